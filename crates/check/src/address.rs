@@ -1,0 +1,330 @@
+//! Operands in brackets, and the spaces they may lie in.
+//!
+//! # PTX ISA
+//! Addresses as Operands; Arrays as Operands; Parameter State Space.
+
+use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
+use handloom_isa::form::Slot;
+use handloom_syntax::ast::{self, OperandKind};
+
+use crate::body::{BodyCx, Named};
+use crate::consts::{Const, eval};
+use crate::context::{Told, index};
+use crate::inst::{InstCx, Pairing};
+use crate::module::{AddrBase, LocalKind, Operand, RegId, SymbolKind};
+use crate::names::Bind;
+use crate::words::component;
+
+const SECTION: &str = "Addresses as Operands";
+
+impl<'a> BodyCx<'_, 'a> {
+    /// Checks an address operand.
+    pub fn address(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>, guarded: bool) -> Result<Operand, Told> {
+        let at = icx.n_addresses;
+        icx.n_addresses += 1;
+        let space = icx.candidate.spaces.get(at).copied();
+        let (base, offset, unified) = match &p.written.kind {
+            OperandKind::Address(a) => {
+                if let Some(extra) = a.more.first() {
+                    let message = format!("`{}` takes one address between the brackets", icx.words());
+                    let d = Diagnostic::error(Code::OperandKind, extra.span, message);
+                    return Err(self.cx.push(d.section(icx.form().section)));
+                }
+                let (base, inner) = self.base(icx, &a.base, space)?;
+                let outer = self.offset(a.offset.as_ref())?;
+                (base, inner.wrapping_add(outer), a.unified)
+            }
+            OperandKind::Indexed(name, index) => {
+                let (base, offset) = self.element(icx, name, index, p.written.span)?;
+                (base, offset, false)
+            }
+            _ => return Err(self.wrong_kind(icx, p, "an address in brackets")),
+        };
+        self.placed(icx, p, base, space, guarded)?;
+        self.unified(icx, p.written.span, base, unified)?;
+        Ok(Operand::Addr { base, offset })
+    }
+
+    fn offset(&mut self, e: Option<&'a ast::Expr<'a>>) -> Result<i64, Told> {
+        let Some(e) = e else { return Ok(0) };
+        match eval(e) {
+            Ok(Const::Int { value, .. }) => Ok(value.cast_signed()),
+            Ok(_) => {
+                let d = Diagnostic::error(Code::LiteralType, e.span, "the offset of an address must be an integer");
+                Err(self.cx.push(d.section(SECTION)))
+            }
+            Err(d) => Err(self.cx.push(*d)),
+        }
+    }
+
+    fn base(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        o: &'a ast::Operand<'a>,
+        space: Option<StateSpace>,
+    ) -> Result<(AddrBase, i64), Told> {
+        match &o.kind {
+            OperandKind::Name(name) => self.named_base(name, o.span).map(|b| (b, 0)),
+            OperandKind::Member(name, words) => {
+                let word = words.first().copied().unwrap_or("");
+                match self.named(name)? {
+                    Some(Named::Bind(Bind::Reg(r))) => match component(word).filter(|c| *c < r.n && r.n > 1) {
+                        Some(c) => self.address_register(RegId(r.id.0 + u32::from(c)), r.ty, o.span).map(|b| (b, 0)),
+                        None => Err(self.no_address(o.span, &format!("`{name}.{word}`"))),
+                    },
+                    Some(_) => Err(self.no_address(o.span, &format!("`{name}.{word}`"))),
+                    None if crate::special::is_family(name) => Err(self.no_address(o.span, "a special register")),
+                    None => Err(self.undeclared(name, o.span)),
+                }
+            }
+            OperandKind::Expr(e) => match eval(e) {
+                Ok(Const::Int { value, .. }) => {
+                    if space != Some(StateSpace::Local) {
+                        let message = format!("`{}` cannot access a constant address", icx.words());
+                        let d = Diagnostic::error(Code::OperandKind, o.span, message);
+                        let d = d.help("only `.local` takes one: move it into a register").section(SECTION);
+                        return Err(self.cx.push(d));
+                    }
+                    Ok((AddrBase::Absolute, value.cast_signed()))
+                }
+                Ok(Const::Address(a)) if !a.generic && a.mask.is_none() => {
+                    self.named_base(a.name, a.span).map(|b| (b, a.addend))
+                }
+                Ok(_) => Err(self.no_address(o.span, "this constant")),
+                Err(d) => Err(self.cx.push(*d)),
+            },
+            OperandKind::Indexed(name, index) => self.element(icx, name, index, o.span),
+            OperandKind::Vector(_)
+            | OperandKind::Address(_)
+            | OperandKind::Sink
+            | OperandKind::Not(_)
+            | OperandKind::Neg(_)
+            | OperandKind::Pair(..)
+            | OperandKind::Paren(_) => Err(self.no_address(o.span, "this")),
+        }
+    }
+
+    fn no_address(&mut self, span: Span, what: &str) -> Told {
+        let d = Diagnostic::error(Code::OperandKind, span, format!("{what} is no address"));
+        self.cx.push(d.help("a register, a variable, or one of them `+` a constant").section(SECTION))
+    }
+
+    fn named_base(&mut self, name: &'a str, span: Span) -> Result<AddrBase, Told> {
+        match self.named(name)? {
+            Some(Named::Bind(Bind::Reg(r))) if r.n == 1 => self.address_register(r.id, r.ty, span),
+            Some(Named::Bind(Bind::Var(id))) => Ok(AddrBase::Var(id)),
+            Some(Named::Symbol(id) | Named::Bind(Bind::Symbol(id))) => match &self.cx.symbol(id).kind {
+                SymbolKind::Var(_) => Ok(AddrBase::Symbol(id)),
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => Err(self.no_address(span, &format!("the function `{name}`"))),
+            },
+            Some(_) => Err(self.no_address(span, &format!("`{name}`"))),
+            None if crate::special::is_family(name) => Err(self.no_address(span, &format!("the special register `{name}`"))),
+            None => Err(self.undeclared(name, span)),
+        }
+    }
+
+    /// Any integer or bit register up to 64 bits holds an address.
+    fn address_register(&mut self, id: RegId, ty: ScalarType, span: Span) -> Result<AddrBase, Told> {
+        let whole = matches!(ty.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
+        if whole && ty.bits() <= 64 {
+            return Ok(AddrBase::Reg(id));
+        }
+        let d = Diagnostic::error(Code::OperandType, span, format!("a `{ty}` register cannot hold an address"));
+        Err(self.cx.push(d.help("a 32-bit or 64-bit integer or bit register").section(SECTION)))
+    }
+
+    /// `a[2]`: base and byte offset of an element.
+    pub fn element(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        name: &'a str,
+        at: &'a ast::Operand<'a>,
+        span: Span,
+    ) -> Result<(AddrBase, i64), Told> {
+        let base = self.named_base(name, span)?;
+        let OperandKind::Expr(e) = &at.kind else {
+            let message = "a variable indexed by a register is not supported yet";
+            let d = Diagnostic::unsupported(Code::Unsupported, at.span, icx.words(), message);
+            return Err(self.cx.push(d.help("add the index to the address").section("Arrays as Operands")));
+        };
+        let n = self.offset(Some(e))?;
+        let bytes = match base {
+            AddrBase::Symbol(id) => match &self.cx.symbol(id).kind {
+                SymbolKind::Var(v) => v.ty.bytes(),
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => 1,
+            },
+            AddrBase::Var(_) | AddrBase::Reg(_) | AddrBase::Absolute => {
+                let d = Diagnostic::error(Code::OperandKind, span, format!("`{name}` cannot be indexed here"));
+                return Err(self.cx.push(d.help("write the byte offset, as `[name+8]`").section("Arrays as Operands")));
+            }
+        };
+        Ok((base, n.wrapping_mul(i64::from(bytes))))
+    }
+
+    /// A variable that is named must lie where the instruction looks.
+    fn placed(
+        &mut self,
+        icx: &mut InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        base: AddrBase,
+        space: Option<StateSpace>,
+        guarded: bool,
+    ) -> Result<(), Told> {
+        let own = match base {
+            AddrBase::Symbol(id) => match &self.cx.symbol(id).kind {
+                SymbolKind::Var(v) => v.space,
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => return Ok(()),
+            },
+            AddrBase::Var(id) => self.space_of_local(id),
+            AddrBase::Reg(_) | AddrBase::Absolute => return Ok(()),
+        };
+        if icx.used.named_space.is_none() {
+            icx.used.named_space = Some(own);
+        }
+        let Some(wanted) = space else { return Ok(()) };
+        if !compatible(wanted, own) {
+            let at = p.written.span;
+            let text = self.cx.text.get(index(at.start)..index(at.end)).unwrap_or("");
+            let message = format!("`{text}` lies in `{}`, and `{}` accesses `{}`", space_name(own), icx.words(), space_name(wanted));
+            let d = Diagnostic::error(Code::WrongKind, p.written.span, message);
+            return Err(self.cx.push(d.section("State Spaces")));
+        }
+        if let AddrBase::Var(id) = base
+            && is_param(own)
+        {
+            self.param_access(icx, p, self.local(id).kind, own, guarded)?;
+        }
+        Ok(())
+    }
+
+    fn param_access(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        kind: LocalKind,
+        own: StateSpace,
+        guarded: bool,
+    ) -> Result<(), Told> {
+        let written = icx.used.text(Slot::Space);
+        let mut refuse = |message: String, help: &str| {
+            let d = Diagnostic::error(Code::Illegal, p.written.span, message).help(help);
+            Err(self.cx.push(d.section("Parameter State Space")))
+        };
+        let wrong_side = match own {
+            StateSpace::ParamEntry => written == ".param::func",
+            _ => written == ".param::entry",
+        };
+        if wrong_side {
+            let what = if own == StateSpace::ParamEntry { "an entry" } else { "a function or a call" };
+            return refuse(format!("`{written}` names a parameter of {what}"), "write `.param`");
+        }
+        if icx.is("st") && matches!(kind, LocalKind::Param(_)) {
+            return refuse("a parameter cannot be written".to_owned(), "copy it into a register or a `.local` variable");
+        }
+        if guarded && kind == LocalKind::CallParam && (icx.is("st") || icx.is("ld")) && is_param_word(written) {
+            return refuse(
+                format!("`{}` of a call's argument or result cannot be guarded", icx.words()),
+                "select the value with `selp`, or branch around the whole call",
+            );
+        }
+        Ok(())
+    }
+
+    /// `cvta.space p, var`: the variable lies in the space.
+    pub fn in_space_of_cvta(&mut self, icx: &InstCx<'_, 'a>, base: AddrBase, span: Span) -> Result<(), Told> {
+        if !icx.is("cvta") {
+            return Ok(());
+        }
+        let wanted = icx.used.space(Slot::Space);
+        let own = match base {
+            AddrBase::Symbol(id) => match &self.cx.symbol(id).kind {
+                SymbolKind::Var(v) => v.space,
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => return Ok(()),
+            },
+            AddrBase::Var(id) => self.space_of_local(id),
+            AddrBase::Reg(_) | AddrBase::Absolute => return Ok(()),
+        };
+        if compatible(wanted, own) {
+            return Ok(());
+        }
+        let message = format!("the variable lies in `{}`, and `{}` takes one in `{}`", space_name(own), icx.words(), space_name(wanted));
+        Err(self.cx.push(Diagnostic::error(Code::WrongKind, span, message).section("State Spaces")))
+    }
+
+    fn unified(&mut self, icx: &InstCx<'_, 'a>, span: Span, base: AddrBase, written: bool) -> Result<(), Told> {
+        let AddrBase::Symbol(id) = base else { return Ok(()) };
+        let declared = self.cx.unified.contains(&id);
+        if written && !declared {
+            let message = "`.unified` on a variable that is not declared so";
+            let d = Diagnostic::error(Code::Illegal, span, message);
+            let d = d.help("declare it with `.attribute(.unified(..))`").section(icx.form().section);
+            return Err(self.cx.push(d));
+        }
+        if declared && !written {
+            let d = Diagnostic::warning(Code::WForbidden, span, "the variable is `.unified`, and its address here is not");
+            self.cx.push(d.section(icx.form().section));
+        }
+        Ok(())
+    }
+
+    /// The label that a name stands for.
+    pub fn label_named(&mut self, name: &'a str, span: Span) -> Result<crate::module::LabelId, Told> {
+        match self.named(name)? {
+            Some(Named::Bind(Bind::Label(id))) => Ok(id),
+            Some(found) => {
+                let what = self.what(found);
+                let d = Diagnostic::error(Code::WrongKind, span, format!("`{name}` is {what}, not a label"));
+                Err(self.cx.push(d.section("Labels and Function Names as Operands")))
+            }
+            None => Err(self.undeclared(name, span)),
+        }
+    }
+
+    /// The labels of a `.branchtargets` list.
+    pub fn target_list(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let OperandKind::Name(name) = p.written.kind else {
+            return Err(self.wrong_kind(icx, p, "the name of a `.branchtargets` list"));
+        };
+        match self.named(name)? {
+            Some(Named::Bind(Bind::Targets(targets, false))) => {
+                let labels: Result<Vec<_>, Told> = targets.iter().map(|t| self.label_named(t.text, t.span)).collect();
+                labels.map(Operand::Labels)
+            }
+            Some(found) => {
+                let what = self.what(found);
+                let message = format!("`{name}` is {what}, not a `.branchtargets` list");
+                let d = Diagnostic::error(Code::WrongKind, p.written.span, message);
+                Err(self.cx.push(d.section("Control Flow Directives: .branchtargets")))
+            }
+            None => Err(self.undeclared(name, p.written.span)),
+        }
+    }
+}
+
+fn is_param(s: StateSpace) -> bool {
+    matches!(s, StateSpace::ParamEntry | StateSpace::ParamFunc)
+}
+
+fn is_param_word(word: &str) -> bool {
+    word.starts_with(".param")
+}
+
+/// Whether an instruction on `wanted` may name a variable in `own`.
+fn compatible(wanted: StateSpace, own: StateSpace) -> bool {
+    match wanted {
+        // Parameters have no generic address that a name alone could give.
+        StateSpace::Generic => !is_param(own),
+        StateSpace::ParamEntry | StateSpace::ParamFunc => is_param(own),
+        StateSpace::Shared | StateSpace::SharedCluster => own == StateSpace::Shared,
+        _ => wanted == own,
+    }
+}
+
+fn space_name(s: StateSpace) -> String {
+    match s {
+        StateSpace::ParamEntry | StateSpace::ParamFunc => ".param".to_owned(),
+        StateSpace::Generic => "generic memory".to_owned(),
+        _ => format!(".{}", s.name()),
+    }
+}

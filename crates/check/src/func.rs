@@ -1,0 +1,196 @@
+//! Functions and entries: declaration, definition, alias.
+//!
+//! # PTX ISA
+//! Kernel and Function Directives; Performance-Tuning Directives; Cluster Dimension Directives.
+
+use handloom_diag::{Code, Diagnostic, Span};
+use handloom_syntax::ast;
+
+use crate::body::check_body;
+use crate::context::{Cx, Global, Told, linkage};
+use crate::module::{Func, Linkage, ParamLayout, Symbol, SymbolId, SymbolKind};
+use crate::params::{Signature, signature};
+
+/// Checks one function or entry.
+pub(crate) fn function<'a>(cx: &mut Cx<'a>, f: &'a ast::Function<'a>) {
+    let signature = signature(&f.results, &f.params, f.is_entry, &mut cx.report);
+    let func = header(cx, f, &signature);
+    let id = declare(cx, f, func, signature.sound);
+    let Some(stmts) = &f.body else { return };
+    // A second definition is checked all the same, under a symbol of its own.
+    let id = id.unwrap_or_else(|Told| {
+        let func = header_only(f, &signature);
+        cx.add(symbol(f, func))
+    });
+    let body = check_body(cx, f, id, &signature, stmts);
+    if let SymbolKind::Func(func) = &mut cx.symbol_mut(id).kind {
+        for (layouts, regs) in [(&mut func.params, body.param_regs), (&mut func.results, body.result_regs)] {
+            for (layout, reg) in layouts.iter_mut().zip(regs) {
+                layout.reg = reg;
+            }
+        }
+        func.body = Some(body.body);
+    }
+}
+
+fn symbol(f: &ast::Function<'_>, func: Func) -> Symbol {
+    let kind = SymbolKind::Func(Box::new(func));
+    Symbol { name: f.name.text.to_owned(), linkage: linkage(f.linkage), kind, span: f.name.span }
+}
+
+fn header_only(f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
+    Func {
+        is_entry: f.is_entry,
+        results: s.result_layouts(),
+        params: s.param_layouts(),
+        param_bytes: s.bytes,
+        maxntid: None,
+        reqntid: None,
+        reqcluster: None,
+        noreturn: false,
+        body: None,
+    }
+}
+
+fn header(cx: &mut Cx<'_>, f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
+    let mut func = header_only(f, s);
+    for d in &f.directives {
+        match d.name.text {
+            ".maxntid" => func.maxntid = three(cx, d),
+            ".reqntid" => func.reqntid = three(cx, d),
+            ".reqnctapercluster" => func.reqcluster = three(cx, d),
+            ".noreturn" => func.noreturn = true,
+            ".minnctapersm" | ".maxnctapersm" | ".maxnreg" | ".maxclusterrank" | ".explicitcluster"
+            | ".blocksareclusters" | ".pragma" | ".abi_preserve" | ".abi_preserve_control" | ".local_maxnreg" => {}
+            other => {
+                let message = format!("`{other}` is no directive of a function");
+                cx.push(Diagnostic::error(Code::Syntax, d.name.span, message).section("Performance-Tuning Directives"));
+            }
+        }
+    }
+    func
+}
+
+fn three(cx: &mut Cx<'_>, d: &ast::Directive<'_>) -> Option<[u32; 3]> {
+    let mut out = [1u32; 3];
+    let fits = !d.values.is_empty()
+        && d.values.len() <= 3
+        && out.iter_mut().zip(&d.values).all(|(o, v)| u32::try_from(*v).map(|v| *o = v).is_ok());
+    if !fits || out.contains(&0) {
+        let message = format!("`{}` takes one to three positive numbers", d.name.text);
+        cx.push(Diagnostic::error(Code::Layout, d.span, message).section("Performance-Tuning Directives"));
+        return None;
+    }
+    Some(out)
+}
+
+/// Binds the name; a definition may follow declarations, and all must agree.
+fn declare<'a>(cx: &mut Cx<'a>, f: &'a ast::Function<'a>, func: Func, sound: bool) -> Result<SymbolId, Told> {
+    if f.body.is_none() && f.is_entry && linkage(f.linkage) != Linkage::Extern {
+        // The assembler takes a declared entry, and so does this.
+    }
+    let Some(earlier) = cx.globals.get(f.name.text).copied() else {
+        let id = cx.bind(f.name, symbol(f, func))?;
+        if !sound {
+            cx.globals.insert(f.name.text, Global::Poison);
+        }
+        return Ok(id);
+    };
+    let Global::Symbol(id) = earlier else { return Err(Told) };
+    if !sound {
+        return Err(Told);
+    }
+    let SymbolKind::Func(old) = &cx.symbol(id).kind else { return Err(cx.duplicate(f.name, earlier)) };
+    if old.body.is_some() && f.body.is_some() {
+        return Err(cx.duplicate(f.name, earlier));
+    }
+    if let Some(difference) = disagreement(old, &func) {
+        let first = cx.symbol(id).span;
+        let message = format!("`{}` is declared differently before: {difference}", f.name.text);
+        let d = Diagnostic::error(Code::Layout, f.name.span, message).also(first, "first declared here");
+        return Err(cx.push(d.section("Kernel and Function Directives: .func")));
+    }
+    merge(cx, id, f, func);
+    Ok(id)
+}
+
+/// Takes over what a further declaration or the definition adds.
+fn merge(cx: &mut Cx<'_>, id: SymbolId, f: &ast::Function<'_>, func: Func) {
+    let defines = f.body.is_some();
+    let given = linkage(f.linkage);
+    let old = cx.symbol_mut(id);
+    if given != Linkage::Internal && !(old.linkage != Linkage::Internal && given == Linkage::Extern) {
+        old.linkage = given;
+    }
+    if defines {
+        old.span = f.name.span;
+        if old.linkage == Linkage::Extern {
+            old.linkage = Linkage::Visible;
+        }
+    }
+    if let SymbolKind::Func(o) = &mut old.kind
+        && o.body.is_none()
+    {
+        let noreturn = o.noreturn || func.noreturn;
+        if defines {
+            **o = func;
+        }
+        o.noreturn = noreturn;
+    }
+}
+
+/// In what two headers differ.
+pub(crate) fn disagreement(a: &Func, b: &Func) -> Option<String> {
+    if a.is_entry != b.is_entry {
+        return Some("one is an `.entry`, the other a `.func`".to_owned());
+    }
+    differing_lists("parameter", &a.params, &b.params).or_else(|| differing_lists("result", &a.results, &b.results))
+}
+
+fn differing_lists(what: &str, a: &[ParamLayout], b: &[ParamLayout]) -> Option<String> {
+    if a.len() != b.len() {
+        return Some(format!("{} and {} {what}s", a.len(), b.len()));
+    }
+    let differs = |(x, y): &(&ParamLayout, &ParamLayout)| x.size != y.size;
+    let i = a.iter().zip(b).position(|pair| differs(&pair))?;
+    Some(format!("{what} {} has {} and {} bytes", i + 1, a[i].size, b[i].size))
+}
+
+/// `.alias a, b`: `a` is another name of `b`.
+pub(crate) fn alias<'a>(cx: &mut Cx<'a>, name: ast::Name<'a>, target: ast::Name<'a>, span: Span) {
+    const SECTION: &str = "Kernel and Function Directives: .alias";
+    let to = match cx.globals.get(target.text).copied() {
+        Some(Global::Symbol(id)) => cx.resolved(id),
+        Some(Global::Poison) => return,
+        None => return cx.undeclared_symbol(target.text, target.span),
+    };
+    let is_func = matches!(cx.symbol(to).kind, SymbolKind::Func(_));
+    let is_defined = cx.defined.contains_key(target.text) || matches!(&cx.symbol(to).kind, SymbolKind::Func(f) if f.body.is_some());
+    if !is_func || !is_defined {
+        let message = format!("`{}` is not a function of this module with a body", target.text);
+        cx.push(Diagnostic::error(Code::WrongKind, target.span, message).section(SECTION));
+        return;
+    }
+    match cx.globals.get(name.text).copied() {
+        Some(Global::Poison) => {}
+        Some(Global::Symbol(id)) => {
+            let old = cx.symbol(id);
+            let bodiless = matches!(&old.kind, SymbolKind::Func(f) if f.body.is_none());
+            if !bodiless || cx.defined.contains_key(name.text) || id == to {
+                cx.duplicate(name, Global::Symbol(id));
+                return;
+            }
+            let symbol = cx.symbol_mut(id);
+            symbol.kind = SymbolKind::Alias(to);
+            if symbol.linkage == Linkage::Extern {
+                symbol.linkage = Linkage::Visible;
+            }
+        }
+        None => {
+            let kind = SymbolKind::Alias(to);
+            let symbol = Symbol { name: name.text.to_owned(), linkage: Linkage::Internal, kind, span };
+            // The name is free, as the match says.
+            let _ = cx.bind(name, symbol);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Variables that outlive a thread: module scope, and `.shared`, `.global`, `.const` of a body.
+
+use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::types::StateSpace;
+use handloom_syntax::ast;
+
+use crate::context::{Cx, Global, Told, linkage};
+use crate::init::initialise;
+use crate::layout::{Shape, element, shape, sized};
+use crate::module::{GlobalVar, Linkage, Symbol, SymbolId, SymbolKind};
+
+/// Declares the variables of one module-scope declaration.
+pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
+    let Some(space) = lasting_space(decl.space.text) else {
+        let d = wrong_space(decl);
+        cx.push(d);
+        poison(cx, decl);
+        return;
+    };
+    let Some(element) = element(decl, &mut cx.report) else { return poison(cx, decl) };
+    for var in &decl.vars {
+        if let Some((_, span)) = var.count {
+            let d = Diagnostic::error(Code::Layout, span, "only registers can be declared with a count in `<>`");
+            cx.push(d.section("Parameterized Variable Names"));
+            cx.globals.entry(var.name.text).or_insert(Global::Poison);
+            continue;
+        }
+        let Some(shape) = shape(element, var, &mut cx.report) else {
+            cx.globals.entry(var.name.text).or_insert(Global::Poison);
+            continue;
+        };
+        let Ok(global) = lasting(cx, decl, var, shape, space) else {
+            cx.globals.entry(var.name.text).or_insert(Global::Poison);
+            continue;
+        };
+        if let Ok(id) = declare(cx, decl, var, global)
+            && is_unified(decl)
+        {
+            cx.unified.insert(id);
+        }
+    }
+}
+
+fn poison<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
+    for var in &decl.vars {
+        cx.globals.entry(var.name.text).or_insert(Global::Poison);
+    }
+}
+
+/// Whether the declaration carries `.unified`.
+pub(crate) fn is_unified(decl: &ast::VarDecl<'_>) -> bool {
+    decl.attributes.iter().any(|a| a.name.text == ".unified")
+}
+
+/// The space of a variable that outlives a thread.
+pub(crate) fn lasting_space(word: &str) -> Option<StateSpace> {
+    Some(match word {
+        ".global" => StateSpace::Global,
+        ".const" => StateSpace::Const,
+        ".shared" | ".shared::cta" => StateSpace::Shared,
+        _ => return None,
+    })
+}
+
+fn wrong_space(decl: &ast::VarDecl<'_>) -> Diagnostic {
+    let word = decl.space.text;
+    match word {
+        ".tex" => {
+            Diagnostic::unsupported(Code::Unsupported, decl.space.span, word, "textures are not supported yet")
+                .section("Texture State Space (deprecated)")
+        }
+        ".reg" | ".local" | ".param" => {
+            let message = format!("a `{word}` variable cannot stand outside a function");
+            Diagnostic::error(Code::Layout, decl.space.span, message)
+                .help("`.global`, `.const` or `.shared`")
+                .section("State Spaces")
+        }
+        _ => Diagnostic::error(Code::Layout, decl.space.span, format!("no variable can be declared in `{word}`"))
+            .help("`.global`, `.const` or `.shared`")
+            .section("State Spaces"),
+    }
+}
+
+/// Declares an extern or defined variable; a definition may follow its `.extern` declaration.
+fn declare<'a>(
+    cx: &mut Cx<'a>,
+    decl: &'a ast::VarDecl<'a>,
+    var: &'a ast::Var<'a>,
+    global: GlobalVar,
+) -> Result<SymbolId, Told> {
+    let symbol = Symbol {
+        name: var.name.text.to_owned(),
+        linkage: linkage(decl.linkage),
+        kind: SymbolKind::Var(global),
+        span: var.name.span,
+    };
+    let Some(earlier) = cx.globals.get(var.name.text).copied() else { return cx.bind(var.name, symbol) };
+    let Global::Symbol(id) = earlier else { return Err(Told) };
+    let old = cx.symbol(id);
+    let (SymbolKind::Var(a), SymbolKind::Var(b)) = (&old.kind, &symbol.kind) else {
+        return Err(cx.duplicate(var.name, earlier));
+    };
+    if old.linkage != Linkage::Extern && symbol.linkage != Linkage::Extern {
+        return Err(cx.duplicate(var.name, earlier));
+    }
+    if !same_variable(a, b) {
+        let first = old.span;
+        let message = format!("`{}` is declared differently before", var.name.text);
+        let d = Diagnostic::error(Code::Layout, var.name.span, message).also(first, "first declared here");
+        return Err(cx.push(d.help("space, type and size must be the same").section("Linking Directives: .extern")));
+    }
+    if old.linkage == Linkage::Extern && symbol.linkage != Linkage::Extern {
+        *cx.symbol_mut(id) = symbol;
+    }
+    Ok(id)
+}
+
+/// Whether two declarations may name one variable.
+pub(crate) fn same_variable(a: &GlobalVar, b: &GlobalVar) -> bool {
+    let sizes = a.size == b.size || a.unsized_array || b.unsized_array;
+    a.space == b.space && a.ty.bits() == b.ty.bits() && sizes
+}
+
+/// Layout and initial bytes of a variable.
+pub(crate) fn lasting<'a>(
+    cx: &mut Cx<'a>,
+    decl: &'a ast::VarDecl<'a>,
+    var: &'a ast::Var<'a>,
+    mut shape: Shape,
+    space: StateSpace,
+) -> Result<GlobalVar, Told> {
+    let is_extern = matches!(decl.linkage, Some((ast::Linkage::Extern, _)));
+    let element = shape.element;
+    let (mut init, mut relocs) = (Vec::new(), Vec::new());
+    if let Some(value) = &var.init {
+        refuse_init(cx, var.name, space, is_extern)?;
+        let made = initialise(cx, &mut shape, value, var.name.span)?;
+        (init, relocs) = (made.bytes, made.relocs);
+    }
+    let is_open = shape.dims.first() == Some(&0) && shape.is_unsized;
+    if is_open && !is_extern {
+        let d = Diagnostic::error(Code::Layout, var.name.span, format!("the size of `{}` is not known", var.name.text));
+        let d = d.help("write a size, an initialiser, or `.extern`").section("Array Declarations");
+        return Err(cx.push(d));
+    }
+    let size = sized(&shape, var.name.span, &mut cx.report).ok_or(Told)?;
+    let unsized_array = is_open;
+    Ok(GlobalVar { space, ty: element.ty, size, unsized_array, align: element.align, init, relocs, owner: None })
+}
+
+fn refuse_init(cx: &mut Cx<'_>, name: ast::Name<'_>, space: StateSpace, is_extern: bool) -> Result<(), Told> {
+    let message = if is_extern {
+        format!("`{}` is `.extern`: its initialiser stands where it is defined", name.text)
+    } else if space == StateSpace::Shared {
+        format!("`{}` cannot have an initialiser: shared memory begins undefined", name.text)
+    } else {
+        return Ok(());
+    };
+    Err(cx.push(Diagnostic::error(Code::Layout, name.span, message).section("Initializers")))
+}
+
+/// Declares a `.shared`, `.global` or `.const` variable of a body as a symbol of the module.
+pub(crate) fn body_var<'a>(
+    cx: &mut Cx<'a>,
+    decl: &'a ast::VarDecl<'a>,
+    var: &'a ast::Var<'a>,
+    shape: Shape,
+    space: StateSpace,
+    owner: (SymbolId, &str, Span),
+) -> Result<SymbolId, Told> {
+    let mut global = lasting(cx, decl, var, shape, space)?;
+    let is_extern = matches!(decl.linkage, Some((ast::Linkage::Extern, _)));
+    let symbol = |name: String, linkage: Linkage, global: GlobalVar| Symbol {
+        name,
+        linkage,
+        kind: SymbolKind::Var(global),
+        span: var.name.span,
+    };
+    if is_extern {
+        // The name of an extern variable belongs to the module, wherever it is declared.
+        if let Some(Global::Symbol(id)) = cx.globals.get(var.name.text).copied() {
+            return Ok(id);
+        }
+        return cx.bind(var.name, symbol(var.name.text.to_owned(), Linkage::Extern, global));
+    }
+    global.owner = Some(owner.0);
+    // The number makes the name unique: bodies may shadow their own names.
+    let name = format!("{}${}${}", owner.1, var.name.text, cx.symbols.len());
+    let id = cx.add(symbol(name, Linkage::Internal, global));
+    if is_unified(decl) {
+        cx.unified.insert(id);
+    }
+    Ok(id)
+}

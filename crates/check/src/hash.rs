@@ -1,0 +1,51 @@
+//! A fast hash for short names. Not safe against chosen collisions, which can only make a check slow.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map with the fast hash.
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+/// A set with the fast hash.
+pub(crate) type Set<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
+
+const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+
+/// Multiply and rotate, eight bytes at a time.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FastHasher(u64);
+
+impl FastHasher {
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(FACTOR);
+    }
+}
+
+impl Hasher for FastHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, tail) = bytes.as_chunks::<8>();
+        for w in words {
+            self.mix(u64::from_le_bytes(*w));
+        }
+        if !tail.is_empty() {
+            let word = tail.iter().rev().fold(0, |acc, &b| (acc << 8) | u64::from(b));
+            self.mix(word);
+        }
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.mix(u64::from(n));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.mix(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.mix(n);
+    }
+
+    fn finish(&self) -> u64 {
+        // The table uses the top bits and the low bits: the product's top bits are the good ones.
+        self.0 ^ (self.0 >> 32)
+    }
+}

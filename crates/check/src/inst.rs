@@ -1,0 +1,331 @@
+//! One instruction: its record, its operands, its gates.
+
+use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::types::{ScalarType, StateSpace};
+use handloom_isa::form::{self, Form, Is, Kind, Reason, Semantics, Use};
+use handloom_isa::target::Needs;
+use handloom_syntax::ast::{self, OperandKind};
+
+use crate::body::{BodyCx, Named};
+use crate::context::{Told, index};
+use crate::fit::Role;
+use crate::forms::{Candidate, Entry, Rule, last_span, syntax_of, unsupported_form, word_span, words_of};
+use crate::module::{Inst, Operand, RegId};
+use crate::names::Bind;
+
+/// What operands know of their instruction.
+pub(crate) struct InstCx<'i, 'a> {
+    /// The statement.
+    pub ast: &'a ast::Inst<'a>,
+    /// Its record, and what the words alone decide.
+    pub candidate: &'i Candidate,
+    /// Its use.
+    pub used: Use,
+    /// Address operands seen so far.
+    pub n_addresses: usize,
+}
+
+impl InstCx<'_, '_> {
+    /// The record.
+    pub fn form(&self) -> &'static Form {
+        self.candidate.form
+    }
+
+    /// Opcode and qualifiers in backticks, for messages.
+    pub fn words(&self) -> String {
+        words_of(self.ast)
+    }
+
+    /// Whether it is this opcode.
+    pub fn is(&self, opcode: &str) -> bool {
+        self.form().opcode == opcode
+    }
+}
+
+/// An operand of a record with the operand written for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Pairing<'i, 'a> {
+    /// What the record wants.
+    pub wanted: &'static form::Operand,
+    /// What is written.
+    pub written: &'i ast::Operand<'a>,
+    /// Its type rule, if it has one.
+    pub rule: Option<Rule>,
+    /// Read or written.
+    pub role: Role,
+}
+
+impl<'a> BodyCx<'_, 'a> {
+    /// Checks an instruction.
+    pub fn inst(&mut self, i: &'a ast::Inst<'a>) -> Result<Box<Inst>, Told> {
+        let guard = match &i.guard {
+            None => Ok(None),
+            Some(g) => self.predicate(g.name.text, g.name.span).map(|r| Some((r, g.negated))),
+        };
+        let (start, end) = (index(i.opcode.span.start), index(last_span(i).end));
+        let key: &'a str = self.cx.text.get(start..end).unwrap_or(i.opcode.text);
+        let entry = self.cx.forms.find(key, i, self.cx.version, self.cx.target);
+        let candidates = match &*entry {
+            Entry::Forms(c) => c,
+            Entry::Wrong(w) => {
+                let d = w.at(i);
+                return Err(self.cx.push(d));
+            }
+        };
+        let candidate = self.choose(candidates, i);
+        let checked = self.with_form(i, candidate, guard.as_ref().ok().and_then(|g| *g));
+        let (mut inst, guard) = (checked?, guard?);
+        inst.guard = guard;
+        Ok(inst)
+    }
+
+    /// The record whose kinds of operands fit best; of equals the first.
+    fn choose<'c>(&mut self, candidates: &'c [Candidate], i: &'a ast::Inst<'a>) -> &'c Candidate {
+        let mut best = &candidates[0];
+        if candidates.len() == 1 {
+            return best;
+        }
+        let mut most = 0;
+        for c in candidates {
+            let Some((n_dst, n_src)) = split(c.form, i.operands.len()) else { continue };
+            let wanted = c.form.dst.iter().take(n_dst).chain(c.form.src.iter().take(n_src));
+            let fitting = wanted.zip(&i.operands).filter(|(w, o)| self.shape_fits(w, o, &c.used)).count();
+            if fitting == i.operands.len() {
+                return c;
+            }
+            if fitting > most {
+                (most, best) = (fitting, c);
+            }
+        }
+        best
+    }
+
+    /// Whether a written operand looks like what is wanted.
+    fn shape_fits(&mut self, wanted: &form::Operand, o: &'a ast::Operand<'a>, u: &Use) -> bool {
+        let n = n_elements(wanted, u);
+        let single = n == 1;
+        match (&o.kind, wanted.kind) {
+            (_, Kind::Call) => true,
+            (OperandKind::Address(_), k) => k == Kind::Address,
+            (OperandKind::Indexed(..), k) => matches!(k, Kind::Address | Kind::MovSource) && single,
+            (OperandKind::Sink, k) => matches!(k, Kind::RegOrSink | Kind::PredPair | Kind::RegPredPair),
+            (OperandKind::Pair(..), k) => matches!(k, Kind::PredPair | Kind::RegPredPair),
+            (OperandKind::Not(_), k) => matches!(k, Kind::Pred { negatable: true }),
+            (OperandKind::Neg(_), k) => k == Kind::Val,
+            (OperandKind::Paren(_), _) => false,
+            (OperandKind::Vector(v), k) => {
+                v.len() == usize::from(n) && (k == Kind::Vector || k == Kind::MovSource && !single)
+            }
+            (OperandKind::Expr(_), k) => {
+                single && matches!(k, Kind::Val | Kind::Imm | Kind::MovSource | Kind::Vector | Kind::Pred { .. })
+            }
+            (OperandKind::Member(..), k) => {
+                use Kind::{MovSource, Reg, RegOrSink, RegPredPair, Val, Vector};
+                single && matches!(k, Reg | RegOrSink | Val | MovSource | Vector | RegPredPair)
+            }
+            (OperandKind::Name(name), _) => self.name_fits(wanted, name, n),
+        }
+    }
+
+    fn name_fits(&mut self, wanted: &form::Operand, name: &'a str, n: u8) -> bool {
+        let register = match self.scopes.find(name, &mut self.body) {
+            Some(Bind::Reg(r)) => Some(r),
+            _ => None,
+        };
+        let Some(r) = register else {
+            // A special register, an address, a label, or a name that nobody knows.
+            return match wanted.kind {
+                Kind::MovSource => n == 1 || crate::special::is_family(name),
+                Kind::Imm | Kind::Address => false,
+                Kind::Vector => n == 1,
+                _ => true,
+            };
+        };
+        let is_pred = r.ty == ScalarType::Pred;
+        match wanted.kind {
+            Kind::Pred { .. } | Kind::PredPair => is_pred,
+            Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::RegPredPair => {
+                r.n == 1 && is_pred == (wanted.is == Is::Fixed(ScalarType::Pred))
+            }
+            Kind::Vector | Kind::MovSource => r.n == n,
+            Kind::Label | Kind::Targets | Kind::Imm | Kind::Address => false,
+            Kind::Call => true,
+        }
+    }
+
+    fn with_form(
+        &mut self,
+        i: &'a ast::Inst<'a>,
+        candidate: &Candidate,
+        guard: Option<(RegId, bool)>,
+    ) -> Result<Box<Inst>, Told> {
+        let form = candidate.form;
+        if let Some((at, message)) = &candidate.gate {
+            let d = Diagnostic::error(Code::Gate, word_span(i, *at), message.clone()).section(form.section);
+            return Err(self.cx.push(d));
+        }
+        let is_call = form.src.first().is_some_and(|o| o.kind == Kind::Call);
+        let counts = if is_call { Some((0, 1)) } else { split(form, i.operands.len()) };
+        let Some((n_dst, n_src)) = counts else { return Err(self.wrong_count(i, form)) };
+        let mut icx = InstCx { ast: i, candidate, used: candidate.used.clone(), n_addresses: 0 };
+        icx.used.func = self.kind;
+        (icx.used.n_dst, icx.used.n_src) = (n_dst, n_src);
+        if let Semantics::Unsupported(why) = form.semantics {
+            // Its combination may be wrong rather than unsupported; its operands are left alone.
+            self.legal(&icx)?;
+            return Err(self.cx.push(unsupported_form(i, form, why)));
+        }
+        let before = self.cx.report.len();
+        let operands = if is_call {
+            self.call(i).map(|c| (Vec::new(), vec![Operand::Call(Box::new(c))]))
+        } else {
+            self.operands(&mut icx, n_dst, n_src, guard.is_some())
+        };
+        if self.legal(&icx).is_err() {
+            // What the operands of a wrong combination lack follows from it; undeclared names do not.
+            self.cx.report.keep_unknown_names(before);
+            return Err(Told);
+        }
+        let (dst, src) = operands?;
+        Ok(Box::new(Inst { form, u: icx.used, guard: None, dst, src, span: i.span }))
+    }
+
+    /// Asks the record's own rules.
+    fn legal(&mut self, icx: &InstCx<'_, 'a>) -> Result<(), Told> {
+        let form = icx.form();
+        match (form.legal)(&icx.used) {
+            Ok(needs) if needs == Needs::NONE => Ok(()),
+            Ok(needs) => match self.cx.gate(needs) {
+                None => Ok(()),
+                Some(text) => {
+                    let d = Diagnostic::error(Code::Gate, icx.ast.opcode.span, format!("`{}` {text}", icx.words()));
+                    Err(self.cx.push(d.section(form.section)))
+                }
+            },
+            Err(reason) => self.reason(icx, reason, None),
+        }
+    }
+
+    /// Tells a rule's reason: an error, or a warning and no refusal. The place is the guilty word unless `at` is given.
+    pub fn reason(&mut self, icx: &InstCx<'_, 'a>, reason: Reason, at: Option<Span>) -> Result<(), Told> {
+        let guilty = reason.word.and_then(|w| icx.ast.qualifiers.iter().find(|q| q.text == w));
+        let span = at.unwrap_or(guilty.map_or(icx.ast.opcode.span, |q| q.span));
+        let mut d = if reason.warning {
+            Diagnostic::warning(Code::WForbidden, span, reason.message)
+        } else {
+            Diagnostic::error(Code::Illegal, span, reason.message)
+        };
+        d.help = reason.help;
+        let told = self.cx.push(d.section(icx.form().section));
+        if reason.warning { Ok(()) } else { Err(told) }
+    }
+
+    fn wrong_count(&mut self, i: &ast::Inst<'_>, form: &'static Form) -> Told {
+        let n = i.operands.len();
+        let words = words_of(i);
+        let all = form.dst.len() + form.src.len();
+        let least = form.dst.iter().chain(form.src).filter(|o| !o.optional).count();
+        let wanted = match (least, all) {
+            (0, 0) => "takes no operands".to_owned(),
+            (1, 1) => "takes one operand".to_owned(),
+            (a, b) if a == b => format!("takes {a} operands"),
+            (a, b) => format!("takes {a} to {b} operands"),
+        };
+        let given = if n == 1 { "1 is given".to_owned() } else { format!("{n} are given") };
+        let span = i.operands.get(all).or(i.operands.last()).map_or(i.opcode.span, |o| o.span);
+        let d = Diagnostic::error(Code::OperandCount, span, format!("`{words}` {wanted}, {given}"));
+        self.cx.push(d.help(format!("write `{}`", syntax_of(form, &words))).section(form.section))
+    }
+
+    fn operands(
+        &mut self,
+        icx: &mut InstCx<'_, 'a>,
+        n_dst: usize,
+        n_src: usize,
+        guarded: bool,
+    ) -> Result<(Vec<Operand>, Vec<Operand>), Told> {
+        let i = icx.ast;
+        let form = icx.form();
+        let (mut dst, mut src) = (Vec::with_capacity(n_dst), Vec::with_capacity(n_src));
+        let mut failed = false;
+        let wanted = form.dst.iter().take(n_dst).map(|o| (o, Role::Destination));
+        let wanted = wanted.chain(form.src.iter().take(n_src).map(|o| (o, Role::Source)));
+        for ((wanted, role), written) in wanted.zip(&i.operands) {
+            let (list, first) = match role {
+                Role::Destination => (&mut dst, 0),
+                Role::Source => (&mut src, form.dst.len()),
+            };
+            let rule = self.rule(icx, wanted, first + list.len());
+            let p = Pairing { wanted, written, rule, role };
+            match self.operand(icx, p, guarded) {
+                Ok(o) => list.push(o),
+                Err(Told) => {
+                    failed = true;
+                    // Keeps the positions of what follows.
+                    list.push(Operand::Sink);
+                }
+            }
+        }
+        if failed { Err(Told) } else { Ok((dst, src)) }
+    }
+
+    fn rule(&self, icx: &InstCx<'_, 'a>, wanted: &form::Operand, at: usize) -> Option<Rule> {
+        match wanted.is {
+            Is::Of(f) => Some(Rule { ty: f(&icx.used), relaxed: false }),
+            Is::Address => Some(Rule {
+                ty: if self.cx.address_size == 64 { ScalarType::U64 } else { ScalarType::U32 },
+                relaxed: false,
+            }),
+            _ => icx.candidate.rules.get(at).copied().flatten(),
+        }
+    }
+
+    /// The predicate register that a name stands for.
+    pub fn predicate(&mut self, name: &'a str, span: Span) -> Result<RegId, Told> {
+        match self.named(name)? {
+            Some(Named::Bind(Bind::Reg(r))) if r.ty == ScalarType::Pred => Ok(r.id),
+            Some(Named::Bind(Bind::Reg(r))) => {
+                let message = format!("`{name}` is a `{}` register, not a predicate", r.ty);
+                let d = Diagnostic::error(Code::OperandType, span, message);
+                Err(self.cx.push(d.help("a `.pred` register").section("Predicated Execution")))
+            }
+            Some(other) => {
+                let what = self.what(other);
+                let message = format!("`{name}` is {what}, not a predicate register");
+                let d = Diagnostic::error(Code::WrongKind, span, message);
+                Err(self.cx.push(d.section("Predicated Execution")))
+            }
+            None => Err(self.undeclared(name, span)),
+        }
+    }
+
+    /// The space that a variable of the body lies in.
+    pub fn space_of_local(&self, id: crate::module::VarId) -> StateSpace {
+        use crate::module::LocalKind;
+        match self.local(id).kind {
+            LocalKind::Local => StateSpace::Local,
+            LocalKind::Param(_) if self.kind == form::FuncKind::Entry => StateSpace::ParamEntry,
+            LocalKind::CallParam | LocalKind::Param(_) | LocalKind::Result(_) => StateSpace::ParamFunc,
+        }
+    }
+}
+
+/// How many of the written operands are destinations and sources.
+pub(crate) fn split(form: &Form, written: usize) -> Option<(usize, usize)> {
+    let required = |list: &[form::Operand]| list.iter().filter(|o| !o.optional).count();
+    let (dst, src) = (required(form.dst), required(form.src));
+    let room = written.checked_sub(dst + src)?;
+    let n_dst = form.dst.len().min(dst + room);
+    let n_src = written - n_dst;
+    (n_src <= form.src.len()).then_some((n_dst, n_src))
+}
+
+/// How many registers an operand is.
+pub(crate) fn n_elements(o: &form::Operand, u: &Use) -> u8 {
+    match o.count {
+        form::Count::One => 1,
+        form::Count::By(slot) => u.count(slot),
+        form::Count::Fixed(n) => n,
+        form::Count::Fragment(f) => f(u),
+    }
+}

@@ -1,0 +1,125 @@
+//! Names, forms, operand types, target gates, layout.
+//!
+//! Takes: [`ast::Module`] and its text. Gives: [`Checked`], a [`CheckedModule`] if no error is left, and all diagnostics by place.
+//! Does not know: how anything is executed.
+//!
+//! Invariants: a module with an error gives no `CheckedModule`; each error is told once, and a bad declaration is not blamed
+//! on its uses; a name is used behind its declaration (labels excepted).
+//!
+//! How to read it: [`check`] here walks the module; `func`, `body` and `inst` go down to one instruction; `forms` finds its
+//! record, `operands`, `address` and `call` check what it is given, by the tables of `fit`. `globals`, `layout`, `init`, `params`
+//! are the declarations, `consts` the constant expressions, `link` joins modules.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod body;
+mod call;
+pub mod consts;
+mod context;
+pub mod fit;
+mod forms;
+mod func;
+mod globals;
+mod hash;
+mod header;
+mod init;
+mod inst;
+mod layout;
+mod link;
+pub mod module;
+mod names;
+mod operands;
+mod params;
+mod report;
+mod special;
+mod suggest;
+mod syntax_faults;
+mod words;
+
+use handloom_diag::{Diagnostic, FileId};
+use handloom_isa::target::{NEWEST, Suffix, Target};
+use handloom_syntax::ast;
+
+pub use link::link;
+pub use module::CheckedModule;
+
+use context::Cx;
+
+/// How many undeclared names of a module are looked up for what may have been meant.
+const SUGGESTIONS: u32 = 64;
+
+/// What a check gives.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The module; `None` if there is any error.
+    pub module: Option<CheckedModule>,
+    /// Errors and warnings, by place.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses and checks a text. Its syntax errors stand among the diagnostics, and names that may have been declared in what could
+/// not be read are not called undeclared.
+pub fn check_text(text: &str, file: FileId) -> Checked {
+    let parse = handloom_syntax::parse(text, file);
+    let text = text.strip_suffix('\0').unwrap_or(text);
+    let mut checked = check(&parse.module, text, file);
+    if !parse.errors.is_empty() {
+        checked.module = None;
+        syntax_faults::merge(text, parse.errors, &mut checked.diagnostics);
+    }
+    checked
+}
+
+/// Checks a module. `text` is what it was parsed from.
+pub fn check(module: &ast::Module<'_>, text: &str, file: FileId) -> Checked {
+    let mut cx = Cx {
+        text,
+        file,
+        report: report::Report::default(),
+        version: NEWEST,
+        // Without a target, no gate is blamed.
+        target: Target { sm: u16::MAX, suffix: Suffix::None },
+        address_size: 32,
+        symbols: Vec::new(),
+        globals: hash::Map::default(),
+        unified: hash::Set::default(),
+        defined: hash::Map::default(),
+        forms: forms::FormCache::default(),
+        files: Vec::new(),
+        told: hash::Set::default(),
+        suggestions_left: SUGGESTIONS,
+    };
+    header::header(&mut cx, &module.items);
+    for item in &module.items {
+        if let ast::Item::Function(f) = item
+            && f.body.is_some()
+        {
+            cx.defined.entry(f.name.text).or_insert(f.name.span);
+        }
+    }
+    for item in &module.items {
+        self::item(&mut cx, item);
+    }
+    let is_sound = cx.report.n_errors() == 0;
+    let checked = CheckedModule {
+        version: cx.version,
+        target: cx.target,
+        address_size: cx.address_size,
+        symbols: cx.symbols,
+        files: cx.files,
+    };
+    Checked { module: is_sound.then_some(checked), diagnostics: cx.report.finish() }
+}
+
+fn item<'a>(cx: &mut Cx<'a>, item: &'a ast::Item<'a>) {
+    match item {
+        ast::Item::Version { .. } | ast::Item::Target { .. } | ast::Item::AddressSize { .. } => {}
+        ast::Item::Vars(decl) => globals::module_vars(cx, decl),
+        ast::Item::Function(f) => func::function(cx, f),
+        ast::Item::File { index, name, .. } => cx.files.push((*index, (*name).to_owned())),
+        // Sections hold debug data for other tools; module pragmas concern NVIDIA's own compiler.
+        ast::Item::Section { .. } | ast::Item::Pragma(_) => {}
+        ast::Item::Alias { alias, target, span } => func::alias(cx, *alias, *target, *span),
+    }
+}

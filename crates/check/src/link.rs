@@ -1,0 +1,238 @@
+//! Joining modules: symbols by name.
+//!
+//! # PTX ISA
+//! Linking Directives.
+
+use handloom_diag::{Code, Diagnostic, Span};
+
+use crate::call::builtin;
+use crate::context::index;
+use crate::func::disagreement;
+use crate::globals::same_variable;
+use crate::hash::{Map, Set};
+use crate::module::{
+    AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand, Stmt, Symbol, SymbolId, SymbolKind,
+};
+
+/// Joins modules. Internal symbols stay apart; `.weak` and `.common` give way; `.extern` ones take the definition of another module.
+///
+/// With `require_resolved`, an extern symbol that is used must have a definition; built-in functions and dynamic shared memory
+/// need none.
+///
+/// # Errors
+/// E0502, one for each pair of symbols that do not fit and for each unresolved symbol.
+pub fn link(modules: Vec<CheckedModule>, require_resolved: bool) -> Result<CheckedModule, Vec<Diagnostic>> {
+    let mut linker = Linker::default();
+    let mut joined = CheckedModule {
+        version: handloom_isa::target::Version::new(1, 0),
+        target: handloom_isa::target::Target { sm: 0, suffix: handloom_isa::target::Suffix::None },
+        address_size: modules.first().map_or(64, |m| m.address_size),
+        symbols: Vec::new(),
+        files: Vec::new(),
+    };
+    for (number, module) in (0u64..).zip(modules) {
+        joined.version = joined.version.max(module.version);
+        if module.target.sm > joined.target.sm {
+            joined.target = module.target;
+        }
+        if module.address_size != joined.address_size {
+            let span = module.symbols.first().map_or(Span::NONE, |s| s.span);
+            let message = format!(
+                "a module of {}-bit addresses cannot be joined with one of {} bits",
+                module.address_size, joined.address_size
+            );
+            linker.errors.push(Diagnostic::error(Code::Link, span, message));
+        }
+        linker.take(module, number, &mut joined);
+    }
+    if require_resolved {
+        linker.unresolved(&joined);
+    }
+    if linker.errors.is_empty() { Ok(joined) } else { Err(linker.errors) }
+}
+
+#[derive(Default)]
+struct Linker {
+    /// Symbols with linkage, by name.
+    by_name: Map<String, SymbolId>,
+    /// Symbols that something refers to.
+    used: Set<SymbolId>,
+    errors: Vec<Diagnostic>,
+}
+
+/// Numbers of `.file` directives are those of one module: the module's number is put above them.
+const FILE_BITS: u32 = 40;
+
+impl Linker {
+    fn take(&mut self, module: CheckedModule, number: u64, joined: &mut CheckedModule) {
+        let mut map = Vec::with_capacity(module.symbols.len());
+        let mut kept = Vec::with_capacity(module.symbols.len());
+        for symbol in &module.symbols {
+            let (id, keep) = self.place(symbol, joined);
+            map.push(id);
+            kept.push(keep);
+        }
+        let remap = Remap { map: &map, number };
+        for ((mut symbol, id), keep) in module.symbols.into_iter().zip(&map).zip(kept) {
+            if !keep {
+                continue;
+            }
+            self.rewrite(&mut symbol, &remap);
+            joined.symbols[index(id.0)] = symbol;
+        }
+        let files = module.files.into_iter().map(|(n, name)| (remap.file(n), name));
+        joined.files.extend(files);
+    }
+
+    /// Where a symbol goes, and whether it is kept or another takes its place.
+    fn place(&mut self, symbol: &Symbol, joined: &mut CheckedModule) -> (SymbolId, bool) {
+        let fresh = SymbolId(u32::try_from(joined.symbols.len()).unwrap_or(u32::MAX));
+        if symbol.linkage == Linkage::Internal {
+            joined.symbols.push(symbol.clone());
+            return (fresh, true);
+        }
+        let Some(&id) = self.by_name.get(&symbol.name) else {
+            self.by_name.insert(symbol.name.clone(), fresh);
+            joined.symbols.push(symbol.clone());
+            return (fresh, true);
+        };
+        let earlier = &joined.symbols[index(id.0)];
+        if let Some(difference) = misfit(earlier, symbol) {
+            self.tell(earlier, symbol, &difference);
+            return (id, false);
+        }
+        let (old, new) = (strength(earlier), strength(symbol));
+        if old == STRONG && new == STRONG {
+            self.tell(earlier, symbol, "is defined twice");
+        }
+        (id, new > old)
+    }
+
+    fn tell(&mut self, earlier: &Symbol, symbol: &Symbol, what: &str) {
+        let message = format!("`{}` {what}", symbol.name);
+        let d = Diagnostic::error(Code::Link, symbol.span, message).also(earlier.span, "the other one is here");
+        self.errors.push(d.section("Linking Directives"));
+    }
+
+    fn rewrite(&mut self, symbol: &mut Symbol, remap: &Remap<'_>) {
+        match &mut symbol.kind {
+            SymbolKind::Var(v) => {
+                for r in &mut v.relocs {
+                    r.target = remap.symbol(r.target);
+                    self.used.insert(r.target);
+                }
+                v.owner = v.owner.map(|o| remap.symbol(o));
+            }
+            SymbolKind::Func(f) => {
+                if let Some(body) = &mut f.body {
+                    self.rewrite_body(body, remap);
+                }
+            }
+            SymbolKind::Alias(target) => {
+                *target = remap.symbol(*target);
+                self.used.insert(*target);
+            }
+        }
+    }
+
+    fn rewrite_body(&mut self, body: &mut Body, remap: &Remap<'_>) {
+        for s in &mut body.stmts {
+            match s {
+                Stmt::Inst(i) => {
+                    i.dst.iter_mut().chain(&mut i.src).for_each(|o| self.rewrite_operand(o, remap));
+                }
+                Stmt::Loc { file, .. } => *file = remap.file(*file),
+                Stmt::Label(_) | Stmt::Pragma(_) => {}
+            }
+        }
+    }
+
+    fn rewrite_operand(&mut self, o: &mut Operand, remap: &Remap<'_>) {
+        match o {
+            Operand::Vector(elements) => elements.iter_mut().for_each(|e| self.rewrite_operand(e, remap)),
+            Operand::Addr { base: AddrBase::Symbol(id), .. } | Operand::AddrOf { base: AddrBase::Symbol(id), .. } => {
+                *id = remap.symbol(*id);
+                self.used.insert(*id);
+            }
+            Operand::Call(call) => {
+                if let CallTarget::Direct(id) = &mut call.target {
+                    *id = remap.symbol(*id);
+                    self.used.insert(*id);
+                }
+                for id in call.targets.iter_mut().flatten() {
+                    *id = remap.symbol(*id);
+                    self.used.insert(*id);
+                }
+            }
+            Operand::Reg { .. }
+            | Operand::Imm { .. }
+            | Operand::Sreg { .. }
+            | Operand::Sink
+            | Operand::Addr { .. }
+            | Operand::AddrOf { .. }
+            | Operand::Label(_)
+            | Operand::Labels(_) => {}
+        }
+    }
+
+    fn unresolved(&mut self, joined: &CheckedModule) {
+        for (id, s) in (0u32..).zip(&joined.symbols) {
+            if s.linkage != Linkage::Extern || !self.used.contains(&SymbolId(id)) {
+                continue;
+            }
+            let needs_none = match &s.kind {
+                SymbolKind::Var(v) => v.unsized_array && v.space == handloom_ir::types::StateSpace::Shared,
+                SymbolKind::Func(f) => f.body.is_some() || builtin(&s.name).is_some(),
+                SymbolKind::Alias(_) => true,
+            };
+            if !needs_none {
+                let d = Diagnostic::error(Code::Link, s.span, format!("`{}` is used and defined in no module", s.name));
+                self.errors.push(d.help("add the module that defines it").section("Linking Directives: .extern"));
+            }
+        }
+    }
+}
+
+struct Remap<'m> {
+    map: &'m [SymbolId],
+    number: u64,
+}
+
+impl Remap<'_> {
+    fn symbol(&self, id: SymbolId) -> SymbolId {
+        self.map.get(index(id.0)).copied().unwrap_or(id)
+    }
+
+    fn file(&self, n: u64) -> u64 {
+        n | (self.number << FILE_BITS)
+    }
+}
+
+const STRONG: u8 = 4;
+
+/// Of two symbols of one name the stronger one stays, of equals the first.
+fn strength(s: &Symbol) -> u8 {
+    let bodiless = matches!(&s.kind, SymbolKind::Func(f) if f.body.is_none());
+    match s.linkage {
+        Linkage::Extern => 0,
+        _ if bodiless => 1,
+        Linkage::Common => 2,
+        Linkage::Weak => 3,
+        Linkage::Visible | Linkage::Internal => STRONG,
+    }
+}
+
+/// Why two symbols of one name cannot be one.
+fn misfit(a: &Symbol, b: &Symbol) -> Option<String> {
+    match (&a.kind, &b.kind) {
+        (SymbolKind::Var(x), SymbolKind::Var(y)) => {
+            (!same_variable(x, y)).then(|| "has another space, type or size there".to_owned())
+        }
+        (SymbolKind::Func(x), SymbolKind::Func(y)) => disagreement(x, y).map(|d| format!("is declared differently: {d}")),
+        (SymbolKind::Alias(_), SymbolKind::Func(_) | SymbolKind::Alias(_)) | (SymbolKind::Func(_), SymbolKind::Alias(_)) => None,
+        (SymbolKind::Var(_), SymbolKind::Func(_) | SymbolKind::Alias(_))
+        | (SymbolKind::Func(_) | SymbolKind::Alias(_), SymbolKind::Var(_)) => {
+            Some("is a variable in one module and a function in the other".to_owned())
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Names of a function body: nested scopes with shadowing, numbered registers, labels.
+//!
+//! `.reg .b32 %r<100>` is one entry: a name is looked up by its prefix and its number. A register gets its place in
+//! [`Body::regs`] when it is first used, so that large unused declarations cost nothing.
+//!
+//! # PTX ISA
+//! Identifiers; Parameterized Variable Names.
+
+use handloom_diag::Span;
+use handloom_ir::types::ScalarType;
+use handloom_syntax::ast;
+
+use crate::hash::Map;
+use crate::module::{Body, LabelId, RegDecl, RegId, SymbolId, VarId};
+
+/// What a name of a body stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bind<'a> {
+    /// A register; for a vector register its first component.
+    Reg(Reg),
+    /// A variable in the thread's own memory.
+    Var(VarId),
+    /// A `.shared`, `.global` or `.const` variable of the body.
+    Symbol(SymbolId),
+    /// A label.
+    Label(LabelId),
+    /// `.branchtargets` or `.calltargets`.
+    Targets(&'a [ast::Name<'a>], bool),
+    /// `.callprototype`.
+    Prototype(&'a ast::Prototype<'a>),
+    /// A declaration with an error, which has been told.
+    Poison,
+}
+
+/// A register, or the components of a vector register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reg {
+    /// The (first) register.
+    pub id: RegId,
+    /// Type of a component.
+    pub ty: ScalarType,
+    /// Number of components; 1 for a scalar register.
+    pub n: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Slot<'a> {
+    Bound(Bind<'a>),
+    /// A register that nobody has used yet.
+    Unused {
+        ty: ScalarType,
+        n: u8,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<'a> {
+    slot: Slot<'a>,
+    depth: u32,
+    span: Span,
+}
+
+/// `%r<100>`.
+#[derive(Clone, Debug)]
+struct Range {
+    ty: ScalarType,
+    /// Components of each register; 0 after an error in the declaration.
+    n: u8,
+    count: u64,
+    depth: u32,
+    span: Span,
+    /// Register of each number, as far as used; [`NOT_USED`] between.
+    ids: Vec<u32>,
+    /// The same for numbers too large for a list.
+    far: Map<u64, u32>,
+}
+
+const NOT_USED: u32 = u32::MAX;
+/// Numbers below this are kept in a list.
+const NEAR: u64 = 1 << 16;
+
+enum Undo<'a> {
+    Name(&'a str, Option<Entry<'a>>),
+    Range(&'a str, Option<Range>),
+}
+
+/// The names of one function body.
+#[derive(Default)]
+pub(crate) struct Scopes<'a> {
+    names: Map<&'a str, Entry<'a>>,
+    ranges: Map<&'a str, Range>,
+    /// Some range has a prefix that ends in a digit, as `%r1<4>`.
+    digit_prefix: bool,
+    undo: Vec<Undo<'a>>,
+    /// Length of `undo` at the start of each open scope.
+    marks: Vec<usize>,
+}
+
+impl<'a> Scopes<'a> {
+    /// Opens a scope.
+    pub fn enter(&mut self) {
+        self.marks.push(self.undo.len());
+    }
+
+    /// Closes the innermost scope.
+    pub fn leave(&mut self) {
+        let Some(mark) = self.marks.pop() else { return };
+        for u in self.undo.drain(mark..).rev() {
+            match u {
+                Undo::Name(name, Some(old)) => drop(self.names.insert(name, old)),
+                Undo::Name(name, None) => drop(self.names.remove(name)),
+                Undo::Range(name, Some(old)) => drop(self.ranges.insert(name, old)),
+                Undo::Range(name, None) => drop(self.ranges.remove(name)),
+            }
+        }
+    }
+
+    fn depth(&self) -> u32 {
+        u32::try_from(self.marks.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Declares a name. Gives the earlier declaration if this scope has one; that one stays.
+    pub fn declare(&mut self, name: ast::Name<'a>, bind: Bind<'a>) -> Result<(), Span> {
+        self.put(name, Slot::Bound(bind))
+    }
+
+    /// Declares a register of `n` components without giving it a place.
+    pub fn declare_reg(&mut self, name: ast::Name<'a>, ty: ScalarType, n: u8) -> Result<(), Span> {
+        self.put(name, Slot::Unused { ty, n })
+    }
+
+    fn put(&mut self, name: ast::Name<'a>, slot: Slot<'a>) -> Result<(), Span> {
+        let depth = self.depth();
+        if let Some(old) = self.names.get(name.text).filter(|e| e.depth == depth) {
+            return Err(old.span);
+        }
+        if let Some((prefix, number)) = split_number(name.text)
+            && let Some(range) = self.ranges.get(prefix)
+            && range.depth == depth
+            && number < range.count
+        {
+            return Err(range.span);
+        }
+        let old = self.names.insert(name.text, Entry { slot, depth, span: name.span });
+        self.undo.push(Undo::Name(name.text, old));
+        Ok(())
+    }
+
+    /// Declares `prefix0` to `prefix(count-1)`.
+    pub fn declare_range(&mut self, name: ast::Name<'a>, ty: ScalarType, n: u8, count: u64) -> Result<(), Span> {
+        let depth = self.depth();
+        if let Some(old) = self.ranges.get(name.text).filter(|r| r.depth == depth) {
+            return Err(old.span);
+        }
+        let start = self.marks.last().copied().unwrap_or(0);
+        for u in &self.undo[start..] {
+            if let Undo::Name(other, _) = u
+                && other.starts_with(name.text)
+                && split_number(other).is_some_and(|(prefix, number)| prefix == name.text && number < count)
+                && let Some(e) = self.names.get(other)
+            {
+                return Err(e.span);
+            }
+        }
+        self.digit_prefix |= name.text.ends_with(|c: char| c.is_ascii_digit());
+        let range = Range { ty, n, count, depth, span: name.span, ids: Vec::new(), far: Map::default() };
+        let old = self.ranges.insert(name.text, range);
+        self.undo.push(Undo::Range(name.text, old));
+        Ok(())
+    }
+
+    /// Declares a range whose declaration has an error: uses of it are silent.
+    pub fn declare_poisoned_range(&mut self, name: ast::Name<'a>, count: u64) -> Result<(), Span> {
+        self.declare_range(name, ScalarType::B32, 0, count)
+    }
+
+    /// What a name stands for in the innermost scope that knows it. A register used for the first time gets its place in `body`.
+    pub fn find(&mut self, name: &'a str, body: &mut Body) -> Option<Bind<'a>> {
+        let exact = self.names.get(name).map(|e| e.depth);
+        let in_range = self.find_range(name, exact);
+        if let Some((prefix, number)) = in_range {
+            let range = self.ranges.get_mut(prefix)?;
+            if range.n == 0 {
+                return Some(Bind::Poison);
+            }
+            let id = range.place(number, name, body);
+            return Some(Bind::Reg(Reg { id: RegId(id), ty: range.ty, n: range.n }));
+        }
+        let entry = self.names.get_mut(name)?;
+        match entry.slot {
+            Slot::Bound(b) => Some(b),
+            Slot::Unused { ty, n } => {
+                let bind = Bind::Reg(Reg { id: RegId(materialise(name, ty, n, body)), ty, n });
+                entry.slot = Slot::Bound(bind);
+                Some(bind)
+            }
+        }
+    }
+
+    /// The deepest range that holds a name and is deeper than `exact`.
+    fn find_range(&self, name: &'a str, exact: Option<u32>) -> Option<(&'a str, u64)> {
+        let (mut prefix, number) = split_number(name)?;
+        let mut best: Option<(&'a str, u64, u32)> = None;
+        let mut consider = |prefix: &'a str, number: u64| {
+            if let Some(r) = self.ranges.get(prefix)
+                && number < r.count
+                && exact.is_none_or(|d| d < r.depth)
+                && best.is_none_or(|b| b.2 < r.depth)
+            {
+                best = Some((prefix, number, r.depth));
+            }
+        };
+        consider(prefix, number);
+        while self.digit_prefix && name.len() - prefix.len() > 1 {
+            prefix = &name[..prefix.len() + 1];
+            if let Some(number) = number_of(&name[prefix.len()..]) {
+                consider(prefix, number);
+            }
+        }
+        best.map(|(prefix, number, _)| (prefix, number))
+    }
+
+    /// Names in sight, for suggestions. Ranges give their prefix with its largest number.
+    pub fn in_sight(&self) -> impl Iterator<Item = (&'a str, Option<u64>)> + '_ {
+        let names = self.names.keys().map(|n| (*n, None));
+        names.chain(self.ranges.iter().map(|(p, r)| (*p, Some(r.count))))
+    }
+}
+
+impl Range {
+    fn place(&mut self, number: u64, name: &str, body: &mut Body) -> u32 {
+        if let Some(i) = usize::try_from(number).ok().filter(|_| number < NEAR) {
+            if self.ids.len() <= i {
+                self.ids.resize(i + 1, NOT_USED);
+            }
+            if self.ids[i] == NOT_USED {
+                self.ids[i] = materialise(name, self.ty, self.n, body);
+            }
+            return self.ids[i];
+        }
+        let (ty, n) = (self.ty, self.n);
+        *self.far.entry(number).or_insert_with(|| materialise(name, ty, n, body))
+    }
+}
+
+/// Gives a register its place; the components of a vector register stand one behind the other.
+fn materialise(name: &str, ty: ScalarType, n: u8, body: &mut Body) -> u32 {
+    // A body has fewer registers than bytes of text, and text is below 4 GiB.
+    let first = u32::try_from(body.regs.len()).unwrap_or(NOT_USED);
+    if n == 1 {
+        body.regs.push(RegDecl { name: name.to_owned(), ty });
+    } else {
+        for word in ["x", "y", "z", "w"].iter().take(usize::from(n)) {
+            body.regs.push(RegDecl { name: format!("{name}.{word}"), ty });
+        }
+    }
+    first
+}
+
+/// `%r17` as `%r` and 17. Numbers with a leading zero are no numbers of a range.
+fn split_number(name: &str) -> Option<(&str, u64)> {
+    let bytes = name.as_bytes();
+    let digits = bytes.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let mut start = bytes.len() - digits;
+    // `%r007`: the zeros belong to the prefix.
+    while start + 1 < bytes.len() && bytes[start] == b'0' {
+        start += 1;
+    }
+    Some((&name[..start], number_of(&name[start..])?))
+}
+
+fn number_of(digits: &str) -> Option<u64> {
+    let leading_zero = digits.len() > 1 && digits.starts_with('0');
+    if digits.is_empty() || digits.len() > 18 || leading_zero {
+        return None;
+    }
+    Some(digits.bytes().fold(0, |n, b| n * 10 + u64::from(b - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{number_of, split_number};
+
+    #[test]
+    fn numbers_of_ranges() {
+        assert_eq!(split_number("%r17"), Some(("%r", 17)));
+        assert_eq!(split_number("%r0"), Some(("%r", 0)));
+        assert_eq!(split_number("%r007"), Some(("%r00", 7)));
+        assert_eq!(split_number("%r"), None);
+        assert_eq!(number_of("01"), None);
+    }
+}

@@ -1,0 +1,447 @@
+//! Operands that are values: registers, literals, vectors, special registers, addresses of symbols.
+
+use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::types::{ScalarType, TypeClass};
+use handloom_isa::check_literal;
+use handloom_isa::form::Kind;
+use handloom_syntax::ast::{self, OperandKind};
+
+use crate::body::{BodyCx, Named};
+use crate::consts::{Const, Mismatch, SymbolAddress, eval, to_bits};
+use crate::context::{Told, index};
+use crate::fit::{Role, ordinary, relaxed};
+use crate::forms::Rule;
+use crate::inst::{InstCx, Pairing, n_elements};
+use crate::module::{AddrBase, Operand, RegId, SymbolKind};
+use crate::names::{Bind, Reg};
+use crate::words::component;
+
+const TYPES_SECTION: &str = "Type Information for Instructions and Operands";
+const WIDE_SECTION: &str = "Operand Size Exceeding Instruction-Type Size";
+
+/// What is told when a literal stands where its kind does not fit.
+pub(crate) fn literal_mismatch(m: Mismatch, ty: ScalarType, span: Span) -> Diagnostic {
+    let error = |message: String| Diagnostic::error(Code::LiteralType, span, message).section("Constants");
+    match m {
+        Mismatch::IntegerForFloat => error(format!("an integer literal where `{ty}` is wanted"))
+            .help(if ty == ScalarType::F32 { "write `1.0` or `0f3F800000` for one" } else { "write `1.0` for one" }),
+        Mismatch::FloatForInteger => {
+            let d = error(format!("a float literal where `{ty}` is wanted"));
+            match ty {
+                ScalarType::B32 => d.help("write the bits: `0f3F800000` is the `.f32` one"),
+                ScalarType::B64 => d.help("write the bits: `0d3FF0000000000000` is the `.f64` one"),
+                _ => d,
+            }
+        }
+        Mismatch::NoLiteral => error(format!("there are no literals of type `{ty}`"))
+            .help("move the bits into a register first, for example with `mov.b16`"),
+        Mismatch::Address => Diagnostic::error(Code::OperandKind, span, "the address of a symbol where a number is wanted")
+            .help("take the address with `mov` first"),
+    }
+}
+
+impl<'a> BodyCx<'_, 'a> {
+    /// Checks one operand.
+    pub fn operand(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>, guarded: bool) -> Result<Operand, Told> {
+        match p.wanted.kind {
+            Kind::Address => self.address(icx, p, guarded),
+            Kind::MovSource if n_elements(p.wanted, &icx.used) > 1 => self.vector(icx, p),
+            Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::MovSource => self.value(icx, p),
+            Kind::Vector => self.vector(icx, p),
+            Kind::Imm => match &p.written.kind {
+                OperandKind::Expr(e) => self.constant(icx, p, e),
+                _ => Err(self.wrong_kind(icx, p, "a constant")),
+            },
+            Kind::Pred { negatable } => self.predicate_operand(icx, p, negatable),
+            Kind::PredPair | Kind::RegPredPair => self.pair(icx, p),
+            Kind::Label => match p.written.kind {
+                OperandKind::Name(name) => self.label_named(name, p.written.span).map(Operand::Label),
+                _ => Err(self.wrong_kind(icx, p, "a label")),
+            },
+            Kind::Targets => self.target_list(icx, p),
+            // Calls are checked as a whole.
+            Kind::Call => Err(Told),
+        }
+    }
+
+    /// A register or what else the kind allows, alone.
+    fn value(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        match &p.written.kind {
+            OperandKind::Name(name) => self.name(icx, p, name, p.written.span),
+            OperandKind::Member(name, words) => self.member(icx, p, name, words),
+            OperandKind::Expr(e) => match p.wanted.kind {
+                Kind::Val | Kind::MovSource | Kind::Vector if p.role == Role::Source => self.constant(icx, p, e),
+                _ => Err(self.wrong_kind(icx, p, "a register")),
+            },
+            OperandKind::Sink if p.wanted.kind == Kind::RegOrSink => Ok(Operand::Sink),
+            OperandKind::Neg(inner) => self.negated(icx, p, inner),
+            OperandKind::Indexed(name, at) if p.wanted.kind == Kind::MovSource => self.indexed(icx, p, name, at),
+            _ => Err(self.wrong_kind(icx, p, "a register")),
+        }
+    }
+
+    fn name(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, name: &'a str, span: Span) -> Result<Operand, Told> {
+        match self.named(name)? {
+            Some(Named::Bind(Bind::Reg(r))) if r.n == 1 => self.register(icx, p, r.id, r.ty, span),
+            Some(Named::Bind(Bind::Reg(r))) => {
+                let message = format!("`{name}` is a vector register of {} components", r.n);
+                let d = Diagnostic::error(Code::OperandKind, span, message);
+                Err(self.cx.push(d.help(format!("name one of them, as `{name}.x`")).section("Vectors")))
+            }
+            Some(found) => {
+                let base = match found {
+                    Named::Symbol(id) | Named::Bind(Bind::Symbol(id)) => Some(AddrBase::Symbol(self.cx.resolved(id))),
+                    Named::Bind(Bind::Var(id)) => Some(AddrBase::Var(id)),
+                    Named::Bind(_) => None,
+                };
+                match base {
+                    Some(base) if p.wanted.kind == Kind::MovSource => self.address_of(icx, p, base, 0, span),
+                    _ => Err(self.no_value(icx, found, name, span)),
+                }
+            }
+            None => self.special(icx, p, name, span),
+        }
+    }
+
+    fn no_value(&mut self, icx: &InstCx<'_, 'a>, found: Named<'a>, name: &str, span: Span) -> Told {
+        let what = self.what(found);
+        let message = format!("`{name}` is {what}, which `{}` cannot take as a value", icx.words());
+        let d = Diagnostic::error(Code::WrongKind, span, message);
+        let is_memory = matches!(found, Named::Symbol(_) | Named::Bind(Bind::Symbol(_) | Bind::Var(_)));
+        self.cx.push(if is_memory { d.help("load it, or take its address with `mov`") } else { d })
+    }
+
+    /// What a name is, for messages.
+    pub fn what(&self, n: Named<'a>) -> &'static str {
+        match n {
+            Named::Bind(Bind::Reg(_)) => "a register",
+            Named::Bind(Bind::Var(_)) => "a variable",
+            Named::Bind(Bind::Label(_)) => "a label",
+            Named::Bind(Bind::Targets(_, false)) => "a list of labels",
+            Named::Bind(Bind::Targets(_, true)) => "a list of functions",
+            Named::Bind(Bind::Prototype(_)) => "a prototype",
+            Named::Bind(Bind::Poison) => "an undeclared name",
+            Named::Symbol(id) | Named::Bind(Bind::Symbol(id)) => match &self.cx.symbol(id).kind {
+                SymbolKind::Var(_) => "a variable",
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => "a function",
+            },
+        }
+    }
+
+    /// `v.x`, `%tid.x`.
+    fn member(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        name: &'a str,
+        words: &[&'a str],
+    ) -> Result<Operand, Told> {
+        let span = p.written.span;
+        let word = words.first().copied().unwrap_or("");
+        match self.named(name)? {
+            Some(Named::Bind(Bind::Reg(r))) => match component(word).filter(|c| *c < r.n && r.n > 1 && words.len() == 1) {
+                Some(c) => self.register(icx, p, RegId(r.id.0 + u32::from(c)), r.ty, span),
+                None if r.n == 1 && is_selector(word) => {
+                    let message = format!("the selector `.{word}` is not supported yet");
+                    let d = Diagnostic::unsupported(Code::Unsupported, span, icx.words(), message);
+                    Err(self.cx.push(d.section(icx.form().section)))
+                }
+                None => {
+                    let message = format!("`{name}` has no component `.{word}`");
+                    Err(self.cx.push(Diagnostic::error(Code::OperandKind, span, message).section("Vectors")))
+                }
+            },
+            Some(found) => Err(self.no_value(icx, found, name, span)),
+            None => self.special(icx, p, name, span),
+        }
+    }
+
+    /// A register of a declared type against the rule of its operand.
+    fn register(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        id: RegId,
+        ty: ScalarType,
+        span: Span,
+    ) -> Result<Operand, Told> {
+        let Some(rule) = p.rule else {
+            return Ok(Operand::Reg { reg: id, ty, fit: crate::module::Fit::Same, negated: false });
+        };
+        let fit = if rule.relaxed { relaxed(rule.ty, ty, p.role) } else { ordinary(rule.ty, ty) };
+        match fit {
+            Some(fit) => Ok(Operand::Reg { reg: id, ty: rule.ty, fit, negated: false }),
+            None => Err(self.wrong_type(icx, p, rule, ty, span)),
+        }
+    }
+
+    fn wrong_type(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, rule: Rule, ty: ScalarType, span: Span) -> Told {
+        const REGISTERS: &[ScalarType] = &[
+            ScalarType::Pred,
+            ScalarType::B8,
+            ScalarType::B16,
+            ScalarType::B32,
+            ScalarType::B64,
+            ScalarType::B128,
+            ScalarType::U8,
+            ScalarType::U16,
+            ScalarType::U32,
+            ScalarType::U64,
+            ScalarType::S8,
+            ScalarType::S16,
+            ScalarType::S32,
+            ScalarType::S64,
+            ScalarType::F16,
+            ScalarType::F16x2,
+            ScalarType::F32,
+            ScalarType::F64,
+        ];
+        let text = self.cx.text.get(index(span.start)..index(span.end)).unwrap_or("");
+        let message = format!("`{}` cannot take the `{ty}` register `{text}` as `{}`", icx.words(), p.wanted.name);
+        let takes = |r: &ScalarType| {
+            if rule.relaxed { relaxed(rule.ty, *r, p.role).is_some() } else { ordinary(rule.ty, *r).is_some() }
+        };
+        let fitting: Vec<String> = REGISTERS.iter().filter(|r| takes(r)).map(|r| format!("`{r}`")).collect();
+        let section = if rule.relaxed { WIDE_SECTION } else { TYPES_SECTION };
+        let d = Diagnostic::error(Code::OperandType, span, message).section(section);
+        let d = if fitting.is_empty() { d } else { d.help(format!("registers of type {}", fitting.join(", "))) };
+        self.cx.push(d)
+    }
+
+    /// A constant expression as an operand; also `sym+4` of `mov`.
+    fn constant(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, e: &'a ast::Expr<'a>) -> Result<Operand, Told> {
+        let value = match eval(e) {
+            Ok(v) => v,
+            Err(d) => return Err(self.cx.push(*d)),
+        };
+        if let Const::Address(a) = value {
+            return self.constant_address(icx, p, a);
+        }
+        // A literal of an operand without a rule of its own is a word (labels and calls never come here).
+        let ty = p.rule.map_or(ScalarType::B32, |r| r.ty);
+        let bits = match to_bits(value, ty) {
+            Ok(bits) => bits,
+            Err(m) => return Err(self.cx.push(literal_mismatch(m, ty, e.span))),
+        };
+        if bits.cut || self.turns_negative(value, ty, e) {
+            self.warn_cut(bits.cut, bits.low, ty, e.span);
+        }
+        if let Err(reason) = check_literal(icx.form(), p.wanted, bits.low) {
+            self.reason(icx, reason, Some(e.span))?;
+        }
+        Ok(Operand::Imm { bits: bits.low, high: bits.high, ty })
+    }
+
+    /// A decimal number that a signed type reads as a negative one. Written in another base, the bits are meant.
+    fn turns_negative(&self, value: Const<'_>, ty: ScalarType, e: &ast::Expr<'_>) -> bool {
+        let Const::Int { value, .. } = value else { return false };
+        if !ty.is_signed() || ty.bits() >= 64 || value >> (ty.bits() - 1) != 1 {
+            return false;
+        }
+        let text = self.cx.text.get(index(e.span.start)..index(e.span.end)).unwrap_or("");
+        text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0')
+    }
+
+    fn warn_cut(&mut self, cut: bool, low: u64, ty: ScalarType, span: Span) {
+        let message = if cut {
+            format!("the literal does not fit `{ty}` and is cut to {low:#x}")
+        } else {
+            format!("the literal is too large for `{ty}`, which reads it as a negative number")
+        };
+        self.cx.push(Diagnostic::warning(Code::WLiteral, span, message).section("Integer Constants"));
+    }
+
+    fn constant_address(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        a: SymbolAddress<'a>,
+    ) -> Result<Operand, Told> {
+        if a.generic || a.mask.is_some() {
+            let message = "`generic()` and masks stand in initialisers only";
+            let d = Diagnostic::error(Code::OperandKind, a.span, message);
+            return Err(self.cx.push(d.help("use `cvta`").section("Initializers")));
+        }
+        let base = match self.named(a.name)? {
+            Some(Named::Symbol(id) | Named::Bind(Bind::Symbol(id))) => AddrBase::Symbol(self.cx.resolved(id)),
+            Some(Named::Bind(Bind::Var(id))) => AddrBase::Var(id),
+            Some(found) => {
+                let what = self.what(found);
+                let message = format!("`{}` is {what}: nothing can be added to it here", a.name);
+                return Err(self.cx.push(Diagnostic::error(Code::OperandKind, a.span, message)));
+            }
+            None => return Err(self.undeclared(a.name, a.span)),
+        };
+        if p.wanted.kind == Kind::MovSource {
+            return self.address_of(icx, p, base, a.addend, a.span);
+        }
+        Err(self.cx.push(literal_mismatch(Mismatch::Address, ScalarType::B64, a.span)))
+    }
+
+    /// The address of a symbol as a value.
+    fn address_of(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        base: AddrBase,
+        offset: i64,
+        span: Span,
+    ) -> Result<Operand, Told> {
+        let ty = p.rule.map_or(ScalarType::B64, |r| r.ty);
+        let whole_number = matches!(ty.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
+        if !whole_number || !matches!(ty.bits(), 32 | 64) {
+            let message = format!("an address does not fit the type of `{}`", icx.words());
+            let d = Diagnostic::error(Code::OperandType, span, message);
+            return Err(self.cx.push(d.help("a 32-bit or 64-bit integer or bit type").section(icx.form().section)));
+        }
+        self.in_space_of_cvta(icx, base, span)?;
+        Ok(Operand::AddrOf { base, offset, ty })
+    }
+
+    /// `mov.u64 d, a[2]`: the address of an element.
+    fn indexed(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        name: &'a str,
+        at: &'a ast::Operand<'a>,
+    ) -> Result<Operand, Told> {
+        let (base, offset) = self.element(icx, name, at, p.written.span)?;
+        self.address_of(icx, p, base, offset, p.written.span)
+    }
+
+    /// `-a` of video instructions.
+    fn negated(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, inner: &'a ast::Operand<'a>) -> Result<Operand, Told> {
+        if !icx.form().opcode.starts_with("vmad") {
+            let d = Diagnostic::error(Code::OperandKind, p.written.span, format!("`{}` takes no negated register", icx.words()));
+            return Err(self.cx.push(d.help("negate it with `neg` first").section(icx.form().section)));
+        }
+        match self.value(icx, Pairing { written: inner, ..p })? {
+            Operand::Reg { reg, ty, fit, .. } => Ok(Operand::Reg { reg, ty, fit, negated: true }),
+            _ => Err(self.wrong_kind(icx, p, "a register")),
+        }
+    }
+
+    /// `{a, b}`, or one register where one is enough.
+    fn vector(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let n = n_elements(p.wanted, &icx.used);
+        match &p.written.kind {
+            OperandKind::Vector(elements) => {
+                if elements.len() != usize::from(n) {
+                    let s = if n == 1 { "" } else { "s" };
+                    let message = format!("`{}` takes {n} register{s} as `{}`, not {}", icx.words(), p.wanted.name, elements.len());
+                    let d = Diagnostic::error(Code::OperandCount, p.written.span, message);
+                    return Err(self.cx.push(d.section(icx.form().section)));
+                }
+                let vector = self.elements(icx, p, elements)?;
+                self.warn_sinks(icx, p, n, &vector);
+                Ok(vector)
+            }
+            OperandKind::Name(name) if n > 1 => match self.named(name)? {
+                Some(Named::Bind(Bind::Reg(r))) if r.n == n => self.whole_vector(icx, p, r),
+                Some(_) => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
+                None => self.special_vector(icx, p, name, n),
+            },
+            _ if n > 1 => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
+            _ => self.value(icx, p),
+        }
+    }
+
+    fn whole_vector(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, r: Reg) -> Result<Operand, Told> {
+        let component = |c: u8| RegId(r.id.0 + u32::from(c));
+        let all = (0..r.n).map(|c| self.register(icx, p, component(c), r.ty, p.written.span));
+        all.collect::<Result<Vec<_>, Told>>().map(Operand::Vector)
+    }
+
+    fn elements(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        elements: &'a [ast::Operand<'a>],
+    ) -> Result<Operand, Told> {
+        let mut out = Vec::with_capacity(elements.len());
+        let mut failed = false;
+        for e in elements {
+            let element = match (&e.kind, p.role) {
+                (OperandKind::Sink, Role::Destination) => Ok(Operand::Sink),
+                (OperandKind::Vector(_), _) => Err(self.wrong_kind(icx, Pairing { written: e, ..p }, "a register")),
+                _ => self.value(icx, Pairing { written: e, ..p }),
+            };
+            match element {
+                Ok(o) => out.push(o),
+                Err(Told) => failed = true,
+            }
+        }
+        if failed { Err(Told) } else { Ok(Operand::Vector(out)) }
+    }
+
+    /// The manual has `_` in a vector of `ld` for 256-bit loads only; the assembler takes it in any.
+    fn warn_sinks(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, n: u8, vector: &Operand) {
+        let Operand::Vector(elements) = vector else { return };
+        let bits = p.rule.map_or(0, |r| r.ty.bits()) * u32::from(n);
+        if icx.is("ld") && bits != 256 && elements.iter().any(|e| matches!(e, Operand::Sink)) {
+            let message = "`_` in a vector that is not 256 bits wide";
+            let d = Diagnostic::warning(Code::WForbidden, p.written.span, message);
+            self.cx.push(d.section(icx.form().section));
+        }
+    }
+
+    fn predicate_operand(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, negatable: bool) -> Result<Operand, Told> {
+        let register = |reg, negated| Operand::Reg { reg, ty: ScalarType::Pred, fit: crate::module::Fit::Same, negated };
+        match &p.written.kind {
+            OperandKind::Name(name) => self.predicate(name, p.written.span).map(|r| register(r, false)),
+            OperandKind::Not(name) if negatable => self.predicate(name.text, name.span).map(|r| register(r, true)),
+            OperandKind::Expr(e) if p.role == Role::Source => {
+                self.constant(icx, Pairing { rule: Some(Rule { ty: ScalarType::Pred, relaxed: false }), ..p }, e)
+            }
+            _ => Err(self.wrong_kind(icx, p, "a predicate register")),
+        }
+    }
+
+    /// `p|q` and `d|p`, or the first half alone.
+    fn pair(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let first_rule = match p.wanted.kind {
+            Kind::PredPair => Some(Rule { ty: ScalarType::Pred, relaxed: false }),
+            _ => p.rule,
+        };
+        let OperandKind::Pair(first, second) = &p.written.kind else {
+            return self.half(icx, Pairing { rule: first_rule, ..p });
+        };
+        let a = self.half(icx, Pairing { rule: first_rule, written: first, ..p });
+        let pred = Some(Rule { ty: ScalarType::Pred, relaxed: false });
+        let b = self.half(icx, Pairing { rule: pred, written: second, ..p });
+        Ok(Operand::Vector(vec![a?, b?]))
+    }
+
+    fn half(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        match &p.written.kind {
+            OperandKind::Sink => Ok(Operand::Sink),
+            OperandKind::Name(name) => self.name(icx, p, name, p.written.span),
+            OperandKind::Member(name, words) => self.member(icx, p, name, words),
+            _ => Err(self.wrong_kind(icx, p, "a register")),
+        }
+    }
+
+    /// Tells that an operand is of another kind than wanted.
+    pub fn wrong_kind(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, wanted: &str) -> Told {
+        let given = match &p.written.kind {
+            OperandKind::Name(_) | OperandKind::Member(..) => "a name",
+            OperandKind::Expr(_) => "a constant",
+            OperandKind::Vector(_) => "a vector",
+            OperandKind::Address(_) | OperandKind::Indexed(..) => "an address",
+            OperandKind::Sink => "`_`",
+            OperandKind::Not(_) => "a negated predicate",
+            OperandKind::Neg(_) => "a negated register",
+            OperandKind::Pair(..) => "a pair",
+            OperandKind::Paren(_) => "a list in parentheses",
+        };
+        let message = format!("`{}` takes {wanted} as `{}`, not {given}", icx.words(), p.wanted.name);
+        let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
+        self.cx.push(d.section(icx.form().section))
+    }
+}
+
+/// Byte and half selectors of video instructions.
+fn is_selector(word: &str) -> bool {
+    matches!(word, "b0" | "b1" | "b2" | "b3" | "h0" | "h1")
+}

@@ -1,0 +1,116 @@
+//! Parameter lists: of functions, entries and prototypes.
+//!
+//! # PTX ISA
+//! Parameter State Space; Kernel Function Parameter Attributes; Function Declarations and Definitions.
+
+use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::types::ScalarType;
+use handloom_syntax::ast;
+
+use crate::layout::{align_up, element, shape, small};
+use crate::module::ParamLayout;
+use crate::report::Report;
+
+/// A parameter as written, with its layout; `None` after an error that has been told.
+pub(crate) struct Param<'a> {
+    /// Its name.
+    pub name: ast::Name<'a>,
+    /// Declared as a register: type and number of components.
+    pub reg: Option<(ScalarType, u8)>,
+    /// Layout, with its offset once the block is laid out.
+    pub layout: Option<ParamLayout>,
+}
+
+/// Results and parameters.
+pub(crate) struct Signature<'a> {
+    /// Results.
+    pub results: Vec<Param<'a>>,
+    /// Parameters.
+    pub params: Vec<Param<'a>>,
+    /// Bytes of the block: parameters, then results.
+    pub bytes: u32,
+    /// No error in it.
+    pub sound: bool,
+}
+
+impl Signature<'_> {
+    /// Layouts of the parameters.
+    pub fn param_layouts(&self) -> Vec<ParamLayout> {
+        self.params.iter().filter_map(|p| p.layout.clone()).collect()
+    }
+
+    /// Layouts of the results.
+    pub fn result_layouts(&self) -> Vec<ParamLayout> {
+        self.results.iter().filter_map(|p| p.layout.clone()).collect()
+    }
+}
+
+/// Lays out a signature.
+pub(crate) fn signature<'a>(
+    results: &'a [ast::VarDecl<'a>],
+    params: &'a [ast::VarDecl<'a>],
+    is_entry: bool,
+    report: &mut Report,
+) -> Signature<'a> {
+    let before = report.n_errors();
+    if is_entry && let Some(first) = results.first() {
+        let d = Diagnostic::error(Code::Layout, first.span, "an `.entry` has no results");
+        report.push(d.help("write results to memory").section("Kernel and Function Directives: .entry"));
+    }
+    let mut bytes = Some(0u32);
+    let params = list(params, is_entry, &mut bytes, report);
+    let results = list(results, is_entry, &mut bytes, report);
+    let mut sound = report.n_errors() == before;
+    if bytes.is_none() && sound {
+        let span = params.first().map_or(Span::NONE, |p| p.name.span);
+        report.push(Diagnostic::error(Code::Layout, span, "the parameters are too large"));
+        sound = false;
+    }
+    Signature { results, params, bytes: bytes.unwrap_or(0), sound }
+}
+
+fn list<'a>(
+    decls: &'a [ast::VarDecl<'a>],
+    is_entry: bool,
+    bytes: &mut Option<u32>,
+    report: &mut Report,
+) -> Vec<Param<'a>> {
+    let mut out = Vec::with_capacity(decls.len());
+    for decl in decls {
+        let space_fits = match decl.space.text {
+            ".param" => true,
+            ".reg" => !is_entry,
+            _ => false,
+        };
+        if !space_fits {
+            let what = if is_entry { "of an `.entry` is declared `.param`" } else { "is declared `.param` or `.reg`" };
+            let message = format!("a parameter {what}, not `{}`", decl.space.text);
+            report.push(Diagnostic::error(Code::Layout, decl.space.span, message).section("Parameter State Space"));
+        }
+        let element = if space_fits { element(decl, report) } else { None };
+        for var in &decl.vars {
+            let mut param = Param { name: var.name, reg: None, layout: None };
+            if let Some(e) = element
+                && let Some(s) = shape(e, var, report)
+                && let Some(size) = small(s.size, var.name.span, report)
+            {
+                let is_reg = decl.space.text == ".reg";
+                param.reg = is_reg.then_some((e.ty, e.n));
+                let offset = bytes.and_then(|b| align_up(b, e.align));
+                *bytes = offset.and_then(|o| o.checked_add(size)).filter(|b| *b < 1 << 30);
+                let name = if var.name.text == "_" { String::new() } else { var.name.text.to_owned() };
+                param.layout = Some(ParamLayout {
+                    name,
+                    offset: offset.unwrap_or(0),
+                    size,
+                    align: e.align,
+                    ty: e.ty,
+                    is_array: !s.dims.is_empty() || e.n > 1,
+                    reg: None,
+                });
+            }
+            out.push(param);
+        }
+    }
+    out
+}

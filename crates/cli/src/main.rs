@@ -1,0 +1,2 @@
+//! Handloom.
+fn main() {}

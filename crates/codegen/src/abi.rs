@@ -1,0 +1,333 @@
+//! The contract between compiled code and the runtime: contexts, entry states, reasons, tables, routines.
+//!
+//! # The model
+//! A compiled function runs *warp contexts* one after the other. Each holds a header ([`WarpCtx`]), a word of *pending lanes* for each
+//! block ([`Tables::pend_offset`]), and the registers as *rows*. `CtaCtx::cur` is the context to run next, `CtaCtx::end` the end of the array
+//! (contexts follow each other at [`Tables::ctx_bytes`]). `pend[b]` holds the lanes that wait to execute block `b`. Code runs the lowest
+//! block that has lanes (blocks are ordered so that lanes then meet again as early as possible); when a block holds all 32 lanes it runs the
+//! unmasked copy.
+//!
+//! # How a context is entered
+//! `WarpCtx::state` is the block to look at first: no lower block may be pending. [`skip`](Tables::skip) (the number of blocks) means that the context is not to
+//! run now. Entering an unstarted warp: `pend[0] = live`, `state = 0`.
+//!
+//! # What code gives back
+//! [`Reason`], for the context in `CtaCtx::cur`. After handling it the runtime calls the code again, with `cur` on the same or another
+//! context.
+//!
+//! # Barriers inside code
+//! A plain `bar.sync 0` in an entry, reached by all 32 lanes together, does not leave the code: it writes `wait_epoch = CtaCtx::epoch`,
+//! `state = next`, adds 1 to `CtaCtx::arrived` and goes on with the next context. When the array ends and `arrived + retired == n_warps` (and
+//! `arrived > 0`), code sets `arrived = 0`, adds 1 to `epoch` and starts over at `CtaCtx::first`. Otherwise it returns [`Reason::Phase`]: the runtime
+//! counts the contexts with `wait_epoch == epoch` as waiting at barrier 0 with all lanes, `pend[state]` being empty for them.
+//! (The runtime must write `pend[state] = live` before it lets such a context go on by itself.)
+
+/// Launch and cta facts that compiled code reads. One for each cta that runs.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CtaCtx {
+    /// Context to run next; on return the one the reason is about.
+    pub cur: u64,
+    /// First context of the array.
+    pub first: u64,
+    /// End of the array of contexts.
+    pub end: u64,
+    /// Contexts that arrived at the plain barrier in this epoch.
+    pub arrived: u32,
+    /// Contexts that have no live lane left (counted by code when a whole warp exits unmasked, by the runtime otherwise).
+    pub retired: u32,
+    /// Number of contexts.
+    pub n_warps: u32,
+    /// Counts the plain barriers passed; starts at 1.
+    pub epoch: u32,
+    /// `%ctaid`.
+    pub ctaid: [u32; 3],
+    /// `%nctaid`.
+    pub nctaid: [u32; 3],
+    /// Host address of the entry's parameters.
+    pub param: u64,
+    /// Host address of the cta's shared memory.
+    pub shared_base: u64,
+    /// Bytes of it that may be used.
+    pub shared_size: u64,
+    /// Table of routine addresses, indexed by [`Routine`].
+    pub routines: u64,
+    /// Table of `u64`: generic address of each symbol (offset for shared ones, handle for functions).
+    pub symbols: u64,
+    /// Table of [`SiteCache`], one for each bounds site of the running code; private to the worker.
+    pub sites: u64,
+    /// Lowest address of device memory (contained bounds).
+    pub heap_low: u64,
+    /// End of device memory (contained bounds).
+    pub heap_high: u64,
+    /// Address of a `u32` that is not zero when the launch is to stop.
+    pub stop: u64,
+    /// The runtime's own.
+    pub host: u64,
+    /// Address of the [`Tables`] of the code that runs.
+    pub tables: u64,
+    /// `%dynamic_smem_size`.
+    pub dynamic_shared: u32,
+    /// Set to 1 by stores and by atomics that changed memory, in functions with yield points.
+    pub dirty: u32,
+    /// Private word for `fence.sc`.
+    pub fence: u64,
+}
+
+/// Header of a warp context. Pending words and rows follow it.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct WarpCtx {
+    /// Lanes that have not exited (of this activation).
+    pub live: u32,
+    /// Block to look at first, or the number of blocks for "not now".
+    pub state: u32,
+    /// See the module's text on barriers.
+    pub wait_epoch: u32,
+    /// Index of the warp in its cta.
+    pub warp: u32,
+    /// Lanes of a suspension.
+    pub lanes: u32,
+    /// Block where they go on.
+    pub next: u32,
+    /// Barrier number; index of the call, trap or other site.
+    pub a: u32,
+    /// Barrier count (0: all threads).
+    pub b: u32,
+    /// Predicate bits of a barrier reduction; 1 for a trap that happened in a routine (details are with the runtime).
+    pub c: u32,
+    /// Kind of barrier: [`BarCode`].
+    pub d: u32,
+    /// Host address of lane 0's frame in local memory; lane `l` has it at `+ l * local_stride`.
+    pub local: u64,
+    /// Host address of lane 0's incoming argument block, same stride.
+    pub args: u64,
+    /// The runtime's own: parent activation and so on.
+    pub host: u64,
+    /// Yields seen since the runtime last cleared it.
+    pub yields: u32,
+    /// Block whose end left the code (barrier, call, yield).
+    pub from: u32,
+}
+
+/// Barrier kinds as written to [`WarpCtx::d`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+#[allow(missing_docs, reason = "as ir::simt::BarKind")]
+pub enum BarCode {
+    Sync,
+    Arrive,
+    RedPopc,
+    RedAnd,
+    RedOr,
+    ClusterArrive,
+    ClusterWait,
+}
+
+/// Why code came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Reason {
+    /// The array of contexts was run through; nobody is left to run in it now.
+    Phase = 0,
+    /// Lanes `lanes` of `cur` arrived at a barrier: number `a`, count `b`, predicate bits `c`, kind `d`. They go on at `next`; an index of the
+    /// reduction's result register (its row) is in [`Tables::barriers`] under `from`. Other lanes of the context may be pending: after
+    /// handling, set `state` to its lowest pending block.
+    Barrier = 1,
+    /// Lanes `lanes` of `cur` give way; they go on at `next`.
+    Yield = 2,
+    /// Lanes `lanes` of `cur` call: site `a` of [`Tables::calls`]; they go on at `next`.
+    Call = 3,
+    /// Trap at site `a` of [`Tables::traps`] by lanes `lanes`, or in a routine when `c == 1`.
+    Trap = 4,
+    /// The stop word was set.
+    Stop = 5,
+    /// All pending lanes of `cur` have exited or are parked (warp-level ops): nothing in it is runnable now.
+    Idle = 6,
+    /// Lanes `lanes` of `cur` end their threads from inside a function.
+    Exit = 7,
+    /// A test that the code rests on failed at the start of block `state`: `cur` must go on in code made without speculation, with the values of its
+    /// registers ([`Tables::homes`]) and its pending lanes carried over.
+    Deopt = 8,
+}
+
+impl Reason {
+    /// From the number that code returned.
+    pub fn from_u32(n: u32) -> Option<Reason> {
+        use Reason::*;
+        [Phase, Barrier, Yield, Call, Trap, Stop, Idle, Exit, Deopt].into_iter().find(|r| *r as u32 == n)
+    }
+}
+
+/// The last allocation that a bounds site hit: an access at `a` is inside when `a - base <= limit` (unsigned).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SiteCache {
+    /// Start of the allocation.
+    pub base: u64,
+    /// Its size less the length that the site tests.
+    pub limit: u64,
+}
+
+impl SiteCache {
+    /// Hits nothing: no `a - u64::MAX` is 0 except for `a = u64::MAX`, which no allocation contains.
+    pub const EMPTY: SiteCache = SiteCache { base: u64::MAX, limit: 0 };
+}
+
+/// Routines of the runtime that code calls through [`CtaCtx::routines`]. All take `(cta, warp, site, mask, x, y)` as `u64, u64, u32, u32, u64, u64` in the
+/// System V calling convention and return a `u64`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Routine {
+    /// Memory site, `x` = lowest address (an offset for shared memory), `y` = length. The `n` lanes of `mask`, in ascending order, stand at even
+    /// distances `(y - bytes) / (n - 1)`. Tests alignment, then bounds. Gives 1 if every lane's access is right, and refreshes the cache of the site if
+    /// one allocation holds the whole range; else records the trap and gives 0.
+    Check = 0,
+    /// Value op of eval site, for the lanes of `mask`, rows to rows.
+    Eval = 1,
+    /// Memory op of memory site, lane by lane in ascending order, rows to rows, for the lanes of `mask` (guard already applied). Gives 1, or 0 after recording a trap.
+    Memory = 2,
+    /// Warp-level op of sync site by the lanes of `mask`. Gives 1 when it is complete for exactly these lanes (go on), 0 when they were parked, or
+    /// completed together with lanes parked elsewhere (all of them are then pending at their own next blocks: look for the lowest).
+    Sync = 3,
+    /// Built-in function of builtin site. Gives 1, or 0 after recording a trap.
+    Builtin = 4,
+    /// Special register that code does not hold: `site` is an index of [`Tables::sregs`]. Gives its value.
+    Sreg = 5,
+    /// Misaligned address: memory site, `x` = address of the first lane of `mask`. Records the trap; gives 0.
+    Misaligned = 6,
+}
+
+/// Number of routines.
+pub const N_ROUTINES: usize = 7;
+
+/// Where a routine finds a source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loc {
+    /// A row of 32-bit lanes at this offset of the context (types P, B16, B32). A predicate lane is 0 or all ones.
+    Row32(u32),
+    /// A row of 64-bit lanes.
+    Row64(u32),
+    /// The same 64-bit word for every lane, at this offset of the context.
+    Scalar(u32),
+    /// A constant.
+    Imm(u64),
+    /// `word at this offset + stride * lane`: an affine value.
+    Affine {
+        /// Offset of eight 64-bit words: the value of the first lane of each pack.
+        at: u32,
+        /// Added for each lane within the pack.
+        stride: i64,
+        /// Width: the value is taken modulo 2^bits.
+        bits: u8,
+    },
+}
+
+/// A value op done by [`Routine::Eval`].
+#[derive(Clone, Debug)]
+pub struct EvalSite {
+    /// The op.
+    pub op: handloom_ir::simt::Pure,
+    /// Rows of the results.
+    pub dst: Vec<Loc>,
+    /// Sources.
+    pub src: Vec<Loc>,
+}
+
+/// A memory op: for bounds checks, traps, and [`Routine::Memory`].
+#[derive(Clone, Debug)]
+pub struct MemSite {
+    /// The op: `Load`, `Store`, `Atom` or `Red`.
+    pub op: handloom_ir::simt::Op,
+    /// Address (without the op's offset).
+    pub addr: Loc,
+    /// Operands: stored values, or operands of the atomic.
+    pub src: Vec<Loc>,
+    /// Rows of the results.
+    pub dst: Vec<Loc>,
+    /// The statement.
+    pub span: handloom_diag::Span,
+}
+
+/// A warp-level op.
+#[derive(Clone, Debug)]
+pub struct SyncSite {
+    /// The op.
+    pub op: handloom_ir::simt::Op,
+    /// Sources by the op's order.
+    pub src: Vec<Loc>,
+    /// Rows of the results.
+    pub dst: Vec<Loc>,
+    /// Block where lanes go on.
+    pub next: u32,
+    /// The statement.
+    pub span: handloom_diag::Span,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct CallSite {
+    /// Whom.
+    pub callee: handloom_ir::simt::Callee,
+    /// Function handle of an indirect call.
+    pub target: Option<Loc>,
+    /// Bytes of parameters and results.
+    pub signature: (u32, u32),
+    /// Offset of the outgoing argument block from the frame.
+    pub args: u32,
+    /// The statement.
+    pub span: handloom_diag::Span,
+}
+
+/// A trap raised by code itself.
+#[derive(Clone, Debug)]
+pub struct TrapSite {
+    /// Kind.
+    pub kind: handloom_ir::trap::TrapKind,
+    /// The statement.
+    pub span: handloom_diag::Span,
+}
+
+/// What the runtime must know of compiled code.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// Name of the function.
+    pub name: String,
+    /// Bytes of a context, header included; contexts stand at multiples of it. A multiple of 64.
+    pub ctx_bytes: u32,
+    /// Offset of the pending words: one `u32` for each block.
+    pub pend_offset: u32,
+    /// Number of blocks.
+    pub n_blocks: u32,
+    /// Statement at the start of each block, for reports of who waits where.
+    pub block_spans: Vec<handloom_diag::Span>,
+    /// Bytes of the frame in local memory.
+    pub frame_bytes: u32,
+    /// Value ops done by routine.
+    pub evals: Vec<EvalSite>,
+    /// Memory ops.
+    pub mems: Vec<MemSite>,
+    /// Warp-level ops.
+    pub syncs: Vec<SyncSite>,
+    /// Calls.
+    pub calls: Vec<CallSite>,
+    /// Traps.
+    pub traps: Vec<TrapSite>,
+    /// Built-in functions: which, where its argument block is (address per lane), the statement.
+    pub builtins: Vec<(handloom_ir::simt::Builtin, Loc, handloom_diag::Span)>,
+    /// Special registers read by routine.
+    pub sregs: Vec<handloom_ir::types::Sreg>,
+    /// Row of the result of a barrier reduction, by the block that ends with it.
+    pub barriers: std::collections::BTreeMap<u32, Loc>,
+    /// The statement of each block's end (barriers, calls), by block.
+    pub term_spans: Vec<handloom_diag::Span>,
+    /// Where each register lives between blocks; `None` for those that do not.
+    pub homes: Vec<Option<Loc>>,
+}
+
+impl Tables {
+    /// The state that means "not to run now".
+    pub fn skip(&self) -> u32 {
+        self.n_blocks
+    }
+}

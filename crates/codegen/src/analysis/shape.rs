@@ -1,0 +1,441 @@
+//! Which registers are uniform or affine, which branches diverge, and which blocks lanes may execute in part.
+//!
+//! Invariants: the class of a register covers every value it can hold at every use; classes only get coarser during the fixpoint; a
+//! register that several groups of lanes may hold with different values at the same time is `Varying`.
+
+use handloom_ir::simt::*;
+use handloom_ir::types::{Order, Sreg, StateSpace};
+
+use super::cfg::{Cfg, Set};
+use super::live::Live;
+use super::transfer::{self, Arg, PACKS, Shape};
+
+/// What is known of a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Not reached yet.
+    Unknown,
+    /// Lanes relate by constants.
+    Affine(Shape),
+    /// Nothing: one value for each lane.
+    Varying,
+}
+
+impl Class {
+    /// The shape, if there is one.
+    pub fn shape(&self) -> Option<Shape> {
+        match self {
+            Class::Affine(s) => Some(*s),
+            // Never written: reads as zero.
+            Class::Unknown => Some(Shape::constant(0)),
+            Class::Varying => None,
+        }
+    }
+
+    /// Whether all lanes hold the same.
+    pub fn is_uniform(&self) -> bool {
+        self.shape().is_some_and(|s| s.is_uniform())
+    }
+}
+
+/// Facts about a function for one launch shape.
+#[derive(Debug)]
+pub struct Facts {
+    /// Control flow.
+    pub cfg: Cfg,
+    /// Liveness.
+    pub live: Live,
+    /// Class of each register.
+    pub class: Vec<Class>,
+    /// Blocks whose end sends lanes different ways.
+    pub diverges: Vec<bool>,
+    /// Blocks that part of the live lanes may execute: they need a masked copy.
+    pub masked: Set,
+    /// For each block the number of instructions before the first one with side effects.
+    pub quiet: Vec<usize>,
+    /// For each block the number of instructions before the first one that a masked copy cannot defer.
+    pub plain: Vec<usize>,
+    /// Whether affine values may rest on run-time tests.
+    pub speculate: bool,
+    /// The order of blocks does not bring lanes together where their paths meet (irreducible loops).
+    pub odd: bool,
+    /// The launch shape.
+    pub shape: LaunchShape,
+    /// Bytes between the frames of neighbouring lanes.
+    pub local_stride: i64,
+}
+
+/// Computes the facts.
+pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: bool) -> Facts {
+    let cfg = Cfg::new(f);
+    let live = Live::new(f, &cfg);
+    let n = f.blocks.len();
+    let quiet = f.blocks.iter().map(|b| b.insts.iter().position(has_effect).unwrap_or(b.insts.len())).collect();
+    let plain = f.blocks.iter().map(|b| b.insts.iter().position(|i| !defers(i)).unwrap_or(b.insts.len())).collect();
+    let mut facts = Facts {
+        cfg,
+        live,
+        class: vec![Class::Unknown; f.regs.len()],
+        diverges: vec![false; n],
+        masked: Set::new(n),
+        quiet,
+        plain,
+        speculate,
+        odd: false,
+        shape: *shape,
+        local_stride: i64::from(local_stride),
+    };
+    let defs = Defs::new(f, &facts.cfg);
+    let partial = shape.ntid.iter().product::<u32>() % 32 != 0;
+    let has_call = f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }));
+    facts.odd = facts.cfg.is_odd();
+    if partial || has_call || !f.is_entry || facts.odd {
+        (0..n).for_each(|b| {
+            facts.masked.add(b);
+        });
+    }
+    loop {
+        let changed = facts.propagate(f, &defs);
+        let diverged = facts.divergence(f, &defs);
+        if !changed && !diverged {
+            break;
+        }
+    }
+    facts
+}
+
+/// Whether a masked copy can do an instruction before or after others, so that a block may start over behind it.
+fn defers(inst: &Inst) -> bool {
+    match inst.op {
+        Op::Load { access, .. } => {
+            matches!(access.space, StateSpace::Const | StateSpace::ParamEntry) && access.order == Order::Weak
+        }
+        _ => !has_effect(inst),
+    }
+}
+
+/// Whether an instruction does more than compute or read.
+fn has_effect(inst: &Inst) -> bool {
+    match inst.op {
+        Op::Pure(_)
+        | Op::Sreg(_)
+        | Op::SymAddr(_)
+        | Op::SharedAddr(_)
+        | Op::ParamAddr { .. }
+        | Op::SlotAddr(_)
+        | Op::ArgAddr { .. }
+        | Op::Cvta { .. }
+        | Op::IsSpace(_)
+        | Op::Activemask
+        | Op::Hint => false,
+        Op::Load { access, .. } => access.order.is_strong(),
+        Op::Store { .. }
+        | Op::Atom { .. }
+        | Op::Red { .. }
+        | Op::Fence { .. }
+        | Op::Shfl(_)
+        | Op::Vote(_)
+        | Op::Match { .. }
+        | Op::Redux { .. }
+        | Op::Elect
+        | Op::BarWarp
+        | Op::Nanosleep
+        | Op::Builtin(_) => true,
+    }
+}
+
+/// Where registers are written.
+struct Defs {
+    /// Blocks of the definitions of each register.
+    blocks: Vec<Vec<usize>>,
+    /// Registers with one definition that dominates every use.
+    single: Vec<bool>,
+}
+
+impl Defs {
+    fn new(f: &Function, cfg: &Cfg) -> Defs {
+        let mut blocks = vec![Vec::new(); f.regs.len()];
+        let mut position = vec![0usize; f.regs.len()];
+        for (b, block) in f.blocks.iter().enumerate() {
+            for (i, inst) in block.insts.iter().enumerate() {
+                for d in &inst.dst {
+                    blocks[d.idx()].push(b);
+                    position[d.idx()] = i;
+                }
+            }
+            if let Some(d) = block.term.result() {
+                blocks[d.idx()].push(b);
+                position[d.idx()] = block.insts.len();
+            }
+        }
+        let mut single: Vec<bool> = blocks.iter().map(|d| d.len() == 1).collect();
+        for (b, block) in f.blocks.iter().enumerate() {
+            let mut used = |v: &Val, i: usize| {
+                if let Val::Reg(r) = v
+                    && single[r.idx()]
+                {
+                    let d = blocks[r.idx()][0];
+                    let before = if d == b { position[r.idx()] < i } else { cfg.dominates(d, b) };
+                    single[r.idx()] = before;
+                }
+            };
+            for (i, inst) in block.insts.iter().enumerate() {
+                inst.src.iter().for_each(|v| used(v, i));
+                if inst.guarded {
+                    inst.dst.iter().for_each(|d| used(&Val::Reg(*d), i));
+                }
+            }
+            block.term.sources().iter().for_each(|v| used(v, usize::MAX));
+        }
+        Defs { blocks, single }
+    }
+}
+
+impl Facts {
+    /// The class of a source.
+    pub fn arg(&self, v: Val) -> Arg {
+        match v {
+            Val::Imm(..) => Arg::of(v).unwrap_or(Arg { shape: None, value: None }),
+            Val::Reg(r) => Arg { shape: self.class[r.idx()].shape(), value: None },
+        }
+    }
+
+    /// One sweep of class propagation; tells whether anything changed.
+    fn propagate(&mut self, f: &Function, defs: &Defs) -> bool {
+        let mut any = false;
+        loop {
+            let mut changed = false;
+            for (b, block) in f.blocks.iter().enumerate() {
+                for (i, inst) in block.insts.iter().enumerate() {
+                    // A source that is still to be reached says nothing yet.
+                    let waits = |v: &Val| matches!(v, Val::Reg(r) if self.class[r.idx()] == Class::Unknown && !defs.blocks[r.idx()].is_empty());
+                    if inst.src.iter().any(waits) {
+                        continue;
+                    }
+                    let args: Vec<Arg> = inst.operands().iter().map(|v| self.arg(*v)).collect();
+                    for (k, d) in inst.dst.iter().enumerate() {
+                        let mut new = match self.result(inst, k, &args, b, i) {
+                            Some(s) => Class::Affine(s),
+                            None => Class::Varying,
+                        };
+                        // Lanes whose guard is 0 keep an old value, unless all lanes do.
+                        if inst.guarded && !inst.guard().is_some_and(|g| self.arg(g).shape.is_some_and(|s| s.is_uniform())) {
+                            new = Class::Varying;
+                        }
+                        changed |= self.join(d.idx(), new, defs);
+                    }
+                }
+                if let Some(d) = block.term.result() {
+                    // The scheduler writes it lane by lane.
+                    changed |= self.join(d.idx(), Class::Varying, defs);
+                }
+            }
+            any |= changed;
+            if !changed {
+                return any;
+            }
+        }
+    }
+
+    fn join(&mut self, r: usize, new: Class, defs: &Defs) -> bool {
+        let old = self.class[r];
+        let joined = match (old, new) {
+            (Class::Varying, _) | (_, Class::Varying) => Class::Varying,
+            (Class::Unknown, Class::Affine(s)) if defs.single[r] => Class::Affine(s),
+            (Class::Unknown, Class::Affine(s)) => Class::Affine(Shape { low: 0, high: u64::MAX, ..s }),
+            (Class::Affine(a), Class::Affine(s)) if defs.single[r] && a.same(&s) => {
+                // A sweep only coarsens what it saw before.
+                Class::Affine(Shape { align: a.align.min(s.align), low: a.low.min(s.low), high: a.high.max(s.high), ..a })
+            }
+            (Class::Affine(a), Class::Affine(s)) if a.same(&s) => {
+                Class::Affine(Shape { align: a.align.min(s.align), low: 0, high: u64::MAX, ..a })
+            }
+            (Class::Affine(_), Class::Affine(_)) => Class::Varying,
+            (c, Class::Unknown) => c,
+        };
+        self.class[r] = joined;
+        joined != old
+    }
+
+    /// Whether the affine result of instruction `i` of block `b` may rest on a run-time test.
+    pub fn may_test(&self, b: usize, i: usize) -> bool {
+        self.speculate && i < if self.masked.has(b) { self.plain[b] } else { self.quiet[b] }
+    }
+
+    fn result(&self, inst: &Inst, k: usize, args: &[Arg], b: usize, i: usize) -> Option<Shape> {
+        // What a group of lanes reads at one time another group may read differently later.
+        let together = !self.masked.has(b);
+        match inst.op {
+            Op::Pure(p) if k == 0 => transfer::pure(p, args, self.may_test(b, i)).map(|r| r.shape),
+            Op::Pure(_) => args.iter().all(|a| a.shape.is_some_and(|s| s.is_uniform())).then_some(Shape::UNIFORM),
+            Op::Sreg(s) => {
+                let timed = matches!(
+                    s,
+                    Sreg::Clock
+                        | Sreg::ClockHi
+                        | Sreg::Clock64
+                        | Sreg::Globaltimer
+                        | Sreg::GlobaltimerLo
+                        | Sreg::GlobaltimerHi
+                );
+                if timed && !together { None } else { transfer::sreg(s, &self.shape) }
+            }
+            Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => Some(Shape { align: 0, ..Shape::UNIFORM }),
+            Op::SlotAddr(_) | Op::ArgAddr { .. } => {
+                let mut s = Shape { stride: self.local_stride, ..Shape::UNIFORM };
+                (0..PACKS).for_each(|p| s.off[p] = self.local_stride * 4 * p as i64);
+                Some(s)
+            }
+            Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
+            Op::Load { access, .. } => {
+                let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
+                let ok = access.order == Order::Weak && (together || read_only) && access.count == 1
+                    || (access.order == Order::Weak && read_only);
+                // The old value of a guarded load is merged by `propagate`.
+                let s = args[0].shape.filter(|s| ok && s.stride == 0)?;
+                let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };
+                let distinct = distinct_packs(&keys);
+                (distinct.groups() <= 4).then_some(distinct)
+            }
+            Op::Vote(_) | Op::Redux { .. } | Op::Activemask => together.then_some(Shape::UNIFORM),
+            Op::Builtin(_)
+            | Op::IsSpace(_)
+            | Op::Store { .. }
+            | Op::Atom { .. }
+            | Op::Red { .. }
+            | Op::Fence { .. }
+            | Op::Shfl(_)
+            | Op::Match { .. }
+            | Op::Elect
+            | Op::BarWarp
+            | Op::Nanosleep
+            | Op::Hint => None,
+        }
+    }
+
+    /// Finds branches that diverge and what follows from them; tells whether anything changed.
+    fn divergence(&mut self, f: &Function, defs: &Defs) -> bool {
+        let mut changed = false;
+        for b in 0..f.blocks.len() {
+            if self.diverges[b] {
+                continue;
+            }
+            let uniform = f.blocks[b].term.sources().iter().all(|v| self.arg(*v).shape.is_some_and(|s| s.is_uniform()));
+            if uniform || !matches!(f.blocks[b].term, Term::Branch { .. } | Term::Switch { .. }) {
+                continue;
+            }
+            self.diverges[b] = true;
+            changed = true;
+        }
+        for b in 0..f.blocks.len() {
+            if self.diverges[b] {
+                changed |= self.spread(b, defs);
+            }
+        }
+        // Lanes that part at a block only part of them executes stay apart while some wait: what is written there may differ.
+        if self.unstable(f) {
+            for (r, blocks) in defs.blocks.iter().enumerate() {
+                if !defs.single[r] && blocks.iter().any(|b| self.masked.has(*b)) && self.class[r] != Class::Varying {
+                    self.class[r] = Class::Varying;
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
+
+    /// Whether lanes may wait inside a block that only part of them executes, or meet elsewhere than where branches say.
+    fn unstable(&self, f: &Function) -> bool {
+        self.odd || self.masked.iter().any(|b| {
+            let block = &f.blocks[b];
+            block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+        })
+    }
+
+    /// What a diverging branch at `b` does: its region is executed in part, and registers that differ by path or by iteration vary.
+    fn spread(&mut self, b: usize, defs: &Defs) -> bool {
+        let region = self.cfg.region(b);
+        let mut changed = self.masked.union(&region);
+        // The region must end before lanes look at the block where they meet.
+        if self.cfg.ipdom[b].is_some_and(|j| region.iter().any(|x| x >= j)) && !self.odd {
+            self.odd = true;
+            changed = true;
+        }
+        for (join, out_of) in self.joins(b) {
+            let live: Vec<usize> = self.live.entry[join].iter().collect();
+            for r in live {
+                if self.class[r] == Class::Varying {
+                    continue;
+                }
+                let by_path = !defs.single[r] && defs.blocks[r].iter().any(|d| region.has(*d) || *d == b);
+                let by_time = out_of.as_ref().is_some_and(|body| defs.blocks[r].iter().any(|d| body.has(*d)));
+                if by_path || by_time {
+                    self.class[r] = Class::Varying;
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
+
+    /// Blocks where lanes that parted at `b` meet on different paths. With the loop they left at different times, if so.
+    fn joins(&self, b: usize) -> Vec<(usize, Option<Set>)> {
+        let n = self.cfg.succs.len();
+        let mut label: Vec<Option<usize>> = vec![None; n];
+        let mut found: Vec<usize> = Vec::new();
+        let stop = self.cfg.ipdom[b];
+        let mut work: Vec<usize> = Vec::new();
+        for &s in &self.cfg.succs[b] {
+            match label[s] {
+                None => label[s] = Some(s),
+                Some(x) if x != s => found.push(s),
+                Some(_) => {}
+            }
+            work.push(s);
+        }
+        while let Some(x) = work.pop() {
+            if Some(x) == stop {
+                continue;
+            }
+            let l = label[x];
+            for &t in &self.cfg.succs[x] {
+                if label[t].is_none() {
+                    label[t] = l;
+                    work.push(t);
+                } else if label[t] != l && label[t] != Some(t) {
+                    label[t] = Some(t);
+                    found.push(t);
+                    work.push(t);
+                } else if label[t] != l && !found.contains(&t) {
+                    // Its own label: a successor of `b` reached from another path too.
+                    found.push(t);
+                    work.push(t);
+                }
+            }
+        }
+        found
+            .into_iter()
+            .map(|t| {
+                // The outermost loop around `b` that does not hold the join.
+                let left = self.cfg.loops.iter().filter(|(_, body)| body.has(b) && !body.has(t));
+                let outer = left.max_by_key(|(_, body)| body.iter().count());
+                (t, outer.map(|(_, body)| body.clone()))
+            })
+            .collect()
+    }
+}
+
+/// The shape of what is read once for each distinct pack.
+fn distinct_packs(s: &Shape) -> Shape {
+    let mut out = Shape { stride: 0, ..Shape::UNIFORM };
+    let mut firsts: Vec<(u8, i64)> = Vec::new();
+    for p in 0..PACKS {
+        let key = (s.group[p], s.off[p]);
+        let g = firsts.iter().position(|k| *k == key).unwrap_or_else(|| {
+            firsts.push(key);
+            firsts.len() - 1
+        });
+        out.group[p] = g as u8;
+    }
+    out
+}

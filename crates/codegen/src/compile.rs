@@ -1,0 +1,367 @@
+//! One function from SIMT IR to code.
+
+use std::mem::size_of;
+use std::sync::OnceLock;
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{CompiledCode, Context};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use handloom_ir::simt::{self, Callee, Op, Term, Val};
+use handloom_ir::types::Ty;
+
+use crate::abi::{Loc, Tables, WarpCtx};
+use crate::analysis::cfg::Set;
+use crate::analysis::shape::{Class, Facts, analyse};
+use crate::emit::{Emit, Home, POOL_BYTES, SCRATCH_ROWS, WORD_SLOTS, inlined, is_loose, takes_loose};
+use crate::load::Code;
+use crate::prepare::single_latches;
+
+/// How strictly accesses are checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Bounds {
+    /// A stray of one byte traps.
+    Exact,
+    /// An access stays inside device memory as a whole.
+    Contained,
+}
+
+/// What code is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Options {
+    /// Shape of the cta.
+    pub shape: simt::LaunchShape,
+    /// Bounds.
+    pub bounds: Bounds,
+    /// Bytes of local memory of a thread: the stride between lanes. The same for all functions of a launch. A multiple of 16.
+    pub local_stride: u32,
+    /// The function is run as a callee: plain barriers leave the code too.
+    pub is_callee: bool,
+    /// The launch is one of clusters of more than one cta: shared memory is seen by others.
+    pub cluster: bool,
+    /// Affine values may rest on run-time tests; a failed one gives [`crate::abi::Reason::Deopt`].
+    pub speculate: bool,
+}
+
+/// A stage that can be printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Cranelift IR.
+    Clif,
+    /// Machine code as Cranelift prints it.
+    Asm,
+}
+
+/// Why a function could not be compiled. Always a fault of ours, except for an unfit host.
+pub type Failure = String;
+
+/// Compiles a function.
+///
+/// # Errors
+/// When the host lacks what code needs, or Cranelift refuses the function: a bug.
+pub fn compile(module: &simt::Module, func: &simt::Function, options: &Options) -> Result<Code, Failure> {
+    let (mut cx, tables, isa) = build(module, func, options)?;
+    let compiled = finish(&mut cx, &isa)?;
+    Code::load(compiled, tables, pool())
+}
+
+/// The text of a stage.
+///
+/// # Errors
+/// As [`compile`].
+pub fn print(module: &simt::Module, func: &simt::Function, options: &Options, stage: Stage) -> Result<String, Failure> {
+    let (mut cx, _, isa) = build(module, func, options)?;
+    match stage {
+        Stage::Clif => Ok(cx.func.display().to_string()),
+        Stage::Asm => {
+            cx.set_disasm(true);
+            let compiled = finish(&mut cx, &isa)?;
+            Ok(compiled.vcode.clone().unwrap_or_default())
+        }
+    }
+}
+
+fn finish<'c>(cx: &'c mut Context, isa: &OwnedTargetIsa) -> Result<&'c CompiledCode, Failure> {
+    let mut control = cranelift_codegen::control::ControlPlane::default();
+    cx.compile(isa.as_ref(), &mut control).map_err(|e| format!("codegen: {:?}\n{}", e.inner, e.func.display()))
+}
+
+/// The host's instruction set, set up once.
+fn host() -> Result<OwnedTargetIsa, Failure> {
+    static HOST: OnceLock<Result<OwnedTargetIsa, Failure>> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let mut flags = settings::builder();
+        let verify = if cfg!(debug_assertions) { "true" } else { "false" };
+        for (name, value) in [
+            ("opt_level", "none"),
+            ("regalloc_algorithm", "backtracking"),
+            ("enable_verifier", verify),
+            ("unwind_info", "false"),
+        ] {
+            flags.set(name, value).map_err(|e| format!("setting {name}: {e}"))?;
+        }
+        let builder = cranelift_native::builder().map_err(|e| format!("this host is not supported: {e}"))?;
+        if builder.triple().architecture != target_lexicon::Architecture::X86_64 {
+            return Err(format!("this host is not supported: {}", builder.triple()));
+        }
+        builder.finish(settings::Flags::new(flags)).map_err(|e| format!("host settings: {e}"))
+    })
+    .clone()
+}
+
+/// Masks by nibble, then lane masks `eq le lt ge gt`.
+fn pool() -> Vec<u8> {
+    let mut out = Vec::with_capacity(POOL_BYTES as usize);
+    for nibble in 0..16u32 {
+        for lane in 0..4 {
+            out.extend((if nibble >> lane & 1 == 1 { u32::MAX } else { 0 }).to_le_bytes());
+        }
+    }
+    let eq = |l: u32| 1u32 << l;
+    let lt = move |l: u32| eq(l) - 1;
+    let masks: [&dyn Fn(u32) -> u32; 5] =
+        [&eq, &move |l| lt(l) | eq(l), &lt, &move |l| !lt(l), &move |l| !(lt(l) | eq(l))];
+    for mask in masks {
+        (0..32).for_each(|l| out.extend(mask(l).to_le_bytes()));
+    }
+    out
+}
+
+type Built = (Context, Tables, OwnedTargetIsa);
+
+fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Result<Built, Failure> {
+    let isa = host()?;
+    let f = &single_latches(func);
+    let facts = analyse(f, &options.shape, options.local_stride, options.speculate);
+    let mut tables = Tables { name: f.name.clone(), n_blocks: f.blocks.len() as u32, ..Tables::default() };
+    let place = place(f, &facts, &mut tables);
+    tables.block_spans = f.blocks.iter().map(|b| b.insts.first().map_or(b.term_span, |i| i.span)).collect();
+    tables.term_spans = f.blocks.iter().map(|b| b.term_span).collect();
+    let mut slot_offsets = Vec::new();
+    let mut frame = 0u32;
+    for s in &f.slots {
+        frame = frame.next_multiple_of(s.align.max(1));
+        slot_offsets.push(frame);
+        frame += s.size;
+    }
+    tables.frame_bytes = frame.next_multiple_of(16);
+
+    let mut sig = Signature::new(CallConv::SystemV);
+    sig.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);
+    sig.returns.push(AbiParam::new(types::I32));
+    let mut cx = Context::for_function(clif::Function::with_name_signature(UserFuncName::user(0, 0), sig));
+    let mut fb = FunctionBuilderContext::new();
+    {
+        let mut b = FunctionBuilder::new(&mut cx.func, &mut fb);
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        let dispatch = b.create_block();
+        let warp = b.append_block_param(dispatch, types::I64);
+        let (advance, idle) = (b.create_block(), b.create_block());
+        let full = f.blocks.iter().map(|_| b.create_block()).collect();
+        let prologue = f.blocks.iter().map(|_| b.create_block()).collect();
+        let mut routine = Signature::new(CallConv::SystemV);
+        for t in [types::I64, types::I64, types::I32, types::I32, types::I64, types::I64] {
+            routine.params.push(AbiParam::new(t));
+        }
+        routine.returns.push(AbiParam::new(types::I64));
+        let sig = b.import_signature(routine);
+        let params = b.block_params(entry).to_vec();
+        let mut emit = Emit {
+            b,
+            f,
+            facts: &facts,
+            opt: options,
+            tables,
+            homes: place.homes,
+            slot_offsets,
+            scratch: place.scratch,
+            cta: params[0],
+            pool_ptr: params[1],
+            warp,
+            pendable: pendable(f, &facts),
+            full,
+            prologue,
+            dispatch,
+            advance,
+            idle,
+            reps: Default::default(),
+            written: Vec::new(),
+            at: (0, 0),
+            loose: loose(f, &facts),
+            tells_dirty: f.blocks.iter().any(|b| matches!(b.term, Term::Yield { .. })),
+            sig,
+            n_scratch_used: 0,
+            def_count: def_count(f),
+            origins: origins(f),
+            cleaned: Default::default(),
+            mask: None,
+            chain_entry: Vec::new(),
+            in_row: Default::default(),
+            temp_rows: place.temp_rows,
+            words: place.words,
+        };
+        emit.run(entry);
+        tables = emit.tables;
+        emit.b.finalize(isa.frontend_config());
+    }
+    Ok((cx, tables, isa))
+}
+
+struct Place {
+    homes: Vec<Option<Home>>,
+    temp_rows: Vec<u32>,
+    scratch: u32,
+    words: u32,
+}
+
+/// Lays out the context: header, pending words, scratch rows, homes, rows of values of single blocks.
+fn place(f: &simt::Function, facts: &Facts, tables: &mut Tables) -> Place {
+    let n_regs = f.regs.len();
+    tables.pend_offset = size_of::<WarpCtx>() as u32;
+    let mut at = (tables.pend_offset + 4 * tables.n_blocks).next_multiple_of(64);
+    let mut take = |bytes: u32| {
+        let here = at;
+        at += bytes;
+        here
+    };
+    let scratch = take(256 * SCRATCH_ROWS);
+    let words = take(64 * WORD_SLOTS);
+    let mut crosses = Set::new(n_regs);
+    facts.live.entry.iter().for_each(|s| {
+        crosses.union(s);
+    });
+    f.blocks.iter().filter_map(|b| b.term.result()).for_each(|r| {
+        crosses.add(r.idx());
+    });
+    let written = def_count(f);
+    let mut homes = vec![None; n_regs];
+    for r in crosses.iter() {
+        if written[r] == 0 {
+            continue;
+        }
+        homes[r] = Some(match facts.class[r] {
+            Class::Affine(s) => Home::Words(take((8 * s.groups() as u32).next_multiple_of(16))),
+            Class::Unknown => continue,
+            Class::Varying if f.regs[r] == Ty::B64 => Home::Row64(take(256)),
+            Class::Varying => Home::Row32(take(128)),
+        });
+    }
+    // Values of one block: the blocks share the space.
+    let mut temp_rows = vec![0; n_regs];
+    let start = take(0);
+    let mut most = 0;
+    for b in facts.masked.iter() {
+        let mut used = 0;
+        for inst in &f.blocks[b].insts {
+            for d in &inst.dst {
+                if homes[d.idx()].is_none() && temp_rows[d.idx()] == 0 {
+                    temp_rows[d.idx()] = start + used;
+                    used += if f.regs[d.idx()] == Ty::B64 { 256 } else { 128 };
+                }
+            }
+        }
+        most = most.max(used);
+    }
+    take(most);
+    tables.ctx_bytes = (start + most).next_multiple_of(64);
+    tables.homes = homes
+        .iter()
+        .map(|h| {
+            h.map(|h| match h {
+                Home::Row32(at) => Loc::Row32(at),
+                Home::Row64(at) => Loc::Row64(at),
+                Home::Words(at) => Loc::Scalar(at),
+            })
+        })
+        .collect();
+    Place { homes, temp_rows, scratch, words }
+}
+
+fn def_count(f: &simt::Function) -> Vec<u32> {
+    let mut n = vec![0; f.regs.len()];
+    for b in &f.blocks {
+        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| n[d.idx()] += 1);
+    }
+    n
+}
+
+fn origins(f: &simt::Function) -> Vec<Option<Op>> {
+    let count = def_count(f);
+    let mut out = vec![None; f.regs.len()];
+    for inst in f.blocks.iter().flat_map(|b| &b.insts) {
+        for d in &inst.dst {
+            if count[d.idx()] == 1 {
+                out[d.idx()] = Some(inst.op);
+            }
+        }
+    }
+    out
+}
+
+/// Blocks that lanes may be pending at.
+fn pendable(f: &simt::Function, facts: &Facts) -> Set {
+    let mut set = Set::new(f.blocks.len());
+    set.add(0);
+    for (b, block) in f.blocks.iter().enumerate() {
+        let parts = facts.masked.has(b) || facts.diverges[b] || block.term.suspends();
+        if facts.masked.has(b) {
+            set.add(b);
+        }
+        if parts {
+            block.term.successors().iter().for_each(|s| {
+                set.add(s.idx());
+            });
+        }
+    }
+    set
+}
+
+/// Registers that hold float results only, whose NaNs become canonical where their bits are used.
+fn loose(f: &simt::Function, facts: &Facts) -> Vec<bool> {
+    let mut loose = vec![true; f.regs.len()];
+    let mut seen = vec![false; f.regs.len()];
+    for (b, block) in f.blocks.iter().enumerate() {
+        for inst in &block.insts {
+            let by_op = matches!(inst.op, Op::Pure(p) if is_loose(p));
+            for d in &inst.dst {
+                seen[d.idx()] = true;
+                loose[d.idx()] &= by_op;
+            }
+            if !facts.masked.has(b) {
+                continue;
+            }
+            // Masked copies hand rows to routines as they are.
+            let consts: Vec<Option<u64>> = inst.src.iter().map(|_| None).collect();
+            let never: Vec<bool> = inst.src.iter().map(|_| false).collect();
+            let in_loop = matches!(inst.op, Op::Pure(p) if inlined(p, &consts, &never));
+            for (i, v) in inst.src.iter().enumerate() {
+                let fine = in_loop || matches!(inst.op, Op::Pure(p) if takes_loose(p, i) && is_loose(p));
+                if let Val::Reg(r) = v
+                    && !fine
+                {
+                    loose[r.idx()] = false;
+                }
+            }
+        }
+        if let Some(d) = block.term.result() {
+            loose[d.idx()] = false;
+        }
+    }
+    loose.iter().zip(seen).map(|(l, s)| *l && s).collect()
+}
+
+/// The functions that a function calls directly.
+pub fn callees(f: &simt::Function) -> Vec<simt::FuncId> {
+    let mut out: Vec<simt::FuncId> = Vec::new();
+    for b in &f.blocks {
+        if let Term::Call { callee: Callee::Direct(g), .. } = b.term
+            && !out.contains(&g)
+        {
+            out.push(g);
+        }
+    }
+    out
+}

@@ -1,0 +1,790 @@
+//! Loads and stores of full copies.
+//!
+//! An affine address is checked once for each group and then accessed at constant distances; other addresses are checked together, as
+//! vectors, and accessed lane by lane. What a check refuses goes to a routine, which knows all rules, and comes back if it was right.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::{StateSpace, Ty};
+
+use super::rep::{Rep, scalar_type, vector_type, width};
+use super::{Emit, FULL};
+use crate::abi::*;
+use crate::analysis::transfer::{LANES, PACKS, Shape};
+use crate::compile::Bounds;
+
+/// A memory instruction taken apart.
+pub(crate) struct Plan {
+    pub access: Access,
+    pub offset: i64,
+    pub addr: Val,
+    pub site: usize,
+    /// IR type of an element.
+    pub ty: Ty,
+}
+
+impl Plan {
+    fn size(&self) -> i64 {
+        i64::from(self.access.bits) / 8
+    }
+
+    fn bytes(&self) -> i64 {
+        i64::from(self.access.bytes())
+    }
+
+    fn is_shared(&self) -> bool {
+        matches!(self.access.space, StateSpace::Shared | StateSpace::SharedCluster)
+    }
+}
+
+impl Emit<'_, '_> {
+    pub(crate) fn plan(&mut self, inst: &Inst, access: Access, offset: i64) -> Plan {
+        let ty = match access.bits {
+            8 | 16 => Ty::B16,
+            32 => Ty::B32,
+            _ => Ty::B64,
+        };
+        let site = self.tables.mems.len();
+        self.tables.mems.push(MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span });
+        Plan { access, offset, addr: inst.src[0], site, ty }
+    }
+
+    /// A load or store of a full copy, with its guard.
+    pub(crate) fn full_access(&mut self, inst: &Inst, access: Access, offset: i64) {
+        let plan = self.plan(inst, access, offset);
+        let addr = self.rep(plan.addr);
+        let data: Vec<Rep> = inst.operands()[1..].iter().map(|v| self.clean(*v)).collect();
+        let Some(guard) = inst.guard() else {
+            let results = self.access_all(&plan, inst, &addr, &data);
+            self.set_results(inst, results);
+            return;
+        };
+        let g = self.rep(guard);
+        let uniform = matches!(&g, Rep::Affine(s, _) if s.is_uniform());
+        let bits = self.bits(&g);
+        let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, FULL as u32 as i32 as i64);
+        let (fast, other, join) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(all, fast, &[], other, &[]);
+        self.b.switch_to_block(fast);
+        let results = self.access_all(&plan, inst, &addr, &data);
+        // Lanes that do not take part keep what the register held.
+        let old: Vec<Option<Rep>> =
+            inst.dst.iter().map(|d| if self.n_defs(*d) > 1 { Some(self.rep(Val::Reg(*d))) } else { None }).collect();
+        let flat = self.flatten(&results, plan.ty);
+        self.b.ins().jump(join, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
+        self.b.switch_to_block(other);
+        let others: Vec<Rep> = if uniform {
+            (0..results.len()).map(|i| self.shaped_like(&results[i], old[i].as_ref(), plan.ty)).collect()
+        } else {
+            self.b.set_cold_block(other);
+            let (some, none) = (self.b.create_block(), self.b.create_block());
+            let meet = self.b.create_block();
+            let rows: Vec<Rep> = (0..results.len())
+                .map(|i| old[i].clone().unwrap_or_else(|| self.zero_rows(plan.ty)))
+                .map(|r| Rep::Rows(self.rows(&r, plan.ty)))
+                .collect();
+            let flat: Vec<Value> = rows.iter().flat_map(|r| self.rows(r, plan.ty)).collect();
+            for v in &flat {
+                let t = self.b.func.dfg.value_type(*v);
+                self.b.append_block_param(meet, t);
+            }
+            self.b.ins().brif(bits, some, &[], none, &[]);
+            self.b.switch_to_block(none);
+            self.b.ins().jump(meet, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
+            self.b.switch_to_block(some);
+            let out = self.access_by_routine(&plan, inst, &addr, &data, bits, &rows);
+            let flat: Vec<Value> = out.iter().flat_map(|r| self.rows(r, plan.ty)).collect();
+            self.b.ins().jump(meet, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
+            self.b.switch_to_block(meet);
+            let params = self.b.block_params(meet).to_vec();
+            let n = PACKS * width(plan.ty);
+            (0..results.len()).map(|i| Rep::Rows(params[i * n..(i + 1) * n].to_vec())).collect()
+        };
+        // Both sides in the form of the fast side; rows unless the guard is uniform.
+        let results = self.join_forms(join, fast, &results, &others, plan.ty, uniform);
+        self.set_results(inst, results);
+    }
+
+    fn set_results(&mut self, inst: &Inst, results: Vec<Rep>) {
+        for (d, r) in inst.dst.iter().zip(results) {
+            self.set(*d, r);
+        }
+    }
+
+    /// Values of results in order, in the form they have.
+    fn flatten(&mut self, reps: &[Rep], ty: Ty) -> Vec<Value> {
+        reps.iter()
+            .flat_map(|r| match r {
+                Rep::Affine(_, base) => base.clone(),
+                Rep::Rows(v) => v.clone(),
+                Rep::Compare(_) => self.rows(r, ty),
+            })
+            .collect()
+    }
+
+    /// Gives the join its parameters and both sides' values. The fast side has jumped already, with its values as they are.
+    fn join_forms(
+        &mut self,
+        join: clif::Block,
+        fast: clif::Block,
+        results: &[Rep],
+        others: &[Rep],
+        ty: Ty,
+        uniform: bool,
+    ) -> Vec<Rep> {
+        let _ = (fast, uniform);
+        let mut out = Vec::new();
+        let mut args = Vec::new();
+        for (r, o) in results.iter().zip(others) {
+            match (r, o) {
+                (Rep::Affine(s, base), Rep::Affine(_, theirs)) => {
+                    let t = scalar_type(ty);
+                    let params = base.iter().map(|_| self.b.append_block_param(join, t)).collect();
+                    args.extend(theirs.iter().map(|v| clif::BlockArg::from(*v)));
+                    out.push(Rep::Affine(*s, params));
+                }
+                (_, o) => {
+                    let rows = self.rows(o, ty);
+                    let t = vector_type(ty);
+                    let params: Vec<Value> = rows.iter().map(|_| self.b.append_block_param(join, t)).collect();
+                    args.extend(rows.iter().map(|v| clif::BlockArg::from(*v)));
+                    out.push(Rep::Rows(params));
+                }
+            }
+        }
+        self.b.ins().jump(join, &args);
+        self.b.switch_to_block(join);
+        out
+    }
+
+    /// Zero, or an old value, in the form of another value.
+    fn shaped_like(&mut self, like: &Rep, old: Option<&Rep>, ty: Ty) -> Rep {
+        match (like, old) {
+            (Rep::Affine(s, base), Some(Rep::Affine(o, b))) => {
+                let firsts: Vec<usize> = (0..base.len()).map(|g| s.first(g)).collect();
+                let words = firsts.into_iter().map(|p| self.first_lane(&(*o, b.clone()), p, ty)).collect();
+                Rep::Affine(*s, words)
+            }
+            (Rep::Affine(s, base), _) => {
+                let z = self.scalar_const(0, ty);
+                Rep::Affine(*s, vec![z; base.len()])
+            }
+            (_, Some(o)) => Rep::Rows(self.rows(o, ty)),
+            _ => self.zero_rows(ty),
+        }
+    }
+
+    fn zero_rows(&mut self, ty: Ty) -> Rep {
+        let z = if ty == Ty::B64 { self.vector_const64([0, 0]) } else { self.vector_const32([0; 4]) };
+        Rep::Rows(vec![z; PACKS * width(ty)])
+    }
+
+    /// The access by all 32 lanes.
+    pub(crate) fn access_all(&mut self, plan: &Plan, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
+        self.n_scratch_used = 0;
+        let by_routine = plan.access.whole && plan.access.order.is_strong()
+            || plan.access.order == handloom_ir::types::Order::Mmio
+            || !matches!(
+                plan.access.space,
+                StateSpace::Global
+                    | StateSpace::Generic
+                    | StateSpace::Const
+                    | StateSpace::ParamEntry
+                    | StateSpace::Local
+                    | StateSpace::Shared
+            )
+            || (plan.access.space == StateSpace::Generic && plan.access.order.is_strong());
+        if by_routine {
+            let m = self.i32(FULL);
+            return self.access_by_routine(plan, inst, addr, data, m, &[]);
+        }
+        let is_store = matches!(inst.op, Op::Store { .. });
+        let out = match addr {
+            Rep::Affine(s, base) if self.regular(plan, s) => {
+                let at = self.check_affine(plan, s, base);
+                if is_store { self.store_affine(plan, s, &at, data) } else { self.load_affine(plan, s, &at) }
+            }
+            _ => self.access_scattered(plan, inst, addr, data),
+        };
+        if is_store {
+            self.tell_dirty();
+        }
+        out
+    }
+
+    pub(crate) fn tell_dirty(&mut self) {
+        if self.tells_dirty {
+            let one = self.i32(1);
+            self.store_cta(one, offset_of!(CtaCtx, dirty));
+        }
+    }
+
+    /// Whether all lanes of a group have the alignment of its lowest address, and lie in ascending order.
+    fn regular(&self, plan: &Plan, s: &Shape) -> bool {
+        let a = plan.bytes();
+        s.stride % a == 0 && s.stride >= 0 && s.off.iter().all(|o| o % a == 0) && s.groups() <= 4
+    }
+
+    /// Host address of the lowest lane of each group, checked, with its difference to the group's base.
+    fn check_affine(&mut self, plan: &Plan, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
+        let shared_base = plan.is_shared().then(|| self.load_cta(types::I64, offset_of!(CtaCtx, shared_base)));
+        (0..s.groups())
+            .map(|g| {
+                let (low, high) = s.span(g);
+                let length = high - low + plan.bytes();
+                if let Some(at) = self.safe_address(plan, g) {
+                    return (at, low);
+                }
+                let lanes = (0..PACKS).filter(|p| usize::from(s.group[*p]) == g).fold(0u32, |m, p| m | 15 << (4 * p));
+                let first = if self.ty(plan.addr) == Ty::B64 {
+                    self.b.ins().iadd_imm_s(base[g], low + plan.offset)
+                } else {
+                    let v = self.b.ins().iadd_imm_s(base[g], low);
+                    let v = self.b.ins().uextend(types::I64, v);
+                    self.b.ins().iadd_imm_s(v, plan.offset)
+                };
+                self.check_range(plan, first, length, lanes);
+                match shared_base {
+                    Some(b) => (self.b.ins().iadd(first, b), low),
+                    None => (first, low),
+                }
+            })
+            .collect()
+    }
+
+    /// The address of an access that needs no check: parameters and frame slots at constant offsets.
+    fn safe_address(&mut self, plan: &Plan, g: usize) -> Option<Value> {
+        let Val::Reg(r) = plan.addr else { return None };
+        let end = plan.offset + plan.bytes();
+        match self.origin(r)? {
+            Op::ParamAddr { offset } => {
+                let at = i64::from(offset) + plan.offset;
+                let fits = at >= 0
+                    && i64::from(offset) + end <= i64::from(self.f.param_bytes)
+                    && i64::from(offset).wrapping_add(plan.offset) % plan.bytes() == 0
+                    && plan.access.space != StateSpace::Generic;
+                (fits && g == 0).then(|| {
+                    let p = self.load_cta(types::I64, offset_of!(CtaCtx, param));
+                    self.b.ins().iadd_imm_s(p, at)
+                })
+            }
+            Op::SlotAddr(slot) => {
+                let s = self.f.slots[slot.idx()];
+                let fits = plan.offset >= 0
+                    && end <= i64::from(s.size)
+                    && plan.offset % plan.bytes() == 0
+                    && i64::from(s.align) % plan.bytes() == 0;
+                (fits && g == 0).then(|| {
+                    let l = self.load_warp(types::I64, offset_of!(WarpCtx, local));
+                    let at = i64::from(self.slot_offsets[slot.idx()]) + plan.offset;
+                    self.b.ins().iadd_imm_s(l, at)
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes on only if `length` bytes from `first` may be accessed.
+    fn check_range(&mut self, plan: &Plan, first: Value, length: i64, lanes: u32) {
+        let bad = self.refuse(plan, first, length);
+        let (cold, go) = (self.cold_block(), self.b.create_block());
+        self.b.ins().brif(bad, cold, &[], go, &[]);
+        self.b.switch_to_block(cold);
+        let mask = self.i32(i64::from(lanes));
+        let len = self.i64(length);
+        let ok = self.routine(Routine::Check, plan.site, mask, Some(first), Some(len));
+        self.return_unless(ok, go);
+        self.b.switch_to_block(go);
+    }
+
+    /// Goes to `go` if a routine said yes; else gives the trap back.
+    pub(crate) fn return_unless(&mut self, ok: Value, go: clif::Block) {
+        let fail = self.cold_block();
+        self.b.ins().brif(ok, go, &[], fail, &[]);
+        self.b.switch_to_block(fail);
+        let one = self.i32(1);
+        self.store_warp(one, offset_of!(WarpCtx, c));
+        self.give_back(Reason::Trap);
+    }
+
+    /// Whether the quick test refuses `length` bytes at `first` (an offset for shared memory).
+    fn refuse(&mut self, plan: &Plan, first: Value, length: i64) -> Value {
+        let align = plan.bytes();
+        if plan.is_shared() {
+            let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
+            let end = self.b.ins().iadd_imm_s(first, length);
+            let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, size);
+            return if align > 1 {
+                let low = self.b.ins().band_imm_s(first, align - 1);
+                let odd = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
+                self.b.ins().bor(over, odd)
+            } else {
+                over
+            };
+        }
+        let (base, limit) = self.bounds(plan, length);
+        let off = self.b.ins().isub(first, base);
+        let k = align.trailing_zeros();
+        if k == 0 {
+            return self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, limit);
+        }
+        // Low bits of a misaligned address become high ones: one comparison tests both. Allocations are aligned to more.
+        let amount = self.b.ins().iconst(types::I32, i64::from(k));
+        let turned = self.b.ins().rotr(off, amount);
+        let limit = self.b.ins().ushr_imm_s(limit, i64::from(k));
+        self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, limit)
+    }
+
+    /// Base and limit of the quick test for `length` bytes.
+    fn bounds(&mut self, plan: &Plan, length: i64) -> (Value, Value) {
+        match self.opt.bounds {
+            Bounds::Exact => {
+                let sites = self.load_cta(types::I64, offset_of!(CtaCtx, sites));
+                let at = (plan.site * size_of::<SiteCache>()) as i32;
+                let base = self.b.ins().load(types::I64, Self::trusted(), sites, at);
+                let limit = self.b.ins().load(types::I64, Self::trusted(), sites, at + 8);
+                let _ = length;
+                (base, limit)
+            }
+            Bounds::Contained => {
+                let low = self.load_cta(types::I64, offset_of!(CtaCtx, heap_low));
+                let high = self.load_cta(types::I64, offset_of!(CtaCtx, heap_high));
+                let size = self.b.ins().isub(high, low);
+                (low, self.b.ins().iadd_imm_s(size, -length))
+            }
+        }
+    }
+
+    fn load_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
+        let count = usize::from(plan.access.count);
+        if s.stride == 0 {
+            return (0..count).map(|e| self.load_uniform(plan, s, at, e)).collect();
+        }
+        let n = width(plan.ty);
+        let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
+        for p in 0..PACKS {
+            let (base, low) = at[usize::from(s.group[p])];
+            let d = (s.off[p] - low) as i32;
+            let packs = self.load_pack(plan, base, d, s.stride);
+            for (e, v) in packs.into_iter().enumerate() {
+                out[e].extend(v);
+            }
+        }
+        out.into_iter().map(Rep::Rows).collect()
+    }
+
+    /// An element that is the same within each pack: one scalar load for each distinct address.
+    fn load_uniform(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], element: usize) -> Rep {
+        let mut shape = Shape { stride: 0, ..Shape::UNIFORM };
+        let mut keys: Vec<(u8, i64)> = Vec::new();
+        let mut base = Vec::new();
+        for p in 0..PACKS {
+            let key = (s.group[p], s.off[p]);
+            let g = match keys.iter().position(|k| *k == key) {
+                Some(g) => g,
+                None => {
+                    let (host, low) = at[usize::from(s.group[p])];
+                    let d = s.off[p] - low + element as i64 * plan.size();
+                    let v = self.load_scalar(plan, host, d as i32);
+                    keys.push(key);
+                    base.push(v);
+                    keys.len() - 1
+                }
+            };
+            shape.group[p] = g as u8;
+        }
+        Rep::Affine(shape, base)
+    }
+
+    fn load_scalar(&mut self, plan: &Plan, base: Value, d: i32) -> Value {
+        let m = Self::device();
+        match plan.access.bits {
+            8 => self.b.ins().uload8(types::I32, m, base, d),
+            16 => self.b.ins().uload16(types::I32, m, base, d),
+            32 => self.b.ins().load(types::I32, m, base, d),
+            _ => self.b.ins().load(types::I64, m, base, d),
+        }
+    }
+
+    /// The elements of one pack whose lanes are `stride` apart.
+    fn load_pack(&mut self, plan: &Plan, base: Value, d: i32, stride: i64) -> Vec<Vec<Value>> {
+        let m = Self::device();
+        match (plan.access.count, plan.access.bits, stride) {
+            (1, 32, 4) => vec![vec![self.b.ins().load(types::I32X4, m, base, d)]],
+            (1, 64, 8) => vec![(0..2).map(|h| self.b.ins().load(types::I64X2, m, base, d + 16 * h)).collect()],
+            (1, 8, 1) => {
+                let v = self.b.ins().load(types::I32, m, base, d);
+                let v = self.b.ins().scalar_to_vector(types::I32X4, v);
+                let v = self.bitcast(v, types::I8X16);
+                let v = self.b.ins().uwiden_low(v);
+                vec![vec![self.b.ins().uwiden_low(v)]]
+            }
+            (1, 16, 2) => {
+                let v = self.b.ins().load(types::I64, m, base, d);
+                let v = self.b.ins().scalar_to_vector(types::I64X2, v);
+                let v = self.bitcast(v, types::I16X8);
+                vec![vec![self.b.ins().uwiden_low(v)]]
+            }
+            (2, 32, 8) => {
+                let v: Vec<Value> = (0..2).map(|h| self.b.ins().load(types::I32X4, m, base, d + 16 * h)).collect();
+                vec![vec![self.shuffle32(v[0], v[1], [0, 2, 4, 6])], vec![self.shuffle32(v[0], v[1], [1, 3, 5, 7])]]
+            }
+            (4, 32, 16) => {
+                let v: Vec<Value> = (0..4).map(|h| self.b.ins().load(types::I32X4, m, base, d + 16 * h)).collect();
+                let t = self.transpose(&v);
+                t.into_iter().map(|v| vec![v]).collect()
+            }
+            (2, 64, 16) => {
+                let v: Vec<Value> = (0..4).map(|h| self.b.ins().load(types::I64X2, m, base, d + 16 * h)).collect();
+                let low = [self.pair64(v[0], v[1], false), self.pair64(v[2], v[3], false)];
+                let high = [self.pair64(v[0], v[1], true), self.pair64(v[2], v[3], true)];
+                vec![low.to_vec(), high.to_vec()]
+            }
+            (count, ..) => (0..i32::from(count))
+                .map(|e| {
+                    let lanes: Vec<Value> = (0..LANES as i64)
+                        .map(|l| {
+                            let at = d + (stride * l) as i32 + e * plan.size() as i32;
+                            self.load_scalar(plan, base, at)
+                        })
+                        .collect();
+                    self.gather(&lanes, plan.ty)
+                })
+                .collect(),
+        }
+    }
+
+    pub(crate) fn bitcast(&mut self, v: Value, to: clif::Type) -> Value {
+        let little = clif::MemFlagsData::new().with_endianness(clif::Endianness::Little);
+        self.b.ins().bitcast(to, little, v)
+    }
+
+    fn pair64(&mut self, a: Value, b: Value, high: bool) -> Value {
+        let h = if high { 8 } else { 0 };
+        self.shuffle(a, b, std::array::from_fn(|i| if i < 8 { h + i as u8 } else { 16 + h + (i as u8 - 8) }))
+    }
+
+    fn transpose(&mut self, v: &[Value]) -> Vec<Value> {
+        let a = self.shuffle32(v[0], v[1], [0, 4, 1, 5]);
+        let b = self.shuffle32(v[2], v[3], [0, 4, 1, 5]);
+        let c = self.shuffle32(v[0], v[1], [2, 6, 3, 7]);
+        let d = self.shuffle32(v[2], v[3], [2, 6, 3, 7]);
+        vec![
+            self.shuffle32(a, b, [0, 1, 4, 5]),
+            self.shuffle32(a, b, [2, 3, 6, 7]),
+            self.shuffle32(c, d, [0, 1, 4, 5]),
+            self.shuffle32(c, d, [2, 3, 6, 7]),
+        ]
+    }
+
+    /// Four scalars as the vectors of a pack.
+    pub(crate) fn gather(&mut self, lanes: &[Value], ty: Ty) -> Vec<Value> {
+        if ty == Ty::B64 {
+            return (0..2)
+                .map(|h| {
+                    let v = self.b.ins().scalar_to_vector(types::I64X2, lanes[2 * h]);
+                    self.b.ins().insertlane(v, lanes[2 * h + 1], 1)
+                })
+                .collect();
+        }
+        let mut v = self.b.ins().scalar_to_vector(types::I32X4, lanes[0]);
+        for (l, x) in lanes.iter().enumerate().skip(1) {
+            v = self.b.ins().insertlane(v, *x, l as u8);
+        }
+        vec![v]
+    }
+
+    fn store_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], data: &[Rep]) -> Vec<Rep> {
+        let n = width(plan.ty);
+        if s.stride == 0 && s.is_uniform() {
+            // Every lane writes the same place; which one wins is open. The last does.
+            for (e, rep) in data.iter().enumerate() {
+                let v = self.lane_of(rep, PACKS - 1, LANES - 1, plan.ty);
+                self.store_scalar(plan, v, at[0].0, (e as i64 * plan.size()) as i32);
+            }
+            return vec![];
+        }
+        let rows: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
+        for p in 0..PACKS {
+            let (base, low) = at[usize::from(s.group[p])];
+            let d = (s.off[p] - low) as i32;
+            let packs: Vec<&[Value]> = rows.iter().map(|r| &r[p * n..(p + 1) * n]).collect();
+            self.store_pack(plan, &packs, base, d, s.stride);
+        }
+        vec![]
+    }
+
+    /// Lane `l` of pack `p` as a scalar.
+    pub(crate) fn lane_of(&mut self, rep: &Rep, p: usize, l: usize, ty: Ty) -> Value {
+        if let Rep::Affine(s, base) = rep {
+            let v = self.first_lane(&(*s, base.clone()), p, ty);
+            return self.plus(v, s.stride * l as i64, ty);
+        }
+        let rows = self.rows(rep, ty);
+        if ty == Ty::B64 {
+            self.b.ins().extractlane(rows[2 * p + l / 2], (l % 2) as u8)
+        } else {
+            self.b.ins().extractlane(rows[p], l as u8)
+        }
+    }
+
+    fn store_scalar(&mut self, plan: &Plan, v: Value, base: Value, d: i32) {
+        let m = Self::device();
+        match plan.access.bits {
+            8 => self.b.ins().istore8(m, v, base, d),
+            16 => self.b.ins().istore16(m, v, base, d),
+            _ => self.b.ins().store(m, v, base, d),
+        };
+    }
+
+    fn store_pack(&mut self, plan: &Plan, v: &[&[Value]], base: Value, d: i32, stride: i64) {
+        let m = Self::device();
+        match (plan.access.count, plan.access.bits, stride) {
+            (1, 32, 4) => {
+                self.b.ins().store(m, v[0][0], base, d);
+            }
+            (1, 64, 8) => {
+                for h in 0..2 {
+                    self.b.ins().store(m, v[0][h], base, d + 16 * h as i32);
+                }
+            }
+            (1, 8, 1) => {
+                let mask = self.vector_const32([0xff; 4]);
+                let x = self.b.ins().band(v[0][0], mask);
+                let x = self.b.ins().unarrow(x, x);
+                let x = self.b.ins().unarrow(x, x);
+                let x = self.bitcast(x, types::I32X4);
+                let x = self.b.ins().extractlane(x, 0);
+                self.b.ins().store(m, x, base, d);
+            }
+            (1, 16, 2) => {
+                let x = self.b.ins().unarrow(v[0][0], v[0][0]);
+                let x = self.bitcast(x, types::I64X2);
+                let x = self.b.ins().extractlane(x, 0);
+                self.b.ins().store(m, x, base, d);
+            }
+            (2, 32, 8) => {
+                let low = self.shuffle32(v[0][0], v[1][0], [0, 4, 1, 5]);
+                let high = self.shuffle32(v[0][0], v[1][0], [2, 6, 3, 7]);
+                self.b.ins().store(m, low, base, d);
+                self.b.ins().store(m, high, base, d + 16);
+            }
+            (4, 32, 16) => {
+                let rows: Vec<Value> = v.iter().map(|x| x[0]).collect();
+                let t = self.transpose(&rows);
+                for (h, x) in t.into_iter().enumerate() {
+                    self.b.ins().store(m, x, base, d + 16 * h as i32);
+                }
+            }
+            _ => {
+                for l in 0..LANES {
+                    for (e, x) in v.iter().enumerate() {
+                        let lane = if plan.ty == Ty::B64 {
+                            self.b.ins().extractlane(x[l / 2], (l % 2) as u8)
+                        } else {
+                            self.b.ins().extractlane(x[0], l as u8)
+                        };
+                        let at = d + (stride * l as i64) as i32 + (e as i64 * plan.size()) as i32;
+                        self.store_scalar(plan, lane, base, at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Addresses without a known relation: one test of all, then lane by lane.
+    fn access_scattered(&mut self, plan: &Plan, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
+        let aty = self.ty(plan.addr);
+        let rows = self.rows(addr, aty);
+        let bad = if plan.is_shared() && aty != Ty::B64 {
+            self.refuse_shared(plan, &rows)
+        } else if plan.is_shared() {
+            None
+        } else {
+            Some(self.refuse_rows(plan, &rows))
+        };
+        let Some(bad) = bad else {
+            let m = self.i32(FULL);
+            return self.access_by_routine(plan, inst, addr, data, m, &[]);
+        };
+        let (cold, go, join) = (self.cold_block(), self.b.create_block(), self.b.create_block());
+        let n = usize::from(plan.access.count);
+        let is_store = matches!(inst.op, Op::Store { .. });
+        let values: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
+        self.b.ins().brif(bad, cold, &[], go, &[]);
+        self.b.switch_to_block(cold);
+        let m = self.i32(FULL);
+        let held: Vec<Rep> = values.iter().map(|v| Rep::Rows(v.clone())).collect();
+        let out = self.access_by_routine(plan, inst, &Rep::Rows(rows.clone()), &held, m, &[]);
+        let args: Vec<clif::BlockArg> = self.flatten(&out, plan.ty).into_iter().map(Into::into).collect();
+        self.b.ins().jump(join, &args);
+        self.b.switch_to_block(go);
+        let shared = plan.is_shared().then(|| self.load_cta(types::I64, offset_of!(CtaCtx, shared_base)));
+        let mut results: Vec<Vec<Value>> = vec![Vec::new(); if is_store { 0 } else { n }];
+        for p in 0..PACKS {
+            let mut loaded: Vec<Vec<Value>> = vec![Vec::new(); n];
+            for l in 0..LANES {
+                let host = self.lane_address(&rows, p, l, aty, shared);
+                for e in 0..n {
+                    let d = (plan.offset + e as i64 * plan.size()) as i32;
+                    if is_store {
+                        let w = width(plan.ty);
+                        let v = if w == 2 {
+                            self.b.ins().extractlane(values[e][2 * p + l / 2], (l % 2) as u8)
+                        } else {
+                            self.b.ins().extractlane(values[e][p], l as u8)
+                        };
+                        self.store_scalar(plan, v, host, d);
+                    } else {
+                        let v = self.load_scalar(plan, host, d);
+                        loaded[e].push(v);
+                    }
+                }
+            }
+            for (e, r) in results.iter_mut().enumerate() {
+                r.extend(self.gather(&loaded[e], plan.ty));
+            }
+        }
+        let args: Vec<clif::BlockArg> = results.iter().flatten().map(|v| (*v).into()).collect();
+        for v in results.iter().flatten() {
+            let t = self.b.func.dfg.value_type(*v);
+            self.b.append_block_param(join, t);
+        }
+        self.b.ins().jump(join, &args);
+        self.b.switch_to_block(join);
+        let params = self.b.block_params(join).to_vec();
+        let w = PACKS * width(plan.ty);
+        (0..results.len()).map(|i| Rep::Rows(params[i * w..(i + 1) * w].to_vec())).collect()
+    }
+
+    fn lane_address(&mut self, rows: &[Value], p: usize, l: usize, ty: Ty, shared: Option<Value>) -> Value {
+        let a = if ty == Ty::B64 {
+            self.b.ins().extractlane(rows[2 * p + l / 2], (l % 2) as u8)
+        } else {
+            let v = self.b.ins().extractlane(rows[p], l as u8);
+            self.b.ins().uextend(types::I64, v)
+        };
+        match shared {
+            Some(b) => self.b.ins().iadd(a, b),
+            None => a,
+        }
+    }
+
+    /// Whether the quick test refuses any of 32 host addresses.
+    fn refuse_rows(&mut self, plan: &Plan, rows: &[Value]) -> Value {
+        let rows: Vec<Value> = if self.ty(plan.addr) == Ty::B64 {
+            rows.to_vec()
+        } else {
+            rows.iter().flat_map(|v| [self.b.ins().uwiden_low(*v), self.b.ins().uwiden_high(*v)]).collect()
+        };
+        let (base, limit) = self.bounds(plan, plan.bytes());
+        // Signed comparison of values moved by 2^63 is unsigned comparison.
+        let moved = self.b.ins().iadd_imm_s(base, i64::MIN.wrapping_sub(plan.offset));
+        let moved = self.b.ins().splat(types::I64X2, moved);
+        let limit = self.b.ins().bxor_imm_s(limit, i64::MIN);
+        let limit = self.b.ins().splat(types::I64X2, limit);
+        let mut over = None;
+        let mut any = None;
+        for v in rows {
+            let t = self.b.ins().isub(v, moved);
+            let g = self.b.ins().icmp(IntCC::SignedGreaterThan, t, limit);
+            over = Some(over.map_or(g, |o| self.b.ins().bor(o, g)));
+            any = Some(any.map_or(v, |o| self.b.ins().bor(o, v)));
+        }
+        let (over, any) = (over.unwrap_or(moved), any.unwrap_or(moved));
+        let refused = self.b.ins().vhigh_bits(types::I32, over);
+        let a = plan.bytes();
+        if a == 1 {
+            return refused;
+        }
+        let low = self.vector_const64([(a - 1) as u64; 2]);
+        let shift = self.vector_const64([plan.offset as u64; 2]);
+        let any = if plan.offset % a == 0 { any } else { self.b.ins().bor(any, shift) };
+        let odd = self.b.ins().band(any, low);
+        let zero = self.vector_const64([0, 0]);
+        let odd = self.b.ins().icmp(IntCC::NotEqual, odd, zero);
+        let odd = self.b.ins().vhigh_bits(types::I32, odd);
+        self.b.ins().bor(refused, odd)
+    }
+
+    /// The same for 32-bit offsets in shared memory; `None` for offsets that need the routine.
+    fn refuse_shared(&mut self, plan: &Plan, rows: &[Value]) -> Option<Value> {
+        if plan.offset < 0 || plan.offset > 1 << 20 {
+            return None;
+        }
+        let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
+        let room = self.b.ins().iadd_imm_s(size, -(plan.offset + plan.bytes()));
+        let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, room, 0);
+        let mut most = rows[0];
+        let mut any = rows[0];
+        for v in &rows[1..] {
+            most = self.b.ins().umax(most, *v);
+            any = self.b.ins().bor(any, *v);
+        }
+        // Two halves, then two lanes: the largest of all.
+        let x = self.shuffle32(most, most, [2, 3, 2, 3]);
+        let most = self.b.ins().umax(most, x);
+        let x = self.shuffle32(most, most, [1, 1, 1, 1]);
+        let most = self.b.ins().umax(most, x);
+        let top = self.b.ins().extractlane(most, 0);
+        let top = self.b.ins().uextend(types::I64, top);
+        let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, top, room);
+        let mut bad = self.b.ins().bor(over, none);
+        let a = plan.bytes();
+        if plan.offset % a != 0 {
+            return None;
+        }
+        if a > 1 {
+            let low = self.vector_const32([(a - 1) as u32; 4]);
+            let odd = self.b.ins().band(any, low);
+            let odd = self.b.ins().vany_true(odd);
+            bad = self.b.ins().bor(bad, odd);
+        }
+        Some(bad)
+    }
+
+    /// The access by the routine, for the lanes of `mask`. `old`: what results hold in other lanes.
+    pub(crate) fn access_by_routine(
+        &mut self,
+        plan: &Plan,
+        inst: &Inst,
+        addr: &Rep,
+        data: &[Rep],
+        mask: Value,
+        old: &[Rep],
+    ) -> Vec<Rep> {
+        self.n_scratch_used = 0;
+        let aty = self.ty(plan.addr);
+        let addr = self.loc_of(addr, aty);
+        let types: Vec<Ty> = inst.operands()[1..].iter().map(|v| self.ty(*v)).collect();
+        let src: Vec<Loc> = data.iter().zip(types).map(|(d, t)| self.loc_of(d, t)).collect();
+        let outs: Vec<(u32, Loc, Ty)> = inst
+            .dst
+            .iter()
+            .map(|d| {
+                let ty = self.f.regs[d.idx()];
+                let (at, loc) = self.scratch_row(ty);
+                (at, loc, ty)
+            })
+            .collect();
+        for (i, r) in old.iter().enumerate() {
+            let rows = self.rows(r, outs[i].2);
+            for (k, v) in rows.into_iter().enumerate() {
+                self.store_warp(v, outs[i].0 as usize + 16 * k);
+            }
+        }
+        let site = &mut self.tables.mems[plan.site];
+        site.addr = addr;
+        site.src = src;
+        site.dst = outs.iter().map(|o| o.1).collect();
+        let ok = self.routine(Routine::Memory, plan.site, mask, None, None);
+        let go = self.b.create_block();
+        self.return_unless(ok, go);
+        self.b.switch_to_block(go);
+        outs.into_iter().map(|(at, _, ty)| self.from_row(at, ty)).collect()
+    }
+}

@@ -1,0 +1,354 @@
+//! From SIMT IR to CLIF.
+//!
+//! # The shape of emitted code
+//! `dispatch` takes a warp context and goes to the block in its `state`. Each block that lanes may wait at has a *prologue*: it takes the
+//! block's pending lanes; none → the next such block in order; all 32 → the *full* copy; else the *masked* copy. Full copies are straight code
+//! over eight packs, without masks. Masked copies loop over the packs that have lanes and blend what they write. `advance` goes to the next context.
+//!
+//! # Invariants
+//! - A register that is live across blocks has one home: a row (`Varying`) or one 64-bit word for each group of its shape.
+//! - Homes are written at the end of a block, after all of its side effects, and read at first use.
+//! - Device memory is reached only behind a check that failed into a routine.
+
+mod masked;
+mod memory;
+mod rep;
+mod scalar;
+mod sreg;
+mod term;
+mod vector;
+mod whole;
+
+use std::collections::{HashMap, HashSet};
+use std::mem::offset_of;
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, SourceLoc, Value, types};
+use cranelift_frontend::FunctionBuilder;
+use handloom_ir::simt::*;
+use handloom_ir::types::Ty;
+
+use crate::abi::*;
+use crate::analysis::cfg::Set;
+use crate::analysis::shape::Facts;
+use crate::compile::Options;
+
+pub use rep::{Home, Rep};
+pub use vector::{inlined, is_loose, takes_loose};
+
+/// All lanes.
+pub const FULL: i64 = 0xffff_ffff;
+
+/// Bytes of the constant pool in front of the tables of a function: masks by nibble, lane masks.
+pub const POOL_LANEMASKS: u32 = 256;
+/// Bytes of the constant pool.
+pub const POOL_BYTES: u32 = POOL_LANEMASKS + 5 * 128;
+
+/// State of the emission of one function.
+pub struct Emit<'a, 'b> {
+    pub(crate) b: FunctionBuilder<'b>,
+    pub(crate) f: &'a Function,
+    pub(crate) facts: &'a Facts,
+    pub(crate) opt: &'a Options,
+    pub(crate) tables: Tables,
+    pub(crate) homes: Vec<Option<Home>>,
+    pub(crate) slot_offsets: Vec<u32>,
+    /// Scratch rows of 256 bytes for routines: offset of the first.
+    pub(crate) scratch: u32,
+    pub(crate) cta: Value,
+    pub(crate) pool_ptr: Value,
+    pub(crate) warp: Value,
+    /// Blocks that lanes may be pending at.
+    pub(crate) pendable: Set,
+    pub(crate) full: Vec<clif::Block>,
+    pub(crate) prologue: Vec<clif::Block>,
+    pub(crate) dispatch: clif::Block,
+    pub(crate) advance: clif::Block,
+    pub(crate) idle: clif::Block,
+    /// Values of registers in the copy being emitted.
+    pub(crate) reps: HashMap<Reg, Rep>,
+    /// Registers written in the copy being emitted.
+    pub(crate) written: Vec<Reg>,
+    /// The position in the copy being emitted: SIMT block and instruction.
+    pub(crate) at: (usize, usize),
+    /// Registers whose bits may hold a NaN that is not canonical.
+    pub(crate) loose: Vec<bool>,
+    /// Whether stores must tell that memory changed.
+    pub(crate) tells_dirty: bool,
+    pub(crate) sig: clif::SigRef,
+    pub(crate) n_scratch_used: u32,
+    /// Number of definitions of each register.
+    pub(crate) def_count: Vec<u32>,
+    /// The op of registers with one definition.
+    pub(crate) origins: Vec<Option<Op>>,
+    /// Loose registers that were made canonical in the copy being emitted.
+    pub(crate) cleaned: HashSet<Reg>,
+    /// Lanes of the masked copy being emitted.
+    pub(crate) mask: Option<Value>,
+    /// Values made by earlier blocks of the full chain being emitted.
+    pub(crate) chain_entry: Vec<(Reg, Rep)>,
+    /// Registers whose value stands in their row in the masked copy being emitted.
+    pub(crate) in_row: HashSet<Reg>,
+    /// Rows of varying registers that live in one block only, for its masked copy; 0 for none.
+    pub(crate) temp_rows: Vec<u32>,
+    /// Words of affine operands for loops over packs: offset of the first.
+    pub(crate) words: u32,
+}
+
+/// Sets of eight words for loops over packs.
+pub const WORD_SLOTS: u32 = 128;
+
+/// Number of scratch rows.
+pub const SCRATCH_ROWS: u32 = 24;
+
+impl Emit<'_, '_> {
+    pub(crate) fn trusted() -> MemFlagsData {
+        MemFlagsData::trusted()
+    }
+
+    pub(crate) fn device() -> MemFlagsData {
+        MemFlagsData::new().with_notrap()
+    }
+
+    pub(crate) fn load_warp(&mut self, ty: clif::Type, offset: usize) -> Value {
+        let w = self.warp;
+        self.b.ins().load(ty, Self::trusted(), w, offset as i32)
+    }
+
+    pub(crate) fn store_warp(&mut self, v: Value, offset: usize) {
+        let w = self.warp;
+        self.b.ins().store(Self::trusted(), v, w, offset as i32);
+    }
+
+    pub(crate) fn load_cta(&mut self, ty: clif::Type, offset: usize) -> Value {
+        let c = self.cta;
+        self.b.ins().load(ty, Self::trusted(), c, offset as i32)
+    }
+
+    pub(crate) fn store_cta(&mut self, v: Value, offset: usize) {
+        let c = self.cta;
+        self.b.ins().store(Self::trusted(), v, c, offset as i32);
+    }
+
+    pub(crate) fn i32(&mut self, v: i64) -> Value {
+        self.b.ins().iconst(types::I32, v & 0xffff_ffff)
+    }
+
+    pub(crate) fn i64(&mut self, v: i64) -> Value {
+        self.b.ins().iconst(types::I64, v)
+    }
+
+    pub(crate) fn pend(&self, b: usize) -> usize {
+        self.tables.pend_offset as usize + 4 * b
+    }
+
+    /// Returns a reason for the current context.
+    pub(crate) fn give_back(&mut self, reason: Reason) {
+        let w = self.warp;
+        self.store_cta(w, offset_of!(CtaCtx, cur));
+        let r = self.i32(reason as i64);
+        self.b.ins().return_(&[r]);
+    }
+
+    /// Calls a routine with the current context.
+    pub(crate) fn routine(&mut self, r: Routine, site: usize, mask: Value, x: Option<Value>, y: Option<Value>) -> Value {
+        let table = self.load_cta(types::I64, offset_of!(CtaCtx, routines));
+        let target = self.b.ins().load(types::I64, Self::trusted(), table, r as i32 * 8);
+        let site = self.i32(site as i64);
+        let zero = self.i64(0);
+        let (cta, warp, sig) = (self.cta, self.warp, self.sig);
+        let call =
+            self.b.ins().call_indirect(sig, target, &[cta, warp, site, mask, x.unwrap_or(zero), y.unwrap_or(zero)]);
+        self.b.inst_results(call)[0]
+    }
+
+    /// A block for code that is rarely run.
+    pub(crate) fn cold_block(&mut self) -> clif::Block {
+        let b = self.b.create_block();
+        self.b.set_cold_block(b);
+        b
+    }
+
+    /// Next block after `b` that lanes may be pending at, or `idle`.
+    pub(crate) fn next_pendable(&self, b: usize) -> clif::Block {
+        match (b + 1..self.f.blocks.len()).find(|&x| self.pendable.has(x)) {
+            Some(x) => self.prologue[x],
+            None => self.idle,
+        }
+    }
+
+    pub(crate) fn set_loc(&mut self, b: usize, i: usize) {
+        self.at = (b, i);
+        self.b.set_srcloc(SourceLoc::new((b as u32) << 16 | (i as u32 & 0xffff)));
+    }
+
+    /// Emits everything.
+    pub(crate) fn run(&mut self, entry: clif::Block) {
+        let n = self.f.blocks.len();
+        self.b.switch_to_block(entry);
+        self.cta = self.b.block_params(entry)[0];
+        self.pool_ptr = self.b.block_params(entry)[1];
+        let cur = self.load_cta(types::I64, offset_of!(CtaCtx, cur));
+        let d = self.dispatch;
+        self.b.ins().jump(d, &[cur.into()]);
+        self.emit_dispatch();
+        self.emit_advance();
+        // The chain runs in order of position, so prologues and masked copies follow each other.
+        for b in 0..n {
+            if self.pendable.has(b) {
+                self.emit_prologue(b);
+            }
+        }
+        let mut done = vec![false; n];
+        for b in 0..n {
+            if !done[b] {
+                self.emit_full_chain(b, &mut done);
+            }
+        }
+        let idle = self.idle;
+        self.b.switch_to_block(idle);
+        let skip = self.i32(i64::from(self.tables.skip()));
+        self.store_warp(skip, offset_of!(WarpCtx, state));
+        self.give_back(Reason::Idle);
+        self.b.seal_all_blocks();
+    }
+
+    fn emit_dispatch(&mut self) {
+        let d = self.dispatch;
+        self.b.switch_to_block(d);
+        self.warp = self.b.block_params(d)[0];
+        let waits = self.load_warp(types::I32, offset_of!(WarpCtx, wait_epoch));
+        let epoch = self.load_cta(types::I32, offset_of!(CtaCtx, epoch));
+        let waiting = self.b.ins().icmp(clif::condcodes::IntCC::Equal, waits, epoch);
+        let go = self.b.create_block();
+        let advance = self.advance;
+        self.b.ins().brif(waiting, advance, &[], go, &[]);
+        self.b.switch_to_block(go);
+        let state = self.load_warp(types::I32, offset_of!(WarpCtx, state));
+        let targets: Vec<clif::BlockCall> = (0..self.f.blocks.len())
+            .map(|b| {
+                let t = if self.pendable.has(b) { self.prologue[b] } else { advance };
+                self.b.func.dfg.block_call(t, &[])
+            })
+            .collect();
+        let default = self.b.func.dfg.block_call(advance, &[]);
+        let data = clif::JumpTableData::new(default, &targets);
+        let table = self.b.create_jump_table(data);
+        self.b.ins().br_table(state, table);
+    }
+
+    fn emit_advance(&mut self) {
+        let a = self.advance;
+        self.b.switch_to_block(a);
+        let (w, step) = (self.warp, i64::from(self.tables.ctx_bytes));
+        let next = self.b.ins().iadd_imm_s(w, step);
+        let end = self.load_cta(types::I64, offset_of!(CtaCtx, end));
+        let more = self.b.ins().icmp(clif::condcodes::IntCC::UnsignedLessThan, next, end);
+        let phase = self.b.create_block();
+        let d = self.dispatch;
+        self.b.ins().brif(more, d, &[next.into()], phase, &[]);
+        self.b.switch_to_block(phase);
+        let arrived = self.load_cta(types::I32, offset_of!(CtaCtx, arrived));
+        let flip = self.b.create_block();
+        let check = self.b.create_block();
+        let out = self.b.create_block();
+        self.b.ins().brif(arrived, check, &[], out, &[]);
+        self.b.switch_to_block(check);
+        let retired = self.load_cta(types::I32, offset_of!(CtaCtx, retired));
+        let all = self.load_cta(types::I32, offset_of!(CtaCtx, n_warps));
+        let sum = self.b.ins().iadd(arrived, retired);
+        let met = self.b.ins().icmp(clif::condcodes::IntCC::Equal, sum, all);
+        self.b.ins().brif(met, flip, &[], out, &[]);
+        self.b.switch_to_block(flip);
+        let zero = self.i32(0);
+        self.store_cta(zero, offset_of!(CtaCtx, arrived));
+        let epoch = self.load_cta(types::I32, offset_of!(CtaCtx, epoch));
+        let epoch = self.b.ins().iadd_imm_s(epoch, 1);
+        self.store_cta(epoch, offset_of!(CtaCtx, epoch));
+        let first = self.load_cta(types::I64, offset_of!(CtaCtx, first));
+        self.b.ins().jump(d, &[first.into()]);
+        self.b.switch_to_block(out);
+        self.give_back(Reason::Phase);
+    }
+
+    /// Takes the pending lanes of a block and goes to the copy that fits.
+    fn emit_prologue(&mut self, b: usize) {
+        let p = self.prologue[b];
+        self.b.switch_to_block(p);
+        self.set_loc(b, 0);
+        let m = self.load_warp(types::I32, self.pend(b));
+        let some = self.b.create_block();
+        let next = self.next_pendable(b);
+        self.b.ins().brif(m, some, &[], next, &[]);
+        self.b.switch_to_block(some);
+        let zero = self.i32(0);
+        self.store_warp(zero, self.pend(b));
+        let all = self.b.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, m, FULL as u32 as i32 as i64);
+        let partial = self.b.create_block();
+        let full = self.full[b];
+        self.b.ins().brif(all, full, &[], partial, &[]);
+        self.b.switch_to_block(partial);
+        if self.facts.masked.has(b) {
+            self.emit_masked(b, m);
+        } else {
+            // Cannot happen: all lanes come here together. Told as a fault of ours if it does.
+            let two = self.i32(2);
+            self.store_warp(two, offset_of!(WarpCtx, c));
+            self.store_warp(m, offset_of!(WarpCtx, lanes));
+            self.give_back(Reason::Trap);
+        }
+    }
+
+    /// Emits the full copy of `b` and of the blocks that only it goes to.
+    fn emit_full_chain(&mut self, head: usize, done: &mut [bool]) {
+        let block = self.full[head];
+        self.b.switch_to_block(block);
+        self.reps.clear();
+        self.written.clear();
+        self.cleaned.clear();
+        self.chain_entry.clear();
+        self.mask = None;
+        let mut b = head;
+        loop {
+            done[b] = true;
+            for i in 0..self.f.blocks[b].insts.len() {
+                self.set_loc(b, i);
+                self.full_inst(b, i);
+            }
+            self.set_loc(b, self.f.blocks[b].insts.len());
+            if let Term::Jump(next) = self.f.blocks[b].term
+                && next.idx() > b
+                && self.facts.cfg.preds[next.idx()].len() == 1
+                && !done[next.idx()]
+                && self.f.blocks[b].insts.last().is_some_and(|i| i.op.is_warp_sync())
+            {
+                b = next.idx();
+                let mut held: Vec<Reg> = self.written.clone();
+                held.sort_unstable();
+                held.dedup();
+                self.chain_entry = held.into_iter().filter_map(|r| Some((r, self.reps.get(&r)?.clone()))).collect();
+                continue;
+            }
+            self.full_term(b);
+            return;
+        }
+    }
+
+    /// Writes back what lives on behind block `b`.
+    pub(crate) fn write_back(&mut self, b: usize) {
+        let mut regs = std::mem::take(&mut self.written);
+        regs.sort_unstable();
+        regs.dedup();
+        for r in regs {
+            if self.facts.live.exit[b].has(r.idx())
+                && let Some(rep) = self.reps.get(&r).cloned()
+            {
+                self.store_home(r, &rep);
+            }
+        }
+    }
+
+    pub(crate) fn ty(&self, v: Val) -> Ty {
+        self.f.ty(v)
+    }
+}

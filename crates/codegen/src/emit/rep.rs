@@ -1,0 +1,357 @@
+//! Values of registers inside a copy of a block, and their homes in the warp context.
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::{Cmp, Int, Ty};
+
+use super::Emit;
+use crate::abi::Loc;
+use crate::analysis::shape::Class;
+use crate::analysis::transfer::{LANES, PACKS, Shape};
+
+/// Where a register lives between blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Home {
+    /// 32 lanes of 32 bits.
+    Row32(u32),
+    /// 32 lanes of 64 bits.
+    Row64(u32),
+    /// One 64-bit word for each group of the class's shape.
+    Words(u32),
+}
+
+/// The value of a register.
+#[derive(Clone, Debug)]
+pub enum Rep {
+    /// One scalar for each group of a shape.
+    Affine(Shape, Vec<Value>),
+    /// One vector (two for 64 bits) for each of eight packs.
+    Rows(Vec<Value>),
+    /// A comparison of affine integers that was not needed as lanes yet.
+    Compare(Box<Compare>),
+}
+
+/// A comparison kept for later.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// Comparison.
+    pub cmp: Cmp,
+    /// Type.
+    pub int: Int,
+    /// Left side.
+    pub a: (Shape, Vec<Value>),
+    /// Right side.
+    pub b: (Shape, Vec<Value>),
+}
+
+/// Vectors of a pack.
+pub(crate) fn width(ty: Ty) -> usize {
+    if ty == Ty::B64 { 2 } else { 1 }
+}
+
+/// Type of a uniform value.
+pub(crate) fn scalar_type(ty: Ty) -> clif::Type {
+    match ty {
+        Ty::P => types::I8,
+        Ty::B16 | Ty::B32 => types::I32,
+        Ty::B64 => types::I64,
+    }
+}
+
+/// Type of the vectors of a pack.
+pub(crate) fn vector_type(ty: Ty) -> clif::Type {
+    if ty == Ty::B64 { types::I64X2 } else { types::I32X4 }
+}
+
+impl Emit<'_, '_> {
+    /// A constant as a scalar of a type.
+    pub(crate) fn scalar_const(&mut self, v: u64, ty: Ty) -> Value {
+        let t = scalar_type(ty);
+        let v = match ty {
+            Ty::P => (v & 1) as i64,
+            Ty::B16 | Ty::B32 => (v & ty.mask()) as i64,
+            Ty::B64 => v as i64,
+        };
+        self.b.ins().iconst(t, v)
+    }
+
+    /// The value of a source.
+    pub(crate) fn rep(&mut self, v: Val) -> Rep {
+        match v {
+            Val::Imm(x, ty) => {
+                let c = self.scalar_const(x, ty);
+                Rep::Affine(Shape::constant(x & ty.mask()), vec![c])
+            }
+            Val::Reg(r) => {
+                if let Some(rep) = self.reps.get(&r) {
+                    return rep.clone();
+                }
+                let rep = self.load_home(r);
+                self.reps.insert(r, rep.clone());
+                rep
+            }
+        }
+    }
+
+    /// Reads a register's home. A register that is never written reads as zero.
+    pub(crate) fn load_home(&mut self, r: Reg) -> Rep {
+        let ty = self.f.regs[r.idx()];
+        match (self.homes[r.idx()], self.facts.class[r.idx()]) {
+            (Some(Home::Words(at)), Class::Affine(s)) => {
+                let t = scalar_type(ty);
+                let base = (0..s.groups()).map(|g| self.load_warp(t, at as usize + 8 * g)).collect();
+                Rep::Affine(s, base)
+            }
+            (Some(Home::Row32(at)), _) => {
+                Rep::Rows((0..PACKS).map(|p| self.load_warp(types::I32X4, at as usize + 16 * p)).collect())
+            }
+            (Some(Home::Row64(at)), _) => {
+                Rep::Rows((0..2 * PACKS).map(|p| self.load_warp(types::I64X2, at as usize + 16 * p)).collect())
+            }
+            _ => {
+                let z = self.scalar_const(0, ty);
+                Rep::Affine(Shape::constant(0), vec![z])
+            }
+        }
+    }
+
+    /// Writes a value to its register's home.
+    pub(crate) fn store_home(&mut self, r: Reg, rep: &Rep) {
+        let ty = self.f.regs[r.idx()];
+        match (self.homes[r.idx()], self.facts.class[r.idx()]) {
+            (Some(Home::Words(at)), Class::Affine(s)) => {
+                let words = self.words_of(rep, &s, ty);
+                for (g, w) in words.into_iter().enumerate() {
+                    let w = self.as_word(w, ty);
+                    self.store_warp(w, at as usize + 8 * g);
+                }
+            }
+            (Some(Home::Row32(at) | Home::Row64(at)), _) => {
+                let rows = self.rows(rep, ty);
+                for (i, v) in rows.into_iter().enumerate() {
+                    self.store_warp(v, at as usize + 16 * i);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A scalar as a 64-bit word, zero above its width.
+    pub(crate) fn as_word(&mut self, v: Value, ty: Ty) -> Value {
+        if ty == Ty::B64 { v } else { self.b.ins().uextend(types::I64, v) }
+    }
+
+    /// The bases of an affine value for a coarser or equal shape.
+    fn words_of(&mut self, rep: &Rep, class: &Shape, ty: Ty) -> Vec<Value> {
+        let Rep::Affine(shape, base) = rep else { panic!("a row where {class:?} was promised at {:?}", self.at) };
+        (0..class.groups())
+            .map(|g| {
+                let p = class.first(g);
+                self.first_lane(&(*shape, base.clone()), p, ty)
+            })
+            .collect()
+    }
+
+    /// Value of lane 0 of pack `p`.
+    pub(crate) fn first_lane(&mut self, v: &(Shape, Vec<Value>), p: usize, ty: Ty) -> Value {
+        let base = v.1[usize::from(v.0.group[p])];
+        self.plus(base, v.0.off[p], ty)
+    }
+
+    /// A scalar plus a constant, at the width of its type.
+    pub(crate) fn plus(&mut self, v: Value, c: i64, ty: Ty) -> Value {
+        if c == 0 {
+            return v;
+        }
+        let sum = self.b.ins().iadd_imm_s(v, c);
+        if ty == Ty::B16 { self.b.ins().band_imm_s(sum, 0xffff) } else { sum }
+    }
+
+    /// The vectors of all packs.
+    pub(crate) fn rows(&mut self, rep: &Rep, ty: Ty) -> Vec<Value> {
+        match rep {
+            Rep::Rows(v) => v.clone(),
+            Rep::Affine(shape, base) => {
+                let mut out = Vec::with_capacity(PACKS * width(ty));
+                let mut memo: Vec<((u8, i64), Vec<Value>)> = Vec::new();
+                for p in 0..PACKS {
+                    let key = (shape.group[p], shape.off[p]);
+                    if let Some((_, v)) = memo.iter().find(|(k, _)| *k == key) {
+                        out.extend_from_slice(v);
+                        continue;
+                    }
+                    let first = self.first_lane(&(*shape, base.clone()), p, ty);
+                    let v = self.spread(first, shape.stride, ty);
+                    memo.push((key, v.clone()));
+                    out.extend(v);
+                }
+                out
+            }
+            Rep::Compare(c) => {
+                let c = c.as_ref().clone();
+                let a = self.rows(&Rep::Affine(c.a.0, c.a.1), c.int.ty);
+                let b = self.rows(&Rep::Affine(c.b.0, c.b.1), c.int.ty);
+                let w = width(c.int.ty);
+                (0..PACKS)
+                    .map(|p| self.vector_icmp(c.cmp, c.int, &a[p * w..p * w + w], &b[p * w..p * w + w]))
+                    .collect()
+            }
+        }
+    }
+
+    /// The vectors of a pack from its first lane and stride.
+    pub(crate) fn spread(&mut self, first: Value, stride: i64, ty: Ty) -> Vec<Value> {
+        match ty {
+            Ty::P => {
+                let wide = self.b.ins().uextend(types::I32, first);
+                let mask = self.b.ins().ineg(wide);
+                vec![self.b.ins().splat(types::I32X4, mask)]
+            }
+            Ty::B16 | Ty::B32 => {
+                let v = self.b.ins().splat(types::I32X4, first);
+                if stride == 0 {
+                    return vec![v];
+                }
+                let steps = self.vector_const32(std::array::from_fn(|l| (stride.wrapping_mul(l as i64)) as u32));
+                let sum = self.b.ins().iadd(v, steps);
+                if ty == Ty::B16 {
+                    let m = self.vector_const32([0xffff; 4]);
+                    vec![self.b.ins().band(sum, m)]
+                } else {
+                    vec![sum]
+                }
+            }
+            Ty::B64 => {
+                let v = self.b.ins().splat(types::I64X2, first);
+                if stride == 0 {
+                    return vec![v, v];
+                }
+                (0..2)
+                    .map(|h| {
+                        let lane = |l: i64| stride.wrapping_mul(2 * h + l) as u64;
+                        let steps = self.vector_const64([lane(0), lane(1)]);
+                        self.b.ins().iadd(v, steps)
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    pub(crate) fn vector_const32(&mut self, lanes: [u32; LANES]) -> Value {
+        let bytes: Vec<u8> = lanes.iter().flat_map(|l| l.to_le_bytes()).collect();
+        let c = self.b.func.dfg.constants.insert(clif::ConstantData::from(bytes));
+        self.b.ins().vconst(types::I32X4, c)
+    }
+
+    pub(crate) fn vector_const64(&mut self, lanes: [u64; 2]) -> Value {
+        let bytes: Vec<u8> = lanes.iter().flat_map(|l| l.to_le_bytes()).collect();
+        let c = self.b.func.dfg.constants.insert(clif::ConstantData::from(bytes));
+        self.b.ins().vconst(types::I64X2, c)
+    }
+
+    /// Sets a register in the copy being emitted.
+    pub(crate) fn set(&mut self, r: Reg, rep: Rep) {
+        let rep = match (self.facts.class[r.idx()], rep) {
+            // Later ops rely on the shape that the analysis promised.
+            (Class::Affine(s), Rep::Affine(mine, base)) if !mine.same(&s) => {
+                let ty = self.f.regs[r.idx()];
+                let words = self.words_of(&Rep::Affine(mine, base), &s, ty);
+                Rep::Affine(s, words)
+            }
+            (_, rep) => rep,
+        };
+        self.reps.insert(r, rep);
+        self.written.push(r);
+    }
+
+    /// The bits of a predicate: bit `l` for lane `l`.
+    pub(crate) fn bits(&mut self, rep: &Rep) -> Value {
+        if let Rep::Affine(s, base) = rep
+            && s.is_uniform()
+        {
+            let wide = self.b.ins().uextend(types::I32, base[0]);
+            return self.b.ins().ineg(wide);
+        }
+        let rows = self.rows(rep, Ty::P);
+        self.bits_of_rows(&rows)
+    }
+
+    /// Bits of eight mask vectors.
+    pub(crate) fn bits_of_rows(&mut self, rows: &[Value]) -> Value {
+        let halves: Vec<Value> = (0..4).map(|i| self.b.ins().snarrow(rows[2 * i], rows[2 * i + 1])).collect();
+        let low = self.b.ins().snarrow(halves[0], halves[1]);
+        let high = self.b.ins().snarrow(halves[2], halves[3]);
+        let low = self.b.ins().vhigh_bits(types::I32, low);
+        let high = self.b.ins().vhigh_bits(types::I32, high);
+        let high = self.b.ins().ishl_imm_s(high, 16);
+        self.b.ins().bor(low, high)
+    }
+
+    /// The mask vector of a nibble of lanes.
+    pub(crate) fn mask_of_nibble(&mut self, nibble: Value) -> Value {
+        let wide = self.b.ins().uextend(types::I64, nibble);
+        let at = self.b.ins().ishl_imm_s(wide, 4);
+        let addr = self.b.ins().iadd(self.pool_ptr, at);
+        self.b.ins().load(types::I32X4, Self::trusted(), addr, 0)
+    }
+
+    /// Predicate lanes from bits.
+    pub(crate) fn rows_of_bits(&mut self, bits: Value) -> Rep {
+        let rows = (0..PACKS)
+            .map(|p| {
+                let part = self.b.ins().ushr_imm_s(bits, 4 * p as i64);
+                let nibble = self.b.ins().band_imm_s(part, 15);
+                self.mask_of_nibble(nibble)
+            })
+            .collect();
+        Rep::Rows(rows)
+    }
+
+    /// A uniform predicate from an `icmp` result.
+    pub(crate) fn is_zero(&mut self, v: Value) -> Value {
+        self.b.ins().icmp_imm_s(IntCC::Equal, v, 0)
+    }
+
+    /// Where a routine finds a value: constants as such, the rest in scratch rows.
+    pub(crate) fn loc(&mut self, v: Val) -> Loc {
+        if let Val::Imm(x, ty) = v {
+            return Loc::Imm(if ty == Ty::P { x & 1 } else { x & ty.mask() });
+        }
+        let ty = self.ty(v);
+        let rep = self.rep(v);
+        self.loc_of(&rep, ty)
+    }
+
+    /// A fresh scratch row for the instruction being emitted.
+    pub(crate) fn scratch_row(&mut self, ty: Ty) -> (u32, Loc) {
+        let at = self.scratch + 256 * self.n_scratch_used;
+        self.n_scratch_used += 1;
+        assert!(self.n_scratch_used <= super::SCRATCH_ROWS, "out of scratch rows at {:?}", self.at);
+        (at, if ty == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) })
+    }
+
+    pub(crate) fn loc_of(&mut self, rep: &Rep, ty: Ty) -> Loc {
+        let (at, loc) = self.scratch_row(ty);
+        if let Rep::Affine(s, base) = rep
+            && s.is_uniform()
+            && ty != Ty::P
+        {
+            let w = self.as_word(base[0], ty);
+            self.store_warp(w, at as usize);
+            return Loc::Scalar(at);
+        }
+        let rows = self.rows(rep, ty);
+        for (i, v) in rows.into_iter().enumerate() {
+            self.store_warp(v, at as usize + 16 * i);
+        }
+        loc
+    }
+
+    /// Reads a result that a routine left in a scratch row.
+    pub(crate) fn from_row(&mut self, at: u32, ty: Ty) -> Rep {
+        let t = vector_type(ty);
+        Rep::Rows((0..PACKS * width(ty)).map(|i| self.load_warp(t, at as usize + 16 * i)).collect())
+    }
+}

@@ -1,0 +1,449 @@
+//! Ends of blocks, in full and masked copies.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::trap::TrapKind;
+use handloom_ir::types::*;
+
+use super::rep::{Compare, Home, Rep};
+use super::scalar::int_cc;
+use super::whole::{constant, is_uniform};
+use super::{Emit, FULL};
+use crate::abi::*;
+use crate::analysis::transfer::PACKS;
+
+impl Emit<'_, '_> {
+    /// Before a back edge: leaves if the launch is to stop. The context is then not run again.
+    pub(crate) fn stop_check(&mut self, header: usize) {
+        let at = self.load_cta(types::I64, offset_of!(CtaCtx, stop));
+        let stop = self.b.ins().load(types::I32, Self::trusted(), at, 0);
+        let (cold, go) = (self.cold_block(), self.b.create_block());
+        self.b.ins().brif(stop, cold, &[], go, &[]);
+        self.b.switch_to_block(cold);
+        let state = self.i32(header as i64);
+        self.store_warp(state, offset_of!(WarpCtx, state));
+        self.give_back(Reason::Stop);
+        self.b.switch_to_block(go);
+    }
+
+    /// Goes to a full copy from block `b`.
+    fn to_full(&mut self, b: usize, target: usize) {
+        if target <= b {
+            self.stop_check(target);
+        }
+        let t = self.full[target];
+        self.b.ins().jump(t, &[]);
+    }
+
+    /// The end of a full copy.
+    pub(crate) fn full_term(&mut self, b: usize) {
+        let f = self.f;
+        let span = f.blocks[b].term_span;
+        self.n_scratch_used = 0;
+        // Read what the end needs before homes are written: the values are the same.
+        match &f.blocks[b].term {
+            Term::Jump(t) => {
+                self.write_back(b);
+                self.to_full(b, t.idx());
+            }
+            Term::Branch { cond, then, otherwise } => {
+                let c = self.rep(*cond);
+                self.write_back(b);
+                self.full_branch(b, &c, then.idx(), otherwise.idx());
+            }
+            Term::Switch { index, targets } => {
+                let i = self.rep(*index);
+                self.write_back(b);
+                self.full_switch(b, &i, targets);
+            }
+            Term::Ret | Term::Exit => {
+                if self.f.is_entry || matches!(f.blocks[b].term, Term::Ret) {
+                    self.retire_all();
+                } else {
+                    let all = self.i32(FULL);
+                    self.store_warp(all, offset_of!(WarpCtx, lanes));
+                    self.give_back(Reason::Exit);
+                }
+            }
+            Term::Trap(kind) => self.trap(*kind, span, None),
+            Term::Barrier { kind, id, count, pred, dst, next } => {
+                let simple = *kind == BarKind::Sync
+                    && constant(*id) == Some(0)
+                    && count.is_none()
+                    && pred.is_none()
+                    && self.f.is_entry
+                    && !self.opt.is_callee;
+                if simple {
+                    self.write_back(b);
+                    self.arrive(next.idx());
+                    return;
+                }
+                let id = self.rep(*id);
+                let id = self.lane_of(&id, 0, 0, Ty::B32);
+                let count = match count {
+                    Some(c) => {
+                        let c = self.rep(*c);
+                        self.lane_of(&c, 0, 0, Ty::B32)
+                    }
+                    None => self.i32(0),
+                };
+                let pred = match pred {
+                    Some(p) => {
+                        let p = self.rep(*p);
+                        self.bits(&p)
+                    }
+                    None => self.i32(0),
+                };
+                self.write_back(b);
+                let all = self.i32(FULL);
+                self.barrier(*kind, id, count, pred, *dst, next.idx(), all);
+            }
+            Term::Call { callee, target, signature, args, next } => {
+                let target = target.map(|t| self.loc(t));
+                self.write_back(b);
+                let site = CallSite {
+                    callee: *callee,
+                    target,
+                    signature: *signature,
+                    args: self.slot_offsets[args.idx()],
+                    span,
+                };
+                let all = self.i32(FULL);
+                self.call(site, next.idx(), all);
+            }
+            Term::Yield { next } => {
+                self.write_back(b);
+                let all = self.i32(FULL);
+                self.give_way(next.idx(), all);
+            }
+        }
+    }
+
+    fn retire_all(&mut self) {
+        let zero = self.i32(0);
+        self.store_warp(zero, offset_of!(WarpCtx, live));
+        self.retired();
+    }
+
+    /// The context has no live lane: on to the next one.
+    fn retired(&mut self) {
+        let skip = self.i32(i64::from(self.tables.skip()));
+        self.store_warp(skip, offset_of!(WarpCtx, state));
+        let n = self.load_cta(types::I32, offset_of!(CtaCtx, retired));
+        let n = self.b.ins().iadd_imm_s(n, 1);
+        self.store_cta(n, offset_of!(CtaCtx, retired));
+        let a = self.advance;
+        self.b.ins().jump(a, &[]);
+    }
+
+    /// A plain barrier reached by all lanes.
+    fn arrive(&mut self, next: usize) {
+        let state = self.i32(next as i64);
+        self.store_warp(state, offset_of!(WarpCtx, state));
+        let all = self.i32(FULL);
+        self.store_warp(all, self.pend(next));
+        let epoch = self.load_cta(types::I32, offset_of!(CtaCtx, epoch));
+        self.store_warp(epoch, offset_of!(WarpCtx, wait_epoch));
+        let n = self.load_cta(types::I32, offset_of!(CtaCtx, arrived));
+        let n = self.b.ins().iadd_imm_s(n, 1);
+        self.store_cta(n, offset_of!(CtaCtx, arrived));
+        let a = self.advance;
+        self.b.ins().jump(a, &[]);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "they are the fields of the context that a barrier fills")]
+    fn barrier(
+        &mut self,
+        kind: BarKind,
+        id: Value,
+        count: Value,
+        pred: Value,
+        dst: Option<Reg>,
+        next: usize,
+        lanes: Value,
+    ) {
+        let code = match kind {
+            BarKind::Sync => BarCode::Sync,
+            BarKind::Arrive => BarCode::Arrive,
+            BarKind::RedPopc => BarCode::RedPopc,
+            BarKind::RedAnd => BarCode::RedAnd,
+            BarKind::RedOr => BarCode::RedOr,
+            BarKind::ClusterArrive => BarCode::ClusterArrive,
+            BarKind::ClusterWait => BarCode::ClusterWait,
+        };
+        if let Some(d) = dst
+            && let Some(Home::Row32(_) | Home::Row64(_)) = self.homes[d.idx()]
+        {
+            let row = self.row_of(d);
+            self.tables.barriers.insert(self.at.0 as u32, row);
+        }
+        let code = self.i32(code as i64);
+        self.store_warp(id, offset_of!(WarpCtx, a));
+        self.store_warp(count, offset_of!(WarpCtx, b));
+        self.store_warp(pred, offset_of!(WarpCtx, c));
+        self.store_warp(code, offset_of!(WarpCtx, d));
+        self.leave_for(next, lanes, Reason::Barrier);
+    }
+
+    fn leave_for(&mut self, next: usize, lanes: Value, reason: Reason) {
+        let next = self.i32(next as i64);
+        self.store_warp(next, offset_of!(WarpCtx, next));
+        self.store_warp(lanes, offset_of!(WarpCtx, lanes));
+        let at = self.i32(self.at.0 as i64);
+        self.store_warp(at, offset_of!(WarpCtx, from));
+        self.give_back(reason);
+    }
+
+    fn call(&mut self, site: CallSite, next: usize, lanes: Value) {
+        let index = self.tables.calls.len();
+        self.tables.calls.push(site);
+        let index = self.i32(index as i64);
+        self.store_warp(index, offset_of!(WarpCtx, a));
+        self.leave_for(next, lanes, Reason::Call);
+    }
+
+    fn give_way(&mut self, next: usize, lanes: Value) {
+        self.leave_for(next, lanes, Reason::Yield);
+    }
+
+    fn full_branch(&mut self, b: usize, cond: &Rep, then: usize, otherwise: usize) {
+        let (yes, no) = (self.b.create_block(), self.b.create_block());
+        if is_uniform(cond)
+            && let Rep::Affine(_, base) = cond
+        {
+            self.b.ins().brif(base[0], yes, &[], no, &[]);
+        } else {
+            let mixed = self.b.create_block();
+            if let Rep::Compare(c) = cond {
+                self.branch_on_ends(c, yes, no);
+            }
+            let bits = self.bits(cond);
+            let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
+            let some = self.b.create_block();
+            self.b.ins().brif(all, yes, &[], some, &[]);
+            self.b.switch_to_block(some);
+            self.b.ins().brif(bits, mixed, &[], no, &[]);
+            self.b.switch_to_block(mixed);
+            self.part(b, &[(then, bits)], otherwise);
+        }
+        self.b.switch_to_block(yes);
+        self.to_full(b, then);
+        self.b.switch_to_block(no);
+        self.to_full(b, otherwise);
+    }
+
+    /// Lanes go different ways: sets of lanes to their blocks, the rest to another.
+    fn part(&mut self, b: usize, ways: &[(usize, Value)], rest: usize) {
+        let mut left = self.i32(FULL);
+        for (block, bits) in ways {
+            self.add_pending(*block, *bits);
+            left = self.b.ins().band_not(left, *bits);
+        }
+        self.add_pending(rest, left);
+        let first = ways.iter().map(|w| w.0).chain([rest]).min().unwrap_or(rest);
+        if first <= b {
+            self.stop_check(first);
+        }
+        let p = self.prologue[first];
+        self.b.ins().jump(p, &[]);
+    }
+
+    /// An ordering of affine integers against a uniform one: the two ends decide for all lanes, if they agree.
+    fn branch_on_ends(&mut self, c: &Compare, yes: clif::Block, no: clif::Block) {
+        let (swapped, affine, other) = if c.b.0.is_uniform() { (false, &c.a, &c.b) } else { (true, &c.b, &c.a) };
+        if affine.0.groups() != 1 || !matches!(c.cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge) || c.int.ty == Ty::B16 {
+            return;
+        }
+        let (Some(cc), Some(le)) = (int_cc(c.cmp, c.int.signed), int_cc(Cmp::Le, c.int.signed)) else { return };
+        let (low, high) = affine.0.span(0);
+        let first = self.plus(affine.1[0], low, c.int.ty);
+        let last = self.plus(affine.1[0], high, c.int.ty);
+        let y = other.1[0];
+        let mut test = |e: &mut Self, x: Value| {
+            if swapped { e.b.ins().icmp(cc, y, x) } else { e.b.ins().icmp(cc, x, y) }
+        };
+        let (t0, t1) = (test(self, first), test(self, last));
+        let ordered = self.b.ins().icmp(le, first, last);
+        let same = self.b.ins().icmp(IntCC::Equal, t0, t1);
+        let decided = self.b.ins().band(ordered, same);
+        let (sure, open) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(decided, sure, &[], open, &[]);
+        self.b.switch_to_block(sure);
+        self.b.ins().brif(t0, yes, &[], no, &[]);
+        self.b.switch_to_block(open);
+    }
+
+    fn full_switch(&mut self, b: usize, index: &Rep, targets: &[BlockId]) {
+        let span = self.f.blocks[b].term_span;
+        let bad = self.cold_block();
+        if is_uniform(index)
+            && let Rep::Affine(_, base) = index
+        {
+            let arms: Vec<clif::Block> = targets.iter().map(|_| self.b.create_block()).collect();
+            let calls: Vec<clif::BlockCall> = arms.iter().map(|a| self.b.func.dfg.block_call(*a, &[])).collect();
+            let default = self.b.func.dfg.block_call(bad, &[]);
+            let table = self.b.create_jump_table(clif::JumpTableData::new(default, &calls));
+            self.b.ins().br_table(base[0], table);
+            for (a, t) in arms.into_iter().zip(targets) {
+                self.b.switch_to_block(a);
+                self.to_full(b, t.idx());
+            }
+            self.b.switch_to_block(bad);
+            self.trap(TrapKind::BadCall, span, None);
+            return;
+        }
+        let rows = self.rows(index, Ty::B32);
+        let m = self.i32(FULL);
+        self.scatter(b, &rows, targets, m, bad);
+    }
+
+    /// Lanes of `m` to their targets by index.
+    fn scatter(&mut self, b: usize, rows: &[Value], targets: &[BlockId], m: Value, bad: clif::Block) {
+        let span = self.f.blocks[b].term_span;
+        let mut left = m;
+        let mut ways: Vec<(usize, Value)> = Vec::new();
+        for (k, t) in targets.iter().enumerate() {
+            let want = self.vector_const32([k as u32; 4]);
+            let hit: Vec<Value> = (0..PACKS).map(|p| self.b.ins().icmp(IntCC::Equal, rows[p], want)).collect();
+            let bits = self.bits_of_rows(&hit);
+            let bits = self.b.ins().band(bits, m);
+            left = self.b.ins().band_not(left, bits);
+            ways.push((t.idx(), bits));
+        }
+        let go = self.b.create_block();
+        self.b.ins().brif(left, bad, &[], go, &[]);
+        self.b.switch_to_block(bad);
+        self.trap(TrapKind::BadCall, span, Some(left));
+        self.b.switch_to_block(go);
+        for (t, bits) in &ways {
+            self.add_pending(*t, *bits);
+        }
+        let first = ways.iter().map(|w| w.0).min().unwrap_or(b + 1);
+        if first <= b {
+            self.stop_check(first);
+            let p = self.prologue[first];
+            self.b.ins().jump(p, &[]);
+        } else {
+            let next = self.next_pendable(b);
+            self.b.ins().jump(next, &[]);
+        }
+    }
+
+    /// The end of a masked copy. `taken`: bits of the branch's predicate, if the block made it.
+    pub(crate) fn masked_term(&mut self, b: usize, m: Value, taken: Option<Value>) {
+        let f = self.f;
+        let span = f.blocks[b].term_span;
+        self.n_scratch_used = 0;
+        match &f.blocks[b].term {
+            Term::Jump(t) => {
+                self.add_pending(t.idx(), m);
+                self.go_on(b, (t.idx() <= b).then_some((t.idx(), m)));
+            }
+            Term::Branch { cond, then, otherwise } => {
+                let taken = match taken {
+                    Some(t) => t,
+                    None => self.masked_bits(*cond),
+                };
+                let yes = self.b.ins().band(taken, m);
+                let no = self.b.ins().band_not(m, taken);
+                self.add_pending(then.idx(), yes);
+                self.add_pending(otherwise.idx(), no);
+                let back = [(then.idx(), yes), (otherwise.idx(), no)].into_iter().find(|w| w.0 <= b);
+                self.go_on(b, back);
+            }
+            Term::Switch { index, targets } => {
+                let rows = match self.scalar_source(*index) {
+                    Some((s, base)) => self.rows(&Rep::Affine(s, base), Ty::B32),
+                    None => self.row_vectors(*index),
+                };
+                let bad = self.cold_block();
+                self.scatter(b, &rows, targets, m, bad);
+            }
+            Term::Ret | Term::Exit => {
+                if !self.f.is_entry && matches!(f.blocks[b].term, Term::Exit) {
+                    self.store_warp(m, offset_of!(WarpCtx, lanes));
+                    self.give_back(Reason::Exit);
+                    return;
+                }
+                let live = self.load_warp(types::I32, offset_of!(WarpCtx, live));
+                let live = self.b.ins().band_not(live, m);
+                self.store_warp(live, offset_of!(WarpCtx, live));
+                let gone = self.b.create_block();
+                let next = self.next_pendable(b);
+                self.b.ins().brif(live, next, &[], gone, &[]);
+                self.b.switch_to_block(gone);
+                self.retired();
+            }
+            Term::Trap(kind) => self.trap(*kind, span, Some(m)),
+            Term::Barrier { kind, id, count, pred, dst, next } => {
+                let id = self.first_active(*id, m);
+                let count = match count {
+                    Some(c) => self.first_active(*c, m),
+                    None => self.i32(0),
+                };
+                let pred = match pred {
+                    Some(p) => {
+                        let bits = self.masked_bits(*p);
+                        self.b.ins().band(bits, m)
+                    }
+                    None => self.i32(0),
+                };
+                self.barrier(*kind, id, count, pred, *dst, next.idx(), m);
+            }
+            Term::Call { callee, target, signature, args, next } => {
+                let target = target.map(|t| match (self.scalar_source(t), t) {
+                    (None, Val::Reg(r)) => self.row_of(r),
+                    _ => self.loc(t),
+                });
+                let site = CallSite {
+                    callee: *callee,
+                    target,
+                    signature: *signature,
+                    args: self.slot_offsets[args.idx()],
+                    span,
+                };
+                self.call(site, next.idx(), m);
+            }
+            Term::Yield { next } => self.give_way(next.idx(), m),
+        }
+    }
+
+    fn row_vectors(&mut self, v: Val) -> Vec<Value> {
+        let Val::Reg(r) = v else { return vec![] };
+        let Loc::Row32(at) = self.row_of(r) else { return vec![] };
+        (0..PACKS).map(|p| self.load_warp(types::I32X4, at as usize + 16 * p)).collect()
+    }
+
+    /// A 32-bit value of the first lane of a mask.
+    fn first_active(&mut self, v: Val, m: Value) -> Value {
+        if let Some((s, base)) = self.scalar_source(v)
+            && s.is_uniform()
+        {
+            return base[0];
+        }
+        let at = match v {
+            Val::Reg(r) if self.scalar_source(v).is_none() => match self.row_of(r) {
+                Loc::Row32(at) | Loc::Row64(at) => at,
+                Loc::Scalar(_) | Loc::Imm(_) | Loc::Affine { .. } => 0,
+            },
+            _ => {
+                let rep = self.rep(v);
+                let (at, _) = self.scratch_row(Ty::B32);
+                let rows = self.rows(&rep, Ty::B32);
+                for (i, x) in rows.into_iter().enumerate() {
+                    self.store_warp(x, at as usize + 16 * i);
+                }
+                at
+            }
+        };
+        let lane = self.b.ins().ctz(m);
+        let lane = self.b.ins().uextend(types::I64, lane);
+        let by = self.b.ins().ishl_imm_s(lane, 2);
+        let from = self.b.ins().iadd(self.warp, by);
+        self.b.ins().load(types::I32, Self::trusted(), from, at as i32)
+    }
+}

@@ -1,0 +1,73 @@
+//! Code memory: places machine code, makes it executable, frees it.
+
+use cranelift_codegen::CompiledCode;
+use cranelift_jit::{JITMemoryProvider, SystemMemoryProvider};
+
+use crate::abi::{CtaCtx, Tables};
+
+type Entry = extern "sysv64" fn(*mut CtaCtx, *const u8) -> u32;
+
+/// Machine code of one function.
+pub struct Code {
+    /// What the runtime must know.
+    pub tables: Box<Tables>,
+    /// Bytes of machine code.
+    pub code_bytes: usize,
+    entry: Entry,
+    pool: Box<[Aligned]>,
+    memory: SystemMemoryProvider,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Aligned([u8; 16]);
+
+// SAFETY: the code memory is written once, before the value exists, and only executed and read afterwards; it is freed by `drop`, which
+// owns the value. Nothing in it belongs to a thread.
+unsafe impl Send for Code {}
+// SAFETY: as above: shared use only executes the code and reads the pool.
+unsafe impl Sync for Code {}
+
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Code").field("name", &self.tables.name).field("code_bytes", &self.code_bytes).finish()
+    }
+}
+
+impl Code {
+    /// Places compiled code.
+    ///
+    /// # Errors
+    /// When memory cannot be had, or the code needs relocations (calls go through tables: a bug).
+    pub(crate) fn load(compiled: &CompiledCode, tables: Tables, pool: Vec<u8>) -> Result<Code, String> {
+        if !compiled.buffer.relocs().is_empty() {
+            return Err(format!("codegen: `{}` needs relocations: {:?}", tables.name, compiled.buffer.relocs()));
+        }
+        let bytes = compiled.code_buffer();
+        let align = u64::from(compiled.buffer.alignment).max(64);
+        let mut memory = SystemMemoryProvider::new();
+        let place = memory.allocate_readexec(bytes.len(), align).map_err(|e| format!("code memory: {e}"))?;
+        // SAFETY: `place` is a fresh allocation of `bytes.len()` bytes, writable until `finalize`, and overlaps nothing.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        memory.finalize(cranelift_jit::BranchProtection::None).map_err(|e| format!("code memory: {e}"))?;
+        // SAFETY: the bytes are a function that was compiled with exactly this signature and calling convention.
+        let entry = unsafe { std::mem::transmute::<*mut u8, Entry>(place) };
+        let pool = pool.chunks(16).map(|c| Aligned(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();
+        Ok(Code { tables: Box::new(tables), code_bytes: bytes.len(), entry, pool, memory })
+    }
+
+    /// Runs contexts of a cta until something happens; gives the number of a [`crate::abi::Reason`].
+    ///
+    /// # Safety
+    /// `cta` and all that it points to must be as [`crate::abi`] describes.
+    pub unsafe fn call(&self, cta: *mut CtaCtx) -> u32 {
+        (self.entry)(cta, self.pool.as_ptr().cast())
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: `self` owns the only handle to the code; nobody can be executing it while it is dropped.
+        unsafe { self.memory.free_memory() };
+    }
+}

@@ -1,0 +1,346 @@
+//! Loads, stores and atomics: what may be touched, and the touching.
+//!
+//! All lanes of a group are checked before the first one has an effect.
+
+use handloom_ir::simt::{Access, AtomAccess, Inst, Val};
+use handloom_ir::trap::{AccessKind, Trap, TrapKind};
+use handloom_ir::types::{AtomOp, Order, ScalarType, StateSpace, Ty};
+
+use crate::atom::{atom_value, atom_value_128, flushes};
+use crate::cta::{Cta, Group, number};
+use crate::env::CLUSTER_STRIDE;
+use crate::memory::{Denied, Memory};
+
+/// What an access asks for, the same in all lanes.
+struct Request {
+    kind: AccessKind,
+    space: StateSpace,
+    order: Order,
+    /// Bytes of the whole access.
+    bytes: u32,
+    /// Bytes of one element.
+    element: u32,
+    /// The elements that are touched, by number.
+    touched: Vec<u32>,
+}
+
+impl From<Denied> for TrapKind {
+    fn from(why: Denied) -> TrapKind {
+        match why {
+            Denied::OutOfBounds => TrapKind::OutOfBounds,
+            Denied::WriteProtected => TrapKind::WriteProtected,
+        }
+    }
+}
+
+impl<'m> Cta<'m> {
+    /// A load; elements whose bit is clear are not read and give zero.
+    pub(crate) fn load(
+        &mut self,
+        inst: &'m Inst,
+        access: Access,
+        offset: i64,
+        group: Group,
+        mem: &mut dyn Memory,
+    ) -> Result<(), Box<Trap>> {
+        let request = plain(AccessKind::Read, access);
+        for (t, addr) in self.locate_all(inst, &request, offset, group, mem)? {
+            for i in &request.touched {
+                let value = mem.read(addr + u64::from(i * request.element), request.element);
+                if let Some(reg) = usize::try_from(*i).ok().and_then(|i| inst.dst.get(i)) {
+                    self.set(t, *reg, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A store.
+    pub(crate) fn store(
+        &mut self,
+        inst: &'m Inst,
+        access: Access,
+        offset: i64,
+        group: Group,
+        mem: &mut dyn Memory,
+    ) -> Result<(), Box<Trap>> {
+        let request = plain(AccessKind::Write, access);
+        let values = &inst.operands()[1..];
+        for (t, addr) in self.locate_all(inst, &request, offset, group, mem)? {
+            for i in &request.touched {
+                if let Some(v) = usize::try_from(*i).ok().and_then(|i| values.get(i)) {
+                    let value = self.get(t, *v) & low_bytes(request.element);
+                    self.write(mem, addr + u64::from(i * request.element), request.element, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An atomic; a `red` is one without results. Elements are atomic one by one, lane after lane.
+    pub(crate) fn atomic(
+        &mut self,
+        inst: &'m Inst,
+        access: AtomAccess,
+        offset: i64,
+        group: Group,
+        mem: &mut dyn Memory,
+    ) -> Result<(), Box<Trap>> {
+        let element = access.ty.bytes();
+        let count = u32::from(access.count);
+        let request = Request {
+            kind: AccessKind::Atomic,
+            space: access.space,
+            order: access.order,
+            bytes: element * count,
+            element,
+            touched: (0..count).collect(),
+        };
+        let values = &inst.operands()[1..];
+        for (t, addr) in self.locate_all(inst, &request, offset, group, mem)? {
+            if access.ty == ScalarType::B128 {
+                self.atomic_128(inst, access.op, t, addr, mem);
+                continue;
+            }
+            let space = if access.space == StateSpace::Generic { mem.space(addr) } else { access.space };
+            let ftz = flushes(access.ty, space);
+            for i in 0..usize::from(access.count) {
+                let addr = addr + u64::from(element) * u64::try_from(i).unwrap_or(0);
+                let operand = |k: usize| values.get(k).map_or(0, |v: &Val| self.get(t, *v));
+                // `cas` compares with the first operand and writes the second; it has no vector form.
+                let (a, b) = match access.op {
+                    AtomOp::Cas => (operand(0), operand(1)),
+                    AtomOp::And
+                    | AtomOp::Or
+                    | AtomOp::Xor
+                    | AtomOp::Add
+                    | AtomOp::Inc
+                    | AtomOp::Dec
+                    | AtomOp::Min
+                    | AtomOp::Max
+                    | AtomOp::Exch => (operand(i), 0),
+                };
+                let old = mem.read(addr, element);
+                self.write(mem, addr, element, atom_value(access.op, access.ty, ftz, old, a, b));
+                if let Some(reg) = inst.dst.get(i) {
+                    self.set(t, *reg, old);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A `.b128` atomic: operands and results are pairs of 64-bit words, the low one first.
+    fn atomic_128(&mut self, inst: &Inst, op: AtomOp, t: usize, addr: u64, mem: &mut dyn Memory) {
+        let words = &inst.operands()[1..];
+        let word = |k: usize| words.get(k).map_or(0, |v| self.get(t, *v));
+        let pair = |lo: u64, hi: u64| u128::from(hi) << 64 | u128::from(lo);
+        let (a, b) = (pair(word(0), word(1)), pair(word(2), word(3)));
+        let (lo, hi) = (mem.read(addr, 8), mem.read(addr + 8, 8));
+        let new = atom_value_128(op, pair(lo, hi), a, b);
+        let half = |shift: u32| u64::try_from(new >> shift & u128::from(u64::MAX)).unwrap_or(0);
+        self.write(mem, addr, 8, half(0));
+        self.write(mem, addr + 8, 8, half(64));
+        for (reg, old) in inst.dst.iter().zip([lo, hi]) {
+            self.set(t, *reg, old);
+        }
+    }
+
+    /// Writes and notes whether a byte changed.
+    fn write(&mut self, mem: &mut dyn Memory, addr: u64, bytes: u32, value: u64) {
+        if mem.read(addr, bytes) != value {
+            self.touched = true;
+            mem.write(addr, bytes, value);
+        }
+    }
+
+    /// Generic addresses of the lanes whose guard is on.
+    fn locate_all(
+        &self,
+        inst: &Inst,
+        request: &Request,
+        offset: i64,
+        group: Group,
+        mem: &dyn Memory,
+    ) -> Result<Vec<(usize, u64)>, Box<Trap>> {
+        let base = inst.src[0];
+        let mut found = Vec::new();
+        let mut refused: Vec<(usize, u64, TrapKind)> = Vec::new();
+        for t in group.threads() {
+            if inst.guard().is_some_and(|g| self.get(t, g) & 1 == 0) {
+                continue;
+            }
+            let ty = self.module.funcs[self.threads[t].frame().func.idx()].ty(base);
+            let addr = self.get(t, base).wrapping_add_signed(offset);
+            // A 32-bit address wraps at its own width.
+            let addr = if ty == Ty::B64 { addr } else { addr & Ty::B32.mask() };
+            match self.locate(request, t, addr, mem) {
+                Ok(host) => found.push((t, host)),
+                Err(why) => refused.push((t, addr, why)),
+            }
+        }
+        let Some((_, addr, kind)) = refused.first().copied() else { return Ok(found) };
+        let same = refused.iter().filter(|(_, _, k)| *k == kind).map(|(t, _, _)| *t);
+        let mut trap = self.trap_of(kind, inst.span, same);
+        trap.address = Some(addr);
+        trap.bytes = request.bytes;
+        trap.access = Some(request.kind);
+        trap.space = Some(request.space);
+        if kind == TrapKind::BadSpace {
+            trap.detail = format!("the address lies in `.{}`", mem.space(addr).name());
+        }
+        Err(trap)
+    }
+
+    /// Generic address of an access of one lane, if it is allowed: its alignment first, then its bounds, then its state
+    /// space.
+    fn locate(&self, request: &Request, t: usize, addr: u64, mem: &dyn Memory) -> Result<u64, TrapKind> {
+        if !addr.is_multiple_of(u64::from(request.bytes)) {
+            return Err(TrapKind::Misaligned);
+        }
+        let count = request.bytes / request.element;
+        let whole = [0];
+        // Elements that are not touched may lie outside.
+        let all = request.touched.len() == usize::try_from(count).unwrap_or(0);
+        let (parts, bytes) =
+            if all { (whole.as_slice(), request.bytes) } else { (request.touched.as_slice(), request.element) };
+        let mut host = addr;
+        for part in parts {
+            let skip = u64::from(part * request.element);
+            host = self.locate_part(request, t, addr.wrapping_add(skip), bytes, mem)?.wrapping_sub(skip);
+        }
+        Ok(host)
+    }
+
+    /// Generic address of one contiguous part of an access.
+    fn locate_part(
+        &self,
+        request: &Request,
+        t: usize,
+        addr: u64,
+        bytes: u32,
+        mem: &dyn Memory,
+    ) -> Result<u64, TrapKind> {
+        let write = request.kind == AccessKind::Write;
+        match request.space {
+            StateSpace::Shared => self.shared_part(addr, bytes, self.env.shared_base),
+            StateSpace::SharedCluster => {
+                let (base, offset) = self.cluster_part(addr).ok_or(TrapKind::OutOfBounds)?;
+                self.shared_part(offset, bytes, base)
+            }
+            StateSpace::Local | StateSpace::ParamFunc => {
+                let inside = addr.wrapping_sub(self.env.local_base(number(t)));
+                let fits = inside.checked_add(u64::from(bytes)).is_some_and(|end| end <= self.env.local_size);
+                if fits { Ok(addr) } else { Err(TrapKind::OutOfBounds) }
+            }
+            StateSpace::Generic => {
+                let atomic = request.kind == AccessKind::Atomic;
+                mem.check(addr, bytes, write)?;
+                if !may_fall_into(request, mem.space(addr)) {
+                    return Err(TrapKind::BadSpace);
+                }
+                mem.check(addr, bytes, write || atomic)?;
+                Ok(addr)
+            }
+            StateSpace::Global => {
+                mem.check(addr, bytes, write || request.kind == AccessKind::Atomic)?;
+                Ok(addr)
+            }
+            StateSpace::Const | StateSpace::ParamEntry => {
+                mem.check(addr, bytes, false)?;
+                if write { Err(TrapKind::WriteProtected) } else { Ok(addr) }
+            }
+            StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => Err(TrapKind::BadSpace),
+        }
+    }
+
+    fn shared_part(&self, offset: u64, bytes: u32, base: u64) -> Result<u64, TrapKind> {
+        let fits = offset.checked_add(u64::from(bytes)).is_some_and(|end| end <= u64::from(self.env.shared_size));
+        if fits { Ok(base.wrapping_add(offset)) } else { Err(TrapKind::OutOfBounds) }
+    }
+
+    /// Base of the shared memory that a `.shared::cluster` offset names, and the offset in it.
+    fn cluster_part(&self, offset: u64) -> Option<(u64, u64)> {
+        let inside = offset % CLUSTER_STRIDE;
+        match (offset / CLUSTER_STRIDE).checked_sub(1) {
+            None => Some((self.env.shared_base, inside)),
+            Some(rank) => self.rank_base(rank).map(|base| (base, inside)),
+        }
+    }
+
+    /// Base of the shared memory of a cta of the cluster.
+    fn rank_base(&self, rank: u64) -> Option<u64> {
+        if rank == u64::from(self.env.cluster_rank()) {
+            return Some(self.env.shared_base);
+        }
+        usize::try_from(rank).ok().and_then(|r| self.env.cluster.shared_bases.get(r)).copied()
+    }
+
+    /// Generic address of a `.shared::cluster` offset; an offset of no cta stays behind the own shared memory.
+    pub(crate) fn cluster_address(&self, offset: u64) -> u64 {
+        let (base, inside) = self.cluster_part(offset).unwrap_or((self.env.shared_base, offset));
+        base.wrapping_add(inside)
+    }
+
+    /// The `.shared::cluster` offset of a generic address: plain for the own cta, by rank for others.
+    pub(crate) fn cluster_offset(&self, addr: u64) -> u64 {
+        let own = addr.wrapping_sub(self.env.shared_base);
+        if own < CLUSTER_STRIDE {
+            return own;
+        }
+        (1_u64..)
+            .zip(&self.env.cluster.shared_bases)
+            .find(|(_, base)| addr.wrapping_sub(**base) < CLUSTER_STRIDE)
+            .map_or(own, |(slot, base)| slot * CLUSTER_STRIDE + (addr - base))
+    }
+
+    /// `isspacep`: whether a generic address lies in the window of a space.
+    pub(crate) fn is_in_space(&self, space: StateSpace, addr: u64, mem: &dyn Memory) -> bool {
+        let falls_into = mem.space(addr);
+        let shared = matches!(falls_into, StateSpace::Shared | StateSpace::SharedCluster);
+        match space {
+            StateSpace::Shared => shared && addr.wrapping_sub(self.env.shared_base) < CLUSTER_STRIDE,
+            StateSpace::SharedCluster => {
+                let near = |base: &u64| addr.wrapping_sub(*base) < CLUSTER_STRIDE;
+                shared && (near(&self.env.shared_base) || self.env.cluster.shared_bases.iter().any(near))
+            }
+            StateSpace::ParamEntry | StateSpace::ParamFunc => falls_into == StateSpace::ParamEntry,
+            StateSpace::Global | StateSpace::Const | StateSpace::Local => falls_into == space,
+            StateSpace::Generic => true,
+            StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => false,
+        }
+    }
+}
+
+/// Whether the access may reach a space through a generic address.
+fn may_fall_into(request: &Request, space: StateSpace) -> bool {
+    let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+    let global = space == StateSpace::Global;
+    match (request.kind, request.order) {
+        (AccessKind::Atomic, _) => global || shared,
+        (AccessKind::Read | AccessKind::Write, Order::Weak) => true,
+        (AccessKind::Read | AccessKind::Write, Order::Volatile) => global || shared || space == StateSpace::Local,
+        (AccessKind::Read | AccessKind::Write, Order::Mmio) => global,
+        (
+            AccessKind::Read | AccessKind::Write,
+            Order::Relaxed | Order::Acquire | Order::Release | Order::AcqRel | Order::Sc,
+        ) => global || shared,
+    }
+}
+
+/// The request of a load or store.
+fn plain(kind: AccessKind, access: Access) -> Request {
+    Request {
+        kind,
+        space: access.space,
+        order: access.order,
+        bytes: access.bytes(),
+        element: u32::from(access.bits) / 8,
+        touched: (0..u32::from(access.count)).filter(|i| access.elements >> i & 1 == 1).collect(),
+    }
+}
+
+/// All ones in that many bytes.
+fn low_bytes(bytes: u32) -> u64 {
+    1_u64.checked_shl(bytes * 8).map_or(u64::MAX, |top| top - 1)
+}

@@ -1,0 +1,315 @@
+//! The sixteen barriers of a cta, in terms of warps and lane masks.
+//!
+//! A lane that executes a barrier op first waits for the other lanes of its warp that have not exited. When the last of
+//! them stands there, the warp arrives and counts as 32 threads. Lanes of `arrive` then go on, lanes of `sync` and
+//! `red` wait until the barrier is met. A barrier without a count is met when every warp with a lane left has arrived;
+//! a barrier with a count when that many threads have arrived. Lanes that exit are waited for no more. A met barrier
+//! starts over at once.
+//!
+//! Both engines keep their lanes elsewhere: they tell [`Barriers`] who arrives and exits, and ask it who goes on.
+//!
+//! # PTX ISA
+//! Parallel Synchronization and Communication Instructions: bar, barrier.
+
+use std::fmt;
+
+use crate::warp::WARP_SIZE;
+
+/// Barriers of a cta.
+pub const BARRIERS: u32 = 16;
+
+/// What an arrival does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// `barrier.arrive`: goes on when its warp has arrived.
+    Arrive,
+    /// `barrier.sync`: waits.
+    Sync,
+    /// `barrier.red.popc`: waits for the number of true predicates.
+    RedPopc,
+    /// `barrier.red.and`: waits for whether all predicates are true.
+    RedAnd,
+    /// `barrier.red.or`: waits for whether some predicate is true.
+    RedOr,
+}
+
+impl Arrival {
+    /// Whether two arrivals may meet at one barrier: `sync` and `arrive` mix, reductions only with their own kind.
+    fn mixes_with(self, other: Arrival) -> bool {
+        self == other || (!self.is_red() && !other.is_red())
+    }
+
+    fn is_red(self) -> bool {
+        matches!(self, Arrival::RedPopc | Arrival::RedAnd | Arrival::RedOr)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Arrival::Arrive => "arrive",
+            Arrival::Sync => "sync",
+            Arrival::RedPopc => "red.popc",
+            Arrival::RedAnd => "red.and",
+            Arrival::RedOr => "red.or",
+        }
+    }
+}
+
+/// How a program misuses barriers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misuse {
+    /// The number is above 15.
+    NoSuchBarrier {
+        /// The number.
+        id: u32,
+    },
+    /// The count is zero or not a multiple of 32.
+    BadCount {
+        /// The count.
+        count: u32,
+    },
+    /// Two arrivals at one barrier expect different numbers of threads.
+    Counts {
+        /// Which barrier.
+        id: u32,
+        /// Threads that the earlier arrivals expect.
+        earlier: u32,
+        /// Threads that this one expects.
+        count: u32,
+    },
+    /// A reduction meets another kind of arrival.
+    Kinds {
+        /// Which barrier.
+        id: u32,
+        /// What the earlier arrivals do.
+        earlier: Arrival,
+        /// What this one does.
+        kind: Arrival,
+    },
+    /// A thread arrives at the cluster barrier a second time before it is met.
+    ClusterTwice,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misuse::NoSuchBarrier { id } => write!(f, "barrier {id} does not exist, the last one is 15"),
+            Misuse::BadCount { count: 0 } => write!(f, "a thread count of 0"),
+            Misuse::BadCount { count } => write!(f, "a thread count of {count}, which is not a multiple of 32"),
+            Misuse::Counts { id, earlier, count } => {
+                write!(f, "barrier {id} with {count} threads, while others wait there for {earlier}")
+            }
+            Misuse::Kinds { id, earlier, kind } => {
+                write!(f, "`{}` at barrier {id}, while others are there with `{}`", kind.name(), earlier.name())
+            }
+            Misuse::ClusterTwice => {
+                write!(f, "a second arrival at the cluster barrier before the first one was waited for")
+            }
+        }
+    }
+}
+
+/// Lanes of one warp that go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Released {
+    /// The warp.
+    pub warp: usize,
+    /// The lanes.
+    pub lanes: u32,
+    /// The barrier they stood at.
+    pub id: u32,
+    /// Result of a reduction; 0 otherwise.
+    pub result: u32,
+}
+
+/// Lanes of one warp that stand at a barrier and wait for the rest of their warp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Standing {
+    lanes: u32,
+    /// Lanes among them that only arrive.
+    leaving: u32,
+    /// Predicates of the lanes.
+    trues: u32,
+    shape: Shape,
+}
+
+/// What arrivals at one barrier must agree on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Shape {
+    kind: Arrival,
+    /// Threads expected; for a barrier without a count, the threads of all warps.
+    threads: u32,
+    /// No count was given.
+    all: bool,
+}
+
+/// One of the sixteen.
+#[derive(Clone, Debug, Default)]
+pub struct Barrier {
+    /// By warp: its lanes that wait for their warp.
+    standing: Vec<Option<Standing>>,
+    /// What the warps that have arrived agreed on; `None` while none has.
+    shape: Option<Shape>,
+    /// Some arrival came without a count, and so expects every warp.
+    all: bool,
+    /// Some arrival came with a count.
+    counted: bool,
+    /// Threads that have arrived, 32 for each warp.
+    arrived: u32,
+    /// By warp: has arrived.
+    warps: Vec<bool>,
+    /// Lanes that wait for the barrier, by warp in the order of arrival.
+    waiting: Vec<(usize, u32)>,
+    /// Threads with a true predicate, and threads with one at all.
+    trues: u32,
+    voters: u32,
+}
+
+impl Barrier {
+    fn new(warps: usize) -> Barrier {
+        Barrier { standing: vec![None; warps], warps: vec![false; warps], ..Barrier::default() }
+    }
+
+    /// Adds lanes that reached the barrier to those of their warp.
+    fn stand(&mut self, id: u32, warp: usize, lanes: u32, trues: u32, shape: Shape) -> Result<(), Misuse> {
+        let leaving = if shape.kind == Arrival::Arrive { lanes } else { 0 };
+        let slot = &mut self.standing[warp];
+        match slot {
+            None => *slot = Some(Standing { lanes, leaving, trues, shape }),
+            Some(there) => {
+                agree(id, there.shape, shape)?;
+                there.lanes |= lanes;
+                there.leaving |= leaving;
+                there.trues |= trues;
+                there.shape.all |= shape.all;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the warp arrive if all its lanes that are left stand here.
+    fn arrive_if_whole(&mut self, id: u32, warp: usize, live: u32, out: &mut Vec<Released>) -> Result<(), Misuse> {
+        let Some(there) = self.standing[warp] else { return Ok(()) };
+        if live & !there.lanes != 0 {
+            return Ok(());
+        }
+        if let Some(shape) = self.shape {
+            agree(id, shape, there.shape)?;
+        }
+        self.standing[warp] = None;
+        self.shape = Some(there.shape);
+        self.all |= there.shape.all;
+        self.counted |= !there.shape.all;
+        self.arrived += WARP_SIZE;
+        self.warps[warp] = true;
+        self.trues += there.trues.count_ones();
+        self.voters += there.lanes.count_ones();
+        if there.leaving != 0 {
+            out.push(Released { warp, lanes: there.leaving, id, result: 0 });
+        }
+        let stay = there.lanes & !there.leaving;
+        if stay != 0 {
+            self.waiting.push((warp, stay));
+        }
+        Ok(())
+    }
+
+    /// Starts the barrier over if it is met.
+    fn complete_if_met(&mut self, id: u32, live: &[u32], out: &mut Vec<Released>) {
+        let Some(shape) = self.shape else { return };
+        let by_count = self.counted && self.arrived >= shape.threads;
+        let by_all = self.all && live.iter().zip(&self.warps).all(|(lanes, arrived)| *lanes == 0 || *arrived);
+        if !by_count && !by_all {
+            return;
+        }
+        let result = match shape.kind {
+            Arrival::Arrive | Arrival::Sync => 0,
+            Arrival::RedPopc => self.trues,
+            Arrival::RedAnd => u32::from(self.trues == self.voters),
+            Arrival::RedOr => u32::from(self.trues != 0),
+        };
+        out.extend(self.waiting.drain(..).map(|(warp, lanes)| Released { warp, lanes, id, result }));
+        let standing = std::mem::take(&mut self.standing);
+        *self = Barrier { standing, ..Barrier::new(live.len()) };
+    }
+}
+
+/// Whether a later arrival fits the earlier ones.
+fn agree(id: u32, earlier: Shape, later: Shape) -> Result<(), Misuse> {
+    if !earlier.kind.mixes_with(later.kind) {
+        return Err(Misuse::Kinds { id, earlier: earlier.kind, kind: later.kind });
+    }
+    if earlier.threads != later.threads {
+        return Err(Misuse::Counts { id, earlier: earlier.threads, count: later.threads });
+    }
+    Ok(())
+}
+
+/// All barriers of a cta.
+#[derive(Clone, Debug)]
+pub struct Barriers {
+    /// By warp: lanes that have not exited.
+    live: Vec<u32>,
+    bars: Vec<Barrier>,
+    released: Vec<Released>,
+}
+
+impl Barriers {
+    /// Barriers at rest; `live[w]` holds the lanes that warp `w` starts with.
+    pub fn new(live: &[u32]) -> Barriers {
+        Barriers {
+            live: live.to_vec(),
+            bars: (0..BARRIERS).map(|_| Barrier::new(live.len())).collect(),
+            released: Vec::new(),
+        }
+    }
+
+    /// Lanes of a warp execute a barrier op; bit `i` of `preds` is the predicate of lane `i`.
+    ///
+    /// # Errors
+    /// The program misuses the barrier. Where warps disagree it is found when the later warp has arrived as a whole.
+    pub fn arrive(
+        &mut self,
+        warp: usize,
+        lanes: u32,
+        kind: Arrival,
+        id: u32,
+        count: Option<u32>,
+        preds: u32,
+    ) -> Result<(), Misuse> {
+        if id >= BARRIERS {
+            return Err(Misuse::NoSuchBarrier { id });
+        }
+        if let Some(count) = count
+            && (count == 0 || !count.is_multiple_of(WARP_SIZE))
+        {
+            return Err(Misuse::BadCount { count });
+        }
+        let whole_cta = WARP_SIZE * u32::try_from(self.live.len()).unwrap_or(u32::MAX / WARP_SIZE);
+        // Choice: a count of all warps' threads and no count are the same barrier, as they are one instruction on the
+        // device.
+        let shape = Shape { kind, threads: count.unwrap_or(whole_cta), all: count.is_none() };
+        let bar = &mut self.bars[usize::try_from(id).unwrap_or(0)];
+        bar.stand(id, warp, lanes, preds & lanes, shape)?;
+        bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
+        bar.complete_if_met(id, &self.live, &mut self.released);
+        Ok(())
+    }
+
+    /// Lanes of a warp end.
+    ///
+    /// # Errors
+    /// The rest of the warp has thereby arrived, at a barrier where others wait for something else.
+    pub fn exit(&mut self, warp: usize, lanes: u32) -> Result<(), Misuse> {
+        self.live[warp] &= !lanes;
+        for (id, bar) in (0..BARRIERS).zip(&mut self.bars) {
+            bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
+            bar.complete_if_met(id, &self.live, &mut self.released);
+        }
+        Ok(())
+    }
+
+    /// Takes the lanes that go on since the last call.
+    pub fn take_released(&mut self) -> Vec<Released> {
+        std::mem::take(&mut self.released)
+    }
+}

@@ -1,0 +1,160 @@
+//! The functions that programs find on the device: `vprintf`, `__assertfail`, `malloc`, `free`.
+//!
+//! Arguments lie in a block at natural alignment, the result behind them.
+
+use handloom_ir::simt::{Builtin, Inst};
+use handloom_ir::trap::{AccessKind, Trap, TrapKind};
+use handloom_ir::types::StateSpace;
+
+use crate::cta::{Cta, Group};
+use crate::memory::Memory;
+use crate::printf;
+
+/// An access of a built-in function that is not allowed.
+struct Refused {
+    kind: TrapKind,
+    addr: u64,
+    bytes: u32,
+    access: AccessKind,
+}
+
+impl<'m> Cta<'m> {
+    /// Calls a built-in function in each lane.
+    pub(crate) fn builtin(
+        &mut self,
+        inst: &'m Inst,
+        builtin: Builtin,
+        group: Group,
+        mem: &mut dyn Memory,
+    ) -> Result<(), Box<Trap>> {
+        if builtin == Builtin::Assertfail {
+            return Err(self.assert_fail(inst, group, mem));
+        }
+        let word = self.pointer_bytes();
+        for t in group.threads() {
+            let block = self.get(t, inst.src[0]);
+            let called = match builtin {
+                Builtin::Vprintf => vprintf(mem, block, word),
+                Builtin::Malloc => malloc(mem, block, word),
+                Builtin::Free => free(mem, block, word),
+                Builtin::Assertfail => Ok(()),
+            };
+            self.touched = true;
+            called.map_err(|refused| self.refused(inst, t, &refused))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of a pointer, and of `size_t`.
+    fn pointer_bytes(&self) -> u32 {
+        if self.module.address_size == 32 { 4 } else { 8 }
+    }
+
+    /// The trap of a failed assertion; its text is that of the first lane.
+    fn assert_fail(&self, inst: &Inst, group: Group, mem: &mut dyn Memory) -> Box<Trap> {
+        let first = group.threads().next().unwrap_or(0);
+        let mut trap = self.trap_in(TrapKind::Assert, inst.span, group);
+        match assert_text(mem, self.get(first, inst.src[0]), self.pointer_bytes()) {
+            Ok(text) => trap.detail = text,
+            // A text that cannot be read does not hide the assertion.
+            Err(_) => trap.detail = "the text of the assertion cannot be read".into(),
+        }
+        trap
+    }
+
+    fn refused(&self, inst: &Inst, t: usize, refused: &Refused) -> Box<Trap> {
+        let mut trap = self.trap_of(refused.kind, inst.span, std::iter::once(t));
+        trap.address = Some(refused.addr);
+        trap.bytes = refused.bytes;
+        trap.access = Some(refused.access);
+        trap.space = Some(StateSpace::Generic);
+        trap
+    }
+}
+
+/// `__assertfail(message, file, line, function, char_size)` as C's `assert` prints it.
+fn assert_text(mem: &mut dyn Memory, block: u64, word: u32) -> Result<String, Refused> {
+    let wide = u64::from(word);
+    let message = string_at(mem, block, word)?;
+    let file = string_at(mem, block + wide, word)?;
+    let line = read(mem, block + 2 * wide, 4)?;
+    let function = string_at(mem, block + (2 * wide + 4).next_multiple_of(wide), word)?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(format!("{}:{line}: {}: assertion `{}` failed", text(file), text(function), text(message)))
+}
+
+/// `vprintf(format, arguments)`: prints, and returns the number of arguments, or -1 without a format.
+fn vprintf(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+    let wide = u64::from(word);
+    let format_at = read(mem, block, word)?;
+    let args_at = read(mem, block + wide, word)?;
+    let result = block + 2 * wide;
+    if format_at == 0 {
+        return write(mem, result, 4, u64::from(u32::MAX));
+    }
+    let format = read_string(mem, format_at)?;
+    let mut args = Vec::new();
+    for (_, at) in (0..printf::argument_bytes(&format)).zip(args_at..) {
+        args.extend(read(mem, at, 1)?.to_le_bytes().first());
+    }
+    let mut refused = None;
+    let printed = printf::print(&format, &args, &mut |addr| match read_string(mem, addr) {
+        Ok(text) => text,
+        Err(why) => {
+            refused = refused.take().or(Some(why));
+            Vec::new()
+        }
+    });
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    mem.output(&printed.text);
+    write(mem, result, 4, u64::from(printed.arguments))
+}
+
+/// `malloc(size)`.
+fn malloc(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+    let size = read(mem, block, word)?;
+    let addr = mem.allocate(size);
+    write(mem, block + u64::from(word), word, addr)
+}
+
+/// `free(pointer)`.
+fn free(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+    let addr = read(mem, block, word)?;
+    if addr == 0 {
+        return Ok(());
+    }
+    mem.release(addr).map_err(|why| Refused { kind: why.into(), addr, bytes: 0, access: AccessKind::Write })
+}
+
+fn read(mem: &mut dyn Memory, addr: u64, bytes: u32) -> Result<u64, Refused> {
+    let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Read };
+    mem.check(addr, bytes, false).map_err(refused)?;
+    Ok(mem.read(addr, bytes))
+}
+
+fn write(mem: &mut dyn Memory, addr: u64, bytes: u32, value: u64) -> Result<(), Refused> {
+    let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Write };
+    mem.check(addr, bytes, true).map_err(refused)?;
+    mem.write(addr, bytes, value);
+    Ok(())
+}
+
+/// The bytes up to a NUL, without it.
+fn read_string(mem: &mut dyn Memory, addr: u64) -> Result<Vec<u8>, Refused> {
+    let mut text = Vec::new();
+    for at in addr.. {
+        match read(mem, at, 1)?.to_le_bytes() {
+            [0, ..] => break,
+            [byte, ..] => text.push(byte),
+        }
+    }
+    Ok(text)
+}
+
+/// The string whose address is stored at `at`; empty for a null pointer.
+fn string_at(mem: &mut dyn Memory, at: u64, word: u32) -> Result<Vec<u8>, Refused> {
+    let addr = read(mem, at, word)?;
+    if addr == 0 { Ok(Vec::new()) } else { read_string(mem, addr) }
+}

@@ -1,0 +1,288 @@
+//! What the ends of blocks do: branches, calls, barriers, yields, exits.
+
+use handloom_ir::simt::{BarKind, Block, BlockId, Callee, FuncId, SlotId, Term, Val};
+use handloom_ir::trap::{Trap, TrapKind};
+
+use crate::barrier::{Arrival, Misuse};
+use crate::cta::{Cta, Group};
+use crate::frame::Frame;
+use crate::lane::State;
+
+/// A barrier op of one group.
+struct BarrierOp<'b> {
+    block: &'b Block,
+    arrival: Arrival,
+    id: Val,
+    count: Option<Val>,
+    pred: Option<Val>,
+    dst: Option<handloom_ir::simt::Reg>,
+    next: BlockId,
+}
+
+impl<'m> Cta<'m> {
+    /// Executes the end of a block in all lanes of a group.
+    pub(crate) fn end_block(&mut self, block: &'m Block, group: Group) -> Result<(), Box<Trap>> {
+        match &block.term {
+            Term::Jump(next) => self.resume_all(group, *next),
+            Term::Branch { cond, then, otherwise } => {
+                for t in group.threads() {
+                    let next = if self.get(t, *cond) & 1 == 1 { *then } else { *otherwise };
+                    self.threads[t].resume(next);
+                }
+            }
+            Term::Switch { index, targets } => self.switch(block, *index, targets, group)?,
+            Term::Ret => self.ret(block, group)?,
+            Term::Exit => self.exit(block, group)?,
+            Term::Trap(kind) => return Err(self.trap_in(*kind, block.term_span, group)),
+            Term::Barrier { kind, id, count, pred, dst, next } => {
+                let (id, count, pred, dst, next) = (*id, *count, *pred, *dst, *next);
+                let barrier = |arrival| BarrierOp { block, arrival, id, count, pred, dst, next };
+                match kind {
+                    BarKind::Sync => self.barrier(&barrier(Arrival::Sync), group)?,
+                    BarKind::Arrive => self.barrier(&barrier(Arrival::Arrive), group)?,
+                    BarKind::RedPopc => self.barrier(&barrier(Arrival::RedPopc), group)?,
+                    BarKind::RedAnd => self.barrier(&barrier(Arrival::RedAnd), group)?,
+                    BarKind::RedOr => self.barrier(&barrier(Arrival::RedOr), group)?,
+                    BarKind::ClusterArrive => self.cluster_arrive(block, next, group)?,
+                    BarKind::ClusterWait => self.cluster_wait(block, next, group),
+                }
+            }
+            Term::Call { callee, target, signature, args, next } => {
+                let targets = self.callees(block, *callee, *target, *signature, group)?;
+                self.call(block, &targets, *args, *next)?;
+            }
+            Term::Yield { next } => {
+                for t in group.threads() {
+                    let lane = &mut self.threads[t];
+                    lane.resume(*next);
+                    lane.state = State::Yielded;
+                    lane.span = block.term_span;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn resume_all(&mut self, group: Group, next: BlockId) {
+        for t in group.threads() {
+            self.threads[t].resume(next);
+        }
+    }
+
+    fn switch(&mut self, block: &Block, index: Val, targets: &[BlockId], group: Group) -> Result<(), Box<Trap>> {
+        let mut outside = Vec::new();
+        for t in group.threads() {
+            let index = self.get32(t, index);
+            match usize::try_from(index).ok().and_then(|i| targets.get(i)) {
+                Some(next) => self.threads[t].resume(*next),
+                None => outside.push((t, index)),
+            }
+        }
+        let Some((_, index)) = outside.first() else { return Ok(()) };
+        let detail = format!("index {index} of a branch with {} targets", targets.len());
+        let mut trap = self.trap_of(TrapKind::BadCall, block.term_span, outside.iter().map(|(t, _)| *t));
+        trap.detail = detail;
+        Err(trap)
+    }
+
+    /// Whom each lane calls.
+    fn callees(
+        &self,
+        block: &Block,
+        callee: Callee,
+        target: Option<Val>,
+        signature: (u32, u32),
+        group: Group,
+    ) -> Result<Vec<(usize, FuncId)>, Box<Trap>> {
+        let handle = match (callee, target) {
+            (Callee::Direct(f), _) => return Ok(group.threads().map(|t| (t, f)).collect()),
+            (Callee::Indirect, Some(v)) => v,
+            (Callee::Indirect, None) => unreachable!("bug: an indirect call without a target"),
+        };
+        let mut good = Vec::new();
+        let mut bad: Vec<(usize, String)> = Vec::new();
+        for t in group.threads() {
+            match self.function_of(self.get(t, handle), signature) {
+                Ok(f) => good.push((t, f)),
+                Err(why) => bad.push((t, why)),
+            }
+        }
+        let Some((_, why)) = bad.first() else { return Ok(good) };
+        let detail = why.clone();
+        let mut trap = self.trap_of(TrapKind::BadCall, block.term_span, bad.iter().map(|(t, _)| *t));
+        trap.detail = detail;
+        Err(trap)
+    }
+
+    /// The function of a handle, if it may be called by a call of this signature.
+    fn function_of(&self, handle: u64, signature: (u32, u32)) -> Result<FuncId, String> {
+        let id = handle.checked_sub(1).and_then(|i| u32::try_from(i).ok()).map(FuncId);
+        let found = id.and_then(|id| Some((id, self.module.funcs.get(id.idx())?)));
+        match found {
+            None => Err(format!("{handle:#x} is no function of the module")),
+            Some((_, func)) if func.is_entry => Err(format!("`{}` is a kernel", func.name)),
+            Some((_, func)) if (func.param_bytes, func.result_bytes) != signature => Err(format!(
+                "`{}` has {} bytes of parameters and results, {} of them results; the call has {} and {}",
+                func.name, func.param_bytes, func.result_bytes, signature.0, signature.1
+            )),
+            Some((id, _)) => Ok(id),
+        }
+    }
+
+    /// Enters functions. The argument block is a slot of the caller's frame.
+    fn call(
+        &mut self,
+        block: &Block,
+        targets: &[(usize, FuncId)],
+        args: SlotId,
+        next: BlockId,
+    ) -> Result<(), Box<Trap>> {
+        let mut entered = Vec::new();
+        let mut overflow = Vec::new();
+        for (t, func) in targets {
+            let caller = self.threads[*t].frame();
+            let local = self.env.local_base(crate::cta::number(*t));
+            let limit = local.saturating_add(self.env.local_size);
+            match self.layouts[func.idx()].place(caller.end, limit) {
+                Some((base, end)) => {
+                    let args = caller.base.wrapping_add(self.layouts[caller.func.idx()].offsets[args.idx()]);
+                    let regs = vec![0; self.module.funcs[func.idx()].regs.len()];
+                    entered.push((*t, Frame { func: *func, regs, base, end, args, next }));
+                }
+                None => overflow.push(*t),
+            }
+        }
+        if let Some(first) = overflow.first() {
+            let depth = self.threads[*first].frames.len();
+            let mut trap = self.trap_of(TrapKind::Stack, block.term_span, overflow.iter().copied());
+            trap.detail = format!("{} bytes of local memory are used up {depth} calls deep", self.env.local_size);
+            return Err(trap);
+        }
+        for (t, frame) in entered {
+            let lane = &mut self.threads[t];
+            lane.place.path = self.paths.enter(lane.place.path, lane.place.func, lane.place.block);
+            lane.place.func = frame.func;
+            lane.frames.push(frame);
+            lane.resume(BlockId(0));
+        }
+        Ok(())
+    }
+
+    /// Leaves functions; lanes in the entry end.
+    fn ret(&mut self, block: &Block, group: Group) -> Result<(), Box<Trap>> {
+        let mut ended = 0;
+        for t in group.threads() {
+            let lane = &mut self.threads[t];
+            if lane.frames.len() == 1 {
+                ended |= 1 << (t % 32);
+                continue;
+            }
+            if let Some(done) = lane.frames.pop() {
+                lane.place.path = self.paths.leave(lane.place.path);
+                lane.place.func = lane.frame().func;
+                lane.resume(done.next);
+            }
+        }
+        if ended == 0 { Ok(()) } else { self.exit(block, Group { warp: group.warp, lanes: ended }) }
+    }
+
+    /// Ends threads. Whoever waited for nobody else goes on.
+    fn exit(&mut self, block: &Block, group: Group) -> Result<(), Box<Trap>> {
+        for t in group.threads() {
+            let lane = &mut self.threads[t];
+            lane.state = State::Exited;
+            lane.frames.clear();
+            self.paths.release(lane.place.path);
+        }
+        self.barriers.exit(group.warp, group.lanes).map_err(|why| self.misuse(why, block, group))?;
+        self.cluster.exit(group.warp, group.lanes);
+        self.pass_barriers();
+        self.pass_cluster_waits();
+        self.pass_warp_syncs(group.warp);
+        Ok(())
+    }
+
+    /// Arrives at barriers of the cta; lanes may name different ones.
+    fn barrier(&mut self, op: &BarrierOp<'_>, group: Group) -> Result<(), Box<Trap>> {
+        let mut arrivals: Vec<(u32, Option<u32>, u32)> = Vec::new();
+        let mut preds = 0;
+        for t in group.threads() {
+            let id = self.get32(t, op.id);
+            let count = op.count.map(|v| self.get32(t, v));
+            let bit = 1 << (t % 32);
+            if op.pred.is_some_and(|p| self.get(t, p) & 1 == 1) {
+                preds |= bit;
+            }
+            match arrivals.iter_mut().find(|(i, c, _)| (*i, *c) == (id, count)) {
+                Some((_, _, lanes)) => *lanes |= bit,
+                None => arrivals.push((id, count, bit)),
+            }
+            let lane = &mut self.threads[t];
+            lane.state = State::Barrier { id, dst: op.dst, next: op.next };
+            lane.span = op.block.term_span;
+        }
+        for (id, count, lanes) in arrivals {
+            self.barriers
+                .arrive(group.warp, lanes, op.arrival, id, count, preds)
+                .map_err(|why| self.misuse(why, op.block, Group { warp: group.warp, lanes }))?;
+        }
+        self.pass_barriers();
+        Ok(())
+    }
+
+    /// Lets lanes go on whose barrier is met.
+    fn pass_barriers(&mut self) {
+        for released in self.barriers.take_released() {
+            let group = Group { warp: released.warp, lanes: released.lanes };
+            for t in group.threads() {
+                let State::Barrier { dst, next, .. } = self.threads[t].state else { continue };
+                if let Some(reg) = dst {
+                    self.set(t, reg, u64::from(released.result));
+                }
+                self.threads[t].resume(next);
+            }
+        }
+    }
+
+    fn cluster_arrive(&mut self, block: &Block, next: BlockId, group: Group) -> Result<(), Box<Trap>> {
+        let phase = self.cluster.arrive(group.warp, group.lanes).map_err(|why| self.misuse(why, block, group))?;
+        for t in group.threads() {
+            let lane = &mut self.threads[t];
+            lane.cluster_phase = Some(phase);
+            lane.resume(next);
+        }
+        self.pass_cluster_waits();
+        Ok(())
+    }
+
+    fn cluster_wait(&mut self, block: &Block, next: BlockId, group: Group) {
+        for t in group.threads() {
+            let lane = &mut self.threads[t];
+            match lane.cluster_phase.take() {
+                Some(phase) if !self.cluster.is_met(phase) => {
+                    lane.state = State::ClusterWait { phase, next };
+                    lane.span = block.term_span;
+                }
+                // Choice: waiting without having arrived is undefined; there is nothing to wait for.
+                Some(_) | None => lane.resume(next),
+            }
+        }
+    }
+
+    /// Lets lanes go on whose phase of the cluster barrier is met.
+    pub(crate) fn pass_cluster_waits(&mut self) {
+        for lane in &mut self.threads {
+            if let State::ClusterWait { phase, next } = lane.state
+                && self.cluster.is_met(phase)
+            {
+                lane.resume(next);
+            }
+        }
+    }
+
+    fn misuse(&self, why: Misuse, block: &Block, group: Group) -> Box<Trap> {
+        let mut trap = self.trap_in(TrapKind::Barrier, block.term_span, group);
+        trap.detail = why.to_string();
+        trap
+    }
+}

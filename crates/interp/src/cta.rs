@@ -1,0 +1,314 @@
+//! A cta: its threads, and who of them runs next.
+//!
+//! A round runs lanes until none is ready. Then each lane that is left stands at a yield point or waits for others. The
+//! next round lets the yielded ones go on. If nobody stands at a yield point, nobody inside the cta can ever go on.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use handloom_diag::Span;
+use handloom_ir::simt::{Block, BlockId, FuncId, Module, Reg, Val};
+use handloom_ir::trap::{Trap, TrapKind};
+
+use crate::barrier::Barriers;
+use crate::cluster::ClusterBarrier;
+use crate::env::CtaEnv;
+use crate::frame::{Frame, FrameLayout};
+use crate::lane::{Lane, Paths, Place, State};
+use crate::memory::Memory;
+use crate::warp::{WARP_SIZE, lanes};
+
+/// Steps of one warp before the next one has its turn.
+const STEPS_PER_TURN: u32 = 4096;
+
+/// How far a cta has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// All threads have ended.
+    Done,
+    /// The budget is used up; the cta can go on.
+    Budget,
+    /// A round is over: all threads that are left stand at yield points or wait for others. Running again starts the
+    /// next round.
+    Waiting {
+        /// Whether the round changed a byte of memory, the state of a thread, or read a clock. If no cta of the grid
+        /// changed anything in a round, none ever will.
+        changed: bool,
+    },
+    /// The kernel has stopped.
+    Trap(Box<Trap>),
+}
+
+/// The state of all threads of one cta.
+#[derive(Clone, Debug)]
+pub struct Cta<'m> {
+    pub(crate) module: &'m Module,
+    pub(crate) layouts: Vec<FrameLayout>,
+    pub(crate) env: CtaEnv,
+    /// Threads by linear number: 32 consecutive ones are a warp.
+    pub(crate) threads: Vec<Lane<'m>>,
+    pub(crate) paths: Paths,
+    pub(crate) barriers: Barriers,
+    pub(crate) cluster: ClusterBarrier,
+    /// Instructions executed, one for each lane.
+    pub(crate) clock: u64,
+    /// The round changed memory, printed, or read a clock.
+    pub(crate) touched: bool,
+    /// State of all threads at the end of the last round, if that round touched nothing.
+    fingerprint: Option<u64>,
+    /// The warp whose turn it is, and how many steps it has had.
+    turn: usize,
+    steps: u32,
+    trap: Option<Box<Trap>>,
+}
+
+/// Lanes of a warp that execute together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub warp: usize,
+    pub lanes: u32,
+}
+
+impl Group {
+    /// Linear numbers of the threads.
+    pub(crate) fn threads(self) -> impl Iterator<Item = usize> {
+        lanes(self.lanes).map(move |lane| thread_number(self.warp, lane))
+    }
+}
+
+/// Linear number of a lane's thread.
+pub(crate) fn thread_number(warp: usize, lane: usize) -> usize {
+    warp * 32 + lane
+}
+
+/// A thread's linear number as special registers and reports want it.
+pub(crate) fn number(thread: usize) -> u32 {
+    u32::try_from(thread).expect("bug: a cta has at most 1024 threads")
+}
+
+impl<'m> Cta<'m> {
+    /// A cta before its first instruction: all threads stand at the start of `entry`.
+    pub fn new(module: &'m Module, entry: FuncId, env: CtaEnv) -> Cta<'m> {
+        let layouts: Vec<FrameLayout> = module.funcs.iter().map(FrameLayout::new).collect();
+        let func = &module.funcs[entry.idx()];
+        let count = env.threads();
+        let mut trap = None;
+        let threads: Vec<Lane<'m>> = (0..count)
+            .map(|thread| {
+                let local = env.local_base(thread);
+                let placed = layouts[entry.idx()].place(local, local.saturating_add(env.local_size));
+                // An entry without slots needs no local memory.
+                if placed.is_none() && !func.slots.is_empty() && trap.is_none() {
+                    let mut t = Trap::new(TrapKind::Stack, func.span, env.ctaid, env.tid(thread));
+                    t.detail = format!("the entry needs {} bytes of local memory", layouts[entry.idx()].size);
+                    trap = Some(Box::new(t));
+                }
+                let (base, end) = placed.unwrap_or((local, local));
+                let regs = vec![0; func.regs.len()];
+                Lane {
+                    state: State::Ready,
+                    place: Place { path: Paths::ROOT, func: entry, block: BlockId(0), inst: 0 },
+                    frames: vec![Frame { func: entry, regs, base, end, args: 0, next: BlockId(0) }],
+                    span: Span::NONE,
+                    cluster_phase: None,
+                }
+            })
+            .collect();
+        let live: Vec<u32> = (0..count.div_ceil(WARP_SIZE)).map(|warp| full_mask(count - warp * WARP_SIZE)).collect();
+        Cta {
+            module,
+            layouts,
+            threads,
+            paths: Paths::default(),
+            barriers: Barriers::new(&live),
+            cluster: ClusterBarrier::new(&live, env.cluster_size() <= 1),
+            env,
+            clock: 0,
+            touched: false,
+            fingerprint: None,
+            turn: 0,
+            steps: 0,
+            trap,
+        }
+    }
+
+    /// Runs until the round is over, about `budget` instructions (one for each lane) are done, or a trap.
+    ///
+    /// The budget is looked at between blocks, so it can be passed by the length of one.
+    pub fn run(&mut self, mem: &mut dyn Memory, budget: u64) -> Status {
+        if let Some(trap) = &self.trap {
+            return Status::Trap(trap.clone());
+        }
+        self.pass_cluster_waits();
+        if !self.threads.iter().any(Lane::is_ready) {
+            for lane in &mut self.threads {
+                if matches!(lane.state, State::Yielded) {
+                    lane.state = State::Ready;
+                }
+            }
+        }
+        let limit = self.clock.saturating_add(budget);
+        while let Some(group) = self.pick() {
+            if self.clock >= limit {
+                return Status::Budget;
+            }
+            if let Err(trap) = self.step(group, mem) {
+                self.trap = Some(trap.clone());
+                return Status::Trap(trap);
+            }
+        }
+        self.end_round()
+    }
+
+    /// Instructions executed so far, one for each lane.
+    pub fn instructions(&self) -> u64 {
+        self.clock
+    }
+
+    /// Phases of the cluster barrier that this cta has completed.
+    pub fn cluster_phases(&self) -> u64 {
+        self.cluster.local_phases()
+    }
+
+    /// Says how many phases of the cluster barrier all ctas of the cluster have completed.
+    pub fn set_cluster_phases(&mut self, phases: u64) {
+        self.cluster.set_cluster_phases(phases);
+    }
+
+    /// The lanes that run next: of the warp whose turn it is, those at the earliest place.
+    fn pick(&mut self) -> Option<Group> {
+        let warps = self.threads.len().div_ceil(32);
+        if self.steps >= STEPS_PER_TURN {
+            self.next_turn(warps);
+        }
+        for _ in 0..warps {
+            if let Some(lanes) = self.earliest(self.turn) {
+                self.steps += 1;
+                return Some(Group { warp: self.turn, lanes });
+            }
+            self.next_turn(warps);
+        }
+        None
+    }
+
+    fn next_turn(&mut self, warps: usize) {
+        self.steps = 0;
+        self.turn = (self.turn + 1) % warps.max(1);
+    }
+
+    /// The ready lanes of a warp that stand at its earliest place.
+    fn earliest(&self, warp: usize) -> Option<u32> {
+        let mut best: Option<(Place, u32)> = None;
+        for (thread, bit) in self.warp_threads(warp) {
+            let lane = &self.threads[thread];
+            if !lane.is_ready() {
+                continue;
+            }
+            best = match best {
+                Some((place, mask)) if place == lane.place => Some((place, mask | bit)),
+                Some((place, mask)) if !self.paths.before(&lane.place, &place) => Some((place, mask)),
+                Some(_) | None => Some((lane.place, bit)),
+            };
+        }
+        best.map(|(_, mask)| mask)
+    }
+
+    /// Threads of a warp with their bits.
+    pub(crate) fn warp_threads(&self, warp: usize) -> impl Iterator<Item = (usize, u32)> + use<> {
+        let first = warp * 32;
+        let end = self.threads.len().min(first + 32);
+        (first..end).zip((0..WARP_SIZE).map(|lane| 1 << lane))
+    }
+
+    /// Lanes of a warp that have not exited.
+    pub(crate) fn live(&self, warp: usize) -> u32 {
+        self.warp_threads(warp).filter(|(t, _)| !self.threads[*t].is_exited()).fold(0, |mask, (_, bit)| mask | bit)
+    }
+
+    /// Runs a group from its place to the end of the block, or to a warp-synchronising op.
+    fn step(&mut self, group: Group, mem: &mut dyn Memory) -> Result<(), Box<Trap>> {
+        let Some(place) = group.threads().next().map(|t| self.threads[t].place) else { return Ok(()) };
+        let block: &'m Block = &self.module.funcs[place.func.idx()].blocks[place.block.idx()];
+        for (i, inst) in block.insts.iter().enumerate().skip(place.inst) {
+            self.clock += u64::from(group.lanes.count_ones());
+            if inst.op.is_warp_sync() {
+                for thread in group.threads() {
+                    self.threads[thread].place.inst = i;
+                    self.reach_warp_sync(thread, inst);
+                }
+                self.pass_warp_syncs(group.warp);
+                return Ok(());
+            }
+            self.exec(inst, group, mem)?;
+        }
+        self.clock += u64::from(group.lanes.count_ones());
+        self.end_block(block, group)
+    }
+
+    /// What it means that no lane is ready.
+    fn end_round(&mut self) -> Status {
+        if self.threads.iter().all(Lane::is_exited) {
+            return Status::Done;
+        }
+        let can_go_on = self.threads.iter().any(|lane| match lane.state {
+            State::Yielded => true,
+            State::ClusterWait { .. } => self.env.cluster_size() > 1,
+            State::Ready | State::WarpSync { .. } | State::Barrier { .. } | State::Exited => false,
+        });
+        if !can_go_on {
+            let trap = self.deadlock();
+            self.trap = Some(trap.clone());
+            return Status::Trap(trap);
+        }
+        // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change,
+        // not only memory.
+        let now = if self.touched { None } else { Some(self.thread_state()) };
+        let changed = now.is_none() || now != self.fingerprint;
+        self.fingerprint = now;
+        self.touched = false;
+        Status::Waiting { changed }
+    }
+
+    /// A number that is the same for the same state of all threads. The hasher has no seed.
+    fn thread_state(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        for lane in &self.threads {
+            let place = lane.place;
+            (place.func, place.block, place.inst, std::mem::discriminant(&lane.state)).hash(&mut hash);
+            for frame in &lane.frames {
+                (frame.func, frame.next, &frame.regs).hash(&mut hash);
+            }
+        }
+        hash.finish()
+    }
+
+    /// Value of a source in a thread.
+    pub(crate) fn get(&self, thread: usize, v: Val) -> u64 {
+        match v {
+            Val::Reg(r) => self.threads[thread].frame().regs[r.idx()],
+            Val::Imm(value, _) => value,
+        }
+    }
+
+    /// Value of a 32-bit source in a thread.
+    pub(crate) fn get32(&self, thread: usize, v: Val) -> u32 {
+        low32(self.get(thread, v))
+    }
+
+    /// Writes a register of a thread.
+    pub(crate) fn set(&mut self, thread: usize, reg: Reg, value: u64) {
+        let frame = self.threads[thread].frame_mut();
+        let ty = self.module.funcs[frame.func.idx()].regs[reg.idx()];
+        frame.regs[reg.idx()] = value & ty.mask();
+    }
+}
+
+/// The low 32 bits.
+pub(crate) fn low32(value: u64) -> u32 {
+    let [a, b, c, d, ..] = value.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// The lanes of a warp with that many threads left for it.
+fn full_mask(threads: u32) -> u32 {
+    1_u32.checked_shl(threads).map_or(u32::MAX, |top| top - 1)
+}

@@ -1,0 +1,119 @@
+//! What a cta is told by its launch.
+
+/// Distance of two ctas' shared memory as `.shared::cluster` offsets, in bytes: the own cta lies below it, rank `r` of
+/// the cluster from `(r + 1)` times it on.
+pub const CLUSTER_STRIDE: u64 = 1 << 20;
+
+/// The cluster that a cta belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClusterEnv {
+    /// Whether the launch or the kernel asked for clusters.
+    pub explicit: bool,
+    /// Ctas of a cluster in x, y, z.
+    pub nctaid: [u32; 3],
+    /// Base of the shared memory of each cta of the cluster, by rank. Empty for a cluster of one.
+    pub shared_bases: Vec<u64>,
+}
+
+impl Default for ClusterEnv {
+    fn default() -> Self {
+        ClusterEnv { explicit: false, nctaid: [1; 3], shared_bases: Vec::new() }
+    }
+}
+
+/// The launch as one cta sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CtaEnv {
+    /// `%ntid`.
+    pub ntid: [u32; 3],
+    /// `%ctaid`.
+    pub ctaid: [u32; 3],
+    /// `%nctaid`.
+    pub nctaid: [u32; 3],
+    /// `%gridid`.
+    pub gridid: u64,
+    /// `%nsmid`; `%smid` is the linear cta number modulo it.
+    pub nsmid: u32,
+    /// Generic address of byte 0 of shared memory; a multiple of 1024.
+    pub shared_base: u64,
+    /// Bytes of shared memory, static and dynamic.
+    pub shared_size: u32,
+    /// Dynamic bytes among them.
+    pub dynamic_shared: u32,
+    /// Generic address of the local memory of thread 0; a multiple of 16.
+    pub local_base: u64,
+    /// Distance of two threads' local memory; a multiple of 16.
+    pub local_stride: u64,
+    /// Bytes of local memory of each thread.
+    pub local_size: u64,
+    /// Generic address of the entry's parameters.
+    pub param_base: u64,
+    /// `%envreg0` to `%envreg31`.
+    pub envregs: [u32; 32],
+    /// The cluster.
+    pub cluster: ClusterEnv,
+}
+
+impl Default for CtaEnv {
+    /// One thread without memory.
+    fn default() -> Self {
+        CtaEnv {
+            ntid: [1; 3],
+            ctaid: [0; 3],
+            nctaid: [1; 3],
+            gridid: 0,
+            nsmid: 1,
+            shared_base: 0,
+            shared_size: 0,
+            dynamic_shared: 0,
+            local_base: 0,
+            local_stride: 0,
+            local_size: 0,
+            param_base: 0,
+            envregs: [0; 32],
+            cluster: ClusterEnv::default(),
+        }
+    }
+}
+
+impl CtaEnv {
+    /// Generic address of the local memory of a thread, by linear number in the cta.
+    pub fn local_base(&self, thread: u32) -> u64 {
+        self.local_base.wrapping_add(self.local_stride.wrapping_mul(u64::from(thread)))
+    }
+
+    /// Threads of the cta.
+    pub fn threads(&self) -> u32 {
+        self.ntid.iter().product()
+    }
+
+    /// `%tid` of a thread by linear number, x fastest.
+    pub fn tid(&self, thread: u32) -> [u32; 3] {
+        let [x, y, _] = self.ntid;
+        [thread % x, thread / x % y, thread / x / y]
+    }
+
+    /// Ctas of the cluster.
+    pub fn cluster_size(&self) -> u32 {
+        self.cluster.nctaid.iter().product()
+    }
+
+    /// `%cluster_ctaid`.
+    pub fn cluster_ctaid(&self) -> [u32; 3] {
+        [0, 1, 2].map(|i| self.ctaid[i] % self.cluster.nctaid[i].max(1))
+    }
+
+    /// `%cluster_ctarank`.
+    pub fn cluster_rank(&self) -> u32 {
+        let [x, y, z] = self.cluster_ctaid();
+        let [nx, ny, _] = self.cluster.nctaid;
+        x + nx * (y + ny * z)
+    }
+
+    /// Linear number of the cta in the grid, x fastest.
+    pub fn linear_ctaid(&self) -> u64 {
+        let [x, y, z] = self.ctaid.map(u64::from);
+        let [nx, ny, _] = self.nctaid.map(u64::from);
+        x + nx * (y + ny * z)
+    }
+}

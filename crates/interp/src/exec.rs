@@ -1,0 +1,236 @@
+//! What each op does, lane by lane.
+
+use handloom_ir::num;
+use handloom_ir::simt::{Inst, Op, SymId, SymKind};
+use handloom_ir::trap::Trap;
+use handloom_ir::types::StateSpace;
+
+use crate::cta::{Cta, Group, low32, number};
+use crate::lane::State;
+use crate::memory::Memory;
+use crate::sreg;
+use crate::warp::{self, WARP_SIZE};
+
+/// As many sources as a value op can have.
+const MAX_SOURCES: usize = 9;
+
+impl<'m> Cta<'m> {
+    /// Executes one op in all lanes of a group. Warp-synchronising ops only arrive.
+    pub(crate) fn exec(&mut self, inst: &'m Inst, group: Group, mem: &mut dyn Memory) -> Result<(), Box<Trap>> {
+        match inst.op {
+            Op::Pure(op) => {
+                for t in group.threads() {
+                    let mut src = [0; MAX_SOURCES];
+                    for (value, v) in src.iter_mut().zip(&inst.src) {
+                        *value = self.get(t, *v);
+                    }
+                    let results = num::eval(op, &src[..inst.src.len()]);
+                    for (reg, value) in inst.dst.iter().zip(results) {
+                        self.set(t, *reg, value);
+                    }
+                }
+            }
+            Op::Sreg(s) => {
+                self.touched |= sreg::is_clock(s);
+                for t in group.threads() {
+                    let who = sreg::Asker { env: &self.env, thread: number(t), clock: self.clock };
+                    let value = sreg::value(s, &who, mem);
+                    self.set(t, inst.dst[0], value);
+                }
+            }
+            Op::SymAddr(sym) => {
+                let value = self.symbol(sym, mem);
+                self.set_all(inst, group, |_, _| value);
+            }
+            Op::SharedAddr(sym) => {
+                let value = self.shared_offset(sym);
+                self.set_all(inst, group, |_, _| value);
+            }
+            Op::ParamAddr { offset } => {
+                let value = self.env.param_base.wrapping_add(u64::from(offset));
+                self.set_all(inst, group, |_, _| value);
+            }
+            Op::SlotAddr(slot) => self.set_all(inst, group, |cta, t| {
+                let frame = cta.threads[t].frame();
+                frame.base.wrapping_add(cta.layouts[frame.func.idx()].offsets[slot.idx()])
+            }),
+            Op::ArgAddr { offset } => {
+                self.set_all(inst, group, |cta, t| cta.threads[t].frame().args.wrapping_add(u64::from(offset)));
+            }
+            Op::Cvta { space, to_space } => {
+                self.set_all(inst, group, |cta, t| cta.convert_address(space, to_space, cta.get(t, inst.src[0])));
+            }
+            Op::IsSpace(space) => {
+                let mem = &*mem;
+                self.set_all(inst, group, |cta, t| u64::from(cta.is_in_space(space, cta.get(t, inst.src[0]), mem)));
+            }
+            Op::Load { access, offset } => self.load(inst, access, offset, group, mem)?,
+            Op::Store { access, offset } => self.store(inst, access, offset, group, mem)?,
+            Op::Atom { access, offset } | Op::Red { access, offset } => {
+                self.atomic(inst, access, offset, group, mem)?
+            }
+            // One thread of the host runs one op after the other: every order holds already.
+            Op::Fence { .. } => {}
+            Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
+                for t in group.threads() {
+                    self.reach_warp_sync(t, inst);
+                }
+            }
+            Op::Activemask => self.set_all(inst, group, |_, _| u64::from(group.lanes)),
+            // A loop that sleeps waits for time, which passes.
+            Op::Nanosleep => self.touched = true,
+            Op::Builtin(builtin) => self.builtin(inst, builtin, group, mem)?,
+            Op::Hint => {}
+        }
+        Ok(())
+    }
+
+    /// Sets the result of each lane.
+    fn set_all(&mut self, inst: &Inst, group: Group, value: impl Fn(&Self, usize) -> u64) {
+        for t in group.threads() {
+            let value = value(self, t);
+            self.set(t, inst.dst[0], value);
+        }
+    }
+
+    /// Generic address of a variable, or handle of a function.
+    fn symbol(&self, sym: SymId, mem: &dyn Memory) -> u64 {
+        match self.module.syms[sym.idx()].kind {
+            SymKind::Global | SymKind::Const => mem.symbol(sym),
+            SymKind::Shared { offset } | SymKind::DynamicShared { offset } => {
+                self.env.shared_base.wrapping_add(u64::from(offset))
+            }
+            SymKind::Func(f) => u64::from(f.0) + 1,
+        }
+    }
+
+    /// Offset of a variable in shared memory.
+    fn shared_offset(&self, sym: SymId) -> u64 {
+        let symbol = &self.module.syms[sym.idx()];
+        match symbol.kind {
+            SymKind::Shared { offset } | SymKind::DynamicShared { offset } => u64::from(offset),
+            SymKind::Global | SymKind::Const | SymKind::Func(_) => {
+                unreachable!("bug: `SharedAddr` of `{}`, which is not in shared memory", symbol.name)
+            }
+        }
+    }
+
+    /// Lets a lane wait at a warp-synchronising op.
+    pub(crate) fn reach_warp_sync(&mut self, thread: usize, inst: &'m Inst) {
+        let mut inputs = [0; 3];
+        let (mask, values) = inst.src.split_last().expect("bug: a warp-synchronising op without member mask");
+        for (input, v) in inputs.iter_mut().zip(values) {
+            *input = self.get(thread, *v);
+        }
+        let mask = self.get32(thread, *mask);
+        let lane = &mut self.threads[thread];
+        lane.state = State::WarpSync { inst, mask, inputs };
+        lane.span = inst.span;
+    }
+
+    /// Lets those lanes of a warp go on whose warp-synchronising op all named lanes have reached: ops of the same kind
+    /// with the same member mask, at whatever place.
+    pub(crate) fn pass_warp_syncs(&mut self, warp: usize) {
+        let live = self.live(warp);
+        let mut seen: Vec<(Op, u32, u32)> = Vec::new();
+        for (t, bit) in self.warp_threads(warp) {
+            if let State::WarpSync { inst, mask, .. } = self.threads[t].state {
+                match seen.iter_mut().find(|(op, m, _)| (*op, *m) == (inst.op, mask)) {
+                    Some((_, _, arrived)) => *arrived |= bit,
+                    None => seen.push((inst.op, mask, bit)),
+                }
+            }
+        }
+        for (op, mask, arrived) in seen {
+            // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
+            if mask & live & !arrived == 0 {
+                self.complete_warp_sync(op, Group { warp, lanes: arrived });
+            }
+        }
+    }
+
+    /// Computes the results of a warp-synchronising op for all lanes that arrived.
+    fn complete_warp_sync(&mut self, op: Op, group: Group) {
+        let active = group.lanes;
+        let mut inputs = [[0_u64; 32]; 3];
+        for t in group.threads() {
+            if let State::WarpSync { inputs: own, .. } = self.threads[t].state {
+                for (row, value) in inputs.iter_mut().zip(own) {
+                    row[t % 32] = value;
+                }
+            }
+        }
+        let [a, b, c] = inputs;
+        let narrow = |row: [u64; 32]| row.map(low32);
+        let preds = |row: [u64; 32]| (0..WARP_SIZE).zip(row).fold(0, |mask, (lane, p)| mask | low32(p & 1) << lane);
+        let bit = |mask: u32, lane: usize| u64::from(mask >> lane & 1);
+        // Results by lane: the first and the second destination.
+        let results: [[u64; 32]; 2] = match op {
+            Op::Shfl(mode) => {
+                let (values, in_range) = warp::shfl(mode, active, &narrow(a), &narrow(b), &narrow(c));
+                [values.map(u64::from), std::array::from_fn(|lane| bit(in_range, lane))]
+            }
+            Op::Vote(mode) => [[u64::from(warp::vote(mode, active, preds(a))); 32], [0; 32]],
+            Op::Match { ty: _, all: false } => [warp::match_any(active, &a).map(u64::from), [0; 32]],
+            Op::Match { ty: _, all: true } => {
+                let (mask, same) = warp::match_all(active, &a);
+                [[u64::from(mask); 32], [u64::from(same); 32]]
+            }
+            Op::Redux { op, signed } => [[u64::from(warp::redux(op, signed, active, &narrow(a))); 32], [0; 32]],
+            Op::Elect => {
+                let leader = warp::elect(active);
+                [[u64::from(leader); 32], std::array::from_fn(|lane| bit(1 << leader, lane))]
+            }
+            Op::BarWarp => [[0; 32]; 2],
+            Op::Pure(_)
+            | Op::Sreg(_)
+            | Op::SymAddr(_)
+            | Op::SharedAddr(_)
+            | Op::ParamAddr { .. }
+            | Op::SlotAddr(_)
+            | Op::ArgAddr { .. }
+            | Op::Cvta { .. }
+            | Op::IsSpace(_)
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Atom { .. }
+            | Op::Red { .. }
+            | Op::Fence { .. }
+            | Op::Activemask
+            | Op::Nanosleep
+            | Op::Builtin(_)
+            | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),
+        };
+        for t in group.threads() {
+            let State::WarpSync { inst, .. } = self.threads[t].state else { continue };
+            for (reg, row) in inst.dst.iter().zip(results) {
+                self.set(t, *reg, row[t % 32]);
+            }
+            let lane = &mut self.threads[t];
+            lane.place.inst += 1;
+            lane.state = State::Ready;
+        }
+    }
+
+    /// `cvta`: only addresses in shared memory change.
+    fn convert_address(&self, space: StateSpace, to_space: bool, addr: u64) -> u64 {
+        match (space, to_space) {
+            (StateSpace::Shared, true) => addr.wrapping_sub(self.env.shared_base),
+            (StateSpace::Shared, false) => self.env.shared_base.wrapping_add(addr),
+            (StateSpace::SharedCluster, true) => self.cluster_offset(addr),
+            (StateSpace::SharedCluster, false) => self.cluster_address(addr),
+            (
+                StateSpace::Generic
+                | StateSpace::Reg
+                | StateSpace::Sreg
+                | StateSpace::Const
+                | StateSpace::Global
+                | StateSpace::Local
+                | StateSpace::ParamEntry
+                | StateSpace::ParamFunc
+                | StateSpace::Tex,
+                _,
+            ) => addr,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The reference executor of the SIMT IR: one lane at a time, one op at a time.
+//!
+//! Takes: a function of a [`Module`](handloom_ir::simt::Module), the environment of one cta ([`CtaEnv`]) and its memory
+//! ([`Memory`]).
+//!
+//! Gives: a state machine ([`Cta`]) that runs the cta until it ends, waits for others, or traps.
+//!
+//! Does not know: PTX text, host threads, host atomics, grids, how memory is laid out on the host.
+//!
+//! The model. A cta is warps of 32 consecutive threads, x fastest. A warp is lanes, and each lane has its own call
+//! frames and its own place. A step takes the ready lanes of one warp that stand at the earliest place, and runs them
+//! together to the end of their block: op by op, and within an op lane by lane. Lanes therefore meet again where their
+//! ways meet. A lane stops being ready when it stands at a warp-synchronising op, at a barrier, at a yield point, or
+//! when it has exited.
+//!
+//! Invariants:
+//! - Only the module, the environment and the memory decide what happens: no clock, no hash order.
+//! - Every value comes from `handloom_ir::num` or from a function of [`warp`] or [`atom`].
+//! - A load, store or atomic that traps has had no effect in any lane of its group.
+//!
+//! [`warp`], [`atom`], [`barrier`], [`cluster`] and [`printf`] are also used by compiled code through the runtime, so
+//! that a rule stands once.
+//!
+//! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
+//! what may be touched.
+
+#![forbid(unsafe_code)]
+#![warn(clippy::wildcard_enum_match_arm)]
+
+mod access;
+pub mod atom;
+pub mod barrier;
+mod builtin;
+pub mod cluster;
+mod control;
+pub mod cta;
+pub mod env;
+mod exec;
+mod frame;
+mod lane;
+pub mod memory;
+pub mod printf;
+mod report;
+mod sreg;
+pub mod vec_memory;
+pub mod warp;
+
+pub use cta::{Cta, Status};
+pub use env::{ClusterEnv, CtaEnv};
+pub use frame::FrameLayout;
+pub use memory::{Denied, Memory};
+pub use vec_memory::VecMemory;

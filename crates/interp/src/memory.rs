@@ -1,0 +1,54 @@
+//! What a cta sees of memory.
+
+use handloom_ir::simt::SymId;
+use handloom_ir::types::StateSpace;
+
+/// Why an access is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Denied {
+    /// Some byte lies outside every allocation.
+    OutOfBounds,
+    /// A write to bytes that kernels may only read.
+    WriteProtected,
+}
+
+/// Memory by generic address, and the services of a device that a kernel can ask for.
+///
+/// The interpreter calls [`check`](Memory::check) before each [`read`](Memory::read) and [`write`](Memory::write); a
+/// range that passed is not checked again. Accesses that name `.shared` or `.local` are checked against the windows of
+/// the cta and the thread instead; a generic address into them comes here, and so `check` must know the ends of both.
+pub trait Memory {
+    /// Whether all of `addr .. addr + bytes` may be read, or written.
+    ///
+    /// # Errors
+    /// Says why not.
+    fn check(&self, addr: u64, bytes: u32, write: bool) -> Result<(), Denied>;
+
+    /// Reads 1, 2, 4 or 8 bytes, little-endian, zero-extended.
+    fn read(&mut self, addr: u64, bytes: u32) -> u64;
+
+    /// Writes the low 1, 2, 4 or 8 bytes of `value`, little-endian.
+    fn write(&mut self, addr: u64, bytes: u32, value: u64);
+
+    /// The state space that a generic address falls into: `Shared`, `Local`, `Const` or `ParamEntry` inside their
+    /// windows, else `Global`, whether or not anything is allocated there.
+    fn space(&self, addr: u64) -> StateSpace;
+
+    /// Generic address of a variable of the module in `.global` or `.const`.
+    fn symbol(&self, sym: SymId) -> u64;
+
+    /// Device-side `malloc`: an address aligned to 16, or 0 if there is no room.
+    fn allocate(&mut self, bytes: u64) -> u64;
+
+    /// Device-side `free` of an address that is not null.
+    ///
+    /// # Errors
+    /// The address was not given by [`allocate`](Memory::allocate), or is free already.
+    fn release(&mut self, addr: u64) -> Result<(), Denied>;
+
+    /// Text printed by the kernel.
+    fn output(&mut self, text: &[u8]);
+
+    /// `%globaltimer`: nanoseconds, never going back.
+    fn time_ns(&mut self) -> u64;
+}

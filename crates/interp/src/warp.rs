@@ -1,0 +1,129 @@
+//! What warp-synchronising ops compute, over arrays of 32 lanes and masks.
+//!
+//! `active` is the set of lanes that take part: those that arrived together. Bit `i` of a mask is lane `i`; entries of
+//! lanes that are not active are not read, and are zero in results.
+
+use handloom_ir::types::{AtomOp, ShflMode, VoteMode};
+
+/// Lanes of a warp.
+pub const WARP_SIZE: u32 = 32;
+
+/// The lanes of a mask, lowest first.
+pub fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32_usize).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+/// The lane that `shfl` reads for `lane`, and whether it is in range; out of range it is the own lane.
+///
+/// `b` is the source lane or distance, `c` packs the clamp (bits 4..0) and the segment mask (bits 12..8).
+///
+/// # PTX ISA
+/// Data Movement and Conversion Instructions: shfl.sync.
+pub const fn shfl_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let lane = lane & 31;
+    let bval = b & 31;
+    let clamp = c & 31;
+    let segment = c >> 8 & 31;
+    let min_lane = lane & segment;
+    let max_lane = min_lane | (clamp & !segment);
+    let (j, in_range) = match mode {
+        // A difference below zero is below every bound: for `.up` the bound is the lower end.
+        ShflMode::Up => (lane.wrapping_sub(bval), lane >= bval && lane - bval >= max_lane),
+        ShflMode::Down => (lane + bval, lane + bval <= max_lane),
+        ShflMode::Bfly => (lane ^ bval, lane ^ bval <= max_lane),
+        ShflMode::Idx => {
+            let j = min_lane | (bval & !segment);
+            (j, j <= max_lane)
+        }
+    };
+    if in_range { (j, true) } else { (lane, false) }
+}
+
+/// `shfl`: the values that lanes get, and the mask of lanes whose source was in range.
+pub fn shfl(mode: ShflMode, active: u32, a: &[u32; 32], b: &[u32; 32], c: &[u32; 32]) -> ([u32; 32], u32) {
+    let mut values = [0; 32];
+    let mut in_range = 0;
+    for (lane, number) in (0..32_usize).zip(0_u32..) {
+        if active >> lane & 1 == 0 {
+            continue;
+        }
+        let (source, ok) = shfl_source(mode, number, b[lane], c[lane]);
+        // Choice: the value of a lane that does not take part is undefined; we give the lane its own value.
+        let source = if active >> source & 1 == 1 { source } else { number };
+        values[lane] = a[index(source)];
+        in_range |= u32::from(ok) << number;
+    }
+    (values, in_range)
+}
+
+/// A lane number as an index.
+const fn index(lane: u32) -> usize {
+    (lane & 31) as usize
+}
+
+/// `vote`: 0 or 1, or the mask of a ballot. Bit `i` of `preds` is the predicate of lane `i`.
+///
+/// # PTX ISA
+/// Parallel Synchronization and Communication Instructions: vote.sync.
+pub const fn vote(mode: VoteMode, active: u32, preds: u32) -> u32 {
+    let trues = preds & active;
+    match mode {
+        VoteMode::All => (trues == active) as u32,
+        VoteMode::Any => (trues != 0) as u32,
+        VoteMode::Uni => (trues == active || trues == 0) as u32,
+        VoteMode::Ballot => trues,
+    }
+}
+
+/// `match.any`: for each lane, the lanes with the same value.
+///
+/// # PTX ISA
+/// Parallel Synchronization and Communication Instructions: match.sync.
+pub fn match_any(active: u32, values: &[u64; 32]) -> [u32; 32] {
+    let mut masks = [0; 32];
+    for lane in lanes(active) {
+        for other in lanes(active) {
+            masks[lane] |= u32::from(values[lane] == values[other]) << other;
+        }
+    }
+    masks
+}
+
+/// `match.all`: all lanes and true if their values are the same, else no lanes and false.
+pub fn match_all(active: u32, values: &[u64; 32]) -> (u32, bool) {
+    let mut seen = lanes(active).map(|lane| values[lane]);
+    let first = seen.next();
+    let same = seen.all(|v| Some(v) == first);
+    (if same { active } else { 0 }, same)
+}
+
+/// `redux` of 32-bit integers; `op` is one of `And`, `Or`, `Xor`, `Add`, `Min`, `Max`.
+///
+/// # PTX ISA
+/// Parallel Synchronization and Communication Instructions: redux.sync.
+///
+/// # Panics
+/// `op` is none of those, which is a fault of what built the op.
+pub fn redux(op: AtomOp, signed: bool, active: u32, values: &[u32; 32]) -> u32 {
+    // A signed order is the unsigned one with the sign bit flipped.
+    let flip = if signed { 1 << 31 } else { 0 };
+    let combine = |x: u32, y: u32| match op {
+        AtomOp::And => x & y,
+        AtomOp::Or => x | y,
+        AtomOp::Xor => x ^ y,
+        AtomOp::Add => x.wrapping_add(y),
+        AtomOp::Min => (x ^ flip).min(y ^ flip) ^ flip,
+        AtomOp::Max => (x ^ flip).max(y ^ flip) ^ flip,
+        AtomOp::Inc | AtomOp::Dec | AtomOp::Exch | AtomOp::Cas => unreachable!("bug: `redux` has no {op:?}"),
+    };
+    lanes(active).map(|lane| values[lane]).reduce(combine).unwrap_or(0)
+}
+
+/// `elect`: the leader's lane.
+///
+/// # PTX ISA
+/// Parallel Synchronization and Communication Instructions: elect.sync.
+pub const fn elect(active: u32) -> u32 {
+    // Choice: the manual asks for the same leader each time; we elect the lowest lane.
+    active.trailing_zeros() & 31
+}

@@ -1,0 +1,438 @@
+//! Functions, blocks and warp values.
+//!
+//! A function is blocks of instructions over *registers*: one register stands for a value in each of 32 lanes. A register may have
+//! several definitions (PTX registers do); one with a single definition that dominates its uses behaves as a value in SSA form.
+
+use std::collections::BTreeMap;
+
+use handloom_diag::Span;
+
+use crate::trap::TrapKind;
+use crate::types::{Sreg, Ty};
+
+use super::op::{Callee, Op};
+
+macro_rules! id {
+    ($($name:ident $about:literal)*) => {$(
+        #[doc = $about]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index.
+            pub const fn idx(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+id! {
+    Reg "A register: one value in each lane."
+    BlockId "A basic block."
+    FuncId "A function of a module."
+    SymId "A symbol of a module: a variable or a function."
+    SlotId "A slot of a function's frame in local memory."
+}
+
+/// A source operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub enum Val {
+    /// A register.
+    Reg(Reg),
+    /// A constant, the same in each lane, zero above the width of its type.
+    Imm(u64, Ty),
+}
+
+/// One instruction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inst {
+    /// What it does.
+    pub op: Op,
+    /// Results. A result that nobody wants is a fresh register.
+    pub dst: Vec<Reg>,
+    /// Sources, in the order of the op's comment.
+    pub src: Vec<Val>,
+    /// Whether the last source is a guard.
+    pub guarded: bool,
+    /// The PTX statement.
+    pub span: Span,
+}
+
+impl Inst {
+    /// The guard, if the instruction has one.
+    pub fn guard(&self) -> Option<Val> {
+        if self.guarded { self.src.last().copied() } else { None }
+    }
+
+    /// The sources without the guard.
+    pub fn operands(&self) -> &[Val] {
+        &self.src[..self.src.len() - usize::from(self.guarded)]
+    }
+}
+
+/// What an arrival at a cta barrier does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum BarKind {
+    /// Waits.
+    Sync,
+    /// Arrives and goes on.
+    Arrive,
+    /// Waits and gives the number of true predicates (B32).
+    RedPopc,
+    /// Waits and gives whether all predicates are true (P).
+    RedAnd,
+    /// Waits and gives whether any predicate is true (P).
+    RedOr,
+    /// `barrier.cluster.arrive`; `id` and `count` are unused.
+    ClusterArrive,
+    /// `barrier.cluster.wait`.
+    ClusterWait,
+}
+
+/// How a block ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Term {
+    /// To one block.
+    Jump(BlockId),
+    /// By a predicate.
+    Branch {
+        /// Type P.
+        cond: Val,
+        /// Where lanes with 1 go.
+        then: BlockId,
+        /// Where lanes with 0 go.
+        otherwise: BlockId,
+    },
+    /// By an index (B32); an index past the list traps with `BadCall`.
+    Switch {
+        /// The index.
+        index: Val,
+        /// The targets.
+        targets: Vec<BlockId>,
+    },
+    /// Returns from a function; ends the thread in an entry.
+    Ret,
+    /// Ends the thread.
+    Exit,
+    /// Stops the launch.
+    Trap(TrapKind),
+    /// A cta barrier; the executing lanes go on at `next` when it is met (at once for an arrival).
+    Barrier {
+        /// What.
+        kind: BarKind,
+        /// Number of the barrier (B32), 0 to 15.
+        id: Val,
+        /// Number of threads expected (B32); all of the cta if absent.
+        count: Option<Val>,
+        /// Predicate (P) of a reduction.
+        pred: Option<Val>,
+        /// Result of a reduction.
+        dst: Option<Reg>,
+        /// Where lanes go on.
+        next: BlockId,
+    },
+    /// A call. Arguments lie in the frame slot `args` by the callee's parameter layout; results are written behind them.
+    Call {
+        /// Whom.
+        callee: Callee,
+        /// Function handle (B64) of an indirect call.
+        target: Option<Val>,
+        /// For an indirect call: bytes of parameters and results, which the callee's must equal.
+        signature: (u32, u32),
+        /// Slot of the outgoing argument block.
+        args: SlotId,
+        /// Where lanes go on.
+        next: BlockId,
+    },
+    /// Lets other lanes, warps and ctas run, then goes on at `next`: stands on back edges of loops that may wait for other threads.
+    Yield {
+        /// Where lanes go on.
+        next: BlockId,
+    },
+}
+
+impl Term {
+    /// The blocks that lanes may go to.
+    pub fn successors(&self) -> Vec<BlockId> {
+        match self {
+            Term::Jump(b) => vec![*b],
+            Term::Branch { then, otherwise, .. } => vec![*then, *otherwise],
+            Term::Switch { targets, .. } => targets.clone(),
+            Term::Ret | Term::Exit | Term::Trap(_) => vec![],
+            Term::Barrier { next, .. } | Term::Call { next, .. } | Term::Yield { next } => vec![*next],
+        }
+    }
+
+    /// Changes each successor.
+    pub fn map_successors(&mut self, mut f: impl FnMut(BlockId) -> BlockId) {
+        match self {
+            Term::Jump(b) => *b = f(*b),
+            Term::Branch { then, otherwise, .. } => {
+                *then = f(*then);
+                *otherwise = f(*otherwise);
+            }
+            Term::Switch { targets, .. } => targets.iter_mut().for_each(|b| *b = f(*b)),
+            Term::Ret | Term::Exit | Term::Trap(_) => {}
+            Term::Barrier { next, .. } | Term::Call { next, .. } | Term::Yield { next } => *next = f(*next),
+        }
+    }
+
+    /// The values it reads.
+    pub fn sources(&self) -> Vec<Val> {
+        match self {
+            Term::Branch { cond, .. } => vec![*cond],
+            Term::Switch { index, .. } => vec![*index],
+            Term::Barrier { id, count, pred, .. } => [Some(*id), *count, *pred].into_iter().flatten().collect(),
+            Term::Call { target, .. } => target.iter().copied().collect(),
+            Term::Jump(_) | Term::Ret | Term::Exit | Term::Trap(_) | Term::Yield { .. } => vec![],
+        }
+    }
+
+    /// Changes each value it reads.
+    pub fn map_sources(&mut self, mut f: impl FnMut(Val) -> Val) {
+        match self {
+            Term::Branch { cond, .. } => *cond = f(*cond),
+            Term::Switch { index, .. } => *index = f(*index),
+            Term::Barrier { id, count, pred, .. } => {
+                *id = f(*id);
+                if let Some(c) = count {
+                    *c = f(*c);
+                }
+                if let Some(p) = pred {
+                    *p = f(*p);
+                }
+            }
+            Term::Call { target, .. } => {
+                if let Some(t) = target {
+                    *t = f(*t);
+                }
+            }
+            Term::Jump(_) | Term::Ret | Term::Exit | Term::Trap(_) | Term::Yield { .. } => {}
+        }
+    }
+
+    /// The register it writes (the result of a barrier reduction).
+    pub fn result(&self) -> Option<Reg> {
+        match self {
+            Term::Barrier { dst, .. } => *dst,
+            Term::Jump(_)
+            | Term::Branch { .. }
+            | Term::Switch { .. }
+            | Term::Ret
+            | Term::Exit
+            | Term::Trap(_)
+            | Term::Call { .. }
+            | Term::Yield { .. } => None,
+        }
+    }
+
+    /// Whether lanes may stop here for others: the warp function returns to the scheduler.
+    pub const fn suspends(&self) -> bool {
+        matches!(self, Term::Barrier { .. } | Term::Call { .. } | Term::Yield { .. })
+    }
+}
+
+/// A basic block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// Instructions in order. A warp-synchronising op is the last one.
+    pub insts: Vec<Inst>,
+    /// The end.
+    pub term: Term,
+    /// The PTX statement of the end.
+    pub term_span: Span,
+}
+
+/// A slot of a frame in the thread's local memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot {
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// Set when only `Load`, `Store` with constant offsets use its address: a pass may replace it by registers.
+    pub name: u32,
+}
+
+/// Dimensions that a launch is specialised on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub struct LaunchShape {
+    /// Threads of a cta in x, y, z.
+    pub ntid: [u32; 3],
+    /// `ntid.x * nctaid.x`, likewise y and z, are all below 2^31: a global index does not wrap.
+    pub small_grid: bool,
+}
+
+/// A function.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a kernel.
+    pub is_entry: bool,
+    /// Blocks in a good order: the entry first, then reverse post-order with loops contiguous.
+    pub blocks: Vec<Block>,
+    /// Types of the registers.
+    pub regs: Vec<Ty>,
+    /// Frame slots in local memory.
+    pub slots: Vec<Slot>,
+    /// Size of the parameter block: parameters, then results, in bytes.
+    pub param_bytes: u32,
+    /// Size of the results at the end of the block of a function, in bytes.
+    pub result_bytes: u32,
+    /// The declaration.
+    pub span: Span,
+}
+
+impl Function {
+    /// Type of a value.
+    pub fn ty(&self, v: Val) -> Ty {
+        match v {
+            Val::Reg(r) => self.regs[r.idx()],
+            Val::Imm(_, t) => t,
+        }
+    }
+
+    /// Predecessors of each block.
+    pub fn predecessors(&self) -> Vec<Vec<BlockId>> {
+        let mut preds = vec![Vec::new(); self.blocks.len()];
+        for (i, b) in self.blocks.iter().enumerate() {
+            for s in b.term.successors() {
+                if !preds[s.idx()].contains(&BlockId(i as u32)) {
+                    preds[s.idx()].push(BlockId(i as u32));
+                }
+            }
+        }
+        preds
+    }
+}
+
+/// Where a symbol's bytes lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum SymKind {
+    /// `.global`.
+    Global,
+    /// `.const`.
+    Const,
+    /// `.shared`: static, at `offset` of the cta's shared memory.
+    Shared {
+        /// Byte offset.
+        offset: u32,
+    },
+    /// `.extern .shared` of no size: starts behind all static shared memory.
+    DynamicShared {
+        /// Byte offset, the end of static shared memory of the module.
+        offset: u32,
+    },
+    /// A function; its handle is `FuncId + 1`.
+    Func(FuncId),
+}
+
+/// A word of an initialiser that holds an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reloc {
+    /// Byte offset in the symbol.
+    pub offset: u32,
+    /// Size of the word in bytes: 4 or 8 (1 with a shift for `mask` initialisers).
+    pub size: u8,
+    /// The symbol whose address is meant.
+    pub target: SymId,
+    /// Added to the address.
+    pub addend: i64,
+    /// Bits shifted right before storing the low `size` bytes (for `0xFF00(symbol)` forms).
+    pub shift: u8,
+}
+
+/// A symbol.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Symbol {
+    /// Its name.
+    pub name: String,
+    /// Where.
+    pub kind: SymKind,
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// Initial bytes; zero behind them. Empty for uninitialised.
+    pub init: Vec<u8>,
+    /// Addresses in it.
+    pub relocs: Vec<Reloc>,
+    /// The declaration.
+    pub span: Span,
+}
+
+/// A parameter of an entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Byte offset in the parameter block.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// Declared element type.
+    pub ty: crate::types::ScalarType,
+    /// Whether it is an array.
+    pub is_array: bool,
+}
+
+/// What a launch of an entry must know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The function.
+    pub func: FuncId,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// `.reqntid`.
+    pub reqntid: Option<[u32; 3]>,
+    /// `.maxntid`.
+    pub maxntid: Option<[u32; 3]>,
+    /// `.reqnctapercluster`.
+    pub reqcluster: Option<[u32; 3]>,
+    /// Static shared memory of the entry in bytes.
+    pub shared_bytes: u32,
+}
+
+/// A module: what `lower` gives and both engines read.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Module {
+    /// Functions.
+    pub funcs: Vec<Function>,
+    /// Symbols.
+    pub syms: Vec<Symbol>,
+    /// Entries by name.
+    pub entries: BTreeMap<String, Entry>,
+    /// 32 or 64.
+    pub address_size: u8,
+    /// CUDA source lines: (span start in PTX file order) sorted by (file, start): file name index and line.
+    pub lines: Vec<LineEntry>,
+    /// Names of CUDA source files.
+    pub line_files: Vec<String>,
+}
+
+/// From a `.loc`: PTX text from `at` on (up to the next entry) comes from this CUDA source line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineEntry {
+    /// Place of the `.loc` directive.
+    pub at: Span,
+    /// Index in `line_files`.
+    pub file: u32,
+    /// Line from 1; 0 ends the range (a new function).
+    pub line: u32,
+}
+
+/// Special registers that are constants of a launch shape.
+pub fn shape_constant(s: Sreg, shape: &LaunchShape) -> Option<u64> {
+    let n: u32 = shape.ntid.iter().product();
+    Some(match s {
+        Sreg::Ntid(i) if i < 3 => u64::from(shape.ntid[i as usize]),
+        Sreg::Tid(i) if i < 3 && shape.ntid[i as usize] == 1 => 0,
+        Sreg::Tid(3) | Sreg::Ntid(3) | Sreg::Ctaid(3) | Sreg::Nctaid(3) => 0,
+        Sreg::Nwarpid => u64::from(n.div_ceil(32)),
+        _ => return None,
+    })
+}

@@ -1,0 +1,16 @@
+//! The SIMT IR: functions of blocks of ops over warp values.
+//!
+//! A warp value stands for 32 lanes. Guards are explicit operands. Each op has the span of its PTX statement.
+//! The meaning of an op is its arm in the interpreter; its speed is its arm in the code generator.
+
+pub mod build;
+pub mod func;
+pub mod op;
+pub mod sig;
+pub mod text;
+mod text_op;
+pub mod verify;
+
+pub use build::{Addr, Builder};
+pub use func::*;
+pub use op::*;

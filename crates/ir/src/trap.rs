@@ -1,0 +1,109 @@
+//! The table of traps: why a kernel stopped.
+
+macro_rules! traps {
+    ($($name:ident $word:literal $about:literal)*) => {
+        /// Why a kernel stopped. One row a kind.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum TrapKind { $(#[doc = $about] $name,)* }
+
+        impl TrapKind {
+            /// All rows.
+            pub const ALL: &'static [TrapKind] = &[$(TrapKind::$name),*];
+            /// The stable word of reports.
+            pub fn word(self) -> &'static str { match self { $(TrapKind::$name => $word),* } }
+            /// What it means.
+            pub fn about(self) -> &'static str { match self { $(TrapKind::$name => $about),* } }
+        }
+    };
+}
+
+traps! {
+    OutOfBounds "out_of_bounds" "an access outside every allocation, through a null pointer, or to freed memory"
+    Misaligned "misaligned" "an address that is not a multiple of the size of the whole access"
+    BadSpace "bad_space" "a generic address in a state space that the operation may not use"
+    WriteProtected "write_protected" "a store to constant memory, to entry parameters or to code"
+    Trap "trap" "the `trap` instruction"
+    Assert "assert" "a failed assertion of the program"
+    Deadlock "deadlock" "no thread can go on"
+    Barrier "barrier" "misuse of a barrier"
+    Timeout "timeout" "the time limit of the launch has passed"
+    Stack "stack" "local memory, call stack or `alloca` used up"
+    BadCall "bad_call" "an indirect call or branch whose target does not exist or does not fit"
+    Breakpoint "breakpoint" "the `brkpt` instruction with no debugger attached"
+}
+
+use crate::types::StateSpace;
+use handloom_diag::Span;
+
+/// What an access that trapped tried to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessKind {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// An atomic.
+    Atomic,
+}
+
+/// Where a thread waited when nobody could go on, or when a limit passed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiter {
+    /// Block.
+    pub cta: [u32; 3],
+    /// The first of the threads.
+    pub thread: [u32; 3],
+    /// How many threads of the warp stand there.
+    pub count: u32,
+    /// The statement they stand at.
+    pub span: Span,
+    /// For what: `barrier 0`, `lanes 0x0000ffff`, `memory`.
+    pub what: String,
+}
+
+/// A stop, as both engines report it. The text is made in one place from it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trap {
+    /// Why.
+    pub kind: TrapKind,
+    /// The statement.
+    pub span: Span,
+    /// Block of the first thread that did it.
+    pub cta: [u32; 3],
+    /// The thread, x, y, z.
+    pub thread: [u32; 3],
+    /// Other lanes of the same warp that did the same, as a mask without the first.
+    pub other_lanes: u32,
+    /// For memory traps: address of the first byte of the access.
+    pub address: Option<u64>,
+    /// For memory traps: bytes of the access.
+    pub bytes: u32,
+    /// For memory traps: what it tried.
+    pub access: Option<AccessKind>,
+    /// For memory traps: state space of the instruction.
+    pub space: Option<StateSpace>,
+    /// Text of an assertion or another detail, already a clause.
+    pub detail: String,
+    /// Who waits where.
+    pub waiters: Vec<Waiter>,
+}
+
+impl Trap {
+    /// A trap without memory details.
+    pub fn new(kind: TrapKind, span: Span, cta: [u32; 3], thread: [u32; 3]) -> Trap {
+        Trap {
+            kind,
+            span,
+            cta,
+            thread,
+            other_lanes: 0,
+            address: None,
+            bytes: 0,
+            access: None,
+            space: None,
+            detail: String::new(),
+            waiters: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `eval` works for every op with sources of the types that `sig` tells, and keeps results inside their types.
+
+use handloom_ir::num::eval;
+use handloom_ir::simt::sig::{result_types, source_types};
+use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
+use handloom_ir::types::{Float, Int, PrmtMode, Rounding, ScalarType, ScalarType::*, TestProperty, Ty};
+
+use crate::Random;
+
+fn check(op: Pure, random: &mut Random) {
+    let types = source_types(op);
+    let (first, second) = result_types(op);
+    for _ in 0..20 {
+        let src: Vec<u64> = types.iter().map(|ty| random.int(ty.bits())).collect();
+        let [a, b] = eval(op, &src);
+        assert!(a <= first.mask(), "{op:?} {src:x?} gives {a:#x}");
+        assert!(b <= second.map_or(0, |ty| ty.mask()), "{op:?} {src:x?} gives {b:#x}");
+    }
+}
+
+const ROUNDINGS: [Rounding; 6] =
+    [Rounding::Nearest, Rounding::NearestAway, Rounding::Zero, Rounding::Down, Rounding::Up, Rounding::Stochastic];
+
+#[test]
+fn integer_ops() {
+    let random = &mut Random(1);
+    for ty in [Ty::P, Ty::B16, Ty::B32, Ty::B64] {
+        for op in [Pure::Mov, Pure::And, Pure::Or, Pure::Xor, Pure::Not, Pure::Select, Pure::FromPred, Pure::ToPred] {
+            check(op(ty), random);
+        }
+    }
+    for int in [Int::U16, Int::S16, Int::U32, Int::S32, Int::U64, Int::S64] {
+        for op in [
+            Pure::Add,
+            Pure::Sub,
+            Pure::Mul,
+            Pure::Abs,
+            Pure::Neg,
+            Pure::AddCarry,
+            Pure::SubBorrow,
+            Pure::Cnot,
+            Pure::Shl,
+            Pure::Popc,
+            Pure::Clz,
+            Pure::Brev,
+            Pure::Bfi,
+        ] {
+            check(op(int.ty), random);
+        }
+        for op in [
+            Pure::MulHi,
+            Pure::MulWide,
+            Pure::Div,
+            Pure::Rem,
+            Pure::Min,
+            Pure::Max,
+            Pure::AbsDiff,
+            Pure::AddSat,
+            Pure::SubSat,
+            Pure::Shr,
+            Pure::Bfe,
+        ] {
+            check(op(int), random);
+        }
+    }
+    check(Pure::Pack(Ty::B16), random);
+    check(Pure::Pack(Ty::B32), random);
+    for yes in [false, true] {
+        check(Pure::Half { from: Ty::B32, hi: yes }, random);
+        check(Pure::Half { from: Ty::B64, hi: yes }, random);
+        check(Pure::Szext { signed: yes, wrap: false }, random);
+        check(Pure::Bmsk { wrap: yes }, random);
+        check(Pure::Shf { right: yes, wrap: true }, random);
+        check(Pure::Dp4a { a_signed: yes, b_signed: true }, random);
+        check(Pure::Dp2a { a_signed: yes, b_signed: false, hi: yes }, random);
+        check(Pure::Mul24 { signed: yes, hi: yes }, random);
+    }
+    check(Pure::Fns, random);
+    check(Pure::Lop3(0x96), random);
+    check(Pure::Prmt(PrmtMode::Default), random);
+}
+
+#[test]
+fn float_ops() {
+    let random = &mut Random(2);
+    let types = [Float::F16, Float::BF16, Float::F32, Float::F64, Float::F16x2, Float::BF16x2, Float::F32x2];
+    for ty in types {
+        for round in ROUNDINGS {
+            for flags in 0..8 {
+                let mode = FMode { ty, round, ftz: flags & 1 != 0, sat: flags & 2 != 0, relu: flags & 4 != 0 };
+                for op in [Pure::FAdd, Pure::FSub, Pure::FMul, Pure::FFma, Pure::FRsqrt] {
+                    check(op(mode), random);
+                }
+                for exact in [Exactness::Ieee(round), Exactness::Approx, Exactness::Full] {
+                    check(Pure::FDiv { mode, exact }, random);
+                    check(Pure::FRcp { mode, exact }, random);
+                    check(Pure::FSqrt { mode, exact }, random);
+                }
+            }
+        }
+        for ftz in [false, true] {
+            check(Pure::FMin { ty, ftz, nan: ftz, xorsign: !ftz }, random);
+            check(Pure::FMax { ty, ftz, nan: !ftz, xorsign: ftz }, random);
+            check(Pure::FAbs { ty, ftz }, random);
+            check(Pure::FNeg { ty, ftz }, random);
+            check(Pure::Ex2 { ty, ftz }, random);
+        }
+        check(Pure::Tanh { ty }, random);
+        check(Pure::Copysign(ty), random);
+        check(Pure::Testp { property: TestProperty::Normal, ty: ty.element() }, random);
+    }
+}
+
+const SCALARS: [ScalarType; 12] = [U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64];
+const SMALL_PAIRS: [ScalarType; 5] = [E4M3x2, E5M2x2, E2M3x2, E3M2x2, E2M1x2];
+
+#[test]
+fn conversions() {
+    let random = &mut Random(3);
+    let mut pairs: Vec<(ScalarType, ScalarType)> =
+        SCALARS.into_iter().flat_map(|from| SCALARS.map(|to| (from, to))).collect();
+    for small in SMALL_PAIRS {
+        pairs.extend([F32, F16x2, BF16x2].map(|from| (from, small)));
+        pairs.extend([F16x2, BF16x2].map(|to| (small, to)));
+    }
+    pairs.extend([F16x2, BF16x2, TF32, UE8M0x2, S2F6x2, E4M3x4, E5M2x4, E2M3x4, E3M2x4, E2M1x4].map(|to| (F32, to)));
+    pairs.extend([(BF16x2, UE8M0x2), (UE8M0x2, BF16x2), (BF16x2, S2F6x2), (S2F6x2, BF16x2)]);
+    for (from, to) in pairs {
+        for round in ROUNDINGS {
+            for flags in 0..32 {
+                let [integral, ftz, sat, relu, satfinite] = [1, 2, 4, 8, 16].map(|bit| flags & bit != 0);
+                let c = Cvt { to, from, round, integral, ftz, sat, relu, satfinite };
+                check(Pure::Cvt(c), random);
+                // An 8-bit result leaves the upper half of its register zero.
+                if to.bits() == 8 {
+                    let src: Vec<u64> = source_types(Pure::Cvt(c)).iter().map(|ty| random.int(ty.bits())).collect();
+                    assert!(eval(Pure::Cvt(c), &src)[0] <= 0xff);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sources_of_conversions() {
+    let sources = |to, from, round| {
+        let c = Cvt { to, from, round, integral: false, ftz: false, sat: false, relu: false, satfinite: false };
+        source_types(Pure::Cvt(c)).to_vec()
+    };
+    use Rounding::{Nearest, Stochastic};
+    assert_eq!(sources(F16x2, F32, Nearest), [Ty::B32, Ty::B32]);
+    assert_eq!(sources(F16x2, F32, Stochastic), [Ty::B32; 3]);
+    assert_eq!(sources(E4M3x4, F32, Stochastic), [Ty::B32; 5]);
+    assert_eq!(sources(E2M1x2, F16x2, Nearest), [Ty::B32]);
+    assert_eq!(sources(F16x2, E2M1x2, Nearest), [Ty::B16]);
+    assert_eq!(sources(S2F6x2, F32, Nearest), [Ty::B32, Ty::B32, Ty::B16]);
+    assert_eq!(sources(BF16x2, S2F6x2, Nearest), [Ty::B16, Ty::B16]);
+    assert_eq!(sources(S8, F64, Nearest), [Ty::B64]);
+}

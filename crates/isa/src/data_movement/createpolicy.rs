@@ -1,0 +1,58 @@
+//! `createpolicy`: makes a cache policy for `.L2::cache_hint`.
+//!
+//! A policy changes nothing here and is opaque, so its value is 0.
+
+use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::Ty;
+
+use super::memory::*;
+use crate::form::*;
+use crate::target::Needs;
+use crate::target::TargetGate::AtLeast;
+
+const PRIORITIES: &[Group] = &[
+    one_of(
+        Slot::EvictL2,
+        &[
+            choice(".L2::evict_last", Value::Flag),
+            choice(".L2::evict_normal", Value::Flag),
+            choice(".L2::evict_first", Value::Flag),
+            choice(".L2::evict_unchanged", Value::Flag),
+        ],
+    ),
+    opt_seq(Slot::Sel, &[choice(".L2::evict_first", Value::Flag), choice(".L2::evict_unchanged", Value::Flag)]),
+];
+
+/// `createpolicy.fractional.primary{.secondary}.b64 cache-policy{, fraction}`.
+pub const CREATEPOLICY_FRACTIONAL: Form = Form {
+    opcode: "createpolicy",
+    words: &[".fractional", ".b64"],
+    section: "Data Movement and Conversion Instructions: createpolicy",
+    qualifiers: PRIORITIES,
+    dst: &[reg("cache-policy", Is::Fixed(B64))],
+    src: &[val("fraction", Is::Fixed(F32)).optional()],
+    needs: Needs::on(7, 4, &[AtLeast(80)]),
+    legal: always,
+    semantics: Semantics::Build(|x| {
+        // Choice: every policy is 0.
+        let policy = x.b.imm(0, Ty::B64);
+        x.set(policy);
+    }),
+};
+
+/// `createpolicy.range{.global}.primary{.secondary}.b64 cache-policy, [a], primary-size, total-size`.
+pub const CREATEPOLICY_RANGE: Form = Form {
+    words: &[".range", ".b64"],
+    qualifiers: &[PRIORITIES[0], PRIORITIES[1], maybe(Slot::Space, &[GLOBAL])],
+    src: &[address("a"), val("primary-size", Is::Fixed(B32)), val("total-size", Is::Fixed(B32))],
+    legal: |u| check_named_space(u).map(|()| Needs::NONE),
+    ..CREATEPOLICY_FRACTIONAL
+};
+
+/// `createpolicy.cvt.L2.b64 cache-policy, access-property`.
+pub const CREATEPOLICY_CVT: Form = Form {
+    words: &[".cvt", ".L2", ".b64"],
+    qualifiers: &[],
+    src: &[val("access-property", Is::Fixed(B64))],
+    ..CREATEPOLICY_FRACTIONAL
+};

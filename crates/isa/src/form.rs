@@ -1,0 +1,542 @@
+//! The schema of instruction records.
+//!
+//! A [`Form`] says everything about one instruction form: syntax, types, gates, meaning. The checker, the lowering, the list of what is
+//! supported and the random program generator all read it.
+
+use handloom_ir::simt::{Addr, Builder};
+use handloom_ir::types::*;
+use handloom_ir::simt::Val;
+
+use crate::target::Needs;
+
+/// One instruction form.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// First word, or a dotted prefix that is kept together (`cp.async`); the longest prefix wins.
+    pub opcode: &'static str,
+    /// Fixed words of the form (`.sync`, `.aligned`); required, at any place.
+    pub words: &'static [&'static str],
+    /// Title of the manual's section.
+    pub section: &'static str,
+    /// Groups of qualifiers.
+    pub qualifiers: &'static [Group],
+    /// Destination operands.
+    pub dst: &'static [Operand],
+    /// Source operands.
+    pub src: &'static [Operand],
+    /// Version and target gates of the form as a whole.
+    pub needs: Needs,
+    /// What a table cannot say; may add gates for a combination.
+    pub legal: fn(&Use) -> Result<Needs, Reason>,
+    /// What it does.
+    pub semantics: Semantics,
+}
+
+/// Why a combination is not legal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// One sentence, lower case, no full stop.
+    pub message: String,
+    /// What would be accepted.
+    pub help: Option<String>,
+    /// The qualifier that is to blame, as text with its dot.
+    pub word: Option<&'static str>,
+    /// Accepted all the same (the assembler does): a warning.
+    pub warning: bool,
+}
+
+impl Reason {
+    /// A refusal.
+    pub fn new(message: impl Into<String>) -> Reason {
+        Reason { message: message.into(), help: None, word: None, warning: false }
+    }
+
+    /// The same with the guilty qualifier; none if the text is empty (a qualifier that is not written).
+    #[must_use]
+    pub fn at(mut self, word: &'static str) -> Reason {
+        self.word = (!word.is_empty()).then_some(word);
+        self
+    }
+
+    /// The same with help.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Reason {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The `legal` of forms whose table says all.
+pub fn always(_: &Use) -> Result<Needs, Reason> {
+    Ok(Needs::NONE)
+}
+
+/// The role of a group: how rules and semantics ask for its choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "the names say it; uses stand in the records")]
+pub enum Slot {
+    Type,
+    /// Source type of `cvt`, `set`, `slct`, `dp4a`, video.
+    Type2,
+    Type3,
+    Type4,
+    Space,
+    Space2,
+    Order,
+    Scope,
+    Vec,
+    Round,
+    Ftz,
+    Sat,
+    Relu,
+    SatFinite,
+    Cmp,
+    Bool,
+    Mode,
+    Mode2,
+    Half,
+    CacheOp,
+    EvictL1,
+    EvictL2,
+    CacheHint,
+    Prefetch,
+    Op,
+    Nan,
+    XorSign,
+    Approx,
+    Shape,
+    LayoutA,
+    LayoutB,
+    Flag,
+    Flag2,
+    Flag3,
+    Unified,
+    Sem,
+    Num,
+    Sel,
+}
+
+/// Number of slots.
+pub const N_SLOTS: usize = Slot::Sel as usize + 1;
+
+/// A group of qualifiers: at most one of its choices is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// Its role.
+    pub slot: Slot,
+    /// The choices.
+    pub choices: &'static [Choice],
+    /// Whether one must be written.
+    pub required: bool,
+    /// Whether it may stand at any place; else groups of a form keep their own order.
+    pub free: bool,
+}
+
+/// A required group, in sequence with the others.
+pub const fn one_of(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: true, free: false }
+}
+
+/// An optional group in sequence with the others.
+pub const fn opt_seq(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: false, free: false }
+}
+
+/// A required group at any place.
+pub const fn must(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: true, free: true }
+}
+
+/// An optional group at any place.
+pub const fn maybe(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: false, free: true }
+}
+
+/// One qualifier of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Text with the dot.
+    pub text: &'static str,
+    /// Meaning.
+    pub value: Value,
+    /// Gates of its own.
+    pub needs: Needs,
+}
+
+/// A type.
+pub const fn ty(text: &'static str, t: ScalarType) -> Choice {
+    Choice { text, value: Value::Ty(t), needs: Needs::NONE }
+}
+
+/// A type with gates.
+pub const fn ty_if(text: &'static str, t: ScalarType, needs: Needs) -> Choice {
+    Choice { text, value: Value::Ty(t), needs }
+}
+
+/// A choice with any value.
+pub const fn choice(text: &'static str, value: Value) -> Choice {
+    Choice { text, value, needs: Needs::NONE }
+}
+
+/// A choice with any value and gates.
+pub const fn choice_if(text: &'static str, value: Value, needs: Needs) -> Choice {
+    Choice { text, value, needs }
+}
+
+/// What a qualifier means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each holds the manual's own notion")]
+pub enum Value {
+    Ty(ScalarType),
+    Space(StateSpace),
+    Scope(Scope),
+    Order(Order),
+    Round(Rounding),
+    Cmp(Cmp),
+    Bool(BoolOp),
+    Count(u8),
+    Atom(AtomOp),
+    Shfl(ShflMode),
+    Vote(VoteMode),
+    Prmt(PrmtMode),
+    Test(TestProperty),
+    Tag(u16),
+    Flag,
+}
+
+/// What kind of operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A register.
+    Reg,
+    /// A destination register or the sink `_`.
+    RegOrSink,
+    /// A register or a literal (or `WARP_SZ`, or a special register where `mov` takes one).
+    Val,
+    /// A literal or constant expression only.
+    Imm,
+    /// A predicate register; `!p` and integer literals where `negatable`.
+    Pred {
+        /// Whether `!p` may be written.
+        negatable: bool,
+    },
+    /// `p` or `p|q`, each may be `_`: destination predicates of `setp`, `lop3`, `shfl`, `match`, `elect`.
+    /// As destination 0 it is predicate p and as the next index q.
+    PredPair,
+    /// `d` or `d|p`: a register with an optional predicate (`shfl`, `match`, `elect`). Results index: d, then p.
+    RegPredPair,
+    /// A vector of as many registers as `count` says (or one register when it is one); destinations may hold `_`.
+    Vector,
+    /// `[address]`.
+    Address,
+    /// A label.
+    Label,
+    /// A name of a variable or function, or register: whatever `mov` takes (registers, special registers, literals, addresses of symbols,
+    /// vectors for packing).
+    MovSource,
+    /// A list of labels declared by `.branchtargets`.
+    Targets,
+    /// Operands of `call`.
+    Call,
+}
+
+/// The type rule of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(unpredictable_function_pointer_comparisons, reason = "rules are compared with those that hold no function")]
+pub enum Is {
+    /// This type, by the rule for ordinary instructions.
+    Fixed(ScalarType),
+    /// The type of a slot, by the rule for ordinary instructions (Operand Size Exceeding ... does not apply).
+    Like(Slot),
+    /// The type of a slot; wider registers are allowed (`ld`, `st`, `cvt`).
+    Relaxed(Slot),
+    /// The type of a slot; no widening and no other register type of the same size than the table allows.
+    Exactly(Slot),
+    /// Twice the width of the type of a slot (`mul.wide`).
+    Twice(Slot),
+    /// The bit type of half or other computed width: decided by a function of the use.
+    Of(fn(&Use) -> ScalarType),
+    /// An address of the module's address size.
+    Address,
+    /// No type rule (labels, call operands).
+    Any,
+}
+
+/// How many registers an operand is.
+#[derive(Clone, Copy, Debug)]
+pub enum Count {
+    /// One.
+    One,
+    /// The count of a slot (`.v4`); one when it is not written.
+    By(Slot),
+    /// A fixed number.
+    Fixed(u8),
+    /// Computed (matrix fragments).
+    Fragment(fn(&Use) -> u8),
+}
+
+/// An operand of a form.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// Name in the manual's syntax line.
+    pub name: &'static str,
+    /// Kind.
+    pub kind: Kind,
+    /// Type rule.
+    pub is: Is,
+    /// Number of registers.
+    pub count: Count,
+    /// May be left out (only behind those that may not).
+    pub optional: bool,
+}
+
+/// A register operand.
+pub const fn reg(name: &'static str, is: Is) -> Operand {
+    Operand { name, kind: Kind::Reg, is, count: Count::One, optional: false }
+}
+
+/// A register or literal operand.
+pub const fn val(name: &'static str, is: Is) -> Operand {
+    Operand { name, kind: Kind::Val, is, count: Count::One, optional: false }
+}
+
+/// An operand of any kind.
+pub const fn operand(name: &'static str, kind: Kind, is: Is) -> Operand {
+    Operand { name, kind, is, count: Count::One, optional: false }
+}
+
+/// A predicate operand that may be negated.
+pub const fn pred(name: &'static str) -> Operand {
+    Operand { name, kind: Kind::Pred { negatable: true }, is: Is::Fixed(ScalarType::Pred), count: Count::One, optional: false }
+}
+
+/// A memory operand.
+pub const fn address(name: &'static str) -> Operand {
+    Operand { name, kind: Kind::Address, is: Is::Address, count: Count::One, optional: false }
+}
+
+/// A vector operand of the count of a slot.
+pub const fn vector(name: &'static str, is: Is, by: Slot) -> Operand {
+    Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false }
+}
+
+impl Operand {
+    /// The same, optional.
+    pub const fn optional(mut self) -> Operand {
+        self.optional = true;
+        self
+    }
+}
+
+/// Where an instruction stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FuncKind {
+    /// In an entry.
+    Entry,
+    /// In a function.
+    Func,
+}
+
+/// How a form is used by one instruction: the choice made in each group.
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// The chosen qualifier of each slot.
+    pub chosen: [Option<&'static Choice>; N_SLOTS],
+    /// Kind of the function around it.
+    pub func: FuncKind,
+    /// How many source operands are written.
+    pub n_src: usize,
+    /// How many destination operands are written.
+    pub n_dst: usize,
+    /// Version of the module.
+    pub version: crate::target::Version,
+    /// Target of the module.
+    pub target: crate::target::Target,
+    /// State space of the variable that an address operand names directly, if it does.
+    pub named_space: Option<StateSpace>,
+}
+
+impl Use {
+    /// The value chosen for a slot.
+    pub fn value(&self, slot: Slot) -> Option<Value> {
+        self.chosen[slot as usize].map(|c| c.value)
+    }
+
+    /// Whether a qualifier of the slot is written.
+    pub fn has(&self, slot: Slot) -> bool {
+        self.chosen[slot as usize].is_some()
+    }
+
+    /// The text chosen for a slot, with its dot; empty if none.
+    pub fn text(&self, slot: Slot) -> &'static str {
+        self.chosen[slot as usize].map_or("", |c| c.text)
+    }
+
+    /// The type of a slot.
+    ///
+    /// # Panics
+    /// If the slot holds no type: a fault of the record.
+    pub fn ty(&self, slot: Slot) -> ScalarType {
+        match self.value(slot) {
+            Some(Value::Ty(t)) => t,
+            other => panic!("record asks {slot:?} for a type and finds {other:?}"),
+        }
+    }
+
+    /// The count of a slot; 1 if it is not written.
+    pub fn count(&self, slot: Slot) -> u8 {
+        match self.value(slot) {
+            Some(Value::Count(n)) => n,
+            _ => 1,
+        }
+    }
+
+    /// The state space of a slot; generic if it is not written.
+    pub fn space(&self, slot: Slot) -> StateSpace {
+        match self.value(slot) {
+            Some(Value::Space(s)) => s,
+            _ => StateSpace::Generic,
+        }
+    }
+
+    /// The rounding of a slot, if written.
+    pub fn round(&self, slot: Slot) -> Option<Rounding> {
+        match self.value(slot) {
+            Some(Value::Round(r)) => Some(r),
+            _ => None,
+        }
+    }
+
+    /// The scope of a slot, if written.
+    pub fn scope(&self, slot: Slot) -> Option<Scope> {
+        match self.value(slot) {
+            Some(Value::Scope(s)) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The ordering of a slot, if written.
+    pub fn order(&self, slot: Slot) -> Option<Order> {
+        match self.value(slot) {
+            Some(Value::Order(o)) => Some(o),
+            _ => None,
+        }
+    }
+}
+
+/// What an instruction does.
+#[derive(Clone, Copy, Debug)]
+pub enum Semantics {
+    /// Builds value and memory ops. A guard is applied by the caller: memory ops take it, results keep the old value where it is 0.
+    Build(fn(&mut Cx<'_, '_>)),
+    /// Builds a warp-synchronising op or one that acts once for the warp: a guard branches around it, and the block ends behind it.
+    Warp(fn(&mut Cx<'_, '_>)),
+    /// Checked, then nothing.
+    Hint,
+    /// Changes control flow; the lowering knows how.
+    Control(Control),
+    /// Parsed and checked, but not run.
+    Unsupported(&'static str),
+}
+
+/// Instructions that change control flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the names are the opcodes")]
+pub enum Control {
+    Bra,
+    BrxIdx,
+    Call,
+    Ret,
+    Exit,
+    Trap,
+    Brkpt,
+    /// `bar`, `barrier`: kind is found from the words of the form; operands: number, count, predicate as the form has them.
+    Barrier(handloom_ir::simt::BarKind),
+}
+
+/// An operand as the lowering hands it to a record's semantics.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// Values: one, or the elements of a vector. A value has the IR type of its instruction type (already chopped by the operand rules).
+    Vals(Vec<Val>),
+    /// An address.
+    Addr(Addr),
+}
+
+/// What semantics work on.
+#[derive(Debug)]
+pub struct Cx<'a, 'f> {
+    /// The choices made.
+    pub u: &'a Use,
+    /// Where to build.
+    pub b: &'a mut Builder<'f>,
+    /// Source operands in the form's order; absent optional ones are missing at the end.
+    pub args: &'a [Arg],
+    /// For each destination operand in the form's order: how many results it takes (0 when absent or a sink)
+    /// and for vectors which elements are sinks.
+    pub dst_sinks: &'a [Vec<bool>],
+    /// Results: `results[i][j]` is element j of destination operand i, at the instruction type.
+    pub results: Vec<Vec<Option<Val>>>,
+}
+
+impl Cx<'_, '_> {
+    /// Source operand `i` as one value.
+    ///
+    /// # Panics
+    /// If it is an address or absent: a fault of the record.
+    pub fn src(&self, i: usize) -> Val {
+        match &self.args[i] {
+            Arg::Vals(v) => v[0],
+            Arg::Addr(_) => panic!("record reads address operand {i} as a value"),
+        }
+    }
+
+    /// Source operand `i` if it is written.
+    pub fn src_opt(&self, i: usize) -> Option<Val> {
+        if i < self.args.len() { Some(self.src(i)) } else { None }
+    }
+
+    /// All elements of source operand `i`.
+    ///
+    /// # Panics
+    /// If it is an address: a fault of the record.
+    pub fn srcs(&self, i: usize) -> Vec<Val> {
+        match &self.args[i] {
+            Arg::Vals(v) => v.clone(),
+            Arg::Addr(_) => panic!("record reads address operand {i} as values"),
+        }
+    }
+
+    /// Source operand `i` as an address.
+    ///
+    /// # Panics
+    /// If it is no address: a fault of the record.
+    pub fn addr(&self, i: usize) -> Addr {
+        match &self.args[i] {
+            Arg::Addr(a) => *a,
+            Arg::Vals(_) => panic!("record reads operand {i} as an address"),
+        }
+    }
+
+    /// Whether element `j` of destination `i` is wanted (written and no sink).
+    pub fn wants(&self, i: usize, j: usize) -> bool {
+        self.dst_sinks.get(i).and_then(|d| d.get(j)).is_some_and(|sink| !sink)
+    }
+
+    /// Sets destination 0.
+    pub fn set(&mut self, v: Val) {
+        self.set_at(0, 0, v);
+    }
+
+    /// Sets element `j` of destination `i`. For `PredPair` and `RegPredPair` element 1 is the second half.
+    pub fn set_at(&mut self, i: usize, j: usize, v: Val) {
+        if self.results.len() <= i {
+            self.results.resize(i + 1, Vec::new());
+        }
+        if self.results[i].len() <= j {
+            self.results[i].resize(j + 1, None);
+        }
+        self.results[i][j] = Some(v);
+    }
+}

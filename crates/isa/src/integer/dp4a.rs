@@ -1,0 +1,30 @@
+//! `dp4a`: the dot product of four bytes, added to a word.
+
+use handloom_ir::simt::Pure;
+use handloom_ir::types::{ScalarType, Ty};
+
+use crate::compose::*;
+use crate::form::*;
+use crate::target::Needs;
+use crate::words::*;
+
+/// `dp4a.atype.btype d, a, b, c`: `d = c +` the dot product of the bytes of `a` and `b`.
+pub const DP4A: Form = Form {
+    opcode: "dp4a",
+    words: &[],
+    section: "Integer Arithmetic Instructions: dp4a",
+    qualifiers: &[one_of(Slot::Type, INTS_32), one_of(Slot::Type2, INTS_32)],
+    dst: &[reg("d", Is::Of(accumulator))],
+    src: &[val("a", TYPE), val("b", TYPE2), val("c", Is::Of(accumulator))],
+    needs: Needs::on(5, 0, SM_61),
+    legal: always,
+    semantics: Semantics::Build(|x| {
+        let (a_signed, b_signed) = (x.u.ty(Slot::Type).is_signed(), x.u.ty(Slot::Type2).is_signed());
+        apply(x, Pure::Dp4a { a_signed, b_signed }, Ty::B32, 3);
+    }),
+};
+
+/// The type of the sum: unsigned if both factors are.
+pub(super) fn accumulator(u: &Use) -> ScalarType {
+    if u.ty(Slot::Type).is_signed() || u.ty(Slot::Type2).is_signed() { ScalarType::S32 } else { ScalarType::U32 }
+}

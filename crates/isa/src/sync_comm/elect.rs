@@ -1,0 +1,28 @@
+//! `elect.sync`: picks one lane of a member mask.
+
+use handloom_ir::simt::{Op, Val};
+use handloom_ir::types::ScalarType::B32;
+use handloom_ir::types::Ty;
+
+use crate::form::*;
+use crate::target::Needs;
+use crate::target::TargetGate::AtLeast;
+
+/// `elect.sync d|p, membermask`: number of the leader, and whether this lane is it.
+pub const ELECT: Form = Form {
+    opcode: "elect",
+    words: &[".sync"],
+    section: "Parallel Synchronization and Communication Instructions: elect.sync",
+    qualifiers: &[],
+    dst: &[operand("d", Kind::RegPredPair, Is::Fixed(B32))],
+    src: &[val("membermask", Is::Fixed(B32))],
+    needs: Needs::on(8, 0, &[AtLeast(90)]),
+    legal: always,
+    semantics: Semantics::Warp(|x| {
+        let (leader, is_leader) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
+        let membermask = x.src(0);
+        x.b.push(Op::Elect, vec![leader, is_leader], vec![membermask]);
+        x.set_at(0, 0, Val::Reg(leader));
+        x.set_at(0, 1, Val::Reg(is_leader));
+    }),
+};

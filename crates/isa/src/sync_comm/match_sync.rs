@@ -1,0 +1,41 @@
+//! `match.sync`: finds the lanes of a warp that hold the same value.
+
+use handloom_ir::simt::{Op, Val};
+use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::Ty;
+
+use crate::form::*;
+use crate::target::Needs;
+use crate::target::TargetGate::AtLeast;
+
+/// `match.any.sync.type d, a, membermask`: the lanes with this lane's value.
+pub const MATCH_ANY: Form = Form {
+    opcode: "match",
+    words: &[".any", ".sync"],
+    section: "Parallel Synchronization and Communication Instructions: match.sync",
+    qualifiers: &[must(Slot::Type, &[ty(".b32", B32), ty(".b64", B64)])],
+    dst: &[reg("d", Is::Fixed(B32))],
+    src: &[val("a", Is::Like(Slot::Type)), val("membermask", Is::Fixed(B32))],
+    needs: Needs::on(6, 0, &[AtLeast(70)]),
+    legal: always,
+    semantics: Semantics::Warp(|x| {
+        let mask = x.b.reg(Ty::B32);
+        let (op, src) = (Op::Match { ty: x.u.ty(Slot::Type).ty(), all: false }, vec![x.src(0), x.src(1)]);
+        x.b.push(op, vec![mask], src);
+        x.set(Val::Reg(mask));
+    }),
+};
+
+/// `match.all.sync.type d[|p], a, membermask`: all lanes or none, and which it was.
+pub const MATCH_ALL: Form = Form {
+    words: &[".all", ".sync"],
+    dst: &[operand("d", Kind::RegPredPair, Is::Fixed(B32))],
+    semantics: Semantics::Warp(|x| {
+        let (mask, same) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
+        let (op, src) = (Op::Match { ty: x.u.ty(Slot::Type).ty(), all: true }, vec![x.src(0), x.src(1)]);
+        x.b.push(op, vec![mask, same], src);
+        x.set_at(0, 0, Val::Reg(mask));
+        x.set_at(0, 1, Val::Reg(same));
+    }),
+    ..MATCH_ANY
+};

@@ -1,0 +1,266 @@
+//! A function: its registers, variables and blocks.
+//!
+//! Each PTX register is one register here (a `.b128` one is two, low half first). Statements are walked once; each label starts a block, and
+//! so does what follows a change of control flow.
+
+use handloom_check::module as checked;
+use handloom_check::module::{Body, LocalKind, RegId, Stmt, SymbolId, SymbolKind, VarId};
+use handloom_diag::Span;
+use handloom_ir::simt::*;
+use handloom_ir::trap::TrapKind;
+use handloom_ir::types::*;
+use handloom_isa::form::Semantics;
+
+use crate::graph::order_blocks;
+use crate::module::Names;
+use crate::{passes, yields};
+
+/// Lowers the function behind a symbol. One without a body traps when it is called.
+pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
+    let symbol = names.symbol(id);
+    let SymbolKind::Func(decl) = &symbol.kind else {
+        panic!("bug: lower: `{}` is no function", symbol.name);
+    };
+    let mut func = empty_function(symbol, decl);
+    let Some(body) = &decl.body else {
+        func.blocks[0].term = Term::Trap(TrapKind::BadCall);
+        return func;
+    };
+    let mut cx = FunctionCx::new(names, decl, body, func);
+    cx.load_register_params();
+    for stmt in &body.stmts {
+        cx.statement(stmt);
+    }
+    cx.leave_function(body.end);
+    func = cx.func;
+    order_blocks(&mut func);
+    passes::jumps::tidy(&mut func);
+    yields::insert(&mut func);
+    passes::check("lower", &func);
+    func
+}
+
+fn empty_function(symbol: &checked::Symbol, decl: &checked::Func) -> Function {
+    let param_end = decl.results.iter().map(|r| r.offset).min().unwrap_or(decl.param_bytes);
+    Function {
+        name: symbol.name.clone(),
+        is_entry: decl.is_entry,
+        blocks: vec![empty_block()],
+        regs: vec![],
+        slots: vec![],
+        param_bytes: decl.param_bytes,
+        result_bytes: decl.param_bytes - param_end,
+        span: symbol.span,
+    }
+}
+
+fn empty_block() -> Block {
+    Block { insts: vec![], term: Term::Exit, term_span: Span::NONE }
+}
+
+/// The registers that stand for a PTX register.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Home {
+    pub(crate) lo: Reg,
+    /// The upper half of a `.b128` register.
+    pub(crate) hi: Option<Reg>,
+    /// Declared type.
+    pub(crate) ty: ScalarType,
+}
+
+/// Where a variable of the body lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In a slot of the frame.
+    Slot(SlotId, u32),
+    /// In the incoming parameter block of a function.
+    Arg(u32),
+    /// In the parameters of the entry.
+    Param(u32),
+}
+
+/// The lowering of one function, between two statements.
+pub(crate) struct FunctionCx<'m> {
+    pub(crate) names: &'m Names<'m>,
+    pub(crate) decl: &'m checked::Func,
+    pub(crate) body: &'m Body,
+    pub(crate) func: Function,
+    /// The block that the next statement goes to.
+    pub(crate) block: BlockId,
+    /// Whether that block has its end already: what follows cannot be reached.
+    closed: bool,
+    homes: Vec<Home>,
+    places: Vec<Place>,
+    labels: Vec<BlockId>,
+    carry: Option<Reg>,
+    /// Slots of the argument blocks of the calls that are still to come, in order.
+    pub(crate) call_slots: std::vec::IntoIter<SlotId>,
+}
+
+impl<'m> FunctionCx<'m> {
+    fn new(names: &'m Names<'m>, decl: &'m checked::Func, body: &'m Body, mut func: Function) -> Self {
+        let mut fresh = |ty: Ty| {
+            func.regs.push(ty);
+            Reg(func.regs.len() as u32 - 1)
+        };
+        let homes = body.regs.iter().map(|r| Home {
+            lo: fresh(r.ty.ty()),
+            hi: (r.ty.bits() == 128).then(|| fresh(Ty::B64)),
+            ty: r.ty,
+        });
+        let homes = homes.collect();
+        let first_label = func.blocks.len() as u32;
+        let labels: Vec<BlockId> = (0..body.n_labels).map(|i| BlockId(first_label + i)).collect();
+        func.blocks.extend(labels.iter().map(|_| empty_block()));
+        let (places, call_slots) = place_variables(decl, body, &mut func);
+        let call_slots = call_slots.into_iter();
+        FunctionCx {
+            names,
+            decl,
+            body,
+            func,
+            block: BlockId(0),
+            closed: false,
+            homes,
+            places,
+            labels,
+            carry: None,
+            call_slots,
+        }
+    }
+
+    pub(crate) fn home(&self, r: RegId) -> Home {
+        self.homes[r.0 as usize]
+    }
+
+    pub(crate) fn place(&self, v: VarId) -> Place {
+        self.places[v.0 as usize]
+    }
+
+    pub(crate) fn label(&self, l: checked::LabelId) -> BlockId {
+        self.labels[l.0 as usize]
+    }
+
+    /// Builds in the current block.
+    pub(crate) fn build<R>(&mut self, span: Span, guard: Option<Val>, f: impl FnOnce(&mut Builder) -> R) -> R {
+        let mut b = Builder { func: &mut self.func, block: self.block, span, guard, carry: self.carry };
+        let r = f(&mut b);
+        self.carry = b.carry;
+        r
+    }
+
+    pub(crate) fn is_carry(&self, r: Reg) -> bool {
+        self.carry == Some(r)
+    }
+
+    pub(crate) fn new_block(&mut self) -> BlockId {
+        self.func.blocks.push(empty_block());
+        BlockId(self.func.blocks.len() as u32 - 1)
+    }
+
+    /// Ends the current block. What follows goes to `next`, or cannot be reached.
+    pub(crate) fn end_block(&mut self, term: Term, span: Span, next: Option<BlockId>) {
+        if !self.closed {
+            let block = &mut self.func.blocks[self.block.idx()];
+            block.term = term;
+            block.term_span = span;
+        }
+        self.closed = next.is_none();
+        self.block = next.unwrap_or_else(|| self.new_block());
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Label(l) => {
+                let to = self.label(*l);
+                self.end_block(Term::Jump(to), Span::NONE, Some(to));
+            }
+            Stmt::Inst(inst) => self.instruction(inst),
+            Stmt::Loc { .. } | Stmt::Pragma(_) => {}
+        }
+    }
+
+    fn instruction(&mut self, inst: &checked::Inst) {
+        match inst.form.semantics {
+            Semantics::Build(run) => {
+                let guard = inst.guard.map(|g| self.guard_value(g, inst.span));
+                self.expand(inst, run, guard);
+            }
+            Semantics::Warp(run) => self.around(inst, |cx| cx.expand(inst, run, None)),
+            Semantics::Hint => {}
+            Semantics::Control(control) => self.control(inst, control),
+            Semantics::Unsupported(why) => panic!("bug: lower: `{}` passed the checker: {why}", inst.form.opcode),
+        }
+    }
+
+    /// The guard as a predicate that is 1 in the lanes that act.
+    fn guard_value(&mut self, (reg, negated): (RegId, bool), span: Span) -> Val {
+        let p = Val::Reg(self.home(reg).lo);
+        if negated { self.build(span, None, |b| b.not(p)) } else { p }
+    }
+
+    /// Ends the block so that lanes whose guard holds go to `then` and the others to `otherwise`.
+    pub(crate) fn branch_on_guard(&mut self, inst: &checked::Inst, then: BlockId, otherwise: BlockId, next: BlockId) {
+        let term = match inst.guard {
+            None => Term::Jump(then),
+            Some((p, negated)) => {
+                let (then, otherwise) = if negated { (otherwise, then) } else { (then, otherwise) };
+                Term::Branch { cond: Val::Reg(self.home(p).lo), then, otherwise }
+            }
+        };
+        self.end_block(term, inst.span, Some(next));
+    }
+
+    /// Builds something that takes no guard; lanes whose guard does not hold go around it.
+    pub(crate) fn around(&mut self, inst: &checked::Inst, build: impl FnOnce(&mut Self)) {
+        if inst.guard.is_none() {
+            return build(self);
+        }
+        let (inside, behind) = (self.new_block(), self.new_block());
+        self.branch_on_guard(inst, inside, behind, inside);
+        build(self);
+        self.end_block(Term::Jump(behind), inst.span, Some(behind));
+    }
+}
+
+/// Finds a place for each variable of the body, and an argument block for each call.
+///
+/// A `.param` variable of a call lies directly in the argument block of the first call that takes it; the call has nothing to copy then.
+fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (Vec<Place>, Vec<SlotId>) {
+    let mut places: Vec<Option<Place>> = body.vars.iter().map(|v| own_place(decl, v.kind)).collect();
+    let mut slot = |size: u32, align: u32, name: u32| {
+        func.slots.push(Slot { size: size.max(1), align: align.max(1), name });
+        SlotId(func.slots.len() as u32 - 1)
+    };
+    let mut call_slots = Vec::new();
+    for stmt in &body.stmts {
+        let Stmt::Inst(inst) = stmt else { continue };
+        for operand in inst.dst.iter().chain(&inst.src) {
+            let checked::Operand::Call(call) = operand else { continue };
+            let layouts = || call.params.iter().chain(&call.result_params);
+            let block = slot(call.param_bytes, layouts().map(|p| p.align).max().unwrap_or(1), 0);
+            call_slots.push(block);
+            for (arg, layout) in call.args.iter().chain(&call.results).zip(layouts()) {
+                let checked::CallArg::Var(v) = arg else { continue };
+                let var = &body.vars[v.0 as usize];
+                let fits = var.size <= layout.size && layout.offset.is_multiple_of(var.align.max(1));
+                if var.kind == LocalKind::CallParam && fits {
+                    places[v.0 as usize].get_or_insert(Place::Slot(block, layout.offset));
+                }
+            }
+        }
+    }
+    let vars = body.vars.iter().enumerate();
+    let places =
+        vars.zip(places).map(|((i, v), p)| p.unwrap_or_else(|| Place::Slot(slot(v.size, v.align, i as u32 + 1), 0)));
+    (places.collect(), call_slots)
+}
+
+fn own_place(decl: &checked::Func, kind: LocalKind) -> Option<Place> {
+    let at = |offset| Some(if decl.is_entry { Place::Param(offset) } else { Place::Arg(offset) });
+    match kind {
+        LocalKind::Local | LocalKind::CallParam => None,
+        LocalKind::Param(i) => at(decl.params[i as usize].offset),
+        LocalKind::Result(i) => at(decl.results[i as usize].offset),
+    }
+}

@@ -1,0 +1,278 @@
+//! The shape of a function's control flow: order of blocks, dominators, loops.
+//!
+//! Everything but [`order_blocks`] asks for a function whose blocks are ordered: then a block's dominators have smaller numbers than it.
+
+use handloom_ir::simt::*;
+
+/// Puts the blocks into the order that both engines want and removes those that cannot be reached.
+///
+/// The entry comes first. A block comes behind all blocks that lead to it, but for edges back to the head of a loop, and the blocks of a
+/// loop stand together: lanes that left a loop wait behind it for the others. (It is a weak topological order, so it is also defined for
+/// loops with several entries.)
+pub fn order_blocks(f: &mut Function) {
+    let order = weak_topological_order(f);
+    let mut new_number = vec![BlockId(u32::MAX); f.blocks.len()];
+    for (new, old) in order.iter().enumerate() {
+        new_number[old.idx()] = BlockId(new as u32);
+    }
+    let mut old: Vec<Option<Block>> = std::mem::take(&mut f.blocks).into_iter().map(Some).collect();
+    f.blocks = order.iter().filter_map(|b| old[b.idx()].take()).collect();
+    for b in &mut f.blocks {
+        b.term.map_successors(|s| new_number[s.idx()]);
+    }
+}
+
+/// One step of the walk: a block being visited, or the body of a loop found at it.
+struct Frame {
+    block: usize,
+    edge: usize,
+    head: u32,
+    is_loop: bool,
+    in_body: bool,
+}
+
+const DONE: u32 = u32::MAX;
+
+/// The weak topological order of Bourdoncle, with an explicit stack: functions can have many thousands of blocks.
+fn weak_topological_order(f: &Function) -> Vec<BlockId> {
+    let succ = Successors::of(f);
+    let mut number = vec![0u32; f.blocks.len()];
+    let mut count = 0u32;
+    let mut open: Vec<usize> = Vec::new();
+    let mut reversed = Vec::with_capacity(f.blocks.len());
+    let mut work: Vec<Frame> = Vec::new();
+    let mut enter = Some(0usize);
+    let mut reached: Option<u32> = None;
+    loop {
+        if let Some(block) = enter.take() {
+            count += 1;
+            number[block] = count;
+            open.push(block);
+            work.push(Frame { block, edge: 0, head: count, is_loop: false, in_body: false });
+        }
+        let Some(top) = work.last_mut() else { break };
+        if let Some(low) = reached.take().filter(|&low| !top.in_body && low <= top.head) {
+            top.head = low;
+            top.is_loop = true;
+        }
+        if let Some(&next) = succ.of_block(top.block).get(top.edge) {
+            top.edge += 1;
+            if number[next] == 0 {
+                enter = Some(next);
+            } else if !top.in_body && number[next] <= top.head {
+                top.head = number[next];
+                top.is_loop = true;
+            }
+            continue;
+        }
+        if !top.in_body && top.head == number[top.block] {
+            close(top, &mut open, &mut number);
+            if top.is_loop {
+                // The body is visited again, now without the edges to its head.
+                top.in_body = true;
+                top.edge = 0;
+                continue;
+            }
+            reversed.push(BlockId(top.block as u32));
+        } else if top.in_body {
+            reversed.push(BlockId(top.block as u32));
+        }
+        reached = Some(top.head);
+        work.pop();
+    }
+    reversed.reverse();
+    reversed
+}
+
+/// Takes a finished block and the loop around it off the stack of open blocks.
+fn close(top: &Frame, open: &mut Vec<usize>, number: &mut [u32]) {
+    while let Some(b) = open.pop() {
+        if b == top.block {
+            break;
+        }
+        number[b] = 0;
+    }
+    number[top.block] = DONE;
+}
+
+/// Successors of all blocks in one array. Visiting them in this order makes the block behind a branch follow it directly.
+pub(crate) struct Successors {
+    start: Vec<u32>,
+    list: Vec<usize>,
+}
+
+impl Successors {
+    pub(crate) fn of(f: &Function) -> Successors {
+        let mut start = Vec::with_capacity(f.blocks.len() + 1);
+        let mut list = Vec::with_capacity(f.blocks.len() * 2);
+        start.push(0);
+        for b in &f.blocks {
+            let first = list.len();
+            for_each_successor(&b.term, |s| list.push(s.idx()));
+            if matches!(b.term, Term::Switch { .. }) {
+                list[first..].reverse();
+            }
+            start.push(list.len() as u32);
+        }
+        Successors { start, list }
+    }
+
+    pub(crate) fn of_block(&self, b: usize) -> &[usize] {
+        &self.list[self.start[b] as usize..self.start[b + 1] as usize]
+    }
+}
+
+/// [`Term::successors`] without a list.
+pub(crate) fn for_each_successor(term: &Term, mut f: impl FnMut(BlockId)) {
+    match term {
+        Term::Jump(b) => f(*b),
+        Term::Branch { then, otherwise, .. } => {
+            f(*then);
+            f(*otherwise);
+        }
+        Term::Switch { targets, .. } => targets.iter().copied().for_each(f),
+        Term::Ret | Term::Exit | Term::Trap(_) => {}
+        Term::Barrier { next, .. } | Term::Call { next, .. } | Term::Yield { next } => f(*next),
+    }
+}
+
+/// Predecessors of all blocks in one array; an edge that exists twice counts twice.
+pub(crate) struct Predecessors {
+    start: Vec<u32>,
+    list: Vec<usize>,
+}
+
+impl Predecessors {
+    pub(crate) fn of(f: &Function) -> Predecessors {
+        let mut start = vec![0u32; f.blocks.len() + 1];
+        for b in &f.blocks {
+            for_each_successor(&b.term, |s| start[s.idx() + 1] += 1);
+        }
+        for i in 0..f.blocks.len() {
+            start[i + 1] += start[i];
+        }
+        let mut next = start.clone();
+        let mut list = vec![0; start[f.blocks.len()] as usize];
+        for (i, b) in f.blocks.iter().enumerate() {
+            for_each_successor(&b.term, |s| {
+                list[next[s.idx()] as usize] = i;
+                next[s.idx()] += 1;
+            });
+        }
+        Predecessors { start, list }
+    }
+
+    pub(crate) fn of_block(&self, b: usize) -> &[usize] {
+        &self.list[self.start[b] as usize..self.start[b + 1] as usize]
+    }
+}
+
+/// The dominator tree.
+pub(crate) struct Dominators {
+    /// The immediate dominator; of the entry itself.
+    pub(crate) parent: Vec<usize>,
+    /// Place of each block in a walk of the tree, and the number of blocks below it, itself included.
+    place: Vec<u32>,
+    size: Vec<u32>,
+}
+
+impl Dominators {
+    /// Of an ordered function: every block can be reached, and a dominator has a smaller number.
+    pub(crate) fn of(f: &Function, preds: &Predecessors) -> Dominators {
+        const NONE: usize = usize::MAX;
+        let n = f.blocks.len();
+        let mut parent = vec![NONE; n];
+        parent[0] = 0;
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for b in 1..n {
+                let known = preds.of_block(b).iter().copied().filter(|&p| parent[p] != NONE);
+                let Some(new) = known.reduce(|x, y| meet(&parent, x, y)) else { continue };
+                if parent[b] != new {
+                    parent[b] = new;
+                    changed = true;
+                }
+            }
+        }
+        let mut size = vec![1u32; n];
+        for b in (1..n).rev() {
+            debug_assert!(parent[b] < b, "blocks are not ordered");
+            size[parent[b]] += size[b];
+        }
+        let mut place = vec![0u32; n];
+        let mut next = vec![1u32; n];
+        for b in 1..n {
+            place[b] = place[parent[b]] + next[parent[b]];
+            next[parent[b]] += size[b];
+        }
+        Dominators { parent, place, size }
+    }
+
+    /// Whether each path to `b` leads through `a`.
+    pub(crate) fn dominates(&self, a: usize, b: usize) -> bool {
+        self.place[b].wrapping_sub(self.place[a]) < self.size[a]
+    }
+}
+
+fn meet(parent: &[usize], mut x: usize, mut y: usize) -> usize {
+    while x != y {
+        if x > y {
+            x = parent[x];
+        } else {
+            y = parent[y];
+        }
+    }
+    x
+}
+
+/// A loop with one head.
+pub(crate) struct Loop {
+    /// Where it is entered.
+    pub(crate) head: usize,
+    /// Its blocks in order, the head first.
+    pub(crate) blocks: Vec<usize>,
+    /// The blocks that go back to the head.
+    pub(crate) latches: Vec<usize>,
+}
+
+impl Loop {
+    pub(crate) fn contains(&self, b: usize) -> bool {
+        self.blocks.binary_search(&b).is_ok()
+    }
+}
+
+/// The loops of an ordered function, outer ones before inner ones, and the edges that go back without such a head (from, to).
+pub(crate) struct Loops {
+    pub(crate) loops: Vec<Loop>,
+    pub(crate) irreducible: Vec<(usize, usize)>,
+}
+
+impl Loops {
+    pub(crate) fn of(f: &Function, preds: &Predecessors, doms: &Dominators) -> Loops {
+        let mut found = Loops { loops: Vec::new(), irreducible: Vec::new() };
+        let mut seen = vec![usize::MAX; f.blocks.len()];
+        for head in 0..f.blocks.len() {
+            let back = preds.of_block(head).iter().copied().filter(|&p| p >= head);
+            let (mut latches, other): (Vec<usize>, Vec<usize>) = back.partition(|&p| doms.dominates(head, p));
+            found.irreducible.extend(other.into_iter().map(|p| (p, head)));
+            if latches.is_empty() {
+                continue;
+            }
+            latches.dedup();
+            seen[head] = head;
+            let mut blocks = vec![head];
+            let mut work = latches.clone();
+            while let Some(b) = work.pop() {
+                if seen[b] != head {
+                    seen[b] = head;
+                    blocks.push(b);
+                    work.extend_from_slice(preds.of_block(b));
+                }
+            }
+            blocks.sort_unstable();
+            found.loops.push(Loop { head, blocks, latches });
+        }
+        found
+    }
+}

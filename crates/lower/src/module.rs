@@ -1,0 +1,159 @@
+//! Symbols, entries and source lines of a module.
+
+use std::collections::BTreeMap;
+
+use handloom_check::module as checked;
+use handloom_check::module::{CheckedModule, SymbolId, SymbolKind};
+use handloom_ir::simt::*;
+use handloom_ir::types::StateSpace;
+
+use crate::function::lower_function;
+use crate::shared::{SharedLayout, lay_out_shared};
+
+/// Lowers a checked module. Symbol `i` of the result is symbol `i` of the checked module.
+pub fn lower(module: &CheckedModule) -> Module {
+    let names = Names::of(module);
+    let shared = lay_out_shared(module);
+    let funcs = names.bodies.iter().map(|&s| lower_function(&names, s)).collect();
+    let syms = (0..module.symbols.len()).map(|i| symbol(&names, &shared, SymbolId(i as u32))).collect();
+    let (lines, line_files) = source_lines(module);
+    Module { funcs, syms, entries: entries(&names, &shared), address_size: module.address_size, lines, line_files }
+}
+
+/// A module with the numbers that its functions get.
+pub(crate) struct Names<'m> {
+    pub(crate) module: &'m CheckedModule,
+    /// The function symbol behind each function.
+    bodies: Vec<SymbolId>,
+    /// The function of each function symbol.
+    numbers: Vec<Option<FuncId>>,
+}
+
+impl<'m> Names<'m> {
+    fn of(module: &'m CheckedModule) -> Names<'m> {
+        let mut bodies = Vec::new();
+        let mut numbers = vec![None; module.symbols.len()];
+        for (i, s) in module.symbols.iter().enumerate() {
+            if matches!(s.kind, SymbolKind::Func(_)) {
+                numbers[i] = Some(FuncId(bodies.len() as u32));
+                bodies.push(SymbolId(i as u32));
+            }
+        }
+        Names { module, bodies, numbers }
+    }
+
+    pub(crate) fn symbol(&self, id: SymbolId) -> &'m checked::Symbol {
+        &self.module.symbols[id.0 as usize]
+    }
+
+    /// The function behind a function symbol or an alias of one.
+    pub(crate) fn func(&self, id: SymbolId) -> FuncId {
+        match self.numbers[resolve(self.module, id).0 as usize] {
+            Some(f) => f,
+            None => panic!("bug: lower: `{}` is called and is no function", self.symbol(id).name),
+        }
+    }
+
+    /// The state space of a variable; `None` for a function.
+    pub(crate) fn space(&self, id: SymbolId) -> Option<StateSpace> {
+        match &self.symbol(id).kind {
+            SymbolKind::Var(v) => Some(v.space),
+            SymbolKind::Func(_) | SymbolKind::Alias(_) => None,
+        }
+    }
+}
+
+/// Follows aliases.
+pub(crate) fn resolve(module: &CheckedModule, mut id: SymbolId) -> SymbolId {
+    while let SymbolKind::Alias(of) = module.symbols[id.0 as usize].kind {
+        id = of;
+    }
+    id
+}
+
+fn symbol(names: &Names, shared: &SharedLayout, id: SymbolId) -> Symbol {
+    let s = names.symbol(id);
+    let SymbolKind::Var(v) = &s.kind else {
+        let kind = SymKind::Func(names.func(id));
+        return Symbol { name: s.name.clone(), kind, size: 0, align: 1, init: vec![], relocs: vec![], span: s.span };
+    };
+    let offset = shared.offsets[id.0 as usize];
+    let kind = match v.space {
+        StateSpace::Shared if v.unsized_array => SymKind::DynamicShared { offset: shared.dynamic },
+        StateSpace::Shared => SymKind::Shared { offset },
+        StateSpace::Const => SymKind::Const,
+        _ => SymKind::Global,
+    };
+    let relocs = v.relocs.iter().map(|r| Reloc {
+        offset: r.offset,
+        size: r.size,
+        target: SymId(r.target.0),
+        addend: r.addend,
+        shift: r.shift,
+    });
+    Symbol {
+        name: s.name.clone(),
+        kind,
+        size: v.size,
+        align: v.align,
+        init: v.init.clone(),
+        relocs: relocs.collect(),
+        span: s.span,
+    }
+}
+
+fn entries(names: &Names, shared: &SharedLayout) -> BTreeMap<String, Entry> {
+    let mut entries = BTreeMap::new();
+    for &id in &names.bodies {
+        let s = names.symbol(id);
+        let SymbolKind::Func(f) = &s.kind else { continue };
+        if !f.is_entry {
+            continue;
+        }
+        let params = f.params.iter().map(|p| Param {
+            name: p.name.clone(),
+            offset: p.offset,
+            size: p.size,
+            align: p.align,
+            ty: p.ty,
+            is_array: p.is_array,
+        });
+        let entry = Entry {
+            func: names.func(id),
+            params: params.collect(),
+            reqntid: f.reqntid,
+            maxntid: f.maxntid,
+            reqcluster: f.reqcluster,
+            shared_bytes: shared.entry_bytes[id.0 as usize],
+        };
+        entries.insert(s.name.clone(), entry);
+    }
+    entries
+}
+
+/// The `.loc` directives as a table, sorted by place. A function without one does not inherit the line of the function before it.
+fn source_lines(module: &CheckedModule) -> (Vec<LineEntry>, Vec<String>) {
+    let mut files: Vec<String> = module.files.iter().map(|(_, name)| name.clone()).collect();
+    let mut lines = Vec::new();
+    let mut unknown = None;
+    for s in &module.symbols {
+        let SymbolKind::Func(f) = &s.kind else { continue };
+        let Some(body) = &f.body else { continue };
+        lines.push(LineEntry { at: s.span, file: 0, line: 0 });
+        for stmt in &body.stmts {
+            let checked::Stmt::Loc { file, line, span } = stmt else { continue };
+            let index = module.files.iter().position(|(n, _)| n == file).unwrap_or_else(|| {
+                *unknown.get_or_insert_with(|| {
+                    files.push(String::new());
+                    files.len() - 1
+                })
+            });
+            lines.push(LineEntry { at: *span, file: index as u32, line: *line });
+        }
+    }
+    lines.sort_by_key(|l| (l.at.file, l.at.start));
+    if lines.iter().all(|l| l.line == 0) {
+        lines.clear();
+    }
+    (lines, files)
+}

@@ -1,0 +1,405 @@
+//! Operands: values of sources, addresses, and writing of results.
+//!
+//! Semantics see each operand at its instruction type. A wider register is chopped to it before, and a result is extended to a wider
+//! register behind (Operand Size Exceeding Instruction-Type Size).
+
+use handloom_check::module as checked;
+use handloom_check::module::{AddrBase, Fit, LocalKind, Operand};
+use handloom_diag::Span;
+use handloom_ir::simt::*;
+use handloom_ir::types::*;
+use handloom_isa::form::{Arg, Cx, Slot as Group};
+
+use crate::function::{FunctionCx, Home, Place};
+
+/// One result: where it goes.
+struct Target {
+    to: Reg,
+    value: Val,
+}
+
+impl FunctionCx<'_> {
+    /// Expands an instruction in the current block. `guard` is 1 in the lanes that act; the others keep what they have.
+    pub(crate) fn expand(&mut self, inst: &checked::Inst, run: fn(&mut Cx<'_, '_>), guard: Option<Val>) {
+        let first_inst = self.func.blocks[self.block.idx()].insts.len();
+        let first_reg = self.func.regs.len();
+        let keep_32 = takes_shared_offset(inst);
+        let args: Vec<Arg> = inst.src.iter().map(|o| self.source(o, keep_32, inst.span)).collect();
+        let dst_sinks: Vec<Vec<bool>> = inst.dst.iter().map(sinks).collect();
+        let results = self.build(inst.span, guard, |b| {
+            let mut cx = Cx { u: &inst.u, b, args: &args, dst_sinks: &dst_sinks, results: vec![] };
+            run(&mut cx);
+            cx.results
+        });
+        self.resolve_param_space(inst, first_inst);
+        let targets = self.targets(inst, &results);
+        self.write_targets(targets, guard, first_inst, first_reg, inst.span);
+        self.split_behind_warp_ops(first_inst, inst.span);
+    }
+
+    fn source(&mut self, operand: &Operand, keep_32: bool, span: Span) -> Arg {
+        match operand {
+            Operand::Addr { base, offset } => {
+                let addr = self.address(*base, *offset, keep_32, span);
+                Arg::Addr(addr)
+            }
+            other => {
+                let mut values = Vec::new();
+                self.source_values(other, span, &mut values);
+                Arg::Vals(values)
+            }
+        }
+    }
+
+    /// The only value of a source operand.
+    pub(crate) fn source_value(&mut self, operand: &Operand, span: Span) -> Val {
+        let mut values = Vec::new();
+        self.source_values(operand, span, &mut values);
+        values[0]
+    }
+
+    fn source_values(&mut self, operand: &Operand, span: Span, out: &mut Vec<Val>) {
+        match operand {
+            Operand::Reg { reg, ty, fit: _, negated } => {
+                let home = self.home(*reg);
+                let value = self.build(span, None, |b| {
+                    let v = chop(b, Val::Reg(home.lo), home.ty.bits(), *ty);
+                    match (negated, ty) {
+                        (false, _) => v,
+                        (true, ScalarType::Pred) => b.not(v),
+                        (true, _) => b.pure(Pure::Neg(ty.ty()), ty.ty(), &[v]),
+                    }
+                });
+                out.push(value);
+                if ty.bits() == 128 {
+                    out.extend(home.hi.map(Val::Reg));
+                }
+            }
+            Operand::Imm { bits, high, ty } => {
+                out.push(immediate(*bits, *ty));
+                if ty.bits() == 128 {
+                    out.push(Val::Imm(*high, Ty::B64));
+                }
+            }
+            Operand::Sreg { sreg, ty, to } => {
+                let v = self.build(span, None, |b| special_register(b, *sreg, *ty, *to));
+                out.push(v);
+            }
+            Operand::Vector(parts) => parts.iter().for_each(|p| self.source_values(p, span, out)),
+            Operand::AddrOf { base, offset, ty } => {
+                let v = self.address_value(*base, *offset, *ty, span);
+                out.push(v);
+            }
+            Operand::Sink | Operand::Addr { .. } | Operand::Label(_) | Operand::Labels(_) | Operand::Call(_) => {
+                panic!("bug: lower: {operand:?} is read as a value")
+            }
+        }
+    }
+
+    /// An address operand: a base of 64 bits, or of 32 bits where `keep_32` says that an offset in shared memory may stay one.
+    fn address(&mut self, base: AddrBase, offset: i64, keep_32: bool, span: Span) -> Addr {
+        let narrow = self.names.module.address_size == 32;
+        let base = match base {
+            AddrBase::Reg(r) => {
+                let home = self.home(r);
+                let v = Val::Reg(home.lo);
+                self.build(span, None, |b| match b.ty(v) {
+                    Ty::B32 if keep_32 => v,
+                    Ty::B64 if !narrow => v,
+                    ty => b.ext(v, ty.bits().min(if narrow { 32 } else { 64 }), false, Ty::B64),
+                })
+            }
+            AddrBase::Symbol(_) | AddrBase::Var(_) => {
+                let (base, at) = self.base_address(base, span);
+                return Addr { base, offset: offset + i64::from(at) };
+            }
+            AddrBase::Absolute => return Addr { base: Val::Imm(offset.cast_unsigned(), Ty::B64), offset: 0 },
+        };
+        Addr { base, offset }
+    }
+
+    /// The address of a variable or symbol: a value of 64 bits, and bytes to add to it.
+    pub(crate) fn base_address(&mut self, base: AddrBase, span: Span) -> (Val, u32) {
+        let (op, at) = match base {
+            AddrBase::Symbol(s) if self.names.space(s) == Some(StateSpace::Shared) => (Op::SharedAddr(SymId(s.0)), 0),
+            AddrBase::Symbol(s) => (Op::SymAddr(SymId(s.0)), 0),
+            AddrBase::Var(v) => match self.place(v) {
+                Place::Slot(slot, at) => (Op::SlotAddr(slot), at),
+                Place::Arg(offset) => (Op::ArgAddr { offset }, 0),
+                Place::Param(offset) => (Op::ParamAddr { offset }, 0),
+            },
+            AddrBase::Reg(_) | AddrBase::Absolute => panic!("bug: lower: {base:?} has no address of its own"),
+        };
+        (self.build(span, None, |b| address_op(b, op)), at)
+    }
+
+    fn address_value(&mut self, base: AddrBase, offset: i64, ty: ScalarType, span: Span) -> Val {
+        let (v, offset) = match base {
+            AddrBase::Reg(r) => (Val::Reg(self.home(r).lo), offset),
+            AddrBase::Absolute => return immediate(offset.cast_unsigned(), ty),
+            AddrBase::Symbol(_) | AddrBase::Var(_) => {
+                let (v, at) = self.base_address(base, span);
+                (v, offset + i64::from(at))
+            }
+        };
+        self.build(span, None, |b| {
+            let from = b.ty(v);
+            let v = b.ext(v, from.bits().min(ty.bits()), false, ty.ty());
+            if offset == 0 {
+                return v;
+            }
+            let offset = b.imm(offset.cast_unsigned(), ty.ty());
+            b.add(v, offset)
+        })
+    }
+
+    /// `.param` means the entry's parameters, the arguments of this function or those of a call, as the variable says. Only the first has
+    /// a space of its own here; the others lie in frames, which are local memory.
+    fn resolve_param_space(&mut self, inst: &checked::Inst, first_inst: usize) {
+        let named = inst.src.iter().find_map(|o| match o {
+            Operand::Addr { base: AddrBase::Var(v), .. } => Some(*v),
+            _ => None,
+        });
+        let in_frame = named.is_some_and(|v| match self.body.vars[v.0 as usize].kind {
+            LocalKind::Local | LocalKind::CallParam | LocalKind::Result(_) => true,
+            LocalKind::Param(_) => !self.decl.is_entry,
+        });
+        for i in &mut self.func.blocks[self.block.idx()].insts[first_inst..] {
+            if let Op::Load { access, .. } | Op::Store { access, .. } = &mut i.op {
+                match access.space {
+                    StateSpace::ParamFunc if named.is_some() && !in_frame => access.space = StateSpace::ParamEntry,
+                    StateSpace::ParamFunc => access.space = StateSpace::Local,
+                    StateSpace::ParamEntry if in_frame => access.space = StateSpace::Local,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Pairs destinations with results, widening the results.
+    fn targets(&mut self, inst: &checked::Inst, results: &[Vec<Option<Val>>]) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for (i, operand) in inst.dst.iter().enumerate() {
+            let mut at = 0;
+            self.target(inst, operand, results.get(i).map_or(&[], |r| r), &mut at, &mut targets);
+        }
+        targets
+    }
+
+    fn target(
+        &mut self,
+        inst: &checked::Inst,
+        operand: &Operand,
+        results: &[Option<Val>],
+        at: &mut usize,
+        out: &mut Vec<Target>,
+    ) {
+        let mut next = || {
+            *at += 1;
+            match results.get(*at - 1) {
+                Some(Some(v)) => *v,
+                _ => panic!("bug: lower: `{}` does not set a result that is wanted", inst.form.opcode),
+            }
+        };
+        match operand {
+            Operand::Reg { reg, ty, fit, negated: _ } => {
+                let lo = next();
+                let hi = (ty.bits() == 128).then(next);
+                let home = self.home(*reg);
+                self.widen(home, lo, hi, *ty, *fit, inst.span, out);
+            }
+            Operand::Vector(parts) => {
+                for p in parts {
+                    self.target(inst, p, results, at, out);
+                }
+            }
+            Operand::Sink => *at += 1,
+            Operand::Imm { .. }
+            | Operand::Sreg { .. }
+            | Operand::Addr { .. }
+            | Operand::AddrOf { .. }
+            | Operand::Label(_)
+            | Operand::Labels(_)
+            | Operand::Call(_) => panic!("bug: lower: {operand:?} is a destination"),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "each is a part of one destination operand")]
+    fn widen(
+        &mut self,
+        home: Home,
+        lo: Val,
+        hi: Option<Val>,
+        ty: ScalarType,
+        fit: Fit,
+        span: Span,
+        out: &mut Vec<Target>,
+    ) {
+        // A register of 8 bits is zero above them, whatever the sign of the result.
+        let signed = fit == Fit::Sign && home.ty.bits() > 8;
+        let to = self.func.ty(Val::Reg(home.lo));
+        let whole =
+            ty.bits().min(64) == self.func.ty(lo).bits() || (!signed && ty.bits() == 8 && self.is_byte_load(lo));
+        let value = self.build(span, None, |b| match b.ty(lo) {
+            from if whole && from == to => lo,
+            from => b.ext(lo, ty.bits().min(from.bits()), signed, to),
+        });
+        out.push(Target { to: home.lo, value });
+        if let Some(to) = home.hi {
+            let value = hi.unwrap_or_else(|| {
+                if !signed {
+                    return Val::Imm(0, Ty::B64);
+                }
+                self.build(span, None, |b| b.pure(Pure::Shr(Int::S64), Ty::B64, &[value, Val::Imm(63, Ty::B32)]))
+            });
+            out.push(Target { to, value });
+        }
+    }
+
+    /// Whether a value comes from a load of bytes, which are zero-extended already.
+    fn is_byte_load(&self, v: Val) -> bool {
+        let Val::Reg(r) = v else { return false };
+        let mut insts = self.func.blocks[self.block.idx()].insts.iter().rev();
+        insts.find(|i| i.dst.contains(&r)).is_some_and(|i| matches!(i.op, Op::Load { access, .. } if access.bits == 8))
+    }
+
+    /// Writes all results at once: none of them sees another one written.
+    pub(crate) fn write_results(&mut self, results: &[(Home, Val)], span: Span) {
+        let mut targets = Vec::new();
+        for (home, value) in results {
+            self.widen(*home, *value, None, home.ty, Fit::Same, span, &mut targets);
+        }
+        let (first_inst, first_reg) = (self.func.blocks[self.block.idx()].insts.len(), self.func.regs.len());
+        self.write_targets(targets, None, first_inst, first_reg, span);
+    }
+
+    fn write_targets(
+        &mut self,
+        mut targets: Vec<Target>,
+        guard: Option<Val>,
+        first_inst: usize,
+        first_reg: usize,
+        span: Span,
+    ) {
+        let mut guard = guard;
+        if targets.len() > 1 {
+            let written: Vec<Reg> = targets.iter().map(|t| t.to).collect();
+            let mut save = |v: &mut Val| {
+                if matches!(v, Val::Reg(r) if written.contains(r)) {
+                    *v = self.build(span, None, |b| {
+                        let copy = b.reg(b.ty(*v));
+                        b.copy(copy, *v);
+                        Val::Reg(copy)
+                    });
+                }
+            };
+            guard.iter_mut().for_each(&mut save);
+            targets.iter_mut().filter(|t| t.value != Val::Reg(t.to)).for_each(|t| save(&mut t.value));
+        }
+        for (i, t) in targets.iter().enumerate() {
+            if t.value == Val::Reg(t.to) {
+                continue;
+            }
+            let only = targets.iter().enumerate().all(|(j, u)| j == i || u.value != t.value);
+            match guard {
+                Some(g) => {
+                    let ty = self.func.ty(Val::Reg(t.to));
+                    self.build(span, None, |b| {
+                        b.push(Op::Pure(Pure::Select(ty)), vec![t.to], vec![g, t.value, Val::Reg(t.to)])
+                    });
+                }
+                None if only && self.retarget(t, first_inst, first_reg) => {}
+                None => self.build(span, None, |b| b.copy(t.to, t.value)),
+            }
+        }
+    }
+
+    /// Lets the instruction that made a result write it directly, if nothing behind it minds.
+    fn retarget(&mut self, t: &Target, first_inst: usize, first_reg: usize) -> bool {
+        let Val::Reg(from) = t.value else { return false };
+        if from.idx() < first_reg || self.is_carry(from) {
+            return false;
+        }
+        let insts = &mut self.func.blocks[self.block.idx()].insts[first_inst..];
+        let makes = |i: &Inst| i.dst.contains(&from);
+        let Some(k) = insts.iter().position(makes) else { return false };
+        let touches = |i: &Inst| i.dst.contains(&t.to) || i.src.contains(&Val::Reg(t.to));
+        if insts[k].dst.contains(&t.to) || insts[k + 1..].iter().any(|i| makes(i) || touches(i)) {
+            return false;
+        }
+        insts[k].dst.iter_mut().filter(|d| **d == from).for_each(|d| *d = t.to);
+        for i in &mut insts[k + 1..] {
+            i.src.iter_mut().filter(|s| **s == t.value).for_each(|s| *s = Val::Reg(t.to));
+        }
+        true
+    }
+
+    /// Starts a new block behind each warp-synchronising op of the instruction just expanded.
+    fn split_behind_warp_ops(&mut self, first_inst: usize, span: Span) {
+        let mut from = first_inst;
+        while let Some(k) = self.func.blocks[self.block.idx()].insts[from..].iter().position(|i| i.op.is_warp_sync()) {
+            let rest = self.func.blocks[self.block.idx()].insts.split_off(from + k + 1);
+            let next = self.new_block();
+            self.end_block(Term::Jump(next), span, Some(next));
+            self.func.blocks[next.idx()].insts = rest;
+            from = 0;
+        }
+    }
+}
+
+/// Whether the address of an instruction is one offset in shared memory, which may stay 32 bits wide.
+fn takes_shared_offset(inst: &checked::Inst) -> bool {
+    let addresses = inst.src.iter().filter(|o| matches!(o, Operand::Addr { .. })).count();
+    addresses == 1 && matches!(inst.u.space(Group::Space), StateSpace::Shared | StateSpace::SharedCluster)
+}
+
+/// Which elements of a destination nobody wants.
+fn sinks(operand: &Operand) -> Vec<bool> {
+    match operand {
+        Operand::Vector(parts) => parts.iter().flat_map(sinks).collect(),
+        Operand::Sink => vec![true],
+        Operand::Reg { ty, .. } if ty.bits() == 128 => vec![false; 2],
+        Operand::Reg { .. }
+        | Operand::Imm { .. }
+        | Operand::Sreg { .. }
+        | Operand::Addr { .. }
+        | Operand::AddrOf { .. }
+        | Operand::Label(_)
+        | Operand::Labels(_)
+        | Operand::Call(_) => vec![false],
+    }
+}
+
+/// The low bits of a register, as wide as the instruction type.
+fn chop(b: &mut Builder, v: Val, declared_bits: u32, ty: ScalarType) -> Val {
+    let bits = declared_bits.min(ty.bits()).min(64);
+    if b.ty(v) == ty.ty() && bits == declared_bits.min(64) {
+        return v;
+    }
+    b.ext(v, bits, false, ty.ty())
+}
+
+/// A constant of a scalar type.
+pub(crate) fn immediate(bits: u64, ty: ScalarType) -> Val {
+    let keep = if ty.bits() >= 64 { u64::MAX } else { (1 << ty.bits()) - 1 };
+    Val::Imm(bits & keep, ty.ty())
+}
+
+pub(crate) fn address_op(b: &mut Builder, op: Op) -> Val {
+    let r = b.reg(Ty::B64);
+    b.push(op, vec![r], vec![]);
+    Val::Reg(r)
+}
+
+fn special_register(b: &mut Builder, sreg: Sreg, ty: ScalarType, to: ScalarType) -> Val {
+    // The op gives no predicates; `%is_explicit_cluster` is one.
+    let is_pred = ty == ScalarType::Pred;
+    let r = b.reg(if is_pred { Ty::B32 } else { ty.ty() });
+    b.push(Op::Sreg(sreg), vec![r], vec![]);
+    let v = Val::Reg(r);
+    match (is_pred, to == ScalarType::Pred) {
+        (true, true) => b.pure(Pure::ToPred(Ty::B32), Ty::P, &[v]),
+        (true, false) => chop(b, v, 32, to),
+        (false, _) => chop(b, v, ty.bits(), to),
+    }
+}

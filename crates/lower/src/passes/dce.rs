@@ -1,0 +1,149 @@
+//! Instructions whose results nobody reads, and registers and slots that are not used any more.
+
+use handloom_ir::simt::*;
+use handloom_ir::types::{Order, StateSpace};
+
+use super::values::for_each_source;
+
+/// Removes instructions without effect whose results are not read.
+///
+/// A load from global or shared memory stays, because it may trap. So does an op that waits for other lanes.
+pub fn remove_dead(f: &mut Function) {
+    let safe = safe_addresses(f);
+    let needed = needed_registers(f, &safe);
+    for b in &mut f.blocks {
+        b.insts.retain(|i| !is_removable(i, &safe) || i.dst.iter().any(|d| needed[d.idx()]));
+    }
+}
+
+/// Renumbers registers and slots so that all numbers are used.
+pub fn renumber(f: &mut Function) {
+    let mut new_regs: Vec<Option<Reg>> = vec![None; f.regs.len()];
+    let mut types = Vec::new();
+    let mut new_slots: Vec<Option<SlotId>> = vec![None; f.slots.len()];
+    let mut slots = Vec::new();
+    let old_types = std::mem::take(&mut f.regs);
+    let old_slots = std::mem::take(&mut f.slots);
+    let mut reg = |r: Reg| {
+        *new_regs[r.idx()].get_or_insert_with(|| {
+            types.push(old_types[r.idx()]);
+            Reg(types.len() as u32 - 1)
+        })
+    };
+    let mut slot = |s: SlotId| {
+        *new_slots[s.idx()].get_or_insert_with(|| {
+            slots.push(old_slots[s.idx()]);
+            SlotId(slots.len() as u32 - 1)
+        })
+    };
+    let mut val = |v: Val| if let Val::Reg(r) = v { Val::Reg(reg(r)) } else { v };
+    for b in &mut f.blocks {
+        for i in &mut b.insts {
+            i.src.iter_mut().for_each(|s| *s = val(*s));
+            for d in &mut i.dst {
+                if let Val::Reg(r) = val(Val::Reg(*d)) {
+                    *d = r;
+                }
+            }
+            if let Op::SlotAddr(s) = &mut i.op {
+                *s = slot(*s);
+            }
+        }
+        b.term.map_sources(&mut val);
+        match &mut b.term {
+            Term::Barrier { dst: Some(d), .. } => {
+                if let Val::Reg(r) = val(Val::Reg(*d)) {
+                    *d = r;
+                }
+            }
+            Term::Call { args, .. } => *args = slot(*args),
+            Term::Barrier { dst: None, .. }
+            | Term::Jump(_)
+            | Term::Branch { .. }
+            | Term::Switch { .. }
+            | Term::Ret
+            | Term::Exit
+            | Term::Trap(_)
+            | Term::Yield { .. } => {}
+        }
+    }
+    f.regs = types;
+    f.slots = slots;
+}
+
+/// Registers that only ever hold the address of a parameter, an argument or a slot: a load from them cannot trap.
+pub(super) fn safe_addresses(f: &Function) -> Vec<bool> {
+    let mut safe = vec![false; f.regs.len()];
+    let mut other = vec![false; f.regs.len()];
+    for i in f.blocks.iter().flat_map(|b| &b.insts) {
+        let is_address = matches!(i.op, Op::ParamAddr { .. } | Op::ArgAddr { .. } | Op::SlotAddr(_));
+        i.dst.iter().for_each(|d| if is_address { safe[d.idx()] = true } else { other[d.idx()] = true });
+    }
+    safe.into_iter().zip(other).map(|(s, o)| s && !o).collect()
+}
+
+fn is_removable(i: &Inst, safe: &[bool]) -> bool {
+    match i.op {
+        Op::Load { access, .. } => {
+            let own = matches!(access.space, StateSpace::ParamEntry | StateSpace::Local) && access.order == Order::Weak;
+            own && matches!(i.src[0], Val::Reg(r) if safe[r.idx()])
+        }
+        Op::Sreg(_) | Op::Activemask | Op::Hint => true,
+        Op::Pure(_)
+        | Op::SymAddr(_)
+        | Op::SharedAddr(_)
+        | Op::ParamAddr { .. }
+        | Op::SlotAddr(_)
+        | Op::ArgAddr { .. }
+        | Op::Cvta { .. }
+        | Op::IsSpace(_) => true,
+        Op::Store { .. }
+        | Op::Atom { .. }
+        | Op::Red { .. }
+        | Op::Fence { .. }
+        | Op::Shfl(_)
+        | Op::Vote(_)
+        | Op::Match { .. }
+        | Op::Redux { .. }
+        | Op::Elect
+        | Op::BarWarp
+        | Op::Nanosleep
+        | Op::Builtin(_) => false,
+    }
+}
+
+/// Registers that something with an effect reads, or that such a register is computed from.
+fn needed_registers(f: &Function, safe: &[bool]) -> Vec<bool> {
+    let insts: Vec<&Inst> = f.blocks.iter().flat_map(|b| &b.insts).collect();
+    // The writers of a register form a list through `next`, one link for each result.
+    let mut first: Vec<Option<usize>> = vec![None; f.regs.len()];
+    let mut links: Vec<(usize, Option<usize>)> = Vec::with_capacity(insts.len());
+    let mut needed = vec![false; f.regs.len()];
+    let mut work: Vec<Reg> = Vec::new();
+    let mut need = |v: Val, work: &mut Vec<Reg>| {
+        if let Val::Reg(r) = v
+            && !std::mem::replace(&mut needed[r.idx()], true)
+        {
+            work.push(r);
+        }
+    };
+    for (k, i) in insts.iter().enumerate() {
+        for d in &i.dst {
+            links.push((k, first[d.idx()]));
+            first[d.idx()] = Some(links.len() - 1);
+        }
+        if !is_removable(i, safe) {
+            i.src.iter().for_each(|s| need(*s, &mut work));
+        }
+    }
+    f.blocks.iter().for_each(|b| for_each_source(&b.term, |v| need(v, &mut work)));
+    while let Some(r) = work.pop() {
+        let mut at = first[r.idx()];
+        while let Some(link) = at {
+            let (k, next) = links[link];
+            insts[k].src.iter().for_each(|s| need(*s, &mut work));
+            at = next;
+        }
+    }
+    needed
+}

@@ -1,0 +1,346 @@
+//! Folding of value ops: constants through `num::eval`, and identities that hold for all bits.
+//!
+//! Floating-point ops are folded only when all sources are constants: `x + 0` is not `x` for -0, and NaNs become canonical.
+
+use handloom_ir::num;
+use handloom_ir::simt::{Pure, Val, sig};
+use handloom_ir::types::*;
+
+/// What an op became.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Folded {
+    /// A value that exists already.
+    Value(Val),
+    /// A simpler op.
+    Op(Pure, Vec<Val>),
+}
+
+/// The definition of a value by an op whose sources are constants and values.
+pub(crate) type Definition<'a> = (Pure, &'a [Val]);
+
+/// Folds one op with one result. `def` gives the definition of a source, if it is a value.
+pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) -> Option<Folded> {
+    if let Some(v) = constant(op, src) {
+        return Some(Folded::Value(v));
+    }
+    match op {
+        Pure::Mov(_) => Some(Folded::Value(src[0])),
+        Pure::Add(ty) | Pure::Sub(ty) => sum(op, ty, src, def),
+        Pure::Mul(ty) => product(ty, src),
+        Pure::MulWide(int) => wide_product(int, src),
+        Pure::Div(int) | Pure::Rem(int) => quotient(op, int, src),
+        Pure::And(ty) | Pure::Or(ty) | Pure::Xor(ty) => bitwise(op, ty, src),
+        Pure::Not(ty) => match def(src[0]) {
+            Some((Pure::Not(_), inner)) => Some(Folded::Value(inner[0])),
+            Some((Pure::ICmp(cmp, int), s)) if ty == Ty::P => {
+                Some(Folded::Op(Pure::ICmp(opposite(cmp)?, int), s.to_vec()))
+            }
+            _ => None,
+        },
+        Pure::Shl(ty) => shift(ty, false, src),
+        Pure::Shr(int) => shift(int.ty, int.signed, src),
+        Pure::Min(_) | Pure::Max(_) => (src[0] == src[1]).then_some(Folded::Value(src[0])),
+        Pure::AbsDiff(int) => (src[0] == src[1]).then_some(Folded::Value(Val::Imm(0, int.ty))),
+        Pure::ICmp(cmp, int) => compare(cmp, int, src, def),
+        Pure::Select(ty) => select(ty, src, def),
+        Pure::Ext { bits, signed, from, to } => extend(u32::from(bits), signed, from, to, src[0], def),
+        Pure::Pack(ty) => match (def(src[0]), def(src[1])) {
+            (Some((Pure::Half { hi: false, .. }, lo)), Some((Pure::Half { hi: true, .. }, hi))) if lo == hi => {
+                Some(Folded::Value(lo[0]))
+            }
+            _ if src[1] == Val::Imm(0, ty) => Some(Folded::Op(
+                Pure::Ext { bits: ty.bits() as u8, signed: false, from: ty, to: twice(ty) },
+                vec![src[0]],
+            )),
+            _ => None,
+        },
+        Pure::Half { from, hi } => match def(src[0]) {
+            Some((Pure::Pack(_), parts)) => Some(Folded::Value(parts[usize::from(hi)])),
+            Some((Pure::Ext { bits, signed, from: inner, .. }, s)) if !hi && u32::from(bits) <= half(from).bits() => {
+                extend_from(u32::from(bits), signed, inner, half(from), s[0])
+            }
+            _ => None,
+        },
+        Pure::ToPred(_) => match def(src[0]) {
+            Some((Pure::FromPred(_), p)) => Some(Folded::Value(p[0])),
+            _ => None,
+        },
+        Pure::MulHi(_)
+        | Pure::Mul24 { .. }
+        | Pure::Abs(_)
+        | Pure::Neg(_)
+        | Pure::AddSat(_)
+        | Pure::SubSat(_)
+        | Pure::AddCarry(_)
+        | Pure::SubBorrow(_)
+        | Pure::Cnot(_)
+        | Pure::Shf { .. }
+        | Pure::Popc(_)
+        | Pure::Clz(_)
+        | Pure::Brev(_)
+        | Pure::Bfind { .. }
+        | Pure::Bfe(_)
+        | Pure::Bfi(_)
+        | Pure::Prmt(_)
+        | Pure::Lop3(_)
+        | Pure::Dp4a { .. }
+        | Pure::Dp2a { .. }
+        | Pure::Fns
+        | Pure::Szext { .. }
+        | Pure::Bmsk { .. }
+        | Pure::FromPred(_)
+        | Pure::FCmp { .. }
+        | Pure::FAdd(_)
+        | Pure::FSub(_)
+        | Pure::FMul(_)
+        | Pure::FFma(_)
+        | Pure::FDiv { .. }
+        | Pure::FRcp { .. }
+        | Pure::FSqrt { .. }
+        | Pure::FRsqrt(_)
+        | Pure::FMin { .. }
+        | Pure::FMax { .. }
+        | Pure::FAbs { .. }
+        | Pure::FNeg { .. }
+        | Pure::Sin { .. }
+        | Pure::Cos { .. }
+        | Pure::Lg2 { .. }
+        | Pure::Ex2 { .. }
+        | Pure::Tanh { .. }
+        | Pure::Copysign(_)
+        | Pure::Testp { .. }
+        | Pure::Cvt(_) => None,
+    }
+}
+
+/// Puts the sources of a commutative op into one order, constants last, so that equal values look equal.
+pub(crate) fn canonical(op: &mut Pure, src: &mut [Val]) {
+    let rank = |v: &Val| match v {
+        Val::Reg(r) => u64::from(r.0),
+        Val::Imm(..) => u64::MAX,
+    };
+    let wrong = src.len() >= 2 && rank(&src[0]) > rank(&src[1]);
+    if !wrong {
+        return;
+    }
+    let commutes = matches!(
+        op,
+        Pure::Add(_)
+            | Pure::Mul(_)
+            | Pure::MulHi(_)
+            | Pure::MulWide(_)
+            | Pure::And(_)
+            | Pure::Or(_)
+            | Pure::Xor(_)
+            | Pure::Min(_)
+            | Pure::Max(_)
+            | Pure::AbsDiff(_)
+            | Pure::AddSat(_)
+    );
+    if commutes {
+        src.swap(0, 1);
+    } else if let Pure::ICmp(cmp, int) = *op {
+        src.swap(0, 1);
+        *op = Pure::ICmp(mirrored(cmp), int);
+    }
+}
+
+fn constant(op: Pure, src: &[Val]) -> Option<Val> {
+    let mut bits = [0u64; 9];
+    for (b, v) in bits.iter_mut().zip(src) {
+        let Val::Imm(i, _) = v else { return None };
+        *b = *i;
+    }
+    let (ty, second) = sig::result_types(op);
+    second.is_none().then(|| Val::Imm(num::eval(op, &bits[..src.len()])[0], ty))
+}
+
+fn imm(v: Val) -> Option<u64> {
+    match v {
+        Val::Imm(i, _) => Some(i),
+        Val::Reg(_) => None,
+    }
+}
+
+/// `x - c` becomes `x + -c`; `(x + c) + d` becomes `x + (c + d)`.
+fn sum<'a>(op: Pure, ty: Ty, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) -> Option<Folded> {
+    let is_sub = matches!(op, Pure::Sub(_));
+    if is_sub && src[0] == src[1] {
+        return Some(Folded::Value(Val::Imm(0, ty)));
+    }
+    let c = imm(src[1])?;
+    if c == 0 {
+        return Some(Folded::Value(src[0]));
+    }
+    let c = if is_sub { c.wrapping_neg() & ty.mask() } else { c };
+    if let Some((Pure::Add(_), &[x, Val::Imm(d, _)])) = def(src[0]) {
+        return Some(match c.wrapping_add(d) & ty.mask() {
+            0 => Folded::Value(x),
+            both => Folded::Op(Pure::Add(ty), vec![x, Val::Imm(both, ty)]),
+        });
+    }
+    is_sub.then(|| Folded::Op(Pure::Add(ty), vec![src[0], Val::Imm(c, ty)]))
+}
+
+fn product(ty: Ty, src: &[Val]) -> Option<Folded> {
+    match imm(src[1])? {
+        0 => Some(Folded::Value(Val::Imm(0, ty))),
+        1 => Some(Folded::Value(src[0])),
+        c if c.is_power_of_two() => Some(Folded::Op(Pure::Shl(ty), vec![src[0], amount(c)])),
+        _ => None,
+    }
+}
+
+fn wide_product(int: Int, src: &[Val]) -> Option<Folded> {
+    match imm(src[1])? {
+        0 => Some(Folded::Value(Val::Imm(0, twice(int.ty)))),
+        1 => extend_from(int.bits(), int.signed, int.ty, twice(int.ty), src[0]),
+        _ => None,
+    }
+}
+
+fn quotient(op: Pure, int: Int, src: &[Val]) -> Option<Folded> {
+    let c = imm(src[1])?;
+    let is_div = matches!(op, Pure::Div(_));
+    match c {
+        1 if is_div => Some(Folded::Value(src[0])),
+        1 => Some(Folded::Value(Val::Imm(0, int.ty))),
+        _ if int.signed || !c.is_power_of_two() => None,
+        _ if is_div => Some(Folded::Op(Pure::Shr(int), vec![src[0], amount(c)])),
+        _ => Some(Folded::Op(Pure::And(int.ty), vec![src[0], Val::Imm(c - 1, int.ty)])),
+    }
+}
+
+/// The exponent of a power of two, as a shift amount.
+fn amount(c: u64) -> Val {
+    Val::Imm(u64::from(c.trailing_zeros()), Ty::B32)
+}
+
+fn bitwise(op: Pure, ty: Ty, src: &[Val]) -> Option<Folded> {
+    let (is_and, is_xor) = (matches!(op, Pure::And(_)), matches!(op, Pure::Xor(_)));
+    if src[0] == src[1] {
+        return Some(Folded::Value(if is_xor { Val::Imm(0, ty) } else { src[0] }));
+    }
+    let c = imm(src[1])?;
+    if c == 0 {
+        Some(Folded::Value(if is_and { src[1] } else { src[0] }))
+    } else if c != ty.mask() {
+        None
+    } else if is_xor {
+        Some(Folded::Op(Pure::Not(ty), vec![src[0]]))
+    } else {
+        Some(Folded::Value(if is_and { src[0] } else { src[1] }))
+    }
+}
+
+fn shift(ty: Ty, signed: bool, src: &[Val]) -> Option<Folded> {
+    match imm(src[1])? {
+        0 => Some(Folded::Value(src[0])),
+        n if n >= u64::from(ty.bits()) && !signed => Some(Folded::Value(Val::Imm(0, ty))),
+        _ => None,
+    }
+}
+
+fn compare<'a>(cmp: Cmp, int: Int, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) -> Option<Folded> {
+    if src[0] == src[1] {
+        let holds = matches!(cmp, Cmp::Eq | Cmp::Le | Cmp::Ge | Cmp::Equ | Cmp::Leu | Cmp::Geu | Cmp::Num);
+        return Some(Folded::Value(Val::Imm(u64::from(holds), Ty::P)));
+    }
+    let c = imm(src[1])?;
+    match (cmp, def(src[0])) {
+        // A predicate that was made a number and is tested again.
+        (Cmp::Ne, Some((Pure::FromPred(_), p))) if c == 0 => Some(Folded::Value(p[0])),
+        (Cmp::Eq, Some((Pure::FromPred(_), p))) if c == 1 => Some(Folded::Value(p[0])),
+        (Cmp::Eq, Some((Pure::FromPred(_), p))) if c == 0 => Some(Folded::Op(Pure::Not(Ty::P), vec![p[0]])),
+        (Cmp::Lt, _) if c == 0 && !int.signed => Some(Folded::Value(Val::Imm(0, Ty::P))),
+        (Cmp::Ge, _) if c == 0 && !int.signed => Some(Folded::Value(Val::Imm(1, Ty::P))),
+        _ => None,
+    }
+}
+
+fn select<'a>(ty: Ty, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) -> Option<Folded> {
+    let (p, a, b) = (src[0], src[1], src[2]);
+    if a == b {
+        return Some(Folded::Value(a));
+    }
+    match (imm(p), imm(a), imm(b)) {
+        (Some(p), ..) => Some(Folded::Value(if p != 0 { a } else { b })),
+        (None, Some(1), Some(0)) if ty == Ty::P => Some(Folded::Value(p)),
+        (None, Some(0), Some(1)) if ty == Ty::P => Some(Folded::Op(Pure::Not(Ty::P), vec![p])),
+        (None, Some(1), Some(0)) => Some(Folded::Op(Pure::FromPred(ty), vec![p])),
+        _ => match def(p) {
+            Some((Pure::Not(_), q)) => Some(Folded::Op(Pure::Select(ty), vec![q[0], b, a])),
+            _ => None,
+        },
+    }
+}
+
+fn extend<'a>(
+    bits: u32,
+    signed: bool,
+    from: Ty,
+    to: Ty,
+    v: Val,
+    def: impl Fn(Val) -> Option<Definition<'a>>,
+) -> Option<Folded> {
+    if from == to && bits == from.bits() {
+        return Some(Folded::Value(v));
+    }
+    let Some((Pure::Ext { bits: kept, signed: inner_signed, from: inner, .. }, s)) = def(v) else { return None };
+    let kept = u32::from(kept);
+    if bits <= kept {
+        // Only bits of the source that the inner one kept are looked at.
+        return extend_from(bits, signed, inner, to, s[0]);
+    }
+    // The bits between are copies of the sign, or zero; the outer op goes on with the same, or drops what lies above.
+    match (inner_signed, signed) {
+        (false, _) => extend_from(kept, false, inner, to, s[0]),
+        (true, true) => extend_from(kept, true, inner, to, s[0]),
+        (true, false) if to.bits() <= bits => extend_from(kept, true, inner, to, s[0]),
+        (true, false) => None,
+    }
+}
+
+/// An extension of the low `bits` of `v`, or `v` itself.
+fn extend_from(bits: u32, signed: bool, from: Ty, to: Ty, v: Val) -> Option<Folded> {
+    if from == to && bits == from.bits() {
+        return Some(Folded::Value(v));
+    }
+    Some(Folded::Op(Pure::Ext { bits: bits as u8, signed, from, to }, vec![v]))
+}
+
+/// The comparison of integers that holds exactly where this one does not.
+fn opposite(cmp: Cmp) -> Option<Cmp> {
+    Some(match cmp {
+        Cmp::Eq => Cmp::Ne,
+        Cmp::Ne => Cmp::Eq,
+        Cmp::Lt => Cmp::Ge,
+        Cmp::Le => Cmp::Gt,
+        Cmp::Gt => Cmp::Le,
+        Cmp::Ge => Cmp::Lt,
+        Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan => return None,
+    })
+}
+
+/// The comparison with its sources exchanged.
+fn mirrored(cmp: Cmp) -> Cmp {
+    match cmp {
+        Cmp::Lt => Cmp::Gt,
+        Cmp::Le => Cmp::Ge,
+        Cmp::Gt => Cmp::Lt,
+        Cmp::Ge => Cmp::Le,
+        Cmp::Ltu => Cmp::Gtu,
+        Cmp::Leu => Cmp::Geu,
+        Cmp::Gtu => Cmp::Ltu,
+        Cmp::Geu => Cmp::Leu,
+        Cmp::Eq | Cmp::Ne | Cmp::Equ | Cmp::Neu | Cmp::Num | Cmp::Nan => cmp,
+    }
+}
+
+fn twice(ty: Ty) -> Ty {
+    if ty == Ty::B16 { Ty::B32 } else { Ty::B64 }
+}
+
+fn half(ty: Ty) -> Ty {
+    if ty == Ty::B64 { Ty::B32 } else { Ty::B16 }
+}

@@ -1,0 +1,69 @@
+//! Passes over the SIMT IR.
+//!
+//! Registers may have several definitions. A pass treats one as a *value* only if it has a single definition that dominates all uses.
+//! A pass that moves or merges memory accesses touches only memory that nobody writes (`.const` and the entry's parameters) and frame slots
+//! whose address is known to stay in the function; all other accesses stay where they are, so no ordering rule can be broken.
+//! Each pass wants ordered blocks ([`order_blocks`](crate::order_blocks)) and takes time about linear in the instructions.
+
+pub mod dce;
+mod fold;
+mod hash;
+pub mod inline;
+pub mod jumps;
+pub mod licm;
+pub mod simplify;
+pub mod sroa;
+mod values;
+
+use handloom_ir::simt::*;
+
+use crate::graph::order_blocks;
+use crate::yields;
+
+/// Optimises an entry and the functions that it calls.
+pub fn optimise(m: &mut Module, entry: &str) {
+    let Some(root) = m.entries.get(entry).map(|e| e.func) else { return };
+    // Loops change, so yields are taken out and put in again at the end.
+    m.funcs.iter_mut().for_each(yields::remove);
+    inline::inline_calls(m, root);
+    for f in &mut m.funcs {
+        optimise_function(f);
+    }
+}
+
+/// The passes on one function.
+pub fn optimise_function(f: &mut Function) {
+    if f.blocks.is_empty() {
+        return;
+    }
+    step("tidy", f, |f| _ = jumps::tidy(f));
+    step("simplify", f, simplify::simplify);
+    let mut again = jumps::tidy(f);
+    step("promote_slots", f, |f| again |= sroa::promote_slots(f));
+    if again {
+        step("simplify", f, simplify::simplify);
+        jumps::tidy(f);
+    }
+    step("remove_dead", f, dce::remove_dead);
+    step("hoist", f, licm::hoist);
+    step("tidy", f, |f| {
+        order_blocks(f);
+        jumps::tidy(f);
+    });
+    step("yields", f, yields::insert);
+    step("renumber", f, dce::renumber);
+}
+
+fn step(name: &str, f: &mut Function, pass: impl FnOnce(&mut Function)) {
+    pass(f);
+    check(name, f);
+}
+
+/// Asserts in debug builds that a function is sound behind a step.
+pub(crate) fn check(step: &str, f: &Function) {
+    if cfg!(debug_assertions)
+        && let Err(why) = verify::verify(f)
+    {
+        panic!("bug: {step}: `{}`: {why}", f.name);
+    }
+}

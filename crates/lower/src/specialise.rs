@@ -1,0 +1,118 @@
+//! One entry for one launch shape.
+
+use handloom_ir::simt::*;
+use handloom_ir::trap::TrapKind;
+use handloom_ir::types::{Sreg, Ty};
+
+use crate::passes;
+
+/// The entry with the constants of a launch shape folded and all passes run, and the functions that it still calls.
+///
+/// Functions keep their numbers, because handles are made of them; one that cannot be reached any more is a single trap. Symbols keep
+/// their numbers too, but not their initial bytes, and there are no source lines: both are read from the module that was lowered.
+///
+/// # Panics
+/// When the module has no such entry.
+pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
+    let Some(e) = module.entries.get(entry) else { panic!("bug: specialise: there is no entry `{entry}`") };
+    let live = reachable(module, module, e.func);
+    let funcs = module.funcs.iter().zip(&live).map(|(f, live)| if *live { f.clone() } else { unreachable_function(f) });
+    let mut result = Module {
+        funcs: funcs.collect(),
+        syms: module.syms.iter().map(|s| Symbol { init: vec![], relocs: vec![], ..s.clone() }).collect(),
+        entries: [(entry.to_owned(), e.clone())].into(),
+        address_size: module.address_size,
+        lines: vec![],
+        line_files: vec![],
+    };
+    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| **live) {
+        fix_constants(f, &module.syms, shape);
+    }
+    passes::optimise(&mut result, entry);
+    let live = reachable(&result, module, e.func);
+    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| !**live) {
+        *f = unreachable_function(f);
+    }
+    result
+}
+
+/// What a function becomes that nobody calls.
+fn unreachable_function(f: &Function) -> Function {
+    let end = Block { insts: vec![], term: Term::Trap(TrapKind::BadCall), term_span: f.span };
+    Function {
+        name: f.name.clone(),
+        is_entry: f.is_entry,
+        blocks: vec![end],
+        regs: vec![],
+        slots: vec![],
+        param_bytes: f.param_bytes,
+        result_bytes: f.result_bytes,
+        span: f.span,
+    }
+}
+
+/// Special registers that are constants of the shape, and offsets of shared variables.
+fn fix_constants(f: &mut Function, syms: &[Symbol], shape: &LaunchShape) {
+    let Function { blocks, regs, .. } = f;
+    for i in blocks.iter_mut().flat_map(|b| &mut b.insts) {
+        let value = match i.op {
+            Op::Sreg(s) => constant(s, shape),
+            Op::SharedAddr(s) => match syms[s.idx()].kind {
+                SymKind::Shared { offset } | SymKind::DynamicShared { offset } => Some(u64::from(offset)),
+                SymKind::Global | SymKind::Const | SymKind::Func(_) => None,
+            },
+            _ => None,
+        };
+        if let Some(v) = value {
+            let ty: Ty = regs[i.dst[0].idx()];
+            i.op = Op::Pure(Pure::Mov(ty));
+            i.src = vec![Val::Imm(v & ty.mask(), ty)];
+        }
+    }
+}
+
+fn constant(s: Sreg, shape: &LaunchShape) -> Option<u64> {
+    shape_constant(s, shape)
+}
+
+/// Which functions an entry can reach. An indirect call reaches each function whose address stands in reachable code or in an initialiser
+/// (those are in `original`).
+fn reachable(module: &Module, original: &Module, root: FuncId) -> Vec<bool> {
+    let mut live = vec![false; module.funcs.len()];
+    live[root.idx()] = true;
+    let mut work = vec![root];
+    let mut named: Vec<FuncId> =
+        original.syms.iter().flat_map(|s| &s.relocs).filter_map(|r| as_func(original, r.target)).collect();
+    let mut calls_any = false;
+    while let Some(f) = work.pop() {
+        for b in &module.funcs[f.idx()].blocks {
+            let names = b.insts.iter().filter_map(|i| match i.op {
+                Op::SymAddr(s) => as_func(module, s),
+                _ => None,
+            });
+            named.extend(names);
+            match b.term {
+                Term::Call { callee: Callee::Direct(c), .. } if !std::mem::replace(&mut live[c.idx()], true) => {
+                    work.push(c)
+                }
+                Term::Call { callee: Callee::Indirect, .. } => calls_any = true,
+                _ => {}
+            }
+        }
+        if calls_any {
+            for n in named.drain(..) {
+                if !std::mem::replace(&mut live[n.idx()], true) {
+                    work.push(n);
+                }
+            }
+        }
+    }
+    live
+}
+
+fn as_func(module: &Module, s: SymId) -> Option<FuncId> {
+    match module.syms[s.idx()].kind {
+        SymKind::Func(f) => Some(f),
+        SymKind::Global | SymKind::Const | SymKind::Shared { .. } | SymKind::DynamicShared { .. } => None,
+    }
+}

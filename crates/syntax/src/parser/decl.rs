@@ -1,0 +1,193 @@
+//! Declarations of variables and parameters.
+
+use handloom_diag::{Code, Diagnostic, Span};
+
+use super::recover::is_space;
+use super::{Fault, MAX_DEPTH, Parser, R};
+use crate::ast::{Attribute, Init, Linkage, Ptr, Var, VarDecl};
+use crate::lexer::T;
+
+impl<'a> Parser<'a> {
+    /// One or more variables and the semicolon. The present token is the state space.
+    pub(super) fn variables(&mut self, linkage: Option<(Linkage, Span)>) -> R<VarDecl<'a>> {
+        let mut decl = self.type_of_declaration(linkage)?;
+        loop {
+            let var = self.variable(false)?;
+            decl.vars.push(var);
+            if !self.eat(T::Comma) {
+                break;
+            }
+        }
+        let expected = match decl.vars.last() {
+            Some(Var { init: Some(_), .. }) => "one of an operator, `,`, `;`",
+            Some(Var { count: Some(_), .. }) => "`,` or `;`",
+            _ => "one of `[`, `<`, `=`, `,`, `;`",
+        };
+        self.semicolon("this declaration", expected)?;
+        decl.span = self.since(decl.span.start);
+        Ok(decl)
+    }
+
+    /// One parameter, without what separates it from the next.
+    pub(super) fn parameter(&mut self) -> R<VarDecl<'a>> {
+        if self.tok.kind != T::Dot || !is_space(self.tok_text()) {
+            return Err(self.fault("`.param` or `.reg`"));
+        }
+        let mut decl = self.type_of_declaration(None)?;
+        if self.at_word(".ptr") {
+            decl.ptr = Some(self.ptr()?);
+        }
+        let var = self.variable(true)?;
+        decl.vars.push(var);
+        decl.span = self.since(decl.span.start);
+        Ok(decl)
+    }
+
+    /// State space, alignment, attributes, vector and type.
+    fn type_of_declaration(&mut self, linkage: Option<(Linkage, Span)>) -> R<VarDecl<'a>> {
+        let start = linkage.map_or(self.tok.start, |(_, span)| span.start);
+        let space = self.word("a state space")?;
+        let mut bank = None;
+        if space.text == ".const" && self.eat(T::LBracket) {
+            bank = Some(self.integer("the number of a constant bank")?.0);
+            self.expect(T::RBracket, "`]`")?;
+        }
+        let (mut align, mut attributes) = (None, Vec::new());
+        loop {
+            if self.at_word(".align") {
+                align = Some(self.align()?);
+            } else if self.at_word(".attribute") {
+                self.attributes(&mut attributes)?;
+            } else {
+                break;
+            }
+        }
+        let is_vector =
+            |text: &str| text.strip_prefix(".v").is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()));
+        let mut vector = None;
+        if self.tok.kind == T::Dot && is_vector(self.tok_text()) {
+            vector = Some(self.word("a vector")?);
+        }
+        let ty = self.word("a type such as `.b32`")?;
+        let span = self.since(start);
+        let vars = Vec::with_capacity(1);
+        Ok(VarDecl { linkage, space, bank, align, attributes, vector, ty, ptr: None, vars, span })
+    }
+
+    fn align(&mut self) -> R<(u64, Span)> {
+        let start = self.tok.start;
+        self.bump();
+        let (bytes, _) = self.integer("an alignment in bytes")?;
+        Ok((bytes, self.since(start)))
+    }
+
+    /// `.attribute(.managed, .unified(1, 2))`.
+    pub(super) fn attributes(&mut self, attributes: &mut Vec<Attribute<'a>>) -> R<()> {
+        self.bump();
+        self.expect(T::LParen, "`(`")?;
+        loop {
+            let name = self.word("an attribute such as `.managed`")?;
+            let mut values = Vec::new();
+            if self.eat(T::LParen) {
+                self.integers(&mut values)?;
+                self.expect(T::RParen, "`,` or `)`")?;
+            }
+            attributes.push(Attribute { name, values });
+            if !self.eat(T::Comma) {
+                return self.expect(T::RParen, "`,` or `)`");
+            }
+        }
+    }
+
+    /// One or more integers with commas between.
+    pub(super) fn integers(&mut self, values: &mut Vec<u64>) -> R<()> {
+        loop {
+            values.push(self.integer("an integer")?.0);
+            if !self.eat(T::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `.ptr .global .align 4`.
+    fn ptr(&mut self) -> R<Ptr<'a>> {
+        self.bump();
+        let mut ptr = Ptr { space: None, align: None };
+        if self.tok.kind == T::Dot && self.tok_text() != ".align" {
+            ptr.space = Some(self.word("a state space")?);
+        }
+        if self.at_word(".align") {
+            ptr.align = Some(self.align()?.0);
+        }
+        Ok(ptr)
+    }
+
+    /// A name with what belongs to it alone.
+    fn variable(&mut self, parameter: bool) -> R<Var<'a>> {
+        if self.tok.kind != T::Ident || !parameter && self.tok_text() == "_" {
+            let fault = self.fault("a name");
+            if matches!(self.tok_text(), ".align" | ".attribute") || self.tok_text().starts_with(".v") {
+                self.help("alignment, attributes and vector stand between the state space and the type");
+            }
+            return Err(fault);
+        }
+        let name = self.name("a name")?;
+        let mut var = Var { name, count: None, dims: Vec::new(), init: None };
+        if !parameter && self.tok.kind == T::Lt {
+            let start = self.tok.start;
+            self.bump();
+            let (count, _) = self.integer("a number of variables")?;
+            self.expect(T::Gt, "`>`")?;
+            var.count = Some((count, self.since(start)));
+            return Ok(var);
+        }
+        while self.eat(T::LBracket) {
+            let open = self.tok.kind == T::RBracket && var.dims.is_empty();
+            let size = if open { None } else { Some(self.expr()?) };
+            var.dims.push(size);
+            self.expect(T::RBracket, "`]`")?;
+        }
+        if !parameter && self.eat(T::Eq) {
+            self.initialiser = true;
+            let init = self.init(0);
+            self.initialiser = false;
+            var.init = Some(init?);
+        }
+        Ok(var)
+    }
+
+    fn init(&mut self, depth: u32) -> R<Init<'a>> {
+        let start = self.tok.start;
+        if !self.eat(T::LBrace) {
+            return Ok(Init::Value(self.symbol_expr()?));
+        }
+        if depth == MAX_DEPTH {
+            return Err(self.too_deep("this initialiser"));
+        }
+        let mut list = Vec::new();
+        if !self.eat(T::RBrace) {
+            loop {
+                if self.tok.kind == T::Ident && self.lex.clone().next().kind == T::Eq {
+                    return Err(self.named_member());
+                }
+                list.push(self.init(depth + 1)?);
+                if self.eat(T::RBrace) {
+                    break;
+                }
+                self.expect(T::Comma, "one of an operator, `,`, `}`")?;
+            }
+        }
+        Ok(Init::List(list, self.since(start)))
+    }
+
+    /// `{ width = 4 }` of a texture, sampler or surface.
+    fn named_member(&mut self) -> Fault {
+        let span = self.span(self.tok.start, self.tok.end);
+        let message = "initialisers of named members of textures, samplers and surfaces are not supported yet";
+        self.push(
+            Diagnostic::unsupported(Code::Unsupported, span, self.tok_text(), message)
+                .section("Texture Sampler and Surface Types"),
+        );
+        Fault
+    }
+}

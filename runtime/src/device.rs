@@ -1,0 +1,227 @@
+//! The device: memory, buffers, the pool of host threads, and what kernels printed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::memory::access::{copy_in, copy_out, fill};
+use crate::memory::{AllocKind, Memory, NoRoom, SpaceKind};
+
+/// A device: one window of memory and the threads that run kernels. A clone is the same device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    pub(crate) inner: Arc<DeviceInner>,
+}
+
+/// What clones of a device share.
+#[derive(Debug)]
+pub(crate) struct DeviceInner {
+    pub(crate) memory: Arc<Memory>,
+    /// Text that kernels printed and nobody took yet.
+    output: Mutex<Vec<u8>>,
+    /// Pools by number of threads; made when a launch first needs one.
+    pools: Mutex<BTreeMap<usize, Arc<rayon::ThreadPool>>>,
+    grids: AtomicU64,
+    /// Zero of `%globaltimer` and of the reports.
+    pub(crate) start: Instant,
+}
+
+/// A lock whose holder never leaves it half changed: a panic of another thread does not matter.
+pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Device {
+    /// A device with a window of its own.
+    ///
+    /// # Errors
+    /// The host has no address space left for it.
+    pub fn new() -> Result<Device, NoRoom> {
+        let memory = Arc::new(Memory::claim().ok_or(NoRoom { bytes: 0 })?);
+        Ok(Device {
+            inner: Arc::new(DeviceInner {
+                memory,
+                output: Mutex::default(),
+                pools: Mutex::default(),
+                grids: AtomicU64::new(1),
+                start: Instant::now(),
+            }),
+        })
+    }
+
+    /// A zero-filled buffer for programs of 64-bit addresses.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn zeroed(&self, bytes: u64) -> Result<DeviceBuffer, NoRoom> {
+        self.buffer(SpaceKind::Wide, bytes)
+    }
+
+    /// A zero-filled buffer below 4 GiB, which programs of any address size can use.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn zeroed_low(&self, bytes: u64) -> Result<DeviceBuffer, NoRoom> {
+        self.buffer(SpaceKind::Low, bytes)
+    }
+
+    /// A buffer with a copy of `data`.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn copy_of(&self, data: &[u8]) -> Result<DeviceBuffer, NoRoom> {
+        let mut buffer = self.zeroed(data.len() as u64)?;
+        buffer.write(0, data);
+        Ok(buffer)
+    }
+
+    fn buffer(&self, kind: SpaceKind, bytes: u64) -> Result<DeviceBuffer, NoRoom> {
+        let space = self.inner.memory.space(kind).ok_or(NoRoom { bytes })?;
+        let base = space.allocate(AllocKind::Buffer, bytes, 1, "", "")?;
+        Ok(DeviceBuffer { memory: Arc::clone(&self.inner.memory), base, len: bytes })
+    }
+
+    /// Takes the text that kernels have printed since the last call, in the order of launches and within a launch of blocks.
+    pub fn take_output(&self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.inner.output))
+    }
+}
+
+impl DeviceInner {
+    pub(crate) fn add_output(&self, text: &[u8]) {
+        if !text.is_empty() {
+            lock(&self.output).extend_from_slice(text);
+        }
+    }
+
+    /// `%gridid` of the next launch.
+    pub(crate) fn next_grid(&self) -> u64 {
+        self.grids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The pool of so many threads, or `None` if the host refuses threads.
+    pub(crate) fn pool(&self, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
+        let mut pools = lock(&self.pools);
+        if let Some(pool) = pools.get(&threads) {
+            return Some(Arc::clone(pool));
+        }
+        let name = |i: usize| format!("handloom-{i}");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
+        let pool = Arc::new(pool);
+        pools.insert(threads, Arc::clone(&pool));
+        Some(pool)
+    }
+}
+
+/// Memory of a device that the host made. Freed when dropped.
+#[derive(Debug)]
+pub struct DeviceBuffer {
+    memory: Arc<Memory>,
+    base: u64,
+    len: u64,
+}
+
+impl DeviceBuffer {
+    /// Its address, as kernels see it.
+    pub fn address(&self) -> u64 {
+        self.base
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether programs of 32-bit addresses can use it.
+    pub fn is_low(&self) -> bool {
+        self.base < 1 << 32
+    }
+
+    /// Says how it was made, for trap reports: `zero:2400`.
+    pub fn set_origin(&mut self, origin: &str) {
+        if let Some(space) = self.memory.of(self.base) {
+            space.set_origin(self.base, origin);
+        }
+    }
+
+    /// Writes bytes from `offset` on.
+    ///
+    /// # Panics
+    /// They do not fit.
+    pub fn write(&mut self, offset: u64, data: &[u8]) {
+        self.expect_inside(offset, data.len() as u64);
+        // SAFETY: the range was just checked to lie in this buffer, which is open memory as long as it lives.
+        unsafe { copy_in(self.base + offset, data) }
+    }
+
+    /// Reads bytes from `offset` on.
+    ///
+    /// # Panics
+    /// They lie not all in the buffer.
+    pub fn read(&self, offset: u64, to: &mut [u8]) {
+        self.expect_inside(offset, to.len() as u64);
+        // SAFETY: as in `write`.
+        unsafe { copy_out(self.base + offset, to) }
+    }
+
+    /// A copy of all bytes.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = vec![0; usize::try_from(self.len).unwrap_or(0)];
+        self.read(0, &mut out);
+        out
+    }
+
+    /// Sets all bytes to one value.
+    pub fn fill(&mut self, value: u8) {
+        // SAFETY: all of this buffer, as in `write`.
+        unsafe { fill(self.base, usize::try_from(self.len).unwrap_or(0), value) }
+    }
+
+    fn expect_inside(&self, offset: u64, bytes: u64) {
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.len);
+        assert!(inside, "bytes {offset}..+{bytes} of a buffer of {} bytes", self.len);
+    }
+
+    pub(crate) fn belongs_to(&self, device: &DeviceInner) -> bool {
+        Arc::ptr_eq(&self.memory, &device.memory)
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        if let Some(space) = self.memory.of(self.base) {
+            space.free(self.base, Some(AllocKind::Buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_read_back_and_are_zero_when_recycled() {
+        let d = Device::new().unwrap();
+        let mut b = d.copy_of(&[1, 2, 3]).unwrap();
+        b.write(1, &[9]);
+        assert_eq!(b.to_vec(), [1, 9, 3]);
+        drop(b);
+        for _ in 0..10 {
+            let mut big = d.zeroed(20 << 20).unwrap();
+            assert!(big.to_vec().iter().all(|x| *x == 0));
+            big.fill(7);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "of a buffer of 4 bytes")]
+    fn a_write_past_the_end_panics() {
+        Device::new().unwrap().zeroed(4).unwrap().write(1, &[0; 4]);
+    }
+}

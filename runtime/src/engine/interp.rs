@@ -1,0 +1,129 @@
+//! Ctas run by the interpreter, on the calling thread.
+
+use std::sync::Arc;
+
+use handloom_interp::{Cta, CtaEnv, FrameLayout, Status};
+use handloom_ir::simt::FuncId;
+use handloom_ir::trap::Waiter;
+
+use crate::launch::{Ended, Grid};
+use crate::memory::access::fill;
+use crate::memory::{KernelMemory, Space, View};
+use crate::module::local_stride;
+use crate::sched::grid::{Crew, Shared, Turn, work};
+use crate::sched::{FRESH_SHARED, Seats};
+
+/// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
+const TURN: u64 = 1 << 18;
+
+/// Runs all units of a grid.
+pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<(), Ended> {
+    let module = &grid.module;
+    let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
+        return Err(Ended::NoRoom("the host has no room for an address window".into()));
+    };
+    let frames: Vec<FrameLayout> = module.ir.funcs.iter().map(FrameLayout::new).collect();
+    let stride = u64::from(local_stride(&module.ir, &frames, entry));
+    let mut crew = Interp { grid, entry, space, stride };
+    // The interpreter's atomics are plain reads and writes: one thread only.
+    let shared = Shared::new(grid, 1);
+    work(&shared, 0, &mut crew, &mut |_| false);
+    shared.finish()
+}
+
+struct Interp<'m> {
+    grid: &'m Grid,
+    entry: FuncId,
+    space: &'m Space,
+    stride: u64,
+}
+
+/// A cta in flight.
+struct Running<'m> {
+    cta: Cta<'m>,
+    memory: KernelMemory,
+    done: bool,
+}
+
+/// Ctas that run together, and their memory.
+struct Unit<'m> {
+    ctas: Vec<Running<'m>>,
+    seats: Seats,
+}
+
+impl<'m> Interp<'m> {
+    fn running(&self, unit: u64, rank: u32, seats: &Seats) -> Running<'m> {
+        let grid = self.grid;
+        let (slab, local) = seats.at(rank);
+        let mut env = CtaEnv {
+            ctaid: grid.ctaid(unit, rank),
+            shared_base: slab,
+            local_base: local,
+            local_stride: self.stride,
+            local_size: self.stride,
+            ..grid.env.clone()
+        };
+        let memory = Arc::clone(&grid.module.device.inner.memory);
+        let mut view = View::new(memory, grid.module.space_kind());
+        view.param = (env.param_base, grid.param_bytes);
+        view.shared = (slab, u64::from(env.shared_size));
+        view.local = (local, self.stride * u64::from(env.threads()));
+        if grid.unit_size() > 1 {
+            view.peers = seats.slabs();
+            env.cluster.shared_bases = seats.slabs();
+        }
+        // SAFETY: the slab is this unit's and open up to the largest shared memory, which the launch does not pass.
+        unsafe { fill(slab, env.shared_size as usize, FRESH_SHARED) }
+        let memory = KernelMemory::new(view, Arc::clone(&grid.module));
+        Running { cta: Cta::new(&grid.module.ir, self.entry, env), memory, done: false }
+    }
+}
+
+impl<'m> Crew for Interp<'m> {
+    type Unit = Unit<'m>;
+
+    fn start(&mut self, number: u64) -> Result<Unit<'m>, Ended> {
+        let local = self.stride * u64::from(self.grid.env.threads());
+        let seats = Seats::take(self.space, self.grid.unit_size(), local)?;
+        let ctas = (0..self.grid.unit_size()).map(|rank| self.running(number, rank, &seats)).collect();
+        Ok(Unit { ctas, seats })
+    }
+
+    fn turn(&mut self, unit: &mut Unit<'m>) -> Result<Turn, Ended> {
+        let (mut busy, mut moved) = (false, false);
+        for r in unit.ctas.iter_mut().filter(|r| !r.done) {
+            r.memory.view.get_mut().refresh();
+            match r.cta.run(&mut r.memory, TURN) {
+                Status::Done => {
+                    r.done = true;
+                    moved = true;
+                }
+                Status::Budget => busy = true,
+                Status::Waiting { changed } => moved |= changed,
+                Status::Trap(trap) => return Err(Ended::Trap(trap)),
+            }
+        }
+        if unit.ctas.len() > 1 {
+            let phases = unit.ctas.iter().map(|r| r.cta.cluster_phases()).min().unwrap_or(0);
+            unit.ctas.iter_mut().for_each(|r| r.cta.set_cluster_phases(phases));
+        }
+        Ok(if unit.ctas.iter().all(|r| r.done) {
+            Turn::Done
+        } else if busy {
+            Turn::Busy
+        } else if moved {
+            Turn::Moved
+        } else {
+            Turn::Waited
+        })
+    }
+
+    fn end(&mut self, unit: Unit<'m>) -> Vec<u8> {
+        unit.seats.give(self.space);
+        unit.ctas.into_iter().flat_map(|r| r.memory.output).collect()
+    }
+
+    fn waiters(&self, unit: &Unit<'m>) -> Vec<Waiter> {
+        unit.ctas.iter().filter(|r| !r.done).flat_map(|r| r.cta.waiters()).collect()
+    }
+}

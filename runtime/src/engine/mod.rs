@@ -1,0 +1,3 @@
+//! The second engine: the reference executor on the same memory.
+
+pub(crate) mod interp;

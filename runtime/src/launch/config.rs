@@ -1,0 +1,252 @@
+//! What a launch asks for, and whether the device and the entry allow it.
+
+use std::time::Duration;
+
+use handloom_codegen::Bounds;
+use handloom_ir::simt;
+
+use super::stop::{Progress, StopHandle};
+
+/// Most threads of a block.
+pub const MAX_BLOCK_THREADS: u64 = 1024;
+/// Most threads of a block in x, y, z.
+pub const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+/// Most blocks of a grid in x, y, z.
+pub const MAX_GRID: [u32; 3] = [0x7fff_ffff, 65_535, 65_535];
+/// Most static shared memory in bytes.
+pub const MAX_STATIC_SHARED: u32 = 48 << 10;
+/// Most shared memory of a block in bytes.
+pub const MAX_SHARED: u32 = 227 << 10;
+/// Most blocks of a cluster.
+pub const MAX_CLUSTER: u64 = 16;
+
+/// Who runs a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum Engine {
+    /// Compiled code.
+    #[default]
+    Jit,
+    /// The reference executor.
+    Interp,
+}
+
+/// Shape and manner of a launch.
+#[derive(Clone, Debug)]
+pub struct LaunchConfig {
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub shared_bytes: u32,
+    /// All blocks may wait for each other.
+    pub cooperative: bool,
+    /// Blocks of a cluster in x, y, z; `None` for what the entry asks for.
+    pub cluster: Option<[u32; 3]>,
+    /// Order of scheduling; 0 is ascending.
+    pub seed: u64,
+    /// Who runs it.
+    pub engine: Engine,
+    /// How strictly compiled code checks addresses.
+    pub bounds: Bounds,
+    /// Longest time it may run.
+    pub timeout: Option<Duration>,
+    /// Host threads; 0 for one a core.
+    pub threads: usize,
+    /// Ends it from outside.
+    pub stop: StopHandle,
+    /// Counts the blocks that have ended.
+    pub progress: Option<Progress>,
+}
+
+impl LaunchConfig {
+    /// A launch of compiled code with exact bounds on all cores.
+    pub fn new(grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
+        LaunchConfig {
+            grid,
+            block,
+            shared_bytes: 0,
+            cooperative: false,
+            cluster: None,
+            seed: 0,
+            engine: Engine::Jit,
+            bounds: Bounds::Exact,
+            timeout: None,
+            threads: 0,
+            stop: StopHandle::new(),
+            progress: None,
+        }
+    }
+
+    /// Number of blocks.
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().map(|n| u64::from(*n)).product()
+    }
+
+    /// What code for it is specialised on.
+    pub fn shape(&self) -> simt::LaunchShape {
+        let small = |i: usize| u64::from(self.grid[i]) * u64::from(self.block[i]) < 1 << 31;
+        simt::LaunchShape { ntid: self.block, small_grid: (0..3).all(small) }
+    }
+
+    /// The cluster shape for an entry.
+    pub(crate) fn cluster_of(&self, entry: &simt::Entry) -> [u32; 3] {
+        self.cluster.or(entry.reqcluster).unwrap_or([1; 3])
+    }
+}
+
+/// `x,y,z` for people.
+fn dims(d: [u32; 3]) -> String {
+    format!("{},{},{}", d[0], d[1], d[2])
+}
+
+/// Shared memory of a launch: bytes in all, static part included. `dynamic_start` is where dynamic shared memory begins, if the entry has any.
+pub(crate) fn shared_total(entry: &simt::Entry, dynamic_start: Option<u32>, dynamic: u32) -> u64 {
+    let start = dynamic_start.map_or(entry.shared_bytes, |s| s.max(entry.shared_bytes));
+    if dynamic == 0 { u64::from(entry.shared_bytes) } else { u64::from(start) + u64::from(dynamic) }
+}
+
+/// Whether an entry may be launched so. The error is a sentence that says what was expected.
+pub(crate) fn check_shape(
+    name: &str,
+    entry: &simt::Entry,
+    dynamic_start: Option<u32>,
+    c: &LaunchConfig,
+) -> Result<(), String> {
+    if c.grid.contains(&0) {
+        return Err(format!("a grid of {} blocks: each dimension must be at least 1", dims(c.grid)));
+    }
+    if c.block.contains(&0) {
+        return Err(format!("a block of {} threads: each dimension must be at least 1", dims(c.block)));
+    }
+    for (i, axis) in ["x", "y", "z"].into_iter().enumerate() {
+        if c.grid[i] > MAX_GRID[i] {
+            return Err(format!("a grid of {} blocks in {axis}: at most {} are allowed", c.grid[i], MAX_GRID[i]));
+        }
+    }
+    let threads: u64 = c.block.iter().map(|n| u64::from(*n)).product();
+    if threads > MAX_BLOCK_THREADS {
+        return Err(format!(
+            "a block of {} has {threads} threads: at most {MAX_BLOCK_THREADS} are allowed",
+            dims(c.block)
+        ));
+    }
+    if c.block[2] > MAX_BLOCK[2] {
+        return Err(format!("a block of {} threads in z: at most {} are allowed", c.block[2], MAX_BLOCK[2]));
+    }
+    if let Some(want) = entry.reqntid
+        && want != c.block
+    {
+        return Err(format!(
+            "a block of {}: `{name}` must be launched with {} (`.reqntid`)",
+            dims(c.block),
+            dims(want)
+        ));
+    }
+    if let Some(most) = entry.maxntid {
+        // The manual bounds the number of threads, not each dimension.
+        let limit: u64 = most.iter().map(|n| u64::from(*n)).product();
+        if threads > limit {
+            return Err(format!(
+                "a block of {threads} threads: `{name}` allows at most {limit} (`.maxntid {}`)",
+                dims(most)
+            ));
+        }
+    }
+    check_shared(name, entry, dynamic_start, c)?;
+    check_cluster(name, entry, c)
+}
+
+fn check_shared(name: &str, entry: &simt::Entry, start: Option<u32>, c: &LaunchConfig) -> Result<(), String> {
+    if entry.shared_bytes > MAX_STATIC_SHARED {
+        return Err(format!(
+            "`{name}` has {} bytes of static shared memory: at most {MAX_STATIC_SHARED} are allowed",
+            entry.shared_bytes
+        ));
+    }
+    let total = shared_total(entry, start, c.shared_bytes);
+    if total > u64::from(MAX_SHARED) {
+        return Err(format!(
+            "{total} bytes of shared memory ({} static, {} dynamic): at most {MAX_SHARED} are allowed",
+            total - u64::from(c.shared_bytes),
+            c.shared_bytes
+        ));
+    }
+    Ok(())
+}
+
+fn check_cluster(name: &str, entry: &simt::Entry, c: &LaunchConfig) -> Result<(), String> {
+    let cluster = c.cluster_of(entry);
+    if cluster.contains(&0) {
+        return Err(format!("a cluster of {} blocks: each dimension must be at least 1", dims(cluster)));
+    }
+    if let (Some(want), Some(got)) = (entry.reqcluster, c.cluster)
+        && want != got
+    {
+        return Err(format!(
+            "a cluster of {}: `{name}` must be launched with {} (`.reqnctapercluster`)",
+            dims(got),
+            dims(want)
+        ));
+    }
+    let blocks: u64 = cluster.iter().map(|n| u64::from(*n)).product();
+    if blocks > MAX_CLUSTER {
+        return Err(format!("a cluster of {blocks} blocks: at most {MAX_CLUSTER} are allowed"));
+    }
+    if (0..3).any(|i| !c.grid[i].is_multiple_of(cluster[i])) {
+        return Err(format!(
+            "a grid of {} blocks: each dimension must be a multiple of the cluster's, {}",
+            dims(c.grid),
+            dims(cluster)
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> simt::Entry {
+        simt::Entry {
+            func: simt::FuncId(0),
+            params: vec![],
+            reqntid: None,
+            maxntid: None,
+            reqcluster: None,
+            shared_bytes: 0,
+        }
+    }
+
+    fn complaint(e: &simt::Entry, grid: [u32; 3], block: [u32; 3], shared: u32) -> String {
+        let c = LaunchConfig { shared_bytes: shared, ..LaunchConfig::new(grid, block) };
+        check_shape("k", e, Some(e.shared_bytes), &c).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn limits_are_told() {
+        let e = entry();
+        assert_eq!(complaint(&e, [1, 1, 1], [1024, 1, 1], 227 << 10), "");
+        assert_eq!(complaint(&e, [0x7fff_ffff, 65_535, 65_535], [1, 1, 1], 0), "");
+        assert!(complaint(&e, [1, 0, 1], [1, 1, 1], 0).starts_with("a grid of 1,0,1 blocks"));
+        assert!(complaint(&e, [1, 1, 1], [0, 1, 1], 0).starts_with("a block of 0,1,1 threads"));
+        assert!(complaint(&e, [1, 1, 1], [32, 33, 1], 0).contains("1056 threads"));
+        assert!(complaint(&e, [1, 1, 1], [1, 1, 65], 0).contains("65 threads in z"));
+        assert!(complaint(&e, [0x8000_0000, 1, 1], [1, 1, 1], 0).contains("in x"));
+        assert!(complaint(&e, [1, 65_536, 1], [1, 1, 1], 0).contains("in y"));
+        assert!(complaint(&e, [1, 1, 1], [1, 1, 1], (227 << 10) + 1).contains("at most 232448"));
+    }
+
+    #[test]
+    fn directives_are_kept() {
+        let e = simt::Entry { reqntid: Some([64, 1, 1]), ..entry() };
+        assert!(complaint(&e, [1, 1, 1], [32, 1, 1], 0).contains(".reqntid"));
+        let e = simt::Entry { maxntid: Some([16, 4, 1]), ..entry() };
+        assert_eq!(complaint(&e, [1, 1, 1], [64, 1, 1], 0), "");
+        assert!(complaint(&e, [1, 1, 1], [65, 1, 1], 0).contains("at most 64"));
+        let e = simt::Entry { shared_bytes: (48 << 10) + 1, ..entry() };
+        assert!(complaint(&e, [1, 1, 1], [1, 1, 1], 0).contains("static"));
+        let e = simt::Entry { reqcluster: Some([2, 1, 1]), ..entry() };
+        assert!(complaint(&e, [3, 1, 1], [1, 1, 1], 0).contains("multiple of the cluster's"));
+    }
+}

@@ -1,0 +1,297 @@
+//! One run of an entry: checked, prepared, run by one of the engines, reported.
+
+mod args;
+mod config;
+mod order;
+mod stop;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use handloom_interp::{ClusterEnv, CtaEnv};
+use handloom_ir::trap::Trap;
+
+pub use args::Arg;
+pub(crate) use args::Binding;
+pub use config::{
+    Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED,
+};
+pub(crate) use order::Order;
+pub(crate) use stop::Watchdog;
+pub use stop::{Progress, StopHandle};
+
+use crate::engine;
+use crate::memory::access;
+use crate::module::{Function, ModuleInner, Program};
+use crate::sched;
+use crate::trap::TrapReport;
+
+/// `%nsmid`: a device of this many multiprocessors.
+const N_SM: u32 = 16;
+
+/// What a launch did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct LaunchReport {
+    /// Time to make its code; zero if the code was there.
+    pub compile: Duration,
+    /// Time of the launch alone.
+    pub run: Duration,
+    /// Blocks that ran.
+    pub blocks: u64,
+}
+
+/// Why a launch did not come to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The launch does not fit the entry or the device: a sentence that says what was expected.
+    Wrong(String),
+    /// The kernel stopped.
+    Trap(Box<TrapReport>),
+    /// The launch was stopped through its [`StopHandle`].
+    Stopped,
+    /// There is no device memory or no thread for it.
+    NoRoom(String),
+    /// A fault of Handloom's.
+    Bug(String),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::Wrong(why) | LaunchError::NoRoom(why) => f.write_str(why),
+            LaunchError::Trap(report) => f.write_str(report.message()),
+            LaunchError::Stopped => f.write_str("the launch was stopped"),
+            LaunchError::Bug(why) => write!(f, "bug: {}", why.trim_start_matches("bug: ")),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+impl From<crate::memory::NoRoom> for LaunchError {
+    fn from(e: crate::memory::NoRoom) -> Self {
+        LaunchError::NoRoom(e.to_string())
+    }
+}
+
+/// Why an engine gave a grid up.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Trap(Box<Trap>),
+    Stopped,
+    NoRoom(String),
+    Bug(String),
+}
+
+impl From<crate::memory::NoRoom> for Ended {
+    fn from(e: crate::memory::NoRoom) -> Self {
+        Ended::NoRoom(e.to_string())
+    }
+}
+
+/// What both engines must know of a launch.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    pub(crate) module: Arc<ModuleInner>,
+    /// As each cta sees it, but for its own number and memory.
+    pub(crate) env: CtaEnv,
+    /// Bytes of parameters.
+    pub(crate) param_bytes: u64,
+    /// Units of scheduling: ctas, or clusters of them.
+    pub(crate) units: u64,
+    /// In which order.
+    pub(crate) order: Order,
+    pub(crate) stop: StopHandle,
+    pub(crate) progress: Option<Progress>,
+    /// Host threads.
+    pub(crate) threads: usize,
+}
+
+impl Grid {
+    /// Ctas of a unit.
+    pub(crate) fn unit_size(&self) -> u32 {
+        self.env.cluster_size()
+    }
+
+    /// `%ctaid` of a cta of a unit, by rank in it.
+    pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {
+        let shape = self.env.cluster.nctaid;
+        let grid: [u64; 3] = [0, 1, 2].map(|i| u64::from(self.env.nctaid[i] / shape[i].max(1)));
+        let first = [unit % grid[0], unit / grid[0] % grid[1], unit / grid[0] / grid[1]];
+        let inner = [rank % shape[0], rank / shape[0] % shape[1], rank / shape[0] / shape[1]];
+        // Each coordinate is below the grid's, which has 32 bits.
+        [0, 1, 2].map(|i| u32::try_from(first[i]).unwrap_or(0) * shape[i] + inner[i])
+    }
+}
+
+/// A launch with its code, parameters and memory at hand, to be run as often as wanted.
+#[derive(Debug)]
+pub struct PreparedLaunch {
+    function: Function,
+    config: LaunchConfig,
+    grid: Grid,
+    program: Option<Arc<Program>>,
+    compile: Duration,
+    /// The parameter block: start and end in device memory.
+    param: (u64, u64),
+    bindings: Vec<Binding>,
+    workers: sched::Workers,
+}
+
+impl PreparedLaunch {
+    /// Checks a launch, makes its code if needed, and writes its parameters.
+    ///
+    /// # Errors
+    /// The launch is wrong, there is no room, or compiling fails.
+    pub fn new(function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<PreparedLaunch, LaunchError> {
+        let entry = function.entry();
+        let module = &function.module.inner;
+        let start = function.dynamic_start();
+        config::check_shape(function.name(), entry, start, config).map_err(LaunchError::Wrong)?;
+        let mut block = Vec::new();
+        let bindings = bind(function, args, &mut block)?;
+        let (program, compile) = match config.engine {
+            Engine::Interp => (None, Duration::ZERO),
+            Engine::Jit => {
+                let (p, fresh) = module.program(&function.key(config))?;
+                let time = if fresh { p.compile_time } else { Duration::ZERO };
+                (Some(p), time)
+            }
+        };
+        let space = module.device.inner.memory.space(module.space_kind()).ok_or_else(|| no_room("an address window"))?;
+        let param = space.take_param(block.len() as u64)?;
+        // SAFETY: the block was just taken, with room for all parameters, and no kernel knows it yet.
+        unsafe { access::copy_in(param.0, &block) }
+        let shared = config::shared_total(entry, start, config.shared_bytes);
+        let cluster = config.cluster_of(entry);
+        let explicit = config.cluster.is_some() || entry.reqcluster.is_some();
+        let env = CtaEnv {
+            ntid: config.block,
+            nctaid: config.grid,
+            nsmid: N_SM,
+            shared_size: u32::try_from(shared).unwrap_or(u32::MAX),
+            dynamic_shared: config.shared_bytes,
+            param_base: param.0,
+            cluster: ClusterEnv { explicit, nctaid: cluster, shared_bases: Vec::new() },
+            ..CtaEnv::default()
+        };
+        let units = config.blocks() / u64::from(env.cluster_size());
+        let grid = Grid {
+            module: Arc::clone(module),
+            env,
+            param_bytes: block.len() as u64,
+            units,
+            order: Order::new(units, config.seed),
+            stop: config.stop.clone(),
+            progress: config.progress.clone(),
+            threads: threads(config.threads),
+        };
+        let most = space.max_slabs() as u64;
+        if config.cooperative && config.blocks() > most {
+            return Err(LaunchError::Wrong(format!(
+                "a cooperative launch of {} blocks: at most {most} can run at the same time",
+                config.blocks()
+            )));
+        }
+        Ok(PreparedLaunch {
+            function: function.clone(),
+            config: config.clone(),
+            grid,
+            program,
+            compile,
+            param,
+            bindings,
+            workers: sched::Workers::default(),
+        })
+    }
+
+    /// Replaces the arguments.
+    ///
+    /// # Errors
+    /// They do not fit the entry.
+    pub fn set_args(&mut self, args: &[Arg<'_>]) -> Result<(), LaunchError> {
+        let mut block = Vec::new();
+        self.bindings = bind(&self.function, args, &mut block)?;
+        // SAFETY: the block is this launch's, has the size of the same parameter list, and no launch of it runs.
+        unsafe { access::copy_in(self.param.0, &block) }
+        Ok(())
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The kernel traps, the launch is stopped, or there is no memory for its blocks.
+    pub fn run(&mut self) -> Result<LaunchReport, LaunchError> {
+        if self.config.stop.is_stopped() {
+            return Err(LaunchError::Stopped);
+        }
+        let limit = self.config.timeout;
+        let watchdog = limit.map(|limit| {
+            Watchdog::start(&self.config.stop, limit).ok_or_else(|| no_room("a thread for the time limit"))
+        });
+        let watchdog = watchdog.transpose()?;
+        self.grid.env.gridid = self.function.module.device().inner.next_grid();
+        let start = Instant::now();
+        let result = match &self.program {
+            Some(program) => sched::run(&mut self.workers, &self.grid, program),
+            None => engine::interp::run(&self.grid, self.function.entry().func),
+        };
+        let run = start.elapsed();
+        drop(watchdog);
+        let compile = std::mem::take(&mut self.compile);
+        match result {
+            Ok(()) => Ok(LaunchReport { compile, run, blocks: self.config.blocks() }),
+            Err(Ended::Stopped) => Err(LaunchError::Stopped),
+            Err(Ended::NoRoom(why)) => Err(LaunchError::NoRoom(why)),
+            Err(Ended::Bug(why)) => Err(LaunchError::Bug(why)),
+            Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap)))),
+        }
+    }
+
+    /// Its parameters, for a memory report.
+    fn report(&self, trap: Trap) -> TrapReport {
+        TrapReport::new(trap, &self.grid, &self.bindings)
+    }
+
+    /// Its entry.
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+}
+
+impl Drop for PreparedLaunch {
+    fn drop(&mut self) {
+        let module = &self.grid.module;
+        if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
+            space.give_param(self.param);
+            self.workers.release(space);
+        }
+    }
+}
+
+/// Checks a launch and runs it once.
+///
+/// # Errors
+/// As [`PreparedLaunch::new`] and [`PreparedLaunch::run`].
+pub fn launch(function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<LaunchReport, LaunchError> {
+    PreparedLaunch::new(function, config, args)?.run()
+}
+
+fn bind(function: &Function, args: &[Arg<'_>], block: &mut Vec<u8>) -> Result<Vec<Binding>, LaunchError> {
+    let module = &function.module;
+    let device = &module.device().inner;
+    args::write_args(function.name(), function.params(), args, device, module.is_low(), block)
+        .map_err(LaunchError::Wrong)
+}
+
+fn no_room(what: &str) -> LaunchError {
+    LaunchError::NoRoom(format!("the host has no room for {what}"))
+}
+
+/// Host threads for a launch.
+fn threads(asked: usize) -> usize {
+    if asked > 0 { asked } else { std::thread::available_parallelism().map_or(1, usize::from) }
+}

@@ -1,0 +1,102 @@
+//! Memory and services as a kernel's cta sees them: the interpreter's `Memory` on the same windows that compiled code uses.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use handloom_interp::{Denied, Memory as Services};
+use handloom_ir::simt::SymId;
+use handloom_ir::trap::TrapKind;
+use handloom_ir::types::StateSpace;
+
+use super::access;
+use super::space::AllocKind;
+use super::view::View;
+use crate::module::ModuleInner;
+
+/// Most bytes that one `malloc` of a kernel gets.
+// Choice: the size of the device heap is a setting on GPUs, 8 MiB by default; we bound one block instead.
+const MAX_MALLOC: u64 = 64 << 20;
+
+/// What a cta may touch, and what it printed.
+#[derive(Debug)]
+pub(crate) struct KernelMemory {
+    pub(crate) view: RefCell<View>,
+    module: Arc<ModuleInner>,
+    /// Text that it printed.
+    pub(crate) output: Vec<u8>,
+    start: Instant,
+}
+
+impl KernelMemory {
+    pub(crate) fn new(view: View, module: Arc<ModuleInner>) -> KernelMemory {
+        let start = module.device.inner.start;
+        KernelMemory { view: RefCell::new(view), module, output: Vec::new(), start }
+    }
+}
+
+impl Services for KernelMemory {
+    fn check(&self, addr: u64, bytes: u32, write: bool) -> Result<(), Denied> {
+        match self.view.borrow_mut().resolve(addr, u64::from(bytes), write, None) {
+            Ok(_) => Ok(()),
+            Err(TrapKind::WriteProtected) => Err(Denied::WriteProtected),
+            Err(_) => Err(Denied::OutOfBounds),
+        }
+    }
+
+    fn read(&mut self, addr: u64, bytes: u32) -> u64 {
+        let mut word = [0; 8];
+        // SAFETY: the trait's contract: the range passed `check`, so it lies in open memory of the device.
+        unsafe {
+            if addr.is_multiple_of(u64::from(bytes)) {
+                return access::load(addr, bytes);
+            }
+            access::copy_out(addr, &mut word[..(bytes as usize).min(8)]);
+        }
+        u64::from_le_bytes(word)
+    }
+
+    fn write(&mut self, addr: u64, bytes: u32, value: u64) {
+        // SAFETY: as in `read`, and the range passed `check` for writing.
+        unsafe {
+            if addr.is_multiple_of(u64::from(bytes)) {
+                access::store(addr, bytes, value);
+            } else {
+                access::copy_in(addr, &value.to_le_bytes()[..(bytes as usize).min(8)]);
+            }
+        }
+    }
+
+    fn space(&self, addr: u64) -> StateSpace {
+        self.view.borrow().state_space(addr)
+    }
+
+    fn symbol(&self, sym: SymId) -> u64 {
+        self.module.symbol_values().get(sym.idx()).copied().unwrap_or(0)
+    }
+
+    fn allocate(&mut self, bytes: u64) -> u64 {
+        if bytes == 0 || bytes > MAX_MALLOC {
+            return 0;
+        }
+        self.view.get_mut().space().allocate(AllocKind::Malloc, bytes, 16, "", "malloc").unwrap_or(0)
+    }
+
+    fn release(&mut self, addr: u64) -> Result<(), Denied> {
+        let view = self.view.get_mut();
+        if view.space().free(addr, Some(AllocKind::Malloc)) {
+            view.refresh();
+            Ok(())
+        } else {
+            Err(Denied::OutOfBounds)
+        }
+    }
+
+    fn output(&mut self, text: &[u8]) {
+        self.output.extend_from_slice(text);
+    }
+
+    fn time_ns(&mut self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1)
+    }
+}

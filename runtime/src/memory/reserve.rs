@@ -1,0 +1,161 @@
+//! Address space: one reservation a process, windows of it for devices.
+//!
+//! A reservation is a range of addresses without access at a fixed base, so that pointers print the same in each run. A device claims
+//! a window of it by number and gives it back when it is dropped. Programs of address size 32 use a second reservation below 4 GiB.
+
+use std::ffi::c_void;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+/// Bytes of a page.
+pub(crate) const PAGE: u64 = 4096;
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+
+/// What a kind of reservation tries, in order.
+struct Wish {
+    bases: &'static [u64],
+    sizes: &'static [u64],
+    window: u64,
+}
+
+const WIDE: Wish = Wish {
+    bases: &[0x2000_0000_0000, 0x3000_0000_0000, 0x1000_0000_0000, 0x4000_0000_0000],
+    sizes: &[1024 * GIB, 256 * GIB, 64 * GIB, 16 * GIB],
+    window: 64 * GIB,
+};
+
+const LOW: Wish = Wish {
+    bases: &[0x1000_0000, 0x2000_0000, 0x4000_0000, 0x8000_0000],
+    sizes: &[3 * GIB, 2 * GIB, GIB, 512 * MIB],
+    window: 512 * MIB,
+};
+
+/// A range of addresses without access, divided into windows.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    base: u64,
+    window: u64,
+    taken: Mutex<Vec<bool>>,
+}
+
+impl Reservation {
+    fn make(wish: &Wish) -> Option<Reservation> {
+        for &size in wish.sizes {
+            for &base in wish.bases {
+                // SAFETY: `FIXED_NOREPLACE` never replaces a mapping that is there, and the new one has no access.
+                let got = unsafe {
+                    mmap_anonymous(
+                        as_ptr(base),
+                        as_len(size),
+                        ProtFlags::empty(),
+                        MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
+                    )
+                };
+                let Ok(at) = got else { continue };
+                if at as u64 == base {
+                    let window = wish.window.min(size);
+                    let n_windows = as_len(size / window);
+                    return Some(Reservation { base, window, taken: Mutex::new(vec![false; n_windows]) });
+                }
+                // A kernel older than 4.17 takes the base as a hint: give the range back.
+                // SAFETY: the range was mapped just above and nobody knows of it.
+                let _ = unsafe { munmap(at, as_len(size)) };
+            }
+        }
+        None
+    }
+
+    /// The reservation for programs of 64-bit addresses, if the host gave one.
+    pub(crate) fn wide() -> Option<&'static Reservation> {
+        static CELL: OnceLock<Option<Reservation>> = OnceLock::new();
+        CELL.get_or_init(|| Reservation::make(&WIDE)).as_ref()
+    }
+
+    /// The reservation below 4 GiB, if the host gave one.
+    pub(crate) fn low() -> Option<&'static Reservation> {
+        static CELL: OnceLock<Option<Reservation>> = OnceLock::new();
+        CELL.get_or_init(|| Reservation::make(&LOW)).as_ref()
+    }
+
+    /// Takes the first free window.
+    pub(crate) fn claim(&'static self) -> Option<Window> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = taken.iter().position(|t| !*t)?;
+        taken[index] = true;
+        Some(Window { base: self.base + index as u64 * self.window, size: self.window, index, from: self })
+    }
+}
+
+/// A window: a range of addresses that belongs to one device. Without access until parts of it are opened.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// First address.
+    pub(crate) base: u64,
+    /// Bytes.
+    pub(crate) size: u64,
+    index: usize,
+    from: &'static Reservation,
+}
+
+impl Window {
+    /// Makes `start .. end` readable and writable; both are multiples of the page size and lie in the window. Says whether the host did it.
+    pub(crate) fn open(&self, start: u64, end: u64) -> bool {
+        if start < self.base || end > self.base + self.size || start > end {
+            return false;
+        }
+        // SAFETY: the range lies in this window, which only its device uses; widening access harms no reference.
+        unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ | MprotectFlags::WRITE).is_ok() }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: the range is this window's, and a window outlives all that holds addresses in it: replacing its pages by pages without
+        // access frees the memory and leaves the addresses reserved.
+        let _ = unsafe {
+            mmap_anonymous(
+                as_ptr(self.base),
+                as_len(self.size),
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
+            )
+        };
+        let mut taken = self.from.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken[self.index] = false;
+    }
+}
+
+/// Fills with zero: whole pages are given back to the host, their edges are written.
+///
+/// # Safety
+/// `start .. end` is open memory of a window and nobody uses it.
+pub(crate) unsafe fn scrub(start: u64, end: u64) {
+    let first = start.next_multiple_of(PAGE);
+    let last = end / PAGE * PAGE;
+    if last <= first || last - first < 16 * PAGE {
+        // SAFETY: by the caller's promise.
+        unsafe { std::ptr::write_bytes(as_ptr(start).cast::<u8>(), 0, as_len(end - start)) };
+        return;
+    }
+    // SAFETY: by the caller's promise; dropping private anonymous pages makes them read as zero.
+    unsafe {
+        std::ptr::write_bytes(as_ptr(start).cast::<u8>(), 0, as_len(first - start));
+        std::ptr::write_bytes(as_ptr(last).cast::<u8>(), 0, as_len(end - last));
+        if rustix::mm::madvise(as_ptr(first), as_len(last - first), rustix::mm::Advice::LinuxDontNeed).is_err() {
+            std::ptr::write_bytes(as_ptr(first).cast::<u8>(), 0, as_len(last - first));
+        }
+    }
+}
+
+/// An address as a pointer.
+pub(crate) fn as_ptr(addr: u64) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(as_len(addr))
+}
+
+/// A size of the host. The supported hosts have 64-bit addresses.
+pub(crate) const fn as_len(n: u64) -> usize {
+    n as usize
+}

@@ -1,0 +1,401 @@
+//! The memory of a device in one address window: allocations, and the map that finds them by address.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::ranges::Ranges;
+use super::reserve::{PAGE, Reservation, Window, as_len, scrub};
+
+/// What an allocation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum AllocKind {
+    /// A device buffer of the host's.
+    Buffer,
+    /// A `.global` variable of a module.
+    Global,
+    /// A `.const` variable of a module: kernels may not write it.
+    Const,
+    /// Parameters of a launch: kernels may not write them.
+    Param,
+    /// Made by a kernel with `malloc`.
+    Malloc,
+    /// Shared memory of a cta.
+    Shared,
+    /// Local memory of a thread.
+    Local,
+}
+
+/// A piece of memory that kernels may name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Allocation {
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// What.
+    pub kind: AllocKind,
+    /// Whether kernels may write it.
+    pub writable: bool,
+    /// Its name, if it has one, as a variable of a module.
+    pub name: String,
+    /// How it was made, for reports: `zero:2400`.
+    pub origin: String,
+}
+
+/// There is no room for an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoom {
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no room for {} bytes of device memory", self.bytes)
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+/// Which programs a space serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SpaceKind {
+    /// 64-bit addresses.
+    Wide,
+    /// Addresses below 4 GiB.
+    Low,
+}
+
+/// Distance of two shared slabs in bytes.
+pub(crate) const SLAB: u64 = 1 << 20;
+
+/// Bytes of a slab that are opened: the largest shared memory of a cta, 227 KiB, in whole pages.
+pub(crate) const SLAB_OPEN: u64 = 228 << 10;
+
+/// Where the parts of a window lie: each is a start and an end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) param: (u64, u64),
+    pub(crate) constant: (u64, u64),
+    pub(crate) shared: (u64, u64),
+    pub(crate) local: (u64, u64),
+    pub(crate) heap: (u64, u64),
+}
+
+impl Layout {
+    /// In sixty-fourths of the window: parameters, constants, shared and local memory in the first quarter, the rest is the heap. The first
+    /// and the last page of each part stay closed.
+    fn of(base: u64, size: u64) -> Layout {
+        let unit = size / 64;
+        let part = |from: u64, to: u64| (base + from * unit + 16 * PAGE, base + to * unit - 16 * PAGE);
+        let shared = (base + 2 * unit, base + 6 * unit);
+        Layout { param: part(0, 1), constant: part(1, 2), shared, local: part(6, 24), heap: part(24, 64) }
+    }
+}
+
+fn within(range: (u64, u64), addr: u64) -> bool {
+    range.0 <= addr && addr < range.1
+}
+
+/// A part of the window from which memory is handed out.
+#[derive(Debug)]
+struct Area {
+    ranges: Ranges,
+    /// Addresses below it are open.
+    top: u64,
+    end: u64,
+}
+
+impl Area {
+    fn new(range: (u64, u64)) -> Area {
+        Area { ranges: Ranges::new(range.0, range.1), top: range.0, end: range.1 }
+    }
+
+    fn take(&mut self, window: &Window, bytes: u64, align: u64) -> Result<(u64, u64), NoRoom> {
+        let no_room = NoRoom { bytes };
+        let (at, stop) = self.ranges.take(bytes, align).ok_or(no_room)?;
+        if stop > self.top {
+            // Open at least as much as is open already, up to 64 MiB, so that many small allocations need few calls.
+            let step = (stop - self.top).max((64 << 20).min(stop - at + (256 << 10)));
+            let top = (self.top + step).next_multiple_of(PAGE).min(self.end);
+            if !window.open(self.top, top) {
+                self.ranges.give(at, stop);
+                return Err(no_room);
+            }
+            self.top = top;
+        }
+        Ok((at, stop))
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    param: Area,
+    constant: Area,
+    local: Area,
+    heap: Area,
+    /// By base; the end of the taken range beside it.
+    map: BTreeMap<u64, (Allocation, u64)>,
+    /// Freed allocations that nothing has replaced, by base.
+    freed: BTreeMap<u64, Allocation>,
+    free_slabs: Vec<u64>,
+    next_slab: u64,
+}
+
+/// The memory of a device in one window.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) kind: SpaceKind,
+    pub(crate) layout: Layout,
+    state: RwLock<State>,
+    /// Changes whenever an allocation ends, so that caches of allocations can be thrown away.
+    generation: AtomicU64,
+    // The window is dropped last: nothing above holds a reference into it.
+    window: Window,
+}
+
+impl Space {
+    /// Claims a window.
+    pub(crate) fn claim(kind: SpaceKind) -> Option<Space> {
+        let reservation = match kind {
+            SpaceKind::Wide => Reservation::wide(),
+            SpaceKind::Low => Reservation::low(),
+        };
+        let window = reservation?.claim()?;
+        let layout = Layout::of(window.base, window.size);
+        let state = State {
+            param: Area::new(layout.param),
+            constant: Area::new(layout.constant),
+            local: Area::new(layout.local),
+            heap: Area::new(layout.heap),
+            map: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            free_slabs: Vec::new(),
+            next_slab: layout.shared.0,
+        };
+        Some(Space { kind, layout, state: RwLock::new(state), generation: AtomicU64::new(0), window })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an allocation of zero bytes that kernels find by address.
+    pub(crate) fn allocate(
+        &self,
+        kind: AllocKind,
+        bytes: u64,
+        align: u64,
+        name: &str,
+        origin: &str,
+    ) -> Result<u64, NoRoom> {
+        let mut state = self.write();
+        let state = &mut *state;
+        let area = if kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
+        let (base, stop) = area.take(&self.window, bytes, align)?;
+        let stale: Vec<u64> = state.freed.range(..stop).rev().take_while(|(b, a)| **b + a.size > base).map(|(b, _)| *b).collect();
+        for b in stale {
+            state.freed.remove(&b);
+        }
+        let allocation = Allocation {
+            base,
+            size: bytes,
+            kind,
+            writable: kind != AllocKind::Const,
+            name: name.to_owned(),
+            origin: origin.to_owned(),
+        };
+        state.map.insert(base, (allocation, stop));
+        Ok(base)
+    }
+
+    /// Ends an allocation. Says whether there was one of this base and, if `only` is given, of this kind.
+    pub(crate) fn free(&self, base: u64, only: Option<AllocKind>) -> bool {
+        let mut state = self.write();
+        let state = &mut *state;
+        match state.map.get(&base) {
+            Some((a, _)) if only.is_none_or(|k| k == a.kind) => {}
+            Some(_) | None => return false,
+        }
+        let Some((allocation, stop)) = state.map.remove(&base) else { return false };
+        self.generation.fetch_add(1, Ordering::Release);
+        let area = if allocation.kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
+        // SAFETY: the range was handed out by this area, so it is open, and its allocation has just ended.
+        unsafe { scrub(base, stop) };
+        let reused = area.ranges.give(base, stop);
+        state.freed.insert(base, allocation);
+        for (start, end) in reused {
+            let gone: Vec<u64> = state.freed.range(start..end).map(|(b, _)| *b).collect();
+            gone.iter().for_each(|b| drop(state.freed.remove(b)));
+        }
+        true
+    }
+
+    /// Sets the text of how an allocation was made.
+    pub(crate) fn set_origin(&self, base: u64, origin: &str) {
+        if let Some((a, _)) = self.write().map.get_mut(&base) {
+            origin.clone_into(&mut a.origin);
+        }
+    }
+
+    /// A block for entry parameters; found through the launch, not through the map.
+    pub(crate) fn take_param(&self, bytes: u64) -> Result<(u64, u64), NoRoom> {
+        self.write().param.take(&self.window, bytes, 1)
+    }
+
+    /// Gives back what [`take_param`](Self::take_param) gave.
+    pub(crate) fn give_param(&self, block: (u64, u64)) {
+        self.write().param.ranges.give(block.0, block.1);
+    }
+
+    /// Local memory for the threads of a cta; found through the cta.
+    pub(crate) fn take_local(&self, bytes: u64) -> Result<(u64, u64), NoRoom> {
+        self.write().local.take(&self.window, bytes, PAGE)
+    }
+
+    /// Gives back what [`take_local`](Self::take_local) gave.
+    pub(crate) fn give_local(&self, block: (u64, u64)) {
+        self.write().local.ranges.give(block.0, block.1);
+    }
+
+    /// Shared memory of a cta: the base of a slab.
+    pub(crate) fn take_slab(&self) -> Result<u64, NoRoom> {
+        let mut state = self.write();
+        if let Some(slab) = state.free_slabs.pop() {
+            return Ok(slab);
+        }
+        let slab = state.next_slab;
+        if slab + SLAB > self.layout.shared.1 || !self.window.open(slab, slab + SLAB_OPEN) {
+            return Err(NoRoom { bytes: SLAB_OPEN });
+        }
+        state.next_slab += SLAB;
+        Ok(slab)
+    }
+
+    /// Gives back a slab.
+    pub(crate) fn give_slab(&self, slab: u64) {
+        self.write().free_slabs.push(slab);
+    }
+
+    /// The allocation that holds the byte at `addr`.
+    pub(crate) fn find(&self, addr: u64) -> Option<Allocation> {
+        self.read().containing(addr).cloned()
+    }
+
+    /// Base, size and kind of the allocation that holds the byte at `addr`.
+    pub(crate) fn extent(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
+        self.read().containing(addr).map(|a| (a.base, a.size, a.kind))
+    }
+
+    /// The freed allocation that held the byte at `addr`, if nothing has replaced it.
+    pub(crate) fn find_freed(&self, addr: u64) -> Option<Allocation> {
+        let state = self.read();
+        let (_, a) = state.freed.range(..=addr).next_back()?;
+        (addr - a.base < a.size).then(|| a.clone())
+    }
+
+    /// The allocation whose edge is nearest to `addr`.
+    pub(crate) fn nearest(&self, addr: u64) -> Option<Allocation> {
+        let state = self.read();
+        let below = state.map.range(..=addr).next_back().map(|(_, (a, _))| a);
+        let above = state.map.range(addr..).next().map(|(_, (a, _))| a);
+        let distance = |a: &Allocation| {
+            if addr < a.base { a.base - addr } else { addr.saturating_sub(a.base + a.size) }
+        };
+        below.into_iter().chain(above).min_by_key(|a| distance(a)).cloned()
+    }
+
+    /// Whether the window contains the address.
+    pub(crate) fn contains(&self, addr: u64) -> bool {
+        addr.wrapping_sub(self.window.base) < self.window.size
+    }
+
+    /// Whether the address lies in the part for constants.
+    pub(crate) fn is_const(&self, addr: u64) -> bool {
+        within(self.layout.constant, addr)
+    }
+
+    /// Whether the address lies in the part for entry parameters.
+    pub(crate) fn is_param(&self, addr: u64) -> bool {
+        within(self.layout.param, addr)
+    }
+
+    /// Whether the address lies in the part for shared memory.
+    pub(crate) fn is_shared(&self, addr: u64) -> bool {
+        within(self.layout.shared, addr)
+    }
+
+    /// Whether the address lies in the part for local memory.
+    pub(crate) fn is_local(&self, addr: u64) -> bool {
+        within(self.layout.local, addr)
+    }
+
+    /// The open part of the heap: every byte in it may be touched without a fault.
+    pub(crate) fn open_heap(&self) -> (u64, u64) {
+        (self.layout.heap.0, self.read().heap.top)
+    }
+
+    /// Number of allocations that have ended.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Shared slabs that can be had at most.
+    pub(crate) fn max_slabs(&self) -> usize {
+        as_len((self.layout.shared.1 - self.layout.shared.0) / SLAB)
+    }
+}
+
+impl State {
+    fn containing(&self, addr: u64) -> Option<&Allocation> {
+        let (_, (a, _)) = self.map.range(..=addr).next_back()?;
+        (addr - a.base < a.size).then_some(a)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_by_address_and_remembers_what_was_freed() {
+        let s = Space::claim(SpaceKind::Wide).unwrap();
+        let a = s.allocate(AllocKind::Buffer, 2400, 1, "", "zero:2400").unwrap();
+        let b = s.allocate(AllocKind::Const, 16, 1, "table", "").unwrap();
+        assert_eq!(a % 512, 0);
+        assert_eq!(s.find(a + 2399).unwrap().base, a);
+        assert!(s.find(a + 2400).is_none());
+        assert!(s.find(a - 1).is_none());
+        assert!(!s.find(b).unwrap().writable);
+        assert!(s.is_const(b) && !s.is_const(a));
+        assert_eq!(s.nearest(a + 2404).unwrap().base, a);
+        let g = s.generation();
+        assert!(!s.free(a + 1, None));
+        assert!(s.free(a, None));
+        assert!(!s.free(a, None));
+        assert!(s.generation() > g);
+        assert!(s.find(a).is_none());
+        assert_eq!(s.find_freed(a + 5).unwrap().origin, "zero:2400");
+    }
+
+    #[test]
+    fn the_low_space_lies_below_4_gib() {
+        let Some(s) = Space::claim(SpaceKind::Low) else { return };
+        let a = s.allocate(AllocKind::Buffer, 1 << 20, 1, "", "").unwrap();
+        assert!(a + (1 << 20) < 1 << 32);
+        assert!(s.take_slab().unwrap() + SLAB < 1 << 32);
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let s = Space::claim(SpaceKind::Wide).unwrap();
+        assert_eq!(s.allocate(AllocKind::Buffer, 1 << 50, 1, "", ""), Err(NoRoom { bytes: 1 << 50 }));
+        assert!(s.allocate(AllocKind::Buffer, u64::MAX, 1, "", "").is_err());
+    }
+}

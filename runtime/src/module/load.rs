@@ -1,0 +1,87 @@
+//! From PTX text to a module on a device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use handloom_check::{Checked, CheckedModule, check_text, link};
+use handloom_diag::{Diagnostic, FileId, SourceMap};
+
+use super::Module;
+use crate::device::Device;
+use crate::memory::NoRoom;
+
+/// Why a module cannot be loaded.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The texts are wrong or hold something unsupported: errors and warnings, by file and place.
+    Diagnostics(Vec<Diagnostic>),
+    /// There is no device memory for its variables.
+    NoRoom(NoRoom),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Diagnostics(list) => match list.first() {
+                Some(d) => write!(f, "{}: {} ({} in all)", d.code.name(), d.message, list.len()),
+                None => f.write_str("the module cannot be used"),
+            },
+            LoadError::NoRoom(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl From<NoRoom> for LoadError {
+    fn from(e: NoRoom) -> Self {
+        LoadError::NoRoom(e)
+    }
+}
+
+/// Checks texts and joins them to one module that can run. Gives it with the warnings.
+///
+/// # Errors
+/// All diagnostics, if one of them is an error.
+pub fn front(sources: &SourceMap, files: &[FileId]) -> Result<(CheckedModule, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut told = Vec::new();
+    let mut modules = Vec::new();
+    for &file in files {
+        let Checked { module, diagnostics } = check_text(sources.text(file), file);
+        told.extend(diagnostics);
+        modules.extend(module);
+    }
+    if modules.len() < files.len() {
+        return Err(told);
+    }
+    match link(modules, true) {
+        Ok(joined) => Ok((joined, told)),
+        Err(more) => {
+            told.extend(more);
+            Err(told)
+        }
+    }
+}
+
+impl Module {
+    /// Loads a module from one or more texts, which are linked.
+    ///
+    /// # Errors
+    /// The texts are wrong, hold something unsupported, or need more memory than there is.
+    pub fn load(device: &Device, sources: Arc<SourceMap>, files: &[FileId]) -> Result<Module, LoadError> {
+        let (checked, warnings) = front(&sources, files).map_err(LoadError::Diagnostics)?;
+        let ir = handloom_lower::lower(&checked);
+        Ok(Module::from_ir(device, ir, sources, warnings)?)
+    }
+
+    /// Loads a module from one text, which reports call `name`.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn from_text(device: &Device, name: &str, text: &str) -> Result<Module, LoadError> {
+        let mut sources = SourceMap::new();
+        let file = sources.add(name, text);
+        Module::load(device, Arc::new(sources), &[file])
+    }
+}

@@ -1,0 +1,245 @@
+//! A loaded module: its IR, its variables in device memory, and the code made for it.
+
+mod load;
+mod program;
+mod symbols;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use handloom_codegen::Stage;
+use handloom_diag::{Diagnostic, SourceMap};
+use handloom_ir::simt::{self, Param, SymKind};
+
+pub use load::{LoadError, front};
+pub(crate) use program::{Key, Program, local_stride};
+
+use crate::device::Device;
+use crate::launch::{Engine, LaunchConfig, LaunchError};
+use crate::memory::{NoRoom, SpaceKind};
+use program::Programs;
+use symbols::Symbols;
+
+/// A module on a device. A clone is the same module.
+#[derive(Clone, Debug)]
+pub struct Module {
+    pub(crate) inner: Arc<ModuleInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ModuleInner {
+    pub(crate) device: Device,
+    pub(crate) ir: simt::Module,
+    pub(crate) sources: Arc<SourceMap>,
+    symbols: Symbols,
+    programs: Programs,
+    warnings: Vec<Diagnostic>,
+}
+
+/// How compiling an entry went.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Its name.
+    pub entry: String,
+    /// Time from checked module to runnable code; zero if the code was there.
+    pub time: Duration,
+    /// Bytes of machine code.
+    pub code_bytes: usize,
+}
+
+impl Module {
+    /// Puts a module of SIMT IR on a device.
+    ///
+    /// # Errors
+    /// There is no room for its variables.
+    pub fn from_ir(
+        device: &Device,
+        ir: simt::Module,
+        sources: Arc<SourceMap>,
+        warnings: Vec<Diagnostic>,
+    ) -> Result<Module, NoRoom> {
+        let kind = space_kind(&ir);
+        let space = device.inner.memory.space(kind).ok_or(NoRoom { bytes: 0 })?;
+        let symbols = Symbols::place(&ir, space)?;
+        let inner =
+            ModuleInner { device: device.clone(), ir, sources, symbols, programs: Programs::default(), warnings };
+        Ok(Module { inner: Arc::new(inner) })
+    }
+
+    /// The device it lies on.
+    pub fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// Its texts.
+    pub fn sources(&self) -> &Arc<SourceMap> {
+        &self.inner.sources
+    }
+
+    /// What `check` warned of.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.inner.warnings
+    }
+
+    /// Its IR.
+    pub fn ir(&self) -> &simt::Module {
+        &self.inner.ir
+    }
+
+    /// Whether its addresses have 32 bits, so that its buffers must lie below 4 GiB ([`Device::zeroed_low`]).
+    pub fn is_low(&self) -> bool {
+        space_kind(&self.inner.ir) == SpaceKind::Low
+    }
+
+    /// Names of its entries, sorted.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        self.inner.ir.entries.keys().map(String::as_str)
+    }
+
+    /// An entry by name; with `None` the only one.
+    ///
+    /// # Errors
+    /// There is no such entry, or several without a name: [`LaunchError::Wrong`].
+    pub fn function(&self, name: Option<&str>) -> Result<Function, LaunchError> {
+        let all: Vec<&str> = self.entries().collect();
+        let list = || all.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        let name = match (name, all.as_slice()) {
+            (Some(n), _) if all.contains(&n) => n,
+            (Some(n), []) => return Err(LaunchError::Wrong(format!("no entry `{n}`: the module has no entry"))),
+            (Some(n), _) => return Err(LaunchError::Wrong(format!("no entry `{n}`: the module has {}", list()))),
+            (None, [only]) => only,
+            (None, []) => return Err(LaunchError::Wrong("the module has no entry".into())),
+            (None, _) => return Err(LaunchError::Wrong(format!("which entry: the module has {}", list()))),
+        };
+        Ok(Function { module: self.clone(), name: name.to_owned() })
+    }
+
+    /// Address and size in bytes of a `.global` or `.const` variable.
+    pub fn global(&self, name: &str) -> Option<(u64, u64)> {
+        let i = self.variable(name)?;
+        Some((self.inner.symbols.values[i], self.inner.ir.syms[i].size))
+    }
+
+    /// The bytes of a `.global` or `.const` variable.
+    pub fn read_global(&self, name: &str) -> Option<Vec<u8>> {
+        let i = self.variable(name)?;
+        let mut bytes = vec![0; usize::try_from(self.inner.ir.syms[i].size).ok()?];
+        self.inner.symbols.read(i, &mut bytes);
+        Some(bytes)
+    }
+
+    /// Gives all variables their initial values again.
+    pub fn reset_globals(&self) {
+        self.inner.symbols.initialise(&self.inner.ir);
+    }
+
+    fn variable(&self, name: &str) -> Option<usize> {
+        let is_var = |s: &simt::Symbol| s.name == name && matches!(s.kind, SymKind::Global | SymKind::Const);
+        self.inner.ir.syms.iter().position(is_var)
+    }
+
+    /// Makes the code of launches beforehand, in parallel. One result a launch, in order; an entry is made once for a shape.
+    pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
+        use rayon::prelude::*;
+        launches
+            .par_iter()
+            .map(|(name, config)| {
+                let f = self.function(Some(name))?;
+                f.compile(config)
+            })
+            .collect()
+    }
+}
+
+impl Drop for ModuleInner {
+    fn drop(&mut self) {
+        if let Some(space) = self.device.inner.memory.space(space_kind(&self.ir)) {
+            self.symbols.free(space);
+        }
+    }
+}
+
+impl ModuleInner {
+    /// By symbol: address, offset or handle.
+    pub(crate) fn symbol_values(&self) -> &[u64] {
+        &self.symbols.values
+    }
+
+    pub(crate) fn space_kind(&self) -> SpaceKind {
+        space_kind(&self.ir)
+    }
+
+    /// The code for a launch, and whether it was made just now.
+    pub(crate) fn program(&self, key: &Key) -> Result<(Arc<Program>, bool), LaunchError> {
+        self.programs.get(&self.ir, key).map_err(LaunchError::Bug)
+    }
+}
+
+/// Where the memory of a module lies.
+fn space_kind(ir: &simt::Module) -> SpaceKind {
+    if ir.address_size == 32 { SpaceKind::Low } else { SpaceKind::Wide }
+}
+
+/// An entry of a module. A clone is the same entry.
+#[derive(Clone, Debug)]
+pub struct Function {
+    pub(crate) module: Module,
+    pub(crate) name: String,
+}
+
+impl Function {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Its parameters in order.
+    pub fn params(&self) -> &[Param] {
+        &self.entry().params
+    }
+
+    /// What a launch must know of it.
+    pub fn entry(&self) -> &simt::Entry {
+        &self.module.inner.ir.entries[&self.name]
+    }
+
+    /// Where dynamic shared memory begins, if the module declares any.
+    pub(crate) fn dynamic_start(&self) -> Option<u32> {
+        self.module.inner.ir.syms.iter().find_map(|s| match s.kind {
+            SymKind::DynamicShared { offset } => Some(offset),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
+        let cluster: u32 = config.cluster_of(self.entry()).iter().product();
+        Key { entry: self.name.clone(), shape: config.shape(), bounds: config.bounds, cluster: cluster > 1 }
+    }
+
+    /// Makes the code of a launch beforehand, if it is not there. The interpreter needs none.
+    ///
+    /// # Errors
+    /// A fault of ours: [`LaunchError::Bug`].
+    pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
+        if config.engine == Engine::Interp {
+            return Ok(Compiled { entry: self.name.clone(), time: Duration::ZERO, code_bytes: 0 });
+        }
+        let (program, fresh) = self.module.inner.program(&self.key(config))?;
+        let time = if fresh { program.compile_time } else { Duration::ZERO };
+        Ok(Compiled { entry: self.name.clone(), time, code_bytes: program.code_bytes() })
+    }
+
+    /// The text of a stage for a launch.
+    ///
+    /// # Errors
+    /// A fault of ours: [`LaunchError::Bug`].
+    pub fn print(&self, config: &LaunchConfig, stage: Stage) -> Result<String, LaunchError> {
+        let key = self.key(config);
+        Program::print(&self.module.inner.ir, &key, stage).map_err(LaunchError::Bug)
+    }
+}

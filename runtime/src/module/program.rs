@@ -1,0 +1,261 @@
+//! Code of one entry for one launch shape, and the cache of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use handloom_codegen::{Bounds, Code, Options, Stage, compile};
+use handloom_interp::FrameLayout;
+use handloom_ir::simt::{self, Callee, FuncId, LaunchShape, Op, SymKind, Term};
+use rayon::prelude::*;
+
+use crate::device::lock;
+
+/// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
+const CALL_STACK: u64 = 64 << 10;
+
+/// What code is made for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Key {
+    pub(crate) entry: String,
+    pub(crate) shape: LaunchShape,
+    pub(crate) bounds: Bounds,
+    /// Clusters of more than one cta.
+    pub(crate) cluster: bool,
+}
+
+/// Code of an entry and of all functions that it may call.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The specialised module; functions keep their numbers.
+    pub(crate) ir: simt::Module,
+    /// The entry.
+    pub(crate) entry: FuncId,
+    /// By function; `None` if the entry cannot reach it.
+    pub(crate) codes: Vec<Option<Code>>,
+    /// By function: its frame in local memory.
+    pub(crate) frames: Vec<FrameLayout>,
+    /// Distance of two threads' local memory.
+    pub(crate) local_stride: u32,
+    /// Time it took to make.
+    pub(crate) compile_time: Duration,
+}
+
+impl Program {
+    /// Makes code. The error is the text of a fault of ours.
+    pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Program, String> {
+        let start = Instant::now();
+        let plan = Plan::make(module, key)?;
+        let one = |&f: &FuncId| compile(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f)).map(|code| (f, code));
+        let reach = &plan.reach;
+        // Waking the pool costs more than a small function.
+        let made: Vec<Result<(FuncId, Code), String>> =
+            if reach.len() == 1 { reach.iter().map(one).collect() } else { reach.par_iter().map(one).collect() };
+        let mut codes: Vec<Option<Code>> = plan.ir.funcs.iter().map(|_| None).collect();
+        for result in made {
+            let (f, code) = result?;
+            codes[f.idx()] = Some(code);
+        }
+        let Plan { ir, entry, frames, local_stride, reach: _ } = plan;
+        Ok(Program { entry, codes, frames, local_stride, ir, compile_time: start.elapsed() })
+    }
+
+    /// The text of a stage of all functions that a program would hold.
+    pub(crate) fn print(module: &simt::Module, key: &Key, stage: Stage) -> Result<String, String> {
+        let plan = Plan::make(module, key)?;
+        let one = |&f: &FuncId| {
+            handloom_codegen::print(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f), stage)
+        };
+        let texts: Result<Vec<String>, String> = plan.reach.iter().map(one).collect();
+        Ok(texts?.join("\n"))
+    }
+
+    /// Bytes of machine code.
+    pub(crate) fn code_bytes(&self) -> usize {
+        self.codes.iter().flatten().map(|c| c.code_bytes).sum()
+    }
+}
+
+/// What is compiled for a key, and how.
+struct Plan {
+    ir: simt::Module,
+    entry: FuncId,
+    frames: Vec<FrameLayout>,
+    reach: Vec<FuncId>,
+    local_stride: u32,
+}
+
+impl Plan {
+    fn make(module: &simt::Module, key: &Key) -> Result<Plan, String> {
+        let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
+        let Some(entry) = ir.entries.get(&key.entry).map(|e| e.func) else {
+            return Err(format!("bug: `{}` was lost by specialisation", key.entry));
+        };
+        let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
+        let reach = reachable(&ir, entry);
+        let local_stride = local_stride(&ir, &frames, entry);
+        Ok(Plan { ir, entry, frames, reach, local_stride })
+    }
+
+    fn options(&self, key: &Key, f: FuncId) -> Options {
+        Options {
+            shape: key.shape,
+            bounds: key.bounds,
+            local_stride: self.local_stride,
+            is_callee: f != self.entry,
+            cluster: key.cluster,
+        }
+    }
+}
+
+/// The functions that an entry may run, itself first.
+pub(crate) fn reachable(ir: &simt::Module, entry: FuncId) -> Vec<FuncId> {
+    let mut seen = vec![false; ir.funcs.len()];
+    let mut order = Vec::new();
+    let mut todo = vec![entry];
+    let mut indirect = false;
+    while let Some(f) = todo.pop() {
+        if std::mem::replace(&mut seen[f.idx()], true) {
+            continue;
+        }
+        order.push(f);
+        for b in &ir.funcs[f.idx()].blocks {
+            match b.term {
+                Term::Call { callee: Callee::Direct(g), .. } => todo.push(g),
+                Term::Call { callee: Callee::Indirect, .. } if !indirect => {
+                    indirect = true;
+                    todo.extend(address_taken(ir));
+                }
+                _ => {}
+            }
+        }
+    }
+    order
+}
+
+/// The functions whose handles a program can get hold of.
+fn address_taken(ir: &simt::Module) -> Vec<FuncId> {
+    let in_code = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).filter_map(|i| match i.op {
+        Op::SymAddr(s) => Some(s),
+        _ => None,
+    });
+    let in_data = ir.syms.iter().flat_map(|s| &s.relocs).map(|r| r.target);
+    let mut taken: Vec<FuncId> = in_code
+        .chain(in_data)
+        .filter_map(|s| match ir.syms.get(s.idx())?.kind {
+            SymKind::Func(f) => Some(f),
+            _ => None,
+        })
+        .filter(|f| !ir.funcs[f.idx()].is_entry && !ir.funcs[f.idx()].blocks.is_empty())
+        .collect();
+    taken.sort();
+    taken.dedup();
+    taken
+}
+
+/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound.
+pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
+    let align = frames.iter().map(|f| f.align).max().unwrap_or(16).max(16);
+    let own = frames[entry.idx()].size.next_multiple_of(align);
+    let needed = deepest(ir, frames, entry, align, &mut vec![Depth::Unknown; ir.funcs.len()]);
+    let mut stride = needed.unwrap_or(own + CALL_STACK).next_multiple_of(align);
+    // Threads a multiple of a page apart would share a few cache sets.
+    if stride.is_multiple_of(4096) {
+        stride += align.max(64);
+    }
+    u32::try_from(stride).unwrap_or(u32::MAX / 4096 * 4096)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Unknown,
+    Open,
+    Done(Option<u64>),
+}
+
+/// Bytes of the deepest chain of frames from `f` on; `None` if there is no bound.
+fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, memo: &mut Vec<Depth>) -> Option<u64> {
+    match memo[f.idx()] {
+        Depth::Open => return None,
+        Depth::Done(d) => return d,
+        Depth::Unknown => {}
+    }
+    memo[f.idx()] = Depth::Open;
+    let mut below = Some(0_u64);
+    for b in &ir.funcs[f.idx()].blocks {
+        if let Term::Call { callee, .. } = b.term {
+            let depth = match callee {
+                Callee::Direct(g) => deepest(ir, frames, g, align, memo),
+                Callee::Indirect => None,
+            };
+            below = below.zip(depth).map(|(a, b)| a.max(b));
+        }
+    }
+    let own = frames[f.idx()].size.next_multiple_of(align);
+    let depth = below.map(|b| own + b);
+    memo[f.idx()] = Depth::Done(depth);
+    depth
+}
+
+/// A slot of the cache: made once, by whoever asks first, while others wait for it alone.
+type Slot = Arc<Mutex<Option<Result<Arc<Program>, String>>>>;
+
+/// Programs of a module that were made.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    slots: Mutex<HashMap<Key, Slot>>,
+}
+
+impl Programs {
+    /// The program of a key, and whether it was made just now.
+    pub(crate) fn get(&self, module: &simt::Module, key: &Key) -> Result<(Arc<Program>, bool), String> {
+        let slot = Arc::clone(lock(&self.slots).entry(key.clone()).or_default());
+        let mut slot = lock(&slot);
+        if let Some(made) = &*slot {
+            return made.clone().map(|p| (p, false));
+        }
+        let made = Program::make(module, key).map(Arc::new);
+        *slot = Some(made.clone());
+        made.map(|p| (p, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use handloom_diag::Span;
+    use handloom_ir::simt::{Block, BlockId, Function, Slot as FrameSlot, SlotId};
+
+    fn func(calls: &[u32], bytes: u32) -> Function {
+        let call = |&f: &u32| Term::Call {
+            callee: Callee::Direct(FuncId(f)),
+            target: None,
+            signature: (0, 0),
+            args: SlotId(0),
+            next: BlockId(0),
+        };
+        let terms = calls.iter().map(call).chain([Term::Ret]);
+        Function {
+            name: String::new(),
+            is_entry: false,
+            blocks: terms.map(|term| Block { insts: vec![], term, term_span: Span::NONE }).collect(),
+            regs: vec![],
+            slots: vec![FrameSlot { size: bytes, align: 4, name: 0 }],
+            param_bytes: 0,
+            result_bytes: 0,
+            span: Span::NONE,
+        }
+    }
+
+    #[test]
+    fn local_memory_covers_the_deepest_chain() {
+        let ir = simt::Module {
+            funcs: vec![func(&[1, 2], 32), func(&[2], 16), func(&[], 100), func(&[3], 16)],
+            ..simt::Module::default()
+        };
+        let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
+        assert_eq!(local_stride(&ir, &frames, FuncId(0)), 32 + 16 + 112);
+        assert_eq!(u64::from(local_stride(&ir, &frames, FuncId(3))), 16 + CALL_STACK);
+        assert_eq!(reachable(&ir, FuncId(1)), [FuncId(1), FuncId(2)]);
+    }
+}

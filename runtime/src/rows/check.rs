@@ -1,0 +1,231 @@
+//! Bounds: what a quick test in code refused is looked up by all rules, and recorded as a trap if it is wrong.
+
+use handloom_codegen::abi::{MemSite, SiteCache};
+use handloom_diag::Span;
+use handloom_interp::env::CLUSTER_STRIDE;
+use handloom_ir::simt::{Access, AtomAccess, Op};
+use handloom_ir::trap::{AccessKind, TrapKind};
+use handloom_ir::types::{Order, StateSpace};
+
+use super::Call;
+use crate::memory::{AllocKind, Hit, Own};
+use crate::sched::host::CtaHost;
+
+/// What an access asks for, the same in all lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) kind: AccessKind,
+    pub(super) space: StateSpace,
+    pub(super) order: Order,
+    /// Bytes of the whole access.
+    pub(super) bytes: u32,
+    /// Bytes of one element.
+    pub(super) element: u32,
+    /// Bit i: element i is touched.
+    pub(super) elements: u8,
+    /// Added to the address.
+    pub(super) offset: i64,
+}
+
+impl Request {
+    /// The request of a memory site; `None` for an op that is no access.
+    pub(super) fn of(site: &MemSite) -> Option<Request> {
+        let plain = |kind, a: Access, offset| Request {
+            kind,
+            space: a.space,
+            order: a.order,
+            bytes: a.bytes(),
+            element: u32::from(a.bits) / 8,
+            elements: a.elements,
+            offset,
+        };
+        let atomic = |a: AtomAccess, offset| Request {
+            kind: AccessKind::Atomic,
+            space: a.space,
+            order: a.order,
+            bytes: a.ty.bytes() * u32::from(a.count),
+            element: a.ty.bytes(),
+            elements: u8::MAX >> (8 - a.count.clamp(1, 8)),
+            offset,
+        };
+        Some(match site.op {
+            Op::Load { access, offset } => plain(AccessKind::Read, access, offset),
+            Op::Store { access, offset } => plain(AccessKind::Write, access, offset),
+            Op::Atom { access, offset } | Op::Red { access, offset } => atomic(access, offset),
+            _ => return None,
+        })
+    }
+
+    /// Whether kernels must be allowed to write there.
+    fn writes(&self) -> bool {
+        self.kind != AccessKind::Read
+    }
+
+    /// Whether the access may reach a space through a generic address.
+    fn may_fall_into(&self, space: StateSpace) -> bool {
+        let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+        let global = space == StateSpace::Global;
+        match (self.kind, self.order) {
+            (AccessKind::Atomic, _) => global || shared,
+            (_, Order::Weak) => true,
+            (_, Order::Volatile) => global || shared || space == StateSpace::Local,
+            (_, Order::Mmio) => global,
+            (_, Order::Relaxed | Order::Acquire | Order::Release | Order::AcqRel | Order::Sc) => global || shared,
+        }
+    }
+}
+
+/// Checks one access of one lane: alignment first, then bounds, then the space. Gives the host address and the range it lies in.
+pub(super) fn locate(
+    host: &mut CtaHost,
+    r: &Request,
+    thread: u32,
+    addr: u64,
+) -> Result<(u64, Hit), TrapKind> {
+    if !addr.is_multiple_of(u64::from(r.bytes.max(1))) {
+        return Err(TrapKind::Misaligned);
+    }
+    let count = r.bytes / r.element.max(1);
+    let all = u8::MAX >> (8 - count.clamp(1, 8));
+    if r.elements & all == all {
+        return part(host, r, thread, addr, u64::from(r.bytes));
+    }
+    // Elements that are not touched may lie outside.
+    let mut found = Err(TrapKind::OutOfBounds);
+    for i in (0..count).filter(|i| r.elements >> i & 1 == 1) {
+        let skip = u64::from(i * r.element);
+        let (at, hit) = part(host, r, thread, addr.wrapping_add(skip), u64::from(r.element))?;
+        found = Ok((at.wrapping_sub(skip), hit));
+    }
+    found
+}
+
+fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> Result<(u64, Hit), TrapKind> {
+    let env = &host.env;
+    let own = Own { base: env.local_base(thread), size: env.local_size };
+    let view = host.memory.view.get_mut();
+    let in_slab = |base: u64, offset: u64| {
+        let hit = Hit { base, size: u64::from(env.shared_size), kind: AllocKind::Shared };
+        let at = base.wrapping_add(offset);
+        let fits = offset.checked_add(bytes).is_some_and(|end| end <= hit.size);
+        if fits { Ok((at, hit)) } else { Err(TrapKind::OutOfBounds) }
+    };
+    match r.space {
+        StateSpace::Shared => in_slab(env.shared_base, addr),
+        StateSpace::SharedCluster => {
+            let base = match (addr / CLUSTER_STRIDE).checked_sub(1) {
+                None => Some(env.shared_base),
+                Some(rank) if rank == u64::from(env.cluster_rank()) => Some(env.shared_base),
+                Some(rank) => usize::try_from(rank).ok().and_then(|r| view.peers.get(r)).copied(),
+            };
+            in_slab(base.ok_or(TrapKind::OutOfBounds)?, addr % CLUSTER_STRIDE)
+        }
+        StateSpace::Local | StateSpace::ParamFunc => {
+            let inside = addr.wrapping_sub(own.base);
+            let fits = inside.checked_add(bytes).is_some_and(|end| end <= own.size);
+            let hit = Hit { base: own.base, size: own.size, kind: AllocKind::Local };
+            if fits { Ok((addr, hit)) } else { Err(TrapKind::OutOfBounds) }
+        }
+        StateSpace::Generic => {
+            let plain_write = r.kind == AccessKind::Write;
+            let hit = view.resolve(addr, bytes, plain_write, Some(own))?;
+            if !r.may_fall_into(view.state_space(addr)) {
+                return Err(TrapKind::BadSpace);
+            }
+            view.resolve(addr, bytes, r.writes(), Some(own))?;
+            Ok((addr, hit))
+        }
+        StateSpace::Global => view.resolve(addr, bytes, r.writes(), Some(own)).map(|hit| (addr, hit)),
+        StateSpace::Const | StateSpace::ParamEntry => {
+            let hit = view.resolve(addr, bytes, false, Some(own))?;
+            if r.kind == AccessKind::Write { Err(TrapKind::WriteProtected) } else { Ok((addr, hit)) }
+        }
+        StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => Err(TrapKind::BadSpace),
+    }
+}
+
+/// Records the trap of the lanes that were refused for the same reason as the first of them.
+pub(super) fn record(c: &mut Call<'_>, r: &Request, span: Span, refused: &[(usize, u64, TrapKind)]) {
+    let Some(&(_, addr, kind)) = refused.first() else { return };
+    let lanes = refused.iter().filter(|(_, _, k)| *k == kind).fold(0, |m, (lane, _, _)| m | 1 << lane);
+    let warp = c.warp();
+    let mut trap = c.host.trap_of(kind, span, warp, lanes);
+    trap.address = Some(addr);
+    trap.bytes = r.bytes;
+    trap.access = Some(r.kind);
+    trap.space = Some(r.space);
+    if kind == TrapKind::BadSpace {
+        let space = c.host.memory.view.get_mut().state_space(addr);
+        trap.detail = format!("the address lies in `.{}`", space.name());
+    }
+    c.host.trap = Some(trap);
+}
+
+/// `Routine::Check`.
+pub(super) fn check(c: &mut Call<'_>) -> u64 {
+    let site = &c.tables.mems[c.site];
+    let Some(r) = Request::of(site) else {
+        c.host.bug = Some(format!("bounds of {:?}", site.op));
+        return 0;
+    };
+    let (x, length) = (c.x, c.y);
+    let n = u64::from(c.mask.count_ones().max(1));
+    // The lanes share the range evenly; in a range as long as one access all have the same address.
+    let step = length.saturating_sub(u64::from(r.bytes)).checked_div(n - 1).unwrap_or(0);
+    let warp = c.ctx.header();
+    let first_lane = c.mask.trailing_zeros().min(31) as usize;
+    let whole = Request { bytes: 1, element: 1, elements: 1, ..r };
+    let aligned = x.is_multiple_of(u64::from(r.bytes.max(1))) && step.is_multiple_of(u64::from(r.bytes.max(1)));
+    if aligned && let Ok((at, hit)) = locate(c.host, &whole, CtaHost::thread(&warp, first_lane), x) {
+        let inside = at - hit.base;
+        if length <= hit.size && inside <= hit.size - length && per_lane_ok(hit.kind, n) {
+            refresh(c, hit, length);
+            return 1;
+        }
+    }
+    let mut refused = Vec::new();
+    let mut mask = c.mask;
+    for k in 0..n {
+        let lane = mask.trailing_zeros() as usize & 31;
+        mask &= mask.wrapping_sub(1);
+        let addr = x.wrapping_add(k * step);
+        if let Err(why) = locate(c.host, &r, CtaHost::thread(&warp, lane), addr) {
+            refused.push((lane, addr, why));
+        }
+    }
+    if refused.is_empty() {
+        return 1;
+    }
+    let span = site.span;
+    record(c, &r, span, &refused);
+    0
+}
+
+/// Whether a range that the first lane may access is one that all lanes may: local memory is each thread's own.
+fn per_lane_ok(kind: AllocKind, lanes: u64) -> bool {
+    kind != AllocKind::Local || lanes == 1
+}
+
+/// Puts an allocation into the cache of the site. Only what is the same for all threads as long as the launch runs.
+fn refresh(c: &mut Call<'_>, hit: Hit, length: u64) {
+    match hit.kind {
+        AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc | AllocKind::Const | AllocKind::Param => {
+            // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.
+            unsafe {
+                let sites: *mut SiteCache = std::ptr::with_exposed_provenance_mut((*c.cta).sites as usize);
+                sites.add(c.site).write(SiteCache { base: hit.base, limit: hit.size - length });
+            }
+        }
+        AllocKind::Shared | AllocKind::Local => {}
+    }
+}
+
+/// `Routine::Misaligned`.
+pub(super) fn misaligned(c: &mut Call<'_>) -> u64 {
+    let site = &c.tables.mems[c.site];
+    let Some(r) = Request::of(site) else { return 0 };
+    let lanes: Vec<_> = (0..32).filter(|l| c.mask >> l & 1 == 1).map(|l| (l, c.x, TrapKind::Misaligned)).collect();
+    let span = site.span;
+    record(c, &r, span, &lanes);
+    0
+}

@@ -1,0 +1,108 @@
+//! The routines that compiled code calls, in the order of [`abi::Routine`](handloom_codegen::abi::Routine).
+//!
+//! Each takes a cta, a context, the index of a site, a mask of lanes and two words. A routine works on rows of the context; device memory is
+//! touched behind the same checks as everywhere. What goes wrong is recorded in the host state of the cta, and the routine says so by
+//! giving 0. A panic, which would be a fault of ours, is recorded too: nothing unwinds into compiled code.
+
+mod atomic;
+mod builtin;
+mod check;
+mod eval;
+mod memory;
+mod sreg;
+mod sync;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use handloom_codegen::abi::{CtaCtx, N_ROUTINES, Routine, Tables, WarpCtx};
+
+use crate::sched::context::Ctx;
+use crate::sched::host::CtaHost;
+
+pub(crate) use sync::complete_parked;
+
+/// A routine, as code calls it.
+type Entry = extern "sysv64" fn(*mut CtaCtx, *mut WarpCtx, u32, u32, u64, u64) -> u64;
+
+/// One call of a routine.
+struct Call<'h> {
+    cta: *mut CtaCtx,
+    host: &'h mut CtaHost,
+    ctx: Ctx,
+    tables: &'h Tables,
+    site: usize,
+    mask: u32,
+    x: u64,
+    y: u64,
+}
+
+impl Call<'_> {
+    /// Index of the warp.
+    fn warp(&self) -> u32 {
+        self.ctx.header().warp
+    }
+
+    /// Notes that memory changed or time was read, so that waiting threads are no deadlock.
+    fn touched(&self) {
+        // SAFETY: `cta` is the context block that code passed; code does not run now.
+        unsafe { (*self.cta).dirty = 1 }
+    }
+}
+
+/// The table that `CtaCtx::routines` points to.
+pub(crate) static TABLE: [Entry; N_ROUTINES] = {
+    let mut table: [Entry; N_ROUTINES] = [eval_entry; N_ROUTINES];
+    table[Routine::Check as usize] = check_entry;
+    table[Routine::Eval as usize] = eval_entry;
+    table[Routine::Memory as usize] = memory_entry;
+    table[Routine::Sync as usize] = sync_entry;
+    table[Routine::Builtin as usize] = builtin_entry;
+    table[Routine::Sreg as usize] = sreg_entry;
+    table[Routine::Misaligned as usize] = misaligned_entry;
+    table
+};
+
+macro_rules! entries {
+    ($($name:ident => $path:path),*) => {$(
+        extern "sysv64" fn $name(cta: *mut CtaCtx, warp: *mut WarpCtx, site: u32, mask: u32, x: u64, y: u64) -> u64 {
+            enter(cta, warp, site, mask, x, y, $path)
+        }
+    )*};
+}
+
+entries! {
+    check_entry => check::check,
+    eval_entry => eval::eval,
+    memory_entry => memory::memory,
+    sync_entry => sync::sync,
+    builtin_entry => builtin::builtin,
+    sreg_entry => sreg::sreg,
+    misaligned_entry => check::misaligned
+}
+
+fn enter(
+    cta: *mut CtaCtx,
+    warp: *mut WarpCtx,
+    site: u32,
+    mask: u32,
+    x: u64,
+    y: u64,
+    body: fn(&mut Call<'_>) -> u64,
+) -> u64 {
+    // SAFETY: code passes the block that the scheduler set up; the scheduler holds no reference into the host state while code runs.
+    let host = unsafe { CtaHost::of(cta) };
+    // SAFETY: `tables` of the block is the address of the running code's tables, which the program keeps.
+    let tables: *const Tables = std::ptr::with_exposed_provenance(unsafe { (*cta).tables } as usize);
+    // SAFETY: as above; tables are never written.
+    let mut call =
+        Call { cta, host, ctx: Ctx { warp, tables }, tables: unsafe { &*tables }, site: site as usize, mask, x, y };
+    match catch_unwind(AssertUnwindSafe(|| body(&mut call))) {
+        Ok(result) => result,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+            call.host.bug = Some(text.unwrap_or_else(|| "a routine panicked".into()));
+            0
+        }
+    }
+}

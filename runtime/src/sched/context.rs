@@ -1,0 +1,187 @@
+//! Warp contexts: memory for them, and what the scheduler does with one.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+
+use handloom_codegen::abi::{Loc, Tables, WarpCtx};
+
+/// An array of contexts of one function.
+#[derive(Debug)]
+pub(crate) struct Contexts {
+    start: *mut u8,
+    layout: Layout,
+    /// Bytes of one.
+    pub(crate) stride: u64,
+}
+
+// SAFETY: the memory belongs to this object alone; whoever has it may move it to another thread.
+unsafe impl Send for Contexts {}
+
+impl Contexts {
+    /// Zeroed contexts for a function.
+    pub(crate) fn new(tables: &Tables, n: usize) -> Contexts {
+        let stride = (tables.ctx_bytes as usize).max(size_of::<WarpCtx>()).next_multiple_of(64);
+        let layout = Layout::from_size_align(stride * n.max(1), 64).unwrap_or(Layout::new::<WarpCtx>());
+        // SAFETY: the size is not zero, since a stride is at least a header.
+        let start = unsafe { alloc_zeroed(layout) };
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        Contexts { start, layout, stride: stride as u64 }
+    }
+
+    /// Address of the first.
+    pub(crate) fn first(&self) -> u64 {
+        self.start as u64
+    }
+
+    /// One past the last.
+    pub(crate) fn end(&self) -> u64 {
+        self.start as u64 + self.layout.size() as u64
+    }
+
+    /// The context of a number.
+    pub(crate) fn at(&self, i: usize, tables: *const Tables) -> Ctx {
+        debug_assert!((i as u64) * self.stride < self.layout.size() as u64);
+        // SAFETY: callers pass numbers below the `n` of `new`, so the result lies in the allocation.
+        Ctx { warp: unsafe { self.start.add(i * self.stride as usize) }.cast(), tables }
+    }
+
+    /// A number that is the same for the same bytes.
+    pub(crate) fn hash(&self, mut h: u64) -> u64 {
+        let words = self.start.cast::<u64>();
+        for i in 0..self.layout.size() / 8 {
+            // SAFETY: below the size of the allocation, which is aligned to 64; no code runs on it now.
+            h = mix(h, unsafe { words.add(i).read() });
+        }
+        h
+    }
+}
+
+/// Adds a word to a hash.
+pub(crate) fn mix(h: u64, word: u64) -> u64 {
+    (h.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+impl Drop for Contexts {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.start, self.layout) }
+    }
+}
+
+/// A context and the tables of the code that runs it. Valid as long as its [`Contexts`] and the program live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ctx {
+    pub(crate) warp: *mut WarpCtx,
+    pub(crate) tables: *const Tables,
+}
+
+impl Ctx {
+    /// The tables of its code.
+    pub(crate) fn tables<'t>(self) -> &'t Tables {
+        // SAFETY: tables belong to the program, which the cta's host state keeps alive; they are never written.
+        unsafe { &*self.tables }
+    }
+
+    /// A copy of the header.
+    pub(crate) fn header(self) -> WarpCtx {
+        // SAFETY: a context begins with a header, and no code runs on it while the runtime does.
+        unsafe { self.warp.read() }
+    }
+
+    /// Changes the header.
+    pub(crate) fn update(self, f: impl FnOnce(&mut WarpCtx)) {
+        // SAFETY: as in `header`; the reference ends here.
+        f(unsafe { &mut *self.warp });
+    }
+
+    /// The lanes pending at a block.
+    pub(crate) fn pend(self, block: u32) -> u32 {
+        // SAFETY: `pend_ptr` points into the context.
+        unsafe { self.pend_ptr(block).read() }
+    }
+
+    /// Replaces the lanes pending at a block.
+    pub(crate) fn set_pend(self, block: u32, lanes: u32) {
+        // SAFETY: as in `pend`.
+        unsafe { self.pend_ptr(block).write(lanes) }
+    }
+
+    fn pend_ptr(self, block: u32) -> *mut u32 {
+        let t = self.tables();
+        let block = block.min(t.n_blocks.saturating_sub(1));
+        let at = t.pend_offset as usize + 4 * block as usize;
+        // SAFETY: the pending words lie in the context, one for each block.
+        unsafe { self.warp.cast::<u8>().add(at).cast() }
+    }
+
+    /// Lets lanes go on at a block.
+    pub(crate) fn resume(self, block: u32, lanes: u32) {
+        if lanes != 0 {
+            self.set_pend(block, self.pend(block) | lanes);
+            self.update(|h| h.state = h.state.min(block));
+        }
+    }
+
+    /// Sets `state` to the lowest block with lanes. Says whether there is one.
+    pub(crate) fn settle(self) -> bool {
+        let n = self.tables().n_blocks;
+        let lowest = (0..n).find(|b| self.pend(*b) != 0).unwrap_or(n);
+        self.update(|h| h.state = lowest);
+        lowest < n
+    }
+
+    /// Whether code would run something in it.
+    pub(crate) fn is_runnable(self) -> bool {
+        self.header().state < self.tables().n_blocks
+    }
+
+    /// Prepares it for a start at block 0.
+    pub(crate) fn start(self, header: WarpCtx) {
+        // SAFETY: as in `update`.
+        unsafe { self.warp.write(WarpCtx { state: 0, ..header }) }
+        for b in 1..self.tables().n_blocks {
+            self.set_pend(b, 0);
+        }
+        self.set_pend(0, header.live);
+    }
+
+    /// A value in a lane.
+    pub(crate) fn read(self, loc: Loc, lane: usize) -> u64 {
+        let at = |offset: usize| self.warp.cast::<u8>().wrapping_add(offset);
+        match loc {
+            // SAFETY: codegen's tables name rows inside the context, 32 lanes long.
+            Loc::Row32(o) => u64::from(unsafe { at(o as usize + 4 * lane).cast::<u32>().read() }),
+            // SAFETY: as above.
+            Loc::Row64(o) => unsafe { at(o as usize + 8 * lane).cast::<u64>().read() },
+            // SAFETY: as above, for one word.
+            Loc::Scalar(o) => unsafe { at(o as usize).cast::<u64>().read() },
+            Loc::Imm(v) => v,
+            Loc::Affine { at: o, stride, bits } => {
+                // SAFETY: as above, for eight words.
+                let base = unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().read() };
+                let value = base.wrapping_add_signed(stride.wrapping_mul((lane % 4) as i64));
+                value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
+            }
+        }
+    }
+
+    /// Writes a value in a lane. Only rows are written.
+    pub(crate) fn write(self, loc: Loc, lane: usize, value: u64) {
+        let at = |offset: usize| self.warp.cast::<u8>().wrapping_add(offset);
+        match loc {
+            // SAFETY: as in `read`. The cast cuts a value that fits.
+            Loc::Row32(o) => unsafe { at(o as usize + 4 * lane).cast::<u32>().write(value as u32) },
+            // SAFETY: as in `read`.
+            Loc::Row64(o) => unsafe { at(o as usize + 8 * lane).cast::<u64>().write(value) },
+            // SAFETY: as in `read`.
+            Loc::Scalar(o) => unsafe { at(o as usize).cast::<u64>().write(value) },
+            Loc::Imm(_) | Loc::Affine { .. } => {}
+        }
+    }
+
+    /// Writes a predicate in a lane: 0 or all ones.
+    pub(crate) fn write_pred(self, loc: Loc, lane: usize, value: bool) {
+        self.write(loc, lane, if value { 0xffff_ffff } else { 0 });
+    }
+}

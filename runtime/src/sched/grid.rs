@@ -1,0 +1,354 @@
+//! The units of a grid (ctas, or clusters of them) over workers.
+//!
+//! A worker takes units in order. The front unit runs until it ends or waits for others; then the worker starts another one, and when none is
+//! left or none fits, its units take turns, so that blocks which wait for each other all go on even on one thread.
+//!
+//! Deadlock: `moves` counts what happened while somebody waited. A worker whose units all waited through a full turn, with `moves` unchanged
+//! and nothing left to start, says so with that number. When all workers say the same number, nothing will ever happen again: each full turn saw
+//! all that the others had done. A worker adds to `moves` when it starts to wait and when it has no unit left, so that what it did before
+//! is seen by others' later turns.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use handloom_ir::trap::{Trap, TrapKind, Waiter};
+
+use crate::device::lock;
+use crate::launch::{Ended, Grid};
+
+/// Turns in which a unit only waits before another one is started.
+const PATIENCE: u32 = 2;
+
+/// Turns in which a unit waits and changes memory before it gives way.
+const NOISE: u32 = 64;
+
+/// How a turn of a unit went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// All its threads have ended.
+    Done,
+    /// It computes.
+    Busy,
+    /// It waits, and something has changed.
+    Moved,
+    /// It waits, and nothing has changed.
+    Waited,
+}
+
+/// An engine, as a worker sees it.
+pub(crate) trait Crew {
+    /// A cta, or the ctas of a cluster, in flight.
+    type Unit;
+
+    /// Starts a unit.
+    fn start(&mut self, number: u64) -> Result<Self::Unit, Ended>;
+
+    /// Runs a unit until it ends, waits, or has used up a time slice.
+    fn turn(&mut self, unit: &mut Self::Unit) -> Result<Turn, Ended>;
+
+    /// Takes back what a unit holds. Gives what it printed.
+    fn end(&mut self, unit: Self::Unit) -> Vec<u8>;
+
+    /// Who of a unit waits where.
+    fn waiters(&self, unit: &Self::Unit) -> Vec<Waiter>;
+}
+
+/// What the workers of a launch share.
+#[derive(Debug)]
+pub(crate) struct Shared<'g> {
+    pub(crate) grid: &'g Grid,
+    /// Positions of the order that were taken.
+    taken: AtomicU64,
+    chunk: u64,
+    /// Number of the lowest unit that trapped. Higher ones need not run: a launch reports the same trap however it was scheduled.
+    limit: AtomicU64,
+    failure: Mutex<Option<(u64, Ended)>>,
+    moves: AtomicU64,
+    /// By worker: 1 + the number of moves at which it found itself stuck; the largest number when it has ended.
+    stuck: Vec<AtomicU64>,
+    deadlock: AtomicBool,
+    waiters: Mutex<Vec<(u64, Vec<Waiter>)>>,
+    printed: Mutex<Vec<(u64, Vec<u8>)>>,
+}
+
+/// A worker that has ended.
+const OUT: u64 = u64::MAX;
+
+impl<'g> Shared<'g> {
+    pub(crate) fn new(grid: &'g Grid, workers: usize) -> Shared<'g> {
+        Shared {
+            grid,
+            taken: AtomicU64::new(0),
+            chunk: (grid.units / (32 * workers as u64)).clamp(1, 1 << 20),
+            limit: AtomicU64::new(u64::MAX),
+            failure: Mutex::new(None),
+            moves: AtomicU64::new(0),
+            stuck: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            deadlock: AtomicBool::new(false),
+            waiters: Mutex::default(),
+            printed: Mutex::default(),
+        }
+    }
+
+    /// Units that nobody has taken.
+    pub(crate) fn left(&self) -> u64 {
+        self.grid.units.saturating_sub(self.taken.load(Ordering::Relaxed))
+    }
+
+    fn claim(&self) -> std::ops::Range<u64> {
+        let start = self.taken.fetch_add(self.chunk, Ordering::Relaxed).min(self.grid.units);
+        start..(start + self.chunk).min(self.grid.units)
+    }
+
+    fn fail(&self, unit: u64, why: Ended) {
+        let mut failure = lock(&self.failure);
+        if failure.as_ref().is_none_or(|(u, _)| unit < *u) {
+            *failure = Some((unit, why));
+            self.limit.fetch_min(unit, Ordering::AcqRel);
+        }
+    }
+
+    fn all_stuck(&self, moves: u64) -> bool {
+        let same = |s: &AtomicU64| [OUT, moves + 1].contains(&s.load(Ordering::SeqCst));
+        self.moves.load(Ordering::SeqCst) == moves && self.stuck.iter().all(same)
+    }
+
+    /// What came of the launch, when all workers have ended. What was printed goes to the device, by unit.
+    pub(crate) fn finish(self) -> Result<(), Ended> {
+        let mut printed = self.printed.into_inner().unwrap_or_default();
+        printed.sort_by_key(|(unit, _)| *unit);
+        printed.iter().for_each(|(_, text)| self.grid.module.device.inner.add_output(text));
+        if let Some((_, why)) = self.failure.into_inner().unwrap_or_default() {
+            return Err(why);
+        }
+        let mut all = self.waiters.into_inner().unwrap_or_default();
+        all.sort_by_key(|(unit, _)| *unit);
+        let nobody = all.is_empty();
+        let waiting = |kind| {
+            Err(Ended::Trap(Box::new(waiting_trap(kind, all.into_iter().flat_map(|(_, w)| w).collect()))))
+        };
+        if self.deadlock.load(Ordering::SeqCst) {
+            return waiting(TrapKind::Deadlock);
+        }
+        if !self.grid.stop.is_set() {
+            return Ok(());
+        }
+        // A stop that came after the last block is no stop.
+        if self.taken.load(Ordering::Relaxed) >= self.grid.units && nobody {
+            return Ok(());
+        }
+        if self.grid.stop.is_timeout() { waiting(TrapKind::Timeout) } else { Err(Ended::Stopped) }
+    }
+}
+
+/// A trap about threads that wait, placed at the first of them.
+fn waiting_trap(kind: TrapKind, waiters: Vec<Waiter>) -> Trap {
+    let none = Trap::new(kind, handloom_diag::Span::NONE, [0; 3], [0; 3]);
+    let Some(first) = waiters.first() else { return none };
+    Trap { span: first.span, cta: first.cta, thread: first.thread, waiters, ..none }
+}
+
+/// A unit in flight.
+struct Resident<U> {
+    number: u64,
+    unit: U,
+    /// Turns in a row in which it waited.
+    fruitless: u32,
+}
+
+/// Takes and runs units until none is left, or the launch ends. Stops early when `pause` says so after a unit, with nothing in flight;
+/// says whether it did.
+pub(crate) fn work<C: Crew>(
+    shared: &Shared<'_>,
+    me: usize,
+    crew: &mut C,
+    pause: &mut dyn FnMut(u64) -> bool,
+) -> bool {
+    let mut worker = Worker { shared, me, crew, range: 0..0, residents: VecDeque::new(), quiet: 0, since: 0, waits: false };
+    let paused = match worker.run(pause) {
+        Ok(paused) => paused,
+        Err((number, why)) => {
+            shared.fail(number, why);
+            false
+        }
+    };
+    worker.clear();
+    if !paused {
+        shared.moves.fetch_add(1, Ordering::SeqCst);
+        shared.stuck[me].store(OUT, Ordering::SeqCst);
+    }
+    paused
+}
+
+struct Worker<'w, 'g, C: Crew> {
+    shared: &'w Shared<'g>,
+    me: usize,
+    crew: &'w mut C,
+    /// Positions that are this worker's to start.
+    range: std::ops::Range<u64>,
+    residents: VecDeque<Resident<C::Unit>>,
+    /// Turns in a row that only waited, and the number of moves when they began.
+    quiet: usize,
+    since: u64,
+    /// Some unit has waited and not ended since.
+    waits: bool,
+}
+
+impl<C: Crew> Worker<'_, '_, C> {
+    fn run(&mut self, pause: &mut dyn FnMut(u64) -> bool) -> Result<bool, (u64, Ended)> {
+        let mut done = 0;
+        loop {
+            if self.residents.is_empty() {
+                self.waits = false;
+                if !self.start()? {
+                    return Ok(false);
+                }
+            }
+            if self.shared.grid.stop.is_set() || self.shared.deadlock.load(Ordering::Relaxed) {
+                self.tell_waiters();
+                return Ok(false);
+            }
+            let Some(mut front) = self.residents.pop_front() else { continue };
+            if front.number > self.shared.limit.load(Ordering::Relaxed) {
+                self.end(front);
+                continue;
+            }
+            let turn = self.crew.turn(&mut front.unit);
+            match turn {
+                Err(why) => {
+                    let number = front.number;
+                    self.residents.push_front(front);
+                    if matches!(why, Ended::Stopped) {
+                        self.tell_waiters();
+                        return Ok(false);
+                    }
+                    return Err((number, why));
+                }
+                Ok(Turn::Done) => {
+                    self.end(front);
+                    done += 1;
+                    if let Some(p) = &self.shared.grid.progress {
+                        p.add(u64::from(self.shared.grid.unit_size()));
+                    }
+                    if self.waits {
+                        self.moved();
+                    } else if self.range.is_empty() && pause(done) {
+                        return Ok(true);
+                    }
+                }
+                Ok(Turn::Busy) => self.residents.push_front(front),
+                Ok(Turn::Moved) => {
+                    self.moved();
+                    front.fruitless += 1;
+                    let gives_way = front.fruitless >= NOISE;
+                    self.wait(front, gives_way)?;
+                }
+                Ok(Turn::Waited) => {
+                    front.fruitless += 1;
+                    let gives_way = front.fruitless >= PATIENCE;
+                    self.quiet_turn();
+                    self.wait(front, gives_way)?;
+                }
+            }
+        }
+    }
+
+    /// Something happened that others may wait for.
+    fn moved(&mut self) {
+        self.quiet = 0;
+        self.shared.moves.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn quiet_turn(&mut self) {
+        if !self.waits {
+            self.waits = true;
+            self.moved();
+        }
+        if self.quiet == 0 {
+            self.since = self.shared.moves.load(Ordering::SeqCst);
+        }
+        self.quiet += 1;
+    }
+
+    /// Puts a waiting unit back; if it gives way, behind the others, of which there may now be one more.
+    fn wait(&mut self, mut unit: Resident<C::Unit>, gives_way: bool) -> Result<(), (u64, Ended)> {
+        if !gives_way {
+            self.residents.push_front(unit);
+            return Ok(());
+        }
+        unit.fruitless = 0;
+        self.residents.push_back(unit);
+        self.waits = true;
+        if self.start_another()? {
+            self.moved();
+        } else if self.quiet > self.residents.len() * (PATIENCE as usize + 1) {
+            self.say_stuck();
+        }
+        Ok(())
+    }
+
+    /// All units waited through a full turn and nothing can be started.
+    fn say_stuck(&mut self) {
+        let moves = self.shared.moves.load(Ordering::SeqCst);
+        self.quiet = 0;
+        if moves != self.since {
+            return;
+        }
+        self.shared.stuck[self.me].store(moves + 1, Ordering::SeqCst);
+        if self.shared.all_stuck(moves) {
+            self.shared.deadlock.store(true, Ordering::SeqCst);
+        } else {
+            // Others still run: they are what this worker waits for.
+            std::thread::yield_now();
+        }
+    }
+
+    /// Starts the next unit, to run first. Says whether there was one.
+    fn start(&mut self) -> Result<bool, (u64, Ended)> {
+        loop {
+            if self.range.is_empty() {
+                self.range = self.shared.claim();
+            }
+            let Some(position) = self.range.next() else { return Ok(false) };
+            let number = self.shared.grid.order.at(position);
+            if number > self.shared.limit.load(Ordering::Relaxed) {
+                continue;
+            }
+            match self.crew.start(number) {
+                Ok(unit) => self.residents.push_front(Resident { number, unit, fruitless: 0 }),
+                Err(why) => {
+                    self.range = position..self.range.end;
+                    return Err((number, why));
+                }
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Starts the next unit if there is one and room for it.
+    fn start_another(&mut self) -> Result<bool, (u64, Ended)> {
+        match self.start() {
+            Err((_, Ended::NoRoom(_))) if !self.residents.is_empty() => Ok(false),
+            other => other,
+        }
+    }
+
+    fn end(&mut self, r: Resident<C::Unit>) {
+        let text = self.crew.end(r.unit);
+        if !text.is_empty() {
+            lock(&self.shared.printed).push((r.number, text));
+        }
+    }
+
+    fn tell_waiters(&mut self) {
+        let told: Vec<_> = self.residents.iter().map(|r| (r.number, self.crew.waiters(&r.unit))).collect();
+        lock(&self.shared.waiters).extend(told);
+    }
+
+    fn clear(&mut self) {
+        while let Some(r) = self.residents.pop_front() {
+            self.end(r);
+        }
+    }
+}

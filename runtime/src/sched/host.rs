@@ -1,0 +1,148 @@
+//! What the runtime keeps for a cta of compiled code, beside the contexts. `CtaCtx::host` points to it.
+
+use std::sync::Arc;
+
+use handloom_codegen::abi::{CtaCtx, WarpCtx};
+use handloom_diag::Span;
+use handloom_interp::CtaEnv;
+use handloom_interp::barrier::Barriers;
+use handloom_interp::cluster::ClusterBarrier;
+use handloom_ir::trap::{Trap, TrapKind};
+
+use super::context::{Contexts, Ctx};
+use crate::memory::KernelMemory;
+use crate::module::Program;
+
+/// State of a cta that routines and the scheduler share.
+#[derive(Debug)]
+pub(crate) struct CtaHost {
+    pub(crate) program: Arc<Program>,
+    /// The launch as this cta sees it.
+    pub(crate) env: CtaEnv,
+    pub(crate) memory: KernelMemory,
+    /// The trap that a routine recorded.
+    pub(crate) trap: Option<Box<Trap>>,
+    /// A fault of ours that a routine met.
+    pub(crate) bug: Option<String>,
+    /// Contexts of the entry, by warp.
+    pub(crate) base: Contexts,
+    pub(crate) warps: Vec<WarpHost>,
+    /// Made when the first lane arrives at a barrier outside compiled code.
+    pub(crate) barriers: Option<Barriers>,
+    pub(crate) cluster: Option<ClusterBarrier>,
+    /// Lanes that wait at barriers.
+    pub(crate) waiting: Vec<BarWait>,
+    /// Lanes that wait for the cluster.
+    pub(crate) cluster_waits: Vec<ClusterWait>,
+}
+
+/// State of a warp.
+#[derive(Debug, Default)]
+pub(crate) struct WarpHost {
+    /// Lanes that wait for others at warp-level ops.
+    pub(crate) parked: Vec<Parked>,
+    /// Lanes that gave way, until the round is over.
+    pub(crate) yielded: Vec<Yielded>,
+    /// Calls in progress, callers before callees.
+    pub(crate) calls: Vec<Activation>,
+    /// Lanes that barriers count as alive.
+    pub(crate) known_live: u32,
+    /// The runtime has counted the warp as retired.
+    pub(crate) retired: bool,
+    /// By lane: phase of the cluster barrier it arrived in and has not waited for.
+    pub(crate) cluster_phase: [Option<u64>; 32],
+}
+
+/// Lanes at a warp-level op.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parked {
+    pub(crate) ctx: Ctx,
+    pub(crate) site: usize,
+    pub(crate) lanes: u32,
+    /// The member mask.
+    pub(crate) members: u32,
+}
+
+/// Lanes at a yield point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Yielded {
+    pub(crate) ctx: Ctx,
+    pub(crate) next: u32,
+    pub(crate) lanes: u32,
+}
+
+/// Lanes at a barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BarWait {
+    pub(crate) warp: usize,
+    pub(crate) ctx: Ctx,
+    pub(crate) next: u32,
+    pub(crate) lanes: u32,
+    pub(crate) id: u32,
+}
+
+/// Lanes at `barrier.cluster.wait`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClusterWait {
+    pub(crate) ctx: Ctx,
+    pub(crate) next: u32,
+    pub(crate) lanes: u32,
+    pub(crate) phase: u64,
+}
+
+/// A function called by lanes of a warp.
+#[derive(Debug)]
+pub(crate) struct Activation {
+    /// Keeps the context's memory; read by `ctx`.
+    pub(crate) _memory: Contexts,
+    pub(crate) ctx: Ctx,
+    pub(crate) func: usize,
+    /// Who called.
+    pub(crate) caller: Ctx,
+    pub(crate) caller_func: usize,
+    /// Lanes that called.
+    pub(crate) lanes: u32,
+    /// Where they go on in the caller.
+    pub(crate) next: u32,
+    /// Calls from the entry, itself included.
+    pub(crate) depth: usize,
+}
+
+impl CtaHost {
+    /// The host state of the cta that code runs.
+    ///
+    /// # Safety
+    /// `cta` was set up by the scheduler, no other reference to its host state is in use, and `'a` ends before the routine does.
+    pub(crate) unsafe fn of<'a>(cta: *mut CtaCtx) -> &'a mut CtaHost {
+        // SAFETY: by the caller's promise.
+        unsafe { &mut *std::ptr::with_exposed_provenance_mut::<CtaHost>((*cta).host as usize) }
+    }
+
+    /// The context of a warp's entry function.
+    pub(crate) fn base_ctx(&self, warp: usize) -> Ctx {
+        let tables = match &self.program.codes[self.program.entry.idx()] {
+            Some(code) => std::ptr::from_ref(&*code.tables),
+            None => std::ptr::null(),
+        };
+        self.base.at(warp, tables)
+    }
+
+    /// Lanes of a warp that have not exited.
+    pub(crate) fn live(&self, warp: usize) -> u32 {
+        self.base_ctx(warp).header().live
+    }
+
+    /// A trap of lanes of a warp.
+    pub(crate) fn trap_of(&self, kind: TrapKind, span: Span, warp: u32, lanes: u32) -> Box<Trap> {
+        let first = lanes.trailing_zeros().min(31);
+        let thread = self.env.tid(warp * 32 + first);
+        let mut trap = Trap::new(kind, span, self.env.ctaid, thread);
+        trap.other_lanes = lanes & !(1 << first);
+        Box::new(trap)
+    }
+
+    /// Linear number of a lane's thread.
+    pub(crate) fn thread(warp: &WarpCtx, lane: usize) -> u32 {
+        warp.warp * 32 + (lane as u32 & 31)
+    }
+}

@@ -1,0 +1,186 @@
+//! The sentence of a trap: what an access tried, and the allocation that it missed.
+
+use handloom_ir::trap::{AccessKind, Trap, TrapKind};
+use handloom_ir::types::StateSpace;
+
+use crate::launch::{Binding, Grid};
+use crate::memory::{AllocKind, Allocation, Space};
+
+/// Farther from every allocation than this, the nearest one says nothing.
+const NEAR: u64 = 1 << 20;
+
+/// Addresses below it are null pointers with an offset.
+const NULL_PAGE: u64 = 4096;
+
+/// What is known of the address of a trap.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Described {
+    /// The sentence.
+    pub(crate) message: String,
+    /// More about the allocation.
+    pub(crate) notes: Vec<String>,
+    /// Advice.
+    pub(crate) help: Option<String>,
+}
+
+/// Says what happened.
+pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
+    let plain = |message: String| Described { message, ..Described::default() };
+    let detail = |text: &str| if trap.detail.is_empty() { text.to_owned() } else { trap.detail.clone() };
+    match trap.kind {
+        TrapKind::OutOfBounds | TrapKind::WriteProtected => address_fault(trap, grid, bindings),
+        TrapKind::Misaligned => plain(format!(
+            "misaligned: {} at {:#x}, which is not a multiple of {}",
+            access(trap),
+            trap.address.unwrap_or(0),
+            trap.bytes
+        )),
+        TrapKind::BadSpace => {
+            plain(format!("bad space: {} at {:#x}: {}", access(trap), trap.address.unwrap_or(0), detail("")))
+        }
+        TrapKind::Trap => plain(format!("trap: {}", detail("the kernel executed `trap`"))),
+        TrapKind::Assert => plain(format!("assert: {}", detail("an assertion failed"))),
+        TrapKind::Deadlock => plain("deadlock: no thread can go on".into()),
+        TrapKind::Barrier => plain(format!("barrier: {}", detail("misuse of a barrier"))),
+        TrapKind::Timeout => plain("timeout: the time limit of the launch has passed".into()),
+        TrapKind::Stack => plain(format!("stack: {}", detail("local memory is used up"))),
+        TrapKind::BadCall => plain(format!("bad call: {}", detail("the target is no function of the module"))),
+        TrapKind::Breakpoint => plain("breakpoint: `brkpt` with no debugger attached".into()),
+    }
+}
+
+/// `write of 4 bytes`.
+fn access(trap: &Trap) -> String {
+    let what = match trap.access {
+        Some(AccessKind::Read) | None => "read",
+        Some(AccessKind::Write) => "write",
+        Some(AccessKind::Atomic) => "atomic",
+    };
+    let s = if trap.bytes == 1 { "" } else { "s" };
+    if trap.bytes == 0 { what.to_owned() } else { format!("{what} of {} byte{s}", trap.bytes) }
+}
+
+/// A range that an access missed or must not write.
+struct Target {
+    /// What addresses in it are called: `d`.
+    name: String,
+    /// What it is: `an allocation`.
+    what: &'static str,
+    base: u64,
+    size: u64,
+}
+
+fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
+    let addr = trap.address.unwrap_or(0);
+    let word = if trap.kind == TrapKind::WriteProtected { "write protected" } else { "out of bounds" };
+    let head = format!("{word}: {}", access(trap));
+    if trap.space == Some(StateSpace::Shared) || trap.space == Some(StateSpace::SharedCluster) {
+        let size = u64::from(grid.env.shared_size);
+        let shared = Target { name: "shared".into(), what: "shared memory", base: 0, size };
+        return Described { message: missed(&head, addr, trap, &shared), ..Described::default() };
+    }
+    let plain = |message: String| Described { message, ..Described::default() };
+    if trap.kind == TrapKind::OutOfBounds && addr < NULL_PAGE {
+        return plain(format!("{head} at {addr:#x}, through a null pointer"));
+    }
+    let memory = &grid.module.device.inner.memory;
+    let Some(space) = memory.of(addr) else {
+        return plain(format!("{head} at {addr:#x}, outside every allocation"));
+    };
+    if space.is_param(addr) {
+        let params = Target { name: "param".into(), what: "the parameters", base: grid.env.param_base, size: grid.param_bytes };
+        return plain(missed(&head, addr, trap, &params));
+    }
+    if space.is_shared(addr) {
+        return plain(format!("{head} at {addr:#x}, outside the {} bytes of shared memory of the block", grid.env.shared_size));
+    }
+    if space.is_local(addr) {
+        return plain(format!("{head} at {addr:#x}, outside the local memory of the thread"));
+    }
+    heap_fault(&head, addr, trap, space, grid, bindings)
+}
+
+fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bindings: &[Binding]) -> Described {
+    if let Some(freed) = space.find_freed(addr).filter(|_| space.find(addr).is_none()) {
+        return Described {
+            message: format!("{head} at {addr:#x}, in an allocation of {} bytes that was freed", freed.size),
+            notes: made_by(&freed).map(|m| format!("the allocation was {m}")).into_iter().collect(),
+            help: None,
+        };
+    }
+    let near = space.nearest(addr).filter(|a| {
+        let distance = if addr < a.base { a.base - addr } else { addr.saturating_sub(a.base + a.size) };
+        distance < NEAR
+    });
+    let Some(a) = near else {
+        return Described { message: format!("{head} at {addr:#x}, outside every allocation"), ..Described::default() };
+    };
+    let binding = bindings.iter().find(|b| b.base == a.base);
+    let name = match (binding, a.name.is_empty()) {
+        (Some(b), _) => b.name.clone(),
+        (None, false) => a.name.clone(),
+        (None, true) => String::new(),
+    };
+    let target = Target { name, what: what_is(a.kind), base: a.base, size: a.size };
+    let mut told = Described { message: missed(head, addr, trap, &target), ..Described::default() };
+    let elements = a.size.checked_div(u64::from(trap.bytes)).filter(|n| n * u64::from(trap.bytes) == a.size);
+    if let Some(b) = binding {
+        let size = match elements {
+            Some(n) => format!("{n} elements of {} bytes", trap.bytes),
+            None => format!("{} bytes", a.size),
+        };
+        let made = made_by(&a).map_or(String::new(), |m| format!(", {m}"));
+        told.notes.push(format!("`{}` is argument {}: {size}{made}", b.name, b.number));
+    } else if let Some(made) = made_by(&a) {
+        told.notes.push(format!("the allocation was {made}"));
+    }
+    let threads = u64::from(grid.env.threads()) * grid.env.nctaid.iter().map(|n| u64::from(*n)).product::<u64>();
+    if let (Some(n), Some(_), true) = (elements, binding, addr >= a.base + a.size)
+        && threads > n
+    {
+        let what = if trap.access == Some(AccessKind::Read) { "load" } else { "store" };
+        told.help =
+            Some(format!("the grid has {threads} threads for {n} elements; guard the {what} with the element count"));
+    }
+    told
+}
+
+fn made_by(a: &Allocation) -> Option<String> {
+    if a.origin.is_empty() { None } else { Some(format!("made by `{}`", a.origin)) }
+}
+
+fn what_is(kind: AllocKind) -> &'static str {
+    match kind {
+        AllocKind::Buffer | AllocKind::Malloc => "an allocation",
+        AllocKind::Global => "a variable",
+        AllocKind::Const => "a constant",
+        AllocKind::Param => "the parameters",
+        AllocKind::Shared => "shared memory",
+        AllocKind::Local => "local memory",
+    }
+}
+
+/// The sentence about an access and the range it missed.
+fn missed(head: &str, addr: u64, trap: &Trap, t: &Target) -> String {
+    let bytes = u64::from(trap.bytes);
+    let end = t.base + t.size;
+    let at = match (t.name.is_empty(), addr.checked_sub(t.base)) {
+        (true, _) => format!("{addr:#x}"),
+        (false, Some(offset)) => format!("{}+{offset}", t.name),
+        (false, None) => format!("{}-{}", t.name, t.base - addr),
+    };
+    if trap.kind == TrapKind::WriteProtected {
+        return format!("{head} at {at}, in {} that kernels may only read", t.what);
+    }
+    let range = format!("{} of {} bytes", t.what, t.size);
+    if addr >= end {
+        format!("{head} at {at}, {} bytes past the end of {range}", addr - end)
+    } else if addr < t.base && t.base - addr < bytes {
+        format!("{head} at {at}: first {} of {bytes} bytes before the start of {range}", t.base - addr)
+    } else if addr < t.base {
+        format!("{head} at {at}, {} bytes before the start of {range}", t.base - addr)
+    } else {
+        let over = (addr + bytes).saturating_sub(end);
+        format!("{head} at {at}: last {over} of {bytes} bytes past the end of {range}")
+    }
+}

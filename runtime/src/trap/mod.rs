@@ -1,0 +1,6 @@
+//! Stops of kernels as text and data.
+
+mod describe;
+mod report;
+
+pub use report::TrapReport;

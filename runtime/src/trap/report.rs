@@ -1,0 +1,227 @@
+//! A trap with all that a person or a program wants to read of it.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use handloom_diag::{Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, render_snippets};
+use handloom_ir::simt::{self, LineEntry};
+use handloom_ir::trap::{Trap, TrapKind, Waiter};
+
+use super::describe::{Described, describe};
+use crate::launch::{Binding, Grid};
+
+/// Most waiting groups that a report lists.
+const MAX_WAITERS: usize = 16;
+
+/// A trap, its text, and its place.
+#[derive(Clone, Debug)]
+pub struct TrapReport {
+    trap: Trap,
+    described: Described,
+    ntid: [u32; 3],
+    sources: Arc<SourceMap>,
+    cuda: Option<(String, u32)>,
+}
+
+impl TrapReport {
+    /// Finds out what there is to say.
+    pub(crate) fn new(trap: Trap, grid: &Grid, bindings: &[Binding]) -> TrapReport {
+        let described = describe(&trap, grid, bindings);
+        let cuda = cuda_line(&grid.module.ir, trap.span);
+        TrapReport { trap, described, ntid: grid.env.ntid, sources: Arc::clone(&grid.module.sources), cuda }
+    }
+
+    /// The bare facts.
+    pub fn trap(&self) -> &Trap {
+        &self.trap
+    }
+
+    /// Why.
+    pub fn kind(&self) -> TrapKind {
+        self.trap.kind
+    }
+
+    /// One sentence: `out of bounds: write of 4 bytes at d+2400, ...`.
+    pub fn message(&self) -> &str {
+        &self.described.message
+    }
+
+    /// Name of the PTX file, line and column of the instruction.
+    pub fn place(&self) -> Option<(&str, LineColumn)> {
+        let span = self.trap.span;
+        if span == Span::NONE {
+            return None;
+        }
+        Some((self.sources.name(span.file), self.sources.position(span.file, span.start)))
+    }
+
+    /// The CUDA source line, from `.loc`: name of the file and line.
+    pub fn cuda_place(&self) -> Option<(&str, u32)> {
+        self.cuda.as_ref().map(|(file, line)| (file.as_str(), *line))
+    }
+
+    /// The report for a person, without a newline at the end. `cuda_text` is the text of the line that
+    /// [`cuda_place`](Self::cuda_place) names, if the caller has it.
+    pub fn human(&self, style: Style, cuda_text: Option<&str>) -> String {
+        let mut snippets = Vec::new();
+        if self.trap.span != Span::NONE {
+            snippets.push(Snippet::Places(vec![(self.trap.span, self.who())]));
+        }
+        let mut footers = Vec::new();
+        match (&self.cuda, cuda_text) {
+            (Some((name, line)), Some(text)) => {
+                let label = "the CUDA source line, from `.loc`".to_owned();
+                snippets.push(Snippet::Line { name, line: *line, text, label });
+            }
+            (Some((name, line)), None) => footers.push(Footer::Note(format!("{name}:{line} is the CUDA source line, from `.loc`"))),
+            (None, _) => {}
+        }
+        footers.extend(self.described.notes.iter().cloned().map(Footer::Note));
+        footers.extend(self.others().map(Footer::Note));
+        footers.extend(self.waiters().into_iter().map(Footer::Note));
+        footers.extend(self.described.help.iter().cloned().map(Footer::Help));
+        let report = Report { heading: Heading::Word("trap"), title: self.message().to_owned(), snippets, footers };
+        render_snippets(&report, &self.sources, style)
+    }
+
+    /// The report as one JSON object on one line.
+    pub fn json(&self) -> String {
+        let t = &self.trap;
+        let mut out = format!("{{\"kind\":\"{}\"", t.kind.word());
+        let triple = |v: [u32; 3]| format!("[{},{},{}]", v[0], v[1], v[2]);
+        if let Some((file, at)) = self.place() {
+            let _ = write!(out, ",\"file\":{},\"line\":{},\"column\":{}", quoted(file), at.line, at.column);
+        }
+        let _ = write!(out, ",\"block\":{},\"thread\":{}", triple(t.cta), triple(t.thread));
+        if let Some(address) = t.address {
+            let _ = write!(out, ",\"address\":{address}");
+        }
+        if let Some((file, line)) = &self.cuda {
+            let _ = write!(out, ",\"cuda_file\":{},\"cuda_line\":{line}", quoted(file));
+        }
+        let _ = write!(out, ",\"message\":{}}}", quoted(self.message()));
+        out
+    }
+
+    /// `block (2,0,0), thread (88,0,0), lane 24 of warp 2`.
+    fn who(&self) -> String {
+        let number = self.thread_number();
+        let triple = |v: [u32; 3]| format!("({},{},{})", v[0], v[1], v[2]);
+        format!(
+            "block {}, thread {}, lane {} of warp {}",
+            triple(self.trap.cta),
+            triple(self.trap.thread),
+            number % 32,
+            number / 32
+        )
+    }
+
+    fn thread_number(&self) -> u32 {
+        let [x, y, z] = self.trap.thread;
+        x + self.ntid[0] * (y + self.ntid[1] * z)
+    }
+
+    /// The other lanes of the warp that did the same.
+    fn others(&self) -> Option<String> {
+        let mask = self.trap.other_lanes;
+        match mask.count_ones() {
+            0 => None,
+            1 => Some(format!("1 other thread of this warp did the same: lane {}", mask.trailing_zeros())),
+            n => Some(format!("{n} other threads of this warp did the same: lanes {}", lane_list(mask))),
+        }
+    }
+
+    fn waiters(&self) -> Vec<String> {
+        let all = &self.trap.waiters;
+        let mut lines: Vec<String> = all.iter().take(MAX_WAITERS).map(|w| self.waiter(w)).collect();
+        let rest: u64 = all.iter().skip(MAX_WAITERS).map(|w| u64::from(w.count)).sum();
+        if rest > 0 {
+            lines.push(format!("{rest} more threads wait elsewhere"));
+        }
+        lines
+    }
+
+    fn waiter(&self, w: &Waiter) -> String {
+        let at = self.sources.position(w.span.file, w.span.start);
+        let place = if w.span == Span::NONE {
+            String::new()
+        } else {
+            format!(" at {}:{}:{}", self.sources.name(w.span.file), at.line, at.column)
+        };
+        let [bx, by, bz] = w.cta;
+        let [x, y, z] = w.thread;
+        let who = match w.count {
+            1 => format!("thread ({x},{y},{z}) waits"),
+            n => format!("{n} threads from ({x},{y},{z}) on wait"),
+        };
+        format!("block ({bx},{by},{bz}): {who} for {}{place}", w.what)
+    }
+}
+
+/// `0-3, 7`.
+fn lane_list(mask: u32) -> String {
+    let mut parts = Vec::new();
+    let mut lane = 0;
+    while lane < 32 {
+        if mask >> lane & 1 == 0 {
+            lane += 1;
+            continue;
+        }
+        let run = (mask >> lane).trailing_ones();
+        parts.push(if run == 1 { lane.to_string() } else { format!("{lane}-{}", lane + run - 1) });
+        lane += run;
+    }
+    parts.join(", ")
+}
+
+/// The `.loc` that governs a place.
+fn cuda_line(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
+    if span == Span::NONE {
+        return None;
+    }
+    let key = |l: &LineEntry| (l.at.file, l.at.start);
+    let behind = ir.lines.partition_point(|l| key(l) <= (span.file, span.start));
+    let line = ir.lines.get(behind.checked_sub(1)?)?;
+    if line.line == 0 || line.at.file != span.file {
+        return None;
+    }
+    let file = ir.line_files.get(usize::try_from(line.file).ok()?)?;
+    if file.is_empty() { None } else { Some((file.clone(), line.line)) }
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if u32::from(c) < 32 => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_listed_in_runs() {
+        assert_eq!(lane_list(0xfe00_0000), "25-31");
+        assert_eq!(lane_list(0b1000_1111), "0-3, 7");
+        assert_eq!(lane_list(u32::MAX), "0-31");
+    }
+
+    #[test]
+    fn json_strings_are_quoted() {
+        assert_eq!(quoted("a\"b\\\n\u{1}"), "\"a\\\"b\\\\\\n\\u0001\"");
+    }
+}

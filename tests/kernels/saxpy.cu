@@ -1,0 +1,6 @@
+// y = a * x + y.
+// targets: sm_80 sm_90
+extern "C" __global__ void saxpy(int n, float a, const float* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i] + y[i];
+}
