@@ -1,6 +1,7 @@
-// Prefix sums in one pass: each tile publishes its sum at once and its prefix as soon as it knows it, and a warp looks back over
-// the tiles before. Tiles are numbered as blocks start, so no block waits for one that has not started. 256 threads a block.
-// `status` has a word for each tile (zero at the start): state in the upper half, value in the lower. `next_tile` is zero at the start.
+// Prefix sums in one pass: each tile publishes its sum at once and its prefix as soon as it knows it, and a warp looks back
+// over the tiles before. Tiles are numbered as blocks start, so no block waits for one that has not started. 256 threads a block.
+// `status` has a word for each tile, zero at the start: state in the upper half, value in the lower. `next_tile` is zero at the
+// start.
 // targets: sm_80 sm_90
 #define SUM 1ull
 #define PREFIX 2ull

@@ -1,5 +1,6 @@
-// Prefix sums (each element included) within a block of up to 1,024 threads: shuffles inside a warp, shared memory between warps.
-// `sums` gets the total of each block; `add_offsets` completes a scan over blocks.
+// Prefix sums (each element included) within a block of up to 1,024 threads, a multiple of 32: shuffles inside a warp, shared
+// memory between warps.
+// `sums` gets the total of each block; `add_offsets` completes a scan over blocks when it gets the scanned totals.
 // targets: sm_80 sm_90
 __device__ int scan_warp(int v) {
   int lane = threadIdx.x % 32;

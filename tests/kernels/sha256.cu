@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) of many messages, one a thread. Message i is `bytes` bytes from data + i * bytes; digests are 32 bytes each,
-// written as the standard writes them, most significant byte first.
+// SHA-256 (FIPS 180-4) of many messages, one a thread. Message i is `bytes` bytes from data + i * bytes; digests are 32 bytes
+// each, written as the standard writes them, most significant byte first.
 // targets: sm_80
 __constant__ unsigned round_words[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,

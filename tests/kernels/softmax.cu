@@ -1,4 +1,4 @@
-// Softmax of rows: one block a row, any number of columns. Exact and fast exponential.
+// Softmax of rows: one block a row, its size a multiple of 32, any number of columns. Exact and fast exponential.
 // targets: sm_80
 __device__ float combine(float v, float other, bool is_max) { return is_max ? fmaxf(v, other) : v + other; }
 

@@ -1,1 +1,13 @@
-//! Handloom.
+//! What the tests of Handloom share: the runner of file tests, engines side by side, a generator of random kernels.
+//!
+//! Takes: PTX files with directives, seeds. Gives: what is wrong, for a person.
+//! Does not know: how any stage works; it uses what users use, and the text forms of the stages.
+//!
+//! Invariants: expected values are written by people or by independent programs, never by Handloom; randomness has a seed, and a
+//! failure prints it.
+
+#![forbid(unsafe_code)]
+
+pub mod engines;
+pub mod filetest;
+pub mod rng;

@@ -116,10 +116,14 @@ impl<'a> BodyCx<'_, 'a> {
             Some(Named::Bind(Bind::Var(id))) => Ok(AddrBase::Var(id)),
             Some(Named::Symbol(id) | Named::Bind(Bind::Symbol(id))) => match &self.cx.symbol(id).kind {
                 SymbolKind::Var(_) => Ok(AddrBase::Symbol(id)),
-                SymbolKind::Func(_) | SymbolKind::Alias(_) => Err(self.no_address(span, &format!("the function `{name}`"))),
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => {
+                    Err(self.no_address(span, &format!("the function `{name}`")))
+                }
             },
             Some(_) => Err(self.no_address(span, &format!("`{name}`"))),
-            None if crate::special::is_family(name) => Err(self.no_address(span, &format!("the special register `{name}`"))),
+            None if crate::special::is_family(name) => {
+                Err(self.no_address(span, &format!("the special register `{name}`")))
+            }
             None => Err(self.undeclared(name, span)),
         }
     }
@@ -184,9 +188,15 @@ impl<'a> BodyCx<'_, 'a> {
         }
         let Some(wanted) = space else { return Ok(()) };
         if !compatible(wanted, own) {
+            icx.is_misplaced = true;
             let at = p.written.span;
             let text = self.cx.text.get(index(at.start)..index(at.end)).unwrap_or("");
-            let message = format!("`{text}` lies in `{}`, and `{}` accesses `{}`", space_name(own), icx.words(), space_name(wanted));
+            let message = format!(
+                "`{text}` lies in `{}`, and `{}` accesses `{}`",
+                space_name(own),
+                icx.words(),
+                space_name(wanted)
+            );
             let d = Diagnostic::error(Code::WrongKind, p.written.span, message);
             return Err(self.cx.push(d.section("State Spaces")));
         }
@@ -220,7 +230,13 @@ impl<'a> BodyCx<'_, 'a> {
             return refuse(format!("`{written}` names a parameter of {what}"), "write `.param`");
         }
         if icx.is("st") && matches!(kind, LocalKind::Param(_)) {
-            return refuse("a parameter cannot be written".to_owned(), "copy it into a register or a `.local` variable");
+            return refuse(
+                "a parameter cannot be written".to_owned(),
+                "copy it into a register or a `.local` variable",
+            );
+        }
+        if icx.is("ld") && matches!(kind, LocalKind::Result(_)) {
+            return refuse("a result of the function cannot be read".to_owned(), "keep the value in a register too");
         }
         if guarded && kind == LocalKind::CallParam && (icx.is("st") || icx.is("ld")) && is_param_word(written) {
             return refuse(
@@ -240,7 +256,9 @@ impl<'a> BodyCx<'_, 'a> {
         let own = match base {
             AddrBase::Symbol(id) => match &self.cx.symbol(id).kind {
                 SymbolKind::Var(v) => v.space,
-                SymbolKind::Func(_) | SymbolKind::Alias(_) => return Ok(()),
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => {
+                    return Err(self.no_address(span, "a function"));
+                }
             },
             AddrBase::Var(id) => self.space_of_local(id),
             AddrBase::Reg(_) | AddrBase::Absolute => return Ok(()),
@@ -248,7 +266,12 @@ impl<'a> BodyCx<'_, 'a> {
         if compatible(wanted, own) {
             return Ok(());
         }
-        let message = format!("the variable lies in `{}`, and `{}` takes one in `{}`", space_name(own), icx.words(), space_name(wanted));
+        let message = format!(
+            "the variable lies in `{}`, and `{}` takes one in `{}`",
+            space_name(own),
+            icx.words(),
+            space_name(wanted)
+        );
         Err(self.cx.push(Diagnostic::error(Code::WrongKind, span, message).section("State Spaces")))
     }
 
@@ -262,7 +285,8 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d));
         }
         if declared && !written {
-            let d = Diagnostic::warning(Code::WForbidden, span, "the variable is `.unified`, and its address here is not");
+            let d =
+                Diagnostic::warning(Code::WForbidden, span, "the variable is `.unified`, and its address here is not");
             self.cx.push(d.section(icx.form().section));
         }
         Ok(())

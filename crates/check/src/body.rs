@@ -1,11 +1,12 @@
 //! Statements of a body: scopes, declarations, labels.
 
 use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::types::ScalarType;
 use handloom_isa::form::FuncKind;
 use handloom_syntax::ast;
 
 use crate::context::{Cx, Global, Told, duplicate, index};
-use crate::globals::{body_var, lasting_space};
+use crate::globals::{body_var, lasting_space, numbered_variable};
 use crate::hash::Set;
 use crate::layout::{element, shape, small};
 use crate::module::{Body, LabelId, LocalKind, LocalVar, RegId, Stmt, SymbolId, VarId};
@@ -31,6 +32,8 @@ pub(crate) struct BodyCx<'c, 'a> {
     pub kind: FuncKind,
     /// Undeclared names that have been told.
     pub told: Set<&'a str>,
+    /// Element type of each variable, and whether it is an array.
+    pub var_types: Vec<(ScalarType, bool)>,
     depth: u32,
 }
 
@@ -66,13 +69,13 @@ pub(crate) fn check_body<'a>(
         name: f.name.text,
         kind: if f.is_entry { FuncKind::Entry } else { FuncKind::Func },
         told: Set::default(),
+        var_types: Vec::new(),
         depth: 0,
     };
     b.body.stmts.reserve(stmts.len());
     b.scopes.enter();
     let param_regs = b.params(&signature.params, LocalKind::Param);
     let result_regs = b.params(&signature.results, LocalKind::Result);
-    b.scopes.enter();
     b.stmts(stmts);
     b.body.end = closing_brace(b.cx.text, stmts, f.span);
     CheckedBody { body: b.body, param_regs, result_regs }
@@ -116,6 +119,7 @@ impl<'a> BodyCx<'_, 'a> {
                 }
                 (Some(l), None) => {
                     let var = self.var(l.name.clone(), l.size, l.align, kind(i));
+                    self.var_types.push((l.ty, l.is_array));
                     self.scopes.declare(p.name, Bind::Var(var))
                 }
             };
@@ -167,8 +171,10 @@ impl<'a> BodyCx<'_, 'a> {
         if let Some(help) = self.beyond_range(name) {
             return self.cx.push(d.help(help));
         }
-        let in_sight = self.scopes.in_sight().filter(|(_, count)| count.is_none()).map(|(n, _)| n);
-        let mut names: Vec<&str> = in_sight.collect();
+        if self.cx.suggestions_left == 0 {
+            return self.cx.push(d);
+        }
+        let mut names: Vec<&str> = self.scopes.in_sight().collect();
         names.extend(self.cx.globals.keys());
         let d = self.cx.with_suggestion(d, name, names.into_iter());
         self.cx.push(d)
@@ -180,8 +186,7 @@ impl<'a> BodyCx<'_, 'a> {
         if stem.len() == name.len() {
             return None;
         }
-        let (prefix, count) = self.scopes.in_sight().find(|(n, count)| *n == stem && count.is_some())?;
-        let count = count?;
+        let (prefix, count) = (stem, self.scopes.range_count(stem)?);
         Some(format!("`{prefix}<{count}>` declares `{prefix}0` to `{prefix}{}`", count.saturating_sub(1)))
     }
 
@@ -202,9 +207,10 @@ impl<'a> BodyCx<'_, 'a> {
                     self.body.labels.push(name.text.to_owned());
                     (*name, Bind::Label(id))
                 }
-                ast::Stmt::Targets { label, calls, targets, .. } => (*label, Bind::Targets(targets, *calls)),
-                ast::Stmt::Prototype(p) => (p.label, Bind::Prototype(p)),
-                ast::Stmt::Inst(_)
+                // Lists and prototypes stand before their use.
+                ast::Stmt::Targets { .. }
+                | ast::Stmt::Prototype(_)
+                | ast::Stmt::Inst(_)
                 | ast::Stmt::Vars(_)
                 | ast::Stmt::Block(..)
                 | ast::Stmt::Loc { .. }
@@ -247,8 +253,14 @@ impl<'a> BodyCx<'_, 'a> {
                 let kept = p.strings.iter().filter(|s| !is_idle_pragma(s.text));
                 self.body.stmts.extend(kept.map(|s| Stmt::Pragma(s.text.to_owned())));
             }
-            ast::Stmt::Targets { calls, targets, .. } => self.targets(*calls, targets),
+            ast::Stmt::Targets { label, calls, targets, .. } => {
+                let declared = self.scopes.declare(*label, Bind::Targets(targets, *calls));
+                self.expect_new(*label, declared);
+                self.targets(*calls, targets);
+            }
             ast::Stmt::Prototype(p) => {
+                let declared = self.scopes.declare(p.label, Bind::Prototype(p));
+                self.expect_new(p.label, declared);
                 // Its faults are told here, once; calls read it again in silence.
                 crate::params::signature(&p.results, &p.params, false, &mut self.cx.report);
             }
@@ -288,7 +300,7 @@ impl<'a> BodyCx<'_, 'a> {
         };
     }
 
-    fn reg(&mut self, decl: &'a ast::VarDecl<'a>, var: &'a ast::Var<'a>, ty: handloom_ir::types::ScalarType, n: u8) {
+    fn reg(&mut self, decl: &'a ast::VarDecl<'a>, var: &'a ast::Var<'a>, ty: ScalarType, n: u8) {
         if !var.dims.is_empty() || var.init.is_some() || decl.linkage.is_some() {
             let message = format!("the register `{}` cannot be an array, initialised or linked", var.name.text);
             let d = Diagnostic::error(Code::Layout, var.name.span, message);
@@ -309,8 +321,7 @@ impl<'a> BodyCx<'_, 'a> {
         element: crate::layout::Element,
     ) -> Result<(), Told> {
         if let Some((_, span)) = var.count {
-            let d = Diagnostic::error(Code::Layout, span, "only registers can be declared with a count in `<>`");
-            return Err(self.cx.push(d.section("Parameterized Variable Names")));
+            return Err(self.cx.push(numbered_variable(span)));
         }
         let kind = match decl.space.text {
             ".local" => LocalKind::Local,
@@ -334,17 +345,23 @@ impl<'a> BodyCx<'_, 'a> {
                 ast::Init::List(_, span) => *span,
                 ast::Init::Value(e) => e.span,
             };
-            let message = format!("`{}` cannot have an initialiser: only `.global` and `.const` variables can", var.name.text);
+            let message =
+                format!("`{}` cannot have an initialiser: only `.global` and `.const` variables can", var.name.text);
             return Err(self.cx.push(Diagnostic::error(Code::Layout, span, message).section("Initializers")));
         }
         let shape = shape(element, var, &mut self.cx.report).ok_or(Told)?;
-        if shape.is_unsized {
+        if kind == LocalKind::CallParam && element.n > 1 {
+            let d = Diagnostic::error(Code::Layout, var.name.span, "a parameter cannot be of a vector type");
+            return Err(self.cx.push(d.help("declare an array with an alignment").section("Parameter State Space")));
+        }
+        if shape.dims.contains(&0) {
             let message = format!("the size of `{}` is not known", var.name.text);
             let d = Diagnostic::error(Code::Layout, var.name.span, message);
             return Err(self.cx.push(d.section("Array Declarations")));
         }
         let size = small(shape.size, var.name.span, &mut self.cx.report).ok_or(Told)?;
         let id = self.var(var.name.text.to_owned(), size, element.align, kind);
+        self.var_types.push((element.ty, !shape.dims.is_empty()));
         let declared = self.scopes.declare(var.name, Bind::Var(id));
         self.expect_new(var.name, declared);
         Ok(())

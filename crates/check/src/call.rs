@@ -10,8 +10,11 @@ use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
 use crate::consts::{eval, to_bits};
-use crate::context::Told;
-use crate::module::{Call, CallArg, CallTarget, Func, Linkage, LocalKind, ParamLayout, RegId, SymbolId, SymbolKind};
+use crate::context::{Told, index};
+use crate::fit::ordinary;
+use crate::module::{
+    Call, CallArg, CallTarget, Func, Linkage, LocalKind, ParamLayout, RegId, SymbolId, SymbolKind, VarId,
+};
 use crate::names::{Bind, Reg};
 use crate::operands::literal_mismatch;
 use crate::params::signature;
@@ -81,7 +84,8 @@ impl<'a> BodyCx<'_, 'a> {
                 None => return Err(self.undeclared(name, parts.target.span)),
             },
             _ => {
-                let d = Diagnostic::error(Code::OperandKind, parts.target.span, "`call` takes a function or a register");
+                let d =
+                    Diagnostic::error(Code::OperandKind, parts.target.span, "`call` takes a function or a register");
                 return Err(self.cx.push(d.section(SECTION)));
             }
         };
@@ -110,8 +114,9 @@ impl<'a> BodyCx<'_, 'a> {
                 if f.is_entry {
                     return Err(self.not_callable(name, "an entry", span));
                 }
-                let provided = builtin(name)
-                    .filter(|_| symbol.linkage == Linkage::Extern && f.body.is_none() && !self.cx.defined.contains_key(name));
+                let provided = builtin(name).filter(|_| {
+                    symbol.linkage == Linkage::Extern && f.body.is_none() && !self.cx.defined.contains_key(name)
+                });
                 let callee = Callee::of(f);
                 let target = match provided {
                     Some(b) => CallTarget::Builtin(b),
@@ -134,13 +139,13 @@ impl<'a> BodyCx<'_, 'a> {
 
     fn indirect(&mut self, r: Reg, parts: &Parts<'a>) -> Result<(CallTarget, Callee), Told> {
         let span = parts.target.span;
-        let width = u32::from(self.cx.address_size);
-        if ordinary_address(r.ty, width).is_none() {
+        if ordinary(ScalarType::U64, r.ty).or(ordinary(ScalarType::U32, r.ty)).is_none() {
             let d = Diagnostic::error(Code::OperandType, span, format!("a `{}` register cannot hold a function", r.ty));
-            return Err(self.cx.push(d.help(format!("a {width}-bit integer or bit register")).section(SECTION)));
+            return Err(self.cx.push(d.help("a 32-bit or 64-bit integer or bit register").section(SECTION)));
         }
         let Some(list) = parts.list else {
-            let d = Diagnostic::error(Code::OperandCount, span, "a call through a register needs a prototype or a list");
+            let d =
+                Diagnostic::error(Code::OperandCount, span, "a call through a register needs a prototype or a list");
             let help = "declare a `.callprototype` or `.calltargets` and name it behind the arguments";
             return Err(self.cx.push(d.help(help).section(SECTION)));
         };
@@ -203,7 +208,8 @@ impl<'a> BodyCx<'_, 'a> {
             Some(Named::Symbol(id)) if !matches!(self.cx.symbol(id).kind, SymbolKind::Var(_)) => Ok(id),
             Some(found) => {
                 let what = self.what(found);
-                let d = Diagnostic::error(Code::WrongKind, name.span, format!("`{}` is {what}, not a function", name.text));
+                let d =
+                    Diagnostic::error(Code::WrongKind, name.span, format!("`{}` is {what}, not a function", name.text));
                 Err(self.cx.push(d.section("Control Flow Directives: .calltargets")))
             }
             None => Err(self.undeclared(name.text, name.span)),
@@ -238,17 +244,7 @@ impl<'a> BodyCx<'_, 'a> {
     fn argument(&mut self, o: &'a ast::Operand<'a>, layout: &ParamLayout, is_arg: bool) -> Result<CallArg, Told> {
         match &o.kind {
             OperandKind::Name(name) => match self.named(name)? {
-                Some(Named::Bind(Bind::Var(id))) => {
-                    let var = self.local(id);
-                    if var.kind == LocalKind::Local {
-                        return Err(self.bad_argument(o.span, "a `.local` variable cannot be passed".to_owned()));
-                    }
-                    if var.size != layout.size {
-                        let message = format!("`{name}` has {} bytes, and the function wants {}", var.size, layout.size);
-                        return Err(self.bad_argument(o.span, message));
-                    }
-                    Ok(CallArg::Var(id))
-                }
+                Some(Named::Bind(Bind::Var(id))) => self.variable_argument(id, name, layout, o.span),
                 Some(Named::Bind(Bind::Reg(r))) if r.n == 1 => self.register_argument(r, layout, o.span),
                 Some(found) => {
                     let what = self.what(found);
@@ -282,10 +278,33 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
+    fn variable_argument(&mut self, id: VarId, name: &str, layout: &ParamLayout, span: Span) -> Result<CallArg, Told> {
+        let var = self.local(id);
+        let (ty, is_array) = self.var_types[index(id.0)];
+        let fault = match var.kind {
+            LocalKind::Local => Some("a `.local` variable cannot be passed".to_owned()),
+            LocalKind::Param(_) => Some("a parameter of the caller cannot be passed on: copy it".to_owned()),
+            LocalKind::CallParam | LocalKind::Result(_) if var.size != layout.size => {
+                Some(format!("`{name}` has {} bytes, and the function wants {}", var.size, layout.size))
+            }
+            _ if var.align != layout.align => {
+                Some(format!("`{name}` is aligned to {} bytes, and the function wants {}", var.align, layout.align))
+            }
+            _ if is_array != layout.is_array || ordinary(layout.ty, ty).is_none() => {
+                Some(format!("`{name}` is `{ty}`, and the function wants `{}`", layout.ty))
+            }
+            LocalKind::CallParam | LocalKind::Result(_) => None,
+        };
+        match fault {
+            Some(message) => Err(self.bad_argument(span, message)),
+            None => Ok(CallArg::Var(id)),
+        }
+    }
+
     fn register_argument(&mut self, r: Reg, layout: &ParamLayout, span: Span) -> Result<CallArg, Told> {
-        let same = if layout.ty == ScalarType::Pred { r.ty == ScalarType::Pred } else { r.ty.bytes() == layout.size };
-        if layout.is_array || !same || (r.ty == ScalarType::Pred) != (layout.ty == ScalarType::Pred) {
-            let message = format!("a `{}` register does not fit a parameter of {} bytes", r.ty, layout.size);
+        if layout.is_array || ordinary(layout.ty, r.ty).is_none() {
+            let array = if layout.is_array { " array" } else { "" };
+            let message = format!("a `{}` register does not fit a `{}`{array} parameter", r.ty, layout.ty);
             return Err(self.bad_argument(span, message));
         }
         Ok(CallArg::Reg(r.id))
@@ -294,12 +313,6 @@ impl<'a> BodyCx<'_, 'a> {
     fn bad_argument(&mut self, span: Span, message: String) -> Told {
         self.cx.push(Diagnostic::error(Code::OperandType, span, message).section(SECTION))
     }
-}
-
-/// An integer or bit register of the width of an address.
-fn ordinary_address(ty: ScalarType, width: u32) -> Option<crate::module::Fit> {
-    let integer = if width == 64 { ScalarType::U64 } else { ScalarType::U32 };
-    crate::fit::ordinary(integer, ty)
 }
 
 /// Sorts the operands of a call by their places.

@@ -104,7 +104,7 @@ fn fail<'a>(span: Span, message: &str) -> Value<'a> {
 
 fn masked<'a>(mask: u64, inner: Const<'a>, span: Span) -> Value<'a> {
     let shift = mask.trailing_zeros();
-    if mask == 0 || shift % 8 != 0 || mask >> shift != 0xff {
+    if mask == 0 || !shift.is_multiple_of(8) || mask >> shift != 0xff {
         let d = Diagnostic::error(Code::Literal, span, format!("`{mask:#x}` masks more or less than one byte"));
         return Err(Box::new(d.help("`0xFF`, `0xFF00` and so on, up to `0xFF00000000000000`").section("Initializers")));
     }

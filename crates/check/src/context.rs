@@ -46,6 +46,8 @@ pub(crate) struct Cx<'a> {
     pub files: Vec<(u64, String)>,
     /// Undeclared module-level names that have been told.
     pub told: Set<&'a str>,
+    /// Bytes of `.const` variables so far.
+    pub const_bytes: u64,
     /// How many more "did you mean" may be looked for.
     pub suggestions_left: u32,
 }
@@ -130,7 +132,7 @@ pub(crate) fn gate(needs: Needs, version: Version, target: Target) -> Option<Str
     if version < needs.version {
         let (n, m) = (needs.version, version);
         return Some(format!(
-            "needs `.version` {}.{} or newer; this module says {}.{}",
+            "needs `.version {}.{}` or newer; this module says {}.{}",
             n.major, n.minor, m.major, m.minor
         ));
     }
@@ -138,15 +140,15 @@ pub(crate) fn gate(needs: Needs, version: Version, target: Target) -> Option<Str
         return None;
     }
     let wanted: Vec<String> = needs.targets.iter().map(|g| gate_text(*g)).collect();
-    Some(format!("needs `.target` {}; this module says `{}`", wanted.join(" or "), target_text(target)))
+    Some(format!("needs {}; this module says `{}`", wanted.join(" or "), target_text(target)))
 }
 
 fn gate_text(g: TargetGate) -> String {
     match g {
-        TargetGate::AtLeast(sm) => format!("`sm_{sm}` or higher"),
-        TargetGate::Arch(sm) => format!("`sm_{sm}a`"),
+        TargetGate::AtLeast(sm) => format!("`.target sm_{sm}` or higher"),
+        TargetGate::Arch(sm) => format!("`.target sm_{sm}a`"),
         TargetGate::Family(sm, since) => {
-            format!("`sm_{sm}f` or its family (`.version` {}.{})", since.major, since.minor)
+            format!("`.target sm_{sm}f` or its family (from `.version {}.{}`)", since.major, since.minor)
         }
     }
 }

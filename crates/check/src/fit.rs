@@ -15,8 +15,6 @@ pub enum Role {
 
 /// The rule for ordinary instructions: exactly the size, and a kind that agrees.
 ///
-/// A register of type `.f16x2` acts as `.b32`, and as `.f16x2`.
-///
 /// # PTX ISA
 /// Type Information for Instructions and Operands (Table 26).
 pub fn ordinary(inst: ScalarType, reg: ScalarType) -> Option<Fit> {
@@ -26,7 +24,7 @@ pub fn ordinary(inst: ScalarType, reg: ScalarType) -> Option<Fit> {
     if inst.bits() != reg.bits() {
         return None;
     }
-    agrees(inst, untyped_pair(reg)).then_some(Fit::Same)
+    agrees(inst, acting(inst, reg)).then_some(Fit::Same)
 }
 
 /// The rule for `ld`, `st` and `cvt`: registers may be wider than the instruction type.
@@ -37,7 +35,7 @@ pub fn relaxed(inst: ScalarType, reg: ScalarType, role: Role) -> Option<Fit> {
     if inst == reg {
         return Some(Fit::Same);
     }
-    let reg = untyped_pair(reg);
+    let reg = acting(inst, reg);
     // Only the basic types are relaxed: the assembler wants a bit register of the very size for all the others.
     let is_basic = matches!(inst, ScalarType::F16 | ScalarType::F32 | ScalarType::F64);
     if inst.class() == TypeClass::Float && !is_basic && inst.bits() != reg.bits() {
@@ -69,6 +67,8 @@ fn agrees(inst: ScalarType, reg: ScalarType) -> bool {
     }
 }
 
-fn untyped_pair(reg: ScalarType) -> ScalarType {
-    if reg == ScalarType::F16x2 { ScalarType::B32 } else { reg }
+/// What a register acts as: one of type `.f16x2` is a `.b32` to integer and bit types, and itself to floats.
+fn acting(inst: ScalarType, reg: ScalarType) -> ScalarType {
+    let is_pair = reg == ScalarType::F16x2 && inst.class() != TypeClass::Float;
+    if is_pair { ScalarType::B32 } else { reg }
 }

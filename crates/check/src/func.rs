@@ -3,7 +3,7 @@
 //! # PTX ISA
 //! Kernel and Function Directives; Performance-Tuning Directives; Cluster Dimension Directives.
 
-use handloom_diag::{Code, Diagnostic, Span};
+use handloom_diag::{Code, Diagnostic};
 use handloom_syntax::ast;
 
 use crate::body::check_body;
@@ -56,17 +56,25 @@ fn header(cx: &mut Cx<'_>, f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
     let mut func = header_only(f, s);
     for d in &f.directives {
         match d.name.text {
-            ".maxntid" => func.maxntid = three(cx, d),
-            ".reqntid" => func.reqntid = three(cx, d),
-            ".reqnctapercluster" => func.reqcluster = three(cx, d),
-            ".noreturn" => func.noreturn = true,
+            ".noreturn" if !f.is_entry => func.noreturn = true,
+            ".abi_preserve" | ".abi_preserve_control" if !f.is_entry => {}
+            ".maxntid" if f.is_entry => func.maxntid = three(cx, d),
+            ".reqntid" if f.is_entry => func.reqntid = three(cx, d),
+            ".reqnctapercluster" if f.is_entry => func.reqcluster = three(cx, d),
             ".minnctapersm" | ".maxnctapersm" | ".maxnreg" | ".maxclusterrank" | ".explicitcluster"
-            | ".blocksareclusters" | ".pragma" | ".abi_preserve" | ".abi_preserve_control" | ".local_maxnreg" => {}
+            | ".blocksareclusters" | ".local_maxnreg"
+                if f.is_entry => {}
+            ".pragma" => {}
             other => {
-                let message = format!("`{other}` is no directive of a function");
+                let what = if f.is_entry { "an `.entry`" } else { "a `.func`" };
+                let message = format!("`{other}` is no directive of {what}");
                 cx.push(Diagnostic::error(Code::Syntax, d.name.span, message).section("Performance-Tuning Directives"));
             }
         }
+    }
+    if func.maxntid.is_some() && func.reqntid.is_some() {
+        let d = Diagnostic::error(Code::Illegal, f.name.span, "`.maxntid` and `.reqntid` exclude each other");
+        cx.push(d.section("Performance-Tuning Directives"));
     }
     func
 }
@@ -86,9 +94,6 @@ fn three(cx: &mut Cx<'_>, d: &ast::Directive<'_>) -> Option<[u32; 3]> {
 
 /// Binds the name; a definition may follow declarations, and all must agree.
 fn declare<'a>(cx: &mut Cx<'a>, f: &'a ast::Function<'a>, func: Func, sound: bool) -> Result<SymbolId, Told> {
-    if f.body.is_none() && f.is_entry && linkage(f.linkage) != Linkage::Extern {
-        // The assembler takes a declared entry, and so does this.
-    }
     let Some(earlier) = cx.globals.get(f.name.text).copied() else {
         let id = cx.bind(f.name, symbol(f, func))?;
         if !sound {
@@ -104,7 +109,9 @@ fn declare<'a>(cx: &mut Cx<'a>, f: &'a ast::Function<'a>, func: Func, sound: boo
     if old.body.is_some() && f.body.is_some() {
         return Err(cx.duplicate(f.name, earlier));
     }
-    if let Some(difference) = disagreement(old, &func) {
+    if let Some(difference) =
+        other_linkage(old.body.is_some(), cx.symbol(id).linkage, f).or_else(|| disagreement(old, &func, true))
+    {
         let first = cx.symbol(id).span;
         let message = format!("`{}` is declared differently before: {difference}", f.name.text);
         let d = Diagnostic::error(Code::Layout, f.name.span, message).also(first, "first declared here");
@@ -114,19 +121,22 @@ fn declare<'a>(cx: &mut Cx<'a>, f: &'a ast::Function<'a>, func: Func, sound: boo
     Ok(id)
 }
 
+/// In what the linking directive of a further declaration or the definition differs. None written agrees with all but `.extern`.
+fn other_linkage(is_defined: bool, old: Linkage, f: &ast::Function<'_>) -> Option<String> {
+    let given = linkage(f.linkage);
+    let extern_defined = (old == Linkage::Extern && f.body.is_some()) || (given == Linkage::Extern && is_defined);
+    if extern_defined {
+        return Some("an `.extern` function is defined in another module".to_owned());
+    }
+    (given != Linkage::Internal && given != old).then(|| "the linking directives differ".to_owned())
+}
+
 /// Takes over what a further declaration or the definition adds.
 fn merge(cx: &mut Cx<'_>, id: SymbolId, f: &ast::Function<'_>, func: Func) {
     let defines = f.body.is_some();
-    let given = linkage(f.linkage);
     let old = cx.symbol_mut(id);
-    if given != Linkage::Internal && !(old.linkage != Linkage::Internal && given == Linkage::Extern) {
-        old.linkage = given;
-    }
     if defines {
         old.span = f.name.span;
-        if old.linkage == Linkage::Extern {
-            old.linkage = Linkage::Visible;
-        }
     }
     if let SymbolKind::Func(o) = &mut old.kind
         && o.body.is_none()
@@ -139,25 +149,35 @@ fn merge(cx: &mut Cx<'_>, id: SymbolId, f: &ast::Function<'_>, func: Func) {
     }
 }
 
-/// In what two headers differ.
-pub(crate) fn disagreement(a: &Func, b: &Func) -> Option<String> {
+/// In what two headers differ. Within a module types and alignments count, between modules sizes.
+pub(crate) fn disagreement(a: &Func, b: &Func, strict: bool) -> Option<String> {
     if a.is_entry != b.is_entry {
         return Some("one is an `.entry`, the other a `.func`".to_owned());
     }
-    differing_lists("parameter", &a.params, &b.params).or_else(|| differing_lists("result", &a.results, &b.results))
+    let params = differing_lists("parameter", &a.params, &b.params, strict);
+    params.or_else(|| differing_lists("result", &a.results, &b.results, strict))
 }
 
-fn differing_lists(what: &str, a: &[ParamLayout], b: &[ParamLayout]) -> Option<String> {
+fn differing_lists(what: &str, a: &[ParamLayout], b: &[ParamLayout], strict: bool) -> Option<String> {
     if a.len() != b.len() {
         return Some(format!("{} and {} {what}s", a.len(), b.len()));
     }
-    let differs = |(x, y): &(&ParamLayout, &ParamLayout)| x.size != y.size;
-    let i = a.iter().zip(b).position(|pair| differs(&pair))?;
-    Some(format!("{what} {} has {} and {} bytes", i + 1, a[i].size, b[i].size))
+    for (i, (x, y)) in (1..).zip(a.iter().zip(b)) {
+        if x.size != y.size {
+            return Some(format!("{what} {i} has {} and {} bytes", x.size, y.size));
+        }
+        if strict && x.ty != y.ty {
+            return Some(format!("{what} {i} is `{}` and `{}`", x.ty, y.ty));
+        }
+        if strict && x.align != y.align {
+            return Some(format!("{what} {i} is aligned to {} and {} bytes", x.align, y.align));
+        }
+    }
+    None
 }
 
 /// `.alias a, b`: `a` is another name of `b`.
-pub(crate) fn alias<'a>(cx: &mut Cx<'a>, name: ast::Name<'a>, target: ast::Name<'a>, span: Span) {
+pub(crate) fn alias<'a>(cx: &mut Cx<'a>, name: ast::Name<'a>, target: ast::Name<'a>) {
     const SECTION: &str = "Kernel and Function Directives: .alias";
     let to = match cx.globals.get(target.text).copied() {
         Some(Global::Symbol(id)) => cx.resolved(id),
@@ -165,32 +185,30 @@ pub(crate) fn alias<'a>(cx: &mut Cx<'a>, name: ast::Name<'a>, target: ast::Name<
         None => return cx.undeclared_symbol(target.text, target.span),
     };
     let is_func = matches!(cx.symbol(to).kind, SymbolKind::Func(_));
-    let is_defined = cx.defined.contains_key(target.text) || matches!(&cx.symbol(to).kind, SymbolKind::Func(f) if f.body.is_some());
+    let is_defined =
+        cx.defined.contains_key(target.text) || matches!(&cx.symbol(to).kind, SymbolKind::Func(f) if f.body.is_some());
     if !is_func || !is_defined {
         let message = format!("`{}` is not a function of this module with a body", target.text);
         cx.push(Diagnostic::error(Code::WrongKind, target.span, message).section(SECTION));
         return;
     }
-    match cx.globals.get(name.text).copied() {
-        Some(Global::Poison) => {}
-        Some(Global::Symbol(id)) => {
-            let old = cx.symbol(id);
-            let bodiless = matches!(&old.kind, SymbolKind::Func(f) if f.body.is_none());
-            if !bodiless || cx.defined.contains_key(name.text) || id == to {
-                cx.duplicate(name, Global::Symbol(id));
-                return;
-            }
-            let symbol = cx.symbol_mut(id);
-            symbol.kind = SymbolKind::Alias(to);
-            if symbol.linkage == Linkage::Extern {
-                symbol.linkage = Linkage::Visible;
-            }
-        }
-        None => {
-            let kind = SymbolKind::Alias(to);
-            let symbol = Symbol { name: name.text.to_owned(), linkage: Linkage::Internal, kind, span };
-            // The name is free, as the match says.
-            let _ = cx.bind(name, symbol);
-        }
+    let id = match cx.globals.get(name.text).copied() {
+        Some(Global::Poison) => return,
+        Some(Global::Symbol(id)) => id,
+        None => return cx.undeclared_symbol(name.text, name.span),
+    };
+    let (SymbolKind::Func(old), SymbolKind::Func(aliased)) = (&cx.symbol(id).kind, &cx.symbol(to).kind) else {
+        cx.duplicate(name, Global::Symbol(id));
+        return;
+    };
+    if old.body.is_some() || cx.defined.contains_key(name.text) || id == to {
+        cx.duplicate(name, Global::Symbol(id));
+        return;
     }
+    if let Some(difference) = disagreement(old, aliased, true) {
+        let message = format!("`{}` and `{}` differ: {difference}", name.text, target.text);
+        cx.push(Diagnostic::error(Code::Layout, name.span, message).section(SECTION));
+        return;
+    }
+    cx.symbol_mut(id).kind = SymbolKind::Alias(to);
 }

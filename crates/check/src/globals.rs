@@ -17,11 +17,18 @@ pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
         poison(cx, decl);
         return;
     };
+    if let Some(bank) = decl.bank {
+        let d = Diagnostic::error(
+            Code::Illegal,
+            decl.space.span,
+            format!("`.const[{bank}]`: numbered banks ended with PTX 2.2"),
+        );
+        cx.push(d.help("write `.const`").section("Constant State Space"));
+    }
     let Some(element) = element(decl, &mut cx.report) else { return poison(cx, decl) };
     for var in &decl.vars {
         if let Some((_, span)) = var.count {
-            let d = Diagnostic::error(Code::Layout, span, "only registers can be declared with a count in `<>`");
-            cx.push(d.section("Parameterized Variable Names"));
+            cx.push(numbered_variable(span));
             cx.globals.entry(var.name.text).or_insert(Global::Poison);
             continue;
         }
@@ -39,6 +46,14 @@ pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
             cx.unified.insert(id);
         }
     }
+}
+
+/// `x<4>` of a variable that is no register.
+pub(crate) fn numbered_variable(span: Span) -> Diagnostic {
+    let message = "a numbered set of variables in memory is not supported yet";
+    Diagnostic::unsupported(Code::Unsupported, span, "<>", message)
+        .help("declare them one by one, or an array")
+        .section("Parameterized Variable Names")
 }
 
 fn poison<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
@@ -65,10 +80,8 @@ pub(crate) fn lasting_space(word: &str) -> Option<StateSpace> {
 fn wrong_space(decl: &ast::VarDecl<'_>) -> Diagnostic {
     let word = decl.space.text;
     match word {
-        ".tex" => {
-            Diagnostic::unsupported(Code::Unsupported, decl.space.span, word, "textures are not supported yet")
-                .section("Texture State Space (deprecated)")
-        }
+        ".tex" => Diagnostic::unsupported(Code::Unsupported, decl.space.span, word, "textures are not supported yet")
+            .section("Texture State Space (deprecated)"),
         ".reg" | ".local" | ".param" => {
             let message = format!("a `{word}` variable cannot stand outside a function");
             Diagnostic::error(Code::Layout, decl.space.span, message)
@@ -137,15 +150,35 @@ pub(crate) fn lasting<'a>(
         let made = initialise(cx, &mut shape, value, var.name.span)?;
         (init, relocs) = (made.bytes, made.relocs);
     }
-    let is_open = shape.dims.first() == Some(&0) && shape.is_unsized;
+    let is_open = shape.dims.contains(&0);
     if is_open && !is_extern {
         let d = Diagnostic::error(Code::Layout, var.name.span, format!("the size of `{}` is not known", var.name.text));
         let d = d.help("write a size, an initialiser, or `.extern`").section("Array Declarations");
         return Err(cx.push(d));
     }
     let size = sized(&shape, var.name.span, &mut cx.report).ok_or(Told)?;
+    if space == StateSpace::Const {
+        constant_bank(cx, var.name, size, element.align)?;
+    }
     let unsized_array = is_open;
     Ok(GlobalVar { space, ty: element.ty, size, unsized_array, align: element.align, init, relocs, owner: None })
+}
+
+/// Bytes of all `.const` variables of a module together.
+const CONST_BYTES: u64 = 65536;
+
+fn constant_bank(cx: &mut Cx<'_>, name: ast::Name<'_>, size: u64, align: u32) -> Result<(), Told> {
+    let before = cx.const_bytes;
+    cx.const_bytes = before.next_multiple_of(u64::from(align.max(1))).saturating_add(size);
+    // Told where the limit is crossed, once.
+    if before > CONST_BYTES || cx.const_bytes <= CONST_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "with `{}` the `.const` variables need {} bytes, and there are {CONST_BYTES}",
+        name.text, cx.const_bytes
+    );
+    Err(cx.push(Diagnostic::error(Code::Layout, name.span, message).section("Constant State Space")))
 }
 
 fn refuse_init(cx: &mut Cx<'_>, name: ast::Name<'_>, space: StateSpace, is_extern: bool) -> Result<(), Told> {

@@ -65,6 +65,10 @@ pub(crate) fn header<'a>(cx: &mut Cx<'a>, items: &[ast::Item<'a>]) {
         match item {
             ast::Item::Version { major, minor, span } => {
                 versions += 1;
+                if versions == 2 {
+                    let d = Diagnostic::error(Code::Duplicate, *span, "`.version` stands twice");
+                    cx.push(d.section("PTX Module Directives: .version"));
+                }
                 version(cx, *major, *minor, *span);
             }
             ast::Item::Target { words, span } => {
@@ -101,7 +105,8 @@ fn version(cx: &mut Cx<'_>, major: u32, minor: u32, span: Span) {
     let v = Version::new(narrow(major), narrow(minor));
     cx.version = v;
     if v > NEWEST {
-        let message = format!("`.version` {major}.{minor} is newer than {}.{}, the newest known one", NEWEST.major, NEWEST.minor);
+        let message =
+            format!("`.version` {major}.{minor} is newer than {}.{}, the newest known one", NEWEST.major, NEWEST.minor);
         cx.push(Diagnostic::warning(Code::WVersion, span, message));
     } else if !LAST_MINOR.iter().any(|(m, last)| *m == v.major && v.minor <= *last) {
         let d = Diagnostic::error(Code::Target, span, format!("there is no PTX version {major}.{minor}"));
@@ -123,10 +128,11 @@ fn target(cx: &mut Cx<'_>, words: &[ast::Name<'_>], span: Span) {
                     if cx.version < since {
                         let (s, v) = (since, cx.version);
                         let message = format!(
-                            "`{text}` needs `.version` {}.{} or newer; this module says {}.{}",
+                            "`{text}` needs `.version {}.{}` or newer; this module says {}.{}",
                             s.major, s.minor, v.major, v.minor
                         );
-                        cx.push(Diagnostic::error(Code::Gate, word.span, message).section(SECTION));
+                        // The assembler takes it; the manual says since when each target exists.
+                        cx.push(Diagnostic::warning(Code::WForbidden, word.span, message).section(SECTION));
                     }
                 }
                 None => {
@@ -148,7 +154,8 @@ fn target(cx: &mut Cx<'_>, words: &[ast::Name<'_>], span: Span) {
 }
 
 fn architecture(text: &str) -> Option<(Target, Version)> {
-    let digits = text.strip_prefix("sm_")?;
+    // `compute_80` is the name that compiler drivers give the same thing; the assembler takes it.
+    let digits = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_"))?;
     let (digits, suffix) = match digits.as_bytes().last()? {
         b'a' => (&digits[..digits.len() - 1], Suffix::Arch),
         b'f' => (&digits[..digits.len() - 1], Suffix::Family),

@@ -35,7 +35,8 @@ pub(crate) fn initialise<'a>(
 ) -> Result<Initial, Told> {
     let element = shape.element;
     if matches!(element.ty, ScalarType::F16 | ScalarType::F16x2 | ScalarType::Pred) {
-        let d = Diagnostic::error(Code::Layout, name, format!("a `{}` variable cannot have an initialiser", element.ty));
+        let d =
+            Diagnostic::error(Code::Layout, name, format!("a `{}` variable cannot have an initialiser", element.ty));
         return Err(cx.push(d.help("declare it with a bit type and write the bits").section(SECTION)));
     }
     let mut dims = shape.dims.clone();
@@ -43,7 +44,7 @@ pub(crate) fn initialise<'a>(
         dims.push(u64::from(element.n));
     }
     if shape.is_unsized {
-        let n = open_extent(&dims[1..], init);
+        let n = open_extent(init);
         dims[0] = n;
         shape.dims[0] = n;
         shape.size = sized(shape, name, &mut cx.report).ok_or(Told)?;
@@ -51,33 +52,23 @@ pub(crate) fn initialise<'a>(
     let mut writer = Writer { cx, ty: element.ty, out: Initial::default(), faults: 0 };
     match (init, dims.is_empty()) {
         (ast::Init::Value(e), true) => writer.value(e, 0),
-        (ast::Init::List(items, _), true) if matches!(items.as_slice(), [ast::Init::Value(_)]) => {
-            if let [ast::Init::Value(e)] = items.as_slice() {
-                writer.value(e, 0);
-            }
-        }
-        (ast::Init::Value(e), false) => {
-            let d = Diagnostic::error(Code::Layout, e.span, "an array or vector takes a list in braces");
-            writer.fault(d);
-        }
-        (ast::Init::List(_, span), true) => {
-            let d = Diagnostic::error(Code::Layout, *span, "a scalar takes one value");
-            writer.fault(d);
-        }
         (ast::Init::List(items, _), false) => writer.list(items, &dims, 0),
+        (ast::Init::Value(e), false) => writer.fault(nesting(e.span, "an array or vector takes a list in braces")),
+        (ast::Init::List(_, span), true) => writer.fault(nesting(*span, "a scalar takes one value without braces")),
     }
     if writer.faults > 0 { Err(Told) } else { Ok(writer.out) }
 }
 
-/// Extent of `[]`: the items of the list, or of flat values as many rows as they fill.
-fn open_extent(inner: &[u64], init: &ast::Init<'_>) -> u64 {
-    let ast::Init::List(items, _) = init else { return 1 };
-    let n = u64::try_from(items.len()).unwrap_or(u64::MAX);
-    if items.iter().any(|i| matches!(i, ast::Init::List(..))) {
-        return n;
+fn nesting(span: Span, message: &str) -> Diagnostic {
+    Diagnostic::error(Code::Layout, span, message)
+}
+
+/// Extent of `[]`: the number of items of the outermost list.
+fn open_extent(init: &ast::Init<'_>) -> u64 {
+    match init {
+        ast::Init::List(items, _) => u64::try_from(items.len()).unwrap_or(u64::MAX),
+        ast::Init::Value(_) => 1,
     }
-    let row: u64 = inner.iter().product::<u64>().max(1);
-    n.div_ceil(row)
 }
 
 struct Writer<'c, 'a> {
@@ -93,33 +84,27 @@ impl<'a> Writer<'_, 'a> {
         self.cx.push(d.section(SECTION));
     }
 
-    /// Writes a list into the array of extents `dims` that begins at element `start`.
+    /// Writes a list into the array of extents `dims` that begins at element `start`. The braces follow the dimensions.
     fn list(&mut self, items: &'a [ast::Init<'a>], dims: &[u64], start: u64) {
-        let Some((_, inner)) = dims.split_first() else { return };
-        let total = dims.iter().fold(1u64, |n, d| n.saturating_mul(*d));
+        let Some((&extent, inner)) = dims.split_first() else { return };
         let row = inner.iter().fold(1u64, |n, d| n.saturating_mul(*d));
-        let mut at = 0u64;
-        for item in items {
-            let (span, width) = match item {
-                ast::Init::List(_, span) => (*span, row),
-                ast::Init::Value(e) => (e.span, 1),
+        for (at, item) in (0u64..).zip(items) {
+            let span = match item {
+                ast::Init::List(_, span) => *span,
+                ast::Init::Value(e) => e.span,
             };
-            if matches!(item, ast::Init::List(..)) {
-                at = at.next_multiple_of(row.max(1));
+            if at >= extent {
+                return self.fault(nesting(span, "more values than the variable has room for"));
             }
-            if at.saturating_add(width) > total {
-                let d = Diagnostic::error(Code::Layout, span, "more values than the variable has room for");
-                return self.fault(d);
-            }
-            match item {
-                ast::Init::Value(e) => self.value(e, start + at),
-                ast::Init::List(_, span) if inner.is_empty() => {
-                    let d = Diagnostic::error(Code::Layout, *span, "braces nested deeper than the array");
-                    return self.fault(d);
+            let place = start.saturating_add(at.saturating_mul(row));
+            match (item, inner.is_empty()) {
+                (ast::Init::Value(e), true) => self.value(e, place),
+                (ast::Init::List(items, _), false) => self.list(items, inner, place),
+                (ast::Init::List(..), true) => return self.fault(nesting(span, "braces nested deeper than the array")),
+                (ast::Init::Value(_), false) => {
+                    return self.fault(nesting(span, "each row of an array, and each vector, is a list in braces"));
                 }
-                ast::Init::List(items, _) => self.list(items, inner, start + at),
             }
-            at += width;
         }
     }
 
@@ -132,7 +117,14 @@ impl<'a> Writer<'_, 'a> {
         if let Const::Address(a) = constant {
             return self.address(a, e.span, offset);
         }
-        match to_bits(constant, self.ty) {
+        // Here, unlike in an instruction, a float fits a `.b32` variable however it is written: it is rounded to `.f32`.
+        let is_float = matches!(constant, Const::Float(_) | Const::Float32(_));
+        let ty = match self.ty {
+            ScalarType::B32 if is_float => ScalarType::F32,
+            ScalarType::B64 if is_float => ScalarType::F64,
+            ty => ty,
+        };
+        match to_bits(constant, ty) {
             Ok(bits) => {
                 if bits.cut {
                     let message = format!("the value does not fit `{}` and is cut", self.ty);
@@ -183,7 +175,9 @@ impl<'a> Writer<'_, 'a> {
             && v.space == StateSpace::Shared
         {
             let message = format!("`{}` lies in `.shared`: its address is not known before the launch", a.name);
-            return self.fault(Diagnostic::error(Code::Layout, a.span, message).help("only `.global`, `.const` and functions"));
+            return self.fault(
+                Diagnostic::error(Code::Layout, a.span, message).help("only `.global`, `.const` and functions"),
+            );
         }
         let shift = a.mask.map_or(0, |m| u8::try_from(m.trailing_zeros()).unwrap_or(0));
         // Choice: a masked address is one byte; a wider element is zero above it.

@@ -23,6 +23,8 @@ pub(crate) struct InstCx<'i, 'a> {
     pub used: Use,
     /// Address operands seen so far.
     pub n_addresses: usize,
+    /// A named variable lies in another space, which has been told: the record's rules would say it again.
+    pub is_misplaced: bool,
 }
 
 impl InstCx<'_, '_> {
@@ -167,7 +169,7 @@ impl<'a> BodyCx<'_, 'a> {
         let is_call = form.src.first().is_some_and(|o| o.kind == Kind::Call);
         let counts = if is_call { Some((0, 1)) } else { split(form, i.operands.len()) };
         let Some((n_dst, n_src)) = counts else { return Err(self.wrong_count(i, form)) };
-        let mut icx = InstCx { ast: i, candidate, used: candidate.used.clone(), n_addresses: 0 };
+        let mut icx = InstCx { ast: i, candidate, used: candidate.used.clone(), n_addresses: 0, is_misplaced: false };
         icx.used.func = self.kind;
         (icx.used.n_dst, icx.used.n_src) = (n_dst, n_src);
         if let Semantics::Unsupported(why) = form.semantics {
@@ -181,7 +183,7 @@ impl<'a> BodyCx<'_, 'a> {
         } else {
             self.operands(&mut icx, n_dst, n_src, guard.is_some())
         };
-        if self.legal(&icx).is_err() {
+        if !icx.is_misplaced && self.legal(&icx).is_err() {
             // What the operands of a wrong combination lack follows from it; undeclared names do not.
             self.cx.report.keep_unknown_names(before);
             return Err(Told);

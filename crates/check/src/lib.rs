@@ -88,6 +88,7 @@ pub fn check(module: &ast::Module<'_>, text: &str, file: FileId) -> Checked {
         forms: forms::FormCache::default(),
         files: Vec::new(),
         told: hash::Set::default(),
+        const_bytes: 0,
         suggestions_left: SUGGESTIONS,
     };
     header::header(&mut cx, &module.items);
@@ -120,6 +121,6 @@ fn item<'a>(cx: &mut Cx<'a>, item: &'a ast::Item<'a>) {
         ast::Item::File { index, name, .. } => cx.files.push((*index, (*name).to_owned())),
         // Sections hold debug data for other tools; module pragmas concern NVIDIA's own compiler.
         ast::Item::Section { .. } | ast::Item::Pragma(_) => {}
-        ast::Item::Alias { alias, target, span } => func::alias(cx, *alias, *target, *span),
+        ast::Item::Alias { alias, target, .. } => func::alias(cx, *alias, *target),
     }
 }

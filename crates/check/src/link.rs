@@ -10,9 +10,7 @@ use crate::context::index;
 use crate::func::disagreement;
 use crate::globals::same_variable;
 use crate::hash::{Map, Set};
-use crate::module::{
-    AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand, Stmt, Symbol, SymbolId, SymbolKind,
-};
+use crate::module::{AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand, Stmt, Symbol, SymbolId, SymbolKind};
 
 /// Joins modules. Internal symbols stay apart; `.weak` and `.common` give way; `.extern` ones take the definition of another module.
 ///
@@ -228,8 +226,11 @@ fn misfit(a: &Symbol, b: &Symbol) -> Option<String> {
         (SymbolKind::Var(x), SymbolKind::Var(y)) => {
             (!same_variable(x, y)).then(|| "has another space, type or size there".to_owned())
         }
-        (SymbolKind::Func(x), SymbolKind::Func(y)) => disagreement(x, y).map(|d| format!("is declared differently: {d}")),
-        (SymbolKind::Alias(_), SymbolKind::Func(_) | SymbolKind::Alias(_)) | (SymbolKind::Func(_), SymbolKind::Alias(_)) => None,
+        (SymbolKind::Func(x), SymbolKind::Func(y)) => {
+            disagreement(x, y, false).map(|d| format!("is declared differently: {d}"))
+        }
+        (SymbolKind::Alias(_), SymbolKind::Func(_) | SymbolKind::Alias(_))
+        | (SymbolKind::Func(_), SymbolKind::Alias(_)) => None,
         (SymbolKind::Var(_), SymbolKind::Func(_) | SymbolKind::Alias(_))
         | (SymbolKind::Func(_) | SymbolKind::Alias(_), SymbolKind::Var(_)) => {
             Some("is a variable in one module and a function in the other".to_owned())

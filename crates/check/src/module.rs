@@ -174,14 +174,7 @@ pub struct Body {
 
 impl Default for Body {
     fn default() -> Self {
-        Body {
-            regs: Vec::new(),
-            vars: Vec::new(),
-            n_labels: 0,
-            labels: Vec::new(),
-            stmts: Vec::new(),
-            end: Span::NONE,
-        }
+        Body { regs: Vec::new(), vars: Vec::new(), n_labels: 0, labels: Vec::new(), stmts: Vec::new(), end: Span::NONE }
     }
 }
 

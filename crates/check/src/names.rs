@@ -81,16 +81,15 @@ const NEAR: u64 = 1 << 16;
 
 enum Undo<'a> {
     Name(&'a str, Option<Entry<'a>>),
-    Range(&'a str, Option<Range>),
+    Range(&'a str),
 }
 
 /// The names of one function body.
 #[derive(Default)]
 pub(crate) struct Scopes<'a> {
     names: Map<&'a str, Entry<'a>>,
-    ranges: Map<&'a str, Range>,
-    /// Some range has a prefix that ends in a digit, as `%r1<4>`.
-    digit_prefix: bool,
+    /// Ranges by prefix, the innermost last. An inner range hides only the numbers that it has.
+    ranges: Map<&'a str, Vec<Range>>,
     undo: Vec<Undo<'a>>,
     /// Length of `undo` at the start of each open scope.
     marks: Vec<usize>,
@@ -109,8 +108,11 @@ impl<'a> Scopes<'a> {
             match u {
                 Undo::Name(name, Some(old)) => drop(self.names.insert(name, old)),
                 Undo::Name(name, None) => drop(self.names.remove(name)),
-                Undo::Range(name, Some(old)) => drop(self.ranges.insert(name, old)),
-                Undo::Range(name, None) => drop(self.ranges.remove(name)),
+                Undo::Range(name) => {
+                    if let Some(stack) = self.ranges.get_mut(name) {
+                        stack.pop();
+                    }
+                }
             }
         }
     }
@@ -135,7 +137,7 @@ impl<'a> Scopes<'a> {
             return Err(old.span);
         }
         if let Some((prefix, number)) = split_number(name.text)
-            && let Some(range) = self.ranges.get(prefix)
+            && let Some(range) = self.ranges.get(prefix).and_then(|stack| stack.last())
             && range.depth == depth
             && number < range.count
         {
@@ -149,7 +151,7 @@ impl<'a> Scopes<'a> {
     /// Declares `prefix0` to `prefix(count-1)`.
     pub fn declare_range(&mut self, name: ast::Name<'a>, ty: ScalarType, n: u8, count: u64) -> Result<(), Span> {
         let depth = self.depth();
-        if let Some(old) = self.ranges.get(name.text).filter(|r| r.depth == depth) {
+        if let Some(old) = self.ranges.get(name.text).and_then(|stack| stack.last()).filter(|r| r.depth == depth) {
             return Err(old.span);
         }
         let start = self.marks.last().copied().unwrap_or(0);
@@ -162,10 +164,9 @@ impl<'a> Scopes<'a> {
                 return Err(e.span);
             }
         }
-        self.digit_prefix |= name.text.ends_with(|c: char| c.is_ascii_digit());
         let range = Range { ty, n, count, depth, span: name.span, ids: Vec::new(), far: Map::default() };
-        let old = self.ranges.insert(name.text, range);
-        self.undo.push(Undo::Range(name.text, old));
+        self.ranges.entry(name.text).or_default().push(range);
+        self.undo.push(Undo::Range(name.text));
         Ok(())
     }
 
@@ -176,17 +177,20 @@ impl<'a> Scopes<'a> {
 
     /// What a name stands for in the innermost scope that knows it. A register used for the first time gets its place in `body`.
     pub fn find(&mut self, name: &'a str, body: &mut Body) -> Option<Bind<'a>> {
-        let exact = self.names.get(name).map(|e| e.depth);
-        let in_range = self.find_range(name, exact);
-        if let Some((prefix, number)) = in_range {
-            let range = self.ranges.get_mut(prefix)?;
+        let exact = self.names.get_mut(name);
+        let depth = exact.as_ref().map(|e| e.depth);
+        if let Some((prefix, number)) = split_number(name)
+            && let Some(stack) = self.ranges.get_mut(prefix)
+            && let Some(range) = stack.iter_mut().rev().find(|r| number < r.count)
+            && depth.is_none_or(|d| d < range.depth)
+        {
             if range.n == 0 {
                 return Some(Bind::Poison);
             }
             let id = range.place(number, name, body);
             return Some(Bind::Reg(Reg { id: RegId(id), ty: range.ty, n: range.n }));
         }
-        let entry = self.names.get_mut(name)?;
+        let entry = exact?;
         match entry.slot {
             Slot::Bound(b) => Some(b),
             Slot::Unused { ty, n } => {
@@ -197,33 +201,14 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// The deepest range that holds a name and is deeper than `exact`.
-    fn find_range(&self, name: &'a str, exact: Option<u32>) -> Option<(&'a str, u64)> {
-        let (mut prefix, number) = split_number(name)?;
-        let mut best: Option<(&'a str, u64, u32)> = None;
-        let mut consider = |prefix: &'a str, number: u64| {
-            if let Some(r) = self.ranges.get(prefix)
-                && number < r.count
-                && exact.is_none_or(|d| d < r.depth)
-                && best.is_none_or(|b| b.2 < r.depth)
-            {
-                best = Some((prefix, number, r.depth));
-            }
-        };
-        consider(prefix, number);
-        while self.digit_prefix && name.len() - prefix.len() > 1 {
-            prefix = &name[..prefix.len() + 1];
-            if let Some(number) = number_of(&name[prefix.len()..]) {
-                consider(prefix, number);
-            }
-        }
-        best.map(|(prefix, number, _)| (prefix, number))
+    /// How many registers the innermost range of a prefix has.
+    pub fn range_count(&self, prefix: &str) -> Option<u64> {
+        self.ranges.get(prefix)?.last().map(|r| r.count)
     }
 
-    /// Names in sight, for suggestions. Ranges give their prefix with its largest number.
-    pub fn in_sight(&self) -> impl Iterator<Item = (&'a str, Option<u64>)> + '_ {
-        let names = self.names.keys().map(|n| (*n, None));
-        names.chain(self.ranges.iter().map(|(p, r)| (*p, Some(r.count))))
+    /// Names in sight but for ranges, for suggestions.
+    pub fn in_sight(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.names.keys().copied()
     }
 }
 

@@ -3,7 +3,7 @@
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::check_literal;
-use handloom_isa::form::Kind;
+use handloom_isa::form::{Is, Kind};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
@@ -35,8 +35,10 @@ pub(crate) fn literal_mismatch(m: Mismatch, ty: ScalarType, span: Span) -> Diagn
         }
         Mismatch::NoLiteral => error(format!("there are no literals of type `{ty}`"))
             .help("move the bits into a register first, for example with `mov.b16`"),
-        Mismatch::Address => Diagnostic::error(Code::OperandKind, span, "the address of a symbol where a number is wanted")
-            .help("take the address with `mov` first"),
+        Mismatch::Address => {
+            Diagnostic::error(Code::OperandKind, span, "the address of a symbol where a number is wanted")
+                .help("take the address with `mov` first")
+        }
     }
 }
 
@@ -71,6 +73,10 @@ impl<'a> BodyCx<'_, 'a> {
             OperandKind::Member(name, words) => self.member(icx, p, name, words),
             OperandKind::Expr(e) => match p.wanted.kind {
                 Kind::Val | Kind::MovSource | Kind::Vector if p.role == Role::Source => self.constant(icx, p, e),
+                Kind::Reg if p.role == Role::Source && p.rule.is_some_and(|r| !has_literals(r.ty)) => {
+                    let ty = p.rule.map_or(ScalarType::F16, |r| r.ty);
+                    Err(self.cx.push(literal_mismatch(Mismatch::NoLiteral, ty, e.span)))
+                }
                 _ => Err(self.wrong_kind(icx, p, "a register")),
             },
             OperandKind::Sink if p.wanted.kind == Kind::RegOrSink => Ok(Operand::Sink),
@@ -139,18 +145,20 @@ impl<'a> BodyCx<'_, 'a> {
         let span = p.written.span;
         let word = words.first().copied().unwrap_or("");
         match self.named(name)? {
-            Some(Named::Bind(Bind::Reg(r))) => match component(word).filter(|c| *c < r.n && r.n > 1 && words.len() == 1) {
-                Some(c) => self.register(icx, p, RegId(r.id.0 + u32::from(c)), r.ty, span),
-                None if r.n == 1 && is_selector(word) => {
-                    let message = format!("the selector `.{word}` is not supported yet");
-                    let d = Diagnostic::unsupported(Code::Unsupported, span, icx.words(), message);
-                    Err(self.cx.push(d.section(icx.form().section)))
+            Some(Named::Bind(Bind::Reg(r))) => {
+                match component(word).filter(|c| *c < r.n && r.n > 1 && words.len() == 1) {
+                    Some(c) => self.register(icx, p, RegId(r.id.0 + u32::from(c)), r.ty, span),
+                    None if r.n == 1 && is_selector(word) => {
+                        let message = format!("the selector `.{word}` is not supported yet");
+                        let d = Diagnostic::unsupported(Code::Unsupported, span, icx.words(), message);
+                        Err(self.cx.push(d.section(icx.form().section)))
+                    }
+                    None => {
+                        let message = format!("`{name}` has no component `.{word}`");
+                        Err(self.cx.push(Diagnostic::error(Code::OperandKind, span, message).section("Vectors")))
+                    }
                 }
-                None => {
-                    let message = format!("`{name}` has no component `.{word}`");
-                    Err(self.cx.push(Diagnostic::error(Code::OperandKind, span, message).section("Vectors")))
-                }
-            },
+            }
             Some(found) => Err(self.no_value(icx, found, name, span)),
             None => self.special(icx, p, name, span),
         }
@@ -165,7 +173,14 @@ impl<'a> BodyCx<'_, 'a> {
         ty: ScalarType,
         span: Span,
     ) -> Result<Operand, Told> {
-        let Some(rule) = p.rule else {
+        // An address may be held in either width.
+        let rule = match p.rule {
+            Some(_) if p.wanted.is == Is::Address && ty.bits() == 32 => {
+                Some(Rule { ty: ScalarType::U32, relaxed: false })
+            }
+            rule => rule,
+        };
+        let Some(rule) = rule else {
             return Ok(Operand::Reg { reg: id, ty, fit: crate::module::Fit::Same, negated: false });
         };
         let fit = if rule.relaxed { relaxed(rule.ty, ty, p.role) } else { ordinary(rule.ty, ty) };
@@ -295,6 +310,13 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d.help("a 32-bit or 64-bit integer or bit type").section(icx.form().section)));
         }
         self.in_space_of_cvta(icx, base, span)?;
+        if let AddrBase::Symbol(id) = base
+            && offset != 0
+            && !matches!(self.cx.symbol(id).kind, SymbolKind::Var(_))
+        {
+            let d = Diagnostic::error(Code::OperandKind, span, "nothing can be added to the address of a function");
+            return Err(self.cx.push(d.section("Labels and Function Names as Operands")));
+        }
         Ok(Operand::AddrOf { base, offset, ty })
     }
 
@@ -311,9 +333,18 @@ impl<'a> BodyCx<'_, 'a> {
     }
 
     /// `-a` of video instructions.
-    fn negated(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, inner: &'a ast::Operand<'a>) -> Result<Operand, Told> {
+    fn negated(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        inner: &'a ast::Operand<'a>,
+    ) -> Result<Operand, Told> {
         if !icx.form().opcode.starts_with("vmad") {
-            let d = Diagnostic::error(Code::OperandKind, p.written.span, format!("`{}` takes no negated register", icx.words()));
+            let d = Diagnostic::error(
+                Code::OperandKind,
+                p.written.span,
+                format!("`{}` takes no negated register", icx.words()),
+            );
             return Err(self.cx.push(d.help("negate it with `neg` first").section(icx.form().section)));
         }
         match self.value(icx, Pairing { written: inner, ..p })? {
@@ -329,7 +360,12 @@ impl<'a> BodyCx<'_, 'a> {
             OperandKind::Vector(elements) => {
                 if elements.len() != usize::from(n) {
                     let s = if n == 1 { "" } else { "s" };
-                    let message = format!("`{}` takes {n} register{s} as `{}`, not {}", icx.words(), p.wanted.name, elements.len());
+                    let message = format!(
+                        "`{}` takes {n} register{s} as `{}`, not {}",
+                        icx.words(),
+                        p.wanted.name,
+                        elements.len()
+                    );
                     let d = Diagnostic::error(Code::OperandCount, p.written.span, message);
                     return Err(self.cx.push(d.section(icx.form().section)));
                 }
@@ -386,8 +422,14 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
-    fn predicate_operand(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, negatable: bool) -> Result<Operand, Told> {
-        let register = |reg, negated| Operand::Reg { reg, ty: ScalarType::Pred, fit: crate::module::Fit::Same, negated };
+    fn predicate_operand(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        negatable: bool,
+    ) -> Result<Operand, Told> {
+        let register =
+            |reg, negated| Operand::Reg { reg, ty: ScalarType::Pred, fit: crate::module::Fit::Same, negated };
         match &p.written.kind {
             OperandKind::Name(name) => self.predicate(name, p.written.span).map(|r| register(r, false)),
             OperandKind::Not(name) if negatable => self.predicate(name.text, name.span).map(|r| register(r, true)),
@@ -407,6 +449,12 @@ impl<'a> BodyCx<'_, 'a> {
         let OperandKind::Pair(first, second) = &p.written.kind else {
             return self.half(icx, Pairing { rule: first_rule, ..p });
         };
+        // As the assembler has it: the value of `shfl` and the predicate of `lop3` must be wanted.
+        let no_sink = (icx.is("shfl") && matches!(first.kind, OperandKind::Sink))
+            || (icx.is("lop3") && matches!(second.kind, OperandKind::Sink));
+        if no_sink {
+            return Err(self.wrong_kind(icx, p, "two registers"));
+        }
         let a = self.half(icx, Pairing { rule: first_rule, written: first, ..p });
         let pred = Some(Rule { ty: ScalarType::Pred, relaxed: false });
         let b = self.half(icx, Pairing { rule: pred, written: second, ..p });
@@ -439,6 +487,11 @@ impl<'a> BodyCx<'_, 'a> {
         let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
         self.cx.push(d.section(icx.form().section))
     }
+}
+
+/// Whether literals of a type can be written.
+fn has_literals(ty: ScalarType) -> bool {
+    ty.class() != TypeClass::Float || matches!(ty, ScalarType::F32 | ScalarType::F64)
 }
 
 /// Byte and half selectors of video instructions.

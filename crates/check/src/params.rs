@@ -58,10 +58,11 @@ pub(crate) fn signature<'a>(
         report.push(d.help("write results to memory").section("Kernel and Function Directives: .entry"));
     }
     let mut bytes = Some(0u32);
-    let params = list(params, is_entry, &mut bytes, report);
-    let results = list(results, is_entry, &mut bytes, report);
+    let params = list(params, is_entry, true, &mut bytes, report);
+    let results = list(results, is_entry, false, &mut bytes, report);
     let mut sound = report.n_errors() == before;
-    if bytes.is_none() && sound {
+    let too_large = bytes.is_none_or(|b| is_entry && b > MAX_ENTRY_BYTES);
+    if too_large && sound {
         let span = params.first().map_or(Span::NONE, |p| p.name.span);
         report.push(Diagnostic::error(Code::Layout, span, "the parameters are too large"));
         sound = false;
@@ -69,14 +70,18 @@ pub(crate) fn signature<'a>(
     Signature { results, params, bytes: bytes.unwrap_or(0), sound }
 }
 
+/// Bytes of the parameters of an entry.
+const MAX_ENTRY_BYTES: u32 = 32764;
+
 fn list<'a>(
     decls: &'a [ast::VarDecl<'a>],
     is_entry: bool,
+    may_be_open: bool,
     bytes: &mut Option<u32>,
     report: &mut Report,
 ) -> Vec<Param<'a>> {
     let mut out = Vec::with_capacity(decls.len());
-    for decl in decls {
+    for (d, decl) in decls.iter().enumerate() {
         let space_fits = match decl.space.text {
             ".param" => true,
             ".reg" => !is_entry,
@@ -87,14 +92,19 @@ fn list<'a>(
             let message = format!("a parameter {what}, not `{}`", decl.space.text);
             report.push(Diagnostic::error(Code::Layout, decl.space.span, message).section("Parameter State Space"));
         }
-        let element = if space_fits { element(decl, report) } else { None };
-        for var in &decl.vars {
+        let is_reg = decl.space.text == ".reg";
+        let element =
+            if space_fits { element(decl, report).filter(|e| fits_param(decl, e.n, is_reg, report)) } else { None };
+        for (v, var) in decl.vars.iter().enumerate() {
+            let is_last = d + 1 == decls.len() && v + 1 == decl.vars.len();
             let mut param = Param { name: var.name, reg: None, layout: None };
             if let Some(e) = element
                 && let Some(s) = shape(e, var, report)
                 && let Some(size) = small(s.size, var.name.span, report)
             {
-                let is_reg = decl.space.text == ".reg";
+                if s.dims.contains(&0) && (is_entry || !may_be_open || !is_last) {
+                    report.push(open_parameter(var.name, is_entry));
+                }
                 param.reg = is_reg.then_some((e.ty, e.n));
                 let offset = bytes.and_then(|b| align_up(b, e.align));
                 *bytes = offset.and_then(|o| o.checked_add(size)).filter(|b| *b < 1 << 30);
@@ -113,4 +123,21 @@ fn list<'a>(
         }
     }
     out
+}
+
+fn fits_param(decl: &ast::VarDecl<'_>, n: u8, is_reg: bool, report: &mut Report) -> bool {
+    if n > 1 && !is_reg {
+        let d = Diagnostic::error(Code::Layout, decl.span, "a parameter cannot be of a vector type");
+        report.push(d.help("declare an array with an alignment").section("Parameter State Space"));
+    }
+    n == 1 || is_reg
+}
+
+fn open_parameter(name: ast::Name<'_>, is_entry: bool) -> Diagnostic {
+    let message = if is_entry {
+        format!("the size of the parameter `{}` of an entry must be known", name.text)
+    } else {
+        format!("only the last parameter can be an array of unknown size, and `{}` is not", name.text)
+    };
+    Diagnostic::error(Code::Layout, name.span, message).section("Parameter State Space")
 }

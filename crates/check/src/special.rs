@@ -79,7 +79,8 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d.section(SECTION)));
         }
         // The assembler lets `cvt` read one into an integer, not into a float.
-        let integer_cvt = icx.is("cvt") && !matches!(icx.used.value(Slot::Type), Some(Value::Ty(t)) if t.class() == TypeClass::Float);
+        let integer_cvt =
+            icx.is("cvt") && !matches!(icx.used.value(Slot::Type), Some(Value::Ty(t)) if t.class() == TypeClass::Float);
         if !(p.wanted.kind == Kind::MovSource && icx.is("mov") || integer_cvt) {
             let message = format!("`{}` cannot read the special register `{shown}`", icx.words());
             let d = Diagnostic::error(Code::OperandKind, span, message);

@@ -1,2 +1,73 @@
-//! Handloom.
-fn main() {}
+//! The binary `handloom`.
+//!
+//! Takes: a command line. Gives: text or JSON on standard output, diagnostics, an exit status.
+//! Does not know: how PTX is read, checked, compiled or run; it calls the other crates.
+//!
+//! Invariants: nothing but this crate prints or opens files; the exit status is that of [`report::Status`], the same for all commands;
+//! a panic anywhere becomes the text of a bug and status 101.
+//!
+//! How to read it: [`args`] is what can be typed, then one file a command. [`input`] reads texts, [`entries`] finds what of a
+//! wrong module can still be used, [`buffers`], [`npy`] and [`scalar`] are the arguments of kernels, [`launch`] is one launch and its
+//! report, [`watch`] are signals and progress, [`report`] is everything that is written.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod buffers;
+mod bug;
+mod check;
+mod compile;
+mod entries;
+mod input;
+mod isa;
+mod job;
+mod jobfile;
+mod launch;
+mod npy;
+mod report;
+mod run;
+mod scalar;
+mod traps;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Args, Command};
+use report::{Failure, Out, Status};
+
+fn main() -> ExitCode {
+    bug::install();
+    let args = Args::parse();
+    let mut out = Out::new(args.format);
+    let result = bug::catch(|| command(&args.command, &mut out));
+    let result = result.unwrap_or_else(|panic| {
+        out.bug(&panic, None);
+        Ok(Status::Bug)
+    });
+    let status = result.unwrap_or_else(|failure| out.failure(&failure));
+    ExitCode::from(out.finish(status).code())
+}
+
+fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
+    match command {
+        Command::Check(args) => check::check(args, out),
+        Command::Compile(args) => compile::compile(args, out),
+        Command::Run(args) => match &args.job {
+            Some(job) => job::run_job(job, args, out),
+            None => run::run(args, out),
+        },
+        Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),
+        Command::Traps => {
+            traps::traps(out);
+            Ok(Status::Done)
+        }
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "handloom", &mut text);
+            out.write(&text);
+            Ok(Status::Done)
+        }
+    }
+}

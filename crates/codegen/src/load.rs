@@ -1,7 +1,7 @@
 //! Code memory: places machine code, makes it executable, frees it.
 
 use cranelift_codegen::CompiledCode;
-use cranelift_jit::{JITMemoryProvider, SystemMemoryProvider};
+use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider, SystemMemoryProvider};
 
 use crate::abi::{CtaCtx, Tables};
 
@@ -46,10 +46,10 @@ impl Code {
         let bytes = compiled.code_buffer();
         let align = u64::from(compiled.buffer.alignment).max(64);
         let mut memory = SystemMemoryProvider::new();
-        let place = memory.allocate_readexec(bytes.len(), align).map_err(|e| format!("code memory: {e}"))?;
+        let place = memory.allocate(bytes.len(), align, JITMemoryKind::Executable).map_err(|e| format!("code memory: {e}"))?;
         // SAFETY: `place` is a fresh allocation of `bytes.len()` bytes, writable until `finalize`, and overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
-        memory.finalize(cranelift_jit::BranchProtection::None).map_err(|e| format!("code memory: {e}"))?;
+        memory.finalize(BranchProtection::None).map_err(|e| format!("code memory: {e}"))?;
         // SAFETY: the bytes are a function that was compiled with exactly this signature and calling convention.
         let entry = unsafe { std::mem::transmute::<*mut u8, Entry>(place) };
         let pool = pool.chunks(16).map(|c| Aligned(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();

@@ -169,8 +169,6 @@ impl Predecessors {
 
 /// The dominator tree.
 pub(crate) struct Dominators {
-    /// The immediate dominator; of the entry itself.
-    pub(crate) parent: Vec<usize>,
     /// Place of each block in a walk of the tree, and the number of blocks below it, itself included.
     place: Vec<u32>,
     size: Vec<u32>,
@@ -206,7 +204,7 @@ impl Dominators {
             place[b] = place[parent[b]] + next[parent[b]];
             next[parent[b]] += size[b];
         }
-        Dominators { parent, place, size }
+        Dominators { place, size }
     }
 
     /// Whether each path to `b` leads through `a`.

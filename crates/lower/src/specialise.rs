@@ -2,7 +2,7 @@
 
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
-use handloom_ir::types::{Sreg, Ty};
+use handloom_ir::types::Ty;
 
 use crate::passes;
 
@@ -55,13 +55,12 @@ fn unreachable_function(f: &Function) -> Function {
 fn fix_constants(f: &mut Function, syms: &[Symbol], shape: &LaunchShape) {
     let Function { blocks, regs, .. } = f;
     for i in blocks.iter_mut().flat_map(|b| &mut b.insts) {
-        let value = match i.op {
-            Op::Sreg(s) => constant(s, shape),
-            Op::SharedAddr(s) => match syms[s.idx()].kind {
-                SymKind::Shared { offset } | SymKind::DynamicShared { offset } => Some(u64::from(offset)),
-                SymKind::Global | SymKind::Const | SymKind::Func(_) => None,
-            },
-            _ => None,
+        let value = if let Op::Sreg(s) = i.op {
+            shape_constant(s, shape)
+        } else if let Op::SharedAddr(s) = i.op {
+            shared_offset(&syms[s.idx()])
+        } else {
+            None
         };
         if let Some(v) = value {
             let ty: Ty = regs[i.dst[0].idx()];
@@ -71,8 +70,11 @@ fn fix_constants(f: &mut Function, syms: &[Symbol], shape: &LaunchShape) {
     }
 }
 
-fn constant(s: Sreg, shape: &LaunchShape) -> Option<u64> {
-    shape_constant(s, shape)
+fn shared_offset(s: &Symbol) -> Option<u64> {
+    match s.kind {
+        SymKind::Shared { offset } | SymKind::DynamicShared { offset } => Some(u64::from(offset)),
+        SymKind::Global | SymKind::Const | SymKind::Func(_) => None,
+    }
 }
 
 /// Which functions an entry can reach. An indirect call reaches each function whose address stands in reachable code or in an initialiser
@@ -86,10 +88,8 @@ fn reachable(module: &Module, original: &Module, root: FuncId) -> Vec<bool> {
     let mut calls_any = false;
     while let Some(f) = work.pop() {
         for b in &module.funcs[f.idx()].blocks {
-            let names = b.insts.iter().filter_map(|i| match i.op {
-                Op::SymAddr(s) => as_func(module, s),
-                _ => None,
-            });
+            let names =
+                b.insts.iter().filter_map(|i| if let Op::SymAddr(s) = i.op { as_func(module, s) } else { None });
             named.extend(names);
             match b.term {
                 Term::Call { callee: Callee::Direct(c), .. } if !std::mem::replace(&mut live[c.idx()], true) => {

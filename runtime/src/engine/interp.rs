@@ -27,7 +27,7 @@ pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<(), Ended> {
     let mut crew = Interp { grid, entry, space, stride };
     // The interpreter's atomics are plain reads and writes: one thread only.
     let shared = Shared::new(grid, 1);
-    work(&shared, 0, &mut crew, &mut |_| false);
+    work(&shared, 0, &mut crew);
     shared.finish()
 }
 

@@ -33,6 +33,16 @@ impl KernelMemory {
         let start = module.device.inner.start;
         KernelMemory { view: RefCell::new(view), module, output: Vec::new(), start }
     }
+
+    /// Zero of the clocks.
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// The module that the kernel belongs to.
+    pub(crate) fn module(&self) -> &Arc<ModuleInner> {
+        &self.module
+    }
 }
 
 impl Services for KernelMemory {

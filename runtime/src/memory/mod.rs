@@ -17,4 +17,4 @@ pub(crate) mod view;
 pub(crate) use kernel::KernelMemory;
 pub(crate) use space::{Space, SpaceKind};
 pub use space::{AllocKind, Allocation, NoRoom};
-pub(crate) use view::{Memory, View};
+pub(crate) use view::{Hit, Memory, Own, View};

@@ -141,13 +141,27 @@ impl Module {
     /// Makes the code of launches beforehand, in parallel. One result a launch, in order; an entry is made once for a shape.
     pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
         use rayon::prelude::*;
-        launches
-            .par_iter()
-            .map(|(name, config)| {
-                let f = self.function(Some(name))?;
-                f.compile(config)
-            })
-            .collect()
+        // One task a key: a second one would wait for the first, maybe on the same host thread.
+        let mut keys: Vec<(Key, Function, &LaunchConfig)> = Vec::new();
+        for (name, config) in launches {
+            if let Ok(f) = self.function(Some(name)) {
+                let key = f.key(config);
+                if !keys.iter().any(|(k, _, c)| *k == key && c.engine == config.engine) {
+                    keys.push((key, f, config));
+                }
+            }
+        }
+        let made: Vec<Result<Compiled, String>> =
+            keys.par_iter().map(|(_, f, config)| f.compile(config).map_err(|e| e.to_string())).collect();
+        let find = |name: &str, config: &LaunchConfig| -> Result<Compiled, LaunchError> {
+            let key = self.function(Some(name))?.key(config);
+            let i = keys.iter().position(|(k, _, c)| *k == key && c.engine == config.engine);
+            match i.and_then(|i| made.get(i)) {
+                Some(made) => made.clone().map_err(LaunchError::Bug),
+                None => Err(LaunchError::Bug("an entry was not compiled".into())),
+            }
+        };
+        launches.iter().map(|(name, config)| find(name, config)).collect()
     }
 }
 

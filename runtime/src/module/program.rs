@@ -1,7 +1,8 @@
 //! Code of one entry for one launch shape, and the cache of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use handloom_codegen::{Bounds, Code, Options, Stage, compile};
@@ -27,56 +28,101 @@ pub(crate) struct Key {
 /// Code of an entry and of all functions that it may call.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// The specialised module; functions keep their numbers.
-    pub(crate) ir: simt::Module,
-    /// The entry.
-    pub(crate) entry: FuncId,
-    /// By function; `None` if the entry cannot reach it.
-    pub(crate) codes: Vec<Option<Code>>,
-    /// By function: its frame in local memory.
-    pub(crate) frames: Vec<FrameLayout>,
-    /// Distance of two threads' local memory.
-    pub(crate) local_stride: u32,
+    key: Key,
+    plan: Plan,
+    quick: Codes,
+    /// Code that rests on no guess; made when a guess fails for the first time.
+    careful: OnceLock<Result<Codes, String>>,
+    /// A guess has failed: new ctas start in careful code.
+    prefers_careful: AtomicBool,
+    /// Nanoseconds that a unit of a grid took on a thread at the last launch; 0 if there was none.
+    unit_ns: AtomicU64,
     /// Time it took to make.
     pub(crate) compile_time: Duration,
 }
+
+/// Code by function; `None` if the entry cannot reach it.
+pub(crate) type Codes = Vec<Option<Code>>;
 
 impl Program {
     /// Makes code. The error is the text of a fault of ours.
     pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Program, String> {
         let start = Instant::now();
         let plan = Plan::make(module, key)?;
-        let one = |&f: &FuncId| compile(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f)).map(|code| (f, code));
-        let reach = &plan.reach;
-        // Waking the pool costs more than a small function.
-        let made: Vec<Result<(FuncId, Code), String>> =
-            if reach.len() == 1 { reach.iter().map(one).collect() } else { reach.par_iter().map(one).collect() };
-        let mut codes: Vec<Option<Code>> = plan.ir.funcs.iter().map(|_| None).collect();
-        for result in made {
-            let (f, code) = result?;
-            codes[f.idx()] = Some(code);
+        let quick = plan.compile(key, true)?;
+        Ok(Program {
+            key: key.clone(),
+            plan,
+            quick,
+            careful: OnceLock::new(),
+            prefers_careful: AtomicBool::new(false),
+            unit_ns: AtomicU64::new(0),
+            compile_time: start.elapsed(),
+        })
+    }
+
+    /// The specialised module; functions keep their numbers.
+    pub(crate) fn ir(&self) -> &simt::Module {
+        &self.plan.ir
+    }
+
+    /// The entry.
+    pub(crate) fn entry(&self) -> FuncId {
+        self.plan.entry
+    }
+
+    /// By function: its frame in local memory.
+    pub(crate) fn frames(&self) -> &[FrameLayout] {
+        &self.plan.frames
+    }
+
+    /// Distance of two threads' local memory.
+    pub(crate) fn local_stride(&self) -> u32 {
+        self.plan.local_stride
+    }
+
+    /// The code to run.
+    pub(crate) fn codes(&self, careful: bool) -> Result<&Codes, String> {
+        if !careful {
+            return Ok(&self.quick);
         }
-        let Plan { ir, entry, frames, local_stride, reach: _ } = plan;
-        Ok(Program { entry, codes, frames, local_stride, ir, compile_time: start.elapsed() })
+        self.prefers_careful.store(true, Ordering::Relaxed);
+        self.careful.get_or_init(|| self.plan.compile(&self.key, false)).as_ref().map_err(String::clone)
+    }
+
+    /// Whether new ctas should start in careful code.
+    pub(crate) fn prefers_careful(&self) -> bool {
+        self.prefers_careful.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds that a unit took at the last launch; 0 if there was none.
+    pub(crate) fn unit_ns(&self) -> u64 {
+        self.unit_ns.load(Ordering::Relaxed)
+    }
+
+    /// Notes what a unit took.
+    pub(crate) fn set_unit_ns(&self, ns: u64) {
+        self.unit_ns.store(ns.max(1), Ordering::Relaxed);
+    }
+
+    /// Bytes of machine code.
+    pub(crate) fn code_bytes(&self) -> usize {
+        self.quick.iter().flatten().map(|c| c.code_bytes).sum()
     }
 
     /// The text of a stage of all functions that a program would hold.
     pub(crate) fn print(module: &simt::Module, key: &Key, stage: Stage) -> Result<String, String> {
         let plan = Plan::make(module, key)?;
         let one = |&f: &FuncId| {
-            handloom_codegen::print(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f), stage)
+            handloom_codegen::print(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f, true), stage)
         };
         let texts: Result<Vec<String>, String> = plan.reach.iter().map(one).collect();
         Ok(texts?.join("\n"))
     }
-
-    /// Bytes of machine code.
-    pub(crate) fn code_bytes(&self) -> usize {
-        self.codes.iter().flatten().map(|c| c.code_bytes).sum()
-    }
 }
 
 /// What is compiled for a key, and how.
+#[derive(Debug)]
 struct Plan {
     ir: simt::Module,
     entry: FuncId,
@@ -97,8 +143,26 @@ impl Plan {
         Ok(Plan { ir, entry, frames, reach, local_stride })
     }
 
-    fn options(&self, key: &Key, f: FuncId) -> Options {
+    /// Code of all functions that the entry may run.
+    fn compile(&self, key: &Key, speculate: bool) -> Result<Codes, String> {
+        let one = |&f: &FuncId| {
+            compile(&self.ir, &self.ir.funcs[f.idx()], &self.options(key, f, speculate)).map(|code| (f, code))
+        };
+        let reach = &self.reach;
+        // Waking the pool costs more than a small function.
+        let made: Vec<Result<(FuncId, Code), String>> =
+            if reach.len() == 1 { reach.iter().map(one).collect() } else { reach.par_iter().map(one).collect() };
+        let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();
+        for result in made {
+            let (f, code) = result?;
+            codes[f.idx()] = Some(code);
+        }
+        Ok(codes)
+    }
+
+    fn options(&self, key: &Key, f: FuncId, speculate: bool) -> Options {
         Options {
+            speculate,
             shape: key.shape,
             bounds: key.bounds,
             local_stride: self.local_stride,

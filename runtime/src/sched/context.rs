@@ -166,7 +166,7 @@ impl Ctx {
         }
     }
 
-    /// Writes a value in a lane. Only rows are written.
+    /// Writes a value in a lane.
     pub(crate) fn write(self, loc: Loc, lane: usize, value: u64) {
         let at = |offset: usize| self.warp.cast::<u8>().wrapping_add(offset);
         match loc {
@@ -176,6 +176,11 @@ impl Ctx {
             Loc::Row64(o) => unsafe { at(o as usize + 8 * lane).cast::<u64>().write(value) },
             // SAFETY: as in `read`.
             Loc::Scalar(o) => unsafe { at(o as usize).cast::<u64>().write(value) },
+            // The word of a pack is the value of its first lane.
+            Loc::Affine { at: o, .. } if lane.is_multiple_of(4) => {
+                // SAFETY: as in `read`.
+                unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().write(value) }
+            }
             Loc::Imm(_) | Loc::Affine { .. } => {}
         }
     }

@@ -30,9 +30,11 @@ pub(crate) enum Turn {
     Done,
     /// It computes.
     Busy,
-    /// It waits, and something has changed.
+    /// It waits, and something has changed that others may see.
     Moved,
-    /// It waits, and nothing has changed.
+    /// It waits, and has changed nothing that others see; it may still be about to go on by itself.
+    Still,
+    /// It waits, and nothing at all has changed since its last turn.
     Waited,
 }
 
@@ -89,11 +91,6 @@ impl<'g> Shared<'g> {
             waiters: Mutex::default(),
             printed: Mutex::default(),
         }
-    }
-
-    /// Units that nobody has taken.
-    pub(crate) fn left(&self) -> u64 {
-        self.grid.units.saturating_sub(self.taken.load(Ordering::Relaxed))
     }
 
     fn claim(&self) -> std::ops::Range<u64> {
@@ -157,28 +154,17 @@ struct Resident<U> {
     fruitless: u32,
 }
 
-/// Takes and runs units until none is left, or the launch ends. Stops early when `pause` says so after a unit, with nothing in flight;
-/// says whether it did.
-pub(crate) fn work<C: Crew>(
-    shared: &Shared<'_>,
-    me: usize,
-    crew: &mut C,
-    pause: &mut dyn FnMut(u64) -> bool,
-) -> bool {
+/// Takes and runs units until none is left, or the launch ends.
+pub(crate) fn work<C: Crew>(shared: &Shared<'_>, me: usize, crew: &mut C) {
     let mut worker = Worker { shared, me, crew, range: 0..0, residents: VecDeque::new(), quiet: 0, since: 0, waits: false };
-    let paused = match worker.run(pause) {
-        Ok(paused) => paused,
-        Err((number, why)) => {
-            shared.fail(number, why);
-            false
-        }
-    };
-    worker.clear();
-    if !paused {
-        shared.moves.fetch_add(1, Ordering::SeqCst);
-        shared.stuck[me].store(OUT, Ordering::SeqCst);
+    while let Err((number, why)) = worker.run() {
+        // Lower units may still run: one of them may trap too, and then it is the one to report.
+        let ends_all = !matches!(why, Ended::Trap(_));
+        shared.fail(if ends_all { 0 } else { number }, why);
     }
-    paused
+    worker.clear();
+    shared.moves.fetch_add(1, Ordering::SeqCst);
+    shared.stuck[me].store(OUT, Ordering::SeqCst);
 }
 
 struct Worker<'w, 'g, C: Crew> {
@@ -196,18 +182,17 @@ struct Worker<'w, 'g, C: Crew> {
 }
 
 impl<C: Crew> Worker<'_, '_, C> {
-    fn run(&mut self, pause: &mut dyn FnMut(u64) -> bool) -> Result<bool, (u64, Ended)> {
-        let mut done = 0;
+    fn run(&mut self) -> Result<(), (u64, Ended)> {
         loop {
             if self.residents.is_empty() {
                 self.waits = false;
                 if !self.start()? {
-                    return Ok(false);
+                    return Ok(());
                 }
             }
             if self.shared.grid.stop.is_set() || self.shared.deadlock.load(Ordering::Relaxed) {
                 self.tell_waiters();
-                return Ok(false);
+                return Ok(());
             }
             let Some(mut front) = self.residents.pop_front() else { continue };
             if front.number > self.shared.limit.load(Ordering::Relaxed) {
@@ -218,23 +203,21 @@ impl<C: Crew> Worker<'_, '_, C> {
             match turn {
                 Err(why) => {
                     let number = front.number;
-                    self.residents.push_front(front);
                     if matches!(why, Ended::Stopped) {
+                        self.residents.push_front(front);
                         self.tell_waiters();
-                        return Ok(false);
+                        return Ok(());
                     }
+                    self.end(front);
                     return Err((number, why));
                 }
                 Ok(Turn::Done) => {
                     self.end(front);
-                    done += 1;
                     if let Some(p) = &self.shared.grid.progress {
                         p.add(u64::from(self.shared.grid.unit_size()));
                     }
                     if self.waits {
                         self.moved();
-                    } else if self.range.is_empty() && pause(done) {
-                        return Ok(true);
                     }
                 }
                 Ok(Turn::Busy) => self.residents.push_front(front),
@@ -244,10 +227,13 @@ impl<C: Crew> Worker<'_, '_, C> {
                     let gives_way = front.fruitless >= NOISE;
                     self.wait(front, gives_way)?;
                 }
-                Ok(Turn::Waited) => {
+                Ok(turn @ (Turn::Still | Turn::Waited)) => {
                     front.fruitless += 1;
                     let gives_way = front.fruitless >= PATIENCE;
                     self.quiet_turn();
+                    if turn == Turn::Still {
+                        self.quiet = 0;
+                    }
                     self.wait(front, gives_way)?;
                 }
             }
@@ -318,6 +304,7 @@ impl<C: Crew> Worker<'_, '_, C> {
             match self.crew.start(number) {
                 Ok(unit) => self.residents.push_front(Resident { number, unit, fruitless: 0 }),
                 Err(why) => {
+                    // It is not lost: it can be started when there is room.
                     self.range = position..self.range.end;
                     return Err((number, why));
                 }

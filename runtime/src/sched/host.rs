@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use handloom_codegen::abi::{CtaCtx, WarpCtx};
+use handloom_codegen::abi::{CtaCtx, Loc, Tables, WarpCtx};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::barrier::Barriers;
@@ -26,6 +26,8 @@ pub(crate) struct CtaHost {
     pub(crate) bug: Option<String>,
     /// Contexts of the entry, by warp.
     pub(crate) base: Contexts,
+    /// Tables of the entry's code.
+    pub(crate) base_tables: *const Tables,
     pub(crate) warps: Vec<WarpHost>,
     /// Made when the first lane arrives at a barrier outside compiled code.
     pub(crate) barriers: Option<Barriers>,
@@ -69,6 +71,7 @@ pub(crate) struct Yielded {
     pub(crate) ctx: Ctx,
     pub(crate) next: u32,
     pub(crate) lanes: u32,
+    pub(crate) span: Span,
 }
 
 /// Lanes at a barrier.
@@ -79,6 +82,9 @@ pub(crate) struct BarWait {
     pub(crate) next: u32,
     pub(crate) lanes: u32,
     pub(crate) id: u32,
+    /// Row of the result of a reduction, and whether it is a predicate.
+    pub(crate) result: Option<(Loc, bool)>,
+    pub(crate) span: Span,
 }
 
 /// Lanes at `barrier.cluster.wait`.
@@ -88,18 +94,18 @@ pub(crate) struct ClusterWait {
     pub(crate) next: u32,
     pub(crate) lanes: u32,
     pub(crate) phase: u64,
+    pub(crate) span: Span,
 }
 
 /// A function called by lanes of a warp.
 #[derive(Debug)]
 pub(crate) struct Activation {
-    /// Keeps the context's memory; read by `ctx`.
-    pub(crate) _memory: Contexts,
+    /// The context's memory; `ctx` points into it.
+    pub(crate) memory: Contexts,
     pub(crate) ctx: Ctx,
     pub(crate) func: usize,
     /// Who called.
     pub(crate) caller: Ctx,
-    pub(crate) caller_func: usize,
     /// Lanes that called.
     pub(crate) lanes: u32,
     /// Where they go on in the caller.
@@ -120,11 +126,7 @@ impl CtaHost {
 
     /// The context of a warp's entry function.
     pub(crate) fn base_ctx(&self, warp: usize) -> Ctx {
-        let tables = match &self.program.codes[self.program.entry.idx()] {
-            Some(code) => std::ptr::from_ref(&*code.tables),
-            None => std::ptr::null(),
-        };
-        self.base.at(warp, tables)
+        self.base.at(warp, self.base_tables)
     }
 
     /// Lanes of a warp that have not exited.

@@ -66,14 +66,14 @@ impl Emit<'_, '_> {
         let g = self.rep(guard);
         let uniform = matches!(&g, Rep::Affine(s, _) if s.is_uniform());
         let bits = self.bits(&g);
+        // Lanes that do not take part keep what the register held.
+        let old: Vec<Option<Rep>> =
+            inst.dst.iter().map(|d| if self.n_defs(*d) > 1 { Some(self.rep(Val::Reg(*d))) } else { None }).collect();
         let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, FULL as u32 as i32 as i64);
         let (fast, other, join) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().brif(all, fast, &[], other, &[]);
         self.b.switch_to_block(fast);
         let results = self.access_all(&plan, inst, &addr, &data);
-        // Lanes that do not take part keep what the register held.
-        let old: Vec<Option<Rep>> =
-            inst.dst.iter().map(|d| if self.n_defs(*d) > 1 { Some(self.rep(Val::Reg(*d))) } else { None }).collect();
         let flat = self.flatten(&results, plan.ty);
         self.b.ins().jump(join, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
         self.b.switch_to_block(other);
@@ -83,10 +83,14 @@ impl Emit<'_, '_> {
             self.b.set_cold_block(other);
             let (some, none) = (self.b.create_block(), self.b.create_block());
             let meet = self.b.create_block();
-            let rows: Vec<Rep> = (0..results.len())
-                .map(|i| old[i].clone().unwrap_or_else(|| self.zero_rows(plan.ty)))
-                .map(|r| Rep::Rows(self.rows(&r, plan.ty)))
-                .collect();
+            let mut rows: Vec<Rep> = Vec::new();
+            for o in old.iter().take(results.len()) {
+                let r = match o {
+                    Some(o) => o.clone(),
+                    None => self.zero_rows(plan.ty),
+                };
+                rows.push(Rep::Rows(self.rows(&r, plan.ty)));
+            }
             let flat: Vec<Value> = rows.iter().flat_map(|r| self.rows(r, plan.ty)).collect();
             for v in &flat {
                 let t = self.b.func.dfg.value_type(*v);
@@ -777,11 +781,10 @@ impl Emit<'_, '_> {
                 self.store_warp(v, outs[i].0 as usize + 16 * k);
             }
         }
-        let site = &mut self.tables.mems[plan.site];
-        site.addr = addr;
-        site.src = src;
-        site.dst = outs.iter().map(|o| o.1).collect();
-        let ok = self.routine(Routine::Memory, plan.site, mask, None, None);
+        let site = self.tables.mems.len();
+        let dst = outs.iter().map(|o| o.1).collect();
+        self.tables.mems.push(MemSite { op: inst.op, addr, src, dst, span: inst.span });
+        let ok = self.routine(Routine::Memory, site, mask, None, None);
         let go = self.b.create_block();
         self.return_unless(ok, go);
         self.b.switch_to_block(go);

@@ -1,7 +1,6 @@
 //! Values of registers inside a copy of a block, and their homes in the warp context.
 
 use cranelift_codegen::ir as clif;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Ty};
@@ -307,11 +306,6 @@ impl Emit<'_, '_> {
             })
             .collect();
         Rep::Rows(rows)
-    }
-
-    /// A uniform predicate from an `icmp` result.
-    pub(crate) fn is_zero(&mut self, v: Value) -> Value {
-        self.b.ins().icmp_imm_s(IntCC::Equal, v, 0)
     }
 
     /// Where a routine finds a value: constants as such, the rest in scratch rows.

@@ -263,7 +263,7 @@ impl Emit<'_, '_> {
         let first = self.plus(affine.1[0], low, c.int.ty);
         let last = self.plus(affine.1[0], high, c.int.ty);
         let y = other.1[0];
-        let mut test = |e: &mut Self, x: Value| {
+        let test = |e: &mut Self, x: Value| {
             if swapped { e.b.ins().icmp(cc, y, x) } else { e.b.ins().icmp(cc, x, y) }
         };
         let (t0, t1) = (test(self, first), test(self, last));

@@ -18,7 +18,7 @@ use crate::analysis::transfer::{self, Arg, LANES, PACKS, Shape};
 impl Emit<'_, '_> {
     /// Number of definitions of a register.
     pub(crate) fn n_defs(&self, r: Reg) -> usize {
-        self.def_count[r.idx()]
+        self.def_count[r.idx()] as usize
     }
 
     /// The op that defines a register, if there is only one definition.

@@ -260,3 +260,56 @@ fn verify_term(f: &Function, term: &Term) -> Result<(), String> {
         Term::Jump(_) | Term::Ret | Term::Exit | Term::Trap(_) | Term::Yield { .. } => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use handloom_diag::Span;
+
+    use super::*;
+
+    fn function(regs: &[Ty], insts: Vec<Inst>) -> Function {
+        Function {
+            name: "f".into(),
+            is_entry: true,
+            blocks: vec![Block { insts, term: Term::Exit, term_span: Span::NONE }],
+            regs: regs.to_vec(),
+            slots: vec![],
+            param_bytes: 0,
+            result_bytes: 0,
+            span: Span::NONE,
+        }
+    }
+
+    fn inst(op: Op, dst: &[u32], src: &[Val]) -> Inst {
+        let dst = dst.iter().map(|r| Reg(*r)).collect();
+        Inst { op, dst, src: src.to_vec(), guarded: false, span: Span::NONE }
+    }
+
+    const V0: Val = Val::Reg(Reg(0));
+    const V1: Val = Val::Reg(Reg(1));
+
+    #[test]
+    fn a_sound_function_passes() {
+        let add = inst(Op::Pure(Pure::Add(Ty::B32)), &[0], &[V0, Val::Imm(7, Ty::B32)]);
+        assert_eq!(verify(&function(&[Ty::B32], vec![add])), Ok(()));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        let vote = inst(Op::Vote(VoteMode::Any), &[0], &[V0, Val::Imm(1, Ty::B32)]);
+        let cases = [
+            (
+                vec![inst(Op::Pure(Pure::Add(Ty::B32)), &[1], &[V0, V1])],
+                "block b0: `v1:b32 = add.b32 v0, v1`: sources are (p, b32), not (b32, b32)",
+            ),
+            (vec![inst(Op::Elect, &[7, 0], &[V1])], "block b0: `v7:?, v0:p = elect v1`: register v7 does not exist"),
+            (
+                vec![vote.clone(), vote],
+                "block b0: `v0:p = vote.any v0, 1`: a warp-synchronising op is not the last one of its block",
+            ),
+        ];
+        for (insts, wanted) in cases {
+            assert_eq!(verify(&function(&[Ty::P, Ty::B32], insts)), Err(wanted.to_owned()));
+        }
+    }
+}

@@ -45,18 +45,17 @@ pub fn hoist(f: &mut Function) {
             moved.extend(out);
         }
         if !moved.is_empty() {
-            let front = block_in_front(f, l);
+            let front = block_in_front(f, &preds, l);
             f.blocks[front].insts.extend(moved);
         }
     }
 }
 
 fn is_movable(i: &Inst, values: &Values, safe: &[bool]) -> bool {
-    let reads = match i.op {
-        Op::Load { access, .. } => {
-            access.space == StateSpace::ParamEntry && matches!(i.src[0], Val::Reg(r) if safe[r.idx()])
-        }
-        _ => true,
+    let reads = if let Op::Load { access, .. } = i.op {
+        access.space == StateSpace::ParamEntry && matches!(i.src[0], Val::Reg(r) if safe[r.idx()])
+    } else {
+        true
     };
     reads && is_repeatable(i) && values.is_value(i.dst[0])
 }
@@ -84,10 +83,11 @@ fn is_cheap(op: &Op) -> bool {
 }
 
 /// A block that leads to the head of a loop from outside and to nothing else.
-fn block_in_front(f: &mut Function, l: &Loop) -> usize {
+fn block_in_front(f: &mut Function, preds: &Predecessors, l: &Loop) -> usize {
     let head = BlockId(l.head as u32);
-    let outside: Vec<usize> =
-        (0..f.blocks.len()).filter(|b| !l.contains(*b) && f.blocks[*b].term.successors().contains(&head)).collect();
+    // Blocks made meanwhile lead to the heads of other loops only.
+    let mut outside: Vec<usize> = preds.of_block(l.head).iter().copied().filter(|b| !l.contains(*b)).collect();
+    outside.dedup();
     if let [only] = outside[..] {
         let block = &f.blocks[only];
         let ends_with_sync = block.insts.last().is_some_and(|i| i.op.is_warp_sync());

@@ -3,7 +3,7 @@
 //! Registers may have several definitions. A pass treats one as a *value* only if it has a single definition that dominates all uses.
 //! A pass that moves or merges memory accesses touches only memory that nobody writes (`.const` and the entry's parameters) and frame slots
 //! whose address is known to stay in the function; all other accesses stay where they are, so no ordering rule can be broken.
-//! Each pass wants ordered blocks ([`order_blocks`](crate::order_blocks)) and takes time about linear in the instructions.
+//! Each pass wants ordered blocks ([`order_blocks`]) and takes time about linear in the instructions.
 
 pub mod dce;
 mod fold;
@@ -12,6 +12,7 @@ pub mod inline;
 pub mod jumps;
 pub mod licm;
 pub mod simplify;
+pub mod split;
 pub mod sroa;
 mod values;
 
@@ -37,10 +38,16 @@ pub fn optimise_function(f: &mut Function) {
         return;
     }
     step("tidy", f, |f| _ = jumps::tidy(f));
+    step("split_ranges", f, split::split_ranges);
     step("simplify", f, simplify::simplify);
     let mut again = jumps::tidy(f);
-    step("promote_slots", f, |f| again |= sroa::promote_slots(f));
+    if !f.slots.is_empty() {
+        // Additions to a slot's address that moved into offsets would count as other uses of it.
+        step("remove_dead", f, dce::remove_dead);
+        step("promote_slots", f, |f| again |= sroa::promote_slots(f));
+    }
     if again {
+        step("split_ranges", f, split::split_ranges);
         step("simplify", f, simplify::simplify);
         jumps::tidy(f);
     }

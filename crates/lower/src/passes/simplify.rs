@@ -90,7 +90,7 @@ impl Walk<'_> {
         if is_repeatable(i)
             && let Some(key) = self.key(i)
         {
-            if let Some(found) = self.find(&key) {
+            if let Some(found) = self.find(&key, i.dst[0]) {
                 return self.becomes(i, Val::Reg(found));
             }
             self.remember(key, i.dst[0]);
@@ -114,7 +114,7 @@ impl Walk<'_> {
         i.op = Op::Pure(op);
         let dst = i.dst[0];
         if let Some(key) = self.key(i) {
-            if let Some(found) = self.find(&key) {
+            if let Some(found) = self.find(&key, i.dst[0]) {
                 return self.becomes(i, Val::Reg(found));
             }
             if self.values.is_value(dst) {
@@ -182,8 +182,8 @@ impl Walk<'_> {
         Some((i.op, src))
     }
 
-    fn find(&self, key: &(Op, Sources)) -> Option<Reg> {
-        let found = *self.made.get(key)?;
+    fn find(&self, key: &(Op, Sources), dst: Reg) -> Option<Reg> {
+        let found = *self.made.get(key).filter(|r| self.types[r.idx()] == self.types[dst.idx()])?;
         self.values.block(found).filter(|&b| self.doms.dominates(b, self.block)).map(|_| found)
     }
 

@@ -4,7 +4,7 @@ use handloom_ir::simt::*;
 
 use crate::graph::Dominators;
 
-/// The registers with one definition that dominates all their uses: each reads the same value wherever it is read.
+/// The registers with one definition that dominates all their uses, or with none: each reads the same value wherever it is read.
 pub(crate) struct Values {
     /// The block of the definition; `None` for registers that are no values.
     block: Vec<Option<u32>>,
@@ -26,7 +26,11 @@ impl Values {
                 scan.write(d, b);
             }
         }
-        let is_value = |(block, bad): (u32, bool)| (block != NONE && !bad).then_some(block);
+        // A register that is never written reads the same everywhere.
+        let is_value = |(block, bad): (u32, bool)| match block {
+            NONE => Some(0),
+            block => (!bad).then_some(block),
+        };
         Values { block: scan.block.into_iter().zip(scan.bad).map(is_value).collect() }
     }
 

@@ -1,0 +1,163 @@
+//! The C side: builds a program and asks it for rounds. `c/common.h` has the other half of the conversation.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use crate::measure::Sample;
+
+/// A C program of this folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// File name without `.c`.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+const COMMON: &str = include_str!("../c/common.h");
+
+/// How plain programs are built. `simd` pragmas are obeyed in both; only one variant of the reduction has one.
+const PLAIN: &[&str] = &["-O3", "-march=native", "-fopenmp-simd"];
+/// How programs for two threads are built.
+const OPENMP: &[&str] = &["-O3", "-march=native", "-fopenmp"];
+
+/// A C compiler, and a folder for what it makes. The folder is removed when it is dropped.
+#[derive(Debug)]
+pub struct Compiler {
+    command: Vec<String>,
+    folder: PathBuf,
+    version: String,
+}
+
+impl Compiler {
+    /// `$CC`, or gcc.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn find() -> Result<Compiler, String> {
+        let named = std::env::var("CC").unwrap_or_default();
+        let mut command: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
+        if command.is_empty() {
+            command.push("gcc".to_owned());
+        }
+        let run = Command::new(&command[0]).args(&command[1..]).arg("--version").output();
+        let told = run.map_err(|e| format!("`{}` cannot be run: {e}", command[0]))?;
+        let version = String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or_default().to_owned();
+        let folder = std::env::temp_dir().join(format!("handloom-benches-{}", std::process::id()));
+        let write = |e: std::io::Error| format!("{}: {e}", folder.display());
+        std::fs::create_dir_all(&folder).map_err(write)?;
+        std::fs::write(folder.join("common.h"), COMMON).map_err(write)?;
+        Ok(Compiler { command, folder, version })
+    }
+
+    /// What it says of itself.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Builds a program; with OpenMP it uses two threads.
+    ///
+    /// # Errors
+    /// The compiler fails.
+    pub fn build(&self, source: Source, openmp: bool) -> Result<Program, String> {
+        let text = self.folder.join(format!("{}.c", source.name));
+        let made = self.folder.join(format!("{}{}", source.name, if openmp { ".openmp" } else { "" }));
+        std::fs::write(&text, source.text).map_err(|e| format!("{}: {e}", text.display()))?;
+        let flags = if openmp { OPENMP } else { PLAIN };
+        let run = Command::new(&self.command[0]).args(&self.command[1..]).args(flags).arg("-o").arg(&made).arg(&text);
+        let told = run.output().map_err(|e| e.to_string())?;
+        if told.status.success() {
+            return Ok(Program { path: made });
+        }
+        let why = String::from_utf8_lossy(&told.stderr);
+        let first = why.lines().find(|l| l.contains("error")).or(why.lines().next()).unwrap_or_default();
+        Err(format!("{} does not compile: {first}", source.name))
+    }
+}
+
+impl Drop for Compiler {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the folder of temporary files.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A program that was built.
+#[derive(Clone, Debug)]
+pub struct Program {
+    path: PathBuf,
+}
+
+/// A program that runs and waits for requests. It ends when dropped.
+#[derive(Debug)]
+pub struct Partner {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Program {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(&self, sizes: &[u32], threads: u32) -> Result<Partner, String> {
+        let mut child = Command::new(&self.path)
+            .args(sizes.iter().map(u32::to_string))
+            .env("OMP_NUM_THREADS", threads.to_string())
+            // Threads that wait must not take the core from the other side.
+            .env("OMP_WAIT_POLICY", "passive")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("{}: {e}", self.path.display()))?;
+        let requests = child.stdin.take();
+        let answers = child.stdout.take().ok_or("a program without output")?;
+        Ok(Partner { child, requests, answers: BufReader::new(answers) })
+    }
+}
+
+impl Partner {
+    /// One round of a variant.
+    ///
+    /// # Errors
+    /// It gives no sensible answer.
+    pub fn round(&mut self, variant: &str, repeats: u64) -> Result<Sample, String> {
+        let answer = self.ask(&format!("{variant} {repeats}"))?;
+        let mut numbers = answer.split_whitespace().map_while(|w| w.parse::<f64>().ok());
+        match (numbers.next(), numbers.next()) {
+            (Some(wall_ns), Some(cpu_ns)) => Ok(Sample { wall_ns, cpu_ns }.over(repeats)),
+            _ => Err(format!("C answers `{answer}` to `{variant}`")),
+        }
+    }
+
+    /// The result of one run of a variant on fresh data.
+    ///
+    /// # Errors
+    /// It gives no sensible answer.
+    pub fn check(&mut self, variant: &str) -> Result<Vec<u8>, String> {
+        let answer = self.ask(&format!("check {variant}"))?;
+        let n: usize = answer.parse().map_err(|_| format!("C answers `{answer}` to `check {variant}`"))?;
+        let mut bytes = vec![0; n];
+        self.answers.read_exact(&mut bytes).map_err(|e| format!("C: {e}"))?;
+        Ok(bytes)
+    }
+
+    fn ask(&mut self, request: &str) -> Result<String, String> {
+        let broken = |e: std::io::Error| format!("C: {e}");
+        let to = self.requests.as_mut().ok_or("a program without input")?;
+        writeln!(to, "{request}").and_then(|()| to.flush()).map_err(broken)?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map_err(broken)?;
+        Ok(line.trim().to_owned())
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        self.requests = None;
+        let _ = self.child.wait();
+    }
+}

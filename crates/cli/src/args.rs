@@ -1,0 +1,291 @@
+//! What can be typed.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use handloom_runtime::{Bounds, Engine};
+
+use crate::report::Format;
+
+/// Runs PTX on a CPU: checks it, compiles it, launches its kernels.
+#[derive(Parser, Debug)]
+#[command(name = "handloom", version, max_term_width = 120, after_help = AFTER)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Text for people, or one JSON object a line on standard output.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+}
+
+const AFTER: &str = "\
+Exit status: 0 nothing to report; 1 a trap or another finding; 2 wrong use of the command line or wrong launch; 3 the PTX is wrong;
+4 the PTX needs something that is not supported yet; 5 a file could not be read or written, or a buffer does not fit; 101 a bug;
+130 and 143 ended by SIGINT and SIGTERM.";
+
+const CHECK_EXAMPLE: &str = "\
+Example: one JSON object for each error and warning of two files, as an editor or a test wants them:
+  handloom check --format json saxpy.ptx reduce.ptx";
+
+const COMPILE_EXAMPLE: &str = "\
+Example: the machine code of all entries for blocks of 16 by 16 threads:
+  handloom compile --block 16,16 --emit asm sgemm.ptx";
+
+const RUN_EXAMPLE: &str = "\
+One ARG for each kernel parameter, in order:
+  1024  -3  2.5  0x10  0f3F800000  0d...   a scalar of the parameter's type (write -- before one such as -inf)
+  bytes:HEX                the bytes of a parameter of any size and type
+  in:PATH                  a device buffer with the file's bytes
+  out:PATH:BYTES           a zero-filled buffer, written to PATH after the launch
+  out:PATH.npy:TYPE:SHAPE  the same as a NumPy array, as out:y.npy:f32:64x64
+  inout:PATH:OUTPATH       a buffer from PATH, written to OUTPATH after the launch
+  zero:BYTES               a zero-filled buffer
+A path that ends in .npy is a NumPy array. ENTRY may be left out when the module has one entry.
+
+Example: y = 2 x + y for 1,000 floats in blocks of 256 threads:
+  handloom run saxpy.ptx saxpy --grid 4 --block 256 1000 2.0 in:x.npy inout:y.npy:result.npy";
+
+const ISA_EXAMPLE: &str = "\
+Example: all forms of one opcode with their qualifiers, and whether they are supported:
+  handloom isa shfl";
+
+const TRAPS_EXAMPLE: &str = "\
+Example: the kinds that the field `kind` of a trap report can have, one JSON object each:
+  handloom traps --format json";
+
+const COMPLETIONS_EXAMPLE: &str = "\
+Example:
+  handloom completions bash > ~/.local/share/bash-completion/completions/handloom";
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Check PTX and run nothing: every error with its place and the rule behind it.
+    #[command(after_help = CHECK_EXAMPLE)]
+    Check(CheckArgs),
+    /// Compile every entry to machine code and say how long it took.
+    #[command(after_help = COMPILE_EXAMPLE)]
+    Compile(CompileArgs),
+    /// Launch a kernel, or the launches of a job file.
+    #[command(after_help = RUN_EXAMPLE, override_usage = "\
+handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
+       handloom run [OPTIONS] --job JOB.json")]
+    Run(Box<RunArgs>),
+    /// List the instruction forms with their support state, or show the forms of one opcode.
+    #[command(after_help = ISA_EXAMPLE)]
+    Isa {
+        /// An opcode, as `add` or `cp.async`.
+        opcode: Option<String>,
+    },
+    /// List the kinds of traps.
+    #[command(after_help = TRAPS_EXAMPLE)]
+    Traps,
+    /// Print a completion script for a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLE)]
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+/// How many errors are shown.
+#[derive(ClapArgs, Clone, Copy, Debug)]
+pub struct Limit {
+    /// Show at most so many errors of each file; 0 for all. Default: 20, and all with `--format json`.
+    #[arg(long, value_name = "N")]
+    pub error_limit: Option<usize>,
+}
+
+/// `handloom check`.
+#[derive(ClapArgs, Debug)]
+pub struct CheckArgs {
+    /// PTX files; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+/// A stage that can be printed.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Emit {
+    /// SIMT IR, specialised on the block shape and optimised.
+    Ir,
+    /// Cranelift IR.
+    Clif,
+    /// Machine code.
+    Asm,
+}
+
+/// `handloom compile`.
+#[derive(ClapArgs, Debug)]
+pub struct CompileArgs {
+    /// PTX files; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
+    /// Block shape that code is made for; the `.reqntid` of an entry wins.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape, default_value = "256")]
+    pub block: [u32; 3],
+    /// Print a stage of every entry.
+    #[arg(long, value_enum)]
+    pub emit: Option<Emit>,
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+/// How strictly compiled code checks addresses.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BoundsArg {
+    /// An access that misses an allocation by one byte traps.
+    Exact,
+    /// An access stays inside device memory as a whole.
+    Contained,
+}
+
+impl From<BoundsArg> for Bounds {
+    fn from(b: BoundsArg) -> Bounds {
+        match b {
+            BoundsArg::Exact => Bounds::Exact,
+            BoundsArg::Contained => Bounds::Contained,
+        }
+    }
+}
+
+/// Who runs a kernel.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EngineArg {
+    /// Machine code.
+    Jit,
+    /// The reference interpreter: slow and plain.
+    Interp,
+}
+
+impl From<EngineArg> for Engine {
+    fn from(e: EngineArg) -> Engine {
+        match e {
+            EngineArg::Jit => Engine::Jit,
+            EngineArg::Interp => Engine::Interp,
+        }
+    }
+}
+
+/// `handloom run`.
+#[derive(ClapArgs, Debug)]
+pub struct RunArgs {
+    /// A PTX file; `-` is standard input.
+    #[arg(required_unless_present = "job", value_name = "FILE")]
+    pub file: Option<String>,
+    /// The entry, then one argument for each of its parameters.
+    #[arg(value_name = "ENTRY] [ARG", allow_negative_numbers = true)]
+    pub rest: Vec<String>,
+    /// Run the launches of a job file; `-` is standard input.
+    #[arg(
+        long,
+        value_name = "JOB.json",
+        conflicts_with_all = ["file", "rest", "grid", "block", "shared", "cooperative", "cluster", "link"]
+    )]
+    pub job: Option<String>,
+    /// Blocks of the grid.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape, required_unless_present = "job")]
+    pub grid: Option<[u32; 3]>,
+    /// Threads of a block.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape, required_unless_present = "job")]
+    pub block: Option<[u32; 3]>,
+    /// Dynamic shared memory.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub shared: u32,
+    /// Host threads. Default: one for each core.
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<NonZeroUsize>,
+    /// All blocks may wait for each other.
+    #[arg(long)]
+    pub cooperative: bool,
+    /// Blocks of a cluster.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape)]
+    pub cluster: Option<[u32; 3]>,
+    /// Order of scheduling: the same seed, the same order. Default: 0, which is ascending.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How strictly compiled code checks addresses. Default: exact.
+    #[arg(long, value_enum)]
+    pub bounds: Option<BoundsArg>,
+    /// Who runs the kernel. Default: jit.
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineArg>,
+    /// Stop a launch that runs longer.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Another PTX file whose symbols the module may use.
+    #[arg(long, value_name = "FILE")]
+    pub link: Vec<String>,
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+/// `X`, `X,Y` or `X,Y,Z`.
+fn shape(text: &str) -> Result<[u32; 3], String> {
+    let parts: Vec<&str> = text.split(',').collect();
+    let mut shape = [1; 3];
+    if parts.len() > 3 {
+        return Err("expected X or X,Y or X,Y,Z".into());
+    }
+    for (to, part) in shape.iter_mut().zip(parts) {
+        *to = part.trim().parse().map_err(|_| "expected X or X,Y or X,Y,Z with whole numbers below 2^32".to_owned())?;
+    }
+    Ok(shape)
+}
+
+/// Most host threads.
+const MAX_THREADS: usize = 1024;
+
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let n = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= MAX_THREADS);
+    n.ok_or_else(|| format!("expected a number of threads from 1 to {MAX_THREADS}"))
+}
+
+/// A time limit in seconds.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse().ok().and_then(time_limit).ok_or_else(|| "expected a number of seconds above 0".to_owned())
+}
+
+/// A time limit in seconds, if it is one.
+pub fn time_limit(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero())
+}
+
+/// Checks a number of host threads of a job file.
+pub fn thread_count(n: usize) -> Option<usize> {
+    (1..=MAX_THREADS).contains(&n).then_some(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn shapes_have_up_to_three_dimensions() {
+        assert_eq!(shape("4"), Ok([4, 1, 1]));
+        assert_eq!(shape("4,2,3"), Ok([4, 2, 3]));
+        assert!(shape("4,2,3,1").is_err());
+        assert!(shape("-1").is_err());
+        assert!(shape("").is_err());
+    }
+
+    #[test]
+    fn options_may_follow_arguments() {
+        let a = Args::parse_from(["handloom", "run", "k.ptx", "k", "1", "--grid", "2", "-3", "--block=4", "-2.5e3"]);
+        let Command::Run(run) = a.command else { panic!() };
+        assert_eq!(run.rest, ["k", "1", "-3", "-2.5e3"]);
+        assert_eq!((run.grid, run.block), (Some([2, 1, 1]), Some([4, 1, 1])));
+    }
+}

@@ -1,0 +1,69 @@
+//! Atomics. The new value is made by the interpreter's `atom`; here stands how it gets into memory.
+//!
+//! Shared memory belongs to one host thread, also that of a cluster, whose blocks run on one worker: a plain read and write is atomic there.
+
+use handloom_interp::atom::{atom_value, atom_value_128, flushes};
+use handloom_ir::simt::AtomAccess;
+use handloom_ir::types::{AtomOp, Float, ScalarType, StateSpace};
+
+use super::Call;
+use super::memory::lanes;
+use crate::memory::access;
+
+/// Does the op for each lane of the call; `hosts` holds checked host addresses.
+pub(super) fn atomics(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) {
+    let site = &c.tables.mems[c.site];
+    let element = a.ty.bytes();
+    let mut changed = false;
+    for lane in lanes(c.mask) {
+        let space = match a.space {
+            StateSpace::Generic => c.host.memory.view.get_mut().state_space(hosts[lane]),
+            other => other,
+        };
+        let private = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+        let word = |k: usize| site.src.get(k).map_or(0, |s| c.ctx.read(*s, lane));
+        if a.ty == ScalarType::B128 {
+            let pair = |k: usize| u128::from(word(k)) | u128::from(word(k + 1)) << 64;
+            let (x, y) = (pair(0), pair(2));
+            // SAFETY: the caller checked 16 aligned bytes for writing; `check` refuses `.b128` on hosts without the instruction.
+            let old = unsafe { access::update_16(hosts[lane], |v| atom_value_128(a.op, v, x, y)) };
+            changed |= atom_value_128(a.op, old, x, y) != old;
+            site.dst.iter().zip([old as u64, (old >> 64) as u64]).for_each(|(d, v)| c.ctx.write(*d, lane, v));
+            continue;
+        }
+        let ftz = flushes(a.ty, space);
+        for i in 0..usize::from(a.count) {
+            let at = hosts[lane] + i as u64 * u64::from(element);
+            let (x, y) = if a.op == AtomOp::Cas { (word(0), word(1)) } else { (word(i), 0) };
+            let (old, new) = one(at, element, a, ftz, private, x, y);
+            changed |= new != old;
+            if let Some(d) = site.dst.get(i) {
+                c.ctx.write(*d, lane, old);
+            }
+        }
+    }
+    if changed {
+        c.touched();
+    }
+}
+
+/// One element: the old and the new value.
+fn one(at: u64, bytes: u32, a: AtomAccess, ftz: bool, private: bool, x: u64, y: u64) -> (u64, u64) {
+    let value = |old: u64| atom_value(a.op, a.ty, ftz, old, x, y);
+    if private {
+        // SAFETY: the caller checked the element, aligned and writable; the memory is this thread's.
+        let old = unsafe { access::load(at, bytes) };
+        let new = value(old);
+        // SAFETY: as above.
+        unsafe { access::store(at, bytes, new) }
+        return (old, new);
+    }
+    if a.op == AtomOp::Add && bytes >= 4 && Float::of(a.ty).is_none() {
+        // SAFETY: as above.
+        let old = unsafe { access::fetch_add(at, bytes, x) };
+        return (old, value(old));
+    }
+    // SAFETY: as above.
+    let old = unsafe { access::update(at, bytes, value) };
+    (old, value(old))
+}

@@ -1,0 +1,137 @@
+//! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
+
+use handloom_interp::warp;
+use handloom_ir::simt::Op;
+
+use super::Call;
+use super::memory::lanes;
+use crate::sched::context::Ctx;
+use crate::sched::host::{CtaHost, Parked};
+
+/// `Routine::Sync`.
+pub(super) fn sync(c: &mut Call<'_>) -> u64 {
+    let w = c.warp() as usize;
+    let op = c.tables.syncs[c.site].op;
+    let live = c.host.live(w);
+    let mut groups: Vec<Parked> = Vec::new();
+    let mut left = c.mask;
+    while left != 0 {
+        // The lanes with the member mask of the first.
+        let members = member_mask(c.ctx, c.site, left.trailing_zeros() as usize);
+        let group = lanes(left).filter(|l| member_mask(c.ctx, c.site, *l) == members).fold(0, |m, l| m | 1 << l);
+        left &= !group;
+        groups.push(Parked { ctx: c.ctx, site: c.site, lanes: group, members });
+    }
+    // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
+    let is_met = |g: &Parked, elsewhere: u32| g.members & live & !(g.lanes | elsewhere) == 0;
+    if groups.iter().all(|g| matching(c.host, w, op, g.members) == 0 && is_met(g, 0)) {
+        groups.iter().for_each(|g| complete(&[*g]));
+        return 1;
+    }
+    for g in groups {
+        if is_met(&g, matching(c.host, w, op, g.members)) {
+            let mut all = take_matching(c.host, w, op, g.members);
+            all.push(g);
+            complete(&all);
+            all.iter().for_each(release);
+        } else {
+            c.host.warps[w].parked.push(g);
+        }
+    }
+    0
+}
+
+/// Lets parked lanes of a warp go on whose partners have exited.
+pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
+    let live = host.live(w);
+    let mut i = 0;
+    while let Some(p) = host.warps[w].parked.get(i).copied() {
+        let op = p.ctx.tables().syncs[p.site].op;
+        let there = matching(host, w, op, p.members);
+        if p.members & live & !there == 0 {
+            let all = take_matching(host, w, op, p.members);
+            complete(&all);
+            all.iter().for_each(release);
+            i = 0;
+        } else {
+            i += 1;
+        }
+    }
+}
+
+/// The member mask is the last source.
+fn member_mask(ctx: Ctx, site: usize, lane: usize) -> u32 {
+    ctx.tables().syncs[site].src.last().map_or(u32::MAX, |loc| ctx.read(*loc, lane) as u32)
+}
+
+fn fits(p: &Parked, op: Op, members: u32) -> bool {
+    p.members == members && p.ctx.tables().syncs[p.site].op == op
+}
+
+/// Lanes that are parked at such an op.
+fn matching(host: &CtaHost, w: usize, op: Op, members: u32) -> u32 {
+    host.warps[w].parked.iter().filter(|p| fits(p, op, members)).fold(0, |m, p| m | p.lanes)
+}
+
+fn take_matching(host: &mut CtaHost, w: usize, op: Op, members: u32) -> Vec<Parked> {
+    host.warps[w].parked.extract_if(.., |p| fits(p, op, members)).collect()
+}
+
+fn release(p: &Parked) {
+    p.ctx.resume(p.ctx.tables().syncs[p.site].next, p.lanes);
+}
+
+/// Computes the op for all lanes that are there, and writes each lane's results to its own rows.
+fn complete(all: &[Parked]) {
+    let Some(op) = all.first().map(|p| p.ctx.tables().syncs[p.site].op) else { return };
+    let active = all.iter().fold(0, |m, p| m | p.lanes);
+    let mut inputs = [[0_u64; 32]; 3];
+    for p in all {
+        let site = &p.ctx.tables().syncs[p.site];
+        let values = &site.src[..site.src.len().saturating_sub(1)];
+        for (row, loc) in inputs.iter_mut().zip(values) {
+            for lane in lanes(p.lanes) {
+                row[lane] = p.ctx.read(*loc, lane);
+            }
+        }
+    }
+    let [a, b, c] = inputs;
+    let narrow = |row: [u64; 32]| row.map(|v| v as u32);
+    let preds = |row: [u64; 32]| (0..32).fold(0_u32, |m, l| m | ((row[l] & 1) as u32) << l);
+    let bit = |mask: u32, lane: usize| u64::from(mask >> lane & 1);
+    // Whether the first result is a predicate; the second always is.
+    let mut first_is_pred = false;
+    let results: [[u64; 32]; 2] = match op {
+        Op::Shfl(mode) => {
+            let (values, in_range) = warp::shfl(mode, active, &narrow(a), &narrow(b), &narrow(c));
+            [values.map(u64::from), std::array::from_fn(|l| bit(in_range, l))]
+        }
+        Op::Vote(mode) => {
+            first_is_pred = mode != handloom_ir::types::VoteMode::Ballot;
+            [[u64::from(warp::vote(mode, active, preds(a))); 32], [0; 32]]
+        }
+        Op::Match { all: false, .. } => [warp::match_any(active, &a).map(u64::from), [0; 32]],
+        Op::Match { all: true, .. } => {
+            let (mask, same) = warp::match_all(active, &a);
+            [[u64::from(mask); 32], [u64::from(same); 32]]
+        }
+        Op::Redux { op, signed } => [[u64::from(warp::redux(op, signed, active, &narrow(a))); 32], [0; 32]],
+        Op::Elect => {
+            let leader = warp::elect(active);
+            [[u64::from(leader); 32], std::array::from_fn(|l| bit(1 << leader, l))]
+        }
+        _ => [[0; 32]; 2],
+    };
+    for p in all {
+        let site = &p.ctx.tables().syncs[p.site];
+        for (i, (loc, row)) in site.dst.iter().zip(&results).enumerate() {
+            for lane in lanes(p.lanes) {
+                if i == 1 || first_is_pred {
+                    p.ctx.write_pred(*loc, lane, row[lane] != 0);
+                } else {
+                    p.ctx.write(*loc, lane, row[lane]);
+                }
+            }
+        }
+    }
+}

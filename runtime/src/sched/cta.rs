@@ -1,0 +1,657 @@
+//! One cta of compiled code: its contexts, and what happens when code gives them back.
+//!
+//! A *round* runs lanes until each of them waits, has given way, or has ended. Within a round, code runs the contexts of the entry in order
+//! ([`CtaRun::pass`]), and what it reports is handled here; functions that were called run beside it (`calls`). A plain barrier that all
+//! warps reach is passed inside code; all others go through [`Barriers`](handloom_interp::barrier::Barriers).
+//!
+//! Invariants: while code runs, no reference into the context block, the contexts or the host state is held; lanes stand in exactly one
+//! place: pending in a context, in one of the lists of the host state, or ended.
+
+use std::sync::Arc;
+
+use handloom_codegen::Code;
+use handloom_codegen::abi::{BarCode, CtaCtx, Reason, SiteCache, Tables, WarpCtx};
+use handloom_diag::Span;
+use handloom_interp::CtaEnv;
+use handloom_interp::barrier::{Arrival, Barriers};
+use handloom_interp::cluster::ClusterBarrier;
+use handloom_ir::simt::Term;
+use handloom_ir::trap::{Trap, TrapKind};
+
+use super::context::{Contexts, Ctx, mix};
+use super::grid::Turn;
+use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
+use super::seats::Seats;
+use super::FRESH_SHARED;
+use crate::launch::{Ended, Grid};
+use crate::memory::access::fill;
+use crate::memory::{KernelMemory, Space, View};
+use crate::module::Program;
+use crate::rows;
+
+/// Rounds without a change of memory before the state of the threads is compared too.
+const STILL: u32 = 64;
+
+/// A cta in flight, or at rest between two of them.
+#[derive(Debug)]
+pub(crate) struct CtaRun {
+    /// What code reads. Behind a raw pointer, as code and routines hold its address.
+    pub(super) cta: *mut CtaCtx,
+    /// The same for a called function.
+    pub(super) callee: *mut CtaCtx,
+    pub(super) host: *mut CtaHost,
+    pub(super) program: Arc<Program>,
+    /// Caches of bounds sites, by function.
+    pub(super) sites: Vec<Vec<SiteCache>>,
+    /// The code that runs rests on no guess.
+    pub(super) careful: bool,
+    seats: Seats,
+    /// Lanes of each warp at the start.
+    full: Vec<u32>,
+    still: u32,
+    fingerprint: Option<u64>,
+    pub(crate) done: bool,
+}
+
+// SAFETY: the pointers lead to memory that this object alone owns, freed in its `drop`.
+unsafe impl Send for CtaRun {}
+
+/// Address of a value as the context block holds it.
+pub(super) fn address<T>(p: *const T) -> u64 {
+    p.expose_provenance() as u64
+}
+
+impl CtaRun {
+    /// Takes memory for ctas of a launch.
+    pub(crate) fn new(grid: &Grid, program: &Arc<Program>, space: &Space) -> Result<CtaRun, Ended> {
+        let careful = program.prefers_careful();
+        let code = entry_code(program, careful)?;
+        let n_warps = grid.env.threads().div_ceil(32);
+        let stride = u64::from(program.local_stride());
+        let seats = Seats::take(space, 1, stride * 32 * u64::from(n_warps))?;
+        let (slab, local) = seats.at(0);
+        let env = CtaEnv {
+            shared_base: slab,
+            local_base: local,
+            local_stride: stride,
+            local_size: stride,
+            ..grid.env.clone()
+        };
+        let mut view = View::new(Arc::clone(&grid.module.device.inner.memory), grid.module.space_kind());
+        view.param = (env.param_base, grid.param_bytes);
+        view.shared = (slab, u64::from(env.shared_size));
+        view.local = (local, stride * 32 * u64::from(n_warps));
+        let base = Contexts::new(&code.tables, n_warps as usize);
+        let full = (0..n_warps).map(|w| lanes_of(env.threads() - 32 * w)).collect();
+        let cta = CtaCtx {
+            cur: base.first(),
+            first: base.first(),
+            end: base.end(),
+            arrived: 0,
+            retired: 0,
+            n_warps,
+            epoch: 1,
+            ctaid: [0; 3],
+            nctaid: env.nctaid,
+            param: env.param_base,
+            shared_base: slab,
+            shared_size: u64::from(env.shared_size),
+            routines: address(rows::TABLE.as_ptr()),
+            symbols: address(grid.module.symbol_values().as_ptr()),
+            sites: 0,
+            heap_low: 0,
+            heap_high: 0,
+            stop: grid.stop.address(),
+            host: 0,
+            tables: address(&raw const *code.tables),
+            dynamic_shared: env.dynamic_shared,
+            dirty: 0,
+            fence: 0,
+        };
+        let host = CtaHost {
+            program: Arc::clone(program),
+            env,
+            memory: KernelMemory::new(view, Arc::clone(&grid.module)),
+            trap: None,
+            bug: None,
+            base_tables: &raw const *code.tables,
+            base,
+            warps: (0..n_warps).map(|_| WarpHost::default()).collect(),
+            barriers: None,
+            cluster: None,
+            waiting: Vec::new(),
+            cluster_waits: Vec::new(),
+        };
+        let mut run = CtaRun {
+            cta: Box::into_raw(Box::new(cta)),
+            callee: Box::into_raw(Box::new(cta)),
+            host: Box::into_raw(Box::new(host)),
+            program: Arc::clone(program),
+            sites: Vec::new(),
+            careful,
+            seats,
+            full,
+            still: 0,
+            fingerprint: None,
+            done: true,
+        };
+        run.ctx().host = address(run.host);
+        run.fresh_sites()?;
+        Ok(run)
+    }
+
+    /// The context block. Only while no code runs.
+    pub(super) fn ctx(&mut self) -> &mut CtaCtx {
+        // SAFETY: the block is this object's, and `self` is borrowed as long as the reference lives.
+        unsafe { &mut *self.cta }
+    }
+
+    /// The host state. Only while no code runs.
+    pub(super) fn host(&mut self) -> &mut CtaHost {
+        // SAFETY: as in `ctx`.
+        unsafe { &mut *self.host }
+    }
+
+    /// The host state, to read.
+    pub(super) fn host_ref(&self) -> &CtaHost {
+        // SAFETY: as in `ctx`.
+        unsafe { &*self.host }
+    }
+
+    /// Empty caches for the code of this cta.
+    pub(super) fn fresh_sites(&mut self) -> Result<(), Ended> {
+        let program = Arc::clone(&self.program);
+        let codes = program.codes(self.careful).map_err(Ended::Bug)?;
+        let n = |c: &Option<Code>| c.as_ref().map_or(0, |c| c.tables.mems.len());
+        self.sites = codes.iter().map(|c| vec![SiteCache::EMPTY; n(c)]).collect();
+        let entry = program.entry().idx();
+        self.ctx().sites = address(self.sites[entry].as_ptr());
+        Ok(())
+    }
+
+    /// Base of its shared memory.
+    pub(crate) fn slab(&self) -> u64 {
+        self.seats.at(0).0
+    }
+
+    /// Puts a cta at its first instruction. `peers`: bases of the shared memory of its cluster.
+    pub(crate) fn start(&mut self, grid: &Grid, ctaid: [u32; 3], peers: &[u64], heap: (u64, u64)) {
+        let stride = u64::from(self.program.local_stride());
+        let first = self.host_ref().base.first();
+        {
+            let cta = self.ctx();
+            cta.cur = first;
+            cta.arrived = 0;
+            cta.retired = 0;
+            cta.epoch = 1;
+            cta.ctaid = ctaid;
+            cta.dirty = 0;
+            (cta.heap_low, cta.heap_high) = heap;
+        }
+        let full = std::mem::take(&mut self.full);
+        let host = self.host();
+        host.env.ctaid = ctaid;
+        host.env.gridid = grid.env.gridid;
+        let mut local = host.env.local_base;
+        for (w, lanes) in full.iter().enumerate() {
+            host.base_ctx(w).start(WarpCtx {
+                live: *lanes,
+                state: 0,
+                wait_epoch: 0,
+                warp: w as u32,
+                lanes: 0,
+                next: 0,
+                a: 0,
+                b: 0,
+                c: 0,
+                d: 0,
+                local,
+                args: 0,
+                host: 0,
+                yields: 0,
+                from: 0,
+            });
+            host.warps[w].retired = false;
+            local += 32 * stride;
+        }
+        if host.barriers.is_some() || host.cluster.is_some() {
+            host.barriers = None;
+            host.cluster = None;
+            host.warps.iter_mut().for_each(|w| w.cluster_phase = [None; 32]);
+        }
+        if peers.len() > 1 {
+            host.memory.view.get_mut().peers = peers.to_vec();
+            host.env.cluster.shared_bases = peers.to_vec();
+            host.cluster = Some(ClusterBarrier::new(&full, false));
+        }
+        let stale = host.memory.view.get_mut().refresh();
+        if host.env.shared_size > 0 {
+            // SAFETY: the slab is this cta's and open up to the largest shared memory, which the launch does not pass.
+            unsafe { fill(host.env.shared_base, host.env.shared_size as usize, FRESH_SHARED) }
+        }
+        if stale {
+            self.sites.iter_mut().flatten().for_each(|s| *s = SiteCache::EMPTY);
+        }
+        self.full = full;
+        self.still = 0;
+        self.fingerprint = None;
+        self.done = false;
+    }
+
+    /// Runs until all lanes wait or have ended.
+    pub(crate) fn round(&mut self) -> Result<Turn, Ended> {
+        self.ctx().dirty = 0;
+        self.resume_yielded();
+        self.pass_cluster_waits();
+        loop {
+            self.pass()?;
+            let cta = self.ctx();
+            if cta.retired == cta.n_warps {
+                self.done = true;
+                return Ok(Turn::Done);
+            }
+            if !self.settle()? {
+                return self.end_round();
+            }
+        }
+    }
+
+    /// Runs what can run once: calls in progress, then the contexts of the entry until code has been through all of them.
+    fn pass(&mut self) -> Result<(), Ended> {
+        for w in 0..self.full.len() {
+            if !self.host().warps[w].calls.is_empty() {
+                self.run_calls(w)?;
+            }
+        }
+        let first = self.host().base.first();
+        self.ctx().cur = first;
+        let program = Arc::clone(&self.program);
+        let mut code = entry_code(&program, self.careful)?;
+        loop {
+            // SAFETY: the block was set up by `new` and `start` as the contract says, `code` is the one its tables belong to, and no reference
+            // into it, the contexts or the host state is alive.
+            let reason = unsafe { code.call(self.cta) };
+            let reason = self.reason(reason)?;
+            if reason == Reason::Phase {
+                return Ok(());
+            }
+            let warp = self.ctx().cur;
+            let ctx = Ctx {
+                warp: std::ptr::with_exposed_provenance_mut(warp as usize),
+                tables: self.host().base_tables,
+            };
+            if reason == Reason::Deopt {
+                self.change_code()?;
+                code = entry_code(&program, self.careful)?;
+                continue;
+            }
+            self.handle(reason, ctx, None)?;
+            let w = ctx.header().warp as usize;
+            if !self.host().warps[w].calls.is_empty() {
+                self.run_calls(w)?;
+            }
+            ctx.settle();
+        }
+    }
+
+    /// The reason that code gave, unless a routine met a fault of ours.
+    pub(super) fn reason(&mut self, number: u32) -> Result<Reason, Ended> {
+        if let Some(bug) = self.host().bug.take() {
+            return Err(Ended::Bug(bug));
+        }
+        Reason::from_u32(number).ok_or_else(|| Ended::Bug(format!("code gave reason {number}")))
+    }
+
+    /// Handles what code reported of a context. `call`: the call in progress that the context is for.
+    pub(super) fn handle(&mut self, reason: Reason, ctx: Ctx, call: Option<usize>) -> Result<(), Ended> {
+        let h = ctx.header();
+        let w = h.warp as usize;
+        let span = ctx.tables().term_spans.get(h.from as usize).copied().unwrap_or(Span::NONE);
+        match reason {
+            Reason::Barrier => self.barrier(ctx, &h, span, call)?,
+            Reason::Yield => {
+                ctx.update(|h| h.yields = 0);
+                self.host().warps[w].yielded.push(Yielded { ctx, next: h.next, lanes: h.lanes, span });
+            }
+            Reason::Call => self.call(ctx, &h, call)?,
+            Reason::Trap => return Err(self.trap(ctx, &h)),
+            Reason::Stop => return Err(Ended::Stopped),
+            Reason::Idle => rows::complete_parked(self.host(), w),
+            Reason::Exit => self.exit(w, call, h.lanes),
+            Reason::Phase | Reason::Deopt => {}
+        }
+        Ok(())
+    }
+
+    fn trap(&mut self, ctx: Ctx, h: &WarpCtx) -> Ended {
+        match h.c {
+            0 => match ctx.tables().traps.get(h.a as usize) {
+                Some(site) => Ended::Trap(self.host().trap_of(site.kind, site.span, h.warp, h.lanes)),
+                None => Ended::Bug(format!("`{}` has no trap {}", ctx.tables().name, h.a)),
+            },
+            1 => match self.host().trap.take() {
+                Some(trap) => Ended::Trap(trap),
+                None => Ended::Bug(format!("a routine of `{}` failed without a trap", ctx.tables().name)),
+            },
+            _ => Ended::Bug(format!("lanes {:#x} of `{}` went apart where code expects them together", h.lanes, ctx.tables().name)),
+        }
+    }
+
+    /// Makes the bookkeeping of barriers if it is not there, and tells it who has ended.
+    fn sync_live(&mut self, span: Span) -> Result<(), Ended> {
+        let n = self.full.len();
+        let full = self.full.clone();
+        let host = self.host();
+        let barriers = host.barriers.get_or_insert_with(|| {
+            full.iter().zip(&mut host.warps).for_each(|(lanes, w)| w.known_live = *lanes);
+            Barriers::new(&full)
+        });
+        let mut misuse = None;
+        for w in 0..n {
+            let live = host.base.at(w, host.base_tables).header().live;
+            let gone = host.warps[w].known_live & !live;
+            if gone != 0 {
+                host.warps[w].known_live = live;
+                if let Some(c) = &mut host.cluster {
+                    c.exit(w, gone);
+                }
+                if let Err(why) = barriers.exit(w, gone) {
+                    misuse = Some((why, w, gone));
+                }
+            }
+        }
+        match misuse {
+            Some((why, w, lanes)) => Err(self.misuse(&why, span, w, lanes)),
+            None => Ok(()),
+        }
+    }
+
+    fn misuse(&mut self, why: &handloom_interp::barrier::Misuse, span: Span, w: usize, lanes: u32) -> Ended {
+        let mut trap = self.host().trap_of(TrapKind::Barrier, span, w as u32, lanes);
+        trap.detail = why.to_string();
+        Ended::Trap(trap)
+    }
+
+    fn barrier(&mut self, ctx: Ctx, h: &WarpCtx, span: Span, call: Option<usize>) -> Result<(), Ended> {
+        let w = h.warp as usize;
+        let kind = match h.d {
+            k if k == BarCode::ClusterArrive as u32 => return self.cluster_arrive(ctx, h, span),
+            k if k == BarCode::ClusterWait as u32 => {
+                self.cluster_wait(ctx, h, span);
+                return Ok(());
+            }
+            k if k == BarCode::Sync as u32 => Arrival::Sync,
+            k if k == BarCode::Arrive as u32 => Arrival::Arrive,
+            k if k == BarCode::RedPopc as u32 => Arrival::RedPopc,
+            k if k == BarCode::RedAnd as u32 => Arrival::RedAnd,
+            _ => Arrival::RedOr,
+        };
+        self.sync_live(span)?;
+        let is_pred = matches!(kind, Arrival::RedAnd | Arrival::RedOr);
+        let result = ctx.tables().barriers.get(&h.from).map(|loc| (*loc, is_pred));
+        // The IR says whether a count was written; code writes 0 for none, which no program means.
+        let count = if h.b == 0 && !self.has_count(ctx, h.from, call) { None } else { Some(h.b) };
+        let host = self.host();
+        host.waiting.push(BarWait { warp: w, ctx, next: h.next, lanes: h.lanes, id: h.a, result, span });
+        let Some(barriers) = &mut host.barriers else { return Ok(()) };
+        if let Err(why) = barriers.arrive(w, h.lanes, kind, h.a, count, h.c) {
+            return Err(self.misuse(&why, span, w, h.lanes));
+        }
+        self.pass_barriers();
+        Ok(())
+    }
+
+    /// Whether the barrier at the end of a block was written with a thread count.
+    fn has_count(&mut self, ctx: Ctx, from: u32, call: Option<usize>) -> bool {
+        let func = match call {
+            Some(i) => self.host().warps[ctx.header().warp as usize].calls.get(i).map(|a| a.func),
+            None => Some(self.program.entry().idx()),
+        };
+        let span = ctx.tables().term_spans.get(from as usize).copied();
+        let Some(func) = func.and_then(|f| self.program.ir().funcs.get(f)) else { return false };
+        // Positions may have moved in code; the statement has not.
+        func.blocks.iter().any(|b| Some(b.term_span) == span && matches!(b.term, Term::Barrier { count: Some(_), .. }))
+    }
+
+    /// Lets lanes go on whose barrier is met.
+    fn pass_barriers(&mut self) {
+        let host = self.host();
+        let Some(barriers) = &mut host.barriers else { return };
+        for r in barriers.take_released() {
+            host.waiting.retain_mut(|wait| {
+                let go = wait.lanes & r.lanes;
+                if wait.warp != r.warp || wait.id != r.id || go == 0 {
+                    return true;
+                }
+                if let Some((loc, is_pred)) = wait.result {
+                    for lane in (0..32).filter(|l| go >> l & 1 == 1) {
+                        if is_pred {
+                            wait.ctx.write_pred(loc, lane, r.result != 0);
+                        } else {
+                            wait.ctx.write(loc, lane, u64::from(r.result));
+                        }
+                    }
+                }
+                wait.ctx.resume(wait.next, go);
+                wait.lanes &= !go;
+                wait.lanes != 0
+            });
+        }
+    }
+
+    fn cluster_barrier(&mut self) -> &mut ClusterBarrier {
+        let full = self.full.clone();
+        let host = self.host();
+        if host.cluster.is_none() {
+            let mut made = ClusterBarrier::new(&full, true);
+            for (w, lanes) in full.iter().enumerate() {
+                made.exit(w, lanes & !host.live(w));
+            }
+            host.cluster = Some(made);
+        }
+        host.cluster.get_or_insert_with(|| ClusterBarrier::new(&full, true))
+    }
+
+    fn cluster_arrive(&mut self, ctx: Ctx, h: &WarpCtx, span: Span) -> Result<(), Ended> {
+        let w = h.warp as usize;
+        self.cluster_barrier();
+        self.sync_live(span)?;
+        match self.cluster_barrier().arrive(w, h.lanes) {
+            Err(why) => Err(self.misuse(&why, span, w, h.lanes)),
+            Ok(phase) => {
+                let warp = &mut self.host().warps[w];
+                (0..32).filter(|l| h.lanes >> l & 1 == 1).for_each(|l| warp.cluster_phase[l] = Some(phase));
+                ctx.resume(h.next, h.lanes);
+                Ok(())
+            }
+        }
+    }
+
+    fn cluster_wait(&mut self, ctx: Ctx, h: &WarpCtx, span: Span) {
+        self.cluster_barrier();
+        let host = self.host();
+        let warp = &mut host.warps[h.warp as usize];
+        for lane in (0..32).filter(|l| h.lanes >> l & 1 == 1) {
+            let bit = 1 << lane;
+            match (warp.cluster_phase[lane].take(), &host.cluster) {
+                (Some(phase), Some(c)) if !c.is_met(phase) => {
+                    host.cluster_waits.push(ClusterWait { ctx, next: h.next, lanes: bit, phase, span });
+                }
+                // Choice: waiting without having arrived is undefined; there is nothing to wait for.
+                _ => ctx.resume(h.next, bit),
+            }
+        }
+    }
+
+    /// Lets lanes go on whose phase of the cluster barrier is met. Says whether there were any.
+    fn pass_cluster_waits(&mut self) -> bool {
+        let host = self.host();
+        let Some(cluster) = &host.cluster else { return false };
+        let before = host.cluster_waits.len();
+        host.cluster_waits.retain(|wait| {
+            let met = cluster.is_met(wait.phase);
+            if met {
+                wait.ctx.resume(wait.next, wait.lanes);
+            }
+            !met
+        });
+        host.cluster_waits.len() != before
+    }
+
+    /// Phases of the cluster barrier that this cta has completed.
+    pub(crate) fn cluster_phases(&mut self) -> u64 {
+        if self.done {
+            return u64::MAX;
+        }
+        self.host().cluster.as_ref().map_or(0, ClusterBarrier::local_phases)
+    }
+
+    /// Says how many phases all ctas of the cluster have completed.
+    pub(crate) fn set_cluster_phases(&mut self, phases: u64) {
+        if let Some(c) = &mut self.host().cluster {
+            c.set_cluster_phases(phases);
+        }
+    }
+
+    fn resume_yielded(&mut self) {
+        for warp in &mut self.host().warps {
+            warp.yielded.drain(..).for_each(|y| y.ctx.resume(y.next, y.lanes));
+        }
+    }
+
+    /// When code has been through all contexts: passes what can be passed. Says whether somebody can run now.
+    fn settle(&mut self) -> Result<bool, Ended> {
+        if self.ctx().arrived > 0 {
+            self.take_plain_arrivals()?;
+        }
+        if self.host().barriers.is_some() || self.host().cluster.is_some() {
+            self.sync_live(Span::NONE)?;
+            self.pass_barriers();
+            self.pass_cluster_waits();
+        }
+        for w in 0..self.full.len() {
+            if !self.host().warps[w].parked.is_empty() {
+                rows::complete_parked(self.host(), w);
+            }
+        }
+        let host = self.host();
+        Ok((0..host.warps.len())
+            .any(|w| host.base_ctx(w).is_runnable() || host.warps[w].calls.iter().any(|a| a.ctx.is_runnable())))
+    }
+
+    /// Moves contexts that arrived at the plain barrier inside code, but not all of them, to the barriers of the host state.
+    fn take_plain_arrivals(&mut self) -> Result<(), Ended> {
+        let epoch = self.ctx().epoch;
+        let tables = self.host().base_tables;
+        for w in 0..self.full.len() {
+            let ctx = self.host().base.at(w, tables);
+            let h = ctx.header();
+            let skip = ctx.tables().skip();
+            if h.wait_epoch != epoch || h.state == skip {
+                continue;
+            }
+            ctx.set_pend(h.state, 0);
+            ctx.update(|h| {
+                h.wait_epoch = 0;
+                h.state = skip;
+            });
+            let span = plain_barrier_span(ctx.tables(), h.state);
+            self.sync_live(span)?;
+            let host = self.host();
+            host.waiting.push(BarWait { warp: w, ctx, next: h.state, lanes: h.live, id: 0, result: None, span });
+            if let Some(b) = &mut host.barriers
+                && let Err(why) = b.arrive(w, h.live, Arrival::Sync, 0, None, 0)
+            {
+                return Err(self.misuse(&why, span, w, h.live));
+            }
+        }
+        self.ctx().arrived = 0;
+        Ok(())
+    }
+
+    /// What it means that nobody can run.
+    fn end_round(&mut self) -> Result<Turn, Ended> {
+        let host = self.host();
+        let clustered = host.env.cluster_size() > 1;
+        let hopeful = host.warps.iter().any(|w| !w.yielded.is_empty()) || clustered && !host.cluster_waits.is_empty();
+        if !hopeful {
+            return Err(Ended::Trap(Box::new(self.deadlock())));
+        }
+        if self.ctx().dirty != 0 {
+            self.still = 0;
+            self.fingerprint = None;
+            return Ok(Turn::Moved);
+        }
+        self.still += 1;
+        if self.still < STILL {
+            return Ok(Turn::Still);
+        }
+        // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change, not only memory.
+        let now = self.fingerprint();
+        let same = self.fingerprint == Some(now);
+        self.fingerprint = Some(now);
+        Ok(if same { Turn::Waited } else { Turn::Still })
+    }
+
+    /// A number that is the same for the same state of all threads.
+    fn fingerprint(&mut self) -> u64 {
+        let host = self.host();
+        let mut h = host.base.hash(1);
+        for w in &host.warps {
+            w.yielded.iter().for_each(|y| h = mix(h, u64::from(y.next) << 32 | u64::from(y.lanes)));
+            w.calls.iter().for_each(|a| h = a.memory.hash(h));
+            w.parked.iter().for_each(|p| h = mix(h, p.lanes.into()));
+        }
+        mix(mix(h, host.waiting.len() as u64), host.cluster_waits.len() as u64)
+    }
+
+    fn deadlock(&self) -> Trap {
+        let none = Trap::new(TrapKind::Deadlock, Span::NONE, self.host_ref().env.ctaid, [0; 3]);
+        let waiters = self.waiters();
+        let Some(first) = waiters.first() else { return none };
+        Trap { span: first.span, thread: first.thread, waiters, ..none }
+    }
+
+    /// Takes what the cta printed.
+    pub(crate) fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.host().memory.output)
+    }
+
+    /// Whether a new cta may start in the code that this one ran.
+    pub(crate) fn is_current(&self) -> bool {
+        self.careful == self.program.prefers_careful()
+    }
+
+    /// Gives its memory back.
+    pub(crate) fn release(&mut self, space: &Space) {
+        std::mem::take(&mut self.seats).give(space);
+    }
+}
+
+impl Drop for CtaRun {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw` in `new`, freed only here.
+        unsafe {
+            drop(Box::from_raw(self.cta));
+            drop(Box::from_raw(self.callee));
+            drop(Box::from_raw(self.host));
+        }
+    }
+}
+
+/// The code of the entry.
+pub(super) fn entry_code(program: &Program, careful: bool) -> Result<&Code, Ended> {
+    let codes = program.codes(careful).map_err(Ended::Bug)?;
+    codes[program.entry().idx()].as_ref().ok_or_else(|| Ended::Bug("the entry has no code".into()))
+}
+
+/// The lanes of a warp with so many threads left for it.
+fn lanes_of(threads: u32) -> u32 {
+    1_u32.checked_shl(threads).map_or(u32::MAX, |top| top - 1)
+}
+
+/// The statement of a plain barrier, by the block behind it: the one whose end stands before that block.
+pub(super) fn plain_barrier_span(tables: &Tables, next: u32) -> Span {
+    let before = (next as usize).checked_sub(1).and_then(|b| tables.term_spans.get(b));
+    before.or(tables.block_spans.get(next as usize)).copied().unwrap_or(Span::NONE)
+}

@@ -1,0 +1,107 @@
+//! From quick code to careful code: a guess that quick code rests on has failed at the start of a block.
+//!
+//! Both are made from the same function, with the same blocks and registers. Values move from their homes in the one to their homes in the other, lane
+//! by lane.
+
+use std::sync::Arc;
+
+use handloom_codegen::abi::Tables;
+
+use super::context::{Contexts, Ctx};
+use super::cta::{CtaRun, address, entry_code};
+use crate::launch::Ended;
+
+impl CtaRun {
+    /// Moves all contexts of the entry to careful code.
+    pub(super) fn change_code(&mut self) -> Result<(), Ended> {
+        if self.careful {
+            return Err(Ended::Bug("careful code rests on a guess".into()));
+        }
+        self.careful = true;
+        let program = Arc::clone(&self.program);
+        let code = entry_code(&program, true)?;
+        let n = self.host().warps.len();
+        let contexts = Contexts::new(&code.tables, n);
+        let moves: Vec<(Ctx, Ctx)> =
+            (0..n).map(|w| (self.host().base_ctx(w), contexts.at(w, &raw const *code.tables))).collect();
+        moves.iter().for_each(|(from, to)| copy(*from, *to));
+        let cur = self.ctx().cur;
+        let old = std::mem::replace(&mut self.host().base, contexts);
+        self.host().base_tables = &raw const *code.tables;
+        self.rename(&moves);
+        drop(old);
+        let (first, end) = (self.host().base.first(), self.host().base.end());
+        let cur = moves.iter().find(|(from, _)| address(from.warp) == cur).map_or(first, |(_, to)| address(to.warp));
+        let cta = self.ctx();
+        (cta.cur, cta.first, cta.end) = (cur, first, end);
+        cta.tables = address(&raw const *code.tables);
+        self.fresh_sites()
+    }
+
+    /// Moves the context of a call to careful code.
+    pub(super) fn change_callee(&mut self, w: usize, i: usize) -> Result<(), Ended> {
+        let program = Arc::clone(&self.program);
+        let func = self.host().warps[w].calls[i].func;
+        let Some(code) = &program.codes(true).map_err(Ended::Bug)?[func] else {
+            return Err(Ended::Bug("a call lost its code".into()));
+        };
+        let from = self.host().warps[w].calls[i].ctx;
+        let memory = Contexts::new(&code.tables, 1);
+        let to = memory.at(0, &raw const *code.tables);
+        if from.tables == to.tables {
+            return Err(Ended::Bug("careful code rests on a guess".into()));
+        }
+        copy(from, to);
+        self.rename(&[(from, to)]);
+        self.host().warps[w].calls[i].memory = memory;
+        // Sites are numbered differently.
+        self.sites[func] = vec![handloom_codegen::abi::SiteCache::EMPTY; code.tables.mems.len().max(self.sites[func].len())];
+        Ok(())
+    }
+
+    /// Replaces contexts in all lists of lanes.
+    fn rename(&mut self, moves: &[(Ctx, Ctx)]) {
+        let new = |ctx: &mut Ctx| {
+            if let Some((_, to)) = moves.iter().find(|(from, _)| from == ctx) {
+                *ctx = *to;
+            }
+        };
+        let host = self.host();
+        host.waiting.iter_mut().for_each(|x| new(&mut x.ctx));
+        host.cluster_waits.iter_mut().for_each(|x| new(&mut x.ctx));
+        for warp in &mut host.warps {
+            warp.yielded.iter_mut().for_each(|x| new(&mut x.ctx));
+            for p in &mut warp.parked {
+                let old = p.ctx;
+                new(&mut p.ctx);
+                if p.ctx != old {
+                    p.site = same_site(old.tables(), p.site, p.ctx.tables());
+                }
+            }
+            for a in &mut warp.calls {
+                new(&mut a.ctx);
+                new(&mut a.caller);
+            }
+        }
+    }
+}
+
+/// The warp-level site of the same statement. Masked code, where lanes park, is made before full code.
+fn same_site(from: &Tables, site: usize, to: &Tables) -> usize {
+    let old = &from.syncs[site];
+    let same = |s: &handloom_codegen::abi::SyncSite| s.op == old.op && s.span == old.span && s.next == old.next;
+    to.syncs.iter().position(same).unwrap_or(site)
+}
+
+/// Copies header, pending lanes and registers.
+fn copy(from: Ctx, to: Ctx) {
+    let header = from.header();
+    let n = from.tables().n_blocks.min(to.tables().n_blocks);
+    to.update(|h| *h = header);
+    (0..n).for_each(|b| to.set_pend(b, from.pend(b)));
+    for homes in from.tables().homes.iter().zip(&to.tables().homes) {
+        if let (Some(a), Some(b)) = homes {
+            (0..32).for_each(|lane| to.write(*b, lane, from.read(*a, lane)));
+        }
+    }
+}

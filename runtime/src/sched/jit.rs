@@ -1,0 +1,164 @@
+//! Ctas of compiled code as units of a grid, on the calling thread and on those of a pool.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use handloom_ir::trap::Waiter;
+
+use super::cta::CtaRun;
+use super::grid::{Crew, Shared, Turn, work};
+use crate::launch::{Ended, Grid};
+use crate::memory::Space;
+use crate::module::Program;
+
+/// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
+const SMALL_NS: u64 = 20_000;
+
+/// Workers of a prepared launch, with the memory that ctas leave behind for the next ones.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    list: Vec<Vec<CtaRun>>,
+}
+
+impl Workers {
+    /// Gives all device memory back.
+    pub(crate) fn release(&mut self, space: &Space) {
+        self.list.drain(..).flatten().for_each(|mut run| run.release(space));
+    }
+}
+
+/// Runs all units of a grid with compiled code.
+pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) -> Result<(), Ended> {
+    let module = &grid.module;
+    let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
+        return Err(Ended::NoRoom("the host has no room for an address window".into()));
+    };
+    let known = program.unit_ns();
+    let is_small = grid.units == 1 || known != 0 && known.saturating_mul(grid.units) < SMALL_NS;
+    let most = usize::try_from(grid.units).unwrap_or(usize::MAX);
+    let pool = if is_small || grid.threads < 2 { None } else { module.device.inner.pool(grid.threads - 1) };
+    let n = if pool.is_some() { grid.threads.min(most) } else { 1 };
+    if workers.list.len() < n {
+        workers.list.resize_with(n, Vec::new);
+    }
+    let heap = space.open_heap();
+    let shared = Shared::new(grid, n);
+    let start = Instant::now();
+    let one = |me: usize, free: &mut Vec<CtaRun>| {
+        let mut crew = Jit { grid, program, space, free, heap };
+        work(&shared, me, &mut crew);
+    };
+    let mut lists = workers.list.iter_mut().take(n).enumerate();
+    match (lists.next(), pool) {
+        (Some((_, mine)), Some(pool)) => pool.in_place_scope(|scope| {
+            for (me, free) in lists {
+                scope.spawn(move |_| one(me, free));
+            }
+            one(0, mine);
+        }),
+        (Some((_, mine)), None) => one(0, mine),
+        (None, _) => {}
+    }
+    let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    program.set_unit_ns(ns.saturating_mul(n as u64) / grid.units.max(1));
+    shared.finish()
+}
+
+struct Jit<'g> {
+    grid: &'g Grid,
+    program: &'g Arc<Program>,
+    space: &'g Space,
+    free: &'g mut Vec<CtaRun>,
+    heap: (u64, u64),
+}
+
+impl Crew for Jit<'_> {
+    type Unit = Unit;
+
+    fn start(&mut self, number: u64) -> Result<Unit, Ended> {
+        let n = self.grid.unit_size();
+        if n == 1 {
+            let mut run = self.seat()?;
+            run.start(self.grid, self.grid.ctaid(number, 0), &[], self.heap);
+            return Ok(Unit::One(run));
+        }
+        let mut ctas = Vec::new();
+        for _ in 0..n {
+            match self.seat() {
+                Ok(run) => ctas.push(run),
+                Err(e) => {
+                    self.free.append(&mut ctas);
+                    return Err(e);
+                }
+            }
+        }
+        let peers: Vec<u64> = ctas.iter().map(CtaRun::slab).collect();
+        for (rank, run) in (0..).zip(&mut ctas) {
+            run.start(self.grid, self.grid.ctaid(number, rank), &peers, self.heap);
+        }
+        Ok(Unit::Cluster(ctas))
+    }
+
+    fn turn(&mut self, unit: &mut Unit) -> Result<Turn, Ended> {
+        let ctas = match unit {
+            Unit::One(run) => return run.round(),
+            Unit::Cluster(ctas) => ctas,
+        };
+        let mut turn = Turn::Waited;
+        for run in ctas.iter_mut().filter(|r| !r.done) {
+            turn = match (run.round()?, turn) {
+                (Turn::Done | Turn::Busy | Turn::Moved, _) | (_, Turn::Moved) => Turn::Moved,
+                (Turn::Still, _) | (_, Turn::Still) => Turn::Still,
+                (Turn::Waited, t) => t,
+            };
+        }
+        let phases = ctas.iter_mut().map(CtaRun::cluster_phases).min().unwrap_or(0);
+        ctas.iter_mut().for_each(|r| r.set_cluster_phases(phases));
+        Ok(if ctas.iter().all(|r| r.done) { Turn::Done } else { turn })
+    }
+
+    fn end(&mut self, unit: Unit) -> Vec<u8> {
+        match unit {
+            Unit::One(run) => self.leave(run),
+            Unit::Cluster(ctas) => ctas.into_iter().flat_map(|run| self.leave(run)).collect(),
+        }
+    }
+
+    fn waiters(&self, unit: &Unit) -> Vec<Waiter> {
+        match unit {
+            Unit::One(run) => run.waiters(),
+            Unit::Cluster(ctas) => ctas.iter().filter(|r| !r.done).flat_map(CtaRun::waiters).collect(),
+        }
+    }
+}
+
+impl Jit<'_> {
+    /// Takes a cta back. Gives what it printed.
+    fn leave(&mut self, mut run: CtaRun) -> Vec<u8> {
+        let text = run.take_output();
+        if run.done && run.is_current() {
+            self.free.push(run);
+        } else {
+            // A cta that did not end, or whose code is no longer the best, leaves nothing for the next one.
+            run.release(self.space);
+        }
+        text
+    }
+
+    /// Memory for a cta: what another one left, or new.
+    fn seat(&mut self) -> Result<CtaRun, Ended> {
+        match self.free.pop() {
+            Some(run) => Ok(run),
+            None => CtaRun::new(self.grid, self.program, self.space),
+        }
+    }
+}
+
+/// A cta, or a cluster of them.
+#[derive(Debug)]
+pub(crate) enum Unit {
+    /// One cta.
+    One(CtaRun),
+    /// The ctas of a cluster, by rank.
+    Cluster(Vec<CtaRun>),
+}

@@ -1,0 +1,158 @@
+//! Who runs kernels in tests: one module, buffers, launches, and what is left afterwards.
+
+use std::time::Duration;
+
+use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, TrapReport, launch};
+
+/// An engine with its bounds setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// For people.
+    pub name: &'static str,
+    /// The engine.
+    pub engine: Engine,
+    /// How strictly compiled code checks addresses.
+    pub bounds: Bounds,
+}
+
+/// The reference.
+pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, bounds: Bounds::Exact };
+
+/// Compiled code with exact bounds.
+pub const JIT_EXACT: Way = Way { name: "jit, exact bounds", engine: Engine::Jit, bounds: Bounds::Exact };
+
+/// Compiled code with contained bounds.
+pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", engine: Engine::Jit, bounds: Bounds::Contained };
+
+/// All ways that tests compare; the first is the reference.
+pub const WAYS: &[Way] = &[INTERP, JIT_EXACT, JIT_CONTAINED];
+
+/// Longest time of one launch in a test: a hang becomes a failure.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// An argument of a launch.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// A byte of a buffer, by index.
+    Buffer(usize, u64),
+    /// The bytes of the parameter.
+    Bytes(Vec<u8>),
+    /// A scalar of up to eight bytes.
+    Scalar(u64),
+}
+
+/// A launch.
+#[derive(Clone, Debug)]
+pub struct Launch<'t> {
+    /// Name of the entry.
+    pub entry: &'t str,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub shared_bytes: u32,
+    /// Arguments in order.
+    pub args: Vec<Argument>,
+    /// All blocks may wait for each other.
+    pub cooperative: bool,
+    /// Blocks of a cluster.
+    pub cluster: Option<[u32; 3]>,
+}
+
+/// What launches left.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Bytes of the buffers in order.
+    pub buffers: Vec<Vec<u8>>,
+    /// Bytes of the named variables in order; `None` for one that does not exist.
+    pub variables: Vec<Option<Vec<u8>>>,
+    /// What kernels printed.
+    pub output: Vec<u8>,
+    /// Why the last launch stopped, if it did.
+    pub trap: Option<Box<TrapReport>>,
+}
+
+/// Something to run: a text, its buffers and launches, and the variables to look at afterwards.
+#[derive(Clone, Debug)]
+pub struct Job<'t> {
+    /// Name of the text in reports.
+    pub name: &'t str,
+    /// PTX.
+    pub text: &'t str,
+    /// What the buffers hold before the first launch.
+    pub buffers: Vec<Vec<u8>>,
+    /// Launches in order.
+    pub launches: Vec<Launch<'t>>,
+    /// Names of variables of the module.
+    pub variables: Vec<String>,
+}
+
+impl Job<'_> {
+    /// Runs it on a device of its own. A trap ends the launches and is no error.
+    ///
+    /// # Errors
+    /// A sentence: the module cannot be loaded, a launch is wrong, a fault of Handloom's, or the time is over.
+    pub fn run(&self, way: Way, seed: u64) -> Result<Outcome, String> {
+        let device = device()?;
+        let module = Module::from_text(&device, self.name, self.text).map_err(|e| e.to_string())?;
+        let make = |bytes: &Vec<u8>| -> Result<DeviceBuffer, String> {
+            let room = |e: handloom_runtime::NoRoom| e.to_string();
+            if !module.is_low() {
+                return device.copy_of(bytes).map_err(room);
+            }
+            let mut buffer = device.zeroed_low(bytes.len() as u64).map_err(room)?;
+            buffer.write(0, bytes);
+            Ok(buffer)
+        };
+        let buffers: Vec<DeviceBuffer> = self.buffers.iter().map(make).collect::<Result<_, _>>()?;
+        let mut trap = None;
+        for l in &self.launches {
+            let function = module.function(Some(l.entry)).map_err(|e| e.to_string())?;
+            let args: Vec<Arg<'_>> = l
+                .args
+                .iter()
+                .map(|a| match a {
+                    Argument::Buffer(i, offset) => Arg::Buffer { buffer: &buffers[*i], offset: *offset },
+                    Argument::Bytes(bytes) => Arg::Bytes(bytes),
+                    Argument::Scalar(bits) => Arg::Scalar(*bits),
+                })
+                .collect();
+            let config = LaunchConfig {
+                shared_bytes: l.shared_bytes,
+                cooperative: l.cooperative,
+                cluster: l.cluster,
+                seed,
+                engine: way.engine,
+                bounds: way.bounds,
+                timeout: Some(LIMIT),
+                ..LaunchConfig::new(l.grid, l.block)
+            };
+            match launch(&function, &config, &args) {
+                Ok(_) => {}
+                Err(LaunchError::Trap(report)) => {
+                    trap = Some(report);
+                    break;
+                }
+                Err(other) => return Err(format!("launch of `{}`: {other}", l.entry)),
+            }
+        }
+        Ok(Outcome {
+            buffers: buffers.iter().map(DeviceBuffer::to_vec).collect(),
+            variables: self.variables.iter().map(|v| module.read_global(v)).collect(),
+            output: device.take_output(),
+            trap,
+        })
+    }
+}
+
+/// A device. Windows of memory are few, so tests that run beside each other may have to wait for one.
+fn device() -> Result<Device, String> {
+    for _ in 0..1000 {
+        if let Ok(device) = Device::new() {
+            return Ok(device);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err("no device could be made".into())
+}

@@ -1,0 +1,171 @@
+//! Launches on all engines, and their results against the expectations.
+
+use std::fmt::Write;
+
+use handloom_check::check_text;
+use handloom_diag::{FileId, Style};
+use handloom_ir::simt::Param;
+
+use super::FileTest;
+use super::directives::{Argument, Directives, Expect, Launch};
+use super::values::{Elem, bytes};
+use crate::engines::{self, JIT_CONTAINED, Job, Outcome, WAYS, Way};
+
+/// Most wrong elements that are shown of one buffer.
+const SHOWN: usize = 8;
+
+/// All launches must end, the expectations hold, and all engines leave the same bytes.
+pub fn run(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
+    let name = test.file_name();
+    let job = job(&name, d, text)?;
+    let mut reference: Option<Outcome> = None;
+    for seed in d.seeds.clone() {
+        for way in ways(d) {
+            let outcome = job.run(way, seed).map_err(|e| on(way, seed, &e))?;
+            if let Some(trap) = &outcome.trap {
+                return Err(on(way, seed, &trap.human(Style::Plain, None)));
+            }
+            holds(d, &job, &outcome).map_err(|e| on(way, seed, &e))?;
+            match &reference {
+                None => reference = Some(outcome),
+                Some(r) => agree(d, r, &outcome).map_err(|e| on(way, seed, &e))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The last launch must trap at the noted line on all engines.
+pub fn trap(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
+    let name = test.file_name();
+    let job = job(&name, d, text)?;
+    let [note] = d.notes.as_slice() else { return Err("a trap test needs exactly one `//~ trap KIND` note".into()) };
+    let (kind, says) = note.text.split_once(' ').unwrap_or((&note.text, ""));
+    for seed in d.seeds.clone() {
+        for way in ways(d) {
+            let outcome = job.run(way, seed).map_err(|e| on(way, seed, &e))?;
+            let Some(trap) = &outcome.trap else { return Err(on(way, seed, "nothing trapped")) };
+            let human = trap.human(Style::Plain, None);
+            let place = trap.place().map(|p| p.1.line);
+            if note.code != "trap" || trap.kind().word() != kind || place != Some(note.line) || !human.contains(says) {
+                let want = format!("expected `trap {kind} {says}` on line {}, but:\n{human}", note.line);
+                return Err(on(way, seed, &want));
+            }
+            holds(d, &job, &outcome).map_err(|e| on(way, seed, &e))?;
+        }
+    }
+    Ok(())
+}
+
+fn ways(d: &Directives) -> impl Iterator<Item = Way> {
+    let exact = d.exact_bounds_only;
+    WAYS.iter().copied().filter(move |w| !exact || *w != JIT_CONTAINED)
+}
+
+fn on(way: Way, seed: u64, what: &str) -> String {
+    format!("[{}, seed {seed}] {what}", way.name)
+}
+
+/// The job of a test.
+pub(super) fn job<'t>(name: &'t str, d: &'t Directives, text: &'t str) -> Result<Job<'t>, String> {
+    let checked = check_text(text, FileId(0));
+    let module = handloom_lower::lower(&checked.module.ok_or("the module has errors")?);
+    let one = |l: &'t Launch| {
+        let entry = module.entries.get(&l.entry).ok_or_else(|| format!("no entry `{}`", l.entry))?;
+        Ok(engines::Launch {
+            entry: &l.entry,
+            grid: l.grid,
+            block: l.block,
+            shared_bytes: l.shared_bytes,
+            args: args(l, &entry.params)?,
+            cooperative: l.cooperative,
+            cluster: l.cluster,
+        })
+    };
+    let is_variable = |e: &&Expect| d.buffers.iter().all(|b| b.name != e.name);
+    Ok(Job {
+        name,
+        text,
+        buffers: d.buffers.iter().map(|b| bytes(b.elem, &b.init)).collect(),
+        launches: d.launches.iter().map(one).collect::<Result<_, String>>()?,
+        variables: d.expects.iter().filter(is_variable).map(|e| e.name.clone()).collect(),
+    })
+}
+
+fn args(l: &Launch, params: &[Param]) -> Result<Vec<engines::Argument>, String> {
+    if l.args.len() != params.len() {
+        return Err(format!("`{}` takes {} arguments, not {}", l.entry, params.len(), l.args.len()));
+    }
+    let one = |(a, p): (&Argument, &Param)| {
+        Ok(match a {
+            Argument::Buffer(i, offset) => engines::Argument::Buffer(*i, *offset),
+            Argument::Bytes(bytes) => engines::Argument::Bytes(bytes.clone()),
+            Argument::Literal(text) => engines::Argument::Scalar(Elem::parse(p.ty.name())?.literal(text)?),
+        })
+    };
+    l.args.iter().zip(params).map(one).collect()
+}
+
+/// The expectations of a test.
+fn holds(d: &Directives, job: &Job<'_>, outcome: &Outcome) -> Result<(), String> {
+    let mut wrong = String::new();
+    for e in &d.expects {
+        let got = match d.buffers.iter().position(|b| b.name == e.name) {
+            Some(i) => Some(&outcome.buffers[i]),
+            None => {
+                let i = job.variables.iter().position(|v| *v == e.name);
+                i.and_then(|i| outcome.variables[i].as_ref())
+            }
+        };
+        let Some(got) = got else { return Err(format!("line {}: the module has no variable `{}`", e.line, e.name)) };
+        differences(e, got, &mut wrong);
+    }
+    if let Some(want) = &d.output {
+        let got = String::from_utf8_lossy(&outcome.output);
+        if got != *want {
+            let _ = writeln!(wrong, "printed {got:?} instead of {want:?}");
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+fn differences(e: &Expect, got: &[u8], wrong: &mut String) {
+    let (n, bytes) = (e.want.len(), e.elem.bytes());
+    if got.len() != n * bytes {
+        let _ = writeln!(wrong, "line {}: `{}` has {} elements, not {n}", e.line, e.name, got.len() / bytes);
+        return;
+    }
+    let mut count = 0;
+    for (i, want) in e.want.iter().enumerate() {
+        let (Some(want), Some(bits)) = (*want, e.elem.get(got, i)) else { continue };
+        if e.within.holds(e.elem, bits, want) {
+            continue;
+        }
+        count += 1;
+        if count <= SHOWN {
+            let (got, want) = (e.elem.show(bits), e.elem.show(want));
+            let _ = writeln!(wrong, "line {}: {}[{i}] is {got}, expected {want}", e.line, e.name);
+        }
+    }
+    if count > SHOWN {
+        let _ = writeln!(wrong, "line {}: {} more elements of `{}` are wrong", e.line, count - SHOWN, e.name);
+    }
+}
+
+/// Both must have left the same bytes.
+fn agree(d: &Directives, reference: &Outcome, other: &Outcome) -> Result<(), String> {
+    for (i, b) in d.buffers.iter().enumerate() {
+        let (want, got) = (&reference.buffers[i], &other.buffers[i]);
+        if want == got {
+            continue;
+        }
+        let all = 0..want.len() / b.elem.bytes();
+        let first = all.clone().find(|i| b.elem.get(want, *i) != b.elem.get(got, *i)).unwrap_or(0);
+        let show = |bytes| b.elem.get(bytes, first).map_or(String::new(), |v| b.elem.show(v));
+        return Err(format!("{}[{first}] is {}, but {} on the reference", b.name, show(got), show(want)));
+    }
+    if reference.variables != other.variables {
+        return Err("the module's variables differ from the reference".into());
+    }
+    if reference.output == other.output { Ok(()) } else { Err("the printed text differs from the reference".into()) }
+}
