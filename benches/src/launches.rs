@@ -163,7 +163,7 @@ fn barriers(values: u32, options: &Options) -> Result<f64, String> {
             .map_err(|e| e.to_string())
     };
     let (mut short, mut long) = (prepare(few)?, prepare(many)?);
-    let mut run = |l: &mut PreparedLaunch| {
+    let run = |l: &mut PreparedLaunch| {
         let (ran, sample) = time(|| l.run());
         ran.map(|_| sample).map_err(|e| e.to_string())
     };

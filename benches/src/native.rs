@@ -65,7 +65,8 @@ impl Compiler {
         let made = self.folder.join(format!("{}{}", source.name, if openmp { ".openmp" } else { "" }));
         std::fs::write(&text, source.text).map_err(|e| format!("{}: {e}", text.display()))?;
         let flags = if openmp { OPENMP } else { PLAIN };
-        let run = Command::new(&self.command[0]).args(&self.command[1..]).args(flags).arg("-o").arg(&made).arg(&text);
+        let mut run = Command::new(&self.command[0]);
+        run.args(&self.command[1..]).args(flags).arg("-o").arg(&made).arg(&text);
         let told = run.output().map_err(|e| e.to_string())?;
         if told.status.success() {
             return Ok(Program { path: made });

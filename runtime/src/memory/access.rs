@@ -107,11 +107,26 @@ pub(crate) unsafe fn compare_exchange_16(addr: u64, old: u128, new: u128) -> u12
     }
 }
 
+/// `cmpxchg16b`, written out: the standard library's form becomes a library call where the feature is not known at build time.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "cmpxchg16b")]
 unsafe fn cmpxchg16b(p: *mut u128, old: u128, new: u128) -> u128 {
-    // SAFETY: the caller of `compare_exchange_16` promises an aligned, open address.
-    unsafe { std::arch::x86_64::cmpxchg16b(p, old, new, Ordering::SeqCst, Ordering::SeqCst) }
+    let (mut low, mut high) = (old as u64, (old >> 64) as u64);
+    // SAFETY: the caller of `compare_exchange_16` promises an aligned, open address. The compiler keeps `rbx` for itself, so it is
+    // exchanged before the instruction and put back behind it; no other register than those named changes.
+    unsafe {
+        std::arch::asm!(
+            "xchg rsi, rbx",
+            "lock cmpxchg16b [rdi]",
+            "mov rbx, rsi",
+            in("rdi") p,
+            inout("rsi") new as u64 => _,
+            in("rcx") (new >> 64) as u64,
+            inout("rax") low,
+            inout("rdx") high,
+            options(nostack),
+        );
+    }
+    u128::from(low) | u128::from(high) << 64
 }
 
 /// Replaces 16 bytes by a function of them, atomically. Gives the old value.
@@ -155,4 +170,38 @@ pub(crate) unsafe fn copy_in(addr: u64, from: &[u8]) {
 pub(crate) unsafe fn fill(addr: u64, bytes: usize, value: u8) {
     // SAFETY: by the caller's promise.
     unsafe { std::ptr::write_bytes(as_ptr(addr).cast::<u8>(), value, bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(16))]
+    struct Cell([u64; 2]);
+
+    #[test]
+    fn sixteen_bytes_are_exchanged_as_one() {
+        let mut c = Cell([1, 2]);
+        let at = (&raw mut c.0).expose_provenance() as u64;
+        // SAFETY: `c` is aligned to 16, alive, and used by nobody else.
+        let (missed, old, done) = unsafe {
+            let missed = compare_exchange_16(at, 7, 9);
+            (missed, update_16(at, |v| v + 1), load(at + 8, 8))
+        };
+        assert_eq!((missed, old, done), (1 | 2 << 64, 1 | 2 << 64, 2));
+        assert_eq!(c.0, [2, 2]);
+    }
+
+    #[test]
+    fn narrow_accesses_leave_their_neighbours() {
+        let mut c = Cell([u64::MAX, 0]);
+        let at = (&raw mut c.0).expose_provenance() as u64;
+        // SAFETY: as above.
+        unsafe {
+            store(at + 2, 2, 0x1234_5678);
+            assert_eq!(update(at + 4, 1, |v| v ^ 0xf), 0xff);
+            assert_eq!(fetch_add(at + 8, 4, u64::MAX), 0);
+        }
+        assert_eq!(c.0, [0xffff_fff0_5678_ffff, 0xffff_ffff]);
+    }
 }

@@ -147,7 +147,6 @@ struct State {
 /// The memory of a device in one window.
 #[derive(Debug)]
 pub(crate) struct Space {
-    pub(crate) kind: SpaceKind,
     pub(crate) layout: Layout,
     state: RwLock<State>,
     /// Changes whenever an allocation ends, so that caches of allocations can be thrown away.
@@ -175,7 +174,7 @@ impl Space {
             free_slabs: Vec::new(),
             next_slab: layout.shared.0,
         };
-        Some(Space { kind, layout, state: RwLock::new(state), generation: AtomicU64::new(0), window })
+        Some(Space { layout, state: RwLock::new(state), generation: AtomicU64::new(0), window })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

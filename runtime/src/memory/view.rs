@@ -99,10 +99,6 @@ impl View {
         }
     }
 
-    pub(crate) fn memory(&self) -> &Arc<Memory> {
-        &self.memory
-    }
-
     /// The space that the program's own memory lies in.
     pub(crate) fn space(&self) -> &Space {
         self.memory.space(self.kind).unwrap_or(&self.memory.wide)

@@ -109,7 +109,6 @@ impl CtaRun {
             fence: 0,
         };
         let host = CtaHost {
-            program: Arc::clone(program),
             env,
             memory: KernelMemory::new(view, Arc::clone(&grid.module)),
             trap: None,

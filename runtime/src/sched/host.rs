@@ -1,7 +1,5 @@
 //! What the runtime keeps for a cta of compiled code, beside the contexts. `CtaCtx::host` points to it.
 
-use std::sync::Arc;
-
 use handloom_codegen::abi::{CtaCtx, Loc, Tables, WarpCtx};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
@@ -11,12 +9,10 @@ use handloom_ir::trap::{Trap, TrapKind};
 
 use super::context::{Contexts, Ctx};
 use crate::memory::KernelMemory;
-use crate::module::Program;
 
 /// State of a cta that routines and the scheduler share.
 #[derive(Debug)]
 pub(crate) struct CtaHost {
-    pub(crate) program: Arc<Program>,
     /// The launch as this cta sees it.
     pub(crate) env: CtaEnv,
     pub(crate) memory: KernelMemory,

@@ -71,8 +71,8 @@ fn launch(l: &Launch, params: &[handloom_ir::simt::Param], names: &[&str]) -> Va
 /// Bits of a float parameter as the command line writes them.
 fn scalar(text: &str, param: Option<&handloom_ir::simt::Param>) -> String {
     match (text.strip_prefix("0x"), param.map(|p| p.ty.name())) {
-        (Some(hex), Some("f32")) => format!("0f{hex:0>8}"),
-        (Some(hex), Some("f64")) => format!("0d{hex:0>16}"),
+        (Some(hex), Some(".f32")) => format!("0f{hex:0>8}"),
+        (Some(hex), Some(".f64")) => format!("0d{hex:0>16}"),
         _ => text.to_owned(),
     }
 }
