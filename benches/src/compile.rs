@@ -86,7 +86,7 @@ const TEXTS: &[&str] = &[
 /// Speed at which text should be read and checked, in MB/s.
 const FRONT_TARGET: f64 = 50.0;
 
-/// Texts that many times as often as there are rounds: they take little time.
+/// Runs for each round of `--rounds`: compiling takes little time.
 const REPEATS: u32 = 3;
 
 /// Times compilation of single kernels and of the largest file.
@@ -114,11 +114,11 @@ pub fn run(options: &Options) -> Section {
         }
     }
     if !section.rows.is_empty() {
+        section.notes.push("first ever: the first time in this process".into());
         section.notes.push(
-            "first ever: the first time in this process; first run adds: first run less second, of one block whose lanes differ where \
-             the kernel has such (code made on first divergence included)"
-                .into(),
+            "first run adds: first run less second, of one block whose lanes differ where the kernel has such".into(),
         );
+        section.notes.push("(code that is made on first divergence included)".into());
     }
     section
 }

@@ -18,7 +18,7 @@ const MOST_REPEATS: u64 = 20_000;
 pub fn run(options: &Options, compiler: Option<&Compiler>) -> Section {
     let clock = if options.clock == Clock::Cpu { "CPU time" } else { "wall time" };
     let title = format!(
-        "kernels: one thread, contained bounds, medians of {} rounds; ratio = time of C / our time ({clock})",
+        "kernels: one thread, contained bounds, medians (rounds: {}); ratio = time of C / our time ({clock})",
         options.rounds()
     );
     let heads = ["kernel", "size", "ours", "C", "ratio", "floor", "goal", "exact", "2 threads", "ratio to OpenMP"];

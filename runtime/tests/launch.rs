@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use handloom_runtime::{
-    Arg, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, PreparedLaunch, StopHandle, TrapReport, launch,
+    Arg, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, PreparedLaunch, StopHandle, TrapReport,
+    launch,
 };
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";

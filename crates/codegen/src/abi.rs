@@ -185,7 +185,8 @@ pub enum Routine {
     Check = 0,
     /// Value op of eval site, for the lanes of `mask`, rows to rows.
     Eval = 1,
-    /// Memory op of memory site, lane by lane in ascending order, rows to rows, for the lanes of `mask` (guard already applied). Gives 1, or 0 after recording a trap.
+    /// Memory op of memory site, lane by lane in ascending order, rows to rows, for the lanes of `mask` (guard already applied). Gives 1, or 0 after recording
+    /// a trap. Refreshes the cache of the site for single accesses.
     Memory = 2,
     /// Warp-level op of sync site by the lanes of `mask`. Gives 1 when it is complete for exactly these lanes (go on), 0 when they were parked, or
     /// completed together with lanes parked elsewhere (all of them are then pending at their own next blocks: look for the lowest).
@@ -212,7 +213,16 @@ pub enum Loc {
     Scalar(u32),
     /// A constant.
     Imm(u64),
-    /// `word at this offset + stride * lane`: an affine value.
+    /// `word at this offset + stride * lane`.
+    Linear {
+        /// Offset of the 64-bit word: the value of lane 0.
+        at: u32,
+        /// Added for each lane.
+        stride: i64,
+        /// Width: the value is taken modulo 2^bits.
+        bits: u8,
+    },
+    /// `word of the pack + stride * lane within the pack`: an affine value.
     Affine {
         /// Offset of eight 64-bit words: the value of the first lane of each pack.
         at: u32,

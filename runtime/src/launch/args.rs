@@ -140,11 +140,7 @@ fn check_buffer(
         ));
     }
     if offset > buffer.len() {
-        return Err(format!(
-            "argument {number}: byte {offset} of a buffer of {} bytes for `{}`",
-            buffer.len(),
-            p.name
-        ));
+        return Err(format!("argument {number}: byte {offset} of a buffer of {} bytes for `{}`", buffer.len(), p.name));
     }
     if is_low && !buffer.is_low() {
         return Err(format!(

@@ -119,11 +119,21 @@ impl Grid {
     /// `%ctaid` of a cta of a unit, by rank in it.
     pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {
         let shape = self.env.cluster.nctaid;
-        let grid: [u64; 3] = [0, 1, 2].map(|i| u64::from(self.env.nctaid[i] / shape[i].max(1)));
-        let first = [unit % grid[0], unit / grid[0] % grid[1], unit / grid[0] / grid[1]];
+        let grid = [0, 1, 2].map(|i| self.env.nctaid[i] / shape[i].max(1));
+        // Each coordinate is below the grid's, which has 32 bits; most grids have fewer blocks, and division is slow at 64.
+        let first = match u32::try_from(unit) {
+            Ok(unit) if unit < grid[0] => [unit, 0, 0],
+            Ok(unit) => [unit % grid[0], unit / grid[0] % grid[1], unit / grid[0] / grid[1]],
+            Err(_) => {
+                let [x, y, _] = grid.map(u64::from);
+                [unit % x, unit / x % y, unit / x / y].map(|v| u32::try_from(v).unwrap_or(0))
+            }
+        };
+        if self.unit_size() == 1 {
+            return first;
+        }
         let inner = [rank % shape[0], rank / shape[0] % shape[1], rank / shape[0] / shape[1]];
-        // Each coordinate is below the grid's, which has 32 bits.
-        [0, 1, 2].map(|i| u32::try_from(first[i]).unwrap_or(0) * shape[i] + inner[i])
+        [0, 1, 2].map(|i| first[i] * shape[i] + inner[i])
     }
 }
 
@@ -161,7 +171,8 @@ impl PreparedLaunch {
                 (Some(p), time)
             }
         };
-        let space = module.device.inner.memory.space(module.space_kind()).ok_or_else(|| no_room("an address window"))?;
+        let space =
+            module.device.inner.memory.space(module.space_kind()).ok_or_else(|| no_room("an address window"))?;
         let param = space.take_param(block.len() as u64)?;
         // SAFETY: the block was just taken, with room for all parameters, and no kernel knows it yet.
         unsafe { access::copy_in(param.0, &block) }

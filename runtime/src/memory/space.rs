@@ -198,7 +198,8 @@ impl Space {
         let state = &mut *state;
         let area = if kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
         let (base, stop) = area.take(&self.window, bytes, align)?;
-        let stale: Vec<u64> = state.freed.range(..stop).rev().take_while(|(b, a)| **b + a.size > base).map(|(b, _)| *b).collect();
+        let stale: Vec<u64> =
+            state.freed.range(..stop).rev().take_while(|(b, a)| **b + a.size > base).map(|(b, _)| *b).collect();
         for b in stale {
             state.freed.remove(&b);
         }

@@ -138,7 +138,8 @@ impl Plan {
             return Err(format!("bug: `{}` was lost by specialisation", key.entry));
         };
         let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
-        let reach = reachable(&ir, entry);
+        // Initial bytes stand in the module that was lowered only.
+        let reach = reachable(&ir, &module.syms, entry);
         let local_stride = local_stride(&ir, &frames, entry);
         Ok(Plan { ir, entry, frames, reach, local_stride })
     }
@@ -173,7 +174,7 @@ impl Plan {
 }
 
 /// The functions that an entry may run, itself first.
-pub(crate) fn reachable(ir: &simt::Module, entry: FuncId) -> Vec<FuncId> {
+pub(crate) fn reachable(ir: &simt::Module, data: &[simt::Symbol], entry: FuncId) -> Vec<FuncId> {
     let mut seen = vec![false; ir.funcs.len()];
     let mut order = Vec::new();
     let mut todo = vec![entry];
@@ -188,7 +189,7 @@ pub(crate) fn reachable(ir: &simt::Module, entry: FuncId) -> Vec<FuncId> {
                 Term::Call { callee: Callee::Direct(g), .. } => todo.push(g),
                 Term::Call { callee: Callee::Indirect, .. } if !indirect => {
                     indirect = true;
-                    todo.extend(address_taken(ir));
+                    todo.extend(address_taken(ir, data));
                 }
                 _ => {}
             }
@@ -198,12 +199,12 @@ pub(crate) fn reachable(ir: &simt::Module, entry: FuncId) -> Vec<FuncId> {
 }
 
 /// The functions whose handles a program can get hold of.
-fn address_taken(ir: &simt::Module) -> Vec<FuncId> {
+fn address_taken(ir: &simt::Module, data: &[simt::Symbol]) -> Vec<FuncId> {
     let in_code = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).filter_map(|i| match i.op {
         Op::SymAddr(s) => Some(s),
         _ => None,
     });
-    let in_data = ir.syms.iter().flat_map(|s| &s.relocs).map(|r| r.target);
+    let in_data = data.iter().flat_map(|s| &s.relocs).map(|r| r.target);
     let mut taken: Vec<FuncId> = in_code
         .chain(in_data)
         .filter_map(|s| match ir.syms.get(s.idx())?.kind {
@@ -320,6 +321,6 @@ mod tests {
         let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
         assert_eq!(local_stride(&ir, &frames, FuncId(0)), 32 + 16 + 112);
         assert_eq!(u64::from(local_stride(&ir, &frames, FuncId(3))), 16 + CALL_STACK);
-        assert_eq!(reachable(&ir, FuncId(1)), [FuncId(1), FuncId(2)]);
+        assert_eq!(reachable(&ir, &[], FuncId(1)), [FuncId(1), FuncId(2)]);
     }
 }

@@ -76,12 +76,7 @@ impl Request {
 }
 
 /// Checks one access of one lane: alignment first, then bounds, then the space. Gives the host address and the range it lies in.
-pub(super) fn locate(
-    host: &mut CtaHost,
-    r: &Request,
-    thread: u32,
-    addr: u64,
-) -> Result<(u64, Hit), TrapKind> {
+pub(super) fn locate(host: &mut CtaHost, r: &Request, thread: u32, addr: u64) -> Result<(u64, Hit), TrapKind> {
     if !addr.is_multiple_of(u64::from(r.bytes.max(1))) {
         return Err(TrapKind::Misaligned);
     }
@@ -207,8 +202,9 @@ fn per_lane_ok(kind: AllocKind, lanes: u64) -> bool {
 }
 
 /// Puts an allocation into the cache of the site. Only what is the same for all threads as long as the launch runs.
-fn refresh(c: &mut Call<'_>, hit: Hit, length: u64) {
+pub(super) pub(super) fn refresh(c: &mut Call<'_>, hit: Hit, length: u64) {
     match hit.kind {
+        _ if hit.size < length => {}
         AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc | AllocKind::Const | AllocKind::Param => {
             // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.
             unsafe {

@@ -14,25 +14,31 @@ pub(super) fn eval(c: &mut Call<'_>) -> u64 {
     let types = sig::source_types(site.op);
     let (ty, second) = sig::result_types(site.op);
     let n = site.src.len().min(MAX_SOURCES);
-    let mut src = [0_u64; MAX_SOURCES];
+    // Whole rows first, so that the kind of place is looked at once and not for each lane.
+    let mut rows = [[0_u64; 32]; MAX_SOURCES];
+    for (i, (row, loc)) in rows.iter_mut().zip(&site.src).enumerate() {
+        c.ctx.read_row(*loc, c.mask, row);
+        let bits = types.get(i).map_or(u64::MAX, |t| t.mask());
+        row.iter_mut().for_each(|v| *v &= bits);
+    }
+    let mut out = [[0_u64; 32]; 2];
     let mut mask = c.mask;
     while mask != 0 {
         let lane = mask.trailing_zeros() as usize;
         mask &= mask - 1;
-        for i in 0..n {
-            let bits = types.get(i).map_or(u64::MAX, |t| t.mask());
-            src[i] = c.ctx.read(site.src[i], lane) & bits;
+        let mut src = [0_u64; MAX_SOURCES];
+        for (value, row) in src.iter_mut().zip(&rows).take(n) {
+            *value = row[lane];
         }
         let [first, other] = num::eval(site.op, &src[..n]);
-        let write = |i: usize, ty: Ty, value: u64| {
-            if let Some(loc) = site.dst.get(i) {
-                if ty == Ty::P { c.ctx.write_pred(*loc, lane, value != 0) } else { c.ctx.write(*loc, lane, value) }
-            }
-        };
-        write(0, ty, first);
-        if let Some(ty) = second {
-            write(1, ty, other);
+        (out[0][lane], out[1][lane]) = (first, other);
+    }
+    for ((loc, row), ty) in site.dst.iter().zip(&mut out).zip([Some(ty), second]) {
+        if ty == Some(Ty::P) {
+            // A predicate is 0 or all ones in a row.
+            row.iter_mut().for_each(|v| *v = 0_u64.wrapping_sub(u64::from(*v != 0)));
         }
+        c.ctx.write_row(*loc, c.mask, row);
     }
     1
 }

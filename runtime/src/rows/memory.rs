@@ -7,7 +7,7 @@ use handloom_ir::types::StateSpace;
 
 use super::Call;
 use super::atomic;
-use super::check::{Request, locate, record};
+use super::check::{Request, locate, record, refresh};
 use crate::memory::access;
 use crate::sched::host::CtaHost;
 
@@ -34,16 +34,30 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     let header = c.ctx.header();
     let mut hosts = [0_u64; 32];
     let mut refused: Vec<(usize, u64, TrapKind)> = Vec::new();
+    let mut found = None;
     for lane in lanes(c.mask) {
         let addr = wrap(site.addr, c.ctx.read(site.addr, lane).wrapping_add_signed(r.offset));
         match locate(c.host, &r, CtaHost::thread(&header, lane), addr) {
-            Ok((at, _)) => hosts[lane] = at,
+            Ok((at, hit)) => {
+                hosts[lane] = at;
+                found = Some(hit);
+            }
             Err(why) => refused.push((lane, addr, why)),
         }
     }
     if !refused.is_empty() {
         record(c, &r, site.span, &refused);
         return 0;
+    }
+    if let Some(hit) = found
+        && hit.size >= u64::from(r.bytes)
+    {
+        refresh(c, hit, u64::from(r.bytes));
+    }
+    // Code tests addresses of no pattern one by one, so the whole range of the last one may be passed without a call next time. A
+    // pattern is tested as a range: then only `check` knows the length.
+    if let (Some(hit), Loc::Row32(_) | Loc::Row64(_)) = (last, site.addr) {
+        refresh(c, hit, u64::from(r.bytes));
     }
     match site.op {
         Op::Load { access, .. } => load(c, &r, access.whole && access.order.is_strong(), &hosts),
@@ -57,8 +71,8 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
 /// A 32-bit address wraps at its own width.
 fn wrap(loc: Loc, addr: u64) -> u64 {
     match loc {
-        Loc::Row32(_) | Loc::Affine { bits: 32, .. } => addr & 0xffff_ffff,
-        Loc::Row64(_) | Loc::Scalar(_) | Loc::Imm(_) | Loc::Affine { .. } => addr,
+        Loc::Row32(_) | Loc::Linear { bits: 32, .. } | Loc::Affine { bits: 32, .. } => addr & 0xffff_ffff,
+        Loc::Row64(_) | Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Affine { .. } => addr,
     }
 }
 

@@ -94,8 +94,8 @@ fn enter(
     // SAFETY: `tables` of the block is the address of the running code's tables, which the program keeps.
     let tables: *const Tables = std::ptr::with_exposed_provenance(unsafe { (*cta).tables } as usize);
     // SAFETY: as above; tables are never written.
-    let mut call =
-        Call { cta, host, ctx: Ctx { warp, tables }, tables: unsafe { &*tables }, site: site as usize, mask, x, y };
+    let known = unsafe { &*tables };
+    let mut call = Call { cta, host, ctx: Ctx { warp, tables }, tables: known, site: site as usize, mask, x, y };
     match catch_unwind(AssertUnwindSafe(|| body(&mut call))) {
         Ok(result) => result,
         Err(panic) => {

@@ -129,7 +129,10 @@ impl CtaRun {
                 continue;
             }
             self.handle(reason, ctx, Some(i))?;
-            ctx.settle();
+            // A context that a call has left is gone.
+            if self.host().warps[w].calls.get(i).is_some_and(|a| a.ctx == ctx) {
+                self.settle_context(reason, ctx);
+            }
         }
     }
 

@@ -57,6 +57,11 @@ impl Contexts {
     }
 }
 
+/// The low bits of a value.
+fn cut(value: u64, bits: u8) -> u64 {
+    value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
+}
+
 /// Adds a word to a hash.
 pub(crate) fn mix(h: u64, word: u64) -> u64 {
     (h.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
@@ -157,11 +162,21 @@ impl Ctx {
             // SAFETY: as above, for one word.
             Loc::Scalar(o) => unsafe { at(o as usize).cast::<u64>().read() },
             Loc::Imm(v) => v,
+            Loc::Linear { at: o, stride, bits } => {
+                // SAFETY: as above, for one word.
+                let base = unsafe { at(o as usize).cast::<u64>().read() };
+                let value = base.wrapping_add_signed(stride.wrapping_mul(lane as i64));
+                value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
+            }
+            Loc::Linear { at: o, stride, bits } => {
+                // SAFETY: as above, for one word.
+                let base = unsafe { at(o as usize).cast::<u64>().read() };
+                cut(base.wrapping_add_signed(stride.wrapping_mul(lane as i64)), bits)
+            }
             Loc::Affine { at: o, stride, bits } => {
                 // SAFETY: as above, for eight words.
                 let base = unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().read() };
-                let value = base.wrapping_add_signed(stride.wrapping_mul((lane % 4) as i64));
-                value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
+                cut(base.wrapping_add_signed(stride.wrapping_mul((lane % 4) as i64)), bits)
             }
         }
     }
@@ -181,7 +196,37 @@ impl Ctx {
                 // SAFETY: as in `read`.
                 unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().write(value) }
             }
-            Loc::Imm(_) | Loc::Affine { .. } => {}
+            Loc::Imm(_) | Loc::Linear { .. } | Loc::Affine { .. } => {}
+        }
+    }
+
+    /// The values of the lanes of a mask; other entries keep what they hold, or get some value of the row.
+    pub(crate) fn read_row(self, loc: Loc, mask: u32, out: &mut [u64; 32]) {
+        let at = |offset: u32| self.warp.cast::<u8>().wrapping_add(offset as usize);
+        match loc {
+            Loc::Row32(o) => {
+                // SAFETY: as in `read`: a row of the context, 32 lanes long and aligned.
+                let row = unsafe { at(o).cast::<[u32; 32]>().read() };
+                out.iter_mut().zip(row).for_each(|(v, x)| *v = u64::from(x));
+            }
+            // SAFETY: as above.
+            Loc::Row64(o) => *out = unsafe { at(o).cast::<[u64; 32]>().read() },
+            Loc::Imm(v) => *out = [v; 32],
+            Loc::Scalar(_) | Loc::Linear { .. } | Loc::Affine { .. } => {
+                (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l));
+            }
+        }
+    }
+
+    /// Writes the values of the lanes of a mask.
+    pub(crate) fn write_row(self, loc: Loc, mask: u32, values: &[u64; 32]) {
+        match loc {
+            Loc::Row32(o) if mask == u32::MAX => {
+                let row: [u32; 32] = std::array::from_fn(|l| values[l] as u32);
+                // SAFETY: as in `read_row`.
+                unsafe { self.warp.cast::<u8>().wrapping_add(o as usize).cast::<[u32; 32]>().write(row) }
+            }
+            _ => (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| self.write(loc, l, values[l])),
         }
     }
 

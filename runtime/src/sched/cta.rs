@@ -18,11 +18,11 @@ use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::simt::Term;
 use handloom_ir::trap::{Trap, TrapKind};
 
+use super::FRESH_SHARED;
 use super::context::{Contexts, Ctx, mix};
 use super::grid::Turn;
 use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 use super::seats::Seats;
-use super::FRESH_SHARED;
 use crate::launch::{Ended, Grid};
 use crate::memory::access::fill;
 use crate::memory::{KernelMemory, Space, View};
@@ -31,6 +31,10 @@ use crate::rows;
 
 /// Rounds without a change of memory before the state of the threads is compared too.
 const STILL: u32 = 64;
+
+/// Rounds in which lanes that give way do so to other warps and ctas only. Lanes of their own warp that stand farther on wait for them, since
+/// they mostly wait to go on together; but they may also be the ones who hold a lock.
+const HOLD: u32 = 16;
 
 /// A cta in flight, or at rest between two of them.
 #[derive(Debug)]
@@ -43,13 +47,17 @@ pub(crate) struct CtaRun {
     pub(super) program: Arc<Program>,
     /// Caches of bounds sites, by function.
     pub(super) sites: Vec<Vec<SiteCache>>,
-    /// The code that runs rests on no guess.
+    /// The code of the entry that runs. It lives as long as `program`.
+    pub(super) code: *const Code,
+    /// That code rests on no guess.
     pub(super) careful: bool,
     seats: Seats,
     /// Lanes of each warp at the start.
     full: Vec<u32>,
     still: u32,
     fingerprint: Option<u64>,
+    /// In this round, lanes that could run were held back.
+    holds: bool,
     pub(crate) done: bool,
 }
 
@@ -127,11 +135,13 @@ impl CtaRun {
             host: Box::into_raw(Box::new(host)),
             program: Arc::clone(program),
             sites: Vec::new(),
+            code,
             careful,
             seats,
             full,
             still: 0,
             fingerprint: None,
+            holds: false,
             done: true,
         };
         run.ctx().host = address(run.host);
@@ -239,7 +249,11 @@ impl CtaRun {
 
     /// Runs until all lanes wait or have ended.
     pub(crate) fn round(&mut self) -> Result<Turn, Ended> {
-        self.ctx().dirty = 0;
+        if self.ctx().dirty != 0 {
+            self.host().warps.iter_mut().for_each(|w| w.held = 0);
+            self.ctx().dirty = 0;
+        }
+        self.holds = false;
         self.resume_yielded();
         self.pass_cluster_waits();
         loop {
@@ -264,24 +278,19 @@ impl CtaRun {
         }
         let first = self.host().base.first();
         self.ctx().cur = first;
-        let program = Arc::clone(&self.program);
-        let mut code = entry_code(&program, self.careful)?;
         loop {
-            // SAFETY: the block was set up by `new` and `start` as the contract says, `code` is the one its tables belong to, and no reference
-            // into it, the contexts or the host state is alive.
-            let reason = unsafe { code.call(self.cta) };
+            // SAFETY: the program keeps the code. The block was set up by `new` and `start` as the contract says, its tables are those of
+            // the code, and no reference into it, the contexts or the host state is alive.
+            let reason = unsafe { (*self.code).call(self.cta) };
             let reason = self.reason(reason)?;
             if reason == Reason::Phase {
                 return Ok(());
             }
             let warp = self.ctx().cur;
-            let ctx = Ctx {
-                warp: std::ptr::with_exposed_provenance_mut(warp as usize),
-                tables: self.host().base_tables,
-            };
+            let ctx =
+                Ctx { warp: std::ptr::with_exposed_provenance_mut(warp as usize), tables: self.host().base_tables };
             if reason == Reason::Deopt {
                 self.change_code()?;
-                code = entry_code(&program, self.careful)?;
                 continue;
             }
             self.handle(reason, ctx, None)?;
@@ -289,7 +298,20 @@ impl CtaRun {
             if !self.host().warps[w].calls.is_empty() {
                 self.run_calls(w)?;
             }
-            ctx.settle();
+            self.settle_context(reason, ctx);
+        }
+    }
+
+    /// Lets a context go on with the lanes that code left in it, unless they wait for lanes that gave way.
+    pub(super) fn settle_context(&mut self, reason: Reason, ctx: Ctx) {
+        let warp = &mut self.host().warps[ctx.header().warp as usize];
+        if reason != Reason::Yield {
+            warp.held = 0;
+        }
+        if ctx.settle() && reason == Reason::Yield && warp.held < HOLD {
+            warp.held += 1;
+            self.holds = true;
+            ctx.update(|h| h.state = ctx.tables().skip());
         }
     }
 
@@ -332,7 +354,11 @@ impl CtaRun {
                 Some(trap) => Ended::Trap(trap),
                 None => Ended::Bug(format!("a routine of `{}` failed without a trap", ctx.tables().name)),
             },
-            _ => Ended::Bug(format!("lanes {:#x} of `{}` went apart where code expects them together", h.lanes, ctx.tables().name)),
+            _ => Ended::Bug(format!(
+                "lanes {:#x} of `{}` went apart where code expects them together",
+                h.lanes,
+                ctx.tables().name
+            )),
         }
     }
 
@@ -514,7 +540,10 @@ impl CtaRun {
 
     fn resume_yielded(&mut self) {
         for warp in &mut self.host().warps {
-            warp.yielded.drain(..).for_each(|y| y.ctx.resume(y.next, y.lanes));
+            for y in warp.yielded.drain(..) {
+                y.ctx.resume(y.next, y.lanes);
+                y.ctx.settle();
+            }
         }
     }
 
@@ -582,7 +611,7 @@ impl CtaRun {
             return Ok(Turn::Moved);
         }
         self.still += 1;
-        if self.still < STILL {
+        if self.still < STILL || self.holds {
             return Ok(Turn::Still);
         }
         // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change, not only memory.

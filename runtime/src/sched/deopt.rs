@@ -20,6 +20,7 @@ impl CtaRun {
         self.careful = true;
         let program = Arc::clone(&self.program);
         let code = entry_code(&program, true)?;
+        self.code = code;
         let n = self.host().warps.len();
         let contexts = Contexts::new(&code.tables, n);
         let moves: Vec<(Ctx, Ctx)> =
@@ -55,7 +56,8 @@ impl CtaRun {
         self.rename(&[(from, to)]);
         self.host().warps[w].calls[i].memory = memory;
         // Sites are numbered differently.
-        self.sites[func] = vec![handloom_codegen::abi::SiteCache::EMPTY; code.tables.mems.len().max(self.sites[func].len())];
+        self.sites[func] =
+            vec![handloom_codegen::abi::SiteCache::EMPTY; code.tables.mems.len().max(self.sites[func].len())];
         Ok(())
     }
 

@@ -122,9 +122,8 @@ impl<'g> Shared<'g> {
         let mut all = self.waiters.into_inner().unwrap_or_default();
         all.sort_by_key(|(unit, _)| *unit);
         let nobody = all.is_empty();
-        let waiting = |kind| {
-            Err(Ended::Trap(Box::new(waiting_trap(kind, all.into_iter().flat_map(|(_, w)| w).collect()))))
-        };
+        let waiting =
+            |kind| Err(Ended::Trap(Box::new(waiting_trap(kind, all.into_iter().flat_map(|(_, w)| w).collect()))));
         if self.deadlock.load(Ordering::SeqCst) {
             return waiting(TrapKind::Deadlock);
         }
@@ -156,7 +155,8 @@ struct Resident<U> {
 
 /// Takes and runs units until none is left, or the launch ends.
 pub(crate) fn work<C: Crew>(shared: &Shared<'_>, me: usize, crew: &mut C) {
-    let mut worker = Worker { shared, me, crew, range: 0..0, residents: VecDeque::new(), quiet: 0, since: 0, waits: false };
+    let mut worker =
+        Worker { shared, me, crew, range: 0..0, residents: VecDeque::new(), quiet: 0, since: 0, waits: false };
     while let Err((number, why)) = worker.run() {
         // Lower units may still run: one of them may trap too, and then it is the one to report.
         let ends_all = !matches!(why, Ended::Trap(_));

@@ -41,6 +41,8 @@ pub(crate) struct WarpHost {
     pub(crate) parked: Vec<Parked>,
     /// Lanes that gave way, until the round is over.
     pub(crate) yielded: Vec<Yielded>,
+    /// Rounds in which lanes gave way to nobody of their own warp.
+    pub(crate) held: u32,
     /// Calls in progress, callers before callees.
     pub(crate) calls: Vec<Activation>,
     /// Lanes that barriers count as alive.

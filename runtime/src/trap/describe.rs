@@ -88,11 +88,15 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
         return plain(format!("{head} at {addr:#x}, outside every allocation"));
     };
     if space.is_param(addr) {
-        let params = Target { name: "param".into(), what: "the parameters", base: grid.env.param_base, size: grid.param_bytes };
+        let params =
+            Target { name: "param".into(), what: "the parameters", base: grid.env.param_base, size: grid.param_bytes };
         return plain(missed(&head, addr, trap, &params));
     }
     if space.is_shared(addr) {
-        return plain(format!("{head} at {addr:#x}, outside the {} bytes of shared memory of the block", grid.env.shared_size));
+        return plain(format!(
+            "{head} at {addr:#x}, outside the {} bytes of shared memory of the block",
+            grid.env.shared_size
+        ));
     }
     if space.is_local(addr) {
         return plain(format!("{head} at {addr:#x}, outside the local memory of the thread"));

@@ -73,7 +73,9 @@ impl TrapReport {
                 let label = "the CUDA source line, from `.loc`".to_owned();
                 snippets.push(Snippet::Line { name, line: *line, text, label });
             }
-            (Some((name, line)), None) => footers.push(Footer::Note(format!("{name}:{line} is the CUDA source line, from `.loc`"))),
+            (Some((name, line)), None) => {
+                footers.push(Footer::Note(format!("{name}:{line} is the CUDA source line, from `.loc`")))
+            }
             (None, _) => {}
         }
         footers.extend(self.described.notes.iter().cloned().map(Footer::Note));

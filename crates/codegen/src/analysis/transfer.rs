@@ -48,6 +48,11 @@ impl Shape {
         self.stride == 0 && self.group == [0; PACKS] && self.off == [0; PACKS]
     }
 
+    /// Whether lane `l` of the warp is the base plus `l` strides.
+    pub fn is_linear(&self) -> bool {
+        self.group == [0; PACKS] && (0..PACKS).all(|p| self.off[p] == self.stride.wrapping_mul((p * LANES) as i64))
+    }
+
     /// Number of groups.
     pub fn groups(&self) -> usize {
         usize::from(*self.group.iter().max().unwrap_or(&0)) + 1

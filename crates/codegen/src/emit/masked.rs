@@ -10,6 +10,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 
+use super::lanes::{self, Lanes};
 use super::rep::{Home, Rep, vector_type, width};
 use super::sreg;
 use super::vector::{Source, inlined, is_loose, takes_loose};
@@ -89,7 +90,7 @@ impl Emit<'_, '_> {
                 Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.masked_memory(inst, m);
-                    if !matches!(inst.op, Op::Load { .. } | Op::IsSpace(_)) {
+                    if matches!(inst.op, Op::Store { .. }) {
                         self.tell_dirty();
                     }
                 }
@@ -269,14 +270,34 @@ impl Emit<'_, '_> {
     fn row_offset(&self, r: Reg) -> u32 {
         match self.row_of(r) {
             Loc::Row32(at) | Loc::Row64(at) => at,
-            Loc::Scalar(_) | Loc::Imm(_) | Loc::Affine { .. } => 0,
+            Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Affine { .. } => 0,
+        }
+    }
+
+    /// A source as lanes, its NaNs canonical.
+    fn lanes_of(&mut self, v: Val) -> Lanes {
+        match (self.scalar_source(v), v) {
+            (Some((s, base)), _) => match self.clean_scalar(v) {
+                Some((s, base)) => Lanes::Affine(s, base),
+                None => Lanes::Affine(s, base),
+            },
+            (None, Val::Reg(r)) => Lanes::Row(self.row_offset(r)),
+            (None, Val::Imm(x, ty)) => {
+                let c = self.scalar_const(x, ty);
+                Lanes::Affine(Shape::constant(x), vec![c])
+            }
+        }
+    }
+
+    fn clean_scalar(&mut self, v: Val) -> Option<(Shape, Vec<Value>)> {
+        match self.clean(v) {
+            Rep::Affine(s, base) => Some((s, base)),
+            Rep::Rows(_) | Rep::Compare(_) => None,
         }
     }
 
     fn masked_memory(&mut self, inst: &Inst, m: Value) {
         self.n_scratch_used = 0;
-        let src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
-        let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
         let mask = match inst.guard() {
             Some(g) => {
                 let bits = self.masked_bits(g);
@@ -284,13 +305,41 @@ impl Emit<'_, '_> {
             }
             None => m,
         };
-        let site = self.tables.mems.len();
-        self.tables.mems.push(MemSite { op: inst.op, addr: src[0], src: src[1..].to_vec(), dst, span: inst.span });
-        let ok = self.routine(Routine::Memory, site, mask, None, None);
-        let go = self.b.create_block();
-        self.return_unless(ok, go);
-        self.b.switch_to_block(go);
+        let inline = match inst.op {
+            Op::Load { access, .. } | Op::Store { access, .. } => lanes::simple(access),
+            Op::Atom { access, .. } | Op::Red { access, .. } => self.simple_atomic(access),
+            _ => false,
+        };
+        if inline {
+            let operands: Vec<(Lanes, Ty)> =
+                inst.operands().iter().map(|v| (self.lanes_of(*v), self.ty(*v))).collect();
+            let dst: Vec<u32> = inst.dst.iter().map(|d| self.row_offset(*d)).collect();
+            self.lanes_inline(inst, &operands, &dst, mask);
+        } else {
+            let src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
+            let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
+            let site = self.tables.mems.len();
+            self.tables.mems.push(MemSite { op: inst.op, addr: src[0], src: src[1..].to_vec(), dst, span: inst.span });
+            let ok = self.routine(Routine::Memory, site, mask, None, None);
+            let go = self.b.create_block();
+            self.return_unless(ok, go);
+            self.b.switch_to_block(go);
+        }
         inst.dst.iter().for_each(|d| self.now_in_row(*d));
+    }
+
+    /// A memory op that is done inline, by the lanes of a mask.
+    pub(crate) fn lanes_inline(&mut self, inst: &Inst, operands: &[(Lanes, Ty)], dst: &[u32], mask: Value) {
+        match inst.op {
+            Op::Load { access, offset } | Op::Store { access, offset } => {
+                let plan = self.plan(inst, access, offset);
+                self.lane_access(inst, &plan, operands, dst, mask);
+            }
+            Op::Atom { access, offset } | Op::Red { access, offset } => {
+                self.lane_atomic(inst, access, offset, operands, dst, mask);
+            }
+            other => panic!("{other:?} is no memory op"),
+        }
     }
 
     /// Bits of a predicate in a masked copy (lanes outside the mask are anything).

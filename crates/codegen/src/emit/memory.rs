@@ -344,7 +344,7 @@ impl Emit<'_, '_> {
     }
 
     /// Base and limit of the quick test for `length` bytes.
-    fn bounds(&mut self, plan: &Plan, length: i64) -> (Value, Value) {
+    pub(crate) fn bounds(&mut self, plan: &Plan, length: i64) -> (Value, Value) {
         match self.opt.bounds {
             Bounds::Exact => {
                 let sites = self.load_cta(types::I64, offset_of!(CtaCtx, sites));
@@ -404,7 +404,7 @@ impl Emit<'_, '_> {
         Rep::Affine(shape, base)
     }
 
-    fn load_scalar(&mut self, plan: &Plan, base: Value, d: i32) -> Value {
+    pub(crate) fn load_scalar(&mut self, plan: &Plan, base: Value, d: i32) -> Value {
         let m = Self::device();
         match plan.access.bits {
             8 => self.b.ins().uload8(types::I32, m, base, d),
@@ -415,7 +415,7 @@ impl Emit<'_, '_> {
     }
 
     /// The elements of one pack whose lanes are `stride` apart.
-    fn load_pack(&mut self, plan: &Plan, base: Value, d: i32, stride: i64) -> Vec<Vec<Value>> {
+    pub(crate) fn load_pack(&mut self, plan: &Plan, base: Value, d: i32, stride: i64) -> Vec<Vec<Value>> {
         let m = Self::device();
         match (plan.access.count, plan.access.bits, stride) {
             (1, 32, 4) => vec![vec![self.b.ins().load(types::I32X4, m, base, d)]],
@@ -536,7 +536,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn store_scalar(&mut self, plan: &Plan, v: Value, base: Value, d: i32) {
+    pub(crate) fn store_scalar(&mut self, plan: &Plan, v: Value, base: Value, d: i32) {
         let m = Self::device();
         match plan.access.bits {
             8 => self.b.ins().istore8(m, v, base, d),
@@ -545,7 +545,7 @@ impl Emit<'_, '_> {
         };
     }
 
-    fn store_pack(&mut self, plan: &Plan, v: &[&[Value]], base: Value, d: i32, stride: i64) {
+    pub(crate) fn store_pack(&mut self, plan: &Plan, v: &[&[Value]], base: Value, d: i32, stride: i64) {
         let m = Self::device();
         match (plan.access.count, plan.access.bits, stride) {
             (1, 32, 4) => {

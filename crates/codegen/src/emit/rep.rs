@@ -336,6 +336,18 @@ impl Emit<'_, '_> {
             self.store_warp(w, at as usize);
             return Loc::Scalar(at);
         }
+        if let Rep::Affine(s, base) = rep
+            && ty != Ty::P
+        {
+            let (stride, bits) = (s.stride, ty.bits() as u8);
+            let words = if s.is_linear() { 1 } else { PACKS };
+            for p in 0..words {
+                let first = self.first_lane(&(*s, base.clone()), p, ty);
+                let w = self.as_word(first, ty);
+                self.store_warp(w, at as usize + 8 * p);
+            }
+            return if words == 1 { Loc::Linear { at, stride, bits } } else { Loc::Affine { at, stride, bits } };
+        }
         let rows = self.rows(rep, ty);
         for (i, v) in rows.into_iter().enumerate() {
             self.store_warp(v, at as usize + 16 * i);

@@ -9,6 +9,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 
+use super::lanes::Lanes;
 use super::rep::{Compare, Rep, scalar_type, vector_type, width};
 use super::vector::{Source, inlined, is_loose, takes_loose};
 use super::{Emit, FULL};
@@ -385,8 +386,13 @@ impl Emit<'_, '_> {
         (one, two)
     }
 
-    /// A memory op by the routine, for the lanes of its guard.
+    /// A memory op lane by lane, for the lanes of its guard: inline or by the routine.
     fn full_by_routine(&mut self, inst: &Inst) {
+        if let Op::Atom { access, .. } | Op::Red { access, .. } = inst.op
+            && self.simple_atomic(access)
+        {
+            return self.full_atomic(inst);
+        }
         let (src, dst, outs) = self.routine_operands(inst);
         let site = self.tables.mems.len();
         self.tables.mems.push(MemSite { op: inst.op, addr: src[0], src: src[1..].to_vec(), dst, span: inst.span });
@@ -401,6 +407,63 @@ impl Emit<'_, '_> {
         let go = self.b.create_block();
         self.return_unless(ok, go);
         self.b.switch_to_block(go);
+        for (r, at) in outs {
+            let rep = self.from_row(at, self.f.regs[r.idx()]);
+            self.set(r, rep);
+        }
+    }
+
+    fn full_atomic(&mut self, inst: &Inst) {
+        let mask = match inst.guard() {
+            Some(g) => {
+                let g = self.rep(g);
+                self.bits(&g)
+            }
+            None => self.i32(FULL),
+        };
+        let outs = {
+            self.n_scratch_used = 0;
+            let old: Vec<Option<Rep>> = inst
+                .dst
+                .iter()
+                .map(|d| if inst.guarded && self.n_defs(*d) > 1 { Some(self.rep(Val::Reg(*d))) } else { None })
+                .collect();
+            let mut outs = Vec::new();
+            for (d, o) in inst.dst.iter().zip(old) {
+                let ty = self.f.regs[d.idx()];
+                let (at, _) = self.scratch_row(ty);
+                if let Some(o) = o {
+                    let rows = self.rows(&o, ty);
+                    for (k, v) in rows.into_iter().enumerate() {
+                        self.store_warp(v, at as usize + 16 * k);
+                    }
+                }
+                outs.push((*d, at));
+            }
+            outs
+        };
+        let operands: Vec<(Lanes, Ty)> = inst
+            .operands()
+            .iter()
+            .map(|v| {
+                let ty = self.ty(*v);
+                let rep = self.clean(*v);
+                let lanes = match rep {
+                    Rep::Affine(s, base) => Lanes::Affine(s, base),
+                    rep => {
+                        let (at, _) = self.scratch_row(ty);
+                        let rows = self.rows(&rep, ty);
+                        for (k, x) in rows.into_iter().enumerate() {
+                            self.store_warp(x, at as usize + 16 * k);
+                        }
+                        Lanes::Row(at)
+                    }
+                };
+                (lanes, ty)
+            })
+            .collect();
+        let dst: Vec<u32> = outs.iter().map(|(_, at)| *at).collect();
+        self.lanes_inline(inst, &operands, &dst, mask);
         for (r, at) in outs {
             let rep = self.from_row(at, self.f.regs[r.idx()]);
             self.set(r, rep);

@@ -1,0 +1,172 @@
+//! `handloom isa`: the instruction table as the program holds it.
+
+use handloom_isa::form::{Form, Group, Kind, Operand, Semantics, Slot};
+use handloom_isa::target::{Needs, TargetGate};
+use handloom_isa::{UNSUPPORTED, forms, suggest};
+use serde::Serialize;
+
+use crate::report::{Failure, Format, Out, Status};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    opcode: &'a str,
+    form: String,
+    support: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+    section: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    qualifiers: Vec<Choices>,
+}
+
+#[derive(Serialize)]
+struct Choices {
+    name: String,
+    required: bool,
+    choices: Vec<String>,
+}
+
+/// Prints all forms, or those of one opcode with their qualifiers.
+///
+/// # Errors
+/// There is no such opcode.
+pub fn isa(opcode: Option<&str>, out: &mut Out) -> Result<Status, Failure> {
+    let wanted = |known: &str| opcode.is_none_or(|o| known == o || known.strip_prefix(o).is_some_and(|r| r.starts_with('.')));
+    let supported = forms().iter().filter(|f| wanted(f.opcode)).map(|f| row(f));
+    let missing = UNSUPPORTED.iter().filter(|(o, _)| wanted(o)).map(|(opcode, section)| Row {
+        opcode,
+        form: (*opcode).to_owned(),
+        support: "no",
+        why: None,
+        section,
+        needs: None,
+        qualifiers: Vec::new(),
+    });
+    let mut rows: Vec<Row<'_>> = supported.chain(missing).collect();
+    rows.sort_by_key(|r| r.opcode);
+    if let (Some(opcode), true) = (opcode, rows.is_empty()) {
+        let first = opcode.split('.').next().unwrap_or(opcode);
+        let meant = suggest(first).map_or(String::new(), |o| format!("; did you mean `{o}`?"));
+        return Err(Failure::usage(format!("there is no opcode `{opcode}`{meant}")));
+    }
+    for r in &rows {
+        match out.format {
+            Format::Json => out.json(r),
+            Format::Human if opcode.is_some() => details(r, out),
+            Format::Human => out.line(&format!("{:4}  {}", r.support, r.form)),
+        }
+    }
+    if out.format == Format::Human && opcode.is_none() {
+        let n = |support: &str| rows.iter().filter(|r| r.support == support).count();
+        let (yes, hint, no) = (n("yes"), n("hint"), n("no"));
+        out.line(&format!("\n{yes} forms run (yes), {hint} are checked and do nothing (hint), {no} are not supported (no)"));
+    }
+    Ok(Status::Done)
+}
+
+fn row(f: &'static Form) -> Row<'static> {
+    let (support, why) = match f.semantics {
+        Semantics::Build(_) | Semantics::Warp(_) | Semantics::Control(_) => ("yes", None),
+        Semantics::Hint => ("hint", None),
+        Semantics::Unsupported(why) => ("no", Some(why)),
+    };
+    let many = |g: &&Group| g.choices.len() > 1 || g.choices.iter().any(|c| gates(&c.needs).is_some());
+    let qualifiers = f.qualifiers.iter().filter(many).map(|g| Choices {
+        name: name(g.slot),
+        required: g.required,
+        choices: g.choices.iter().map(|c| with_gates(c.text, &c.needs)).collect(),
+    });
+    Row {
+        opcode: f.opcode,
+        form: syntax(f),
+        support,
+        why,
+        section: f.section,
+        needs: gates(&f.needs),
+        qualifiers: qualifiers.collect(),
+    }
+}
+
+fn details(r: &Row<'_>, out: &mut Out) {
+    out.line(&r.form);
+    let support = match r.support {
+        "yes" => "supported".to_owned(),
+        "hint" => "checked, and does nothing".to_owned(),
+        _ => r.why.map_or("not supported yet".into(), |why| format!("not supported yet: {why}")),
+    };
+    out.line(&format!("    {support}"));
+    out.line(&format!("    section: {}", r.section));
+    if let Some(needs) = &r.needs {
+        out.line(&format!("    needs: {needs}"));
+    }
+    for q in &r.qualifiers {
+        let optional = if q.required { "" } else { " (optional)" };
+        out.line(&format!("    {} = {}{optional}", q.name, q.choices.join(", ")));
+    }
+    out.line("");
+}
+
+/// The syntax line of a form, as the manual writes it.
+fn syntax(f: &Form) -> String {
+    let mut line = f.opcode.to_owned();
+    f.words.iter().for_each(|w| line.push_str(w));
+    for g in f.qualifiers {
+        let text = match g.choices {
+            [one] => one.text.to_owned(),
+            _ => name(g.slot),
+        };
+        line.push_str(&if g.required { text } else { format!("{{{text}}}") });
+    }
+    for (i, o) in f.dst.iter().chain(f.src).enumerate() {
+        let (comma, text) = (if i == 0 { " " } else { ", " }, operand(o));
+        line.push_str(&if o.optional { format!("{{{comma}{text}}}") } else { format!("{comma}{text}") });
+    }
+    line
+}
+
+/// A slot as the manual names a group of qualifiers.
+fn name(slot: Slot) -> String {
+    format!(".{slot:?}").to_lowercase()
+}
+
+fn operand(o: &Operand) -> String {
+    match o.kind {
+        Kind::PredPair => format!("{}|q", o.name),
+        Kind::RegPredPair => format!("{}{{|p}}", o.name),
+        Kind::Address => format!("[{}]", o.name),
+        Kind::Pred { negatable: true } => format!("{{!}}{}", o.name),
+        Kind::Pred { negatable: false }
+        | Kind::Reg
+        | Kind::RegOrSink
+        | Kind::Val
+        | Kind::Imm
+        | Kind::Vector
+        | Kind::Label
+        | Kind::MovSource
+        | Kind::Targets
+        | Kind::Call => o.name.to_owned(),
+    }
+}
+
+fn with_gates(text: &str, needs: &Needs) -> String {
+    gates(needs).map_or(text.to_owned(), |n| format!("{text} ({n})"))
+}
+
+/// `PTX 7.8, sm_90`; `None` if every module may use it.
+fn gates(n: &Needs) -> Option<String> {
+    let mut parts = Vec::new();
+    if n.version > Needs::NONE.version {
+        parts.push(format!("PTX {}.{}", n.version.major, n.version.minor));
+    }
+    let target = |g: &TargetGate| match g {
+        TargetGate::AtLeast(sm) => format!("sm_{sm} or higher"),
+        TargetGate::Arch(sm) => format!("sm_{sm}a"),
+        TargetGate::Family(sm, since) => format!("sm_{sm}f (from PTX {}.{})", since.major, since.minor),
+    };
+    if !n.targets.is_empty() {
+        parts.push(n.targets.iter().map(target).collect::<Vec<_>>().join(" or "));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}

@@ -1,0 +1,234 @@
+//! NumPy's array files: a head with the type and the shape, then the elements.
+//!
+//! Choice: written by hand, because the packages for it bring a parser generator and a C compiler for a head of three keys. Read: numbers in
+//! the byte order of the host, in the order of C. What else such files can hold is refused with a sentence.
+
+/// Type and shape of an array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Array {
+    /// NumPy's type string: `<f4`.
+    pub descr: String,
+    /// Dimensions; none for a single number.
+    pub shape: Vec<u64>,
+}
+
+/// Types by the names that are typed, with NumPy's type string. The first name of a string is the one that is shown.
+const TYPES: &[(&str, &str)] = &[
+    ("f16", "<f2"),
+    ("f32", "<f4"),
+    ("f64", "<f8"),
+    ("i8", "|i1"),
+    ("i16", "<i2"),
+    ("i32", "<i4"),
+    ("i64", "<i8"),
+    ("u8", "|u1"),
+    ("u16", "<u2"),
+    ("u32", "<u4"),
+    ("u64", "<u8"),
+    ("s8", "|i1"),
+    ("s16", "<i2"),
+    ("s32", "<i4"),
+    ("s64", "<i8"),
+    ("bool", "|b1"),
+    ("c64", "<c8"),
+    ("c128", "<c16"),
+];
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+impl Array {
+    /// An array of a type by name and a shape as `64x64`.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn parse(ty: &str, shape: &str) -> Result<Array, String> {
+        let Some((_, descr)) = TYPES.iter().find(|(name, _)| *name == ty) else {
+            let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
+            return Err(format!("`{ty}` is no element type: expected one of {}", names.join(", ")));
+        };
+        let dimensions = shape.split('x').map(str::parse).collect::<Result<Vec<u64>, _>>();
+        let shape = dimensions.map_err(|_| format!("`{shape}` is no shape: expected numbers as in 64x64"))?;
+        let array = Array { descr: (*descr).to_owned(), shape };
+        array.bytes().ok_or_else(|| "an array of 2^64 bytes or more".to_owned())?;
+        Ok(array)
+    }
+
+    /// Bytes of an element.
+    pub fn element_bytes(&self) -> u64 {
+        self.descr.get(2..).and_then(|n| n.parse().ok()).unwrap_or(1)
+    }
+
+    /// Bytes of all elements, if 64 bits hold them.
+    pub fn bytes(&self) -> Option<u64> {
+        self.shape.iter().try_fold(self.element_bytes(), |n, d| n.checked_mul(*d))
+    }
+
+    /// `f32 64x64`.
+    pub fn describe(&self) -> String {
+        let ty = TYPES.iter().find(|(_, d)| *d == self.descr).map_or(self.descr.as_str(), |(name, _)| name);
+        let shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
+        if shape.is_empty() { ty.to_owned() } else { format!("{ty} {}", shape.join("x")) }
+    }
+
+    /// A file with this head.
+    pub fn write(&self, data: &[u8]) -> Vec<u8> {
+        let shape: String = match self.shape.as_slice() {
+            [one] => format!("{one},"),
+            all => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+        };
+        let dict = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({shape}), }}", self.descr);
+        // Head and elements are 64 bytes apart or a multiple of it; the head ends with a newline.
+        let start = MAGIC.len() + 4;
+        let total = (start + dict.len() + 1).next_multiple_of(64);
+        let mut out = Vec::with_capacity(total + data.len());
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&[1, 0]);
+        // Some hundred bytes at most: a shape has few dimensions.
+        let length = u16::try_from(total - start).unwrap_or(u16::MAX);
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(dict.as_bytes());
+        out.resize(total - 1, b' ');
+        out.push(b'\n');
+        out.extend_from_slice(data);
+        out
+    }
+
+    /// The first elements as numbers.
+    pub fn preview(&self, data: &[u8], most: usize) -> Vec<String> {
+        let size = usize::try_from(self.element_bytes()).unwrap_or(1).max(1);
+        data.chunks_exact(size).take(most).map(|e| element(&self.descr, e)).collect()
+    }
+}
+
+/// An element as a number; as hexadecimal digits where Rust has no type for it.
+fn element(descr: &str, e: &[u8]) -> String {
+    let mut bits = [0; 8];
+    bits.iter_mut().zip(e).for_each(|(to, from)| *to = *from);
+    let bits = u64::from_le_bytes(bits);
+    let unused = 64 - 8 * u32::try_from(e.len().min(8)).unwrap_or(8);
+    match descr.as_bytes() {
+        [_, b'f', b'4'] => f32::from_le_bytes([e[0], e[1], e[2], e[3]]).to_string(),
+        [_, b'f', b'8'] => f64::from_bits(bits).to_string(),
+        [_, b'f', b'2'] => handloom_ir::num::format::widen(&handloom_ir::num::format::Format::F16, bits).to_string(),
+        [_, b'i', _] => ((bits << unused).cast_signed() >> unused).to_string(),
+        [_, b'u' | b'b', _] => bits.to_string(),
+        _ => e.iter().rev().map(|b| format!("{b:02x}")).collect(),
+    }
+}
+
+/// Reads a file: its head and where the elements begin.
+///
+/// # Errors
+/// Why it is no array that can be read.
+pub fn read(file: &[u8]) -> Result<(Array, usize), String> {
+    let rest = file.strip_prefix(MAGIC).ok_or("not a NumPy array: the first bytes are not `\\x93NUMPY`")?;
+    let cut = || "the file ends in its head".to_owned();
+    let (major, rest) = rest.split_first().ok_or_else(cut)?;
+    let rest = rest.get(1..).ok_or_else(cut)?;
+    let (length, rest) = match major {
+        1 => (rest.first_chunk::<2>().map(|b| u64::from(u16::from_le_bytes(*b))), rest.get(2..)),
+        2 | 3 => (rest.first_chunk::<4>().map(|b| u64::from(u32::from_le_bytes(*b))), rest.get(4..)),
+        other => return Err(format!("version {other} of the format is not known")),
+    };
+    let (length, rest) = length.zip(rest).ok_or_else(cut)?;
+    let length = usize::try_from(length).map_err(|_| cut())?;
+    let dict = rest.get(..length).ok_or_else(cut)?;
+    let dict = std::str::from_utf8(dict).map_err(|_| "the head is no text")?;
+    let array = head(dict)?;
+    let data = &rest[length..];
+    let want = array.bytes().ok_or("an array of 2^64 bytes or more")?;
+    if u64::try_from(data.len()) != Ok(want) {
+        return Err(format!("{} bytes of elements, but {} are {want} bytes", data.len(), array.describe()));
+    }
+    Ok((array, file.len() - data.len()))
+}
+
+/// `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }` in any order of the keys.
+fn head(dict: &str) -> Result<Array, String> {
+    let malformed = || format!("a malformed head: `{}`", dict.trim().chars().take(120).collect::<String>());
+    let body = dict.trim().strip_prefix('{').and_then(|d| d.strip_suffix('}')).ok_or_else(malformed)?;
+    let value = |key: &str| {
+        let at = [format!("'{key}'"), format!("\"{key}\"")].iter().find_map(|k| Some(body.find(k)? + k.len()))?;
+        body[at..].trim_start().strip_prefix(':').map(str::trim_start)
+    };
+    let descr = value("descr").ok_or_else(malformed)?;
+    if descr.starts_with('[') {
+        return Err("an array of records: expected plain numbers".into());
+    }
+    let quote = descr.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or_else(malformed)?;
+    let descr = descr[1..].split(quote).next().ok_or_else(malformed)?;
+    let fortran = value("fortran_order").ok_or_else(malformed)?;
+    let shape = value("shape").and_then(|s| s.strip_prefix('(')?.split(')').next()).ok_or_else(malformed)?;
+    let dimensions = shape.split(',').map(|d| d.trim().trim_end_matches('L')).filter(|d| !d.is_empty());
+    let shape = dimensions.map(str::parse).collect::<Result<Vec<u64>, _>>().map_err(|_| malformed())?;
+    if descr.starts_with('>') {
+        return Err(format!("elements `{descr}` in the other byte order: save them with `.astype('{}')`", descr.replace('>', "<")));
+    }
+    let plain = descr.as_bytes().get(1).is_some_and(|kind| b"fiubc".contains(kind));
+    let known = plain && descr.starts_with(['<', '|', '=']) && descr[2..].parse::<u8>().is_ok_and(|n| n.is_power_of_two());
+    if !known {
+        return Err(format!("elements `{descr}`: expected plain numbers"));
+    }
+    let ordered = shape.iter().filter(|d| **d > 1).count() < 2;
+    if !fortran.starts_with("False") && !ordered {
+        return Err("elements in the order of Fortran: save them with `numpy.ascontiguousarray`".into());
+    }
+    Ok(Array { descr: descr.replace('=', "<"), shape })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(dict: &str, data: &[u8]) -> Vec<u8> {
+        let mut out = [MAGIC, &[1, 0]].concat();
+        out.extend(u16::try_from(dict.len()).unwrap().to_le_bytes());
+        out.extend(dict.as_bytes());
+        out.extend(data);
+        out
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for (ty, shape, bytes) in [("f32", "2x3", 24), ("u8", "5", 5), ("c128", "1", 16), ("s64", "0", 0)] {
+            let a = Array::parse(ty, shape).unwrap();
+            let data = vec![7; bytes];
+            let written = a.write(&data);
+            let (read, start) = read(&written).unwrap();
+            assert_eq!((read, &written[start..]), (a, data.as_slice()));
+            assert!(start.is_multiple_of(64));
+        }
+    }
+
+    #[test]
+    fn heads_of_other_writers_are_read() {
+        let (a, _) = read(&file("{\"shape\":(2,), \"fortran_order\":True, \"descr\":\"=i2\"}\n", &[0; 4])).unwrap();
+        assert_eq!(a.describe(), "i16 2");
+        let (a, _) = read(&file("{'descr': '|u1', 'fortran_order': False, 'shape': ()}", &[1])).unwrap();
+        assert_eq!(a.shape, []);
+    }
+
+    #[test]
+    fn other_files_are_refused_with_a_sentence() {
+        let why = |f: &[u8]| read(f).unwrap_err();
+        assert!(why(b"PK\x03\x04").contains("not a NumPy array"));
+        assert!(why(b"\x93NUMPY\x01").contains("ends in its head"));
+        assert!(why(b"\x93NUMPY\x01\x00\xff\xff{").contains("ends in its head"));
+        assert!(why(&file("{'descr': '<f4'}", &[])).contains("malformed"));
+        assert!(why(&file("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", &[])).contains("malformed"));
+        assert!(why(&file("{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", &[0; 4])).contains("byte order"));
+        assert!(why(&file("{'descr': '<f4', 'fortran_order': True, 'shape': (2,2)}", &[0; 16])).contains("Fortran"));
+        assert!(why(&file("{'descr': '<U4', 'fortran_order': False, 'shape': (1,)}", &[0; 16])).contains("plain numbers"));
+        assert!(why(&file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", &[])).contains("records"));
+        assert!(why(&file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", &[0; 4])).contains("f32 2 are 8 bytes"));
+        let huge = "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}";
+        assert!(why(&file(huge, &[])).contains("2^64"));
+    }
+
+    #[test]
+    fn elements_are_shown_as_numbers() {
+        let a = Array::parse("i16", "2").unwrap();
+        assert_eq!(a.preview(&[0xff, 0xff, 2, 0], 8), ["-1", "2"]);
+        assert_eq!(Array::parse("f16", "1").unwrap().preview(&[0, 0x3e], 8), ["1.5"]);
+    }
+}

@@ -1,0 +1,297 @@
+//! Everything that is written: results on standard output, diagnostics and sentences on standard error, and the exit status.
+//!
+//! With `--format json`, diagnostics are objects on standard output too. A reader that closes the pipe is no fault.
+
+use std::fmt;
+use std::io::{ErrorKind, Write};
+
+use clap::ValueEnum;
+use handloom_diag::{Diagnostic, Footer, Heading, Kind, Report, Severity, SourceMap, Style};
+use handloom_diag::{render_human, render_json, render_snippets};
+use serde::Serialize;
+
+use crate::bug::Panic;
+
+/// For people or for programs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Text.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How a command ended: the exit status of all commands. Behind each other, the worse one stays.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Status {
+    /// Nothing to report.
+    Done,
+    /// The PTX is right and something in it is not supported.
+    Unsupported,
+    /// The PTX is wrong.
+    Program,
+    /// A file, or room for a buffer.
+    File,
+    /// A trap.
+    Found,
+    /// The command line or the launch is wrong.
+    Usage,
+    /// Ended by this signal.
+    Signal(u8),
+    /// A fault of ours.
+    Bug,
+}
+
+impl Status {
+    /// The number that the process ends with.
+    pub fn code(self) -> u8 {
+        match self {
+            Status::Done => 0,
+            Status::Found => 1,
+            Status::Usage => 2,
+            Status::Program => 3,
+            Status::Unsupported => 4,
+            Status::File => 5,
+            Status::Bug => 101,
+            Status::Signal(number) => 128 + number,
+        }
+    }
+
+    /// What an error of this kind means for the exit status.
+    fn of(kind: Kind) -> Status {
+        match kind {
+            Kind::Program => Status::Program,
+            Kind::Unsupported => Status::Unsupported,
+            Kind::Bug => Status::Bug,
+        }
+    }
+
+    /// The status of a list of diagnostics. Warnings do not count.
+    pub fn of_all(list: &[Diagnostic]) -> Status {
+        errors(list).map(|d| Status::of(d.kind)).max().unwrap_or(Status::Done)
+    }
+}
+
+/// The errors among diagnostics.
+pub fn errors(list: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
+    list.iter().filter(|d| d.severity == Severity::Error)
+}
+
+/// The end of a command before its work was done: a sentence and a status.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The status.
+    pub status: Status,
+    /// The sentence; lower case, no full stop. Empty if everything was said.
+    pub message: String,
+}
+
+impl Failure {
+    /// Wrong use.
+    pub fn usage(message: impl fmt::Display) -> Failure {
+        Failure { status: Status::Usage, message: message.to_string() }
+    }
+
+    /// A file, or room for a buffer.
+    pub fn file(message: impl fmt::Display) -> Failure {
+        Failure { status: Status::File, message: message.to_string() }
+    }
+
+    /// A fault whose text is written already.
+    pub fn told(status: Status) -> Failure {
+        Failure { status, message: String::new() }
+    }
+}
+
+/// Errors that people see of one file, if they do not say how many they want.
+const HUMAN_LIMIT: usize = 20;
+
+/// Where a command writes.
+pub struct Out {
+    /// For people or for programs.
+    pub format: Format,
+    /// Errors shown of each file.
+    limit: usize,
+    style: Style,
+    out: std::io::BufWriter<std::io::Stdout>,
+    /// Nobody reads standard output any more.
+    closed: bool,
+    failed: Option<String>,
+}
+
+impl Out {
+    /// Standard output and standard error.
+    pub fn new(format: Format) -> Out {
+        let style = match anstream::AutoStream::choice(&std::io::stderr()) {
+            anstream::ColorChoice::Never => Style::Plain,
+            anstream::ColorChoice::Auto | anstream::ColorChoice::AlwaysAnsi | anstream::ColorChoice::Always => Style::Color,
+        };
+        let out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout());
+        let mut new = Out { format, limit: 0, style, out, closed: false, failed: None };
+        new.set_limit(None);
+        new
+    }
+
+    /// With or without colour.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Sets how many errors are shown of each file.
+    pub fn set_limit(&mut self, limit: Option<usize>) {
+        self.limit = match (limit, self.format) {
+            (Some(0), _) | (None, Format::Json) => usize::MAX,
+            (Some(n), _) => n,
+            (None, Format::Human) => HUMAN_LIMIT,
+        };
+    }
+
+    /// Writes bytes to standard output.
+    pub fn write(&mut self, bytes: &[u8]) {
+        if !self.closed
+            && let Err(e) = self.out.write_all(bytes)
+        {
+            self.note_failure(&e);
+        }
+    }
+
+    /// Writes a line to standard output.
+    pub fn line(&mut self, text: &str) {
+        self.write(text.as_bytes());
+        self.write(b"\n");
+    }
+
+    /// Writes an object as one line of standard output.
+    pub fn json(&mut self, value: &impl Serialize) {
+        match serde_json::to_string(value) {
+            Ok(text) => self.line(&text),
+            Err(e) => self.failed = Some(format!("an object cannot be written as JSON: {e}")),
+        }
+    }
+
+    /// Writes text for people to standard error, behind what is on standard output.
+    pub fn say(&mut self, text: &str) {
+        self.flush();
+        let stream = anstream::AutoStream::choice(&std::io::stderr());
+        let mut err = anstream::AutoStream::new(std::io::stderr().lock(), stream);
+        // Nobody can be told that this fails.
+        let _ = writeln!(err, "{text}");
+    }
+
+    /// Sends everything that was written.
+    pub fn flush(&mut self) {
+        if !self.closed
+            && let Err(e) = self.out.flush()
+        {
+            self.note_failure(&e);
+        }
+    }
+
+    fn note_failure(&mut self, e: &std::io::Error) {
+        self.closed = true;
+        if e.kind() != ErrorKind::BrokenPipe {
+            self.failed = Some(format!("standard output cannot be written: {}", reason(e)));
+        }
+    }
+
+    /// Shows diagnostics of one file, as many as wanted.
+    pub fn diagnostics(&mut self, list: &[Diagnostic], sources: &SourceMap) {
+        let (mut n_errors, mut n_others, mut hidden) = (0, 0, 0);
+        for d in list {
+            let n = if d.severity == Severity::Error { &mut n_errors } else { &mut n_others };
+            *n += 1;
+            if *n > self.limit {
+                hidden += usize::from(d.severity == Severity::Error);
+                continue;
+            }
+            match self.format {
+                Format::Json => {
+                    let line = render_json(d, sources);
+                    self.line(&line);
+                }
+                Format::Human => {
+                    let text = render_human(d, sources, self.style);
+                    self.say(&format!("{text}\n"));
+                }
+            }
+        }
+        if hidden > 0 && self.format == Format::Human {
+            let s = if hidden == 1 { "" } else { "s" };
+            self.say(&format!("note: {hidden} more error{s} not shown; `--error-limit 0` shows all\n"));
+        }
+    }
+
+    /// Shows a fault of ours. `file` is what was worked on.
+    pub fn bug(&mut self, panic: &Panic, file: Option<&str>) {
+        #[derive(Serialize)]
+        struct Object<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            file: Option<&'a str>,
+            severity: &'static str,
+            kind: &'static str,
+            message: &'a str,
+        }
+        if self.format == Format::Json {
+            self.json(&Object { file, severity: "error", kind: "bug", message: &panic.message });
+        }
+        let mut footers = Vec::new();
+        footers.extend(panic.place.iter().map(|p| Footer::Note(format!("at {p}"))));
+        let with = file.map_or(String::new(), |f| format!(" with the file `{f}`"));
+        footers.push(Footer::Help(format!("this is a fault of Handloom, not of the program: please report it{with}")));
+        let report =
+            Report { heading: Heading::Word("bug"), title: panic.message.clone(), snippets: Vec::new(), footers };
+        let text = render_snippets(&report, &SourceMap::new(), self.style);
+        self.say(&text);
+    }
+
+    /// Says why a command ended early.
+    pub fn failure(&mut self, failure: &Failure) -> Status {
+        if !failure.message.is_empty() {
+            self.error(&failure.message);
+        }
+        failure.status
+    }
+
+    /// `error: SENTENCE` on standard error.
+    pub fn error(&mut self, sentence: &str) {
+        let (on, off) = match self.style {
+            Style::Plain => ("", ""),
+            Style::Color => ("\x1b[1m\x1b[91m", "\x1b[0m"),
+        };
+        self.say(&format!("{on}error{off}: {sentence}"));
+    }
+
+    /// Ends the output. A standard output that cannot be written is a fault of files.
+    pub fn finish(mut self, status: Status) -> Status {
+        self.flush();
+        match self.failed.take() {
+            Some(message) => {
+                self.error(&message);
+                status.max(Status::File)
+            }
+            None => status,
+        }
+    }
+}
+
+/// What went wrong with a file, without the number of the operating system.
+pub fn reason(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_kinds_the_worse_one_is_told() {
+        assert_eq!(Status::Program.max(Status::Unsupported).code(), 3);
+        assert_eq!(Status::Program.max(Status::Found).code(), 1);
+        assert_eq!(Status::Bug.max(Status::Found).code(), 101);
+        assert_eq!(Status::Signal(2).code(), 130);
+    }
+}

@@ -1,0 +1,520 @@
+//! Loads, stores and atomics by some lanes of a warp, inline: a loop over packs, or over lanes.
+//!
+//! Operands stand in rows or are scalars; results go to rows, only in the lanes of the mask. An access that the quick test refuses sends the
+//! whole instruction to the routine: doing a load or store again changes nothing, and an atomic is tested before the first lane has an effect.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::*;
+
+use super::Emit;
+use super::memory::Plan;
+use super::rep::{Rep, scalar_type, vector_type, width};
+use crate::abi::*;
+use crate::analysis::transfer::{LANES, PACKS, Shape};
+
+/// Where the lanes of an operand are.
+#[derive(Clone, Debug)]
+pub(crate) enum Lanes {
+    /// Scalars with a shape.
+    Affine(Shape, Vec<Value>),
+    /// A row at this offset of the context.
+    Row(u32),
+}
+
+/// An operand in the loop.
+enum Ready {
+    Vectors(Vec<Value>),
+    Words(u32, i64),
+    Row(u32),
+}
+
+/// The tests of addresses in the loop.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Subtracted from an address before the test.
+    base: Value,
+    /// Largest difference.
+    limit: Value,
+    /// Added to an address that passed.
+    host: Option<Value>,
+}
+
+/// Whether an access may be done inline by some lanes.
+pub(crate) fn simple(access: Access) -> bool {
+    !(access.whole && access.order.is_strong())
+        && access.order != Order::Mmio
+        && access.elements == u8::MAX >> (8 - access.count)
+        && match access.space {
+            StateSpace::Global | StateSpace::Const | StateSpace::Shared => true,
+            StateSpace::Generic => access.order == Order::Weak,
+            _ => false,
+        }
+}
+
+impl Emit<'_, '_> {
+    /// Locs of operands for the routine. In a cold block: scalars are written to scratch rows here.
+    fn lane_locs(&mut self, v: &[(Lanes, Ty)]) -> Vec<Loc> {
+        v.iter()
+            .map(|(l, ty)| match l {
+                Lanes::Affine(s, base) => self.loc_of(&Rep::Affine(*s, base.clone()), *ty),
+                Lanes::Row(at) if *ty == Ty::B64 => Loc::Row64(*at),
+                Lanes::Row(at) => Loc::Row32(*at),
+            })
+            .collect()
+    }
+
+    /// The routine for the lanes of `m`, then to `done`.
+    fn lanes_by_routine(&mut self, inst: &Inst, plan: &Plan, operands: &[(Lanes, Ty)], dst: &[u32], m: Value, done: clif::Block) {
+        let locs = self.lane_locs(operands);
+        let dst = inst.dst.iter().zip(dst).map(|(d, at)| {
+            if self.f.regs[d.idx()] == Ty::B64 { Loc::Row64(*at) } else { Loc::Row32(*at) }
+        });
+        let dst = dst.collect();
+        let site = &mut self.tables.mems[plan.site];
+        site.addr = locs[0];
+        site.src = locs[1..].to_vec();
+        site.dst = dst;
+        let ok = self.routine(Routine::Memory, plan.site, m, None, None);
+        self.return_unless(ok, done);
+    }
+
+    /// A load or store by the lanes of `m`. Operands: the address, then the stored elements.
+    pub(crate) fn lane_access(&mut self, inst: &Inst, plan: &Plan, operands: &[(Lanes, Ty)], dst: &[u32], m: Value) {
+        let (cold, done, some) = (self.cold_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(m, some, &[], done, &[]);
+        self.b.switch_to_block(some);
+        let bytes = i64::from(plan.access.bytes());
+        let limits = self.limits(plan, bytes);
+        let ready: Vec<Ready> = {
+            let mut used = 0;
+            operands.iter().map(|(l, ty)| self.ready(l, *ty, &mut used)).collect()
+        };
+        let linear = match &operands[0].0 {
+            Lanes::Affine(s, base) if s.is_linear() && s.stride >= 0 && s.stride % bytes == 0 => {
+                Some(self.test_ends(plan, s.stride, base[0], operands[0].1, limits, m, cold))
+            }
+            _ => None,
+        };
+        let (head, body, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let index = self.b.append_block_param(head, types::I64);
+        let rest = self.b.append_block_param(head, types::I32);
+        let zero = self.i64(0);
+        self.b.ins().jump(head, &[zero.into(), m.into()]);
+        self.b.switch_to_block(head);
+        let nibble = self.b.ins().band_imm_s(rest, 15);
+        self.b.ins().brif(nibble, body, &[], next, &[]);
+        self.b.switch_to_block(body);
+        self.pack_access(inst, plan, operands, &ready, dst, limits, linear, index, nibble, cold, next);
+        self.b.switch_to_block(next);
+        let index2 = self.b.ins().iadd_imm_s(index, 1);
+        let rest2 = self.b.ins().ushr_imm_s(rest, 4);
+        self.b.ins().brif(rest2, head, &[index2.into(), rest2.into()], done, &[]);
+        self.b.switch_to_block(cold);
+        self.lanes_by_routine(inst, plan, operands, dst, m, done);
+        self.b.switch_to_block(done);
+    }
+
+    fn limits(&mut self, plan: &Plan, bytes: i64) -> Limits {
+        if plan.access.space == StateSpace::Shared {
+            let base = self.i64(0);
+            let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
+            let limit = self.b.ins().iadd_imm_s(size, -bytes);
+            // Less room than one access: nothing passes, since no address is below -1 when it is aligned.
+            let host = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
+            let short = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, limit, 0);
+            let none = self.i64(i64::MIN);
+            let base = self.b.ins().select(short, none, base);
+            let nothing = self.i64(0);
+            let limit = self.b.ins().select(short, nothing, limit);
+            return Limits { base, limit, host: Some(host) };
+        }
+        let (base, limit) = self.bounds(plan, bytes);
+        Limits { base, limit, host: None }
+    }
+
+    /// Whether an address (offset included) is refused.
+    fn lane_refused(&mut self, plan: &Plan, at: Value, l: Limits) -> Value {
+        let off = self.b.ins().isub(at, l.base);
+        let k = plan.access.bytes().trailing_zeros();
+        if k == 0 {
+            return self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, l.limit);
+        }
+        let amount = self.b.ins().iconst(types::I32, i64::from(k));
+        let turned = self.b.ins().rotr(off, amount);
+        let limit = self.b.ins().ushr_imm_s(l.limit, i64::from(k));
+        self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, limit)
+    }
+
+    /// Tests the first and last lane of `m` of a linear address; gives the host address of lane 0 (which need not be in bounds).
+    #[allow(clippy::too_many_arguments, reason = "an address with its shape, its test, and who takes part")]
+    fn test_ends(&mut self, plan: &Plan, stride: i64, base: Value, ty: Ty, l: Limits, m: Value, cold: clif::Block) -> Value {
+        let base = if ty == Ty::B64 { base } else { self.b.ins().uextend(types::I64, base) };
+        let base = self.b.ins().iadd_imm_s(base, plan.offset);
+        let first = self.b.ins().ctz(m);
+        let above = self.b.ins().clz(m);
+        let top = self.i32(31);
+        let last = self.b.ins().isub(top, above);
+        let lane_at = |e: &mut Self, lane: Value| {
+            let lane = e.b.ins().uextend(types::I64, lane);
+            let d = e.b.ins().imul_imm_s(lane, stride);
+            e.b.ins().iadd(base, d)
+        };
+        let low = lane_at(self, first);
+        let high = lane_at(self, last);
+        let bad = self.lane_refused(plan, low, l);
+        let bad2 = self.lane_refused(plan, high, l);
+        let bad = self.b.ins().bor(bad, bad2);
+        let go = self.b.create_block();
+        self.b.ins().brif(bad, cold, &[], go, &[]);
+        self.b.switch_to_block(go);
+        match l.host {
+            Some(h) => self.b.ins().iadd(base, h),
+            None => base,
+        }
+    }
+
+    fn ready(&mut self, l: &Lanes, ty: Ty, used: &mut u32) -> Ready {
+        match l {
+            Lanes::Row(at) => Ready::Row(*at),
+            Lanes::Affine(s, base) if s.is_uniform() => Ready::Vectors(self.spread(base[0], 0, ty)),
+            Lanes::Affine(s, base) => {
+                let at = self.words + 64 * *used;
+                *used += 1;
+                for p in 0..PACKS {
+                    let first = self.first_lane(&(*s, base.clone()), p, ty);
+                    let w = self.as_word(first, ty);
+                    self.store_warp(w, at as usize + 8 * p);
+                }
+                Ready::Words(at, s.stride)
+            }
+        }
+    }
+
+    /// The vectors of an operand for pack `index`.
+    fn ready_vectors(&mut self, r: &Ready, ty: Ty, index: Value) -> Vec<Value> {
+        match r {
+            Ready::Vectors(v) => v.clone(),
+            Ready::Words(at, stride) => {
+                let d = self.b.ins().ishl_imm_s(index, 3);
+                let from = self.b.ins().iadd(self.warp, d);
+                let first = self.b.ins().load(scalar_type(ty), Self::trusted(), from, *at as i32);
+                self.spread(first, *stride, ty)
+            }
+            Ready::Row(at) => {
+                let from = self.row_at(index, ty);
+                let t = vector_type(ty);
+                (0..width(ty) as i32)
+                    .map(|h| self.b.ins().load(t, Self::trusted(), from, *at as i32 + 16 * h))
+                    .collect()
+            }
+        }
+    }
+
+    /// Context plus the distance of pack `index` in a row.
+    fn row_at(&mut self, index: Value, ty: Ty) -> Value {
+        let d = self.b.ins().ishl_imm_s(index, if ty == Ty::B64 { 5 } else { 4 });
+        self.b.ins().iadd(self.warp, d)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one turn of the loop of `lane_access`, taken out for length")]
+    fn pack_access(
+        &mut self,
+        inst: &Inst,
+        plan: &Plan,
+        operands: &[(Lanes, Ty)],
+        ready: &[Ready],
+        dst: &[u32],
+        limits: Limits,
+        linear: Option<Value>,
+        index: Value,
+        nibble: Value,
+        cold: clif::Block,
+        next: clif::Block,
+    ) {
+        let is_store = matches!(inst.op, Op::Store { .. });
+        let aty = operands[0].1;
+        let data: Vec<Vec<Value>> = ready[1..]
+            .iter()
+            .zip(&operands[1..])
+            .map(|(r, (_, ty))| self.ready_vectors(r, *ty, index))
+            .collect();
+        let pack_base = linear.map(|base| {
+            let Lanes::Affine(s, _) = &operands[0].0 else { return (base, 0) };
+            let d = self.b.ins().imul_imm_s(index, s.stride * LANES as i64);
+            (self.b.ins().iadd(base, d), s.stride)
+        });
+        if let Some((base, stride)) = pack_base
+            && stride > 0
+        {
+            // All four lanes: as vectors.
+            let (whole, parts) = (self.b.create_block(), self.b.create_block());
+            let all = self.b.ins().icmp_imm_s(IntCC::Equal, nibble, 15);
+            self.b.ins().brif(all, whole, &[], parts, &[]);
+            self.b.switch_to_block(whole);
+            if is_store {
+                let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
+                self.store_pack(plan, &packs, base, 0, stride);
+            } else {
+                let out = self.load_pack(plan, base, 0, stride);
+                self.write_rows(&out, dst, plan.ty, index);
+            }
+            self.b.ins().jump(next, &[]);
+            self.b.switch_to_block(parts);
+        }
+        let addr = if linear.is_some() { vec![] } else { self.ready_vectors(&ready[0], aty, index) };
+        let mut results: Vec<Vec<Value>> =
+            dst.iter().map(|at| self.ready_vectors(&Ready::Row(*at), plan.ty, index)).collect();
+        for l in 0..LANES {
+            let (on, off) = (self.b.create_block(), self.b.create_block());
+            let flat: Vec<Value> = results.iter().flatten().copied().collect();
+            let params: Vec<Value> = flat
+                .iter()
+                .map(|v| {
+                    let t = self.b.func.dfg.value_type(*v);
+                    self.b.append_block_param(off, t)
+                })
+                .collect();
+            let args: Vec<clif::BlockArg> = flat.iter().map(|v| (*v).into()).collect();
+            let bit = self.b.ins().band_imm_s(nibble, 1 << l);
+            self.b.ins().brif(bit, on, &[], off, &args);
+            self.b.switch_to_block(on);
+            let (host, d) = match pack_base {
+                Some((base, stride)) => (base, (stride * l as i64) as i32),
+                None => (self.lane_host(plan, &addr, l, aty, limits, cold), 0),
+            };
+            let mut new = results.clone();
+            for e in 0..usize::from(plan.access.count) {
+                let at = d + (e * plan.access.bits as usize / 8) as i32;
+                if is_store {
+                    let v = self.extract(&data[e], l);
+                    self.store_scalar(plan, v, host, at);
+                } else {
+                    let v = self.load_scalar(plan, host, at);
+                    self.insert(&mut new[e], l, v);
+                }
+            }
+            let args: Vec<clif::BlockArg> = new.iter().flatten().map(|v| (*v).into()).collect();
+            self.b.ins().jump(off, &args);
+            self.b.switch_to_block(off);
+            let w = width(plan.ty);
+            results = params.chunks(w).map(<[Value]>::to_vec).collect();
+        }
+        self.write_rows(&results, dst, plan.ty, index);
+        self.b.ins().jump(next, &[]);
+    }
+
+    /// Host address of a lane, tested; `cold` if it is refused.
+    fn lane_host(&mut self, plan: &Plan, addr: &[Value], l: usize, ty: Ty, limits: Limits, cold: clif::Block) -> Value {
+        let a = self.extract(addr, l);
+        let a = if ty == Ty::B64 { a } else { self.b.ins().uextend(types::I64, a) };
+        let at = self.b.ins().iadd_imm_s(a, plan.offset);
+        let bad = self.lane_refused(plan, at, limits);
+        let go = self.b.create_block();
+        self.b.ins().brif(bad, cold, &[], go, &[]);
+        self.b.switch_to_block(go);
+        match limits.host {
+            Some(h) => self.b.ins().iadd(at, h),
+            None => at,
+        }
+    }
+
+    fn extract(&mut self, v: &[Value], l: usize) -> Value {
+        if v.len() == 2 {
+            self.b.ins().extractlane(v[l / 2], (l % 2) as u8)
+        } else {
+            self.b.ins().extractlane(v[0], l as u8)
+        }
+    }
+
+    fn insert(&mut self, v: &mut [Value], l: usize, x: Value) {
+        if v.len() == 2 {
+            v[l / 2] = self.b.ins().insertlane(v[l / 2], x, (l % 2) as u8);
+        } else {
+            v[0] = self.b.ins().insertlane(v[0], x, l as u8);
+        }
+    }
+
+    fn write_rows(&mut self, v: &[Vec<Value>], dst: &[u32], ty: Ty, index: Value) {
+        let from = self.row_at(index, ty);
+        for (x, at) in v.iter().zip(dst) {
+            for (h, part) in x.iter().enumerate() {
+                self.b.ins().store(Self::trusted(), *part, from, *at as i32 + 16 * h as i32);
+            }
+        }
+    }
+
+    /// Whether an atomic is done inline: integers of 32 and 64 bits in shared memory of a lone cta, or in global memory where the host has the op.
+    pub(crate) fn simple_atomic(&self, a: AtomAccess) -> bool {
+        use ScalarType::*;
+        if a.count != 1 || !matches!(a.ty, B32 | U32 | S32 | B64 | U64 | S64) {
+            return false;
+        }
+        let op = matches!(
+            a.op,
+            AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor | AtomOp::Exch | AtomOp::Min | AtomOp::Max | AtomOp::Cas
+        );
+        op && match a.space {
+            StateSpace::Shared => !self.opt.cluster,
+            StateSpace::Global => true,
+            _ => false,
+        }
+    }
+
+    /// An atomic by the lanes of `m`, one after the other in ascending order. Operands in rows: address, then values.
+    pub(crate) fn lane_atomic(
+        &mut self,
+        inst: &Inst,
+        a: AtomAccess,
+        offset: i64,
+        operands: &[(Lanes, Ty)],
+        dst: &[u32],
+        m: Value,
+    ) {
+        let access = Access {
+            space: a.space,
+            bits: a.ty.bits() as u8,
+            count: 1,
+            elements: 1,
+            order: a.order,
+            scope: a.scope,
+            whole: false,
+        };
+        let plan = self.plan(inst, access, offset);
+        let (cold, done, some) = (self.cold_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(m, some, &[], done, &[]);
+        self.b.switch_to_block(some);
+        let limits = self.limits(&plan, i64::from(access.bytes()));
+        // Every operand as a row, so that a lane's place can be computed.
+        let rows: Vec<(u32, Ty)> = operands
+            .iter()
+            .map(|(l, ty)| match l {
+                Lanes::Row(at) => (*at, *ty),
+                Lanes::Affine(s, base) => {
+                    let (at, _) = self.scratch_row(*ty);
+                    let v = self.rows(&Rep::Affine(*s, base.clone()), *ty);
+                    for (i, x) in v.into_iter().enumerate() {
+                        self.store_warp(x, at as usize + 16 * i);
+                    }
+                    (at, *ty)
+                }
+            })
+            .collect();
+        // First all tests, then all effects.
+        let check = |e: &mut Self, _lane: Value, at: Value| {
+            let bad = e.lane_refused(&plan, at, limits);
+            let go = e.b.create_block();
+            e.b.ins().brif(bad, cold, &[], go, &[]);
+            e.b.switch_to_block(go);
+        };
+        self.each_lane(m, rows[0], offset, check);
+        let ty = plan.ty;
+        let effect = |e: &mut Self, lane: Value, at: Value| {
+            let host = match limits.host {
+                Some(h) => e.b.ins().iadd(at, h),
+                None => at,
+            };
+            let x = e.lane_word(lane, rows[1]);
+            let y = rows.get(2).map(|r| e.lane_word(lane, *r));
+            let old = e.atomic_word(a, host, x, y, ty);
+            if let Some(d) = dst.first() {
+                let from = e.lane_place(lane, ty);
+                e.b.ins().store(Self::trusted(), old, from, *d as i32);
+            }
+            if e.tells_dirty {
+                let new = e.new_word(a, old, x, y);
+                let changed = e.b.ins().icmp(IntCC::NotEqual, old, new);
+                let changed = e.b.ins().uextend(types::I32, changed);
+                let was = e.load_cta(types::I32, offset_of!(CtaCtx, dirty));
+                let both = e.b.ins().bor(was, changed);
+                e.store_cta(both, offset_of!(CtaCtx, dirty));
+            }
+        };
+        self.each_lane(m, rows[0], offset, effect);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(cold);
+        let held: Vec<(Lanes, Ty)> = rows.iter().map(|(at, ty)| (Lanes::Row(*at), *ty)).collect();
+        self.lanes_by_routine(inst, &plan, &held, dst, m, done);
+        self.b.switch_to_block(done);
+    }
+
+    /// Context plus the distance of a lane in a row.
+    fn lane_place(&mut self, lane: Value, ty: Ty) -> Value {
+        let d = self.b.ins().ishl_imm_s(lane, if ty == Ty::B64 { 3 } else { 2 });
+        self.b.ins().iadd(self.warp, d)
+    }
+
+    fn lane_word(&mut self, lane: Value, row: (u32, Ty)) -> Value {
+        let from = self.lane_place(lane, row.1);
+        self.b.ins().load(scalar_type(row.1), Self::trusted(), from, row.0 as i32)
+    }
+
+    /// A loop over the lanes of a mask that is not empty, with each lane's address (offset included).
+    fn each_lane(&mut self, m: Value, addr: (u32, Ty), offset: i64, f: impl Fn(&mut Self, Value, Value)) {
+        let (head, exit) = (self.b.create_block(), self.b.create_block());
+        let rest = self.b.append_block_param(head, types::I32);
+        self.b.ins().jump(head, &[m.into()]);
+        self.b.switch_to_block(head);
+        let lane = self.b.ins().ctz(rest);
+        let lane = self.b.ins().uextend(types::I64, lane);
+        let a = self.lane_word(lane, addr);
+        let a = if addr.1 == Ty::B64 { a } else { self.b.ins().uextend(types::I64, a) };
+        let at = self.b.ins().iadd_imm_s(a, offset);
+        f(self, lane, at);
+        let less = self.b.ins().iadd_imm_s(rest, -1);
+        let rest2 = self.b.ins().band(rest, less);
+        self.b.ins().brif(rest2, head, &[rest2.into()], exit, &[]);
+        self.b.switch_to_block(exit);
+    }
+
+    /// One read-modify-write: the old value.
+    fn atomic_word(&mut self, a: AtomAccess, host: Value, x: Value, y: Option<Value>, ty: Ty) -> Value {
+        let t = scalar_type(ty);
+        if a.space != StateSpace::Global {
+            let old = self.b.ins().load(t, Self::device(), host, 0);
+            let new = self.new_word(a, old, x, y);
+            self.b.ins().store(Self::device(), new, host, 0);
+            return old;
+        }
+        let flags = clif::MemFlagsData::new().with_notrap();
+        if let (AtomOp::Cas, Some(y)) = (a.op, y) {
+            return self.b.ins().atomic_cas(flags, host, x, y);
+        }
+        let op = match (a.op, a.ty.is_signed()) {
+            (AtomOp::Add, _) => AtomicRmwOp::Add,
+            (AtomOp::And, _) => AtomicRmwOp::And,
+            (AtomOp::Or, _) => AtomicRmwOp::Or,
+            (AtomOp::Xor, _) => AtomicRmwOp::Xor,
+            (AtomOp::Min, true) => AtomicRmwOp::Smin,
+            (AtomOp::Min, false) => AtomicRmwOp::Umin,
+            (AtomOp::Max, true) => AtomicRmwOp::Smax,
+            (AtomOp::Max, false) => AtomicRmwOp::Umax,
+            (AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec, _) => AtomicRmwOp::Xchg,
+        };
+        self.b.ins().atomic_rmw(t, flags, op, host, x)
+    }
+
+    /// What an atomic writes.
+    fn new_word(&mut self, a: AtomAccess, old: Value, x: Value, y: Option<Value>) -> Value {
+        let signed = a.ty.is_signed();
+        match a.op {
+            AtomOp::Add => self.b.ins().iadd(old, x),
+            AtomOp::And => self.b.ins().band(old, x),
+            AtomOp::Or => self.b.ins().bor(old, x),
+            AtomOp::Xor => self.b.ins().bxor(old, x),
+            AtomOp::Min if signed => self.b.ins().smin(old, x),
+            AtomOp::Min => self.b.ins().umin(old, x),
+            AtomOp::Max if signed => self.b.ins().smax(old, x),
+            AtomOp::Max => self.b.ins().umax(old, x),
+            AtomOp::Cas => {
+                let hit = self.b.ins().icmp(IntCC::Equal, old, x);
+                self.b.ins().select(hit, y.unwrap_or(x), old)
+            }
+            AtomOp::Exch | AtomOp::Inc | AtomOp::Dec => x,
+        }
+    }
+}
