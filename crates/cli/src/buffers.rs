@@ -86,7 +86,8 @@ impl Word {
                 Ok(Word::Buffer { from: Source::Zero(byte_count(bytes, forms)?), to: Some(to) })
             }
             "inout" => {
-                let (from, to) = rest.rsplit_once(':').ok_or_else(|| format!("`{text}`: expected inout:PATH:OUTPATH"))?;
+                let (from, to) =
+                    rest.rsplit_once(':').ok_or_else(|| format!("`{text}`: expected inout:PATH:OUTPATH"))?;
                 let (from, to) = (path(from)?, path(to)?);
                 if is_npy(&to) && !is_npy(&from) {
                     return Err(format!("`{text}`: a .npy has a type and a shape, which only another .npy brings"));

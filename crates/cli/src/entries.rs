@@ -100,10 +100,9 @@ fn blame(faults: &mut [Option<Fault>], functions: &[Extent], wrong: &[Diagnostic
         let Some(i) = functions.iter().position(|f| f.extent.contains(&at)) else { return false };
         // An error at the name of a function that is gone is that function's.
         let named = text.get(at..span.end as usize).and_then(|name| failed.get(name));
-        let fault = named.cloned().unwrap_or_else(|| Fault {
-            status: Status::of_all(std::slice::from_ref(d)),
-            message: d.message.clone(),
-        });
+        let fault = named
+            .cloned()
+            .unwrap_or_else(|| Fault { status: Status::of_all(std::slice::from_ref(d)), message: d.message.clone() });
         match &mut faults[i] {
             Some(known) if known.status >= fault.status => {}
             place => {

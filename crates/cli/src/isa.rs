@@ -33,7 +33,8 @@ struct Choices {
 /// # Errors
 /// There is no such opcode.
 pub fn isa(opcode: Option<&str>, out: &mut Out) -> Result<Status, Failure> {
-    let wanted = |known: &str| opcode.is_none_or(|o| known == o || known.strip_prefix(o).is_some_and(|r| r.starts_with('.')));
+    let wanted =
+        |known: &str| opcode.is_none_or(|o| known == o || known.strip_prefix(o).is_some_and(|r| r.starts_with('.')));
     let supported = forms().iter().filter(|f| wanted(f.opcode)).map(|f| row(f));
     let missing = UNSUPPORTED.iter().filter(|(o, _)| wanted(o)).map(|(opcode, section)| Row {
         opcode,
@@ -61,7 +62,9 @@ pub fn isa(opcode: Option<&str>, out: &mut Out) -> Result<Status, Failure> {
     if out.format == Format::Human && opcode.is_none() {
         let n = |support: &str| rows.iter().filter(|r| r.support == support).count();
         let (yes, hint, no) = (n("yes"), n("hint"), n("no"));
-        out.line(&format!("\n{yes} forms run (yes), {hint} are checked and do nothing (hint), {no} are not supported (no)"));
+        out.line(&format!(
+            "\n{yes} forms run (yes), {hint} are checked and do nothing (hint), {no} are not supported (no)"
+        ));
     }
     Ok(Status::Done)
 }

@@ -36,13 +36,14 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let base = if path == "-" { PathBuf::new() } else { Path::new(path).parent().unwrap_or(Path::new("")).to_owned() };
     let stores = outputs(&job, &base).map_err(wrong)?;
     let device = device()?;
-    let units = load_units(&job, &base, &device, out).map_err(|f| Failure { message: at(path, &f.message), ..f })?;
+    let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
+    let units = load_units(&job, &base, &device, out).map_err(in_job)?;
     let low = units.values().filter_map(|u| u.loaded.as_ref()).any(|l| l.module.is_low());
-    let buffers = load_buffers(&job, &base, &device, low)?;
-    let plan = plan(&job, args, &units, &buffers, &watch).map_err(|f| Failure { message: at(path, &f.message), ..f })?;
+    let buffers = load_buffers(&job, &base, &device, low).map_err(in_job)?;
+    let plan = plan(&job, args, &units, &buffers, &watch).map_err(in_job)?;
     for (name, store) in &stores {
         if let Some(buffer) = buffers.get(*name) {
-            buffer.check_store(store)?;
+            buffer.check_store(store).map_err(in_job)?;
         }
     }
     let compiled = compile(&plan, &units, out);
@@ -325,7 +326,8 @@ fn run_all(
         status = status.max(Status::Found);
         if out.format == Format::Human {
             let left = plan.len() - i - 1;
-            let rest = if job.on_trap == OnTrap::Continue || left == 0 { String::new() } else { format!("; {left} not run") };
+            let rest =
+                if job.on_trap == OnTrap::Continue || left == 0 { String::new() } else { format!("; {left} not run") };
             out.say(&format!("launch {} of {} (`{}`) trapped{rest}", i + 1, plan.len(), p.entry));
         }
         if job.on_trap == OnTrap::Stop {

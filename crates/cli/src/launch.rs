@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use handloom_check::CheckedModule;
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::Param;
-use handloom_runtime::{Arg, Device, Function, LaunchConfig, LaunchError, Module, PreparedLaunch, Progress, TrapReport};
+use handloom_runtime::{
+    Arg, Device, Function, LaunchConfig, LaunchError, Module, PreparedLaunch, Progress, TrapReport,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -56,7 +58,9 @@ pub fn failed(e: LaunchError, watch: &Watch) -> Failure {
     match e {
         LaunchError::Wrong(why) => Failure::usage(why),
         LaunchError::NoRoom(why) => Failure::file(why),
-        LaunchError::Stopped => Failure { status: watch.status(), message: "the launch was stopped by a signal".into() },
+        LaunchError::Stopped => {
+            Failure { status: watch.status(), message: "the launch was stopped by a signal".into() }
+        }
         LaunchError::Bug(_) => Failure { status: crate::report::Status::Bug, message: e.to_string() },
         LaunchError::Trap(trap) => Failure { status: crate::report::Status::Found, message: trap.message().to_owned() },
         other => Failure { status: crate::report::Status::Bug, message: other.to_string() },
@@ -202,9 +206,10 @@ fn cuda_line(trap: &TrapReport, file: &str, line: u32) -> Option<String> {
     let named = Path::new(file);
     let ptx = trap.place().map(|(name, _)| Path::new(name));
     let beside = ptx.and_then(Path::parent).map(|dir| dir.join(named.file_name().unwrap_or_default()));
-    let found = [Some(named.to_owned()), beside].into_iter().flatten().find(|p| {
-        std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.len() <= MAX_SOURCE_BYTES)
-    })?;
+    let found = [Some(named.to_owned()), beside]
+        .into_iter()
+        .flatten()
+        .find(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.len() <= MAX_SOURCE_BYTES))?;
     let text = std::fs::read(found).ok()?;
     let index = usize::try_from(line).ok()?.checked_sub(1)?;
     let line = text.split(|b| *b == b'\n').nth(index)?;

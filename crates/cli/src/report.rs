@@ -124,7 +124,9 @@ impl Out {
     pub fn new(format: Format) -> Out {
         let style = match anstream::AutoStream::choice(&std::io::stderr()) {
             anstream::ColorChoice::Never => Style::Plain,
-            anstream::ColorChoice::Auto | anstream::ColorChoice::AlwaysAnsi | anstream::ColorChoice::Always => Style::Color,
+            anstream::ColorChoice::Auto | anstream::ColorChoice::AlwaysAnsi | anstream::ColorChoice::Always => {
+                Style::Color
+            }
         };
         let out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout());
         let mut new = Out { format, limit: 0, style, out, closed: false, failed: None };

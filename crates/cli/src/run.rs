@@ -29,9 +29,10 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     })?;
     let (entry, words) = split(&args.rest, &loaded.module);
     let function = loaded.module.function(entry).map_err(|e| failed(e, &watch))?;
-    let words = words.iter().enumerate().map(|(i, text)| {
-        Word::parse(text).map_err(|why| Failure::usage(format!("argument {}: {why}", i + 1)))
-    });
+    let words = words
+        .iter()
+        .enumerate()
+        .map(|(i, text)| Word::parse(text).map_err(|why| Failure::usage(format!("argument {}: {why}", i + 1))));
     let words = words.collect::<Result<Vec<Word>, _>>()?;
     let config = config(args);
     let given = Given::read(&function, &config, &words, &args.rest[args.rest.len() - words.len()..], &watch)?;
@@ -121,7 +122,12 @@ fn config(args: &RunArgs) -> LaunchConfig {
 ///
 /// # Errors
 /// What was expected.
-pub fn check_launch(function: &Function, config: &LaunchConfig, args: &[Arg<'_>], watch: &Watch) -> Result<(), Failure> {
+pub fn check_launch(
+    function: &Function,
+    config: &LaunchConfig,
+    args: &[Arg<'_>],
+    watch: &Watch,
+) -> Result<(), Failure> {
     let config = LaunchConfig { engine: Engine::Interp, ..config.clone() };
     PreparedLaunch::new(function, &config, args).map(drop).map_err(|e| failed(e, watch))
 }

@@ -50,7 +50,9 @@ fn expected(ty: ScalarType) -> String {
             };
             format!("a number that its range holds, inf or nan{hex}")
         }
-        TypeClass::Signed => format!("a whole number from -2^{} to 2^{} - 1, or 0x and hexadecimal digits", bits - 1, bits - 1),
+        TypeClass::Signed => {
+            format!("a whole number from -2^{} to 2^{} - 1, or 0x and hexadecimal digits", bits - 1, bits - 1)
+        }
         TypeClass::Unsigned | TypeClass::Bits | TypeClass::Pred => {
             format!("a whole number from -2^{} to 2^{bits} - 1, or 0x and hexadecimal digits", bits - 1)
         }
@@ -153,7 +155,9 @@ mod tests {
         assert_eq!(parse("2.5", B32), Ok(u64::from(2.5_f32.to_bits())));
         assert_eq!(parse("0f3F800000", B32), Ok(0x3f80_0000));
         assert_eq!(parse("2", B32), Ok(2));
-        for (text, ty) in [("1e99", F32), ("70000", F16), ("0f3F80", F32), ("0x10", F32), ("one", F64), ("0f3F800000", F64)] {
+        for (text, ty) in
+            [("1e99", F32), ("70000", F16), ("0f3F80", F32), ("0x10", F32), ("one", F64), ("0f3F800000", F64)]
+        {
             assert!(parse(text, ty).is_err(), "{text}");
         }
     }

@@ -23,14 +23,18 @@ fn exit_statuses_tell_right_wrong_and_unsupported() {
 #[test]
 fn wrong_use_is_2() {
     let f = Folder::with("use", EMPTY);
-    for line in ["", "check", "chek k.ptx", "check --nonsense k.ptx", "compile --block 0x k.ptx", "run", "run k.ptx", "isa foo"] {
+    for line in
+        ["", "check", "chek k.ptx", "check --nonsense k.ptx", "compile --block 0x k.ptx", "run", "run k.ptx", "isa foo"]
+    {
         f.run(line).ends(2);
     }
     f.run("run k.ptx --grid 1 --block 1 --threads 0").ends(2);
     f.run("run k.ptx --grid 1 --block 1 --timeout -1").ends(2);
     f.run("run --job j.json --grid 1").ends(2);
     f.run("compile --emit ir --format json k.ptx").ends(2);
-    for line in ["--help", "check --help", "compile --help", "run --help", "isa --help", "traps --help", "completions --help"] {
+    for line in
+        ["--help", "check --help", "compile --help", "run --help", "isa --help", "traps --help", "completions --help"]
+    {
         assert!(f.run(line).ends(0).out.contains(if line == "--help" { "Exit status" } else { "Example:" }), "{line}");
     }
     f.run("--version").ends(0);
@@ -126,7 +130,7 @@ fn each_stage_can_be_printed() {
     let f = Folder::with("emit", &format!("{SCALE}\n.visible .entry fixed() .reqntid 8, 4 {{ ret; }}\n"));
     let ir = f.run("compile --emit ir --block 64 k.ptx").ends(0).out;
     assert!(ir.contains("for blocks of 64,1,1") && ir.contains("for blocks of 8,4,1"), "{ir}");
-    assert!(ir.contains("; 23: mul.f32 %f3, %f2, %f1;") && ir.contains("store.global"), "{ir}");
+    assert!(ir.contains("; 25: mul.f32 %f3, %f2, %f1;") && ir.contains("store.global"), "{ir}");
     assert!(f.run("compile --emit clif k.ptx").ends(0).out.contains("function u0:0"));
     assert!(f.run("compile --emit asm k.ptx").ends(0).out.contains("ret"));
 }

@@ -81,7 +81,14 @@ fn binary_noise() {
 fn deep_nesting() {
     let f = Folder::new("deep");
     wrong(&f, format!("{HEAD}.entry k() {}", "{".repeat(200_000)));
-    wrong(&f, format!("{HEAD}.entry k() {{ .reg .b32 %r<2>; mov.b32 %r1, {}1{}; }}", "(".repeat(200_000), ")".repeat(200_000)));
+    wrong(
+        &f,
+        format!(
+            "{HEAD}.entry k() {{ .reg .b32 %r<2>; mov.b32 %r1, {}1{}; }}",
+            "(".repeat(200_000),
+            ")".repeat(200_000)
+        ),
+    );
     wrong(&f, format!("{HEAD}.entry k() {{ .reg .b32 %r<2>; mov.b32 %r1, {}1; }}", "-".repeat(200_000)));
     wrong(&f, format!("{HEAD}.global .u32 a[1] = {}", "{".repeat(200_000)));
 }

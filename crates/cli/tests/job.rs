@@ -100,7 +100,9 @@ fn a_trap_stops_the_job_and_outputs_are_written() {
         let status = |ran: &common::Ran| launches(ran).iter().map(|o| o["status"].clone()).collect::<Vec<_>>();
         assert_eq!(status(&ran), ["ok", "trap"]);
         assert_eq!(f.read("y.bin"), floats(&[2.0, 4.0, 6.0, 8.0]));
-        f.run(&format!("run --job j.json --engine {engine}")).ends(1).says("launch 2 of 4 (`scale`) trapped; 2 not run");
+        f.run(&format!("run --job j.json --engine {engine}"))
+            .ends(1)
+            .says("launch 2 of 4 (`scale`) trapped; 2 not run");
         text["on_trap"] = "continue".into();
         f.write("j.json", text.to_string());
         let ran = f.run(&format!("run --job j.json --engine {engine} --format json")).ends(1);
@@ -133,8 +135,14 @@ fn mistakes_run_nothing_and_get_a_sentence() {
     wrong(with(&|j| j["launches"][0]["grid"] = json!([])), "one to three");
     wrong(with(&|j| j["launches"][0]["repeat"] = 0.into()), "`repeat` is 0");
     wrong(with(&|j| j["launches"][0]["timeout"] = 0.into()), "above 0");
-    wrong(with(&|j| j["launches"][0]["args"][0] = json!({"buffer": "z"})), "`z` is no buffer of the job, which has `x`, `y`");
-    wrong(with(&|j| j["launches"][0]["args"][0] = json!({"buffer": "x", "offset": 17})), "byte 17 of a buffer of 16 bytes");
+    wrong(
+        with(&|j| j["launches"][0]["args"][0] = json!({"buffer": "z"})),
+        "`z` is no buffer of the job, which has `x`, `y`",
+    );
+    wrong(
+        with(&|j| j["launches"][0]["args"][0] = json!({"buffer": "x", "offset": 17})),
+        "byte 17 of a buffer of 16 bytes",
+    );
     wrong(with(&|j| j["launches"][0]["args"][2] = json!({"scalar": "two"})), "argument 3: `two` is no .f32");
     wrong(with(&|j| j["launches"][0]["args"][2] = json!({})), "expected one of `buffer`, `scalar` and `bytes`");
     wrong(with(&|j| j["launches"][0]["args"] = json!([])), "`scale` takes 4");

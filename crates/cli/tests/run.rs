@@ -16,7 +16,8 @@ fn buffers_go_in_and_out() {
         assert!(f.run(&line).ends(0).out.contains("scale: ok"));
         assert_eq!(f.read("y.bin"), floats(&[2.5, 5.0, -7.5, 1.25]));
         // The entry may be left out; one buffer may be both.
-        let line = format!("run k.ptx --engine {engine} --grid 2 --block 2,1,1 in:x.bin inout:x.bin:z.bin 0f40000000 0x2");
+        let line =
+            format!("run k.ptx --engine {engine} --grid 2 --block 2,1,1 in:x.bin inout:x.bin:z.bin 0f40000000 0x2");
         f.run(&line).ends(0);
         assert_eq!(f.read("z.bin"), floats(&[2.0, 4.0, -3.0, 0.5]));
     }
@@ -70,14 +71,14 @@ fn a_trap_names_the_place_and_the_allocation() {
     let f = Folder::with("trap", SCALE);
     for engine in ENGINES {
         let line = format!("run k.ptx --engine {engine} --grid 1 --block 64 zero:256 out:y.bin:128 1 64");
-        let human = f.run(&line).ends(1).says("trap: out of bounds").says("--> k.ptx:24:").says("`y` is argument 2");
+        let human = f.run(&line).ends(1).says("trap: out of bounds").says("--> k.ptx:26:").says("`y` is argument 2");
         assert!(human.err.contains("thread (32,0,0)"), "{human:?}");
         assert!(f.has("y.bin"), "buffers are written after a trap too");
         let ran = f.run(&format!("{line} --format json")).ends(1);
         let [o] = &ran.objects()[..] else { panic!("{ran:?}") };
         assert_eq!((&o["entry"], &o["status"]), (&"scale".into(), &"trap".into()));
         let trap = &o["trap"];
-        assert_eq!((&trap["kind"], &trap["line"]), (&"out_of_bounds".into(), &24.into()));
+        assert_eq!((&trap["kind"], &trap["line"]), (&"out_of_bounds".into(), &26.into()));
         assert_eq!(trap["block"], serde_json::json!([0, 0, 0]));
         assert_eq!(trap["thread"], serde_json::json!([32, 0, 0]));
         assert!(trap["address"].is_u64() && trap["message"].is_string());
@@ -117,7 +118,10 @@ fn wrong_launches_get_a_sentence() {
 
 #[test]
 fn shared_memory_and_structures_have_limits() {
-    let f = Folder::with("limits", ".visible .entry k(.param .align 4 .b8 s[12]) { .shared .b8 t[49153]; .reg .b32 %r<2>; mov.b32 %r1, t; ret; }\n");
+    let f = Folder::with(
+        "limits",
+        ".visible .entry k(.param .align 4 .b8 s[12]) { .shared .b8 t[49153]; .reg .b32 %r<2>; mov.b32 %r1, t; ret; }\n",
+    );
     f.run("run k.ptx --grid 1 --block 1 bytes:000000000000000000000000").ends(2).says("static shared memory");
     f.write("k.ptx", format!("{HEAD}.visible .entry k(.param .align 4 .b8 s[12]) {{ ret; }}\n"));
     f.run("run k.ptx --grid 1 --block 1 5").ends(2).says("structure of 12 bytes");
@@ -189,7 +193,8 @@ fn signals_end_a_run_within_a_second() {
             let mut command = f.command(&format!("run k.ptx --engine {engine} --grid 1 --block 1 zero:8"));
             let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(700));
-            let kill = std::process::Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status();
+            let kill =
+                std::process::Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status();
             assert!(kill.unwrap().success());
             let start = Instant::now();
             Ran::of(&child.wait_with_output().unwrap()).ends(status);

@@ -197,10 +197,13 @@ pub enum Routine {
     Sreg = 5,
     /// Misaligned address: memory site, `x` = address of the first lane of `mask`. Records the trap; gives 0.
     Misaligned = 6,
+    /// Memory site, `x` = address, `y` = length. Gives 1, and refreshes the cache of the site, if one allocation that the site's op may access holds
+    /// the whole range; else 0. Records nothing.
+    Range = 7,
 }
 
 /// Number of routines.
-pub const N_ROUTINES: usize = 7;
+pub const N_ROUTINES: usize = 8;
 
 /// Where a routine finds a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -200,6 +200,8 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
             mask: None,
             chain_entry: Vec::new(),
             in_row: Default::default(),
+            verified: Default::default(),
+            shared_base_value: None,
             temp_rows: place.temp_rows,
             words: place.words,
         };

@@ -1,6 +1,8 @@
 //! Code of one entry for one launch shape, and the cache of it.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -121,6 +123,12 @@ impl Program {
     }
 }
 
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
+}
+
 /// What is compiled for a key, and how.
 #[derive(Debug)]
 struct Plan {
@@ -147,7 +155,12 @@ impl Plan {
     /// Code of all functions that the entry may run.
     fn compile(&self, key: &Key, speculate: bool) -> Result<Codes, String> {
         let one = |&f: &FuncId| {
-            compile(&self.ir, &self.ir.funcs[f.idx()], &self.options(key, f, speculate)).map(|code| (f, code))
+            let func = &self.ir.funcs[f.idx()];
+            let options = self.options(key, f, speculate);
+            // A panic of the code generator fails this entry and no other.
+            let made = catch_unwind(AssertUnwindSafe(|| compile(&self.ir, func, &options)));
+            let made = made.unwrap_or_else(|p| Err(format!("codegen: `{}`: {}", func.name, panic_text(p.as_ref()))));
+            made.map(|code| (f, code))
         };
         let reach = &self.reach;
         // Waking the pool costs more than a small function.

@@ -164,18 +164,27 @@ pub(super) fn check(c: &mut Call<'_>) -> u64 {
         return 0;
     };
     let (x, length) = (c.x, c.y);
+    let bytes = u64::from(r.bytes.max(1));
     let n = u64::from(c.mask.count_ones().max(1));
-    // The lanes share the range evenly; in a range as long as one access all have the same address.
-    let step = length.saturating_sub(u64::from(r.bytes)).checked_div(n - 1).unwrap_or(0);
+    // In a range as long as one access all lanes have the same address.
+    let span = length.saturating_sub(bytes);
+    let step = span.checked_div(n - 1).unwrap_or(0);
+    let is_even = step * (n - 1) == span && step.is_multiple_of(bytes) || n == 1;
     let warp = c.ctx.header();
     let first_lane = c.mask.trailing_zeros().min(31) as usize;
     let whole = Request { bytes: 1, element: 1, elements: 1, ..r };
-    let aligned = x.is_multiple_of(u64::from(r.bytes.max(1))) && step.is_multiple_of(u64::from(r.bytes.max(1)));
-    if aligned && let Ok((at, hit)) = locate(c.host, &whole, CtaHost::thread(&warp, first_lane), x) {
+    if x.is_multiple_of(bytes)
+        && let Ok((at, hit)) = locate(c.host, &whole, CtaHost::thread(&warp, first_lane), x)
+    {
         let inside = at - hit.base;
         if length <= hit.size && inside <= hit.size - length && per_lane_ok(hit.kind, n) {
             refresh(c, hit, length);
             return 1;
+        }
+        // Lanes at uneven distances in local memory: the distances are code's own, so each lane has moved as far as the first.
+        if hit.kind == AllocKind::Local && !is_even {
+            let (base, size) = c.host.memory.view.get_mut().local;
+            return u64::from(x >= base && x - base <= size && length <= size - (x - base));
         }
     }
     let mut refused = Vec::new();
@@ -183,7 +192,9 @@ pub(super) fn check(c: &mut Call<'_>) -> u64 {
     for k in 0..n {
         let lane = mask.trailing_zeros() as usize & 31;
         mask &= mask.wrapping_sub(1);
-        let addr = x.wrapping_add(k * step);
+        // At uneven distances, the nearest place that an access can have.
+        let at = if is_even { k * step } else { k * span / (n - 1) / bytes * bytes };
+        let addr = x.wrapping_add(at);
         if let Err(why) = locate(c.host, &r, CtaHost::thread(&warp, lane), addr) {
             refused.push((lane, addr, why));
         }
@@ -202,18 +213,37 @@ fn per_lane_ok(kind: AllocKind, lanes: u64) -> bool {
 }
 
 /// Puts an allocation into the cache of the site. Only what is the same for all threads as long as the launch runs.
-pub(super) pub(super) fn refresh(c: &mut Call<'_>, hit: Hit, length: u64) {
+pub(super) fn refresh(c: &mut Call<'_>, hit: Hit, length: u64) {
     match hit.kind {
         _ if hit.size < length => {}
         AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc | AllocKind::Const | AllocKind::Param => {
             // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.
             unsafe {
                 let sites: *mut SiteCache = std::ptr::with_exposed_provenance_mut((*c.cta).sites as usize);
-                sites.add(c.site).write(SiteCache { base: hit.base, limit: hit.size - length });
+                let site = sites.add(c.site);
+                let old = site.read();
+                // A site that is also tested as a range keeps the limit of its longest range.
+                let known = if old.base == hit.base { old.limit } else { u64::MAX };
+                site.write(SiteCache { base: hit.base, limit: known.min(hit.size - length) });
             }
         }
         AllocKind::Shared | AllocKind::Local => {}
     }
+}
+
+/// `Routine::Range`.
+pub(super) fn range(c: &mut Call<'_>) -> u64 {
+    let site = &c.tables.mems[c.site];
+    let Some(r) = Request::of(site) else { return 0 };
+    let whole = Request { bytes: 1, element: 1, elements: 1, ..r };
+    let thread = CtaHost::thread(&c.ctx.header(), 0);
+    let Ok((at, hit)) = locate(c.host, &whole, thread, c.x) else { return 0 };
+    let inside = at - hit.base;
+    if c.y > hit.size || inside > hit.size - c.y || !per_lane_ok(hit.kind, 2) {
+        return 0;
+    }
+    refresh(c, hit, c.y);
+    1
 }
 
 /// `Routine::Misaligned`.

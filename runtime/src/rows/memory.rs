@@ -49,14 +49,7 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         record(c, &r, site.span, &refused);
         return 0;
     }
-    if let Some(hit) = found
-        && hit.size >= u64::from(r.bytes)
-    {
-        refresh(c, hit, u64::from(r.bytes));
-    }
-    // Code tests addresses of no pattern one by one, so the whole range of the last one may be passed without a call next time. A
-    // pattern is tested as a range: then only `check` knows the length.
-    if let (Some(hit), Loc::Row32(_) | Loc::Row64(_)) = (last, site.addr) {
+    if let Some(hit) = found {
         refresh(c, hit, u64::from(r.bytes));
     }
     match site.op {

@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use handloom_codegen::abi::{CtaCtx, N_ROUTINES, Routine, Tables, WarpCtx};
 
+use crate::module::panic_text;
 use crate::sched::context::Ctx;
 use crate::sched::host::CtaHost;
 
@@ -59,6 +60,7 @@ pub(crate) static TABLE: [Entry; N_ROUTINES] = {
     table[Routine::Builtin as usize] = builtin_entry;
     table[Routine::Sreg as usize] = sreg_entry;
     table[Routine::Misaligned as usize] = misaligned_entry;
+    table[Routine::Range as usize] = range_entry;
     table
 };
 
@@ -77,7 +79,8 @@ entries! {
     sync_entry => sync::sync,
     builtin_entry => builtin::builtin,
     sreg_entry => sreg::sreg,
-    misaligned_entry => check::misaligned
+    misaligned_entry => check::misaligned,
+    range_entry => check::range
 }
 
 fn enter(
@@ -99,9 +102,7 @@ fn enter(
     match catch_unwind(AssertUnwindSafe(|| body(&mut call))) {
         Ok(result) => result,
         Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-            call.host.bug = Some(text.unwrap_or_else(|| "a routine panicked".into()));
+            call.host.bug = Some(format!("a routine: {}", panic_text(panic.as_ref())));
             0
         }
     }

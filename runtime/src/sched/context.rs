@@ -165,12 +165,6 @@ impl Ctx {
             Loc::Linear { at: o, stride, bits } => {
                 // SAFETY: as above, for one word.
                 let base = unsafe { at(o as usize).cast::<u64>().read() };
-                let value = base.wrapping_add_signed(stride.wrapping_mul(lane as i64));
-                value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
-            }
-            Loc::Linear { at: o, stride, bits } => {
-                // SAFETY: as above, for one word.
-                let base = unsafe { at(o as usize).cast::<u64>().read() };
                 cut(base.wrapping_add_signed(stride.wrapping_mul(lane as i64)), bits)
             }
             Loc::Affine { at: o, stride, bits } => {
@@ -191,6 +185,11 @@ impl Ctx {
             Loc::Row64(o) => unsafe { at(o as usize + 8 * lane).cast::<u64>().write(value) },
             // SAFETY: as in `read`.
             Loc::Scalar(o) => unsafe { at(o as usize).cast::<u64>().write(value) },
+            // The word is the value of the first lane.
+            Loc::Linear { at: o, .. } if lane == 0 => {
+                // SAFETY: as in `read`.
+                unsafe { at(o as usize).cast::<u64>().write(value) }
+            }
             // The word of a pack is the value of its first lane.
             Loc::Affine { at: o, .. } if lane.is_multiple_of(4) => {
                 // SAFETY: as in `read`.

@@ -334,6 +334,7 @@ impl Facts {
         }
         // Lanes that part at a block only part of them executes stay apart while some wait: what is written there may differ.
         if self.unstable(f) {
+            changed |= self.scatter(f);
             for (r, blocks) in defs.blocks.iter().enumerate() {
                 if !defs.single[r] && blocks.iter().any(|b| self.masked.has(*b)) && self.class[r] != Class::Varying {
                     self.class[r] = Class::Varying;
@@ -342,6 +343,20 @@ impl Facts {
             }
         }
         changed
+    }
+
+    /// Lanes that wait in a block that only part of them executes let others go on: all that follows may be executed in part.
+    fn scatter(&mut self, f: &Function) -> bool {
+        let waits = |b: &usize| {
+            let block = &f.blocks[*b];
+            self.odd || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+        };
+        let mut work: Vec<usize> = self.masked.iter().filter(waits).collect();
+        let mut reached = Set::new(f.blocks.len());
+        while let Some(b) = work.pop() {
+            work.extend(self.cfg.succs[b].iter().filter(|s| reached.add(**s)));
+        }
+        self.masked.union(&reached)
     }
 
     /// Whether lanes may wait inside a block that only part of them executes, or meet elsewhere than where branches say.

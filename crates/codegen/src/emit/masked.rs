@@ -57,6 +57,8 @@ impl Emit<'_, '_> {
         self.written.clear();
         self.cleaned.clear();
         self.in_row.clear();
+        self.verified.clear();
+        self.shared_base_value = None;
         self.chain_entry.clear();
         self.mask = Some(m);
         let f = self.f;

@@ -73,7 +73,10 @@ impl Emit<'_, '_> {
         let (fast, other, join) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().brif(all, fast, &[], other, &[]);
         self.b.switch_to_block(fast);
+        // What is read on this side only does not stand for what follows.
+        let held = self.shared_base_value;
         let results = self.access_all(&plan, inst, &addr, &data);
+        self.shared_base_value = held;
         let flat = self.flatten(&results, plan.ty);
         self.b.ins().jump(join, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
         self.b.switch_to_block(other);
@@ -235,7 +238,10 @@ impl Emit<'_, '_> {
 
     /// Host address of the lowest lane of each group, checked, with its difference to the group's base.
     fn check_affine(&mut self, plan: &Plan, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
-        let shared_base = plan.is_shared().then(|| self.load_cta(types::I64, offset_of!(CtaCtx, shared_base)));
+        let shared_base = plan.is_shared().then(|| self.shared_base());
+        if let Some(at) = self.verified_address(plan) {
+            return at;
+        }
         (0..s.groups())
             .map(|g| {
                 let (low, high) = s.span(g);
@@ -245,11 +251,11 @@ impl Emit<'_, '_> {
                 }
                 let lanes = (0..PACKS).filter(|p| usize::from(s.group[*p]) == g).fold(0u32, |m, p| m | 15 << (4 * p));
                 let first = if self.ty(plan.addr) == Ty::B64 {
-                    self.b.ins().iadd_imm_s(base[g], low + plan.offset)
+                    self.moved(base[g], low + plan.offset)
                 } else {
-                    let v = self.b.ins().iadd_imm_s(base[g], low);
+                    let v = self.moved(base[g], low);
                     let v = self.b.ins().uextend(types::I64, v);
-                    self.b.ins().iadd_imm_s(v, plan.offset)
+                    self.moved(v, plan.offset)
                 };
                 self.check_range(plan, first, length, lanes);
                 match shared_base {
@@ -292,6 +298,23 @@ impl Emit<'_, '_> {
         }
     }
 
+    /// A scalar plus a constant.
+    pub(crate) fn moved(&mut self, v: Value, by: i64) -> Value {
+        if by == 0 { v } else { self.b.ins().iadd_imm_s(v, by) }
+    }
+
+    /// Base of the cta's shared memory, read once in straight code.
+    pub(crate) fn shared_base(&mut self) -> Value {
+        if let Some(v) = self.shared_base_value {
+            return v;
+        }
+        let v = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
+        if self.mask.is_none() {
+            self.shared_base_value = Some(v);
+        }
+        v
+    }
+
     /// Goes on only if `length` bytes from `first` may be accessed.
     fn check_range(&mut self, plan: &Plan, first: Value, length: i64, lanes: u32) {
         let bad = self.refuse(plan, first, length);
@@ -316,7 +339,7 @@ impl Emit<'_, '_> {
     }
 
     /// Whether the quick test refuses `length` bytes at `first` (an offset for shared memory).
-    fn refuse(&mut self, plan: &Plan, first: Value, length: i64) -> Value {
+    pub(crate) fn refuse(&mut self, plan: &Plan, first: Value, length: i64) -> Value {
         let align = plan.bytes();
         if plan.is_shared() {
             let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
@@ -627,7 +650,7 @@ impl Emit<'_, '_> {
         let args: Vec<clif::BlockArg> = self.flatten(&out, plan.ty).into_iter().map(Into::into).collect();
         self.b.ins().jump(join, &args);
         self.b.switch_to_block(go);
-        let shared = plan.is_shared().then(|| self.load_cta(types::I64, offset_of!(CtaCtx, shared_base)));
+        let shared = plan.is_shared().then(|| self.shared_base());
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); if is_store { 0 } else { n }];
         for p in 0..PACKS {
             let mut loaded: Vec<Vec<Value>> = vec![Vec::new(); n];

@@ -18,6 +18,7 @@ mod scalar;
 mod sreg;
 mod term;
 mod vector;
+mod verify;
 mod whole;
 
 use std::collections::{HashMap, HashSet};
@@ -92,6 +93,10 @@ pub struct Emit<'a, 'b> {
     pub(crate) in_row: HashSet<Reg>,
     /// Rows of varying registers that live in one block only, for its masked copy; 0 for none.
     pub(crate) temp_rows: Vec<u32>,
+    /// Addresses whose accesses in the block being emitted were tested together.
+    pub(crate) verified: HashMap<Reg, verify::Verified>,
+    /// Base of shared memory, where straight code has read it.
+    pub(crate) shared_base_value: Option<Value>,
     /// Words of affine operands for loops over packs: offset of the first.
     pub(crate) words: u32,
 }
@@ -309,9 +314,12 @@ impl Emit<'_, '_> {
         self.cleaned.clear();
         self.chain_entry.clear();
         self.mask = None;
+        self.shared_base_value = None;
         let mut b = head;
         loop {
             done[b] = true;
+            self.set_loc(b, 0);
+            self.verify_incoming(b);
             for i in 0..self.f.blocks[b].insts.len() {
                 self.set_loc(b, i);
                 self.full_inst(b, i);

@@ -263,6 +263,7 @@ impl Emit<'_, '_> {
         };
         self.reps.insert(r, rep);
         self.written.push(r);
+        self.verified.remove(&r);
     }
 
     /// The bits of a predicate: bit `l` for lane `l`.

@@ -43,7 +43,10 @@ impl Emit<'_, '_> {
                 self.set(inst.dst[0], rep);
             }
             Op::Cvta { space, to_space } => self.cvta(inst, space, to_space),
-            Op::Load { access, offset } | Op::Store { access, offset } => self.full_access(inst, access, offset),
+            Op::Load { access, offset } | Op::Store { access, offset } => {
+                self.verify_at(b, i);
+                self.full_access(inst, access, offset);
+            }
             Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => self.full_by_routine(inst),
             Op::Fence { order, scope } => self.fence(order, scope),
             Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
@@ -346,7 +349,7 @@ impl Emit<'_, '_> {
     }
 
     /// Gives the current block back as not run.
-    fn start_over(&mut self, b: usize) {
+    pub(crate) fn start_over(&mut self, b: usize) {
         let lanes = match self.mask {
             Some(m) => m,
             None => self.i32(FULL),

@@ -1,0 +1,212 @@
+//! One test for all accesses of a block through the same address.
+//!
+//! In a full copy every access of a block happens, so a program without faults passes the test of all of them together. If the test fails, nothing of
+//! the block has happened yet: it starts over in code that tests each access by itself, which finds the fault or that there is none.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::{Order, StateSpace, Ty};
+
+use super::Emit;
+use super::memory::Plan;
+use super::rep::Rep;
+use crate::abi::*;
+
+/// An address register whose accesses in the block were tested together.
+#[derive(Clone, Debug)]
+pub(crate) struct Verified {
+    space: StateSpace,
+    /// Bytes relative to the register that passed.
+    low: i64,
+    high: i64,
+    align: i64,
+    /// Host address that the register's lowest lane of each group stands for, and its difference to the group's base.
+    at: Vec<(Value, i64)>,
+}
+
+/// What a block does through one address register.
+struct Uses {
+    space: StateSpace,
+    low: i64,
+    high: i64,
+    align: i64,
+    count: usize,
+    /// Whether any is a store.
+    writes: bool,
+    inst: usize,
+}
+
+impl Emit<'_, '_> {
+    /// Tests, at the start of block `b`, the addresses that it got from other blocks.
+    pub(crate) fn verify_incoming(&mut self, b: usize) {
+        self.verified.clear();
+        if !self.facts.speculate {
+            return;
+        }
+        let f = self.f;
+        let mut defined: Vec<Reg> = Vec::new();
+        let mut seen: Vec<Reg> = Vec::new();
+        for inst in &f.blocks[b].insts {
+            if let (Op::Load { .. } | Op::Store { .. }, Val::Reg(r)) = (inst.op, inst.src.first().copied().unwrap_or(Val::Imm(0, Ty::B64)))
+                && !defined.contains(&r)
+                && !seen.contains(&r)
+            {
+                seen.push(r);
+                self.verify_uses(b, 0, r);
+            }
+            defined.extend(&inst.dst);
+        }
+    }
+
+    /// Tests, at the first use of an address that block `b` made, all its accesses, if nothing has happened in the block before.
+    pub(crate) fn verify_at(&mut self, b: usize, i: usize) {
+        let Some(Val::Reg(r)) = self.f.blocks[b].insts[i].src.first().copied() else { return };
+        if self.facts.speculate && i <= self.facts.quiet[b] && !self.verified.contains_key(&r) {
+            self.verify_uses(b, i, r);
+        }
+    }
+
+    fn verify_uses(&mut self, b: usize, from: usize, r: Reg) {
+        let Some(uses) = self.uses(b, from, r) else { return };
+        if uses.count < 2 || self.origin(r).is_some_and(|o| matches!(o, Op::ParamAddr { .. } | Op::SlotAddr(_))) {
+            return;
+        }
+        let Rep::Affine(s, base) = self.rep(Val::Reg(r)) else { return };
+        let a = uses.align;
+        if s.stride % a != 0 || s.stride < 0 || s.groups() > 4 || s.off.iter().any(|o| o % a != 0) {
+            return;
+        }
+        let inst = &self.f.blocks[b].insts[uses.inst];
+        let access = Access {
+            space: uses.space,
+            bits: 8,
+            count: 1,
+            elements: 1,
+            order: Order::Weak,
+            scope: handloom_ir::types::Scope::Cta,
+            whole: false,
+        };
+        let plan = self.plan(inst, access, 0);
+        let op = if uses.writes { Op::Store { access, offset: 0 } } else { Op::Load { access, offset: 0 } };
+        self.tables.mems[plan.site].op = op;
+        let at = (0..s.groups())
+            .map(|g| {
+                let (low, high) = s.span(g);
+                let length = high - low + uses.high - uses.low;
+                let lowest = self.verify_group(b, &plan, r, base[g], low, length, &uses);
+                let host = match uses.space {
+                    StateSpace::Shared => {
+                        let shared = self.shared_base();
+                        self.b.ins().iadd(lowest, shared)
+                    }
+                    _ => lowest,
+                };
+                (host, low)
+            })
+            .collect();
+        self.verified
+            .insert(r, Verified { space: uses.space, low: uses.low, high: uses.high, align: a, at });
+    }
+
+    /// Tests `length` bytes from the lowest lane of a group; gives its address.
+    #[allow(clippy::too_many_arguments, reason = "an address, its reach, and where the test stands")]
+    fn verify_group(&mut self, b: usize, plan: &Plan, r: Reg, base: Value, low: i64, length: i64, uses: &Uses) -> Value {
+        let lane = self.moved(base, low);
+        let lane = if self.f.regs[r.idx()] == Ty::B64 { lane } else { self.b.ins().uextend(types::I64, lane) };
+        let first = self.moved(lane, uses.low);
+        let odd = if uses.align > 1 {
+            let low_bits = self.b.ins().band_imm_s(lane, uses.align - 1);
+            Some(self.b.ins().icmp_imm_s(IntCC::NotEqual, low_bits, 0))
+        } else {
+            None
+        };
+        let over = self.refuse(plan, first, length);
+        let bad = match odd {
+            Some(o) => self.b.ins().bor(o, over),
+            None => over,
+        };
+        let (cold, go) = (self.cold_block(), self.b.create_block());
+        self.b.ins().brif(bad, cold, &[], go, &[]);
+        self.b.switch_to_block(cold);
+        if uses.space != StateSpace::Shared {
+            let one = self.i32(1);
+            let len = self.i64(length);
+            let ok = self.routine(Routine::Range, plan.site, one, Some(first), Some(len));
+            let ok = match odd {
+                Some(o) => {
+                    let zero = self.i64(0);
+                    self.b.ins().select(o, zero, ok)
+                }
+                None => ok,
+            };
+            let fail = self.cold_block();
+            self.b.ins().brif(ok, go, &[], fail, &[]);
+            self.b.switch_to_block(fail);
+        }
+        self.start_over(b);
+        self.b.switch_to_block(go);
+        lane
+    }
+
+    /// All plain accesses of block `b` from instruction `from` on through `r`, up to its next definition. `None` if they do not fit one test.
+    fn uses(&self, b: usize, from: usize, r: Reg) -> Option<Uses> {
+        let mut out: Option<Uses> = None;
+        for (i, inst) in self.f.blocks[b].insts.iter().enumerate().skip(from) {
+            if let Op::Load { access, offset } | Op::Store { access, offset } = inst.op
+                && inst.src.first() == Some(&Val::Reg(r))
+            {
+                let bytes = i64::from(access.bytes());
+                let plain = inst.guard().is_none()
+                    && !(access.whole && access.order.is_strong())
+                    && !(access.space == StateSpace::Generic && access.order.is_strong())
+                    && access.order != Order::Mmio
+                    && access.elements == u8::MAX >> (8 - access.count)
+                    && matches!(access.space, StateSpace::Global | StateSpace::Generic | StateSpace::Shared)
+                    && offset % bytes == 0;
+                if !plain {
+                    return None;
+                }
+                let writes = matches!(inst.op, Op::Store { .. });
+                match &mut out {
+                    None => {
+                        out = Some(Uses {
+                            space: access.space,
+                            low: offset,
+                            high: offset + bytes,
+                            align: bytes,
+                            count: 1,
+                            writes,
+                            inst: i,
+                        });
+                    }
+                    Some(u) if u.space == access.space => {
+                        u.low = u.low.min(offset);
+                        u.high = u.high.max(offset + bytes);
+                        u.align = u.align.max(bytes);
+                        u.count += 1;
+                        u.writes |= writes;
+                    }
+                    Some(_) => return None,
+                }
+            }
+            if inst.dst.contains(&r) {
+                break;
+            }
+        }
+        out
+    }
+
+    /// The addresses of an access that was tested with others of its block.
+    pub(crate) fn verified_address(&mut self, plan: &Plan) -> Option<Vec<(Value, i64)>> {
+        let Val::Reg(r) = plan.addr else { return None };
+        let v = self.verified.get(&r)?.clone();
+        let bytes = i64::from(plan.access.bytes());
+        let covered = v.space == plan.access.space
+            && v.low <= plan.offset
+            && plan.offset + bytes <= v.high
+            && bytes <= v.align
+            && self.mask.is_none();
+        covered.then(|| v.at.iter().map(|(host, low)| (self.moved(*host, plan.offset), *low)).collect())
+    }
+}
