@@ -45,6 +45,8 @@ struct Now {
     blocks: u64,
     progress: Progress,
     since: Instant,
+    /// Shown since it runs for long.
+    bar: Option<ProgressBar>,
 }
 
 impl Watch {
@@ -76,10 +78,13 @@ impl Watch {
 
     /// Runs a launch of so many blocks, which counts them in `progress`.
     pub fn during<T>(&self, name: &str, blocks: u64, progress: &Progress, work: impl FnOnce() -> T) -> T {
-        let now = Now { name: name.to_owned(), blocks, progress: progress.clone(), since: Instant::now() };
-        *self.shared.lock() = Some(now);
+        let (name, progress) = (name.to_owned(), progress.clone());
+        *self.shared.lock() = Some(Now { name, blocks, progress, since: Instant::now(), bar: None });
         let result = work();
-        *self.shared.lock() = None;
+        // Here and not by the thread, so that the bar is gone before anything else is written.
+        if let Some(mut now) = self.shared.lock().take() {
+            now.clear();
+        }
         result
     }
 }
@@ -106,26 +111,39 @@ impl Shared {
     }
 
     fn look(&self) {
-        let mut bar: Option<ProgressBar> = None;
         let mut signalled: Option<Instant> = None;
         while !self.over.load(Ordering::Acquire) {
+            let mut now = self.lock();
+            if let Some(now) = now.as_mut().filter(|now| now.since.elapsed() >= QUIET) {
+                now.draw();
+            }
             if let Some(status) = self.status() {
                 self.stop.stop();
                 if signalled.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                    clear(&mut bar);
+                    now.iter_mut().for_each(Now::clear);
                     process::exit(i32::from(status.code()));
                 }
             }
-            match &*self.lock() {
-                Some(now) if now.since.elapsed() >= QUIET => {
-                    let bar = bar.get_or_insert_with(|| new_bar(now));
-                    bar.set_position(now.progress.blocks_done());
-                }
-                _ => clear(&mut bar),
-            }
+            drop(now);
             thread::park_timeout(TICK);
         }
-        clear(&mut bar);
+    }
+}
+
+impl Now {
+    fn draw(&mut self) {
+        if self.bar.is_none() {
+            self.bar = Some(new_bar(self));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.progress.blocks_done());
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
     }
 }
 
@@ -136,10 +154,4 @@ fn new_bar(now: &Now) -> ProgressBar {
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_prefix(now.name.clone());
     bar.with_elapsed(now.since.elapsed())
-}
-
-fn clear(bar: &mut Option<ProgressBar>) {
-    if let Some(bar) = bar.take() {
-        bar.finish_and_clear();
-    }
 }

@@ -184,7 +184,9 @@ pub(super) fn check(c: &mut Call<'_>) -> u64 {
         // Lanes at uneven distances in local memory: the distances are code's own, so each lane has moved as far as the first.
         if hit.kind == AllocKind::Local && !is_even {
             let (base, size) = c.host.memory.view.get_mut().local;
-            return u64::from(x >= base && x - base <= size && length <= size - (x - base));
+            if x >= base && x - base <= size && length <= size - (x - base) {
+                return 1;
+            }
         }
     }
     let mut refused = Vec::new();

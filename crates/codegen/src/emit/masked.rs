@@ -157,7 +157,7 @@ impl Emit<'_, '_> {
         }
         match self.rep(v) {
             Rep::Affine(s, base) => Some((s, base)),
-            Rep::Rows(_) | Rep::Compare(_) => None,
+            Rep::Rows(_) | Rep::Logic(_) => None,
         }
     }
 
@@ -294,7 +294,7 @@ impl Emit<'_, '_> {
     fn clean_scalar(&mut self, v: Val) -> Option<(Shape, Vec<Value>)> {
         match self.clean(v) {
             Rep::Affine(s, base) => Some((s, base)),
-            Rep::Rows(_) | Rep::Compare(_) => None,
+            Rep::Rows(_) | Rep::Logic(_) => None,
         }
     }
 

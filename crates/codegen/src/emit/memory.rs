@@ -128,7 +128,7 @@ impl Emit<'_, '_> {
             .flat_map(|r| match r {
                 Rep::Affine(_, base) => base.clone(),
                 Rep::Rows(v) => v.clone(),
-                Rep::Compare(_) => self.rows(r, ty),
+                Rep::Logic(_) => self.rows(r, ty),
             })
             .collect()
     }
@@ -393,10 +393,21 @@ impl Emit<'_, '_> {
         }
         let n = width(plan.ty);
         let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
+        let weak = plan.access.order == handloom_ir::types::Order::Weak;
+        let mut packs_read: Vec<((u8, i64), Vec<Vec<Value>>)> = Vec::new();
         for p in 0..PACKS {
             let (base, low) = at[usize::from(s.group[p])];
             let d = (s.off[p] - low) as i32;
-            let packs = self.load_pack(plan, base, d, s.stride);
+            // Packs that read the same bytes share the load.
+            let key = (s.group[p], s.off[p]);
+            let packs = match packs_read.iter().find(|(k, _)| weak && *k == key) {
+                Some((_, v)) => v.clone(),
+                None => {
+                    let v = self.load_pack(plan, base, d, s.stride);
+                    packs_read.push((key, v.clone()));
+                    v
+                }
+            };
             for (e, v) in packs.into_iter().enumerate() {
                 out[e].extend(v);
             }

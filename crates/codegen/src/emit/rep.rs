@@ -2,6 +2,8 @@
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
+use std::rc::Rc;
+
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Ty};
 
@@ -28,8 +30,23 @@ pub enum Rep {
     Affine(Shape, Vec<Value>),
     /// One vector (two for 64 bits) for each of eight packs.
     Rows(Vec<Value>),
-    /// A comparison of affine integers that was not needed as lanes yet.
-    Compare(Box<Compare>),
+    /// A predicate that was not needed as lanes yet.
+    Logic(Rc<Logic>),
+}
+
+/// A predicate made of comparisons of affine integers: often known for all lanes from a few scalars.
+#[derive(Clone, Debug)]
+pub enum Logic {
+    /// A comparison.
+    Compare(Compare),
+    /// The same in all lanes.
+    Uniform(Value),
+    /// Both.
+    And(Rc<Logic>, Rc<Logic>),
+    /// Either.
+    Or(Rc<Logic>, Rc<Logic>),
+    /// Not.
+    Not(Rc<Logic>),
 }
 
 /// A comparison kept for later.
@@ -188,8 +205,29 @@ impl Emit<'_, '_> {
                 }
                 out
             }
-            Rep::Compare(c) => {
-                let c = c.as_ref().clone();
+            Rep::Logic(l) => self.logic_rows(l),
+        }
+    }
+
+    /// The lanes of a predicate.
+    fn logic_rows(&mut self, l: &Logic) -> Vec<Value> {
+        match l {
+            Logic::Uniform(v) => self.rows(&Rep::Affine(Shape::UNIFORM, vec![*v]), Ty::P),
+            Logic::And(a, b) | Logic::Or(a, b) => {
+                let (x, y) = (self.logic_rows(a), self.logic_rows(b));
+                let both = x.into_iter().zip(y);
+                if matches!(l, Logic::And(..)) {
+                    both.map(|(x, y)| self.b.ins().band(x, y)).collect()
+                } else {
+                    both.map(|(x, y)| self.b.ins().bor(x, y)).collect()
+                }
+            }
+            Logic::Not(a) => {
+                let x = self.logic_rows(a);
+                x.into_iter().map(|x| self.b.ins().bnot(x)).collect()
+            }
+            Logic::Compare(c) => {
+                let c = c.clone();
                 let a = self.rows(&Rep::Affine(c.a.0, c.a.1), c.int.ty);
                 let b = self.rows(&Rep::Affine(c.b.0, c.b.1), c.int.ty);
                 let w = width(c.int.ty);

@@ -9,7 +9,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 
-use super::rep::{Compare, Home, Rep};
+use super::rep::{Compare, Home, Logic, Rep};
 use super::scalar::int_cc;
 use super::whole::{constant, is_uniform};
 use super::{Emit, FULL};
@@ -218,8 +218,8 @@ impl Emit<'_, '_> {
             self.b.ins().brif(base[0], yes, &[], no, &[]);
         } else {
             let mixed = self.b.create_block();
-            if let Rep::Compare(c) = cond {
-                self.branch_on_ends(c, yes, no);
+            if let Rep::Logic(l) = cond {
+                self.branch_if_known(l, yes, no);
             }
             let bits = self.bits(cond);
             let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
@@ -252,29 +252,64 @@ impl Emit<'_, '_> {
         self.b.ins().jump(p, &[]);
     }
 
-    /// An ordering of affine integers against a uniform one: the two ends decide for all lanes, if they agree.
-    fn branch_on_ends(&mut self, c: &Compare, yes: clif::Block, no: clif::Block) {
-        let (swapped, affine, other) = if c.b.0.is_uniform() { (false, &c.a, &c.b) } else { (true, &c.b, &c.a) };
-        if affine.0.groups() != 1 || !matches!(c.cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge) || c.int.ty == Ty::B16 {
-            return;
-        }
-        let (Some(cc), Some(le)) = (int_cc(c.cmp, c.int.signed), int_cc(Cmp::Le, c.int.signed)) else { return };
-        let (low, high) = affine.0.span(0);
-        let first = self.plus(affine.1[0], low, c.int.ty);
-        let last = self.plus(affine.1[0], high, c.int.ty);
-        let y = other.1[0];
-        let test = |e: &mut Self, x: Value| {
-            if swapped { e.b.ins().icmp(cc, y, x) } else { e.b.ins().icmp(cc, x, y) }
-        };
-        let (t0, t1) = (test(self, first), test(self, last));
-        let ordered = self.b.ins().icmp(le, first, last);
-        let same = self.b.ins().icmp(IntCC::Equal, t0, t1);
-        let decided = self.b.ins().band(ordered, same);
-        let (sure, open) = (self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(decided, sure, &[], open, &[]);
-        self.b.switch_to_block(sure);
-        self.b.ins().brif(t0, yes, &[], no, &[]);
+    /// Branches if scalars tell that a predicate holds in all lanes or in none.
+    fn branch_if_known(&mut self, l: &Logic, yes: clif::Block, no: clif::Block) {
+        let Some((all, none)) = self.known(l) else { return };
+        let (unsure, open) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(all, yes, &[], unsure, &[]);
+        self.b.switch_to_block(unsure);
+        self.b.ins().brif(none, no, &[], open, &[]);
         self.b.switch_to_block(open);
+    }
+
+    /// Whether a predicate is known to hold in all lanes, and whether in none. `None`: scalars tell nothing.
+    fn known(&mut self, l: &Logic) -> Option<(Value, Value)> {
+        match l {
+            Logic::Uniform(v) => {
+                let not = self.b.ins().bxor_imm_s(*v, 1);
+                Some((*v, not))
+            }
+            Logic::Not(a) => self.known(a).map(|(all, none)| (none, all)),
+            Logic::And(a, b) | Logic::Or(a, b) => {
+                let ((a1, a0), (b1, b0)) = (self.known(a)?, self.known(b)?);
+                Some(if matches!(l, Logic::And(..)) {
+                    (self.b.ins().band(a1, b1), self.b.ins().bor(a0, b0))
+                } else {
+                    (self.b.ins().bor(a1, b1), self.b.ins().band(a0, b0))
+                })
+            }
+            Logic::Compare(c) => self.known_by_ends(c),
+        }
+    }
+
+    /// An ordering of an affine integer and a uniform one: the ends decide for all lanes, if they agree.
+    fn known_by_ends(&mut self, c: &Compare) -> Option<(Value, Value)> {
+        let (swapped, affine, other) = if c.b.0.is_uniform() { (false, &c.a, &c.b) } else { (true, &c.b, &c.a) };
+        if !matches!(c.cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge) || c.int.ty == Ty::B16 {
+            return None;
+        }
+        let (cc, le) = (int_cc(c.cmp, c.int.signed)?, int_cc(Cmp::Le, c.int.signed)?);
+        let y = other.1[0];
+        let mut sum: Option<(Value, Value)> = None;
+        for g in 0..affine.0.groups() {
+            let (low, high) = affine.0.span(g);
+            let first = self.plus(affine.1[g], low, c.int.ty);
+            let last = self.plus(affine.1[g], high, c.int.ty);
+            let test = |e: &mut Self, x: Value| {
+                if swapped { e.b.ins().icmp(cc, y, x) } else { e.b.ins().icmp(cc, x, y) }
+            };
+            let (t0, t1) = (test(self, first), test(self, last));
+            let ordered = self.b.ins().icmp(le, first, last);
+            let both = self.b.ins().band(t0, t1);
+            let all = self.b.ins().band(both, ordered);
+            let any = self.b.ins().bor(t0, t1);
+            let none = self.b.ins().band_not(ordered, any);
+            sum = Some(match sum {
+                None => (all, none),
+                Some((a, n)) => (self.b.ins().band(a, all), self.b.ins().band(n, none)),
+            });
+        }
+        sum
     }
 
     fn full_switch(&mut self, b: usize, index: &Rep, targets: &[BlockId]) {

@@ -1,6 +1,7 @@
 //! Instructions of full copies: all 32 lanes together, packs side by side.
 
 use std::mem::offset_of;
+use std::rc::Rc;
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -10,7 +11,7 @@ use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 
 use super::lanes::Lanes;
-use super::rep::{Compare, Rep, scalar_type, vector_type, width};
+use super::rep::{Compare, Logic, Rep, scalar_type, vector_type, width};
 use super::vector::{Source, inlined, is_loose, takes_loose};
 use super::{Emit, FULL};
 use crate::abi::*;
@@ -136,7 +137,7 @@ impl Emit<'_, '_> {
                 Rep::Affine(*s, base)
             }
             Rep::Rows(rows) => Rep::Rows(rows.iter().map(|v| self.canonical(*v, float)).collect()),
-            Rep::Compare(_) => rep.clone(),
+            Rep::Logic(_) => rep.clone(),
         }
     }
 
@@ -188,7 +189,10 @@ impl Emit<'_, '_> {
             && (sa.is_uniform() || sb.is_uniform())
         {
             let c = Compare { cmp, int, a: (*sa, a.clone()), b: (*sb, b.clone()) };
-            return (Rep::Compare(Box::new(c)), None);
+            return (Rep::Logic(Rc::new(Logic::Compare(c))), None);
+        }
+        if let Some(l) = logic_of(op, args) {
+            return (Rep::Logic(Rc::new(l)), None);
         }
         let uniform: Vec<bool> = args.iter().map(is_uniform).collect();
         if !inlined(op, consts, &uniform) {
@@ -236,7 +240,7 @@ impl Emit<'_, '_> {
             .iter()
             .map(|r| match r {
                 Rep::Affine(s, b) => Some((*s, b.clone())),
-                Rep::Rows(_) | Rep::Compare(_) => None,
+                Rep::Rows(_) | Rep::Logic(_) => None,
             })
             .collect::<Option<_>>()?;
         let shapes: Vec<Arg> =
@@ -674,6 +678,24 @@ pub(crate) fn shfl_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bo
         }
     };
     if ok { (j as u32 & 31, true) } else { (lane, false) }
+}
+
+/// A Boolean op on predicates that were not needed as lanes yet.
+fn logic_of(op: Pure, args: &[Rep]) -> Option<Logic> {
+    if !args.iter().any(|a| matches!(a, Rep::Logic(_))) {
+        return None;
+    }
+    let part = |i: usize| match &args[i] {
+        Rep::Logic(l) => Some(Rc::clone(l)),
+        Rep::Affine(s, base) if s.is_uniform() => Some(Rc::new(Logic::Uniform(base[0]))),
+        Rep::Affine(..) | Rep::Rows(_) => None,
+    };
+    match op {
+        Pure::And(Ty::P) => Some(Logic::And(part(0)?, part(1)?)),
+        Pure::Or(Ty::P) => Some(Logic::Or(part(0)?, part(1)?)),
+        Pure::Not(Ty::P) => Some(Logic::Not(part(0)?)),
+        _ => None,
+    }
 }
 
 /// The value of a constant source.
