@@ -225,6 +225,19 @@ pub enum Loc {
         /// Width: the value is taken modulo 2^bits.
         bits: u8,
     },
+    /// `word of the pack's group + off of the pack + stride * lane within the pack`: the home of an affine value.
+    Groups {
+        /// Offset of the first group's 64-bit word; the others follow.
+        at: u32,
+        /// Group of each pack, numbered by first appearance.
+        group: [u8; 8],
+        /// Added for each pack; 0 for the first pack of a group.
+        off: [i64; 8],
+        /// Added for each lane.
+        stride: i64,
+        /// Width: the value is taken modulo 2^bits.
+        bits: u8,
+    },
     /// `word of the pack + stride * lane within the pack`: an affine value.
     Affine {
         /// Offset of eight 64-bit words: the value of the first lane of each pack.

@@ -271,11 +271,15 @@ fn place(f: &simt::Function, facts: &Facts, tables: &mut Tables) -> Place {
     tables.ctx_bytes = (start + most).next_multiple_of(64);
     tables.homes = homes
         .iter()
-        .map(|h| {
-            h.map(|h| match h {
-                Home::Row32(at) => Loc::Row32(at),
-                Home::Row64(at) => Loc::Row64(at),
-                Home::Words(at) => Loc::Scalar(at),
+        .enumerate()
+        .map(|(r, h)| {
+            h.map(|h| match (h, facts.class[r]) {
+                (Home::Row32(at), _) => Loc::Row32(at),
+                (Home::Row64(at), _) => Loc::Row64(at),
+                (Home::Words(at), Class::Affine(s)) => {
+                    Loc::Groups { at, group: s.group, off: s.off, stride: s.stride, bits: f.regs[r].bits() as u8 }
+                }
+                (Home::Words(at), _) => Loc::Scalar(at),
             })
         })
         .collect();

@@ -167,6 +167,13 @@ impl Ctx {
                 let base = unsafe { at(o as usize).cast::<u64>().read() };
                 cut(base.wrapping_add_signed(stride.wrapping_mul(lane as i64)), bits)
             }
+            Loc::Groups { at: o, group, off, stride, bits } => {
+                let pack = lane / 4;
+                // SAFETY: as above, for one word of each group.
+                let base = unsafe { at(o as usize + 8 * usize::from(group[pack])).cast::<u64>().read() };
+                let value = base.wrapping_add_signed(off[pack].wrapping_add(stride.wrapping_mul((lane % 4) as i64)));
+                value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
+            }
             Loc::Affine { at: o, stride, bits } => {
                 // SAFETY: as above, for eight words.
                 let base = unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().read() };
@@ -195,7 +202,12 @@ impl Ctx {
                 // SAFETY: as in `read`.
                 unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().write(value) }
             }
-            Loc::Imm(_) | Loc::Linear { .. } | Loc::Affine { .. } => {}
+            // The word of a group is the value of the first lane of its first pack.
+            Loc::Groups { at: o, group, .. } if lane.is_multiple_of(4) && !group[..lane / 4].contains(&group[lane / 4]) => {
+                // SAFETY: as in `read`.
+                unsafe { at(o as usize + 8 * usize::from(group[lane / 4])).cast::<u64>().write(value) }
+            }
+            Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => {}
         }
     }
 
@@ -211,7 +223,7 @@ impl Ctx {
             // SAFETY: as above.
             Loc::Row64(o) => *out = unsafe { at(o).cast::<[u64; 32]>().read() },
             Loc::Imm(v) => *out = [v; 32],
-            Loc::Scalar(_) | Loc::Linear { .. } | Loc::Affine { .. } => {
+            Loc::Scalar(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => {
                 (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l));
             }
         }

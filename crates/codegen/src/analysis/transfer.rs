@@ -53,6 +53,15 @@ impl Shape {
         self.group == [0; PACKS] && (0..PACKS).all(|p| self.off[p] == self.stride.wrapping_mul((p * LANES) as i64))
     }
 
+    /// Whether the lanes of each group, in ascending order, stand at even distances.
+    pub fn is_even(&self) -> bool {
+        (0..self.groups()).all(|g| {
+            let packs = (0..PACKS).filter(|p| usize::from(self.group[*p]) == g);
+            let d: Vec<i64> = packs.flat_map(|p| (0..LANES).map(move |l| self.delta(p, l))).collect();
+            d.windows(2).all(|w| w[1] - w[0] == d[1] - d[0])
+        })
+    }
+
     /// Number of groups.
     pub fn groups(&self) -> usize {
         usize::from(*self.group.iter().max().unwrap_or(&0)) + 1

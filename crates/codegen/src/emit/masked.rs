@@ -272,7 +272,7 @@ impl Emit<'_, '_> {
     fn row_offset(&self, r: Reg) -> u32 {
         match self.row_of(r) {
             Loc::Row32(at) | Loc::Row64(at) => at,
-            Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Affine { .. } => 0,
+            Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => 0,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::analysis::transfer::{LANES, PACKS, Shape};
 use crate::compile::Bounds;
 
 /// A memory instruction taken apart.
+#[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub access: Access,
     pub offset: i64,
@@ -211,7 +212,7 @@ impl Emit<'_, '_> {
         }
         let is_store = matches!(inst.op, Op::Store { .. });
         let out = match addr {
-            Rep::Affine(s, base) if self.regular(plan, s) => {
+            Rep::Affine(s, base) if self.regular(plan, s) && (s.is_even() || self.may_start_over()) => {
                 let at = self.check_affine(plan, s, base);
                 if is_store { self.store_affine(plan, s, &at, data) } else { self.load_affine(plan, s, &at) }
             }
@@ -236,6 +237,12 @@ impl Emit<'_, '_> {
         s.stride % a == 0 && s.stride >= 0 && s.off.iter().all(|o| o % a == 0) && s.groups() <= 4
     }
 
+    /// Whether nothing has happened in the block being emitted, so that it may start over.
+    fn may_start_over(&self) -> bool {
+        let (b, i) = self.at;
+        self.facts.speculate && self.mask.is_none() && i <= self.facts.quiet[b]
+    }
+
     /// Host address of the lowest lane of each group, checked, with its difference to the group's base.
     fn check_affine(&mut self, plan: &Plan, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
         let shared_base = plan.is_shared().then(|| self.shared_base());
@@ -257,13 +264,24 @@ impl Emit<'_, '_> {
                     let v = self.b.ins().uextend(types::I64, v);
                     self.moved(v, plan.offset)
                 };
-                self.check_range(plan, first, length, lanes);
+                let site = self.site_of_group(plan, g);
+                self.check_range(&Plan { site, ..*plan }, s.is_even(), first, length, lanes);
                 match shared_base {
                     Some(b) => (self.b.ins().iadd(first, b), low),
                     None => (first, low),
                 }
             })
             .collect()
+    }
+
+    /// A site for each group: each has a length of its own, which its cache holds.
+    pub(crate) fn site_of_group(&mut self, plan: &Plan, g: usize) -> usize {
+        if g == 0 {
+            return plan.site;
+        }
+        let copy = self.tables.mems[plan.site].clone();
+        self.tables.mems.push(copy);
+        self.tables.mems.len() - 1
     }
 
     /// The address of an access that needs no check: parameters and frame slots at constant offsets.
@@ -316,13 +334,29 @@ impl Emit<'_, '_> {
     }
 
     /// Goes on only if `length` bytes from `first` may be accessed.
-    fn check_range(&mut self, plan: &Plan, first: Value, length: i64, lanes: u32) {
+    fn check_range(&mut self, plan: &Plan, even: bool, first: Value, length: i64, lanes: u32) {
         let bad = self.refuse(plan, first, length);
         let (cold, go) = (self.cold_block(), self.b.create_block());
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
         let mask = self.i32(i64::from(lanes));
         let len = self.i64(length);
+        if !even {
+            // The lanes are not told from the range: code that tests each of them finds which one it is.
+            if !plan.is_shared() {
+                let ok = self.routine(Routine::Range, plan.site, mask, Some(first), Some(len));
+                let align = self.b.ins().band_imm_s(first, plan.bytes() - 1);
+                let right = self.b.ins().icmp_imm_s(IntCC::Equal, align, 0);
+                let zero = self.i64(0);
+                let ok = self.b.ins().select(right, ok, zero);
+                let fail = self.cold_block();
+                self.b.ins().brif(ok, go, &[], fail, &[]);
+                self.b.switch_to_block(fail);
+            }
+            self.start_over(self.at.0);
+            self.b.switch_to_block(go);
+            return;
+        }
         let ok = self.routine(Routine::Check, plan.site, mask, Some(first), Some(len));
         self.return_unless(ok, go);
         self.b.switch_to_block(go);
@@ -653,15 +687,15 @@ impl Emit<'_, '_> {
         let n = usize::from(plan.access.count);
         let is_store = matches!(inst.op, Op::Store { .. });
         let values: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
+        let shared = plan.is_shared().then(|| self.shared_base());
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
         let m = self.i32(FULL);
         let held: Vec<Rep> = values.iter().map(|v| Rep::Rows(v.clone())).collect();
-        let out = self.access_by_routine(plan, inst, &Rep::Rows(rows.clone()), &held, m, &[]);
+        let out = self.access_at_site(plan.site, plan, inst, (&Rep::Rows(rows.clone()), &held), m, &[]);
         let args: Vec<clif::BlockArg> = self.flatten(&out, plan.ty).into_iter().map(Into::into).collect();
         self.b.ins().jump(join, &args);
         self.b.switch_to_block(go);
-        let shared = plan.is_shared().then(|| self.shared_base());
         let mut results: Vec<Vec<Value>> = vec![Vec::new(); if is_store { 0 } else { n }];
         for p in 0..PACKS {
             let mut loaded: Vec<Vec<Value>> = vec![Vec::new(); n];
@@ -795,6 +829,22 @@ impl Emit<'_, '_> {
         mask: Value,
         old: &[Rep],
     ) -> Vec<Rep> {
+        // A site of its own: its cache is for single accesses.
+        let site = self.tables.mems.len();
+        let copy = self.tables.mems[plan.site].clone();
+        self.tables.mems.push(copy);
+        self.access_at_site(site, plan, inst, (addr, data), mask, old)
+    }
+
+    fn access_at_site(
+        &mut self,
+        site: usize,
+        plan: &Plan,
+        inst: &Inst,
+        (addr, data): (&Rep, &[Rep]),
+        mask: Value,
+        old: &[Rep],
+    ) -> Vec<Rep> {
         self.n_scratch_used = 0;
         let aty = self.ty(plan.addr);
         let addr = self.loc_of(addr, aty);
@@ -815,9 +865,8 @@ impl Emit<'_, '_> {
                 self.store_warp(v, outs[i].0 as usize + 16 * k);
             }
         }
-        let site = self.tables.mems.len();
         let dst = outs.iter().map(|o| o.1).collect();
-        self.tables.mems.push(MemSite { op: inst.op, addr, src, dst, span: inst.span });
+        self.tables.mems[site] = MemSite { op: inst.op, addr, src, dst, span: inst.span };
         let ok = self.routine(Routine::Memory, site, mask, None, None);
         let go = self.b.create_block();
         self.return_unless(ok, go);

@@ -207,7 +207,8 @@ impl Emit<'_, '_> {
         }
         let mut done = vec![false; n];
         for b in 0..n {
-            if !done[b] {
+            let inside_chain = self.facts.cfg.preds[b].iter().any(|p| self.chained(*p) == Some(b));
+            if !done[b] && !inside_chain {
                 self.emit_full_chain(b, &mut done);
             }
         }
@@ -289,11 +290,14 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(some);
         let zero = self.i32(0);
         self.store_warp(zero, self.pend(b));
-        let all = self.b.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, m, FULL as u32 as i32 as i64);
-        let partial = self.b.create_block();
-        let full = self.full[b];
-        self.b.ins().brif(all, full, &[], partial, &[]);
-        self.b.switch_to_block(partial);
+        let inside_chain = self.facts.cfg.preds[b].iter().any(|p| self.chained(*p) == Some(b));
+        if !inside_chain {
+            let all = self.b.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, m, FULL as u32 as i32 as i64);
+            let partial = self.b.create_block();
+            let full = self.full[b];
+            self.b.ins().brif(all, full, &[], partial, &[]);
+            self.b.switch_to_block(partial);
+        }
         if self.facts.masked.has(b) {
             self.emit_masked(b, m);
         } else {
@@ -303,6 +307,17 @@ impl Emit<'_, '_> {
             self.store_warp(m, offset_of!(WarpCtx, lanes));
             self.give_back(Reason::Trap);
         }
+    }
+
+    /// The block that goes on behind a warp-level op in the same straight code. Lanes that come to it in part stay masked.
+    fn chained(&self, b: usize) -> Option<usize> {
+        let Term::Jump(next) = self.f.blocks[b].term else { return None };
+        let next = next.idx();
+        let fits = next > b
+            && self.facts.cfg.preds[next].len() == 1
+            && (!self.pendable.has(next) || self.facts.masked.has(next))
+            && self.f.blocks[b].insts.last().is_some_and(|i| i.op.is_warp_sync());
+        fits.then_some(next)
     }
 
     /// Emits the full copy of `b` and of the blocks that only it goes to.
@@ -325,13 +340,8 @@ impl Emit<'_, '_> {
                 self.full_inst(b, i);
             }
             self.set_loc(b, self.f.blocks[b].insts.len());
-            if let Term::Jump(next) = self.f.blocks[b].term
-                && next.idx() > b
-                && self.facts.cfg.preds[next.idx()].len() == 1
-                && !done[next.idx()]
-                && self.f.blocks[b].insts.last().is_some_and(|i| i.op.is_warp_sync())
-            {
-                b = next.idx();
+            if let Some(next) = self.chained(b) {
+                b = next;
                 let mut held: Vec<Reg> = self.written.clone();
                 held.sort_unstable();
                 held.dedup();

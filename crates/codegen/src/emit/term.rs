@@ -463,7 +463,7 @@ impl Emit<'_, '_> {
         let at = match v {
             Val::Reg(r) if self.scalar_source(v).is_none() => match self.row_of(r) {
                 Loc::Row32(at) | Loc::Row64(at) => at,
-                Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Affine { .. } => 0,
+                Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => 0,
             },
             _ => {
                 let rep = self.rep(v);

@@ -94,6 +94,8 @@ impl Emit<'_, '_> {
             .map(|g| {
                 let (low, high) = s.span(g);
                 let length = high - low + uses.high - uses.low;
+                let site = self.site_of_group(&plan, g);
+                let plan = Plan { site, ..plan };
                 let lowest = self.verify_group(b, &plan, r, base[g], low, length, &uses);
                 let host = match uses.space {
                     StateSpace::Shared => {
