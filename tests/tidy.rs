@@ -1,1 +1,214 @@
-//! placeholder
+//! Rules of the tree that no compiler checks: who uses whom, sizes of files, a test for each form, licences, forbidden words.
+
+use std::collections::BTreeSet;
+
+use handloom_tests::workspace::{SourceFile, files, packages};
+use handloom_tests::{coverage, filetest};
+
+/// A crate, the crates it may use, and the outside packages it may use. A new edge is a reviewed line here.
+const EDGES: &[(&str, &[&str], &[&str])] = &[
+    ("diag", &[], &["annotate-snippets", "serde_json"]),
+    ("syntax", &["diag"], &["logos"]),
+    ("ir", &["diag"], &["half"]),
+    ("isa", &["ir"], &[]),
+    ("check", &["diag", "syntax", "ir", "isa"], &[]),
+    ("lower", &["diag", "ir", "isa", "check"], &[]),
+    ("interp", &["diag", "ir"], &[]),
+    (
+        "codegen",
+        &["diag", "ir"],
+        // `cranelift-native` sets every host flag.
+        &["cranelift-codegen", "cranelift-frontend", "cranelift-jit", "cranelift-native", "target-lexicon"],
+    ),
+    (
+        "runtime",
+        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen"],
+        &["rayon", "rustix", "libc"],
+    ),
+    (
+        "cli",
+        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen", "runtime"],
+        // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
+        &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
+    ),
+];
+
+/// Packages that may use any crate.
+const FREE: &[&str] = &["tests", "benches"];
+
+/// What only tests of a crate may use beside its own packages.
+const DEV: &[&str] = &["rustc_apfloat", "expect-test", "proptest", "handloom-diag"];
+
+/// Licences whose text asks for nothing that a binary of ours does not do. One choice of an `OR` is enough.
+const LICENCES: &[&str] =
+    &["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "Zlib", "Unicode-3.0"];
+
+/// Longest file in lines.
+const LINES: usize = 800;
+
+/// Files that may be longer, and why.
+const LONG: &[(&str, &str)] = &[("Cargo.lock", "written by cargo")];
+
+/// Folders of data that other programs wrote, where no rule on sizes or words holds.
+const DATA: &[&str] = &["tests/kernels/", "benches/c/"];
+
+/// Endings of the files that people write.
+const WRITTEN: &[&str] = &[".rs", ".toml", ".md", ".ptx", ".sh", ".py", ".cu", ".c"];
+
+/// Words that must not stand in Rust code, in halves so that this file may name them.
+const FORBIDDEN: &[(&str, &str)] = &[
+    (concat!("to", "do!("), "finish it, or refuse it with a diagnostic"),
+    (concat!("unimple", "mented!("), "finish it, or refuse it with a diagnostic"),
+    (concat!("#[ig", "nore"), "assert what it gives today, with a note"),
+    (concat!("FIX", "ME"), "fix it or open an issue"),
+    (concat!("X", "XX"), "say what is meant"),
+];
+
+/// Beginnings of paths that exist on one machine only.
+const PATHS: &[&str] = &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+
+/// Where `unsafe` may stand.
+const UNSAFE: &[&str] = &["runtime/src/", "crates/codegen/src/load.rs"];
+
+fn fail(what: &str, wrong: &[String]) {
+    assert!(wrong.is_empty(), "{what}:\n  {}", wrong.join("\n  "));
+}
+
+fn written(f: &SourceFile) -> bool {
+    WRITTEN.iter().any(|e| f.path.ends_with(e)) && !DATA.iter().any(|d| f.path.starts_with(d))
+}
+
+#[test]
+fn crates_use_whom_they_may() {
+    let mut wrong = Vec::new();
+    for p in packages().iter().filter(|p| p.is_member) {
+        let Some(short) = p.name.strip_prefix("handloom-") else {
+            wrong.push(format!("`{}` is not called handloom-FOLDER", p.name));
+            continue;
+        };
+        if FREE.contains(&short) {
+            continue;
+        }
+        let Some((_, crates, outside)) = EDGES.iter().find(|e| e.0 == short) else {
+            wrong.push(format!("`{short}` has no line in the table"));
+            continue;
+        };
+        let may = |d: &str| d.strip_prefix("handloom-").map_or(outside.contains(&d), |c| crates.contains(&c));
+        wrong.extend(p.dependencies.iter().filter(|d| !may(d)).map(|d| format!("`{short}` uses `{d}`")));
+        let may_in_tests = |d: &str| may(d) || DEV.contains(&d);
+        let dev = p.dev_dependencies.iter().filter(|d| !may_in_tests(d));
+        wrong.extend(dev.map(|d| format!("the tests of `{short}` use `{d}`")));
+    }
+    fail("edges that no line of the table allows", &wrong);
+}
+
+#[test]
+fn licences_are_allowed() {
+    let mut wrong = Vec::new();
+    for p in packages() {
+        match &p.license {
+            None => wrong.push(format!("{}: none", p.name)),
+            Some(text) if !is_allowed(text) => wrong.push(format!("{}: {text}", p.name)),
+            Some(_) => {}
+        }
+    }
+    fail("licences that are not in the list", &wrong);
+}
+
+/// Whether an SPDX expression can be met with the list. `/` is the old way to write `OR`.
+fn is_allowed(text: &str) -> bool {
+    let text = text.replace(" / ", " OR ").replace('/', " OR ");
+    let group = |t: &str| t.trim().trim_start_matches('(').trim_end_matches(')').split(" OR ").any(|l| LICENCES.contains(&l.trim()));
+    text.split(" AND ").all(group)
+}
+
+#[test]
+fn spdx_expressions_are_understood() {
+    assert!(is_allowed("Apache-2.0 / MIT") && is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0"));
+    assert!(is_allowed("GPL-3.0 OR MIT"));
+    assert!(!is_allowed("GPL-3.0") && !is_allowed("MIT AND GPL-3.0"));
+}
+
+#[test]
+fn files_are_short() {
+    let too_long = |f: &&SourceFile| f.text.lines().count() > LINES && LONG.iter().all(|(path, _)| *path != f.path);
+    let files = files();
+    let wrong = files.iter().filter(|f| written(f)).filter(too_long);
+    let wrong: Vec<String> = wrong.map(|f| format!("{}: {} lines", f.path, f.text.lines().count())).collect();
+    fail("files of more than 800 lines", &wrong);
+}
+
+#[test]
+fn each_form_has_a_file_test() {
+    let tests = filetest::collect(&filetest::root()).expect("the file tests can be read");
+    let runs = tests.iter().filter(|t| t.text.contains("//@ test: run") || t.text.contains("//@ test: trap"));
+    let texts: Vec<&str> = runs.map(|t| t.text.as_str()).collect();
+    fail("forms without a file test", &coverage::missing(texts.into_iter()));
+}
+
+#[test]
+fn chapters_of_file_tests_are_those_of_the_records() {
+    let chapters: BTreeSet<String> = files()
+        .iter()
+        .filter_map(|f| f.path.strip_prefix("crates/isa/src/")?.split_once('/').map(|(chapter, _)| chapter.to_owned()))
+        .collect();
+    let wrong: BTreeSet<String> = files()
+        .iter()
+        .filter_map(|f| f.path.strip_prefix("tests/filetests/isa/")?.split_once('/').map(|(c, _)| c.to_owned()))
+        .filter(|c| !chapters.contains(c))
+        .collect();
+    fail("folders that are no chapter", &wrong.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn no_forbidden_words() {
+    let mut wrong = Vec::new();
+    for f in files().iter().filter(|f| f.path.ends_with(".rs")) {
+        for (i, line) in f.text.lines().enumerate() {
+            let found = FORBIDDEN.iter().filter(|(word, _)| line.contains(word));
+            wrong.extend(found.map(|(word, help)| format!("{}:{}: `{word}`: {help}", f.path, i + 1)));
+        }
+    }
+    fail("words that must not stand", &wrong);
+}
+
+#[test]
+fn no_paths_of_one_machine() {
+    let mut wrong = Vec::new();
+    for f in files().iter().filter(|f| !f.path.ends_with("Cargo.lock")) {
+        for (i, line) in f.text.lines().enumerate() {
+            // `x` stands for anybody in examples.
+            let somebody = |p: &str| line.match_indices(p).any(|(at, _)| !line[at + p.len()..].starts_with("x/"));
+            if PATHS.iter().any(|p| somebody(p)) {
+                wrong.push(format!("{}:{}: {}", f.path, i + 1, line.trim()));
+            }
+        }
+    }
+    fail("paths that exist on one machine only", &wrong);
+}
+
+#[test]
+fn unsafe_stands_where_it_may() {
+    let keyword = concat!("un", "safe");
+    let mut wrong = Vec::new();
+    for f in files().iter().filter(|f| f.path.ends_with(".rs") && !UNSAFE.iter().any(|u| f.path.starts_with(u))) {
+        for (i, line) in f.text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let uses = [" {", " fn", " impl", " extern", " trait", "("].map(|after| format!("{keyword}{after}"));
+            if uses.iter().any(|u| code.contains(u.as_str())) && !code.contains(&format!("forbid({keyword}")) {
+                wrong.push(format!("{}:{}: {}", f.path, i + 1, line.trim()));
+            }
+        }
+    }
+    fail("unsafe code outside the runtime and the loader", &wrong);
+}
+
+#[test]
+fn crates_forbid_unsafe_code() {
+    let forbid = concat!("#![forbid(un", "safe_code)]");
+    let is_root = |p: &str| p.ends_with("src/lib.rs") || p.ends_with("src/main.rs");
+    let may = |p: &str| p.starts_with("runtime/") || p.starts_with("crates/codegen/");
+    let files = files();
+    let roots = files.iter().filter(|f| is_root(&f.path) && !may(&f.path) && !f.text.contains(forbid));
+    fail("crates without `forbid`", &roots.map(|f| f.path.clone()).collect::<Vec<_>>());
+}

@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod coverage;
 pub mod engines;
 pub mod filetest;
 pub mod rng;
+pub mod workspace;

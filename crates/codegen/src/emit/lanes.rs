@@ -36,10 +36,12 @@ enum Ready {
 /// The tests of addresses in the loop.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Subtracted from an address before the test.
-    base: Value,
+    /// Subtracted from an address before the test; nothing for offsets in shared memory.
+    base: Option<Value>,
     /// Largest difference.
     limit: Value,
+    /// Set if there is no room for an access at all.
+    none: Option<Value>,
     /// Added to an address that passed.
     host: Option<Value>,
 }
@@ -54,6 +56,14 @@ pub(crate) fn simple(access: Access) -> bool {
             StateSpace::Generic => access.order == Order::Weak,
             _ => false,
         }
+}
+
+/// Whether a load fits a loop over packs: neighbouring words.
+pub(crate) fn by_words(access: Access, address: &Lanes) -> bool {
+    simple(access)
+        && access.count == 1
+        && access.bits == 32
+        && matches!(address, Lanes::Affine(s, _) if s.is_linear() && s.stride == 4)
 }
 
 impl Emit<'_, '_> {
@@ -90,16 +100,22 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(some);
         let bytes = i64::from(plan.access.bytes());
         let limits = self.limits(plan, bytes);
-        let ready: Vec<Ready> = {
-            let mut used = 0;
-            operands.iter().map(|(l, ty)| self.ready(l, *ty, &mut used)).collect()
-        };
+        // Reading bytes of lanes that take no part harms nobody as long as they are in bounds: loads are tested and done by whole packs.
+        let is_load = matches!(inst.op, Op::Load { .. });
         let linear = match &operands[0].0 {
             Lanes::Affine(s, base) if s.is_linear() && s.stride >= 0 && s.stride % bytes == 0 => {
-                Some(self.test_ends(plan, s.stride, base[0], operands[0].1, limits, m, cold))
+                let whole = is_load && s.stride > 0;
+                Some(self.test_ends(plan, s.stride, base[0], operands[0].1, limits, m, whole, cold))
             }
             _ => None,
         };
+        let mut used = 0;
+        let mut ready = Vec::new();
+        for (k, (l, ty)) in operands.iter().enumerate() {
+            // The address of a linear access is counted, not read.
+            let l = if k == 0 && linear.is_some() { &Lanes::Row(0) } else { l };
+            ready.push(self.ready(l, *ty, &mut used));
+        }
         let (head, body, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let index = self.b.append_block_param(head, types::I64);
         let rest = self.b.append_block_param(head, types::I32);
@@ -119,46 +135,91 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(done);
     }
 
+    /// The start of a load that a loop over packs does together with other ops: tests it, or lets the routine do it. Gives the address that pack 0
+    /// reads from; packs are 16 bytes apart there, in memory as in the row where the routine left the result.
+    pub(crate) fn begin_load(&mut self, inst: &Inst, plan: &Plan, address: (Lanes, Ty), dst: u32, m: Value) -> Value {
+        let (cold, join) = (self.cold_block(), self.b.create_block());
+        let from = self.b.append_block_param(join, types::I64);
+        let limits = self.limits(plan, 4);
+        let Lanes::Affine(_, base) = &address.0 else { panic!("a load by rows in a loop over packs") };
+        let at = self.test_ends(plan, 4, base[0], address.1, limits, m, true, cold);
+        self.b.ins().jump(join, &[at.into()]);
+        self.b.switch_to_block(cold);
+        let done = self.b.create_block();
+        self.lanes_by_routine(inst, plan, &[address], &[dst], m, done);
+        self.b.switch_to_block(done);
+        let row = self.moved(self.warp, i64::from(dst));
+        self.b.ins().jump(join, &[row.into()]);
+        self.b.switch_to_block(join);
+        from
+    }
+
     fn limits(&mut self, plan: &Plan, bytes: i64) -> Limits {
         if plan.access.space == StateSpace::Shared {
-            let base = self.i64(0);
             let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
             let limit = self.b.ins().iadd_imm_s(size, -bytes);
-            // Less room than one access: nothing passes, since no address is below -1 when it is aligned.
+            let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, limit, 0);
             let host = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
-            let short = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, limit, 0);
-            let none = self.i64(i64::MIN);
-            let base = self.b.ins().select(short, none, base);
-            let nothing = self.i64(0);
-            let limit = self.b.ins().select(short, nothing, limit);
-            return Limits { base, limit, host: Some(host) };
+            return Limits { base: None, limit, none: Some(none), host: Some(host) };
         }
         let (base, limit) = self.bounds(plan, bytes);
-        Limits { base, limit, host: None }
+        Limits { base: Some(base), limit, none: None, host: None }
     }
 
     /// Whether an address (offset included) is refused.
     fn lane_refused(&mut self, plan: &Plan, at: Value, l: Limits) -> Value {
-        let off = self.b.ins().isub(at, l.base);
+        let off = match l.base {
+            Some(base) => self.b.ins().isub(at, base),
+            None => at,
+        };
         let k = plan.access.bytes().trailing_zeros();
-        if k == 0 {
-            return self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, l.limit);
+        let over = if k == 0 {
+            self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, l.limit)
+        } else {
+            let amount = self.b.ins().iconst(types::I32, i64::from(k));
+            let turned = self.b.ins().rotr(off, amount);
+            let limit = self.b.ins().ushr_imm_s(l.limit, i64::from(k));
+            self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, limit)
+        };
+        match l.none {
+            Some(n) => self.b.ins().bor(over, n),
+            None => over,
         }
-        let amount = self.b.ins().iconst(types::I32, i64::from(k));
-        let turned = self.b.ins().rotr(off, amount);
-        let limit = self.b.ins().ushr_imm_s(l.limit, i64::from(k));
-        self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, limit)
+    }
+
+    /// Whether the end of a range is refused whose start has passed.
+    fn end_refused(&mut self, at: Value, l: Limits) -> Value {
+        let off = match l.base {
+            Some(base) => self.b.ins().isub(at, base),
+            None => at,
+        };
+        self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, l.limit)
     }
 
     /// Tests the first and last lane of `m` of a linear address; gives the host address of lane 0 (which need not be in bounds).
     #[allow(clippy::too_many_arguments, reason = "an address with its shape, its test, and who takes part")]
-    fn test_ends(&mut self, plan: &Plan, stride: i64, base: Value, ty: Ty, l: Limits, m: Value, cold: clif::Block) -> Value {
+    fn test_ends(
+        &mut self,
+        plan: &Plan,
+        stride: i64,
+        base: Value,
+        ty: Ty,
+        l: Limits,
+        m: Value,
+        whole: bool,
+        cold: clif::Block,
+    ) -> Value {
         let base = if ty == Ty::B64 { base } else { self.b.ins().uextend(types::I64, base) };
         let base = self.b.ins().iadd_imm_s(base, plan.offset);
         let first = self.b.ins().ctz(m);
         let above = self.b.ins().clz(m);
         let top = self.i32(31);
         let last = self.b.ins().isub(top, above);
+        let (first, last) = if whole {
+            (self.b.ins().band_imm_s(first, 28), self.b.ins().bor_imm_s(last, 3))
+        } else {
+            (first, last)
+        };
         let lane_at = |e: &mut Self, lane: Value| {
             let lane = e.b.ins().uextend(types::I64, lane);
             let d = e.b.ins().imul_imm_s(lane, stride);
@@ -167,7 +228,7 @@ impl Emit<'_, '_> {
         let low = lane_at(self, first);
         let high = lane_at(self, last);
         let bad = self.lane_refused(plan, low, l);
-        let bad2 = self.lane_refused(plan, high, l);
+        let bad2 = self.end_refused(high, l);
         let bad = self.b.ins().bor(bad, bad2);
         let go = self.b.create_block();
         self.b.ins().brif(bad, cold, &[], go, &[]);
@@ -250,19 +311,29 @@ impl Emit<'_, '_> {
         });
         if let Some((base, stride)) = pack_base
             && stride > 0
+            && !is_store
+        {
+            let out = self.load_pack(plan, base, 0, stride);
+            let mask = self.mask_of_nibble(nibble);
+            let mut blended = Vec::new();
+            for (new, at) in out.iter().zip(dst) {
+                let old = self.ready_vectors(&Ready::Row(*at), plan.ty, index);
+                blended.push(self.blend(mask, new, &old));
+            }
+            self.write_rows(&blended, dst, plan.ty, index);
+            self.b.ins().jump(next, &[]);
+            return;
+        }
+        if let Some((base, stride)) = pack_base
+            && stride > 0
         {
             // All four lanes: as vectors.
             let (whole, parts) = (self.b.create_block(), self.b.create_block());
             let all = self.b.ins().icmp_imm_s(IntCC::Equal, nibble, 15);
             self.b.ins().brif(all, whole, &[], parts, &[]);
             self.b.switch_to_block(whole);
-            if is_store {
-                let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
-                self.store_pack(plan, &packs, base, 0, stride);
-            } else {
-                let out = self.load_pack(plan, base, 0, stride);
-                self.write_rows(&out, dst, plan.ty, index);
-            }
+            let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
+            self.store_pack(plan, &packs, base, 0, stride);
             self.b.ins().jump(next, &[]);
             self.b.switch_to_block(parts);
         }

@@ -26,6 +26,8 @@ struct Deferred {
     scalars: Vec<Option<(Shape, Vec<Value>)>>,
     /// Done by the routine instead of the loop.
     routine: bool,
+    /// A load: where pack 0 reads.
+    from: Option<Value>,
 }
 
 /// A scalar operand prepared for the loop.
@@ -77,16 +79,39 @@ impl Emit<'_, '_> {
                     let uniform: Vec<bool> =
                         scalars.iter().map(|s| s.as_ref().is_some_and(|(s, _)| s.is_uniform())).collect();
                     let routine = !inlined(op, &consts, &uniform);
-                    waiting.push(Deferred { inst: i, scalars, routine });
+                    waiting.push(Deferred { inst: i, scalars, routine, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 Op::Sreg(_) => {
-                    waiting.push(Deferred { inst: i, scalars: vec![], routine: false });
+                    waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 Op::Cvta { .. } => {
                     let scalars = vec![self.scalar_source(inst.src[0])];
-                    waiting.push(Deferred { inst: i, scalars, routine: false });
+                    waiting.push(Deferred { inst: i, scalars, routine: false, from: None });
+                    inst.dst.iter().for_each(|d| self.now_in_row(*d));
+                }
+                // Neighbouring words are read in the loop, together with what is done to them.
+                Op::Load { access, offset }
+                    if !inst.guarded
+                        && self
+                            .scalar_source(inst.src[0])
+                            .is_some_and(|(s, base)| lanes::by_words(access, &Lanes::Affine(s, base))) =>
+                {
+                    self.n_scratch_used = 0;
+                    let address = (self.lanes_of(inst.src[0]), self.ty(inst.src[0]));
+                    let plan = self.plan(inst, access, offset);
+                    // What waits may still read the old value of the row that the routine would write.
+                    let reads_old = waiting.iter().any(|w| {
+                        let other = &block.insts[w.inst];
+                        other.src.contains(&Val::Reg(inst.dst[0])) || other.dst.contains(&inst.dst[0])
+                    });
+                    if reads_old {
+                        self.flush_waiting(b, &mut waiting, m, None);
+                    }
+                    let row = self.row_offset(inst.dst[0]);
+                    let from = self.begin_load(inst, &plan, address, row, m);
+                    waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: Some(from) });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => {
@@ -600,6 +625,12 @@ impl Emit<'_, '_> {
                     x
                 };
                 turn.values.push((inst.dst[0], y));
+            }
+            Op::Load { .. } => {
+                let Some(from) = item.from else { panic!("a load without its address") };
+                let at = self.b.ins().iadd(from, turn.offset);
+                let v = self.b.ins().load(types::I32X4, Self::device(), at, 0);
+                turn.values.push((inst.dst[0], vec![v]));
             }
             Op::Sreg(s) => {
                 let v = match sreg::source(s, &self.facts.shape) {

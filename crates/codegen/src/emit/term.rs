@@ -221,6 +221,19 @@ impl Emit<'_, '_> {
             if let Rep::Logic(l) = cond {
                 self.branch_if_known(l, yes, no);
             }
+            let counted = match cond {
+                Rep::Logic(l) => self.counted_bits(l),
+                Rep::Affine(..) | Rep::Rows(_) => None,
+            };
+            if let Some(bits) = counted {
+                // Some lanes do and some do not, or the ends would have told.
+                self.part(b, &[(then, bits)], otherwise);
+                self.b.switch_to_block(yes);
+                self.to_full(b, then);
+                self.b.switch_to_block(no);
+                self.to_full(b, otherwise);
+                return;
+            }
             let bits = self.bits(cond);
             let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
             let some = self.b.create_block();
@@ -262,6 +275,34 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(open);
     }
 
+    /// The bits of an ordering of neighbouring integers against a uniform one, which its ends did not decide: the lanes below a boundary.
+    fn counted_bits(&mut self, l: &Logic) -> Option<Value> {
+        let Logic::Compare(c) = l else { return None };
+        let (swapped, affine, other) = if c.b.0.is_uniform() { (false, &c.a, &c.b) } else { (true, &c.b, &c.a) };
+        let simple = affine.0.is_linear()
+            && affine.0.stride == 1
+            && c.int.ty == Ty::B32
+            && affine.0.no_wrap(32, c.int.signed);
+        if !simple {
+            return None;
+        }
+        // Lanes `x < y` for `below`, `x <= y` else; the others by complement.
+        let (or_equal, below) = match (c.cmp, swapped) {
+            (Cmp::Lt, false) | (Cmp::Gt, true) => (false, true),
+            (Cmp::Le, false) | (Cmp::Ge, true) => (true, true),
+            (Cmp::Gt, false) | (Cmp::Lt, true) => (true, false),
+            (Cmp::Ge, false) | (Cmp::Le, true) => (false, false),
+            _ => return None,
+        };
+        let count = self.b.ins().isub(other.1[0], affine.1[0]);
+        let count = if or_equal { self.b.ins().iadd_imm_s(count, 1) } else { count };
+        let one = self.i64(1);
+        let end = self.b.ins().ishl(one, count);
+        let low = self.b.ins().iadd_imm_s(end, -1);
+        let low = self.b.ins().ireduce(types::I32, low);
+        Some(if below { low } else { self.b.ins().bnot(low) })
+    }
+
     /// Whether a predicate is known to hold in all lanes, and whether in none. `None`: scalars tell nothing.
     fn known(&mut self, l: &Logic) -> Option<(Value, Value)> {
         match l {
@@ -299,11 +340,14 @@ impl Emit<'_, '_> {
                 if swapped { e.b.ins().icmp(cc, y, x) } else { e.b.ins().icmp(cc, x, y) }
             };
             let (t0, t1) = (test(self, first), test(self, last));
-            let ordered = self.b.ins().icmp(le, first, last);
             let both = self.b.ins().band(t0, t1);
-            let all = self.b.ins().band(both, ordered);
             let any = self.b.ins().bor(t0, t1);
-            let none = self.b.ins().band_not(ordered, any);
+            let (all, none) = if affine.0.no_wrap(32, c.int.signed) && c.int.ty == Ty::B32 {
+                (both, self.b.ins().bxor_imm_s(any, 1))
+            } else {
+                let ordered = self.b.ins().icmp(le, first, last);
+                (self.b.ins().band(both, ordered), self.b.ins().band_not(ordered, any))
+            };
             sum = Some(match sum {
                 None => (all, none),
                 Some((a, n)) => (self.b.ins().band(a, all), self.b.ins().band(n, none)),
