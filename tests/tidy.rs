@@ -20,11 +20,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         // `cranelift-native` sets every host flag.
         &["cranelift-codegen", "cranelift-frontend", "cranelift-jit", "cranelift-native", "target-lexicon"],
     ),
-    (
-        "runtime",
-        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen"],
-        &["rayon", "rustix", "libc"],
-    ),
+    ("runtime", &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen"], &["rayon", "rustix", "libc"]),
     (
         "cli",
         &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen", "runtime"],
@@ -118,7 +114,9 @@ fn licences_are_allowed() {
 /// Whether an SPDX expression can be met with the list. `/` is the old way to write `OR`.
 fn is_allowed(text: &str) -> bool {
     let text = text.replace(" / ", " OR ").replace('/', " OR ");
-    let group = |t: &str| t.trim().trim_start_matches('(').trim_end_matches(')').split(" OR ").any(|l| LICENCES.contains(&l.trim()));
+    let group = |t: &str| {
+        t.trim().trim_start_matches('(').trim_end_matches(')').split(" OR ").any(|l| LICENCES.contains(&l.trim()))
+    };
     text.split(" AND ").all(group)
 }
 

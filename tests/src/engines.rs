@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, TrapReport, launch};
+use handloom_runtime::{
+    Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, TrapReport, launch,
+};
 
 /// An engine with its bounds setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,5 +11,6 @@
 pub mod coverage;
 pub mod engines;
 pub mod filetest;
+pub mod reference;
 pub mod rng;
 pub mod workspace;

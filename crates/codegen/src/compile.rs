@@ -41,6 +41,8 @@ pub struct Options {
     pub is_callee: bool,
     /// The launch is one of clusters of more than one cta: shared memory is seen by others.
     pub cluster: bool,
+    /// Blocks have masked copies. Without them, lanes that go different ways give [`crate::abi::Reason::Deopt`].
+    pub masked: bool,
     /// Affine values may rest on run-time tests; a failed one gives [`crate::abi::Reason::Deopt`].
     pub speculate: bool,
 }

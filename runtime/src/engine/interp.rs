@@ -68,7 +68,7 @@ impl<'m> Interp<'m> {
         view.param = (env.param_base, grid.param_bytes);
         view.shared = (slab, u64::from(env.shared_size));
         view.local = (local, self.stride * u64::from(env.threads()));
-        if grid.unit_size() > 1 {
+        if grid.unit_size > 1 {
             view.peers = seats.slabs();
             env.cluster.shared_bases = seats.slabs();
         }
@@ -84,8 +84,8 @@ impl<'m> Crew for Interp<'m> {
 
     fn start(&mut self, number: u64) -> Result<Unit<'m>, Ended> {
         let local = self.stride * u64::from(self.grid.env.threads());
-        let seats = Seats::take(self.space, self.grid.unit_size(), local)?;
-        let ctas = (0..self.grid.unit_size()).map(|rank| self.running(number, rank, &seats)).collect();
+        let seats = Seats::take(self.space, self.grid.unit_size, local)?;
+        let ctas = (0..self.grid.unit_size).map(|rank| self.running(number, rank, &seats)).collect();
         Ok(Unit { ctas, seats })
     }
 

@@ -102,6 +102,8 @@ pub(crate) struct Grid {
     pub(crate) param_bytes: u64,
     /// Units of scheduling: ctas, or clusters of them.
     pub(crate) units: u64,
+    /// Ctas of a unit.
+    pub(crate) unit_size: u32,
     /// In which order.
     pub(crate) order: Order,
     pub(crate) stop: StopHandle,
@@ -111,13 +113,17 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Ctas of a unit.
-    pub(crate) fn unit_size(&self) -> u32 {
-        self.env.cluster_size()
+    /// `%ctaid` of a cta of a unit, by rank in it.
+    #[inline]
+    pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {
+        // Most grids: one dimension, no clusters. Division is slow beside what else a small block costs.
+        match u32::try_from(unit) {
+            Ok(unit) if self.unit_size == 1 && unit < self.env.nctaid[0] => [unit, 0, 0],
+            Ok(_) | Err(_) => self.ctaid_in_shape(unit, rank),
+        }
     }
 
-    /// `%ctaid` of a cta of a unit, by rank in it.
-    pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {
+    fn ctaid_in_shape(&self, unit: u64, rank: u32) -> [u32; 3] {
         let shape = self.env.cluster.nctaid;
         let grid = [0, 1, 2].map(|i| self.env.nctaid[i] / shape[i].max(1));
         // Each coordinate is below the grid's, which has 32 bits; most grids have fewer blocks, and division is slow at 64.
@@ -129,7 +135,7 @@ impl Grid {
                 [unit % x, unit / x % y, unit / x / y].map(|v| u32::try_from(v).unwrap_or(0))
             }
         };
-        if self.unit_size() == 1 {
+        if self.unit_size == 1 {
             return first;
         }
         let inner = [rank % shape[0], rank / shape[0] % shape[1], rank / shape[0] / shape[1]];
@@ -189,12 +195,14 @@ impl PreparedLaunch {
             cluster: ClusterEnv { explicit, nctaid: cluster, shared_bases: Vec::new() },
             ..CtaEnv::default()
         };
-        let units = config.blocks() / u64::from(env.cluster_size());
+        let unit_size = env.cluster_size();
+        let units = config.blocks() / u64::from(unit_size);
         let grid = Grid {
             module: Arc::clone(module),
             env,
             param_bytes: block.len() as u64,
             units,
+            unit_size,
             order: Order::new(units, config.seed),
             stop: config.stop.clone(),
             progress: config.progress.clone(),

@@ -12,7 +12,7 @@ use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::{self, Param, SymKind};
 
 pub use load::{LoadError, front};
-pub(crate) use program::{Key, Program, local_stride, panic_text};
+pub(crate) use program::{Key, Program, Tier, local_stride, panic_text};
 
 use crate::device::Device;
 use crate::launch::{Engine, LaunchConfig, LaunchError};

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -32,15 +32,34 @@ pub(crate) struct Key {
 pub(crate) struct Program {
     key: Key,
     plan: Plan,
-    quick: Codes,
-    /// Code that rests on no guess; made when a guess fails for the first time.
-    careful: OnceLock<Result<Codes, String>>,
-    /// A guess has failed: new ctas start in careful code.
-    prefers_careful: AtomicBool,
+    /// Code by tier; each is made when it is first needed.
+    tiers: [OnceLock<Result<Codes, String>>; 3],
+    /// The tier that new ctas start in.
+    preferred: AtomicU8,
     /// Nanoseconds that a unit of a grid took on a thread at the last launch; 0 if there was none.
     unit_ns: AtomicU64,
     /// Time it took to make.
     pub(crate) compile_time: Duration,
+}
+
+/// What code is made for. When a lower one meets what it was not made for, a block starts over in the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Tier {
+    /// All lanes of a warp stay together: there are no masked copies.
+    Lean,
+    /// Everything, resting on tests that programs without faults hardly ever fail.
+    Quick,
+    /// Everything, resting on nothing.
+    Careful,
+}
+
+impl Tier {
+    const ALL: [Tier; 3] = [Tier::Lean, Tier::Quick, Tier::Careful];
+
+    /// The one that a block starts over in.
+    pub(crate) fn next(self) -> Option<Tier> {
+        Tier::ALL.get(self as usize + 1).copied()
+    }
 }
 
 /// Code by function; `None` if the entry cannot reach it.
@@ -51,13 +70,17 @@ impl Program {
     pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Program, String> {
         let start = Instant::now();
         let plan = Plan::make(module, key)?;
-        let quick = plan.compile(key, true)?;
+        // A cta of whole warps without calls may never need masked copies; others do from the start.
+        let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
+        let first = if whole && plan.reach.len() == 1 { Tier::Lean } else { Tier::Quick };
+        let tiers = [const { OnceLock::new() }; 3];
+        let codes = plan.compile(key, first)?;
+        _ = tiers[first as usize].set(Ok(codes));
         Ok(Program {
             key: key.clone(),
             plan,
-            quick,
-            careful: OnceLock::new(),
-            prefers_careful: AtomicBool::new(false),
+            tiers,
+            preferred: AtomicU8::new(first as u8),
             unit_ns: AtomicU64::new(0),
             compile_time: start.elapsed(),
         })
@@ -83,18 +106,20 @@ impl Program {
         self.plan.local_stride
     }
 
-    /// The code to run.
-    pub(crate) fn codes(&self, careful: bool) -> Result<&Codes, String> {
-        if !careful {
-            return Ok(&self.quick);
+    /// The code of a tier. New ctas do not start in a lower one any more.
+    pub(crate) fn codes(&self, tier: Tier) -> Result<&Codes, String> {
+        let slot = &self.tiers[tier as usize];
+        if let Some(made) = slot.get() {
+            return made.as_ref().map_err(String::clone);
         }
-        self.prefers_careful.store(true, Ordering::Relaxed);
-        self.careful.get_or_init(|| self.plan.compile(&self.key, false)).as_ref().map_err(String::clone)
+        let made = slot.get_or_init(|| self.plan.compile(&self.key, tier)).as_ref().map_err(String::clone);
+        self.preferred.fetch_max(tier as u8, Ordering::Relaxed);
+        made
     }
 
-    /// Whether new ctas should start in careful code.
-    pub(crate) fn prefers_careful(&self) -> bool {
-        self.prefers_careful.load(Ordering::Relaxed)
+    /// The tier that new ctas start in.
+    pub(crate) fn preferred(&self) -> Tier {
+        Tier::ALL[usize::from(self.preferred.load(Ordering::Relaxed)).min(2)]
     }
 
     /// Nanoseconds that a unit took at the last launch; 0 if there was none.
@@ -109,14 +134,15 @@ impl Program {
 
     /// Bytes of machine code.
     pub(crate) fn code_bytes(&self) -> usize {
-        self.quick.iter().flatten().map(|c| c.code_bytes).sum()
+        let made = self.tiers.iter().filter_map(|t| t.get()).filter_map(|t| t.as_ref().ok());
+        made.flatten().flatten().map(|c| c.code_bytes).sum()
     }
 
     /// The text of a stage of all functions that a program would hold.
     pub(crate) fn print(module: &simt::Module, key: &Key, stage: Stage) -> Result<String, String> {
         let plan = Plan::make(module, key)?;
         let one = |&f: &FuncId| {
-            handloom_codegen::print(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f, true), stage)
+            handloom_codegen::print(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f, Tier::Quick), stage)
         };
         let texts: Result<Vec<String>, String> = plan.reach.iter().map(one).collect();
         Ok(texts?.join("\n"))
@@ -153,10 +179,10 @@ impl Plan {
     }
 
     /// Code of all functions that the entry may run.
-    fn compile(&self, key: &Key, speculate: bool) -> Result<Codes, String> {
+    fn compile(&self, key: &Key, tier: Tier) -> Result<Codes, String> {
         let one = |&f: &FuncId| {
             let func = &self.ir.funcs[f.idx()];
-            let options = self.options(key, f, speculate);
+            let options = self.options(key, f, tier);
             // A panic of the code generator fails this entry and no other.
             let made = catch_unwind(AssertUnwindSafe(|| compile(&self.ir, func, &options)));
             let made = made.unwrap_or_else(|p| Err(format!("codegen: `{}`: {}", func.name, panic_text(p.as_ref()))));
@@ -174,9 +200,10 @@ impl Plan {
         Ok(codes)
     }
 
-    fn options(&self, key: &Key, f: FuncId, speculate: bool) -> Options {
+    fn options(&self, key: &Key, f: FuncId, tier: Tier) -> Options {
         Options {
-            speculate,
+            speculate: tier != Tier::Careful,
+            masked: tier != Tier::Lean,
             shape: key.shape,
             bounds: key.bounds,
             local_stride: self.local_stride,

@@ -10,6 +10,7 @@ use handloom_ir::trap::TrapKind;
 use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address};
 use super::host::Activation;
+use crate::module::Tier;
 use crate::launch::Ended;
 
 impl CtaRun {
@@ -82,7 +83,7 @@ impl CtaRun {
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");
             return Err(Ended::Trap(trap));
         };
-        let Some(code) = &program.codes(self.careful).map_err(Ended::Bug)?[f.idx()] else {
+        let Some(code) = &program.codes(self.tier).map_err(Ended::Bug)?[f.idx()] else {
             return Err(Ended::Bug(format!("`{}` is called and has no code", program.ir().funcs[f.idx()].name)));
         };
         let memory = Contexts::new(&code.tables, 1);
@@ -139,11 +140,11 @@ impl CtaRun {
     /// Runs the context of a call until something happens.
     fn run_activation(&mut self, ctx: Ctx, func: usize) -> Result<Reason, Ended> {
         let program = Arc::clone(&self.program);
-        let code = program.codes(false).map_err(Ended::Bug)?[func].as_ref();
+        let code = program.codes(Tier::Quick).map_err(Ended::Bug)?[func].as_ref();
         // A context stays with the code that it was made for.
         let code = match code {
             Some(c) if std::ptr::eq(&raw const *c.tables, ctx.tables) => c,
-            _ => match &program.codes(true).map_err(Ended::Bug)?[func] {
+            _ => match &program.codes(Tier::Careful).map_err(Ended::Bug)?[func] {
                 Some(c) => c,
                 None => return Err(Ended::Bug("a call lost its code".into())),
             },

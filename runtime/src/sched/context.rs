@@ -46,6 +46,23 @@ impl Contexts {
         Ctx { warp: unsafe { self.start.add(i * self.stride as usize) }.cast(), tables }
     }
 
+    /// Puts all contexts of an entry at block 0, where `lanes` says which lanes each has.
+    ///
+    /// What does not differ from cta to cta was written before, and code left no lane pending: a context whose lanes have all exited has none.
+    pub(crate) fn start_all(&self, tables: *const Tables, lanes: &[u32]) {
+        for (w, live) in lanes.iter().enumerate() {
+            let ctx = self.at(w, tables);
+            debug_assert!((0..ctx.tables().n_blocks).all(|b| ctx.pend(b) == 0), "lanes of the cta before are left");
+            ctx.update(|h| {
+                h.live = *live;
+                h.state = 0;
+                h.wait_epoch = 0;
+                h.yields = 0;
+            });
+            ctx.set_pend(0, *live);
+        }
+    }
+
     /// A number that is the same for the same bytes.
     pub(crate) fn hash(&self, mut h: u64) -> u64 {
         let words = self.start.cast::<u64>();
@@ -141,13 +158,10 @@ impl Ctx {
         self.header().state < self.tables().n_blocks
     }
 
-    /// Prepares it for a start at block 0.
+    /// Prepares a zeroed one for a start at block 0.
     pub(crate) fn start(self, header: WarpCtx) {
         // SAFETY: as in `update`.
         unsafe { self.warp.write(WarpCtx { state: 0, ..header }) }
-        for b in 1..self.tables().n_blocks {
-            self.set_pend(b, 0);
-        }
         self.set_pend(0, header.live);
     }
 

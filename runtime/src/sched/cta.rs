@@ -26,7 +26,7 @@ use super::seats::Seats;
 use crate::launch::{Ended, Grid};
 use crate::memory::access::fill;
 use crate::memory::{KernelMemory, Space, View};
-use crate::module::Program;
+use crate::module::{Program, Tier};
 use crate::rows;
 
 /// Rounds without a change of memory before the state of the threads is compared too.
@@ -49,8 +49,8 @@ pub(crate) struct CtaRun {
     pub(super) sites: Vec<Vec<SiteCache>>,
     /// The code of the entry that runs. It lives as long as `program`.
     pub(super) code: *const Code,
-    /// That code rests on no guess.
-    pub(super) careful: bool,
+    /// The tier of the code that runs.
+    pub(super) tier: Tier,
     seats: Seats,
     /// Lanes of each warp at the start.
     full: Vec<u32>,
@@ -58,6 +58,8 @@ pub(crate) struct CtaRun {
     fingerprint: Option<u64>,
     /// In this round, lanes that could run were held back.
     holds: bool,
+    /// No code has run since the start: nobody waits anywhere, or has called.
+    fresh: bool,
     pub(crate) done: bool,
 }
 
@@ -72,8 +74,8 @@ pub(super) fn address<T>(p: *const T) -> u64 {
 impl CtaRun {
     /// Takes memory for ctas of a launch.
     pub(crate) fn new(grid: &Grid, program: &Arc<Program>, space: &Space) -> Result<CtaRun, Ended> {
-        let careful = program.prefers_careful();
-        let code = entry_code(program, careful)?;
+        let tier = program.preferred();
+        let code = entry_code(program, tier)?;
         let n_warps = grid.env.threads().div_ceil(32);
         let stride = u64::from(program.local_stride());
         let seats = Seats::take(space, 1, stride * 32 * u64::from(n_warps))?;
@@ -128,6 +130,7 @@ impl CtaRun {
             cluster: None,
             waiting: Vec::new(),
             cluster_waits: Vec::new(),
+            was_left: false,
         };
         let mut run = CtaRun {
             cta: Box::into_raw(Box::new(cta)),
@@ -136,14 +139,16 @@ impl CtaRun {
             program: Arc::clone(program),
             sites: Vec::new(),
             code,
-            careful,
+            tier,
             seats,
             full,
             still: 0,
             fingerprint: None,
             holds: false,
+            fresh: true,
             done: true,
         };
+        run.prepare_contexts();
         run.ctx().host = address(run.host);
         run.fresh_sites()?;
         Ok(run)
@@ -170,12 +175,25 @@ impl CtaRun {
     /// Empty caches for the code of this cta.
     pub(super) fn fresh_sites(&mut self) -> Result<(), Ended> {
         let program = Arc::clone(&self.program);
-        let codes = program.codes(self.careful).map_err(Ended::Bug)?;
+        let codes = program.codes(self.tier).map_err(Ended::Bug)?;
         let n = |c: &Option<Code>| c.as_ref().map_or(0, |c| c.tables.mems.len());
         self.sites = codes.iter().map(|c| vec![SiteCache::EMPTY; n(c)]).collect();
         let entry = program.entry().idx();
         self.ctx().sites = address(self.sites[entry].as_ptr());
         Ok(())
+    }
+
+    /// Writes what is the same in the contexts of all ctas that start in this code.
+    fn prepare_contexts(&mut self) {
+        let stride = u64::from(self.program.local_stride());
+        let host = self.host();
+        for w in 0..host.warps.len() {
+            let local = host.env.local_base + 32 * stride * w as u64;
+            host.base_ctx(w).update(|h| {
+                h.warp = w as u32;
+                h.local = local;
+            });
+        }
     }
 
     /// Base of its shared memory.
@@ -185,7 +203,6 @@ impl CtaRun {
 
     /// Puts a cta at its first instruction. `peers`: bases of the shared memory of its cluster.
     pub(crate) fn start(&mut self, grid: &Grid, ctaid: [u32; 3], peers: &[u64], heap: (u64, u64)) {
-        let stride = u64::from(self.program.local_stride());
         let first = self.host_ref().base.first();
         {
             let cta = self.ctx();
@@ -197,41 +214,22 @@ impl CtaRun {
             cta.dirty = 0;
             (cta.heap_low, cta.heap_high) = heap;
         }
-        let full = std::mem::take(&mut self.full);
-        let host = self.host();
+        // SAFETY: as in `host`; a field of its own keeps `full` readable beside it.
+        let host = unsafe { &mut *self.host };
         host.env.ctaid = ctaid;
         host.env.gridid = grid.env.gridid;
-        let mut local = host.env.local_base;
-        for (w, lanes) in full.iter().enumerate() {
-            host.base_ctx(w).start(WarpCtx {
-                live: *lanes,
-                state: 0,
-                wait_epoch: 0,
-                warp: w as u32,
-                lanes: 0,
-                next: 0,
-                a: 0,
-                b: 0,
-                c: 0,
-                d: 0,
-                local,
-                args: 0,
-                host: 0,
-                yields: 0,
-                from: 0,
-            });
-            host.warps[w].retired = false;
-            local += 32 * stride;
-        }
-        if host.barriers.is_some() || host.cluster.is_some() {
+        host.base.start_all(host.base_tables, &self.full);
+        if host.was_left {
+            host.was_left = false;
+            host.warps.iter_mut().for_each(WarpHost::reset);
             host.barriers = None;
             host.cluster = None;
-            host.warps.iter_mut().for_each(|w| w.cluster_phase = [None; 32]);
         }
         if peers.len() > 1 {
             host.memory.view.get_mut().peers = peers.to_vec();
             host.env.cluster.shared_bases = peers.to_vec();
-            host.cluster = Some(ClusterBarrier::new(&full, false));
+            host.cluster = Some(ClusterBarrier::new(&self.full, false));
+            host.was_left = true;
         }
         let stale = host.memory.view.get_mut().refresh();
         if host.env.shared_size > 0 {
@@ -241,9 +239,9 @@ impl CtaRun {
         if stale {
             self.sites.iter_mut().flatten().for_each(|s| *s = SiteCache::EMPTY);
         }
-        self.full = full;
         self.still = 0;
         self.fingerprint = None;
+        self.fresh = true;
         self.done = false;
     }
 
@@ -254,8 +252,10 @@ impl CtaRun {
             self.ctx().dirty = 0;
         }
         self.holds = false;
-        self.resume_yielded();
-        self.pass_cluster_waits();
+        if !self.fresh {
+            self.resume_yielded();
+            self.pass_cluster_waits();
+        }
         loop {
             self.pass()?;
             let cta = self.ctx();
@@ -263,6 +263,7 @@ impl CtaRun {
                 self.done = true;
                 return Ok(Turn::Done);
             }
+            self.host().was_left = true;
             if !self.settle()? {
                 return self.end_round();
             }
@@ -271,9 +272,11 @@ impl CtaRun {
 
     /// Runs what can run once: calls in progress, then the contexts of the entry until code has been through all of them.
     fn pass(&mut self) -> Result<(), Ended> {
-        for w in 0..self.full.len() {
-            if !self.host().warps[w].calls.is_empty() {
-                self.run_calls(w)?;
+        if !std::mem::replace(&mut self.fresh, false) {
+            for w in 0..self.full.len() {
+                if !self.host().warps[w].calls.is_empty() {
+                    self.run_calls(w)?;
+                }
             }
         }
         let first = self.host().base.first();
@@ -286,6 +289,7 @@ impl CtaRun {
             if reason == Reason::Phase {
                 return Ok(());
             }
+            self.host().was_left = true;
             let warp = self.ctx().cur;
             let ctx =
                 Ctx { warp: std::ptr::with_exposed_provenance_mut(warp as usize), tables: self.host().base_tables };
@@ -317,8 +321,13 @@ impl CtaRun {
 
     /// The reason that code gave, unless a routine met a fault of ours.
     pub(super) fn reason(&mut self, number: u32) -> Result<Reason, Ended> {
-        if let Some(bug) = self.host().bug.take() {
+        if self.host_ref().bug.is_some()
+            && let Some(bug) = self.host().bug.take()
+        {
             return Err(Ended::Bug(bug));
+        }
+        if number == Reason::Phase as u32 {
+            return Ok(Reason::Phase);
         }
         Reason::from_u32(number).ok_or_else(|| Ended::Bug(format!("code gave reason {number}")))
     }
@@ -647,7 +656,7 @@ impl CtaRun {
 
     /// Whether a new cta may start in the code that this one ran.
     pub(crate) fn is_current(&self) -> bool {
-        self.careful == self.program.prefers_careful()
+        self.tier == self.program.preferred()
     }
 
     /// Gives its memory back.
@@ -668,8 +677,8 @@ impl Drop for CtaRun {
 }
 
 /// The code of the entry.
-pub(super) fn entry_code(program: &Program, careful: bool) -> Result<&Code, Ended> {
-    let codes = program.codes(careful).map_err(Ended::Bug)?;
+pub(super) fn entry_code(program: &Program, tier: Tier) -> Result<&Code, Ended> {
+    let codes = program.codes(tier).map_err(Ended::Bug)?;
     codes[program.entry().idx()].as_ref().ok_or_else(|| Ended::Bug("the entry has no code".into()))
 }
 

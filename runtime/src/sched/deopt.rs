@@ -1,4 +1,4 @@
-//! From quick code to careful code: a guess that quick code rests on has failed at the start of a block.
+//! From the code of one tier to that of the next: a block met what its code was not made for, and starts over.
 //!
 //! Both are made from the same function, with the same blocks and registers. Values move from their homes in the one to their homes in the other, lane
 //! by lane.
@@ -10,16 +10,17 @@ use handloom_codegen::abi::Tables;
 use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address, entry_code};
 use crate::launch::Ended;
+use crate::module::Tier;
 
 impl CtaRun {
-    /// Moves all contexts of the entry to careful code.
+    /// Moves all contexts of the entry to code of the next tier.
     pub(super) fn change_code(&mut self) -> Result<(), Ended> {
-        if self.careful {
+        let Some(tier) = self.tier.next() else {
             return Err(Ended::Bug("careful code rests on a guess".into()));
-        }
-        self.careful = true;
+        };
+        self.tier = tier;
         let program = Arc::clone(&self.program);
-        let code = entry_code(&program, true)?;
+        let code = entry_code(&program, tier)?;
         self.code = code;
         let n = self.host().warps.len();
         let contexts = Contexts::new(&code.tables, n);
@@ -43,7 +44,7 @@ impl CtaRun {
     pub(super) fn change_callee(&mut self, w: usize, i: usize) -> Result<(), Ended> {
         let program = Arc::clone(&self.program);
         let func = self.host().warps[w].calls[i].func;
-        let Some(code) = &program.codes(true).map_err(Ended::Bug)?[func] else {
+        let Some(code) = &program.codes(Tier::Careful).map_err(Ended::Bug)?[func] else {
             return Err(Ended::Bug("a call lost its code".into()));
         };
         let from = self.host().warps[w].calls[i].ctx;

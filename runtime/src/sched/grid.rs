@@ -186,11 +186,12 @@ impl<C: Crew> Worker<'_, '_, C> {
         loop {
             if self.residents.is_empty() {
                 self.waits = false;
-                if !self.start()? {
+                if !self.sprint()? {
                     return Ok(());
                 }
+                continue;
             }
-            if self.shared.grid.stop.is_set() || self.shared.deadlock.load(Ordering::Relaxed) {
+            if self.is_interrupted() {
                 self.tell_waiters();
                 return Ok(());
             }
@@ -200,43 +201,77 @@ impl<C: Crew> Worker<'_, '_, C> {
                 continue;
             }
             let turn = self.crew.turn(&mut front.unit);
-            match turn {
-                Err(why) => {
-                    let number = front.number;
-                    if matches!(why, Ended::Stopped) {
-                        self.residents.push_front(front);
-                        self.tell_waiters();
-                        return Ok(());
-                    }
-                    self.end(front);
-                    return Err((number, why));
-                }
-                Ok(Turn::Done) => {
-                    self.end(front);
-                    if let Some(p) = &self.shared.grid.progress {
-                        p.add(u64::from(self.shared.grid.unit_size()));
-                    }
-                    if self.waits {
-                        self.moved();
-                    }
-                }
-                Ok(Turn::Busy) => self.residents.push_front(front),
-                Ok(Turn::Moved) => {
+            if !self.after(front, turn)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs units one after the other as long as each ends in its first turn, as those of most grids do. Says whether one is left to go on with;
+    /// it is the only resident.
+    fn sprint(&mut self) -> Result<bool, (u64, Ended)> {
+        while let Some(mut front) = self.take_next()? {
+            if self.is_interrupted() {
+                self.residents.push_front(front);
+                return Ok(true);
+            }
+            match self.crew.turn(&mut front.unit) {
+                Ok(Turn::Done) => self.done(front),
+                turn => return self.after(front, turn),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Somebody asked for the end, or nothing will ever happen again.
+    fn is_interrupted(&self) -> bool {
+        self.shared.grid.stop.is_set() || self.shared.deadlock.load(Ordering::Relaxed)
+    }
+
+    /// Does what a turn of a unit asks for. Says whether the worker goes on.
+    fn after(&mut self, mut front: Resident<C::Unit>, turn: Result<Turn, Ended>) -> Result<bool, (u64, Ended)> {
+        match turn {
+            Err(Ended::Stopped) => {
+                self.residents.push_front(front);
+                self.tell_waiters();
+                return Ok(false);
+            }
+            Err(why) => {
+                let number = front.number;
+                self.end(front);
+                return Err((number, why));
+            }
+            Ok(Turn::Done) => {
+                self.done(front);
+                if self.waits {
                     self.moved();
-                    front.fruitless += 1;
-                    let gives_way = front.fruitless >= NOISE;
-                    self.wait(front, gives_way)?;
-                }
-                Ok(turn @ (Turn::Still | Turn::Waited)) => {
-                    front.fruitless += 1;
-                    let gives_way = front.fruitless >= PATIENCE;
-                    self.quiet_turn();
-                    if turn == Turn::Still {
-                        self.quiet = 0;
-                    }
-                    self.wait(front, gives_way)?;
                 }
             }
+            Ok(Turn::Busy) => self.residents.push_front(front),
+            Ok(Turn::Moved) => {
+                self.moved();
+                front.fruitless += 1;
+                let gives_way = front.fruitless >= NOISE;
+                self.wait(front, gives_way)?;
+            }
+            Ok(turn @ (Turn::Still | Turn::Waited)) => {
+                front.fruitless += 1;
+                let gives_way = front.fruitless >= PATIENCE;
+                self.quiet_turn();
+                if turn == Turn::Still {
+                    self.quiet = 0;
+                }
+                self.wait(front, gives_way)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A unit has ended by itself.
+    fn done(&mut self, unit: Resident<C::Unit>) {
+        self.end(unit);
+        if let Some(p) = &self.shared.grid.progress {
+            p.add(u64::from(self.shared.grid.unit_size));
         }
     }
 
@@ -290,34 +325,38 @@ impl<C: Crew> Worker<'_, '_, C> {
         }
     }
 
-    /// Starts the next unit, to run first. Says whether there was one.
-    fn start(&mut self) -> Result<bool, (u64, Ended)> {
+    /// Starts the next unit, if there is one.
+    fn take_next(&mut self) -> Result<Option<Resident<C::Unit>>, (u64, Ended)> {
         loop {
             if self.range.is_empty() {
                 self.range = self.shared.claim();
             }
-            let Some(position) = self.range.next() else { return Ok(false) };
+            let Some(position) = self.range.next() else { return Ok(None) };
             let number = self.shared.grid.order.at(position);
             if number > self.shared.limit.load(Ordering::Relaxed) {
                 continue;
             }
-            match self.crew.start(number) {
-                Ok(unit) => self.residents.push_front(Resident { number, unit, fruitless: 0 }),
+            return match self.crew.start(number) {
+                Ok(unit) => Ok(Some(Resident { number, unit, fruitless: 0 })),
                 Err(why) => {
                     // It is not lost: it can be started when there is room.
                     self.range = position..self.range.end;
-                    return Err((number, why));
+                    Err((number, why))
                 }
-            }
-            return Ok(true);
+            };
         }
     }
 
-    /// Starts the next unit if there is one and room for it.
+    /// Starts the next unit if there is one and room for it, to run first. Says whether there was.
     fn start_another(&mut self) -> Result<bool, (u64, Ended)> {
-        match self.start() {
+        match self.take_next() {
+            Ok(Some(unit)) => {
+                self.residents.push_front(unit);
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
             Err((_, Ended::NoRoom(_))) if !self.residents.is_empty() => Ok(false),
-            other => other,
+            Err(why) => Err(why),
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct CtaHost {
     pub(crate) waiting: Vec<BarWait>,
     /// Lanes that wait for the cluster.
     pub(crate) cluster_waits: Vec<ClusterWait>,
+    /// Code gave something else back than its end since the cta started: the next one must not find what is left of it here.
+    pub(crate) was_left: bool,
 }
 
 /// State of a warp.
@@ -51,6 +53,16 @@ pub(crate) struct WarpHost {
     pub(crate) retired: bool,
     /// By lane: phase of the cluster barrier it arrived in and has not waited for.
     pub(crate) cluster_phase: [Option<u64>; 32],
+}
+
+impl WarpHost {
+    /// As for a cta that has not run. The lists are empty when a cta has ended.
+    pub(crate) fn reset(&mut self) {
+        self.held = 0;
+        self.known_live = 0;
+        self.retired = false;
+        self.cluster_phase = [None; 32];
+    }
 }
 
 /// Lanes at a warp-level op.

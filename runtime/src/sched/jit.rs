@@ -14,10 +14,14 @@ use crate::module::Program;
 /// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
 const SMALL_NS: u64 = 20_000;
 
+/// Ctas at rest. They change hands for each block of a grid, so it is a pointer that moves.
+#[expect(clippy::vec_box, reason = "a pointer moves, not the cta")]
+type Idle = Vec<Box<CtaRun>>;
+
 /// Workers of a prepared launch, with the memory that ctas leave behind for the next ones.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
-    list: Vec<Vec<CtaRun>>,
+    list: Vec<Idle>,
 }
 
 impl Workers {
@@ -44,7 +48,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     let heap = space.open_heap();
     let shared = Shared::new(grid, n);
     let start = Instant::now();
-    let one = |me: usize, free: &mut Vec<CtaRun>| {
+    let one = |me: usize, free: &mut Idle| {
         let mut crew = Jit { grid, program, space, free, heap };
         work(&shared, me, &mut crew);
     };
@@ -68,7 +72,7 @@ struct Jit<'g> {
     grid: &'g Grid,
     program: &'g Arc<Program>,
     space: &'g Space,
-    free: &'g mut Vec<CtaRun>,
+    free: &'g mut Idle,
     heap: (u64, u64),
 }
 
@@ -76,13 +80,13 @@ impl Crew for Jit<'_> {
     type Unit = Unit;
 
     fn start(&mut self, number: u64) -> Result<Unit, Ended> {
-        let n = self.grid.unit_size();
+        let n = self.grid.unit_size;
         if n == 1 {
             let mut run = self.seat()?;
             run.start(self.grid, self.grid.ctaid(number, 0), &[], self.heap);
             return Ok(Unit::One(run));
         }
-        let mut ctas = Vec::new();
+        let mut ctas = Idle::new();
         for _ in 0..n {
             match self.seat() {
                 Ok(run) => ctas.push(run),
@@ -92,7 +96,7 @@ impl Crew for Jit<'_> {
                 }
             }
         }
-        let peers: Vec<u64> = ctas.iter().map(CtaRun::slab).collect();
+        let peers: Vec<u64> = ctas.iter().map(|run| run.slab()).collect();
         for (rank, run) in (0..).zip(&mut ctas) {
             run.start(self.grid, self.grid.ctaid(number, rank), &peers, self.heap);
         }
@@ -112,7 +116,7 @@ impl Crew for Jit<'_> {
                 (Turn::Waited, t) => t,
             };
         }
-        let phases = ctas.iter_mut().map(CtaRun::cluster_phases).min().unwrap_or(0);
+        let phases = ctas.iter_mut().map(|run| run.cluster_phases()).min().unwrap_or(0);
         ctas.iter_mut().for_each(|r| r.set_cluster_phases(phases));
         Ok(if ctas.iter().all(|r| r.done) { Turn::Done } else { turn })
     }
@@ -127,14 +131,14 @@ impl Crew for Jit<'_> {
     fn waiters(&self, unit: &Unit) -> Vec<Waiter> {
         match unit {
             Unit::One(run) => run.waiters(),
-            Unit::Cluster(ctas) => ctas.iter().filter(|r| !r.done).flat_map(CtaRun::waiters).collect(),
+            Unit::Cluster(ctas) => ctas.iter().filter(|r| !r.done).flat_map(|run| run.waiters()).collect(),
         }
     }
 }
 
 impl Jit<'_> {
     /// Takes a cta back. Gives what it printed.
-    fn leave(&mut self, mut run: CtaRun) -> Vec<u8> {
+    fn leave(&mut self, mut run: Box<CtaRun>) -> Vec<u8> {
         let text = run.take_output();
         if run.done && run.is_current() {
             self.free.push(run);
@@ -146,10 +150,10 @@ impl Jit<'_> {
     }
 
     /// Memory for a cta: what another one left, or new.
-    fn seat(&mut self) -> Result<CtaRun, Ended> {
+    fn seat(&mut self) -> Result<Box<CtaRun>, Ended> {
         match self.free.pop() {
             Some(run) => Ok(run),
-            None => CtaRun::new(self.grid, self.program, self.space),
+            None => CtaRun::new(self.grid, self.program, self.space).map(Box::new),
         }
     }
 }
@@ -158,7 +162,7 @@ impl Jit<'_> {
 #[derive(Debug)]
 pub(crate) enum Unit {
     /// One cta.
-    One(CtaRun),
+    One(Box<CtaRun>),
     /// The ctas of a cluster, by rank.
-    Cluster(Vec<CtaRun>),
+    Cluster(Idle),
 }

@@ -332,7 +332,11 @@ fn options<'t>(before: &'t str, after: &'t str) -> Result<(&'t str, Vec<&'t str>
         if depth == 0 {
             // What follows ends in a shape whose own parenthesis was cut off.
             let words = before[i + 1..].split_whitespace().collect();
-            return if after.trim().is_empty() { Ok((&before[..i], words)) } else { Err("unbalanced parentheses".into()) };
+            return if after.trim().is_empty() {
+                Ok((&before[..i], words))
+            } else {
+                Err("unbalanced parentheses".into())
+            };
         }
     }
     Ok((before, after.split_whitespace().collect()))

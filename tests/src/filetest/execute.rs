@@ -100,7 +100,9 @@ fn args(l: &Launch, params: &[Param]) -> Result<Vec<engines::Argument>, String> 
         Ok(match a {
             Argument::Buffer(i, offset) => engines::Argument::Buffer(*i, *offset),
             Argument::Bytes(bytes) => engines::Argument::Bytes(bytes.clone()),
-            Argument::Literal(text) => engines::Argument::Scalar(Elem::parse(p.ty.name().trim_start_matches('.'))?.literal(text)?),
+            Argument::Literal(text) => {
+                engines::Argument::Scalar(Elem::parse(p.ty.name().trim_start_matches('.'))?.literal(text)?)
+            }
         })
     };
     l.args.iter().zip(params).map(one).collect()

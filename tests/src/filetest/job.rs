@@ -21,7 +21,9 @@ pub fn write(test: &FileTest, folder: &Path) -> Result<(), String> {
     }
     let stem = test.name.replace('/', "-");
     let put = |name: &str, data: &[u8]| {
-        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(folder.join(name), data)).map_err(|e| e.to_string())
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(folder.join(name), data))
+            .map_err(|e| e.to_string())
     };
     let (mut buffers, mut outputs) = (serde_json::Map::new(), serde_json::Map::new());
     for b in &d.buffers {
@@ -40,8 +42,7 @@ pub fn write(test: &FileTest, folder: &Path) -> Result<(), String> {
             launch(l, params.unwrap_or_default(), &d.buffers.iter().map(|b| b.name.as_str()).collect::<Vec<_>>())
         })
         .collect();
-    let job =
-        json!({ "module": format!("{stem}.ptx"), "buffers": buffers, "launches": launches, "outputs": outputs });
+    let job = json!({ "module": format!("{stem}.ptx"), "buffers": buffers, "launches": launches, "outputs": outputs });
     put(&format!("{stem}.ptx"), test.text.as_bytes())?;
     let text = serde_json::to_string_pretty(&job).map_err(|e| e.to_string())?;
     put(&format!("{stem}.json"), text.as_bytes())
@@ -57,8 +58,7 @@ fn launch(l: &Launch, params: &[handloom_ir::simt::Param], names: &[&str]) -> Va
         }
     };
     let args: Vec<Value> = l.args.iter().enumerate().map(arg).collect();
-    let mut out =
-        json!({ "entry": l.entry, "grid": l.grid, "block": l.block, "shared": l.shared_bytes, "args": args });
+    let mut out = json!({ "entry": l.entry, "grid": l.grid, "block": l.block, "shared": l.shared_bytes, "args": args });
     if l.cooperative {
         out["cooperative"] = json!(true);
     }

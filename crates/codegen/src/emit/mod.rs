@@ -298,7 +298,13 @@ impl Emit<'_, '_> {
             self.b.ins().brif(all, full, &[], partial, &[]);
             self.b.switch_to_block(partial);
         }
-        if self.facts.masked.has(b) {
+        if self.facts.masked.has(b) && !self.opt.masked {
+            self.reps.clear();
+            self.mask = Some(m);
+            self.chain_entry.clear();
+            self.start_over(b);
+            self.mask = None;
+        } else if self.facts.masked.has(b) {
             self.emit_masked(b, m);
         } else {
             // Cannot happen: all lanes come here together. Told as a fault of ours if it does.

@@ -1,0 +1,514 @@
+//! Every kernel of `tests/kernels` against a reference on the host, in every way in which a kernel can be run.
+//!
+//! Results compare by bits wherever the arithmetic is defined: integers, and floats whose order of operations the source fixes (the
+//! compiler contracts `a * b + c` to one rounding; the references do the same). The tolerances of the rest are argued where they stand.
+
+use handloom_runtime::Arg;
+use handloom_tests::reference::data::{HALF_ULP, Within, floats, mixed, n32, near, same, words};
+use handloom_tests::reference::numeric::{fused_dot, fused_product, prefix_sums, softmax, tree_sum, widen};
+use handloom_tests::reference::run::{each_way, folder, many_ways, read, ways};
+
+#[test]
+fn every_kernel_has_a_test() {
+    let own = include_str!("kernels_results.rs");
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(stem) = name.strip_suffix(".ptx") {
+            assert!(own.contains(&format!("\"{stem}\"")), "no test names {name}");
+        }
+    }
+}
+
+#[test]
+fn empty() {
+    each_way(&ways(), "empty", |k| {
+        k.launch("empty", [1, 1, 1], [1, 1, 1], &[]);
+        k.launch("empty", [3, 2, 5], [7, 3, 2], &[]);
+    });
+}
+
+#[test]
+fn vector_add() {
+    each_way(&ways(), "vector_add", |k| {
+        let n = 1003;
+        let (a, b) = (floats(0, n), floats(5000, n));
+        let want: Vec<f32> = a.iter().zip(&b).map(|(x, y)| x + y).collect();
+        let (da, db) = (k.copy_of(&a), k.copy_of(&b));
+        // The last block is partial, and so is its last warp.
+        for block in [1, 33, 256, 1024] {
+            let c = k.zeros::<f32>(n);
+            let args = [Arg::from(n32(n)), (&da).into(), (&db).into(), (&c).into()];
+            k.launch("vector_add", [n32(n).div_ceil(block), 1, 1], [block, 1, 1], &args);
+            same(&k.what("vector_add"), &read(&c), &want);
+        }
+        for (grid, block) in [(1, 64), (2, 31), (4, 128)] {
+            let c = k.zeros::<f32>(1000);
+            let args = [Arg::from(250_u32), (&da).into(), (&db).into(), (&c).into()];
+            k.launch("vector_add4", [grid, 1, 1], [block, 1, 1], &args);
+            same(&k.what("vector_add4"), &read(&c), &want[..1000]);
+        }
+    });
+}
+
+#[test]
+fn saxpy() {
+    for name in ["saxpy", "saxpy.sm_90"] {
+        each_way(&ways(), name, |k| {
+            for n in [1, 31, 32, 1000] {
+                let (x, y) = (floats(1, n), floats(9000, n));
+                let want: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 2.5_f32.mul_add(*x, *y)).collect();
+                for block in [32, 100, 256] {
+                    let (dx, dy) = (k.copy_of(&x), k.copy_of(&y));
+                    let args = [Arg::from(n32(n)), Arg::from(2.5_f32), (&dx).into(), (&dy).into()];
+                    k.launch("saxpy", [n32(n).div_ceil(block), 1, 1], [block, 1, 1], &args);
+                    same(&k.what("saxpy"), &read(&dy), &want);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn stencil() {
+    each_way(&ways(), "stencil", |k| {
+        let (w, h) = (45, 23);
+        let (input, rim) = (floats(3, w * h), floats(7777, w * h));
+        let mut want = rim.clone();
+        for y in 1..h - 1 {
+            for x in 1..w - 1 {
+                let i = y * w + x;
+                let sides = (input[i - 1] + input[i + 1]) + (input[i - w] + input[i + w]);
+                want[i] = 0.5_f32.mul_add(input[i], 0.125 * sides);
+            }
+        }
+        for block in [[16, 16, 1], [32, 4, 1], [5, 7, 1]] {
+            let (di, d) = (k.copy_of(&input), k.copy_of(&rim));
+            let size = [Arg::from(n32(w)), Arg::from(n32(h))];
+            let grid = [n32(w).div_ceil(block[0]), n32(h).div_ceil(block[1]), 1];
+            let args = [size[0], size[1], Arg::from(0.5_f32), Arg::from(0.125_f32), (&di).into(), (&d).into()];
+            k.launch("stencil5", grid, block, &args);
+            same(&k.what("stencil5"), &read(&d), &want);
+        }
+    });
+}
+
+#[test]
+fn reduce() {
+    for name in ["reduce", "reduce.sm_90"] {
+        each_way(&ways(), name, |k| {
+            let blocks = 5;
+            let v = floats(11, 512 * blocks);
+            let pairs = |b: &[f32]| (0..256).map(|i| b[i] + b[i + 256]).collect::<Vec<_>>();
+            let want: Vec<f32> = v.chunks(512).map(|b| tree_sum(&pairs(b))).collect();
+            let (di, d) = (k.copy_of(&v), k.zeros::<f32>(blocks));
+            k.launch("reduce256", [n32(blocks), 1, 1], [256, 1, 1], &[(&di).into(), (&d).into()]);
+            same(&k.what("reduce256"), &read(&d), &want);
+        });
+    }
+}
+
+#[test]
+fn reduce_guarded() {
+    each_way(&ways(), "reduce_guarded", |k| {
+        let n = 5001;
+        let v = floats(21, n);
+        let di = k.copy_of(&v);
+        for (blocks, threads) in [(3, 128), (1, 32), (2, 512), (4, 8)] {
+            let step = blocks * threads;
+            let column = |t: usize| v[t..].iter().step_by(step).sum::<f32>();
+            let want: Vec<f32> = (0..blocks)
+                .map(|b| tree_sum(&(0..threads).map(|t| column(b * threads + t)).collect::<Vec<_>>()))
+                .collect();
+            let d = k.zeros::<f32>(blocks);
+            let args = [Arg::from(n32(n)), (&di).into(), (&d).into()];
+            k.launch_shared("reduce_guarded", [n32(blocks), 1, 1], [n32(threads), 1, 1], 4 * n32(threads), &args);
+            same(&k.what("reduce_guarded"), &read(&d), &want);
+        }
+    });
+}
+
+#[test]
+fn sgemm() {
+    for name in ["sgemm", "sgemm.sm_90"] {
+        each_way(&ways(), name, |k| {
+            let n = 48;
+            let (a, b) = (floats(31, n * n), floats(8000, n * n));
+            let (da, db, dc) = (k.copy_of(&a), k.copy_of(&b), k.zeros::<f32>(n * n));
+            let args = [Arg::from(n32(n)), (&da).into(), (&db).into(), (&dc).into()];
+            k.launch("sgemm16", [3, 3, 1], [16, 16, 1], &args);
+            same(&k.what("sgemm16"), &read(&dc), &fused_product(n, n, n, &a, &b));
+        });
+    }
+}
+
+#[test]
+fn sgemm_guarded() {
+    each_way(&ways(), "sgemm_guarded", |k| {
+        for (m, n, inner) in [(37, 45, 29), (1, 1, 1), (16, 17, 33)] {
+            let (a, b, c) = (floats(41, m * inner), floats(9999, inner * n), floats(77, m * n));
+            let products = fused_product(m, n, inner, &a, &b);
+            let want: Vec<f32> = products.iter().zip(&c).map(|(s, c)| s.mul_add(1.5, c * -0.5)).collect();
+            let (da, db, dc) = (k.copy_of(&a), k.copy_of(&b), k.copy_of(&c));
+            let size = [m, n, inner].map(|v| Arg::from(n32(v)));
+            let arrays: [Arg<'_>; 3] = [(&da).into(), (&db).into(), (&dc).into()];
+            let args =
+                [size[0], size[1], size[2], Arg::from(1.5_f32), arrays[0], arrays[1], Arg::from(-0.5_f32), arrays[2]];
+            k.launch("sgemm16_guarded", [n32(n).div_ceil(16), n32(m).div_ceil(16), 1], [16, 16, 1], &args);
+            same(&k.what("sgemm16_guarded"), &read(&dc), &want);
+        }
+    });
+}
+
+#[test]
+fn transpose() {
+    each_way(&ways(), "transpose", |k| {
+        for (w, h) in [(70, 45), (32, 32), (1, 100)] {
+            let v = floats(51, w * h);
+            let want: Vec<f32> = (0..w * h).map(|i| v[i % h * w + i / h]).collect();
+            let (di, d) = (k.copy_of(&v), k.zeros::<f32>(w * h));
+            let args = [Arg::from(n32(w)), Arg::from(n32(h)), (&di).into(), (&d).into()];
+            k.launch("transpose", [n32(w).div_ceil(32), n32(h).div_ceil(32), 1], [32, 8, 1], &args);
+            same(&k.what("transpose"), &read(&d), &want);
+        }
+    });
+}
+
+/// Steps until a point leaves the circle, with the roundings of the kernel.
+fn steps(px: usize, py: usize, limit: i32, left: f32, top: f32, step: f32) -> i32 {
+    let (cx, cy) = (step.mul_add(px as f32, left), step.mul_add(py as f32, top));
+    let (mut x, mut y) = (0.0_f32, 0.0_f32);
+    for n in 0..limit {
+        let (xx, yy) = (x * x, y * y);
+        if xx + yy > 4.0 {
+            return n;
+        }
+        y = (2.0 * x).mul_add(y, cy);
+        x = xx - yy + cx;
+    }
+    limit
+}
+
+#[test]
+fn mandelbrot() {
+    for name in ["mandelbrot", "mandelbrot.sm_90"] {
+        each_way(&ways(), name, |k| {
+            let (w, h, limit) = (61, 37, 60);
+            let want: Vec<i32> = (0..w * h).map(|i| steps(i % w, i / w, limit, -2.0, -1.25, 0.045)).collect();
+            for block in [[16, 16, 1], [32, 8, 1], [7, 3, 1]] {
+                let d = k.zeros::<i32>(w * h);
+                let args = [
+                    Arg::from(n32(w)),
+                    Arg::from(n32(h)),
+                    Arg::from(limit),
+                    Arg::from(-2.0_f32),
+                    Arg::from(-1.25_f32),
+                    Arg::from(0.045_f32),
+                    (&d).into(),
+                ];
+                k.launch("mandelbrot", [n32(w).div_ceil(block[0]), n32(h).div_ceil(block[1]), 1], block, &args);
+                same(&k.what("mandelbrot"), &read(&d), &want);
+            }
+        });
+    }
+}
+
+/// The rounds of the kernel `hash`.
+fn hashed(i: u32, seed: u32, rounds: u32) -> u32 {
+    (0..rounds).fold(i.wrapping_mul(2_654_435_761).wrapping_add(seed), |state, _| {
+        let mut s = state;
+        s ^= s << 13;
+        s ^= s >> 17;
+        s ^= s << 5;
+        s.wrapping_add(0x9e37_79b9)
+    })
+}
+
+#[test]
+fn hash() {
+    each_way(&ways(), "hash", |k| {
+        let n = 333;
+        for rounds in [0_u32, 1, 5, 100] {
+            let d = k.zeros::<u32>(n);
+            let args = [Arg::from(n32(n)), Arg::from(9_u32), Arg::from(rounds), (&d).into()];
+            k.launch("hash", [3, 1, 1], [128, 1, 1], &args);
+            same(&k.what("hash"), &read(&d), &(0..n32(n)).map(|i| hashed(i, 9, rounds)).collect::<Vec<_>>());
+        }
+        let d = k.zeros::<u32>(n);
+        k.launch("hash64", [6, 1, 1], [64, 1, 1], &[Arg::from(n32(n)), Arg::from(77_u32), (&d).into()]);
+        same(&k.what("hash64"), &read(&d), &(0..n32(n)).map(|i| hashed(i, 77, 64)).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn histogram() {
+    each_way(&ways(), "histogram", |k| {
+        // Half of the words fall into one bin, so that its atomics meet.
+        let v: Vec<u32> = (0..4001).map(|i| if i % 2 == 0 { 0x4200_0000 + i } else { mixed(i) }).collect();
+        let mut want = vec![0_u32; 256];
+        for w in &v {
+            want[(w >> 24) as usize] += 1;
+        }
+        let di = k.copy_of(&v);
+        for (grid, block) in [(1, 32), (3, 256), (4, 100)] {
+            let d = k.zeros::<u32>(256);
+            let args = [Arg::from(n32(v.len())), (&di).into(), (&d).into()];
+            k.launch("histogram256", [grid, 1, 1], [block, 1, 1], &args);
+            same(&k.what("histogram256"), &read(&d), &want);
+        }
+    });
+}
+
+#[test]
+fn barrier_cost() {
+    each_way(&ways(), "barrier_cost", |k| {
+        let (threads, turns) = (96, 7);
+        for values in [1, 4, 16, 32] {
+            let entry = format!("barrier{values}");
+            let value = |start: usize| (0..turns).fold(start as f32, |v, _| v.mul_add(0.75, 1.0));
+            let want: Vec<f32> =
+                (0..2 * threads).map(|i| (0..values).fold(0.0, |sum, j| sum + value(i % threads + j))).collect();
+            let d = k.zeros::<f32>(2 * threads);
+            let args = [Arg::from(turns), Arg::from(0.75_f32), (&d).into()];
+            k.launch(&entry, [2, 1, 1], [n32(threads), 1, 1], &args);
+            same(&k.what(&entry), &read(&d), &want);
+        }
+    });
+}
+
+#[test]
+fn sha256() {
+    each_way(&ways(), "sha256", |k| {
+        // The messages and digests are those of FIPS 180-2, appendix B, and the digest of the empty message.
+        for (message, digest) in [
+            ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            (
+                "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
+            ),
+            ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        ] {
+            let copies = 35;
+            let text = k.copy_of(message.repeat(copies).as_bytes());
+            let d = k.zeros::<u8>(32 * copies);
+            let args = [Arg::from(n32(copies)), Arg::from(n32(message.len())), (&text).into(), (&d).into()];
+            k.launch("sha256", [2, 1, 1], [32, 1, 1], &args);
+            for bytes in read::<u8>(&d).chunks(32) {
+                let got: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+                assert_eq!(got, digest, "{} of {message:?}", k.what("sha256"));
+            }
+        }
+    });
+}
+
+/// Accelerations in f64; for each component also the sum of the sizes of its terms, which bounds the rounding error.
+fn pulls(bodies: &[f32], softening: f64) -> Vec<(f64, f64)> {
+    let at = |i: usize, c: usize| f64::from(bodies[4 * i + c]);
+    let n = bodies.len() / 4;
+    let mut out = Vec::new();
+    for i in 0..n {
+        let mut sums = [(0.0, 0.0); 4];
+        for j in 0..n {
+            let d = [0, 1, 2].map(|c| at(j, c) - at(i, c));
+            let q = d.iter().map(|x| x * x).sum::<f64>() + softening;
+            for (sum, x) in sums.iter_mut().zip(d) {
+                let term = x * at(j, 3) / (q * q.sqrt());
+                *sum = (sum.0 + term, sum.1 + term.abs());
+            }
+        }
+        out.extend(sums);
+    }
+    out
+}
+
+#[test]
+fn nbody() {
+    each_way(&ways(), "nbody", |k| {
+        let n = 100;
+        let bodies = floats(61, 4 * n);
+        let (db, dr) = (k.copy_of(&bodies), k.zeros::<f32>(4 * n));
+        let args = [Arg::from(n32(n)), Arg::from(0.01_f32), (&db).into(), (&dr).into()];
+        k.launch_shared("accelerations", [2, 1, 1], [64, 1, 1], 16 * 64, &args);
+        let got = read::<f32>(&dr);
+        // `rsqrt.approx.f32` is within 2^-22.9 relative, that is below 3 half units in the last place, and enters three times. The
+        // differences of coordinates, the sum of squares, three products and the addition add at most half a unit each, the squares
+        // one and a half times: a term is off by less than 24 half units. 128 additions, each off by half a unit of a partial sum,
+        // add at most 128. All of it relative to the sum of the sizes of the terms, because the terms cancel.
+        for (i, (g, (sum, sizes))) in got.iter().zip(pulls(&bodies, f64::from(0.01_f32))).enumerate() {
+            let off = (f64::from(*g) - sum).abs();
+            assert!(off <= 152.0 * HALF_ULP * sizes, "{} [{i}]: {g} {sum}", k.what("accelerations"));
+        }
+        let speeds = floats(5000, 4 * n);
+        let dv = k.copy_of(&speeds);
+        let args = [Arg::from(n32(n)), Arg::from(0.125_f32), (&dr).into(), (&dv).into(), (&db).into()];
+        k.launch("advance", [2, 1, 1], [64, 1, 1], &args);
+        let moves = |i: usize| i % 4 != 3;
+        let v: Vec<f32> =
+            (0..4 * n).map(|i| if moves(i) { got[i].mul_add(0.125, speeds[i]) } else { speeds[i] }).collect();
+        let p: Vec<f32> = (0..4 * n).map(|i| if moves(i) { v[i].mul_add(0.125, bodies[i]) } else { bodies[i] }).collect();
+        same(&k.what("advance"), &read(&dv), &v);
+        same(&k.what("advance"), &read(&db), &p);
+    });
+}
+
+#[test]
+fn scan() {
+    for name in ["scan", "scan.sm_90"] {
+        each_way(&ways(), name, |k| {
+            for (n, block) in [(1500, 256_u32), (100, 32), (3000, 1024)] {
+                let v: Vec<u32> = words(71, n).iter().map(|w| w % 1000).collect();
+                let blocks = n32(n).div_ceil(block);
+                let sums_of = |n: usize| k.zeros::<u32>(n);
+                let (di, d) = (k.copy_of(&v), sums_of(n));
+                let (s, s2, unused) = (sums_of(blocks as usize), sums_of(blocks as usize), sums_of(1));
+                let args = [Arg::from(n32(n)), (&di).into(), (&d).into(), (&s).into()];
+                k.launch("scan_blocks", [blocks, 1, 1], [block, 1, 1], &args);
+                let args = [Arg::from(blocks), (&s).into(), (&s2).into(), (&unused).into()];
+                k.launch("scan_blocks", [1, 1, 1], [32, 1, 1], &args);
+                let args = [Arg::from(n32(n)), (&s2).into(), (&d).into()];
+                k.launch("add_offsets", [blocks, 1, 1], [block, 1, 1], &args);
+                same(&k.what("scan"), &read(&d), &prefix_sums(&v));
+            }
+        });
+    }
+}
+
+#[test]
+fn softmax_of_rows() {
+    each_way(&ways(), "softmax", |k| {
+        for entry in ["softmax", "softmax_fast"] {
+            for columns in [1, 7, 100, 333] {
+                let rows = 3;
+                let v = floats(81, columns * rows);
+                let want: Vec<f64> = widen(&v).chunks(columns).flat_map(softmax).collect();
+                // Arguments of the exponential are in (-1, 0]. The difference and the product with log2 e are off by half a unit of a
+                // number below 2, that is 4 half units of the result together; `ex2.approx` by 4 half units; so does the sum; its
+                // 4 additions of a thread and 10 of the trees and the division add 15. That is 31 half units; the next power of two.
+                let within = Within { absolute: 0.0, relative: 32.0 * HALF_ULP };
+                for block in [32, 96, 256] {
+                    let (di, d) = (k.copy_of(&v), k.zeros::<f32>(v.len()));
+                    let args = [Arg::from(n32(columns)), (&di).into(), (&d).into()];
+                    k.launch(entry, [n32(rows), 1, 1], [block, 1, 1], &args);
+                    near(&k.what(entry), &read::<f32>(&d), &want, within);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn matvec() {
+    each_way(&ways(), "matvec", |k| {
+        let (rows, columns) = (50, 77);
+        let (a, x) = (floats(91, rows * columns), floats(9000, columns));
+        let (da, dx) = (k.copy_of(&a), k.copy_of(&x));
+        let size = [Arg::from(n32(rows)), Arg::from(n32(columns))];
+        let d = k.zeros::<f32>(rows);
+        let args = [size[0], size[1], (&da).into(), (&dx).into(), (&d).into()];
+        k.launch("matvec_thread", [1, 1, 1], [64, 1, 1], &args);
+        let want: Vec<f32> =
+            a.chunks(columns).map(|row| fused_dot(row.iter().copied(), x.iter().copied())).collect();
+        same(&k.what("matvec_thread"), &read(&d), &want);
+        let d = k.zeros::<f32>(rows);
+        let args = [size[0], size[1], (&da).into(), (&dx).into(), (&d).into()];
+        k.launch("matvec_warp", [13, 1, 1], [128, 1, 1], &args);
+        let lane = |row: &[f32], l: usize| {
+            fused_dot(row[l..].iter().step_by(32).copied(), x[l..].iter().step_by(32).copied())
+        };
+        // Lane 0 of a `shfl.down` tree adds the upper half to the lower, like the tree in shared memory.
+        let want: Vec<f32> =
+            a.chunks(columns).map(|row| tree_sum(&(0..32).map(|l| lane(row, l)).collect::<Vec<_>>())).collect();
+        same(&k.what("matvec_warp"), &read(&d), &want);
+    });
+}
+
+#[test]
+fn spin_lock() {
+    for name in ["spin_lock", "spin_lock.sm_90"] {
+        each_way(&many_ways(), name, |k| {
+            let zeros = |n: usize| k.zeros::<u32>(n);
+            let (l, c) = (zeros(2), zeros(2));
+            k.launch("spin_lanes", [1, 1, 1], [64, 1, 1], &[Arg::from(5_u32), (&l).into(), (&c).into()]);
+            same(&k.what("spin_lanes"), &read::<u32>(&c), &[160, 160]);
+            let c = zeros(3);
+            k.launch("spin_warps", [3, 1, 1], [256, 1, 1], &[Arg::from(5_u32), (&c).into()]);
+            same(&k.what("spin_warps"), &read::<u32>(&c), &[40, 40, 40]);
+            let (l, c) = (zeros(1), zeros(1));
+            k.launch("spin_blocks", [20, 1, 1], [32, 1, 1], &[Arg::from(5_u32), (&l).into(), (&c).into()]);
+            same(&k.what("spin_blocks"), &read::<u32>(&c), &[100]);
+            for entry in ["spin_all", "spin_inside"] {
+                let (l, c) = (zeros(1), zeros(1));
+                k.launch(entry, [4, 1, 1], [96, 1, 1], &[(&l).into(), (&c).into()]);
+                same(&k.what(entry), &read::<u32>(&c), &[384]);
+            }
+            let s = zeros(100);
+            k.launch("pass_down", [1, 1, 1], [100, 1, 1], &[(&s).into()]);
+            same(&k.what("pass_down"), &read::<u32>(&s), &(0..100).map(|i| 100 - i).collect::<Vec<_>>());
+        });
+    }
+}
+
+#[test]
+fn ticket_lock() {
+    each_way(&many_ways(), "ticket_lock", |k| {
+        let n = 320;
+        let (state, order, tickets) = (k.zeros::<u32>(2), k.zeros::<u32>(n), k.zeros::<u32>(n));
+        let args = [(&state).into(), (&order).into(), (&tickets).into()];
+        k.launch("ticket_lock", [5, 1, 1], [64, 1, 1], &args);
+        same(&k.what("ticket_lock"), &read::<u32>(&state), &[n32(n), n32(n)]);
+        let (order, tickets) = (read::<u32>(&order), read::<u32>(&tickets));
+        let back: Vec<u32> = tickets.iter().map(|t| order[*t as usize]).collect();
+        same(&k.what("ticket_lock"), &back, &(0..n32(n)).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn lookback() {
+    for name in ["lookback", "lookback.sm_90"] {
+        each_way(&many_ways(), name, |k| {
+            // 47 tiles, so that a tile looks back over more than one warp's worth of tiles; the last one is partial.
+            let n = 12_000;
+            let tiles = n32(n).div_ceil(256);
+            let v = words(101, n);
+            let (di, d, status, next) =
+                (k.copy_of(&v), k.zeros::<u32>(n), k.zeros::<u64>(tiles as usize), k.zeros::<u32>(1));
+            let args = [Arg::from(n32(n)), (&di).into(), (&d).into(), (&status).into(), (&next).into()];
+            k.launch("scan_lookback", [tiles, 1, 1], [256, 1, 1], &args);
+            same(&k.what("scan_lookback"), &read(&d), &prefix_sums(&v));
+        });
+    }
+}
+
+#[test]
+fn last_block() {
+    each_way(&many_ways(), "last_block", |k| {
+        // More blocks than threads of a block, so that the last block loops over the parts.
+        let (n, blocks) = (9000, 260);
+        let v = words(111, n);
+        let (di, sums, done, result) =
+            (k.copy_of(&v), k.zeros::<u32>(blocks), k.zeros::<u32>(1), k.zeros::<u32>(1));
+        // Twice, because the kernel leaves its counter ready for the next launch.
+        for _ in 0..2 {
+            let args = [Arg::from(n32(n)), (&di).into(), (&sums).into(), (&done).into(), (&result).into()];
+            k.launch("sum_last_block", [n32(blocks), 1, 1], [256, 1, 1], &args);
+            same(&k.what("sum_last_block"), &read::<u32>(&result), &prefix_sums(&v)[n - 1..]);
+            same(&k.what("sum_last_block"), &read::<u32>(&done), &[0]);
+        }
+    });
+}
+
+#[test]
+fn grid_barrier() {
+    for name in ["grid_barrier", "grid_barrier.sm_90"] {
+        each_way(&many_ways(), name, |k| {
+            let (n, turns) = (6 * 64, 8);
+            let v: Vec<u32> = (0..n).map(|i| i * 1000).collect();
+            let zeros = || k.zeros::<u32>(1);
+            let (even, odd) = (k.copy_of(&v), k.zeros::<u32>(v.len()));
+            let (arrived, generation) = (zeros(), zeros());
+            let args = [Arg::from(turns), (&even).into(), (&odd).into(), (&arrived).into(), (&generation).into()];
+            k.launch_cooperative("rotate_turns", [6, 1, 1], [64, 1, 1], &args);
+            let want: Vec<u32> = (0..n).map(|i| v[((i + turns) % n) as usize] + turns).collect();
+            same(&k.what("rotate_turns"), &read(&even), &want);
+        });
+    }
+}

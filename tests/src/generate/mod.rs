@@ -1,0 +1,243 @@
+//! Random legal kernels from a seed, for comparing engines.
+//!
+//! Takes: a seed. Gives: a [`Kernel`], PTX text with its launch and buffers. The same seed gives the same kernel as long as the records
+//! stay the same.
+//!
+//! Invariants: a kernel is free of races, so that its result does not depend on the order of threads; all its addresses are within its
+//! buffers; all its loops end; threads meet at barriers and warp-synchronising instructions.
+//!
+//! How to read it: `templates` draws instructions, `grow` makes a tree of statements, `emit` writes the tree as text with some of its
+//! statements left out, [`compare`] runs it, [`reduce`] leaves out what a failure does not need.
+
+mod emit;
+mod grow;
+mod templates;
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use handloom_isa::target::{Suffix, Target, Version};
+
+use crate::engines::{Argument, Job, Launch, WAYS};
+use crate::rng::Rng;
+use templates::Template;
+
+/// A statement of a kernel.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// Lines that belong together.
+    Lines(Vec<String>),
+    /// Two ways by a predicate; the second may be empty.
+    If { cond: String, then: Vec<Node>, otherwise: Vec<Node> },
+    /// A loop that runs as often as register `count` says and leaves early where `leave` holds.
+    Loop { count: String, leave: Option<String>, body: Vec<Node> },
+    /// One of several ways by the low bits of a register.
+    Switch { index: String, arms: Vec<Vec<Node>> },
+}
+
+/// A function that kernels call: takes a `.b32` and a `.b64`, gives a `.b32`.
+#[derive(Clone, Debug)]
+pub(crate) struct Func {
+    pub(crate) name: String,
+    pub(crate) body: Vec<Node>,
+}
+
+/// A random kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    seed: u64,
+    header: &'static str,
+    funcs: Vec<Func>,
+    body: Vec<Node>,
+    grid: [u32; 3],
+    block: [u32; 3],
+    scalar: u64,
+}
+
+/// Registers of each class that statements use.
+pub(crate) const REGS: usize = 8;
+/// Bytes of the buffer that all threads read.
+pub(crate) const INPUT_BYTES: usize = 4096;
+/// Bytes of each thread's own part of the result.
+pub(crate) const OWN_BYTES: usize = 256;
+/// Words that all threads change by atomics.
+pub(crate) const TALLIES: usize = 16;
+
+/// A target with its templates.
+struct Dialect {
+    header: &'static str,
+    templates: Vec<Vec<Template>>,
+}
+
+/// The targets that kernels are made for: one with the common instructions, one with most of the rest.
+fn dialects() -> &'static [Dialect] {
+    static ALL: OnceLock<Vec<Dialect>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let make = |header, version: (u16, u16), sm, suffix| {
+            let version = Version { major: version.0, minor: version.1 };
+            let target = Target { sm, suffix };
+            Dialect { header, templates: templates::templates(version, target, header, 1) }
+        };
+        vec![
+            make(".version 8.0\n.target sm_90\n.address_size 64\n", (8, 0), 90, Suffix::None),
+            make(".version 9.2\n.target sm_100a\n.address_size 64\n", (9, 2), 100, Suffix::Arch),
+        ]
+    })
+}
+
+/// Shapes of blocks: full warps, part of one, more than one, in up to three dimensions.
+const BLOCKS: &[[u32; 3]] = &[
+    [32, 1, 1],
+    [1, 1, 1],
+    [3, 1, 1],
+    [31, 1, 1],
+    [33, 1, 1],
+    [48, 1, 1],
+    [100, 1, 1],
+    [64, 1, 1],
+    [128, 1, 1],
+    [5, 3, 2],
+    [16, 16, 1],
+    [8, 4, 1],
+    [7, 9, 1],
+];
+
+const GRIDS: &[[u32; 3]] = &[[1, 1, 1], [1, 1, 1], [3, 1, 1], [2, 2, 1]];
+
+/// The kernel of a seed.
+pub fn kernel(seed: u64) -> Kernel {
+    let mut rng = Rng::new(seed);
+    let all = dialects();
+    let dialect = &all[if rng.one_in(4) { 1 } else { 0 }];
+    let block = *rng.pick(BLOCKS);
+    let grid = *rng.pick(GRIDS);
+    let (funcs, body) = grow::grow(&mut rng, &dialect.templates, block);
+    Kernel { seed, header: dialect.header, funcs, body, grid, block, scalar: rng.next() }
+}
+
+impl Kernel {
+    /// Its text.
+    pub fn text(&self) -> String {
+        self.text_without(&HashSet::new())
+    }
+
+    fn text_without(&self, dropped: &HashSet<usize>) -> String {
+        emit::emit(self.header, &self.funcs, &self.body, dropped)
+    }
+
+    /// Number of statements.
+    fn statements(&self) -> usize {
+        emit::count(&self.funcs, &self.body)
+    }
+
+    fn threads(&self) -> usize {
+        let product = |d: [u32; 3]| d.iter().map(|n| usize::try_from(*n).unwrap_or(1)).product::<usize>();
+        product(self.grid) * product(self.block)
+    }
+
+    fn job<'t>(&'t self, text: &'t str) -> Job<'t> {
+        let mut rng = Rng::new(self.seed ^ 0xdead_beef);
+        let input: Vec<u8> = (0..INPUT_BYTES / 8).flat_map(|_| interesting(&mut rng).to_le_bytes()).collect();
+        let args = vec![Argument::Buffer(0, 0), Argument::Buffer(1, 0), Argument::Buffer(2, 0), Argument::Scalar(self.scalar)];
+        Job {
+            name: "random.ptx",
+            text,
+            buffers: vec![input, vec![0; self.threads() * OWN_BYTES], vec![0; TALLIES * 8]],
+            launches: vec![Launch {
+                entry: "k",
+                grid: self.grid,
+                block: self.block,
+                shared_bytes: 0,
+                args,
+                cooperative: false,
+                cluster: None,
+            }],
+            variables: vec![],
+        }
+    }
+
+    /// Runs a text of the kernel on all engines. `Err` says what differs.
+    fn differs(&self, text: &str) -> Result<(), String> {
+        let job = self.job(text);
+        let mut reference = None;
+        for way in WAYS {
+            let got = job.run(*way, 0).map_err(|e| format!("[{}] {e}", way.name))?;
+            if let Some(trap) = &got.trap {
+                return Err(format!("[{}] trap: {}", way.name, trap.message()));
+            }
+            let Some(want) = &reference else {
+                reference = Some(got);
+                continue;
+            };
+            for (name, (w, g)) in ["input", "own", "tallies"].iter().zip(want.buffers.iter().zip(&got.buffers)) {
+                if let Some(at) = w.iter().zip(g).position(|(a, b)| a != b) {
+                    let at = at / 4 * 4;
+                    let thread = if *name == "own" { format!(" (thread {})", at / OWN_BYTES) } else { String::new() };
+                    let (w, g) = (&w[at..at + 4], &g[at..at + 4]);
+                    return Err(format!("[{}] `{name}` byte {at}{thread}: {g:02x?} instead of {w:02x?}", way.name));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Numbers at the edges of formats, and others.
+fn interesting(rng: &mut Rng) -> u64 {
+    const EDGES: &[u64] = &[
+        0,
+        1,
+        u64::MAX,
+        0x8000_0000_0000_0000,
+        0x7fff_ffff_ffff_ffff,
+        0x3ff0_0000_0000_0000,
+        0x8000_0000_7fff_ffff,
+        0x7f80_0000_ff80_0000,
+        0x3f80_0000_bf80_0000,
+        0x0000_0001_007f_ffff,
+        0x7c00_3c00_03ff_0001,
+        0x7ff0_0000_0000_0001,
+        0x0000_0020_0000_001f,
+    ];
+    match rng.below(3) {
+        0 => *rng.pick(EDGES),
+        1 => rng.next() >> rng.below(63),
+        _ => rng.next(),
+    }
+}
+
+/// Runs the kernel of a seed on all engines and compares all bytes.
+///
+/// # Errors
+/// What differs, with the seed, the shape, and the shortest text that was found to differ too.
+pub fn compare(seed: u64) -> Result<(), String> {
+    let kernel = kernel(seed);
+    let Err(what) = kernel.differs(&kernel.text()) else { return Ok(()) };
+    let (text, what_then) = reduce(&kernel);
+    let (grid, block) = (kernel.grid, kernel.block);
+    Err(format!("seed {seed}: {what}\ngrid {grid:?}, block {block:?}; reduced: {what_then}\n{text}"))
+}
+
+/// Leaves out statements as long as the engines differ. Gives the text and what differs then.
+fn reduce(kernel: &Kernel) -> (String, String) {
+    let n = kernel.statements();
+    let mut dropped = HashSet::new();
+    let mut what = String::new();
+    let mut size = n.next_power_of_two();
+    while size > 0 {
+        for start in (0..n).step_by(size) {
+            let more: Vec<usize> = (start..(start + size).min(n)).filter(|i| !dropped.contains(i)).collect();
+            if more.is_empty() {
+                continue;
+            }
+            let mut fewer = dropped.clone();
+            fewer.extend(&more);
+            if let Err(e) = kernel.differs(&kernel.text_without(&fewer)) {
+                dropped = fewer;
+                what = e;
+            }
+        }
+        size /= 2;
+    }
+    (kernel.text_without(&dropped), what)
+}

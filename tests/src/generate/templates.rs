@@ -1,0 +1,243 @@
+//! Legal instructions, drawn from the records: which words, and which registers they take.
+//!
+//! A template is proposed from a record and kept if `check` accepts it, so no rule of the records is written here a second time.
+
+use handloom_check::check_text;
+use handloom_diag::{FileId, Severity};
+use handloom_isa::form::{Count, Form, FuncKind, Is, Kind, N_SLOTS, Operand, Semantics, Use};
+use handloom_isa::target::{Target, Version};
+use handloom_ir::types::{ScalarType, TypeClass};
+
+use crate::rng::Rng;
+
+/// A class of registers. Bit registers take floats too, so there are only these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Class {
+    /// `.pred`.
+    P,
+    /// `.b16`.
+    H,
+    /// `.b32`.
+    R,
+    /// `.b64`.
+    L,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 4] = [Class::P, Class::H, Class::R, Class::L];
+
+    /// Letter of its registers' names.
+    pub fn letter(self) -> char {
+        match self {
+            Class::P => 'p',
+            Class::H => 'h',
+            Class::R => 'r',
+            Class::L => 'l',
+        }
+    }
+
+    /// Type of its registers.
+    pub fn ty(self) -> &'static str {
+        match self {
+            Class::P => "pred",
+            Class::H => "b16",
+            Class::R => "b32",
+            Class::L => "b64",
+        }
+    }
+}
+
+/// A literal that an operand may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Literal {
+    /// An integer of so many bits.
+    Int(u32),
+    /// `0f` and eight digits.
+    F32,
+    /// `0d` and sixteen digits.
+    F64,
+    /// A byte that must be a literal.
+    Byte,
+}
+
+/// An operand of a template.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its registers; of no use for [`Literal::Byte`].
+    pub class: Class,
+    /// The literal that may stand there instead.
+    pub literal: Option<Literal>,
+    /// Whether `!` may stand before it.
+    pub negatable: bool,
+    /// A second destination behind `|`.
+    pub second: Option<Class>,
+}
+
+/// An instruction without its registers.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Opcode and qualifiers.
+    pub words: String,
+    /// Destinations.
+    pub dst: Vec<Place>,
+    /// Sources.
+    pub src: Vec<Place>,
+}
+
+/// Opcodes whose meaning depends on what ran before, or that compute nothing a test can compare.
+const LEFT_OUT: &[&str] = &["add.cc", "addc", "sub.cc", "subc", "mad.cc", "madc", "createpolicy", "cvta", "cvta.to", "isspacep"];
+
+/// How often a record is asked for a combination.
+const TRIES: usize = 40;
+
+/// Templates by record, for modules of one version and target.
+pub fn templates(version: Version, target: Target, header: &str, seed: u64) -> Vec<Vec<Template>> {
+    let mut rng = Rng::new(seed);
+    let mut out = Vec::new();
+    for form in handloom_isa::forms() {
+        let is_value = matches!(form.semantics, Semantics::Build(_)) && !form.dst.is_empty();
+        if !is_value || LEFT_OUT.iter().any(|o| form.opcode == *o || form.opcode.starts_with(&format!("{o}."))) {
+            continue;
+        }
+        let mut found: Vec<Template> = Vec::new();
+        for _ in 0..TRIES {
+            let Some(t) = propose(form, version, target, &mut rng) else { continue };
+            if found.iter().all(|f| f.words != t.words) && accepted(&t, header) {
+                found.push(with_literals(t, header));
+            }
+        }
+        if !found.is_empty() {
+            out.push(found);
+        }
+    }
+    out
+}
+
+/// A random choice in each group; `None` if the record refuses it or has operands of other kinds.
+fn propose(form: &'static Form, version: Version, target: Target, rng: &mut Rng) -> Option<Template> {
+    let mut chosen = [None; N_SLOTS];
+    for group in form.qualifiers {
+        if group.required || rng.one_in(3) {
+            chosen[group.slot as usize] = Some(rng.pick(group.choices));
+        }
+    }
+    let optional = |o: &&Operand| !o.optional;
+    let n_src = if rng.one_in(2) { form.src.len() } else { form.src.iter().filter(optional).count() };
+    let used = Use {
+        chosen,
+        func: FuncKind::Entry,
+        n_src,
+        n_dst: form.dst.len(),
+        version,
+        target,
+        named_space: None,
+    };
+    (form.legal)(&used).ok()?;
+    let dst = form.dst.iter().map(|o| place(o, &used, rng)).collect::<Option<Vec<_>>>()?;
+    let src = form.src.iter().take(n_src).map(|o| place(o, &used, rng)).collect::<Option<Vec<_>>>()?;
+    let mut words = form.opcode.to_owned() + &form.words.concat();
+    for group in form.qualifiers {
+        words.push_str(used.text(group.slot));
+    }
+    Some(Template { words, dst, src })
+}
+
+/// What an operand takes; `None` for kinds that are not drawn.
+fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
+    let ty = match o.is {
+        Is::Fixed(t) => t,
+        Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => used.ty(s),
+        Is::Twice(s) => twice(used.ty(s))?,
+        Is::Of(f) => f(used),
+        Is::Address | Is::Any => return None,
+    };
+    if !matches!(o.count, Count::One) {
+        return None;
+    }
+    let relaxed = matches!(o.is, Is::Relaxed(_));
+    let class = match (ty, ty.bits()) {
+        (ScalarType::Pred, _) => Class::P,
+        (_, 8) if !relaxed => return None,
+        (_, 8 | 16) if relaxed && rng.one_in(2) => Class::R,
+        (_, 8 | 16) => Class::H,
+        (_, 32) if relaxed && ty.class() != TypeClass::Float && rng.one_in(4) => Class::L,
+        (_, 32) => Class::R,
+        (_, 64) => Class::L,
+        _ => return None,
+    };
+    let literal = match (ty, ty.class()) {
+        (ScalarType::F32, _) => Some(Literal::F32),
+        (ScalarType::F64, _) => Some(Literal::F64),
+        (_, TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed) => Some(Literal::Int(ty.bits())),
+        _ => None,
+    };
+    let plain = Place { class, literal: None, negatable: false, second: None };
+    match o.kind {
+        Kind::Reg | Kind::RegOrSink => Some(plain),
+        Kind::Val => Some(Place { literal, ..plain }),
+        Kind::Imm => Some(Place { literal: Some(Literal::Byte), ..plain }),
+        Kind::Pred { negatable } => Some(Place { negatable, ..plain }),
+        Kind::PredPair => Some(Place { second: rng.one_in(2).then_some(Class::P), ..plain }),
+        Kind::RegPredPair => Some(Place { second: Some(Class::P), ..plain }),
+        Kind::Vector | Kind::Address | Kind::Label | Kind::MovSource | Kind::Targets | Kind::Call => None,
+    }
+}
+
+fn twice(t: ScalarType) -> Option<ScalarType> {
+    Some(match t {
+        ScalarType::U16 => ScalarType::U32,
+        ScalarType::S16 => ScalarType::S32,
+        ScalarType::U32 => ScalarType::U64,
+        ScalarType::S32 => ScalarType::S64,
+        _ => return None,
+    })
+}
+
+/// Keeps the literals that `check` accepts.
+fn with_literals(mut t: Template, header: &str) -> Template {
+    for i in 0..t.src.len() {
+        let Some(literal) = t.src[i].literal.filter(|l| *l != Literal::Byte) else { continue };
+        let text = instance(&t, |j, p| (i == j).then(|| spell(literal, 1)).unwrap_or_else(|| register(p)));
+        if !sound(&text, header) {
+            t.src[i].literal = None;
+        }
+    }
+    t
+}
+
+fn register(p: &Place) -> String {
+    if p.literal == Some(Literal::Byte) { "7".into() } else { format!("%{}0", p.class.letter()) }
+}
+
+fn accepted(t: &Template, header: &str) -> bool {
+    sound(&instance(t, |_, p| register(p)), header)
+}
+
+/// The instruction with the given sources and register 0 of each class as destination.
+fn instance(t: &Template, source: impl Fn(usize, &Place) -> String) -> String {
+    let dst = t.dst.iter().map(|p| {
+        let second = p.second.map_or(String::new(), |c| format!("|%{}1", c.letter()));
+        format!("%{}0{second}", p.class.letter())
+    });
+    let src = t.src.iter().enumerate().map(|(i, p)| source(i, p));
+    format!("{} {};", t.words, dst.chain(src).collect::<Vec<_>>().join(", "))
+}
+
+/// Whether a module of this instruction has no fault.
+fn sound(instruction: &str, header: &str) -> bool {
+    let text = format!(
+        "{header}.entry k() {{ .reg .pred %p<2>; .reg .b16 %h<2>; .reg .b32 %r<2>; .reg .b64 %l<2>; {instruction} ret; }}"
+    );
+    check_text(&text, FileId(0)).diagnostics.iter().all(|d| d.severity != Severity::Error)
+}
+
+/// A literal with these bits.
+pub fn spell(literal: Literal, bits: u64) -> String {
+    match literal {
+        Literal::Int(n) => format!("{:#x}", if n < 64 { bits & ((1 << n) - 1) } else { bits }),
+        Literal::F32 => format!("0f{:08x}", bits & 0xffff_ffff),
+        Literal::F64 => format!("0d{bits:016x}"),
+        Literal::Byte => format!("{:#x}", bits & 0xff),
+    }
+}

@@ -1,0 +1,13 @@
+//! Independent references for kernels: what real kernels must compute, written on the host.
+//!
+//! Takes: inputs. Gives: the outputs that a kernel's source asks for, and comparisons that say where two results differ.
+//! Does not know: PTX, or how Handloom computes anything; a launch goes through the public interface of the runtime.
+//!
+//! How to read it: `run` says how a kernel is launched in every way that must give the same result, `data` makes inputs and compares
+//! outputs, the other modules are references by theme.
+
+pub mod data;
+pub mod functions;
+pub mod numeric;
+pub mod run;
+pub mod threefry;

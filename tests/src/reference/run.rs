@@ -1,0 +1,177 @@
+//! A kernel launched in every way that must give the same result: both engines, both kinds of bounds, one thread and two, several orders.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, launch};
+
+use super::data::{Element, bytes_of, values_of};
+
+/// How a kernel is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Who runs it.
+    pub engine: Engine,
+    /// How strictly compiled code checks addresses.
+    pub bounds: Bounds,
+    /// Host threads.
+    pub threads: usize,
+    /// Order of scheduling.
+    pub seed: u64,
+}
+
+/// All ways, each with several orders: for kernels whose threads wait for each other.
+pub fn many_ways() -> Vec<Way> {
+    let mut ways = Vec::new();
+    for seed in [0, 1, 7] {
+        for threads in [1, 2] {
+            for bounds in [Bounds::Exact, Bounds::Contained] {
+                ways.push(Way { engine: Engine::Jit, bounds, threads, seed });
+            }
+            ways.push(Way { engine: Engine::Interp, bounds: Bounds::Exact, threads, seed });
+        }
+    }
+    ways
+}
+
+/// Each engine, each kind of bounds, one thread and two, at least once.
+pub fn ways() -> Vec<Way> {
+    let way = |engine, bounds, threads, seed| Way { engine, bounds, threads, seed };
+    vec![
+        way(Engine::Interp, Bounds::Exact, 1, 0),
+        way(Engine::Interp, Bounds::Exact, 2, 5),
+        way(Engine::Jit, Bounds::Exact, 1, 0),
+        way(Engine::Jit, Bounds::Exact, 2, 7),
+        way(Engine::Jit, Bounds::Contained, 1, 3),
+        way(Engine::Jit, Bounds::Contained, 2, 0),
+    ]
+}
+
+/// A loaded module, to be launched in one way.
+#[derive(Debug)]
+pub struct Kernels<'a> {
+    device: &'a Device,
+    module: &'a Module,
+    name: &'a str,
+    /// How launches go.
+    pub way: Way,
+}
+
+/// The folder of our own kernels.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")
+}
+
+/// Loads `NAME.ptx` below [`folder`] once and calls `test` for each way.
+///
+/// # Panics
+/// The file does not load.
+pub fn each_way(ways: &[Way], name: &str, test: impl Fn(&Kernels<'_>)) {
+    let path = folder().join(format!("{name}.ptx"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let device = Device::new().expect("there is room for a device");
+    let module = Module::from_text(&device, name, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
+    for way in ways {
+        test(&Kernels { device: &device, module: &module, name, way: *way });
+    }
+}
+
+impl Kernels<'_> {
+    /// What to call a result in messages.
+    pub fn what(&self, entry: &str) -> String {
+        format!("{} {entry} {:?}", self.name, self.way)
+    }
+
+    /// A buffer with values.
+    ///
+    /// # Panics
+    /// There is no room.
+    pub fn copy_of<T: Element>(&self, values: &[T]) -> DeviceBuffer {
+        self.device.copy_of(&bytes_of(values)).expect("there is room for a buffer")
+    }
+
+    /// A buffer of `n` zeros.
+    ///
+    /// # Panics
+    /// There is no room.
+    pub fn zeros<T: Element>(&self, n: usize) -> DeviceBuffer {
+        self.device.zeroed((n * T::BYTES) as u64).expect("there is room for a buffer")
+    }
+
+    /// What kernels printed.
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&self.device.take_output()).into_owned()
+    }
+
+    /// Launches an entry, the only one for `""`, and expects it to end well.
+    ///
+    /// # Panics
+    /// It does not.
+    #[track_caller]
+    pub fn launch(&self, entry: &str, grid: [u32; 3], block: [u32; 3], args: &[Arg<'_>]) {
+        if let Err(e) = self.try_launch(entry, grid, block, 0, args) {
+            panic!("{}: {e}", self.what(entry));
+        }
+    }
+
+    /// Launches an entry with dynamic shared memory, and expects it to end well.
+    ///
+    /// # Panics
+    /// It does not.
+    #[track_caller]
+    pub fn launch_shared(&self, entry: &str, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &[Arg<'_>]) {
+        if let Err(e) = self.try_launch(entry, grid, block, shared_bytes, args) {
+            panic!("{}: {e}", self.what(entry));
+        }
+    }
+
+    /// Launches an entry, all of whose blocks may wait for each other.
+    ///
+    /// # Panics
+    /// It does not end well.
+    #[track_caller]
+    pub fn launch_cooperative(&self, entry: &str, grid: [u32; 3], block: [u32; 3], args: &[Arg<'_>]) {
+        let config = LaunchConfig { cooperative: true, ..self.config(grid, block) };
+        if let Err(e) = self.run(entry, &config, args) {
+            panic!("{}: {e}", self.what(entry));
+        }
+    }
+
+    /// Launches an entry that need not end well.
+    ///
+    /// # Errors
+    /// What the launch says.
+    pub fn try_launch(
+        &self,
+        entry: &str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared_bytes: u32,
+        args: &[Arg<'_>],
+    ) -> Result<(), LaunchError> {
+        self.run(entry, &LaunchConfig { shared_bytes, ..self.config(grid, block) }, args)
+    }
+
+    fn config(&self, grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
+        LaunchConfig {
+            engine: self.way.engine,
+            bounds: self.way.bounds,
+            threads: self.way.threads,
+            seed: self.way.seed,
+            // So that a kernel that never ends fails its test instead of hanging it.
+            timeout: Some(Duration::from_secs(120)),
+            ..LaunchConfig::new(grid, block)
+        }
+    }
+
+    fn run(&self, entry: &str, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<(), LaunchError> {
+        let name = (!entry.is_empty()).then_some(entry);
+        let function = self.module.function(name).unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        launch(&function, config, args).map(|_| ())
+    }
+}
+
+/// The values of a buffer.
+pub fn read<T: Element>(buffer: &DeviceBuffer) -> Vec<T> {
+    values_of(&buffer.to_vec())
+}
