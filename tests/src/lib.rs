@@ -11,6 +11,7 @@
 pub mod coverage;
 pub mod engines;
 pub mod filetest;
+pub mod generate;
 pub mod reference;
 pub mod rng;
 pub mod workspace;

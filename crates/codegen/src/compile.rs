@@ -17,7 +17,7 @@ use crate::analysis::cfg::Set;
 use crate::analysis::shape::{Class, Facts, analyse};
 use crate::emit::{Emit, Home, POOL_BYTES, SCRATCH_ROWS, WORD_SLOTS, inlined, is_loose, takes_loose};
 use crate::load::Code;
-use crate::prepare::single_latches;
+use crate::prepare::{addresses_first, single_latches};
 
 /// How strictly accesses are checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -135,7 +135,9 @@ type Built = (Context, Tables, OwnedTargetIsa);
 
 fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Result<Built, Failure> {
     let isa = host()?;
-    let f = &single_latches(func);
+    let mut f = single_latches(func);
+    addresses_first(&mut f);
+    let f = &f;
     let facts = analyse(f, &options.shape, options.local_stride, options.speculate);
     let mut tables = Tables { name: f.name.clone(), n_blocks: f.blocks.len() as u32, ..Tables::default() };
     let place = place(f, &facts, &mut tables);

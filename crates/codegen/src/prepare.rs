@@ -1,8 +1,10 @@
-//! Gives each loop one latch, so that lanes that went different ways in its body meet before the next iteration.
+//! Brings a function into the form that emission wants.
 
-use handloom_ir::simt::{Block, BlockId, Function, Term};
+use std::collections::HashSet;
 
-/// The function with one back edge for each loop header. Positions of blocks change; the order stays.
+use handloom_ir::simt::{Block, BlockId, Function, Op, Reg, Term, Val};
+
+/// The function with one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
 pub fn single_latches(f: &Function) -> Function {
     let mut f = f.clone();
     let mut header = 0;
@@ -30,4 +32,55 @@ fn insert_latch(f: &mut Function, header: usize, latches: &[usize]) {
     }
     let span = f.blocks[last].term_span;
     f.blocks.insert(at, Block { insts: Vec::new(), term: Term::Jump(BlockId(header as u32)), term_span: span });
+}
+
+/// Moves the computation of addresses before the first memory access of its block, as far as it needs nothing that was read there.
+///
+/// Tests that an address does not wrap then stand where nothing has happened yet, and so may be asked for.
+pub fn addresses_first(f: &mut Function) {
+    let mut defs = vec![0u32; f.regs.len()];
+    for b in &f.blocks {
+        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| defs[d.idx()] += 1);
+    }
+    for block in &mut f.blocks {
+        let wanted = address_slice(block);
+        let mut held_back = HashSet::new();
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        let mut started = false;
+        for (inst, wanted) in std::mem::take(&mut block.insts).into_iter().zip(wanted) {
+            let ready = inst.src.iter().all(|v| !matches!(v, Val::Reg(r) if held_back.contains(r)));
+            let alone = inst.dst.iter().all(|d| defs[d.idx()] == 1);
+            // What stands before the first access stays where it is.
+            started |= !inst.op.is_value();
+            if !started || (wanted && ready && alone && inst.op.is_value()) {
+                first.push(inst);
+            } else {
+                held_back.extend(inst.dst.iter().copied());
+                rest.push(inst);
+            }
+        }
+        first.append(&mut rest);
+        block.insts = first;
+    }
+}
+
+/// Which instructions of a block compute an address for it.
+fn address_slice(block: &Block) -> Vec<bool> {
+    let mut needed: HashSet<Reg> = HashSet::new();
+    let mut wanted = vec![false; block.insts.len()];
+    for (i, inst) in block.insts.iter().enumerate().rev() {
+        if let (Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. }, Some(Val::Reg(r))) =
+            (inst.op, inst.src.first())
+        {
+            needed.insert(*r);
+        }
+        if inst.op.is_value() && inst.dst.iter().any(|d| needed.contains(d)) {
+            wanted[i] = true;
+            needed.extend(inst.src.iter().filter_map(|v| match v {
+                Val::Reg(r) => Some(*r),
+                Val::Imm(..) => None,
+            }));
+        }
+    }
+    wanted
 }

@@ -259,6 +259,9 @@ impl PreparedLaunch {
             None => engine::interp::run(&self.grid, self.function.entry().func),
         };
         let run = start.elapsed();
+        if let Some(program) = &self.program {
+            program.note_time(run, self.workers.n_active, self.grid.units);
+        }
         drop(watchdog);
         let compile = std::mem::take(&mut self.compile);
         match result {

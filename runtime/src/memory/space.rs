@@ -113,6 +113,11 @@ impl Area {
         Area { ranges: Ranges::new(range.0, range.1), top: range.0, end: range.1 }
     }
 
+    /// For memory that the runtime hands out for each launch.
+    fn internal(range: (u64, u64)) -> Area {
+        Area { ranges: Ranges::at_once(range.0, range.1), ..Area::new(range) }
+    }
+
     fn take(&mut self, window: &Window, bytes: u64, align: u64) -> Result<(u64, u64), NoRoom> {
         let no_room = NoRoom { bytes };
         let (at, stop) = self.ranges.take(bytes, align).ok_or(no_room)?;
@@ -165,9 +170,9 @@ impl Space {
         let window = reservation?.claim()?;
         let layout = Layout::of(window.base, window.size);
         let state = State {
-            param: Area::new(layout.param),
+            param: Area::internal(layout.param),
             constant: Area::new(layout.constant),
-            local: Area::new(layout.local),
+            local: Area::internal(layout.local),
             heap: Area::new(layout.heap),
             map: BTreeMap::new(),
             freed: BTreeMap::new(),
@@ -254,33 +259,28 @@ impl Space {
         self.write().param.ranges.give(block.0, block.1);
     }
 
-    /// Local memory for the threads of a cta; found through the cta.
-    pub(crate) fn take_local(&self, bytes: u64) -> Result<(u64, u64), NoRoom> {
-        self.write().local.take(&self.window, bytes, PAGE)
-    }
-
-    /// Gives back what [`take_local`](Self::take_local) gave.
-    pub(crate) fn give_local(&self, block: (u64, u64)) {
-        self.write().local.ranges.give(block.0, block.1);
-    }
-
-    /// Shared memory of a cta: the base of a slab.
-    pub(crate) fn take_slab(&self) -> Result<u64, NoRoom> {
+    /// Memory of a cta, found through it: the base of a slab of shared memory, and local memory for its threads.
+    pub(crate) fn take_seat(&self, local_bytes: u64) -> Result<(u64, (u64, u64)), NoRoom> {
         let mut state = self.write();
+        let local = state.local.take(&self.window, local_bytes, PAGE)?;
         if let Some(slab) = state.free_slabs.pop() {
-            return Ok(slab);
+            return Ok((slab, local));
         }
         let slab = state.next_slab;
         if slab + SLAB > self.layout.shared.1 || !self.window.open(slab, slab + SLAB_OPEN) {
+            state.local.ranges.give(local.0, local.1);
             return Err(NoRoom { bytes: SLAB_OPEN });
         }
         state.next_slab += SLAB;
-        Ok(slab)
+        Ok((slab, local))
     }
 
-    /// Gives back a slab.
-    pub(crate) fn give_slab(&self, slab: u64) {
-        self.write().free_slabs.push(slab);
+    /// Gives back what [`take_seat`](Self::take_seat) gave.
+    pub(crate) fn give_seat(&self, seat: (u64, (u64, u64))) {
+        let mut state = self.write();
+        state.free_slabs.push(seat.0);
+        let local = seat.1;
+        state.local.ranges.give(local.0, local.1);
     }
 
     /// The allocation that holds the byte at `addr`.
@@ -389,7 +389,7 @@ mod tests {
         let Some(s) = Space::claim(SpaceKind::Low) else { return };
         let a = s.allocate(AllocKind::Buffer, 1 << 20, 1, "", "").unwrap();
         assert!(a + (1 << 20) < 1 << 32);
-        assert!(s.take_slab().unwrap() + SLAB < 1 << 32);
+        assert!(s.take_seat(64).unwrap().0 + SLAB < 1 << 32);
     }
 
     #[test]

@@ -199,8 +199,7 @@ mod tests {
         let memory = Arc::new(Memory::claim().unwrap());
         let a = memory.wide.allocate(AllocKind::Buffer, 100, 1, "", "").unwrap();
         let c = memory.wide.allocate(AllocKind::Const, 8, 1, "", "").unwrap();
-        let slab = memory.wide.take_slab().unwrap();
-        let (l, _) = memory.wide.take_local(64).unwrap();
+        let (slab, (l, _)) = memory.wide.take_seat(64).unwrap();
         let mut v = View::new(Arc::clone(&memory), SpaceKind::Wide);
         v.shared = (slab, 128);
         v.local = (l, 64);

@@ -111,7 +111,7 @@ impl Module {
             (None, []) => return Err(LaunchError::Wrong("the module has no entry".into())),
             (None, _) => return Err(LaunchError::Wrong(format!("which entry: the module has {}", list()))),
         };
-        Ok(Function { module: self.clone(), name: name.to_owned() })
+        Ok(Function { module: self.clone(), name: Arc::from(name) })
     }
 
     /// Address and size in bytes of a `.global` or `.const` variable.
@@ -198,7 +198,7 @@ fn space_kind(ir: &simt::Module) -> SpaceKind {
 #[derive(Clone, Debug)]
 pub struct Function {
     pub(crate) module: Module,
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
 }
 
 impl Function {
@@ -232,7 +232,7 @@ impl Function {
 
     pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
         let cluster: u32 = config.cluster_of(self.entry()).iter().product();
-        Key { entry: self.name.clone(), shape: config.shape(), bounds: config.bounds, cluster: cluster > 1 }
+        Key { entry: Arc::clone(&self.name), shape: config.shape(), bounds: config.bounds, cluster: cluster > 1 }
     }
 
     /// Makes the code of a launch beforehand, if it is not there. The interpreter needs none.
@@ -241,11 +241,11 @@ impl Function {
     /// A fault of ours: [`LaunchError::Bug`].
     pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
         if config.engine == Engine::Interp {
-            return Ok(Compiled { entry: self.name.clone(), time: Duration::ZERO, code_bytes: 0 });
+            return Ok(Compiled { entry: self.name.to_string(), time: Duration::ZERO, code_bytes: 0 });
         }
         let (program, fresh) = self.module.inner.program(&self.key(config))?;
         let time = if fresh { program.compile_time } else { Duration::ZERO };
-        Ok(Compiled { entry: self.name.clone(), time, code_bytes: program.code_bytes() })
+        Ok(Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() })
     }
 
     /// The text of a stage for a launch.

@@ -20,7 +20,7 @@ const CALL_STACK: u64 = 64 << 10;
 /// What code is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
-    pub(crate) entry: String,
+    pub(crate) entry: Arc<str>,
     pub(crate) shape: LaunchShape,
     pub(crate) bounds: Bounds,
     /// Clusters of more than one cta.
@@ -127,9 +127,10 @@ impl Program {
         self.unit_ns.load(Ordering::Relaxed)
     }
 
-    /// Notes what a unit took.
-    pub(crate) fn set_unit_ns(&self, ns: u64) {
-        self.unit_ns.store(ns.max(1), Ordering::Relaxed);
+    /// Notes how long so many workers took for so many units.
+    pub(crate) fn note_time(&self, time: Duration, workers: usize, units: u64) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.unit_ns.store((ns.saturating_mul(workers as u64) / units.max(1)).max(1), Ordering::Relaxed);
     }
 
     /// Bytes of machine code.
@@ -168,7 +169,7 @@ struct Plan {
 impl Plan {
     fn make(module: &simt::Module, key: &Key) -> Result<Plan, String> {
         let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
-        let Some(entry) = ir.entries.get(&key.entry).map(|e| e.func) else {
+        let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(format!("bug: `{}` was lost by specialisation", key.entry));
         };
         let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
@@ -314,7 +315,12 @@ pub(crate) struct Programs {
 impl Programs {
     /// The program of a key, and whether it was made just now.
     pub(crate) fn get(&self, module: &simt::Module, key: &Key) -> Result<(Arc<Program>, bool), String> {
-        let slot = Arc::clone(lock(&self.slots).entry(key.clone()).or_default());
+        let mut slots = lock(&self.slots);
+        let slot = match slots.get(key) {
+            Some(slot) => Arc::clone(slot),
+            None => Arc::clone(slots.entry(key.clone()).or_default()),
+        };
+        drop(slots);
         let mut slot = lock(&slot);
         if let Some(made) = &*slot {
             return made.clone().map(|p| (p, false));

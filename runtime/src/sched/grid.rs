@@ -197,7 +197,7 @@ impl<C: Crew> Worker<'_, '_, C> {
             }
             let Some(mut front) = self.residents.pop_front() else { continue };
             if front.number > self.shared.limit.load(Ordering::Relaxed) {
-                self.end(front);
+                self.end(front.number, front.unit);
                 continue;
             }
             let turn = self.crew.turn(&mut front.unit);
@@ -210,14 +210,18 @@ impl<C: Crew> Worker<'_, '_, C> {
     /// Runs units one after the other as long as each ends in its first turn, as those of most grids do. Says whether one is left to go on with;
     /// it is the only resident.
     fn sprint(&mut self) -> Result<bool, (u64, Ended)> {
-        while let Some(mut front) = self.take_next()? {
+        while let Some((number, position)) = self.next_number() {
+            let mut unit = match self.crew.start(number) {
+                Ok(unit) => unit,
+                Err(why) => return Err(self.not_started(number, position, why)),
+            };
             if self.is_interrupted() {
-                self.residents.push_front(front);
+                self.residents.push_front(Resident { number, unit, fruitless: 0 });
                 return Ok(true);
             }
-            match self.crew.turn(&mut front.unit) {
-                Ok(Turn::Done) => self.done(front),
-                turn => return self.after(front, turn),
+            match self.crew.turn(&mut unit) {
+                Ok(Turn::Done) => self.done(number, unit),
+                turn => return self.after(Resident { number, unit, fruitless: 0 }, turn),
             }
         }
         Ok(false)
@@ -237,12 +241,11 @@ impl<C: Crew> Worker<'_, '_, C> {
                 return Ok(false);
             }
             Err(why) => {
-                let number = front.number;
-                self.end(front);
-                return Err((number, why));
+                self.end(front.number, front.unit);
+                return Err((front.number, why));
             }
             Ok(Turn::Done) => {
-                self.done(front);
+                self.done(front.number, front.unit);
                 if self.waits {
                     self.moved();
                 }
@@ -268,8 +271,8 @@ impl<C: Crew> Worker<'_, '_, C> {
     }
 
     /// A unit has ended by itself.
-    fn done(&mut self, unit: Resident<C::Unit>) {
-        self.end(unit);
+    fn done(&mut self, number: u64, unit: C::Unit) {
+        self.end(number, unit);
         if let Some(p) = &self.shared.grid.progress {
             p.add(u64::from(self.shared.grid.unit_size));
         }
@@ -325,45 +328,45 @@ impl<C: Crew> Worker<'_, '_, C> {
         }
     }
 
-    /// Starts the next unit, if there is one.
-    fn take_next(&mut self) -> Result<Option<Resident<C::Unit>>, (u64, Ended)> {
+    /// The next unit, if there is one, and its position in the order.
+    fn next_number(&mut self) -> Option<(u64, u64)> {
         loop {
             if self.range.is_empty() {
                 self.range = self.shared.claim();
             }
-            let Some(position) = self.range.next() else { return Ok(None) };
+            let position = self.range.next()?;
             let number = self.shared.grid.order.at(position);
-            if number > self.shared.limit.load(Ordering::Relaxed) {
-                continue;
+            if number <= self.shared.limit.load(Ordering::Relaxed) {
+                return Some((number, position));
             }
-            return match self.crew.start(number) {
-                Ok(unit) => Ok(Some(Resident { number, unit, fruitless: 0 })),
-                Err(why) => {
-                    // It is not lost: it can be started when there is room.
-                    self.range = position..self.range.end;
-                    Err((number, why))
-                }
-            };
         }
+    }
+
+    /// A unit could not be started. It is not lost: it can be started when there is room.
+    fn not_started(&mut self, number: u64, position: u64, why: Ended) -> (u64, Ended) {
+        self.range = position..self.range.end;
+        (number, why)
     }
 
     /// Starts the next unit if there is one and room for it, to run first. Says whether there was.
     fn start_another(&mut self) -> Result<bool, (u64, Ended)> {
-        match self.take_next() {
-            Ok(Some(unit)) => {
-                self.residents.push_front(unit);
+        let Some((number, position)) = self.next_number() else { return Ok(false) };
+        match self.crew.start(number) {
+            Ok(unit) => {
+                self.residents.push_front(Resident { number, unit, fruitless: 0 });
                 Ok(true)
             }
-            Ok(None) => Ok(false),
-            Err((_, Ended::NoRoom(_))) if !self.residents.is_empty() => Ok(false),
-            Err(why) => Err(why),
+            Err(why) => match self.not_started(number, position, why) {
+                (_, Ended::NoRoom(_)) if !self.residents.is_empty() => Ok(false),
+                why => Err(why),
+            },
         }
     }
 
-    fn end(&mut self, r: Resident<C::Unit>) {
-        let text = self.crew.end(r.unit);
+    fn end(&mut self, number: u64, unit: C::Unit) {
+        let text = self.crew.end(unit);
         if !text.is_empty() {
-            lock(&self.shared.printed).push((r.number, text));
+            lock(&self.shared.printed).push((number, text));
         }
     }
 
@@ -374,7 +377,7 @@ impl<C: Crew> Worker<'_, '_, C> {
 
     fn clear(&mut self) {
         while let Some(r) = self.residents.pop_front() {
-            self.end(r);
+            self.end(r.number, r.unit);
         }
     }
 }

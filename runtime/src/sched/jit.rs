@@ -1,7 +1,6 @@
 //! Ctas of compiled code as units of a grid, on the calling thread and on those of a pool.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use handloom_ir::trap::Waiter;
 
@@ -22,6 +21,8 @@ type Idle = Vec<Box<CtaRun>>;
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     list: Vec<Idle>,
+    /// Host threads of the last run.
+    pub(crate) n_active: usize,
 }
 
 impl Workers {
@@ -42,12 +43,12 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     let most = usize::try_from(grid.units).unwrap_or(usize::MAX);
     let pool = if is_small || grid.threads < 2 { None } else { module.device.inner.pool(grid.threads - 1) };
     let n = if pool.is_some() { grid.threads.min(most) } else { 1 };
+    workers.n_active = n;
     if workers.list.len() < n {
         workers.list.resize_with(n, Vec::new);
     }
     let heap = space.open_heap();
     let shared = Shared::new(grid, n);
-    let start = Instant::now();
     let one = |me: usize, free: &mut Idle| {
         let mut crew = Jit { grid, program, space, free, heap };
         work(&shared, me, &mut crew);
@@ -63,8 +64,6 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
         (Some((_, mine)), None) => one(0, mine),
         (None, _) => {}
     }
-    let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    program.set_unit_ns(ns.saturating_mul(n as u64) / grid.units.max(1));
     shared.finish()
 }
 
@@ -138,6 +137,7 @@ impl Crew for Jit<'_> {
 
 impl Jit<'_> {
     /// Takes a cta back. Gives what it printed.
+    #[inline]
     fn leave(&mut self, mut run: Box<CtaRun>) -> Vec<u8> {
         let text = run.take_output();
         if run.done && run.is_current() {
@@ -150,6 +150,7 @@ impl Jit<'_> {
     }
 
     /// Memory for a cta: what another one left, or new.
+    #[inline]
     fn seat(&mut self) -> Result<Box<CtaRun>, Ended> {
         match self.free.pop() {
             Some(run) => Ok(run),

@@ -3,24 +3,20 @@
 use crate::launch::Ended;
 use crate::memory::Space;
 
-/// Shared slabs and local memory, one of each for every cta of a unit.
+/// Shared and local memory, one of each for every cta of a unit.
 #[derive(Debug, Default)]
 pub(crate) struct Seats {
-    slabs: Vec<u64>,
-    locals: Vec<(u64, u64)>,
+    /// The base of a slab; start and end of local memory.
+    list: Vec<(u64, (u64, u64))>,
 }
 
 impl Seats {
     /// Takes memory for `n` ctas with so many bytes of local memory each.
     pub(crate) fn take(space: &Space, n: u32, local_bytes: u64) -> Result<Seats, Ended> {
-        let mut seats = Seats::default();
+        let mut seats = Seats { list: Vec::with_capacity(n as usize) };
         for _ in 0..n {
-            let got = space.take_slab().and_then(|slab| {
-                seats.slabs.push(slab);
-                space.take_local(local_bytes)
-            });
-            match got {
-                Ok(local) => seats.locals.push(local),
+            match space.take_seat(local_bytes) {
+                Ok(seat) => seats.list.push(seat),
                 Err(e) => {
                     seats.give(space);
                     return Err(e.into());
@@ -32,18 +28,16 @@ impl Seats {
 
     /// Bases of the shared and the local memory of a cta.
     pub(crate) fn at(&self, rank: u32) -> (u64, u64) {
-        let i = rank as usize;
-        (self.slabs.get(i).copied().unwrap_or(0), self.locals.get(i).map_or(0, |l| l.0))
+        self.list.get(rank as usize).map_or((0, 0), |(slab, local)| (*slab, local.0))
     }
 
     /// Bases of the shared memory of all ctas.
     pub(crate) fn slabs(&self) -> Vec<u64> {
-        self.slabs.clone()
+        self.list.iter().map(|(slab, _)| *slab).collect()
     }
 
     /// Gives all back.
     pub(crate) fn give(self, space: &Space) {
-        self.slabs.into_iter().for_each(|s| space.give_slab(s));
-        self.locals.into_iter().for_each(|l| space.give_local(l));
+        self.list.into_iter().for_each(|seat| space.give_seat(seat));
     }
 }

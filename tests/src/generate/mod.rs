@@ -27,8 +27,8 @@ use templates::Template;
 pub(crate) enum Node {
     /// Lines that belong together.
     Lines(Vec<String>),
-    /// Two ways by a predicate; the second may be empty.
-    If { cond: String, then: Vec<Node>, otherwise: Vec<Node> },
+    /// Two ways by a predicate, which the lines set; the second may be empty.
+    If { set: Vec<String>, cond: String, then: Vec<Node>, otherwise: Vec<Node> },
     /// A loop that runs as often as register `count` says and leaves early where `leave` holds.
     Loop { count: String, leave: Option<String>, body: Vec<Node> },
     /// One of several ways by the low bits of a register.
@@ -73,7 +73,7 @@ struct Dialect {
 fn dialects() -> &'static [Dialect] {
     static ALL: OnceLock<Vec<Dialect>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let make = |header, version: (u16, u16), sm, suffix| {
+        let make = |header, version: (u8, u8), sm, suffix| {
             let version = Version { major: version.0, minor: version.1 };
             let target = Target { sm, suffix };
             Dialect { header, templates: templates::templates(version, target, header, 1) }
@@ -138,7 +138,8 @@ impl Kernel {
     fn job<'t>(&'t self, text: &'t str) -> Job<'t> {
         let mut rng = Rng::new(self.seed ^ 0xdead_beef);
         let input: Vec<u8> = (0..INPUT_BYTES / 8).flat_map(|_| interesting(&mut rng).to_le_bytes()).collect();
-        let args = vec![Argument::Buffer(0, 0), Argument::Buffer(1, 0), Argument::Buffer(2, 0), Argument::Scalar(self.scalar)];
+        let args =
+            vec![Argument::Buffer(0, 0), Argument::Buffer(1, 0), Argument::Buffer(2, 0), Argument::Scalar(self.scalar)];
         Job {
             name: "random.ptx",
             text,
@@ -172,9 +173,8 @@ impl Kernel {
             for (name, (w, g)) in ["input", "own", "tallies"].iter().zip(want.buffers.iter().zip(&got.buffers)) {
                 if let Some(at) = w.iter().zip(g).position(|(a, b)| a != b) {
                     let at = at / 4 * 4;
-                    let thread = if *name == "own" { format!(" (thread {})", at / OWN_BYTES) } else { String::new() };
                     let (w, g) = (&w[at..at + 4], &g[at..at + 4]);
-                    return Err(format!("[{}] `{name}` byte {at}{thread}: {g:02x?} instead of {w:02x?}", way.name));
+                    return Err(format!("[{}] `{name}` byte {at}: {g:02x?} instead of {w:02x?}", way.name));
                 }
             }
         }

@@ -4,9 +4,9 @@
 
 use handloom_check::check_text;
 use handloom_diag::{FileId, Severity};
+use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::form::{Count, Form, FuncKind, Is, Kind, N_SLOTS, Operand, Semantics, Use};
 use handloom_isa::target::{Target, Version};
-use handloom_ir::types::{ScalarType, TypeClass};
 
 use crate::rng::Rng;
 
@@ -86,7 +86,8 @@ pub struct Template {
 }
 
 /// Opcodes whose meaning depends on what ran before, or that compute nothing a test can compare.
-const LEFT_OUT: &[&str] = &["add.cc", "addc", "sub.cc", "subc", "mad.cc", "madc", "createpolicy", "cvta", "cvta.to", "isspacep"];
+const LEFT_OUT: &[&str] =
+    &["add.cc", "addc", "sub.cc", "subc", "mad.cc", "madc", "createpolicy", "cvta", "cvta.to", "isspacep"];
 
 /// How often a record is asked for a combination.
 const TRIES: usize = 40;
@@ -124,15 +125,7 @@ fn propose(form: &'static Form, version: Version, target: Target, rng: &mut Rng)
     }
     let optional = |o: &&Operand| !o.optional;
     let n_src = if rng.one_in(2) { form.src.len() } else { form.src.iter().filter(optional).count() };
-    let used = Use {
-        chosen,
-        func: FuncKind::Entry,
-        n_src,
-        n_dst: form.dst.len(),
-        version,
-        target,
-        named_space: None,
-    };
+    let used = Use { chosen, func: FuncKind::Entry, n_src, n_dst: form.dst.len(), version, target, named_space: None };
     (form.legal)(&used).ok()?;
     let dst = form.dst.iter().map(|o| place(o, &used, rng)).collect::<Option<Vec<_>>>()?;
     let src = form.src.iter().take(n_src).map(|o| place(o, &used, rng)).collect::<Option<Vec<_>>>()?;

@@ -10,9 +10,8 @@ pub fn fused_dot(a: impl Iterator<Item = f32>, b: impl Iterator<Item = f32>) -> 
 
 /// A product of matrices, row by row, each element a [`fused_dot`].
 pub fn fused_product(m: usize, n: usize, k: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
-    let element = |i: usize, j: usize| {
-        fused_dot(a[i * k..(i + 1) * k].iter().copied(), b[j..].iter().step_by(n).copied())
-    };
+    let element =
+        |i: usize, j: usize| fused_dot(a[i * k..(i + 1) * k].iter().copied(), b[j..].iter().step_by(n).copied());
     (0..m * n).map(|at| element(at / n, at % n)).collect()
 }
 

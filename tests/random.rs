@@ -1,0 +1,56 @@
+//! Random kernels on all engines.
+//!
+//! `HANDLOOM_KERNELS=1000` runs that many, however long it takes; `HANDLOOM_SEED=77` starts there. A failure prints its seed, so
+//! `HANDLOOM_SEED=77 HANDLOOM_KERNELS=1` repeats it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use handloom_tests::generate::{compare, kernel};
+
+/// Kernels of a plain run.
+const KERNELS: u64 = 150;
+
+/// Time after which a plain run starts no further kernel.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Most failures that are reduced and shown.
+const SHOWN: usize = 3;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|v| v.parse().unwrap_or_else(|_| panic!("{name}={v} is no number")))
+}
+
+#[test]
+fn engines_agree_on_random_kernels() {
+    let first = number("HANDLOOM_SEED").unwrap_or(0);
+    let asked = number("HANDLOOM_KERNELS");
+    let last = first + asked.unwrap_or(KERNELS);
+    let next = AtomicU64::new(first);
+    let start = Instant::now();
+    let work = || {
+        let mut wrong = Vec::new();
+        while wrong.len() < SHOWN && (asked.is_some() || start.elapsed() < LIMIT) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= last {
+                break;
+            }
+            wrong.extend(compare(seed).err());
+        }
+        wrong
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let wrong: Vec<String> = std::thread::scope(|s| {
+        let handles: Vec<_> = (0..workers).map(|_| s.spawn(work)).collect();
+        handles.into_iter().flat_map(|h| h.join().expect("a worker does not panic")).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_kernel() {
+    for seed in 0..20 {
+        assert_eq!(kernel(seed).text(), kernel(seed).text());
+    }
+    assert_ne!(kernel(1).text(), kernel(2).text());
+}
