@@ -146,8 +146,9 @@ pub enum Reason {
     Idle = 6,
     /// Lanes `lanes` of `cur` end their threads from inside a function.
     Exit = 7,
-    /// A test that the code rests on failed at the start of block `state`: `cur` must go on in code made without speculation, with the values of its
-    /// registers ([`Tables::homes`]) and its pending lanes carried over.
+    /// Code met what it was not made for: a test that it rests on failed at the start of block `state`, or lanes went different ways and it has no
+    /// masked copies. `cur` must go on in code of the next tier, with the values of its registers ([`Tables::homes`]) and its pending lanes
+    /// carried over.
     Deopt = 8,
 }
 

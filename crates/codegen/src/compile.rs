@@ -9,7 +9,7 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use handloom_ir::simt::{self, Callee, Op, Term, Val};
+use handloom_ir::simt::{self, Op, Term, Val};
 use handloom_ir::types::Ty;
 
 use crate::abi::{Loc, Tables, WarpCtx};
@@ -108,9 +108,32 @@ fn host() -> Result<OwnedTargetIsa, Failure> {
         if builder.triple().architecture != target_lexicon::Architecture::X86_64 {
             return Err(format!("this host is not supported: {}", builder.triple()));
         }
+        if let Some(missing) = missing_feature() {
+            return Err(format!(
+                "this host is not supported: it lacks {missing} (AVX2, FMA, F16C and cmpxchg16b are needed)"
+            ));
+        }
         builder.finish(settings::Flags::new(flags)).map_err(|e| format!("host settings: {e}"))
     })
     .clone()
+}
+
+/// The first feature that compiled code needs and the host lacks.
+pub fn missing_feature() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let have = [
+            ("AVX2", std::is_x86_feature_detected!("avx2")),
+            ("FMA", std::is_x86_feature_detected!("fma")),
+            ("F16C", std::is_x86_feature_detected!("f16c")),
+            ("cmpxchg16b", std::is_x86_feature_detected!("cmpxchg16b")),
+        ];
+        have.into_iter().find(|(_, have)| !have).map(|(name, _)| name)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        Some("the x86-64 instruction set")
+    }
 }
 
 /// Masks by nibble, then lane masks `eq le lt ge gt`.
@@ -361,17 +384,4 @@ fn loose(f: &simt::Function, facts: &Facts) -> Vec<bool> {
         }
     }
     loose.iter().zip(seen).map(|(l, s)| *l && s).collect()
-}
-
-/// The functions that a function calls directly.
-pub fn callees(f: &simt::Function) -> Vec<simt::FuncId> {
-    let mut out: Vec<simt::FuncId> = Vec::new();
-    for b in &f.blocks {
-        if let Term::Call { callee: Callee::Direct(g), .. } = b.term
-            && !out.contains(&g)
-        {
-            out.push(g);
-        }
-    }
-    out
 }

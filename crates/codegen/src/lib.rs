@@ -13,5 +13,5 @@ mod emit;
 mod load;
 mod prepare;
 
-pub use compile::{Bounds, Failure, Options, Stage, callees, compile, print};
+pub use compile::{Bounds, Failure, Options, Stage, compile, missing_feature, print};
 pub use load::Code;

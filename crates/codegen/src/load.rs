@@ -46,7 +46,8 @@ impl Code {
         let bytes = compiled.code_buffer();
         let align = u64::from(compiled.buffer.alignment).max(64);
         let mut memory = SystemMemoryProvider::new();
-        let place = memory.allocate(bytes.len(), align, JITMemoryKind::Executable).map_err(|e| format!("code memory: {e}"))?;
+        let place =
+            memory.allocate(bytes.len(), align, JITMemoryKind::Executable).map_err(|e| format!("code memory: {e}"))?;
         // SAFETY: `place` is a fresh allocation of `bytes.len()` bytes, writable until `finalize`, and overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
         memory.finalize(BranchProtection::None).map_err(|e| format!("code memory: {e}"))?;

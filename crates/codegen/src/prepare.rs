@@ -9,8 +9,9 @@ pub fn single_latches(f: &Function) -> Function {
     let mut f = f.clone();
     let mut header = 0;
     while header < f.blocks.len() {
-        let latches: Vec<usize> =
-            (header..f.blocks.len()).filter(|&b| f.blocks[b].term.successors().contains(&BlockId(header as u32))).collect();
+        let latches: Vec<usize> = (header..f.blocks.len())
+            .filter(|&b| f.blocks[b].term.successors().contains(&BlockId(header as u32)))
+            .collect();
         let branch_twice = |b: usize| f.blocks[b].term.successors().iter().filter(|s| s.idx() == header).count() > 1;
         if latches.len() > 1 || latches.iter().any(|&b| branch_twice(b)) {
             insert_latch(&mut f, header, &latches);
@@ -26,9 +27,7 @@ fn insert_latch(f: &mut Function, header: usize, latches: &[usize]) {
     let moved = |b: BlockId| if b.idx() >= at { BlockId(b.0 + 1) } else { b };
     for (i, block) in f.blocks.iter_mut().enumerate() {
         let to_latch = latches.contains(&i);
-        block.term.map_successors(|s| {
-            if to_latch && s.idx() == header { BlockId(at as u32) } else { moved(s) }
-        });
+        block.term.map_successors(|s| if to_latch && s.idx() == header { BlockId(at as u32) } else { moved(s) });
     }
     let span = f.blocks[last].term_span;
     f.blocks.insert(at, Block { insts: Vec::new(), term: Term::Jump(BlockId(header as u32)), term_span: span });
@@ -45,17 +44,23 @@ pub fn addresses_first(f: &mut Function) {
     for block in &mut f.blocks {
         let wanted = address_slice(block);
         let mut held_back = HashSet::new();
+        // An instruction that stays may read what the last turn of a loop left in a register.
+        let mut read: HashSet<Reg> = HashSet::new();
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         let mut started = false;
         for (inst, wanted) in std::mem::take(&mut block.insts).into_iter().zip(wanted) {
             let ready = inst.src.iter().all(|v| !matches!(v, Val::Reg(r) if held_back.contains(r)));
-            let alone = inst.dst.iter().all(|d| defs[d.idx()] == 1);
+            let alone = inst.dst.iter().all(|d| defs[d.idx()] == 1 && !read.contains(d));
             // What stands before the first access stays where it is.
             started |= !inst.op.is_value();
             if !started || (wanted && ready && alone && inst.op.is_value()) {
                 first.push(inst);
             } else {
                 held_back.extend(inst.dst.iter().copied());
+                read.extend(inst.src.iter().filter_map(|v| match v {
+                    Val::Reg(r) => Some(*r),
+                    Val::Imm(..) => None,
+                }));
                 rest.push(inst);
             }
         }

@@ -219,7 +219,9 @@ impl Facts {
                             None => Class::Varying,
                         };
                         // Lanes whose guard is 0 keep an old value, unless all lanes do.
-                        if inst.guarded && !inst.guard().is_some_and(|g| self.arg(g).shape.is_some_and(|s| s.is_uniform())) {
+                        if inst.guarded
+                            && !inst.guard().is_some_and(|g| self.arg(g).shape.is_some_and(|s| s.is_uniform()))
+                        {
                             new = Class::Varying;
                         }
                         changed |= self.join(d.idx(), new, defs);
@@ -245,7 +247,12 @@ impl Facts {
             (Class::Unknown, Class::Affine(s)) => Class::Affine(Shape { low: 0, high: u64::MAX, ..s }),
             (Class::Affine(a), Class::Affine(s)) if defs.single[r] && a.same(&s) => {
                 // A sweep only coarsens what it saw before.
-                Class::Affine(Shape { align: a.align.min(s.align), low: a.low.min(s.low), high: a.high.max(s.high), ..a })
+                Class::Affine(Shape {
+                    align: a.align.min(s.align),
+                    low: a.low.min(s.low),
+                    high: a.high.max(s.high),
+                    ..a
+                })
             }
             (Class::Affine(a), Class::Affine(s)) if a.same(&s) => {
                 Class::Affine(Shape { align: a.align.min(s.align), low: 0, high: u64::MAX, ..a })
@@ -289,8 +296,7 @@ impl Facts {
             Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
             Op::Load { access, .. } => {
                 let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
-                let ok = access.order == Order::Weak && (together || read_only) && access.count == 1
-                    || (access.order == Order::Weak && read_only);
+                let ok = access.order == Order::Weak && (read_only || (together && access.count == 1));
                 // The old value of a guarded load is merged by `propagate`.
                 let s = args[0].shape.filter(|s| ok && s.stride == 0)?;
                 let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };
@@ -361,10 +367,11 @@ impl Facts {
 
     /// Whether lanes may wait inside a block that only part of them executes, or meet elsewhere than where branches say.
     fn unstable(&self, f: &Function) -> bool {
-        self.odd || self.masked.iter().any(|b| {
-            let block = &f.blocks[b];
-            block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
-        })
+        self.odd
+            || self.masked.iter().any(|b| {
+                let block = &f.blocks[b];
+                block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+            })
     }
 
     /// What a diverging branch at `b` does: its region is executed in part, and registers that differ by path or by iteration vary.

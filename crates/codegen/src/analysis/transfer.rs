@@ -285,7 +285,9 @@ fn uniform_range(op: Pure, shapes: &[Shape], ty: Ty) -> Shape {
     let u = Shape::UNIFORM;
     match op {
         Pure::Rem(int) if !int.signed && shapes[1].low > 0 => u.within(0, shapes[1].high - 1, ty),
-        Pure::Min(int) if !int.signed => u.within(shapes[0].low.min(shapes[1].low), shapes[0].high.min(shapes[1].high), ty),
+        Pure::Min(int) if !int.signed => {
+            u.within(shapes[0].low.min(shapes[1].low), shapes[0].high.min(shapes[1].high), ty)
+        }
         Pure::MulWide(int) if !int.signed => match shapes[0].high.checked_mul(shapes[1].high) {
             Some(h) => u.within(shapes[0].low * shapes[1].low, h, ty),
             None => u.within(0, ty.mask(), ty),
@@ -295,9 +297,8 @@ fn uniform_range(op: Pure, shapes: &[Shape], ty: Ty) -> Shape {
 }
 
 fn sum(a: &Shape, b: &Shape, sign: i64, ty: Ty) -> Shape {
-    let keys: [((u8, u8), i64); PACKS] = std::array::from_fn(|p| {
-        ((a.group[p], b.group[p]), a.off[p].wrapping_add(sign.wrapping_mul(b.off[p])))
-    });
+    let keys: [((u8, u8), i64); PACKS] =
+        std::array::from_fn(|p| ((a.group[p], b.group[p]), a.off[p].wrapping_add(sign.wrapping_mul(b.off[p]))));
     let s = Shape::build(keys, a.stride.wrapping_add(sign.wrapping_mul(b.stride)), a.align.min(b.align));
     let (low, high) = if sign > 0 {
         (a.low.checked_add(b.low), a.high.checked_add(b.high))
@@ -353,7 +354,8 @@ fn mask(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
             continue;
         }
         let low = |d: i64| d & c as i64;
-        let straight = (0..PACKS).all(|p| (0..LANES).all(|l| low(a.delta(p, l)) == low(a.off[p]) + a.stride * l as i64));
+        let straight =
+            (0..PACKS).all(|p| (0..LANES).all(|l| low(a.delta(p, l)) == low(a.off[p]) + a.stride * l as i64));
         if straight {
             let keys: [((), i64); PACKS] = std::array::from_fn(|p| ((), low(a.off[p])));
             return Some(Shape { align: 63, ..Shape::build(keys, a.stride, 63) }.within(0, c, ty));
@@ -416,7 +418,8 @@ fn extend(a: &Shape, bits: u8, signed: bool, from: Ty, to: Ty, speculate: bool) 
     }
     let top = if bits == 64 { u64::MAX } else { (1u64 << bits) - 1 };
     let non_negative = a.high <= if signed { top >> 1 } else { top };
-    let s = if non_negative { a.within(a.low, a.high, to) } else { a.within(0, if signed { to.mask() } else { top }, to) };
+    let s =
+        if non_negative { a.within(a.low, a.high, to) } else { a.within(0, if signed { to.mask() } else { top }, to) };
     if a.is_uniform() || a.no_wrap(bits, signed) {
         return Some(Result { shape: s, check: None });
     }

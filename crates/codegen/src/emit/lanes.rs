@@ -79,11 +79,21 @@ impl Emit<'_, '_> {
     }
 
     /// The routine for the lanes of `m`, then to `done`.
-    fn lanes_by_routine(&mut self, inst: &Inst, plan: &Plan, operands: &[(Lanes, Ty)], dst: &[u32], m: Value, done: clif::Block) {
+    fn lanes_by_routine(
+        &mut self,
+        inst: &Inst,
+        plan: &Plan,
+        operands: &[(Lanes, Ty)],
+        dst: &[u32],
+        m: Value,
+        done: clif::Block,
+    ) {
         let locs = self.lane_locs(operands);
-        let dst = inst.dst.iter().zip(dst).map(|(d, at)| {
-            if self.f.regs[d.idx()] == Ty::B64 { Loc::Row64(*at) } else { Loc::Row32(*at) }
-        });
+        let dst = inst
+            .dst
+            .iter()
+            .zip(dst)
+            .map(|(d, at)| if self.f.regs[d.idx()] == Ty::B64 { Loc::Row64(*at) } else { Loc::Row32(*at) });
         let dst = dst.collect();
         let site = &mut self.tables.mems[plan.site];
         site.addr = locs[0];
@@ -215,11 +225,8 @@ impl Emit<'_, '_> {
         let above = self.b.ins().clz(m);
         let top = self.i32(31);
         let last = self.b.ins().isub(top, above);
-        let (first, last) = if whole {
-            (self.b.ins().band_imm_s(first, 28), self.b.ins().bor_imm_s(last, 3))
-        } else {
-            (first, last)
-        };
+        let (first, last) =
+            if whole { (self.b.ins().band_imm_s(first, 28), self.b.ins().bor_imm_s(last, 3)) } else { (first, last) };
         let lane_at = |e: &mut Self, lane: Value| {
             let lane = e.b.ins().uextend(types::I64, lane);
             let d = e.b.ins().imul_imm_s(lane, stride);
@@ -299,11 +306,8 @@ impl Emit<'_, '_> {
     ) {
         let is_store = matches!(inst.op, Op::Store { .. });
         let aty = operands[0].1;
-        let data: Vec<Vec<Value>> = ready[1..]
-            .iter()
-            .zip(&operands[1..])
-            .map(|(r, (_, ty))| self.ready_vectors(r, *ty, index))
-            .collect();
+        let data: Vec<Vec<Value>> =
+            ready[1..].iter().zip(&operands[1..]).map(|(r, (_, ty))| self.ready_vectors(r, *ty, index)).collect();
         let pack_base = linear.map(|base| {
             let Lanes::Affine(s, _) = &operands[0].0 else { return (base, 0) };
             let d = self.b.ins().imul_imm_s(index, s.stride * LANES as i64);
@@ -427,7 +431,14 @@ impl Emit<'_, '_> {
         }
         let op = matches!(
             a.op,
-            AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor | AtomOp::Exch | AtomOp::Min | AtomOp::Max | AtomOp::Cas
+            AtomOp::Add
+                | AtomOp::And
+                | AtomOp::Or
+                | AtomOp::Xor
+                | AtomOp::Exch
+                | AtomOp::Min
+                | AtomOp::Max
+                | AtomOp::Cas
         );
         op && match a.space {
             StateSpace::Shared => !self.opt.cluster,

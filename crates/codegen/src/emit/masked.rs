@@ -1,7 +1,8 @@
 //! Masked copies: some lanes of a warp execute a block.
 //!
 //! Values that are the same for all lanes, or affine, are computed once as scalars. The rest is deferred and then done in a loop over the packs
-//! that have lanes; results that live on are blended into their rows. Memory and warp-level ops are done by routines on rows.
+//! that have lanes; results that live on are blended into their rows. Memory ops are loops of their own ([`lanes`]) or join that
+//! loop; warp-level ops are done by routines on rows.
 
 use std::mem::offset_of;
 
@@ -201,8 +202,11 @@ impl Emit<'_, '_> {
                 let may_test = self.facts.may_test(b, i);
                 let Some((one, two)) = self.pure_scalar(op, &args, &tys, &consts, may_test) else { return false };
                 let d = inst.dst[0];
-                let one =
-                    if is_loose(op) && !self.loose[d.idx()] { self.canonical_rep(&one, self.f.regs[d.idx()]) } else { one };
+                let one = if is_loose(op) && !self.loose[d.idx()] {
+                    self.canonical_rep(&one, self.f.regs[d.idx()])
+                } else {
+                    one
+                };
                 self.cleaned.remove(&d);
                 self.set_scalar(d, one);
                 if let (Some(d2), Some(two)) = (inst.dst.get(1), two) {
@@ -275,7 +279,8 @@ impl Emit<'_, '_> {
         }
         match (self.scalar_source(v), v) {
             (Some((s, base)), _) => {
-                let rep = if matches!(v, Val::Reg(r) if self.loose[r.idx()]) { self.clean(v) } else { Rep::Affine(s, base) };
+                let rep =
+                    if matches!(v, Val::Reg(r) if self.loose[r.idx()]) { self.clean(v) } else { Rep::Affine(s, base) };
                 let ty = self.ty(v);
                 self.loc_of(&rep, ty)
             }
@@ -338,8 +343,7 @@ impl Emit<'_, '_> {
             _ => false,
         };
         if inline {
-            let operands: Vec<(Lanes, Ty)> =
-                inst.operands().iter().map(|v| (self.lanes_of(*v), self.ty(*v))).collect();
+            let operands: Vec<(Lanes, Ty)> = inst.operands().iter().map(|v| (self.lanes_of(*v), self.ty(*v))).collect();
             let dst: Vec<u32> = inst.dst.iter().map(|d| self.row_offset(*d)).collect();
             self.lanes_inline(inst, &operands, &dst, mask);
         } else {
@@ -386,7 +390,9 @@ impl Emit<'_, '_> {
         let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
         inst.dst.iter().for_each(|d| self.now_in_row(*d));
         self.masked_write_back(b, m);
-        let Term::Jump(next) = self.f.blocks[b].term else { panic!("a warp-level op before {:?}", self.f.blocks[b].term) };
+        let Term::Jump(next) = self.f.blocks[b].term else {
+            panic!("a warp-level op before {:?}", self.f.blocks[b].term)
+        };
         let site = self.tables.syncs.len();
         self.tables.syncs.push(SyncSite { op: inst.op, src, dst, next: next.0, span: inst.span });
         let done = self.routine(Routine::Sync, site, m, None, None);

@@ -17,6 +17,9 @@ use crate::abi::*;
 use crate::analysis::transfer::{LANES, PACKS, Shape};
 use crate::compile::Bounds;
 
+/// What tells the addresses of packs apart: group and offset.
+type PackKey = (u8, i64);
+
 /// A memory instruction taken apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
@@ -232,19 +235,19 @@ impl Emit<'_, '_> {
     }
 
     /// Whether all lanes of a group have the alignment of its lowest address, and lie in ascending order.
-    fn regular(&self, plan: &Plan, s: &Shape) -> bool {
+    pub(crate) fn regular(&self, plan: &Plan, s: &Shape) -> bool {
         let a = plan.bytes();
         s.stride % a == 0 && s.stride >= 0 && s.off.iter().all(|o| o % a == 0) && s.groups() <= 4
     }
 
     /// Whether nothing has happened in the block being emitted, so that it may start over.
-    fn may_start_over(&self) -> bool {
+    pub(crate) fn may_start_over(&self) -> bool {
         let (b, i) = self.at;
         self.facts.speculate && self.mask.is_none() && i <= self.facts.quiet[b]
     }
 
     /// Host address of the lowest lane of each group, checked, with its difference to the group's base.
-    fn check_affine(&mut self, plan: &Plan, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
+    pub(crate) fn check_affine(&mut self, plan: &Plan, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
         let shared_base = plan.is_shared().then(|| self.shared_base());
         if let Some(at) = self.verified_address(plan) {
             return at;
@@ -428,7 +431,7 @@ impl Emit<'_, '_> {
         let n = width(plan.ty);
         let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
         let weak = plan.access.order == handloom_ir::types::Order::Weak;
-        let mut packs_read: Vec<((u8, i64), Vec<Vec<Value>>)> = Vec::new();
+        let mut packs_read: Vec<(PackKey, Vec<Vec<Value>>)> = Vec::new();
         for p in 0..PACKS {
             let (base, low) = at[usize::from(s.group[p])];
             let d = (s.off[p] - low) as i32;
@@ -620,8 +623,8 @@ impl Emit<'_, '_> {
                 self.b.ins().store(m, v[0][0], base, d);
             }
             (1, 64, 8) => {
-                for h in 0..2 {
-                    self.b.ins().store(m, v[0][h], base, d + 16 * h as i32);
+                for (h, x) in v[0].iter().enumerate() {
+                    self.b.ins().store(m, *x, base, d + 16 * h as i32);
                 }
             }
             (1, 8, 1) => {
@@ -871,6 +874,6 @@ impl Emit<'_, '_> {
         let go = self.b.create_block();
         self.return_unless(ok, go);
         self.b.switch_to_block(go);
-        outs.into_iter().map(|(at, _, ty)| self.from_row(at, ty)).collect()
+        outs.into_iter().map(|(at, _, ty)| self.read_scratch(at, ty)).collect()
     }
 }

@@ -10,6 +10,7 @@
 //! - Homes are written at the end of a block, after all of its side effects, and read at first use.
 //! - Device memory is reached only behind a check that failed into a routine.
 
+mod group;
 mod lanes;
 mod masked;
 mod memory;
@@ -157,7 +158,14 @@ impl Emit<'_, '_> {
     }
 
     /// Calls a routine with the current context.
-    pub(crate) fn routine(&mut self, r: Routine, site: usize, mask: Value, x: Option<Value>, y: Option<Value>) -> Value {
+    pub(crate) fn routine(
+        &mut self,
+        r: Routine,
+        site: usize,
+        mask: Value,
+        x: Option<Value>,
+        y: Option<Value>,
+    ) -> Value {
         let table = self.load_cta(types::I64, offset_of!(CtaCtx, routines));
         let target = self.b.ins().load(types::I64, Self::trusted(), table, r as i32 * 8);
         let site = self.i32(site as i64);
@@ -341,9 +349,14 @@ impl Emit<'_, '_> {
             done[b] = true;
             self.set_loc(b, 0);
             self.verify_incoming(b);
-            for i in 0..self.f.blocks[b].insts.len() {
-                self.set_loc(b, i);
-                self.full_inst(b, i);
+            let mut i = 0;
+            while i < self.f.blocks[b].insts.len() {
+                let next = self.full_run(b, i);
+                if next == i {
+                    self.set_loc(b, i);
+                    self.full_inst(b, i);
+                }
+                i = next.max(i + 1);
             }
             self.set_loc(b, self.f.blocks[b].insts.len());
             if let Some(next) = self.chained(b) {

@@ -38,7 +38,7 @@ pub enum Rep {
 #[derive(Clone, Debug)]
 pub enum Logic {
     /// A comparison.
-    Compare(Compare),
+    Compare(Box<Compare>),
     /// The same in all lanes.
     Uniform(Value),
     /// Both.
@@ -231,9 +231,7 @@ impl Emit<'_, '_> {
                 let a = self.rows(&Rep::Affine(c.a.0, c.a.1), c.int.ty);
                 let b = self.rows(&Rep::Affine(c.b.0, c.b.1), c.int.ty);
                 let w = width(c.int.ty);
-                (0..PACKS)
-                    .map(|p| self.vector_icmp(c.cmp, c.int, &a[p * w..p * w + w], &b[p * w..p * w + w]))
-                    .collect()
+                (0..PACKS).map(|p| self.vector_icmp(c.cmp, c.int, &a[p * w..p * w + w], &b[p * w..p * w + w])).collect()
             }
         }
     }
@@ -395,7 +393,7 @@ impl Emit<'_, '_> {
     }
 
     /// Reads a result that a routine left in a scratch row.
-    pub(crate) fn from_row(&mut self, at: u32, ty: Ty) -> Rep {
+    pub(crate) fn read_scratch(&mut self, at: u32, ty: Ty) -> Rep {
         let t = vector_type(ty);
         Rep::Rows((0..PACKS * width(ty)).map(|i| self.load_warp(t, at as usize + 16 * i)).collect())
     }

@@ -31,7 +31,7 @@ impl Emit<'_, '_> {
     }
 
     /// Goes to a full copy from block `b`.
-    fn to_full(&mut self, b: usize, target: usize) {
+    fn go_full(&mut self, b: usize, target: usize) {
         if target <= b {
             self.stop_check(target);
         }
@@ -48,7 +48,7 @@ impl Emit<'_, '_> {
         match &f.blocks[b].term {
             Term::Jump(t) => {
                 self.write_back(b);
-                self.to_full(b, t.idx());
+                self.go_full(b, t.idx());
             }
             Term::Branch { cond, then, otherwise } => {
                 let c = self.rep(*cond);
@@ -229,9 +229,9 @@ impl Emit<'_, '_> {
                 // Some lanes do and some do not, or the ends would have told.
                 self.part(b, &[(then, bits)], otherwise);
                 self.b.switch_to_block(yes);
-                self.to_full(b, then);
+                self.go_full(b, then);
                 self.b.switch_to_block(no);
-                self.to_full(b, otherwise);
+                self.go_full(b, otherwise);
                 return;
             }
             let bits = self.bits(cond);
@@ -244,9 +244,9 @@ impl Emit<'_, '_> {
             self.part(b, &[(then, bits)], otherwise);
         }
         self.b.switch_to_block(yes);
-        self.to_full(b, then);
+        self.go_full(b, then);
         self.b.switch_to_block(no);
-        self.to_full(b, otherwise);
+        self.go_full(b, otherwise);
     }
 
     /// Lanes go different ways: sets of lanes to their blocks, the rest to another.
@@ -279,10 +279,8 @@ impl Emit<'_, '_> {
     fn counted_bits(&mut self, l: &Logic) -> Option<Value> {
         let Logic::Compare(c) = l else { return None };
         let (swapped, affine, other) = if c.b.0.is_uniform() { (false, &c.a, &c.b) } else { (true, &c.b, &c.a) };
-        let simple = affine.0.is_linear()
-            && affine.0.stride == 1
-            && c.int.ty == Ty::B32
-            && affine.0.no_wrap(32, c.int.signed);
+        let simple =
+            affine.0.is_linear() && affine.0.stride == 1 && c.int.ty == Ty::B32 && affine.0.no_wrap(32, c.int.signed);
         if !simple {
             return None;
         }
@@ -369,7 +367,7 @@ impl Emit<'_, '_> {
             self.b.ins().br_table(base[0], table);
             for (a, t) in arms.into_iter().zip(targets) {
                 self.b.switch_to_block(a);
-                self.to_full(b, t.idx());
+                self.go_full(b, t.idx());
             }
             self.b.switch_to_block(bad);
             self.trap(TrapKind::BadCall, span, None);

@@ -290,11 +290,14 @@ impl Emit<'_, '_> {
             }
             Pure::FromPred(t) => {
                 let v = if t == Ty::B64 { self.wide_mask(a[0][0]).to_vec() } else { vec![a[0][0]] };
-                (self.each(&[v], t, |e, x| {
-                    let ty = e.b.func.dfg.value_type(x[0]);
-                    let n = e.b.ins().iconst(types::I32, i64::from(ty.lane_bits()) - 1);
-                    e.b.ins().ushr(x[0], n)
-                }), vec![])
+                (
+                    self.each(&[v], t, |e, x| {
+                        let ty = e.b.func.dfg.value_type(x[0]);
+                        let n = e.b.ins().iconst(types::I32, i64::from(ty.lane_bits()) - 1);
+                        e.b.ins().ushr(x[0], n)
+                    }),
+                    vec![],
+                )
             }
             Pure::ToPred(t) => {
                 let zero = self.zeros(t);
@@ -500,7 +503,7 @@ impl Emit<'_, '_> {
     fn vector_shift(&mut self, a: &[Value], amount: Source, int: Int, left: bool) -> Vec<Value> {
         let bits = u64::from(int.bits());
         if let Some(k) = amount.constant {
-            if k >= bits && !(int.signed && !left) {
+            if k >= bits && (left || !int.signed) {
                 return self.zeros(int.ty);
             }
             let k = k.min(bits - 1) as i64;

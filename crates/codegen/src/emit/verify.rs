@@ -48,7 +48,8 @@ impl Emit<'_, '_> {
         let mut defined: Vec<Reg> = Vec::new();
         let mut seen: Vec<Reg> = Vec::new();
         for inst in &f.blocks[b].insts {
-            if let (Op::Load { .. } | Op::Store { .. }, Val::Reg(r)) = (inst.op, inst.src.first().copied().unwrap_or(Val::Imm(0, Ty::B64)))
+            if let (Op::Load { .. } | Op::Store { .. }, Val::Reg(r)) =
+                (inst.op, inst.src.first().copied().unwrap_or(Val::Imm(0, Ty::B64)))
                 && !defined.contains(&r)
                 && !seen.contains(&r)
             {
@@ -107,13 +108,21 @@ impl Emit<'_, '_> {
                 (host, low)
             })
             .collect();
-        self.verified
-            .insert(r, Verified { space: uses.space, low: uses.low, high: uses.high, align: a, at });
+        self.verified.insert(r, Verified { space: uses.space, low: uses.low, high: uses.high, align: a, at });
     }
 
     /// Tests `length` bytes from the lowest lane of a group; gives its address.
     #[allow(clippy::too_many_arguments, reason = "an address, its reach, and where the test stands")]
-    fn verify_group(&mut self, b: usize, plan: &Plan, r: Reg, base: Value, low: i64, length: i64, uses: &Uses) -> Value {
+    fn verify_group(
+        &mut self,
+        b: usize,
+        plan: &Plan,
+        r: Reg,
+        base: Value,
+        low: i64,
+        length: i64,
+        uses: &Uses,
+    ) -> Value {
         let lane = self.moved(base, low);
         let lane = if self.f.regs[r.idx()] == Ty::B64 { lane } else { self.b.ins().uextend(types::I64, lane) };
         let first = self.moved(lane, uses.low);

@@ -155,11 +155,8 @@ impl Emit<'_, '_> {
         let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
         let (first, second) = self.pure_values(op, &args, &tys, &consts, may_test);
         let d = inst.dst[0];
-        let first = if is_loose(op) && !self.loose[d.idx()] {
-            self.canonical_rep(&first, self.f.regs[d.idx()])
-        } else {
-            first
-        };
+        let first =
+            if is_loose(op) && !self.loose[d.idx()] { self.canonical_rep(&first, self.f.regs[d.idx()]) } else { first };
         self.cleaned.remove(&d);
         self.set(d, first);
         if let Some(d2) = inst.dst.get(1) {
@@ -189,7 +186,7 @@ impl Emit<'_, '_> {
             && (sa.is_uniform() || sb.is_uniform())
         {
             let c = Compare { cmp, int, a: (*sa, a.clone()), b: (*sb, b.clone()) };
-            return (Rep::Logic(Rc::new(Logic::Compare(c))), None);
+            return (Rep::Logic(Rc::new(Logic::Compare(Box::new(c)))), None);
         }
         if let Some(l) = logic_of(op, args) {
             return (Rep::Logic(Rc::new(l)), None);
@@ -388,8 +385,8 @@ impl Emit<'_, '_> {
         self.tables.evals.push(EvalSite { op, dst, src });
         let m = self.i32(FULL);
         self.routine(Routine::Eval, site, m, None, None);
-        let one = self.from_row(d, ty);
-        let two = d2.map(|(at, t)| self.from_row(at, t));
+        let one = self.read_scratch(d, ty);
+        let two = d2.map(|(at, t)| self.read_scratch(at, t));
         (one, two)
     }
 
@@ -415,7 +412,7 @@ impl Emit<'_, '_> {
         self.return_unless(ok, go);
         self.b.switch_to_block(go);
         for (r, at) in outs {
-            let rep = self.from_row(at, self.f.regs[r.idx()]);
+            let rep = self.read_scratch(at, self.f.regs[r.idx()]);
             self.set(r, rep);
         }
     }
@@ -472,7 +469,7 @@ impl Emit<'_, '_> {
         let dst: Vec<u32> = outs.iter().map(|(_, at)| *at).collect();
         self.lanes_inline(inst, &operands, &dst, mask);
         for (r, at) in outs {
-            let rep = self.from_row(at, self.f.regs[r.idx()]);
+            let rep = self.read_scratch(at, self.f.regs[r.idx()]);
             self.set(r, rep);
         }
     }
@@ -510,13 +507,7 @@ impl Emit<'_, '_> {
         if order == Order::Sc && scope != Scope::Cta {
             let at = self.b.ins().iadd_imm_s(self.cta, offset_of!(CtaCtx, fence) as i64);
             let zero = self.i64(0);
-            self.b.ins().atomic_rmw(
-                types::I64,
-                clif::MemFlagsData::trusted(),
-                clif::AtomicRmwOp::Or,
-                at,
-                zero,
-            );
+            self.b.ins().atomic_rmw(types::I64, clif::MemFlagsData::trusted(), clif::AtomicRmwOp::Or, at, zero);
         } else {
             self.b.ins().sequence_point();
         }
@@ -579,7 +570,7 @@ impl Emit<'_, '_> {
         self.trap(TrapKind::Deadlock, inst.span, None);
         self.b.switch_to_block(go);
         for (r, at) in outs {
-            let rep = self.from_row(at, self.f.regs[r.idx()]);
+            let rep = self.read_scratch(at, self.f.regs[r.idx()]);
             let uniform = self.facts.class[r.idx()].is_uniform();
             let rep = if uniform {
                 let ty = self.f.regs[r.idx()];
@@ -614,10 +605,8 @@ impl Emit<'_, '_> {
                     self.shuffle32(rows[a as usize], rows[b as usize], order)
                 }
             } else {
-                let parts: Vec<Value> = lanes
-                    .iter()
-                    .map(|l| self.b.ins().extractlane(rows[(l / 4) as usize], (l % 4) as u8))
-                    .collect();
+                let parts: Vec<Value> =
+                    lanes.iter().map(|l| self.b.ins().extractlane(rows[(l / 4) as usize], (l % 4) as u8)).collect();
                 self.gather(&parts, Ty::B32)[0]
             };
             out.push(v);

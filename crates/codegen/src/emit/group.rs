@@ -1,0 +1,311 @@
+//! Runs of plain accesses and value ops of a full copy, done for a few packs at a time.
+//!
+//! Packs side by side keep eight vectors of every value alive, more than the host has registers. A run of loads, ops and stores that needs nothing of
+//! other lanes is done for two packs from its first load to its last store, then for the next two. All addresses of the run are tested first.
+//! Within a run no load stands behind a store, so lanes see memory as if they had gone side by side.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::Value;
+use handloom_ir::simt::*;
+use handloom_ir::types::{Float, Order, StateSpace, Ty};
+
+use super::Emit;
+use super::memory::Plan;
+use super::rep::{Rep, width};
+use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::whole::{constant, is_uniform};
+use crate::analysis::transfer::{self, Arg, PACKS, Shape};
+
+/// Packs done together.
+const TOGETHER: usize = 2;
+
+/// Steps from which a run is worth it: below, eight packs side by side fit the registers.
+const WORTH: usize = 4;
+
+/// What a run does with packs.
+enum Step {
+    Pure { inst: usize, op: Pure },
+    Load { inst: usize, plan: Plan, shape: Shape, at: Vec<(Value, i64)> },
+    Store { inst: usize, plan: Plan, shape: Shape, at: Vec<(Value, i64)> },
+}
+
+impl Emit<'_, '_> {
+    /// Does a run that starts at instruction `i` of block `b`. Gives the instruction behind it; `i` itself if there is no run.
+    pub(crate) fn full_run(&mut self, b: usize, i: usize) -> usize {
+        let end = self.run_end(b, i);
+        let accesses = self.f.blocks[b].insts[i..end].iter().filter(|x| !x.op.is_value()).count();
+        if accesses < 2 || end - i < WORTH {
+            return i;
+        }
+        let mut steps = Vec::new();
+        let mut pending: Vec<Reg> = Vec::new();
+        // Registers that steps read as they are now.
+        let mut reads: Vec<Reg> = Vec::new();
+        let mut k = i;
+        while k < end {
+            self.set_loc(b, k);
+            let f = self.f;
+            let inst = &f.blocks[b].insts[k];
+            if inst.dst.iter().any(|d| reads.contains(d) || pending.contains(d)) {
+                break;
+            }
+            match self.step(b, k, &pending) {
+                Some(Some(step)) => {
+                    let dst = &inst.dst;
+                    reads.extend(inst.src.iter().filter_map(|v| match v {
+                        Val::Reg(r) if !pending.contains(r) => Some(*r),
+                        Val::Reg(_) | Val::Imm(..) => None,
+                    }));
+                    pending.extend(dst);
+                    for d in dst {
+                        self.reps.remove(d);
+                        self.verified.remove(d);
+                    }
+                    steps.push(step);
+                }
+                Some(None) => {}
+                None => break,
+            }
+            k += 1;
+        }
+        self.run_steps(b, &steps);
+        k.max(i)
+    }
+
+    /// The end of the instructions that may belong to a run, by what they are.
+    fn run_end(&self, b: usize, i: usize) -> usize {
+        let insts = &self.f.blocks[b].insts;
+        let mut stored = false;
+        let fits = |inst: &Inst, stored: &mut bool| match inst.op {
+            Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::Cvta { .. } => true,
+            Op::Load { access, .. } => !*stored && plain(access) && !inst.guarded,
+            Op::Store { access, .. } => {
+                *stored = true;
+                plain(access) && !inst.guarded
+            }
+            _ => false,
+        };
+        (i..insts.len()).find(|k| !fits(&insts[*k], &mut stored)).unwrap_or(insts.len())
+    }
+
+    /// Takes instruction `k` into a run: `Some(None)` if it is done by scalars at once, `None` if it does not fit.
+    fn step(&mut self, b: usize, k: usize, pending: &[Reg]) -> Option<Option<Step>> {
+        let f = self.f;
+        let inst = &f.blocks[b].insts[k];
+        let waits = |v: &Val| matches!(v, Val::Reg(r) if pending.contains(r));
+        match inst.op {
+            Op::Pure(op) => {
+                let waiting = inst.src.iter().any(waits);
+                if !waiting && self.is_scalar(b, k) {
+                    self.full_inst(b, k);
+                    return Some(None);
+                }
+                let uniform: Vec<bool> = inst.src.iter().map(|v| !waits(v) && is_uniform(&self.rep(*v))).collect();
+                let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+                (inst.dst.len() == 1 && inlined(op, &consts, &uniform)).then_some(Some(Step::Pure { inst: k, op }))
+            }
+            Op::Load { access, offset } | Op::Store { access, offset } => {
+                if inst.src.first().is_some_and(waits) {
+                    return None;
+                }
+                let addr = self.rep(inst.src[0]);
+                let Rep::Affine(s, base) = &addr else { return None };
+                let plan = self.plan(inst, access, offset);
+                let distinct = (0..PACKS).all(|p| (0..p).all(|q| (s.group[p], s.off[p]) != (s.group[q], s.off[q])));
+                let is_load = matches!(inst.op, Op::Load { .. });
+                if is_load && s.stride == 0 && s.is_uniform() {
+                    self.full_inst(b, k);
+                    return Some(None);
+                }
+                if s.stride == 0 || !distinct || !self.regular(&plan, s) || !(s.is_even() || self.may_start_over()) {
+                    return None;
+                }
+                self.verify_at(b, k);
+                let at = self.check_affine(&plan, s, base);
+                let (inst, shape) = (k, *s);
+                Some(Some(if is_load {
+                    Step::Load { inst, plan, shape, at }
+                } else {
+                    Step::Store { inst, plan, shape, at }
+                }))
+            }
+            _ => {
+                self.full_inst(b, k);
+                Some(None)
+            }
+        }
+    }
+
+    /// Whether a value op is done by scalars.
+    fn is_scalar(&mut self, b: usize, k: usize) -> bool {
+        let f = self.f;
+        let inst = &f.blocks[b].insts[k];
+        let Op::Pure(op) = inst.op else { return false };
+        let mut args = Vec::new();
+        for v in &inst.src {
+            let Rep::Affine(s, _) = self.rep(*v) else { return false };
+            args.push(Arg { shape: Some(s), value: constant(*v) });
+        }
+        transfer::pure(op, &args, self.facts.may_test(b, k)).is_some()
+    }
+
+    fn run_steps(&mut self, b: usize, steps: &[Step]) {
+        let f = self.f;
+        let insts = &f.blocks[b].insts;
+        let mut done: HashMap<Reg, Vec<Value>> = HashMap::new();
+        let mut splats: HashMap<Val, Vec<Value>> = HashMap::new();
+        let mut order: Vec<Reg> = Vec::new();
+        for first in (0..PACKS).step_by(TOGETHER) {
+            // The latest value of each register in each pack of the group.
+            let mut now: HashMap<(Reg, usize), Vec<Value>> = HashMap::new();
+            for step in steps {
+                for p in first..first + TOGETHER {
+                    match step {
+                        Step::Pure { inst, op } => {
+                            let inst = &insts[*inst];
+                            let v = self.step_pure(inst, *op, p, &now, &mut splats);
+                            now.insert((inst.dst[0], p), v);
+                        }
+                        Step::Load { inst, plan, shape, at } => {
+                            let (base, low) = at[usize::from(shape.group[p])];
+                            let out = self.load_pack(plan, base, (shape.off[p] - low) as i32, shape.stride);
+                            for (d, v) in insts[*inst].dst.iter().zip(out) {
+                                now.insert((*d, p), v);
+                            }
+                        }
+                        Step::Store { inst, plan, shape, at } => {
+                            let data: Vec<Vec<Value>> = insts[*inst].operands()[1..]
+                                .iter()
+                                .map(|v| self.step_source(*v, p, false, &now, &mut splats))
+                                .collect();
+                            let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
+                            let (base, low) = at[usize::from(shape.group[p])];
+                            self.store_pack(plan, &packs, base, (shape.off[p] - low) as i32, shape.stride);
+                        }
+                    }
+                }
+            }
+            for step in steps {
+                let inst = match step {
+                    Step::Pure { inst, .. } | Step::Load { inst, .. } | Step::Store { inst, .. } => *inst,
+                };
+                for d in &insts[inst].dst {
+                    if first == 0 && !order.contains(d) {
+                        order.push(*d);
+                    }
+                }
+            }
+            for d in &order {
+                for p in first..first + TOGETHER {
+                    if let Some(v) = now.get(&(*d, p)) {
+                        done.entry(*d).or_default().extend(v);
+                    }
+                }
+            }
+        }
+        for d in order {
+            if let Some(v) = done.remove(&d) {
+                self.cleaned.remove(&d);
+                self.set(d, Rep::Rows(v));
+            }
+        }
+        if steps.iter().any(|s| matches!(s, Step::Store { .. })) {
+            self.tell_dirty();
+        }
+    }
+
+    fn step_pure(
+        &mut self,
+        inst: &Inst,
+        op: Pure,
+        p: usize,
+        now: &HashMap<(Reg, usize), Vec<Value>>,
+        splats: &mut HashMap<Val, Vec<Value>>,
+    ) -> Vec<Value> {
+        let d = inst.dst[0];
+        let keeps = matches!(op, Pure::Mov(_)) && self.loose[d.idx()];
+        let mut packs = Vec::new();
+        let mut sources = Vec::new();
+        for (k, v) in inst.src.iter().enumerate() {
+            packs.push(self.step_source(*v, p, takes_loose(op, k) || keeps, now, splats));
+            let in_run = matches!(v, Val::Reg(r) if now.contains_key(&(*r, p)));
+            let scalar = match self.reps.get(&reg_or_zero(*v)) {
+                Some(Rep::Affine(s, base)) if s.is_uniform() && !in_run && matches!(v, Val::Reg(_)) => Some(base[0]),
+                _ => None,
+            };
+            let scalar = match v {
+                Val::Imm(x, ty) => Some(self.scalar_const(*x, *ty)),
+                Val::Reg(_) => scalar,
+            };
+            sources.push(Source { constant: constant(*v), scalar });
+        }
+        let (one, _) = self.vector_op(op, &packs, &sources);
+        if is_loose(op) && !self.loose[d.idx()] {
+            let ty = float_of(self.f.regs[d.idx()]);
+            return one.into_iter().map(|x| self.canonical(x, ty)).collect();
+        }
+        one
+    }
+
+    /// The vectors of a source for pack `p`.
+    fn step_source(
+        &mut self,
+        v: Val,
+        p: usize,
+        loose: bool,
+        now: &HashMap<(Reg, usize), Vec<Value>>,
+        splats: &mut HashMap<Val, Vec<Value>>,
+    ) -> Vec<Value> {
+        let ty = self.ty(v);
+        if let Val::Reg(r) = v
+            && let Some(x) = now.get(&(r, p))
+        {
+            if self.loose[r.idx()] && !loose {
+                let ty = float_of(ty);
+                return x.iter().map(|y| self.canonical(*y, ty)).collect();
+            }
+            return x.clone();
+        }
+        if let Some(x) = splats.get(&v) {
+            return x.clone();
+        }
+        let rep = if loose { self.rep(v) } else { self.clean(v) };
+        match &rep {
+            Rep::Affine(s, base) => {
+                let first = self.first_lane(&(*s, base.clone()), p, ty);
+                let x = self.spread(first, s.stride, ty);
+                if s.is_uniform() && !loose {
+                    splats.insert(v, x.clone());
+                }
+                x
+            }
+            Rep::Rows(_) | Rep::Logic(_) => {
+                let rows = self.rows(&rep, ty);
+                if let (Rep::Logic(_), Val::Reg(r)) = (&rep, v) {
+                    self.reps.insert(r, Rep::Rows(rows.clone()));
+                }
+                rows[p * width(ty)..(p + 1) * width(ty)].to_vec()
+            }
+        }
+    }
+}
+
+fn float_of(ty: Ty) -> Float {
+    if ty == Ty::B64 { Float::F64 } else { Float::F32 }
+}
+
+fn reg_or_zero(v: Val) -> Reg {
+    match v {
+        Val::Reg(r) => r,
+        Val::Imm(..) => Reg(u32::MAX),
+    }
+}
+
+/// Whether an access may be part of a run.
+fn plain(access: Access) -> bool {
+    access.order == Order::Weak
+        && !access.whole
+        && access.elements == u8::MAX >> (8 - access.count)
+        && matches!(access.space, StateSpace::Global | StateSpace::Generic | StateSpace::Shared)
+}
