@@ -32,15 +32,15 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn size(&self) -> i64 {
+    pub(crate) fn size(&self) -> i64 {
         i64::from(self.access.bits) / 8
     }
 
-    fn bytes(&self) -> i64 {
+    pub(crate) fn bytes(&self) -> i64 {
         i64::from(self.access.bytes())
     }
 
-    fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         matches!(self.access.space, StateSpace::Shared | StateSpace::SharedCluster)
     }
 }
@@ -120,14 +120,14 @@ impl Emit<'_, '_> {
         self.set_results(inst, results);
     }
 
-    fn set_results(&mut self, inst: &Inst, results: Vec<Rep>) {
+    pub(crate) fn set_results(&mut self, inst: &Inst, results: Vec<Rep>) {
         for (d, r) in inst.dst.iter().zip(results) {
             self.set(*d, r);
         }
     }
 
     /// Values of results in order, in the form they have.
-    fn flatten(&mut self, reps: &[Rep], ty: Ty) -> Vec<Value> {
+    pub(crate) fn flatten(&mut self, reps: &[Rep], ty: Ty) -> Vec<Value> {
         reps.iter()
             .flat_map(|r| match r {
                 Rep::Affine(_, base) => base.clone(),
@@ -138,7 +138,7 @@ impl Emit<'_, '_> {
     }
 
     /// Gives the join its parameters and both sides' values. The fast side has jumped already, with its values as they are.
-    fn join_forms(
+    pub(crate) fn join_forms(
         &mut self,
         join: clif::Block,
         fast: clif::Block,
@@ -173,7 +173,7 @@ impl Emit<'_, '_> {
     }
 
     /// Zero, or an old value, in the form of another value.
-    fn shaped_like(&mut self, like: &Rep, old: Option<&Rep>, ty: Ty) -> Rep {
+    pub(crate) fn shaped_like(&mut self, like: &Rep, old: Option<&Rep>, ty: Ty) -> Rep {
         match (like, old) {
             (Rep::Affine(s, base), Some(Rep::Affine(o, b))) => {
                 let firsts: Vec<usize> = (0..base.len()).map(|g| s.first(g)).collect();
@@ -189,7 +189,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn zero_rows(&mut self, ty: Ty) -> Rep {
+    pub(crate) fn zero_rows(&mut self, ty: Ty) -> Rep {
         let z = if ty == Ty::B64 { self.vector_const64([0, 0]) } else { self.vector_const32([0; 4]) };
         Rep::Rows(vec![z; PACKS * width(ty)])
     }
@@ -288,7 +288,7 @@ impl Emit<'_, '_> {
     }
 
     /// The address of an access that needs no check: parameters and frame slots at constant offsets.
-    fn safe_address(&mut self, plan: &Plan, g: usize) -> Option<Value> {
+    pub(crate) fn safe_address(&mut self, plan: &Plan, g: usize) -> Option<Value> {
         let Val::Reg(r) = plan.addr else { return None };
         let end = plan.offset + plan.bytes();
         match self.origin(r)? {
@@ -337,7 +337,7 @@ impl Emit<'_, '_> {
     }
 
     /// Goes on only if `length` bytes from `first` may be accessed.
-    fn check_range(&mut self, plan: &Plan, even: bool, first: Value, length: i64, lanes: u32) {
+    pub(crate) fn check_range(&mut self, plan: &Plan, even: bool, first: Value, length: i64, lanes: u32) {
         let bad = self.refuse(plan, first, length);
         let (cold, go) = (self.cold_block(), self.b.create_block());
         self.b.ins().brif(bad, cold, &[], go, &[]);
@@ -423,7 +423,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn load_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
+    pub(crate) fn load_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
         let count = usize::from(plan.access.count);
         if s.stride == 0 {
             return (0..count).map(|e| self.load_uniform(plan, s, at, e)).collect();
@@ -453,7 +453,7 @@ impl Emit<'_, '_> {
     }
 
     /// An element that is the same within each pack: one scalar load for each distinct address.
-    fn load_uniform(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], element: usize) -> Rep {
+    pub(crate) fn load_uniform(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], element: usize) -> Rep {
         let mut shape = Shape { stride: 0, ..Shape::UNIFORM };
         let mut keys: Vec<(u8, i64)> = Vec::new();
         let mut base = Vec::new();
@@ -538,12 +538,12 @@ impl Emit<'_, '_> {
         self.b.ins().bitcast(to, little, v)
     }
 
-    fn pair64(&mut self, a: Value, b: Value, high: bool) -> Value {
+    pub(crate) fn pair64(&mut self, a: Value, b: Value, high: bool) -> Value {
         let h = if high { 8 } else { 0 };
         self.shuffle(a, b, std::array::from_fn(|i| if i < 8 { h + i as u8 } else { 16 + h + (i as u8 - 8) }))
     }
 
-    fn transpose(&mut self, v: &[Value]) -> Vec<Value> {
+    pub(crate) fn transpose(&mut self, v: &[Value]) -> Vec<Value> {
         let a = self.shuffle32(v[0], v[1], [0, 4, 1, 5]);
         let b = self.shuffle32(v[2], v[3], [0, 4, 1, 5]);
         let c = self.shuffle32(v[0], v[1], [2, 6, 3, 7]);
@@ -573,7 +573,7 @@ impl Emit<'_, '_> {
         vec![v]
     }
 
-    fn store_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], data: &[Rep]) -> Vec<Rep> {
+    pub(crate) fn store_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], data: &[Rep]) -> Vec<Rep> {
         let n = width(plan.ty);
         if s.stride == 0 && s.is_uniform() {
             // Every lane writes the same place; which one wins is open. The last does.
@@ -669,211 +669,5 @@ impl Emit<'_, '_> {
                 }
             }
         }
-    }
-
-    /// Addresses without a known relation: one test of all, then lane by lane.
-    fn access_scattered(&mut self, plan: &Plan, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
-        let aty = self.ty(plan.addr);
-        let rows = self.rows(addr, aty);
-        let bad = if plan.is_shared() && aty != Ty::B64 {
-            self.refuse_shared(plan, &rows)
-        } else if plan.is_shared() {
-            None
-        } else {
-            Some(self.refuse_rows(plan, &rows))
-        };
-        let Some(bad) = bad else {
-            let m = self.i32(FULL);
-            return self.access_by_routine(plan, inst, addr, data, m, &[]);
-        };
-        let (cold, go, join) = (self.cold_block(), self.b.create_block(), self.b.create_block());
-        let n = usize::from(plan.access.count);
-        let is_store = matches!(inst.op, Op::Store { .. });
-        let values: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
-        let shared = plan.is_shared().then(|| self.shared_base());
-        self.b.ins().brif(bad, cold, &[], go, &[]);
-        self.b.switch_to_block(cold);
-        let m = self.i32(FULL);
-        let held: Vec<Rep> = values.iter().map(|v| Rep::Rows(v.clone())).collect();
-        let out = self.access_at_site(plan.site, plan, inst, (&Rep::Rows(rows.clone()), &held), m, &[]);
-        let args: Vec<clif::BlockArg> = self.flatten(&out, plan.ty).into_iter().map(Into::into).collect();
-        self.b.ins().jump(join, &args);
-        self.b.switch_to_block(go);
-        let mut results: Vec<Vec<Value>> = vec![Vec::new(); if is_store { 0 } else { n }];
-        for p in 0..PACKS {
-            let mut loaded: Vec<Vec<Value>> = vec![Vec::new(); n];
-            for l in 0..LANES {
-                let host = self.lane_address(&rows, p, l, aty, shared);
-                for e in 0..n {
-                    let d = (plan.offset + e as i64 * plan.size()) as i32;
-                    if is_store {
-                        let w = width(plan.ty);
-                        let v = if w == 2 {
-                            self.b.ins().extractlane(values[e][2 * p + l / 2], (l % 2) as u8)
-                        } else {
-                            self.b.ins().extractlane(values[e][p], l as u8)
-                        };
-                        self.store_scalar(plan, v, host, d);
-                    } else {
-                        let v = self.load_scalar(plan, host, d);
-                        loaded[e].push(v);
-                    }
-                }
-            }
-            for (e, r) in results.iter_mut().enumerate() {
-                r.extend(self.gather(&loaded[e], plan.ty));
-            }
-        }
-        let args: Vec<clif::BlockArg> = results.iter().flatten().map(|v| (*v).into()).collect();
-        for v in results.iter().flatten() {
-            let t = self.b.func.dfg.value_type(*v);
-            self.b.append_block_param(join, t);
-        }
-        self.b.ins().jump(join, &args);
-        self.b.switch_to_block(join);
-        let params = self.b.block_params(join).to_vec();
-        let w = PACKS * width(plan.ty);
-        (0..results.len()).map(|i| Rep::Rows(params[i * w..(i + 1) * w].to_vec())).collect()
-    }
-
-    fn lane_address(&mut self, rows: &[Value], p: usize, l: usize, ty: Ty, shared: Option<Value>) -> Value {
-        let a = if ty == Ty::B64 {
-            self.b.ins().extractlane(rows[2 * p + l / 2], (l % 2) as u8)
-        } else {
-            let v = self.b.ins().extractlane(rows[p], l as u8);
-            self.b.ins().uextend(types::I64, v)
-        };
-        match shared {
-            Some(b) => self.b.ins().iadd(a, b),
-            None => a,
-        }
-    }
-
-    /// Whether the quick test refuses any of 32 host addresses.
-    fn refuse_rows(&mut self, plan: &Plan, rows: &[Value]) -> Value {
-        let rows: Vec<Value> = if self.ty(plan.addr) == Ty::B64 {
-            rows.to_vec()
-        } else {
-            rows.iter().flat_map(|v| [self.b.ins().uwiden_low(*v), self.b.ins().uwiden_high(*v)]).collect()
-        };
-        let (base, limit) = self.bounds(plan, plan.bytes());
-        // Signed comparison of values moved by 2^63 is unsigned comparison.
-        let moved = self.b.ins().iadd_imm_s(base, i64::MIN.wrapping_sub(plan.offset));
-        let moved = self.b.ins().splat(types::I64X2, moved);
-        let limit = self.b.ins().bxor_imm_s(limit, i64::MIN);
-        let limit = self.b.ins().splat(types::I64X2, limit);
-        let mut over = None;
-        let mut any = None;
-        for v in rows {
-            let t = self.b.ins().isub(v, moved);
-            let g = self.b.ins().icmp(IntCC::SignedGreaterThan, t, limit);
-            over = Some(over.map_or(g, |o| self.b.ins().bor(o, g)));
-            any = Some(any.map_or(v, |o| self.b.ins().bor(o, v)));
-        }
-        let (over, any) = (over.unwrap_or(moved), any.unwrap_or(moved));
-        let refused = self.b.ins().vhigh_bits(types::I32, over);
-        let a = plan.bytes();
-        if a == 1 {
-            return refused;
-        }
-        let low = self.vector_const64([(a - 1) as u64; 2]);
-        let shift = self.vector_const64([plan.offset as u64; 2]);
-        let any = if plan.offset % a == 0 { any } else { self.b.ins().bor(any, shift) };
-        let odd = self.b.ins().band(any, low);
-        let zero = self.vector_const64([0, 0]);
-        let odd = self.b.ins().icmp(IntCC::NotEqual, odd, zero);
-        let odd = self.b.ins().vhigh_bits(types::I32, odd);
-        self.b.ins().bor(refused, odd)
-    }
-
-    /// The same for 32-bit offsets in shared memory; `None` for offsets that need the routine.
-    fn refuse_shared(&mut self, plan: &Plan, rows: &[Value]) -> Option<Value> {
-        if plan.offset < 0 || plan.offset > 1 << 20 {
-            return None;
-        }
-        let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
-        let room = self.b.ins().iadd_imm_s(size, -(plan.offset + plan.bytes()));
-        let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, room, 0);
-        let mut most = rows[0];
-        let mut any = rows[0];
-        for v in &rows[1..] {
-            most = self.b.ins().umax(most, *v);
-            any = self.b.ins().bor(any, *v);
-        }
-        // Two halves, then two lanes: the largest of all.
-        let x = self.shuffle32(most, most, [2, 3, 2, 3]);
-        let most = self.b.ins().umax(most, x);
-        let x = self.shuffle32(most, most, [1, 1, 1, 1]);
-        let most = self.b.ins().umax(most, x);
-        let top = self.b.ins().extractlane(most, 0);
-        let top = self.b.ins().uextend(types::I64, top);
-        let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, top, room);
-        let mut bad = self.b.ins().bor(over, none);
-        let a = plan.bytes();
-        if plan.offset % a != 0 {
-            return None;
-        }
-        if a > 1 {
-            let low = self.vector_const32([(a - 1) as u32; 4]);
-            let odd = self.b.ins().band(any, low);
-            let odd = self.b.ins().vany_true(odd);
-            bad = self.b.ins().bor(bad, odd);
-        }
-        Some(bad)
-    }
-
-    /// The access by the routine, for the lanes of `mask`. `old`: what results hold in other lanes.
-    pub(crate) fn access_by_routine(
-        &mut self,
-        plan: &Plan,
-        inst: &Inst,
-        addr: &Rep,
-        data: &[Rep],
-        mask: Value,
-        old: &[Rep],
-    ) -> Vec<Rep> {
-        // A site of its own: its cache is for single accesses.
-        let site = self.tables.mems.len();
-        let copy = self.tables.mems[plan.site].clone();
-        self.tables.mems.push(copy);
-        self.access_at_site(site, plan, inst, (addr, data), mask, old)
-    }
-
-    fn access_at_site(
-        &mut self,
-        site: usize,
-        plan: &Plan,
-        inst: &Inst,
-        (addr, data): (&Rep, &[Rep]),
-        mask: Value,
-        old: &[Rep],
-    ) -> Vec<Rep> {
-        self.n_scratch_used = 0;
-        let aty = self.ty(plan.addr);
-        let addr = self.loc_of(addr, aty);
-        let types: Vec<Ty> = inst.operands()[1..].iter().map(|v| self.ty(*v)).collect();
-        let src: Vec<Loc> = data.iter().zip(types).map(|(d, t)| self.loc_of(d, t)).collect();
-        let outs: Vec<(u32, Loc, Ty)> = inst
-            .dst
-            .iter()
-            .map(|d| {
-                let ty = self.f.regs[d.idx()];
-                let (at, loc) = self.scratch_row(ty);
-                (at, loc, ty)
-            })
-            .collect();
-        for (i, r) in old.iter().enumerate() {
-            let rows = self.rows(r, outs[i].2);
-            for (k, v) in rows.into_iter().enumerate() {
-                self.store_warp(v, outs[i].0 as usize + 16 * k);
-            }
-        }
-        let dst = outs.iter().map(|o| o.1).collect();
-        self.tables.mems[site] = MemSite { op: inst.op, addr, src, dst, span: inst.span };
-        let ok = self.routine(Routine::Memory, site, mask, None, None);
-        let go = self.b.create_block();
-        self.return_unless(ok, go);
-        self.b.switch_to_block(go);
-        outs.into_iter().map(|(at, _, ty)| self.read_scratch(at, ty)).collect()
     }
 }

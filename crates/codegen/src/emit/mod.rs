@@ -10,12 +10,14 @@
 //! - Homes are written at the end of a block, after all of its side effects, and read at first use.
 //! - Device memory is reached only behind a check that failed into a routine.
 
+mod float;
 mod group;
 mod lanes;
 mod masked;
 mod memory;
 mod rep;
 mod scalar;
+mod scattered;
 mod sreg;
 mod term;
 mod vector;

@@ -10,7 +10,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 
 use super::Emit;
-use super::scalar::{float_cc, int_cc};
+use super::scalar::int_cc;
 
 /// What is known of a source of a vector op.
 #[derive(Clone, Copy, Debug)]
@@ -134,26 +134,26 @@ pub fn takes_loose(op: Pure, _i: usize) -> bool {
 }
 
 impl Emit<'_, '_> {
-    fn cast(&mut self, v: Value, to: clif::Type) -> Value {
+    pub(crate) fn cast(&mut self, v: Value, to: clif::Type) -> Value {
         if self.b.func.dfg.value_type(v) == to {
             return v;
         }
         self.b.ins().bitcast(to, MemFlagsData::new().with_endianness(Endianness::Little), v)
     }
 
-    fn float_type(ty: Float) -> clif::Type {
+    pub(crate) fn float_type(ty: Float) -> clif::Type {
         if ty == Float::F64 { types::F64X2 } else { types::F32X4 }
     }
 
-    fn bits_type(ty: Float) -> clif::Type {
+    pub(crate) fn bits_type(ty: Float) -> clif::Type {
         if ty == Float::F64 { types::I64X2 } else { types::I32X4 }
     }
 
-    fn splat32(&mut self, v: u32) -> Value {
+    pub(crate) fn splat32(&mut self, v: u32) -> Value {
         self.vector_const32([v; 4])
     }
 
-    fn narrow16(&mut self, v: Value, ty: Ty) -> Value {
+    pub(crate) fn narrow16(&mut self, v: Value, ty: Ty) -> Value {
         if ty == Ty::B16 {
             let m = self.splat32(0xffff);
             self.b.ins().band(v, m)
@@ -162,7 +162,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn widen16(&mut self, v: Value, int: Int) -> Value {
+    pub(crate) fn widen16(&mut self, v: Value, int: Int) -> Value {
         if int.ty == Ty::B16 && int.signed {
             let n = self.b.ins().iconst(types::I32, 16);
             let up = self.b.ins().ishl(v, n);
@@ -192,7 +192,7 @@ impl Emit<'_, '_> {
         self.shuffle32(lo, hi, [0, 2, 4, 6])
     }
 
-    fn high_words(&mut self, lo: Value, hi: Value) -> Value {
+    pub(crate) fn high_words(&mut self, lo: Value, hi: Value) -> Value {
         let (lo, hi) = (self.cast(lo, types::I32X4), self.cast(hi, types::I32X4));
         self.shuffle32(lo, hi, [1, 3, 5, 7])
     }
@@ -393,7 +393,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn each(&mut self, a: &[Vec<Value>], ty: Ty, f: impl Fn(&mut Self, &[Value]) -> Value) -> Vec<Value> {
+    pub(crate) fn each(&mut self, a: &[Vec<Value>], ty: Ty, f: impl Fn(&mut Self, &[Value]) -> Value) -> Vec<Value> {
         (0..a[0].len())
             .map(|i| {
                 let args: Vec<Value> = a.iter().map(|v| v[i]).collect();
@@ -403,7 +403,7 @@ impl Emit<'_, '_> {
             .collect()
     }
 
-    fn zeros(&mut self, ty: Ty) -> Vec<Value> {
+    pub(crate) fn zeros(&mut self, ty: Ty) -> Vec<Value> {
         if ty == Ty::B64 {
             let z = self.vector_const64([0, 0]);
             vec![z, z]
@@ -412,7 +412,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn pick(&mut self, cmp: Cmp, int: Int, a: &[Value], b: &[Value]) -> Vec<Value> {
+    pub(crate) fn pick(&mut self, cmp: Cmp, int: Int, a: &[Value], b: &[Value]) -> Vec<Value> {
         if int.ty == Ty::B32 {
             let (x, y) = (a[0], b[0]);
             return vec![match (cmp, int.signed) {
@@ -426,7 +426,7 @@ impl Emit<'_, '_> {
         self.blend(m, a, b)
     }
 
-    fn vector_wide(&mut self, a: &[Value], b: &[Value], int: Int) -> Vec<Value> {
+    pub(crate) fn vector_wide(&mut self, a: &[Value], b: &[Value], int: Int) -> Vec<Value> {
         if int.ty == Ty::B16 {
             let (x, y) = (self.widen16(a[0], int), self.widen16(b[0], int));
             return vec![self.b.ins().imul(x, y)];
@@ -445,7 +445,7 @@ impl Emit<'_, '_> {
             .to_vec()
     }
 
-    fn vector_ext(&mut self, a: &[Value], bits: u32, signed: bool, from: Ty, to: Ty) -> Vec<Value> {
+    pub(crate) fn vector_ext(&mut self, a: &[Value], bits: u32, signed: bool, from: Ty, to: Ty) -> Vec<Value> {
         let bits = bits.min(from.bits());
         // First to 32-bit lanes if the low word is enough, then within the lane, then to 64.
         if from == Ty::B64 && to == Ty::B64 {
@@ -500,7 +500,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn vector_shift(&mut self, a: &[Value], amount: Source, int: Int, left: bool) -> Vec<Value> {
+    pub(crate) fn vector_shift(&mut self, a: &[Value], amount: Source, int: Int, left: bool) -> Vec<Value> {
         let bits = u64::from(int.bits());
         if let Some(k) = amount.constant {
             if k >= bits && (left || !int.signed) {
@@ -541,7 +541,7 @@ impl Emit<'_, '_> {
             .collect()
     }
 
-    fn shift_by(&mut self, v: Value, k: i64, int: Int, left: bool) -> Value {
+    pub(crate) fn shift_by(&mut self, v: Value, k: i64, int: Int, left: bool) -> Value {
         let c = self.b.ins().iconst(types::I32, k);
         let x = self.widen16(v, int);
         if int.ty == Ty::B64 && int.signed && !left {
@@ -556,12 +556,12 @@ impl Emit<'_, '_> {
     }
 
     /// Arithmetic right shift of 64-bit lanes by a constant below 64.
-    fn sshr64(&mut self, v: Value, k: i64) -> Value {
+    pub(crate) fn sshr64(&mut self, v: Value, k: i64) -> Value {
         let c = self.b.ins().iconst(types::I32, k);
         self.b.ins().sshr(v, c)
     }
 
-    fn funnel(&mut self, a: &[Vec<Value>], amount: u64, right: bool, wrap: bool) -> Value {
+    pub(crate) fn funnel(&mut self, a: &[Vec<Value>], amount: u64, right: bool, wrap: bool) -> Value {
         let n = if wrap { amount & 31 } else { amount.min(32) };
         let (lo, hi) = (a[0][0], a[1][0]);
         match (right, n) {
@@ -579,7 +579,7 @@ impl Emit<'_, '_> {
     }
 
     /// Any function of three bits: by `c`, a choice of two functions of `a` and `b`.
-    fn lop3(&mut self, lut: u8, v: [Value; 3]) -> Value {
+    pub(crate) fn lop3(&mut self, lut: u8, v: [Value; 3]) -> Value {
         // Bit (a << 2 | b << 1 | c) of the table.
         let table = |c: u8| (0..4).fold(0u8, |t, ab| t | (lut >> (ab << 1 | c) & 1) << ab);
         let (f0, f1) = (table(0), table(1));
@@ -604,7 +604,7 @@ impl Emit<'_, '_> {
     }
 
     /// A function of two bits: bit (a << 1 | b) of the table.
-    fn two_bits(&mut self, t: u8, a: Value, b: Value) -> Value {
+    pub(crate) fn two_bits(&mut self, t: u8, a: Value, b: Value) -> Value {
         match t {
             0 => self.splat32(0),
             1 => {
@@ -637,197 +637,6 @@ impl Emit<'_, '_> {
             }
             14 => self.b.ins().bor(a, b),
             _ => self.splat32(u32::MAX),
-        }
-    }
-
-    /// Subnormal f32 lanes to zero with their sign.
-    fn flush(&mut self, v: Value) -> Value {
-        let bits = self.cast(v, types::I32X4);
-        let exponent = self.splat32(0x7f80_0000);
-        let e = self.b.ins().band(bits, exponent);
-        let zero = self.splat32(0);
-        let small = self.b.ins().icmp(IntCC::Equal, e, zero);
-        let sign = self.splat32(0x8000_0000);
-        let kept = self.b.ins().band(bits, sign);
-        let r = self.b.ins().bitselect(small, kept, bits);
-        self.cast(r, types::F32X4)
-    }
-
-    fn float_op(&mut self, a: &[Vec<Value>], m: FMode, f: impl Fn(&mut Self, &[Value]) -> Value) -> Vec<Value> {
-        let t = Self::float_type(m.ty);
-        (0..a[0].len())
-            .map(|i| {
-                let args: Vec<Value> = a
-                    .iter()
-                    .map(|v| {
-                        let x = self.cast(v[i], t);
-                        if m.ftz { self.flush(x) } else { x }
-                    })
-                    .collect();
-                let mut r = f(self, &args);
-                if m.ftz {
-                    r = self.flush(r);
-                }
-                self.cast(r, Self::bits_type(m.ty))
-            })
-            .collect()
-    }
-
-    /// Lanes that are NaN become the canonical one.
-    pub(crate) fn canonical(&mut self, v: Value, ty: Float) -> Value {
-        let t = Self::float_type(ty);
-        let x = self.cast(v, t);
-        let nan = self.b.ins().fcmp(FloatCC::Unordered, x, x);
-        let (quiet, bits) = if ty == Float::F64 {
-            (self.vector_const64([0x7fff_ffff_ffff_ffff; 2]), types::I64X2)
-        } else {
-            (self.splat32(0x7fff_ffff), types::I32X4)
-        };
-        let v = self.cast(x, bits);
-        self.b.ins().bitselect(nan, quiet, v)
-    }
-
-    /// One NaN gives the other operand; -0 is below +0.
-    fn float_extreme(&mut self, a: &[Vec<Value>], ty: Float, nan: bool, cc: FloatCC) -> Vec<Value> {
-        let (t, bits) = (Self::float_type(ty), Self::bits_type(ty));
-        (0..a[0].len())
-            .map(|i| {
-                let (x, y) = (self.cast(a[0][i], t), self.cast(a[1][i], t));
-                let less = self.b.ins().fcmp(cc, x, y);
-                let r = self.b.ins().bitselect(less, a[0][i], a[1][i]);
-                // Equal values: only zeros differ in bits; `or` keeps a minus sign, `and` drops it.
-                let equal = self.b.ins().fcmp(FloatCC::Equal, x, y);
-                let same = if cc == FloatCC::LessThan {
-                    self.b.ins().bor(a[0][i], a[1][i])
-                } else {
-                    self.b.ins().band(a[0][i], a[1][i])
-                };
-                let r = self.b.ins().bitselect(equal, same, r);
-                let y_nan = self.b.ins().fcmp(FloatCC::Unordered, y, y);
-                let r = if nan {
-                    let any = self.b.ins().fcmp(FloatCC::Unordered, x, y);
-                    let q = self.quiet(ty);
-                    self.b.ins().bitselect(any, q, r)
-                } else {
-                    // `x` not a number already chose `y`.
-                    self.b.ins().bitselect(y_nan, a[0][i], r)
-                };
-                let f = self.cast(r, t);
-                let c = self.canonical(f, ty);
-                self.cast(c, bits)
-            })
-            .collect()
-    }
-
-    fn quiet(&mut self, ty: Float) -> Value {
-        if ty == Float::F64 { self.vector_const64([0x7fff_ffff_ffff_ffff; 2]) } else { self.splat32(0x7fff_ffff) }
-    }
-
-    fn sign_op(&mut self, a: &[Value], ty: Float, ftz: bool, negate: bool) -> Vec<Value> {
-        let sign: u64 = match ty {
-            Float::F16 | Float::BF16 => 0x8000,
-            Float::F16x2 | Float::BF16x2 => 0x8000_8000,
-            Float::F32 => 0x8000_0000,
-            Float::F64 | Float::F32x2 => 1 << 63,
-        };
-        a.iter()
-            .map(|v| {
-                let mut x = *v;
-                if ftz {
-                    x = self.flush(x);
-                    x = self.cast(x, types::I32X4);
-                }
-                if ty == Float::F64 {
-                    let m = self.vector_const64([if negate { sign } else { !sign }; 2]);
-                    if negate { self.b.ins().bxor(x, m) } else { self.b.ins().band(x, m) }
-                } else {
-                    let m = self.splat32(if negate { sign as u32 } else { !(sign as u32) });
-                    if negate { self.b.ins().bxor(x, m) } else { self.b.ins().band(x, m) }
-                }
-            })
-            .collect()
-    }
-
-    fn vector_fcmp(&mut self, cmp: Cmp, ty: Float, ftz: bool, a: &[Value], b: &[Value]) -> Value {
-        let t = Self::float_type(ty);
-        let m: Vec<Value> = (0..a.len())
-            .map(|i| {
-                let (mut x, mut y) = (self.cast(a[i], t), self.cast(b[i], t));
-                if ftz {
-                    x = self.flush(x);
-                    y = self.flush(y);
-                }
-                match cmp {
-                    Cmp::Ne => {
-                        let ne = self.b.ins().fcmp(FloatCC::NotEqual, x, y);
-                        let ord = self.b.ins().fcmp(FloatCC::Ordered, x, y);
-                        self.b.ins().band(ne, ord)
-                    }
-                    Cmp::Equ => {
-                        let eq = self.b.ins().fcmp(FloatCC::Equal, x, y);
-                        let un = self.b.ins().fcmp(FloatCC::Unordered, x, y);
-                        self.b.ins().bor(eq, un)
-                    }
-                    _ => self.b.ins().fcmp(float_cc(cmp).unwrap_or(FloatCC::Equal), x, y),
-                }
-            })
-            .collect();
-        if m.len() == 2 { self.low_words(m[0], m[1]) } else { m[0] }
-    }
-
-    fn vector_cvt(&mut self, c: Cvt, a: &[Value]) -> Vec<Value> {
-        use ScalarType::*;
-        match (c.to, c.from) {
-            (F32, S32) => {
-                let v = self.b.ins().fcvt_from_sint(types::F32X4, a[0]);
-                vec![self.cast(v, types::I32X4)]
-            }
-            (F32, U32) => {
-                let v = self.b.ins().fcvt_from_uint(types::F32X4, a[0]);
-                vec![self.cast(v, types::I32X4)]
-            }
-            (S32, F32) => {
-                let x = self.cast(a[0], types::F32X4);
-                vec![self.b.ins().fcvt_to_sint_sat(types::I32X4, x)]
-            }
-            (U32, F32) => {
-                let x = self.cast(a[0], types::F32X4);
-                vec![self.b.ins().fcvt_to_uint_sat(types::I32X4, x)]
-            }
-            (F64, S32) => {
-                let wide = [self.b.ins().swiden_low(a[0]), self.b.ins().swiden_high(a[0])];
-                wide.map(|w| {
-                    let v = self.b.ins().fcvt_from_sint(types::F64X2, w);
-                    self.cast(v, types::I64X2)
-                })
-                .to_vec()
-            }
-            (F64, F32) => {
-                let x = self.cast(a[0], types::F32X4);
-                let lo = self.b.ins().fvpromote_low(x);
-                let up = self.shuffle32(a[0], a[0], [2, 3, 2, 3]);
-                let up = self.cast(up, types::F32X4);
-                let hi = self.b.ins().fvpromote_low(up);
-                [lo, hi]
-                    .map(|v| {
-                        let v = self.cast(v, types::I64X2);
-                        self.canonical(v, Float::F64)
-                    })
-                    .to_vec()
-            }
-            (F32, F64) => {
-                let parts: Vec<Value> = a
-                    .iter()
-                    .map(|v| {
-                        let x = self.cast(*v, types::F64X2);
-                        let d = self.b.ins().fvdemote(x);
-                        self.cast(d, types::I32X4)
-                    })
-                    .collect();
-                let v = self.shuffle32(parts[0], parts[1], [0, 1, 4, 5]);
-                vec![self.canonical(v, Float::F32)]
-            }
-            (to, from) => panic!("`inlined` promised a conversion from {from} to {to}"),
         }
     }
 }

@@ -1,0 +1,223 @@
+//! Accesses of full copies whose addresses have no known relation, and those that the routine does.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::Ty;
+
+use super::memory::Plan;
+use super::rep::{Rep, width};
+use super::{Emit, FULL};
+use crate::abi::*;
+use crate::analysis::transfer::{LANES, PACKS};
+
+impl Emit<'_, '_> {
+    /// Addresses without a known relation: one test of all, then lane by lane.
+    pub(crate) fn access_scattered(&mut self, plan: &Plan, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
+        let aty = self.ty(plan.addr);
+        let rows = self.rows(addr, aty);
+        let bad = if plan.is_shared() && aty != Ty::B64 {
+            self.refuse_shared(plan, &rows)
+        } else if plan.is_shared() {
+            None
+        } else {
+            Some(self.refuse_rows(plan, &rows))
+        };
+        let Some(bad) = bad else {
+            let m = self.i32(FULL);
+            return self.access_by_routine(plan, inst, addr, data, m, &[]);
+        };
+        let (cold, go, join) = (self.cold_block(), self.b.create_block(), self.b.create_block());
+        let n = usize::from(plan.access.count);
+        let is_store = matches!(inst.op, Op::Store { .. });
+        let values: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
+        let shared = plan.is_shared().then(|| self.shared_base());
+        self.b.ins().brif(bad, cold, &[], go, &[]);
+        self.b.switch_to_block(cold);
+        let m = self.i32(FULL);
+        let held: Vec<Rep> = values.iter().map(|v| Rep::Rows(v.clone())).collect();
+        let out = self.access_at_site(plan.site, plan, inst, (&Rep::Rows(rows.clone()), &held), m, &[]);
+        let args: Vec<clif::BlockArg> = self.flatten(&out, plan.ty).into_iter().map(Into::into).collect();
+        self.b.ins().jump(join, &args);
+        self.b.switch_to_block(go);
+        let mut results: Vec<Vec<Value>> = vec![Vec::new(); if is_store { 0 } else { n }];
+        for p in 0..PACKS {
+            let mut loaded: Vec<Vec<Value>> = vec![Vec::new(); n];
+            for l in 0..LANES {
+                let host = self.lane_address(&rows, p, l, aty, shared);
+                for e in 0..n {
+                    let d = (plan.offset + e as i64 * plan.size()) as i32;
+                    if is_store {
+                        let w = width(plan.ty);
+                        let v = if w == 2 {
+                            self.b.ins().extractlane(values[e][2 * p + l / 2], (l % 2) as u8)
+                        } else {
+                            self.b.ins().extractlane(values[e][p], l as u8)
+                        };
+                        self.store_scalar(plan, v, host, d);
+                    } else {
+                        let v = self.load_scalar(plan, host, d);
+                        loaded[e].push(v);
+                    }
+                }
+            }
+            for (e, r) in results.iter_mut().enumerate() {
+                r.extend(self.gather(&loaded[e], plan.ty));
+            }
+        }
+        let args: Vec<clif::BlockArg> = results.iter().flatten().map(|v| (*v).into()).collect();
+        for v in results.iter().flatten() {
+            let t = self.b.func.dfg.value_type(*v);
+            self.b.append_block_param(join, t);
+        }
+        self.b.ins().jump(join, &args);
+        self.b.switch_to_block(join);
+        let params = self.b.block_params(join).to_vec();
+        let w = PACKS * width(plan.ty);
+        (0..results.len()).map(|i| Rep::Rows(params[i * w..(i + 1) * w].to_vec())).collect()
+    }
+
+    pub(crate) fn lane_address(&mut self, rows: &[Value], p: usize, l: usize, ty: Ty, shared: Option<Value>) -> Value {
+        let a = if ty == Ty::B64 {
+            self.b.ins().extractlane(rows[2 * p + l / 2], (l % 2) as u8)
+        } else {
+            let v = self.b.ins().extractlane(rows[p], l as u8);
+            self.b.ins().uextend(types::I64, v)
+        };
+        match shared {
+            Some(b) => self.b.ins().iadd(a, b),
+            None => a,
+        }
+    }
+
+    /// Whether the quick test refuses any of 32 host addresses.
+    pub(crate) fn refuse_rows(&mut self, plan: &Plan, rows: &[Value]) -> Value {
+        let rows: Vec<Value> = if self.ty(plan.addr) == Ty::B64 {
+            rows.to_vec()
+        } else {
+            rows.iter().flat_map(|v| [self.b.ins().uwiden_low(*v), self.b.ins().uwiden_high(*v)]).collect()
+        };
+        let (base, limit) = self.bounds(plan, plan.bytes());
+        // Signed comparison of values moved by 2^63 is unsigned comparison.
+        let moved = self.b.ins().iadd_imm_s(base, i64::MIN.wrapping_sub(plan.offset));
+        let moved = self.b.ins().splat(types::I64X2, moved);
+        let limit = self.b.ins().bxor_imm_s(limit, i64::MIN);
+        let limit = self.b.ins().splat(types::I64X2, limit);
+        let mut over = None;
+        let mut any = None;
+        for v in rows {
+            let t = self.b.ins().isub(v, moved);
+            let g = self.b.ins().icmp(IntCC::SignedGreaterThan, t, limit);
+            over = Some(over.map_or(g, |o| self.b.ins().bor(o, g)));
+            any = Some(any.map_or(v, |o| self.b.ins().bor(o, v)));
+        }
+        let (over, any) = (over.unwrap_or(moved), any.unwrap_or(moved));
+        let refused = self.b.ins().vhigh_bits(types::I32, over);
+        let a = plan.bytes();
+        if a == 1 {
+            return refused;
+        }
+        let low = self.vector_const64([(a - 1) as u64; 2]);
+        let shift = self.vector_const64([plan.offset as u64; 2]);
+        let any = if plan.offset % a == 0 { any } else { self.b.ins().bor(any, shift) };
+        let odd = self.b.ins().band(any, low);
+        let zero = self.vector_const64([0, 0]);
+        let odd = self.b.ins().icmp(IntCC::NotEqual, odd, zero);
+        let odd = self.b.ins().vhigh_bits(types::I32, odd);
+        self.b.ins().bor(refused, odd)
+    }
+
+    /// The same for 32-bit offsets in shared memory; `None` for offsets that need the routine.
+    pub(crate) fn refuse_shared(&mut self, plan: &Plan, rows: &[Value]) -> Option<Value> {
+        if plan.offset < 0 || plan.offset > 1 << 20 {
+            return None;
+        }
+        let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
+        let room = self.b.ins().iadd_imm_s(size, -(plan.offset + plan.bytes()));
+        let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, room, 0);
+        let mut most = rows[0];
+        let mut any = rows[0];
+        for v in &rows[1..] {
+            most = self.b.ins().umax(most, *v);
+            any = self.b.ins().bor(any, *v);
+        }
+        // Two halves, then two lanes: the largest of all.
+        let x = self.shuffle32(most, most, [2, 3, 2, 3]);
+        let most = self.b.ins().umax(most, x);
+        let x = self.shuffle32(most, most, [1, 1, 1, 1]);
+        let most = self.b.ins().umax(most, x);
+        let top = self.b.ins().extractlane(most, 0);
+        let top = self.b.ins().uextend(types::I64, top);
+        let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, top, room);
+        let mut bad = self.b.ins().bor(over, none);
+        let a = plan.bytes();
+        if plan.offset % a != 0 {
+            return None;
+        }
+        if a > 1 {
+            let low = self.vector_const32([(a - 1) as u32; 4]);
+            let odd = self.b.ins().band(any, low);
+            let odd = self.b.ins().vany_true(odd);
+            bad = self.b.ins().bor(bad, odd);
+        }
+        Some(bad)
+    }
+
+    /// The access by the routine, for the lanes of `mask`. `old`: what results hold in other lanes.
+    pub(crate) fn access_by_routine(
+        &mut self,
+        plan: &Plan,
+        inst: &Inst,
+        addr: &Rep,
+        data: &[Rep],
+        mask: Value,
+        old: &[Rep],
+    ) -> Vec<Rep> {
+        // A site of its own: its cache is for single accesses.
+        let site = self.tables.mems.len();
+        let copy = self.tables.mems[plan.site].clone();
+        self.tables.mems.push(copy);
+        self.access_at_site(site, plan, inst, (addr, data), mask, old)
+    }
+
+    pub(crate) fn access_at_site(
+        &mut self,
+        site: usize,
+        plan: &Plan,
+        inst: &Inst,
+        (addr, data): (&Rep, &[Rep]),
+        mask: Value,
+        old: &[Rep],
+    ) -> Vec<Rep> {
+        self.n_scratch_used = 0;
+        let aty = self.ty(plan.addr);
+        let addr = self.loc_of(addr, aty);
+        let types: Vec<Ty> = inst.operands()[1..].iter().map(|v| self.ty(*v)).collect();
+        let src: Vec<Loc> = data.iter().zip(types).map(|(d, t)| self.loc_of(d, t)).collect();
+        let outs: Vec<(u32, Loc, Ty)> = inst
+            .dst
+            .iter()
+            .map(|d| {
+                let ty = self.f.regs[d.idx()];
+                let (at, loc) = self.scratch_row(ty);
+                (at, loc, ty)
+            })
+            .collect();
+        for (i, r) in old.iter().enumerate() {
+            let rows = self.rows(r, outs[i].2);
+            for (k, v) in rows.into_iter().enumerate() {
+                self.store_warp(v, outs[i].0 as usize + 16 * k);
+            }
+        }
+        let dst = outs.iter().map(|o| o.1).collect();
+        self.tables.mems[site] = MemSite { op: inst.op, addr, src, dst, span: inst.span };
+        let ok = self.routine(Routine::Memory, site, mask, None, None);
+        let go = self.b.create_block();
+        self.return_unless(ok, go);
+        self.b.switch_to_block(go);
+        outs.into_iter().map(|(at, _, ty)| self.read_scratch(at, ty)).collect()
+    }
+}
