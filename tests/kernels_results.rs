@@ -344,7 +344,8 @@ fn nbody() {
         let moves = |i: usize| i % 4 != 3;
         let v: Vec<f32> =
             (0..4 * n).map(|i| if moves(i) { got[i].mul_add(0.125, speeds[i]) } else { speeds[i] }).collect();
-        let p: Vec<f32> = (0..4 * n).map(|i| if moves(i) { v[i].mul_add(0.125, bodies[i]) } else { bodies[i] }).collect();
+        let p: Vec<f32> =
+            (0..4 * n).map(|i| if moves(i) { v[i].mul_add(0.125, bodies[i]) } else { bodies[i] }).collect();
         same(&k.what("advance"), &read(&dv), &v);
         same(&k.what("advance"), &read(&db), &p);
     });
@@ -405,15 +406,13 @@ fn matvec() {
         let d = k.zeros::<f32>(rows);
         let args = [size[0], size[1], (&da).into(), (&dx).into(), (&d).into()];
         k.launch("matvec_thread", [1, 1, 1], [64, 1, 1], &args);
-        let want: Vec<f32> =
-            a.chunks(columns).map(|row| fused_dot(row.iter().copied(), x.iter().copied())).collect();
+        let want: Vec<f32> = a.chunks(columns).map(|row| fused_dot(row.iter().copied(), x.iter().copied())).collect();
         same(&k.what("matvec_thread"), &read(&d), &want);
         let d = k.zeros::<f32>(rows);
         let args = [size[0], size[1], (&da).into(), (&dx).into(), (&d).into()];
         k.launch("matvec_warp", [13, 1, 1], [128, 1, 1], &args);
-        let lane = |row: &[f32], l: usize| {
-            fused_dot(row[l..].iter().step_by(32).copied(), x[l..].iter().step_by(32).copied())
-        };
+        let lane =
+            |row: &[f32], l: usize| fused_dot(row[l..].iter().step_by(32).copied(), x[l..].iter().step_by(32).copied());
         // Lane 0 of a `shfl.down` tree adds the upper half to the lower, like the tree in shared memory.
         let want: Vec<f32> =
             a.chunks(columns).map(|row| tree_sum(&(0..32).map(|l| lane(row, l)).collect::<Vec<_>>())).collect();
@@ -484,8 +483,7 @@ fn last_block() {
         // More blocks than threads of a block, so that the last block loops over the parts.
         let (n, blocks) = (9000, 260);
         let v = words(111, n);
-        let (di, sums, done, result) =
-            (k.copy_of(&v), k.zeros::<u32>(blocks), k.zeros::<u32>(1), k.zeros::<u32>(1));
+        let (di, sums, done, result) = (k.copy_of(&v), k.zeros::<u32>(blocks), k.zeros::<u32>(1), k.zeros::<u32>(1));
         // Twice, because the kernel leaves its counter ready for the next launch.
         for _ in 0..2 {
             let args = [Arg::from(n32(n)), (&di).into(), (&sums).into(), (&done).into(), (&result).into()];

@@ -3,9 +3,9 @@
 //! A [`Form`] says everything about one instruction form: syntax, types, gates, meaning. The checker, the lowering, the list of what is
 //! supported and the random program generator all read it.
 
+use handloom_ir::simt::Val;
 use handloom_ir::simt::{Addr, Builder};
 use handloom_ir::types::*;
-use handloom_ir::simt::Val;
 
 use crate::target::Needs;
 
@@ -308,7 +308,13 @@ pub const fn operand(name: &'static str, kind: Kind, is: Is) -> Operand {
 
 /// A predicate operand that may be negated.
 pub const fn pred(name: &'static str) -> Operand {
-    Operand { name, kind: Kind::Pred { negatable: true }, is: Is::Fixed(ScalarType::Pred), count: Count::One, optional: false }
+    Operand {
+        name,
+        kind: Kind::Pred { negatable: true },
+        is: Is::Fixed(ScalarType::Pred),
+        count: Count::One,
+        optional: false,
+    }
 }
 
 /// A memory operand.

@@ -23,8 +23,8 @@ pub mod form;
 pub mod half_comparison;
 pub mod half_precision;
 pub mod integer;
-pub mod logic_shift;
 pub mod literals;
+pub mod logic_shift;
 pub mod misc;
 pub mod mixed_precision;
 pub mod sreg;
@@ -38,8 +38,7 @@ pub use literals::check_literal;
 pub use unsupported::UNSUPPORTED;
 
 /// The records of each chapter of the manual, in its order.
-pub const CHAPTERS: &[&[&Form]] =
-    &[
+pub const CHAPTERS: &[&[&Form]] = &[
     integer::FORMS,
     extended_precision::FORMS,
     floating_point::FORMS,

@@ -91,10 +91,7 @@ impl TargetGate {
             TargetGate::AtLeast(sm) => target.sm >= sm,
             TargetGate::Arch(sm) => target.suffix == Suffix::Arch && target.sm == sm,
             TargetGate::Family(sm, since) => {
-                version >= since
-                    && target.suffix != Suffix::None
-                    && family(target.sm) == family(sm)
-                    && target.sm >= sm
+                version >= since && target.suffix != Suffix::None && family(target.sm) == family(sm) && target.sm >= sm
             }
         }
     }

@@ -11,6 +11,9 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
 
+/// Bytes from which large pages are asked for.
+const LARGE: u64 = 4 << 20;
+
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
@@ -105,6 +108,13 @@ impl Window {
     pub(crate) fn open(&self, start: u64, end: u64) -> bool {
         if start < self.base || end > self.base + self.size || start > end {
             return false;
+        }
+        if end - start >= LARGE {
+            // Large buffers are walked from end to end: large pages save the host most of the look-ups. A host without them goes on as it is.
+            // SAFETY: advice changes no contents.
+            let _ = unsafe {
+                rustix::mm::madvise(as_ptr(start), as_len(end - start), rustix::mm::Advice::LinuxHugepage)
+            };
         }
         // SAFETY: the range lies in this window, which only its device uses; widening access harms no reference.
         unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ | MprotectFlags::WRITE).is_ok() }

@@ -219,7 +219,7 @@ impl Function {
 
     /// What a launch must know of it.
     pub fn entry(&self) -> &simt::Entry {
-        &self.module.inner.ir.entries[&self.name]
+        &self.module.inner.ir.entries[&*self.name]
     }
 
     /// Where dynamic shared memory begins, if the module declares any.

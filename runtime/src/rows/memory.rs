@@ -65,7 +65,9 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
 fn wrap(loc: Loc, addr: u64) -> u64 {
     match loc {
         Loc::Row32(_) | Loc::Linear { bits: 32, .. } | Loc::Affine { bits: 32, .. } => addr & 0xffff_ffff,
-        Loc::Row64(_) | Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => addr,
+        Loc::Row64(_) | Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => {
+            addr
+        }
     }
 }
 

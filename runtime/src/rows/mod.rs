@@ -8,6 +8,10 @@ mod atomic;
 mod builtin;
 mod check;
 mod eval;
+#[cfg(target_arch = "x86_64")]
+mod fast;
+#[cfg(target_arch = "x86_64")]
+mod halves;
 mod memory;
 mod sreg;
 mod sync;

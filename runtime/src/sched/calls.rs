@@ -10,8 +10,8 @@ use handloom_ir::trap::TrapKind;
 use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address};
 use super::host::Activation;
-use crate::module::Tier;
 use crate::launch::Ended;
+use crate::module::Tier;
 
 impl CtaRun {
     /// Enters functions: one activation for each function that lanes call.

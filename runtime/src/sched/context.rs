@@ -217,7 +217,9 @@ impl Ctx {
                 unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().write(value) }
             }
             // The word of a group is the value of the first lane of its first pack.
-            Loc::Groups { at: o, group, .. } if lane.is_multiple_of(4) && !group[..lane / 4].contains(&group[lane / 4]) => {
+            Loc::Groups { at: o, group, .. }
+                if lane.is_multiple_of(4) && !group[..lane / 4].contains(&group[lane / 4]) =>
+            {
                 // SAFETY: as in `read`.
                 unsafe { at(o as usize + 8 * usize::from(group[lane / 4])).cast::<u64>().write(value) }
             }

@@ -162,7 +162,9 @@ impl Kernel {
         let job = self.job(text);
         let mut reference = None;
         for way in WAYS {
-            let got = job.run(*way, 0).map_err(|e| format!("[{}] {e}", way.name))?;
+            // The first line is enough: faults of ours carry whole listings.
+            let got =
+                job.run(*way, 0).map_err(|e| format!("[{}] {}", way.name, e.lines().next().unwrap_or_default()))?;
             if let Some(trap) = &got.trap {
                 return Err(format!("[{}] trap: {}", way.name, trap.message()));
             }
@@ -213,16 +215,21 @@ fn interesting(rng: &mut Rng) -> u64 {
 pub fn compare(seed: u64) -> Result<(), String> {
     let kernel = kernel(seed);
     let Err(what) = kernel.differs(&kernel.text()) else { return Ok(()) };
-    let (text, what_then) = reduce(&kernel);
+    let (text, what_then) = reduce(&kernel, &what);
     let (grid, block) = (kernel.grid, kernel.block);
     Err(format!("seed {seed}: {what}\ngrid {grid:?}, block {block:?}; reduced: {what_then}\n{text}"))
 }
 
-/// Leaves out statements as long as the engines differ. Gives the text and what differs then.
-fn reduce(kernel: &Kernel) -> (String, String) {
+/// What kind of failure a text tells of: all before its first number.
+fn kind(what: &str) -> &str {
+    what.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default()
+}
+
+/// Leaves out statements as long as the failure stays of its kind. Gives the text and what it says then.
+fn reduce(kernel: &Kernel, first: &str) -> (String, String) {
     let n = kernel.statements();
     let mut dropped = HashSet::new();
-    let mut what = String::new();
+    let mut what = first.to_owned();
     let mut size = n.next_power_of_two();
     while size > 0 {
         for start in (0..n).step_by(size) {
@@ -232,7 +239,9 @@ fn reduce(kernel: &Kernel) -> (String, String) {
             }
             let mut fewer = dropped.clone();
             fewer.extend(&more);
-            if let Err(e) = kernel.differs(&kernel.text_without(&fewer)) {
+            if let Err(e) = kernel.differs(&kernel.text_without(&fewer))
+                && kind(&e) == kind(first)
+            {
                 dropped = fewer;
                 what = e;
             }

@@ -4,10 +4,15 @@
 //! Does not know: PTX, or how Handloom computes anything; a launch goes through the public interface of the runtime.
 //!
 //! How to read it: `run` says how a kernel is launched in every way that must give the same result, `data` makes inputs and compares
-//! outputs, the other modules are references by theme.
+//! outputs, `functions`, `numeric` and `threefry` are the mathematics, and the modules with names of compilers know the kernels of
+//! `kernels/corpus` and how they take their parameters.
 
 pub mod data;
 pub mod functions;
+pub mod numba;
 pub mod numeric;
+pub mod nvrtc;
 pub mod run;
 pub mod threefry;
+pub mod tinygrad;
+pub mod triton;

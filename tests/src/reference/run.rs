@@ -82,6 +82,11 @@ impl Kernels<'_> {
         format!("{} {entry} {:?}", self.name, self.way)
     }
 
+    /// The name of the file, without its ending.
+    pub fn name(&self) -> &str {
+        self.name
+    }
+
     /// A buffer with values.
     ///
     /// # Panics

@@ -494,10 +494,7 @@ pub enum Callee {
 impl Op {
     /// Whether the op waits for the lanes of a member mask. Such an op is the last of its block.
     pub const fn is_warp_sync(self) -> bool {
-        matches!(
-            self,
-            Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp
-        )
+        matches!(self, Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp)
     }
 
     /// Whether the op computes values only and may be removed when they are unused.

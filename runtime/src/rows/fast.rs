@@ -1,0 +1,368 @@
+//! Loops over whole rows for the value ops that code gives away most often.
+//!
+//! The op is looked at once; the loop behind it has no branch and no call where the op allows that, so the compiler makes vector code of it.
+//! Integer ops call `num::eval` with an op that is known when the loop is compiled. Ops on 16-bit floats, and those of `.f32` that `num`
+//! does in software, are written out here in `.f32`, with the argument why the bits are the same.
+//!
+//! Invariants: results are those of [`num::eval`], bit for bit, for any bits of the sources (the tests compare them); lanes outside of the mask
+//! keep what they hold.
+
+use handloom_codegen::abi::{EvalSite, Loc};
+use handloom_ir::num;
+use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
+use handloom_ir::types::{Float, Int, PrmtMode, Rounding, ScalarType, Ty};
+
+use super::eval::as_lane;
+use super::{Call, halves};
+use crate::sched::context::Ctx;
+
+/// A row of 32-bit lanes.
+pub(super) type Row = [u32; 32];
+
+/// Does the op for the lanes of the call, if there is a loop for it.
+pub(super) fn eval(c: &mut Call<'_>, site: &EvalSite) -> bool {
+    let has_all = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt");
+    // SAFETY: the host has the features that the function asks for.
+    has_all && unsafe { with_features(c, site) }
+}
+
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+fn with_features(c: &mut Call<'_>, site: &EvalSite) -> bool {
+    match site.op {
+        Pure::Cvt(cvt) => convert(c, site, cvt),
+        op => integers(c, site) || floats(c, site, op),
+    }
+}
+
+/// Ops whose rows have 32-bit lanes, sources and result.
+#[inline(always)]
+fn rows<const N: usize>(c: &mut Call<'_>, site: &EvalSite, mask: [Ty; N], f: impl Fn([Row; N]) -> Row) -> bool {
+    let [loc] = site.dst[..] else { return false };
+    if site.src.len() != N {
+        return false;
+    }
+    let src: [Row; N] = std::array::from_fn(|i| {
+        let low = mask[i].mask() as u32;
+        row(c.ctx, site.src[i]).map(|v| v & low)
+    });
+    put(c, loc, f(src));
+    true
+}
+
+/// The same, lane by lane.
+#[inline(always)]
+fn lanes<const N: usize>(c: &mut Call<'_>, site: &EvalSite, mask: [Ty; N], f: impl Fn([u32; N]) -> u32) -> bool {
+    rows(c, site, mask, |src| {
+        let mut out = [0; 32];
+        for l in 0..32 {
+            out[l] = f(std::array::from_fn(|i| src[i][l]));
+        }
+        out
+    })
+}
+
+/// Ops with some place of 64-bit lanes.
+#[inline(always)]
+fn wide<const N: usize>(
+    c: &mut Call<'_>,
+    site: &EvalSite,
+    types: [Ty; N],
+    is_pred: bool,
+    f: impl Fn([u64; N]) -> u64,
+) -> bool {
+    let [loc] = site.dst[..] else { return false };
+    if site.src.len() != N {
+        return false;
+    }
+    let mut src = [[0_u64; 32]; N];
+    for i in 0..N {
+        c.ctx.read_row(site.src[i], u32::MAX, &mut src[i]);
+    }
+    let mut out = [0_u64; 32];
+    for l in 0..32 {
+        out[l] = as_lane(is_pred, f(std::array::from_fn(|i| src[i][l] & types[i].mask())));
+    }
+    c.ctx.write_row(loc, c.mask, &out);
+    true
+}
+
+/// A source of at most 32 bits.
+#[inline(always)]
+fn row(ctx: Ctx, loc: Loc) -> Row {
+    let Loc::Row32(at) = loc else {
+        let mut wide = [0; 32];
+        ctx.read_row(loc, u32::MAX, &mut wide);
+        return wide.map(|v| v as u32);
+    };
+    // SAFETY: codegen's tables name rows inside the context, 32 lanes long and aligned.
+    unsafe { ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>().read() }
+}
+
+/// Writes the lanes of the call's mask.
+#[inline(always)]
+fn put(c: &Call<'_>, loc: Loc, values: Row) {
+    let Loc::Row32(at) = loc else {
+        return c.ctx.write_row(loc, c.mask, &values.map(u64::from));
+    };
+    let place = c.ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>();
+    // SAFETY: as in `row`.
+    let old = unsafe { place.read() };
+    let new = std::array::from_fn(|l| if c.mask >> l & 1 == 1 { values[l] } else { old[l] });
+    // SAFETY: as in `row`; no code runs on the context now.
+    unsafe { place.write(new) }
+}
+
+/// Loops for ops that are the same in each use: `[types of the sources] => { {op} .. }`, and the list of them.
+macro_rules! constant_ops {
+    ($(#[$meta:meta])* fn $name:ident; $kind:ident; $($types:tt => { $({ $($op:tt)* })* })*) => {
+        $(#[$meta])*
+        fn $name(c: &mut Call<'_>, site: &EvalSite) -> Option<bool> {
+            Some(match site.op {
+                $($($($op)* => $kind!(c, site, types!($types), $($op)*),)*)*
+                _ => return None,
+            })
+        }
+    };
+}
+
+macro_rules! types {
+    ([$($ty:ident)*]) => {
+        [$(Ty::$ty),*]
+    };
+}
+
+macro_rules! narrow_loop {
+    ($c:ident, $site:ident, $types:expr, $($op:tt)*) => {
+        lanes($c, $site, $types, |src| num::eval($($op)*, &src.map(u64::from))[0] as u32)
+    };
+}
+
+macro_rules! wide_loop {
+    ($c:ident, $site:ident, $types:expr, $($op:tt)*) => {
+        wide($c, $site, $types, false, |src| num::eval($($op)*, &src)[0])
+    };
+}
+
+constant_ops! {
+    #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+    fn narrow_integers; narrow_loop;
+    [B32] => { { Pure::Popc(Ty::B32) } { Pure::Clz(Ty::B32) } { Pure::Brev(Ty::B32) }
+        { Pure::Bfind { int: Int::S32, shiftamt: false } } { Pure::Bfind { int: Int::U32, shiftamt: false } }
+        { Pure::Bfind { int: Int::S32, shiftamt: true } } { Pure::Bfind { int: Int::U32, shiftamt: true } } }
+    [B32 B32] => { { Pure::Shl(Ty::B32) } { Pure::Shr(Int::S32) } { Pure::Shr(Int::U32) }
+        { Pure::Div(Int::S32) } { Pure::Div(Int::U32) } { Pure::Rem(Int::S32) } { Pure::Rem(Int::U32) }
+        { Pure::Mul24 { signed: true, hi: false } } { Pure::Mul24 { signed: false, hi: false } }
+        { Pure::Mul24 { signed: true, hi: true } } { Pure::Mul24 { signed: false, hi: true } }
+        { Pure::AddSat(Int::S32) } { Pure::SubSat(Int::S32) }
+        { Pure::Bmsk { wrap: false } } { Pure::Bmsk { wrap: true } }
+        { Pure::Szext { signed: false, wrap: false } } { Pure::Szext { signed: true, wrap: false } } }
+    [B32 B32 B32] => { { Pure::Bfe(Int::S32) } { Pure::Bfe(Int::U32) } { Pure::Prmt(PrmtMode::Default) }
+        { Pure::Shf { right: false, wrap: false } } { Pure::Shf { right: false, wrap: true } }
+        { Pure::Shf { right: true, wrap: false } } { Pure::Shf { right: true, wrap: true } }
+        { Pure::Dp4a { a_signed: true, b_signed: true } } { Pure::Dp4a { a_signed: false, b_signed: false } }
+        { Pure::Dp4a { a_signed: true, b_signed: false } } { Pure::Dp4a { a_signed: false, b_signed: true } } }
+    [B32 B32 B32 B32] => { { Pure::Bfi(Ty::B32) } }
+}
+
+constant_ops! {
+    #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+    fn wide_integers; wide_loop;
+    [B64] => { { Pure::Popc(Ty::B64) } { Pure::Clz(Ty::B64) } { Pure::Brev(Ty::B64) }
+        { Pure::Bfind { int: Int::U64, shiftamt: false } } { Pure::Bfind { int: Int::S64, shiftamt: false } }
+        { Pure::FRsqrt(FMode { ty: Float::F64, round: Rounding::Nearest, ftz: false, sat: false, relu: false }) } }
+    [B64 B32] => { { Pure::Shl(Ty::B64) } { Pure::Shr(Int::S64) } { Pure::Shr(Int::U64) } }
+    [B64 B64] => { { Pure::Div(Int::S64) } { Pure::Div(Int::U64) } { Pure::Rem(Int::S64) } { Pure::Rem(Int::U64) }
+        { Pure::MulHi(Int::S64) } { Pure::MulHi(Int::U64) } }
+    [B64 B32 B32] => { { Pure::Bfe(Int::S64) } { Pure::Bfe(Int::U64) } }
+    [B64 B64 B32 B32] => { { Pure::Bfi(Ty::B64) } }
+}
+
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+fn integers(c: &mut Call<'_>, site: &EvalSite) -> bool {
+    narrow_integers(c, site).or_else(|| wide_integers(c, site)).unwrap_or(false)
+}
+
+const CANONICAL: u32 = 0x7fff_ffff;
+const SIGN: u32 = 1 << 31;
+const INFINITE: u32 = 0x7f80_0000;
+
+/// Numbers of `.f32` below this magnitude become zero.
+#[inline(always)]
+fn tiny(ftz: bool) -> u32 {
+    if ftz { 0x0080_0000 } else { 0 }
+}
+
+#[inline(always)]
+fn flush(tiny: u32, a: u32) -> u32 {
+    if a & CANONICAL < tiny { a & SIGN } else { a }
+}
+
+/// `num`'s end of an `.f32` op: canonical NaN, flushing, clamping.
+#[inline(always)]
+fn finish(m: FMode, a: f32) -> u32 {
+    let a = a.to_bits();
+    if a & CANONICAL > INFINITE {
+        return if m.sat { 0 } else { CANONICAL };
+    }
+    let a = flush(tiny(m.ftz), a);
+    if (m.sat || m.relu) && a & SIGN != 0 {
+        0
+    } else if m.sat {
+        a.min(1_f32.to_bits())
+    } else {
+        a
+    }
+}
+
+/// An op of one `.f32` value.
+#[inline(always)]
+fn unary(c: &mut Call<'_>, site: &EvalSite, m: FMode, f: impl Fn(f32) -> f32) -> bool {
+    lanes(c, site, [Ty::B32], |[a]| finish(m, f(f32::from_bits(flush(tiny(m.ftz), a)))))
+}
+
+/// An op of one `.f32` value, done in `.f64` and rounded once.
+#[inline(always)]
+fn by_f64(c: &mut Call<'_>, site: &EvalSite, ftz: bool, f: impl Fn(f64) -> f64) -> bool {
+    let m = FMode { ty: Float::F32, round: Rounding::Nearest, ftz, sat: false, relu: false };
+    unary(c, site, m, |a| f(f64::from(a)) as f32)
+}
+
+/// Floats that code does not hold inline.
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+fn floats(c: &mut Call<'_>, site: &EvalSite, op: Pure) -> bool {
+    const TWO: [Ty; 2] = [Ty::B32; 2];
+    let of = |a: u32| f32::from_bits(a);
+    // Approximate ones are rounded to nearest, like `.rn`.
+    let nearest = |e| matches!(e, Exactness::Approx | Exactness::Full | Exactness::Ieee(Rounding::Nearest));
+    match op {
+        Pure::FRcp { mode, exact } if mode.ty == Float::F32 && nearest(exact) => unary(c, site, mode, |a| 1.0 / a),
+        Pure::FSqrt { mode, exact } if mode.ty == Float::F32 && nearest(exact) => unary(c, site, mode, f32::sqrt),
+        Pure::FRsqrt(m) if m.ty == Float::F32 && !m.sat && !m.relu => by_f64(c, site, m.ftz, |a| 1.0 / a.sqrt()),
+        Pure::FDiv { mode, exact } if mode.ty == Float::F32 && nearest(exact) => {
+            let is_approx = exact == Exactness::Approx;
+            let t = tiny(mode.ftz);
+            lanes(c, site, TWO, |[a, b]| {
+                let (a, b) = (flush(t, a), flush(t, b));
+                // The reciprocal of a divisor above 2^126 counts as zero.
+                let huge = is_approx && b & CANONICAL > 0x7e80_0000 && b & CANONICAL < INFINITE;
+                let quotient = if huge { of(a) * of(b & SIGN) } else { of(a) / of(b) };
+                finish(mode, quotient)
+            })
+        }
+        Pure::FAdd(m) | Pure::FSub(m) if m.ty == Float::F32 && m.round == Rounding::Nearest => {
+            let (t, turn) = (tiny(m.ftz), if matches!(op, Pure::FSub(_)) { SIGN } else { 0 });
+            lanes(c, site, TWO, |[a, b]| finish(m, of(flush(t, a)) + of(flush(t, b ^ turn))))
+        }
+        Pure::FMul(m) if m.ty == Float::F32 && m.round == Rounding::Nearest => {
+            lanes(c, site, TWO, |[a, b]| finish(m, of(flush(tiny(m.ftz), a)) * of(flush(tiny(m.ftz), b))))
+        }
+        Pure::FFma(m) if m.ty == Float::F32 && m.round == Rounding::Nearest => lanes(c, site, [Ty::B32; 3], |src| {
+            let [a, b, d] = src.map(|a| of(flush(tiny(m.ftz), a)));
+            finish(m, a.mul_add(b, d))
+        }),
+        Pure::Sin { ftz } => by_f64(c, site, ftz, f64::sin),
+        Pure::Cos { ftz } => by_f64(c, site, ftz, f64::cos),
+        Pure::Tanh { ty: Float::F32 } => by_f64(c, site, false, f64::tanh),
+        Pure::Lg2 { ftz } => by_f64(c, site, ftz, log2),
+        Pure::Ex2 { ty: Float::F32, ftz } => by_f64(c, site, ftz, exp2),
+        Pure::FMin { ty, ftz, nan, xorsign: false } => {
+            halves::min_max(ty, ftz, nan, false).is_some_and(|f| lanes(c, site, TWO, f))
+        }
+        Pure::FMax { ty, ftz, nan, xorsign: false } => {
+            halves::min_max(ty, ftz, nan, true).is_some_and(|f| lanes(c, site, TWO, f))
+        }
+        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) if halves::is_half(m) => {
+            rows(c, site, [m.ty.ty(); 2], |[a, b]| halves::binary(op, m, &a, &b))
+        }
+        Pure::FFma(m) if halves::is_half(m) => rows(c, site, [m.ty.ty(); 3], |[a, b, d]| halves::fma(m, &a, &b, &d)),
+        _ => false,
+    }
+}
+
+/// Exact for powers of two, as `num` has it.
+#[inline(always)]
+fn log2(a: f64) -> f64 {
+    let bits = a.to_bits();
+    if a > 0.0 && a.is_finite() && bits << 12 == 0 { f64::from((bits >> 52) as u32) - 1023.0 } else { a.log2() }
+}
+
+/// Exact for integers, as `num` has it; far from zero the result is infinite or zero as `.f32` either way.
+#[inline(always)]
+fn exp2(a: f64) -> f64 {
+    let is_plain = a.fract() == 0.0 && a.abs() < 1000.0;
+    if is_plain { f64::from_bits(((a as i64 + 1023) as u64) << 52) } else { a.exp2() }
+}
+
+/// Rounds to an integral value; the same at both widths.
+#[inline(always)]
+fn integral(a: f32, mode: Rounding) -> f32 {
+    match mode {
+        Rounding::Nearest => a.round_ties_even(),
+        Rounding::NearestAway => a.round(),
+        Rounding::Down => a.floor(),
+        Rounding::Up => a.ceil(),
+        Rounding::Zero | Rounding::Stochastic => a.trunc(),
+    }
+}
+
+/// Conversions.
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+fn convert(c: &mut Call<'_>, site: &EvalSite, cvt: Cvt) -> bool {
+    use ScalarType::*;
+    let t = tiny(cvt.ftz);
+    let m = FMode { ty: Float::F32, round: Rounding::Nearest, ftz: cvt.ftz, sat: cvt.sat, relu: cvt.relu };
+    let is_nearest = cvt.round == Rounding::Nearest && !cvt.satfinite;
+    let is_plain = is_nearest && !cvt.sat && !cvt.relu;
+    match (cvt.to, cvt.from) {
+        (F32, F16) if is_nearest => rows(c, site, [Ty::B16], |[a]| halves::widen_f16(&a).map(|a| finish(m, a))),
+        (F32, BF16) if is_nearest => lanes(c, site, [Ty::B16], |[a]| finish(m, f32::from_bits(a << 16))),
+        (F16, F32) if is_plain => {
+            rows(c, site, [Ty::B32], |[a]| halves::narrow_f16(&a.map(|a| f32::from_bits(flush(t, a)))))
+        }
+        (BF16, F32) if is_plain => lanes(c, site, [Ty::B32], |[a]| halves::narrow_bf16(flush(t, a))),
+        (F16x2, F32) if is_plain => rows(c, site, [Ty::B32; 2], |src| {
+            let [high, low] = src.map(|r| halves::narrow_f16(&r.map(|a| f32::from_bits(flush(t, a)))));
+            std::array::from_fn(|l| low[l] | high[l] << 16)
+        }),
+        (BF16x2, F32) if is_plain => lanes(c, site, [Ty::B32; 2], |src| {
+            let [high, low] = src.map(|a| halves::narrow_bf16(flush(t, a)));
+            low | high << 16
+        }),
+        (F32, F32) if !cvt.satfinite && cvt.integral && cvt.round != Rounding::Stochastic => {
+            unary(c, site, m, |a| integral(a, cvt.round))
+        }
+        (F32, F32) if is_nearest && !cvt.integral => unary(c, site, m, |a| a),
+        (S32, F32) => lanes(c, site, [Ty::B32], |[a]| integral(f32::from_bits(flush(t, a)), cvt.round) as i32 as u32),
+        (U32, F32) => lanes(c, site, [Ty::B32], |[a]| integral(f32::from_bits(flush(t, a)), cvt.round) as u32),
+        (to, from) => match (narrow_int(to), narrow_int(from)) {
+            (Some((to_bits, to_signed)), Some((bits, signed))) => {
+                let up = 32 - bits;
+                let (low, high) = if to_signed {
+                    (-1_i64 << (to_bits - 1), (1 << (to_bits - 1)) - 1)
+                } else {
+                    (0, (1 << to_bits) - 1)
+                };
+                let kept = u32::MAX >> (32 - to_bits);
+                lanes(c, site, [from.ty()], |[a]| {
+                    let a = a << up;
+                    let value = if signed { i64::from(a.cast_signed() >> up) } else { i64::from(a >> up) };
+                    (if cvt.sat { value.clamp(low, high) } else { value }) as u32 & kept
+                })
+            }
+            _ => false,
+        },
+    }
+}
+
+/// Width and sign of an integer type of at most 32 bits.
+fn narrow_int(ty: ScalarType) -> Option<(u32, bool)> {
+    use ScalarType::*;
+    match ty {
+        U8 | S8 | U16 | S16 | U32 | S32 => Some((ty.bits(), ty.is_signed())),
+        _ => None,
+    }
+}
