@@ -11,11 +11,16 @@ use crate::memory::Memory;
 use crate::printf;
 
 /// An access of a built-in function that is not allowed.
-struct Refused {
-    kind: TrapKind,
-    addr: u64,
-    bytes: u32,
-    access: AccessKind,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Why.
+    pub kind: TrapKind,
+    /// Where.
+    pub addr: u64,
+    /// Bytes of the access; 0 for `free` of an address that was not allocated.
+    pub bytes: u32,
+    /// What was tried.
+    pub access: AccessKind,
 }
 
 impl<'m> Cta<'m> {
@@ -33,14 +38,8 @@ impl<'m> Cta<'m> {
         let word = self.pointer_bytes();
         for t in group.threads() {
             let block = self.get(t, inst.src[0]);
-            let called = match builtin {
-                Builtin::Vprintf => vprintf(mem, block, word),
-                Builtin::Malloc => malloc(mem, block, word),
-                Builtin::Free => free(mem, block, word),
-                Builtin::Assertfail => Ok(()),
-            };
             self.touched = true;
-            called.map_err(|refused| self.refused(inst, t, &refused))?;
+            call(builtin, mem, block, word).map_err(|refused| self.refused(inst, t, &refused))?;
         }
         Ok(())
     }
@@ -54,11 +53,7 @@ impl<'m> Cta<'m> {
     fn assert_fail(&self, inst: &Inst, group: Group, mem: &mut dyn Memory) -> Box<Trap> {
         let first = group.threads().next().unwrap_or(0);
         let mut trap = self.trap_in(TrapKind::Assert, inst.span, group);
-        match assert_text(mem, self.get(first, inst.src[0]), self.pointer_bytes()) {
-            Ok(text) => trap.detail = text,
-            // A text that cannot be read does not hide the assertion.
-            Err(_) => trap.detail = "the text of the assertion cannot be read".into(),
-        }
+        trap.detail = assert_text(mem, self.get(first, inst.src[0]), self.pointer_bytes());
         trap
     }
 
@@ -72,8 +67,27 @@ impl<'m> Cta<'m> {
     }
 }
 
-/// `__assertfail(message, file, line, function, char_size)` as C's `assert` prints it.
-fn assert_text(mem: &mut dyn Memory, block: u64, word: u32) -> Result<String, Refused> {
+/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes. `__assertfail` does nothing here: see
+/// [`assert_text`].
+///
+/// # Errors
+/// The access that is not allowed.
+pub fn call(builtin: Builtin, mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+    match builtin {
+        Builtin::Vprintf => vprintf(mem, block, word),
+        Builtin::Malloc => malloc(mem, block, word),
+        Builtin::Free => free(mem, block, word),
+        Builtin::Assertfail => Ok(()),
+    }
+}
+
+/// The text of `__assertfail(message, file, line, function, char_size)` as C's `assert` prints it.
+pub fn assert_text(mem: &mut dyn Memory, block: u64, word: u32) -> String {
+    // A text that cannot be read does not hide the assertion.
+    read_assertion(mem, block, word).unwrap_or_else(|_| "the text of the assertion cannot be read".into())
+}
+
+fn read_assertion(mem: &mut dyn Memory, block: u64, word: u32) -> Result<String, Refused> {
     let wide = u64::from(word);
     let message = string_at(mem, block, word)?;
     let file = string_at(mem, block + wide, word)?;

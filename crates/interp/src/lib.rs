@@ -18,7 +18,7 @@
 //! - Every value comes from `handloom_ir::num` or from a function of [`warp`] or [`atom`].
 //! - A load, store or atomic that traps has had no effect in any lane of its group.
 //!
-//! [`warp`], [`atom`], [`barrier`], [`cluster`] and [`printf`] are also used by compiled code through the runtime, so
+//! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`sreg`] and [`printf`] are also used by compiled code through the runtime, so
 //! that a rule stands once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
@@ -30,7 +30,7 @@
 mod access;
 pub mod atom;
 pub mod barrier;
-mod builtin;
+pub mod builtin;
 pub mod cluster;
 mod control;
 pub mod cta;
@@ -41,7 +41,7 @@ mod lane;
 pub mod memory;
 pub mod printf;
 mod report;
-mod sreg;
+pub mod sreg;
 pub mod vec_memory;
 pub mod warp;
 

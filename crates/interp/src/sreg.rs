@@ -13,12 +13,12 @@ use crate::warp::WARP_SIZE;
 const SHARED_UNIT: u32 = 128;
 
 /// Who asks, and when.
-pub(crate) struct Asker<'a> {
+pub struct Asker<'a> {
     /// The cta.
     pub env: &'a CtaEnv,
     /// Linear number of the thread.
     pub thread: u32,
-    /// Instructions that the cta has executed.
+    /// What the cycle counter shows: in the interpreter, the instructions that the cta has executed.
     pub clock: u64,
 }
 
@@ -28,7 +28,7 @@ fn component(v: [u32; 3], i: u8) -> u64 {
 }
 
 /// Value of a special register.
-pub(crate) fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
+pub fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
     let env = who.env;
     let lane = who.thread % WARP_SIZE;
     let eq = 1_u32 << lane;
@@ -77,7 +77,7 @@ pub(crate) fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
 }
 
 /// Whether reading it makes a waiting loop more than waiting: time passes by itself.
-pub(crate) fn is_clock(s: Sreg) -> bool {
+pub fn is_clock(s: Sreg) -> bool {
     matches!(
         s,
         Sreg::Clock | Sreg::ClockHi | Sreg::Clock64 | Sreg::Globaltimer | Sreg::GlobaltimerLo | Sreg::GlobaltimerHi

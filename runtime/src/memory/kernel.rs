@@ -34,11 +34,6 @@ impl KernelMemory {
         KernelMemory { view: RefCell::new(view), module, output: Vec::new(), start }
     }
 
-    /// Zero of the clocks.
-    pub(crate) fn start(&self) -> Instant {
-        self.start
-    }
-
     /// The module that the kernel belongs to.
     pub(crate) fn module(&self) -> &Arc<ModuleInner> {
         &self.module

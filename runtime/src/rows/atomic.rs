@@ -63,7 +63,12 @@ fn one(at: u64, bytes: u32, a: AtomAccess, ftz: bool, private: bool, x: u64, y: 
         let old = unsafe { access::fetch_add(at, bytes, x) };
         return (old, value(old));
     }
-    // SAFETY: as above.
-    let old = unsafe { access::update(at, bytes, value) };
-    (old, value(old))
+    let mut new = 0;
+    let keep = |old: u64| {
+        new = value(old);
+        new
+    };
+    // SAFETY: as above. The last value that was asked for is the one that got into memory.
+    let old = unsafe { access::update(at, bytes, keep) };
+    (old, new)
 }

@@ -9,6 +9,7 @@ use handloom_ir::types::Ty;
 use super::Call;
 #[cfg(target_arch = "x86_64")]
 use super::fast;
+use crate::sched::context::Ctx;
 
 /// More sources than any value op has.
 const MAX_SOURCES: usize = 9;
@@ -16,8 +17,19 @@ const MAX_SOURCES: usize = 9;
 /// With so few lanes it is cheaper to look at each alone: a value that is the same for the whole warp is one lane.
 const FEW: u32 = 4;
 
+/// Lanes of a context.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes {
+    pub(super) ctx: Ctx,
+    pub(super) mask: u32,
+}
+
 pub(super) fn eval(c: &mut Call<'_>) -> u64 {
-    let site = &c.tables.evals[c.site];
+    eval_lanes(Lanes { ctx: c.ctx, mask: c.mask }, &c.tables.evals[c.site]);
+    1
+}
+
+fn eval_lanes(c: Lanes, site: &EvalSite) {
     if c.mask.count_ones() <= FEW {
         few(c, site);
     } else if !has_loop(c, site) {
@@ -29,11 +41,10 @@ pub(super) fn eval(c: &mut Call<'_>) -> u64 {
             _ => many::<MAX_SOURCES>(c, site),
         }
     }
-    1
 }
 
 /// Does the op if there is a loop for it. The loops are vector code for one kind of host.
-fn has_loop(c: &mut Call<'_>, site: &EvalSite) -> bool {
+fn has_loop(c: Lanes, site: &EvalSite) -> bool {
     #[cfg(target_arch = "x86_64")]
     return fast::eval(c, site);
     #[cfg(not(target_arch = "x86_64"))]
@@ -44,7 +55,7 @@ fn has_loop(c: &mut Call<'_>, site: &EvalSite) -> bool {
 }
 
 /// One lane after the other.
-fn few(c: &mut Call<'_>, site: &EvalSite) {
+fn few(c: Lanes, site: &EvalSite) {
     let types = sig::source_types(site.op);
     let (ty, second) = sig::result_types(site.op);
     let n = site.src.len().min(MAX_SOURCES);
@@ -64,7 +75,7 @@ fn few(c: &mut Call<'_>, site: &EvalSite) {
 }
 
 /// Whole rows first, so that the kind of place is looked at once and not for each lane.
-fn many<const N: usize>(c: &mut Call<'_>, site: &EvalSite) {
+fn many<const N: usize>(c: Lanes, site: &EvalSite) {
     let types = sig::source_types(site.op);
     let (ty, second) = sig::result_types(site.op);
     let n = site.src.len().min(N);
@@ -91,6 +102,9 @@ fn many<const N: usize>(c: &mut Call<'_>, site: &EvalSite) {
 }
 
 /// A result as a row holds it: a predicate is 0 or all ones.
-pub(super) fn as_lane(is_pred: bool, value: u64) -> u64 {
+fn as_lane(is_pred: bool, value: u64) -> u64 {
     if is_pred { 0_u64.wrapping_sub(u64::from(value != 0)) } else { value }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,26 +1,24 @@
 //! Loops over whole rows for the value ops that code gives away most often.
 //!
 //! The op is looked at once; the loop behind it has no branch and no call where the op allows that, so the compiler makes vector code of it.
-//! Integer ops call `num::eval` with an op that is known when the loop is compiled. Ops on 16-bit floats, and those of `.f32` that `num`
-//! does in software, are written out here in `.f32`, with the argument why the bits are the same.
+//! Ops on 16-bit floats, and those of `.f32` that `num` does in software, are done in `.f32`, with the argument why the bits are the same.
 //!
-//! Invariants: results are those of [`num::eval`], bit for bit, for any bits of the sources (the tests compare them); lanes outside of the mask
+//! Invariants: results are those of `num::eval`, bit for bit, for any bits of the sources (the tests compare them); lanes outside of the mask
 //! keep what they hold.
 
 use handloom_codegen::abi::{EvalSite, Loc};
-use handloom_ir::num;
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
 use handloom_ir::types::{Float, Int, PrmtMode, Rounding, ScalarType, Ty};
 
-use super::eval::as_lane;
-use super::{Call, halves};
+use super::eval::Lanes;
+use super::halves;
 use crate::sched::context::Ctx;
 
 /// A row of 32-bit lanes.
 pub(super) type Row = [u32; 32];
 
-/// Does the op for the lanes of the call, if there is a loop for it.
-pub(super) fn eval(c: &mut Call<'_>, site: &EvalSite) -> bool {
+/// Does the op for the lanes, if there is a loop for it.
+pub(super) fn eval(c: Lanes, site: &EvalSite) -> bool {
     let has_all = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
@@ -31,7 +29,7 @@ pub(super) fn eval(c: &mut Call<'_>, site: &EvalSite) -> bool {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn with_features(c: &mut Call<'_>, site: &EvalSite) -> bool {
+fn with_features(c: Lanes, site: &EvalSite) -> bool {
     match site.op {
         Pure::Cvt(cvt) => convert(c, site, cvt),
         op => integers(c, site) || floats(c, site, op),
@@ -40,14 +38,14 @@ fn with_features(c: &mut Call<'_>, site: &EvalSite) -> bool {
 
 /// Ops whose rows have 32-bit lanes, sources and result.
 #[inline(always)]
-fn rows<const N: usize>(c: &mut Call<'_>, site: &EvalSite, mask: [Ty; N], f: impl Fn([Row; N]) -> Row) -> bool {
+fn rows<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([Row; N]) -> Row) -> bool {
     let [loc] = site.dst[..] else { return false };
     if site.src.len() != N {
         return false;
     }
     let src: [Row; N] = std::array::from_fn(|i| {
         let low = mask[i].mask() as u32;
-        row(c.ctx, site.src[i]).map(|v| v & low)
+        map(&row(c.ctx, site.src[i]), |v| v & low)
     });
     put(c, loc, f(src));
     true
@@ -55,7 +53,7 @@ fn rows<const N: usize>(c: &mut Call<'_>, site: &EvalSite, mask: [Ty; N], f: imp
 
 /// The same, lane by lane.
 #[inline(always)]
-fn lanes<const N: usize>(c: &mut Call<'_>, site: &EvalSite, mask: [Ty; N], f: impl Fn([u32; N]) -> u32) -> bool {
+fn lanes<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([u32; N]) -> u32) -> bool {
     rows(c, site, mask, |src| {
         let mut out = [0; 32];
         for l in 0..32 {
@@ -65,125 +63,136 @@ fn lanes<const N: usize>(c: &mut Call<'_>, site: &EvalSite, mask: [Ty; N], f: im
     })
 }
 
-/// Ops with some place of 64-bit lanes.
-#[inline(always)]
-fn wide<const N: usize>(
-    c: &mut Call<'_>,
-    site: &EvalSite,
-    types: [Ty; N],
-    is_pred: bool,
-    f: impl Fn([u64; N]) -> u64,
-) -> bool {
-    let [loc] = site.dst[..] else { return false };
-    if site.src.len() != N {
-        return false;
-    }
-    let mut src = [[0_u64; 32]; N];
-    for i in 0..N {
-        c.ctx.read_row(site.src[i], u32::MAX, &mut src[i]);
-    }
-    let mut out = [0_u64; 32];
-    for l in 0..32 {
-        out[l] = as_lane(is_pred, f(std::array::from_fn(|i| src[i][l] & types[i].mask())));
-    }
-    c.ctx.write_row(loc, c.mask, &out);
-    true
-}
-
 /// A source of at most 32 bits.
 #[inline(always)]
 fn row(ctx: Ctx, loc: Loc) -> Row {
     let Loc::Row32(at) = loc else {
         let mut wide = [0; 32];
         ctx.read_row(loc, u32::MAX, &mut wide);
-        return wide.map(|v| v as u32);
+        return map(&wide, |v| v as u32);
     };
     // SAFETY: codegen's tables name rows inside the context, 32 lanes long and aligned.
     unsafe { ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>().read() }
 }
 
-/// Writes the lanes of the call's mask.
+/// Writes the lanes of the mask.
 #[inline(always)]
-fn put(c: &Call<'_>, loc: Loc, values: Row) {
+fn put(c: Lanes, loc: Loc, values: Row) {
     let Loc::Row32(at) = loc else {
-        return c.ctx.write_row(loc, c.mask, &values.map(u64::from));
+        return c.ctx.write_row(loc, c.mask, &map(&values, u64::from));
     };
     let place = c.ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>();
     // SAFETY: as in `row`.
     let old = unsafe { place.read() };
-    let new = std::array::from_fn(|l| if c.mask >> l & 1 == 1 { values[l] } else { old[l] });
+    let mut new = old;
+    for (l, (to, value)) in new.iter_mut().zip(values).enumerate() {
+        *to = if c.mask >> l & 1 == 1 { value } else { *to };
+    }
     // SAFETY: as in `row`; no code runs on the context now.
     unsafe { place.write(new) }
 }
 
-/// Loops for ops that are the same in each use: `[types of the sources] => { {op} .. }`, and the list of them.
-macro_rules! constant_ops {
-    ($(#[$meta:meta])* fn $name:ident; $kind:ident; $($types:tt => { $({ $($op:tt)* })* })*) => {
-        $(#[$meta])*
-        fn $name(c: &mut Call<'_>, site: &EvalSite) -> Option<bool> {
-            Some(match site.op {
-                $($($($op)* => $kind!(c, site, types!($types), $($op)*),)*)*
-                _ => return None,
-            })
-        }
-    };
+/// A function of each lane. The maps of arrays in the standard library do not become vector code at this length.
+#[inline(always)]
+pub(super) fn map<A: Copy, B: Copy + Default>(row: &[A; 32], f: impl Fn(A) -> B) -> [B; 32] {
+    let mut out = [B::default(); 32];
+    for (to, from) in out.iter_mut().zip(row) {
+        *to = f(*from);
+    }
+    out
 }
 
-macro_rules! types {
-    ([$($ty:ident)*]) => {
-        [$(Ty::$ty),*]
-    };
+/// A function of the same lane of two rows.
+#[inline(always)]
+pub(super) fn zip<A: Copy, B: Copy + Default>(a: &[A; 32], b: &[A; 32], f: impl Fn(A, A) -> B) -> [B; 32] {
+    let mut out = [B::default(); 32];
+    for (to, (a, b)) in out.iter_mut().zip(a.iter().zip(b)) {
+        *to = f(*a, *b);
+    }
+    out
 }
 
-macro_rules! narrow_loop {
-    ($c:ident, $site:ident, $types:expr, $($op:tt)*) => {
-        lanes($c, $site, $types, |src| num::eval($($op)*, &src.map(u64::from))[0] as u32)
-    };
-}
-
-macro_rules! wide_loop {
-    ($c:ident, $site:ident, $types:expr, $($op:tt)*) => {
-        wide($c, $site, $types, false, |src| num::eval($($op)*, &src)[0])
-    };
-}
-
-constant_ops! {
-    #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-    fn narrow_integers; narrow_loop;
-    [B32] => { { Pure::Popc(Ty::B32) } { Pure::Clz(Ty::B32) } { Pure::Brev(Ty::B32) }
-        { Pure::Bfind { int: Int::S32, shiftamt: false } } { Pure::Bfind { int: Int::U32, shiftamt: false } }
-        { Pure::Bfind { int: Int::S32, shiftamt: true } } { Pure::Bfind { int: Int::U32, shiftamt: true } } }
-    [B32 B32] => { { Pure::Shl(Ty::B32) } { Pure::Shr(Int::S32) } { Pure::Shr(Int::U32) }
-        { Pure::Div(Int::S32) } { Pure::Div(Int::U32) } { Pure::Rem(Int::S32) } { Pure::Rem(Int::U32) }
-        { Pure::Mul24 { signed: true, hi: false } } { Pure::Mul24 { signed: false, hi: false } }
-        { Pure::Mul24 { signed: true, hi: true } } { Pure::Mul24 { signed: false, hi: true } }
-        { Pure::AddSat(Int::S32) } { Pure::SubSat(Int::S32) }
-        { Pure::Bmsk { wrap: false } } { Pure::Bmsk { wrap: true } }
-        { Pure::Szext { signed: false, wrap: false } } { Pure::Szext { signed: true, wrap: false } } }
-    [B32 B32 B32] => { { Pure::Bfe(Int::S32) } { Pure::Bfe(Int::U32) } { Pure::Prmt(PrmtMode::Default) }
-        { Pure::Shf { right: false, wrap: false } } { Pure::Shf { right: false, wrap: true } }
-        { Pure::Shf { right: true, wrap: false } } { Pure::Shf { right: true, wrap: true } }
-        { Pure::Dp4a { a_signed: true, b_signed: true } } { Pure::Dp4a { a_signed: false, b_signed: false } }
-        { Pure::Dp4a { a_signed: true, b_signed: false } } { Pure::Dp4a { a_signed: false, b_signed: true } } }
-    [B32 B32 B32 B32] => { { Pure::Bfi(Ty::B32) } }
-}
-
-constant_ops! {
-    #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-    fn wide_integers; wide_loop;
-    [B64] => { { Pure::Popc(Ty::B64) } { Pure::Clz(Ty::B64) } { Pure::Brev(Ty::B64) }
-        { Pure::Bfind { int: Int::U64, shiftamt: false } } { Pure::Bfind { int: Int::S64, shiftamt: false } }
-        { Pure::FRsqrt(FMode { ty: Float::F64, round: Rounding::Nearest, ftz: false, sat: false, relu: false }) } }
-    [B64 B32] => { { Pure::Shl(Ty::B64) } { Pure::Shr(Int::S64) } { Pure::Shr(Int::U64) } }
-    [B64 B64] => { { Pure::Div(Int::S64) } { Pure::Div(Int::U64) } { Pure::Rem(Int::S64) } { Pure::Rem(Int::U64) }
-        { Pure::MulHi(Int::S64) } { Pure::MulHi(Int::U64) } }
-    [B64 B32 B32] => { { Pure::Bfe(Int::S64) } { Pure::Bfe(Int::U64) } }
-    [B64 B64 B32 B32] => { { Pure::Bfi(Ty::B64) } }
-}
-
+/// Integers of 32 bits, as `num` has them.
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn integers(c: &mut Call<'_>, site: &EvalSite) -> bool {
-    narrow_integers(c, site).or_else(|| wide_integers(c, site)).unwrap_or(false)
+fn integers(c: Lanes, site: &EvalSite) -> bool {
+    const ONE: [Ty; 1] = [Ty::B32];
+    const TWO: [Ty; 2] = [Ty::B32; 2];
+    const THREE: [Ty; 3] = [Ty::B32; 3];
+    let (signed, unsigned) = (Int::S32, Int::U32);
+    match site.op {
+        Pure::Popc(Ty::B32) => lanes(c, site, ONE, |[a]| a.count_ones()),
+        Pure::Clz(Ty::B32) => lanes(c, site, ONE, |[a]| a.leading_zeros()),
+        Pure::Brev(Ty::B32) => lanes(c, site, ONE, |[a]| a.reverse_bits()),
+        Pure::Bfind { int, shiftamt } if int.ty == Ty::B32 => lanes(c, site, ONE, |[a]| {
+            let a = if int.signed { a ^ (a.cast_signed() >> 31).cast_unsigned() } else { a };
+            let shift = a.leading_zeros();
+            let found = if shiftamt { shift } else { 31_u32.wrapping_sub(shift) };
+            if a == 0 { u32::MAX } else { found }
+        }),
+        Pure::Shl(Ty::B32) => lanes(c, site, TWO, |[a, n]| if n > 31 { 0 } else { a << (n & 31) }),
+        Pure::Shr(int) if int == unsigned => lanes(c, site, TWO, |[a, n]| if n > 31 { 0 } else { a >> (n & 31) }),
+        Pure::Shr(int) if int == signed => lanes(c, site, TWO, |[a, n]| (a.cast_signed() >> n.min(31)).cast_unsigned()),
+        Pure::Shf { right, wrap } => lanes(c, site, THREE, |[low, high, n]| {
+            let n = if wrap { n & 31 } else { n.min(32) };
+            let pair = u64::from(high) << 32 | u64::from(low);
+            (if right { pair >> n } else { (pair << n) >> 32 }) as u32
+        }),
+        // Division by zero gives all ones; the least number divided by -1 wraps.
+        Pure::Div(int) if int == unsigned => lanes(c, site, TWO, |[a, b]| a.checked_div(b).unwrap_or(u32::MAX)),
+        Pure::Rem(int) if int == unsigned => lanes(c, site, TWO, |[a, b]| a.checked_rem(b).unwrap_or(u32::MAX)),
+        Pure::Div(int) if int == signed => lanes(c, site, TWO, |[a, b]| {
+            if b == 0 { u32::MAX } else { a.cast_signed().wrapping_div(b.cast_signed()).cast_unsigned() }
+        }),
+        Pure::Rem(int) if int == signed => lanes(c, site, TWO, |[a, b]| {
+            if b == 0 { u32::MAX } else { a.cast_signed().wrapping_rem(b.cast_signed()).cast_unsigned() }
+        }),
+        Pure::Mul24 { signed, hi } => lanes(c, site, TWO, |[a, b]| {
+            let wide = |a: u32| if signed { i64::from((a << 8).cast_signed() >> 8) } else { i64::from(a & 0xff_ffff) };
+            (wide(a) * wide(b) >> if hi { 16 } else { 0 }) as u32
+        }),
+        Pure::AddSat(int) if int == signed => {
+            lanes(c, site, TWO, |[a, b]| a.cast_signed().saturating_add(b.cast_signed()).cast_unsigned())
+        }
+        Pure::SubSat(int) if int == signed => {
+            lanes(c, site, TWO, |[a, b]| a.cast_signed().saturating_sub(b.cast_signed()).cast_unsigned())
+        }
+        Pure::Bfe(int) if int == unsigned => lanes(c, site, THREE, |[a, at, len]| {
+            let (at, len) = (at & 0xff, len & 0xff);
+            let shifted = if at > 31 { 0 } else { a >> (at & 31) };
+            if len > 31 { shifted } else { shifted & !(u32::MAX << (len & 31)) }
+        }),
+        Pure::Bfe(int) if int == signed => lanes(c, site, THREE, |[a, at, len]| {
+            let (at, len) = (at & 0xff, len & 0xff);
+            let shifted = a.cast_signed() >> at.min(31);
+            // The shift by 32 - len is at most 31 for a field that is not empty.
+            let up = 32 - len.clamp(1, 32);
+            if len == 0 { 0 } else { ((shifted << up) >> up).cast_unsigned() }
+        }),
+        Pure::Bfi(Ty::B32) => lanes(c, site, [Ty::B32; 4], |[field, base, at, len]| {
+            let (at, len) = (at & 0xff, len & 0xff);
+            let ones = if len > 31 { u32::MAX } else { !(u32::MAX << (len & 31)) };
+            let mask = ones << (at & 31);
+            if at > 31 { base } else { base & !mask | field << (at & 31) & mask }
+        }),
+        Pure::Prmt(PrmtMode::Default) => lanes(c, site, THREE, |[a, b, control]| {
+            let pair = u64::from(b) << 32 | u64::from(a);
+            let byte = |i: u32| {
+                let nibble = control >> (4 * i);
+                let byte = (pair >> (8 * (nibble & 7))) as u32 & 0xff;
+                (if nibble & 8 == 0 { byte } else { (byte >> 7) * 0xff }) << (8 * i)
+            };
+            byte(0) | byte(1) | byte(2) | byte(3)
+        }),
+        Pure::Dp4a { a_signed, b_signed } => lanes(c, site, THREE, |[a, b, sum]| {
+            let byte = |signed: bool, a: u32, i: u32| {
+                let top = a << (24 - 8 * i);
+                if signed { (top.cast_signed() >> 24).cast_unsigned() } else { top >> 24 }
+            };
+            let term = |i| byte(a_signed, a, i).wrapping_mul(byte(b_signed, b, i));
+            sum.wrapping_add(term(0)).wrapping_add(term(1)).wrapping_add(term(2)).wrapping_add(term(3))
+        }),
+        _ => false,
+    }
 }
 
 const CANONICAL: u32 = 0x7fff_ffff;
@@ -220,20 +229,20 @@ fn finish(m: FMode, a: f32) -> u32 {
 
 /// An op of one `.f32` value.
 #[inline(always)]
-fn unary(c: &mut Call<'_>, site: &EvalSite, m: FMode, f: impl Fn(f32) -> f32) -> bool {
+fn unary(c: Lanes, site: &EvalSite, m: FMode, f: impl Fn(f32) -> f32) -> bool {
     lanes(c, site, [Ty::B32], |[a]| finish(m, f(f32::from_bits(flush(tiny(m.ftz), a)))))
 }
 
 /// An op of one `.f32` value, done in `.f64` and rounded once.
 #[inline(always)]
-fn by_f64(c: &mut Call<'_>, site: &EvalSite, ftz: bool, f: impl Fn(f64) -> f64) -> bool {
+fn by_f64(c: Lanes, site: &EvalSite, ftz: bool, f: impl Fn(f64) -> f64) -> bool {
     let m = FMode { ty: Float::F32, round: Rounding::Nearest, ftz, sat: false, relu: false };
     unary(c, site, m, |a| f(f64::from(a)) as f32)
 }
 
 /// Floats that code does not hold inline.
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn floats(c: &mut Call<'_>, site: &EvalSite, op: Pure) -> bool {
+fn floats(c: Lanes, site: &EvalSite, op: Pure) -> bool {
     const TWO: [Ty; 2] = [Ty::B32; 2];
     let of = |a: u32| f32::from_bits(a);
     // Approximate ones are rounded to nearest, like `.rn`.
@@ -311,22 +320,22 @@ fn integral(a: f32, mode: Rounding) -> f32 {
 
 /// Conversions.
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn convert(c: &mut Call<'_>, site: &EvalSite, cvt: Cvt) -> bool {
+fn convert(c: Lanes, site: &EvalSite, cvt: Cvt) -> bool {
     use ScalarType::*;
     let t = tiny(cvt.ftz);
     let m = FMode { ty: Float::F32, round: Rounding::Nearest, ftz: cvt.ftz, sat: cvt.sat, relu: cvt.relu };
     let is_nearest = cvt.round == Rounding::Nearest && !cvt.satfinite;
     let is_plain = is_nearest && !cvt.sat && !cvt.relu;
     match (cvt.to, cvt.from) {
-        (F32, F16) if is_nearest => rows(c, site, [Ty::B16], |[a]| halves::widen_f16(&a).map(|a| finish(m, a))),
+        (F32, F16) if is_nearest => rows(c, site, [Ty::B16], |[a]| map(&halves::widen_f16(&a), |a| finish(m, a))),
         (F32, BF16) if is_nearest => lanes(c, site, [Ty::B16], |[a]| finish(m, f32::from_bits(a << 16))),
         (F16, F32) if is_plain => {
-            rows(c, site, [Ty::B32], |[a]| halves::narrow_f16(&a.map(|a| f32::from_bits(flush(t, a)))))
+            rows(c, site, [Ty::B32], |[a]| halves::narrow_f16(&map(&a, |a| f32::from_bits(flush(t, a)))))
         }
         (BF16, F32) if is_plain => lanes(c, site, [Ty::B32], |[a]| halves::narrow_bf16(flush(t, a))),
         (F16x2, F32) if is_plain => rows(c, site, [Ty::B32; 2], |src| {
-            let [high, low] = src.map(|r| halves::narrow_f16(&r.map(|a| f32::from_bits(flush(t, a)))));
-            std::array::from_fn(|l| low[l] | high[l] << 16)
+            let [high, low] = src.map(|r| halves::narrow_f16(&map(&r, |a| f32::from_bits(flush(t, a)))));
+            zip(&low, &high, |low, high| low | high << 16)
         }),
         (BF16x2, F32) if is_plain => lanes(c, site, [Ty::B32; 2], |src| {
             let [high, low] = src.map(|a| halves::narrow_bf16(flush(t, a)));

@@ -15,7 +15,7 @@ use handloom_ir::num;
 use handloom_ir::simt::{FMode, Pure};
 use handloom_ir::types::{Float, Rounding};
 
-use super::fast::Row;
+use super::fast::{Row, map, zip};
 
 /// A row of `.f32` values.
 type Floats = [f32; 32];
@@ -57,7 +57,7 @@ pub(super) fn narrow_f16(row: &Floats) -> Row {
         // SAFETY: as in `widen_f16`.
         *to = unsafe { transmute::<__m256i, [u32; 8]>(_mm256_cvtepu16_epi32(narrow)) };
     }
-    out.map(|a| if a & CANONICAL > 0x7c00 { CANONICAL } else { a })
+    map(&out, |a| if a & CANONICAL > 0x7c00 { CANONICAL } else { a })
 }
 
 /// Rounds the bits of an `.f32` to `.bf16`, to nearest; NaN is canonical.
@@ -92,15 +92,15 @@ impl Half {
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
     fn widen(self, row: &Row) -> Floats {
-        let flushed = row.map(|a| self.flush(a));
-        if self.is_f16 { widen_f16(&flushed) } else { flushed.map(|a| f32::from_bits(a << 16)) }
+        let flushed = map(row, |a| self.flush(a));
+        if self.is_f16 { widen_f16(&flushed) } else { map(&flushed, |a| f32::from_bits(a << 16)) }
     }
 
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
     fn narrow(self, m: FMode, row: &Floats) -> Row {
-        let rounded = if self.is_f16 { narrow_f16(row) } else { row.map(|a| narrow_bf16(a.to_bits())) };
-        rounded.map(|a| {
+        let rounded = if self.is_f16 { narrow_f16(row) } else { map(row, |a| narrow_bf16(a.to_bits())) };
+        map(&rounded, |a| {
             if a & CANONICAL > self.infinite {
                 return if m.sat { 0 } else { CANONICAL };
             }
@@ -119,12 +119,12 @@ impl Half {
 /// Does `op` for the elements of each value: `op` takes and gives rows of one element.
 #[inline(always)]
 fn each<const N: usize>(ty: Float, src: [&Row; N], op: impl Fn([Row; N]) -> Row) -> Row {
-    let low = op(src.map(|r| r.map(|a| a & 0xffff)));
+    let low = op(src.map(|r| map(r, |a| a & 0xffff)));
     if ty.element() == ty {
         return low;
     }
-    let high = op(src.map(|r| r.map(|a| a >> 16)));
-    std::array::from_fn(|l| low[l] | high[l] << 16)
+    let high = op(src.map(|r| map(r, |a| a >> 16)));
+    zip(&low, &high, |low, high| low | high << 16)
 }
 
 /// `num`'s own way for each lane.
@@ -150,9 +150,9 @@ pub(super) fn binary(op: Pure, m: FMode, a: &Row, b: &Row) -> Row {
     let turn = if matches!(op, Pure::FSub(_)) { SIGN } else { 0 };
     let is_product = matches!(op, Pure::FMul(_));
     each(m.ty, [a, b], |[a, b]| {
-        let (x, y) = (half.widen(&a), half.widen(&b.map(|b| b ^ turn)));
-        let results: Floats = std::array::from_fn(|l| if is_product { x[l] * y[l] } else { x[l] + y[l] });
-        if is_product && !half.is_f16 && (0..32).any(|l| loses_bits(x[l], y[l], results[l])) {
+        let (x, y) = (half.widen(&a), half.widen(&map(&b, |b| b ^ turn)));
+        let results = if is_product { zip(&x, &y, |x, y| x * y) } else { zip(&x, &y, |x, y| x + y) };
+        if is_product && !half.is_f16 && (0..32).fold(false, |any, l| any | loses_bits(x[l], y[l], results[l])) {
             return by_num(on_element(op), &[a, b]);
         }
         half.narrow(m, &results)
@@ -173,13 +173,13 @@ pub(super) fn fma(m: FMode, a: &Row, b: &Row, d: &Row) -> Row {
     let half = Half::of(m);
     each(m.ty, [a, b, d], |src| {
         let [x, y, z] = [half.widen(&src[0]), half.widen(&src[1]), half.widen(&src[2])];
-        let products: Floats = std::array::from_fn(|l| x[l] * y[l]);
+        let products = zip(&x, &y, |x, y| x * y);
         // A product that leaves the range of `.f32` may come back into it with the sum.
         let leaves = |l: usize| products[l].abs() > f32::MAX / 4.0 || loses_bits(x[l], y[l], products[l]);
-        if !half.is_f16 && (0..32).any(leaves) {
+        if !half.is_f16 && (0..32).fold(false, |any, l| any | leaves(l)) {
             return by_num(on_element(Pure::FFma(m)), &src);
         }
-        half.narrow(m, &std::array::from_fn(|l| sum_to_odd(products[l], z[l])))
+        half.narrow(m, &zip(&products, &z, sum_to_odd))
     })
 }
 

@@ -1,5 +1,6 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
+use handloom_codegen::abi::Loc;
 use handloom_interp::warp;
 use handloom_ir::simt::Op;
 
@@ -13,6 +14,13 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let w = c.warp() as usize;
     let op = c.tables.syncs[c.site].op;
     let live = c.host.live(w);
+    if c.host.warps[w].parked.is_empty() {
+        let members = member_mask(c.ctx, c.site, c.mask.trailing_zeros().min(31) as usize);
+        if members & live & !c.mask == 0 && is_uniform(c, members) {
+            complete(&[Parked { ctx: c.ctx, site: c.site, lanes: c.mask, members }]);
+            return 1;
+        }
+    }
     let mut groups: Vec<Parked> = Vec::new();
     let mut left = c.mask;
     while left != 0 {
@@ -59,6 +67,14 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
     }
 }
 
+/// Whether all lanes of the call name the same members.
+fn is_uniform(c: &Call<'_>, members: u32) -> bool {
+    match c.tables.syncs[c.site].src.last() {
+        None | Some(Loc::Imm(_) | Loc::Scalar(_)) => true,
+        Some(_) => lanes(c.mask).all(|l| member_mask(c.ctx, c.site, l) == members),
+    }
+}
+
 /// The member mask is the last source.
 fn member_mask(ctx: Ctx, site: usize, lane: usize) -> u32 {
     ctx.tables().syncs[site].src.last().map_or(u32::MAX, |loc| ctx.read(*loc, lane) as u32)
@@ -90,6 +106,12 @@ fn complete(all: &[Parked]) {
         let site = &p.ctx.tables().syncs[p.site];
         let values = &site.src[..site.src.len().saturating_sub(1)];
         for (row, loc) in inputs.iter_mut().zip(values) {
+            if p.lanes == active {
+                p.ctx.read_row(*loc, active, row);
+                // Lanes that are not there count as zero, as in the interpreter.
+                row.iter_mut().enumerate().for_each(|(l, v)| *v = if active >> l & 1 == 1 { *v } else { 0 });
+                continue;
+            }
             for lane in lanes(p.lanes) {
                 row[lane] = p.ctx.read(*loc, lane);
             }
@@ -125,12 +147,10 @@ fn complete(all: &[Parked]) {
     for p in all {
         let site = &p.ctx.tables().syncs[p.site];
         for (i, (loc, row)) in site.dst.iter().zip(&results).enumerate() {
-            for lane in lanes(p.lanes) {
-                if i == 1 || first_is_pred {
-                    p.ctx.write_pred(*loc, lane, row[lane] != 0);
-                } else {
-                    p.ctx.write(*loc, lane, row[lane]);
-                }
+            if i == 1 || first_is_pred {
+                p.ctx.write_row(*loc, p.lanes, &row.map(|v| if v != 0 { 0xffff_ffff } else { 0 }));
+            } else {
+                p.ctx.write_row(*loc, p.lanes, row);
             }
         }
     }

@@ -35,7 +35,8 @@ pub fn normcdf(x: f64) -> f64 {
     0.5 * erfc(-x / SQRT_2)
 }
 
-/// The gamma function for positive arguments: Stirling's series at 20 or above, then steps down.
+/// The gamma function for positive arguments: Stirling's series at 20 or above, where the term after the last one used is below 1e-14,
+/// then steps down.
 pub fn gamma(x: f64) -> f64 {
     let mut divisor = 1.0;
     let mut y = x;
@@ -45,8 +46,8 @@ pub fn gamma(x: f64) -> f64 {
     }
     let i = 1.0 / y;
     let series = 1.0 + i * (1.0 / 12.0 + i * (1.0 / 288.0 - i * (139.0 / 51_840.0 + i * (571.0 / 2_488_320.0))));
-    // The next term of the series, 163,879 / 209,018,880 y^5, is below 3e-10; these two keep it in.
-    let next = i.powi(5) * (163_879.0 / 209_018_880.0 + i * (5_246_819.0 / 75_246_796_800.0));
+    let next = 163_879.0 / 209_018_880.0 + i * (5_246_819.0 / 75_246_796_800.0 - i * (534_703_531.0 / 902_961_561_600.0));
+    let next = i.powi(5) * next;
     (2.0 * PI / y).sqrt() * (y * (y.ln() - 1.0)).exp() * (series + next) / divisor
 }
 

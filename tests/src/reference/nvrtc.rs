@@ -59,7 +59,8 @@ fn integers(k: &Kernels<'_>) {
         let small = [v / 7, v % 13, v.min(5), v.abs(), v >> 3, if v < 0 { !v } else { -v }];
         let large = [w / 10, w % 1000, w.max(9), w << 2];
         let product = i64::from(v) * i64::from(w);
-        small.into_iter().map(i64::from).sum::<i64>() + large.into_iter().map(i64::from).sum::<i64>() + product
+        let terms = small.into_iter().map(i64::from).chain(large.into_iter().map(i64::from));
+        terms.fold(product, i64::wrapping_add)
     };
     let want: Vec<i64> = v.iter().zip(&w).map(one).collect();
     let (dv, dw, d) = (k.copy_of(&v), k.copy_of(&w), k.zeros::<i64>(n));
@@ -211,18 +212,13 @@ pub fn math64(k: &Kernels<'_>) {
     // itself has as much.
     let x = [doubles(1, 32, 0.1, 9.0), doubles(50, 32, 0.2, 4.0)].concat();
     compare("d1", x, &|x, y| sum(&first_terms(x, y)), 24.0);
-    // Large arguments take the slow reduction of the trigonometric functions; the exponential is kept out of their way by its sign.
-    let x = [doubles(1, 32, -4e9, -3e9), doubles(50, 32, 3e9, 4e9)].concat();
-    let large = |x: f64, y: f64| sum(&[x.sin(), y.cos(), y.ln(), y.sqrt().recip(), x / y, 1.0 / x]);
-    // A negative number to a power that is no integer, and its square root, are NaN: only that is compared.
-    let (dx, d) = (k.copy_of(&x), k.zeros::<f64>(32));
-    k.launch("d1", [1, 1, 1], [32, 1, 1], &[(&dx).into(), (&d).into()]);
-    assert!(large(x[0], x[32]).0.is_finite());
-    assert!(read::<f64>(&d).into_iter().all(f64::is_nan), "{}", k.what("d1"));
-    // `tgamma` is allowed 10 units, the others 2; 16 additions: 20 + 16, and the reference, whose gamma is good to 1e-13 or 900 half
-    // units. The sum of the other terms is above 10 and gamma below 10.
+    // A large second argument takes the slow reduction of the cosine; the power of a number below 1 is then 0.
+    let x = [doubles(1, 32, 0.1, 0.9), doubles(50, 32, 3e9, 4e9)].concat();
+    compare("d1", x, &|x, y| sum(&first_terms(x, y)), 24.0);
+    // `tgamma` is allowed 10 units, the others 2; 16 additions: 20 + 16. The reference adds as much, and its gamma, good to 1e-14, about
+    // 90 half units.
     let x = [doubles(1, 32, 0.1, 0.95), doubles(50, 32, 1.1, 6.0)].concat();
-    compare("d2", x, &|x, y| sum(&second_terms(x, y)), 1000.0);
+    compare("d2", x, &|x, y| sum(&second_terms(x, y)), 160.0);
     wide_integers(k);
     options(k);
 }
@@ -242,7 +238,7 @@ fn wide_integers(k: &Kernels<'_>) {
             let high_u = u64::try_from((u128::from(u) * u128::from(v)) >> 64).expect("64 bits");
             let ffs = if x == 0 { 0 } else { x.trailing_zeros() + 1 };
             let shifted = [x / y, x % y, x >> (y & 63), x << 5, x.min(y), x.max(y), x.wrapping_abs()];
-            let bits = [u / v, u % v, high, high_u, u >> 3, x.cast_unsigned().reverse_bits()];
+            let bits = [u / v, u % v, high, high_u, u >> 3, u.reverse_bits()];
             let counts = [u.count_ones(), x.leading_zeros(), ffs].map(u64::from);
             let all = shifted.into_iter().map(i64::cast_unsigned).chain(bits).chain(counts);
             all.fold(0, u64::wrapping_add)
@@ -410,5 +406,4 @@ pub fn assert(k: &Kernels<'_>) {
         }
         assert_eq!(ending(result), want, "{}", k.what("chk"));
     }
-    // The assertion and its message are the program's own text.
 }

@@ -48,10 +48,22 @@ fn scan(v: &[f32], combine: impl Fn(f32, f32) -> f32) -> Vec<f32> {
     out
 }
 
-/// A reduction by a tree that combines the lower half with the upper.
-fn tree(v: &[f32], combine: &impl Fn(f32, f32) -> f32) -> Vec<f32> {
-    let half = v.len() / 2;
-    (0..half).map(|i| combine(v[i], v[i + half])).collect()
+/// A reduction by exchanges over half the width, then a quarter, and so on, as each of the lanes sees it.
+fn butterfly(v: &[f32], combine: &impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    let mut all = v.to_vec();
+    let mut distance = v.len() / 2;
+    while distance > 0 {
+        all = (0..v.len()).map(|i| combine(all[i], all[i ^ distance])).collect();
+        distance /= 2;
+    }
+    all
+}
+
+/// What each lane of the four warps has at the end of the reduction in its warp. The operation is not commutative, so the lanes differ, and
+/// all lanes of a warp then write to the same word of shared memory: the manual leaves open which one wins.
+fn reductions(x: &[f32], combine: &impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    let pairs: Vec<f32> = (0..128).map(|i| combine(x[i], x[i + 128])).collect();
+    pairs.chunks(32).flat_map(|warp| butterfly(warp, combine)).collect()
 }
 
 /// Prefix sums, sorting, counting, a scan and a reduction with `a b + a`, the place of the largest, a gather, and reversing.
@@ -68,18 +80,6 @@ pub fn scan_sort(k: &Kernels<'_>) {
     let gathered: Vec<f32> = (0..n).map(|i| x[7 * i % n]).collect();
     let reversed: Vec<f32> = x.iter().rev().copied().collect();
     let first = [scan(&x, |a, b| a + b), scan(&x, product), gathered, reversed].concat();
-    let mut warps = Vec::new();
-    for warp in tree(&x, &product).chunks(32) {
-        let mut part = warp.to_vec();
-        while part.len() > 1 {
-            part = tree(&part, &product);
-        }
-        warps.extend(part);
-    }
-    while warps.len() > 1 {
-        warps = tree(&warps, &product);
-    }
-    let second = [sorted, vec![4.0, warps[0]]].concat();
     let mut counts = vec![0_u32; 16];
     for v in &x {
         // Numbers below 1 in size are 0 as integers.
@@ -88,12 +88,18 @@ pub fn scan_sort(k: &Kernels<'_>) {
         }
     }
 
-    let (di, d1, d2) = (k.copy_of(&x), k.zeros::<f32>(first.len()), k.zeros::<f32>(second.len()));
+    let (di, d1, d2) = (k.copy_of(&x), k.zeros::<f32>(first.len()), k.zeros::<f32>(n + 2));
     let (d3, unused) = (k.zeros::<u32>(16), k.zeros::<u8>(16));
     let args = [(&di).into(), (&d1).into(), (&d2).into(), (&d3).into(), (&unused).into(), (&unused).into()];
     k.launch_shared("scan_sort", [1, 1, 1], [128, 1, 1], 4096, &args);
     same(&k.what("scans"), &read(&d1), &first);
-    same(&k.what("sorted"), &read(&d2), &second);
+    let second = read::<f32>(&d2);
+    same(&k.what("sorted"), &second[..n], &sorted);
+    same(&k.what("argmax"), &second[n..=n], &[4.0]);
+    let reduced = reductions(&x, &product);
+    let is_one = |warps: [usize; 4]| butterfly(&warps.map(|w| reduced[w]).to_vec(), &product)[0] == second[n + 1];
+    // The same lane writes in each warp, whichever it is: see `reductions`.
+    assert!((0..32).any(|lane| is_one([0, 1, 2, 3].map(|w| 32 * w + lane))), "{}: {}", k.what("reduced"), second[n + 1]);
     same(&k.what("counts"), &read(&d3), &counts);
 }
 
@@ -189,5 +195,5 @@ pub fn dbg(k: &Kernels<'_>) {
 
 /// The format that the program has.
 fn line(i: usize, value: i32) -> String {
-    format!("pid (0, 0, 0) idx ({i:3}) x: {value}")
+    format!("pid (0, 0, 0) idx ({i:3}) v: {value}")
 }

@@ -381,7 +381,10 @@ impl Emit<'_, '_> {
         if plan.is_shared() {
             let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
             let end = self.b.ins().iadd_imm_s(first, length);
+            // A negative start would wrap to a small end.
+            let below = self.b.ins().icmp(IntCC::UnsignedGreaterThan, first, size);
             let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, size);
+            let over = self.b.ins().bor(below, over);
             return if align > 1 {
                 let low = self.b.ins().band_imm_s(first, align - 1);
                 let odd = self.b.ins().icmp_imm_s(IntCC::NotEqual, low, 0);
