@@ -4,7 +4,7 @@
 //! so does what follows a change of control flow.
 
 use handloom_check::module as checked;
-use handloom_check::module::{Body, LocalKind, RegId, Stmt, SymbolId, SymbolKind, VarId};
+use handloom_check::module::{AddrBase, Body, LocalKind, Operand, RegId, Stmt, SymbolId, SymbolKind, VarId};
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
@@ -93,6 +93,8 @@ pub(crate) struct FunctionCx<'m> {
     places: Vec<Place>,
     labels: Vec<BlockId>,
     carry: Option<Reg>,
+    /// A slot of this function if its code keeps addresses of local memory in 32 bits, as LLVM does for 64-bit modules.
+    pub(crate) short_stack: Option<SlotId>,
     /// Slots of the argument blocks of the calls that are still to come, in order.
     pub(crate) call_slots: std::vec::IntoIter<SlotId>,
 }
@@ -114,6 +116,7 @@ impl<'m> FunctionCx<'m> {
         func.blocks.extend(labels.iter().map(|_| empty_block()));
         let (places, call_slots) = place_variables(decl, body, &mut func);
         let call_slots = call_slots.into_iter();
+        let short_stack = if names.module.address_size == 64 { short_address(body, &places) } else { None };
         FunctionCx {
             names,
             decl,
@@ -125,6 +128,7 @@ impl<'m> FunctionCx<'m> {
             places,
             labels,
             carry: None,
+            short_stack,
             call_slots,
         }
     }
@@ -254,6 +258,20 @@ fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (V
     let places =
         vars.zip(places).map(|((i, v), p)| p.unwrap_or_else(|| Place::Slot(slot(v.size, v.align, i as u32 + 1), 0)));
     (places.collect(), call_slots)
+}
+
+/// The slot of a variable whose address an instruction takes in 32 bits.
+fn short_address(body: &Body, places: &[Place]) -> Option<SlotId> {
+    body.stmts.iter().find_map(|stmt| {
+        let Stmt::Inst(inst) = stmt else { return None };
+        inst.src.iter().find_map(|o| match o {
+            Operand::AddrOf { base: AddrBase::Var(v), ty, .. } if ty.bits() == 32 => match places[v.0 as usize] {
+                Place::Slot(slot, _) => Some(slot),
+                Place::Arg(_) | Place::Param(_) => None,
+            },
+            _ => None,
+        })
+    })
 }
 
 fn own_place(decl: &checked::Func, kind: LocalKind) -> Option<Place> {

@@ -24,7 +24,8 @@ impl FunctionCx<'_> {
         let first_inst = self.func.blocks[self.block.idx()].insts.len();
         let first_reg = self.func.regs.len();
         let keep_32 = takes_shared_offset(inst);
-        let args: Vec<Arg> = inst.src.iter().map(|o| self.source(o, keep_32, inst.span)).collect();
+        let mut args: Vec<Arg> = inst.src.iter().map(|o| self.source(o, keep_32, inst.span)).collect();
+        self.complete_stack_addresses(inst, &mut args);
         let dst_sinks: Vec<Vec<bool>> = inst.dst.iter().map(sinks).collect();
         let results = self.build(inst.span, guard, |b| {
             let mut cx = Cx { u: &inst.u, b, args: &args, dst_sinks: &dst_sinks, results: vec![] };
@@ -35,6 +36,36 @@ impl FunctionCx<'_> {
         let targets = self.targets(inst, &results);
         self.write_targets(targets, guard, first_inst, first_reg, inst.span);
         self.split_behind_warp_ops(first_inst, inst.span);
+    }
+
+    /// Gives addresses of local memory that come from 32-bit registers their upper half.
+    ///
+    /// Choice: an address in local memory is generic, so its lower half is not all of it; but LLVM keeps such addresses in 32 bits, and
+    /// extends them with zeros before `cvta`. A thread's local memory is much smaller than 4 GiB, so the distance to a variable of this
+    /// function tells the rest.
+    fn complete_stack_addresses(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
+        let Some(slot) = self.short_stack else { return };
+        if inst.u.space(Group::Space) != StateSpace::Local {
+            return;
+        }
+        let is_cvta = inst.form.opcode == "cvta" && inst.form.words.is_empty();
+        for (operand, arg) in inst.src.iter().zip(args) {
+            let address = match (operand, arg) {
+                (Operand::Addr { base: AddrBase::Reg(r), .. }, Arg::Addr(a)) if self.home(*r).ty.bits() == 32 => {
+                    &mut a.base
+                }
+                (Operand::Reg { ty, .. }, Arg::Vals(v)) if is_cvta && ty.bits() == 64 => &mut v[0],
+                _ => continue,
+            };
+            let short = *address;
+            *address = self.build(inst.span, None, |b| {
+                let near = address_op(b, Op::SlotAddr(slot));
+                let (low, near_low) = (b.half(short, false), b.half(near, false));
+                let distance = b.sub(low, near_low);
+                let distance = b.ext(distance, 32, true, Ty::B64);
+                b.add(near, distance)
+            });
+        }
     }
 
     fn source(&mut self, operand: &Operand, keep_32: bool, span: Span) -> Arg {

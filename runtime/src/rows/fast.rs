@@ -8,7 +8,7 @@
 
 use handloom_codegen::abi::{EvalSite, Loc};
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
-use handloom_ir::types::{Float, Int, PrmtMode, Rounding, ScalarType, Ty};
+use handloom_ir::types::{Float, Int, Rounding, ScalarType, Ty};
 
 use super::eval::Lanes;
 use super::halves;
@@ -112,7 +112,7 @@ pub(super) fn zip<A: Copy, B: Copy + Default>(a: &[A; 32], b: &[A; 32], f: impl 
     out
 }
 
-/// Integers of 32 bits, as `num` has them.
+/// Integers of 32 bits, as `num` has them: those for which vector code is faster than `num` lane by lane.
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
 fn integers(c: Lanes, site: &EvalSite) -> bool {
     const ONE: [Ty; 1] = [Ty::B32];
@@ -132,11 +132,6 @@ fn integers(c: Lanes, site: &EvalSite) -> bool {
         Pure::Shl(Ty::B32) => lanes(c, site, TWO, |[a, n]| if n > 31 { 0 } else { a << (n & 31) }),
         Pure::Shr(int) if int == unsigned => lanes(c, site, TWO, |[a, n]| if n > 31 { 0 } else { a >> (n & 31) }),
         Pure::Shr(int) if int == signed => lanes(c, site, TWO, |[a, n]| (a.cast_signed() >> n.min(31)).cast_unsigned()),
-        Pure::Shf { right, wrap } => lanes(c, site, THREE, |[low, high, n]| {
-            let n = if wrap { n & 31 } else { n.min(32) };
-            let pair = u64::from(high) << 32 | u64::from(low);
-            (if right { pair >> n } else { (pair << n) >> 32 }) as u32
-        }),
         // Division by zero gives all ones; the least number divided by -1 wraps.
         Pure::Div(int) if int == unsigned => lanes(c, site, TWO, |[a, b]| a.checked_div(b).unwrap_or(u32::MAX)),
         Pure::Rem(int) if int == unsigned => lanes(c, site, TWO, |[a, b]| a.checked_rem(b).unwrap_or(u32::MAX)),
@@ -173,23 +168,6 @@ fn integers(c: Lanes, site: &EvalSite) -> bool {
             let ones = if len > 31 { u32::MAX } else { !(u32::MAX << (len & 31)) };
             let mask = ones << (at & 31);
             if at > 31 { base } else { base & !mask | field << (at & 31) & mask }
-        }),
-        Pure::Prmt(PrmtMode::Default) => lanes(c, site, THREE, |[a, b, control]| {
-            let pair = u64::from(b) << 32 | u64::from(a);
-            let byte = |i: u32| {
-                let nibble = control >> (4 * i);
-                let byte = (pair >> (8 * (nibble & 7))) as u32 & 0xff;
-                (if nibble & 8 == 0 { byte } else { (byte >> 7) * 0xff }) << (8 * i)
-            };
-            byte(0) | byte(1) | byte(2) | byte(3)
-        }),
-        Pure::Dp4a { a_signed, b_signed } => lanes(c, site, THREE, |[a, b, sum]| {
-            let byte = |signed: bool, a: u32, i: u32| {
-                let top = a << (24 - 8 * i);
-                if signed { (top.cast_signed() >> 24).cast_unsigned() } else { top >> 24 }
-            };
-            let term = |i| byte(a_signed, a, i).wrapping_mul(byte(b_signed, b, i));
-            sum.wrapping_add(term(0)).wrapping_add(term(1)).wrapping_add(term(2)).wrapping_add(term(3))
         }),
         _ => false,
     }

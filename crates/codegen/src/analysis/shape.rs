@@ -97,7 +97,9 @@ pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: 
     loop {
         let changed = facts.propagate(f, &defs);
         let diverged = facts.divergence(f, &defs);
-        if !changed && !diverged {
+        // Registers that wait for each other only: each reads another before it is written.
+        let circular = !changed && !diverged && facts.settle_circles(&defs);
+        if !changed && !diverged && !circular {
             break;
         }
     }
@@ -198,6 +200,18 @@ impl Facts {
             Val::Imm(..) => Arg::of(v).unwrap_or(Arg { shape: None, value: None }),
             Val::Reg(r) => Arg { shape: self.class[r.idx()].shape(), value: None },
         }
+    }
+
+    /// Nothing is known of registers that no sweep reached; tells whether there were any.
+    fn settle_circles(&mut self, defs: &Defs) -> bool {
+        let mut any = false;
+        for (r, class) in self.class.iter_mut().enumerate() {
+            if *class == Class::Unknown && !defs.blocks[r].is_empty() {
+                *class = Class::Varying;
+                any = true;
+            }
+        }
+        any
     }
 
     /// One sweep of class propagation; tells whether anything changed.
