@@ -211,10 +211,7 @@ fn tinygrad_wrong_ptx_is_refused() {
         panic!("the file was not refused");
     };
     let wrong = ["ex2.approx.f64", "lg2.approx.f64", "sin.approx.f64"];
-    let lines: Vec<usize> = list
-        .iter()
-        .map(|d| text[..d.labels[0].0.start as usize].lines().count())
-        .collect();
+    let lines: Vec<usize> = list.iter().map(|d| text[..d.labels[0].0.start as usize].lines().count()).collect();
     let want: Vec<usize> =
         text.lines().enumerate().filter(|(_, l)| wrong.iter().any(|w| l.contains(w))).map(|(i, _)| i + 1).collect();
     assert_eq!(lines, want);

@@ -96,6 +96,14 @@ impl Job<'_> {
     /// # Errors
     /// A sentence: the module cannot be loaded, a launch is wrong, a fault of Handloom's, or the time is over.
     pub fn run(&self, way: Way, seed: u64) -> Result<Outcome, String> {
+        self.run_within(way, seed, LIMIT)
+    }
+
+    /// Runs it, each launch for at most `limit`.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_within(&self, way: Way, seed: u64, limit: Duration) -> Result<Outcome, String> {
         let device = device()?;
         let module = Module::from_text(&device, self.name, self.text).map_err(|e| e.to_string())?;
         let make = |bytes: &Vec<u8>| -> Result<DeviceBuffer, String> {
@@ -127,7 +135,7 @@ impl Job<'_> {
                 seed,
                 engine: way.engine,
                 bounds: way.bounds,
-                timeout: Some(LIMIT),
+                timeout: Some(limit),
                 ..LaunchConfig::new(l.grid, l.block)
             };
             match launch(&function, &config, &args) {

@@ -112,9 +112,8 @@ impl Window {
         if end - start >= LARGE {
             // Large buffers are walked from end to end: large pages save the host most of the look-ups. A host without them goes on as it is.
             // SAFETY: advice changes no contents.
-            let _ = unsafe {
-                rustix::mm::madvise(as_ptr(start), as_len(end - start), rustix::mm::Advice::LinuxHugepage)
-            };
+            let _ =
+                unsafe { rustix::mm::madvise(as_ptr(start), as_len(end - start), rustix::mm::Advice::LinuxHugepage) };
         }
         // SAFETY: the range lies in this window, which only its device uses; widening access harms no reference.
         unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ | MprotectFlags::WRITE).is_ok() }

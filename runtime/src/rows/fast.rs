@@ -143,7 +143,7 @@ fn integers(c: Lanes, site: &EvalSite) -> bool {
         }),
         Pure::Mul24 { signed, hi } => lanes(c, site, TWO, |[a, b]| {
             let wide = |a: u32| if signed { i64::from((a << 8).cast_signed() >> 8) } else { i64::from(a & 0xff_ffff) };
-            (wide(a) * wide(b) >> if hi { 16 } else { 0 }) as u32
+            ((wide(a) * wide(b)) >> if hi { 16 } else { 0 }) as u32
         }),
         Pure::AddSat(int) if int == signed => {
             lanes(c, site, TWO, |[a, b]| a.cast_signed().saturating_add(b.cast_signed()).cast_unsigned())

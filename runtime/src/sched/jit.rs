@@ -14,7 +14,6 @@ use crate::module::Program;
 const SMALL_NS: u64 = 20_000;
 
 /// Ctas at rest. They change hands for each block of a grid, so it is a pointer that moves.
-#[expect(clippy::vec_box, reason = "a pointer moves, not the cta")]
 type Idle = Vec<Box<CtaRun>>;
 
 /// Workers of a prepared launch, with the memory that ctas leave behind for the next ones.

@@ -1,6 +1,6 @@
 //! Side files that are compared whole, and rewritten when `UPDATE_EXPECT` is set.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use handloom_ir::simt;
 use handloom_runtime::{Bounds, Device, LaunchConfig, Module, Stage};
@@ -40,7 +40,7 @@ pub fn compare(test: &FileTest, golden: Golden, got: &str) -> Result<(), String>
 }
 
 /// The first lines that differ.
-fn difference(path: &PathBuf, want: &str, got: &str) -> String {
+fn difference(path: &Path, want: &str, got: &str) -> String {
     let mut lines = want.lines().zip(got.lines()).enumerate();
     let (line, want, got) = match lines.find(|(_, (w, g))| w != g) {
         Some((i, (w, g))) => (i + 1, w, g),

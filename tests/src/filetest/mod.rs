@@ -1,6 +1,6 @@
 //! Tests that are PTX files: `//@` lines drive them, `//~` notes stand on guilty lines.
 //!
-//! How to read it: [`directives`] reads a file, [`values`] its lists, [`run_file`] here goes through the stages, `judge` compares
+//! How to read it: `directives` reads a file, `values` its lists, `run_file` here goes through the stages, `judge` compares
 //! diagnostics with notes, `execute` runs the engines, `golden` compares side files, [`job`] writes a test out for the command line.
 
 mod directives;

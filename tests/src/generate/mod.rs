@@ -7,7 +7,7 @@
 //! buffers; all its loops end; threads meet at barriers and warp-synchronising instructions.
 //!
 //! How to read it: `templates` draws instructions, `grow` makes a tree of statements, `emit` writes the tree as text with some of its
-//! statements left out, [`compare`] runs it, [`reduce`] leaves out what a failure does not need.
+//! statements left out, [`compare`] runs it, `reduce` leaves out what a failure does not need.
 
 mod emit;
 mod grow;
@@ -15,6 +15,7 @@ mod templates;
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use handloom_isa::target::{Suffix, Target, Version};
 
@@ -53,6 +54,12 @@ pub struct Kernel {
     block: [u32; 3],
     scalar: u64,
 }
+
+/// Longest time of one launch. A kernel needs a few milliseconds; more is a hang.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// Longest time for leaving statements out.
+const REDUCING: Duration = Duration::from_secs(60);
 
 /// Registers of each class that statements use.
 pub(crate) const REGS: usize = 8;
@@ -163,8 +170,9 @@ impl Kernel {
         let mut reference = None;
         for way in WAYS {
             // The first line is enough: faults of ours carry whole listings.
-            let got =
-                job.run(*way, 0).map_err(|e| format!("[{}] {}", way.name, e.lines().next().unwrap_or_default()))?;
+            let got = job
+                .run_within(*way, 0, LIMIT)
+                .map_err(|e| format!("[{}] {}", way.name, e.lines().next().unwrap_or_default()))?;
             if let Some(trap) = &got.trap {
                 return Err(format!("[{}] trap: {}", way.name, trap.message()));
             }
@@ -231,10 +239,11 @@ fn reduce(kernel: &Kernel, first: &str) -> (String, String) {
     let mut dropped = HashSet::new();
     let mut what = first.to_owned();
     let mut size = n.next_power_of_two();
-    while size > 0 {
+    let start = Instant::now();
+    while size > 0 && start.elapsed() < REDUCING {
         for start in (0..n).step_by(size) {
             let more: Vec<usize> = (start..(start + size).min(n)).filter(|i| !dropped.contains(i)).collect();
-            if more.is_empty() {
+            if more.is_empty() || start.elapsed() > REDUCING {
                 continue;
             }
             let mut fewer = dropped.clone();

@@ -191,7 +191,7 @@ fn twice(t: ScalarType) -> Option<ScalarType> {
 fn with_literals(mut t: Template, header: &str) -> Template {
     for i in 0..t.src.len() {
         let Some(literal) = t.src[i].literal.filter(|l| *l != Literal::Byte) else { continue };
-        let text = instance(&t, |j, p| (i == j).then(|| spell(literal, 1)).unwrap_or_else(|| register(p)));
+        let text = instance(&t, |j, p| if i == j { spell(literal, 1) } else { register(p) });
         if !sound(&text, header) {
             t.src[i].literal = None;
         }

@@ -40,16 +40,17 @@ pub fn matmul_shared(k: &Kernels<'_>) {
     let (a, b) = (floats(1, m * inner), floats(9000, inner * n));
     let (da, db, dc) = (k.copy_of(&a), k.copy_of(&b), k.zeros::<f32>(m * n));
     let shape = |r: usize, c: usize| [r as u64, c as u64];
-    let args =
-        [array(&da, 4, &shape(m, inner), 1), array(&db, 4, &shape(inner, n), 1), array(&dc, 4, &shape(m, n), 1)];
+    let args = [array(&da, 4, &shape(m, inner), 1), array(&db, 4, &shape(inner, n), 1), array(&dc, 4, &shape(m, n), 1)];
     k.launch("", [n32(m) / 16, n32(n) / 16, 1], [16, 16, 1], &args.concat());
     let got = read::<f32>(&dc);
     if k.name().contains("debug") {
         // Not contracted: 64 products and 64 sums of terms below 1/4, partial sums below 16, each off by half a unit.
-        near(&k.what("matmul_shared"), &got, &product(m, n, inner, &a, &b), Within {
-            absolute: (64.0 * 0.25 + 64.0 * 4.0) * HALF_ULP,
-            relative: 0.0,
-        });
+        near(
+            &k.what("matmul_shared"),
+            &got,
+            &product(m, n, inner, &a, &b),
+            Within { absolute: (64.0 * 0.25 + 64.0 * 4.0) * HALF_ULP, relative: 0.0 },
+        );
     } else {
         same(&k.what("matmul_shared"), &got, &fused_product(m, n, inner, &a, &b));
     }
@@ -90,8 +91,7 @@ pub fn jacobi(k: &Kernels<'_>) {
 /// Steps of `z = z * z + c` in f64, at most `limit`; the result is the last `z` plus the number of steps, as pairs of f32.
 pub fn mandel(k: &Kernels<'_>) {
     let (n, limit) = (600_usize, 50);
-    let c: Vec<f32> =
-        (0..n).flat_map(|i| [(i % 30) as f32 * 0.1 - 2.0, (i / 30) as f32 * 0.125 - 1.25]).collect();
+    let c: Vec<f32> = (0..n).flat_map(|i| [(i % 30) as f32 * 0.1 - 2.0, (i / 30) as f32 * 0.125 - 1.25]).collect();
     let mut want = Vec::new();
     for pair in c.chunks(2) {
         let (cr, ci) = (f64::from(pair[0]), f64::from(pair[1]));
@@ -130,8 +130,9 @@ pub fn blackscholes(k: &Kernels<'_>) {
 pub fn warp(k: &Kernels<'_>) {
     for threads in [32_usize, 64] {
         for spread in [2, 5, 40] {
-            let v: Vec<i32> =
-                (0..n32(threads)).map(|i| i32::try_from(mixed(i) % spread).expect("small") + 2 - spread as i32 % 4).collect();
+            let v: Vec<i32> = (0..n32(threads))
+                .map(|i| i32::try_from(mixed(i) % spread).expect("small") + 2 - spread as i32 % 4)
+                .collect();
             let nonzero = n32(v.iter().filter(|v| **v != 0).count());
             let mut want = Vec::new();
             for warp in v.chunks(32) {

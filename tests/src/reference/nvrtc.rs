@@ -74,15 +74,15 @@ fn small_types(k: &Kernels<'_>) {
     let bits = words(3, n);
     let a: Vec<i8> = bits.iter().map(|w| w.to_le_bytes()[0].cast_signed()).collect();
     let b: Vec<u8> = bits.iter().map(|w| w.to_le_bytes()[1]).collect();
-    let c: Vec<i16> = words(9000, n).iter().map(|w| i16::from_le_bytes([w.to_le_bytes()[0], w.to_le_bytes()[1]])).collect();
+    let c: Vec<i16> =
+        words(9000, n).iter().map(|w| i16::from_le_bytes([w.to_le_bytes()[0], w.to_le_bytes()[1]])).collect();
     let d: Vec<u16> = bits.iter().map(|w| u16::from_le_bytes([w.to_le_bytes()[2], w.to_le_bytes()[3]])).collect();
     let low = |v: i32| [v.to_le_bytes()[0], v.to_le_bytes()[1]];
     let o = |i: usize| i16::from_le_bytes(low(i32::from(a[i]) * i32::from(c[i]) + i32::from(d[i] >> 2)));
     let p = |i: usize| low(i32::from(b[i]) ^ (i32::from(a[i]) + i32::from(d[i])))[0];
     let (da, db, dc, dd) = (k.copy_of(&a), k.copy_of(&b), k.copy_of(&c), k.copy_of(&d));
     let (to, tp) = (k.zeros::<i16>(n), k.zeros::<u8>(n));
-    let args =
-        [Arg::from(n32(n)), (&da).into(), (&db).into(), (&dc).into(), (&dd).into(), (&to).into(), (&tp).into()];
+    let args = [Arg::from(n32(n)), (&da).into(), (&db).into(), (&dc).into(), (&dd).into(), (&to).into(), (&tp).into()];
     k.launch("small_types", [1, 4, 2], [64, 16, 1], &args);
     same(&k.what("small_types"), &read(&to), &(0..n).map(o).collect::<Vec<_>>());
     same(&k.what("small_types"), &read(&tp), &(0..n).map(p).collect::<Vec<_>>());
@@ -99,17 +99,12 @@ pub fn layernorm(k: &Kernels<'_>, is_fast: bool) {
             let mean = row.iter().sum::<f64>() / c as f64;
             let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / c as f64;
             let scale = (variance + f64::from(1e-5_f32)).sqrt().recip();
-            want.extend(row.iter().zip(&gain).zip(&bias).map(|((v, g), b)| (v - mean) * scale * f64::from(*g) + f64::from(*b)));
+            want.extend(
+                row.iter().zip(&gain).zip(&bias).map(|((v, g), b)| (v - mean) * scale * f64::from(*g) + f64::from(*b)),
+            );
         }
         let (dx, dg, db, dy) = (k.copy_of(&x), k.copy_of(&gain), k.copy_of(&bias), k.zeros::<f32>(x.len()));
-        let args = [
-            (&dx).into(),
-            (&dg).into(),
-            (&db).into(),
-            (&dy).into(),
-            Arg::from(n32(c)),
-            Arg::from(1e-5_f32),
-        ];
+        let args = [(&dx).into(), (&dg).into(), (&db).into(), (&dy).into(), Arg::from(n32(c)), Arg::from(1e-5_f32)];
         k.launch("layernorm", [n32(rows), 1, 1], [block, 1, 1], &args);
         // Inputs are in [-0.5, 0.5), so the mean is near 0, the variance near 1/12, and |(v - mean) scale| below 2: nothing cancels. A
         // sum has at most 4 terms a thread, 5 steps of the tree and 8 warps: 17 half units of the sum of sizes, which for the mean
@@ -258,8 +253,7 @@ fn options(k: &Kernels<'_>) {
     let mut args: Vec<Arg<'_>> = vec![(&ds).into(), (&dx).into(), (&dt).into(), (&dc).into(), (&dp).into()];
     args.extend([Arg::from(0.02_f64), Arg::from(0.3_f64), Arg::from(n32(n))]);
     k.launch("blackscholes", [1, 1, 1], [128, 1, 1], &args);
-    let (calls, puts): (Vec<f64>, Vec<f64>) =
-        (0..n).map(|i| black_scholes(s[i], x[i], t[i], 0.02, 0.3)).unzip();
+    let (calls, puts): (Vec<f64>, Vec<f64>) = (0..n).map(|i| black_scholes(s[i], x[i], t[i], 0.02, 0.3)).unzip();
     // Values are differences of numbers below 100 whose factors are good to about 10 units in the last place: 1e-13 is 900 of 1.
     let within = Within { absolute: 1e-13, relative: 1e-13 };
     near(&k.what("blackscholes"), &read::<f64>(&dc), &calls, within);
@@ -302,6 +296,7 @@ pub fn devcall(k: &Kernels<'_>, launched: &Cell<i32>) {
     let select: Vec<i32> = lanes().map(|i| i % 2).collect();
     let (ds, d) = (k.copy_of(&select), k.zeros::<f32>(n));
     k.launch("k_virt", [1, 1, 1], block, &[(&ds).into(), (&d).into()]);
+    #[allow(clippy::approx_constant, reason = "the kernel's own constant")]
     let circle = 3.141_59_f32 * 3.0 * 3.0;
     same(&k.what("k_virt"), &read(&d), &select.iter().map(|s| if *s == 0 { circle } else { 4.0 }).collect::<Vec<_>>());
 

@@ -1,8 +1,8 @@
 //! Kernels of tinygrad, by its own PTX renderer and by its CUDA renderer with NVRTC. Parameters are the output, then the inputs. Sizes are
 //! part of the code; the operations were read from the code and the names of the files.
 
-use handloom_runtime::Arg;
 use half::{bf16, f16};
+use handloom_runtime::Arg;
 
 use super::data::{Element, HALF_ULP, HALF_ULP_64, Within, doubles, floats, n32, near, same, wide_words, words};
 use super::numeric::{product, softmax, widen};
@@ -55,7 +55,8 @@ pub fn idiv(k: &Kernels<'_>, part: &str) {
         }
         "1" => {
             let mut a: Vec<i64> = wide_words(1, 64).into_iter().map(u64::cast_signed).collect();
-            let mut b: Vec<i64> = wide_words(500, 64).into_iter().map(|w| u64::cast_signed(w) >> (w % 60) | 1).collect();
+            let mut b: Vec<i64> =
+                wide_words(500, 64).into_iter().map(|w| u64::cast_signed(w) >> (w % 60) | 1).collect();
             (a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]) = (7, -2, -7, 2, 1 << 31, 3, 0, -5);
             // The remainder has the sign of the divisor.
             let one = |(a, b): (&i64, &i64)| {
@@ -256,7 +257,8 @@ pub fn random(k: &Kernels<'_>, part: &str, n: u32) {
 /// Numbers of the normal distribution from pairs of uniform ones, after Box and Muller: `cos(2 pi u) sqrt(-2 ln(1 - v))`.
 fn normal(k: &Kernels<'_>) {
     // v stays away from 0, where the approximate logarithm has no relative bound.
-    let u: Vec<f32> = floats(1, 8192).into_iter().enumerate().map(|(i, v)| if i < 4096 { v + 0.5 } else { v * 0.9 + 0.5 }).collect();
+    let u: Vec<f32> =
+        floats(1, 8192).into_iter().enumerate().map(|(i, v)| if i < 4096 { v + 0.5 } else { v * 0.9 + 0.5 }).collect();
     let got = run::<f32>(k, [32, 1, 1], [32, 1, 1], 4096, &[&u]);
     let one = |i: usize| {
         let (u, v) = (f64::from(u[i]), f64::from(u[i + 4096]));
@@ -265,10 +267,12 @@ fn normal(k: &Kernels<'_>) {
     // The radius is between 0.3 and 2.5. `sin.approx.f32` is within 2^-20.5 on [-2 pi, 2 pi] and its argument, below 8, within 8 half units
     // and the constants of the code as much: 2.5 (12 + 16) half units. The square of the radius is off by 2^-22 ln 2 and 4 half units of 6,
     // below 30 half units; the radius by that over 0.6, below 50. Together below 128.
-    near(&k.what("normal"), &got, &(0..4096).map(one).collect::<Vec<_>>(), Within {
-        absolute: 128.0 * HALF_ULP,
-        relative: 0.0,
-    });
+    near(
+        &k.what("normal"),
+        &got,
+        &(0..4096).map(one).collect::<Vec<_>>(),
+        Within { absolute: 128.0 * HALF_ULP, relative: 0.0 },
+    );
 }
 
 /// `sin(a) + exp2(b) + log2(c)` in f64.

@@ -97,9 +97,14 @@ pub fn scan_sort(k: &Kernels<'_>) {
     same(&k.what("sorted"), &second[..n], &sorted);
     same(&k.what("argmax"), &second[n..=n], &[4.0]);
     let reduced = reductions(&x, &product);
-    let is_one = |warps: [usize; 4]| butterfly(&warps.map(|w| reduced[w]).to_vec(), &product)[0] == second[n + 1];
+    let is_one = |warps: [usize; 4]| butterfly(&warps.map(|w| reduced[w]), &product)[0] == second[n + 1];
     // The same lane writes in each warp, whichever it is: see `reductions`.
-    assert!((0..32).any(|lane| is_one([0, 1, 2, 3].map(|w| 32 * w + lane))), "{}: {}", k.what("reduced"), second[n + 1]);
+    assert!(
+        (0..32).any(|lane| is_one([0, 1, 2, 3].map(|w| 32 * w + lane))),
+        "{}: {}",
+        k.what("reduced"),
+        second[n + 1]
+    );
     same(&k.what("counts"), &read(&d3), &counts);
 }
 

@@ -1,6 +1,6 @@
 //! What is known about a function before code is emitted.
 //!
-//! [`cfg`]: dominators, post-dominators, loops, the region of a branch. [`live`]: liveness at block ends. [`shape`]: which registers are
+//! [`mod@cfg`]: dominators, post-dominators, loops, the region of a branch. [`live`]: liveness at block ends. [`shape`]: which registers are
 //! the same in all lanes or differ by constants, which branches diverge, which blocks lanes may execute in part.
 
 pub mod cfg;

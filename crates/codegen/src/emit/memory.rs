@@ -82,11 +82,8 @@ impl Emit<'_, '_> {
         let results = self.access_all(&plan, inst, &addr, &data);
         self.shared_base_value = held;
         // With lanes that differ, both sides meet as rows.
-        let results: Vec<Rep> = if uniform {
-            results
-        } else {
-            results.iter().map(|r| Rep::Rows(self.rows(r, plan.ty))).collect()
-        };
+        let results: Vec<Rep> =
+            if uniform { results } else { results.iter().map(|r| Rep::Rows(self.rows(r, plan.ty))).collect() };
         let flat = self.flatten(&results, plan.ty);
         self.b.ins().jump(join, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
         self.b.switch_to_block(other);
