@@ -208,7 +208,7 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
             cta: params[0],
             pool_ptr: params[1],
             warp,
-            pendable: pendable(f, &facts),
+            pendable: pendable(f, &facts, options.masked),
             full,
             prologue,
             dispatch,
@@ -334,9 +334,15 @@ fn origins(f: &simt::Function) -> Vec<Option<Op>> {
     out
 }
 
-/// Blocks that lanes may be pending at.
-fn pendable(f: &simt::Function, facts: &Facts) -> Set {
+/// Blocks that lanes may be pending at. `any`: code of an earlier tier may have stopped at each of them.
+fn pendable(f: &simt::Function, facts: &Facts, any: bool) -> Set {
     let mut set = Set::new(f.blocks.len());
+    if any {
+        (0..f.blocks.len()).for_each(|b| {
+            set.add(b);
+        });
+        return set;
+    }
     set.add(0);
     for (b, block) in f.blocks.iter().enumerate() {
         let parts = facts.masked.has(b) || facts.diverges[b] || block.term.suspends();

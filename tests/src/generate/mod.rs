@@ -239,11 +239,11 @@ fn reduce(kernel: &Kernel, first: &str) -> (String, String) {
     let mut dropped = HashSet::new();
     let mut what = first.to_owned();
     let mut size = n.next_power_of_two();
-    let start = Instant::now();
-    while size > 0 && start.elapsed() < REDUCING {
+    let begun = Instant::now();
+    while size > 0 && begun.elapsed() < REDUCING {
         for start in (0..n).step_by(size) {
             let more: Vec<usize> = (start..(start + size).min(n)).filter(|i| !dropped.contains(i)).collect();
-            if more.is_empty() || start.elapsed() > REDUCING {
+            if more.is_empty() || begun.elapsed() > REDUCING {
                 continue;
             }
             let mut fewer = dropped.clone();
