@@ -1,6 +1,6 @@
 //! Side files that are compared whole, and rewritten when `UPDATE_EXPECT` is set.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use handloom_ir::simt;
 use handloom_runtime::{Bounds, Device, LaunchConfig, Module, Stage};
