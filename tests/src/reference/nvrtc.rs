@@ -46,8 +46,7 @@ pub fn saxpy(k: &Kernels<'_>, contracts: bool) {
     small_types(k);
 }
 
-/// `o[i] = (long long)(v / 7) + (v % 13) + (w / 10u) + (w % 1000u) + min(v, 5) + max(w, 9u) + abs(v) + (v >> 3) + (w << 2)
-/// + ((long long)v * w) + (v < 0 ? ~v : -v)`.
+/// Integer ops of both signs, added up as the source of `iops` does.
 fn integers(k: &Kernels<'_>) {
     let n = 500;
     let mut v: Vec<i32> = words(7, n).into_iter().map(u32::cast_signed).collect();
