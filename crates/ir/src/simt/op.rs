@@ -400,7 +400,7 @@ pub enum Op {
     },
     /// address -> P: a generic address lies in the space
     IsSpace(StateSpace),
-    /// address, [guard] -> elements; a load. Results have type `B16` (8 and 16 bits, zero-extended), `B32` or `B64`; one result for each
+    /// address, (guard) -> elements; a load. Results have type `B16` (8 and 16 bits, zero-extended), `B32` or `B64`; one result for each
     /// element, sinks included. `offset` is added to the address.
     Load {
         /// Extent and ordering.
@@ -408,21 +408,21 @@ pub enum Op {
         /// Byte offset added to the address.
         offset: i64,
     },
-    /// address, elements.., [guard] -> nothing; a store
+    /// address, elements.., (guard) -> nothing; a store
     Store {
         /// Extent and ordering.
         access: Access,
         /// Byte offset added to the address.
         offset: i64,
     },
-    /// address, operand(s).., [guard] -> old value(s); `cas` takes compare then new value. For `count` > 1 all elements follow each other.
+    /// address, operand(s).., (guard) -> old value(s); `cas` takes compare then new value. For `count` > 1 all elements follow each other.
     Atom {
         /// What.
         access: AtomAccess,
         /// Byte offset added to the address.
         offset: i64,
     },
-    /// address, operand(s).., [guard] -> nothing
+    /// address, operand(s).., (guard) -> nothing
     Red {
         /// What.
         access: AtomAccess,
