@@ -136,6 +136,8 @@ pub struct Directives {
     pub known_wrong: Option<String>,
     /// Where the wanted values come from, if not from the manual.
     pub recorded: Option<String>,
+    /// Why there are no wanted values: only that the engines agree is tested.
+    pub agree: Option<String>,
     /// Whether contained bounds give the same.
     pub exact_bounds_only: bool,
     /// Guilty lines.
@@ -158,6 +160,7 @@ pub fn parse(text: &str) -> Result<Directives, String> {
         targets: Vec::new(),
         known_wrong: None,
         recorded: None,
+        agree: None,
         exact_bounds_only: false,
         notes: notes(text)?,
     };
@@ -170,8 +173,8 @@ pub fn parse(text: &str) -> Result<Directives, String> {
     if runs && d.launches.is_empty() {
         return Err("there is no `//@ launch:` line".into());
     }
-    if d.test == Test::Run && d.expects.is_empty() && d.output.is_none() {
-        return Err("a `run` test without `//@ expect` shows nothing".into());
+    if d.test == Test::Run && d.expects.is_empty() && d.output.is_none() && d.agree.is_none() {
+        return Err("a `run` test without `//@ expect` or `//@ agree` shows nothing".into());
     }
     Ok(d)
 }
@@ -249,6 +252,7 @@ fn one(d: &mut Directives, kind: &mut Option<Test>, line: usize, text: &str) -> 
         "target" => d.targets = rest.split_whitespace().map(str::to_owned).collect(),
         "known_wrong" => d.known_wrong = Some(reason(rest)?),
         "recorded" => d.recorded = Some(reason(rest)?),
+        "agree" => d.agree = Some(reason(rest)?),
         "bounds" if rest == "exact" => d.exact_bounds_only = true,
         other => return Err(format!("unknown directive `{other}`")),
     }

@@ -227,7 +227,7 @@ impl Within {
 /// Values of a buffer; `None` where any value will do.
 pub type Values = Vec<Option<u64>>;
 
-/// A list `[1, 2 x 5, 0..4, _]`, or `zero N`, `iota N`, `random(SEED) N`.
+/// A list `[1, 2 x 5, 0..4, _]`, or `zero N`, `iota N`, `random(SEED) N`, `edges(SEED) N`.
 ///
 /// # Errors
 /// It is none of these, or a literal does not fit the type.
@@ -247,12 +247,18 @@ pub fn values(elem: Elem, text: &str) -> Result<Values, String> {
         let seed: u64 = seed.trim().parse().map_err(|_| format!("`{seed}` is no seed"))?;
         return Ok(random(elem, seed, count));
     }
+    if let Some(seed) = word.strip_prefix("edges(").and_then(|w| w.strip_suffix(')')) {
+        let seed: u64 = seed.trim().parse().map_err(|_| format!("`{seed}` is no seed"))?;
+        let mut rng = crate::rng::Rng::new(seed);
+        let mask = u64::MAX >> (64 - 8 * elem.bytes());
+        return Ok((0..count).map(|_| Some(edge(&mut rng) & mask)).collect());
+    }
     match word {
         "zero" => Ok(vec![Some(0); count]),
         // Numbers of elements are far below 2^53.
         #[allow(clippy::cast_precision_loss, reason = "counts are small")]
         "iota" => Ok((0..count).map(|i| Some(elem.of_f64(i as f64))).collect()),
-        other => Err(format!("`{other}`: expected a list, `zero N`, `iota N` or `random(SEED) N`")),
+        other => Err(format!("`{other}`: expected a list, `zero N`, `iota N`, `random(SEED) N` or `edges(SEED) N`")),
     }
 }
 
@@ -290,6 +296,30 @@ fn random(elem: Elem, seed: u64, count: usize) -> Values {
         }
     };
     (0..count).map(one).collect()
+}
+
+/// Bits at the edges of formats, and others.
+pub fn edge(rng: &mut crate::rng::Rng) -> u64 {
+    const EDGES: &[u64] = &[
+        0,
+        1,
+        u64::MAX,
+        0x8000_0000_0000_0000,
+        0x7fff_ffff_ffff_ffff,
+        0x3ff0_0000_0000_0000,
+        0x8000_0000_7fff_ffff,
+        0x7f80_0000_ff80_0000,
+        0x3f80_0000_bf80_0000,
+        0x0000_0001_007f_ffff,
+        0x7c00_3c00_03ff_0001,
+        0x7ff0_0000_0000_0001,
+        0x0000_0020_0000_001f,
+    ];
+    match rng.below(3) {
+        0 => *rng.pick(EDGES),
+        1 => rng.next() >> rng.below(63),
+        _ => rng.next(),
+    }
 }
 
 /// The bytes of values; "any" is written as zero.

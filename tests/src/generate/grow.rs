@@ -4,7 +4,8 @@
 //! warp-synchronising instructions. Both are the same place here, since only uniform ways keep them.
 
 use super::templates::{Class, Literal, Place, Template, spell};
-use super::{Func, Node, REGS, TALLIES, interesting};
+use super::{Func, Node, REGS, TALLIES};
+use crate::filetest::values::edge;
 use crate::rng::Rng;
 
 /// Where a statement stands.
@@ -118,7 +119,7 @@ impl Grower<'_> {
         if let Some(l) = p.literal
             && (l == Literal::Byte || self.rng.one_in(4))
         {
-            let bits = interesting(self.rng);
+            let bits = edge(self.rng);
             return spell(l, bits);
         }
         let not = if p.negatable && self.rng.one_in(2) { "!" } else { "" };

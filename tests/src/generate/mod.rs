@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use handloom_isa::target::{Suffix, Target, Version};
 
 use crate::engines::{Argument, Job, Launch, WAYS};
+use crate::filetest::values::edge;
 use crate::rng::Rng;
 use templates::Template;
 
@@ -143,8 +144,8 @@ impl Kernel {
     }
 
     fn job<'t>(&'t self, text: &'t str) -> Job<'t> {
-        let mut rng = Rng::new(self.seed ^ 0xdead_beef);
-        let input: Vec<u8> = (0..INPUT_BYTES / 8).flat_map(|_| interesting(&mut rng).to_le_bytes()).collect();
+        let mut rng = Rng::new(self.seed);
+        let input: Vec<u8> = (0..INPUT_BYTES / 8).flat_map(|_| edge(&mut rng).to_le_bytes()).collect();
         let args =
             vec![Argument::Buffer(0, 0), Argument::Buffer(1, 0), Argument::Buffer(2, 0), Argument::Scalar(self.scalar)];
         Job {
@@ -162,6 +163,20 @@ impl Kernel {
             }],
             variables: vec![],
         }
+    }
+
+    /// A text of the kernel as a file test that can be kept.
+    fn file_test(&self, text: &str) -> String {
+        let dims = |d: [u32; 3]| format!("({},{},{})", d[0], d[1], d[2]);
+        let (seed, grid, block) = (self.seed, dims(self.grid), dims(self.block));
+        format!(
+            "//@ test: run\n//@ agree: random kernel {seed}, reduced\n\n{text}\n//@ buf input: u64 = edges({seed}) {}\n\
+             //@ buf own: u32 = zero {}\n//@ buf tallies: u64 = zero {TALLIES}\n\
+             //@ launch: k<<<{grid}, {block}>>>(input, own, tallies, {:#x})\n",
+            INPUT_BYTES / 8,
+            self.threads() * OWN_BYTES / 4,
+            self.scalar
+        )
     }
 
     /// Runs a text of the kernel on all engines. `Err` says what differs.
@@ -192,30 +207,6 @@ impl Kernel {
     }
 }
 
-/// Numbers at the edges of formats, and others.
-fn interesting(rng: &mut Rng) -> u64 {
-    const EDGES: &[u64] = &[
-        0,
-        1,
-        u64::MAX,
-        0x8000_0000_0000_0000,
-        0x7fff_ffff_ffff_ffff,
-        0x3ff0_0000_0000_0000,
-        0x8000_0000_7fff_ffff,
-        0x7f80_0000_ff80_0000,
-        0x3f80_0000_bf80_0000,
-        0x0000_0001_007f_ffff,
-        0x7c00_3c00_03ff_0001,
-        0x7ff0_0000_0000_0001,
-        0x0000_0020_0000_001f,
-    ];
-    match rng.below(3) {
-        0 => *rng.pick(EDGES),
-        1 => rng.next() >> rng.below(63),
-        _ => rng.next(),
-    }
-}
-
 /// Runs the kernel of a seed on all engines and compares all bytes.
 ///
 /// # Errors
@@ -224,8 +215,7 @@ pub fn compare(seed: u64) -> Result<(), String> {
     let kernel = kernel(seed);
     let Err(what) = kernel.differs(&kernel.text()) else { return Ok(()) };
     let (text, what_then) = reduce(&kernel, &what);
-    let (grid, block) = (kernel.grid, kernel.block);
-    Err(format!("seed {seed}: {what}\ngrid {grid:?}, block {block:?}; reduced: {what_then}\n{text}"))
+    Err(format!("seed {seed}: {what}\nreduced: {what_then}\n{}", kernel.file_test(&text)))
 }
 
 /// What kind of failure a text tells of: all before its first number.

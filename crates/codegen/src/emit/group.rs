@@ -58,8 +58,8 @@ impl Emit<'_, '_> {
                         Val::Reg(_) | Val::Imm(..) => None,
                     }));
                     pending.extend(dst);
+                    // What they were stays known until the run is done: a step may read a register that it writes.
                     for d in dst {
-                        self.reps.remove(d);
                         self.verified.remove(d);
                     }
                     steps.push(step);
@@ -130,6 +130,7 @@ impl Emit<'_, '_> {
                     Step::Store { inst, plan, shape, at }
                 }))
             }
+            _ if inst.src.iter().any(waits) => None,
             _ => {
                 self.full_inst(b, k);
                 Some(None)
