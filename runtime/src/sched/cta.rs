@@ -422,7 +422,8 @@ impl CtaRun {
         };
         self.sync_live(span)?;
         let is_pred = matches!(kind, Arrival::RedAnd | Arrival::RedOr);
-        let result = ctx.tables().barriers.get(&h.from).map(|loc| (*loc, is_pred));
+        let reduces = matches!(kind, Arrival::RedPopc | Arrival::RedAnd | Arrival::RedOr);
+        let result = reduces.then_some((h.from, is_pred));
         // The IR says whether a count was written; code writes 0 for none, which no program means.
         let count = if h.b == 0 && !self.has_count(ctx, h.from, call) { None } else { Some(h.b) };
         let host = self.host();
@@ -457,7 +458,9 @@ impl CtaRun {
                 if wait.warp != r.warp || wait.id != r.id || go == 0 {
                     return true;
                 }
-                if let Some((loc, is_pred)) = wait.result {
+                if let Some((from, is_pred)) = wait.result
+                    && let Some(&loc) = wait.ctx.tables().barriers.get(&from)
+                {
                     for lane in (0..32).filter(|l| go >> l & 1 == 1) {
                         if is_pred {
                             wait.ctx.write_pred(loc, lane, r.result != 0);

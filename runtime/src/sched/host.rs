@@ -1,6 +1,6 @@
 //! What the runtime keeps for a cta of compiled code, beside the contexts. `CtaCtx::host` points to it.
 
-use handloom_codegen::abi::{CtaCtx, Loc, Tables, WarpCtx};
+use handloom_codegen::abi::{CtaCtx, Tables, WarpCtx};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::barrier::Barriers;
@@ -92,8 +92,8 @@ pub(crate) struct BarWait {
     pub(crate) next: u32,
     pub(crate) lanes: u32,
     pub(crate) id: u32,
-    /// Row of the result of a reduction, and whether it is a predicate.
-    pub(crate) result: Option<(Loc, bool)>,
+    /// Block of a reduction, and whether its result is a predicate. The result's row is looked up when it is written: code may change until then.
+    pub(crate) result: Option<(u32, bool)>,
     pub(crate) span: Span,
 }
 

@@ -220,6 +220,22 @@ pub struct Result {
 
 /// The shape of the result of a value op. `speculate`: a run-time test against wrapping may be asked for.
 pub fn pure(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
+    let r = untamed(op, args, speculate)?;
+    Some(Result { shape: tame(r.shape, result_ty(op))?, ..r })
+}
+
+/// Differences as numbers of the width of the value, `None` if they are too large to be added up in 64 bits.
+fn tame(mut s: Shape, ty: Ty) -> Option<Shape> {
+    const MOST: u64 = 1 << 40;
+    if s.is_uniform() || ty == Ty::P {
+        return Some(s);
+    }
+    s.stride = sign_extend(s.stride as u64, ty);
+    s.off = s.off.map(|o| sign_extend(o as u64, ty));
+    (s.stride.unsigned_abs() <= MOST && s.off.iter().all(|o| o.unsigned_abs() <= MOST)).then_some(s)
+}
+
+fn untamed(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
     let shapes: Vec<Shape> = args.iter().map(|a| a.shape).collect::<Option<_>>()?;
     let done = |shape: Shape| Some(Result { shape, check: None });
     let ty = result_ty(op);
@@ -423,7 +439,8 @@ fn extend(a: &Shape, bits: u8, signed: bool, from: Ty, to: Ty, speculate: bool) 
     if a.is_uniform() || a.no_wrap(bits, signed) {
         return Some(Result { shape: s, check: None });
     }
-    (speculate && bits == 32).then_some(Result { shape: s, check: Some((0, signed)) })
+    let near = (0..a.groups()).map(|g| a.span(g)).all(|(low, high)| high - low < i64::from(u32::MAX));
+    (speculate && bits == 32 && near).then_some(Result { shape: s, check: Some((0, signed)) })
 }
 
 fn wide(args: &[Arg], shapes: &[Shape], int: Int, speculate: bool) -> Option<Result> {
