@@ -15,7 +15,7 @@ use handloom_ir::types::Ty;
 use crate::abi::{Loc, Tables, WarpCtx};
 use crate::analysis::cfg::Set;
 use crate::analysis::shape::{Class, Facts, analyse};
-use crate::emit::{Emit, Home, POOL_BYTES, SCRATCH_ROWS, WORD_SLOTS, inlined, is_loose, takes_loose};
+use crate::emit::{Emit, Home, POOL_BYTES, SCRATCH_ROWS, WORD_SLOTS, inlined, inlined_blocks, is_loose, takes_loose};
 use crate::load::Code;
 use crate::prepare::{addresses_first, single_latches};
 
@@ -196,6 +196,8 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
         routine.returns.push(AbiParam::new(types::I64));
         let sig = b.import_signature(routine);
         let params = b.block_params(entry).to_vec();
+        let pendable = pendable(f, &facts, options.masked);
+        let inlined = inlined_blocks(f, &facts, &pendable);
         let mut emit = Emit {
             b,
             f,
@@ -208,7 +210,7 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
             cta: params[0],
             pool_ptr: params[1],
             warp,
-            pendable: pendable(f, &facts, options.masked),
+            pendable,
             full,
             prologue,
             dispatch,
@@ -225,10 +227,12 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
             origins: origins(f),
             cleaned: Default::default(),
             mask: None,
-            chain_entry: Vec::new(),
+            inlined,
+            held: Vec::new(),
+            given_up: Default::default(),
             in_row: Default::default(),
             verified: Default::default(),
-            shared_base_value: None,
+            line: Default::default(),
             temp_rows: place.temp_rows,
             words: place.words,
         };

@@ -125,11 +125,18 @@ impl Grid {
 
     fn ctaid_in_shape(&self, unit: u64, rank: u32) -> [u32; 3] {
         let shape = self.env.cluster.nctaid;
-        let grid = [0, 1, 2].map(|i| self.env.nctaid[i] / shape[i].max(1));
-        // Each coordinate is below the grid's, which has 32 bits; most grids have fewer blocks, and division is slow at 64.
+        // Division is slow: a unit of one block needs none by the shape, and most grids have fewer blocks than 2^32.
+        let grid = match self.unit_size {
+            1 => self.env.nctaid,
+            _ => [0, 1, 2].map(|i| self.env.nctaid[i] / shape[i].max(1)),
+        };
         let first = match u32::try_from(unit) {
             Ok(unit) if unit < grid[0] => [unit, 0, 0],
-            Ok(unit) => [unit % grid[0], unit / grid[0] % grid[1], unit / grid[0] / grid[1]],
+            Ok(unit) => {
+                let row = unit / grid[0];
+                let plane = if row < grid[1] { 0 } else { row / grid[1] };
+                [unit - row * grid[0], row - plane * grid[1], plane]
+            }
             Err(_) => {
                 let [x, y, _] = grid.map(u64::from);
                 [unit % x, unit / x % y, unit / x / y].map(|v| u32::try_from(v).unwrap_or(0))

@@ -61,8 +61,8 @@ impl Emit<'_, '_> {
         self.cleaned.clear();
         self.in_row.clear();
         self.verified.clear();
-        self.shared_base_value = None;
-        self.chain_entry.clear();
+        self.end_line();
+        self.held.clear();
         self.mask = Some(m);
         let f = self.f;
         let block = &f.blocks[b];

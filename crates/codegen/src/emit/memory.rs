@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::{StateSpace, Ty};
 
+use super::line::Key;
 use super::rep::{Rep, scalar_type, vector_type, width};
 use super::{Emit, FULL};
 use crate::abi::*;
@@ -75,12 +76,10 @@ impl Emit<'_, '_> {
             inst.dst.iter().map(|d| if self.n_defs(*d) > 1 { Some(self.rep(Val::Reg(*d))) } else { None }).collect();
         let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, FULL as u32 as i32 as i64);
         let (fast, other, join) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let on = self.on_line();
         self.b.ins().brif(all, fast, &[], other, &[]);
         self.b.switch_to_block(fast);
-        // What is read on this side only does not stand for what follows.
-        let held = self.shared_base_value;
         let results = self.access_all(&plan, inst, &addr, &data);
-        self.shared_base_value = held;
         // With lanes that differ, both sides meet as rows.
         let results: Vec<Rep> =
             if uniform { results } else { results.iter().map(|r| Rep::Rows(self.rows(r, plan.ty))).collect() };
@@ -119,7 +118,8 @@ impl Emit<'_, '_> {
             (0..results.len()).map(|i| Rep::Rows(params[i * n..(i + 1) * n].to_vec())).collect()
         };
         // Both sides in the form of the fast side; rows unless the guard is uniform.
-        let results = self.join_forms(join, fast, &results, &others, plan.ty, uniform);
+        let results = self.join_forms(join, &results, &others, plan.ty);
+        self.rejoin(join, on);
         self.set_results(inst, results);
     }
 
@@ -144,13 +144,10 @@ impl Emit<'_, '_> {
     pub(crate) fn join_forms(
         &mut self,
         join: clif::Block,
-        fast: clif::Block,
         results: &[Rep],
         others: &[Rep],
         ty: Ty,
-        uniform: bool,
     ) -> Vec<Rep> {
-        let _ = (fast, uniform);
         let mut out = Vec::new();
         let mut args = Vec::new();
         for (r, o) in results.iter().zip(others) {
@@ -171,7 +168,6 @@ impl Emit<'_, '_> {
             }
         }
         self.b.ins().jump(join, &args);
-        self.b.switch_to_block(join);
         out
     }
 
@@ -302,8 +298,8 @@ impl Emit<'_, '_> {
                     && i64::from(offset).wrapping_add(plan.offset) % plan.bytes() == 0
                     && plan.access.space != StateSpace::Generic;
                 (fits && g == 0).then(|| {
-                    let p = self.load_cta(types::I64, offset_of!(CtaCtx, param));
-                    self.b.ins().iadd_imm_s(p, at)
+                    let p = self.cta_field(offset_of!(CtaCtx, param));
+                    self.moved(p, at)
                 })
             }
             Op::SlotAddr(slot) => {
@@ -315,7 +311,7 @@ impl Emit<'_, '_> {
                 (fits && g == 0).then(|| {
                     let l = self.load_warp(types::I64, offset_of!(WarpCtx, local));
                     let at = i64::from(self.slot_offsets[slot.idx()]) + plan.offset;
-                    self.b.ins().iadd_imm_s(l, at)
+                    self.moved(l, at)
                 })
             }
             _ => None,
@@ -327,22 +323,16 @@ impl Emit<'_, '_> {
         if by == 0 { v } else { self.b.ins().iadd_imm_s(v, by) }
     }
 
-    /// Base of the cta's shared memory, read once in straight code.
+    /// Base of the cta's shared memory.
     pub(crate) fn shared_base(&mut self) -> Value {
-        if let Some(v) = self.shared_base_value {
-            return v;
-        }
-        let v = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
-        if self.mask.is_none() {
-            self.shared_base_value = Some(v);
-        }
-        v
+        self.cta_field(offset_of!(CtaCtx, shared_base))
     }
 
     /// Goes on only if `length` bytes from `first` may be accessed.
     pub(crate) fn check_range(&mut self, plan: &Plan, even: bool, first: Value, length: i64, lanes: u32) {
         let bad = self.refuse(plan, first, length);
         let (cold, go) = (self.cold_block(), self.b.create_block());
+        let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
         let mask = self.i32(i64::from(lanes));
@@ -360,12 +350,19 @@ impl Emit<'_, '_> {
                 self.b.switch_to_block(fail);
             }
             self.start_over(self.at.0);
-            self.b.switch_to_block(go);
+            self.rejoin(go, on);
             return;
         }
         let ok = self.routine(Routine::Check, plan.site, mask, Some(first), Some(len));
         self.return_unless(ok, go);
-        self.b.switch_to_block(go);
+        self.rejoin(go, on);
+    }
+
+    /// Goes on if a routine said yes; else gives the trap back.
+    pub(crate) fn go_on_if(&mut self, ok: Value) {
+        let (go, on) = (self.b.create_block(), self.on_line());
+        self.return_unless(ok, go);
+        self.rejoin(go, on);
     }
 
     /// Goes to `go` if a routine said yes; else gives the trap back.
@@ -382,7 +379,7 @@ impl Emit<'_, '_> {
     pub(crate) fn refuse(&mut self, plan: &Plan, first: Value, length: i64) -> Value {
         let align = plan.bytes();
         if plan.is_shared() {
-            let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
+            let size = self.cta_field(offset_of!(CtaCtx, shared_size));
             let end = self.b.ins().iadd_imm_s(first, length);
             // A negative start would wrap to a small end.
             let below = self.b.ins().icmp(IntCC::UnsignedGreaterThan, first, size);
@@ -396,16 +393,19 @@ impl Emit<'_, '_> {
                 over
             };
         }
+        let k = align.trailing_zeros();
         let (base, limit) = self.bounds(plan, length);
         let off = self.b.ins().isub(first, base);
-        let k = align.trailing_zeros();
         if k == 0 {
             return self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, limit);
         }
         // Low bits of a misaligned address become high ones: one comparison tests both. Allocations are aligned to more.
         let amount = self.b.ins().iconst(types::I32, i64::from(k));
         let turned = self.b.ins().rotr(off, amount);
-        let limit = self.b.ins().ushr_imm_s(limit, i64::from(k));
+        let limit = match self.opt.bounds {
+            Bounds::Exact => self.b.ins().ushr_imm_s(limit, i64::from(k)),
+            Bounds::Contained => self.one(Key::Units(length, k), |e| e.b.ins().ushr_imm_s(limit, i64::from(k))),
+        };
         self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, limit)
     }
 
@@ -413,7 +413,7 @@ impl Emit<'_, '_> {
     pub(crate) fn bounds(&mut self, plan: &Plan, length: i64) -> (Value, Value) {
         match self.opt.bounds {
             Bounds::Exact => {
-                let sites = self.load_cta(types::I64, offset_of!(CtaCtx, sites));
+                let sites = self.cta_field(offset_of!(CtaCtx, sites));
                 let at = (plan.site * size_of::<SiteCache>()) as i32;
                 let base = self.b.ins().load(types::I64, Self::trusted(), sites, at);
                 let limit = self.b.ins().load(types::I64, Self::trusted(), sites, at + 8);
@@ -421,10 +421,13 @@ impl Emit<'_, '_> {
                 (base, limit)
             }
             Bounds::Contained => {
-                let low = self.load_cta(types::I64, offset_of!(CtaCtx, heap_low));
-                let high = self.load_cta(types::I64, offset_of!(CtaCtx, heap_high));
-                let size = self.b.ins().isub(high, low);
-                (low, self.b.ins().iadd_imm_s(size, -length))
+                let low = self.cta_field(offset_of!(CtaCtx, heap_low));
+                let room = self.one(Key::Room(length), |e| {
+                    let high = e.cta_field(offset_of!(CtaCtx, heap_high));
+                    let size = e.b.ins().isub(high, low);
+                    e.b.ins().iadd_imm_s(size, -length)
+                });
+                (low, room)
             }
         }
     }

@@ -13,6 +13,7 @@
 mod float;
 mod group;
 mod lanes;
+mod line;
 mod masked;
 mod memory;
 mod rep;
@@ -20,6 +21,7 @@ mod scalar;
 mod scattered;
 mod sreg;
 mod term;
+mod tree;
 mod vector;
 mod verify;
 mod whole;
@@ -39,6 +41,7 @@ use crate::analysis::shape::Facts;
 use crate::compile::Options;
 
 pub use rep::{Home, Rep};
+pub(crate) use tree::inlined as inlined_blocks;
 pub use vector::{inlined, is_loose, takes_loose};
 
 /// All lanes.
@@ -90,16 +93,20 @@ pub struct Emit<'a, 'b> {
     pub(crate) cleaned: HashSet<Reg>,
     /// Lanes of the masked copy being emitted.
     pub(crate) mask: Option<Value>,
-    /// Values made by earlier blocks of the full chain being emitted.
-    pub(crate) chain_entry: Vec<(Reg, Rep)>,
+    /// Blocks whose full copy stands at the end of that of the block before.
+    pub(crate) inlined: Set,
+    /// Values that blocks before the full copy being emitted hold in registers.
+    pub(crate) held: Vec<(Reg, Rep)>,
+    /// Where a full copy is given up, for each block that is.
+    pub(crate) given_up: HashMap<usize, clif::Block>,
     /// Registers whose value stands in their row in the masked copy being emitted.
     pub(crate) in_row: HashSet<Reg>,
     /// Rows of varying registers that live in one block only, for its masked copy; 0 for none.
     pub(crate) temp_rows: Vec<u32>,
     /// Addresses whose accesses in the block being emitted were tested together.
     pub(crate) verified: HashMap<Reg, verify::Verified>,
-    /// Base of shared memory, where straight code has read it.
-    pub(crate) shared_base_value: Option<Value>,
+    /// Values of the straight code being emitted.
+    pub(crate) line: line::Line,
     /// Words of affine operands for loops over packs: offset of the first.
     pub(crate) words: u32,
 }
@@ -168,6 +175,7 @@ impl Emit<'_, '_> {
         x: Option<Value>,
         y: Option<Value>,
     ) -> Value {
+        self.drop_vectors();
         let table = self.load_cta(types::I64, offset_of!(CtaCtx, routines));
         let target = self.b.ins().load(types::I64, Self::trusted(), table, r as i32 * 8);
         let site = self.i32(site as i64);
@@ -215,11 +223,9 @@ impl Emit<'_, '_> {
                 self.emit_prologue(b);
             }
         }
-        let mut done = vec![false; n];
         for b in 0..n {
-            let inside_chain = self.facts.cfg.preds[b].iter().any(|p| self.chained(*p) == Some(b));
-            if !done[b] && !inside_chain {
-                self.emit_full_chain(b, &mut done);
+            if !self.inlined.has(b) {
+                self.emit_full_tree(b);
             }
         }
         let idle = self.idle;
@@ -300,8 +306,7 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(some);
         let zero = self.i32(0);
         self.store_warp(zero, self.pend(b));
-        let inside_chain = self.facts.cfg.preds[b].iter().any(|p| self.chained(*p) == Some(b));
-        if !inside_chain {
+        if !self.inlined.has(b) {
             let all = self.b.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, m, FULL as u32 as i32 as i64);
             let partial = self.b.create_block();
             let full = self.full[b];
@@ -311,7 +316,7 @@ impl Emit<'_, '_> {
         if self.facts.masked.has(b) && !self.opt.masked {
             self.reps.clear();
             self.mask = Some(m);
-            self.chain_entry.clear();
+            self.held.clear();
             self.start_over(b);
             self.mask = None;
         } else if self.facts.masked.has(b) {
@@ -322,69 +327,6 @@ impl Emit<'_, '_> {
             self.store_warp(two, offset_of!(WarpCtx, c));
             self.store_warp(m, offset_of!(WarpCtx, lanes));
             self.give_back(Reason::Trap);
-        }
-    }
-
-    /// The block that goes on behind a warp-level op in the same straight code. Lanes that come to it in part stay masked.
-    fn chained(&self, b: usize) -> Option<usize> {
-        let Term::Jump(next) = self.f.blocks[b].term else { return None };
-        let next = next.idx();
-        let fits = next > b
-            && self.facts.cfg.preds[next].len() == 1
-            && (!self.pendable.has(next) || self.facts.masked.has(next))
-            && self.f.blocks[b].insts.last().is_some_and(|i| i.op.is_warp_sync());
-        fits.then_some(next)
-    }
-
-    /// Emits the full copy of `b` and of the blocks that only it goes to.
-    fn emit_full_chain(&mut self, head: usize, done: &mut [bool]) {
-        let block = self.full[head];
-        self.b.switch_to_block(block);
-        self.reps.clear();
-        self.written.clear();
-        self.cleaned.clear();
-        self.chain_entry.clear();
-        self.mask = None;
-        self.shared_base_value = None;
-        let mut b = head;
-        loop {
-            done[b] = true;
-            self.set_loc(b, 0);
-            self.verify_incoming(b);
-            let mut i = 0;
-            while i < self.f.blocks[b].insts.len() {
-                let next = self.full_run(b, i);
-                if next == i {
-                    self.set_loc(b, i);
-                    self.full_inst(b, i);
-                }
-                i = next.max(i + 1);
-            }
-            self.set_loc(b, self.f.blocks[b].insts.len());
-            if let Some(next) = self.chained(b) {
-                b = next;
-                let mut held: Vec<Reg> = self.written.clone();
-                held.sort_unstable();
-                held.dedup();
-                self.chain_entry = held.into_iter().filter_map(|r| Some((r, self.reps.get(&r)?.clone()))).collect();
-                continue;
-            }
-            self.full_term(b);
-            return;
-        }
-    }
-
-    /// Writes back what lives on behind block `b`.
-    pub(crate) fn write_back(&mut self, b: usize) {
-        let mut regs = std::mem::take(&mut self.written);
-        regs.sort_unstable();
-        regs.dedup();
-        for r in regs {
-            if self.facts.live.exit[b].has(r.idx())
-                && let Some(rep) = self.reps.get(&r).cloned()
-            {
-                self.store_home(r, &rep);
-            }
         }
     }
 

@@ -8,6 +8,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Ty};
 
 use super::Emit;
+use super::line::Key;
 use crate::abi::Loc;
 use crate::analysis::shape::Class;
 use crate::analysis::transfer::{LANES, PACKS, Shape};
@@ -238,6 +239,10 @@ impl Emit<'_, '_> {
 
     /// The vectors of a pack from its first lane and stride.
     pub(crate) fn spread(&mut self, first: Value, stride: i64, ty: Ty) -> Vec<Value> {
+        self.once(Key::Spread(first, stride, ty), |e| e.spread_now(first, stride, ty))
+    }
+
+    fn spread_now(&mut self, first: Value, stride: i64, ty: Ty) -> Vec<Value> {
         match ty {
             Ty::P => {
                 let wide = self.b.ins().uextend(types::I32, first);
@@ -276,14 +281,20 @@ impl Emit<'_, '_> {
 
     pub(crate) fn vector_const32(&mut self, lanes: [u32; LANES]) -> Value {
         let bytes: Vec<u8> = lanes.iter().flat_map(|l| l.to_le_bytes()).collect();
-        let c = self.b.func.dfg.constants.insert(clif::ConstantData::from(bytes));
-        self.b.ins().vconst(types::I32X4, c)
+        self.vector_constant(types::I32X4, &bytes)
     }
 
     pub(crate) fn vector_const64(&mut self, lanes: [u64; 2]) -> Value {
         let bytes: Vec<u8> = lanes.iter().flat_map(|l| l.to_le_bytes()).collect();
-        let c = self.b.func.dfg.constants.insert(clif::ConstantData::from(bytes));
-        self.b.ins().vconst(types::I64X2, c)
+        self.vector_constant(types::I64X2, &bytes)
+    }
+
+    fn vector_constant(&mut self, ty: clif::Type, bytes: &[u8]) -> Value {
+        let key = bytes.iter().rev().fold(0u128, |k, b| k << 8 | u128::from(*b));
+        self.one(Key::Vector(ty, key), |e| {
+            let c = e.b.func.dfg.constants.insert(clif::ConstantData::from(bytes));
+            e.b.ins().vconst(ty, c)
+        })
     }
 
     /// Sets a register in the copy being emitted.

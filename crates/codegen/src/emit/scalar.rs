@@ -2,6 +2,7 @@
 //!
 //! A scalar of type `B16` is an `i32` whose upper half is zero; a predicate is an `i8` of 0 or 1.
 
+use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
@@ -161,10 +162,29 @@ impl Emit<'_, '_> {
         Some(result)
     }
 
+    /// The value of a scalar that was made as a constant.
+    fn known_constant(&self, v: Value) -> Option<i64> {
+        let inst = self.b.func.dfg.value_def(v).inst()?;
+        match self.b.func.dfg.insts[inst] {
+            clif::InstructionData::UnaryImm { opcode: clif::Opcode::Iconst, imm } => Some(imm.bits()),
+            _ => None,
+        }
+    }
+
     fn wide_product(&mut self, a: &[Value], int: Int) -> Value {
         let ext = |e: &mut Self, v: Value| {
             if int.signed { e.b.ins().sextend(types::I64, v) } else { e.b.ins().uextend(types::I64, v) }
         };
+        for (i, j) in [(0, 1), (1, 0)] {
+            let Some(c) = self.known_constant(a[j]) else { continue };
+            let c = if int.signed { i64::from(c as i32) } else { i64::from(c as u32) };
+            let x = ext(self, a[i]);
+            return if c > 0 && c & (c - 1) == 0 {
+                self.b.ins().ishl_imm_s(x, i64::from(c.trailing_zeros()))
+            } else {
+                self.b.ins().imul_imm_s(x, c)
+            };
+        }
         let (x, y) = (ext(self, a[0]), ext(self, a[1]));
         self.b.ins().imul(x, y)
     }
@@ -173,6 +193,14 @@ impl Emit<'_, '_> {
     fn scalar_shift(&mut self, a: &[Value], int: Int, left: bool) -> Value {
         let bits = i64::from(int.bits());
         let x = self.widened(a[0], int);
+        if let Some(k) = self.known_constant(a[1]).filter(|k| (0..bits).contains(k)) {
+            let v = match (left, int.signed) {
+                (true, _) => self.b.ins().ishl_imm_s(x, k),
+                (false, true) => self.b.ins().sshr_imm_s(x, k),
+                (false, false) => self.b.ins().ushr_imm_s(x, k),
+            };
+            return self.narrowed(v, int.ty);
+        }
         let fits = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, a[1], bits);
         if int.signed && !left {
             let most = self.b.ins().iconst(types::I32, bits - 1);

@@ -35,6 +35,7 @@ impl Emit<'_, '_> {
         let is_store = matches!(inst.op, Op::Store { .. });
         let values: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
         let shared = plan.is_shared().then(|| self.shared_base());
+        let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
         let m = self.i32(FULL);
@@ -74,7 +75,7 @@ impl Emit<'_, '_> {
             self.b.append_block_param(join, t);
         }
         self.b.ins().jump(join, &args);
-        self.b.switch_to_block(join);
+        self.rejoin(join, on);
         let params = self.b.block_params(join).to_vec();
         let w = PACKS * width(plan.ty);
         (0..results.len()).map(|i| Rep::Rows(params[i * w..(i + 1) * w].to_vec())).collect()
@@ -215,9 +216,7 @@ impl Emit<'_, '_> {
         let dst = outs.iter().map(|o| o.1).collect();
         self.tables.mems[site] = MemSite { op: inst.op, addr, src, dst, span: inst.span };
         let ok = self.routine(Routine::Memory, site, mask, None, None);
-        let go = self.b.create_block();
-        self.return_unless(ok, go);
-        self.b.switch_to_block(go);
+        self.go_on_if(ok);
         outs.into_iter().map(|(at, _, ty)| self.read_scratch(at, ty)).collect()
     }
 }

@@ -30,15 +30,6 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(go);
     }
 
-    /// Goes to a full copy from block `b`.
-    fn go_full(&mut self, b: usize, target: usize) {
-        if target <= b {
-            self.stop_check(target);
-        }
-        let t = self.full[target];
-        self.b.ins().jump(t, &[]);
-    }
-
     /// The end of a full copy.
     pub(crate) fn full_term(&mut self, b: usize) {
         let f = self.f;
@@ -46,18 +37,15 @@ impl Emit<'_, '_> {
         self.n_scratch_used = 0;
         // Read what the end needs before homes are written: the values are the same.
         match &f.blocks[b].term {
-            Term::Jump(t) => {
-                self.write_back(b);
-                self.go_full(b, t.idx());
-            }
+            Term::Jump(t) => self.go_full(b, t.idx()),
             Term::Branch { cond, then, otherwise } => {
                 let c = self.rep(*cond);
-                self.write_back(b);
                 self.full_branch(b, &c, then.idx(), otherwise.idx());
             }
             Term::Switch { index, targets } => {
                 let i = self.rep(*index);
                 self.write_back(b);
+                self.written.clear();
                 self.full_switch(b, &i, targets);
             }
             Term::Ret | Term::Exit => {
@@ -212,12 +200,16 @@ impl Emit<'_, '_> {
 
     fn full_branch(&mut self, b: usize, cond: &Rep, then: usize, otherwise: usize) {
         let (yes, no) = (self.b.create_block(), self.b.create_block());
+        if !self.inlined.has(then) && !self.inlined.has(otherwise) {
+            self.write_back(b);
+            self.written.clear();
+        }
+        let view = self.view();
         if is_uniform(cond)
             && let Rep::Affine(_, base) = cond
         {
             self.b.ins().brif(base[0], yes, &[], no, &[]);
         } else {
-            let mixed = self.b.create_block();
             if let Rep::Logic(l) = cond {
                 self.branch_if_known(l, yes, no);
             }
@@ -225,27 +217,26 @@ impl Emit<'_, '_> {
                 Rep::Logic(l) => self.counted_bits(l),
                 Rep::Affine(..) | Rep::Rows(_) => None,
             };
-            if let Some(bits) = counted {
-                // Some lanes do and some do not, or the ends would have told.
-                self.part(b, &[(then, bits)], otherwise);
-                self.b.switch_to_block(yes);
-                self.go_full(b, then);
-                self.b.switch_to_block(no);
-                self.go_full(b, otherwise);
-                return;
-            }
-            let bits = self.bits(cond);
-            let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
-            let some = self.b.create_block();
-            self.b.ins().brif(all, yes, &[], some, &[]);
-            self.b.switch_to_block(some);
-            self.b.ins().brif(bits, mixed, &[], no, &[]);
-            self.b.switch_to_block(mixed);
+            // With counted lanes some do and some do not, or the ends would have told.
+            let bits = match counted {
+                Some(bits) => bits,
+                None => {
+                    let bits = self.bits(cond);
+                    let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
+                    let (some, mixed) = (self.b.create_block(), self.b.create_block());
+                    self.b.ins().brif(all, yes, &[], some, &[]);
+                    self.b.switch_to_block(some);
+                    self.b.ins().brif(bits, mixed, &[], no, &[]);
+                    self.b.switch_to_block(mixed);
+                    bits
+                }
+            };
+            self.write_back(b);
             self.part(b, &[(then, bits)], otherwise);
         }
-        self.b.switch_to_block(yes);
+        self.branch_off(yes, &view);
         self.go_full(b, then);
-        self.b.switch_to_block(no);
+        self.branch_off(no, &view);
         self.go_full(b, otherwise);
     }
 

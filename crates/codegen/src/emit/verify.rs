@@ -138,6 +138,7 @@ impl Emit<'_, '_> {
             None => over,
         };
         let (cold, go) = (self.cold_block(), self.b.create_block());
+        let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
         if uses.space != StateSpace::Shared {
@@ -156,7 +157,7 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(fail);
         }
         self.start_over(b);
-        self.b.switch_to_block(go);
+        self.rejoin(go, on);
         lane
     }
 

@@ -72,12 +72,12 @@ impl Emit<'_, '_> {
         };
         match op {
             Op::SymAddr(s) | Op::SharedAddr(s) => {
-                let table = self.load_cta(types::I64, offset_of!(CtaCtx, symbols));
+                let table = self.cta_field(offset_of!(CtaCtx, symbols));
                 let v = self.b.ins().load(types::I64, Self::trusted(), table, s.0 as i32 * 8);
                 Rep::Affine(Shape::UNIFORM, vec![v])
             }
             Op::ParamAddr { offset } => {
-                let p = self.load_cta(types::I64, offset_of!(CtaCtx, param));
+                let p = self.cta_field(offset_of!(CtaCtx, param));
                 let v = self.b.ins().iadd_imm_s(p, i64::from(offset));
                 Rep::Affine(Shape::UNIFORM, vec![v])
             }
@@ -342,10 +342,11 @@ impl Emit<'_, '_> {
             let last = i64::from(u32::MAX) - (high - low);
             let bad = self.b.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, start, i64::from(last as u32 as i32));
             let (cold, go) = (self.cold_block(), self.b.create_block());
+            let on = self.on_line();
             self.b.ins().brif(bad, cold, &[], go, &[]);
             self.b.switch_to_block(cold);
             self.start_over(b);
-            self.b.switch_to_block(go);
+            self.rejoin(go, on);
         }
     }
 
@@ -353,16 +354,26 @@ impl Emit<'_, '_> {
     pub(crate) fn start_over(&mut self, b: usize) {
         let lanes = match self.mask {
             Some(m) => m,
-            None => self.i32(FULL),
+            None => {
+                if let Some(done) = self.given_up.get(&b) {
+                    let done = *done;
+                    self.b.ins().jump(done, &[]);
+                    return;
+                }
+                let block = self.cold_block();
+                self.given_up.insert(b, block);
+                self.b.ins().jump(block, &[]);
+                self.b.switch_to_block(block);
+                self.i32(FULL)
+            }
         };
         let held = self.load_warp(types::I32, self.pend(b));
         let all = self.b.ins().bor(held, lanes);
         self.store_warp(all, self.pend(b));
         let state = self.i32(b as i64);
         self.store_warp(state, offset_of!(WarpCtx, state));
-        // Values that the chain before this block still holds in registers.
-        let entry: Vec<(Reg, Rep)> = self.chain_entry.clone();
-        for (r, rep) in entry {
+        // Values that the blocks before this one hold in registers.
+        for (r, rep) in self.held.clone() {
             if self.facts.live.entry[b].has(r.idx()) {
                 self.store_home(r, &rep);
             }
@@ -408,9 +419,7 @@ impl Emit<'_, '_> {
             None => self.i32(FULL),
         };
         let ok = self.routine(Routine::Memory, site, mask, None, None);
-        let go = self.b.create_block();
-        self.return_unless(ok, go);
-        self.b.switch_to_block(go);
+        self.go_on_if(ok);
         for (r, at) in outs {
             let rep = self.read_scratch(at, self.f.regs[r.idx()]);
             self.set(r, rep);
@@ -520,9 +529,7 @@ impl Emit<'_, '_> {
         self.tables.builtins.push((which, src, inst.span));
         let m = self.i32(FULL);
         let ok = self.routine(Routine::Builtin, site, m, None, None);
-        let go = self.b.create_block();
-        self.return_unless(ok, go);
-        self.b.switch_to_block(go);
+        self.go_on_if(ok);
         self.tell_dirty();
     }
 
@@ -564,11 +571,12 @@ impl Emit<'_, '_> {
         let m = self.i32(FULL);
         let ok = self.routine(Routine::Sync, site, m, None, None);
         let (go, stuck) = (self.b.create_block(), self.cold_block());
+        let on = self.on_line();
         self.b.ins().brif(ok, go, &[], stuck, &[]);
         self.b.switch_to_block(stuck);
         // All live lanes are here, so nobody can come whom they wait for.
         self.trap(TrapKind::Deadlock, inst.span, None);
-        self.b.switch_to_block(go);
+        self.rejoin(go, on);
         for (r, at) in outs {
             let rep = self.read_scratch(at, self.f.regs[r.idx()]);
             let uniform = self.facts.class[r.idx()].is_uniform();
