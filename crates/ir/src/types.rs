@@ -432,6 +432,23 @@ pub enum Cmp {
     Nan,
 }
 
+impl Cmp {
+    /// The comparison that says the same of exchanged operands.
+    pub const fn swapped(self) -> Cmp {
+        match self {
+            Cmp::Lt => Cmp::Gt,
+            Cmp::Le => Cmp::Ge,
+            Cmp::Gt => Cmp::Lt,
+            Cmp::Ge => Cmp::Le,
+            Cmp::Ltu => Cmp::Gtu,
+            Cmp::Leu => Cmp::Geu,
+            Cmp::Gtu => Cmp::Ltu,
+            Cmp::Geu => Cmp::Leu,
+            Cmp::Eq | Cmp::Ne | Cmp::Equ | Cmp::Neu | Cmp::Num | Cmp::Nan => self,
+        }
+    }
+}
+
 /// A Boolean operator of `setp` and `set`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each name is the manual's own")]

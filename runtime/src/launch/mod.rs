@@ -123,6 +123,7 @@ impl Grid {
         }
     }
 
+    #[inline]
     fn ctaid_in_shape(&self, unit: u64, rank: u32) -> [u32; 3] {
         let shape = self.env.cluster.nctaid;
         // Division is slow: a unit of one block needs none by the shape, and most grids have fewer blocks than 2^32.

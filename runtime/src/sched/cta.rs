@@ -201,8 +201,19 @@ impl CtaRun {
         self.seats.at(0).0
     }
 
-    /// Puts a cta at its first instruction. `peers`: bases of the shared memory of its cluster.
-    pub(crate) fn start(&mut self, grid: &Grid, ctaid: [u32; 3], peers: &[u64], heap: (u64, u64)) {
+    /// Says which cta of the grid it is.
+    #[inline]
+    pub(crate) fn place(&mut self, ctaid: [u32; 3]) {
+        // Word by word: read back as a whole behind such writes, an array would wait for them.
+        let [x, y, z] = ctaid;
+        let cta = self.ctx();
+        (cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]) = (x, y, z);
+        let env = &mut self.host().env;
+        (env.ctaid[0], env.ctaid[1], env.ctaid[2]) = (x, y, z);
+    }
+
+    /// Puts a placed cta at its first instruction. `peers`: bases of the shared memory of its cluster.
+    pub(crate) fn start(&mut self, grid: &Grid, peers: &[u64], heap: (u64, u64)) {
         let first = self.host_ref().base.first();
         {
             let cta = self.ctx();
@@ -210,13 +221,11 @@ impl CtaRun {
             cta.arrived = 0;
             cta.retired = 0;
             cta.epoch = 1;
-            cta.ctaid = ctaid;
             cta.dirty = 0;
             (cta.heap_low, cta.heap_high) = heap;
         }
         // SAFETY: as in `host`; a field of its own keeps `full` readable beside it.
         let host = unsafe { &mut *self.host };
-        host.env.ctaid = ctaid;
         host.env.gridid = grid.env.gridid;
         host.base.start_all(host.base_tables, &self.full);
         if host.was_left {

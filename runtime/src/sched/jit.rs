@@ -77,48 +77,26 @@ struct Jit<'g> {
 impl Crew for Jit<'_> {
     type Unit = Unit;
 
+    #[inline]
     fn start(&mut self, number: u64) -> Result<Unit, Ended> {
-        let n = self.grid.unit_size;
-        if n == 1 {
-            let mut run = self.seat()?;
-            run.start(self.grid, self.grid.ctaid(number, 0), &[], self.heap);
-            return Ok(Unit::One(run));
+        if self.grid.unit_size > 1 {
+            return self.start_cluster(number);
         }
-        let mut ctas = Idle::new();
-        for _ in 0..n {
-            match self.seat() {
-                Ok(run) => ctas.push(run),
-                Err(e) => {
-                    self.free.append(&mut ctas);
-                    return Err(e);
-                }
-            }
-        }
-        let peers: Vec<u64> = ctas.iter().map(|run| run.slab()).collect();
-        for (rank, run) in (0..).zip(&mut ctas) {
-            run.start(self.grid, self.grid.ctaid(number, rank), &peers, self.heap);
-        }
-        Ok(Unit::Cluster(ctas))
+        let mut run = self.seat()?;
+        run.place(self.grid.ctaid(number, 0));
+        run.start(self.grid, &[], self.heap);
+        Ok(Unit::One(run))
     }
 
+    #[inline]
     fn turn(&mut self, unit: &mut Unit) -> Result<Turn, Ended> {
-        let ctas = match unit {
-            Unit::One(run) => return run.round(),
-            Unit::Cluster(ctas) => ctas,
-        };
-        let mut turn = Turn::Waited;
-        for run in ctas.iter_mut().filter(|r| !r.done) {
-            turn = match (run.round()?, turn) {
-                (Turn::Done | Turn::Busy | Turn::Moved, _) | (_, Turn::Moved) => Turn::Moved,
-                (Turn::Still, _) | (_, Turn::Still) => Turn::Still,
-                (Turn::Waited, t) => t,
-            };
+        match unit {
+            Unit::One(run) => run.round(),
+            Unit::Cluster(ctas) => turn_of_cluster(ctas),
         }
-        let phases = ctas.iter_mut().map(|run| run.cluster_phases()).min().unwrap_or(0);
-        ctas.iter_mut().for_each(|r| r.set_cluster_phases(phases));
-        Ok(if ctas.iter().all(|r| r.done) { Turn::Done } else { turn })
     }
 
+    #[inline]
     fn end(&mut self, unit: Unit) -> Vec<u8> {
         match unit {
             Unit::One(run) => self.leave(run),
@@ -134,7 +112,42 @@ impl Crew for Jit<'_> {
     }
 }
 
+/// A turn of all ctas of a cluster.
+fn turn_of_cluster(ctas: &mut Idle) -> Result<Turn, Ended> {
+    let mut turn = Turn::Waited;
+    for run in ctas.iter_mut().filter(|r| !r.done) {
+        turn = match (run.round()?, turn) {
+            (Turn::Done | Turn::Busy | Turn::Moved, _) | (_, Turn::Moved) => Turn::Moved,
+            (Turn::Still, _) | (_, Turn::Still) => Turn::Still,
+            (Turn::Waited, t) => t,
+        };
+    }
+    let phases = ctas.iter_mut().map(|run| run.cluster_phases()).min().unwrap_or(0);
+    ctas.iter_mut().for_each(|r| r.set_cluster_phases(phases));
+    Ok(if ctas.iter().all(|r| r.done) { Turn::Done } else { turn })
+}
+
 impl Jit<'_> {
+    fn start_cluster(&mut self, number: u64) -> Result<Unit, Ended> {
+        let n = self.grid.unit_size;
+        let mut ctas = Idle::new();
+        for _ in 0..n {
+            match self.seat() {
+                Ok(run) => ctas.push(run),
+                Err(e) => {
+                    self.free.append(&mut ctas);
+                    return Err(e);
+                }
+            }
+        }
+        let peers: Vec<u64> = ctas.iter().map(|run| run.slab()).collect();
+        for (rank, run) in (0..).zip(&mut ctas) {
+            run.place(self.grid.ctaid(number, rank));
+            run.start(self.grid, &peers, self.heap);
+        }
+        Ok(Unit::Cluster(ctas))
+    }
+
     /// Takes a cta back. Gives what it printed.
     #[inline]
     fn leave(&mut self, mut run: Box<CtaRun>) -> Vec<u8> {

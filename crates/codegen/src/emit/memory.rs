@@ -141,13 +141,7 @@ impl Emit<'_, '_> {
     }
 
     /// Gives the join its parameters and both sides' values. The fast side has jumped already, with its values as they are.
-    pub(crate) fn join_forms(
-        &mut self,
-        join: clif::Block,
-        results: &[Rep],
-        others: &[Rep],
-        ty: Ty,
-    ) -> Vec<Rep> {
+    pub(crate) fn join_forms(&mut self, join: clif::Block, results: &[Rep], others: &[Rep], ty: Ty) -> Vec<Rep> {
         let mut out = Vec::new();
         let mut args = Vec::new();
         for (r, o) in results.iter().zip(others) {

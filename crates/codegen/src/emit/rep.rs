@@ -1,6 +1,7 @@
 //! Values of registers inside a copy of a block, and their homes in the warp context.
 
 use cranelift_codegen::ir as clif;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use std::rc::Rc;
 
@@ -321,8 +322,77 @@ impl Emit<'_, '_> {
             let wide = self.b.ins().uextend(types::I32, base[0]);
             return self.b.ins().ineg(wide);
         }
+        if let Rep::Logic(l) = rep {
+            return self.logic_bits(l);
+        }
         let rows = self.rows(rep, Ty::P);
         self.bits_of_rows(&rows)
+    }
+
+    fn logic_bits(&mut self, l: &Logic) -> Value {
+        match l {
+            Logic::Uniform(v) => {
+                let wide = self.b.ins().uextend(types::I32, *v);
+                self.b.ins().ineg(wide)
+            }
+            Logic::Not(a) => {
+                let x = self.logic_bits(a);
+                self.b.ins().bnot(x)
+            }
+            Logic::And(a, b) | Logic::Or(a, b) => {
+                let (x, y) = (self.logic_bits(a), self.logic_bits(b));
+                if matches!(l, Logic::And(..)) { self.b.ins().band(x, y) } else { self.b.ins().bor(x, y) }
+            }
+            Logic::Compare(c) => match self.counted_bits(c) {
+                Some(bits) => bits,
+                None => {
+                    let rows = self.logic_rows(l);
+                    self.bits_of_rows(&rows)
+                }
+            },
+        }
+    }
+
+    /// The bits of a comparison of neighbouring integers with a uniform one: the lanes on one side of a boundary, or one lane.
+    fn counted_bits(&mut self, c: &Compare) -> Option<Value> {
+        let (x, y, cmp) = if c.b.0.is_uniform() { (&c.a, &c.b, c.cmp) } else { (&c.b, &c.a, c.cmp.swapped()) };
+        if !(y.0.is_uniform() && x.0.is_linear() && x.0.stride == 1 && c.int.ty == Ty::B32) {
+            return None;
+        }
+        let one = self.i64(1);
+        if matches!(cmp, Cmp::Eq | Cmp::Ne) {
+            let lane = self.b.ins().isub(y.1[0], x.1[0]);
+            let near = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, lane, 32);
+            let none = self.i32(0);
+            let bit = self.b.ins().ishl(one, lane);
+            let bit = self.b.ins().ireduce(types::I32, bit);
+            let bits = self.b.ins().select(near, bit, none);
+            return Some(if cmp == Cmp::Eq { bits } else { self.b.ins().bnot(bits) });
+        }
+        if !x.0.no_wrap(32, c.int.signed) {
+            return None;
+        }
+        // Lanes `x < y` for `below`, `x <= y` with one more; the others by complement.
+        let (below, more) = match cmp {
+            Cmp::Lt => (true, 0),
+            Cmp::Le => (true, 1),
+            Cmp::Gt => (false, 1),
+            Cmp::Ge => (false, 0),
+            _ => return None,
+        };
+        let wide = |e: &mut Self, v: Value| {
+            if c.int.signed { e.b.ins().sextend(types::I64, v) } else { e.b.ins().uextend(types::I64, v) }
+        };
+        let (first, end) = (wide(self, x.1[0]), wide(self, y.1[0]));
+        let count = self.b.ins().isub(end, first);
+        let count = self.moved(count, more);
+        let (zero, all) = (self.i64(0), self.i64(32));
+        let count = self.b.ins().smax(count, zero);
+        let count = self.b.ins().smin(count, all);
+        let end = self.b.ins().ishl(one, count);
+        let low = self.b.ins().iadd_imm_s(end, -1);
+        let low = self.b.ins().ireduce(types::I32, low);
+        Some(if below { low } else { self.b.ins().bnot(low) })
     }
 
     /// Bits of eight mask vectors.

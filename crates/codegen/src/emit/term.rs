@@ -16,6 +16,63 @@ use super::{Emit, FULL};
 use crate::abi::*;
 use crate::analysis::transfer::PACKS;
 
+/// A comparison in the lowest and in the highest lane of a group.
+struct Ends {
+    first: Value,
+    last: Value,
+    /// Whether the lanes between do not wrap, if that is not known.
+    ordered: Option<Value>,
+}
+
+/// Whether a predicate can hold in all lanes of a warp, and in none.
+#[derive(Clone, Copy)]
+struct Possible {
+    all: bool,
+    none: bool,
+}
+
+/// What ranges tell of a predicate: lanes that differ do not all stand on the same side of a constant that is near enough.
+fn possible_ends(l: &Logic) -> Possible {
+    let anything = Possible { all: true, none: true };
+    match l {
+        Logic::Uniform(_) => anything,
+        Logic::Not(a) => {
+            let p = possible_ends(a);
+            Possible { all: p.none, none: p.all }
+        }
+        Logic::And(a, b) => Possible { all: possible_ends(a).all && possible_ends(b).all, none: true },
+        Logic::Or(a, b) => Possible { all: true, none: possible_ends(a).none && possible_ends(b).none },
+        Logic::Compare(c) => {
+            let (x, y, cmp) =
+                if c.b.0.is_uniform() { (&c.a.0, &c.b.0, c.cmp) } else { (&c.b.0, &c.a.0, c.cmp.swapped()) };
+            let bits = c.int.bits();
+            if !y.is_uniform() || bits < 32 {
+                return anything;
+            }
+            match cmp {
+                Cmp::Eq if x.stride != 0 => return Possible { all: false, none: true },
+                Cmp::Ne if x.stride != 0 => return Possible { all: true, none: false },
+                _ => {}
+            }
+            if y.low != y.high || !x.no_wrap(bits, c.int.signed) {
+                return anything;
+            }
+            let shift = 64 - bits;
+            let y = if c.int.signed { i128::from((y.low << shift) as i64 >> shift) } else { i128::from(y.low) };
+            let reach = (0..x.groups()).map(|g| x.span(g)).map(|(low, high)| i128::from(high - low)).max().unwrap_or(0);
+            // The highest lane is at least this, the lowest at most that.
+            let (top, bottom) = (i128::from(x.low) + reach, i128::from(x.high) - reach);
+            match cmp {
+                Cmp::Lt => Possible { all: top < y, none: bottom >= y },
+                Cmp::Le => Possible { all: top <= y, none: bottom > y },
+                Cmp::Gt => Possible { all: bottom > y, none: top <= y },
+                Cmp::Ge => Possible { all: bottom >= y, none: top < y },
+                _ => anything,
+            }
+        }
+    }
+}
+
 impl Emit<'_, '_> {
     /// Before a back edge: leaves if the launch is to stop. The context is then not run again.
     pub(crate) fn stop_check(&mut self, header: usize) {
@@ -205,39 +262,40 @@ impl Emit<'_, '_> {
             self.written.clear();
         }
         let view = self.view();
+        let mut possible = Possible { all: true, none: true };
         if is_uniform(cond)
             && let Rep::Affine(_, base) = cond
         {
             self.b.ins().brif(base[0], yes, &[], no, &[]);
         } else {
+            let mut told = false;
             if let Rep::Logic(l) = cond {
-                self.branch_if_known(l, yes, no);
+                possible = possible_ends(l);
+                told = self.branch_if_known(l, possible, yes, no);
             }
-            let counted = match cond {
-                Rep::Logic(l) => self.counted_bits(l),
-                Rep::Affine(..) | Rep::Rows(_) => None,
-            };
-            // With counted lanes some do and some do not, or the ends would have told.
-            let bits = match counted {
-                Some(bits) => bits,
-                None => {
-                    let bits = self.bits(cond);
-                    let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
-                    let (some, mixed) = (self.b.create_block(), self.b.create_block());
-                    self.b.ins().brif(all, yes, &[], some, &[]);
-                    self.b.switch_to_block(some);
-                    self.b.ins().brif(bits, mixed, &[], no, &[]);
-                    self.b.switch_to_block(mixed);
-                    bits
-                }
-            };
+            let bits = self.bits(cond);
+            if !told && possible.all {
+                let all = self.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
+                let some = self.b.create_block();
+                self.b.ins().brif(all, yes, &[], some, &[]);
+                self.b.switch_to_block(some);
+            }
+            if !told && possible.none {
+                let mixed = self.b.create_block();
+                self.b.ins().brif(bits, mixed, &[], no, &[]);
+                self.b.switch_to_block(mixed);
+            }
             self.write_back(b);
             self.part(b, &[(then, bits)], otherwise);
         }
-        self.branch_off(yes, &view);
-        self.go_full(b, then);
-        self.branch_off(no, &view);
-        self.go_full(b, otherwise);
+        if possible.all {
+            self.branch_off(yes, &view);
+            self.go_full(b, then);
+        }
+        if possible.none {
+            self.branch_off(no, &view);
+            self.go_full(b, otherwise);
+        }
     }
 
     /// Lanes go different ways: sets of lanes to their blocks, the rest to another.
@@ -256,71 +314,97 @@ impl Emit<'_, '_> {
         self.b.ins().jump(p, &[]);
     }
 
-    /// Branches if scalars tell that a predicate holds in all lanes or in none.
-    fn branch_if_known(&mut self, l: &Logic, yes: clif::Block, no: clif::Block) {
-        let Some((all, none)) = self.known(l) else { return };
-        let (unsure, open) = (self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(all, yes, &[], unsure, &[]);
-        self.b.switch_to_block(unsure);
-        self.b.ins().brif(none, no, &[], open, &[]);
-        self.b.switch_to_block(open);
-    }
-
-    /// The bits of an ordering of neighbouring integers against a uniform one, which its ends did not decide: the lanes below a boundary.
-    fn counted_bits(&mut self, l: &Logic) -> Option<Value> {
-        let Logic::Compare(c) = l else { return None };
-        let (swapped, affine, other) = if c.b.0.is_uniform() { (false, &c.a, &c.b) } else { (true, &c.b, &c.a) };
-        let simple =
-            affine.0.is_linear() && affine.0.stride == 1 && c.int.ty == Ty::B32 && affine.0.no_wrap(32, c.int.signed);
-        if !simple {
-            return None;
+    /// Branches if scalars tell that a predicate holds in all lanes or in none. Says whether they tell of every warp, so that behind this some
+    /// lanes do and some do not.
+    fn branch_if_known(&mut self, l: &Logic, possible: Possible, yes: clif::Block, no: clif::Block) -> bool {
+        let mut ends = Vec::new();
+        if !(possible.all || possible.none) || !self.ends(l, &mut ends) {
+            return false;
         }
-        // Lanes `x < y` for `below`, `x <= y` else; the others by complement.
-        let (or_equal, below) = match (c.cmp, swapped) {
-            (Cmp::Lt, false) | (Cmp::Gt, true) => (false, true),
-            (Cmp::Le, false) | (Cmp::Ge, true) => (true, true),
-            (Cmp::Gt, false) | (Cmp::Lt, true) => (true, false),
-            (Cmp::Ge, false) | (Cmp::Le, true) => (false, false),
-            _ => return None,
-        };
-        let count = self.b.ins().isub(other.1[0], affine.1[0]);
-        let count = if or_equal { self.b.ins().iadd_imm_s(count, 1) } else { count };
-        let one = self.i64(1);
-        let end = self.b.ins().ishl(one, count);
-        let low = self.b.ins().iadd_imm_s(end, -1);
-        let low = self.b.ins().ireduce(types::I32, low);
-        Some(if below { low } else { self.b.ins().bnot(low) })
+        if possible.none {
+            let any = self.known(l, &mut ends.iter(), false);
+            let some = self.b.create_block();
+            self.b.ins().brif(any, some, &[], no, &[]);
+            self.b.switch_to_block(some);
+        }
+        if possible.all {
+            let all = self.known(l, &mut ends.iter(), true);
+            let open = self.b.create_block();
+            self.b.ins().brif(all, yes, &[], open, &[]);
+            self.b.switch_to_block(open);
+        }
+        matches!((l, &ends[..]), (Logic::Compare(_), [e]) if e.len() == 1 && e[0].ordered.is_none())
     }
 
-    /// Whether a predicate is known to hold in all lanes, and whether in none. `None`: scalars tell nothing.
-    fn known(&mut self, l: &Logic) -> Option<(Value, Value)> {
+    /// What scalars tell of the comparisons of a predicate, in order. `false`: nothing of one of them.
+    fn ends(&mut self, l: &Logic, out: &mut Vec<Vec<Ends>>) -> bool {
         match l {
             Logic::Uniform(v) => {
-                let not = self.b.ins().bxor_imm_s(*v, 1);
-                Some((*v, not))
+                out.push(vec![Ends { first: *v, last: *v, ordered: None }]);
+                true
             }
-            Logic::Not(a) => self.known(a).map(|(all, none)| (none, all)),
-            Logic::And(a, b) | Logic::Or(a, b) => {
-                let ((a1, a0), (b1, b0)) = (self.known(a)?, self.known(b)?);
-                Some(if matches!(l, Logic::And(..)) {
-                    (self.b.ins().band(a1, b1), self.b.ins().bor(a0, b0))
-                } else {
-                    (self.b.ins().bor(a1, b1), self.b.ins().band(a0, b0))
-                })
-            }
-            Logic::Compare(c) => self.known_by_ends(c),
+            Logic::Not(a) => self.ends(a, out),
+            Logic::And(a, b) | Logic::Or(a, b) => self.ends(a, out) && self.ends(b, out),
+            Logic::Compare(c) => match self.ends_of(c) {
+                Some(e) => {
+                    out.push(e);
+                    true
+                }
+                None => false,
+            },
         }
     }
 
-    /// An ordering of an affine integer and a uniform one: the ends decide for all lanes, if they agree.
-    fn known_by_ends(&mut self, c: &Compare) -> Option<(Value, Value)> {
+    /// `all`: whether a predicate is known to hold in all lanes; else, whether it may hold in any.
+    fn known(&mut self, l: &Logic, ends: &mut std::slice::Iter<'_, Vec<Ends>>, all: bool) -> Value {
+        match l {
+            Logic::Not(a) => {
+                let v = self.known(a, ends, !all);
+                self.b.ins().bxor_imm_s(v, 1)
+            }
+            Logic::And(a, b) | Logic::Or(a, b) => {
+                let (x, y) = (self.known(a, ends, all), self.known(b, ends, all));
+                if matches!(l, Logic::And(..)) { self.b.ins().band(x, y) } else { self.b.ins().bor(x, y) }
+            }
+            Logic::Uniform(_) | Logic::Compare(_) => {
+                let mut sum: Option<Value> = None;
+                for e in ends.next().into_iter().flatten() {
+                    let v = match (all, e.first == e.last) {
+                        (_, true) => e.first,
+                        (true, false) => self.b.ins().band(e.first, e.last),
+                        (false, false) => self.b.ins().bor(e.first, e.last),
+                    };
+                    let v = match (e.ordered, all) {
+                        (None, _) => v,
+                        (Some(o), true) => self.b.ins().band(v, o),
+                        (Some(o), false) => {
+                            let wraps = self.b.ins().bxor_imm_s(o, 1);
+                            self.b.ins().bor(v, wraps)
+                        }
+                    };
+                    sum = Some(match sum {
+                        None => v,
+                        Some(s) if all => self.b.ins().band(s, v),
+                        Some(s) => self.b.ins().bor(s, v),
+                    });
+                }
+                match sum {
+                    Some(v) => v,
+                    None => self.b.ins().iconst(types::I8, 0),
+                }
+            }
+        }
+    }
+
+    /// An ordering of an affine integer and a uniform one: the ends decide for all lanes, if they agree. One for each group.
+    fn ends_of(&mut self, c: &Compare) -> Option<Vec<Ends>> {
         let (swapped, affine, other) = if c.b.0.is_uniform() { (false, &c.a, &c.b) } else { (true, &c.b, &c.a) };
         if !matches!(c.cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge) || c.int.ty == Ty::B16 {
             return None;
         }
         let (cc, le) = (int_cc(c.cmp, c.int.signed)?, int_cc(Cmp::Le, c.int.signed)?);
         let y = other.1[0];
-        let mut sum: Option<(Value, Value)> = None;
+        let mut out = Vec::new();
         for g in 0..affine.0.groups() {
             let (low, high) = affine.0.span(g);
             let first = self.plus(affine.1[g], low, c.int.ty);
@@ -329,20 +413,11 @@ impl Emit<'_, '_> {
                 if swapped { e.b.ins().icmp(cc, y, x) } else { e.b.ins().icmp(cc, x, y) }
             };
             let (t0, t1) = (test(self, first), test(self, last));
-            let both = self.b.ins().band(t0, t1);
-            let any = self.b.ins().bor(t0, t1);
-            let (all, none) = if affine.0.no_wrap(32, c.int.signed) && c.int.ty == Ty::B32 {
-                (both, self.b.ins().bxor_imm_s(any, 1))
-            } else {
-                let ordered = self.b.ins().icmp(le, first, last);
-                (self.b.ins().band(both, ordered), self.b.ins().band_not(ordered, any))
-            };
-            sum = Some(match sum {
-                None => (all, none),
-                Some((a, n)) => (self.b.ins().band(a, all), self.b.ins().band(n, none)),
-            });
+            let straight = affine.0.no_wrap(32, c.int.signed) && c.int.ty == Ty::B32;
+            let ordered = if straight { None } else { Some(self.b.ins().icmp(le, first, last)) };
+            out.push(Ends { first: t0, last: t1, ordered });
         }
-        sum
+        Some(out)
     }
 
     fn full_switch(&mut self, b: usize, index: &Rep, targets: &[BlockId]) {
