@@ -256,9 +256,9 @@ impl Emit<'_, '_> {
                 let first = if self.ty(plan.addr) == Ty::B64 {
                     self.moved(base[g], low + plan.offset)
                 } else {
-                    let v = self.moved(base[g], low);
-                    let v = self.b.ins().uextend(types::I64, v);
-                    self.moved(v, plan.offset)
+                    // Addresses of 32 bits are sums of 32 bits.
+                    let v = self.moved(base[g], low + plan.offset);
+                    self.b.ins().uextend(types::I64, v)
                 };
                 let site = self.site_of_group(plan, g);
                 self.check_range(&Plan { site, ..*plan }, s.is_even(), first, length, lanes);
