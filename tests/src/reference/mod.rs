@@ -16,3 +16,4 @@ pub mod run;
 pub mod threefry;
 pub mod tinygrad;
 pub mod triton;
+pub mod video;

@@ -22,6 +22,8 @@ mod sreg;
 mod term;
 mod vector;
 mod verify;
+mod video;
+mod video_simd;
 mod whole;
 
 use std::collections::{HashMap, HashSet};
