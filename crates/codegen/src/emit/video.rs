@@ -76,7 +76,7 @@ impl Emit<'_, '_> {
                         self.shift_num(x, if wrap { field & 31 } else { field.min(32) } as u32, left, exact)
                     }
                     None => {
-                        let n = self.video_part(a[1][0], v.b);
+                        let n = self.video_part(a[1][0], v.second());
                         self.shift_lanes(x, n, left, wrap, exact)
                     }
                 }

@@ -13,7 +13,7 @@ use super::int::{range, sext};
 /// # PTX ISA
 /// Scalar Video Instructions.
 pub(super) fn scalar(v: Video, src: &[u64]) -> u64 {
-    let (a, b) = (part(v.a, src[0]), part(v.b, src[1]));
+    let (a, b) = (part(v.a, src[0]), part(v.second(), src[1]));
     let result = match v.op {
         VideoOp::Add => a + b,
         VideoOp::Sub => a - b,

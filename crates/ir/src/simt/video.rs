@@ -116,6 +116,12 @@ pub struct Video {
 }
 
 impl Video {
+    /// The second source as it is read: the amount of a shift is unsigned.
+    pub const fn second(self) -> PartOf {
+        let is_shift = matches!(self.op, VideoOp::Shl { .. } | VideoOp::Shr { .. });
+        PartOf { signed: self.b.signed && !is_shift, ..self.b }
+    }
+
     /// Width in bits of the range that `.sat` clamps to.
     pub const fn range_bits(self) -> u32 {
         match self.end {

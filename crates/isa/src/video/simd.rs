@@ -28,9 +28,9 @@ pub(super) const SET_D4: Operand = Operand { is: Is::Fixed(U32), ..D4 };
 pub(super) const SET_SOURCES2: [Operand; 3] = sources(Select::Pair, TYPE, TYPE2, Is::Fixed(U32));
 pub(super) const SET_SOURCES4: [Operand; 3] = sources(Select::Quad, TYPE, TYPE2, Is::Fixed(U32));
 
-/// a, b and c. The elements of a and b stand in registers.
+/// a, b and c, all in registers: the assembler takes no literal here.
 const fn sources(select: Select, a: Is, b: Is, c: Is) -> [Operand; 3] {
-    [video("a", a, select, false), video("b", b, select, false), video("c", c, Select::Nothing, true)]
+    [video("a", a, select, false), video("b", b, select, false), video("c", c, Select::Nothing, false)]
 }
 
 /// `.sat` once.
