@@ -42,7 +42,7 @@ fn blended(now: &[[u8; 3]]) -> Result<Vec<u8>, Failure> {
     let disc = |i: usize| {
         let (x, y) = ((i % WIDTH).abs_diff(WIDTH / 3), (i / WIDTH).abs_diff(HEIGHT / 2));
         let alpha = 255 - (x * x + y * y).isqrt().min(255) as u8;
-        // Colours times alpha, and a little more in the middle, which is clamped.
+        // Colours times alpha.
         [alpha, alpha / 2 + alpha / 4, 0, alpha]
     };
     let above: Vec<u8> = (0..now.len()).flat_map(disc).collect();
@@ -76,7 +76,7 @@ fn run(
     let mut args = vec![size];
     args.extend(inputs.iter().map(Arg::from));
     args.push(Arg::from(&output));
-    launch(&function, &LaunchConfig::new(grid, [threads, 1, 1]), &args).map_err(|e| e.to_string())?;
+    launch(&function, &LaunchConfig::new(grid, [threads, 1, 1]), &args).map(drop).map_err(|e| e.to_string())?;
     Ok(output.to_vec())
 }
 

@@ -439,6 +439,9 @@ impl<'a> BodyCx<'_, 'a> {
             _ => p.rule,
         };
         let OperandKind::Pair(first, second) = &p.written.kind else {
+            if icx.is("lop3") {
+                return Err(self.wrong_kind(icx, p, "two registers"));
+            }
             return self.half(icx, Pairing { rule: first_rule, ..p });
         };
         // As the assembler has it: the value of `shfl` and the predicate of `lop3` must be wanted.

@@ -118,6 +118,8 @@ fn syntax(f: &Form) -> String {
     f.words.iter().for_each(|w| line.push_str(w));
     for g in f.qualifiers {
         let text = match g.choices {
+            // A word that is taken a second time is not shown twice.
+            [one] if line.contains(one.text) => continue,
             [one] => one.text.to_owned(),
             _ => name(g.slot),
         };
