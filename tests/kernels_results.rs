@@ -6,6 +6,7 @@
 use handloom_runtime::Arg;
 use handloom_tests::reference::data::{HALF_ULP, Within, floats, mixed, n32, near, same, words};
 use handloom_tests::reference::numeric::{fused_dot, fused_product, prefix_sums, softmax, tree_sum, widen};
+use handloom_tests::reference::pictures;
 use handloom_tests::reference::run::{each_way, folder, many_ways, read, ways};
 
 #[test]
@@ -507,6 +508,86 @@ fn grid_barrier() {
             k.launch_cooperative("rotate_turns", [6, 1, 1], [64, 1, 1], &args);
             let want: Vec<u32> = (0..n).map(|i| v[((i + turns) % n) as usize] + turns).collect();
             same(&k.what("rotate_turns"), &read(&even), &want);
+        });
+    }
+}
+
+#[test]
+fn video_words() {
+    each_way(&ways(), "video_words", |k| {
+        let n = 5000;
+        let (a, b) = (words(7, n), words(70_000, n));
+        let bytes = |f: fn(u8, u8) -> u8| -> Vec<u32> {
+            let word = |(a, b): (&u32, &u32)| {
+                let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+                u32::from_le_bytes(std::array::from_fn(|i| f(a[i], b[i])))
+            };
+            a.iter().zip(&b).map(word).collect()
+        };
+        let (da, db) = (k.copy_of(&a), k.copy_of(&b));
+        for (entry, want) in [("add_bytes", bytes(u8::saturating_add)), ("distance_bytes", bytes(u8::abs_diff))] {
+            for block in [32, 100, 256] {
+                let to = k.zeros::<u32>(n);
+                let args = [Arg::from(n32(n)), (&da).into(), (&db).into(), (&to).into()];
+                k.launch(entry, [n32(n).div_ceil(block), 1, 1], [block, 1, 1], &args);
+                same(&k.what(entry), &read(&to), &want);
+            }
+        }
+    });
+}
+
+#[test]
+fn block_match() {
+    let (w, h) = (64, 48);
+    let picture = pictures::grey(&pictures::scene(w, h, 0, 0));
+    let searched = pictures::with_rim(&pictures::grey(&pictures::scene(w, h, 3, -2)), w, h);
+    let want = pictures::block_match(&picture, &searched, w, h);
+    // A block that nothing hides is found where the scene has moved to, and is the same to the last byte.
+    let whole = (0..6).flat_map(|y| (0..8).map(move |x| (x, y))).filter(|(x, y)| *x < 7 && *y > 0);
+    assert!(whole.into_iter().all(|(x, y)| want[y * 8 + x] == 9 * (4 - 2) + (4 + 3)));
+    each_way(&ways(), "block_match", |k| {
+        let (dp, ds, best) = (k.copy_of(&picture), k.copy_of(&searched), k.zeros::<u32>(w * h / 64));
+        let args = [Arg::from(n32(w / 4)), (&dp).into(), (&ds).into(), (&best).into()];
+        k.launch("block_match", [n32(w / 8), n32(h / 8), 1], [96, 1, 1], &args);
+        same(&k.what("block_match"), &read(&best), &want);
+    });
+}
+
+#[test]
+fn alpha_blend() {
+    // Random bytes: a colour above its alpha, which a sound picture does not have, must be clamped.
+    let n = 3001;
+    let (above, below) = (words(31, n), words(91_000, n));
+    let pixels = |v: &[u32]| v.iter().map(|w| w.to_le_bytes()).collect::<Vec<_>>();
+    let want = pictures::blend(&pixels(&above), &pixels(&below));
+    let want: Vec<u32> = want.into_iter().map(u32::from_le_bytes).collect();
+    each_way(&ways(), "alpha_blend", |k| {
+        let (da, db) = (k.copy_of(&above), k.copy_of(&below));
+        for block in [33, 256] {
+            let to = k.zeros::<u32>(n);
+            let args = [Arg::from(n32(n)), (&da).into(), (&db).into(), (&to).into()];
+            k.launch("alpha_blend", [n32(n).div_ceil(block), 1, 1], [block, 1, 1], &args);
+            same(&k.what("alpha_blend"), &read(&to), &want);
+        }
+    });
+}
+
+#[test]
+fn yuv_to_rgb() {
+    let (w, h) = (72, 20);
+    let random = |from, n| words(from, n).into_iter().map(|v| (v >> 24) as u8).collect::<Vec<u8>>();
+    let scene = pictures::planes(&pictures::scene(w, h, 0, 0), w, h);
+    // Random planes leave the range of colours on both sides.
+    for planes in [scene, [random(5, w * h), random(6000, w * h / 4), random(9000, w * h / 4)]] {
+        let want = pictures::colours(&planes, w, h).concat();
+        each_way(&ways(), "yuv_to_rgb", |k| {
+            let [y, u, v] = [0, 1, 2].map(|i| k.copy_of(&planes[i]));
+            for block in [32, 7] {
+                let to = k.zeros::<u8>(4 * w * h);
+                let args = [Arg::from(n32(w / 4)), (&y).into(), (&u).into(), (&v).into(), (&to).into()];
+                k.launch("yuv_to_rgb", [n32(w / 4).div_ceil(block), n32(h), 1], [block, 1, 1], &args);
+                same(&k.what("yuv_to_rgb"), &read(&to), &want);
+            }
         });
     }
 }

@@ -201,6 +201,31 @@ pub const CASES: &[Case] = &[
         unit: "GB/s",
         job: histogram,
     },
+    // Video instructions on four bytes: `vadd4` with `.sat`, and `vabsdiff4`.
+    Case {
+        name: "vadd4",
+        ptx: kernel!("video_words"),
+        entry: "add_bytes",
+        c: source!("bytes"),
+        judged: "add",
+        beside: &[],
+        floor: Some(0.25),
+        goal: None,
+        unit: "GB/s",
+        job: vadd4,
+    },
+    Case {
+        name: "vabsdiff4",
+        ptx: kernel!("video_words"),
+        entry: "distance_bytes",
+        c: source!("bytes"),
+        judged: "distance",
+        beside: &[],
+        floor: Some(0.25),
+        goal: None,
+        unit: "GB/s",
+        job: vabsdiff4,
+    },
 ];
 
 /// Bytes for people.
@@ -438,6 +463,36 @@ fn histogram(scale: Scale) -> Job {
         expected: Expected::Words(want.clone()),
         expected_c: Expected::Words(want),
     }
+}
+
+/// Bytes of two arrays of words, one by one.
+fn bytes_job(scale: Scale, byte: fn(u8, u8) -> u8) -> Job {
+    let n = scale.of(16 << 20, 16 << 10, 1000);
+    let (a, b): (Vec<u32>, Vec<u32>) = (0..n).map(|i| (mixed(i), mixed(n + i))).unzip();
+    let word = |(a, b): (&u32, &u32)| {
+        let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+        u32::from_le_bytes(std::array::from_fn(|i| byte(a[i], b[i])))
+    };
+    let want: Vec<u32> = a.iter().zip(&b).map(word).collect();
+    Job {
+        label: size(4 * n),
+        grid: [n.div_ceil(256), 1, 1],
+        block: [256, 1, 1],
+        inputs: vec![Input::Word(n), Input::Buffer(word_bytes(&a)), Input::Buffer(word_bytes(&b)), zeros(n)],
+        output: 3,
+        sizes: vec![n],
+        work: 12.0 * f64::from(n),
+        expected: Expected::Words(want.clone()),
+        expected_c: Expected::Words(want),
+    }
+}
+
+fn vadd4(scale: Scale) -> Job {
+    bytes_job(scale, u8::saturating_add)
+}
+
+fn vabsdiff4(scale: Scale) -> Job {
+    bytes_job(scale, u8::abs_diff)
 }
 
 #[cfg(test)]

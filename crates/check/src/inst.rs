@@ -23,6 +23,8 @@ pub(crate) struct InstCx<'i, 'a> {
     pub used: Use,
     /// Address operands seen so far.
     pub n_addresses: usize,
+    /// Which operand of the record is being checked, destinations first.
+    pub at: usize,
     /// A named variable lies in another space, which has been told: the record's rules would say it again.
     pub is_misplaced: bool,
 }
@@ -113,17 +115,26 @@ impl<'a> BodyCx<'_, 'a> {
             (OperandKind::Sink, k) => matches!(k, Kind::RegOrSink | Kind::PredPair | Kind::RegPredPair),
             (OperandKind::Pair(..), k) => matches!(k, Kind::PredPair | Kind::RegPredPair),
             (OperandKind::Not(_), k) => matches!(k, Kind::Pred { negatable: true }),
-            (OperandKind::Neg(_), k) => k == Kind::Val,
+            (OperandKind::Neg(_), k) => matches!(k, Kind::Val | Kind::Video { negatable: true, .. }),
             (OperandKind::Paren(_), _) => false,
             (OperandKind::Vector(v), k) => {
                 v.len() == usize::from(n) && (k == Kind::Vector || k == Kind::MovSource && !single)
             }
             (OperandKind::Expr(_), k) => {
-                single && matches!(k, Kind::Val | Kind::Imm | Kind::MovSource | Kind::Vector | Kind::Pred { .. })
+                single
+                    && matches!(
+                        k,
+                        Kind::Val
+                            | Kind::Imm
+                            | Kind::MovSource
+                            | Kind::Vector
+                            | Kind::Pred { .. }
+                            | Kind::Video { literal: true, .. }
+                    )
             }
             (OperandKind::Member(..), k) => {
-                use Kind::{MovSource, Reg, RegOrSink, RegPredPair, Val, Vector};
-                single && matches!(k, Reg | RegOrSink | Val | MovSource | Vector | RegPredPair)
+                use Kind::{MovSource, Reg, RegOrSink, RegPredPair, Val, Vector, Video};
+                single && matches!(k, Reg | RegOrSink | Val | MovSource | Vector | RegPredPair | Video { .. })
             }
             (OperandKind::Name(name), _) => self.name_fits(wanted, name, n),
         }
@@ -146,7 +157,7 @@ impl<'a> BodyCx<'_, 'a> {
         let is_pred = r.ty == ScalarType::Pred;
         match wanted.kind {
             Kind::Pred { .. } | Kind::PredPair => is_pred,
-            Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::RegPredPair => {
+            Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::RegPredPair | Kind::Video { .. } => {
                 r.n == 1 && is_pred == (wanted.is == Is::Fixed(ScalarType::Pred))
             }
             Kind::Vector | Kind::MovSource => r.n == n,
@@ -169,7 +180,8 @@ impl<'a> BodyCx<'_, 'a> {
         let is_call = form.src.first().is_some_and(|o| o.kind == Kind::Call);
         let counts = if is_call { Some((0, 1)) } else { split(form, i.operands.len()) };
         let Some((n_dst, n_src)) = counts else { return Err(self.wrong_count(i, form)) };
-        let mut icx = InstCx { ast: i, candidate, used: candidate.used.clone(), n_addresses: 0, is_misplaced: false };
+        let mut icx =
+            InstCx { ast: i, candidate, used: candidate.used.clone(), n_addresses: 0, at: 0, is_misplaced: false };
         icx.used.func = self.kind;
         (icx.used.n_dst, icx.used.n_src) = (n_dst, n_src);
         if let Semantics::Unsupported(why) = form.semantics {
@@ -257,7 +269,8 @@ impl<'a> BodyCx<'_, 'a> {
                 Role::Destination => (&mut dst, 0),
                 Role::Source => (&mut src, form.dst.len()),
             };
-            let rule = self.rule(icx, wanted, first + list.len());
+            icx.at = first + list.len();
+            let rule = self.rule(icx, wanted, icx.at);
             let p = Pairing { wanted, written, rule, role };
             match self.operand(icx, p, guarded) {
                 Ok(o) => list.push(o),

@@ -35,6 +35,7 @@ mod report;
 mod special;
 mod suggest;
 mod syntax_faults;
+mod video;
 mod words;
 
 use handloom_diag::{Diagnostic, FileId};

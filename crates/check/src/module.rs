@@ -272,7 +272,7 @@ pub enum Operand {
         ty: ScalarType,
         /// Widening or chopping.
         fit: Fit,
-        /// `!p` of a predicate source, or `-a` of a video source.
+        /// `!p` of a predicate source.
         negated: bool,
     },
     /// A constant, already converted to the instruction type (bits). For predicates 0 or 1.

@@ -4,6 +4,7 @@ use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::check_literal;
 use handloom_isa::form::{Is, Kind};
+use handloom_isa::selector::Selector;
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
@@ -50,6 +51,7 @@ impl<'a> BodyCx<'_, 'a> {
             Kind::MovSource if n_elements(p.wanted, &icx.used) > 1 => self.vector(icx, p),
             Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::MovSource => self.value(icx, p),
             Kind::Vector => self.vector(icx, p),
+            Kind::Video { select, literal, negatable } => self.video(icx, p, select, literal, negatable),
             Kind::Imm => match &p.written.kind {
                 OperandKind::Expr(e) => self.constant(icx, p, e),
                 _ => Err(self.wrong_kind(icx, p, "a constant")),
@@ -80,13 +82,19 @@ impl<'a> BodyCx<'_, 'a> {
                 _ => Err(self.wrong_kind(icx, p, "a register")),
             },
             OperandKind::Sink if p.wanted.kind == Kind::RegOrSink => Ok(Operand::Sink),
-            OperandKind::Neg(inner) => self.negated(icx, p, inner),
+            OperandKind::Neg(_) => Err(self.no_sign(icx, p)),
             OperandKind::Indexed(name, at) if p.wanted.kind == Kind::MovSource => self.indexed(icx, p, name, at),
             _ => Err(self.wrong_kind(icx, p, "a register")),
         }
     }
 
-    fn name(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, name: &'a str, span: Span) -> Result<Operand, Told> {
+    pub fn name(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        name: &'a str,
+        span: Span,
+    ) -> Result<Operand, Told> {
         match self.named(name)? {
             Some(Named::Bind(Bind::Reg(r))) if r.n == 1 => self.register(icx, p, r.id, r.ty, span),
             Some(Named::Bind(Bind::Reg(r))) => {
@@ -135,7 +143,7 @@ impl<'a> BodyCx<'_, 'a> {
     }
 
     /// `v.x`, `%tid.x`.
-    fn member(
+    pub fn member(
         &mut self,
         icx: &InstCx<'_, 'a>,
         p: Pairing<'a, 'a>,
@@ -148,9 +156,9 @@ impl<'a> BodyCx<'_, 'a> {
             Some(Named::Bind(Bind::Reg(r))) => {
                 match component(word).filter(|c| *c < r.n && r.n > 1 && words.len() == 1) {
                     Some(c) => self.register(icx, p, RegId(r.id.0 + u32::from(c)), r.ty, span),
-                    None if r.n == 1 && is_selector(word) => {
-                        let message = format!("the selector `.{word}` is not supported yet");
-                        let d = Diagnostic::unsupported(Code::Unsupported, span, icx.words(), message);
+                    None if r.n == 1 && Selector::parse(word).is_some() => {
+                        let message = format!("`{}` takes no selector, here `.{word}`", icx.words());
+                        let d = Diagnostic::error(Code::OperandKind, span, message);
                         Err(self.cx.push(d.section(icx.form().section)))
                     }
                     None => {
@@ -224,7 +232,12 @@ impl<'a> BodyCx<'_, 'a> {
     }
 
     /// A constant expression as an operand; also `sym+4` of `mov`.
-    fn constant(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, e: &'a ast::Expr<'a>) -> Result<Operand, Told> {
+    pub fn constant(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        e: &'a ast::Expr<'a>,
+    ) -> Result<Operand, Told> {
         let value = match eval(e) {
             Ok(v) => v,
             Err(d) => return Err(self.cx.push(*d)),
@@ -332,27 +345,6 @@ impl<'a> BodyCx<'_, 'a> {
         self.address_of(icx, p, base, offset, p.written.span)
     }
 
-    /// `-a` of video instructions.
-    fn negated(
-        &mut self,
-        icx: &InstCx<'_, 'a>,
-        p: Pairing<'a, 'a>,
-        inner: &'a ast::Operand<'a>,
-    ) -> Result<Operand, Told> {
-        if !icx.form().opcode.starts_with("vmad") {
-            let d = Diagnostic::error(
-                Code::OperandKind,
-                p.written.span,
-                format!("`{}` takes no negated register", icx.words()),
-            );
-            return Err(self.cx.push(d.help("negate it with `neg` first").section(icx.form().section)));
-        }
-        match self.value(icx, Pairing { written: inner, ..p })? {
-            Operand::Reg { reg, ty, fit, .. } => Ok(Operand::Reg { reg, ty, fit, negated: true }),
-            _ => Err(self.wrong_kind(icx, p, "a register")),
-        }
-    }
-
     /// `{a, b}`, or one register where one is enough.
     fn vector(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
         let n = n_elements(p.wanted, &icx.used);
@@ -447,6 +439,9 @@ impl<'a> BodyCx<'_, 'a> {
             _ => p.rule,
         };
         let OperandKind::Pair(first, second) = &p.written.kind else {
+            if icx.is("lop3") {
+                return Err(self.wrong_kind(icx, p, "two registers"));
+            }
             return self.half(icx, Pairing { rule: first_rule, ..p });
         };
         // As the assembler has it: the value of `shfl` and the predicate of `lop3` must be wanted.
@@ -492,9 +487,4 @@ impl<'a> BodyCx<'_, 'a> {
 /// Whether literals of a type can be written.
 fn has_literals(ty: ScalarType) -> bool {
     ty.class() != TypeClass::Float || matches!(ty, ScalarType::F32 | ScalarType::F64)
-}
-
-/// Byte and half selectors of video instructions.
-fn is_selector(word: &str) -> bool {
-    matches!(word, "b0" | "b1" | "b2" | "b3" | "h0" | "h1")
 }

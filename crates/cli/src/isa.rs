@@ -1,6 +1,7 @@
 //! `handloom isa`: the instruction table as the program holds it.
 
 use handloom_isa::form::{Form, Group, Kind, Operand, Semantics, Slot};
+use handloom_isa::selector::Select;
 use handloom_isa::target::{Needs, TargetGate};
 use handloom_isa::{UNSUPPORTED, forms, suggest};
 use serde::Serialize;
@@ -117,6 +118,8 @@ fn syntax(f: &Form) -> String {
     f.words.iter().for_each(|w| line.push_str(w));
     for g in f.qualifiers {
         let text = match g.choices {
+            // A word that is taken a second time is not shown twice.
+            [one] if line.contains(one.text) => continue,
             [one] => one.text.to_owned(),
             _ => name(g.slot),
         };
@@ -140,6 +143,10 @@ fn operand(o: &Operand) -> String {
         Kind::RegPredPair => format!("{}{{|p}}", o.name),
         Kind::Address => format!("[{}]", o.name),
         Kind::Pred { negatable: true } => format!("{{!}}{}", o.name),
+        Kind::Video { select, negatable, .. } => {
+            let sign = if negatable { "{-}" } else { "" };
+            format!("{sign}{}{}", o.name, selector(o.name, select))
+        }
         Kind::Pred { negatable: false }
         | Kind::Reg
         | Kind::RegOrSink
@@ -150,6 +157,15 @@ fn operand(o: &Operand) -> String {
         | Kind::MovSource
         | Kind::Targets
         | Kind::Call => o.name.to_owned(),
+    }
+}
+
+/// What may stand behind a register of a video instruction, as the manual names it.
+fn selector(operand: &str, select: Select) -> String {
+    match (select, operand) {
+        (Select::Nothing, _) => String::new(),
+        (Select::PairMask | Select::QuadMask, _) => "{.mask}".to_owned(),
+        (Select::Part | Select::Pair | Select::Quad, _) => format!("{{.{operand}sel}}"),
     }
 }
 

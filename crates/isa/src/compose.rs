@@ -93,7 +93,7 @@ pub(crate) fn check_comparison(u: &Use, t: ScalarType) -> Result<(), Reason> {
 }
 
 /// The comparison operator of the instruction.
-fn cmp(u: &Use) -> Cmp {
+pub(crate) fn cmp(u: &Use) -> Cmp {
     match u.value(Slot::Cmp) {
         Some(Value::Cmp(cmp)) => cmp,
         other => panic!("record asks for a comparison and finds {other:?}"),

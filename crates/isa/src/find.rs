@@ -154,7 +154,7 @@ impl Match {
         target: Target,
         named_space: Option<handloom_ir::types::StateSpace>,
     ) -> Use {
-        Use { chosen: self.chosen, func, n_src, n_dst, version, target, named_space }
+        Use { chosen: self.chosen, func, n_src, n_dst, version, target, named_space, marks: Default::default() }
     }
 }
 

@@ -7,6 +7,7 @@ use handloom_ir::simt::Val;
 use handloom_ir::simt::{Addr, Builder};
 use handloom_ir::types::*;
 
+use crate::selector::{Mark, N_MARKS, Select};
 use crate::target::Needs;
 
 /// One instruction form.
@@ -239,6 +240,16 @@ pub enum Kind {
     Targets,
     /// Operands of `call`.
     Call,
+    /// A register of a video instruction, perhaps with a selector behind it; a literal where `literal`, `-a` where `negatable`.
+    /// What is written with it stands in [`Use::marks`].
+    Video {
+        /// The selectors that it takes.
+        select: Select,
+        /// Whether a literal may stand there instead.
+        literal: bool,
+        /// Whether `-` may stand before the register.
+        negatable: bool,
+    },
 }
 
 /// The type rule of an operand.
@@ -361,6 +372,8 @@ pub struct Use {
     pub target: crate::target::Target,
     /// State space of the variable that an address operand names directly, if it does.
     pub named_space: Option<StateSpace>,
+    /// What is written with the operands of a video instruction: the destination, then the sources.
+    pub marks: [Mark; N_MARKS],
 }
 
 impl Use {

@@ -27,10 +27,12 @@ pub mod literals;
 pub mod logic_shift;
 pub mod misc;
 pub mod mixed_precision;
+pub mod selector;
 pub mod sreg;
 pub mod sync_comm;
 pub mod target;
 pub mod unsupported;
+pub mod video;
 pub mod words;
 
 pub use find::{Candidates, Found, Match, Mismatch, lookup, suggest};
@@ -54,6 +56,7 @@ pub const CHAPTERS: &[&[&Form]] = &[
     data_movement::FORMS,
     control_flow::FORMS,
     sync_comm::FORMS,
+    video::FORMS,
     misc::FORMS,
 ];
 

@@ -155,5 +155,7 @@ pub enum Half {
 pub const TYPE: Is = Is::Like(Slot::Type);
 /// The second type of the instruction.
 pub const TYPE2: Is = Is::Like(Slot::Type2);
+/// The third type of the instruction.
+pub const TYPE3: Is = Is::Like(Slot::Type3);
 /// An unsigned word: shift amounts, positions, counts.
 pub const WORD: Is = Is::Fixed(U32);

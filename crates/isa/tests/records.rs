@@ -71,6 +71,7 @@ fn products(form: &'static Form, visit: &mut dyn FnMut(&Use)) {
         version: Version::new(9, 3),
         target: Target { sm: 100, suffix: Suffix::Arch },
         named_space: None,
+        marks: Default::default(),
     };
     fn go(form: &'static Form, i: usize, u: &mut Use, visit: &mut dyn FnMut(&Use)) {
         let Some(group) = form.qualifiers.get(i) else {

@@ -95,11 +95,7 @@ impl FunctionCx<'_> {
                 let home = self.home(*reg);
                 let value = self.build(span, None, |b| {
                     let v = chop(b, Val::Reg(home.lo), home.ty.bits(), *ty);
-                    match (negated, ty) {
-                        (false, _) => v,
-                        (true, ScalarType::Pred) => b.not(v),
-                        (true, _) => b.pure(Pure::Neg(ty.ty()), ty.ty(), &[v]),
-                    }
+                    if *negated { b.not(v) } else { v }
                 });
                 out.push(value);
                 if ty.bits() == 128 {

@@ -111,7 +111,7 @@ impl Grower<'_> {
         let second = (first + 1 + self.rng.below(REGS - 1)) % REGS;
         match p.second {
             Some(c) => format!("%{}{first}|%{}{second}", p.class.letter(), c.letter()),
-            None => format!("%{}{first}", p.class.letter()),
+            None => format!("%{}{first}{}", p.class.letter(), p.selector),
         }
     }
 
@@ -123,7 +123,7 @@ impl Grower<'_> {
             return spell(l, bits);
         }
         let not = if p.negatable && self.rng.one_in(2) { "!" } else { "" };
-        format!("{not}{}", self.reg(p.class))
+        format!("{not}{}{}{}", p.sign, self.reg(p.class), p.selector)
     }
 
     fn branch(&mut self, site: Site, depth: usize) -> Node {

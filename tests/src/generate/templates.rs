@@ -6,6 +6,7 @@ use handloom_check::check_text;
 use handloom_diag::{FileId, Severity};
 use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::form::{Count, Form, FuncKind, Is, Kind, N_SLOTS, Operand, Semantics, Use};
+use handloom_isa::selector::{Mark, Select, Selector};
 use handloom_isa::target::{Target, Version};
 
 use crate::rng::Rng;
@@ -72,6 +73,10 @@ pub struct Place {
     pub negatable: bool,
     /// A second destination behind `|`.
     pub second: Option<Class>,
+    /// `-` before the register, or nothing.
+    pub sign: &'static str,
+    /// A selector behind the register, or nothing.
+    pub selector: &'static str,
 }
 
 /// An instruction without its registers.
@@ -125,15 +130,45 @@ fn propose(form: &'static Form, version: Version, target: Target, rng: &mut Rng)
     }
     let optional = |o: &&Operand| !o.optional;
     let n_src = if rng.one_in(2) { form.src.len() } else { form.src.iter().filter(optional).count() };
-    let used = Use { chosen, func: FuncKind::Entry, n_src, n_dst: form.dst.len(), version, target, named_space: None };
+    let mut used = Use {
+        chosen,
+        func: FuncKind::Entry,
+        n_src,
+        n_dst: form.dst.len(),
+        version,
+        target,
+        named_space: None,
+        marks: Default::default(),
+    };
+    let operands = || form.dst.iter().chain(form.src.iter().take(n_src));
+    let written: Vec<(&str, &str)> = operands().map(|o| written(o, rng)).collect();
+    for (mark, (sign, selector)) in used.marks.iter_mut().zip(&written) {
+        *mark = Mark { selector: Selector::parse(selector.trim_start_matches('.')), negated: !sign.is_empty() };
+    }
     (form.legal)(&used).ok()?;
-    let dst = form.dst.iter().map(|o| place(o, &used, rng)).collect::<Option<Vec<_>>>()?;
-    let src = form.src.iter().take(n_src).map(|o| place(o, &used, rng)).collect::<Option<Vec<_>>>()?;
+    let places = operands().zip(written);
+    let places = places.map(|(o, (sign, selector))| Some(Place { sign, selector, ..place(o, &used, rng)? }));
+    let mut dst = places.collect::<Option<Vec<_>>>()?;
+    let src = dst.split_off(form.dst.len());
     let mut words = form.opcode.to_owned() + &form.words.concat();
     for group in form.qualifiers {
         words.push_str(used.text(group.slot));
     }
     Some(Template { words, dst, src })
+}
+
+/// What is written before and behind a register of a video instruction.
+fn written(o: &Operand, rng: &mut Rng) -> (&'static str, &'static str) {
+    let Kind::Video { select, negatable, .. } = o.kind else { return ("", "") };
+    let selectors: &[&str] = match select {
+        Select::Nothing => &[""],
+        Select::Part => &["", "", ".b0", ".b1", ".b3", ".h0", ".h1"],
+        Select::Pair => &["", ".h10", ".h02", ".h33", ".h21"],
+        Select::Quad => &["", ".b7654", ".b0000", ".b3175", ".b6420"],
+        Select::PairMask => &["", ".h0", ".h1", ".h10"],
+        Select::QuadMask => &["", ".b0", ".b2", ".b31", ".b310", ".b3210"],
+    };
+    (if negatable && rng.one_in(4) { "-" } else { "" }, *rng.pick(selectors))
 }
 
 /// What an operand takes; `None` for kinds that are not drawn.
@@ -165,7 +200,7 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
         (_, TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed) => Some(Literal::Int(ty.bits())),
         _ => None,
     };
-    let plain = Place { class, literal: None, negatable: false, second: None };
+    let plain = Place { class, literal: None, negatable: false, second: None, sign: "", selector: "" };
     match o.kind {
         Kind::Reg | Kind::RegOrSink => Some(plain),
         Kind::Val => Some(Place { literal, ..plain }),
@@ -173,6 +208,7 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
         Kind::Pred { negatable } => Some(Place { negatable, ..plain }),
         Kind::PredPair => Some(Place { second: rng.one_in(2).then_some(Class::P), ..plain }),
         Kind::RegPredPair => Some(Place { second: Some(Class::P), ..plain }),
+        Kind::Video { literal: may, .. } => Some(Place { literal: literal.filter(|_| may), ..plain }),
         Kind::Vector | Kind::Address | Kind::Label | Kind::MovSource | Kind::Targets | Kind::Call => None,
     }
 }
@@ -200,7 +236,11 @@ fn with_literals(mut t: Template, header: &str) -> Template {
 }
 
 fn register(p: &Place) -> String {
-    if p.literal == Some(Literal::Byte) { "7".into() } else { format!("%{}0", p.class.letter()) }
+    if p.literal == Some(Literal::Byte) {
+        "7".into()
+    } else {
+        format!("{}%{}0{}", p.sign, p.class.letter(), p.selector)
+    }
 }
 
 fn accepted(t: &Template, header: &str) -> bool {
@@ -211,7 +251,7 @@ fn accepted(t: &Template, header: &str) -> bool {
 fn instance(t: &Template, source: impl Fn(usize, &Place) -> String) -> String {
     let dst = t.dst.iter().map(|p| {
         let second = p.second.map_or(String::new(), |c| format!("|%{}1", c.letter()));
-        format!("%{}0{second}", p.class.letter())
+        format!("%{}0{}{second}", p.class.letter(), p.selector)
     });
     let src = t.src.iter().enumerate().map(|(i, p)| source(i, p));
     format!("{} {};", t.words, dst.chain(src).collect::<Vec<_>>().join(", "))

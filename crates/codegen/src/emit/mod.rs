@@ -24,6 +24,8 @@ mod term;
 mod tree;
 mod vector;
 mod verify;
+mod video;
+mod video_simd;
 mod whole;
 
 use std::collections::{HashMap, HashSet};

@@ -46,7 +46,10 @@ pub fn inlined(op: Pure, constant: &[Option<u64>], uniform: &[bool]) -> bool {
         | Pure::FromPred(_)
         | Pure::ToPred(_)
         | Pure::Cnot(_)
-        | Pure::Lop3(_) => true,
+        | Pure::Lop3(_)
+        | Pure::Video(_)
+        | Pure::Vmad(_)
+        | Pure::VideoSimd(_) => true,
         Pure::MulHi(int) => int.ty != Ty::B64,
         Pure::Shl(_) => uniform[1],
         Pure::Shr(int) => uniform[1] && !(int.signed && int.ty == Ty::B64 && constant[1].is_none()),
@@ -310,6 +313,9 @@ impl Emit<'_, '_> {
                 (v.into_iter().map(|m| self.b.ins().ineg(m)).collect(), vec![])
             }
             Pure::Lop3(lut) => one(self.lop3(lut, [a[0][0], a[1][0], a[2][0]])),
+            Pure::Video(v) => one(self.video(v, a, s)),
+            Pure::Vmad(v) => one(self.vmad(v, a)),
+            Pure::VideoSimd(v) => one(self.video_simd(v, a)),
             Pure::Shl(t) => (self.vector_shift(&a[0], s[1], Int { ty: t, signed: false }, true), vec![]),
             Pure::Shr(int) => (self.vector_shift(&a[0], s[1], int, false), vec![]),
             Pure::Shf { right, wrap } => one(self.funnel(a, s[2].constant.unwrap_or(0), right, wrap)),

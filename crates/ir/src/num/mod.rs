@@ -14,7 +14,7 @@
 //! - nothing here reads or writes the host's rounding mode.
 //!
 //! How to read it: [`eval`] is the table of contents; `int` and `bits` hold integers, `arith` the rounded float
-//! operations, `order` what floats do without rounding, `approx` the approximate instructions, `cvt` conversions,
+//! operations, `video` the video instructions, `order` what floats do without rounding, `approx` the approximate instructions, `cvt` conversions,
 //! `format` and `soft` the exact software arithmetic below them.
 
 mod approx;
@@ -25,6 +25,7 @@ pub mod format;
 mod int;
 mod order;
 pub mod soft;
+mod video;
 
 pub use cvt::cvt;
 pub(crate) use cvt::{elements, is_scaled};
@@ -80,6 +81,9 @@ pub fn eval(op: Pure, src: &[u64]) -> [u64; 2] {
         Pure::Fns => bits::fns(src[0], src[1], src[2]),
         Pure::Szext { signed, wrap } => bits::szext(signed, wrap, src[0], src[1]),
         Pure::Bmsk { wrap } => bits::bmsk(wrap, src[0], src[1]),
+        Pure::Video(v) => video::scalar(v, src),
+        Pure::Vmad(v) => video::vmad(v, src),
+        Pure::VideoSimd(v) => video::simd(v, src),
         Pure::ICmp(cmp, t) => u64::from(int::compare(cmp, t, src[0], src[1])),
         Pure::FCmp { cmp, ty, ftz } => u64::from(order::compare(cmp, ty, ftz, src[0], src[1])),
         Pure::Select(_) => {

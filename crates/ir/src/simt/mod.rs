@@ -10,7 +10,9 @@ pub mod sig;
 pub mod text;
 mod text_op;
 pub mod verify;
+pub mod video;
 
 pub use build::{Addr, Builder};
 pub use func::*;
 pub use op::*;
+pub use video::{Negated, Part, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};

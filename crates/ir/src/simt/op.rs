@@ -6,6 +6,7 @@
 use crate::types::*;
 
 use super::func::{FuncId, SlotId, SymId};
+use super::video::{Video, VideoSimd, Vmad};
 
 /// Rounding, flushing and clamping of a floating-point op.
 ///
@@ -177,6 +178,12 @@ pub enum Pure {
         /// `.wrap`, else `.clamp`.
         wrap: bool,
     },
+    /// a, b [, c] (B32) -> a scalar video instruction but `vmad` (B32)
+    Video(Video),
+    /// a, b, c (B32) -> `vmad` (B32)
+    Vmad(Vmad),
+    /// a, b, c (B32) -> a SIMD video instruction (B32)
+    VideoSimd(VideoSimd),
     /// a, b -> P
     ICmp(Cmp, Int),
     /// a, b -> P; `ftz` flushes f32 inputs first. Scalar float types only (packed ones are expanded)

@@ -8,6 +8,7 @@ use crate::num;
 use crate::types::*;
 
 use super::op::{Cvt, Pure};
+use super::video::{Video, VideoEnd};
 
 /// The types of the sources of an op: a slice of at most nine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,6 +84,9 @@ pub const fn result_types(op: Pure) -> (Ty, Option<Ty>) {
         | Pure::Fns
         | Pure::Szext { .. }
         | Pure::Bmsk { .. }
+        | Pure::Video(_)
+        | Pure::Vmad(_)
+        | Pure::VideoSimd(_)
         | Pure::Sin { .. }
         | Pure::Cos { .. }
         | Pure::Lg2 { .. } => Ty::B32,
@@ -140,6 +144,8 @@ pub fn source_types(op: Pure) -> Types {
         Pure::Shf { .. } | Pure::Prmt(_) | Pure::Lop3(_) | Pure::Dp4a { .. } | Pure::Dp2a { .. } | Pure::Fns => {
             Types::new(&[B32, B32, B32])
         }
+        Pure::Video(Video { end: VideoEnd::Plain, .. }) => Types::new(&[B32, B32]),
+        Pure::Video(_) | Pure::Vmad(_) | Pure::VideoSimd(_) => Types::new(&[B32, B32, B32]),
         Pure::Select(ty) => Types::new(&[Ty::P, ty, ty]),
         Pure::FAdd(mode) | Pure::FSub(mode) | Pure::FMul(mode) | Pure::FDiv { mode, .. } => {
             Types::new(&[mode.ty.ty(), mode.ty.ty()])

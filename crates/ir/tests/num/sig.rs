@@ -2,8 +2,9 @@
 
 use handloom_ir::num::eval;
 use handloom_ir::simt::sig::{result_types, source_types};
+use handloom_ir::simt::video::{Elements, Negated, Part, PartOf, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
-use handloom_ir::types::{Float, Int, PrmtMode, Rounding, ScalarType, ScalarType::*, TestProperty, Ty};
+use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, ScalarType, ScalarType::*, TestProperty, Ty};
 
 use crate::Random;
 
@@ -74,6 +75,28 @@ fn integer_ops() {
         check(Pure::Dp4a { a_signed: yes, b_signed: true }, random);
         check(Pure::Dp2a { a_signed: yes, b_signed: false, hi: yes }, random);
         check(Pure::Mul24 { signed: yes, hi: yes }, random);
+    }
+    for (i, part) in Part::ALL.into_iter().enumerate() {
+        let (a, b) = (PartOf { part, signed: i % 2 == 0 }, PartOf { part: Part::ALL[6 - i], signed: i % 3 == 0 });
+        let ends = [VideoEnd::Plain, VideoEnd::Add, VideoEnd::Min, VideoEnd::Max, VideoEnd::Merge(part)];
+        for (end, sat) in ends.into_iter().flat_map(|e| [(e, false), (e, true)]) {
+            for op in [VideoOp::Sub, VideoOp::Shl { wrap: sat }, VideoOp::Shr { wrap: false }, VideoOp::Set(Cmp::Lt)] {
+                check(Pure::Video(Video { op, signed: !sat, a, b, sat, end }), random);
+            }
+        }
+        for (negated, shift) in [(Negated::None, 0), (Negated::Product, 7), (Negated::Addend, 15)] {
+            check(Pure::Vmad(Vmad { a, b, negated, plus_one: shift == 0, sat: i > 2, shift }), random);
+        }
+    }
+    for (n, mask) in [(2, 1), (2, 3), (4, 5), (4, 15)] {
+        let elements = |signed| Elements { select: [1, 0, 3, 2], signed };
+        for op in [SimdOp::Add, SimdOp::Sub, SimdOp::Avrg, SimdOp::AbsDiff, SimdOp::Min, SimdOp::Set(Cmp::Ge)] {
+            let (a, b) = (elements(mask == 1), elements(mask == 5));
+            check(
+                Pure::VideoSimd(VideoSimd { op, n, signed: n == 2, a, b, mask, sat: n == 4, accumulate: mask == 3 }),
+                random,
+            );
+        }
     }
     check(Pure::Fns, random);
     check(Pure::Lop3(0x96), random);

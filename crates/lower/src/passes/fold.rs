@@ -88,6 +88,9 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
         | Pure::Fns
         | Pure::Szext { .. }
         | Pure::Bmsk { .. }
+        | Pure::Video(_)
+        | Pure::Vmad(_)
+        | Pure::VideoSimd(_)
         | Pure::FromPred(_)
         | Pure::FCmp { .. }
         | Pure::FAdd(_)

@@ -129,6 +129,7 @@ impl Code {
             version: Version::new(8, 0),
             target: Target { sm: 80, suffix: Suffix::None },
             named_space: None,
+            marks: Default::default(),
         };
         let guard = guard.map(|(r, negated)| (RegId(r), negated));
         let span = span(self.stmts.len() as u32);

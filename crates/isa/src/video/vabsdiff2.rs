@@ -1,0 +1,30 @@
+//! `vabsdiff2`: distances of halves.
+
+use handloom_ir::simt::SimdOp;
+
+use super::scalar::{ATYPE, BTYPE, DTYPE, SAT_AGAIN};
+use super::simd::*;
+use crate::form::*;
+use crate::words::SAT;
+
+/// `vabsdiff2.dtype.atype.btype{.sat} d{.mask}, a{.asel}, b{.bsel}, c`: distances of halves, merged into `c`.
+pub const VABSDIFF2: Form = Form {
+    opcode: "vabsdiff2",
+    words: &[],
+    section: PAIRS,
+    qualifiers: &[DTYPE, ATYPE, BTYPE, SAT, SAT_AGAIN],
+    dst: &[D2],
+    src: &SOURCES2,
+    needs: SIMD,
+    legal: clamps,
+    semantics: Semantics::Build(|x| simd(x, SimdOp::AbsDiff, 2, false)),
+};
+
+/// `vabsdiff2.dtype.atype.btype.add d{.mask}, a{.asel}, b{.bsel}, c`: distances of halves, all added to `c`.
+pub const VABSDIFF2_ADD: Form = Form {
+    words: ADD,
+    qualifiers: &[DTYPE, ATYPE, BTYPE],
+    legal: always,
+    semantics: Semantics::Build(|x| simd(x, SimdOp::AbsDiff, 2, true)),
+    ..VABSDIFF2
+};

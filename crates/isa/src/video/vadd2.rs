@@ -1,0 +1,30 @@
+//! `vadd2`: sums of halves.
+
+use handloom_ir::simt::SimdOp;
+
+use super::scalar::{ATYPE, BTYPE, DTYPE, SAT_AGAIN};
+use super::simd::*;
+use crate::form::*;
+use crate::words::SAT;
+
+/// `vadd2.dtype.atype.btype{.sat} d{.mask}, a{.asel}, b{.bsel}, c`: sums of halves, merged into `c`.
+pub const VADD2: Form = Form {
+    opcode: "vadd2",
+    words: &[],
+    section: PAIRS,
+    qualifiers: &[DTYPE, ATYPE, BTYPE, SAT, SAT_AGAIN],
+    dst: &[D2],
+    src: &SOURCES2,
+    needs: SIMD,
+    legal: clamps,
+    semantics: Semantics::Build(|x| simd(x, SimdOp::Add, 2, false)),
+};
+
+/// `vadd2.dtype.atype.btype.add d{.mask}, a{.asel}, b{.bsel}, c`: sums of halves, all added to `c`.
+pub const VADD2_ADD: Form = Form {
+    words: ADD,
+    qualifiers: &[DTYPE, ATYPE, BTYPE],
+    legal: always,
+    semantics: Semantics::Build(|x| simd(x, SimdOp::Add, 2, true)),
+    ..VADD2
+};
