@@ -6,7 +6,7 @@
 
 use handloom_runtime::{Device, Engine, LaunchConfig, Module, launch};
 use handloom_tests::convert::bulk::{Rows, Shape, Step, Way, groups, steps, takes_part};
-use handloom_tests::convert::forms::{BF16, Elem, F16, F32, F64, Form, all};
+use handloom_tests::convert::forms::{BF16, E4M3, E5M2, Elem, F16, F32, F64, Form, Round, TF32, all};
 use handloom_tests::convert::inputs::{self, Amount};
 use handloom_tests::convert::oracle;
 use handloom_tests::rng::Rng;
@@ -31,14 +31,15 @@ fn check(is_from: impl Fn(&Form) -> bool) {
     for group in groups(&forms) {
         let mut rng = Rng::new(4);
         let src = inputs::sources(group[0], amount(), &mut rng);
-        // The interpreter is slow, so beyond the ordinary amount it sees a share; compiled code sees everything.
+        // Compiled code with all threads sees everything. The interpreter is slow, so beyond the ordinary amount it sees a share; other
+        // shapes of compiled code, which do the same ops on other packs, see one too.
         check_group(&group, &src, Way { engine: Engine::Jit, shape: Shape::Whole });
-        check_group(&group, &src, Way { engine: Engine::Jit, shape: Shape::Parted });
         let share = |most: usize| -> Vec<Vec<u64>> {
             let by = src[0].len().div_ceil(most);
             src.iter().map(|list| list.iter().step_by(by).copied().collect()).collect()
         };
         check_group(&group, &share(1 << 16), Way { engine: Engine::Interp, shape: Shape::Whole });
+        check_group(&group, &share(1 << 13), Way { engine: Engine::Jit, shape: Shape::Parted });
         check_group(&group, &share(UNIFORM_ROWS), Way { engine: Engine::Jit, shape: Shape::Uniform });
     }
 }
@@ -256,4 +257,88 @@ fn random_rounding_has_no_bias() {
             assert!((mean - f64::from(a)).abs() < 6.0 / 512.0 * step, "{a}: mean {mean}");
         }
     }
+}
+
+/// The forms that `HANDLOOM_CVT=all` asks about every `.f32`: to f16, bf16, tf32, e4m3, e5m2 and integers, without `.ftz` and `.sat`.
+fn asked_about_everything(f: &Form) -> bool {
+    let to = matches!(f.to, Elem::Int(..)) || [F16, BF16, TF32, E4M3, E5M2].contains(&f.to);
+    let modified = f.ftz || f.sat || f.relu || (f.satfinite && f.count == 1);
+    to && f.from == F32 && !modified && (f.count == 1 || [E4M3, E5M2].contains(&f.to)) && f.round != Some(Round::Random)
+}
+
+/// All 2^32 values of `.f32` by compiled code, in their order, so that neighbours in a format are found once and not for each value.
+#[test]
+fn every_f32() {
+    if std::env::var("HANDLOOM_CVT").as_deref() != Ok("all") {
+        // The choice of forms is looked at in any case.
+        let forms = all();
+        assert_eq!(forms.iter().filter(|f| asked_about_everything(f)).count(), 8 * 4 + 4 + 4 + 3 + 2);
+        return;
+    }
+    let forms: Vec<Form> = all().into_iter().filter(asked_about_everything).collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
+            scope.spawn(|| {
+                loop {
+                    let task = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let Some(form) = forms.get(task / PARTS) else { return };
+                    every_f32_of(form, task % PARTS);
+                }
+            });
+        }
+    });
+}
+
+/// Parts of the values of `.f32`, and rows of a launch; no launch has numbers beside NaN, or numbers of both signs.
+const PARTS: usize = 16;
+const ROWS: u32 = 1 << 16;
+
+#[allow(clippy::print_stdout, reason = "a run of minutes says how far it is")]
+fn every_f32_of(form: &Form, part: usize) {
+    let from = (1_u64 << 32) / PARTS as u64 * part as u64;
+    let mut src = vec![vec![0; ROWS as usize]; form.count as usize];
+    let rows = Rows::new(form, &src);
+    let step = Step { form, wide: false };
+    let way = Way { engine: Engine::Jit, shape: Shape::Whole };
+    let mut prepared = rows.prepare(&[step], way).unwrap_or_else(|e| panic!("{e}"));
+    let bits = step.result_bits();
+    for first in (from..from + (1 << 32) / PARTS as u64).step_by(ROWS as usize) {
+        // The second source of a pair is the same number with the other sign.
+        for (k, list) in src.iter_mut().enumerate() {
+            list.iter_mut().zip(first..).for_each(|(v, a)| *v = a ^ (k as u64) << 31);
+            prepared.set(k, list);
+        }
+        let slots = prepared.run().unwrap_or_else(|e| panic!("{e}"));
+        let want = |i: usize| {
+            let places = oracle::origins(form).into_iter().enumerate();
+            let value = places.fold(0, |value, (at, (source, _))| {
+                value | oracle::alone(form, src[source][i]) << (at as u32 * form.to.step())
+            });
+            oracle::extended(form, value, bits)
+        };
+        // The results rise or fall with the source, so those between two equal ones are equal to them.
+        let mut start = 0;
+        while start < slots.len() {
+            let value = want(start);
+            let (mut same, mut other) = (start, start + 1);
+            while other < slots.len() && want(other) == value {
+                (same, other) = (other, (2 * other - start).min(slots.len()));
+                if same + 1 == slots.len() {
+                    break;
+                }
+            }
+            let mut end = other.min(slots.len());
+            while end - same > 1 {
+                let middle = same + (end - same) / 2;
+                if want(middle) == value { same = middle } else { end = middle }
+            }
+            for i in start..=same {
+                let got = slots[i] & u64::MAX >> (64 - bits);
+                assert_eq!(got, value, "{} of {:#x}", form.text, src[0][i]);
+            }
+            start = same + 1;
+        }
+    }
+    println!("{}: part {} of {PARTS} is right", form.text, part + 1);
 }

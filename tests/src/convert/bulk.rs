@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, Module, launch};
+use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, Module, PreparedLaunch};
 
 use super::forms::{Elem, Form, Round};
 use super::oracle::{has_bf16, result_bits, sources};
@@ -183,15 +183,26 @@ impl Rows {
     /// # Errors
     /// What the checker or the launch says.
     pub fn run(&self, steps: &[Step<'_>], way: Way) -> Result<Vec<Vec<u64>>, String> {
+        let slots = self.prepare(steps, way)?.run()?;
+        Ok(slots.chunks(self.rows).map(<[u64]>::to_vec).collect())
+    }
+
+    /// Steps that are to be run several times, with sources that change.
+    ///
+    /// # Errors
+    /// What the checker says.
+    pub fn prepare(&self, steps: &[Step<'_>], way: Way) -> Result<Prepared, String> {
         let text = entry(steps, way.shape, self.rows);
         let module = Module::from_text(&self.device, "convert", &text).map_err(|e| format!("{e}\n{text}"))?;
         let function = module.function(Some("convert")).map_err(|e| e.to_string())?;
-        let bytes = (steps.len() * self.rows * 8) as u64;
-        let mut out = self.device.zeroed(bytes).map_err(|e| e.to_string())?;
+        let bytes = steps.len() * self.rows * 8;
+        let mut out = self.device.zeroed(bytes as u64).map_err(|e| e.to_string())?;
         out.fill(0xff);
+        let copy = |b: &DeviceBuffer| self.device.copy_of(&b.to_vec()).map_err(|e| e.to_string());
+        let buffers = self.buffers.iter().map(copy).collect::<Result<Vec<_>, _>>()?;
         let rows = u32::try_from(self.rows).map_err(|e| e.to_string())?;
         let (grid, block) = if way.shape == Shape::Uniform { (rows, 32) } else { (rows / THREADS, THREADS) };
-        let args: Vec<Arg<'_>> = self.buffers.iter().chain([&out]).map(Arg::from).collect();
+        let args: Vec<Arg<'_>> = buffers.iter().chain([&out]).map(Arg::from).collect();
         let config = LaunchConfig {
             engine: way.engine,
             bounds: Bounds::Contained,
@@ -199,9 +210,37 @@ impl Rows {
             timeout: Some(Duration::from_secs(600)),
             ..LaunchConfig::new([grid, 1, 1], [block, 1, 1])
         };
-        let _ = launch(&function, &config, &args).map_err(|e| e.to_string())?;
-        let words: Vec<u64> = out.to_vec().as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect();
-        Ok(words.chunks(self.rows).map(<[u64]>::to_vec).collect())
+        let launch = PreparedLaunch::new(&function, &config, &args).map_err(|e| e.to_string())?;
+        Ok(Prepared { launch, buffers, out, bytes: vec![0; bytes] })
+    }
+}
+
+/// Steps with their buffers.
+#[derive(Debug)]
+pub struct Prepared {
+    launch: PreparedLaunch,
+    buffers: Vec<DeviceBuffer>,
+    out: DeviceBuffer,
+    bytes: Vec<u8>,
+}
+
+impl Prepared {
+    /// Gives source `k` other values.
+    pub fn set(&mut self, k: usize, values: &[u64]) {
+        self.bytes.clear();
+        self.bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        self.buffers[k].write(0, &self.bytes);
+    }
+
+    /// The slots of all steps, one step after the other.
+    ///
+    /// # Errors
+    /// What the launch says.
+    pub fn run(&mut self) -> Result<Vec<u64>, String> {
+        let _ = self.launch.run().map_err(|e| e.to_string())?;
+        self.bytes.resize(usize::try_from(self.out.len()).map_err(|e| e.to_string())?, 0);
+        self.out.read(0, &mut self.bytes);
+        Ok(self.bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
     }
 }
 

@@ -158,13 +158,10 @@ impl Float {
             let middle = code + (above - code) / 2;
             if self.magnitude(middle) <= a { code = middle } else { above = middle }
         }
-        Place { code, rest: self.rest(code, a) }
-    }
-
-    fn rest(&self, code: u64, a: Magnitude) -> Option<Ordering> {
         // In a format with one more fraction bit, the odd codes are the middles.
         let finer = Float { fraction: self.fraction + 1, ..*self };
-        (self.magnitude(code) != a).then(|| a.cmp(&finer.magnitude(2 * code + 1)))
+        let rest = (self.magnitude(code) != a).then(|| a.cmp(&finer.magnitude(2 * code + 1)));
+        Place { code, rest }
     }
 }
 

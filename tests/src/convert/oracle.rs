@@ -290,3 +290,8 @@ pub fn extended(form: &Form, bits: u64, width: u32) -> u64 {
 pub fn has_bf16(form: &Form) -> bool {
     [form.to, form.from].contains(&BF16)
 }
+
+/// An element by itself, of a form without factors and random bits.
+pub fn alone(form: &Form, bits: u64) -> u64 {
+    element(form, &placed(form, bits, None), (0, 1))
+}
