@@ -6,7 +6,7 @@
 
 use handloom_runtime::{Device, Engine, LaunchConfig, Module, launch};
 use handloom_tests::convert::bulk::{Rows, Shape, Step, Way, groups, steps, takes_part};
-use handloom_tests::convert::forms::{BF16, E4M3, E5M2, Elem, F16, F32, F64, Form, Round, TF32, all};
+use handloom_tests::convert::forms::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, Elem, F16, F32, F64, Form, Round, TF32, all};
 use handloom_tests::convert::inputs::{self, Amount};
 use handloom_tests::convert::oracle;
 use handloom_tests::rng::Rng;
@@ -275,7 +275,9 @@ fn every_f32() {
         assert_eq!(forms.iter().filter(|f| asked_about_everything(f)).count(), 8 * 4 + 4 + 4 + 3 + 2);
         return;
     }
-    let forms: Vec<Form> = all().into_iter().filter(asked_about_everything).collect();
+    let mut forms: Vec<Form> = all().into_iter().filter(asked_about_everything).collect();
+    // Floats first, then the larger integers: what others rest on.
+    forms.sort_by_key(|f| if let Elem::Int(bits, _) = f.to { 1 + (bits ^ 32) } else { 0 });
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
@@ -341,4 +343,76 @@ fn every_f32_of(form: &Form, part: usize) {
         }
     }
     println!("{}: part {} of {PARTS} is right", form.text, part + 1);
+}
+
+/// What the host code of the CUDA headers gives, recorded by `tests/recorded/make.py`: one conversion of elements on a line, as runs of equal
+/// results over all sources.
+const RECORDED: &str = include_str!("recorded/conversions.txt");
+
+/// An element type by its word.
+fn elem(word: &str) -> Elem {
+    let all = [F16, BF16, F32, E4M3, E5M2, E2M3, E3M2, E2M1, Elem::Ue8m0];
+    *all.iter().find(|e| e.word() == word).unwrap_or_else(|| panic!("no type `{word}`"))
+}
+
+#[test]
+fn small_floats_agree_with_the_cuda_headers() {
+    let forms = all();
+    let mut rng = Rng::new(21);
+    for line in RECORDED.lines() {
+        let mut words = line.split(' ');
+        let mut word = || words.next().expect("four words before the runs");
+        let (from, to, round, finite) = (elem(word()), elem(word()), word(), word() == "satfinite");
+        let round = match round {
+            "rn" => Round::Nearest,
+            "rz" => Round::Zero,
+            "rp" => Round::Up,
+            other => panic!("no rounding `{other}`"),
+        };
+        let runs: Vec<(u64, u64)> = words
+            .map(|run| {
+                let (first, result) = run.split_once('=').expect("a run");
+                let number = |digits| u64::from_str_radix(digits, 16).expect("hexadecimal digits");
+                (number(first), number(result))
+            })
+            .collect();
+        let is_it = |f: &&Form| (f.from, f.to, f.round, f.satfinite) == (from, to, Some(round), finite);
+        let form = forms.iter().find(|f| is_it(f) && f.count == 2 && !f.relu && !f.scaled);
+        let form = form.unwrap_or_else(|| panic!("no form for {}", &line[..30.min(line.len())]));
+        // Of `.f32` the ends of the runs, their neighbours and some between; of the others all.
+        let bits = if [E2M3, E3M2].contains(&from) { 6 } else { from.step() };
+        let ends = runs.iter().skip(1).map(|r| r.0).chain([1 << bits]);
+        let mut list = Vec::new();
+        for ((first, result), end) in runs.iter().zip(ends) {
+            let mut push = |at: u64| list.push((at, *result));
+            if from == F32 {
+                let between = (0..12).map(|_| first + rng.next() % (end - first)).collect::<Vec<u64>>();
+                [*first, end - 1, (first + 1).min(end - 1), (end - 2).max(*first)]
+                    .into_iter()
+                    .chain(between)
+                    .for_each(&mut push);
+            } else {
+                (*first..end).for_each(&mut push);
+            }
+        }
+        let n = list.len();
+        let other = |i: usize| list[(i * 7 + 3) % n];
+        let want: Vec<u64> = (0..n).map(|i| list[i].1 << to.step() | other(i).1).collect();
+        let (high, low) = ((0..n).map(|i| list[i].0), (0..n).map(|i| other(i).0));
+        let src: Vec<Vec<u64>> = if form.packed {
+            vec![high.zip(low).map(|(high, low)| high << from.step() | low).collect()]
+        } else {
+            vec![high.collect(), low.collect()]
+        };
+        let rows = Rows::new(form, &src);
+        let step = Step { form, wide: false };
+        for engine in [Engine::Interp, Engine::Jit] {
+            let slots = rows.run(&[step], Way { engine, shape: Shape::Whole }).unwrap_or_else(|e| panic!("{e}"));
+            for (i, want) in want.iter().enumerate() {
+                let got = slots[0][i] & u64::MAX >> (64 - step.result_bits());
+                let src: Vec<u64> = src.iter().map(|s| s[i]).collect();
+                assert_eq!(got, *want, "{} of {src:#x?} ({engine:?})", form.text);
+            }
+        }
+    }
 }

@@ -227,8 +227,10 @@ pub struct Prepared {
 impl Prepared {
     /// Gives source `k` other values.
     pub fn set(&mut self, k: usize, values: &[u64]) {
-        self.bytes.clear();
-        self.bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        self.bytes.resize(8 * values.len(), 0);
+        for (bytes, value) in self.bytes.as_chunks_mut().0.iter_mut().zip(values) {
+            *bytes = value.to_le_bytes();
+        }
         self.buffers[k].write(0, &self.bytes);
     }
 
