@@ -4,10 +4,11 @@
 //! compiler contracts `a * b + c` to one rounding; the references do the same). The tolerances of the rest are argued where they stand.
 
 use handloom_runtime::Arg;
-use handloom_tests::reference::data::{HALF_ULP, Within, floats, mixed, n32, near, same, words};
+use handloom_tests::reference::data::{Element, HALF_ULP, Within, floats, mixed, n32, near, same, words};
 use handloom_tests::reference::numeric::{fused_dot, fused_product, prefix_sums, softmax, tree_sum, widen};
 use handloom_tests::reference::pictures;
-use handloom_tests::reference::run::{each_way, folder, many_ways, read, ways};
+use handloom_tests::reference::run::{Kernels, each_way, folder, many_ways, read, ways};
+use handloom_tests::reference::small_floats::Table;
 
 #[test]
 fn every_kernel_has_a_test() {
@@ -590,4 +591,163 @@ fn yuv_to_rgb() {
             }
         });
     }
+}
+
+#[test]
+fn convert() {
+    /// One entry of `from` elements to `to` elements, with a block that is not full at the end.
+    fn one<A: Element, B: Element>(k: &Kernels<'_>, entry: &str, from: &[A], want: &[B], threads: usize) {
+        let (di, d) = (k.copy_of(from), k.zeros::<B>(want.len()));
+        let grid = [n32(threads).div_ceil(128), 1, 1];
+        k.launch(entry, grid, [128, 1, 1], &[Arg::from(n32(threads)), (&di).into(), (&d).into()]);
+        same(&k.what(entry), &read(&d), want);
+    }
+    each_way(&ways(), "convert", |k| {
+        let n = 1003;
+        let mut values: Vec<f32> = floats(3, n).iter().zip(words(5, n)).map(|(v, w)| v * (w % 64) as f32).collect();
+        values[..4].copy_from_slice(&[0.0, -0.0, 1.0, -65504.0]);
+        let (f16, e4m3, e2m1) = (Table::f16(), Table::e4m3(), Table::e2m1());
+        let halves: Vec<u16> = values.iter().map(|v| f16.code(*v, 15) as u16).collect();
+        let widened: Vec<f32> = halves.iter().map(|h| f16.number(u32::from(*h), 15)).collect();
+        one(k, "f32_to_f16", &values, &halves, n);
+        one(k, "f16_to_f32", &halves, &widened, n);
+        // To nearest, ties to even: for numbers that are no NaN.
+        let rounded = |v: &f32| ((v.to_bits() + 0x7fff + (v.to_bits() >> 16 & 1)) >> 16) as u16;
+        one(k, "f32_to_bf16", &values, &values.iter().map(rounded).collect::<Vec<u16>>(), n);
+        one(k, "f32_to_s32", &values, &values.iter().map(|v| *v as i32).collect::<Vec<i32>>(), n);
+        let ints: Vec<i32> = words(1, n).iter().map(|w| w.cast_signed()).collect();
+        one(k, "s32_to_f32", &ints, &ints.iter().map(|v| *v as f32).collect::<Vec<f32>>(), n);
+        let bytes: Vec<u8> = ints.iter().map(|v| *v as u8).collect();
+        one(k, "u8_to_f32", &bytes, &bytes.iter().map(|v| f32::from(*v)).collect::<Vec<f32>>(), n);
+        let longs: Vec<i64> = ints.iter().map(|v| i64::from(*v) * i64::from(*v >> 3)).collect();
+        let doubles: Vec<f64> = longs.iter().map(|v| *v as f64).collect();
+        one(k, "s64_to_f64", &longs, &doubles, n);
+        let parts: Vec<f64> = doubles.iter().map(|v| v / 1024.0).collect();
+        one(k, "f64_to_s64", &parts, &parts.iter().map(|v| *v as i64).collect::<Vec<i64>>(), n);
+        let codes: Vec<u8> = values[..1002].iter().map(|v| e4m3.code(*v, 7) as u8).collect();
+        one(k, "f32_to_e4m3", &values[..1002], &codes, 501);
+        let wide: Vec<u16> = codes.iter().map(|c| f16.code(e4m3.number(u32::from(*c), 7), 15) as u16).collect();
+        one(k, "e4m3_to_f16", &codes, &wide, 501);
+        let nibbles = values[..1002].chunks(2).map(|v| (e2m1.code(v[0], 3) | e2m1.code(v[1], 3) << 4) as u8);
+        one(k, "f32_to_e2m1", &values[..1002], &nibbles.collect::<Vec<u8>>(), 501);
+    });
+}
+
+/// Codes and scales of rows whose largest number becomes 448.
+fn rows_in_e4m3(table: &Table, v: &[f32], length: usize) -> (Vec<u8>, Vec<f32>) {
+    let scale = |row: &[f32]| match row.iter().fold(0_f32, |m, v| m.max(v.abs())) {
+        0.0 => 1.0,
+        most => most / 448.0,
+    };
+    let scales: Vec<f32> = v.chunks(length).map(scale).collect();
+    let codes = v.iter().enumerate().map(|(i, v)| table.code(v / scales[i / length], 7) as u8).collect();
+    (codes, scales)
+}
+
+#[test]
+fn quantise_e4m3() {
+    let table = Table::e4m3();
+    each_way(&ways(), "quantise_e4m3", |k| {
+        let (m, n, inner) = (19, 37, 150);
+        let mut a: Vec<f32> =
+            floats(61, m * inner).iter().enumerate().map(|(i, v)| v * (1 + i / inner) as f32).collect();
+        a[inner..2 * inner].fill(0.0);
+        let b = floats(4000, n * inner);
+        let quantised = |k: &Kernels<'_>, v: &[f32], rows: usize| {
+            let (codes, scales) = rows_in_e4m3(&table, v, inner);
+            let (di, d, ds) = (k.copy_of(v), k.zeros::<u8>(v.len()), k.zeros::<f32>(rows));
+            let args = [Arg::from(n32(inner / 2)), (&di).into(), (&d).into(), (&ds).into()];
+            k.launch("quantise_rows", [n32(rows), 1, 1], [128, 1, 1], &args);
+            same(&k.what("scales"), &read(&ds), &scales);
+            same(&k.what("codes"), &read(&d), &codes);
+            (d, ds, codes, scales)
+        };
+        let (da, das, a_codes, a_scales) = quantised(k, &a, m);
+        let (db, dbs, b_codes, b_scales) = quantised(k, &b, n);
+        let numbers = |codes: &[u8]| codes.iter().map(|c| table.number(u32::from(*c), 7)).collect::<Vec<f32>>();
+        let (x, y) = (numbers(&a_codes), numbers(&b_codes));
+        let mut want = vec![0_f32; m * n];
+        for (i, row) in want.chunks_mut(n).enumerate() {
+            for (j, d) in row.iter_mut().enumerate() {
+                let sum = (0..inner).fold(0_f32, |sum, l| x[i * inner + l].mul_add(y[j * inner + l], sum));
+                *d = sum * a_scales[i] * b_scales[j];
+            }
+        }
+        // What was asked for at the end: the product of the matrices as they were. A factor is off by at most half a step, 2^-4 of itself, or
+        // half of the least step, 2^-10, times the scale; the sums of both bound the difference, with room for the roundings of f32.
+        for (i, row) in want.chunks(n).enumerate() {
+            for (j, d) in row.iter().enumerate() {
+                let off = |v: f32, scale: f32| f64::from(v.abs()) / 16.0 + f64::from(scale) / 1024.0;
+                let (mut exact, mut bound) = (0.0, 0.0);
+                for l in 0..inner {
+                    let (v, w) = (a[i * inner + l], b[j * inner + l]);
+                    let (dv, dw) = (off(v, a_scales[i]), off(w, b_scales[j]));
+                    exact += f64::from(v) * f64::from(w);
+                    bound += dv * f64::from(w.abs()) + dw * f64::from(v.abs()) + dv * dw;
+                }
+                assert!(
+                    (f64::from(*d) - exact).abs() <= bound * 1.001,
+                    "{i} {j}: {d} for {exact}, off by more than {bound}"
+                );
+            }
+        }
+        let d = k.zeros::<f32>(m * n);
+        let sizes = [m, n, inner / 2].map(|v| Arg::from(n32(v)));
+        let arrays: [Arg<'_>; 5] = [(&da).into(), (&das).into(), (&db).into(), (&dbs).into(), (&d).into()];
+        let args: Vec<Arg<'_>> = sizes.into_iter().chain(arrays).collect();
+        k.launch("product_e4m3", [n32(n).div_ceil(16), n32(m).div_ceil(8), 1], [16, 8, 1], &args);
+        same(&k.what("product_e4m3"), &read(&d), &want);
+    });
+}
+
+/// The code of the least power of two that is not below a sixth of the largest number.
+fn block_scale(block: &[f32]) -> u8 {
+    let least = f64::from(block.iter().fold(0_f32, |m, v| m.max(v.abs())) / 6.0);
+    (0..255).find(|code| 2_f64.powi(i32::from(*code) - 127) >= least).unwrap_or(254)
+}
+
+#[test]
+fn quantise_e2m1() {
+    let table = Table::e2m1();
+    each_way(&ways(), "quantise_e2m1", |k| {
+        let (rows, blocks) = (45, 5);
+        let mut v: Vec<f32> = floats(71, 32 * rows * blocks)
+            .iter()
+            .enumerate()
+            .map(|(i, v)| v * 2_f32.powi((i / 32 % 40) as i32 - 20))
+            .collect();
+        v[32..64].fill(0.0);
+        v[64] = 1e38;
+        let scales: Vec<u8> = v.chunks(32).map(block_scale).collect();
+        let power = |i: usize| 2_f64.powi(i32::from(scales[i]) - 127) as f32;
+        let code = |i: usize| table.code(v[i] / power(i / 32), 3);
+        let codes: Vec<u8> = (0..v.len() / 2).map(|i| (code(2 * i) | code(2 * i + 1) << 4) as u8).collect();
+        let (di, d, ds) = (k.copy_of(&v), k.zeros::<u8>(codes.len()), k.zeros::<u8>(scales.len()));
+        let args = [Arg::from(n32(scales.len())), (&di).into(), (&d).into(), (&ds).into()];
+        k.launch("quantise_blocks", [n32(scales.len()).div_ceil(64), 1, 1], [64, 1, 1], &args);
+        same(&k.what("scales"), &read(&ds), &scales);
+        same(&k.what("codes"), &read(&d), &codes);
+
+        let number = |i: usize| table.number(u32::from(codes[i / 2] >> (4 * (i % 2)) & 15), 3);
+        let back: Vec<f32> = (0..v.len()).map(|i| number(i) * power(i / 32)).collect();
+        for (i, (v, b)) in v.iter().zip(&back).enumerate() {
+            // Numbers of at most 6 stand at most 2 apart.
+            assert!((f64::from(*v) - f64::from(*b)).abs() <= f64::from(power(i / 32)), "{v} became {b}");
+        }
+        let to = k.zeros::<f32>(v.len());
+        let args = [Arg::from(n32(codes.len())), (&d).into(), (&ds).into(), (&to).into()];
+        k.launch("dequantise_blocks", [n32(codes.len()).div_ceil(96), 1, 1], [96, 1, 1], &args);
+        same(&k.what("dequantise_blocks"), &read(&to), &back);
+
+        let x = floats(5, 32 * blocks);
+        let part = |b: usize, first: usize| (0..32).fold(0_f32, |s, i| number(32 * b + i).mul_add(x[first + i], s));
+        let row =
+            |r: usize| (0..blocks).fold(0_f32, |s, b| part(r * blocks + b, 32 * b).mul_add(power(r * blocks + b), s));
+        let want: Vec<f32> = (0..rows).map(row).collect();
+        let (dx, dy) = (k.copy_of(&x), k.zeros::<f32>(rows));
+        let sizes = [rows, blocks].map(|v| Arg::from(n32(v)));
+        let args = [sizes[0], sizes[1], (&d).into(), (&ds).into(), (&dx).into(), (&dy).into()];
+        k.launch("matvec_e2m1", [2, 1, 1], [32, 1, 1], &args);
+        same(&k.what("matvec_e2m1"), &read(&dy), &want);
+    });
 }

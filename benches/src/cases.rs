@@ -17,7 +17,7 @@ pub(crate) use kernel;
 /// A C program of `c/`.
 macro_rules! source {
     ($name:literal) => {
-        Source { name: $name, text: include_str!(concat!("../c/", $name, ".c")) }
+        Source { name: $name, text: include_str!(concat!("../c/", $name, ".c")), needs_cuda_headers: false }
     };
 }
 
@@ -34,7 +34,7 @@ pub enum Scale {
 
 impl Scale {
     /// One of three numbers.
-    fn of(self, full: u32, small: u32, tiny: u32) -> u32 {
+    pub fn of(self, full: u32, small: u32, tiny: u32) -> u32 {
         match self {
             Scale::Full => full,
             Scale::Small => small,
@@ -229,7 +229,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Bytes for people.
-fn size(bytes: u32) -> String {
+pub fn size(bytes: u32) -> String {
     match bytes {
         b if b >= 1 << 20 => format!("{} MiB", b >> 20),
         b if b >= 1 << 10 => format!("{} KiB", b >> 10),

@@ -4,8 +4,9 @@ use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Function, LaunchConfig
 use serde_json::json;
 
 use crate::cases::{CASES, Case, Input, Job, Scale};
+use crate::convert;
 use crate::measure::{Sample, ratio, time, typical};
-use crate::native::{Compiler, Partner};
+use crate::native::{CUDA_HEADERS, Compiler, Partner};
 use crate::options::{Clock, EngineName, Options};
 use crate::table::{Good, Section, figure, floor_cell, verdict};
 
@@ -25,11 +26,17 @@ pub fn run(options: &Options, compiler: Option<&Compiler>) -> Section {
     let mut section = Section::new(&title, &heads);
     let scales: &[Scale] =
         if options.engine == EngineName::Interp { &[Scale::Tiny] } else { &[Scale::Full, Scale::Small] };
-    for case in CASES {
+    for case in CASES.iter().chain(convert::CASES) {
         let name = format!("kernel/{}", case.name);
         if !options.wants(&name) {
             continue;
         }
+        let has_headers = std::env::var_os(CUDA_HEADERS).is_some();
+        if case.c.needs_cuda_headers && !has_headers && compiler.is_some() {
+            section
+                .skip(&format!("C of {name}"), &format!("{CUDA_HEADERS} does not name a folder with the CUDA headers"));
+        }
+        let compiler = compiler.filter(|_| has_headers || !case.c.needs_cuda_headers);
         for &scale in scales {
             match measure(case, scale, options, compiler) {
                 Ok(found) => show(&mut section, case, scale, options, &found),

@@ -13,7 +13,12 @@ pub struct Source {
     pub name: &'static str,
     /// Its text.
     pub text: &'static str,
+    /// Whether it includes headers of CUDA, which are not ours to keep.
+    pub needs_cuda_headers: bool,
 }
+
+/// The variable of the environment that names the folder of those headers.
+pub const CUDA_HEADERS: &str = "HANDLOOM_CUDA_INCLUDE";
 
 const COMMON: &str = include_str!("../c/common.h");
 
@@ -67,6 +72,9 @@ impl Compiler {
         let flags = if openmp { OPENMP } else { PLAIN };
         let mut run = Command::new(&self.command[0]);
         run.args(&self.command[1..]).args(flags).arg("-o").arg(&made).arg(&text);
+        if source.needs_cuda_headers {
+            run.arg("-I").arg(std::env::var_os(CUDA_HEADERS).unwrap_or_default());
+        }
         let told = run.output().map_err(|e| e.to_string())?;
         if told.status.success() {
             return Ok(Program { path: made });

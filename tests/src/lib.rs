@@ -1,4 +1,5 @@
-//! What the tests of Handloom share: the runner of file tests, engines side by side, a generator of random kernels.
+//! What the tests of Handloom share: the runner of file tests, engines side by side, a generator of random kernels, an oracle of
+//! conversions.
 //!
 //! Takes: PTX files with directives, seeds. Gives: what is wrong, for a person.
 //! Does not know: how any stage works; it uses what users use, and the text forms of the stages.
@@ -8,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod convert;
 pub mod coverage;
 pub mod engines;
 pub mod filetest;

@@ -1,4 +1,4 @@
-//! Float ops and conversions on the vectors of a pack.
+//! Float ops on the vectors of a pack.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -147,61 +147,5 @@ impl Emit<'_, '_> {
             })
             .collect();
         if m.len() == 2 { self.low_words(m[0], m[1]) } else { m[0] }
-    }
-
-    pub(crate) fn vector_cvt(&mut self, c: Cvt, a: &[Value]) -> Vec<Value> {
-        use ScalarType::*;
-        match (c.to, c.from) {
-            (F32, S32) => {
-                let v = self.b.ins().fcvt_from_sint(types::F32X4, a[0]);
-                vec![self.cast(v, types::I32X4)]
-            }
-            (F32, U32) => {
-                let v = self.b.ins().fcvt_from_uint(types::F32X4, a[0]);
-                vec![self.cast(v, types::I32X4)]
-            }
-            (S32, F32) => {
-                let x = self.cast(a[0], types::F32X4);
-                vec![self.b.ins().fcvt_to_sint_sat(types::I32X4, x)]
-            }
-            (U32, F32) => {
-                let x = self.cast(a[0], types::F32X4);
-                vec![self.b.ins().fcvt_to_uint_sat(types::I32X4, x)]
-            }
-            (F64, S32) => {
-                let wide = [self.b.ins().swiden_low(a[0]), self.b.ins().swiden_high(a[0])];
-                wide.map(|w| {
-                    let v = self.b.ins().fcvt_from_sint(types::F64X2, w);
-                    self.cast(v, types::I64X2)
-                })
-                .to_vec()
-            }
-            (F64, F32) => {
-                let x = self.cast(a[0], types::F32X4);
-                let lo = self.b.ins().fvpromote_low(x);
-                let up = self.shuffle32(a[0], a[0], [2, 3, 2, 3]);
-                let up = self.cast(up, types::F32X4);
-                let hi = self.b.ins().fvpromote_low(up);
-                [lo, hi]
-                    .map(|v| {
-                        let v = self.cast(v, types::I64X2);
-                        self.canonical(v, Float::F64)
-                    })
-                    .to_vec()
-            }
-            (F32, F64) => {
-                let parts: Vec<Value> = a
-                    .iter()
-                    .map(|v| {
-                        let x = self.cast(*v, types::F64X2);
-                        let d = self.b.ins().fvdemote(x);
-                        self.cast(d, types::I32X4)
-                    })
-                    .collect();
-                let v = self.shuffle32(parts[0], parts[1], [0, 1, 4, 5]);
-                vec![self.canonical(v, Float::F32)]
-            }
-            (to, from) => panic!("`inlined` promised a conversion from {from} to {to}"),
-        }
     }
 }

@@ -10,6 +10,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 
 use super::Emit;
+use super::convert;
 use super::scalar::int_cc;
 
 /// What is known of a source of a vector op.
@@ -65,7 +66,7 @@ pub fn inlined(op: Pure, constant: &[Option<u64>], uniform: &[bool]) -> bool {
         }
         Pure::FAbs { ty, ftz } | Pure::FNeg { ty, ftz } => !(ftz && ty != Float::F32) && ty != Float::F32x2,
         Pure::FCmp { ty, ftz, .. } => matches!(ty, Float::F32 | Float::F64) && !(ftz && ty == Float::F64),
-        Pure::Cvt(c) => cvt_inlined(c),
+        Pure::Cvt(c) => convert::inlined(c),
         Pure::Mul24 { .. }
         | Pure::Div(_)
         | Pure::Rem(_)
@@ -98,21 +99,6 @@ fn plain(m: FMode) -> bool {
     m.round == Rounding::Nearest && !m.sat && !m.relu && matches!(m.ty, Float::F32 | Float::F64)
 }
 
-fn cvt_inlined(c: Cvt) -> bool {
-    use ScalarType::*;
-    if c.sat || c.relu || c.satfinite || c.ftz {
-        return false;
-    }
-    match (c.to, c.from) {
-        (F32, S32 | U32) => c.round == Rounding::Nearest,
-        (S32 | U32, F32) => c.round == Rounding::Zero,
-        (F64, F32) => true,
-        (F64, S32) => true,
-        (F32, F64) => c.round == Rounding::Nearest,
-        _ => false,
-    }
-}
-
 /// Whether the op leaves NaNs that are not canonical.
 pub fn is_loose(op: Pure) -> bool {
     match op {
@@ -131,7 +117,9 @@ pub fn takes_loose(op: Pure, _i: usize) -> bool {
         Pure::FDiv { mode, .. } | Pure::FRcp { mode, .. } | Pure::FSqrt { mode, .. } => {
             matches!(mode.ty, Float::F32 | Float::F64)
         }
+        // A NaN gives the same result whatever its bits are.
         Pure::FCmp { .. } => true,
+        Pure::Cvt(c) => matches!(c.from, ScalarType::F32 | ScalarType::F64),
         _ => false,
     }
 }
@@ -371,7 +359,7 @@ impl Emit<'_, '_> {
             Pure::FAbs { ty, ftz } => (self.sign_op(&a[0], ty, ftz, false), vec![]),
             Pure::FNeg { ty, ftz } => (self.sign_op(&a[0], ty, ftz, true), vec![]),
             Pure::FCmp { cmp, ty, ftz } => one(self.vector_fcmp(cmp, ty, ftz, &a[0], &a[1])),
-            Pure::Cvt(c) => (self.vector_cvt(c, &a[0]), vec![]),
+            Pure::Cvt(c) => (self.vector_cvt(c, a), vec![]),
             Pure::Mul24 { .. }
             | Pure::Div(_)
             | Pure::Rem(_)
