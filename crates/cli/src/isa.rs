@@ -116,10 +116,13 @@ fn details(r: &Row<'_>, out: &mut Out) {
 fn syntax(f: &Form) -> String {
     let mut line = f.opcode.to_owned();
     f.words.iter().for_each(|w| line.push_str(w));
-    for g in f.qualifiers {
+    for (i, g) in f.qualifiers.iter().enumerate() {
+        // An optional word that is taken a second time is not shown twice.
+        let is_same = |e: &Group| matches!((e.choices, g.choices), ([a], [b]) if a.text == b.text);
+        if !g.required && f.qualifiers[..i].iter().any(|e| !e.required && is_same(e)) {
+            continue;
+        }
         let text = match g.choices {
-            // A word that is taken a second time is not shown twice.
-            [one] if line.contains(one.text) => continue,
             [one] => one.text.to_owned(),
             _ => name(g.slot),
         };
