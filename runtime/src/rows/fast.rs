@@ -7,9 +7,10 @@
 //! keep what they hold.
 
 use handloom_codegen::abi::{EvalSite, Loc};
-use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
-use handloom_ir::types::{Float, Int, Rounding, ScalarType, Ty};
+use handloom_ir::simt::{Exactness, FMode, Pure};
+use handloom_ir::types::{Float, Int, Rounding, Ty};
 
+use super::convert;
 use super::eval::Lanes;
 use super::halves;
 use crate::sched::context::Ctx;
@@ -31,7 +32,7 @@ pub(super) fn eval(c: Lanes, site: &EvalSite) -> bool {
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
 fn with_features(c: Lanes, site: &EvalSite) -> bool {
     match site.op {
-        Pure::Cvt(cvt) => convert(c, site, cvt),
+        Pure::Cvt(cvt) => convert::convert(c, site, cvt),
         op => integers(c, site) || floats(c, site, op),
     }
 }
@@ -53,7 +54,7 @@ fn rows<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([Ro
 
 /// The same, lane by lane.
 #[inline(always)]
-fn lanes<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([u32; N]) -> u32) -> bool {
+pub(super) fn lanes<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([u32; N]) -> u32) -> bool {
     rows(c, site, mask, |src| {
         let mut out = [0; 32];
         for l in 0..32 {
@@ -173,18 +174,18 @@ fn integers(c: Lanes, site: &EvalSite) -> bool {
     }
 }
 
-const CANONICAL: u32 = 0x7fff_ffff;
-const SIGN: u32 = 1 << 31;
-const INFINITE: u32 = 0x7f80_0000;
+pub(super) const CANONICAL: u32 = 0x7fff_ffff;
+pub(super) const SIGN: u32 = 1 << 31;
+pub(super) const INFINITE: u32 = 0x7f80_0000;
 
 /// Numbers of `.f32` below this magnitude become zero.
 #[inline(always)]
-fn tiny(ftz: bool) -> u32 {
+pub(super) fn tiny(ftz: bool) -> u32 {
     if ftz { 0x0080_0000 } else { 0 }
 }
 
 #[inline(always)]
-fn flush(tiny: u32, a: u32) -> u32 {
+pub(super) fn flush(tiny: u32, a: u32) -> u32 {
     if a & CANONICAL < tiny { a & SIGN } else { a }
 }
 
@@ -282,74 +283,4 @@ fn log2(a: f64) -> f64 {
 fn exp2(a: f64) -> f64 {
     let is_plain = a.fract() == 0.0 && a.abs() < 1000.0;
     if is_plain { f64::from_bits(((a as i64 + 1023) as u64) << 52) } else { a.exp2() }
-}
-
-/// Rounds to an integral value; the same at both widths.
-#[inline(always)]
-fn integral(a: f32, mode: Rounding) -> f32 {
-    match mode {
-        Rounding::Nearest => a.round_ties_even(),
-        Rounding::NearestAway => a.round(),
-        Rounding::Down => a.floor(),
-        Rounding::Up => a.ceil(),
-        Rounding::Zero | Rounding::Stochastic => a.trunc(),
-    }
-}
-
-/// Conversions.
-#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn convert(c: Lanes, site: &EvalSite, cvt: Cvt) -> bool {
-    use ScalarType::*;
-    let t = tiny(cvt.ftz);
-    let m = FMode { ty: Float::F32, round: Rounding::Nearest, ftz: cvt.ftz, sat: cvt.sat, relu: cvt.relu };
-    let is_nearest = cvt.round == Rounding::Nearest && !cvt.satfinite;
-    let is_plain = is_nearest && !cvt.sat && !cvt.relu;
-    match (cvt.to, cvt.from) {
-        (F32, F16) if is_nearest => rows(c, site, [Ty::B16], |[a]| map(&halves::widen_f16(&a), |a| finish(m, a))),
-        (F32, BF16) if is_nearest => lanes(c, site, [Ty::B16], |[a]| finish(m, f32::from_bits(a << 16))),
-        (F16, F32) if is_plain => {
-            rows(c, site, [Ty::B32], |[a]| halves::narrow_f16(&map(&a, |a| f32::from_bits(flush(t, a)))))
-        }
-        (BF16, F32) if is_plain => lanes(c, site, [Ty::B32], |[a]| halves::narrow_bf16(flush(t, a))),
-        (F16x2, F32) if is_plain => rows(c, site, [Ty::B32; 2], |src| {
-            let [high, low] = src.map(|r| halves::narrow_f16(&map(&r, |a| f32::from_bits(flush(t, a)))));
-            zip(&low, &high, |low, high| low | high << 16)
-        }),
-        (BF16x2, F32) if is_plain => lanes(c, site, [Ty::B32; 2], |src| {
-            let [high, low] = src.map(|a| halves::narrow_bf16(flush(t, a)));
-            low | high << 16
-        }),
-        (F32, F32) if !cvt.satfinite && cvt.integral && cvt.round != Rounding::Stochastic => {
-            unary(c, site, m, |a| integral(a, cvt.round))
-        }
-        (F32, F32) if is_nearest && !cvt.integral => unary(c, site, m, |a| a),
-        (S32, F32) => lanes(c, site, [Ty::B32], |[a]| integral(f32::from_bits(flush(t, a)), cvt.round) as i32 as u32),
-        (U32, F32) => lanes(c, site, [Ty::B32], |[a]| integral(f32::from_bits(flush(t, a)), cvt.round) as u32),
-        (to, from) => match (narrow_int(to), narrow_int(from)) {
-            (Some((to_bits, to_signed)), Some((bits, signed))) => {
-                let up = 32 - bits;
-                let (low, high) = if to_signed {
-                    (-1_i64 << (to_bits - 1), (1 << (to_bits - 1)) - 1)
-                } else {
-                    (0, (1 << to_bits) - 1)
-                };
-                let kept = u32::MAX >> (32 - to_bits);
-                lanes(c, site, [from.ty()], |[a]| {
-                    let a = a << up;
-                    let value = if signed { i64::from(a.cast_signed() >> up) } else { i64::from(a >> up) };
-                    (if cvt.sat { value.clamp(low, high) } else { value }) as u32 & kept
-                })
-            }
-            _ => false,
-        },
-    }
-}
-
-/// Width and sign of an integer type of at most 32 bits.
-fn narrow_int(ty: ScalarType) -> Option<(u32, bool)> {
-    use ScalarType::*;
-    match ty {
-        U8 | S8 | U16 | S16 | U32 | S32 => Some((ty.bits(), ty.is_signed())),
-        _ => None,
-    }
 }

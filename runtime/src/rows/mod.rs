@@ -7,6 +7,8 @@
 mod atomic;
 mod builtin;
 mod check;
+#[cfg(target_arch = "x86_64")]
+mod convert;
 mod eval;
 #[cfg(target_arch = "x86_64")]
 mod fast;

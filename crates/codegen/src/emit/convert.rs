@@ -24,9 +24,11 @@ enum Way {
     IntToF32,
     /// To `.f64` from an integer.
     IntToF64,
-    /// `.f32` to an integer of at most 32 bits.
+    /// To `.f16` or `.bf16` from an integer that is a number of `.f32`, or so large that both are infinite.
+    IntToHalf(&'static Format),
+    /// A float of at most 32 bits to an integer of at most 32 bits.
     F32ToInt,
-    /// `.f64`, or `.f32` by way of it, to an integer.
+    /// `.f64`, or a smaller float by way of it, to an integer.
     F64ToInt,
     /// `.f64` to `.f32`.
     Demote,
@@ -38,8 +40,16 @@ enum Way {
     Narrow { to: &'static Format, step: i64, count: usize },
     /// A pair of `.f16` or `.bf16` to a pair of smaller floats.
     NarrowPair { from: &'static Format, to: &'static Format, step: i64 },
+    /// `.f16` or `.bf16` to one of them, or to an integral value.
+    Half { from: &'static Format, to: &'static Format },
     /// `.f16` or `.bf16` to `.f32`, or `.f32` to `.f64` (`None`).
     Widen(Option<&'static Format>),
+    /// `.f32` to tf32, in place.
+    Tf32,
+    /// A pair of `.f32`, or of `.bf16`, to exponents.
+    Powers { is_pair: bool },
+    /// A pair of exponents to `.bf16x2`.
+    FromPowers,
     /// A pair of floats of at most 8 bits to `.f16x2`.
     WidenPair { from: &'static Format, step: i64 },
 }
@@ -55,19 +65,32 @@ fn way(c: Cvt) -> Option<Way> {
         E2M1x2 => Some((&Format::E2M1, 4)),
         _ => None,
     };
+    let half = |ty| match ty {
+        F16 => Some(&Format::F16),
+        BF16 => Some(&Format::BF16),
+        _ => None,
+    };
     let finite = c.satfinite || c.relu;
     match (c.to, c.from) {
         (to, from) if is_word(to) && is_word(from) => Some(Way::Clamp),
         (F32, from) if is_word(from) => (is_nearest && !c.sat).then_some(Way::IntToF32),
         (F64, from) if is_int(from) => (is_nearest && !c.sat).then_some(Way::IntToF64),
-        (to, F32) if is_word(to) => Some(Way::F32ToInt),
-        (to, F32 | F64) if is_int(to) => Some(Way::F64ToInt),
+        (F16, from) if is_word(from) => (is_nearest && !c.sat).then_some(Way::IntToHalf(&Format::F16)),
+        (BF16, from) if is_word(from) && from.bits() <= 16 => is_nearest.then_some(Way::IntToHalf(&Format::BF16)),
+        (to, F32 | F16 | BF16) if is_word(to) => Some(Way::F32ToInt),
+        (to, F32 | F64 | F16 | BF16) if is_int(to) => Some(Way::F64ToInt),
         (F32, F64) => (is_nearest && !c.sat && !c.ftz).then_some(Way::Demote),
         (F32, F32) => (!finite && (c.integral || is_nearest)).then_some(Way::SameF32),
         (F64, F64) => (c.integral && !c.sat).then_some(Way::IntegralF64),
         (F64, F32) => (!c.sat).then_some(Way::Widen(None)),
-        (F32, F16) => (!c.sat).then_some(Way::Widen(Some(&Format::F16))),
+        (F32, F16) => Some(Way::Widen(Some(&Format::F16))),
         (F32, BF16) => Some(Way::Widen(Some(&Format::BF16))),
+        (TF32, F32) => Some(Way::Tf32),
+        (UE8M0x2, F32 | BF16x2) => Some(Way::Powers { is_pair: c.from == BF16x2 }),
+        (BF16x2, UE8M0x2) => Some(Way::FromPowers),
+        (to @ (F16 | BF16), from @ (F16 | BF16)) if !c.sat && (c.integral || is_nearest) => {
+            half(from).zip(half(to)).map(|(from, to)| Way::Half { from, to })
+        }
         (to, F32) if is_nearest && !c.sat => match (to, small(to)) {
             (F16, _) => Some(Way::Narrow { to: &Format::F16, step: 16, count: 1 }),
             (BF16, _) => Some(Way::Narrow { to: &Format::BF16, step: 16, count: 1 }),
@@ -105,10 +128,53 @@ impl Emit<'_, '_> {
             Way::Clamp => vec![self.clamp_int(c, a[0][0])],
             Way::IntToF32 => vec![self.int_to_f32(c.from, a[0][0])],
             Way::IntToF64 => self.int_to_f64(c.from, &a[0]),
-            Way::F32ToInt => vec![self.f32_to_int(c, a[0][0])],
+            Way::IntToHalf(to) => {
+                let single = self.int_to_f32(c.from, a[0][0]);
+                vec![self.narrow_float(c, to, single)]
+            }
+            Way::F32ToInt => {
+                let single = self.as_f32(c.from, a[0][0]);
+                vec![self.f32_to_int(c, single)]
+            }
+            Way::F64ToInt if c.from == ScalarType::F64 => self.f64_to_int(c, &a[0]),
             Way::F64ToInt => {
-                let wide = if c.from == ScalarType::F32 { self.promote(c.ftz, a[0][0]) } else { a[0].clone() };
+                let single = self.as_f32(c.from, a[0][0]);
+                let wide = self.promote(c.ftz, single);
                 self.f64_to_int(c, &wide)
+            }
+            Way::Half { from, to } => {
+                let wide = self.widen_float(from, a[0][0]);
+                let wide = if c.integral {
+                    let x = self.cast(wide, types::F32X4);
+                    let r = self.integral(c.round, x);
+                    self.cast(r, types::I32X4)
+                } else {
+                    wide
+                };
+                vec![self.narrow_float(c, to, wide)]
+            }
+            Way::Tf32 => vec![self.round_tf32(c, a[0][0])],
+            Way::Powers { is_pair } => {
+                let parts = if is_pair {
+                    [self.masked(a[0][0], 0xffff_0000), self.left(a[0][0], 16)]
+                } else {
+                    [a[0][0], a[1][0]]
+                };
+                let parts = parts.map(|v| self.power_code(c, v));
+                vec![self.side_by_side(&parts, 8)]
+            }
+            Way::FromPowers => {
+                let parts = [self.right(a[0][0], 8), self.masked(a[0][0], 0xff)].map(|code| {
+                    let power = self.left(code, 7);
+                    // 2^-127 is a subnormal number, and the last code is NaN.
+                    let (zero, last) = (self.splat32(0), self.splat32(0xff));
+                    let (least, nan) = (self.splat32(0x40), self.splat32(0x7fff));
+                    let is_least = self.b.ins().icmp(IntCC::Equal, code, zero);
+                    let is_nan = self.b.ins().icmp(IntCC::Equal, code, last);
+                    let power = self.b.ins().bitselect(is_least, least, power);
+                    self.b.ins().bitselect(is_nan, nan, power)
+                });
+                vec![self.side_by_side(&parts, 16)]
             }
             Way::Demote => vec![self.demote(&a[0])],
             Way::SameF32 => vec![self.same_f32(c, a[0][0])],
@@ -285,6 +351,15 @@ impl Emit<'_, '_> {
             Rounding::Zero => self.b.ins().trunc(x),
             // No form rounds to an integer in these ways.
             Rounding::NearestAway | Rounding::Stochastic => panic!("an integer is not rounded so: {mode:?}"),
+        }
+    }
+
+    /// Lanes of a float of at most 32 bits as `.f32`.
+    fn as_f32(&mut self, from: ScalarType, v: Value) -> Value {
+        match from {
+            ScalarType::F16 => self.widen_float(&Format::F16, v),
+            ScalarType::BF16 => self.widen_float(&Format::BF16, v),
+            _ => v,
         }
     }
 
@@ -486,6 +561,66 @@ impl Emit<'_, '_> {
         let infinite = self.splat32(0x7f80_0000);
         let nan = self.b.ins().icmp(IntCC::SignedGreaterThan, size, infinite);
         let canonical = self.splat32(f.nan.unwrap_or(f.max) as u32);
+        self.b.ins().bitselect(nan, canonical, code)
+    }
+
+    /// Rounds in place; the carry moves the exponent and ends at infinity.
+    fn round_tf32(&mut self, c: Cvt, v: Value) -> Value {
+        let size = self.masked(v, 0x7fff_ffff);
+        let sum = match c.round {
+            Rounding::Nearest => {
+                let odd = self.right(size, 13);
+                let odd = self.masked(odd, 1);
+                let almost_half = self.splat32(0xfff);
+                let sum = self.b.ins().iadd(size, almost_half);
+                self.b.ins().iadd(sum, odd)
+            }
+            Rounding::NearestAway => {
+                let half = self.splat32(0x1000);
+                self.b.ins().iadd(size, half)
+            }
+            Rounding::Zero => size,
+            Rounding::Down | Rounding::Up | Rounding::Stochastic => panic!("tf32 is not rounded so: {:?}", c.round),
+        };
+        let code = self.masked(sum, 0xffff_e000);
+        let code = if c.satfinite {
+            let most = self.splat32((Format::TF32.max << 13) as u32);
+            self.b.ins().umin(code, most)
+        } else {
+            code
+        };
+        let code = if c.relu {
+            let n = self.b.ins().iconst(types::I32, 31);
+            let negative = self.b.ins().sshr(v, n);
+            self.b.ins().band_not(code, negative)
+        } else {
+            let sign = self.masked(v, 0x8000_0000);
+            self.b.ins().bor(code, sign)
+        };
+        let x = self.cast(v, types::F32X4);
+        let nan = self.b.ins().fcmp(FloatCC::Unordered, x, x);
+        let canonical = self.splat32(0x7fff_e000);
+        self.b.ins().bitselect(nan, canonical, code)
+    }
+
+    /// The exponent of an `.f32`, without its sign. Code 0 is 2^-127, a subnormal number of `.f32`, and what lies below.
+    fn power_code(&mut self, c: Cvt, v: Value) -> Value {
+        let size = self.masked(v, 0x7fff_ffff);
+        let code = if c.round == Rounding::Up {
+            let rest = self.splat32(0x7f_ffff);
+            let sum = self.b.ins().iadd(size, rest);
+            let code = self.right(sum, 23);
+            let least = self.splat32(0x40_0000);
+            let above = self.b.ins().icmp(IntCC::SignedGreaterThan, size, least);
+            self.b.ins().band(code, above)
+        } else {
+            self.right(size, 23)
+        };
+        let most = self.splat32(if c.satfinite { 0xfe } else { 0xff });
+        let code = self.b.ins().umin(code, most);
+        let x = self.cast(v, types::F32X4);
+        let nan = self.b.ins().fcmp(FloatCC::Unordered, x, x);
+        let canonical = self.splat32(0xff);
         self.b.ins().bitselect(nan, canonical, code)
     }
 

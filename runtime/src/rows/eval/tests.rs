@@ -214,6 +214,34 @@ fn conversions_are_those_of_num() {
 }
 
 #[test]
+fn conversions_of_small_floats_are_those_of_num() {
+    use ScalarType::*;
+    let mut random = Random(0x2718_2818_2845_9045);
+    let plain = |to, from, round| Cvt {
+        to,
+        from,
+        round,
+        integral: false,
+        ftz: false,
+        sat: false,
+        relu: false,
+        satfinite: false,
+    };
+    for relu in FLAGS {
+        for satfinite in FLAGS {
+            for to in [F16x2, BF16x2, E4M3x4, E5M2x4, E2M3x4, E3M2x4, E2M1x4] {
+                let c = plain(to, F32, Rounding::Stochastic);
+                compare(Pure::Cvt(Cvt { relu, satfinite, ..c }), &mut random);
+            }
+            for from in [E4M3x2, E5M2x2, E2M3x2, E3M2x2, E2M1x2] {
+                let c = plain(BF16x2, from, Rounding::Nearest);
+                compare(Pure::Cvt(Cvt { relu, satfinite, ..c }), &mut random);
+            }
+        }
+    }
+}
+
+#[test]
 fn every_half_widens_and_every_neighbourhood_of_one_narrows() {
     use ScalarType::*;
     let cvt = |to, from| {
