@@ -1,6 +1,6 @@
 //! `handloom isa`: the instruction table as the program holds it.
 
-use handloom_isa::form::{Form, Group, Kind, Operand, Semantics, Slot};
+use handloom_isa::form::{Count, Form, Is, Kind, Operand, Semantics, Slot};
 use handloom_isa::target::{Needs, TargetGate};
 use handloom_isa::{UNSUPPORTED, forms, suggest};
 use serde::Serialize;
@@ -17,8 +17,23 @@ struct Row<'a> {
     section: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    words: &'a [&'a str],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     qualifiers: Vec<Choices>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    operands: Vec<Slotted>,
+}
+
+#[derive(Serialize)]
+struct Slotted {
+    name: &'static str,
+    role: &'static str,
+    kind: String,
+    #[serde(rename = "type")]
+    ty: String,
+    count: String,
+    optional: bool,
 }
 
 #[derive(Serialize)]
@@ -43,7 +58,9 @@ pub fn isa(opcode: Option<&str>, out: &mut Out) -> Result<Status, Failure> {
         why: None,
         section,
         needs: None,
+        words: &[],
         qualifiers: Vec::new(),
+        operands: Vec::new(),
     });
     let mut rows: Vec<Row<'_>> = supported.chain(missing).collect();
     rows.sort_by_key(|r| r.opcode);
@@ -75,12 +92,13 @@ fn row(f: &'static Form) -> Row<'static> {
         Semantics::Hint => ("hint", None),
         Semantics::Unsupported(why) => ("no", Some(why)),
     };
-    let many = |g: &&Group| g.choices.len() > 1 || g.choices.iter().any(|c| gates(&c.needs).is_some());
-    let qualifiers = f.qualifiers.iter().filter(many).map(|g| Choices {
+    let qualifiers = f.qualifiers.iter().map(|g| Choices {
         name: name(g.slot),
         required: g.required,
         choices: g.choices.iter().map(|c| with_gates(c.text, &c.needs)).collect(),
     });
+    let dst = f.dst.iter().map(|o| slotted(o, "destination"));
+    let operands = dst.chain(f.src.iter().map(|o| slotted(o, "source")));
     Row {
         opcode: f.opcode,
         form: syntax(f),
@@ -88,8 +106,46 @@ fn row(f: &'static Form) -> Row<'static> {
         why,
         section: f.section,
         needs: gates(&f.needs),
+        words: f.words,
         qualifiers: qualifiers.collect(),
+        operands: operands.collect(),
     }
+}
+
+fn slotted(o: &Operand, role: &'static str) -> Slotted {
+    let kind = match o.kind {
+        Kind::Reg => "register",
+        Kind::RegOrSink => "register or `_`",
+        Kind::Val => "register or constant",
+        Kind::Imm => "constant",
+        Kind::Pred { negatable: true } => "predicate, may be negated",
+        Kind::Pred { negatable: false } => "predicate",
+        Kind::PredPair => "predicate or pair of predicates",
+        Kind::RegPredPair => "register, with or without a predicate",
+        Kind::Vector => "vector of registers",
+        Kind::Address => "address",
+        Kind::Label => "label",
+        Kind::MovSource => "register, constant or address of a variable",
+        Kind::Targets => "list of labels",
+        Kind::Call => "operands of a call",
+    };
+    let ty = match o.is {
+        Is::Fixed(t) => t.to_string(),
+        Is::Like(slot) => name(slot),
+        Is::Relaxed(slot) => format!("{} or wider", name(slot)),
+        Is::Exactly(slot) => format!("{} exactly", name(slot)),
+        Is::Twice(slot) => format!("twice {}", name(slot)),
+        Is::Of(_) => "follows from the qualifiers".to_owned(),
+        Is::Address => "an address".to_owned(),
+        Is::Any => "any".to_owned(),
+    };
+    let count = match o.count {
+        Count::One => "1".to_owned(),
+        Count::By(slot) => name(slot),
+        Count::Fixed(n) => n.to_string(),
+        Count::Fragment(_) => "follows from the qualifiers".to_owned(),
+    };
+    Slotted { name: o.name, role, kind: kind.to_owned(), ty, count, optional: o.optional }
 }
 
 fn details(r: &Row<'_>, out: &mut Out) {
@@ -104,9 +160,14 @@ fn details(r: &Row<'_>, out: &mut Out) {
     if let Some(needs) = &r.needs {
         out.line(&format!("    needs: {needs}"));
     }
-    for q in &r.qualifiers {
+    for q in r.qualifiers.iter().filter(|q| q.choices.len() > 1 || q.choices.iter().any(|c| c.contains(' '))) {
         let optional = if q.required { "" } else { " (optional)" };
         out.line(&format!("    {} = {}{optional}", q.name, q.choices.join(", ")));
+    }
+    for o in &r.operands {
+        let optional = if o.optional { " (optional)" } else { "" };
+        let count = if o.count == "1" { String::new() } else { format!(", count: {}", o.count) };
+        out.line(&format!("    {} = {}, type: {}{count}{optional}", o.name, o.kind, o.ty));
     }
     out.line("");
 }
