@@ -35,7 +35,7 @@ impl<'a> BodyCx<'_, 'a> {
                 let outer = self.offset(a.offset.as_ref())?;
                 (base, inner.wrapping_add(outer), a.unified)
             }
-            OperandKind::Indexed(name, index) => {
+            OperandKind::Indexed(name, index) if icx.is("ld") || icx.is("st") || icx.is("ldu") => {
                 let (base, offset) = self.element(icx, name, index, p.written.span)?;
                 (base, offset, false)
             }
@@ -181,7 +181,14 @@ impl<'a> BodyCx<'_, 'a> {
                 SymbolKind::Func(_) | SymbolKind::Alias(_) => return Ok(()),
             },
             AddrBase::Var(id) => self.space_of_local(id),
-            AddrBase::Reg(_) | AddrBase::Absolute => return Ok(()),
+            AddrBase::Reg(_) | AddrBase::Absolute => {
+                if icx.used.text(Slot::Space) == ".param::func" {
+                    let message = format!("`{}` takes the name of a parameter", icx.words());
+                    let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
+                    return Err(self.cx.push(d.section("Parameter State Space")));
+                }
+                return Ok(());
+            }
         };
         if icx.used.named_space.is_none() {
             icx.used.named_space = Some(own);
@@ -337,8 +344,8 @@ fn is_param_word(word: &str) -> bool {
 /// Whether an instruction on `wanted` may name a variable in `own`.
 fn compatible(wanted: StateSpace, own: StateSpace) -> bool {
     match wanted {
-        // Parameters have no generic address that a name alone could give.
-        StateSpace::Generic => !is_param(own),
+        // Parameters and constants have no generic address that a name alone could give.
+        StateSpace::Generic => !is_param(own) && own != StateSpace::Const,
         StateSpace::ParamEntry | StateSpace::ParamFunc => is_param(own),
         StateSpace::Shared | StateSpace::SharedCluster => own == StateSpace::Shared,
         _ => wanted == own,

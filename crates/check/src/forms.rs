@@ -5,14 +5,16 @@
 use std::rc::Rc;
 
 use handloom_diag::{Code, Diagnostic, Span};
-use handloom_ir::types::{ScalarType, StateSpace};
+use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::form::{self, Form, FuncKind, Is, Kind, Semantics, Use, Value};
 use handloom_isa::target::{Needs, Target, Version};
 use handloom_isa::{Found, Match, lookup, suggest};
 use handloom_syntax::ast;
 
 use crate::context::gate;
+use crate::fit::{Role, ordinary, relaxed};
 use crate::hash::Map;
+use crate::module::Fit;
 use crate::words::twice;
 
 /// Records found so far, by the text of opcode and qualifiers and by the number of operands.
@@ -51,6 +53,28 @@ pub(crate) struct Rule {
     pub ty: ScalarType,
     /// Registers may be wider.
     pub relaxed: bool,
+    /// The type belongs to the operand, not to the instruction: a register of type `.f16x2` is no integer then.
+    pub own: bool,
+    /// Only registers of this very type.
+    pub only: bool,
+}
+
+impl Rule {
+    /// The rule for ordinary instructions.
+    pub const fn ordinary(ty: ScalarType) -> Rule {
+        Rule { ty, relaxed: false, own: false, only: false }
+    }
+
+    /// How a register fits.
+    pub fn fits(self, reg: ScalarType, role: Role) -> Option<Fit> {
+        if self.only {
+            return (reg == self.ty).then_some(Fit::Same);
+        }
+        if self.own && reg == ScalarType::F16x2 && matches!(self.ty.class(), TypeClass::Unsigned | TypeClass::Signed) {
+            return None;
+        }
+        if self.relaxed { relaxed(self.ty, reg, role) } else { ordinary(self.ty, reg) }
+    }
 }
 
 /// Why there is no record; the place is that of each instruction.
@@ -142,11 +166,13 @@ fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
         Some(Value::Ty(t)) => Some(t),
         _ => None,
     };
-    let ordinary = |ty| Rule { ty, relaxed: false };
+    let ordinary = Rule::ordinary;
     match o.is {
-        Is::Fixed(t) => Some(ordinary(t)),
-        Is::Like(slot) | Is::Exactly(slot) => of(slot).map(ordinary),
-        Is::Relaxed(slot) => of(slot).map(|ty| Rule { ty, relaxed: true }),
+        Is::Fixed(t) => Some(Rule { own: true, ..ordinary(t) }),
+        Is::Only(t) => Some(Rule { only: true, ..ordinary(t) }),
+        Is::Like(slot) => of(slot).map(ordinary),
+        Is::Exactly(slot) => of(slot).map(|ty| Rule { own: true, ..ordinary(ty) }),
+        Is::Relaxed(slot) => of(slot).map(|ty| Rule { relaxed: true, ..ordinary(ty) }),
         Is::Twice(slot) => of(slot).map(|t| ordinary(twice(t))),
         // Asked again at each instruction: it may look at the number of operands.
         Is::Of(_) | Is::Address | Is::Any => None,

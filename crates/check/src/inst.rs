@@ -172,11 +172,6 @@ impl<'a> BodyCx<'_, 'a> {
         let mut icx = InstCx { ast: i, candidate, used: candidate.used.clone(), n_addresses: 0, is_misplaced: false };
         icx.used.func = self.kind;
         (icx.used.n_dst, icx.used.n_src) = (n_dst, n_src);
-        if let Semantics::Unsupported(why) = form.semantics {
-            // Its combination may be wrong rather than unsupported; its operands are left alone.
-            self.legal(&icx)?;
-            return Err(self.cx.push(unsupported_form(i, form, why)));
-        }
         let before = self.cx.report.len();
         let operands = if is_call {
             self.call(i).map(|c| (Vec::new(), vec![Operand::Call(Box::new(c))]))
@@ -189,6 +184,9 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(Told);
         }
         let (dst, src) = operands?;
+        if let Semantics::Unsupported(why) = form.semantics {
+            return Err(self.cx.push(unsupported_form(i, form, why)));
+        }
         Ok(Box::new(Inst { form, u: icx.used, guard: None, dst, src, span: i.span }))
     }
 
@@ -273,11 +271,11 @@ impl<'a> BodyCx<'_, 'a> {
 
     fn rule(&self, icx: &InstCx<'_, 'a>, wanted: &form::Operand, at: usize) -> Option<Rule> {
         match wanted.is {
-            Is::Of(f) => Some(Rule { ty: f(&icx.used), relaxed: false }),
-            Is::Address => Some(Rule {
-                ty: if self.cx.address_size == 64 { ScalarType::U64 } else { ScalarType::U32 },
-                relaxed: false,
-            }),
+            Is::Of(f) => Some(Rule::ordinary(f(&icx.used))),
+            Is::Address => {
+                let ty = if self.cx.address_size == 64 { ScalarType::U64 } else { ScalarType::U32 };
+                Some(Rule { own: true, ..Rule::ordinary(ty) })
+            }
             _ => icx.candidate.rules.get(at).copied().flatten(),
         }
     }

@@ -131,6 +131,7 @@ fn slotted(o: &Operand, role: &'static str) -> Slotted {
     };
     let ty = match o.is {
         Is::Fixed(t) => t.to_string(),
+        Is::Only(t) => format!("{t} exactly"),
         Is::Like(slot) => name(slot),
         Is::Relaxed(slot) => format!("{} or wider", name(slot)),
         Is::Exactly(slot) => format!("{} exactly", name(slot)),

@@ -251,15 +251,26 @@ struct Matcher {
     filled: u64,
     /// Sequence groups before this index are behind us.
     next: usize,
+    /// A word was taken that does not belong to the opcode.
+    is_past_lead: bool,
 }
 
 impl Matcher {
     fn new(form: &'static Form) -> Matcher {
-        Matcher { form, chosen: [None; N_SLOTS], words: 0, filled: 0, next: 0 }
+        Matcher { form, chosen: [None; N_SLOTS], words: 0, filled: 0, next: 0, is_past_lead: false }
     }
 
     /// Takes a qualifier if it fits.
     fn take(&mut self, text: &str) -> bool {
+        if !self.is_past_lead {
+            if self.take_lead(text) {
+                return true;
+            }
+            if self.form.qualifiers.iter().enumerate().any(|(i, g)| g.lead && g.required && !self.has(i)) {
+                return false;
+            }
+            self.is_past_lead = true;
+        }
         for (i, word) in self.form.words.iter().enumerate() {
             if self.words & (1 << i) == 0 && *word == text {
                 self.words |= 1 << i;
@@ -280,6 +291,25 @@ impl Matcher {
         false
     }
 
+    /// Takes a word that belongs to the opcode; these keep their order too.
+    fn take_lead(&mut self, text: &str) -> bool {
+        for (i, group) in self.form.qualifiers.iter().enumerate().skip(self.next).filter(|(_, g)| g.lead) {
+            if self.choose(i, group, text) {
+                self.next = i + 1;
+                return true;
+            }
+            if group.required {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether group `i` has its choice.
+    fn has(&self, i: usize) -> bool {
+        self.filled & (1 << i) != 0
+    }
+
     fn choose(&mut self, i: usize, group: &'static Group, text: &str) -> bool {
         let Some(choice) = group.choices.iter().find(|c| c.text == text) else {
             return false;
@@ -292,7 +322,8 @@ impl Matcher {
     /// The sequence groups that the next qualifier may belong to: up to the first required one.
     fn open_sequence(&self) -> impl Iterator<Item = (usize, &'static Group)> + use<> {
         let mut blocked = false;
-        self.form.qualifiers.iter().enumerate().skip(self.next).filter(|(_, g)| !g.free).take_while(move |(_, g)| {
+        let groups = self.form.qualifiers.iter().enumerate().skip(self.next).filter(|(_, g)| !g.free && !g.lead);
+        groups.take_while(move |(_, g)| {
             let open = !blocked;
             blocked |= g.required;
             open
@@ -312,6 +343,10 @@ impl Matcher {
 
     /// What could stand at this point. For a guilty type only types; at the end (`None`) only what is required.
     fn accepted(&self, guilty: Option<&str>) -> Vec<&'static str> {
+        let leading = self.form.qualifiers.iter().enumerate().find(|(i, g)| g.lead && g.required && !self.has(*i));
+        if let (Some((_, group)), false) = (leading, self.is_past_lead) {
+            return group.choices.iter().map(|c| c.text).collect();
+        }
         let words = self.form.words.iter().enumerate().filter(|(i, _)| self.words & (1 << i) == 0).map(|(_, w)| *w);
         let free = self.form.qualifiers.iter().enumerate().filter(|(i, g)| g.free && self.filled & (1 << i) == 0);
         let groups: Vec<&'static Group> = free.chain(self.open_sequence()).map(|(_, g)| g).collect();

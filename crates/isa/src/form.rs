@@ -131,26 +131,38 @@ pub struct Group {
     pub required: bool,
     /// Whether it may stand at any place; else groups of a form keep their own order.
     pub free: bool,
+    /// Whether it belongs to the opcode: it stands before all words that do not, in sequence with the others like it.
+    pub lead: bool,
+}
+
+/// A required group that belongs to the opcode.
+pub const fn lead(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: true, free: false, lead: true }
+}
+
+/// An optional group that belongs to the opcode.
+pub const fn maybe_lead(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: false, free: false, lead: true }
 }
 
 /// A required group, in sequence with the others.
 pub const fn one_of(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: true, free: false }
+    Group { slot, choices, required: true, free: false, lead: false }
 }
 
 /// An optional group in sequence with the others.
 pub const fn opt_seq(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: false, free: false }
+    Group { slot, choices, required: false, free: false, lead: false }
 }
 
 /// A required group at any place.
 pub const fn must(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: true, free: true }
+    Group { slot, choices, required: true, free: true, lead: false }
 }
 
 /// An optional group at any place.
 pub const fn maybe(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: false, free: true }
+    Group { slot, choices, required: false, free: true, lead: false }
 }
 
 /// One qualifier of a group.
@@ -224,7 +236,8 @@ pub enum Kind {
     /// `p` or `p|q`, each may be `_`: destination predicates of `setp`, `lop3`, `shfl`, `match`, `elect`.
     /// As destination 0 it is predicate p and as the next index q.
     PredPair,
-    /// `d` or `d|p`: a register with an optional predicate (`shfl`, `match`, `elect`). Results index: d, then p.
+    /// `d` or `d|p`: a register with an optional predicate (`shfl`, `match`, `elect`), which must be written where the count is 2.
+    /// Results index: d, then p.
     RegPredPair,
     /// A vector of as many registers as `count` says (or one register when it is one); destinations may hold `_`.
     Vector,
@@ -247,6 +260,8 @@ pub enum Kind {
 pub enum Is {
     /// This type, by the rule for ordinary instructions.
     Fixed(ScalarType),
+    /// A register of exactly this type.
+    Only(ScalarType),
     /// The type of a slot, by the rule for ordinary instructions (Operand Size Exceeding ... does not apply).
     Like(Slot),
     /// The type of a slot; wider registers are allowed (`ld`, `st`, `cvt`).
@@ -317,6 +332,11 @@ pub const fn pred(name: &'static str) -> Operand {
     }
 }
 
+/// A predicate register that may be negated; no literal.
+pub const fn pred_reg(name: &'static str) -> Operand {
+    Operand { is: Is::Only(ScalarType::Pred), ..pred(name) }
+}
+
 /// A memory operand.
 pub const fn address(name: &'static str) -> Operand {
     Operand { name, kind: Kind::Address, is: Is::Address, count: Count::One, optional: false }
@@ -328,6 +348,12 @@ pub const fn vector(name: &'static str, is: Is, by: Slot) -> Operand {
 }
 
 impl Operand {
+    /// The same of a pair of which both halves must be written.
+    pub const fn both(mut self) -> Operand {
+        self.count = Count::Fixed(2);
+        self
+    }
+
     /// The same, optional.
     pub const fn optional(mut self) -> Operand {
         self.optional = true;

@@ -135,7 +135,7 @@ pub const BOOL: Group = must(
 );
 /// `.lo` and `.hi`: the half of a product that is kept. The place is fixed: the assembler takes no `mul.s32.lo`.
 pub const HALF: Group =
-    one_of(Slot::Half, &[choice(".lo", Value::Tag(Half::Lo as u16)), choice(".hi", Value::Tag(Half::Hi as u16))]);
+    lead(Slot::Half, &[choice(".lo", Value::Tag(Half::Lo as u16)), choice(".hi", Value::Tag(Half::Hi as u16))]);
 /// `.clamp` and `.wrap`.
 pub const CLAMP: Group = must(Slot::Mode, &[choice(".clamp", Value::Tag(0)), choice(".wrap", Value::Tag(1))]);
 

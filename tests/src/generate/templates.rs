@@ -139,7 +139,7 @@ fn propose(form: &'static Form, version: Version, target: Target, rng: &mut Rng)
 /// What an operand takes; `None` for kinds that are not drawn.
 fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
     let ty = match o.is {
-        Is::Fixed(t) => t,
+        Is::Fixed(t) | Is::Only(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => used.ty(s),
         Is::Twice(s) => twice(used.ty(s))?,
         Is::Of(f) => f(used),

@@ -72,8 +72,8 @@ pub const MOV_VECTOR: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
     qualifiers: &[
-        one_of(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
-        one_of(Slot::Type, ORDINARY),
+        must(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
+        must(Slot::Type, ORDINARY),
     ],
     dst: &[vector("d", TYPE, Slot::Vec)],
     src: &[Operand { name: "a", kind: Kind::MovSource, is: TYPE, count: Count::By(Slot::Vec), optional: false }],
