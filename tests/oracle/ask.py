@@ -128,13 +128,13 @@ class Form:
             t = t[0] + str(int(t[1:]) * 2)
         return t
 
-    def count_of(self, o, pick):
+    def count_of(self, o, pick, rng):
         c = o["count"]
         for g, chosen in zip(self.groups, pick):
             if g["name"] == c:
                 m = re.search(r"\d+", chosen or "")
                 return int(m.group()) if m else 1
-        return int(c) if c.isdigit() else 1
+        return int(c) if c.isdigit() else rng.choice([1, 2, 2, 4, 4, 8])
 
     def operand(self, o, pick, rng, kind=None):
         """An operand as it should be, or of registers of another type."""
@@ -147,16 +147,26 @@ class Form:
                 own = {".const": "cv", ".local": "lv", ".param": "ev", ".shared": "sv", ".global": "gv"}.get(space.split("::")[0], "gv")
                 return f"[{own}+{rng.choice([0, 4, 16])}]"
             return "[b64_8" + rng.choice(["]", "]", "+16]", "+-4]"])
+        if k == "`_`":
+            return "_"
+        if k == "address and coordinates":
+            m = re.search(r"\.a?(\d)d", "".join(pick))
+            n = int(m.group(1)) if m else rng.choice([1, 2, 4])
+            n = {".3d": 4, ".a2d": 4, ".a1d": 2}.get(next((c for c in pick if c in (".3d", ".a2d", ".a1d")), ""), n) if o["name"] != "tensorMap, tensorCoords" else n
+            if any(c in (".tile::gather4", ".tile::scatter4") for c in pick):
+                n = 5
+            t = kind or {"s32": "s32", "f32": "f32"}.get(t, rng.choice(["s32", "f32", "b32"]))
+            return "[" + rng.choice(["b64_8", "b64_8", "tr" if self.opcode[0] == "t" else "ur"]) + ", {" + ",".join(register(t, at + i) for i in range(n)) + "}]"
         if k == "constant":
             return str(rng.choice([0, 1, 2, 3, 4, 8, 16, 32]))
         if k.startswith("predicate"):
             return register(kind or "pred", at)
         if t == "pred":
             return register(kind or "pred", at)
-        t = kind or (home(t) if t not in ("follows from the qualifiers", "any", "an address") else rng.choice(["b16", "b32", "b64"]))
+        t = kind or (home(t) if t not in ("follows from the qualifiers", "any", "an address") else rng.choice(["b32", "b32", "f32", "s32", "b16", "b64", "f64"]))
         if o["type"] == "an address" and not kind:
             t = "b64"
-        n = self.count_of(o, pick)
+        n = self.count_of(o, pick, rng)
         if n > 1:
             return "{" + ",".join(register(t, at + i) for i in range(n)) + "}"
         return register(t, at)
@@ -164,22 +174,35 @@ class Form:
     def text(self, words, operands):
         return f"{self.opcode}{''.join(words)} {', '.join(operands)};".replace(" ;", ";")
 
-    def needed(self, rng):
-        n = sum(not o["optional"] for o in self.operands)
-        return self.operands[: rng.choice([n, len(self.operands)])] if rng.random() < 0.15 else self.operands[:n]
+    def needed(self, rng, pick):
+        """The operands that a choice asks for, now and then with optional ones."""
+        words = set(self.words_of(pick))
+        named = {g["name"] for g, c in zip(self.groups, pick) if c}
+
+        def belongs(o):
+            w = o.get("with")
+            if w is None:
+                return True
+            if w in {g["name"] for g in self.groups}:
+                return w in named
+            return bool(words & set(w.split(" or ")))
+
+        all_ = [o for o in self.operands if belongs(o)]
+        n = sum(not o["optional"] for o in all_)
+        return all_[: rng.choice([n, len(all_)])] if rng.random() < 0.15 else all_[:n]
 
     def statements(self, rng, density):
         limit = int(220 * density)
         picks = list(self.picks(limit, rng))
         for pick in picks:
-            os_ = self.needed(rng)
+            os_ = self.needed(rng, pick)
             if ".L2::cache_hint" in pick and rng.random() < 0.9:
                 os_ = self.operands
             yield self.text(self.words_of(pick), [self.operand(o, pick, rng) for o in os_])
         # Every type of register at every operand, for every type.
         shown = picks if len(picks) < 40 * density else rng.sample(picks, int(40 * density))
         for pick in shown:
-            os_ = self.needed(rng)
+            os_ = self.needed(rng, pick)
             good = [self.operand(o, pick, rng) for o in os_]
             for i, o in enumerate(os_):
                 if o["kind"] in ("address", "constant", "label", "operands of a call", "list of labels"):
@@ -191,7 +214,7 @@ class Form:
                   "[b64_1]", "[b32_1]", "[16]", "gv", "[gv]", "[sv]", "[lv]", "[cv]", "[ev]", "gv+4", "ga[1]", "[ga+4]", "ga[b32_1]", "pred_0|pred_1", "b32_0|pred_1",
                   "%tid.x", "%laneid", "WARP_SZ", "{_,b32_1}", "{b32_0,_}", "-b32_1", "tr", "b32_1.b0", "0x80000000", "%clock64", "{b32_0,b32_1,b32_2,b32_3}", "{f32_0,f32_1}"]
         for pick in rng.sample(picks, min(len(picks), int(8 * density) + 1)):
-            os_ = self.needed(rng)
+            os_ = self.needed(rng, pick)
             good = [self.operand(o, pick, rng) for o in os_]
             for i in range(len(os_)):
                 for t in rng.sample(others, min(len(others), int(10 * density) + 1)):
@@ -216,7 +239,7 @@ class Form:
                 words.append(rng.choice(words))
             else:
                 words.insert(rng.randrange(len(words) + 1), rng.choice(pool))
-            yield self.text(words, [self.operand(o, pick, rng) for o in self.needed(rng)])
+            yield self.text(words, [self.operand(o, pick, rng) for o in self.needed(rng, pick)])
 
 
 def statements(rows, rng, density):

@@ -46,6 +46,26 @@ impl<'a> BodyCx<'_, 'a> {
         Ok(Operand::Addr { base, offset })
     }
 
+    /// `[a, {x, y}]`: an address or the name of a texture, and a place in it.
+    pub fn point(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let OperandKind::Address(a) = &p.written.kind else {
+            return Err(self.wrong_kind(icx, p, "an address and coordinates in brackets"));
+        };
+        icx.n_addresses += 1;
+        let (base, offset) = self.base(icx, &a.base, None)?;
+        let outer = self.offset(a.offset.as_ref())?;
+        let (samplers, coordinates) = match a.more.as_slice() {
+            [c] => (None, c),
+            [s, c] => (Some(s), c),
+            _ => return Err(self.wrong_kind(icx, p, "an address and coordinates")),
+        };
+        if let Some(s) = samplers {
+            self.base(icx, s, None)?;
+        }
+        self.coordinates(icx, Pairing { written: coordinates, ..p })?;
+        Ok(Operand::Addr { base, offset: offset.wrapping_add(outer) })
+    }
+
     fn offset(&mut self, e: Option<&'a ast::Expr<'a>>) -> Result<i64, Told> {
         let Some(e) = e else { return Ok(0) };
         match eval(e) {

@@ -207,7 +207,7 @@ fn spaces(form: &Form, u: &Use) -> Vec<StateSpace> {
     let has_slot = form.qualifiers.iter().any(|g| g.slot == form::Slot::Space);
     match all.len() {
         0 if n == 1 && has_slot => vec![StateSpace::Generic],
-        len if len == n => all,
+        1.. if all.len() <= n => all,
         _ => Vec::new(),
     }
 }
@@ -288,15 +288,15 @@ fn context(i: &ast::Inst<'_>, q: usize) -> String {
 }
 
 /// What an operand may be, in words, for messages about the number of operands.
-pub(crate) fn syntax_of(form: &Form, words: &str) -> String {
+pub(crate) fn syntax_of(form: &Form, chosen: &handloom_isa::find::Chosen, words: &str) -> String {
     let mut text = words.to_owned();
     let call = form.semantics_is_call();
     if call {
         return text;
     }
-    for (n, o) in form.dst.iter().chain(form.src).enumerate() {
+    for (n, o) in form.dst_of(chosen).chain(form.src_of(chosen)).enumerate() {
         let comma = if n == 0 { " " } else { ", " };
-        let name = if o.kind == Kind::Address { format!("[{}]", o.name) } else { o.name.to_owned() };
+        let name = if matches!(o.kind, Kind::Address | Kind::Point) { format!("[{}]", o.name) } else { o.name.to_owned() };
         text.push_str(&if o.optional { format!("{{{comma}{name}}}") } else { format!("{comma}{name}") });
     }
     text

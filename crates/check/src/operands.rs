@@ -47,9 +47,12 @@ impl<'a> BodyCx<'_, 'a> {
     pub fn operand(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>, guarded: bool) -> Result<Operand, Told> {
         match p.wanted.kind {
             Kind::Address => self.address(icx, p, guarded),
+            Kind::Point => self.point(icx, p),
             Kind::MovSource if n_elements(p.wanted, &icx.used) > 1 => self.vector(icx, p),
             Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::MovSource => self.value(icx, p),
             Kind::Vector => self.vector(icx, p),
+            Kind::Sink if matches!(p.written.kind, OperandKind::Sink) => Ok(Operand::Sink),
+            Kind::Sink => Err(self.wrong_kind(icx, p, "`_`")),
             Kind::Imm => match &p.written.kind {
                 OperandKind::Expr(e) => self.constant(icx, p, e),
                 _ => Err(self.wrong_kind(icx, p, "a constant")),
@@ -403,6 +406,15 @@ impl<'a> BodyCx<'_, 'a> {
             }
             _ if n > 1 => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
             _ => self.value(icx, p),
+        }
+    }
+
+    /// `{a, b}`, or `a` where one is enough, against the rule of its operand.
+    pub fn coordinates(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        match &p.written.kind {
+            OperandKind::Vector(_) => self.vector(icx, p),
+            OperandKind::Expr(e) if n_elements(p.wanted, &icx.used) == 1 => self.constant(icx, p, e),
+            _ => self.vector(icx, p),
         }
     }
 

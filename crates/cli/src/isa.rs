@@ -1,6 +1,6 @@
 //! `handloom isa`: the instruction table as the program holds it.
 
-use handloom_isa::form::{Count, Form, Is, Kind, Operand, Semantics, Slot};
+use handloom_isa::form::{Count, Form, Is, Kind, Operand, Semantics, Slot, When};
 use handloom_isa::target::{Needs, TargetGate};
 use handloom_isa::{UNSUPPORTED, forms, suggest};
 use serde::Serialize;
@@ -34,6 +34,8 @@ struct Slotted {
     ty: String,
     count: String,
     optional: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -116,6 +118,7 @@ fn slotted(o: &Operand, role: &'static str) -> Slotted {
     let kind = match o.kind {
         Kind::Reg => "register",
         Kind::RegOrSink => "register or `_`",
+        Kind::Sink => "`_`",
         Kind::Val => "register or constant",
         Kind::Imm => "constant",
         Kind::Pred { negatable: true } => "predicate, may be negated",
@@ -124,6 +127,7 @@ fn slotted(o: &Operand, role: &'static str) -> Slotted {
         Kind::RegPredPair => "register, with or without a predicate",
         Kind::Vector => "vector of registers",
         Kind::Address => "address",
+        Kind::Point => "address and coordinates",
         Kind::Label => "label",
         Kind::MovSource => "register, constant or address of a variable",
         Kind::Targets => "list of labels",
@@ -146,7 +150,13 @@ fn slotted(o: &Operand, role: &'static str) -> Slotted {
         Count::Fixed(n) => n.to_string(),
         Count::Fragment(_) => "follows from the qualifiers".to_owned(),
     };
-    Slotted { name: o.name, role, kind: kind.to_owned(), ty, count, optional: o.optional }
+    let with = match o.when {
+        When::Always => None,
+        When::Has(slot) => Some(name(slot)),
+        When::Word(_, words) => Some(words.join(" or ")),
+        When::Not(_, words) => Some(format!("not {}", words.join(" or "))),
+    };
+    Slotted { with, name: o.name, role, kind: kind.to_owned(), ty, count, optional: o.optional }
 }
 
 fn details(r: &Row<'_>, out: &mut Out) {
@@ -167,8 +177,9 @@ fn details(r: &Row<'_>, out: &mut Out) {
     }
     for o in &r.operands {
         let optional = if o.optional { " (optional)" } else { "" };
+        let with = o.with.as_ref().map_or(String::new(), |w| format!(" (with {w})"));
         let count = if o.count == "1" { String::new() } else { format!(", count: {}", o.count) };
-        out.line(&format!("    {} = {}, type: {}{count}{optional}", o.name, o.kind, o.ty));
+        out.line(&format!("    {} = {}, type: {}{count}{optional}{with}", o.name, o.kind, o.ty));
     }
     out.line("");
 }
@@ -200,11 +211,12 @@ fn operand(o: &Operand) -> String {
     match o.kind {
         Kind::PredPair => format!("{}|q", o.name),
         Kind::RegPredPair => format!("{}{{|p}}", o.name),
-        Kind::Address => format!("[{}]", o.name),
+        Kind::Address | Kind::Point => format!("[{}]", o.name),
         Kind::Pred { negatable: true } => format!("{{!}}{}", o.name),
         Kind::Pred { negatable: false }
         | Kind::Reg
         | Kind::RegOrSink
+        | Kind::Sink
         | Kind::Val
         | Kind::Imm
         | Kind::Vector

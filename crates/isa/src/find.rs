@@ -100,7 +100,7 @@ impl Candidates {
             if !qualifiers.clone().skip(self.n_prefix).all(|q| m.take(q)) || !m.is_complete() {
                 continue;
             }
-            let (least, most) = n_operands_of(form);
+            let (least, most) = n_operands_of(form, &m.chosen);
             let fits = least <= n_operands && n_operands <= most;
             if fits && !fitting {
                 out.truncate(start);
@@ -159,11 +159,11 @@ impl Match {
 }
 
 /// The least and the greatest number of operands that a form takes. A call's operands have no upper bound.
-pub fn n_operands_of(form: &Form) -> (usize, usize) {
+pub fn n_operands_of(form: &Form, chosen: &Chosen) -> (usize, usize) {
     if form.src.iter().any(|o| o.kind == Kind::Call) {
         return (1, usize::MAX);
     }
-    let all = form.dst.iter().chain(form.src);
+    let all = form.dst_of(chosen).chain(form.src_of(chosen));
     (all.clone().filter(|o| !o.optional).count(), all.count())
 }
 

@@ -224,6 +224,8 @@ pub enum Kind {
     Reg,
     /// A destination register or the sink `_`.
     RegOrSink,
+    /// The sink `_` only.
+    Sink,
     /// A register or a literal (or `WARP_SZ`, or a special register where `mov` takes one).
     Val,
     /// A literal or constant expression only.
@@ -243,6 +245,8 @@ pub enum Kind {
     Vector,
     /// `[address]`.
     Address,
+    /// `[address, coordinates]`: a texture, surface or tensor and a place in it. Type rule and count are those of the coordinates.
+    Point,
     /// A label.
     Label,
     /// A name of a variable or function, or register: whatever `mov` takes (registers, special registers, literals, addresses of symbols,
@@ -304,21 +308,49 @@ pub struct Operand {
     pub count: Count,
     /// May be left out (only behind those that may not).
     pub optional: bool,
+    /// Which qualifiers it belongs to; it is written exactly with them.
+    pub when: When,
+}
+
+/// Which qualifiers an operand belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// It is always written.
+    Always,
+    /// It belongs to any choice of the slot.
+    Has(Slot),
+    /// It belongs to these choices of the slot.
+    Word(Slot, &'static [&'static str]),
+    /// It belongs to all choices of the slot but these, and to none written.
+    Not(Slot, &'static [&'static str]),
+}
+
+impl When {
+    /// Whether it holds for the choices made.
+    pub fn holds(self, chosen: &[Option<&'static Choice>; N_SLOTS]) -> bool {
+        let text = |slot: Slot| chosen[slot as usize].map_or("", |c| c.text);
+        match self {
+            When::Always => true,
+            When::Has(slot) => chosen[slot as usize].is_some(),
+            When::Word(slot, words) => words.contains(&text(slot)),
+            When::Not(slot, words) => !words.contains(&text(slot)),
+        }
+    }
 }
 
 /// A register operand.
 pub const fn reg(name: &'static str, is: Is) -> Operand {
-    Operand { name, kind: Kind::Reg, is, count: Count::One, optional: false }
+    Operand { name, kind: Kind::Reg, is, count: Count::One, optional: false, when: When::Always }
 }
 
 /// A register or literal operand.
 pub const fn val(name: &'static str, is: Is) -> Operand {
-    Operand { name, kind: Kind::Val, is, count: Count::One, optional: false }
+    Operand { name, kind: Kind::Val, is, count: Count::One, optional: false, when: When::Always }
 }
 
 /// An operand of any kind.
 pub const fn operand(name: &'static str, kind: Kind, is: Is) -> Operand {
-    Operand { name, kind, is, count: Count::One, optional: false }
+    Operand { name, kind, is, count: Count::One, optional: false, when: When::Always }
 }
 
 /// A predicate operand that may be negated.
@@ -329,6 +361,7 @@ pub const fn pred(name: &'static str) -> Operand {
         is: Is::Fixed(ScalarType::Pred),
         count: Count::One,
         optional: false,
+        when: When::Always,
     }
 }
 
@@ -339,18 +372,30 @@ pub const fn pred_reg(name: &'static str) -> Operand {
 
 /// A memory operand.
 pub const fn address(name: &'static str) -> Operand {
-    Operand { name, kind: Kind::Address, is: Is::Address, count: Count::One, optional: false }
+    Operand { name, kind: Kind::Address, is: Is::Address, count: Count::One, optional: false, when: When::Always }
 }
 
 /// A vector operand of the count of a slot.
 pub const fn vector(name: &'static str, is: Is, by: Slot) -> Operand {
-    Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false }
+    Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false, when: When::Always }
 }
 
 impl Operand {
     /// The same of a pair of which both halves must be written.
     pub const fn both(mut self) -> Operand {
         self.count = Count::Fixed(2);
+        self
+    }
+
+    /// The same, written exactly with a qualifier of the slot.
+    pub const fn with(mut self, slot: Slot) -> Operand {
+        self.when = When::Has(slot);
+        self
+    }
+
+    /// The same, written exactly when a condition holds.
+    pub const fn when(mut self, when: When) -> Operand {
+        self.when = when;
         self
     }
 
@@ -388,6 +433,37 @@ pub struct Use {
     /// State space of the variable that an address operand names directly, if it does.
     pub named_space: Option<StateSpace>,
 }
+
+impl Form {
+    /// The destination operands that belong to the choices made.
+    pub fn dst_of<'c>(
+        &self,
+        chosen: &'c [Option<&'static Choice>; N_SLOTS],
+    ) -> impl Iterator<Item = &'static Operand> + Clone + use<'c> {
+        self.dst.iter().filter(move |o| o.when.holds(chosen))
+    }
+
+    /// The source operands that belong to the choices made.
+    pub fn src_of<'c>(
+        &self,
+        chosen: &'c [Option<&'static Choice>; N_SLOTS],
+    ) -> impl Iterator<Item = &'static Operand> + Clone + use<'c> {
+        self.src.iter().filter(move |o| o.when.holds(chosen))
+    }
+}
+
+/// A form to start others from: no words, no operands, unsupported.
+pub const UNSUPPORTED_FORM: Form = Form {
+    opcode: "",
+    words: &[],
+    section: "",
+    qualifiers: &[],
+    dst: &[],
+    src: &[],
+    needs: Needs::NONE,
+    legal: always,
+    semantics: Semantics::Unsupported(""),
+};
 
 impl Use {
     /// The value chosen for a slot.

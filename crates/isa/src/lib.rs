@@ -25,12 +25,18 @@ pub mod half_precision;
 pub mod integer;
 pub mod literals;
 pub mod logic_shift;
+pub mod matrix;
 pub mod misc;
 pub mod mixed_precision;
 pub mod sreg;
+pub mod stack;
+pub mod surface;
 pub mod sync_comm;
 pub mod target;
+pub mod tcgen05;
+pub mod texture;
 pub mod unsupported;
+pub mod wgmma;
 pub mod words;
 
 pub use find::{Candidates, Found, Match, Mismatch, lookup, suggest};
@@ -52,8 +58,14 @@ pub const CHAPTERS: &[&[&Form]] = &[
     data_movement::cvt::FORMS,
     data_movement::cvt_pack::FORMS,
     data_movement::FORMS,
+    texture::FORMS,
+    surface::FORMS,
     control_flow::FORMS,
     sync_comm::FORMS,
+    matrix::FORMS,
+    wgmma::FORMS,
+    tcgen05::FORMS,
+    stack::FORMS,
     misc::FORMS,
 ];
 

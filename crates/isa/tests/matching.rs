@@ -123,7 +123,7 @@ fn real_forms_match() {
         let found = matches(text, n);
         assert!(!found.is_empty(), "{text} does not match");
         for m in found {
-            let (least, most) = n_operands_of(m.form);
+            let (least, most) = n_operands_of(m.form, &m.chosen);
             assert!((least..=most).contains(&n), "{text} with {n} operands");
         }
     }

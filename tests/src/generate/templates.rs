@@ -173,6 +173,7 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
         Kind::Pred { negatable } => Some(Place { negatable, ..plain }),
         Kind::PredPair => Some(Place { second: rng.one_in(2).then_some(Class::P), ..plain }),
         Kind::RegPredPair => Some(Place { second: Some(Class::P), ..plain }),
+        Kind::Sink | Kind::Point => None,
         Kind::Vector | Kind::Address | Kind::Label | Kind::MovSource | Kind::Targets | Kind::Call => None,
     }
 }

@@ -199,6 +199,7 @@ pub const CVT_RS_TO_X4: Form = Form {
             is: Is::Exactly(Slot::Type2),
             count: Count::Fixed(4),
             optional: false,
+            when: When::Always,
         },
         reg("rbits", Is::Only(B32)),
     ],
