@@ -120,7 +120,11 @@ fn the_checker_agrees_with_the_assembler() {
     assert!(n > 20_000, "only {n} statements");
     let n_different: usize = different.values().map(Vec::len).sum();
     let shown = different.iter().map(|(target, list)| {
-        format!("{target}: {} differences\n  {}", list.len(), list.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("\n  "))
+        format!(
+            "{target}: {} differences\n  {}",
+            list.len(),
+            list.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("\n  ")
+        )
     });
     assert!(different.is_empty(), "{n_different} of {n} statements differ\n{}", shown.collect::<Vec<_>>().join("\n"));
     let idle: Vec<&str> = EXCEPTIONS.iter().zip(&used).filter(|(_, n)| **n == 0).map(|(e, _)| e.name).collect();

@@ -114,7 +114,8 @@ class Form:
             yield tuple(rng.choice(l if rng.random() < 0.2 + 0.6 * (k % 3) / 2 else p) for l, p in zip(lists, plain))
 
     def words_of(self, pick):
-        return list(self.words) + [c for c in pick if c]
+        lead = [c for g, c in zip(self.groups, pick) if c and g.get("lead")]
+        return lead + list(self.words) + [c for g, c in zip(self.groups, pick) if c and not g.get("lead")]
 
     def type_of(self, o, pick):
         t = o["type"].removesuffix(" or wider").removesuffix(" exactly")
@@ -345,7 +346,7 @@ def main():
     p.add_argument("--handloom", required=True)
     p.add_argument("--ptxas", required=True)
     p.add_argument("--only", help="opcodes that begin so; prints the verdicts and stores nothing")
-    p.add_argument("--density", type=float, default=0.35, help="how many statements a form gives")
+    p.add_argument("--density", type=float, default=0.12, help="how many statements a form gives")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     args = p.parse_args()
     listing = subprocess.run([args.handloom, "isa", "--format", "json"], capture_output=True, text=True, check=True).stdout

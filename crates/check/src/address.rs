@@ -5,7 +5,7 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
-use handloom_isa::form::Slot;
+use handloom_isa::form::{Is, Slot};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
@@ -41,6 +41,13 @@ impl<'a> BodyCx<'_, 'a> {
             }
             _ => return Err(self.wrong_kind(icx, p, "an address in brackets")),
         };
+        if let (AddrBase::Reg(r), Is::Fixed(_)) = (base, p.wanted.is)
+            && self.body.regs[index(r.0)].ty.bits() == 64
+        {
+            let message = format!("`{}` takes a 32-bit register as address of tensor memory", icx.words());
+            let d = Diagnostic::error(Code::OperandType, p.written.span, message);
+            return Err(self.cx.push(d.section(icx.form().section)));
+        }
         self.placed(icx, p, base, space, guarded)?;
         self.unified(icx, p.written.span, base, unified)?;
         Ok(Operand::Addr { base, offset })

@@ -296,7 +296,8 @@ pub(crate) fn syntax_of(form: &Form, chosen: &handloom_isa::find::Chosen, words:
     }
     for (n, o) in form.dst_of(chosen).chain(form.src_of(chosen)).enumerate() {
         let comma = if n == 0 { " " } else { ", " };
-        let name = if matches!(o.kind, Kind::Address | Kind::Point) { format!("[{}]", o.name) } else { o.name.to_owned() };
+        let name =
+            if matches!(o.kind, Kind::Address | Kind::Point) { format!("[{}]", o.name) } else { o.name.to_owned() };
         text.push_str(&if o.optional { format!("{{{comma}{name}}}") } else { format!("{comma}{name}") });
     }
     text

@@ -2,8 +2,8 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace};
-use handloom_isa::form::{self, Form, Is, Kind, Reason, Semantics, Use};
 use handloom_isa::find::Chosen;
+use handloom_isa::form::{self, Form, Is, Kind, Reason, Semantics, Use};
 use handloom_isa::target::Needs;
 use handloom_syntax::ast::{self, OperandKind};
 

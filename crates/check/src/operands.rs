@@ -3,7 +3,7 @@
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::check_literal;
-use handloom_isa::form::{Is, Kind};
+use handloom_isa::form::{Count, Is, Kind};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
@@ -401,8 +401,18 @@ impl<'a> BodyCx<'_, 'a> {
                 Some(_) => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
                 None => self.special_vector(icx, p, name, n),
             },
+            // Whether the texel is resident.
+            OperandKind::Pair(texel, resident) if (icx.is("tex") || icx.is("tld4")) && p.role == Role::Destination => {
+                let texel = self.vector(icx, Pairing { written: texel, ..p });
+                let pred = Some(Rule::ordinary(ScalarType::Pred));
+                self.half(icx, Pairing { written: resident, rule: pred, ..p })?;
+                texel
+            }
             OperandKind::Sink if n > 1 && icx.is("atom") && p.role == Role::Destination => {
                 Ok(Operand::Vector(vec![Operand::Sink; usize::from(n)]))
+            }
+            _ if matches!(p.wanted.count, Count::Fragment(_)) && p.wanted.kind == Kind::Vector => {
+                Err(self.wrong_kind(icx, p, "registers in braces"))
             }
             _ if n > 1 => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
             _ => self.value(icx, p),

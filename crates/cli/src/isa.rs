@@ -1,7 +1,7 @@
 //! `handloom isa`: the instruction table as the program holds it.
 
-use handloom_isa::form::{Count, Form, Is, Kind, Operand, Semantics, Slot, When};
-use handloom_isa::target::{Needs, TargetGate};
+use handloom_isa::form::{Count, Form, Is, Kind, Operand, Semantics, When};
+use handloom_isa::listing::{gates, name, syntax, with_gates};
 use handloom_isa::{UNSUPPORTED, forms, suggest};
 use serde::Serialize;
 
@@ -41,6 +41,9 @@ struct Slotted {
 #[derive(Serialize)]
 struct Choices {
     name: String,
+    /// Stands before the fixed words.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lead: bool,
     required: bool,
     choices: Vec<String>,
 }
@@ -96,6 +99,7 @@ fn row(f: &'static Form) -> Row<'static> {
     };
     let qualifiers = f.qualifiers.iter().map(|g| Choices {
         name: name(g.slot),
+        lead: g.lead,
         required: g.required,
         choices: g.choices.iter().map(|c| with_gates(c.text, &c.needs)).collect(),
     });
@@ -182,68 +186,4 @@ fn details(r: &Row<'_>, out: &mut Out) {
         out.line(&format!("    {} = {}, type: {}{count}{optional}{with}", o.name, o.kind, o.ty));
     }
     out.line("");
-}
-
-/// The syntax line of a form, as the manual writes it.
-fn syntax(f: &Form) -> String {
-    let mut line = f.opcode.to_owned();
-    f.words.iter().for_each(|w| line.push_str(w));
-    for g in f.qualifiers {
-        let text = match g.choices {
-            [one] => one.text.to_owned(),
-            _ => name(g.slot),
-        };
-        line.push_str(&if g.required { text } else { format!("{{{text}}}") });
-    }
-    for (i, o) in f.dst.iter().chain(f.src).enumerate() {
-        let (comma, text) = (if i == 0 { " " } else { ", " }, operand(o));
-        line.push_str(&if o.optional { format!("{{{comma}{text}}}") } else { format!("{comma}{text}") });
-    }
-    line
-}
-
-/// A slot as the manual names a group of qualifiers.
-fn name(slot: Slot) -> String {
-    format!(".{slot:?}").to_lowercase()
-}
-
-fn operand(o: &Operand) -> String {
-    match o.kind {
-        Kind::PredPair => format!("{}|q", o.name),
-        Kind::RegPredPair => format!("{}{{|p}}", o.name),
-        Kind::Address | Kind::Point => format!("[{}]", o.name),
-        Kind::Pred { negatable: true } => format!("{{!}}{}", o.name),
-        Kind::Pred { negatable: false }
-        | Kind::Reg
-        | Kind::RegOrSink
-        | Kind::Sink
-        | Kind::Val
-        | Kind::Imm
-        | Kind::Vector
-        | Kind::Label
-        | Kind::MovSource
-        | Kind::Targets
-        | Kind::Call => o.name.to_owned(),
-    }
-}
-
-fn with_gates(text: &str, needs: &Needs) -> String {
-    gates(needs).map_or(text.to_owned(), |n| format!("{text} ({n})"))
-}
-
-/// `PTX 7.8, sm_90`; `None` if every module may use it.
-fn gates(n: &Needs) -> Option<String> {
-    let mut parts = Vec::new();
-    if n.version > Needs::NONE.version {
-        parts.push(format!("PTX {}.{}", n.version.major, n.version.minor));
-    }
-    let target = |g: &TargetGate| match g {
-        TargetGate::AtLeast(sm) => format!("sm_{sm} or higher"),
-        TargetGate::Arch(sm) => format!("sm_{sm}a"),
-        TargetGate::Family(sm, since) => format!("sm_{sm}f (from PTX {}.{})", since.major, since.minor),
-    };
-    if !n.targets.is_empty() {
-        parts.push(n.targets.iter().map(target).collect::<Vec<_>>().join(" or "));
-    }
-    (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -375,6 +375,11 @@ pub const fn address(name: &'static str) -> Operand {
     Operand { name, kind: Kind::Address, is: Is::Address, count: Count::One, optional: false, when: When::Always }
 }
 
+/// An address in tensor memory: 32 bits whatever the module's addresses are.
+pub const fn tmem(name: &'static str) -> Operand {
+    Operand { is: Is::Fixed(ScalarType::U32), ..address(name) }
+}
+
 /// A vector operand of the count of a slot.
 pub const fn vector(name: &'static str, is: Is, by: Slot) -> Operand {
     Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false, when: When::Always }

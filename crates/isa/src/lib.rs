@@ -23,6 +23,7 @@ pub mod form;
 pub mod half_comparison;
 pub mod half_precision;
 pub mod integer;
+pub mod listing;
 pub mod literals;
 pub mod logic_shift;
 pub mod matrix;

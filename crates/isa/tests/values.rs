@@ -311,8 +311,11 @@ fn products(form: &'static Form, i: usize, m: &mut Match, visit: &mut dyn FnMut(
 /// The words of an instruction, in the order of the groups.
 fn spelled(m: &Match) -> String {
     let mut text = m.form.opcode.to_string();
+    for group in m.form.qualifiers.iter().filter(|g| g.lead) {
+        text.push_str(m.chosen[group.slot as usize].map_or("", |c| c.text));
+    }
     m.form.words.iter().for_each(|w| text.push_str(w));
-    for group in m.form.qualifiers {
+    for group in m.form.qualifiers.iter().filter(|g| !g.lead) {
         text.push_str(m.chosen[group.slot as usize].map_or("", |c| c.text));
     }
     text
@@ -320,7 +323,7 @@ fn spelled(m: &Match) -> String {
 
 fn type_of(u: &Use, operand: &Operand) -> ScalarType {
     match operand.is {
-        Is::Fixed(t) => t,
+        Is::Fixed(t) | Is::Only(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => u.ty(s),
         Is::Twice(s) => [ScalarType::B32, ScalarType::B64][usize::from(u.ty(s).bits() == 32)],
         Is::Of(f) => f(u),

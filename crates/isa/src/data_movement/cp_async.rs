@@ -12,7 +12,7 @@ const SECTION: &str = "Data Movement and Conversion Instructions: cp.async";
 const WHY: &str = "asynchronous copies";
 
 const QUALIFIERS: &[Group] = &[
-    must(Slot::CacheOp, &[choice(".ca", Value::Flag), choice(".cg", Value::Flag)]),
+    must(Slot::CacheOp, &[choice(".ca", Value::Flag)]),
     one_of(Slot::Space, &[SHARED, SHARED_CTA]),
     one_of(Slot::Space2, &[GLOBAL]),
     maybe(Slot::CacheHint, CACHE_HINT),
@@ -58,6 +58,35 @@ pub const CP_ASYNC_IGNORE: Form = Form {
     ],
     needs: Needs::on(7, 5, &[AtLeast(80)]),
     ..CP_ASYNC
+};
+
+const CG: &[Group] =
+    &[must(Slot::CacheOp, &[choice(".cg", Value::Flag)]), QUALIFIERS[1], QUALIFIERS[2], QUALIFIERS[3], QUALIFIERS[4]];
+const SIXTEEN: Operand = operand("16", Kind::Imm, WORD);
+const POLICY_WITH_HINT: Operand = val("cache-policy", Is::Fixed(U64)).with(Slot::CacheHint);
+
+/// `cp.async.cg.shared.global{hints} [dst], [src], 16{, cache-policy}`.
+pub const CP_ASYNC_CG: Form =
+    Form { qualifiers: CG, src: &[address("dst"), address("src"), SIXTEEN, POLICY_WITH_HINT], ..CP_ASYNC };
+
+/// The same with the number of bytes that are read.
+pub const CP_ASYNC_CG_SIZED: Form = Form {
+    qualifiers: CG,
+    src: &[address("dst"), address("src"), SIXTEEN, val("src-size", WORD), POLICY_WITH_HINT],
+    ..CP_ASYNC
+};
+
+/// The same with a predicate that makes zeros of all bytes.
+pub const CP_ASYNC_CG_IGNORE: Form = Form {
+    qualifiers: CG,
+    src: &[
+        address("dst"),
+        address("src"),
+        SIXTEEN,
+        operand("ignore-src", Kind::Pred { negatable: true }, Is::Only(Pred)),
+        POLICY_WITH_HINT,
+    ],
+    ..CP_ASYNC_IGNORE
 };
 
 /// `cp.async.commit_group`.

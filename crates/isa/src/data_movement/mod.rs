@@ -99,4 +99,7 @@ pub const FORMS: &[&Form] = &[
     &tensormap_replace::REPLACE_DIM,
     &tensormap_replace::REPLACE_STRIDE,
     &tensormap_replace::REPLACE_FIELD,
+    &cp_async::CP_ASYNC_CG,
+    &cp_async::CP_ASYNC_CG_SIZED,
+    &cp_async::CP_ASYNC_CG_IGNORE,
 ];

@@ -36,14 +36,7 @@ const FLOATS: Group = must(
 );
 const RED_FLOATS: Group = must(
     Slot::Type,
-    &[
-        ty(".f16", F16),
-        ty(".f16x2", F16x2),
-        ty(".bf16", BF16),
-        ty(".bf16x2", BF16x2),
-        ty(".f32", F32),
-        ty(".f64", F64),
-    ],
+    &[ty(".f16", F16), ty(".f16x2", F16x2), ty(".bf16", BF16), ty(".bf16x2", BF16x2), ty(".f32", F32), ty(".f64", F64)],
 );
 const SMALL: Needs = Needs::on(8, 6, ARCH_100_120);
 const OPS: Group = must(
@@ -57,10 +50,8 @@ const OPS: Group = must(
         choice(".xor", Value::Tag(5)),
     ],
 );
-const FLOAT_OPS: Group = must(
-    Slot::Op,
-    &[choice(".min", Value::Tag(0)), choice(".max", Value::Tag(1)), choice(".add", Value::Tag(2))],
-);
+const FLOAT_OPS: Group =
+    must(Slot::Op, &[choice(".min", Value::Tag(0)), choice(".max", Value::Tag(1)), choice(".add", Value::Tag(2))]);
 const LOAD_ORDER: Group = maybe(
     Slot::Order,
     &[
@@ -182,9 +173,14 @@ pub const MULTIMEM_REDUCE_HALF: Form = Form {
     ..ADD_NOFTZ
 };
 
-/// A weak access has no scope.
+/// A weak access has no scope; another order comes with one, and a scope with an order.
 fn orders(u: &Use) -> Result<(), Reason> {
-    if u.order(Slot::Order) == Some(Order::Weak) { refuse(u, Slot::Scope, "does not go with `.weak`") } else { Ok(()) }
+    match u.order(Slot::Order) {
+        Some(Order::Weak) => refuse(u, Slot::Scope, "does not go with `.weak`"),
+        Some(_) if !u.has(Slot::Scope) => Err(Reason::new("a scope is missing").at(u.text(Slot::Order))),
+        None => refuse(u, Slot::Scope, "needs an order"),
+        Some(_) => Ok(()),
+    }
 }
 
 fn integer_op(u: &Use) -> Result<Needs, Reason> {

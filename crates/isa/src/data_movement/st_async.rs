@@ -25,7 +25,11 @@ pub const ST_ASYNC: Form = Form {
     needs: Needs::on(8, 1, SM_90),
     legal: |u| {
         let bits = u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec));
-        if bits > 128 { Err(Reason::new("the vector has more than 128 bits").at(u.text(Slot::Vec))) } else { Ok(Needs::NONE) }
+        if bits > 128 {
+            Err(Reason::new("the vector has more than 128 bits").at(u.text(Slot::Vec)))
+        } else {
+            Ok(Needs::NONE)
+        }
     },
     semantics: Semantics::Unsupported(WHY),
     ..UNSUPPORTED_FORM

@@ -25,15 +25,19 @@ pub const REPLACE_ADDRESS: Form = Form {
     words: &[".tile", ".b1024", ".global_address"],
     section: "Data Movement and Conversion Instructions: tensormap.replace",
     qualifiers: &[SPACE, must(Slot::Type, &[ty(".b64", B64)])],
-    src: &[address("addr"), val("new_val", TYPE)],
+    src: &[address("addr"), val("new_val", Is::Fixed(U64))],
     needs: Needs::on(8, 3, TARGETS),
     semantics: Semantics::Unsupported("tensor maps"),
     ..UNSUPPORTED_FORM
 };
 
 /// `tensormap.replace.tile.rank{.ss}.b1024.b32 [addr], new_val`.
-pub const REPLACE_RANK: Form =
-    Form { words: &[".tile", ".b1024", ".rank"], qualifiers: &[SPACE, B32_ONLY], ..REPLACE_ADDRESS };
+pub const REPLACE_RANK: Form = Form {
+    words: &[".tile", ".b1024", ".rank"],
+    qualifiers: &[SPACE, B32_ONLY],
+    src: &[address("addr"), val("new_val", WORD)],
+    ..REPLACE_ADDRESS
+};
 
 /// `tensormap.replace.tile.field{.ss}.b1024.b32 [addr], ord, new_val`.
 pub const REPLACE_DIM: Form = Form {
@@ -41,19 +45,23 @@ pub const REPLACE_DIM: Form = Form {
     qualifiers: &[
         must(
             Slot::Op,
-            &[choice(".box_dim", Value::Flag), choice(".global_dim", Value::Flag), choice(".element_stride", Value::Flag)],
+            &[
+                choice(".box_dim", Value::Flag),
+                choice(".global_dim", Value::Flag),
+                choice(".element_stride", Value::Flag),
+            ],
         ),
         SPACE,
         B32_ONLY,
     ],
-    src: &[address("addr"), operand("ord", Kind::Imm, WORD), val("new_val", TYPE)],
+    src: &[address("addr"), operand("ord", Kind::Imm, WORD), val("new_val", WORD)],
     ..REPLACE_ADDRESS
 };
 
 /// `tensormap.replace.tile.global_stride{.ss}.b1024.b64 [addr], ord, new_val`.
 pub const REPLACE_STRIDE: Form = Form {
     words: &[".tile", ".b1024", ".global_stride"],
-    src: &[address("addr"), operand("ord", Kind::Imm, WORD), val("new_val", TYPE)],
+    src: &[address("addr"), operand("ord", Kind::Imm, WORD), val("new_val", Is::Fixed(U64))],
     ..REPLACE_ADDRESS
 };
 

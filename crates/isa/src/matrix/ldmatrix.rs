@@ -14,7 +14,7 @@ const NUM: Group =
 const SMALL_NUM: Group = must(Slot::Num, &[choice(".x1", Value::Count(1)), choice(".x2", Value::Count(2))]);
 const SPACE: Group = maybe(Slot::Space, &[SHARED, SHARED_CTA]);
 const NEW: Needs = Needs::on(8, 6, ARCH_100_120);
-const R: Operand = vector("r", Is::Fixed(B32), Slot::Num);
+const R: Operand = Operand { count: Count::Fragment(|u| u.count(Slot::Num)), ..vector("r", Is::Fixed(B32), Slot::Num) };
 /// Matrices of 16 rows take two registers each.
 const R2: Operand = Operand { count: Count::Fragment(|u| 2 * u.count(Slot::Num)), ..R };
 
@@ -40,8 +40,7 @@ pub const LDMATRIX_B8: Form = Form {
     ..LDMATRIX
 };
 
-const SOURCE: Group =
-    must(Slot::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]);
+const SOURCE: Group = must(Slot::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]);
 
 /// `ldmatrix.sync.aligned.m8n16.num{.ss}.b8x16.src_fmt r, [p]`.
 pub const LDMATRIX_PACKED: Form = Form {

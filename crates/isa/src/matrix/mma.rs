@@ -23,15 +23,8 @@ const LAYOUTS: [Group; 2] = [
     one_of(Slot::LayoutB, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
 ];
 const ACCUMULATOR: &[Choice] = &[ty(".f16", F16), ty(".f32", F32)];
-const FLOATS: &[Choice] = &[
-    ty(".f16", F16),
-    ty(".bf16", BF16),
-    ty(".tf32", TF32),
-    ty(".e4m3", B8),
-    ty(".e5m2", B8),
-];
-const SMALL_FLOATS: &[Choice] =
-    &[ty(".e4m3", B8), ty(".e5m2", B8), ty(".e3m2", B8), ty(".e2m3", B8), ty(".e2m1", B8)];
+const FLOATS: &[Choice] = &[ty(".f16", F16), ty(".bf16", BF16), ty(".tf32", TF32), ty(".e4m3", B8), ty(".e5m2", B8)];
+const SMALL_FLOATS: &[Choice] = &[ty(".e4m3", B8), ty(".e5m2", B8), ty(".e3m2", B8), ty(".e2m3", B8), ty(".e2m1", B8)];
 const INTEGERS: &[Choice] = &[ty(".u8", U8), ty(".s8", S8), ty(".u4", B8), ty(".s4", B8)];
 
 const fn fragment(name: &'static str, is: fn(&Use) -> ScalarType, count: fn(&Use) -> u8) -> Operand {
@@ -382,7 +375,8 @@ fn floats(u: &Use) -> Result<Needs, Reason> {
         },
         ".bf16" | ".tf32" => {
             f32_accumulators(u)?;
-            let depth = if u.text(Slot::Type2) == ".bf16" { [".m16n8k8", ".m16n8k16"] } else { [".m16n8k4", ".m16n8k8"] };
+            let depth =
+                if u.text(Slot::Type2) == ".bf16" { [".m16n8k8", ".m16n8k16"] } else { [".m16n8k4", ".m16n8k8"] };
             if depth.contains(&shape) { Ok(Needs::on(7, 0, SM_80)) } else { no_shape(u) }
         }
         _ => {

@@ -2,7 +2,6 @@
 
 use crate::form::Form;
 
-
 pub mod ldmatrix;
 pub mod mma;
 pub mod shape;

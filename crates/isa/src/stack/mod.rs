@@ -2,12 +2,7 @@
 
 use crate::form::Form;
 
-
 pub mod alloca;
 
 /// Records of this chapter.
-pub const FORMS: &[&Form] = &[
-    &alloca::ALLOCA,
-    &alloca::STACKSAVE,
-    &alloca::STACKRESTORE,
-];
+pub const FORMS: &[&Form] = &[&alloca::ALLOCA, &alloca::STACKSAVE, &alloca::STACKRESTORE];

@@ -29,21 +29,11 @@ const CLAMP: Group =
     must(Slot::Mode, &[choice(".trap", Value::Flag), choice(".clamp", Value::Flag), choice(".zero", Value::Flag)]);
 const LOAD_COP: Group = maybe(
     Slot::CacheOp,
-    &[
-        choice(".ca", Value::Flag),
-        choice(".cg", Value::Flag),
-        choice(".cs", Value::Flag),
-        choice(".cv", Value::Flag),
-    ],
+    &[choice(".ca", Value::Flag), choice(".cg", Value::Flag), choice(".cs", Value::Flag), choice(".cv", Value::Flag)],
 );
 const STORE_COP: Group = maybe(
     Slot::CacheOp,
-    &[
-        choice(".wb", Value::Flag),
-        choice(".cg", Value::Flag),
-        choice(".cs", Value::Flag),
-        choice(".wt", Value::Flag),
-    ],
+    &[choice(".wb", Value::Flag), choice(".cg", Value::Flag), choice(".cs", Value::Flag), choice(".wt", Value::Flag)],
 );
 /// The surface and a place in it.
 const PLACE: Operand = Operand {

@@ -76,11 +76,8 @@ pub const BAR_RED_AND: Form = Form {
 pub const BAR_RED_AND_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BAR_RED_AND };
 
 /// `bar{.cta}.red.or.pred p, a, {!}c`.
-pub const BAR_RED_OR: Form = Form {
-    words: &[".or", ".pred"],
-    semantics: Semantics::Control(Control::Barrier(BarKind::RedOr)),
-    ..BAR_RED_AND
-};
+pub const BAR_RED_OR: Form =
+    Form { words: &[".or", ".pred"], semantics: Semantics::Control(Control::Barrier(BarKind::RedOr)), ..BAR_RED_AND };
 
 /// `bar{.cta}.red.or.pred p, a, b, {!}c`.
 pub const BAR_RED_OR_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BAR_RED_OR };

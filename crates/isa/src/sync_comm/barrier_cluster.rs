@@ -35,7 +35,8 @@ pub const BARRIER_CLUSTER_ARRIVE: Form = Form {
 /// `barrier.cluster.wait{.acquire}{.aligned}`.
 pub const BARRIER_CLUSTER_WAIT: Form = Form {
     words: &[],
-    qualifiers: &[lead(Slot::Mode, &[choice(".wait", Value::Flag)]), 
+    qualifiers: &[
+        lead(Slot::Mode, &[choice(".wait", Value::Flag)]),
         maybe(Slot::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0))]),
         ALIGNED,
     ],

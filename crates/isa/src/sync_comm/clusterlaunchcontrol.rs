@@ -28,8 +28,8 @@ pub const TRY_CANCEL: Form = Form {
 
 /// `clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 pred, try_cancel_response`.
 pub const IS_CANCELED: Form = Form {
-    opcode: "clusterlaunchcontrol.query_cancel",
-    words: &[".is_canceled", ".pred", ".b128"],
+    opcode: "clusterlaunchcontrol.query_cancel.is_canceled",
+    words: &[".pred", ".b128"],
     section: SECTION,
     qualifiers: &[],
     dst: &[reg("pred", Is::Fixed(Pred))],
@@ -39,7 +39,8 @@ pub const IS_CANCELED: Form = Form {
 
 /// `clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {x, y, z, w}, try_cancel_response`.
 pub const FIRST_CTAID: Form = Form {
-    words: &[".get_first_ctaid", ".v4", ".b32", ".b128"],
+    opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid",
+    words: &[".v4", ".b32", ".b128"],
     dst: &[Operand {
         name: "xdim",
         kind: Kind::Vector,
@@ -51,17 +52,26 @@ pub const FIRST_CTAID: Form = Form {
     ..IS_CANCELED
 };
 
-/// `clusterlaunchcontrol.query_cancel.get_first_ctaid{::dimension}.b32.b128 reg, try_cancel_response`.
-pub const FIRST_CTAID_DIM: Form = Form {
+/// `clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 reg, try_cancel_response`.
+pub const FIRST_CTAID_X: Form = Form {
+    opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid::x",
     words: &[".b32", ".b128"],
-    qualifiers: &[must(
-        Slot::Op,
-        &[
-            choice(".get_first_ctaid::x", Value::Flag),
-            choice(".get_first_ctaid::y", Value::Flag),
-            choice(".get_first_ctaid::z", Value::Flag),
-        ],
-    )],
+    dst: &[reg("reg", Is::Fixed(B32))],
+    ..IS_CANCELED
+};
+
+/// `clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 reg, try_cancel_response`.
+pub const FIRST_CTAID_Y: Form = Form {
+    opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid::y",
+    words: &[".b32", ".b128"],
+    dst: &[reg("reg", Is::Fixed(B32))],
+    ..IS_CANCELED
+};
+
+/// `clusterlaunchcontrol.query_cancel.get_first_ctaid::z.b32.b128 reg, try_cancel_response`.
+pub const FIRST_CTAID_Z: Form = Form {
+    opcode: "clusterlaunchcontrol.query_cancel.get_first_ctaid::z",
+    words: &[".b32", ".b128"],
     dst: &[reg("reg", Is::Fixed(B32))],
     ..IS_CANCELED
 };

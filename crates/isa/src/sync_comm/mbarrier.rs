@@ -1,6 +1,7 @@
 //! `mbarrier`: barriers in memory that count arrivals and bytes.
 
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::StateSpace;
 
 use crate::data_movement::memory::*;
 use crate::form::*;
@@ -15,10 +16,7 @@ const ANY_SPACE: Group = maybe(Slot::Space, &[SHARED, SHARED_CTA, SHARED_CLUSTER
 const CLUSTER_SPACE: Group = must(Slot::Space, &[SHARED_CLUSTER]);
 const SCOPE: Group = maybe(
     Slot::Scope,
-    &[
-        choice_if(".cta", Value::Flag, Needs::ptx(8, 0)),
-        choice_if(".cluster", Value::Flag, Needs::on(8, 0, SM_90)),
-    ],
+    &[choice_if(".cta", Value::Flag, Needs::ptx(8, 0)), choice_if(".cluster", Value::Flag, Needs::on(8, 0, SM_90))],
 );
 const RELAXED: Choice = choice_if(".relaxed", Value::Flag, Needs::on(8, 6, SM_90));
 const RELEASE: Group = maybe(Slot::Order, &[choice_if(".release", Value::Flag, Needs::ptx(8, 0)), RELAXED]);
@@ -35,6 +33,7 @@ pub const INIT: Form = Form {
     qualifiers: &[SPACE],
     src: &[address("addr"), val("count", WORD)],
     needs: SM_80_NEEDS,
+    legal: shared_only,
     semantics: Semantics::Unsupported(WHY),
     ..UNSUPPORTED_FORM
 };
@@ -83,7 +82,7 @@ pub const ARRIVE_CLUSTER: Form =
 
 /// `mbarrier.arrive.expect_tx{.sem.scope}{.shared}.b64 state, [addr], txCount`.
 pub const ARRIVE_EXPECT_TX: Form = Form {
-    words: &[".b64", ".expect_tx"],
+    opcode: "mbarrier.arrive.expect_tx",
     src: &[address("addr"), val("txCount", WORD)],
     needs: Needs::on(8, 0, SM_90),
     legal: paired,
@@ -96,7 +95,7 @@ pub const ARRIVE_EXPECT_TX_CLUSTER: Form =
 
 /// `mbarrier.arrive.noComplete{.release.cta}{.shared}.b64 state, [addr], count`.
 pub const ARRIVE_NO_COMPLETE: Form = Form {
-    words: &[".b64", ".noComplete"],
+    opcode: "mbarrier.arrive.noComplete",
     qualifiers: &[
         maybe(Slot::Order, &[choice_if(".release", Value::Flag, Needs::ptx(8, 0))]),
         maybe(Slot::Scope, &[choice_if(".cta", Value::Flag, Needs::ptx(8, 0))]),
@@ -116,14 +115,15 @@ pub const DROP_ARRIVE: Form = Form { opcode: "mbarrier.arrive_drop", section: DR
 pub const DROP_CLUSTER: Form = Form { opcode: "mbarrier.arrive_drop", section: DROP, ..ARRIVE_CLUSTER };
 
 /// `mbarrier.arrive_drop.expect_tx{.sem.scope}{.shared}.b64 state, [addr], tx_count`.
-pub const DROP_EXPECT_TX: Form = Form { opcode: "mbarrier.arrive_drop", section: DROP, ..ARRIVE_EXPECT_TX };
+pub const DROP_EXPECT_TX: Form = Form { opcode: "mbarrier.arrive_drop.expect_tx", section: DROP, ..ARRIVE_EXPECT_TX };
 
 /// `mbarrier.arrive_drop.expect_tx{.sem.scope}.shared::cluster.b64 _, [addr], tx_count`.
 pub const DROP_EXPECT_TX_CLUSTER: Form =
-    Form { opcode: "mbarrier.arrive_drop", section: DROP, ..ARRIVE_EXPECT_TX_CLUSTER };
+    Form { opcode: "mbarrier.arrive_drop.expect_tx", section: DROP, ..ARRIVE_EXPECT_TX_CLUSTER };
 
 /// `mbarrier.arrive_drop.noComplete{.release.cta}{.shared}.b64 state, [addr], count`.
-pub const DROP_NO_COMPLETE: Form = Form { opcode: "mbarrier.arrive_drop", section: DROP, ..ARRIVE_NO_COMPLETE };
+pub const DROP_NO_COMPLETE: Form =
+    Form { opcode: "mbarrier.arrive_drop.noComplete", section: DROP, ..ARRIVE_NO_COMPLETE };
 
 /// `mbarrier.test_wait{.sem.scope}{.shared}.b64 waitComplete, [addr], state`.
 pub const TEST_WAIT: Form = Form {
@@ -138,7 +138,7 @@ pub const TEST_WAIT: Form = Form {
 
 /// `mbarrier.test_wait.parity{.sem.scope}{.shared}.b64 waitComplete, [addr], phaseParity`.
 pub const TEST_WAIT_PARITY: Form = Form {
-    words: &[".b64", ".parity"],
+    opcode: "mbarrier.test_wait.parity",
     src: &[address("addr"), val("phaseParity", WORD)],
     needs: Needs::on(7, 1, &[AtLeast(80)]),
     ..TEST_WAIT
@@ -154,7 +154,7 @@ pub const TRY_WAIT: Form = Form {
 
 /// `mbarrier.try_wait.parity{.sem.scope}{.shared}.b64 waitComplete, [addr], phaseParity{, suspendTimeHint}`.
 pub const TRY_WAIT_PARITY: Form = Form {
-    words: &[".b64", ".parity"],
+    opcode: "mbarrier.try_wait.parity",
     src: &[address("addr"), val("phaseParity", WORD), val("suspendTimeHint", WORD).optional()],
     ..TRY_WAIT
 };
@@ -169,8 +169,19 @@ pub const PENDING_COUNT: Form = Form {
     ..INIT
 };
 
+/// The object lies in shared memory.
+fn shared_only(u: &Use) -> Result<Needs, Reason> {
+    match u.named_space {
+        Some(space) if space != StateSpace::Shared => {
+            Err(Reason::new("the object of an `mbarrier` lies in shared memory"))
+        }
+        _ => Ok(Needs::NONE),
+    }
+}
+
 /// An order comes with a scope, and a scope with an order.
 fn paired(u: &Use) -> Result<Needs, Reason> {
+    shared_only(u)?;
     if u.has(Slot::Order) == u.has(Slot::Scope) {
         return Ok(Needs::NONE);
     }

@@ -109,5 +109,7 @@ pub const FORMS: &[&Form] = &[
     &clusterlaunchcontrol::TRY_CANCEL,
     &clusterlaunchcontrol::IS_CANCELED,
     &clusterlaunchcontrol::FIRST_CTAID,
-    &clusterlaunchcontrol::FIRST_CTAID_DIM,
+    &clusterlaunchcontrol::FIRST_CTAID_X,
+    &clusterlaunchcontrol::FIRST_CTAID_Y,
+    &clusterlaunchcontrol::FIRST_CTAID_Z,
 ];

@@ -58,11 +58,12 @@ pub const RED_ASYNC_ADD: Form = Form {
     ..RED_ASYNC_INC
 };
 
-/// `red.async{.mmio}.release.scope{.global}.add.type [a], b`.
+/// `red.async.release.scope{.global}.add.type [a], b`.
+///
+/// The manual has an optional `.mmio` here, which the assembler refuses.
 pub const RED_ASYNC_RELEASE: Form = Form {
     words: &[".release", ".add"],
     qualifiers: &[
-        maybe(Slot::Flag, &[choice(".mmio", Value::Flag)]),
         must(Slot::Scope, &[choice(".gpu", Value::Flag), choice(".sys", Value::Flag)]),
         maybe(Slot::Space, &[GLOBAL]),
         must(Slot::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".u64", U64), ty(".s64", S64)]),

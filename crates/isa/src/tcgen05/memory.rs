@@ -15,11 +15,8 @@ const ALLOC_SECTION: &str =
 pub const NEEDS: Needs = Needs::on(8, 6, ARCH_100);
 const ONLY_ARCH: &[TargetGate] =
     &[TargetGate::Arch(100), TargetGate::Arch(101), TargetGate::Arch(103), TargetGate::Arch(110)];
-const RED: &[TargetGate] = &[
-    TargetGate::Arch(101),
-    TargetGate::Family(103, Version::new(8, 8)),
-    TargetGate::Family(110, Version::new(9, 0)),
-];
+const RED: &[TargetGate] =
+    &[TargetGate::Arch(101), TargetGate::Family(103, Version::new(8, 8)), TargetGate::Family(110, Version::new(9, 0))];
 /// One cta, or a pair.
 pub const CTA_GROUP: Group =
     must(Slot::Flag2, &[choice(".cta_group::1", Value::Count(1)), choice(".cta_group::2", Value::Count(2))]);
@@ -37,8 +34,12 @@ pub const ALLOC: Form = Form {
 };
 
 /// `tcgen05.dealloc.cta_group.sync.aligned.b32 taddr, nCols`.
-pub const DEALLOC: Form =
-    Form { opcode: "tcgen05.dealloc", qualifiers: &[CTA_GROUP], src: &[val("taddr", WORD), val("nCols", WORD)], ..ALLOC };
+pub const DEALLOC: Form = Form {
+    opcode: "tcgen05.dealloc",
+    qualifiers: &[CTA_GROUP],
+    src: &[val("taddr", WORD), val("nCols", WORD)],
+    ..ALLOC
+};
 
 /// `tcgen05.relinquish_alloc_permit.cta_group.sync.aligned`.
 pub const RELINQUISH: Form = Form {
@@ -90,7 +91,7 @@ pub const LD: Form = Form {
     section: "Tensorcore 5th Generation Instructions: tcgen05.ld",
     qualifiers: &[SHAPE, NUM, PACK],
     dst: &[R],
-    src: &[address("taddr")],
+    src: &[tmem("taddr")],
     needs: NEEDS,
     legal: at_most_128,
     semantics: Semantics::Unsupported(WHY),
@@ -101,7 +102,7 @@ pub const LD: Form = Form {
 pub const LD_SPLIT: Form = Form {
     words: &[".sync", ".aligned", ".b32", ".16x32bx2"],
     qualifiers: &[NUM, PACK],
-    src: &[address("taddr"), SPLIT],
+    src: &[tmem("taddr"), SPLIT],
     ..LD
 };
 
@@ -128,15 +129,14 @@ pub const LD_RED_FLOAT: Form = Form {
 
 /// The same of shape `.16x32bx2`.
 pub const LD_RED_FLOAT_SPLIT: Form =
-    Form { words: &[".sync", ".aligned", ".16x32bx2"], src: &[address("taddr"), SPLIT], ..LD_RED_FLOAT };
+    Form { words: &[".sync", ".aligned", ".16x32bx2"], src: &[tmem("taddr"), SPLIT], ..LD_RED_FLOAT };
 
 /// `tcgen05.ld.red.sync.aligned.32x32b.num.redOp.type r, redval, [taddr]` of integers.
-pub const LD_RED_INT: Form =
-    Form { qualifiers: &[NUM, RED_OP, must(Slot::Type, INTS_32)], ..LD_RED_FLOAT };
+pub const LD_RED_INT: Form = Form { qualifiers: &[NUM, RED_OP, must(Slot::Type, INTS_32)], ..LD_RED_FLOAT };
 
 /// The same of shape `.16x32bx2`.
 pub const LD_RED_INT_SPLIT: Form =
-    Form { words: &[".sync", ".aligned", ".16x32bx2"], src: &[address("taddr"), SPLIT], ..LD_RED_INT };
+    Form { words: &[".sync", ".aligned", ".16x32bx2"], src: &[tmem("taddr"), SPLIT], ..LD_RED_INT };
 
 /// `tcgen05.st.sync.aligned.shape.num{.unpack}.b32 [taddr], r`.
 pub const ST: Form = Form {
@@ -144,7 +144,7 @@ pub const ST: Form = Form {
     section: "Tensorcore 5th Generation Instructions: tcgen05.st",
     qualifiers: &[SHAPE, NUM, UNPACK],
     dst: &[],
-    src: &[address("taddr"), R],
+    src: &[tmem("taddr"), R],
     ..LD
 };
 
@@ -152,7 +152,7 @@ pub const ST: Form = Form {
 pub const ST_SPLIT: Form = Form {
     words: &[".sync", ".aligned", ".b32", ".16x32bx2"],
     qualifiers: &[NUM, UNPACK],
-    src: &[address("taddr"), SPLIT, R],
+    src: &[tmem("taddr"), SPLIT, R],
     ..ST
 };
 
@@ -207,7 +207,7 @@ pub const CP: Form = Form {
         maybe(Slot::Type, &[choice(".b8x16", Value::Flag)]),
         maybe(Slot::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]),
     ],
-    src: &[address("taddr"), reg("s-desc", Is::Fixed(B64))],
+    src: &[tmem("taddr"), reg("s-desc", Is::Fixed(B64))],
     needs: NEEDS,
     legal: copy,
     semantics: Semantics::Unsupported(WHY),
@@ -220,7 +220,7 @@ pub const SHIFT: Form = Form {
     words: &[".down"],
     section: "Tensorcore 5th Generation Instructions: tcgen05.shift",
     qualifiers: &[CTA_GROUP],
-    src: &[address("taddr")],
+    src: &[tmem("taddr")],
     needs: Needs::on(8, 6, ONLY_ARCH),
     semantics: Semantics::Unsupported(WHY),
     ..UNSUPPORTED_FORM

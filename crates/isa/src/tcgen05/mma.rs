@@ -9,16 +9,12 @@ use crate::words::*;
 
 const SECTION: &str = "TensorCore 5th Generation Instructions: tcgen05.mma";
 /// Integers are for single architectures.
-const I8: Needs =
-    Needs::on(8, 6, &[TargetGate::Arch(100), TargetGate::Arch(101), TargetGate::Arch(110)]);
+const I8: Needs = Needs::on(8, 6, &[TargetGate::Arch(100), TargetGate::Arch(101), TargetGate::Arch(110)]);
 const MXF4NVF4: Needs = Needs::on(8, 7, ARCH_100);
 const ARCHS: &[TargetGate] =
     &[TargetGate::Arch(100), TargetGate::Arch(101), TargetGate::Arch(103), TargetGate::Arch(110)];
-const BLOCKS: Needs = Needs::on(
-    8,
-    8,
-    &[TargetGate::Family(100, Version::new(8, 8)), TargetGate::Family(110, Version::new(9, 0))],
-);
+const BLOCKS: Needs =
+    Needs::on(8, 8, &[TargetGate::Family(100, Version::new(8, 8)), TargetGate::Family(110, Version::new(9, 0))]);
 
 const KIND: Group = must(
     Slot::Mode,
@@ -59,11 +55,11 @@ const COLLECTOR: Group = maybe(
 const ASHIFT: Group = maybe(Slot::Flag, &[choice(".ashift", Value::Flag)]);
 const BLOCK_SCALE: Group = must(Slot::Flag3, &[choice(".block_scale", Value::Flag)]);
 
-const D: Operand = address("d-tmem");
-const A: Operand = address("a-tmem");
+const D: Operand = tmem("d-tmem");
+const A: Operand = tmem("a-tmem");
 const A_DESC: Operand = reg("a-desc", Is::Fixed(B64));
 const B_DESC: Operand = reg("b-desc", Is::Fixed(B64));
-const META: Operand = address("sp-meta-tmem");
+const META: Operand = tmem("sp-meta-tmem");
 const IDESC: Operand = reg("idesc", Is::Fixed(B32));
 const LANES: Operand = Operand {
     name: "disable-output-lane",
@@ -75,8 +71,8 @@ const LANES: Operand = Operand {
 };
 const ENABLE: Operand = operand("enable-input-d", Kind::Pred { negatable: true }, Is::Fixed(Pred));
 const SCALE_D: Operand = operand("scale-input-d", Kind::Imm, WORD).optional();
-const SCALE_A: Operand = address("scale-A-tmem");
-const SCALE_B: Operand = address("scale-B-tmem");
+const SCALE_A: Operand = tmem("scale-A-tmem");
+const SCALE_B: Operand = tmem("scale-B-tmem");
 
 /// `tcgen05.mma.cta_group.kind{.collector_usage} [d-tmem], a-desc, b-desc, idesc, enable-input-d{, scale-input-d}`.
 pub const MMA: Form = Form {
@@ -94,11 +90,8 @@ pub const MMA: Form = Form {
 pub const MMA_LANES: Form = Form { src: &[D, A_DESC, B_DESC, IDESC, LANES, ENABLE, SCALE_D], ..MMA };
 
 /// The same with `a` in tensor memory.
-pub const MMA_TMEM: Form = Form {
-    qualifiers: &[CTA_GROUP, KIND, ASHIFT, COLLECTOR],
-    src: &[D, A, B_DESC, IDESC, ENABLE, SCALE_D],
-    ..MMA
-};
+pub const MMA_TMEM: Form =
+    Form { qualifiers: &[CTA_GROUP, KIND, ASHIFT, COLLECTOR], src: &[D, A, B_DESC, IDESC, ENABLE, SCALE_D], ..MMA };
 
 /// The same with both.
 pub const MMA_TMEM_LANES: Form = Form { src: &[D, A, B_DESC, IDESC, LANES, ENABLE, SCALE_D], ..MMA_TMEM };

@@ -2,7 +2,6 @@
 
 use crate::form::Form;
 
-
 pub mod memory;
 pub mod mma;
 

@@ -2,7 +2,6 @@
 
 use crate::form::Form;
 
-
 pub mod tex;
 pub mod txq;
 

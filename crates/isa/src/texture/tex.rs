@@ -127,7 +127,12 @@ pub const TLD4: Form = Form {
     qualifiers: &[
         must(
             Slot::Op,
-            &[choice(".r", Value::Flag), choice(".g", Value::Flag), choice(".b", Value::Flag), choice(".a", Value::Flag)],
+            &[
+                choice(".r", Value::Flag),
+                choice(".g", Value::Flag),
+                choice(".b", Value::Flag),
+                choice(".a", Value::Flag),
+            ],
         ),
         must(
             Slot::Shape,

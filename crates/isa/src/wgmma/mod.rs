@@ -2,7 +2,6 @@
 
 use crate::form::Form;
 
-
 pub mod wgmma;
 
 /// Records of this chapter.

@@ -85,8 +85,7 @@ pub const HALF: Form = Form {
 pub const HALF_REGISTERS: Form = Form { src: &[A, B_DESC, SCALE_D, SCALE_A, SCALE_B, TRANS_B], ..HALF };
 
 /// `wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d, a-desc, b-desc, scale-d, imm-scale-a, imm-scale-b` of `.tf32` and 8-bit floats.
-pub const FLOAT: Form =
-    Form { qualifiers: FLOAT_TYPES, src: &[A_DESC, B_DESC, SCALE_D, SCALE_A, SCALE_B], ..HALF };
+pub const FLOAT: Form = Form { qualifiers: FLOAT_TYPES, src: &[A_DESC, B_DESC, SCALE_D, SCALE_A, SCALE_B], ..HALF };
 
 /// The same with `a` in registers.
 pub const FLOAT_REGISTERS: Form = Form { src: &[A, B_DESC, SCALE_D, SCALE_A, SCALE_B], ..FLOAT };
