@@ -251,17 +251,18 @@ impl<'a> BodyCx<'_, 'a> {
         guarded: bool,
     ) -> Result<(), Told> {
         let written = icx.used.text(Slot::Space);
+        if own != StateSpace::ParamEntry && written == ".param::entry" {
+            // The assembler takes it.
+            let message = format!("`{written}` names a parameter of a function or a call");
+            let d = Diagnostic::warning(Code::WForbidden, p.written.span, message).help("write `.param`");
+            self.cx.push(d.section("Parameter State Space"));
+        }
         let mut refuse = |message: String, help: &str| {
             let d = Diagnostic::error(Code::Illegal, p.written.span, message).help(help);
             Err(self.cx.push(d.section("Parameter State Space")))
         };
-        let wrong_side = match own {
-            StateSpace::ParamEntry => written == ".param::func",
-            _ => written == ".param::entry",
-        };
-        if wrong_side {
-            let what = if own == StateSpace::ParamEntry { "an entry" } else { "a function or a call" };
-            return refuse(format!("`{written}` names a parameter of {what}"), "write `.param`");
+        if own == StateSpace::ParamEntry && written == ".param::func" {
+            return refuse(format!("`{written}` names a parameter of an entry"), "write `.param`");
         }
         if icx.is("st") && matches!(kind, LocalKind::Param(_)) {
             return refuse(

@@ -151,7 +151,7 @@ impl<'a> BodyCx<'_, 'a> {
             Some(Named::Bind(Bind::Reg(r))) => {
                 match component(word).filter(|c| *c < r.n && r.n > 1 && words.len() == 1) {
                     Some(c) => self.register(icx, p, RegId(r.id.0 + u32::from(c)), r.ty, span),
-                    None if r.n == 1 && is_selector(word) => {
+                    None if r.n == 1 && is_selector(word) && is_video(icx) => {
                         let message = format!("the selector `.{word}` is not supported yet");
                         let d = Diagnostic::unsupported(Code::Unsupported, span, icx.words(), message);
                         Err(self.cx.push(d.section(icx.form().section)))
@@ -552,6 +552,11 @@ fn is_lax_element(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>, rule: Rule, ty: Scal
 /// Whether literals of a type can be written.
 fn has_literals(ty: ScalarType) -> bool {
     ty.class() != TypeClass::Float || matches!(ty, ScalarType::F32 | ScalarType::F64)
+}
+
+/// Whether operands may have selectors.
+fn is_video(icx: &InstCx<'_, '_>) -> bool {
+    icx.form().opcode.starts_with('v') && !icx.is("vote")
 }
 
 /// Byte and half selectors of video instructions.
