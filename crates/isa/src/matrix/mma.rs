@@ -74,7 +74,6 @@ pub const MMA_FLOAT: Form = Form {
     needs: Needs::on(6, 4, SM_70),
     legal: floats,
     semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
 };
 
 /// `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c`.

@@ -57,7 +57,6 @@ pub const WMMA_LOAD: Form = Form {
     needs: Needs::on(6, 0, SM_70),
     legal: |u| aligned(u).and_then(|()| multiplicand(u, Slot::Type)).and_then(|n| sub_byte_layout(u).map(|()| n)),
     semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
 };
 
 /// `wmma.load.c.sync.aligned.layout.shape{.ss}.type r, [p]{, stride}`.

@@ -56,7 +56,6 @@ pub const SULD: Form = Form {
     needs: Needs::ptx(1, 5),
     legal: no_wide_vector,
     semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
 };
 
 /// `sust.b.geom{.cop}{.vec}.ctype.clamp [a, b], c`.

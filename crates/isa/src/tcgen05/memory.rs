@@ -95,7 +95,6 @@ pub const LD: Form = Form {
     needs: NEEDS,
     legal: at_most_128,
     semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
 };
 
 /// `tcgen05.ld.sync.aligned.16x32bx2.num{.pack}.b32 r, [taddr], immHalfSplitoff`.

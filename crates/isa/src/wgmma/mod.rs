@@ -2,25 +2,25 @@
 
 use crate::form::Form;
 
-pub mod wgmma;
+pub mod mma_async;
 
 /// Records of this chapter.
 pub const FORMS: &[&Form] = &[
-    &wgmma::HALF,
-    &wgmma::HALF_REGISTERS,
-    &wgmma::FLOAT,
-    &wgmma::FLOAT_REGISTERS,
-    &wgmma::INT,
-    &wgmma::INT_REGISTERS,
-    &wgmma::BIT,
-    &wgmma::BIT_REGISTERS,
-    &wgmma::SP_HALF,
-    &wgmma::SP_HALF_REGISTERS,
-    &wgmma::SP_FLOAT,
-    &wgmma::SP_FLOAT_REGISTERS,
-    &wgmma::SP_INT,
-    &wgmma::SP_INT_REGISTERS,
-    &wgmma::FENCE,
-    &wgmma::COMMIT_GROUP,
-    &wgmma::WAIT_GROUP,
+    &mma_async::HALF,
+    &mma_async::HALF_REGISTERS,
+    &mma_async::FLOAT,
+    &mma_async::FLOAT_REGISTERS,
+    &mma_async::INT,
+    &mma_async::INT_REGISTERS,
+    &mma_async::BIT,
+    &mma_async::BIT_REGISTERS,
+    &mma_async::SP_HALF,
+    &mma_async::SP_HALF_REGISTERS,
+    &mma_async::SP_FLOAT,
+    &mma_async::SP_FLOAT_REGISTERS,
+    &mma_async::SP_INT,
+    &mma_async::SP_INT_REGISTERS,
+    &mma_async::FENCE,
+    &mma_async::COMMIT_GROUP,
+    &mma_async::WAIT_GROUP,
 ];

@@ -78,7 +78,6 @@ pub const HALF: Form = Form {
     needs: NEEDS,
     legal: |u| floats(u, 1),
     semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
 };
 
 /// The same with `a` in registers.
