@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use handloom_diag::FileId;
 use handloom_isa::form::{Form, Semantics};
-use handloom_isa::{Found, lookup};
+use handloom_isa::lookup;
 use handloom_syntax::ast::{Inst, Item, Stmt};
 
 /// Address of a record, which tells it from all others.
@@ -30,7 +30,7 @@ fn statement(s: &Stmt<'_>, used: &mut HashSet<Key>) {
 
 fn instruction(i: &Inst<'_>, used: &mut HashSet<Key>) {
     let words = i.qualifiers.iter().map(|q| q.text);
-    if let Found::Forms(candidates) = lookup(i.opcode.text, words.clone()) {
+    if let Some(candidates) = lookup(i.opcode.text, words.clone()) {
         let mut matches = Vec::new();
         candidates.matches(words, i.operands.len(), &mut matches);
         used.extend(matches.iter().map(|m| std::ptr::from_ref(m.form)));
@@ -39,10 +39,19 @@ fn instruction(i: &Inst<'_>, used: &mut HashSet<Key>) {
 
 /// The records that can run and that none of the texts uses, as `opcode.words section`.
 pub fn missing<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+    unused(texts, true)
+}
+
+/// The records that cannot run and that none of the texts uses.
+pub fn unchecked<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+    unused(texts, false)
+}
+
+fn unused<'t>(texts: impl Iterator<Item = &'t str>, can_run: bool) -> Vec<String> {
     let mut used = HashSet::new();
     texts.for_each(|t| used_by(t, &mut used));
-    let runs = |f: &&&Form| !matches!(f.semantics, Semantics::Unsupported(_));
-    let unused = handloom_isa::forms().iter().filter(runs).filter(|f| !used.contains(&std::ptr::from_ref(**f)));
+    let wanted = |f: &&&Form| matches!(f.semantics, Semantics::Unsupported(_)) != can_run;
+    let unused = handloom_isa::forms().iter().filter(wanted).filter(|f| !used.contains(&std::ptr::from_ref(**f)));
     unused.map(|f| format!("{}{} ({}): {}", f.opcode, f.words.concat(), types(f), f.section)).collect()
 }
 

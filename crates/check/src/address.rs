@@ -5,7 +5,7 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
-use handloom_isa::form::Slot;
+use handloom_isa::form::{Is, Slot};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
@@ -35,15 +35,42 @@ impl<'a> BodyCx<'_, 'a> {
                 let outer = self.offset(a.offset.as_ref())?;
                 (base, inner.wrapping_add(outer), a.unified)
             }
-            OperandKind::Indexed(name, index) => {
+            OperandKind::Indexed(name, index) if icx.is("ld") || icx.is("st") || icx.is("ldu") => {
                 let (base, offset) = self.element(icx, name, index, p.written.span)?;
                 (base, offset, false)
             }
             _ => return Err(self.wrong_kind(icx, p, "an address in brackets")),
         };
+        if let (AddrBase::Reg(r), Is::Fixed(_)) = (base, p.wanted.is)
+            && self.body.regs[index(r.0)].ty.bits() == 64
+        {
+            let message = format!("`{}` takes a 32-bit register as address of tensor memory", icx.words());
+            let d = Diagnostic::error(Code::OperandType, p.written.span, message);
+            return Err(self.cx.push(d.section(icx.form().section)));
+        }
         self.placed(icx, p, base, space, guarded)?;
         self.unified(icx, p.written.span, base, unified)?;
         Ok(Operand::Addr { base, offset })
+    }
+
+    /// `[a, {x, y}]`: an address or the name of a texture, and a place in it.
+    pub fn point(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let OperandKind::Address(a) = &p.written.kind else {
+            return Err(self.wrong_kind(icx, p, "an address and coordinates in brackets"));
+        };
+        icx.n_addresses += 1;
+        let (base, offset) = self.base(icx, &a.base, None)?;
+        let outer = self.offset(a.offset.as_ref())?;
+        let (samplers, coordinates) = match a.more.as_slice() {
+            [c] => (None, c),
+            [s, c] => (Some(s), c),
+            _ => return Err(self.wrong_kind(icx, p, "an address and coordinates")),
+        };
+        if let Some(s) = samplers {
+            self.base(icx, s, None)?;
+        }
+        self.coordinates(icx, Pairing { written: coordinates, ..p })?;
+        Ok(Operand::Addr { base, offset: offset.wrapping_add(outer) })
     }
 
     fn offset(&mut self, e: Option<&'a ast::Expr<'a>>) -> Result<i64, Told> {
@@ -181,7 +208,14 @@ impl<'a> BodyCx<'_, 'a> {
                 SymbolKind::Func(_) | SymbolKind::Alias(_) => return Ok(()),
             },
             AddrBase::Var(id) => self.space_of_local(id),
-            AddrBase::Reg(_) | AddrBase::Absolute => return Ok(()),
+            AddrBase::Reg(_) | AddrBase::Absolute => {
+                if icx.used.text(Slot::Space) == ".param::func" {
+                    let message = format!("`{}` takes the name of a parameter", icx.words());
+                    let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
+                    return Err(self.cx.push(d.section("Parameter State Space")));
+                }
+                return Ok(());
+            }
         };
         if icx.used.named_space.is_none() {
             icx.used.named_space = Some(own);
@@ -217,17 +251,18 @@ impl<'a> BodyCx<'_, 'a> {
         guarded: bool,
     ) -> Result<(), Told> {
         let written = icx.used.text(Slot::Space);
+        if own != StateSpace::ParamEntry && written == ".param::entry" {
+            // The assembler takes it.
+            let message = format!("`{written}` names a parameter of a function or a call");
+            let d = Diagnostic::warning(Code::WForbidden, p.written.span, message).help("write `.param`");
+            self.cx.push(d.section("Parameter State Space"));
+        }
         let mut refuse = |message: String, help: &str| {
             let d = Diagnostic::error(Code::Illegal, p.written.span, message).help(help);
             Err(self.cx.push(d.section("Parameter State Space")))
         };
-        let wrong_side = match own {
-            StateSpace::ParamEntry => written == ".param::func",
-            _ => written == ".param::entry",
-        };
-        if wrong_side {
-            let what = if own == StateSpace::ParamEntry { "an entry" } else { "a function or a call" };
-            return refuse(format!("`{written}` names a parameter of {what}"), "write `.param`");
+        if own == StateSpace::ParamEntry && written == ".param::func" {
+            return refuse(format!("`{written}` names a parameter of an entry"), "write `.param`");
         }
         if icx.is("st") && matches!(kind, LocalKind::Param(_)) {
             return refuse(
@@ -337,8 +372,8 @@ fn is_param_word(word: &str) -> bool {
 /// Whether an instruction on `wanted` may name a variable in `own`.
 fn compatible(wanted: StateSpace, own: StateSpace) -> bool {
     match wanted {
-        // Parameters have no generic address that a name alone could give.
-        StateSpace::Generic => !is_param(own),
+        // Parameters and constants have no generic address that a name alone could give.
+        StateSpace::Generic => !is_param(own) && own != StateSpace::Const,
         StateSpace::ParamEntry | StateSpace::ParamFunc => is_param(own),
         StateSpace::Shared | StateSpace::SharedCluster => own == StateSpace::Shared,
         _ => wanted == own,

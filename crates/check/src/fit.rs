@@ -59,12 +59,19 @@ fn agrees(inst: ScalarType, reg: ScalarType) -> bool {
         (Pred, r) => r == Pred,
         (_, Pred) => false,
         (Bits, _) => true,
+        // Packed integers live in bit registers.
+        (Unsigned | Signed, Unsigned | Signed) if is_packed(inst) => false,
         (Unsigned | Signed, Bits | Unsigned | Signed) => true,
         (Unsigned | Signed, Float) => false,
         (Float, Bits) => true,
         (Float, Float) => inst == reg,
         (Float, Unsigned | Signed) => false,
     }
+}
+
+/// Whether a type is a pair or more of integers.
+fn is_packed(t: ScalarType) -> bool {
+    matches!(t, ScalarType::U16x2 | ScalarType::S16x2 | ScalarType::U8x4 | ScalarType::S8x4)
 }
 
 /// What a register acts as: one of type `.f16x2` is a `.b32` to integer and bit types, and itself to floats.

@@ -5,14 +5,16 @@
 use std::rc::Rc;
 
 use handloom_diag::{Code, Diagnostic, Span};
-use handloom_ir::types::{ScalarType, StateSpace};
+use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::form::{self, Form, FuncKind, Is, Kind, Semantics, Use, Value};
 use handloom_isa::target::{Needs, Target, Version};
-use handloom_isa::{Found, Match, lookup, suggest};
+use handloom_isa::{Match, lookup, suggest};
 use handloom_syntax::ast;
 
 use crate::context::gate;
+use crate::fit::{Role, ordinary, relaxed};
 use crate::hash::Map;
+use crate::module::Fit;
 use crate::words::twice;
 
 /// Records found so far, by the text of opcode and qualifiers and by the number of operands.
@@ -51,6 +53,28 @@ pub(crate) struct Rule {
     pub ty: ScalarType,
     /// Registers may be wider.
     pub relaxed: bool,
+    /// The type belongs to the operand, not to the instruction: a register of type `.f16x2` is no integer then.
+    pub own: bool,
+    /// Only registers of this very type.
+    pub only: bool,
+}
+
+impl Rule {
+    /// The rule for ordinary instructions.
+    pub const fn ordinary(ty: ScalarType) -> Rule {
+        Rule { ty, relaxed: false, own: false, only: false }
+    }
+
+    /// How a register fits.
+    pub fn fits(self, reg: ScalarType, role: Role) -> Option<Fit> {
+        if self.only {
+            return (reg == self.ty).then_some(Fit::Same);
+        }
+        if self.own && reg == ScalarType::F16x2 && matches!(self.ty.class(), TypeClass::Unsigned | TypeClass::Signed) {
+            return None;
+        }
+        if self.relaxed { relaxed(self.ty, reg, role) } else { ordinary(self.ty, reg) }
+    }
 }
 
 /// Why there is no record; the place is that of each instruction.
@@ -111,11 +135,7 @@ impl<'a> FormCache<'a> {
 
     fn search(&mut self, i: &ast::Inst<'_>, version: Version, target: Target) -> Entry {
         let words = i.qualifiers.iter().map(|q| q.text);
-        let candidates = match lookup(i.opcode.text, words.clone()) {
-            Found::Forms(c) => c,
-            Found::Unsupported { opcode, section } => return Entry::Wrong(unsupported_opcode(i, opcode, section)),
-            Found::Unknown => return Entry::Wrong(unknown_opcode(i)),
-        };
+        let Some(candidates) = lookup(i.opcode.text, words.clone()) else { return Entry::Wrong(unknown_opcode(i)) };
         self.matches.clear();
         candidates.matches(words.clone(), i.operands.len(), &mut self.matches);
         if self.matches.is_empty() {
@@ -142,11 +162,13 @@ fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
         Some(Value::Ty(t)) => Some(t),
         _ => None,
     };
-    let ordinary = |ty| Rule { ty, relaxed: false };
+    let ordinary = Rule::ordinary;
     match o.is {
-        Is::Fixed(t) => Some(ordinary(t)),
-        Is::Like(slot) | Is::Exactly(slot) => of(slot).map(ordinary),
-        Is::Relaxed(slot) => of(slot).map(|ty| Rule { ty, relaxed: true }),
+        Is::Fixed(t) => Some(Rule { own: true, ..ordinary(t) }),
+        Is::Only(t) => Some(Rule { only: true, ..ordinary(t) }),
+        Is::Like(slot) => of(slot).map(ordinary),
+        Is::Exactly(slot) => of(slot).map(|ty| Rule { own: true, ..ordinary(ty) }),
+        Is::Relaxed(slot) => of(slot).map(|ty| Rule { relaxed: true, ..ordinary(ty) }),
         Is::Twice(slot) => of(slot).map(|t| ordinary(twice(t))),
         // Asked again at each instruction: it may look at the number of operands.
         Is::Of(_) | Is::Address | Is::Any => None,
@@ -181,7 +203,7 @@ fn spaces(form: &Form, u: &Use) -> Vec<StateSpace> {
     let has_slot = form.qualifiers.iter().any(|g| g.slot == form::Slot::Space);
     match all.len() {
         0 if n == 1 && has_slot => vec![StateSpace::Generic],
-        len if len == n => all,
+        1.. if all.len() <= n => all,
         _ => Vec::new(),
     }
 }
@@ -195,12 +217,6 @@ fn space_word(word: &str) -> Option<StateSpace> {
         ".local" => StateSpace::Local,
         _ => return None,
     })
-}
-
-fn unsupported_opcode(i: &ast::Inst<'_>, opcode: &str, section: &'static str) -> Wrong {
-    let message = format!("`{opcode}` is not supported yet");
-    let d = Diagnostic::unsupported(Code::Unsupported, i.opcode.span, words_of(i), message).section(section);
-    Wrong { at: 0, to_last: true, diagnostic: d }
 }
 
 /// What is told for a form that parses, checks, and does not run yet.
@@ -262,15 +278,16 @@ fn context(i: &ast::Inst<'_>, q: usize) -> String {
 }
 
 /// What an operand may be, in words, for messages about the number of operands.
-pub(crate) fn syntax_of(form: &Form, words: &str) -> String {
+pub(crate) fn syntax_of(form: &Form, chosen: &handloom_isa::find::Chosen, words: &str) -> String {
     let mut text = words.to_owned();
     let call = form.semantics_is_call();
     if call {
         return text;
     }
-    for (n, o) in form.dst.iter().chain(form.src).enumerate() {
+    for (n, o) in form.dst_of(chosen).chain(form.src_of(chosen)).enumerate() {
         let comma = if n == 0 { " " } else { ", " };
-        let name = if o.kind == Kind::Address { format!("[{}]", o.name) } else { o.name.to_owned() };
+        let name =
+            if matches!(o.kind, Kind::Address | Kind::Point) { format!("[{}]", o.name) } else { o.name.to_owned() };
         text.push_str(&if o.optional { format!("{{{comma}{name}}}") } else { format!("{comma}{name}") });
     }
     text

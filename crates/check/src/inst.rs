@@ -2,6 +2,7 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace};
+use handloom_isa::find::Chosen;
 use handloom_isa::form::{self, Form, Is, Kind, Reason, Semantics, Use};
 use handloom_isa::target::Needs;
 use handloom_syntax::ast::{self, OperandKind};
@@ -91,8 +92,9 @@ impl<'a> BodyCx<'_, 'a> {
         }
         let mut most = 0;
         for c in candidates {
-            let Some((n_dst, n_src)) = split(c.form, i.operands.len()) else { continue };
-            let wanted = c.form.dst.iter().take(n_dst).chain(c.form.src.iter().take(n_src));
+            let Some((n_dst, n_src)) = split(c.form, &c.used.chosen, i.operands.len()) else { continue };
+            let chosen = &c.used.chosen;
+            let wanted = c.form.dst_of(chosen).take(n_dst).chain(c.form.src_of(chosen).take(n_src));
             let fitting = wanted.zip(&i.operands).filter(|(w, o)| self.shape_fits(w, o, &c.used)).count();
             if fitting == i.operands.len() {
                 return c;
@@ -110,9 +112,9 @@ impl<'a> BodyCx<'_, 'a> {
         let single = n == 1;
         match (&o.kind, wanted.kind) {
             (_, Kind::Call) => true,
-            (OperandKind::Address(_), k) => k == Kind::Address,
+            (OperandKind::Address(a), k) => k == if a.more.is_empty() { Kind::Address } else { Kind::Point },
             (OperandKind::Indexed(..), k) => matches!(k, Kind::Address | Kind::MovSource) && single,
-            (OperandKind::Sink, k) => matches!(k, Kind::RegOrSink | Kind::PredPair | Kind::RegPredPair),
+            (OperandKind::Sink, k) => matches!(k, Kind::RegOrSink | Kind::Sink | Kind::PredPair | Kind::RegPredPair),
             (OperandKind::Pair(..), k) => matches!(k, Kind::PredPair | Kind::RegPredPair),
             (OperandKind::Not(_), k) => matches!(k, Kind::Pred { negatable: true }),
             (OperandKind::Neg(_), k) => matches!(k, Kind::Val | Kind::Video { negatable: true, .. }),
@@ -149,7 +151,7 @@ impl<'a> BodyCx<'_, 'a> {
             // A special register, an address, a label, or a name that nobody knows.
             return match wanted.kind {
                 Kind::MovSource => n == 1 || crate::special::is_family(name),
-                Kind::Imm | Kind::Address => false,
+                Kind::Imm | Kind::Address | Kind::Point | Kind::Sink => false,
                 Kind::Vector => n == 1,
                 _ => true,
             };
@@ -161,7 +163,7 @@ impl<'a> BodyCx<'_, 'a> {
                 r.n == 1 && is_pred == (wanted.is == Is::Fixed(ScalarType::Pred))
             }
             Kind::Vector | Kind::MovSource => r.n == n,
-            Kind::Label | Kind::Targets | Kind::Imm | Kind::Address => false,
+            Kind::Label | Kind::Targets | Kind::Imm | Kind::Address | Kind::Point | Kind::Sink => false,
             Kind::Call => true,
         }
     }
@@ -178,17 +180,12 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d));
         }
         let is_call = form.src.first().is_some_and(|o| o.kind == Kind::Call);
-        let counts = if is_call { Some((0, 1)) } else { split(form, i.operands.len()) };
-        let Some((n_dst, n_src)) = counts else { return Err(self.wrong_count(i, form)) };
+        let counts = if is_call { Some((0, 1)) } else { split(form, &candidate.used.chosen, i.operands.len()) };
+        let Some((n_dst, n_src)) = counts else { return Err(self.wrong_count(i, form, &candidate.used.chosen)) };
         let mut icx =
             InstCx { ast: i, candidate, used: candidate.used.clone(), n_addresses: 0, at: 0, is_misplaced: false };
         icx.used.func = self.kind;
         (icx.used.n_dst, icx.used.n_src) = (n_dst, n_src);
-        if let Semantics::Unsupported(why) = form.semantics {
-            // Its combination may be wrong rather than unsupported; its operands are left alone.
-            self.legal(&icx)?;
-            return Err(self.cx.push(unsupported_form(i, form, why)));
-        }
         let before = self.cx.report.len();
         let operands = if is_call {
             self.call(i).map(|c| (Vec::new(), vec![Operand::Call(Box::new(c))]))
@@ -201,6 +198,9 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(Told);
         }
         let (dst, src) = operands?;
+        if let Semantics::Unsupported(why) = form.semantics {
+            return Err(self.cx.push(unsupported_form(i, form, why)));
+        }
         Ok(Box::new(Inst { form, u: icx.used, guard: None, dst, src, span: i.span }))
     }
 
@@ -234,11 +234,10 @@ impl<'a> BodyCx<'_, 'a> {
         if reason.warning { Ok(()) } else { Err(told) }
     }
 
-    fn wrong_count(&mut self, i: &ast::Inst<'_>, form: &'static Form) -> Told {
+    fn wrong_count(&mut self, i: &ast::Inst<'_>, form: &'static Form, chosen: &Chosen) -> Told {
         let n = i.operands.len();
         let words = words_of(i);
-        let all = form.dst.len() + form.src.len();
-        let least = form.dst.iter().chain(form.src).filter(|o| !o.optional).count();
+        let (least, all) = handloom_isa::find::n_operands_of(form, chosen);
         let wanted = match (least, all) {
             (0, 0) => "takes no operands".to_owned(),
             (1, 1) => "takes one operand".to_owned(),
@@ -248,7 +247,7 @@ impl<'a> BodyCx<'_, 'a> {
         let given = if n == 1 { "1 is given".to_owned() } else { format!("{n} are given") };
         let span = i.operands.get(all).or(i.operands.last()).map_or(i.opcode.span, |o| o.span);
         let d = Diagnostic::error(Code::OperandCount, span, format!("`{words}` {wanted}, {given}"));
-        self.cx.push(d.help(format!("write `{}`", syntax_of(form, &words))).section(form.section))
+        self.cx.push(d.help(format!("write `{}`", syntax_of(form, chosen, &words))).section(form.section))
     }
 
     fn operands(
@@ -262,15 +261,15 @@ impl<'a> BodyCx<'_, 'a> {
         let form = icx.form();
         let (mut dst, mut src) = (Vec::with_capacity(n_dst), Vec::with_capacity(n_src));
         let mut failed = false;
-        let wanted = form.dst.iter().take(n_dst).map(|o| (o, Role::Destination));
-        let wanted = wanted.chain(form.src.iter().take(n_src).map(|o| (o, Role::Source)));
-        for ((wanted, role), written) in wanted.zip(&i.operands) {
-            let (list, first) = match role {
-                Role::Destination => (&mut dst, 0),
-                Role::Source => (&mut src, form.dst.len()),
-            };
-            icx.at = first + list.len();
-            let rule = self.rule(icx, wanted, icx.at);
+        let chosen = icx.candidate.used.chosen;
+        let belongs = |o: &(usize, &'static form::Operand)| o.1.when.holds(&chosen);
+        let n = form.dst.len();
+        let sources = form.src.iter().enumerate().map(|(at, o)| (at + n, o)).filter(belongs).take(n_src);
+        let wanted = form.dst.iter().enumerate().filter(belongs).take(n_dst).chain(sources);
+        for ((at, wanted), written) in wanted.zip(&i.operands) {
+            let (role, list) = if at < n { (Role::Destination, &mut dst) } else { (Role::Source, &mut src) };
+            icx.at = at;
+            let rule = self.rule(icx, wanted, at);
             let p = Pairing { wanted, written, rule, role };
             match self.operand(icx, p, guarded) {
                 Ok(o) => list.push(o),
@@ -286,11 +285,11 @@ impl<'a> BodyCx<'_, 'a> {
 
     fn rule(&self, icx: &InstCx<'_, 'a>, wanted: &form::Operand, at: usize) -> Option<Rule> {
         match wanted.is {
-            Is::Of(f) => Some(Rule { ty: f(&icx.used), relaxed: false }),
-            Is::Address => Some(Rule {
-                ty: if self.cx.address_size == 64 { ScalarType::U64 } else { ScalarType::U32 },
-                relaxed: false,
-            }),
+            Is::Of(f) => Some(Rule::ordinary(f(&icx.used))),
+            Is::Address => {
+                let ty = if self.cx.address_size == 64 { ScalarType::U64 } else { ScalarType::U32 };
+                Some(Rule { own: true, ..Rule::ordinary(ty) })
+            }
             _ => icx.candidate.rules.get(at).copied().flatten(),
         }
     }
@@ -326,13 +325,16 @@ impl<'a> BodyCx<'_, 'a> {
 }
 
 /// How many of the written operands are destinations and sources.
-pub(crate) fn split(form: &Form, written: usize) -> Option<(usize, usize)> {
-    let required = |list: &[form::Operand]| list.iter().filter(|o| !o.optional).count();
-    let (dst, src) = (required(form.dst), required(form.src));
+pub(crate) fn split(form: &Form, chosen: &Chosen, written: usize) -> Option<(usize, usize)> {
+    let count = |list: &[form::Operand]| {
+        let belong = list.iter().filter(|o| o.when.holds(chosen));
+        belong.fold((0, 0), |(required, all), o| (required + usize::from(!o.optional), all + 1))
+    };
+    let ((dst, all_dst), (src, all_src)) = (count(form.dst), count(form.src));
     let room = written.checked_sub(dst + src)?;
-    let n_dst = form.dst.len().min(dst + room);
+    let n_dst = all_dst.min(dst + room);
     let n_src = written - n_dst;
-    (n_src <= form.src.len()).then_some((n_dst, n_src))
+    (n_src <= all_src).then_some((n_dst, n_src))
 }
 
 /// How many registers an operand is.

@@ -3,14 +3,14 @@
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::check_literal;
-use handloom_isa::form::{Is, Kind};
+use handloom_isa::form::{Count, Is, Kind};
 use handloom_isa::selector::Selector;
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
 use crate::consts::{Const, Mismatch, SymbolAddress, eval, to_bits};
 use crate::context::{Told, index};
-use crate::fit::{Role, ordinary, relaxed};
+use crate::fit::Role;
 use crate::forms::Rule;
 use crate::inst::{InstCx, Pairing, n_elements};
 use crate::module::{AddrBase, Operand, RegId, SymbolKind};
@@ -48,10 +48,13 @@ impl<'a> BodyCx<'_, 'a> {
     pub fn operand(&mut self, icx: &mut InstCx<'_, 'a>, p: Pairing<'a, 'a>, guarded: bool) -> Result<Operand, Told> {
         match p.wanted.kind {
             Kind::Address => self.address(icx, p, guarded),
+            Kind::Point => self.point(icx, p),
             Kind::MovSource if n_elements(p.wanted, &icx.used) > 1 => self.vector(icx, p),
             Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::MovSource => self.value(icx, p),
             Kind::Vector => self.vector(icx, p),
             Kind::Video { select, literal, negatable } => self.video(icx, p, select, literal, negatable),
+            Kind::Sink if matches!(p.written.kind, OperandKind::Sink) => Ok(Operand::Sink),
+            Kind::Sink => Err(self.wrong_kind(icx, p, "`_`")),
             Kind::Imm => match &p.written.kind {
                 OperandKind::Expr(e) => self.constant(icx, p, e),
                 _ => Err(self.wrong_kind(icx, p, "a constant")),
@@ -184,16 +187,20 @@ impl<'a> BodyCx<'_, 'a> {
         // An address may be held in either width.
         let rule = match p.rule {
             Some(_) if p.wanted.is == Is::Address && ty.bits() == 32 => {
-                Some(Rule { ty: ScalarType::U32, relaxed: false })
+                Some(Rule { own: true, ..Rule::ordinary(ScalarType::U32) })
             }
             rule => rule,
         };
         let Some(rule) = rule else {
             return Ok(Operand::Reg { reg: id, ty, fit: crate::module::Fit::Same, negated: false });
         };
-        let fit = if rule.relaxed { relaxed(rule.ty, ty, p.role) } else { ordinary(rule.ty, ty) };
-        match fit {
+        match rule.fits(ty, p.role) {
             Some(fit) => Ok(Operand::Reg { reg: id, ty: rule.ty, fit, negated: false }),
+            None if is_lax_element(icx, p, rule, ty) => {
+                let message = format!("a `{ty}` register as an element of type `{}`", rule.ty);
+                self.cx.push(Diagnostic::warning(Code::WForbidden, span, message).section(TYPES_SECTION));
+                Ok(Operand::Reg { reg: id, ty: rule.ty, fit: crate::module::Fit::Same, negated: false })
+            }
             None => Err(self.wrong_type(icx, p, rule, ty, span)),
         }
     }
@@ -221,9 +228,7 @@ impl<'a> BodyCx<'_, 'a> {
         ];
         let text = self.cx.text.get(index(span.start)..index(span.end)).unwrap_or("");
         let message = format!("`{}` cannot take the `{ty}` register `{text}` as `{}`", icx.words(), p.wanted.name);
-        let takes = |r: &ScalarType| {
-            if rule.relaxed { relaxed(rule.ty, *r, p.role).is_some() } else { ordinary(rule.ty, *r).is_some() }
-        };
+        let takes = |r: &ScalarType| rule.fits(*r, p.role).is_some();
         let fitting: Vec<String> = REGISTERS.iter().filter(|r| takes(r)).map(|r| format!("`{r}`")).collect();
         let section = if rule.relaxed { WIDE_SECTION } else { TYPES_SECTION };
         let d = Diagnostic::error(Code::OperandType, span, message).section(section);
@@ -247,6 +252,12 @@ impl<'a> BodyCx<'_, 'a> {
         }
         // A literal of an operand without a rule of its own is a word (labels and calls never come here).
         let ty = p.rule.map_or(ScalarType::B32, |r| r.ty);
+        // The assembler takes a decimal float for an element of 32 bits, though not for a whole `.b32`.
+        let is_element = p.wanted.kind == Kind::Vector && icx.is("mov");
+        let value = match value {
+            Const::Float(v) if is_element && ty == ScalarType::B32 => Const::Float32((v as f32).to_bits()),
+            other => other,
+        };
         let bits = match to_bits(value, ty) {
             Ok(bits) => bits,
             Err(m) => return Err(self.cx.push(literal_mismatch(m, ty, e.span))),
@@ -317,10 +328,15 @@ impl<'a> BodyCx<'_, 'a> {
     ) -> Result<Operand, Told> {
         let ty = p.rule.map_or(ScalarType::B64, |r| r.ty);
         let whole_number = matches!(ty.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
-        if !whole_number || !matches!(ty.bits(), 32 | 64) {
+        if !whole_number || !matches!(ty.bits(), 16 | 32 | 64) {
             let message = format!("an address does not fit the type of `{}`", icx.words());
             let d = Diagnostic::error(Code::OperandType, span, message);
             return Err(self.cx.push(d.help("a 32-bit or 64-bit integer or bit type").section(icx.form().section)));
+        }
+        if ty.bits() == 16 {
+            let message = format!("`{}` keeps the lowest 16 bits of an address", icx.words());
+            let d = Diagnostic::warning(Code::WLiteral, span, message);
+            self.cx.push(d.help("a 32-bit or 64-bit type").section(icx.form().section));
         }
         self.in_space_of_cvta(icx, base, span)?;
         if let AddrBase::Symbol(id) = base
@@ -362,6 +378,13 @@ impl<'a> BodyCx<'_, 'a> {
                     return Err(self.cx.push(d.section(icx.form().section)));
                 }
                 let vector = self.elements(icx, p, elements)?;
+                if let Operand::Vector(list) = &vector
+                    && icx.is("mov")
+                    && list.iter().all(|e| matches!(e, Operand::Sink))
+                {
+                    let d = Diagnostic::error(Code::OperandKind, p.written.span, "a `mov` to nothing but sinks");
+                    return Err(self.cx.push(d.section(icx.form().section)));
+                }
                 self.warn_sinks(icx, p, n, &vector);
                 Ok(vector)
             }
@@ -370,8 +393,30 @@ impl<'a> BodyCx<'_, 'a> {
                 Some(_) => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
                 None => self.special_vector(icx, p, name, n),
             },
+            // Whether the texel is resident.
+            OperandKind::Pair(texel, resident) if (icx.is("tex") || icx.is("tld4")) && p.role == Role::Destination => {
+                let texel = self.vector(icx, Pairing { written: texel, ..p });
+                let pred = Some(Rule::ordinary(ScalarType::Pred));
+                self.half(icx, Pairing { written: resident, rule: pred, ..p })?;
+                texel
+            }
+            OperandKind::Sink if n > 1 && icx.is("atom") && p.role == Role::Destination => {
+                Ok(Operand::Vector(vec![Operand::Sink; usize::from(n)]))
+            }
+            _ if matches!(p.wanted.count, Count::Fragment(_)) && p.wanted.kind == Kind::Vector => {
+                Err(self.wrong_kind(icx, p, "registers in braces"))
+            }
             _ if n > 1 => Err(self.wrong_kind(icx, p, &format!("a vector of {n} registers"))),
             _ => self.value(icx, p),
+        }
+    }
+
+    /// `{a, b}`, or `a` where one is enough, against the rule of its operand.
+    pub fn coordinates(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        match &p.written.kind {
+            OperandKind::Vector(_) => self.vector(icx, p),
+            OperandKind::Expr(e) if n_elements(p.wanted, &icx.used) == 1 => self.constant(icx, p, e),
+            _ => self.vector(icx, p),
         }
     }
 
@@ -425,8 +470,8 @@ impl<'a> BodyCx<'_, 'a> {
         match &p.written.kind {
             OperandKind::Name(name) => self.predicate(name, p.written.span).map(|r| register(r, false)),
             OperandKind::Not(name) if negatable => self.predicate(name.text, name.span).map(|r| register(r, true)),
-            OperandKind::Expr(e) if p.role == Role::Source => {
-                self.constant(icx, Pairing { rule: Some(Rule { ty: ScalarType::Pred, relaxed: false }), ..p }, e)
+            OperandKind::Expr(e) if p.role == Role::Source && !matches!(p.wanted.is, Is::Only(_)) => {
+                self.constant(icx, Pairing { rule: Some(Rule::ordinary(ScalarType::Pred)), ..p }, e)
             }
             _ => Err(self.wrong_kind(icx, p, "a predicate register")),
         }
@@ -435,12 +480,15 @@ impl<'a> BodyCx<'_, 'a> {
     /// `p|q` and `d|p`, or the first half alone.
     fn pair(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
         let first_rule = match p.wanted.kind {
-            Kind::PredPair => Some(Rule { ty: ScalarType::Pred, relaxed: false }),
+            Kind::PredPair => Some(Rule::ordinary(ScalarType::Pred)),
             _ => p.rule,
         };
         let OperandKind::Pair(first, second) = &p.written.kind else {
-            if icx.is("lop3") {
-                return Err(self.wrong_kind(icx, p, "two registers"));
+            if n_elements(p.wanted, &icx.used) == 2 {
+                return Err(self.wrong_kind(icx, p, "a register and a predicate with `|` between them"));
+            }
+            if matches!(p.written.kind, OperandKind::Sink) && icx.is("shfl") {
+                return Err(self.wrong_kind(icx, p, "a register"));
             }
             return self.half(icx, Pairing { rule: first_rule, ..p });
         };
@@ -451,7 +499,7 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.wrong_kind(icx, p, "two registers"));
         }
         let a = self.half(icx, Pairing { rule: first_rule, written: first, ..p });
-        let pred = Some(Rule { ty: ScalarType::Pred, relaxed: false });
+        let pred = Some(Rule::ordinary(ScalarType::Pred));
         let b = self.half(icx, Pairing { rule: pred, written: second, ..p });
         Ok(Operand::Vector(vec![a?, b?]))
     }
@@ -482,6 +530,15 @@ impl<'a> BodyCx<'_, 'a> {
         let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
         self.cx.push(d.section(icx.form().section))
     }
+}
+
+/// The assembler compares floats with integers in vectors by their size alone.
+fn is_lax_element(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>, rule: Rule, ty: ScalarType) -> bool {
+    n_elements(p.wanted, &icx.used) > 1
+        && matches!(p.wanted.kind, Kind::Vector | Kind::MovSource)
+        && matches!(rule.ty, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)
+        && matches!(ty.class(), TypeClass::Unsigned | TypeClass::Signed)
+        && rule.ty.bits() == ty.bits()
 }
 
 /// Whether literals of a type can be written.

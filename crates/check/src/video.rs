@@ -1,6 +1,7 @@
 //! Operands of video instructions: a register with a selector behind it or a sign before it.
 
 use handloom_diag::{Code, Diagnostic};
+use handloom_ir::types::ScalarType;
 use handloom_isa::selector::{Select, Selector};
 use handloom_syntax::ast::OperandKind;
 
@@ -24,6 +25,12 @@ impl<'a> BodyCx<'_, 'a> {
         let p = match &written.kind {
             OperandKind::Neg(inner) if negatable => {
                 icx.used.marks[at].negated = true;
+                if let OperandKind::Name(name) | OperandKind::Member(name, _) = &inner.kind
+                    && let Some(Named::Bind(Bind::Reg(r))) = self.named(name)?
+                    && r.ty == ScalarType::F16x2
+                {
+                    return Err(self.wrong_kind(icx, p, "an integer register behind `-`"));
+                }
                 Pairing { written: inner, ..p }
             }
             OperandKind::Neg(_) => return Err(self.no_sign(icx, p)),

@@ -1,9 +1,9 @@
 //! `handloom isa`: the instruction table as the program holds it.
 
-use handloom_isa::form::{Form, Group, Kind, Operand, Semantics, Slot};
+use handloom_isa::form::{Count, Form, Is, Kind, Operand, Semantics, When};
+use handloom_isa::listing::{gates, name, syntax, with_gates};
 use handloom_isa::selector::Select;
-use handloom_isa::target::{Needs, TargetGate};
-use handloom_isa::{UNSUPPORTED, forms, suggest};
+use handloom_isa::{forms, suggest};
 use serde::Serialize;
 
 use crate::report::{Failure, Format, Out, Status};
@@ -18,13 +18,33 @@ struct Row<'a> {
     section: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    words: &'a [&'a str],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     qualifiers: Vec<Choices>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    operands: Vec<Slotted>,
+}
+
+#[derive(Serialize)]
+struct Slotted {
+    name: &'static str,
+    role: &'static str,
+    kind: String,
+    #[serde(rename = "type")]
+    ty: String,
+    count: String,
+    optional: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with: Option<String>,
 }
 
 #[derive(Serialize)]
 struct Choices {
     name: String,
+    /// Stands before the fixed words.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lead: bool,
     required: bool,
     choices: Vec<String>,
 }
@@ -36,17 +56,7 @@ struct Choices {
 pub fn isa(opcode: Option<&str>, out: &mut Out) -> Result<Status, Failure> {
     let wanted =
         |known: &str| opcode.is_none_or(|o| known == o || known.strip_prefix(o).is_some_and(|r| r.starts_with('.')));
-    let supported = forms().iter().filter(|f| wanted(f.opcode)).map(|f| row(f));
-    let missing = UNSUPPORTED.iter().filter(|(o, _)| wanted(o)).map(|(opcode, section)| Row {
-        opcode,
-        form: (*opcode).to_owned(),
-        support: "no",
-        why: None,
-        section,
-        needs: None,
-        qualifiers: Vec::new(),
-    });
-    let mut rows: Vec<Row<'_>> = supported.chain(missing).collect();
+    let mut rows: Vec<Row<'_>> = forms().iter().filter(|f| wanted(f.opcode)).map(|f| row(f)).collect();
     rows.sort_by_key(|r| r.opcode);
     if let (Some(opcode), true) = (opcode, rows.is_empty()) {
         let first = opcode.split('.').next().unwrap_or(opcode);
@@ -76,12 +86,14 @@ fn row(f: &'static Form) -> Row<'static> {
         Semantics::Hint => ("hint", None),
         Semantics::Unsupported(why) => ("no", Some(why)),
     };
-    let many = |g: &&Group| g.choices.len() > 1 || g.choices.iter().any(|c| gates(&c.needs).is_some());
-    let qualifiers = f.qualifiers.iter().filter(many).map(|g| Choices {
+    let qualifiers = f.qualifiers.iter().map(|g| Choices {
         name: name(g.slot),
+        lead: g.lead,
         required: g.required,
         choices: g.choices.iter().map(|c| with_gates(c.text, &c.needs)).collect(),
     });
+    let dst = f.dst.iter().map(|o| slotted(o, "destination"));
+    let operands = dst.chain(f.src.iter().map(|o| slotted(o, "source")));
     Row {
         opcode: f.opcode,
         form: syntax(f),
@@ -89,8 +101,76 @@ fn row(f: &'static Form) -> Row<'static> {
         why,
         section: f.section,
         needs: gates(&f.needs),
+        words: f.words,
         qualifiers: qualifiers.collect(),
+        operands: operands.collect(),
     }
+}
+
+fn slotted(o: &Operand, role: &'static str) -> Slotted {
+    let kind = match o.kind {
+        Kind::Video { select, literal, negatable } => {
+            return Slotted {
+                kind: video(select, literal, negatable),
+                ..slotted(&Operand { kind: Kind::Reg, ..*o }, role)
+            };
+        }
+        Kind::Reg => "register",
+        Kind::RegOrSink => "register or `_`",
+        Kind::Sink => "`_`",
+        Kind::Val => "register or constant",
+        Kind::Imm => "constant",
+        Kind::Pred { negatable: true } => "predicate, may be negated",
+        Kind::Pred { negatable: false } => "predicate",
+        Kind::PredPair => "predicate or pair of predicates",
+        Kind::RegPredPair => "register, with or without a predicate",
+        Kind::Vector => "vector of registers",
+        Kind::Address => "address",
+        Kind::Point => "address and coordinates",
+        Kind::Label => "label",
+        Kind::MovSource => "register, constant or address of a variable",
+        Kind::Targets => "list of labels",
+        Kind::Call => "operands of a call",
+    };
+    let ty = match o.is {
+        Is::Fixed(t) => t.to_string(),
+        Is::Only(t) => format!("{t} exactly"),
+        Is::Like(slot) => name(slot),
+        Is::Relaxed(slot) => format!("{} or wider", name(slot)),
+        Is::Exactly(slot) => format!("{} exactly", name(slot)),
+        Is::Twice(slot) => format!("twice {}", name(slot)),
+        Is::Of(_) => "follows from the qualifiers".to_owned(),
+        Is::Address => "an address".to_owned(),
+        Is::Any => "any".to_owned(),
+    };
+    let count = match o.count {
+        Count::One => "1".to_owned(),
+        Count::By(slot) => name(slot),
+        Count::Fixed(n) => n.to_string(),
+        Count::Fragment(_) => "follows from the qualifiers".to_owned(),
+    };
+    let with = match o.when {
+        When::Always => None,
+        When::Has(slot) => Some(name(slot)),
+        When::Word(_, words) => Some(words.join(" or ")),
+        When::Not(_, words) => Some(format!("not {}", words.join(" or "))),
+    };
+    Slotted { with, name: o.name, role, kind: kind.to_owned(), ty, count, optional: o.optional }
+}
+
+/// What an operand of a video instruction may be.
+fn video(select: Select, literal: bool, negatable: bool) -> String {
+    let constant = if literal { " or constant" } else { "" };
+    let negated = if negatable { ", may be negated" } else { "" };
+    let selector = match select {
+        Select::Nothing => "",
+        Select::Part => ", with or without a selector of a byte or half",
+        Select::Pair => ", with or without a selector of two halves",
+        Select::Quad => ", with or without a selector of four bytes",
+        Select::PairMask => ", with or without a mask of halves",
+        Select::QuadMask => ", with or without a mask of bytes",
+    };
+    format!("register{constant}{negated}{selector}")
 }
 
 fn details(r: &Row<'_>, out: &mut Out) {
@@ -105,90 +185,15 @@ fn details(r: &Row<'_>, out: &mut Out) {
     if let Some(needs) = &r.needs {
         out.line(&format!("    needs: {needs}"));
     }
-    for q in &r.qualifiers {
+    for q in r.qualifiers.iter().filter(|q| q.choices.len() > 1 || q.choices.iter().any(|c| c.contains(' '))) {
         let optional = if q.required { "" } else { " (optional)" };
         out.line(&format!("    {} = {}{optional}", q.name, q.choices.join(", ")));
     }
+    for o in &r.operands {
+        let optional = if o.optional { " (optional)" } else { "" };
+        let with = o.with.as_ref().map_or(String::new(), |w| format!(" (with {w})"));
+        let count = if o.count == "1" { String::new() } else { format!(", count: {}", o.count) };
+        out.line(&format!("    {} = {}, type: {}{count}{optional}{with}", o.name, o.kind, o.ty));
+    }
     out.line("");
-}
-
-/// The syntax line of a form, as the manual writes it.
-fn syntax(f: &Form) -> String {
-    let mut line = f.opcode.to_owned();
-    f.words.iter().for_each(|w| line.push_str(w));
-    for (i, g) in f.qualifiers.iter().enumerate() {
-        // An optional word that is taken a second time is not shown twice.
-        let is_same = |e: &Group| matches!((e.choices, g.choices), ([a], [b]) if a.text == b.text);
-        if !g.required && f.qualifiers[..i].iter().any(|e| !e.required && is_same(e)) {
-            continue;
-        }
-        let text = match g.choices {
-            [one] => one.text.to_owned(),
-            _ => name(g.slot),
-        };
-        line.push_str(&if g.required { text } else { format!("{{{text}}}") });
-    }
-    for (i, o) in f.dst.iter().chain(f.src).enumerate() {
-        let (comma, text) = (if i == 0 { " " } else { ", " }, operand(o));
-        line.push_str(&if o.optional { format!("{{{comma}{text}}}") } else { format!("{comma}{text}") });
-    }
-    line
-}
-
-/// A slot as the manual names a group of qualifiers.
-fn name(slot: Slot) -> String {
-    format!(".{slot:?}").to_lowercase()
-}
-
-fn operand(o: &Operand) -> String {
-    match o.kind {
-        Kind::PredPair => format!("{}|q", o.name),
-        Kind::RegPredPair => format!("{}{{|p}}", o.name),
-        Kind::Address => format!("[{}]", o.name),
-        Kind::Pred { negatable: true } => format!("{{!}}{}", o.name),
-        Kind::Video { select, negatable, .. } => {
-            let sign = if negatable { "{-}" } else { "" };
-            format!("{sign}{}{}", o.name, selector(o.name, select))
-        }
-        Kind::Pred { negatable: false }
-        | Kind::Reg
-        | Kind::RegOrSink
-        | Kind::Val
-        | Kind::Imm
-        | Kind::Vector
-        | Kind::Label
-        | Kind::MovSource
-        | Kind::Targets
-        | Kind::Call => o.name.to_owned(),
-    }
-}
-
-/// What may stand behind a register of a video instruction, as the manual names it.
-fn selector(operand: &str, select: Select) -> String {
-    match (select, operand) {
-        (Select::Nothing, _) => String::new(),
-        (Select::PairMask | Select::QuadMask, _) => "{.mask}".to_owned(),
-        (Select::Part | Select::Pair | Select::Quad, _) => format!("{{.{operand}sel}}"),
-    }
-}
-
-fn with_gates(text: &str, needs: &Needs) -> String {
-    gates(needs).map_or(text.to_owned(), |n| format!("{text} ({n})"))
-}
-
-/// `PTX 7.8, sm_90`; `None` if every module may use it.
-fn gates(n: &Needs) -> Option<String> {
-    let mut parts = Vec::new();
-    if n.version > Needs::NONE.version {
-        parts.push(format!("PTX {}.{}", n.version.major, n.version.minor));
-    }
-    let target = |g: &TargetGate| match g {
-        TargetGate::AtLeast(sm) => format!("sm_{sm} or higher"),
-        TargetGate::Arch(sm) => format!("sm_{sm}a"),
-        TargetGate::Family(sm, since) => format!("sm_{sm}f (from PTX {}.{})", since.major, since.minor),
-    };
-    if !n.targets.is_empty() {
-        parts.push(n.targets.iter().map(target).collect::<Vec<_>>().join(" or "));
-    }
-    (!parts.is_empty()).then(|| parts.join(", "))
 }

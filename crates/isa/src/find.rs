@@ -13,26 +13,9 @@ use std::sync::OnceLock;
 
 use crate::form::{Choice, Form, FuncKind, Group, Kind, N_SLOTS, Slot, Use, Value};
 use crate::target::{Target, Version};
-use crate::unsupported::UNSUPPORTED;
 
 /// The qualifier chosen in each slot.
 pub type Chosen = [Option<&'static Choice>; N_SLOTS];
-
-/// What an opcode is.
-#[derive(Clone, Copy, Debug)]
-pub enum Found {
-    /// It has records.
-    Forms(Candidates),
-    /// PTX has it, Handloom does not yet.
-    Unsupported {
-        /// Opcode or dotted prefix.
-        opcode: &'static str,
-        /// Title of the manual's section.
-        section: &'static str,
-    },
-    /// No such opcode.
-    Unknown,
-}
 
 /// The records of one opcode.
 #[derive(Clone, Copy, Debug)]
@@ -65,21 +48,16 @@ pub struct Mismatch {
     pub accepted: Vec<&'static str>,
 }
 
-/// The longest dotted prefix of opcode and qualifiers that is known. Qualifiers have their dots.
-pub fn lookup<'q>(opcode: &str, qualifiers: impl Iterator<Item = &'q str> + Clone) -> Found {
-    let Some(prefixes) = index().get(opcode) else {
-        return Found::Unknown;
-    };
-    for p in prefixes {
+/// The records of the longest dotted prefix of opcode and qualifiers that is known; `None` if there is no such opcode. Qualifiers
+/// have their dots.
+pub fn lookup<'q>(opcode: &str, qualifiers: impl Iterator<Item = &'q str> + Clone) -> Option<Candidates> {
+    for p in index().get(opcode)? {
         let mut given = qualifiers.clone();
         if p.rest.iter().all(|word| given.next() == Some(word)) {
-            return match p.section {
-                Some(section) => Found::Unsupported { opcode: p.opcode, section },
-                None => Found::Forms(Candidates { opcode: p.opcode, forms: &p.forms, n_prefix: p.rest.len() }),
-            };
+            return Some(Candidates { opcode: p.opcode, forms: &p.forms, n_prefix: p.rest.len() });
         }
     }
-    Found::Unknown
+    None
 }
 
 impl Candidates {
@@ -100,7 +78,7 @@ impl Candidates {
             if !qualifiers.clone().skip(self.n_prefix).all(|q| m.take(q)) || !m.is_complete() {
                 continue;
             }
-            let (least, most) = n_operands_of(form);
+            let (least, most) = n_operands_of(form, &m.chosen);
             let fits = least <= n_operands && n_operands <= most;
             if fits && !fitting {
                 out.truncate(start);
@@ -159,11 +137,11 @@ impl Match {
 }
 
 /// The least and the greatest number of operands that a form takes. A call's operands have no upper bound.
-pub fn n_operands_of(form: &Form) -> (usize, usize) {
+pub fn n_operands_of(form: &Form, chosen: &Chosen) -> (usize, usize) {
     if form.src.iter().any(|o| o.kind == Kind::Call) {
         return (1, usize::MAX);
     }
-    let all = form.dst.iter().chain(form.src);
+    let all = form.dst_of(chosen).chain(form.src_of(chosen));
     (all.clone().filter(|o| !o.optional).count(), all.count())
 }
 
@@ -171,8 +149,7 @@ pub fn n_operands_of(form: &Form) -> (usize, usize) {
 pub fn suggest(opcode: &str) -> Option<&'static str> {
     let limit = if opcode.len() <= 3 { 1 } else { 2 };
     let mut best: Option<((usize, usize), &'static str)> = None;
-    let all = crate::forms().iter().map(|f| f.opcode).chain(UNSUPPORTED.iter().map(|(o, _)| *o));
-    for known in all.map(first_word) {
+    for known in crate::forms().iter().map(|f| first_word(f.opcode)) {
         let d = distance(opcode.as_bytes(), known.as_bytes());
         let score = (d, opcode.len().abs_diff(known.len()));
         if d <= limit && d < known.len() && best.is_none_or(|(b, _)| score < b) {
@@ -189,8 +166,6 @@ struct Prefix {
     /// Words behind the first, with dots.
     rest: Vec<&'static str>,
     forms: Vec<&'static Form>,
-    /// Set when it is in the list of unsupported opcodes.
-    section: Option<&'static str>,
 }
 
 type Index = HashMap<&'static str, Vec<Prefix>>;
@@ -204,18 +179,9 @@ fn index() -> &'static Index {
             let prefixes = index.entry(first_word(form.opcode)).or_default();
             match prefixes.iter_mut().find(|p| p.opcode == form.opcode) {
                 Some(p) => p.forms.push(form),
-                None => prefixes.push(Prefix {
-                    opcode: form.opcode,
-                    rest: further_words(form.opcode),
-                    forms: vec![form],
-                    section: None,
-                }),
-            }
-        }
-        for &(opcode, section) in UNSUPPORTED {
-            let prefixes = index.entry(first_word(opcode)).or_default();
-            if prefixes.iter().all(|p| p.opcode != opcode) {
-                prefixes.push(Prefix { opcode, rest: further_words(opcode), forms: vec![], section: Some(section) });
+                None => {
+                    prefixes.push(Prefix { opcode: form.opcode, rest: further_words(form.opcode), forms: vec![form] })
+                }
             }
         }
         for prefixes in index.values_mut() {
@@ -251,15 +217,26 @@ struct Matcher {
     filled: u64,
     /// Sequence groups before this index are behind us.
     next: usize,
+    /// A word was taken that does not belong to the opcode.
+    is_past_lead: bool,
 }
 
 impl Matcher {
     fn new(form: &'static Form) -> Matcher {
-        Matcher { form, chosen: [None; N_SLOTS], words: 0, filled: 0, next: 0 }
+        Matcher { form, chosen: [None; N_SLOTS], words: 0, filled: 0, next: 0, is_past_lead: false }
     }
 
     /// Takes a qualifier if it fits.
     fn take(&mut self, text: &str) -> bool {
+        if !self.is_past_lead {
+            if self.take_lead(text) {
+                return true;
+            }
+            if self.form.qualifiers.iter().enumerate().any(|(i, g)| g.lead && g.required && !self.has(i)) {
+                return false;
+            }
+            self.is_past_lead = true;
+        }
         for (i, word) in self.form.words.iter().enumerate() {
             if self.words & (1 << i) == 0 && *word == text {
                 self.words |= 1 << i;
@@ -280,6 +257,25 @@ impl Matcher {
         false
     }
 
+    /// Takes a word that belongs to the opcode; these keep their order too.
+    fn take_lead(&mut self, text: &str) -> bool {
+        for (i, group) in self.form.qualifiers.iter().enumerate().skip(self.next).filter(|(_, g)| g.lead) {
+            if self.choose(i, group, text) {
+                self.next = i + 1;
+                return true;
+            }
+            if group.required {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether group `i` has its choice.
+    fn has(&self, i: usize) -> bool {
+        self.filled & (1 << i) != 0
+    }
+
     fn choose(&mut self, i: usize, group: &'static Group, text: &str) -> bool {
         let Some(choice) = group.choices.iter().find(|c| c.text == text) else {
             return false;
@@ -292,7 +288,8 @@ impl Matcher {
     /// The sequence groups that the next qualifier may belong to: up to the first required one.
     fn open_sequence(&self) -> impl Iterator<Item = (usize, &'static Group)> + use<> {
         let mut blocked = false;
-        self.form.qualifiers.iter().enumerate().skip(self.next).filter(|(_, g)| !g.free).take_while(move |(_, g)| {
+        let groups = self.form.qualifiers.iter().enumerate().skip(self.next).filter(|(_, g)| !g.free && !g.lead);
+        groups.take_while(move |(_, g)| {
             let open = !blocked;
             blocked |= g.required;
             open
@@ -312,6 +309,10 @@ impl Matcher {
 
     /// What could stand at this point. For a guilty type only types; at the end (`None`) only what is required.
     fn accepted(&self, guilty: Option<&str>) -> Vec<&'static str> {
+        let leading = self.form.qualifiers.iter().enumerate().find(|(i, g)| g.lead && g.required && !self.has(*i));
+        if let (Some((_, group)), false) = (leading, self.is_past_lead) {
+            return group.choices.iter().map(|c| c.text).collect();
+        }
         let words = self.form.words.iter().enumerate().filter(|(i, _)| self.words & (1 << i) == 0).map(|(_, w)| *w);
         let free = self.form.qualifiers.iter().enumerate().filter(|(i, g)| g.free && self.filled & (1 << i) == 0);
         let groups: Vec<&'static Group> = free.chain(self.open_sequence()).map(|(_, g)| g).collect();

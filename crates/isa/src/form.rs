@@ -132,26 +132,38 @@ pub struct Group {
     pub required: bool,
     /// Whether it may stand at any place; else groups of a form keep their own order.
     pub free: bool,
+    /// Whether it belongs to the opcode: it stands before all words that do not, in sequence with the others like it.
+    pub lead: bool,
+}
+
+/// A required group that belongs to the opcode.
+pub const fn lead(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: true, free: false, lead: true }
+}
+
+/// An optional group that belongs to the opcode.
+pub const fn maybe_lead(slot: Slot, choices: &'static [Choice]) -> Group {
+    Group { slot, choices, required: false, free: false, lead: true }
 }
 
 /// A required group, in sequence with the others.
 pub const fn one_of(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: true, free: false }
+    Group { slot, choices, required: true, free: false, lead: false }
 }
 
 /// An optional group in sequence with the others.
 pub const fn opt_seq(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: false, free: false }
+    Group { slot, choices, required: false, free: false, lead: false }
 }
 
 /// A required group at any place.
 pub const fn must(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: true, free: true }
+    Group { slot, choices, required: true, free: true, lead: false }
 }
 
 /// An optional group at any place.
 pub const fn maybe(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: false, free: true }
+    Group { slot, choices, required: false, free: true, lead: false }
 }
 
 /// One qualifier of a group.
@@ -213,6 +225,8 @@ pub enum Kind {
     Reg,
     /// A destination register or the sink `_`.
     RegOrSink,
+    /// The sink `_` only.
+    Sink,
     /// A register or a literal (or `WARP_SZ`, or a special register where `mov` takes one).
     Val,
     /// A literal or constant expression only.
@@ -225,12 +239,15 @@ pub enum Kind {
     /// `p` or `p|q`, each may be `_`: destination predicates of `setp`, `lop3`, `shfl`, `match`, `elect`.
     /// As destination 0 it is predicate p and as the next index q.
     PredPair,
-    /// `d` or `d|p`: a register with an optional predicate (`shfl`, `match`, `elect`). Results index: d, then p.
+    /// `d` or `d|p`: a register with an optional predicate (`shfl`, `match`, `elect`), which must be written where the count is 2.
+    /// Results index: d, then p.
     RegPredPair,
     /// A vector of as many registers as `count` says (or one register when it is one); destinations may hold `_`.
     Vector,
     /// `[address]`.
     Address,
+    /// `[address, coordinates]`: a texture, surface or tensor and a place in it. Type rule and count are those of the coordinates.
+    Point,
     /// A label.
     Label,
     /// A name of a variable or function, or register: whatever `mov` takes (registers, special registers, literals, addresses of symbols,
@@ -258,6 +275,8 @@ pub enum Kind {
 pub enum Is {
     /// This type, by the rule for ordinary instructions.
     Fixed(ScalarType),
+    /// A register of exactly this type.
+    Only(ScalarType),
     /// The type of a slot, by the rule for ordinary instructions (Operand Size Exceeding ... does not apply).
     Like(Slot),
     /// The type of a slot; wider registers are allowed (`ld`, `st`, `cvt`).
@@ -300,21 +319,49 @@ pub struct Operand {
     pub count: Count,
     /// May be left out (only behind those that may not).
     pub optional: bool,
+    /// Which qualifiers it belongs to; it is written exactly with them.
+    pub when: When,
+}
+
+/// Which qualifiers an operand belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// It is always written.
+    Always,
+    /// It belongs to any choice of the slot.
+    Has(Slot),
+    /// It belongs to these choices of the slot.
+    Word(Slot, &'static [&'static str]),
+    /// It belongs to all choices of the slot but these, and to none written.
+    Not(Slot, &'static [&'static str]),
+}
+
+impl When {
+    /// Whether it holds for the choices made.
+    pub fn holds(self, chosen: &[Option<&'static Choice>; N_SLOTS]) -> bool {
+        let text = |slot: Slot| chosen[slot as usize].map_or("", |c| c.text);
+        match self {
+            When::Always => true,
+            When::Has(slot) => chosen[slot as usize].is_some(),
+            When::Word(slot, words) => words.contains(&text(slot)),
+            When::Not(slot, words) => !words.contains(&text(slot)),
+        }
+    }
 }
 
 /// A register operand.
 pub const fn reg(name: &'static str, is: Is) -> Operand {
-    Operand { name, kind: Kind::Reg, is, count: Count::One, optional: false }
+    Operand { name, kind: Kind::Reg, is, count: Count::One, optional: false, when: When::Always }
 }
 
 /// A register or literal operand.
 pub const fn val(name: &'static str, is: Is) -> Operand {
-    Operand { name, kind: Kind::Val, is, count: Count::One, optional: false }
+    Operand { name, kind: Kind::Val, is, count: Count::One, optional: false, when: When::Always }
 }
 
 /// An operand of any kind.
 pub const fn operand(name: &'static str, kind: Kind, is: Is) -> Operand {
-    Operand { name, kind, is, count: Count::One, optional: false }
+    Operand { name, kind, is, count: Count::One, optional: false, when: When::Always }
 }
 
 /// A predicate operand that may be negated.
@@ -325,20 +372,49 @@ pub const fn pred(name: &'static str) -> Operand {
         is: Is::Fixed(ScalarType::Pred),
         count: Count::One,
         optional: false,
+        when: When::Always,
     }
+}
+
+/// A predicate register that may be negated; no literal.
+pub const fn pred_reg(name: &'static str) -> Operand {
+    Operand { is: Is::Only(ScalarType::Pred), ..pred(name) }
 }
 
 /// A memory operand.
 pub const fn address(name: &'static str) -> Operand {
-    Operand { name, kind: Kind::Address, is: Is::Address, count: Count::One, optional: false }
+    Operand { name, kind: Kind::Address, is: Is::Address, count: Count::One, optional: false, when: When::Always }
+}
+
+/// An address in tensor memory: 32 bits whatever the module's addresses are.
+pub const fn tmem(name: &'static str) -> Operand {
+    Operand { is: Is::Fixed(ScalarType::U32), ..address(name) }
 }
 
 /// A vector operand of the count of a slot.
 pub const fn vector(name: &'static str, is: Is, by: Slot) -> Operand {
-    Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false }
+    Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false, when: When::Always }
 }
 
 impl Operand {
+    /// The same of a pair of which both halves must be written.
+    pub const fn both(mut self) -> Operand {
+        self.count = Count::Fixed(2);
+        self
+    }
+
+    /// The same, written exactly with a qualifier of the slot.
+    pub const fn with(mut self, slot: Slot) -> Operand {
+        self.when = When::Has(slot);
+        self
+    }
+
+    /// The same, written exactly when a condition holds.
+    pub const fn when(mut self, when: When) -> Operand {
+        self.when = when;
+        self
+    }
+
     /// The same, optional.
     pub const fn optional(mut self) -> Operand {
         self.optional = true;
@@ -375,6 +451,37 @@ pub struct Use {
     /// What is written with the operands of a video instruction: the destination, then the sources.
     pub marks: [Mark; N_MARKS],
 }
+
+impl Form {
+    /// The destination operands that belong to the choices made.
+    pub fn dst_of<'c>(
+        &self,
+        chosen: &'c [Option<&'static Choice>; N_SLOTS],
+    ) -> impl Iterator<Item = &'static Operand> + Clone + use<'c> {
+        self.dst.iter().filter(move |o| o.when.holds(chosen))
+    }
+
+    /// The source operands that belong to the choices made.
+    pub fn src_of<'c>(
+        &self,
+        chosen: &'c [Option<&'static Choice>; N_SLOTS],
+    ) -> impl Iterator<Item = &'static Operand> + Clone + use<'c> {
+        self.src.iter().filter(move |o| o.when.holds(chosen))
+    }
+}
+
+/// A form to start others from: no words, no operands, unsupported.
+pub const UNSUPPORTED_FORM: Form = Form {
+    opcode: "",
+    words: &[],
+    section: "",
+    qualifiers: &[],
+    dst: &[],
+    src: &[],
+    needs: Needs::NONE,
+    legal: always,
+    semantics: Semantics::Unsupported(""),
+};
 
 impl Use {
     /// The value chosen for a slot.

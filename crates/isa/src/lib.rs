@@ -3,8 +3,7 @@
 //! Takes: nothing. Gives: constant data ([`forms`]), the way from an instruction's words to its records ([`lookup`]) and, per
 //! form, a function that builds SIMT ops. Does not know: Cranelift, the AST, host types.
 //!
-//! How to read it: [`form`] is the schema, then one folder per chapter of the manual and one file per opcode; [`find`] matches,
-//! [`unsupported`] names what has no record yet.
+//! How to read it: [`form`] is the schema, then one folder per chapter of the manual and one file per opcode; [`find`] matches.
 
 #![forbid(unsafe_code)]
 
@@ -23,21 +22,26 @@ pub mod form;
 pub mod half_comparison;
 pub mod half_precision;
 pub mod integer;
+pub mod listing;
 pub mod literals;
 pub mod logic_shift;
+pub mod matrix;
 pub mod misc;
 pub mod mixed_precision;
 pub mod selector;
 pub mod sreg;
+pub mod stack;
+pub mod surface;
 pub mod sync_comm;
 pub mod target;
-pub mod unsupported;
+pub mod tcgen05;
+pub mod texture;
 pub mod video;
+pub mod wgmma;
 pub mod words;
 
-pub use find::{Candidates, Found, Match, Mismatch, lookup, suggest};
+pub use find::{Candidates, Match, Mismatch, lookup, suggest};
 pub use literals::check_literal;
-pub use unsupported::UNSUPPORTED;
 
 /// The records of each chapter of the manual, in its order.
 pub const CHAPTERS: &[&[&Form]] = &[
@@ -54,9 +58,15 @@ pub const CHAPTERS: &[&[&Form]] = &[
     data_movement::cvt::FORMS,
     data_movement::cvt_pack::FORMS,
     data_movement::FORMS,
+    texture::FORMS,
+    surface::FORMS,
     control_flow::FORMS,
     sync_comm::FORMS,
     video::FORMS,
+    matrix::FORMS,
+    wgmma::FORMS,
+    tcgen05::FORMS,
+    stack::FORMS,
     misc::FORMS,
 ];
 

@@ -11,7 +11,12 @@ pub enum Literal {
     Multiple(u64, u64, u64),
     /// This value.
     Exactly(u64),
+    /// One of these.
+    OneOf(&'static [u64]),
 }
+
+/// One or minus one, in 32 bits.
+const SIGN: Literal = Literal::OneOf(&[1, 0xffff_ffff]);
 
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
@@ -19,6 +24,22 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("bar", "b", Literal::Multiple(32, 0, 1024)),
     ("barrier", "a", Literal::Between(0, 15)),
     ("barrier", "b", Literal::Multiple(32, 0, 1024)),
+    ("bfe", "b", Literal::Between(0, 255)),
+    ("bfe", "c", Literal::Between(0, 255)),
+    ("bfi", "c", Literal::Between(0, 255)),
+    ("bfi", "d", Literal::Between(0, 255)),
+    ("cp.async", "cp-size", Literal::OneOf(&[4, 8, 16])),
+    ("cp.async", "16", Literal::Exactly(16)),
+    ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
+    ("st.bulk", "initval", Literal::Exactly(0)),
+    ("wgmma.mma_async", "imm-scale-a", SIGN),
+    ("wgmma.mma_async", "imm-scale-b", SIGN),
+    ("wgmma.mma_async", "imm-trans-a", Literal::Between(0, 1)),
+    ("wgmma.mma_async", "imm-trans-b", Literal::Between(0, 1)),
+    ("wgmma.mma_async.sp", "imm-scale-a", SIGN),
+    ("wgmma.mma_async.sp", "imm-scale-b", SIGN),
+    ("wgmma.mma_async.sp", "imm-trans-a", Literal::Between(0, 1)),
+    ("wgmma.mma_async.sp", "imm-trans-b", Literal::Between(0, 1)),
     ("fence.proxy", "size", Literal::Exactly(128)),
     ("applypriority", "size", Literal::Exactly(128)),
     ("discard", "size", Literal::Exactly(128)),
@@ -38,6 +59,10 @@ pub fn check_literal(form: &Form, operand: &Operand, value: u64) -> Result<(), R
             value.is_multiple_of(of) && (least..=most).contains(&value),
             format!("a multiple of {of} from {least} to {most}"),
         ),
+        Literal::OneOf(all) => {
+            let texts: Vec<String> = all.iter().map(u64::to_string).collect();
+            (all.contains(&value), format!("one of {}", texts.join(", ")))
+        }
         Literal::Exactly(only) => (value == only, format!("{only}")),
     };
     if fits { Ok(()) } else { Err(Reason::new(format!("operand `{}` must be {wanted}", operand.name))) }

@@ -31,6 +31,37 @@ pub const SM_100: &[TargetGate] = &[TargetGate::AtLeast(100)];
 /// The family of `sm_120`, from PTX 9.2.
 pub const FAMILY_120: &[TargetGate] = &[TargetGate::Family(120, Version::new(9, 2))];
 
+/// `sm_100a`, `sm_110a`, and the families of both.
+pub const ARCH_100: &[TargetGate] = &[
+    TargetGate::Arch(100),
+    TargetGate::Arch(101),
+    TargetGate::Family(100, Version::new(8, 8)),
+    TargetGate::Family(110, Version::new(9, 0)),
+];
+/// The same and those of `sm_120a`.
+pub const ARCH_100_120: &[TargetGate] = &[
+    TargetGate::Arch(100),
+    TargetGate::Arch(101),
+    TargetGate::Arch(120),
+    TargetGate::Arch(121),
+    TargetGate::Family(100, Version::new(8, 8)),
+    TargetGate::Family(110, Version::new(9, 0)),
+    TargetGate::Family(120, Version::new(8, 8)),
+];
+/// How copies complete on an `mbarrier`.
+pub const COMPLETE_TX: &str = ".mbarrier::complete_tx::bytes";
+/// Types of 32 and 64 bits.
+pub const TYPES_32_64: &[Choice] = &[
+    ty(".b32", B32),
+    ty(".b64", B64),
+    ty(".u32", U32),
+    ty(".u64", U64),
+    ty(".s32", S32),
+    ty(".s64", S64),
+    ty(".f32", F32),
+    ty(".f64", F64),
+];
+
 /// Integers of 16 to 64 bits.
 pub const INTS: &[Choice] =
     &[ty(".u16", U16), ty(".u32", U32), ty(".u64", U64), ty(".s16", S16), ty(".s32", S32), ty(".s64", S64)];
@@ -135,7 +166,7 @@ pub const BOOL: Group = must(
 );
 /// `.lo` and `.hi`: the half of a product that is kept. The place is fixed: the assembler takes no `mul.s32.lo`.
 pub const HALF: Group =
-    one_of(Slot::Half, &[choice(".lo", Value::Tag(Half::Lo as u16)), choice(".hi", Value::Tag(Half::Hi as u16))]);
+    lead(Slot::Half, &[choice(".lo", Value::Tag(Half::Lo as u16)), choice(".hi", Value::Tag(Half::Hi as u16))]);
 /// `.clamp` and `.wrap`.
 pub const CLAMP: Group = must(Slot::Mode, &[choice(".clamp", Value::Tag(0)), choice(".wrap", Value::Tag(1))]);
 

@@ -4,7 +4,7 @@ use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, ShflMode, StateSpace}
 use handloom_isa::find::{Match, n_operands_of};
 use handloom_isa::form::*;
 use handloom_isa::target::{Suffix, Target, Version};
-use handloom_isa::{Found, Mismatch, check_literal, lookup, suggest};
+use handloom_isa::{Mismatch, check_literal, lookup, suggest};
 
 fn split(text: &str) -> (&str, Vec<String>) {
     let mut words = text.split('.');
@@ -15,10 +15,7 @@ fn matches(text: &str, n_operands: usize) -> Vec<Match> {
     let (opcode, qualifiers) = split(text);
     let words = qualifiers.iter().map(String::as_str);
     let mut out = Vec::new();
-    match lookup(opcode, words.clone()) {
-        Found::Forms(c) => c.matches(words, n_operands, &mut out),
-        other => panic!("{text}: {other:?}"),
-    }
+    lookup(opcode, words.clone()).expect("the opcode exists").matches(words, n_operands, &mut out);
     out
 }
 
@@ -26,10 +23,7 @@ fn mismatch(text: &str) -> Mismatch {
     let (opcode, qualifiers) = split(text);
     let words = qualifiers.iter().map(String::as_str);
     assert!(matches(text, 2).is_empty(), "{text} matches");
-    match lookup(opcode, words.clone()) {
-        Found::Forms(c) => c.mismatch(words),
-        other => panic!("{text}: {other:?}"),
-    }
+    lookup(opcode, words.clone()).expect("the opcode exists").mismatch(words)
 }
 
 fn used(text: &str, n_dst: usize, n_src: usize) -> Use {
@@ -123,7 +117,7 @@ fn real_forms_match() {
         let found = matches(text, n);
         assert!(!found.is_empty(), "{text} does not match");
         for m in found {
-            let (least, most) = n_operands_of(m.form);
+            let (least, most) = n_operands_of(m.form, &m.chosen);
             assert!((least..=most).contains(&n), "{text} with {n} operands");
         }
     }
@@ -133,11 +127,7 @@ fn real_forms_match() {
 fn the_longest_prefix_wins() {
     let of = |text: &str| {
         let (opcode, q) = split(text);
-        match lookup(opcode, q.iter().map(String::as_str)) {
-            Found::Forms(c) => c.opcode,
-            Found::Unsupported { opcode, .. } => opcode,
-            Found::Unknown => "",
-        }
+        lookup(opcode, q.iter().map(String::as_str)).map_or("", |c| c.opcode)
     };
     assert_eq!(of("st.async.shared::cluster.u32"), "st.async");
     assert_eq!(of("st.global.u32"), "st");

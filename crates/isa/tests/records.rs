@@ -7,8 +7,8 @@ use handloom_ir::simt::verify::verify;
 use handloom_ir::simt::{Addr, Block, BlockId, Builder, Function, Op, Term, Val};
 use handloom_ir::types::{ScalarType, StateSpace, Ty};
 use handloom_isa::form::*;
+use handloom_isa::forms;
 use handloom_isa::target::{Suffix, Target, Version};
-use handloom_isa::{UNSUPPORTED, forms};
 
 #[test]
 fn no_text_belongs_to_two_free_groups_of_a_form() {
@@ -50,15 +50,6 @@ fn optional_operands_stand_behind_the_others() {
             assert!(operands[first..].iter().all(|o| o.optional), "`{}`", form.opcode);
         }
     }
-}
-
-#[test]
-fn no_opcode_is_both_a_record_and_unsupported() {
-    for (opcode, _) in UNSUPPORTED {
-        assert!(forms().iter().all(|f| f.opcode != *opcode), "`{opcode}`");
-    }
-    let all: HashSet<&str> = UNSUPPORTED.iter().map(|(o, _)| *o).collect();
-    assert_eq!(all.len(), UNSUPPORTED.len());
 }
 
 /// Calls `visit` with every product of choices of a form.
@@ -104,7 +95,7 @@ fn n_values(u: &Use, operand: &Operand) -> usize {
 
 fn scalar(u: &Use, operand: &Operand) -> ScalarType {
     match operand.is {
-        Is::Fixed(t) => t,
+        Is::Fixed(t) | Is::Only(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => u.ty(s),
         Is::Twice(s) => match u.ty(s).bits() {
             16 => ScalarType::B32,

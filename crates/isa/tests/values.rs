@@ -7,7 +7,7 @@ use handloom_ir::types::{ScalarType, Sreg, Ty};
 use handloom_isa::form::*;
 use handloom_isa::sreg::{self, What};
 use handloom_isa::target::{Suffix, Target, Version};
-use handloom_isa::{Found, Match, lookup};
+use handloom_isa::{Match, lookup};
 
 const VERSION: Version = Version::new(9, 3);
 const TARGET: Target = Target { sm: 100, suffix: Suffix::Arch };
@@ -29,7 +29,7 @@ fn records(text: &str, n_operands: usize) -> Vec<Match> {
     let (opcode, qualifiers) = text.split_once('.').unwrap_or((text, ""));
     let qualifiers: Vec<String> = qualifiers.split('.').filter(|q| !q.is_empty()).map(|q| format!(".{q}")).collect();
     let qualifiers = qualifiers.iter().map(String::as_str);
-    let Found::Forms(candidates) = lookup(opcode, qualifiers.clone()) else { panic!("`{text}` is unknown") };
+    let Some(candidates) = lookup(opcode, qualifiers.clone()) else { panic!("`{text}` is unknown") };
     let mut found = Vec::new();
     candidates.matches(qualifiers, n_operands, &mut found);
     found
@@ -311,8 +311,11 @@ fn products(form: &'static Form, i: usize, m: &mut Match, visit: &mut dyn FnMut(
 /// The words of an instruction, in the order of the groups.
 fn spelled(m: &Match) -> String {
     let mut text = m.form.opcode.to_string();
+    for group in m.form.qualifiers.iter().filter(|g| g.lead) {
+        text.push_str(m.chosen[group.slot as usize].map_or("", |c| c.text));
+    }
     m.form.words.iter().for_each(|w| text.push_str(w));
-    for group in m.form.qualifiers {
+    for group in m.form.qualifiers.iter().filter(|g| !g.lead) {
         text.push_str(m.chosen[group.slot as usize].map_or("", |c| c.text));
     }
     text
@@ -320,7 +323,7 @@ fn spelled(m: &Match) -> String {
 
 fn type_of(u: &Use, operand: &Operand) -> ScalarType {
     match operand.is {
-        Is::Fixed(t) => t,
+        Is::Fixed(t) | Is::Only(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => u.ty(s),
         Is::Twice(s) => [ScalarType::B32, ScalarType::B64][usize::from(u.ty(s).bits() == 32)],
         Is::Of(f) => f(u),

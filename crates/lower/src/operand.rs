@@ -48,7 +48,7 @@ impl FunctionCx<'_> {
         if inst.u.space(Group::Space) != StateSpace::Local {
             return;
         }
-        let is_cvta = inst.form.opcode == "cvta" && inst.form.words.is_empty();
+        let is_cvta = inst.form.opcode == "cvta" && !inst.u.has(Group::Mode);
         for (operand, arg) in inst.src.iter().zip(args) {
             let address = match (operand, arg) {
                 (Operand::Addr { base: AddrBase::Reg(r), .. }, Arg::Addr(a)) if self.home(*r).ty.bits() == 32 => {

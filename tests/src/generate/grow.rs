@@ -202,7 +202,7 @@ impl Grower<'_> {
             3 => format!("{guard}ld.global{nc}.u64 {}, {at};", self.reg(Class::L)),
             4 => format!("{guard}ld.global{nc}.s32 {}, {at};", self.reg(Class::L)),
             5 => format!("{guard}ld.global{nc}.v2.u32 {{%r2, %r5}}, {at};"),
-            6 => format!("{guard}ld.global{nc}.v4.b32 {{%r0, _, %r7, %r3}}, {at};"),
+            6 => format!("{guard}ld.global{nc}.v4.b32 {{%r0, %r2, %r7, %r3}}, {at};"),
             7 => format!("{guard}ld.global{nc}.v2.b64 {{%l2, %l5}}, {at};"),
             _ => format!("{guard}ld.global{nc}.b32 {}, {at};", self.r()),
         });

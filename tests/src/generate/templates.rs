@@ -174,7 +174,7 @@ fn written(o: &Operand, rng: &mut Rng) -> (&'static str, &'static str) {
 /// What an operand takes; `None` for kinds that are not drawn.
 fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
     let ty = match o.is {
-        Is::Fixed(t) => t,
+        Is::Fixed(t) | Is::Only(t) => t,
         Is::Like(s) | Is::Relaxed(s) | Is::Exactly(s) => used.ty(s),
         Is::Twice(s) => twice(used.ty(s))?,
         Is::Of(f) => f(used),
@@ -209,6 +209,7 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
         Kind::PredPair => Some(Place { second: rng.one_in(2).then_some(Class::P), ..plain }),
         Kind::RegPredPair => Some(Place { second: Some(Class::P), ..plain }),
         Kind::Video { literal: may, .. } => Some(Place { literal: literal.filter(|_| may), ..plain }),
+        Kind::Sink | Kind::Point => None,
         Kind::Vector | Kind::Address | Kind::Label | Kind::MovSource | Kind::Targets | Kind::Call => None,
     }
 }
@@ -227,10 +228,13 @@ fn twice(t: ScalarType) -> Option<ScalarType> {
 fn with_literals(mut t: Template, header: &str) -> Template {
     for i in 0..t.src.len() {
         let Some(literal) = t.src[i].literal.filter(|l| *l != Literal::Byte) else { continue };
-        let text = instance(&t, |j, p| if i == j { spell(literal, 1) } else { register(p) });
-        if !sound(&text, header) {
-            t.src[i].literal = None;
-        }
+        let takes = |literal, bits| {
+            let text = instance(&t, |j, p| if i == j { spell(literal, bits) } else { register(p) });
+            sound(&text, header)
+        };
+        let small = Literal::Int(8);
+        let kept = [literal, small].into_iter().find(|l| takes(*l, 1) && takes(*l, u64::MAX));
+        t.src[i].literal = kept;
     }
     t
 }

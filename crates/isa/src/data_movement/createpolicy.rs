@@ -10,6 +10,10 @@ use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 
+const FRACTIONAL: Group = lead(Slot::Mode, &[choice(".fractional", Value::Flag)]);
+const RANGE: Group = lead(Slot::Mode, &[choice(".range", Value::Flag)]);
+const CVT: Group = lead(Slot::Mode, &[choice(".cvt", Value::Flag)]);
+
 const PRIORITIES: &[Group] = &[
     one_of(
         Slot::EvictL2,
@@ -26,10 +30,10 @@ const PRIORITIES: &[Group] = &[
 /// `createpolicy.fractional.primary{.secondary}.b64 cache-policy{, fraction}`.
 pub const CREATEPOLICY_FRACTIONAL: Form = Form {
     opcode: "createpolicy",
-    words: &[".fractional", ".b64"],
+    words: &[".b64"],
     section: "Data Movement and Conversion Instructions: createpolicy",
-    qualifiers: PRIORITIES,
-    dst: &[reg("cache-policy", Is::Fixed(B64))],
+    qualifiers: &[FRACTIONAL, PRIORITIES[0], PRIORITIES[1]],
+    dst: &[reg("cache-policy", Is::Fixed(U64))],
     src: &[val("fraction", Is::Fixed(F32)).optional()],
     needs: Needs::on(7, 4, &[AtLeast(80)]),
     legal: always,
@@ -42,17 +46,17 @@ pub const CREATEPOLICY_FRACTIONAL: Form = Form {
 
 /// `createpolicy.range{.global}.primary{.secondary}.b64 cache-policy, [a], primary-size, total-size`.
 pub const CREATEPOLICY_RANGE: Form = Form {
-    words: &[".range", ".b64"],
-    qualifiers: &[PRIORITIES[0], PRIORITIES[1], maybe(Slot::Space, &[GLOBAL])],
-    src: &[address("a"), val("primary-size", Is::Fixed(B32)), val("total-size", Is::Fixed(B32))],
+    words: &[".b64"],
+    qualifiers: &[RANGE, PRIORITIES[0], PRIORITIES[1], maybe(Slot::Space, &[GLOBAL])],
+    src: &[address("a"), val("primary-size", Is::Fixed(U32)), val("total-size", Is::Fixed(U32))],
     legal: |u| check_named_space(u).map(|()| Needs::NONE),
     ..CREATEPOLICY_FRACTIONAL
 };
 
 /// `createpolicy.cvt.L2.b64 cache-policy, access-property`.
 pub const CREATEPOLICY_CVT: Form = Form {
-    words: &[".cvt", ".L2", ".b64"],
-    qualifiers: &[],
-    src: &[val("access-property", Is::Fixed(B64))],
+    words: &[".L2", ".b64"],
+    qualifiers: &[CVT],
+    src: &[val("access-property", Is::Fixed(U64))],
     ..CREATEPOLICY_FRACTIONAL
 };

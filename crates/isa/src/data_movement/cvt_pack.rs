@@ -19,8 +19,8 @@ pub const CVT_PACK_16: Form = Form {
         one_of(Slot::Op, &[choice(".u16", code(16, false)), choice(".s16", code(16, true))]),
         one_of(Slot::Type2, &[ty(".s32", S32)]),
     ],
-    dst: &[reg("d", WORD)],
-    src: &[val("a", TYPE2), val("b", TYPE2)],
+    dst: &[reg("d", Is::Relaxed(Slot::Type2))],
+    src: &[val("a", Is::Relaxed(Slot::Type2)), val("b", Is::Relaxed(Slot::Type2))],
     needs: Needs::on(6, 5, SM_72),
     legal: always,
     semantics: Semantics::Build(|x| {
@@ -49,8 +49,8 @@ pub const CVT_PACK: Form = Form {
         one_of(Slot::Type2, &[ty(".s32", S32)]),
         one_of(Slot::Type3, &[ty(".b32", B32)]),
     ],
-    dst: &[reg("d", WORD)],
-    src: &[val("a", TYPE2), val("b", TYPE2), val("c", Is::Like(Slot::Type3))],
+    dst: &[reg("d", Is::Relaxed(Slot::Type2))],
+    src: &[val("a", Is::Relaxed(Slot::Type2)), val("b", Is::Relaxed(Slot::Type2)), val("c", Is::Relaxed(Slot::Type3))],
     needs: Needs::on(6, 5, SM_72),
     legal: always,
     semantics: Semantics::Build(|x| {

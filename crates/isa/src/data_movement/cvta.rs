@@ -23,12 +23,15 @@ pub const SPACES: &[Choice] = &[
     choice_if(".param::entry", Value::Space(StateSpace::ParamEntry), Needs::on(8, 3, &[AtLeast(70)])),
 ];
 
+const SIZE: Group = must(Slot::Type, &[ty(".u32", U32), ty(".u64", U64)]);
+const SPACE: Group = must(Slot::Space, SPACES);
+
 /// `cvta.space.size p, a`: from an address of the space, or a variable in it, to a generic address.
 pub const CVTA: Form = Form {
     opcode: "cvta",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvta",
-    qualifiers: &[must(Slot::Type, &[ty(".u32", U32), ty(".u64", U64)]), must(Slot::Space, SPACES)],
+    qualifiers: &[SIZE, SPACE],
     dst: &[reg("p", Is::Like(Slot::Type))],
     src: &[operand("a", Kind::MovSource, Is::Like(Slot::Type))],
     needs: Needs::on(2, 0, &[AtLeast(20)]),
@@ -38,7 +41,7 @@ pub const CVTA: Form = Form {
 
 /// `cvta.to.space.size p, a`: from a generic address to the address in the space.
 pub const CVTA_TO: Form = Form {
-    words: &[".to"],
+    qualifiers: &[lead(Slot::Mode, &[choice(".to", Value::Flag)]), SIZE, SPACE],
     src: &[val("a", Is::Like(Slot::Type))],
     semantics: Semantics::Build(|x| convert(x, true)),
     ..CVTA

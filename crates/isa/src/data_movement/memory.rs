@@ -94,7 +94,7 @@ pub const PREFETCH: &[Choice] = &[
 pub const WEAK: &[Choice] = &[choice_if(".weak", Value::Order(Order::Weak), Needs::on(6, 0, &[AtLeast(70)]))];
 
 /// The cache policy operand, written if and only if `.L2::cache_hint` is.
-pub const POLICY: Operand = val("cache-policy", Is::Fixed(B64)).optional();
+pub const POLICY: Operand = val("cache-policy", Is::Fixed(U64)).optional();
 
 /// The state space an access goes to: the one written, with plain `.param` resolved; the named variable's own if none is written.
 pub fn space(u: &Use) -> StateSpace {
@@ -141,9 +141,9 @@ pub fn check_policy(u: &Use, n_others: usize) -> Result<(), Reason> {
     }
 }
 
-/// Whether the space is `.global` or generic.
+/// Whether `.global` or no space is written. A variable of another space may be named without writing its space, constants excepted.
 pub fn is_global(u: &Use) -> bool {
-    matches!(space(u), StateSpace::Global | StateSpace::Generic)
+    u.named_space != Some(StateSpace::Const) && matches!(u.space(Slot::Space), StateSpace::Global | StateSpace::Generic)
 }
 
 /// The rules of vectors, hints and spaces that `ld` and `st` share; gives the gates of a 256-bit access.

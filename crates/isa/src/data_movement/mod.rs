@@ -3,6 +3,9 @@
 use crate::form::Form;
 
 pub mod applypriority;
+pub mod cp_async;
+pub mod cp_async_bulk;
+pub mod cp_async_bulk_tensor;
 pub mod createpolicy;
 pub mod cvt;
 pub mod cvt_pack;
@@ -16,10 +19,13 @@ pub mod ldu;
 pub mod mapa;
 pub mod memory;
 pub mod mov;
+pub mod multimem;
 pub mod prefetch;
 pub mod prmt;
 pub mod shfl;
 pub mod st;
+pub mod st_async;
+pub mod tensormap_replace;
 
 /// Records of this chapter.
 pub const FORMS: &[&Form] = &[
@@ -54,4 +60,46 @@ pub const FORMS: &[&Form] = &[
     &cvta::CVTA_TO,
     &mapa::MAPA,
     &getctarank::GETCTARANK,
+    &st_async::ST_ASYNC,
+    &st_async::ST_ASYNC_RELEASE,
+    &st_async::ST_BULK,
+    &multimem::LD_REDUCE,
+    &multimem::LD_REDUCE_FLOAT,
+    &multimem::MULTIMEM_ST,
+    &multimem::MULTIMEM_ST_FLOAT,
+    &multimem::MULTIMEM_RED,
+    &multimem::MULTIMEM_RED_FLOAT,
+    &multimem::MULTIMEM_COPY,
+    &multimem::MULTIMEM_REDUCE,
+    &multimem::MULTIMEM_REDUCE_HALF,
+    &cp_async::CP_ASYNC,
+    &cp_async::CP_ASYNC_SIZED,
+    &cp_async::CP_ASYNC_IGNORE,
+    &cp_async::COMMIT_GROUP,
+    &cp_async::WAIT_GROUP,
+    &cp_async::WAIT_ALL,
+    &cp_async::MBARRIER_ARRIVE,
+    &cp_async_bulk::BULK_TO_CTA,
+    &cp_async_bulk::BULK_TO_CLUSTER,
+    &cp_async_bulk::BULK_CTA_TO_CLUSTER,
+    &cp_async_bulk::BULK_TO_GLOBAL,
+    &cp_async_bulk::BULK_REDUCE_TO_CLUSTER,
+    &cp_async_bulk::BULK_REDUCE,
+    &cp_async_bulk::ADD_NOFTZ,
+    &cp_async_bulk::BULK_PREFETCH,
+    &cp_async_bulk::BULK_COMMIT_GROUP,
+    &cp_async_bulk::BULK_WAIT_GROUP,
+    &cp_async_bulk_tensor::TENSOR_TO_CTA,
+    &cp_async_bulk_tensor::TENSOR_TO_CLUSTER,
+    &cp_async_bulk_tensor::TENSOR_TO_GLOBAL,
+    &cp_async_bulk_tensor::TENSOR_REDUCE,
+    &cp_async_bulk_tensor::TENSOR_PREFETCH,
+    &tensormap_replace::REPLACE_ADDRESS,
+    &tensormap_replace::REPLACE_RANK,
+    &tensormap_replace::REPLACE_DIM,
+    &tensormap_replace::REPLACE_STRIDE,
+    &tensormap_replace::REPLACE_FIELD,
+    &cp_async::CP_ASYNC_CG,
+    &cp_async::CP_ASYNC_CG_SIZED,
+    &cp_async::CP_ASYNC_CG_IGNORE,
 ];

@@ -32,7 +32,7 @@ pub const SHFL_SYNC: Form = Form {
         val("a", Is::Like(Slot::Type)),
         val("b", Is::Fixed(B32)),
         val("c", Is::Fixed(B32)),
-        val("membermask", Is::Fixed(B32)),
+        val("membermask", Is::Fixed(U32)),
     ],
     needs: Needs::on(6, 0, &[AtLeast(30)]),
     legal: always,

@@ -26,9 +26,9 @@ pub const DIV_APPROX: Form = Form {
 /// `div.full{.ftz}.f32 d, a, b`.
 pub const DIV_FULL: Form = Form {
     opcode: "div",
-    words: &[".full"],
+    words: &[],
     section: "Floating Point Instructions: div",
-    qualifiers: &[FTZ, one_of(Slot::Type, ONLY_F32)],
+    qualifiers: &[lead(Slot::Approx, &[choice(".full", Value::Flag)]), FTZ, one_of(Slot::Type, ONLY_F32)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 4),

@@ -16,7 +16,7 @@ pub const BMSK: Form = Form {
     words: &[],
     section: "Integer Arithmetic Instructions: bmsk",
     qualifiers: &[CLAMP, one_of(Slot::Type, &[ty(".b32", B32)])],
-    dst: &[reg("d", TYPE)],
+    dst: &[reg("d", WORD)],
     src: &[val("a", WORD), val("b", WORD)],
     needs: Needs::on(7, 6, SM_70),
     legal: always,

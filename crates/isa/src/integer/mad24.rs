@@ -32,7 +32,7 @@ pub const MAD24_HI_SAT: Form = Form {
     words: &[".sat"],
     section: "Integer Arithmetic Instructions: mad24",
     qualifiers: &[
-        one_of(Slot::Half, &[choice(".hi", Value::Tag(Half::Hi as u16))]),
+        lead(Slot::Half, &[choice(".hi", Value::Tag(Half::Hi as u16))]),
         one_of(Slot::Type, &[ty(".s32", S32)]),
     ],
     dst: &[reg("d", TYPE)],

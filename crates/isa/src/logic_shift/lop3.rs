@@ -32,7 +32,7 @@ pub const LOP3_BOOL: Form = Form {
         must(Slot::Bool, &[choice(".or", Value::Bool(BoolOp::Or)), choice(".and", Value::Bool(BoolOp::And))]),
         one_of(Slot::Type, &[ty(".b32", B32)]),
     ],
-    dst: &[operand("d|p", Kind::RegPredPair, TYPE)],
+    dst: &[operand("d|p", Kind::RegPredPair, TYPE).both()],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE), operand("immLut", Kind::Imm, WORD), pred("q")],
     needs: Needs::on(8, 2, SM_70),
     legal: always,

@@ -14,7 +14,7 @@ pub const SHF: Form = Form {
     words: &[],
     section: "Logic and Shift Instructions: shf",
     qualifiers: &[
-        one_of(Slot::Op, &[choice(".l", Value::Tag(0)), choice(".r", Value::Tag(1))]),
+        lead(Slot::Op, &[choice(".l", Value::Tag(0)), choice(".r", Value::Tag(1))]),
         CLAMP,
         one_of(Slot::Type, &[ty(".b32", B32)]),
     ],

@@ -14,7 +14,7 @@ pub const NANOSLEEP: Form = Form {
     section: "Miscellaneous Instructions: nanosleep",
     qualifiers: &[must(Slot::Type, &[ty(".u32", U32)])],
     dst: &[],
-    src: &[val("t", Is::Like(Slot::Type))],
+    src: &[val("t", Is::Exactly(Slot::Type))],
     needs: Needs::on(6, 3, &[AtLeast(70)]),
     legal: always,
     semantics: Semantics::Build(|x| {

@@ -12,7 +12,10 @@ use crate::target::TargetGate::AtLeast;
 
 const SECTION: &str = "Parallel Synchronization and Communication Instructions: bar, barrier";
 
-const CTA: Group = maybe(Slot::Flag, &[choice_if(".cta", Value::Flag, Needs::ptx(7, 8))]);
+const CTA: Group = maybe_lead(Slot::Flag, &[choice_if(".cta", Value::Flag, Needs::ptx(7, 8))]);
+const SYNC: Group = lead(Slot::Mode, &[choice(".sync", Value::Flag)]);
+const ARRIVE: Group = lead(Slot::Mode, &[choice(".arrive", Value::Flag)]);
+const RED: Group = lead(Slot::Mode, &[choice(".red", Value::Flag)]);
 const ALIGNED: Group = maybe(Slot::Flag2, &[choice(".aligned", Value::Flag)]);
 
 const NUMBER: Operand = val("a", Is::Fixed(U32));
@@ -25,9 +28,9 @@ const BARRIER_NEEDS: Needs = Needs::on(6, 0, &[AtLeast(30)]);
 /// `bar{.cta}.sync a{, b}`.
 pub const BAR_SYNC: Form = Form {
     opcode: "bar",
-    words: &[".sync"],
+    words: &[],
     section: SECTION,
-    qualifiers: &[CTA],
+    qualifiers: &[CTA, SYNC],
     dst: &[],
     src: &[NUMBER, COUNT.optional()],
     needs: Needs::ptx(1, 0),
@@ -37,7 +40,7 @@ pub const BAR_SYNC: Form = Form {
 
 /// `bar{.cta}.arrive a, b`.
 pub const BAR_ARRIVE: Form = Form {
-    words: &[".arrive"],
+    qualifiers: &[CTA, ARRIVE],
     src: &[NUMBER, COUNT],
     needs: BAR_RED_NEEDS,
     semantics: Semantics::Control(Control::Barrier(BarKind::Arrive)),
@@ -46,7 +49,8 @@ pub const BAR_ARRIVE: Form = Form {
 
 /// `bar{.cta}.red.popc.u32 d, a, {!}c`.
 pub const BAR_RED_POPC: Form = Form {
-    words: &[".red", ".popc", ".u32"],
+    words: &[".popc", ".u32"],
+    qualifiers: &[CTA, RED],
     dst: &[reg("d", Is::Fixed(U32))],
     src: &[NUMBER, WHICH],
     needs: BAR_RED_NEEDS,
@@ -59,7 +63,8 @@ pub const BAR_RED_POPC_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BAR_
 
 /// `bar{.cta}.red.and.pred p, a, {!}c`.
 pub const BAR_RED_AND: Form = Form {
-    words: &[".red", ".and", ".pred"],
+    words: &[".and", ".pred"],
+    qualifiers: &[CTA, RED],
     dst: &[reg("p", Is::Fixed(Pred))],
     src: &[NUMBER, WHICH],
     needs: BAR_RED_NEEDS,
@@ -71,40 +76,37 @@ pub const BAR_RED_AND: Form = Form {
 pub const BAR_RED_AND_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BAR_RED_AND };
 
 /// `bar{.cta}.red.or.pred p, a, {!}c`.
-pub const BAR_RED_OR: Form = Form {
-    words: &[".red", ".or", ".pred"],
-    semantics: Semantics::Control(Control::Barrier(BarKind::RedOr)),
-    ..BAR_RED_AND
-};
+pub const BAR_RED_OR: Form =
+    Form { words: &[".or", ".pred"], semantics: Semantics::Control(Control::Barrier(BarKind::RedOr)), ..BAR_RED_AND };
 
 /// `bar{.cta}.red.or.pred p, a, b, {!}c`.
 pub const BAR_RED_OR_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BAR_RED_OR };
 
 /// `barrier{.cta}.sync{.aligned} a{, b}`.
 pub const BARRIER_SYNC: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED], needs: BARRIER_NEEDS, ..BAR_SYNC };
+    Form { opcode: "barrier", qualifiers: &[CTA, SYNC, ALIGNED], needs: BARRIER_NEEDS, ..BAR_SYNC };
 
 /// `barrier{.cta}.arrive{.aligned} a, b`.
 pub const BARRIER_ARRIVE: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED], needs: BARRIER_NEEDS, ..BAR_ARRIVE };
+    Form { opcode: "barrier", qualifiers: &[CTA, ARRIVE, ALIGNED], needs: BARRIER_NEEDS, ..BAR_ARRIVE };
 
 /// `barrier{.cta}.red.popc{.aligned}.u32 d, a, {!}c`.
 pub const BARRIER_RED_POPC: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_POPC };
+    Form { opcode: "barrier", qualifiers: &[CTA, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_POPC };
 
 /// `barrier{.cta}.red.popc{.aligned}.u32 d, a, b, {!}c`.
 pub const BARRIER_RED_POPC_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BARRIER_RED_POPC };
 
 /// `barrier{.cta}.red.and{.aligned}.pred p, a, {!}c`.
 pub const BARRIER_RED_AND: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_AND };
+    Form { opcode: "barrier", qualifiers: &[CTA, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_AND };
 
 /// `barrier{.cta}.red.and{.aligned}.pred p, a, b, {!}c`.
 pub const BARRIER_RED_AND_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BARRIER_RED_AND };
 
 /// `barrier{.cta}.red.or{.aligned}.pred p, a, {!}c`.
 pub const BARRIER_RED_OR: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_OR };
+    Form { opcode: "barrier", qualifiers: &[CTA, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_OR };
 
 /// `barrier{.cta}.red.or{.aligned}.pred p, a, b, {!}c`.
 pub const BARRIER_RED_OR_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BARRIER_RED_OR };

@@ -1,7 +1,7 @@
 //! `bar.warp.sync`: waits for the lanes of a member mask and orders their memory.
 
 use handloom_ir::simt::Op;
-use handloom_ir::types::ScalarType::B32;
+use handloom_ir::types::ScalarType::U32;
 
 use crate::form::*;
 use crate::target::Needs;
@@ -14,7 +14,7 @@ pub const BAR_WARP_SYNC: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: bar.warp.sync",
     qualifiers: &[],
     dst: &[],
-    src: &[val("membermask", Is::Fixed(B32))],
+    src: &[val("membermask", Is::Fixed(U32))],
     needs: Needs::on(6, 0, &[AtLeast(30)]),
     legal: always,
     semantics: Semantics::Warp(|x| {

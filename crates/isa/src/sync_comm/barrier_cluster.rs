@@ -12,9 +12,10 @@ const ALIGNED: Group = maybe(Slot::Flag2, &[choice(".aligned", Value::Flag)]);
 /// `barrier.cluster.arrive{.sem}{.aligned}`: release if no order is written.
 pub const BARRIER_CLUSTER_ARRIVE: Form = Form {
     opcode: "barrier.cluster",
-    words: &[".arrive"],
+    words: &[],
     section: "Parallel Synchronization and Communication Instructions: barrier.cluster",
     qualifiers: &[
+        lead(Slot::Mode, &[choice(".arrive", Value::Flag)]),
         maybe(
             Slot::Order,
             &[
@@ -33,8 +34,9 @@ pub const BARRIER_CLUSTER_ARRIVE: Form = Form {
 
 /// `barrier.cluster.wait{.acquire}{.aligned}`.
 pub const BARRIER_CLUSTER_WAIT: Form = Form {
-    words: &[".wait"],
+    words: &[],
     qualifiers: &[
+        lead(Slot::Mode, &[choice(".wait", Value::Flag)]),
         maybe(Slot::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0))]),
         ALIGNED,
     ],

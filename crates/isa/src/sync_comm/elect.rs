@@ -1,7 +1,7 @@
 //! `elect.sync`: picks one lane of a member mask.
 
 use handloom_ir::simt::{Op, Val};
-use handloom_ir::types::ScalarType::B32;
+use handloom_ir::types::ScalarType::U32;
 use handloom_ir::types::Ty;
 
 use crate::form::*;
@@ -14,8 +14,8 @@ pub const ELECT: Form = Form {
     words: &[".sync"],
     section: "Parallel Synchronization and Communication Instructions: elect.sync",
     qualifiers: &[],
-    dst: &[operand("d", Kind::RegPredPair, Is::Fixed(B32))],
-    src: &[val("membermask", Is::Fixed(B32))],
+    dst: &[operand("d|p", Kind::RegPredPair, Is::Fixed(U32)).both()],
+    src: &[val("membermask", Is::Fixed(U32))],
     needs: Needs::on(8, 0, &[AtLeast(90)]),
     legal: always,
     semantics: Semantics::Warp(|x| {

@@ -14,8 +14,8 @@ pub const MATCH_ANY: Form = Form {
     words: &[".any", ".sync"],
     section: "Parallel Synchronization and Communication Instructions: match.sync",
     qualifiers: &[must(Slot::Type, &[ty(".b32", B32), ty(".b64", B64)])],
-    dst: &[reg("d", Is::Fixed(B32))],
-    src: &[val("a", Is::Like(Slot::Type)), val("membermask", Is::Fixed(B32))],
+    dst: &[reg("d", Is::Fixed(U32))],
+    src: &[val("a", Is::Like(Slot::Type)), val("membermask", Is::Fixed(U32))],
     needs: Needs::on(6, 0, &[AtLeast(70)]),
     legal: always,
     semantics: Semantics::Warp(|x| {
@@ -29,7 +29,7 @@ pub const MATCH_ANY: Form = Form {
 /// `match.all.sync.type d[|p], a, membermask`: all lanes or none, and which it was.
 pub const MATCH_ALL: Form = Form {
     words: &[".all", ".sync"],
-    dst: &[operand("d", Kind::RegPredPair, Is::Fixed(B32))],
+    dst: &[operand("d", Kind::RegPredPair, Is::Fixed(U32))],
     semantics: Semantics::Warp(|x| {
         let (mask, same) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
         let (op, src) = (Op::Match { ty: x.u.ty(Slot::Type).ty(), all: true }, vec![x.src(0), x.src(1)]);

@@ -8,13 +8,17 @@ pub mod atomic;
 pub mod bar;
 pub mod bar_warp;
 pub mod barrier_cluster;
+pub mod clusterlaunchcontrol;
 pub mod elect;
 pub mod fence;
 pub mod griddepcontrol;
 pub mod match_sync;
+pub mod mbarrier;
 pub mod membar;
 pub mod red;
+pub mod red_async;
 pub mod redux;
+pub mod tensormap_fence;
 pub mod vote;
 
 /// Records of this chapter.
@@ -77,4 +81,35 @@ pub const FORMS: &[&Form] = &[
     &redux::REDUX_FLOAT,
     &griddepcontrol::GRIDDEPCONTROL,
     &elect::ELECT,
+    &red_async::RED_ASYNC_INC,
+    &red_async::RED_ASYNC_MIN,
+    &red_async::RED_ASYNC_AND,
+    &red_async::RED_ASYNC_ADD,
+    &red_async::RED_ASYNC_RELEASE,
+    &mbarrier::INIT,
+    &mbarrier::INVAL,
+    &mbarrier::EXPECT_TX,
+    &mbarrier::COMPLETE_TX_COUNT,
+    &mbarrier::ARRIVE,
+    &mbarrier::ARRIVE_CLUSTER,
+    &mbarrier::ARRIVE_EXPECT_TX,
+    &mbarrier::ARRIVE_EXPECT_TX_CLUSTER,
+    &mbarrier::ARRIVE_NO_COMPLETE,
+    &mbarrier::DROP_ARRIVE,
+    &mbarrier::DROP_CLUSTER,
+    &mbarrier::DROP_EXPECT_TX,
+    &mbarrier::DROP_EXPECT_TX_CLUSTER,
+    &mbarrier::DROP_NO_COMPLETE,
+    &mbarrier::TEST_WAIT,
+    &mbarrier::TEST_WAIT_PARITY,
+    &mbarrier::TRY_WAIT,
+    &mbarrier::TRY_WAIT_PARITY,
+    &mbarrier::PENDING_COUNT,
+    &tensormap_fence::CP_FENCEPROXY,
+    &clusterlaunchcontrol::TRY_CANCEL,
+    &clusterlaunchcontrol::IS_CANCELED,
+    &clusterlaunchcontrol::FIRST_CTAID,
+    &clusterlaunchcontrol::FIRST_CTAID_X,
+    &clusterlaunchcontrol::FIRST_CTAID_Y,
+    &clusterlaunchcontrol::FIRST_CTAID_Z,
 ];

@@ -26,7 +26,7 @@ pub const VOTE_SYNC: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: vote.sync",
     qualifiers: MODES,
     dst: &[reg("d", Is::Fixed(Pred))],
-    src: &[pred("a"), val("membermask", Is::Fixed(B32))],
+    src: &[pred("a"), val("membermask", Is::Fixed(U32))],
     needs: Needs::on(6, 0, &[AtLeast(30)]),
     legal: always,
     semantics: Semantics::Warp(|x| {

@@ -1,0 +1,184 @@
+//! `cp.async.bulk.tensor` and its kin: copies of boxes of tensors.
+
+use handloom_ir::types::ScalarType::*;
+
+use super::cp_async_bulk::*;
+use super::memory::*;
+use crate::form::*;
+use crate::target::Needs;
+use crate::target::TargetGate::AtLeast;
+use crate::words::*;
+
+const SECTION: &str = "Data Movement and Conversion Instructions: cp.async.bulk.tensor";
+const WHY: &str = "tensor copies";
+
+const DIM: Group = must(
+    Slot::Shape,
+    &[
+        choice(".1d", Value::Count(1)),
+        choice(".2d", Value::Count(2)),
+        choice(".3d", Value::Count(3)),
+        choice(".4d", Value::Count(4)),
+        choice(".5d", Value::Count(5)),
+    ],
+);
+const NEW: Needs = Needs::on(8, 6, ARCH_100);
+const NEW_CTA: Needs = Needs::on(8, 6, &[AtLeast(100)]);
+/// Ways to load.
+const LOAD_MODE: Group = maybe(
+    Slot::Mode,
+    &[
+        choice(".tile", Value::Tag(0)),
+        choice_if(".tile::gather4", Value::Tag(1), NEW),
+        choice(".im2col", Value::Tag(2)),
+        choice_if(".im2col::w", Value::Tag(3), NEW),
+        choice_if(".im2col::w::128", Value::Tag(4), NEW),
+    ],
+);
+const LOAD_MODE_CTA: Group = maybe(
+    Slot::Mode,
+    &[
+        choice(".tile", Value::Tag(0)),
+        choice_if(".tile::gather4", Value::Tag(1), NEW_CTA),
+        choice(".im2col", Value::Tag(2)),
+        choice_if(".im2col::w", Value::Tag(3), NEW_CTA),
+        choice_if(".im2col::w::128", Value::Tag(4), NEW),
+    ],
+);
+const CTA_GROUP: Group = maybe(
+    Slot::Flag2,
+    &[choice_if(".cta_group::1", Value::Count(1), NEW), choice_if(".cta_group::2", Value::Count(2), NEW)],
+);
+/// A tensor and coordinates in it.
+const TENSOR: Operand = Operand {
+    name: "tensorMap, tensorCoords",
+    kind: Kind::Point,
+    is: Is::Fixed(S32),
+    count: Count::Fragment(n_coordinates),
+    optional: false,
+    when: When::Always,
+};
+/// Offsets of `.im2col`.
+const IM2COL: Operand = Operand {
+    name: "im2colInfo",
+    kind: Kind::Vector,
+    is: Is::Fixed(U16),
+    count: Count::Fragment(n_offsets),
+    optional: false,
+    when: When::Word(Slot::Mode, &[".im2col", ".im2col::w", ".im2col::w::128"]),
+};
+
+/// `cp.async.bulk.tensor.dim.shared::cta.global{.load_mode}.mbarrier::complete_tx::bytes{.cta_group}{.L2::cache_hint}
+/// [dstMem], [tensorMap, tensorCoords], [mbar]{, im2colInfo}{, cache-policy}`.
+pub const TENSOR_TO_CTA: Form = Form {
+    opcode: "cp.async.bulk.tensor",
+    words: &[COMPLETE_TX],
+    section: SECTION,
+    qualifiers: &[
+        DIM,
+        one_of(Slot::Space, &[SHARED_CTA]),
+        one_of(Slot::Space2, &[GLOBAL]),
+        LOAD_MODE_CTA,
+        CTA_GROUP,
+        HINT,
+    ],
+    src: &[address("dstMem"), TENSOR, address("mbar"), IM2COL, HINT_POLICY],
+    needs: Needs::on(8, 6, SM_90),
+    legal: dimensions,
+    semantics: Semantics::Unsupported(WHY),
+    ..UNSUPPORTED_FORM
+};
+
+/// The same to `.shared::cluster`, with a mask of ctas where `.multicast::cluster` is written.
+pub const TENSOR_TO_CLUSTER: Form = Form {
+    qualifiers: &[
+        DIM,
+        one_of(Slot::Space, &[SHARED_CLUSTER]),
+        one_of(Slot::Space2, &[GLOBAL]),
+        LOAD_MODE,
+        MULTICAST,
+        CTA_GROUP,
+        HINT,
+    ],
+    src: &[address("dstMem"), TENSOR, address("mbar"), IM2COL, CTA_MASK, HINT_POLICY],
+    needs: BULK,
+    ..TENSOR_TO_CTA
+};
+
+/// `cp.async.bulk.tensor.dim.global.shared::cta{.load_mode}.bulk_group{.L2::cache_hint} [tensorMap, tensorCoords], [srcMem]{, cache-policy}`.
+pub const TENSOR_TO_GLOBAL: Form = Form {
+    words: &[".bulk_group"],
+    qualifiers: &[
+        DIM,
+        one_of(Slot::Space, &[GLOBAL]),
+        one_of(Slot::Space2, &[SHARED_CTA]),
+        maybe(
+            Slot::Mode,
+            &[
+                choice(".tile", Value::Tag(0)),
+                choice_if(".tile::scatter4", Value::Tag(1), NEW),
+                choice(".im2col_no_offs", Value::Tag(2)),
+            ],
+        ),
+        HINT,
+    ],
+    src: &[TENSOR, address("srcMem"), HINT_POLICY],
+    needs: BULK,
+    ..TENSOR_TO_CTA
+};
+
+/// `cp.reduce.async.bulk.tensor.dim.global.shared::cta.redOp{.load_mode}.bulk_group{.L2::cache_hint}
+/// [tensorMap, tensorCoords], [srcMem]{, cache-policy}`.
+pub const TENSOR_REDUCE: Form = Form {
+    opcode: "cp.reduce.async.bulk.tensor",
+    section: "Data Movement and Conversion Instructions: cp.reduce.async.bulk.tensor",
+    qualifiers: &[
+        DIM,
+        one_of(Slot::Space, &[GLOBAL]),
+        one_of(Slot::Space2, &[SHARED_CTA]),
+        REDUCTIONS,
+        maybe(Slot::Mode, &[choice(".tile", Value::Tag(0)), choice(".im2col_no_offs", Value::Tag(2))]),
+        HINT,
+    ],
+    ..TENSOR_TO_GLOBAL
+};
+
+/// `cp.async.bulk.prefetch.tensor.dim.L2.global{.load_mode}{.L2::cache_hint} [tensorMap, tensorCoords]{, im2colInfo}{, cache-policy}`.
+pub const TENSOR_PREFETCH: Form = Form {
+    opcode: "cp.async.bulk.prefetch.tensor",
+    words: &[".L2"],
+    section: "Data Movement and Conversion Instructions: cp.async.bulk.prefetch.tensor",
+    qualifiers: &[DIM, must(Slot::Space, &[GLOBAL]), LOAD_MODE, HINT],
+    src: &[TENSOR, IM2COL, HINT_POLICY],
+    needs: BULK,
+    ..TENSOR_TO_CTA
+};
+
+/// Rows of four come with one column and four rows.
+fn n_coordinates(u: &Use) -> u8 {
+    match u.text(Slot::Mode) {
+        ".tile::gather4" | ".tile::scatter4" => 5,
+        _ => u.count(Slot::Shape),
+    }
+}
+
+fn n_offsets(u: &Use) -> u8 {
+    match u.text(Slot::Mode) {
+        ".im2col" => u.count(Slot::Shape).saturating_sub(2),
+        _ => 2,
+    }
+}
+
+fn dimensions(u: &Use) -> Result<Needs, Reason> {
+    let (mode, dim) = (u.text(Slot::Mode), u.count(Slot::Shape));
+    let fits = match mode {
+        ".tile::gather4" | ".tile::scatter4" => dim == 2,
+        ".im2col" | ".im2col::w" | ".im2col::w::128" | ".im2col_no_offs" => dim >= 3,
+        _ => true,
+    };
+    if fits {
+        return Ok(Needs::NONE);
+    }
+    let dims = if mode.starts_with(".tile") { "`.2d`" } else { "`.3d`, `.4d` and `.5d`" };
+    Err(Reason::new(format!("`{mode}` goes with {dims}")).at(mode))
+}

@@ -1,0 +1,219 @@
+//! `multimem.ld_reduce`, `multimem.st`, `multimem.red` and the bulk copies of `multimem`: accesses to all memories behind a multimem address.
+
+use handloom_ir::types::Order;
+use handloom_ir::types::ScalarType::{self, *};
+
+use super::cp_async_bulk::{ADD_NOFTZ, BULK_REDUCE};
+use super::memory::*;
+use crate::form::*;
+use crate::target::Needs;
+use crate::target::TargetGate::AtLeast;
+use crate::words::*;
+
+const SECTION: &str = "Data Movement and Conversion Instructions: multimem.ld_reduce, multimem.st, multimem.red";
+const WHY: &str = "multimem addresses";
+
+const INTEGERS: Group = must(
+    Slot::Type,
+    &[ty(".b32", B32), ty(".b64", B64), ty(".u32", U32), ty(".u64", U64), ty(".s32", S32), ty(".s64", S64)],
+);
+const FLOATS: Group = must(
+    Slot::Type,
+    &[
+        ty(".f16", F16),
+        ty(".f16x2", F16x2),
+        ty(".bf16", BF16),
+        ty(".bf16x2", BF16x2),
+        ty(".f32", F32),
+        ty(".f64", F64),
+        ty_if(".e5m2", B8, SMALL),
+        ty_if(".e5m2x2", E5M2x2, SMALL),
+        ty_if(".e5m2x4", E5M2x4, SMALL),
+        ty_if(".e4m3", B8, SMALL),
+        ty_if(".e4m3x2", E4M3x2, SMALL),
+        ty_if(".e4m3x4", E4M3x4, SMALL),
+    ],
+);
+const RED_FLOATS: Group = must(
+    Slot::Type,
+    &[ty(".f16", F16), ty(".f16x2", F16x2), ty(".bf16", BF16), ty(".bf16x2", BF16x2), ty(".f32", F32), ty(".f64", F64)],
+);
+const SMALL: Needs = Needs::on(8, 6, ARCH_100_120);
+const OPS: Group = must(
+    Slot::Op,
+    &[
+        choice(".min", Value::Tag(0)),
+        choice(".max", Value::Tag(1)),
+        choice(".add", Value::Tag(2)),
+        choice(".and", Value::Tag(3)),
+        choice(".or", Value::Tag(4)),
+        choice(".xor", Value::Tag(5)),
+    ],
+);
+const FLOAT_OPS: Group =
+    must(Slot::Op, &[choice(".min", Value::Tag(0)), choice(".max", Value::Tag(1)), choice(".add", Value::Tag(2))]);
+const LOAD_ORDER: Group = maybe(
+    Slot::Order,
+    &[
+        choice(".weak", Value::Order(Order::Weak)),
+        choice(".relaxed", Value::Order(Order::Relaxed)),
+        choice(".acquire", Value::Order(Order::Acquire)),
+    ],
+);
+const STORE_ORDER: Group = maybe(
+    Slot::Order,
+    &[
+        choice(".weak", Value::Order(Order::Weak)),
+        choice(".relaxed", Value::Order(Order::Relaxed)),
+        choice(".release", Value::Order(Order::Release)),
+    ],
+);
+const RED_ORDER: Group = maybe(
+    Slot::Order,
+    &[choice(".relaxed", Value::Order(Order::Relaxed)), choice(".release", Value::Order(Order::Release))],
+);
+const SCOPE: Group = maybe(Slot::Scope, SCOPES);
+const SPACE: Group = maybe(Slot::Space, &[GLOBAL]);
+const VEC: Group = maybe(Slot::Vec, VECTORS);
+const ACC: Group = maybe(
+    Slot::Mode,
+    &[choice_if(".acc::f32", Value::Flag, Needs::ptx(8, 2)), choice_if(".acc::f16", Value::Flag, SMALL)],
+);
+const NEEDS: Needs = Needs::on(8, 1, SM_90);
+
+/// `multimem.ld_reduce{.ldsem}{.scope}{.ss}.op.type d, [a]` of integers.
+pub const LD_REDUCE: Form = Form {
+    opcode: "multimem.ld_reduce",
+    section: SECTION,
+    qualifiers: &[LOAD_ORDER, SCOPE, SPACE, OPS, INTEGERS],
+    dst: &[reg("d", TYPE)],
+    src: &[address("a")],
+    needs: NEEDS,
+    legal: |u| orders(u).and_then(|()| integer_op(u)),
+    semantics: Semantics::Unsupported(WHY),
+    ..UNSUPPORTED_FORM
+};
+
+/// `multimem.ld_reduce{.ldsem}{.scope}{.ss}.op{.acc_prec}{.vec}.type d, [a]` of floats.
+pub const LD_REDUCE_FLOAT: Form = Form {
+    qualifiers: &[LOAD_ORDER, SCOPE, SPACE, FLOAT_OPS, ACC, VEC, FLOATS],
+    dst: &[vector("d", Is::Exactly(Slot::Type), Slot::Vec)],
+    legal: |u| orders(u).and_then(|()| float(u)),
+    ..LD_REDUCE
+};
+
+/// `multimem.st{.stsem}{.scope}{.ss}.type [a], b` of integers.
+pub const MULTIMEM_ST: Form = Form {
+    opcode: "multimem.st",
+    qualifiers: &[STORE_ORDER, SCOPE, SPACE, INTEGERS],
+    dst: &[],
+    src: &[address("a"), val("b", TYPE)],
+    legal: |u| orders(u).map(|()| Needs::NONE),
+    ..LD_REDUCE
+};
+
+/// `multimem.st{.stsem}{.scope}{.ss}{.vec}.type [a], b` of floats.
+pub const MULTIMEM_ST_FLOAT: Form = Form {
+    qualifiers: &[STORE_ORDER, SCOPE, SPACE, VEC, FLOATS],
+    src: &[address("a"), vector("b", Is::Exactly(Slot::Type), Slot::Vec)],
+    legal: |u| orders(u).and_then(|()| float(u)),
+    ..MULTIMEM_ST
+};
+
+/// `multimem.red{.redsem}{.scope}{.ss}.op.type [a], b` of integers.
+pub const MULTIMEM_RED: Form = Form {
+    opcode: "multimem.red",
+    qualifiers: &[RED_ORDER, SCOPE, SPACE, OPS, INTEGERS],
+    dst: &[],
+    src: &[address("a"), val("b", TYPE)],
+    legal: |u| orders(u).and_then(|()| integer_op(u)),
+    ..LD_REDUCE
+};
+
+/// `multimem.red{.redsem}{.scope}{.ss}.add{.vec}.type [a], b` of floats.
+pub const MULTIMEM_RED_FLOAT: Form = Form {
+    words: &[".add"],
+    qualifiers: &[RED_ORDER, SCOPE, SPACE, VEC, RED_FLOATS],
+    src: &[address("a"), vector("b", Is::Exactly(Slot::Type), Slot::Vec)],
+    legal: |u| orders(u).and_then(|()| float(u)),
+    ..MULTIMEM_RED
+};
+
+/// `multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask} [dstMem], [srcMem], size{, byteMask}`.
+pub const MULTIMEM_COPY: Form = Form {
+    opcode: "multimem.cp.async.bulk",
+    words: &[".bulk_group"],
+    section: "Data Movement and Conversion Instructions: multimem.cp.async.bulk",
+    qualifiers: &[
+        one_of(Slot::Space, &[GLOBAL]),
+        one_of(Slot::Space2, &[SHARED_CTA]),
+        maybe(Slot::Flag, &[choice_if(".cp_mask", Value::Flag, Needs::on(9, 1, &[AtLeast(100)]))]),
+    ],
+    src: &[address("dstMem"), address("srcMem"), val("size", WORD), val("byteMask", Is::Fixed(U16)).with(Slot::Flag)],
+    needs: Needs::on(9, 1, SM_90),
+    semantics: Semantics::Unsupported(WHY),
+    ..UNSUPPORTED_FORM
+};
+
+/// `multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.redOp.type [dstMem], [srcMem], size`.
+pub const MULTIMEM_REDUCE: Form = Form {
+    opcode: "multimem.cp.reduce.async.bulk",
+    section: "Data Movement and Conversion Instructions: multimem.cp.reduce.async.bulk",
+    src: &[address("dstMem"), address("srcMem"), val("size", WORD)],
+    needs: Needs::on(9, 1, SM_90),
+    ..BULK_REDUCE
+};
+
+/// `multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.type [dstMem], [srcMem], size`.
+pub const MULTIMEM_REDUCE_HALF: Form = Form {
+    opcode: "multimem.cp.reduce.async.bulk",
+    section: "Data Movement and Conversion Instructions: multimem.cp.reduce.async.bulk",
+    src: &[address("dstMem"), address("srcMem"), val("size", WORD)],
+    needs: Needs::on(9, 1, SM_90),
+    ..ADD_NOFTZ
+};
+
+/// A weak access has no scope; another order comes with one, and a scope with an order.
+fn orders(u: &Use) -> Result<(), Reason> {
+    match u.order(Slot::Order) {
+        Some(Order::Weak) => refuse(u, Slot::Scope, "does not go with `.weak`"),
+        Some(_) if !u.has(Slot::Scope) => Err(Reason::new("a scope is missing").at(u.text(Slot::Order))),
+        None => refuse(u, Slot::Scope, "needs an order"),
+        Some(_) => Ok(()),
+    }
+}
+
+fn integer_op(u: &Use) -> Result<Needs, Reason> {
+    let (op, t) = (u.text(Slot::Op), u.ty(Slot::Type));
+    let fits = match op {
+        ".and" | ".or" | ".xor" => matches!(t, B32 | B64),
+        ".min" | ".max" => matches!(t, U32 | S32 | U64 | S64),
+        _ => matches!(t, U32 | S32 | U64 | S64),
+    };
+    if fits { Ok(Needs::NONE) } else { Err(Reason::new(format!("`{op}` does not go with `{t}`")).at(op)) }
+}
+
+fn float(u: &Use) -> Result<Needs, Reason> {
+    let t = u.ty(Slot::Type);
+    let word = u.text(Slot::Type);
+    let bits = t.bits() * u32::from(u.count(Slot::Vec));
+    let refuse = |why: &str, at| Err(Reason::new(format!("{why} `{word}`")).at(at));
+    let is_small = word.starts_with(".e");
+    if matches!(t, F64) && u.has(Slot::Vec) || bits > 128 {
+        return refuse("a vector of this length does not go with", u.text(Slot::Vec));
+    }
+    let ordered = [".min", ".max"].contains(&u.text(Slot::Op));
+    if ordered && matches!(t, F32 | F64) {
+        return refuse("`.min` and `.max` do not go with", u.text(Slot::Op));
+    }
+    let acc = match u.text(Slot::Mode) {
+        "" => true,
+        ".acc::f32" => u.text(Slot::Op) == ".add" && is_pairable(t) && !is_small,
+        _ => u.text(Slot::Op) == ".add" && is_small,
+    };
+    if acc { Ok(Needs::NONE) } else { refuse("the accumulator does not go with", u.text(Slot::Mode)) }
+}
+
+fn is_pairable(t: ScalarType) -> bool {
+    matches!(t, F16 | F16x2 | BF16 | BF16x2)
+}

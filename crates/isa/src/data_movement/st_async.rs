@@ -1,0 +1,85 @@
+//! `st.async` and `st.bulk`: stores that complete later.
+
+use handloom_ir::types::ScalarType::*;
+
+use super::memory::*;
+use crate::form::*;
+use crate::target::Needs;
+use crate::target::TargetGate::AtLeast;
+use crate::words::*;
+
+const WHY: &str = "asynchronous stores";
+
+/// `st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]`, or with `.cluster` for `.weak`.
+pub const ST_ASYNC: Form = Form {
+    opcode: "st.async",
+    words: &[COMPLETE_TX],
+    section: "Data Movement and Conversion Instructions: st.async",
+    qualifiers: &[
+        maybe(Slot::Order, &[choice(".weak", Value::Flag), choice(".cluster", Value::Flag)]),
+        maybe(Slot::Space, &[SHARED_CLUSTER]),
+        maybe(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
+        must(Slot::Type, TYPES_32_64),
+    ],
+    src: &[address("a"), vector("b", Is::Like(Slot::Type), Slot::Vec), address("mbar")],
+    needs: Needs::on(8, 1, SM_90),
+    legal: |u| {
+        let bits = u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec));
+        if bits > 128 {
+            Err(Reason::new("the vector has more than 128 bits").at(u.text(Slot::Vec)))
+        } else {
+            Ok(Needs::NONE)
+        }
+    },
+    semantics: Semantics::Unsupported(WHY),
+    ..UNSUPPORTED_FORM
+};
+
+/// `st.async{.mmio}.release.scope{.global}.type [a], b`.
+pub const ST_ASYNC_RELEASE: Form = Form {
+    opcode: "st.async",
+    words: &[".release"],
+    section: "Data Movement and Conversion Instructions: st.async",
+    qualifiers: &[
+        maybe(Slot::Flag, &[choice(".mmio", Value::Flag)]),
+        must(Slot::Scope, &[choice(".gpu", Value::Flag), choice(".sys", Value::Flag)]),
+        maybe(Slot::Space, &[GLOBAL]),
+        must(
+            Slot::Type,
+            &[
+                ty(".b8", B8),
+                ty(".b16", B16),
+                ty(".b32", B32),
+                ty(".b64", B64),
+                ty(".u8", U8),
+                ty(".u16", U16),
+                ty(".u32", U32),
+                ty(".u64", U64),
+                ty(".s8", S8),
+                ty(".s16", S16),
+                ty(".s32", S32),
+                ty(".s64", S64),
+                ty(".f32", F32),
+                ty(".f64", F64),
+            ],
+        ),
+    ],
+    src: &[address("a"), val("b", Is::Relaxed(Slot::Type))],
+    needs: Needs::on(8, 7, &[AtLeast(100)]),
+    semantics: Semantics::Unsupported(WHY),
+    ..UNSUPPORTED_FORM
+};
+
+/// `st.bulk{.weak}{.shared::cta} [a], size, initval`.
+pub const ST_BULK: Form = Form {
+    opcode: "st.bulk",
+    section: "Data Movement and Conversion Instructions: st.bulk",
+    qualifiers: &[
+        maybe(Slot::Order, &[choice(".weak", Value::Flag)]),
+        maybe(Slot::Space, &[choice(".shared::cta", SHARED.value)]),
+    ],
+    src: &[address("a"), val("size", Is::Any), operand("initval", Kind::Imm, Is::Fixed(B64))],
+    needs: Needs::on(8, 6, &[AtLeast(100)]),
+    semantics: Semantics::Unsupported(WHY),
+    ..UNSUPPORTED_FORM
+};

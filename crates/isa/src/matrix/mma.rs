@@ -1,0 +1,493 @@
+//! `mma`, `mma.sp`: the product of two matrices in the registers of a warp, plus a third.
+
+use handloom_ir::types::ScalarType::{self, *};
+
+use super::shape::{MMA, mnk};
+use crate::form::*;
+use crate::target::{Needs, TargetGate, Version};
+use crate::words::*;
+
+const SECTION: &str = "Multiply-and-Accumulate Instruction: mma";
+const SECTION_SP: &str = "Multiply-and-Accumulate Instruction: mma.sp / mma.sp::ordered_metadata";
+const WHY: &str = "tensor instructions";
+const SM_89: &[TargetGate] = &[TargetGate::AtLeast(89)];
+/// Small formats and block scaling.
+const SM_120A: &[TargetGate] =
+    &[TargetGate::Arch(120), TargetGate::Arch(121), TargetGate::Family(120, Version::new(8, 8))];
+/// Sparse products of 4-bit formats.
+const ONLY_120A: &[TargetGate] = &[TargetGate::Arch(120), TargetGate::Arch(121)];
+
+const SHAPE: Group = must(Slot::Shape, MMA);
+const LAYOUTS: [Group; 2] = [
+    one_of(Slot::LayoutA, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
+    one_of(Slot::LayoutB, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
+];
+const ACCUMULATOR: &[Choice] = &[ty(".f16", F16), ty(".f32", F32)];
+const FLOATS: &[Choice] = &[ty(".f16", F16), ty(".bf16", BF16), ty(".tf32", TF32), ty(".e4m3", B8), ty(".e5m2", B8)];
+const SMALL_FLOATS: &[Choice] = &[ty(".e4m3", B8), ty(".e5m2", B8), ty(".e3m2", B8), ty(".e2m3", B8), ty(".e2m1", B8)];
+const INTEGERS: &[Choice] = &[ty(".u8", U8), ty(".s8", S8), ty(".u4", B8), ty(".s4", B8)];
+
+const fn fragment(name: &'static str, is: fn(&Use) -> ScalarType, count: fn(&Use) -> u8) -> Operand {
+    Operand {
+        name,
+        kind: Kind::Vector,
+        is: Is::Of(is),
+        count: Count::Fragment(count),
+        optional: false,
+        when: When::Always,
+    }
+}
+const D: Operand = fragment("d", |u| register(u.ty(Slot::Type)), |u| accumulators(u, Slot::Type));
+const A: Operand = fragment("a", multiplicand, |u| n_a(u, 1));
+const A_SPARSE: Operand = fragment("a", multiplicand, |u| n_a(u, 2));
+const B: Operand = fragment("b", multiplicand, n_b);
+const C: Operand = fragment("c", |u| register(u.ty(Slot::Type4)), |u| accumulators(u, Slot::Type4));
+const META: Operand = reg("e", Is::Fixed(B32));
+const SEL: Operand = operand("f", Kind::Imm, WORD);
+const SCALE_A: Operand = reg("scale-a-data", Is::Fixed(B32));
+const SCALE_B: Operand = reg("scale-b-data", Is::Fixed(B32));
+const IDS: Operand = Operand {
+    name: "{byte-id, thread-id}",
+    kind: Kind::Vector,
+    is: Is::Fixed(U16),
+    count: Count::Fixed(2),
+    optional: false,
+    when: When::Always,
+};
+
+/// `mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c` of floats.
+pub const MMA_FLOAT: Form = Form {
+    opcode: "mma",
+    words: &[".sync", ".aligned"],
+    section: SECTION,
+    qualifiers: &[
+        SHAPE,
+        LAYOUTS[0],
+        LAYOUTS[1],
+        one_of(Slot::Type, ACCUMULATOR),
+        one_of(Slot::Type2, FLOATS),
+        one_of(Slot::Type3, FLOATS),
+        one_of(Slot::Type4, ACCUMULATOR),
+    ],
+    dst: &[D],
+    src: &[A, B, C],
+    needs: Needs::on(6, 4, SM_70),
+    legal: floats,
+    semantics: Semantics::Unsupported(WHY),
+};
+
+/// `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c`.
+pub const MMA_SMALL: Form = Form {
+    words: &[".sync", ".aligned", ".kind::f8f6f4", ".m16n8k32"],
+    qualifiers: &[
+        LAYOUTS[0],
+        LAYOUTS[1],
+        one_of(Slot::Type, ACCUMULATOR),
+        one_of(Slot::Type2, SMALL_FLOATS),
+        one_of(Slot::Type3, SMALL_FLOATS),
+        one_of(Slot::Type4, ACCUMULATOR),
+    ],
+    src: &[
+        fragment("a", multiplicand, |_| 4),
+        fragment("b", multiplicand, |_| 2),
+        fragment("c", |u| register(u.ty(Slot::Type4)), |u| halved(u, Slot::Type4)),
+    ],
+    dst: &[fragment("d", |u| register(u.ty(Slot::Type)), |u| halved(u, Slot::Type))],
+    needs: Needs::on(8, 7, SM_120A),
+    legal: |u| row_col(u).and_then(|()| same_accumulators(u)).map(|()| Needs::NONE),
+    ..MMA_FLOAT
+};
+
+/// `mma.sync.aligned.shape.row.col.f64.f64.f64.f64 d, a, b, c`.
+pub const MMA_F64: Form = Form {
+    qualifiers: &[
+        SHAPE,
+        LAYOUTS[0],
+        LAYOUTS[1],
+        one_of(Slot::Type, ONLY_F64),
+        one_of(Slot::Type2, ONLY_F64),
+        one_of(Slot::Type3, ONLY_F64),
+        one_of(Slot::Type4, ONLY_F64),
+    ],
+    legal: |u| {
+        row_col(u)?;
+        match u.text(Slot::Shape) {
+            ".m8n8k4" => Ok(Needs::on(7, 0, SM_80)),
+            ".m16n8k4" | ".m16n8k8" | ".m16n8k16" => Ok(Needs::on(7, 8, SM_90)),
+            _ => no_shape(u),
+        }
+    },
+    ..MMA_FLOAT
+};
+
+/// `mma.sync.aligned.shape.row.col{.satfinite}.s32.atype.btype.s32 d, a, b, c`.
+pub const MMA_INT: Form = Form {
+    qualifiers: &[
+        SHAPE,
+        LAYOUTS[0],
+        LAYOUTS[1],
+        maybe(Slot::SatFinite, &[choice(".satfinite", Value::Flag)]),
+        one_of(Slot::Type, &[ty(".s32", S32)]),
+        one_of(Slot::Type2, INTEGERS),
+        one_of(Slot::Type3, INTEGERS),
+        one_of(Slot::Type4, &[ty(".s32", S32)]),
+    ],
+    needs: Needs::on(6, 5, SM_75),
+    legal: integers,
+    ..MMA_FLOAT
+};
+
+/// `mma.sync.aligned.shape.row.col.s32.b1.b1.s32.bitOp.popc d, a, b, c`.
+pub const MMA_BIT: Form = Form {
+    words: &[".sync", ".aligned", ".popc"],
+    qualifiers: &[
+        SHAPE,
+        LAYOUTS[0],
+        LAYOUTS[1],
+        must(Slot::Op, &[choice(".xor", Value::Flag), choice_if(".and", Value::Flag, Needs::on(7, 1, SM_80))]),
+        one_of(Slot::Type, &[ty(".s32", S32)]),
+        one_of(Slot::Type2, &[ty(".b1", B32)]),
+        one_of(Slot::Type3, &[ty(".b1", B32)]),
+        one_of(Slot::Type4, &[ty(".s32", S32)]),
+    ],
+    needs: Needs::on(7, 0, SM_75),
+    legal: |u| {
+        row_col(u)?;
+        match u.text(Slot::Shape) {
+            ".m8n8k128" => Ok(Needs::NONE),
+            ".m16n8k128" | ".m16n8k256" => Ok(Needs::on(7, 0, SM_80)),
+            _ => no_shape(u),
+        }
+    },
+    ..MMA_FLOAT
+};
+
+const SCALED: &[Group] = &[
+    SHAPE,
+    LAYOUTS[0],
+    LAYOUTS[1],
+    must(
+        Slot::Mode,
+        &[
+            choice(".kind::mxf4", Value::Flag),
+            choice(".kind::mxf4nvf4", Value::Flag),
+            choice(".kind::mxf8f6f4", Value::Flag),
+        ],
+    ),
+    maybe(
+        Slot::Num,
+        &[
+            choice(".scale_vec::1X", Value::Flag),
+            choice(".scale_vec::2X", Value::Flag),
+            choice(".scale_vec::4X", Value::Flag),
+        ],
+    ),
+    one_of(Slot::Type, ONLY_F32),
+    one_of(Slot::Type2, SMALL_FLOATS),
+    one_of(Slot::Type3, SMALL_FLOATS),
+    one_of(Slot::Type4, ONLY_F32),
+    one_of(Slot::Sel, &[choice(".ue8m0", Value::Flag), choice(".ue4m3", Value::Flag)]),
+];
+
+/// `mma.sync.aligned.shape.row.col.kind.block_scale{.scale_vec_size}.f32.atype.btype.f32.stype
+/// d, a, b, c, scale-a-data, {byte-id-a, thread-id-a}, scale-b-data, {byte-id-b, thread-id-b}`.
+pub const MMA_SCALED: Form = Form {
+    words: &[".sync", ".aligned", ".block_scale"],
+    qualifiers: SCALED,
+    dst: &[fragment("d", |_| F32, |_| 4)],
+    src: &[
+        fragment("a", multiplicand, |_| 4),
+        fragment("b", multiplicand, |_| 2),
+        fragment("c", |_| F32, |_| 4),
+        SCALE_A,
+        IDS,
+        SCALE_B,
+        IDS,
+    ],
+    needs: Needs::on(8, 7, SM_120A),
+    legal: |u| scaled(u, false),
+    ..MMA_FLOAT
+};
+
+/// `mma.sp` of floats: half of `a` is zero; `e` says which, `f` who knows it.
+pub const MMA_SP_FLOAT: Form = Form {
+    opcode: "mma.sp",
+    section: SECTION_SP,
+    src: &[A_SPARSE, B, C, META, SEL],
+    needs: Needs::on(7, 1, SM_80),
+    legal: sparse_floats,
+    ..MMA_FLOAT
+};
+
+/// `mma.sp` of integers.
+pub const MMA_SP_INT: Form = Form {
+    opcode: "mma.sp",
+    section: SECTION_SP,
+    src: &[A_SPARSE, B, C, META, SEL],
+    needs: Needs::on(7, 1, SM_80),
+    legal: sparse_integers,
+    ..MMA_INT
+};
+
+/// `mma.sp::ordered_metadata` of floats.
+pub const MMA_SPO_FLOAT: Form =
+    Form { opcode: "mma.sp::ordered_metadata", needs: Needs::on(8, 5, SM_80), ..MMA_SP_FLOAT };
+
+/// `mma.sp::ordered_metadata` of integers.
+pub const MMA_SPO_INT: Form = Form { opcode: "mma.sp::ordered_metadata", needs: Needs::on(8, 5, SM_80), ..MMA_SP_INT };
+
+/// `mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype`.
+pub const MMA_SPO_SMALL: Form = Form {
+    opcode: "mma.sp::ordered_metadata",
+    words: &[".sync", ".aligned", ".kind::f8f6f4", ".m16n8k64"],
+    section: SECTION_SP,
+    src: &[
+        fragment("a", multiplicand, |_| 4),
+        fragment("b", multiplicand, |_| 4),
+        fragment("c", |u| register(u.ty(Slot::Type4)), |u| halved(u, Slot::Type4)),
+        META,
+        SEL,
+    ],
+    ..MMA_SMALL
+};
+
+/// `mma.sp::ordered_metadata` with block scaling.
+pub const MMA_SPO_SCALED: Form = Form {
+    opcode: "mma.sp::ordered_metadata",
+    section: SECTION_SP,
+    src: &[
+        fragment("a", multiplicand, |_| 4),
+        fragment("b", multiplicand, |_| 4),
+        fragment("c", |_| F32, |_| 4),
+        META,
+        SEL,
+        SCALE_A,
+        IDS,
+        SCALE_B,
+        IDS,
+    ],
+    legal: |u| scaled(u, true),
+    ..MMA_SCALED
+};
+
+/// What a register of an accumulator is: pairs of `.f16` are words.
+fn register(t: ScalarType) -> ScalarType {
+    if t == F16 { B32 } else { t }
+}
+
+fn multiplicand(u: &Use) -> ScalarType {
+    if u.ty(Slot::Type2) == F64 { F64 } else { B32 }
+}
+
+/// Bits of an element of `a` and `b`.
+fn bits(u: &Use) -> u32 {
+    match u.text(Slot::Type2) {
+        ".b1" => 1,
+        ".u4" | ".s4" => 4,
+        _ => u.ty(Slot::Type2).bits(),
+    }
+}
+
+/// Registers that elements take in each of 32 lanes.
+fn registers(elements: u32, bits: u32) -> u8 {
+    let size = if bits == 64 { 64 } else { 32 };
+    u8::try_from((elements * bits / size / 32).max(1)).unwrap_or(u8::MAX)
+}
+
+fn is_small_half(u: &Use) -> bool {
+    u.text(Slot::Shape) == ".m8n8k4" && u.ty(Slot::Type2) == F16
+}
+
+fn accumulators(u: &Use, slot: Slot) -> u8 {
+    let (m, n, _) = mnk(u.text(Slot::Shape));
+    let t = u.ty(slot);
+    // Four products at a time.
+    let n_products = if is_small_half(u) { 4 } else { 1 };
+    registers(m * n * n_products, t.bits())
+}
+
+fn halved(u: &Use, slot: Slot) -> u8 {
+    if u.ty(slot) == F16 { 2 } else { 4 }
+}
+
+fn n_a(u: &Use, sparse: u32) -> u8 {
+    let (m, _, k) = mnk(u.text(Slot::Shape));
+    if is_small_half(u) { 2 } else { registers(m * k / sparse, bits(u)) }
+}
+
+fn n_b(u: &Use) -> u8 {
+    let (_, n, k) = mnk(u.text(Slot::Shape));
+    if is_small_half(u) { 2 } else { registers(n * k, bits(u)) }
+}
+
+fn no_shape(u: &Use) -> Result<Needs, Reason> {
+    let shape = u.text(Slot::Shape);
+    Err(Reason::new(format!("`{shape}` does not go with `{}`", u.text(Slot::Type2))).at(shape))
+}
+
+fn row_col(u: &Use) -> Result<(), Reason> {
+    let (a, b) = (u.text(Slot::LayoutA), u.text(Slot::LayoutB));
+    if (a, b) == (".row", ".col") {
+        return Ok(());
+    }
+    Err(Reason::new(format!("`{}` takes `.row.col`", u.text(Slot::Shape))).at(if a == ".row" { b } else { a }))
+}
+
+fn same_accumulators(u: &Use) -> Result<(), Reason> {
+    let (d, c) = (u.text(Slot::Type), u.text(Slot::Type4));
+    if d == c { Ok(()) } else { Err(Reason::new(format!("`{d}` and `{c}`: both must be the same")).at(c)) }
+}
+
+fn f32_accumulators(u: &Use) -> Result<(), Reason> {
+    if u.ty(Slot::Type) == F32 && u.ty(Slot::Type4) == F32 {
+        return Ok(());
+    }
+    Err(Reason::new(format!("`{}` gives `.f32`", u.text(Slot::Type2))).at(u.text(Slot::Type2)))
+}
+
+fn same_types(u: &Use) -> Result<(), Reason> {
+    let (a, b) = (u.text(Slot::Type2), u.text(Slot::Type3));
+    let is_f8 = |t: &str| t.starts_with(".e");
+    if a == b || is_f8(a) && is_f8(b) {
+        return Ok(());
+    }
+    Err(Reason::new(format!("`{a}` and `{b}` are not multiplied")).at(b))
+}
+
+fn floats(u: &Use) -> Result<Needs, Reason> {
+    same_types(u)?;
+    let shape = u.text(Slot::Shape);
+    if !is_small_half(u) {
+        row_col(u)?;
+    }
+    match u.text(Slot::Type2) {
+        ".f16" => match shape {
+            ".m8n8k4" => {
+                if u.ty(Slot::Type) == F16 && u.ty(Slot::Type4) == F32 {
+                    same_accumulators(u)?;
+                }
+                Ok(Needs::NONE)
+            }
+            ".m16n8k8" => same_accumulators(u).map(|()| Needs::on(6, 5, SM_75)),
+            ".m16n8k16" => same_accumulators(u).map(|()| Needs::on(7, 0, SM_80)),
+            _ => no_shape(u),
+        },
+        ".bf16" | ".tf32" => {
+            f32_accumulators(u)?;
+            let depth =
+                if u.text(Slot::Type2) == ".bf16" { [".m16n8k8", ".m16n8k16"] } else { [".m16n8k4", ".m16n8k8"] };
+            if depth.contains(&shape) { Ok(Needs::on(7, 0, SM_80)) } else { no_shape(u) }
+        }
+        _ => {
+            same_accumulators(u)?;
+            match (shape, u.ty(Slot::Type)) {
+                (".m16n8k32", F32) => Ok(Needs::on(8, 4, SM_89)),
+                (".m16n8k16" | ".m16n8k32", _) => Ok(Needs::on(8, 7, SM_89)),
+                _ => no_shape(u),
+            }
+        }
+    }
+}
+
+fn is_nibble(t: &str) -> bool {
+    matches!(t, ".u4" | ".s4")
+}
+
+fn same_width(u: &Use) -> Result<(), Reason> {
+    let (a, b) = (u.text(Slot::Type2), u.text(Slot::Type3));
+    if is_nibble(a) == is_nibble(b) {
+        return Ok(());
+    }
+    Err(Reason::new(format!("`{a}` and `{b}` are not multiplied")).at(b))
+}
+
+fn integers(u: &Use) -> Result<Needs, Reason> {
+    same_width(u)?;
+    row_col(u)?;
+    match (is_nibble(u.text(Slot::Type2)), u.text(Slot::Shape)) {
+        (false, ".m8n8k16") | (true, ".m8n8k32") => Ok(Needs::NONE),
+        (false, ".m16n8k16" | ".m16n8k32") | (true, ".m16n8k32" | ".m16n8k64") => Ok(Needs::on(7, 0, SM_80)),
+        _ => no_shape(u),
+    }
+}
+
+fn sparse_integers(u: &Use) -> Result<Needs, Reason> {
+    same_width(u)?;
+    row_col(u)?;
+    match (is_nibble(u.text(Slot::Type2)), u.text(Slot::Shape)) {
+        (false, ".m16n8k32" | ".m16n8k64") | (true, ".m16n8k64" | ".m16n8k128") => Ok(Needs::NONE),
+        _ => no_shape(u),
+    }
+}
+
+fn sparse_floats(u: &Use) -> Result<Needs, Reason> {
+    same_types(u)?;
+    row_col(u)?;
+    let shape = u.text(Slot::Shape);
+    let (fits, needs) = match u.text(Slot::Type2) {
+        ".f16" => {
+            same_accumulators(u)?;
+            (matches!(shape, ".m16n8k16" | ".m16n8k32"), Needs::NONE)
+        }
+        ".bf16" => {
+            f32_accumulators(u)?;
+            (matches!(shape, ".m16n8k16" | ".m16n8k32"), Needs::NONE)
+        }
+        ".tf32" => {
+            f32_accumulators(u)?;
+            (matches!(shape, ".m16n8k8" | ".m16n8k16"), Needs::NONE)
+        }
+        _ => {
+            same_accumulators(u)?;
+            match (shape, u.ty(Slot::Type)) {
+                (".m16n8k64", F32) => (true, Needs::on(8, 4, SM_89)),
+                (".m16n8k64", _) => (true, Needs::on(8, 7, SM_120)),
+                (".m16n8k32", _) => (true, Needs::on(8, 7, SM_120)),
+                _ => (false, Needs::NONE),
+            }
+        }
+    };
+    if fits { Ok(needs) } else { no_shape(u) }
+}
+
+const SM_120: &[TargetGate] = &[TargetGate::AtLeast(120)];
+
+fn scaled(u: &Use, sparse: bool) -> Result<Needs, Reason> {
+    row_col(u)?;
+    let (kind, vec, scale) = (u.text(Slot::Mode), u.text(Slot::Num), u.text(Slot::Sel));
+    let shape = match (kind, sparse) {
+        (".kind::mxf8f6f4", false) => ".m16n8k32",
+        (".kind::mxf8f6f4", true) | (_, false) => ".m16n8k64",
+        (_, true) => ".m16n8k128",
+    };
+    let refuse = |word: &'static str| Err(Reason::new(format!("`{word}` does not go with `{kind}`")).at(word));
+    if u.text(Slot::Shape) != shape {
+        return refuse(u.text(Slot::Shape));
+    }
+    if kind != ".kind::mxf8f6f4" {
+        for slot in [Slot::Type2, Slot::Type3] {
+            if u.text(slot) != ".e2m1" {
+                return refuse(u.text(slot));
+            }
+        }
+    }
+    let vecs: &[&str] = match kind {
+        ".kind::mxf8f6f4" => &["", ".scale_vec::1X"],
+        ".kind::mxf4" => &["", ".scale_vec::2X"],
+        _ => &[".scale_vec::2X", ".scale_vec::4X"],
+    };
+    if vec.is_empty() && !vecs.contains(&vec) {
+        return Err(Reason::new(format!("`{kind}` needs `.scale_vec::2X` or `.scale_vec::4X`")).at(kind));
+    }
+    if !vecs.contains(&vec) {
+        return refuse(vec);
+    }
+    if scale == ".ue4m3" && (kind != ".kind::mxf4nvf4" || vec != ".scale_vec::4X") {
+        return refuse(scale);
+    }
+    let four = kind != ".kind::mxf8f6f4";
+    if kind == ".kind::mxf4nvf4" && scale == ".ue8m0" && vec == ".scale_vec::4X" {
+        return Ok(Needs::on(9, 1, if sparse { ONLY_120A } else { SM_120A }));
+    }
+    Ok(if sparse && four { Needs::on(8, 7, ONLY_120A) } else { Needs::NONE })
+}
