@@ -666,6 +666,13 @@ impl CtaRun {
         std::mem::take(&mut self.host().memory.output)
     }
 
+    /// Whether it has ended and left nothing to take back: code ran to the end by itself, and nothing was printed.
+    #[inline]
+    pub(crate) fn is_clean(&self) -> bool {
+        let host = self.host_ref();
+        self.done && !host.was_left && host.memory.output.is_empty()
+    }
+
     /// Whether a new cta may start in the code that this one ran.
     pub(crate) fn is_current(&self) -> bool {
         self.tier == self.program.preferred()

@@ -46,6 +46,11 @@ pub(crate) trait Crew {
     /// Starts a unit.
     fn start(&mut self, number: u64) -> Result<Self::Unit, Ended>;
 
+    /// Puts a unit that has ended at its first instruction as another one, if nothing of it has to be taken back first. Says whether.
+    fn again(&mut self, _unit: &mut Self::Unit, _number: u64) -> bool {
+        false
+    }
+
     /// Runs a unit until it ends, waits, or has used up a time slice.
     fn turn(&mut self, unit: &mut Self::Unit) -> Result<Turn, Ended>;
 
@@ -210,19 +215,29 @@ impl<C: Crew> Worker<'_, '_, C> {
     /// Runs units one after the other as long as each ends in its first turn, as those of most grids do. Says whether one is left to go on with;
     /// it is the only resident.
     fn sprint(&mut self) -> Result<bool, (u64, Ended)> {
-        while let Some((number, position)) = self.next_number() {
-            let mut unit = match self.crew.start(number) {
+        let mut next = self.next_number();
+        while let Some((number, position)) = next {
+            let unit = match self.crew.start(number) {
                 Ok(unit) => unit,
                 Err(why) => return Err(self.not_started(number, position, why)),
             };
-            if self.is_interrupted() {
-                self.residents.push_front(Resident { number, unit, fruitless: 0 });
-                return Ok(true);
+            let mut front = Resident { number, unit, fruitless: 0 };
+            loop {
+                if self.is_interrupted() {
+                    self.residents.push_front(front);
+                    return Ok(true);
+                }
+                match self.crew.turn(&mut front.unit) {
+                    Ok(Turn::Done) => self.count_done(),
+                    turn => return self.after(front, turn),
+                }
+                next = self.next_number();
+                match next {
+                    Some((number, _)) if self.crew.again(&mut front.unit, number) => front.number = number,
+                    Some(_) | None => break,
+                }
             }
-            match self.crew.turn(&mut unit) {
-                Ok(Turn::Done) => self.done(number, unit),
-                turn => return self.after(Resident { number, unit, fruitless: 0 }, turn),
-            }
+            self.end(front.number, front.unit);
         }
         Ok(false)
     }
@@ -273,6 +288,11 @@ impl<C: Crew> Worker<'_, '_, C> {
     /// A unit has ended by itself.
     fn done(&mut self, number: u64, unit: C::Unit) {
         self.end(number, unit);
+        self.count_done();
+    }
+
+    #[inline]
+    fn count_done(&self) {
         if let Some(p) = &self.shared.grid.progress {
             p.add(u64::from(self.shared.grid.unit_size));
         }

@@ -89,6 +89,18 @@ impl Crew for Jit<'_> {
     }
 
     #[inline]
+    fn again(&mut self, unit: &mut Unit, number: u64) -> bool {
+        match unit {
+            Unit::One(run) if run.is_clean() && run.is_current() => {
+                run.place(self.grid.ctaid(number, 0));
+                run.start(self.grid, &[], self.heap);
+                true
+            }
+            Unit::One(_) | Unit::Cluster(_) => false,
+        }
+    }
+
+    #[inline]
     fn turn(&mut self, unit: &mut Unit) -> Result<Turn, Ended> {
         match unit {
             Unit::One(run) => run.round(),
