@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use handloom_diag::{FileId, SourceMap};
+use handloom_diag::{FileId, SourceMap, render_json};
 use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, LaunchConfig, LoadError, Module, PreparedLaunch, front};
 use serde_json::json;
 
@@ -104,7 +104,7 @@ pub fn run(options: &Options) -> Section {
         }
     }
     if options.wants("compile/corpus") {
-        match largest(&options.corpus) {
+        match texts_at(&options.corpus).pop().map(|(_, path)| path) {
             None => section.skip("compile/corpus", &format!("no PTX at {}", options.corpus.display())),
             Some(file) => {
                 if let Err(why) = whole_file(&mut section, &file, options) {
@@ -256,15 +256,16 @@ fn whole_file(section: &mut Section, file: &Path, options: &Options) -> Result<(
     Ok(())
 }
 
-/// The largest PTX file at a path, whether it is one or a folder of them.
-fn largest(path: &Path) -> Option<PathBuf> {
-    if path.is_file() {
-        return Some(path.to_owned());
-    }
+/// The PTX files at a path, whether it is one or a folder of them, with their sizes, the smallest first.
+fn texts_at(path: &Path) -> Vec<(u64, PathBuf)> {
     let mut found: Vec<(u64, PathBuf)> = Vec::new();
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
-        for item in std::fs::read_dir(folder).ok()?.flatten() {
+        if folder.is_file() {
+            found.push((0, folder));
+            continue;
+        }
+        for item in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = item.path();
             if path.is_dir() {
                 folders.push(path);
@@ -273,9 +274,9 @@ fn largest(path: &Path) -> Option<PathBuf> {
             }
         }
     }
-    // Of several of one size always the same.
+    // Of several of one size always in the same order.
     found.sort();
-    found.pop().map(|(_, path)| path)
+    found
 }
 
 /// Times parsing and checking.
@@ -283,24 +284,74 @@ pub fn run_front(options: &Options) -> Section {
     let heads = ["front end", "", "parse", "parse and check", "target"];
     let mut section = Section::new("front end: speed on one thread, medians", &heads);
     if options.wants("front/own") {
-        front_speed(&mut section, "front/own", "tests/kernels", TEXTS, options);
+        front_speed(&mut section, "front/own", "tests/kernels", TEXTS, None, options);
     }
     if options.wants("front/corpus") {
-        match largest(&options.corpus) {
-            None => section.skip("front/corpus", &format!("no PTX at {}", options.corpus.display())),
-            Some(file) => match std::fs::read_to_string(&file) {
-                Err(e) => section.fail("front/corpus", &e.to_string()),
-                Ok(text) => {
-                    let name = file.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-                    front_speed(&mut section, "front/corpus", &name, &[&text], options);
-                }
-            },
+        let read = |path: PathBuf| std::fs::read_to_string(path).ok().filter(|text| check(text));
+        let texts: Vec<String> = texts_at(&options.corpus).into_iter().filter_map(|(_, path)| read(path)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        if texts.is_empty() {
+            section.skip("front/corpus", &format!("no PTX at {}", options.corpus.display()));
+        } else {
+            let label = format!("{} corpus files", texts.len());
+            front_speed(&mut section, "front/corpus", &label, &texts, Some(FRONT_TARGET), options);
         }
+    }
+    if options.wants("front/wrong") {
+        wrong_lines(&mut section, options);
     }
     section
 }
 
-fn front_speed(section: &mut Section, name: &str, label: &str, texts: &[&str], options: &Options) {
+/// Wrong statements in one module, and in how many milliseconds they should be reported.
+const WRONG_LINES: usize = 20_000;
+const WRONG_TARGET_MS: f64 = 2000.0;
+
+/// Times the report about a module in which each line is wrong.
+fn wrong_lines(section: &mut Section, options: &Options) {
+    let mut text = String::from(".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .b32 %r<9>;\n");
+    for i in 0..WRONG_LINES {
+        // A name is told once.
+        let unknown = format!("add.u32 %r0, %r1, %nothing{i};\n");
+        let line = ["add.f32 %r0, %r1, 1;\n", "frobnicate.u32 %r0;\n", "mul.u32 %r0, %r1, %r2;\n", &unknown][i % 4];
+        text.push_str(line);
+    }
+    text.push_str("ret;\n}\n");
+    let mut samples = Vec::new();
+    let mut n = 0;
+    for _ in 0..options.rounds() {
+        let (told, sample) = time(|| {
+            let mut sources = SourceMap::new();
+            let file = sources.add("text", text.as_str());
+            let told = front(&sources, &[file]).err().unwrap_or_default();
+            told.iter().filter(|d| !render_json(d, &sources).is_empty()).count()
+        });
+        n = told;
+        samples.push(sample);
+    }
+    if n < WRONG_LINES {
+        section.fail("front/wrong", &format!("{n} of {WRONG_LINES} wrong lines are told"));
+        return;
+    }
+    let ms = typical(&samples, options.clock) / 1e6;
+    section.rows.push(vec![
+        format!("{WRONG_LINES} wrong lines"),
+        format!("{} KiB", text.len() >> 10),
+        String::new(),
+        format!("{} ms", figure(ms)),
+        floor_cell(ms, Some(WRONG_TARGET_MS), Good::Below, options.judges()),
+    ]);
+    section.objects.push(json!({
+        "name": "front/wrong",
+        "status": "ok",
+        "lines": WRONG_LINES,
+        "ms": ms,
+        "target_ms": WRONG_TARGET_MS,
+        "verdict": options.judges().then(|| verdict(ms, WRONG_TARGET_MS, Good::Below)),
+    }));
+}
+
+fn front_speed(section: &mut Section, name: &str, label: &str, texts: &[&str], target: Option<f64>, options: &Options) {
     let bytes: usize = texts.iter().map(|t| t.len()).sum();
     let refused = texts.iter().filter(|t| !check(t)).count();
     if refused > 0 {
@@ -320,7 +371,7 @@ fn front_speed(section: &mut Section, name: &str, label: &str, texts: &[&str], o
         format!("{} KiB", bytes >> 10),
         format!("{} MB/s", figure(parse)),
         format!("{} MB/s", figure(both)),
-        floor_cell(both, Some(FRONT_TARGET), Good::Above, options.judges()),
+        floor_cell(both, target, Good::Above, options.judges()),
     ]);
     section.objects.push(json!({
         "name": name,
@@ -328,7 +379,7 @@ fn front_speed(section: &mut Section, name: &str, label: &str, texts: &[&str], o
         "bytes": bytes,
         "parse_mb_s": parse,
         "parse_and_check_mb_s": both,
-        "target_mb_s": FRONT_TARGET,
-        "verdict": options.judges().then(|| verdict(both, FRONT_TARGET, Good::Above)),
+        "target_mb_s": target,
+        "verdict": target.filter(|_| options.judges()).map(|t| verdict(both, t, Good::Above)),
     }));
 }

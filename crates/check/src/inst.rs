@@ -261,7 +261,7 @@ impl<'a> BodyCx<'_, 'a> {
         let form = icx.form();
         let (mut dst, mut src) = (Vec::with_capacity(n_dst), Vec::with_capacity(n_src));
         let mut failed = false;
-        let chosen = icx.candidate.used.chosen;
+        let chosen = std::sync::Arc::clone(&icx.candidate.used.chosen);
         let belongs = |o: &(usize, &'static form::Operand)| o.1.when.holds(&chosen);
         let n = form.dst.len();
         let sources = form.src.iter().enumerate().map(|(at, o)| (at + n, o)).filter(belongs).take(n_src);

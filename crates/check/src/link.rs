@@ -65,43 +65,41 @@ impl Linker {
     fn take(&mut self, module: CheckedModule, number: u64, joined: &mut CheckedModule) {
         let mut map = Vec::with_capacity(module.symbols.len());
         let mut kept = Vec::with_capacity(module.symbols.len());
-        for symbol in &module.symbols {
-            let (id, keep) = self.place(symbol, joined);
+        for symbol in module.symbols {
+            let (id, keeps) = self.place(symbol, joined);
             map.push(id);
-            kept.push(keep);
+            kept.extend(keeps.then_some(id));
         }
         let remap = Remap { map: &map, number };
-        for ((mut symbol, id), keep) in module.symbols.into_iter().zip(&map).zip(kept) {
-            if !keep {
-                continue;
-            }
-            self.rewrite(&mut symbol, &remap);
-            joined.symbols[index(id.0)] = symbol;
+        for id in kept {
+            self.rewrite(&mut joined.symbols[index(id.0)], &remap);
         }
         let files = module.files.into_iter().map(|(n, name)| (remap.file(n), name));
         joined.files.extend(files);
     }
 
-    /// Where a symbol goes, and whether it is kept or another takes its place.
-    fn place(&mut self, symbol: &Symbol, joined: &mut CheckedModule) -> (SymbolId, bool) {
+    /// Puts a symbol where it belongs. Gives the place, and whether it is kept there or another one is.
+    fn place(&mut self, symbol: Symbol, joined: &mut CheckedModule) -> (SymbolId, bool) {
         let fresh = SymbolId(u32::try_from(joined.symbols.len()).unwrap_or(u32::MAX));
-        if symbol.linkage == Linkage::Internal {
-            joined.symbols.push(symbol.clone());
-            return (fresh, true);
-        }
-        let Some(&id) = self.by_name.get(&symbol.name) else {
-            self.by_name.insert(symbol.name.clone(), fresh);
-            joined.symbols.push(symbol.clone());
+        let known = if symbol.linkage == Linkage::Internal { None } else { self.by_name.get(&symbol.name).copied() };
+        let Some(id) = known else {
+            if symbol.linkage != Linkage::Internal {
+                self.by_name.insert(symbol.name.clone(), fresh);
+            }
+            joined.symbols.push(symbol);
             return (fresh, true);
         };
-        let earlier = &joined.symbols[index(id.0)];
-        if let Some(difference) = misfit(earlier, symbol) {
-            self.tell(earlier, symbol, &difference);
+        let earlier = &mut joined.symbols[index(id.0)];
+        if let Some(difference) = misfit(earlier, &symbol) {
+            self.tell(earlier, &symbol, &difference);
             return (id, false);
         }
-        let (old, new) = (strength(earlier), strength(symbol));
+        let (old, new) = (strength(earlier), strength(&symbol));
         if old == STRONG && new == STRONG {
-            self.tell(earlier, symbol, "is defined twice");
+            self.tell(earlier, &symbol, "is defined twice");
+        }
+        if new > old {
+            *earlier = symbol;
         }
         (id, new > old)
     }

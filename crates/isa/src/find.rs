@@ -9,7 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::form::{Choice, Form, FuncKind, Group, Kind, N_SLOTS, Slot, Use, Value};
 use crate::target::{Target, Version};
@@ -132,7 +132,16 @@ impl Match {
         target: Target,
         named_space: Option<handloom_ir::types::StateSpace>,
     ) -> Use {
-        Use { chosen: self.chosen, func, n_src, n_dst, version, target, named_space, marks: Default::default() }
+        Use {
+            chosen: Arc::new(self.chosen),
+            func,
+            n_src,
+            n_dst,
+            version,
+            target,
+            named_space,
+            marks: Default::default(),
+        }
     }
 }
 

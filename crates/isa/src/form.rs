@@ -3,6 +3,8 @@
 //! A [`Form`] says everything about one instruction form: syntax, types, gates, meaning. The checker, the lowering, the list of what is
 //! supported and the random program generator all read it.
 
+use std::sync::Arc;
+
 use handloom_ir::simt::Val;
 use handloom_ir::simt::{Addr, Builder};
 use handloom_ir::types::*;
@@ -434,8 +436,8 @@ pub enum FuncKind {
 /// How a form is used by one instruction: the choice made in each group.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// The chosen qualifier of each slot.
-    pub chosen: [Option<&'static Choice>; N_SLOTS],
+    /// The chosen qualifier of each slot. Uses that are written alike share it.
+    pub chosen: Arc<[Option<&'static Choice>; N_SLOTS]>,
     /// Kind of the function around it.
     pub func: FuncKind,
     /// How many source operands are written.

@@ -1,6 +1,7 @@
 //! Facts that hold for every record.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use handloom_diag::Span;
 use handloom_ir::simt::verify::verify;
@@ -55,7 +56,7 @@ fn optional_operands_stand_behind_the_others() {
 /// Calls `visit` with every product of choices of a form.
 fn products(form: &'static Form, visit: &mut dyn FnMut(&Use)) {
     let mut u = Use {
-        chosen: [None; N_SLOTS],
+        chosen: Arc::new([None; N_SLOTS]),
         func: FuncKind::Entry,
         n_src: form.src.len(),
         n_dst: form.dst.len(),
@@ -71,14 +72,14 @@ fn products(form: &'static Form, visit: &mut dyn FnMut(&Use)) {
         };
         let slot = group.slot as usize;
         if !group.required {
-            u.chosen[slot] = None;
+            Arc::make_mut(&mut u.chosen)[slot] = None;
             go(form, i + 1, u, visit);
         }
         for choice in group.choices {
-            u.chosen[slot] = Some(choice);
+            Arc::make_mut(&mut u.chosen)[slot] = Some(choice);
             go(form, i + 1, u, visit);
         }
-        u.chosen[slot] = None;
+        Arc::make_mut(&mut u.chosen)[slot] = None;
     }
     go(form, 0, &mut u, visit);
 }

@@ -212,7 +212,7 @@ pub enum Stmt<'a> {
     /// An instruction.
     Inst(Inst<'a>),
     /// `.reg`, `.shared`, `.local`, `.param` and others.
-    Vars(VarDecl<'a>),
+    Vars(Box<VarDecl<'a>>),
     /// `{ ... }`
     Block(Vec<Stmt<'a>>, Span),
     /// `.loc 1 2 3[, function_name label, inlined_at 1 2 3]`.
@@ -224,7 +224,7 @@ pub enum Stmt<'a> {
         /// Column.
         column: u64,
         /// Behind the comma: function name label with an offset, and the call's file, line, column.
-        inlined: Option<InlinedAt<'a>>,
+        inlined: Option<Box<InlinedAt<'a>>>,
         /// The directive.
         span: Span,
     },

@@ -131,7 +131,7 @@ fn propose(form: &'static Form, version: Version, target: Target, rng: &mut Rng)
     let optional = |o: &&Operand| !o.optional;
     let n_src = if rng.one_in(2) { form.src.len() } else { form.src.iter().filter(optional).count() };
     let mut used = Use {
-        chosen,
+        chosen: std::sync::Arc::new(chosen),
         func: FuncKind::Entry,
         n_src,
         n_dst: form.dst.len(),

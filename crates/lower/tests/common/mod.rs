@@ -122,7 +122,7 @@ impl Code {
 
     pub fn guarded(&mut self, guard: Option<(u32, bool)>, form: &'static Form, dst: &[Operand], src: &[Operand]) {
         let u = Use {
-            chosen: [None; N_SLOTS],
+            chosen: std::sync::Arc::new([None; N_SLOTS]),
             func: FuncKind::Entry,
             n_src: src.len(),
             n_dst: dst.len(),

@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
             }
             _ if is_space(word) => {
                 let vars = self.variables(None)?;
-                stmts.push(Stmt::Vars(vars));
+                stmts.push(Stmt::Vars(Box::new(vars)));
             }
             ".branchtargets" | ".calltargets" | ".callprototype" => {
                 return Err(self.misplaced(format!("`{word}` needs a label in front of it")));
@@ -215,7 +215,7 @@ impl<'a> Parser<'a> {
             let (file, _) = self.integer("the number of a file")?;
             let (line, _) = self.integer("a line")?;
             let (column, _) = self.integer("a column")?;
-            inlined = Some(InlinedAt { label, offset, file, line, column });
+            inlined = Some(Box::new(InlinedAt { label, offset, file, line, column }));
         }
         Ok(Stmt::Loc { file, line, column, inlined, span: self.since(start) })
     }
