@@ -6,7 +6,7 @@ mod order;
 mod stop;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use handloom_interp::{ClusterEnv, CtaEnv};
@@ -323,5 +323,7 @@ fn no_room(what: &str) -> LaunchError {
 
 /// Host threads for a launch.
 fn threads(asked: usize) -> usize {
-    if asked > 0 { asked } else { std::thread::available_parallelism().map_or(1, usize::from) }
+    // Asked once: the answer takes longer than a small launch.
+    static HOST: OnceLock<usize> = OnceLock::new();
+    if asked > 0 { asked } else { *HOST.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)) }
 }

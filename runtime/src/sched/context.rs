@@ -1,12 +1,45 @@
 //! Warp contexts: memory for them, and what the scheduler does with one.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::Cell;
 
 use handloom_codegen::abi::{Loc, Tables, WarpCtx};
+
+/// Memory that is never uninitialised.
+#[derive(Debug)]
+struct Memory {
+    start: *mut u8,
+    layout: Layout,
+}
+
+thread_local! {
+    /// What the last contexts of this thread left: many launches in a row want the same.
+    static SPARE: Cell<Option<Memory>> = const { Cell::new(None) };
+}
+
+impl Memory {
+    fn zeroed(layout: Layout) -> Memory {
+        // SAFETY: callers ask for at least the size of a header.
+        let start = unsafe { alloc_zeroed(layout) };
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        Memory { start, layout }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `zeroed` with this layout.
+        unsafe { dealloc(self.start, self.layout) }
+    }
+}
 
 /// An array of contexts of one function.
 #[derive(Debug)]
 pub(crate) struct Contexts {
+    /// `None` only while it is dropped.
+    memory: Option<Memory>,
     start: *mut u8,
     layout: Layout,
     /// Bytes of one.
@@ -17,16 +50,24 @@ pub(crate) struct Contexts {
 unsafe impl Send for Contexts {}
 
 impl Contexts {
-    /// Zeroed contexts for a function.
+    /// Contexts for a function, with nothing in their headers and no lane pending.
     pub(crate) fn new(tables: &Tables, n: usize) -> Contexts {
         let stride = (tables.ctx_bytes as usize).max(size_of::<WarpCtx>()).next_multiple_of(64);
         let layout = Layout::from_size_align(stride * n.max(1), 64).unwrap_or(Layout::new::<WarpCtx>());
-        // SAFETY: the size is not zero, since a stride is at least a header.
-        let start = unsafe { alloc_zeroed(layout) };
-        if start.is_null() {
-            handle_alloc_error(layout);
-        }
-        Contexts { start, layout, stride: stride as u64 }
+        let spare = SPARE.try_with(Cell::take).ok().flatten().filter(|m| m.layout == layout);
+        let memory = match spare {
+            Some(memory) => {
+                let head =
+                    (tables.pend_offset as usize + 4 * tables.n_blocks as usize).clamp(size_of::<WarpCtx>(), stride);
+                for i in 0..layout.size() / stride {
+                    // SAFETY: the head of a context lies in its stride, and all strides in the memory.
+                    unsafe { memory.start.add(i * stride).write_bytes(0, head) }
+                }
+                memory
+            }
+            None => Memory::zeroed(layout),
+        };
+        Contexts { start: memory.start, memory: Some(memory), layout, stride: stride as u64 }
     }
 
     /// Address of the first.
@@ -86,8 +127,9 @@ pub(crate) fn mix(h: u64, word: u64) -> u64 {
 
 impl Drop for Contexts {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { dealloc(self.start, self.layout) }
+        let memory = self.memory.take();
+        // Where the thread ends, it is freed.
+        let _ = SPARE.try_with(|spare| spare.set(memory));
     }
 }
 
