@@ -94,11 +94,6 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, _| has_word(w, ".v8"),
     },
     Exception {
-        reason: "a register of type `.f16x2` as a predicate or as the result of a barrier: plainly a fault",
-        assembler_accepts: true,
-        matches: |_, o| o.contains("f16x2_"),
-    },
-    Exception {
         reason: "a cache policy without `.L2::cache_hint`: the assembler takes an operand too many and forgets it",
         assembler_accepts: true,
         matches: |w, o| is(w, &["atom", "red"]) && o.split(", ").count() > 2,
@@ -124,19 +119,14 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, _| is(w, &["rcp", "sqrt"]) && has_word(w, ".ftz") && has_word(w, ".f64"),
     },
     Exception {
-        reason: "packed conversions to wider registers or registers of other kinds: numerics.md wants the exact size",
+        reason: "a pair of `.bf16` in a register of any type of 32 bits, `.pred` too, in the conversion to `.e2m1x2` alone: plainly a fault",
         assembler_accepts: true,
-        matches: |w, _| is(w, &["cvt"]),
+        matches: |w, _| is(w, &["cvt"]) && has_word(w, ".e2m1x2") && has_word(w, ".bf16x2"),
     },
     Exception {
-        reason: "conversions with `.ftz` or random bits where the table allows a wider register, which the assembler refuses in some cases",
+        reason: "a register of 128 bits in conversions between f32 and f64 with `.ftz`, which are fine without: plainly a fault",
         assembler_accepts: false,
-        matches: |w, _| is(w, &["cvt"]) && (has_word(w, ".ftz") || has_word(w, ".rs") || has_word(w, ".tf32")),
-    },
-    Exception {
-        reason: "a warp reduction or dot product of a register whose size fits: the table of ordinary instructions allows it",
-        assembler_accepts: false,
-        matches: |w, _| is(w, &["redux", "dp4a", "dp2a"]),
+        matches: |w, o| is(w, &["cvt"]) && has_word(w, ".ftz") && has_word(w, ".f64") && o.contains("b128_"),
     },
     Exception {
         reason: "a texture where a register belongs: the declaration of a texture is told as unsupported, and its uses are not blamed again",

@@ -37,7 +37,7 @@ pub fn relaxed(inst: ScalarType, reg: ScalarType, role: Role) -> Option<Fit> {
     }
     let reg = acting(inst, reg);
     // Only the basic types are relaxed: the assembler wants a bit register of the very size for all the others.
-    let is_basic = matches!(inst, ScalarType::F16 | ScalarType::F32 | ScalarType::F64);
+    let is_basic = matches!(inst, ScalarType::F16 | ScalarType::F16x2 | ScalarType::F32 | ScalarType::F64);
     if inst.class() == TypeClass::Float && !is_basic && inst.bits() != reg.bits() {
         return None;
     }

@@ -539,6 +539,7 @@ fn is_lax_element(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>, rule: Rule, ty: Scal
         && matches!(rule.ty, ScalarType::F16 | ScalarType::F32 | ScalarType::F64)
         && matches!(ty.class(), TypeClass::Unsigned | TypeClass::Signed)
         && rule.ty.bits() == ty.bits()
+        && !rule.own
 }
 
 /// Whether literals of a type can be written.

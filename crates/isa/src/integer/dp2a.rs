@@ -8,7 +8,7 @@ use crate::form::*;
 use crate::target::Needs;
 use crate::words::*;
 
-use super::dp4a::accumulator;
+use super::dp4a::SUM;
 
 /// `dp2a.mode.atype.btype d, a, b, c`: `d = c +` the dot product of the halves of `a` and the lower or upper two bytes of `b`.
 pub const DP2A: Form = Form {
@@ -16,8 +16,8 @@ pub const DP2A: Form = Form {
     words: &[],
     section: "Integer Arithmetic Instructions: dp2a",
     qualifiers: &[HALF, one_of(Slot::Type, INTS_32), one_of(Slot::Type2, INTS_32)],
-    dst: &[reg("d", Is::Of(accumulator))],
-    src: &[val("a", TYPE), val("b", TYPE2), val("c", Is::Of(accumulator))],
+    dst: &[reg("d", SUM)],
+    src: &[val("a", TYPE), val("b", TYPE2), val("c", SUM)],
     needs: Needs::on(5, 0, SM_61),
     legal: always,
     semantics: Semantics::Build(|x| {

@@ -14,8 +14,8 @@ pub const DP4A: Form = Form {
     words: &[],
     section: "Integer Arithmetic Instructions: dp4a",
     qualifiers: &[one_of(Slot::Type, INTS_32), one_of(Slot::Type2, INTS_32)],
-    dst: &[reg("d", Is::Of(accumulator))],
-    src: &[val("a", TYPE), val("b", TYPE2), val("c", Is::Of(accumulator))],
+    dst: &[reg("d", SUM)],
+    src: &[val("a", TYPE), val("b", TYPE2), val("c", SUM)],
     needs: Needs::on(5, 0, SM_61),
     legal: always,
     semantics: Semantics::Build(|x| {
@@ -24,7 +24,5 @@ pub const DP4A: Form = Form {
     }),
 };
 
-/// The type of the sum: unsigned if both factors are.
-pub(super) fn accumulator(u: &Use) -> ScalarType {
-    if u.ty(Slot::Type).is_signed() || u.ty(Slot::Type2).is_signed() { ScalarType::S32 } else { ScalarType::U32 }
-}
+/// The type of the sum, of either sign: as the assembler has it, a register of type `.f16x2` holds factors but no sum.
+pub(super) const SUM: Is = Is::Fixed(ScalarType::U32);

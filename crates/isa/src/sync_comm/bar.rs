@@ -51,7 +51,7 @@ pub const BAR_ARRIVE: Form = Form {
 pub const BAR_RED_POPC: Form = Form {
     words: &[".popc", ".u32"],
     qualifiers: &[CTA, RED],
-    dst: &[reg("d", Is::Fixed(U32))],
+    dst: &[reg("d", Is::Of(|_| U32))],
     src: &[NUMBER, WHICH],
     needs: BAR_RED_NEEDS,
     semantics: Semantics::Control(Control::Barrier(BarKind::RedPopc)),

@@ -44,6 +44,9 @@ pub const REDUX_BITWISE: Form = Form {
         ),
         must(Slot::Type, &[ty(".b32", B32)]),
     ],
+    // As the assembler has it, these are integers too.
+    dst: &[reg("dst", Is::Fixed(U32))],
+    src: &[val("src", Is::Fixed(U32)), val("membermask", Is::Fixed(U32))],
     ..REDUX_INTEGER
 };
 

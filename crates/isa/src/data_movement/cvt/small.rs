@@ -264,7 +264,7 @@ pub const CVT_TO_S2F6: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
     qualifiers: &[RN, FINITE, RELU, one_of(Slot::Type, &[ty(".s2f6x2", S2F6x2)]), one_of(Slot::Type2, ONLY_F32)],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
+    dst: &[reg("d", HALF_WORD)],
     src: &[val("a", Is::Exactly(Slot::Type2)), val("b", Is::Exactly(Slot::Type2))],
     needs: Needs::on(9, 1, FIXED_POINT),
     legal: always,
@@ -283,7 +283,7 @@ pub const CVT_PAIR_TO_S2F6: Form = Form {
         one_of(Slot::Type, &[ty(".s2f6x2", S2F6x2)]),
         one_of(Slot::Type2, &[ty(".bf16x2", BF16x2)]),
     ],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
+    dst: &[reg("d", HALF_WORD)],
     src: &[reg("a", Is::Exactly(Slot::Type2))],
     needs: Needs::on(9, 1, FIXED_POINT),
     legal: always,
@@ -315,7 +315,7 @@ pub const CVT_SCALED_TO_S2F6: Form = Form {
     words: &[".scaled::n2::ue8m0"],
     section: "Data Movement and Conversion Instructions: cvt",
     qualifiers: &[RN, FINITE, RELU, one_of(Slot::Type, &[ty(".s2f6x2", S2F6x2)]), one_of(Slot::Type2, ONLY_F32)],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
+    dst: &[reg("d", HALF_WORD)],
     src: &[val("a", Is::Exactly(Slot::Type2)), val("b", Is::Exactly(Slot::Type2)), reg("scale-factor", Is::Only(B16))],
     needs: Needs::on(9, 1, FIXED_POINT),
     legal: always,
@@ -334,7 +334,7 @@ pub const CVT_SCALED_PAIR_TO_S2F6: Form = Form {
         one_of(Slot::Type, &[ty(".s2f6x2", S2F6x2)]),
         one_of(Slot::Type2, &[ty(".bf16x2", BF16x2)]),
     ],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
+    dst: &[reg("d", HALF_WORD)],
     src: &[reg("a", Is::Exactly(Slot::Type2)), reg("scale-factor", Is::Only(B16))],
     needs: Needs::on(9, 1, FIXED_POINT),
     legal: always,
@@ -414,6 +414,9 @@ const FINITE: Group = must(Slot::SatFinite, &[choice(".satfinite", Value::Flag)]
 fn with_f8(u: &Use) -> Result<Needs, Reason> {
     Ok(if u.target.sm >= 90 { Needs::on(7, 8, SM_90) } else { Needs::on(8, 1, &[TargetGate::AtLeast(89)]) })
 }
+
+/// A result in two bytes of fixed point: as the assembler has it, any register of 16 bits.
+const HALF_WORD: Is = Is::Of(|_| B16);
 
 /// Converts the first `n` sources with a scale of one.
 fn by_one(x: &mut Cx<'_, '_>, n: usize) {
