@@ -61,6 +61,7 @@ pub(crate) fn check_body<'a>(
     signature: &Signature<'a>,
     stmts: &'a [ast::Stmt<'a>],
 ) -> CheckedBody {
+    let before = cx.report.len();
     let mut b = BodyCx {
         cx,
         scopes: Scopes::default(),
@@ -77,6 +78,9 @@ pub(crate) fn check_body<'a>(
     let param_regs = b.params(&signature.params, LocalKind::Param);
     let result_regs = b.params(&signature.results, LocalKind::Result);
     b.stmts(stmts);
+    if !f.is_entry {
+        b.cx.report.in_function(before, f.name.text);
+    }
     b.body.end = closing_brace(b.cx.text, stmts, f.span);
     CheckedBody { body: b.body, param_regs, result_regs }
 }

@@ -8,7 +8,7 @@ use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::form::{self, Form, FuncKind, Is, Kind, Semantics, Use, Value};
 use handloom_isa::target::{Needs, Target, Version};
-use handloom_isa::{Match, lookup, suggest};
+use handloom_isa::{Match, lookup, suggest, suggest_qualifier};
 use handloom_syntax::ast;
 
 use crate::context::gate;
@@ -267,7 +267,11 @@ fn no_form(i: &ast::Inst<'_>, candidates: &handloom_isa::Candidates, m: handloom
         }
         None => (0, format!("`{}` lacks a qualifier", words_of(i)), expected),
     };
-    let d = Diagnostic::error(Code::NoForm, i.opcode.span, message).label(label).section(m.form.section);
+    let mut d = Diagnostic::error(Code::NoForm, i.opcode.span, message).label(label).section(m.form.section);
+    let meant = m.at.and_then(|q| i.qualifiers.get(q)).and_then(|w| suggest_qualifier(w.text, &m.accepted));
+    if let Some(other) = meant {
+        d = d.help(format!("did you mean `{other}`?"));
+    }
     Wrong { at, to_last: m.at.is_none(), diagnostic: d }
 }
 

@@ -34,6 +34,11 @@ impl Report {
         self.diagnostics.len()
     }
 
+    /// Says that what was told from `since` on lies in a function that is not an entry.
+    pub fn in_function(&mut self, since: usize, name: &str) {
+        self.diagnostics.iter_mut().skip(since).for_each(|d| d.function = Some(name.to_owned()));
+    }
+
     /// Drops what was told from `since` on to the last but one, except for undeclared names.
     pub fn keep_unknown_names(&mut self, since: usize) {
         let Some(last) = self.diagnostics.pop() else { return };

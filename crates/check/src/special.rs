@@ -91,7 +91,7 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d.section(SECTION)));
         }
         let to = p.rule.map_or(found.ty, |r| r.ty);
-        if !reads(found, to) {
+        if !reads(found, to, integer_cvt) {
             let message = format!("`{shown}` is `{}`, which `{}` cannot read", found.ty, icx.words());
             let d = Diagnostic::error(Code::OperandType, span, message);
             return Err(self.cx.push(d.section(SECTION)));
@@ -100,11 +100,14 @@ impl<'a> BodyCx<'_, 'a> {
     }
 }
 
-/// Whether an instruction type reads a special register: at its width, or at the one it had in old versions.
-fn reads(found: &Found, to: ScalarType) -> bool {
+/// Whether an instruction type reads a special register: at its width, or at the one it had in old versions; `cvt` also less of it.
+fn reads(found: &Found, to: ScalarType, less: bool) -> bool {
     if found.ty == ScalarType::Pred {
         return to == ScalarType::Pred;
     }
     let whole = matches!(to.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
-    whole && (to.bits() == found.ty.bits() || found.legacy.is_some_and(|l| l.bits() == to.bits()))
+    whole
+        && (to.bits() == found.ty.bits()
+            || less && to.bits() < found.ty.bits()
+            || found.legacy.is_some_and(|l| l.bits() == to.bits()))
 }

@@ -57,6 +57,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Title of the manual's section behind the rule.
     pub section: Option<&'static str>,
+    /// Name of the function that is not an entry, if it lies in one.
+    pub function: Option<String>,
     /// For `Kind::Unsupported`: the opcode with its qualifiers.
     pub opcode: Option<String>,
 }
@@ -88,6 +90,7 @@ impl Diagnostic {
             labels: vec![(span, String::new())],
             help: None,
             section: None,
+            function: None,
             opcode: None,
         }
     }

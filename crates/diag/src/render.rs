@@ -53,6 +53,8 @@ pub enum Footer {
     Note(String),
     /// `= help: ...`
     Help(String),
+    /// `= function: ...`
+    Function(String),
     /// `= section: ...`
     Section(String),
 }
@@ -74,6 +76,7 @@ pub struct Report<'a> {
 pub fn render_human(d: &Diagnostic, sources: &SourceMap, style: Style) -> String {
     let mut footers = Vec::new();
     footers.extend(d.help.iter().cloned().map(Footer::Help));
+    footers.extend(d.function.iter().map(|f| Footer::Function(f.clone())));
     footers.extend(d.section.iter().map(|s| Footer::Section((*s).to_owned())));
     let report = Report {
         heading: Heading::Coded(d.severity, d.code),
@@ -119,6 +122,7 @@ pub fn render_snippets(report: &Report<'_>, sources: &SourceMap, style: Style) -
         group = group.element(match footer {
             Footer::Note(text) => Level::NOTE.message(text.as_str()),
             Footer::Help(text) => Level::HELP.message(text.as_str()),
+            Footer::Function(text) => Level::NOTE.with_name("function").message(text.as_str()),
             Footer::Section(text) => Level::NOTE.with_name("section").message(text.as_str()),
         });
     }
@@ -157,6 +161,9 @@ pub fn render_json(d: &Diagnostic, sources: &SourceMap) -> String {
     object.insert("message".into(), d.message.as_str().into());
     if let Some(help) = &d.help {
         object.insert("help".into(), help.as_str().into());
+    }
+    if let Some(function) = &d.function {
+        object.insert("function".into(), function.as_str().into());
     }
     if let Some(section) = d.section {
         object.insert("section".into(), section.into());

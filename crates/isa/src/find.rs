@@ -156,16 +156,39 @@ pub fn n_operands_of(form: &Form, chosen: &Chosen) -> (usize, usize) {
 
 /// An opcode that is close to an unknown one.
 pub fn suggest(opcode: &str) -> Option<&'static str> {
-    let limit = if opcode.len() <= 3 { 1 } else { 2 };
-    let mut best: Option<((usize, usize), &'static str)> = None;
-    for known in crate::forms().iter().map(|f| first_word(f.opcode)) {
-        let d = distance(opcode.as_bytes(), known.as_bytes());
-        let score = (d, opcode.len().abs_diff(known.len()));
-        if d <= limit && d < known.len() && best.is_none_or(|(b, _)| score < b) {
-            best = Some((score, known));
-        }
+    nearest(opcode, crate::forms().iter().map(|f| first_word(f.opcode)))
+}
+
+/// The one of `accepted` qualifiers that is close to a word which is no qualifier of any instruction.
+pub fn suggest_qualifier(word: &str, accepted: &[&'static str]) -> Option<&'static str> {
+    let is_qualifier = |f: &&Form| {
+        f.words.contains(&word) || f.qualifiers.iter().flat_map(|g| g.choices).any(|choice| choice.text == word)
+    };
+    if crate::forms().iter().any(|f| is_qualifier(&f)) {
+        return None;
     }
-    best.map(|(_, known)| known)
+    let bare = |w: &'static str| w.trim_start_matches('.');
+    let found = nearest(word.trim_start_matches('.'), accepted.iter().map(|w| bare(w)))?;
+    accepted.iter().copied().find(|w| bare(w) == found)
+}
+
+/// The word that is closest to another one, if one is close.
+fn nearest(word: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let limit = if word.len() <= 3 { 1 } else { 2 };
+    let scored = known.filter_map(|known| {
+        let d = distance(word.as_bytes(), known.as_bytes());
+        // Letters in another order, then letters too many at the end are likelier slips than others.
+        let slip = if letters(word) == letters(known) { 0 } else { 1 + u8::from(!word.starts_with(known)) };
+        let score = (d, slip, word.len().abs_diff(known.len()));
+        (d <= limit && d < known.len()).then_some((score, known))
+    });
+    scored.min_by_key(|(score, _)| *score).map(|(_, known)| known)
+}
+
+fn letters(word: &str) -> Vec<u8> {
+    let mut letters = word.as_bytes().to_vec();
+    letters.sort_unstable();
+    letters
 }
 
 /// A dotted prefix of an opcode.

@@ -40,7 +40,7 @@ pub mod video;
 pub mod wgmma;
 pub mod words;
 
-pub use find::{Candidates, Match, Mismatch, lookup, suggest};
+pub use find::{Candidates, Match, Mismatch, lookup, suggest, suggest_qualifier};
 pub use literals::check_literal;
 
 /// The records of each chapter of the manual, in its order.

@@ -42,15 +42,15 @@ pub fn syntax(f: &Form) -> String {
         };
         line.push_str(&if g.required { text } else { format!("{{{text}}}") });
     };
-    leading.iter().for_each(|g| group(&mut line, g));
-    f.words.iter().for_each(|w| line.push_str(w));
-    for (i, g) in others.iter().enumerate() {
-        // An optional word that is taken a second time is not shown twice.
+    // An optional word that has two places, or is taken a second time, is not shown twice.
+    let is_among = |g: &Group, list: &[&Group]| {
         let is_same = |e: &Group| matches!((e.choices, g.choices), ([a], [b]) if a.text == b.text);
-        if g.required || !others[..i].iter().any(|e| !e.required && is_same(e)) {
-            group(&mut line, g);
-        }
-    }
+        !g.required && list.iter().any(|e| !e.required && is_same(e))
+    };
+    leading.iter().filter(|g| !is_among(g, &others)).for_each(|g| group(&mut line, g));
+    f.words.iter().for_each(|w| line.push_str(w));
+    let shown = others.iter().enumerate().filter(|(i, g)| !is_among(g, &others[..*i]));
+    shown.for_each(|(_, g)| group(&mut line, g));
     for (i, o) in f.dst.iter().chain(f.src).enumerate() {
         let (comma, text) = (if i == 0 { " " } else { ", " }, operand(o));
         line.push_str(&if o.optional { format!("{{{comma}{text}}}") } else { format!("{comma}{text}") });

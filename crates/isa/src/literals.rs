@@ -21,9 +21,9 @@ const SIGN: Literal = Literal::OneOf(&[1, 0xffff_ffff]);
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("bar", "a", Literal::Between(0, 15)),
-    ("bar", "b", Literal::Multiple(32, 0, 1024)),
+    ("bar", "b", Literal::Multiple(32, 0, u64::MAX)),
     ("barrier", "a", Literal::Between(0, 15)),
-    ("barrier", "b", Literal::Multiple(32, 0, 1024)),
+    ("barrier", "b", Literal::Multiple(32, 0, u64::MAX)),
     ("bfe", "b", Literal::Between(0, 255)),
     ("bfe", "c", Literal::Between(0, 255)),
     ("bfi", "c", Literal::Between(0, 255)),
@@ -57,7 +57,10 @@ pub fn check_literal(form: &Form, operand: &Operand, value: u64) -> Result<(), R
         Literal::Between(least, most) => ((least..=most).contains(&value), format!("from {least} to {most}")),
         Literal::Multiple(of, least, most) => (
             value.is_multiple_of(of) && (least..=most).contains(&value),
-            format!("a multiple of {of} from {least} to {most}"),
+            match most {
+                u64::MAX => format!("a multiple of {of}"),
+                _ => format!("a multiple of {of} from {least} to {most}"),
+            },
         ),
         Literal::OneOf(all) => {
             let texts: Vec<String> = all.iter().map(u64::to_string).collect();

@@ -4,7 +4,7 @@ use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, ShflMode, StateSpace}
 use handloom_isa::find::{Match, n_operands_of};
 use handloom_isa::form::*;
 use handloom_isa::target::{Suffix, Target, Version};
-use handloom_isa::{Mismatch, check_literal, lookup, suggest};
+use handloom_isa::{Mismatch, check_literal, lookup, suggest, suggest_qualifier};
 
 fn split(text: &str) -> (&str, Vec<String>) {
     let mut words = text.split('.');
@@ -230,6 +230,10 @@ fn suggestions() {
     assert_eq!(suggest("prefech"), Some("prefetch"));
     assert_eq!(suggest("ldmatrx"), Some("ldmatrix"));
     assert_eq!(suggest("frobnicate"), None);
+    assert_eq!(suggest("adds"), Some("add"));
+    assert_eq!(suggest_qualifier(".gloabl", &[".u32", ".global", ".local"]), Some(".global"));
+    // A word that other instructions have is no slip of the hand.
+    assert_eq!(suggest_qualifier(".u32", &[".f32", ".f64"]), None);
 }
 
 #[test]
