@@ -161,10 +161,10 @@ pub fn suggest(opcode: &str) -> Option<&'static str> {
 
 /// The one of `accepted` qualifiers that is close to a word which is no qualifier of any instruction.
 pub fn suggest_qualifier(word: &str, accepted: &[&'static str]) -> Option<&'static str> {
-    let is_qualifier = |f: &&Form| {
+    let is_qualifier = |f: &Form| {
         f.words.contains(&word) || f.qualifiers.iter().flat_map(|g| g.choices).any(|choice| choice.text == word)
     };
-    if crate::forms().iter().any(|f| is_qualifier(&f)) {
+    if crate::forms().iter().any(|f| is_qualifier(f)) {
         return None;
     }
     let bare = |w: &'static str| w.trim_start_matches('.');
