@@ -86,7 +86,7 @@ pub(crate) fn header<'a>(cx: &mut Cx<'a>, items: &[ast::Item<'a>]) {
     }
 }
 
-fn span_of(item: &ast::Item<'_>) -> Span {
+pub(crate) fn span_of(item: &ast::Item<'_>) -> Span {
     match item {
         ast::Item::Version { span, .. }
         | ast::Item::Target { span, .. }

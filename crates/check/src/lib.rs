@@ -38,7 +38,7 @@ mod syntax_faults;
 mod video;
 mod words;
 
-use handloom_diag::{Diagnostic, FileId};
+use handloom_diag::{Diagnostic, FileId, Span};
 use handloom_isa::target::{NEWEST, Suffix, Target};
 use handloom_syntax::ast;
 
@@ -67,9 +67,22 @@ pub fn check_text(text: &str, file: FileId) -> Checked {
     let mut checked = check(&parse.module, text, file);
     if !parse.errors.is_empty() {
         checked.module = None;
-        syntax_faults::merge(text, parse.errors, &mut checked.diagnostics);
+        let mut errors = parse.errors;
+        for d in &mut errors {
+            d.function = function_around(&parse.module, d.span()).map(str::to_owned);
+        }
+        syntax_faults::merge(text, errors, &mut checked.diagnostics);
     }
     checked
+}
+
+/// Name of the function that is not an entry and whose body a place lies in, as far as items tell: behind its header and before the next one.
+fn function_around<'a>(module: &ast::Module<'a>, place: Span) -> Option<&'a str> {
+    let before = module.items.iter().rev().find(|i| header::span_of(i).start <= place.start)?;
+    match before {
+        ast::Item::Function(f) if !f.is_entry && f.body.is_some() => Some(f.name.text),
+        _ => None,
+    }
 }
 
 /// Checks a module. `text` is what it was parsed from.

@@ -98,3 +98,15 @@ fn registers_get_a_place_when_used() {
     let names: Vec<&str> = body.regs.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["%big999999", "%big7", "%v.x", "%v.y", "%v.z", "%v.w"]);
 }
+
+#[test]
+fn errors_in_functions_name_them() {
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n\
+        .func helper() { .reg .u32 %r<2>; add.f32 %r0, %r1, %r1; mov.u32 %r0 %r1; ret; }\n\
+        .func other() { ret; }\n\
+        .entry k() { .reg .u32 %r<2>; add.f32 %r0, %r1, %r1; mov.u32 %r0 %r1; ret; }\n";
+    let told = handloom_check::check_text(text, handloom_diag::FileId(0)).diagnostics;
+    let functions: Vec<Option<&str>> = told.iter().map(|d| d.function.as_deref()).collect();
+    // Three registers and a forgotten comma in each.
+    assert_eq!(functions, [[Some("helper"); 4], [None; 4]].concat(), "{told:?}");
+}
