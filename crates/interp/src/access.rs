@@ -225,7 +225,7 @@ impl<'m> Cta<'m> {
         match request.space {
             StateSpace::Shared => self.shared_part(addr, bytes, self.env.shared_base),
             StateSpace::SharedCluster => {
-                let (base, offset) = self.cluster_part(addr).ok_or(TrapKind::OutOfBounds)?;
+                let (base, offset) = self.env.cluster_part(addr).ok_or(TrapKind::OutOfBounds)?;
                 self.shared_part(offset, bytes, base)
             }
             StateSpace::Local | StateSpace::ParamFunc => {
@@ -257,41 +257,6 @@ impl<'m> Cta<'m> {
     fn shared_part(&self, offset: u64, bytes: u32, base: u64) -> Result<u64, TrapKind> {
         let fits = offset.checked_add(u64::from(bytes)).is_some_and(|end| end <= u64::from(self.env.shared_size));
         if fits { Ok(base.wrapping_add(offset)) } else { Err(TrapKind::OutOfBounds) }
-    }
-
-    /// Base of the shared memory that a `.shared::cluster` offset names, and the offset in it.
-    fn cluster_part(&self, offset: u64) -> Option<(u64, u64)> {
-        let inside = offset % CLUSTER_STRIDE;
-        match (offset / CLUSTER_STRIDE).checked_sub(1) {
-            None => Some((self.env.shared_base, inside)),
-            Some(rank) => self.rank_base(rank).map(|base| (base, inside)),
-        }
-    }
-
-    /// Base of the shared memory of a cta of the cluster.
-    fn rank_base(&self, rank: u64) -> Option<u64> {
-        if rank == u64::from(self.env.cluster_rank()) {
-            return Some(self.env.shared_base);
-        }
-        usize::try_from(rank).ok().and_then(|r| self.env.cluster.shared_bases.get(r)).copied()
-    }
-
-    /// Generic address of a `.shared::cluster` offset; an offset of no cta stays behind the own shared memory.
-    pub(crate) fn cluster_address(&self, offset: u64) -> u64 {
-        let (base, inside) = self.cluster_part(offset).unwrap_or((self.env.shared_base, offset));
-        base.wrapping_add(inside)
-    }
-
-    /// The `.shared::cluster` offset of a generic address: plain for the own cta, by rank for others.
-    pub(crate) fn cluster_offset(&self, addr: u64) -> u64 {
-        let own = addr.wrapping_sub(self.env.shared_base);
-        if own < CLUSTER_STRIDE {
-            return own;
-        }
-        (1_u64..)
-            .zip(&self.env.cluster.shared_bases)
-            .find(|(_, base)| addr.wrapping_sub(**base) < CLUSTER_STRIDE)
-            .map_or(own, |(slot, base)| slot * CLUSTER_STRIDE + (addr - base))
     }
 
     /// `isspacep`: whether a generic address lies in the window of a space.

@@ -142,7 +142,7 @@ impl<'m> Cta<'m> {
         for (t, func) in targets {
             let caller = self.threads[*t].frame();
             let local = self.env.local_base(crate::cta::number(*t));
-            let limit = local.saturating_add(self.env.local_size);
+            let limit = local.saturating_add(self.env.local_size) - self.threads[*t].stack_used;
             match self.layouts[func.idx()].place(caller.end, limit) {
                 Some((base, end)) => {
                     let args = caller.base.wrapping_add(self.layouts[caller.func.idx()].offsets[args.idx()]);

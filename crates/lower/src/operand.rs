@@ -11,6 +11,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::{Arg, Cx, Slot as Group};
 
 use crate::function::{FunctionCx, Home, Place};
+use crate::short;
 
 /// One result: where it goes.
 struct Target {
@@ -40,15 +41,13 @@ impl FunctionCx<'_> {
 
     /// Gives addresses of local memory that come from 32-bit registers their upper half.
     ///
-    /// Choice: an address in local memory is generic, so its lower half is not all of it; but LLVM keeps such addresses in 32 bits, and
-    /// extends them with zeros before `cvta`. A thread's local memory is much smaller than 4 GiB, so the distance to a variable of this
-    /// function tells the rest.
+    /// Choice: what makes an address generic may get a whole address too, which the distance to a slot leaves as it is (see [`short`](crate::short)).
     fn complete_stack_addresses(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
         let Some(slot) = self.short_stack else { return };
         if inst.u.space(Group::Space) != StateSpace::Local {
             return;
         }
-        let is_cvta = inst.form.opcode == "cvta" && !inst.u.has(Group::Mode);
+        let is_cvta = short::makes_generic(inst);
         for (operand, arg) in inst.src.iter().zip(args) {
             let address = match (operand, arg) {
                 (Operand::Addr { base: AddrBase::Reg(r), .. }, Arg::Addr(a)) if self.home(*r).ty.bits() == 32 => {

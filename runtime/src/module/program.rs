@@ -259,12 +259,16 @@ fn address_taken(ir: &simt::Module, data: &[simt::Symbol]) -> Vec<FuncId> {
     taken
 }
 
-/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound.
+/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where
+/// `alloca` takes memory too, as much as a fixed stack is added.
 pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
     let align = frames.iter().map(|f| f.align).max().unwrap_or(16).max(16);
     let own = frames[entry.idx()].size.next_multiple_of(align);
     let needed = deepest(ir, frames, entry, align, &mut vec![Depth::Unknown; ir.funcs.len()]);
-    let mut stride = needed.unwrap_or(own + CALL_STACK).next_multiple_of(align);
+    let is_alloca = |i: &simt::Inst| matches!(i.op, Op::Stack(simt::StackOp::Alloca { .. }));
+    let grows = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).any(is_alloca);
+    let fixed = if grows || needed.is_none() { CALL_STACK } else { 0 };
+    let mut stride = (needed.unwrap_or(own) + fixed).next_multiple_of(align);
     // Threads a multiple of a page apart would share a few cache sets.
     if stride.is_multiple_of(4096) {
         stride += align.max(64);

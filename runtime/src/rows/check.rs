@@ -2,7 +2,6 @@
 
 use handloom_codegen::abi::{MemSite, SiteCache};
 use handloom_diag::Span;
-use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::trap::{AccessKind, TrapKind};
 use handloom_ir::types::{Order, StateSpace};
@@ -108,12 +107,8 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
     match r.space {
         StateSpace::Shared => in_slab(env.shared_base, addr),
         StateSpace::SharedCluster => {
-            let base = match (addr / CLUSTER_STRIDE).checked_sub(1) {
-                None => Some(env.shared_base),
-                Some(rank) if rank == u64::from(env.cluster_rank()) => Some(env.shared_base),
-                Some(rank) => usize::try_from(rank).ok().and_then(|r| view.peers.get(r)).copied(),
-            };
-            in_slab(base.ok_or(TrapKind::OutOfBounds)?, addr % CLUSTER_STRIDE)
+            let (base, inside) = env.cluster_part(addr).ok_or(TrapKind::OutOfBounds)?;
+            in_slab(base, inside)
         }
         StateSpace::Local | StateSpace::ParamFunc => {
             let inside = addr.wrapping_sub(own.base);

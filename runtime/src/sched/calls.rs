@@ -75,9 +75,11 @@ impl CtaRun {
             None => (program.entry().idx(), 1),
         };
         let frames = program.frames();
-        let env = &self.host().env;
+        let env = &self.host_ref().env;
         let stack = env.local_base(32 * h.warp);
-        let (limit, used) = (stack + env.local_size, env.local_size);
+        let of_lanes = |taken: &[u64; 32]| (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| taken[l]).max().unwrap_or(0);
+        let allocated = of_lanes(&self.host_ref().warps[w].stack_used);
+        let (limit, used) = (stack + env.local_size - allocated, env.local_size);
         let Some((local, _)) = frames[f.idx()].place(h.local + frames[caller_func].size, limit) else {
             let mut trap = self.host().trap_of(TrapKind::Stack, site.span, h.warp, lanes);
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");

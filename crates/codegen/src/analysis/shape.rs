@@ -142,6 +142,7 @@ fn has_effect(inst: &Inst) -> bool {
         | Op::Elect
         | Op::BarWarp
         | Op::Nanosleep
+        | Op::Stack(_)
         | Op::Builtin(_) => true,
     }
 }
@@ -307,6 +308,8 @@ impl Facts {
                 (0..PACKS).for_each(|p| s.off[p] = self.local_stride * 4 * p as i64);
                 Some(s)
             }
+            // Blocks of a cluster do not lie at even distances.
+            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => None,
             Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
             Op::Load { access, .. } => {
                 let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
