@@ -244,7 +244,8 @@ impl<'m> Cta<'m> {
             }
             StateSpace::Global => {
                 mem.check(addr, bytes, write || request.kind == AccessKind::Atomic)?;
-                Ok(addr)
+                // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
+                if mem.space(addr) == StateSpace::Global { Ok(addr) } else { Err(TrapKind::BadSpace) }
             }
             StateSpace::Const | StateSpace::ParamEntry => {
                 mem.check(addr, bytes, false)?;

@@ -1,7 +1,7 @@
 //! What the ends of blocks do: branches, calls, barriers, yields, exits.
 
 use handloom_ir::simt::{BarKind, Block, BlockId, Callee, FuncId, SlotId, Term, Val};
-use handloom_ir::trap::{Trap, TrapKind};
+use handloom_ir::trap::{Trap, TrapKind, no_such_target};
 
 use crate::barrier::{Arrival, Misuse};
 use crate::cta::{Cta, Group};
@@ -79,7 +79,7 @@ impl<'m> Cta<'m> {
             }
         }
         let Some((_, index)) = outside.first() else { return Ok(()) };
-        let detail = format!("index {index} of a branch with {} targets", targets.len());
+        let detail = no_such_target(u64::from(*index), targets.len());
         let mut trap = self.trap_of(TrapKind::BadCall, block.term_span, outside.iter().map(|(t, _)| *t));
         trap.detail = detail;
         Err(trap)

@@ -123,7 +123,7 @@ impl CtaEnv {
     /// Generic address of a `.shared::cluster` offset. The offset of no cta gives an address that nobody may access.
     pub fn cluster_address(&self, offset: u64) -> u64 {
         // The upper half of a slab is never open.
-        let nowhere = (self.shared_base, offset % CLUSTER_STRIDE | CLUSTER_STRIDE / 2);
+        let nowhere = (self.shared_base, (offset % CLUSTER_STRIDE) | (CLUSTER_STRIDE / 2));
         let (base, inside) = self.cluster_part(offset).unwrap_or(nowhere);
         base.wrapping_add(inside)
     }

@@ -107,3 +107,8 @@ impl Trap {
         }
     }
 }
+
+/// What a branch by an index without a target says.
+pub fn no_such_target(index: u64, targets: usize) -> String {
+    format!("index {index} of a branch with {targets} targets")
+}

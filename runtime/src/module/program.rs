@@ -172,7 +172,14 @@ impl Plan {
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(format!("bug: `{}` was lost by specialisation", key.entry));
         };
-        let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
+        let mut frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
+        if is_unbounded(&ir, &frames, entry) {
+            // Frames as large as the program wrote them: then a recursion ends as deep as in the interpreter.
+            for (frame, written) in frames.iter_mut().zip(module.funcs.iter().map(FrameLayout::new)) {
+                frame.size = frame.size.max(written.size);
+                frame.align = frame.align.max(written.align);
+            }
+        }
         // Initial bytes stand in the module that was lowered only.
         let reach = reachable(&ir, &module.syms, entry);
         let local_stride = local_stride(&ir, &frames, entry);
@@ -274,6 +281,11 @@ pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: Fun
         stride += align.max(64);
     }
     u32::try_from(stride).unwrap_or(u32::MAX / 4096 * 4096)
+}
+
+/// Whether nothing bounds the depth of calls.
+fn is_unbounded(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> bool {
+    deepest(ir, frames, entry, 16, &mut vec![Depth::Unknown; ir.funcs.len()]).is_none()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -125,7 +125,14 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
             view.resolve(addr, bytes, r.writes(), Some(own))?;
             Ok((addr, hit))
         }
-        StateSpace::Global => view.resolve(addr, bytes, r.writes(), Some(own)).map(|hit| (addr, hit)),
+        StateSpace::Global => {
+            let hit = view.resolve(addr, bytes, r.writes(), Some(own))?;
+            // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
+            match hit.kind {
+                AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc => Ok((addr, hit)),
+                AllocKind::Const | AllocKind::Param | AllocKind::Shared | AllocKind::Local => Err(TrapKind::BadSpace),
+            }
+        }
         StateSpace::Const | StateSpace::ParamEntry => {
             let hit = view.resolve(addr, bytes, false, Some(own))?;
             if r.kind == AccessKind::Write { Err(TrapKind::WriteProtected) } else { Ok((addr, hit)) }

@@ -313,7 +313,9 @@ impl Facts {
             Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
             Op::Load { access, .. } => {
                 let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
-                let ok = access.order == Order::Weak && (read_only || (together && access.count == 1));
+                // With elements that nobody wants it is done lane by lane.
+                let whole = access.elements == u8::MAX >> (8 - access.count);
+                let ok = access.order == Order::Weak && whole && (read_only || (together && access.count == 1));
                 // The old value of a guarded load is merged by `propagate`.
                 let s = args[0].shape.filter(|s| ok && s.stride == 0)?;
                 let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };

@@ -634,8 +634,25 @@ impl Emit<'_, '_> {
 
     /// Raises a trap of code's own, by the lanes of a mask (all if none).
     pub(crate) fn trap(&mut self, kind: TrapKind, span: handloom_diag::Span, lanes: Option<Value>) {
+        self.trap_at(TrapSite { kind, span, index: None }, lanes);
+    }
+
+    /// The same for a branch by an index that has no target.
+    pub(crate) fn trap_of_index(
+        &mut self,
+        span: handloom_diag::Span,
+        index: &Rep,
+        targets: usize,
+        lanes: Option<Value>,
+    ) {
+        self.n_scratch_used = 0;
+        let at = self.loc_of(index, Ty::B32);
+        self.trap_at(TrapSite { kind: TrapKind::BadCall, span, index: Some((at, targets)) }, lanes);
+    }
+
+    fn trap_at(&mut self, trap: TrapSite, lanes: Option<Value>) {
         let site = self.tables.traps.len();
-        self.tables.traps.push(TrapSite { kind, span });
+        self.tables.traps.push(trap);
         let lanes = match lanes {
             Some(m) => m,
             None => self.i32(FULL),
