@@ -179,13 +179,14 @@ impl<'m> Cta<'m> {
                 Err(why) => refused.push((t, addr, why)),
             }
         }
-        let Some((_, addr, kind)) = refused.first().copied() else { return Ok(found) };
+        let Some((first, addr, kind)) = refused.first().copied() else { return Ok(found) };
         let same = refused.iter().filter(|(_, _, k)| *k == kind).map(|(t, _, _)| *t);
         let mut trap = self.trap_of(kind, inst.span, same);
         trap.address = Some(addr);
         trap.bytes = request.bytes;
         trap.access = Some(request.kind);
         trap.space = Some(request.space);
+        trap.own = self.env.aim(number(first), request.space, addr, mem.space(addr));
         if kind == TrapKind::BadSpace {
             trap.detail = format!("the address lies in `.{}`", mem.space(addr).name());
         }
@@ -229,9 +230,16 @@ impl<'m> Cta<'m> {
                 self.shared_part(offset, bytes, base)
             }
             StateSpace::Local | StateSpace::ParamFunc => {
-                let inside = addr.wrapping_sub(self.env.local_base(number(t)));
-                let fits = inside.checked_add(u64::from(bytes)).is_some_and(|end| end <= self.env.local_size);
-                if fits { Ok(addr) } else { Err(TrapKind::OutOfBounds) }
+                if self.is_own(t, addr, bytes) {
+                    Ok(addr)
+                } else {
+                    Err(TrapKind::OutOfBounds)
+                }
+            }
+            StateSpace::Generic | StateSpace::Global
+                if mem.space(addr) == StateSpace::Local && !self.is_own(t, addr, bytes) =>
+            {
+                Err(TrapKind::OutOfBounds)
             }
             StateSpace::Generic => {
                 let atomic = request.kind == AccessKind::Atomic;
@@ -253,6 +261,12 @@ impl<'m> Cta<'m> {
             }
             StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => Err(TrapKind::BadSpace),
         }
+    }
+
+    /// Whether a range lies in the local memory of a thread.
+    fn is_own(&self, t: usize, addr: u64, bytes: u32) -> bool {
+        let inside = addr.wrapping_sub(self.env.local_base(number(t)));
+        inside.checked_add(u64::from(bytes)).is_some_and(|end| end <= self.env.local_size)
     }
 
     fn shared_part(&self, offset: u64, bytes: u32, base: u64) -> Result<u64, TrapKind> {

@@ -116,7 +116,7 @@ impl<'m> Cta<'m> {
 
     /// The function of a handle, if it may be called by a call of this signature.
     fn function_of(&self, handle: u64, signature: (u32, u32)) -> Result<FuncId, String> {
-        let id = handle.checked_sub(1).and_then(|i| u32::try_from(i).ok()).map(FuncId);
+        let id = FuncId::of_handle(handle);
         let found = id.and_then(|id| Some((id, self.module.funcs.get(id.idx())?)));
         match found {
             None => Err(format!("{handle:#x} is no function of the module")),

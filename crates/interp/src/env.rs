@@ -1,5 +1,8 @@
 //! What a cta is told by its launch.
 
+use handloom_ir::trap::OwnMemory;
+use handloom_ir::types::StateSpace;
+
 pub use handloom_ir::types::CLUSTER_STRIDE;
 
 /// The cluster that a cta belongs to.
@@ -138,6 +141,25 @@ impl CtaEnv {
             .zip(&self.cluster.shared_bases)
             .find(|(_, base)| addr.wrapping_sub(**base) < CLUSTER_STRIDE)
             .map_or(own, |(slot, base)| slot * CLUSTER_STRIDE + (addr - base))
+    }
+
+    /// The shared or local memory that an access of a thread aimed at. `falls_into`: the space that the address would lie
+    /// in as a generic one.
+    pub fn aim(&self, thread: u32, space: StateSpace, addr: u64, falls_into: StateSpace) -> Option<OwnMemory> {
+        let shared = |base| OwnMemory { space: StateSpace::Shared, base, size: u64::from(self.shared_size) };
+        match (space, falls_into) {
+            (StateSpace::Shared, _) => Some(shared(0)),
+            (StateSpace::SharedCluster, _) => self.cluster_part(addr).map(|(_, inside)| shared(addr - inside)),
+            (StateSpace::Local | StateSpace::ParamFunc, _) | (_, StateSpace::Local) => {
+                Some(OwnMemory { space: StateSpace::Local, base: self.local_base(thread), size: self.local_size })
+            }
+            (_, StateSpace::Shared | StateSpace::SharedCluster) => {
+                // What no cta of the cluster has lies in the upper half of a slab.
+                let mut slabs = std::iter::once(&self.shared_base).chain(&self.cluster.shared_bases).copied();
+                slabs.find(|base| addr.wrapping_sub(*base) < CLUSTER_STRIDE / 2).map(shared)
+            }
+            _ => None,
+        }
     }
 
     /// Linear number of the cta in the grid, x fastest.

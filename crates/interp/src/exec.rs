@@ -101,7 +101,7 @@ impl<'m> Cta<'m> {
             SymKind::Shared { offset } | SymKind::DynamicShared { offset } => {
                 self.env.shared_base.wrapping_add(u64::from(offset))
             }
-            SymKind::Func(f) => u64::from(f.0) + 1,
+            SymKind::Func(f) => f.handle(),
         }
     }
 

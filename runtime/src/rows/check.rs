@@ -143,7 +143,7 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
 
 /// Records the trap of the lanes that were refused for the same reason as the first of them.
 pub(super) fn record(c: &mut Call<'_>, r: &Request, span: Span, refused: &[(usize, u64, TrapKind)]) {
-    let Some(&(_, addr, kind)) = refused.first() else { return };
+    let Some(&(first, addr, kind)) = refused.first() else { return };
     let lanes = refused.iter().filter(|(_, _, k)| *k == kind).fold(0, |m, (lane, _, _)| m | 1 << lane);
     let warp = c.warp();
     let mut trap = c.host.trap_of(kind, span, warp, lanes);
@@ -151,8 +151,9 @@ pub(super) fn record(c: &mut Call<'_>, r: &Request, span: Span, refused: &[(usiz
     trap.bytes = r.bytes;
     trap.access = Some(r.kind);
     trap.space = Some(r.space);
+    let space = c.host.memory.view.get_mut().state_space(addr);
+    trap.own = c.host.env.aim(CtaHost::thread(&c.ctx.header(), first), r.space, addr, space);
     if kind == TrapKind::BadSpace {
-        let space = c.host.memory.view.get_mut().state_space(addr);
         trap.detail = format!("the address lies in `.{}`", space.name());
     }
     c.host.trap = Some(trap);

@@ -45,7 +45,7 @@ impl CtaRun {
             (Callee::Indirect, Some(loc)) => ctx.read(loc, lane),
             (Callee::Indirect, None) => 0,
         };
-        let id = target.checked_sub(1).and_then(|i| u32::try_from(i).ok()).map(FuncId);
+        let id = FuncId::of_handle(target);
         let found = id.and_then(|id| Some((id, self.program.ir().funcs.get(id.idx())?)));
         match found {
             None => Err(format!("{target:#x} is no function of the module")),
