@@ -15,7 +15,7 @@ const TEXT: &str = "
 {
     .reg .b32 %r<2>;
     .reg .b64 %rd<2>;
-    .local .b8 frame[4096];
+    .local .align 8 .b8 frame[4096];
     ld.param.b32 %r0, [n];
     mov.u64 %rd0, frame;
     st.local.b64 [%rd0], %rd0;

@@ -236,11 +236,6 @@ impl<'m> Cta<'m> {
                     Err(TrapKind::OutOfBounds)
                 }
             }
-            StateSpace::Generic | StateSpace::Global
-                if mem.space(addr) == StateSpace::Local && !self.is_own(t, addr, bytes) =>
-            {
-                Err(TrapKind::OutOfBounds)
-            }
             StateSpace::Generic => {
                 let atomic = request.kind == AccessKind::Atomic;
                 mem.check(addr, bytes, write)?;
@@ -248,7 +243,9 @@ impl<'m> Cta<'m> {
                     return Err(TrapKind::BadSpace);
                 }
                 mem.check(addr, bytes, write || atomic)?;
-                Ok(addr)
+                // Local memory is each thread's own.
+                let foreign = mem.space(addr) == StateSpace::Local && !self.is_own(t, addr, bytes);
+                if foreign { Err(TrapKind::OutOfBounds) } else { Ok(addr) }
             }
             StateSpace::Global => {
                 mem.check(addr, bytes, write || request.kind == AccessKind::Atomic)?;

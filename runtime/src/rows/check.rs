@@ -118,15 +118,15 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
         }
         StateSpace::Generic => {
             let plain_write = r.kind == AccessKind::Write;
-            let hit = view.resolve(addr, bytes, plain_write, Some(own))?;
+            view.resolve(addr, bytes, plain_write, None)?;
             if !r.may_fall_into(view.state_space(addr)) {
                 return Err(TrapKind::BadSpace);
             }
-            view.resolve(addr, bytes, r.writes(), Some(own))?;
-            Ok((addr, hit))
+            // Local memory is each thread's own.
+            view.resolve(addr, bytes, r.writes(), Some(own)).map(|hit| (addr, hit))
         }
         StateSpace::Global => {
-            let hit = view.resolve(addr, bytes, r.writes(), Some(own))?;
+            let hit = view.resolve(addr, bytes, r.writes(), None)?;
             // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
             match hit.kind {
                 AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc => Ok((addr, hit)),
