@@ -37,8 +37,7 @@ pub const ALLOCA: Form = Form {
         let bits = x.b.ty(size).bits();
         let size = x.b.ext(size, bits, false, Ty::B64);
         let d = x.b.reg(Ty::B64);
-        // Choice: an alignment that is no power of two is rounded up to one.
-        let align = written.max(LEAST_ALIGN).next_power_of_two();
+        let align = written.max(LEAST_ALIGN);
         x.b.push(Op::Stack(StackOp::Alloca { align }), vec![d], vec![size]);
         set_address(x, d);
     }),
