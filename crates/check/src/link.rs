@@ -16,7 +16,7 @@ use crate::module::{AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand,
 /// Joins modules. Internal symbols stay apart; `.weak` and `.common` give way; `.extern` ones take the definition of another module.
 ///
 /// With `require_resolved`, an extern symbol that is used must have a definition; built-in functions and dynamic shared memory
-/// need none, and functions of the device runtime get theirs ([`library`](crate::library)).
+/// need none, and functions of the device runtime get theirs from PTX text of ours.
 ///
 /// # Errors
 /// E0502, one for each pair of symbols that do not fit and for each unresolved symbol.
