@@ -217,9 +217,12 @@ pub fn access(u: &Use, order: Order, scope: Scope) -> Access {
     Access { space, bits, count, elements, order, scope, whole }
 }
 
-/// Whether a generic address must point to `.global`: that of a 256-bit access, and with a cache policy.
+/// `.unified` behind an address: the checker puts it among the choices made.
+pub const UNIFIED: Choice = choice(".unified", Value::Flag);
+
+/// Whether a generic address must point to `.global`: that of a 256-bit access, with a cache policy, and with `.unified`.
 fn is_for_global(u: &Use) -> bool {
-    u.has(Slot::CacheHint) || u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec)) == 256
+    u.has(Slot::CacheHint) || u.has(Slot::Unified) || u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec)) == 256
 }
 
 fn element_bits(t: ScalarType) -> u8 {
