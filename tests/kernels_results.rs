@@ -12,7 +12,7 @@ use handloom_tests::reference::small_floats::Table;
 
 #[test]
 fn every_kernel_has_a_test() {
-    let own = include_str!("kernels_results.rs");
+    let own = concat!(include_str!("kernels_results.rs"), include_str!("grid_results.rs"));
     for entry in std::fs::read_dir(folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if let Some(stem) = name.strip_suffix(".ptx") {

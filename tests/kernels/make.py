@@ -10,7 +10,7 @@ No GPU is needed. NVRTC compiles and ptxas says whether the result assembles; bo
 that runs this script, in the versions of requirements.txt. Other versions give other text: the script says so and goes on.
 
 A line `// targets: sm_80 sm_90` in a .cu file names its targets. `NAME.ptx` is for the first one, `NAME.sm_90.ptx` for
-the others. The compiler sees file names only, so that no path of a machine gets into its output.
+the others. A line `// options: ...` has more options for the compiler. The compiler sees file names only, so that no path of a machine gets into its output.
 """
 
 import argparse
@@ -70,7 +70,7 @@ class Nvrtc:
         program = ctypes.c_void_p()
         create = self.lib.nvrtcCreateProgram
         self._must(create(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
-        options = [f"--gpu-architecture=compute_{target.removeprefix('sm_')}", *OPTIONS]
+        options = [f"--gpu-architecture=compute_{target.removeprefix('sm_')}", *OPTIONS, *words_of(source, "options", [])]
         array = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
         status = self.lib.nvrtcCompileProgram(program, len(options), array)
         log = self._text(self.lib.nvrtcGetProgramLogSize, self.lib.nvrtcGetProgramLog, program).strip()
@@ -87,16 +87,16 @@ def assemble(ptxas, ptx, target):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "kernel.ptx"
         file.write_text(ptx)
-        command = [str(ptxas), f"-arch={target}", "-o", str(file.with_suffix(".cubin")), str(file)]
+        command = [str(ptxas), "-c", f"-arch={target}", "-o", str(file.with_suffix(".cubin")), str(file)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(done.stdout + done.stderr)
 
 
-def targets_of(source):
-    """What the `targets` line says."""
-    line = re.search(r"^// targets: (.+)$", source, re.MULTILINE)
-    return line.group(1).split() if line else ["sm_80"]
+def words_of(source, what, otherwise):
+    """The words of the line `// WHAT: ...`."""
+    line = re.search(rf"^// {what}: (.+)$", source, re.MULTILINE)
+    return line.group(1).split() if line else otherwise
 
 
 def main():
@@ -109,7 +109,7 @@ def main():
     stale = []
     for name in args.names or sorted(file.stem for file in HERE.glob("*.cu")):
         source = (HERE / f"{name}.cu").read_text()
-        for i, target in enumerate(targets_of(source)):
+        for i, target in enumerate(words_of(source, "targets", ["sm_80"])):
             ptx = nvrtc.compile(f"{name}.cu", source, target)
             assemble(ptxas, ptx, target)
             file = HERE / (f"{name}.ptx" if i == 0 else f"{name}.{target}.ptx")

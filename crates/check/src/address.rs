@@ -5,6 +5,7 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
+use handloom_isa::data_movement::memory::UNIFIED;
 use handloom_isa::form::{Is, Slot};
 use handloom_syntax::ast::{self, OperandKind};
 
@@ -50,6 +51,9 @@ impl<'a> BodyCx<'_, 'a> {
         }
         self.placed(icx, p, base, space, guarded)?;
         self.unified(icx, p.written.span, base, unified)?;
+        if unified {
+            std::sync::Arc::make_mut(&mut icx.used.chosen)[Slot::Unified as usize] = Some(&UNIFIED);
+        }
         Ok(Operand::Addr { base, offset })
     }
 

@@ -26,6 +26,7 @@ mod header;
 mod init;
 mod inst;
 mod layout;
+mod library;
 mod link;
 pub mod module;
 mod names;

@@ -10,16 +10,20 @@ use crate::context::index;
 use crate::func::disagreement;
 use crate::globals::same_variable;
 use crate::hash::{Map, Set};
+use crate::library;
 use crate::module::{AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand, Stmt, Symbol, SymbolId, SymbolKind};
 
 /// Joins modules. Internal symbols stay apart; `.weak` and `.common` give way; `.extern` ones take the definition of another module.
 ///
 /// With `require_resolved`, an extern symbol that is used must have a definition; built-in functions and dynamic shared memory
-/// need none.
+/// need none, and functions of the device runtime get theirs from PTX text of ours.
 ///
 /// # Errors
 /// E0502, one for each pair of symbols that do not fit and for each unresolved symbol.
-pub fn link(modules: Vec<CheckedModule>, require_resolved: bool) -> Result<CheckedModule, Vec<Diagnostic>> {
+pub fn link(mut modules: Vec<CheckedModule>, require_resolved: bool) -> Result<CheckedModule, Vec<Diagnostic>> {
+    if require_resolved && modules.iter().all(|m| m.address_size == 64) {
+        modules.extend(library::missing(&modules));
+    }
     let mut linker = Linker::default();
     let mut joined = CheckedModule {
         version: handloom_isa::target::Version::new(1, 0),

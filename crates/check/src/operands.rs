@@ -379,10 +379,12 @@ impl<'a> BodyCx<'_, 'a> {
                 }
                 let vector = self.elements(icx, p, elements)?;
                 if let Operand::Vector(list) = &vector
-                    && icx.is("mov")
+                    && (icx.is("mov") || icx.is("st"))
                     && list.iter().all(|e| matches!(e, Operand::Sink))
                 {
-                    let d = Diagnostic::error(Code::OperandKind, p.written.span, "a `mov` to nothing but sinks");
+                    let what = if icx.is("mov") { "a `mov` to" } else { "a `st` of" };
+                    let message = format!("{what} nothing but sinks");
+                    let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
                     return Err(self.cx.push(d.section(icx.form().section)));
                 }
                 self.warn_sinks(icx, p, n, &vector);
@@ -434,9 +436,12 @@ impl<'a> BodyCx<'_, 'a> {
     ) -> Result<Operand, Told> {
         let mut out = Vec::with_capacity(elements.len());
         let mut failed = false;
+        let is_wide = p.rule.map_or(0, |r| r.ty.bits()) as usize * elements.len() == 256;
         for e in elements {
             let element = match (&e.kind, p.role) {
                 (OperandKind::Sink, Role::Destination) => Ok(Operand::Sink),
+                // What is not written by a store of 256 bits.
+                (OperandKind::Sink, Role::Source) if icx.is("st") && is_wide => Ok(Operand::Sink),
                 (OperandKind::Vector(_), _) => Err(self.wrong_kind(icx, Pairing { written: e, ..p }, "a register")),
                 _ => self.value(icx, Pairing { written: e, ..p }),
             };

@@ -53,7 +53,10 @@ fn check_gives_one_object_for_each_diagnostic() {
     assert!(wrong["column"].as_u64() < wrong["end_column"].as_u64());
     assert!(wrong["message"].is_string() && wrong["section"].is_string());
     assert_eq!(wrong.get("opcode"), None);
-    assert_eq!((&unsupported["kind"], &unsupported["opcode"]), (&"unsupported".into(), &"stacksave.u64".into()));
+    assert_eq!(
+        (&unsupported["kind"], &unsupported["opcode"]),
+        (&"unsupported".into(), &"movmatrix.sync.aligned.m8n8.trans.b16".into())
+    );
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn compile_gives_one_object_an_entry() {
 
 #[test]
 fn a_caller_of_what_is_unsupported_is_unsupported() {
-    let body = ".func f() { .reg .b64 %rd<2>; stacksave.u64 %rd1; ret; }\n.entry a() { call f; ret; }\n";
+    let body = ".func f() { .reg .b32 %r<2>; movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0; ret; }\n.entry a() { call f; ret; }\n";
     let f = Folder::with("callers", &format!("{body}{EMPTY}"));
     let ran = f.run("compile --format json k.ptx").ends(4);
     let entries: Vec<Value> = ran.objects().into_iter().filter(|o| o.get("entry").is_some()).collect();

@@ -311,6 +311,8 @@ pub struct CallSite {
 pub struct TrapSite {
     /// Kind.
     pub kind: handloom_ir::trap::TrapKind,
+    /// Of a branch by index: the index, and the number of targets.
+    pub index: Option<(Loc, usize)>,
     /// The statement.
     pub span: handloom_diag::Span,
 }

@@ -179,13 +179,14 @@ impl<'m> Cta<'m> {
                 Err(why) => refused.push((t, addr, why)),
             }
         }
-        let Some((_, addr, kind)) = refused.first().copied() else { return Ok(found) };
+        let Some((first, addr, kind)) = refused.first().copied() else { return Ok(found) };
         let same = refused.iter().filter(|(_, _, k)| *k == kind).map(|(t, _, _)| *t);
         let mut trap = self.trap_of(kind, inst.span, same);
         trap.address = Some(addr);
         trap.bytes = request.bytes;
         trap.access = Some(request.kind);
         trap.space = Some(request.space);
+        trap.own = self.env.aim(number(first), request.space, addr, mem.space(addr));
         if kind == TrapKind::BadSpace {
             trap.detail = format!("the address lies in `.{}`", mem.space(addr).name());
         }
@@ -225,13 +226,15 @@ impl<'m> Cta<'m> {
         match request.space {
             StateSpace::Shared => self.shared_part(addr, bytes, self.env.shared_base),
             StateSpace::SharedCluster => {
-                let (base, offset) = self.cluster_part(addr).ok_or(TrapKind::OutOfBounds)?;
+                let (base, offset) = self.env.cluster_part(addr).ok_or(TrapKind::OutOfBounds)?;
                 self.shared_part(offset, bytes, base)
             }
             StateSpace::Local | StateSpace::ParamFunc => {
-                let inside = addr.wrapping_sub(self.env.local_base(number(t)));
-                let fits = inside.checked_add(u64::from(bytes)).is_some_and(|end| end <= self.env.local_size);
-                if fits { Ok(addr) } else { Err(TrapKind::OutOfBounds) }
+                if self.is_own(t, addr, bytes) {
+                    Ok(addr)
+                } else {
+                    Err(TrapKind::OutOfBounds)
+                }
             }
             StateSpace::Generic => {
                 let atomic = request.kind == AccessKind::Atomic;
@@ -240,11 +243,14 @@ impl<'m> Cta<'m> {
                     return Err(TrapKind::BadSpace);
                 }
                 mem.check(addr, bytes, write || atomic)?;
-                Ok(addr)
+                // Local memory is each thread's own.
+                let foreign = mem.space(addr) == StateSpace::Local && !self.is_own(t, addr, bytes);
+                if foreign { Err(TrapKind::OutOfBounds) } else { Ok(addr) }
             }
             StateSpace::Global => {
                 mem.check(addr, bytes, write || request.kind == AccessKind::Atomic)?;
-                Ok(addr)
+                // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
+                if mem.space(addr) == StateSpace::Global { Ok(addr) } else { Err(TrapKind::BadSpace) }
             }
             StateSpace::Const | StateSpace::ParamEntry => {
                 mem.check(addr, bytes, false)?;
@@ -254,44 +260,15 @@ impl<'m> Cta<'m> {
         }
     }
 
+    /// Whether a range lies in the local memory of a thread.
+    fn is_own(&self, t: usize, addr: u64, bytes: u32) -> bool {
+        let inside = addr.wrapping_sub(self.env.local_base(number(t)));
+        inside.checked_add(u64::from(bytes)).is_some_and(|end| end <= self.env.local_size)
+    }
+
     fn shared_part(&self, offset: u64, bytes: u32, base: u64) -> Result<u64, TrapKind> {
         let fits = offset.checked_add(u64::from(bytes)).is_some_and(|end| end <= u64::from(self.env.shared_size));
         if fits { Ok(base.wrapping_add(offset)) } else { Err(TrapKind::OutOfBounds) }
-    }
-
-    /// Base of the shared memory that a `.shared::cluster` offset names, and the offset in it.
-    fn cluster_part(&self, offset: u64) -> Option<(u64, u64)> {
-        let inside = offset % CLUSTER_STRIDE;
-        match (offset / CLUSTER_STRIDE).checked_sub(1) {
-            None => Some((self.env.shared_base, inside)),
-            Some(rank) => self.rank_base(rank).map(|base| (base, inside)),
-        }
-    }
-
-    /// Base of the shared memory of a cta of the cluster.
-    fn rank_base(&self, rank: u64) -> Option<u64> {
-        if rank == u64::from(self.env.cluster_rank()) {
-            return Some(self.env.shared_base);
-        }
-        usize::try_from(rank).ok().and_then(|r| self.env.cluster.shared_bases.get(r)).copied()
-    }
-
-    /// Generic address of a `.shared::cluster` offset; an offset of no cta stays behind the own shared memory.
-    pub(crate) fn cluster_address(&self, offset: u64) -> u64 {
-        let (base, inside) = self.cluster_part(offset).unwrap_or((self.env.shared_base, offset));
-        base.wrapping_add(inside)
-    }
-
-    /// The `.shared::cluster` offset of a generic address: plain for the own cta, by rank for others.
-    pub(crate) fn cluster_offset(&self, addr: u64) -> u64 {
-        let own = addr.wrapping_sub(self.env.shared_base);
-        if own < CLUSTER_STRIDE {
-            return own;
-        }
-        (1_u64..)
-            .zip(&self.env.cluster.shared_bases)
-            .find(|(_, base)| addr.wrapping_sub(**base) < CLUSTER_STRIDE)
-            .map_or(own, |(slot, base)| slot * CLUSTER_STRIDE + (addr - base))
     }
 
     /// `isspacep`: whether a generic address lies in the window of a space.

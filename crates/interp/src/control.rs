@@ -1,7 +1,7 @@
 //! What the ends of blocks do: branches, calls, barriers, yields, exits.
 
 use handloom_ir::simt::{BarKind, Block, BlockId, Callee, FuncId, SlotId, Term, Val};
-use handloom_ir::trap::{Trap, TrapKind};
+use handloom_ir::trap::{Trap, TrapKind, no_such_target};
 
 use crate::barrier::{Arrival, Misuse};
 use crate::cta::{Cta, Group};
@@ -79,7 +79,7 @@ impl<'m> Cta<'m> {
             }
         }
         let Some((_, index)) = outside.first() else { return Ok(()) };
-        let detail = format!("index {index} of a branch with {} targets", targets.len());
+        let detail = no_such_target(u64::from(*index), targets.len());
         let mut trap = self.trap_of(TrapKind::BadCall, block.term_span, outside.iter().map(|(t, _)| *t));
         trap.detail = detail;
         Err(trap)
@@ -116,7 +116,7 @@ impl<'m> Cta<'m> {
 
     /// The function of a handle, if it may be called by a call of this signature.
     fn function_of(&self, handle: u64, signature: (u32, u32)) -> Result<FuncId, String> {
-        let id = handle.checked_sub(1).and_then(|i| u32::try_from(i).ok()).map(FuncId);
+        let id = FuncId::of_handle(handle);
         let found = id.and_then(|id| Some((id, self.module.funcs.get(id.idx())?)));
         match found {
             None => Err(format!("{handle:#x} is no function of the module")),
@@ -142,7 +142,7 @@ impl<'m> Cta<'m> {
         for (t, func) in targets {
             let caller = self.threads[*t].frame();
             let local = self.env.local_base(crate::cta::number(*t));
-            let limit = local.saturating_add(self.env.local_size);
+            let limit = local.saturating_add(self.env.local_size) - self.threads[*t].stack_used;
             match self.layouts[func.idx()].place(caller.end, limit) {
                 Some((base, end)) => {
                     let args = caller.base.wrapping_add(self.layouts[caller.func.idx()].offsets[args.idx()]);

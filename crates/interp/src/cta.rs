@@ -110,6 +110,7 @@ impl<'m> Cta<'m> {
                     frames: vec![Frame { func: entry, regs, base, end, args: 0, next: BlockId(0) }],
                     span: Span::NONE,
                     cluster_phase: None,
+                    stack_used: 0,
                 }
             })
             .collect();
@@ -274,6 +275,7 @@ impl<'m> Cta<'m> {
         for lane in &self.threads {
             let place = lane.place;
             (place.func, place.block, place.inst, std::mem::discriminant(&lane.state)).hash(&mut hash);
+            lane.stack_used.hash(&mut hash);
             for frame in &lane.frames {
                 (frame.func, frame.next, &frame.regs).hash(&mut hash);
             }

@@ -1,8 +1,9 @@
 //! What a cta is told by its launch.
 
-/// Distance of two ctas' shared memory as `.shared::cluster` offsets, in bytes: the own cta lies below it, rank `r` of
-/// the cluster from `(r + 1)` times it on.
-pub const CLUSTER_STRIDE: u64 = 1 << 20;
+use handloom_ir::trap::OwnMemory;
+use handloom_ir::types::StateSpace;
+
+pub use handloom_ir::types::CLUSTER_STRIDE;
 
 /// The cluster that a cta belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,6 +109,57 @@ impl CtaEnv {
         let [x, y, z] = self.cluster_ctaid();
         let [nx, ny, _] = self.cluster.nctaid;
         x + nx * (y + ny * z)
+    }
+
+    /// Base of the shared memory that a `.shared::cluster` offset names, and the offset in it; `None` if the cluster
+    /// has no such cta.
+    pub fn cluster_part(&self, offset: u64) -> Option<(u64, u64)> {
+        let inside = offset % CLUSTER_STRIDE;
+        let base = match (offset / CLUSTER_STRIDE).checked_sub(1) {
+            None => Some(self.shared_base),
+            Some(rank) if rank == u64::from(self.cluster_rank()) => Some(self.shared_base),
+            Some(rank) => usize::try_from(rank).ok().and_then(|r| self.cluster.shared_bases.get(r)).copied(),
+        };
+        base.map(|b| (b, inside))
+    }
+
+    /// Generic address of a `.shared::cluster` offset. The offset of no cta gives an address that nobody may access.
+    pub fn cluster_address(&self, offset: u64) -> u64 {
+        // The upper half of a slab is never open.
+        let nowhere = (self.shared_base, (offset % CLUSTER_STRIDE) | (CLUSTER_STRIDE / 2));
+        let (base, inside) = self.cluster_part(offset).unwrap_or(nowhere);
+        base.wrapping_add(inside)
+    }
+
+    /// The `.shared::cluster` offset of a generic address: plain for the own cta, by rank for others.
+    pub fn cluster_offset(&self, addr: u64) -> u64 {
+        let own = addr.wrapping_sub(self.shared_base);
+        if own < CLUSTER_STRIDE {
+            return own;
+        }
+        (1_u64..)
+            .zip(&self.cluster.shared_bases)
+            .find(|(_, base)| addr.wrapping_sub(**base) < CLUSTER_STRIDE)
+            .map_or(own, |(slot, base)| slot * CLUSTER_STRIDE + (addr - base))
+    }
+
+    /// The shared or local memory that an access of a thread aimed at. `falls_into`: the space that the address would lie
+    /// in as a generic one.
+    pub fn aim(&self, thread: u32, space: StateSpace, addr: u64, falls_into: StateSpace) -> Option<OwnMemory> {
+        let shared = |base| OwnMemory { space: StateSpace::Shared, base, size: u64::from(self.shared_size) };
+        match (space, falls_into) {
+            (StateSpace::Shared, _) => Some(shared(0)),
+            (StateSpace::SharedCluster, _) => self.cluster_part(addr).map(|(_, inside)| shared(addr - inside)),
+            (StateSpace::Local | StateSpace::ParamFunc, _) | (_, StateSpace::Local) => {
+                Some(OwnMemory { space: StateSpace::Local, base: self.local_base(thread), size: self.local_size })
+            }
+            (_, StateSpace::Shared | StateSpace::SharedCluster) => {
+                // What no cta of the cluster has lies in the upper half of a slab.
+                let mut slabs = std::iter::once(&self.shared_base).chain(&self.cluster.shared_bases).copied();
+                slabs.find(|base| addr.wrapping_sub(*base) < CLUSTER_STRIDE / 2).map(shared)
+            }
+            _ => None,
+        }
     }
 
     /// Linear number of the cta in the grid, x fastest.

@@ -80,6 +80,7 @@ impl<'m> Cta<'m> {
             // A loop that sleeps waits for time, which passes.
             Op::Nanosleep => self.touched = true,
             Op::Builtin(builtin) => self.builtin(inst, builtin, group, mem)?,
+            Op::Stack(op) => self.stack(inst, op, group)?,
             Op::Hint => {}
         }
         Ok(())
@@ -100,7 +101,7 @@ impl<'m> Cta<'m> {
             SymKind::Shared { offset } | SymKind::DynamicShared { offset } => {
                 self.env.shared_base.wrapping_add(u64::from(offset))
             }
-            SymKind::Func(f) => u64::from(f.0) + 1,
+            SymKind::Func(f) => f.handle(),
         }
     }
 
@@ -199,6 +200,7 @@ impl<'m> Cta<'m> {
             | Op::Activemask
             | Op::Nanosleep
             | Op::Builtin(_)
+            | Op::Stack(_)
             | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),
         };
         for t in group.threads() {
@@ -217,8 +219,8 @@ impl<'m> Cta<'m> {
         match (space, to_space) {
             (StateSpace::Shared, true) => addr.wrapping_sub(self.env.shared_base),
             (StateSpace::Shared, false) => self.env.shared_base.wrapping_add(addr),
-            (StateSpace::SharedCluster, true) => self.cluster_offset(addr),
-            (StateSpace::SharedCluster, false) => self.cluster_address(addr),
+            (StateSpace::SharedCluster, true) => self.env.cluster_offset(addr),
+            (StateSpace::SharedCluster, false) => self.env.cluster_address(addr),
             (
                 StateSpace::Generic
                 | StateSpace::Reg

@@ -42,6 +42,7 @@ pub mod memory;
 pub mod printf;
 mod report;
 pub mod sreg;
+pub mod stack;
 pub mod vec_memory;
 pub mod warp;
 

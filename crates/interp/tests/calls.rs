@@ -122,11 +122,12 @@ fn times(k: u64) -> Function {
 
 #[test]
 fn an_indirect_call_goes_to_each_lane_s_own_function() {
-    // Handle 2 + tid % 3: functions 1, 2 and 3.
+    // By tid % 3: functions 1, 2 and 3.
     let kernel = caller(Callee::Indirect, |b, tid| {
         let r = b.pure(Pure::Rem(Int::U32), Ty::B32, &[tid, imm32(3)]);
         let wide = b.ext(r, 32, false, Ty::B64);
-        Some(b.add(wide, imm64(2)))
+        let step = b.pure(Pure::Mul(Ty::B64), Ty::B64, &[wide, imm64(FuncId(1).handle() - FuncId(0).handle())]);
+        Some(b.add(step, imm64(FuncId(1).handle())))
     });
     let module = module(vec![kernel, times(10), times(100), times(1000)]);
     let got = words_of(&module, 32, 64);
@@ -157,7 +158,7 @@ fn bad_handles_trap() {
         let kernel = caller(Callee::Indirect, |b, tid| {
             let odd = b.and(tid, imm32(1));
             let odd = b.same(odd, 1);
-            Some(b.select(odd, imm64(handle), imm64(2)))
+            Some(b.select(odd, imm64(handle), imm64(FuncId(1).handle())))
         });
         let t = trap_of(&module(vec![kernel, times(1), func]), 6);
         assert_eq!((t.kind, t.span), (TrapKind::BadCall, line(1000)));
@@ -165,11 +166,12 @@ fn bad_handles_trap() {
         t.detail
     };
     assert_eq!(bad(0, times(1)), "0x0 is no function of the module");
-    assert_eq!(bad(4, times(1)), "0x4 is no function of the module");
-    assert_eq!(bad(1, times(1)), "`kernel` is a kernel");
+    assert_eq!(bad(FuncId(3).handle(), times(1)), "0x10030 is no function of the module");
+    assert_eq!(bad(FuncId(1).handle() + 1, times(1)), "0x10011 is no function of the module");
+    assert_eq!(bad(FuncId(0).handle(), times(1)), "`kernel` is a kernel");
     let other = Function { param_bytes: 12, ..times(1) };
     assert_eq!(
-        bad(3, other),
+        bad(FuncId(2).handle(), other),
         "`times` has 12 bytes of parameters and results, 4 of them results; the call has 8 and 4"
     );
 }

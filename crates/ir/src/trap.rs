@@ -47,6 +47,17 @@ pub enum AccessKind {
     Atomic,
 }
 
+/// Shared memory of a cta, or local memory of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnMemory {
+    /// `Shared` or `Local`.
+    pub space: StateSpace,
+    /// Its address, as the access names addresses: an offset for `.shared`.
+    pub base: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
 /// Where a thread waited when nobody could go on, or when a limit passed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiter {
@@ -83,6 +94,8 @@ pub struct Trap {
     pub access: Option<AccessKind>,
     /// For memory traps: state space of the instruction.
     pub space: Option<StateSpace>,
+    /// Of an access to shared or local memory: which.
+    pub own: Option<OwnMemory>,
     /// Text of an assertion or another detail, already a clause.
     pub detail: String,
     /// Who waits where.
@@ -102,8 +115,14 @@ impl Trap {
             bytes: 0,
             access: None,
             space: None,
+            own: None,
             detail: String::new(),
             waiters: Vec::new(),
         }
     }
+}
+
+/// What a branch by an index without a target says.
+pub fn no_such_target(index: u64, targets: usize) -> String {
+    format!("index {index} of a branch with {targets} targets")
 }

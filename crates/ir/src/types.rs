@@ -378,6 +378,10 @@ impl StateSpace {
     }
 }
 
+/// Distance of two ctas' shared memory as `.shared::cluster` offsets, in bytes: the own cta lies below it, rank `r` of
+/// the cluster from `(r + 1)` times it on.
+pub const CLUSTER_STRIDE: u64 = 1 << 20;
+
 /// A scope of the memory consistency model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each name is the manual's own")]

@@ -13,6 +13,8 @@ pub enum Literal {
     Exactly(u64),
     /// One of these.
     OneOf(&'static [u64]),
+    /// A power of two of at most so much.
+    PowerOfTwo(u64),
 }
 
 /// One or minus one, in 32 bits.
@@ -20,6 +22,7 @@ const SIGN: Literal = Literal::OneOf(&[1, 0xffff_ffff]);
 
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
+    ("alloca", "immAlign", Literal::PowerOfTwo(1 << 23)),
     ("bar", "a", Literal::Between(0, 15)),
     ("bar", "b", Literal::Multiple(32, 0, u64::MAX)),
     ("barrier", "a", Literal::Between(0, 15)),
@@ -65,6 +68,9 @@ pub fn check_literal(form: &Form, operand: &Operand, value: u64) -> Result<(), R
         Literal::OneOf(all) => {
             let texts: Vec<String> = all.iter().map(u64::to_string).collect();
             (all.contains(&value), format!("one of {}", texts.join(", ")))
+        }
+        Literal::PowerOfTwo(most) => {
+            (value.is_power_of_two() && value <= most, format!("a power of two of at most {most}"))
         }
         Literal::Exactly(only) => (value == only, format!("{only}")),
     };

@@ -49,6 +49,9 @@ impl FunctionCx<'_> {
             return self.end_block(Term::Exit, span, None);
         }
         self.store_register_results(span);
+        if let Some(at) = self.stack_at_entry {
+            self.build(span, None, |b| b.push(Op::Stack(StackOp::Restore), vec![], vec![Val::Reg(at)]));
+        }
         self.end_block(Term::Ret, span, None);
     }
 

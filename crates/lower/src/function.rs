@@ -4,7 +4,7 @@
 //! so does what follows a change of control flow.
 
 use handloom_check::module as checked;
-use handloom_check::module::{AddrBase, Body, LocalKind, Operand, RegId, Stmt, SymbolId, SymbolKind, VarId};
+use handloom_check::module::{Body, LocalKind, RegId, Stmt, SymbolId, SymbolKind, VarId};
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
@@ -13,7 +13,7 @@ use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
 use crate::module::Names;
-use crate::{passes, yields};
+use crate::{passes, short, yields};
 
 /// Lowers the function behind a symbol. One without a body traps when it is called.
 pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
@@ -27,6 +27,7 @@ pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
         return func;
     };
     let mut cx = FunctionCx::new(names, decl, body, func);
+    cx.save_stack();
     cx.load_register_params();
     for stmt in &body.stmts {
         cx.statement(stmt);
@@ -93,7 +94,9 @@ pub(crate) struct FunctionCx<'m> {
     places: Vec<Place>,
     labels: Vec<BlockId>,
     carry: Option<Reg>,
-    /// A slot of this function if its code keeps addresses of local memory in 32 bits, as LLVM does for 64-bit modules.
+    /// Where the stack stood when the function was entered, if it allocates there.
+    pub(crate) stack_at_entry: Option<Reg>,
+    /// A slot of this function if its code may hold addresses of local memory in 32 bits.
     pub(crate) short_stack: Option<SlotId>,
     /// Slots of the argument blocks of the calls that are still to come, in order.
     pub(crate) call_slots: std::vec::IntoIter<SlotId>,
@@ -116,7 +119,7 @@ impl<'m> FunctionCx<'m> {
         func.blocks.extend(labels.iter().map(|_| empty_block()));
         let (places, call_slots) = place_variables(decl, body, &mut func);
         let call_slots = call_slots.into_iter();
-        let short_stack = if names.module.address_size == 64 { short_address(body, &places) } else { None };
+        let short_stack = (names.short_locals && short::uses_short_addresses(body)).then(|| short::anchor(&mut func));
         FunctionCx {
             names,
             decl,
@@ -128,6 +131,7 @@ impl<'m> FunctionCx<'m> {
             places,
             labels,
             carry: None,
+            stack_at_entry: None,
             short_stack,
             call_slots,
         }
@@ -171,6 +175,18 @@ impl<'m> FunctionCx<'m> {
         }
         self.closed = next.is_none();
         self.block = next.unwrap_or_else(|| self.new_block());
+    }
+
+    /// Notes where the stack stands, in a function that allocates on it and returns.
+    fn save_stack(&mut self) {
+        let allocates = |s: &Stmt| matches!(s, Stmt::Inst(i) if matches!(i.form.opcode, "alloca" | "stackrestore"));
+        if !self.decl.is_entry && self.body.stmts.iter().any(allocates) {
+            self.stack_at_entry = Some(self.build(Span::NONE, None, |b| {
+                let at = b.reg(Ty::B64);
+                b.push(Op::Stack(StackOp::Save), vec![at], vec![]);
+                at
+            }));
+        }
     }
 
     fn statement(&mut self, stmt: &Stmt) {
@@ -258,20 +274,6 @@ fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (V
     let places =
         vars.zip(places).map(|((i, v), p)| p.unwrap_or_else(|| Place::Slot(slot(v.size, v.align, i as u32 + 1), 0)));
     (places.collect(), call_slots)
-}
-
-/// The slot of a variable whose address an instruction takes in 32 bits.
-fn short_address(body: &Body, places: &[Place]) -> Option<SlotId> {
-    body.stmts.iter().find_map(|stmt| {
-        let Stmt::Inst(inst) = stmt else { return None };
-        inst.src.iter().find_map(|o| match o {
-            Operand::AddrOf { base: AddrBase::Var(v), ty, .. } if ty.bits() == 32 => match places[v.0 as usize] {
-                Place::Slot(slot, _) => Some(slot),
-                Place::Arg(_) | Place::Param(_) => None,
-            },
-            _ => None,
-        })
-    })
 }
 
 fn own_place(decl: &checked::Func, kind: LocalKind) -> Option<Place> {

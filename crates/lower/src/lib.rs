@@ -23,6 +23,7 @@ mod module;
 mod operand;
 pub mod passes;
 mod shared;
+mod short;
 mod specialise;
 mod yields;
 

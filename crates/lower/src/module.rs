@@ -9,6 +9,7 @@ use handloom_ir::types::StateSpace;
 
 use crate::function::lower_function;
 use crate::shared::{SharedLayout, lay_out_shared};
+use crate::short;
 
 /// Lowers a checked module. Symbol `i` of the result is symbol `i` of the checked module.
 pub fn lower(module: &CheckedModule) -> Module {
@@ -27,6 +28,8 @@ pub(crate) struct Names<'m> {
     bodies: Vec<SymbolId>,
     /// The function of each function symbol.
     numbers: Vec<Option<FuncId>>,
+    /// Some function of a 64-bit module keeps addresses of local memory in 32 bits, as LLVM does; others may get them from it.
+    pub(crate) short_locals: bool,
 }
 
 impl<'m> Names<'m> {
@@ -39,7 +42,12 @@ impl<'m> Names<'m> {
                 bodies.push(SymbolId(i as u32));
             }
         }
-        Names { module, bodies, numbers }
+        let short_locals = module.address_size == 64
+            && module.symbols.iter().any(|s| match &s.kind {
+                SymbolKind::Func(f) => f.body.as_ref().is_some_and(short::makes_short_addresses),
+                SymbolKind::Var(_) | SymbolKind::Alias(_) => false,
+            });
+        Names { module, bodies, numbers, short_locals }
     }
 
     pub(crate) fn symbol(&self, id: SymbolId) -> &'m checked::Symbol {

@@ -11,6 +11,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::{Arg, Cx, Slot as Group};
 
 use crate::function::{FunctionCx, Home, Place};
+use crate::short;
 
 /// One result: where it goes.
 struct Target {
@@ -33,6 +34,7 @@ impl FunctionCx<'_> {
             cx.results
         });
         self.resolve_param_space(inst, first_inst);
+        self.leave_out_sinks(inst, first_inst);
         let targets = self.targets(inst, &results);
         self.write_targets(targets, guard, first_inst, first_reg, inst.span);
         self.split_behind_warp_ops(first_inst, inst.span);
@@ -40,15 +42,13 @@ impl FunctionCx<'_> {
 
     /// Gives addresses of local memory that come from 32-bit registers their upper half.
     ///
-    /// Choice: an address in local memory is generic, so its lower half is not all of it; but LLVM keeps such addresses in 32 bits, and
-    /// extends them with zeros before `cvta`. A thread's local memory is much smaller than 4 GiB, so the distance to a variable of this
-    /// function tells the rest.
+    /// Choice: what makes an address generic may get a whole address too, which the distance to a slot leaves as it is (see [`short`]).
     fn complete_stack_addresses(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
         let Some(slot) = self.short_stack else { return };
         if inst.u.space(Group::Space) != StateSpace::Local {
             return;
         }
-        let is_cvta = inst.form.opcode == "cvta" && !inst.u.has(Group::Mode);
+        let is_cvta = short::makes_generic(inst);
         for (operand, arg) in inst.src.iter().zip(args) {
             let address = match (operand, arg) {
                 (Operand::Addr { base: AddrBase::Reg(r), .. }, Arg::Addr(a)) if self.home(*r).ty.bits() == 32 => {
@@ -112,7 +112,19 @@ impl FunctionCx<'_> {
                 let v = self.build(span, None, |b| special_register(b, *sreg, *ty, *to));
                 out.push(v);
             }
-            Operand::Vector(parts) => parts.iter().for_each(|p| self.source_values(p, span, out)),
+            Operand::Vector(parts) => {
+                let known = parts.iter().find_map(|p| match p {
+                    Operand::Reg { ty, .. } | Operand::Imm { ty, .. } => Some(*ty),
+                    _ => None,
+                });
+                for p in parts {
+                    match (p, known) {
+                        // An element that a store leaves out.
+                        (Operand::Sink, Some(ty)) => out.push(immediate(0, ty)),
+                        _ => self.source_values(p, span, out),
+                    }
+                }
+            }
             Operand::AddrOf { base, offset, ty } => {
                 let v = self.address_value(*base, *offset, *ty, span);
                 out.push(v);
@@ -199,6 +211,18 @@ impl FunctionCx<'_> {
                     StateSpace::ParamEntry if in_frame => access.space = StateSpace::Local,
                     _ => {}
                 }
+            }
+        }
+    }
+
+    /// Elements of a store that are sinks are not written.
+    fn leave_out_sinks(&mut self, inst: &checked::Inst, first_inst: usize) {
+        let Some(Operand::Vector(parts)) = inst.src.iter().find(|o| matches!(o, Operand::Vector(_))) else { return };
+        let left_out =
+            parts.iter().enumerate().filter(|(_, p)| matches!(p, Operand::Sink)).fold(0, |m, (i, _)| m | 1 << i);
+        for i in &mut self.func.blocks[self.block.idx()].insts[first_inst..] {
+            if let Op::Store { access, .. } = &mut i.op {
+                access.elements &= !left_out;
             }
         }
     }

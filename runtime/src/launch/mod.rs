@@ -22,7 +22,7 @@ pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
 
 use crate::engine;
-use crate::memory::access;
+use crate::memory::{AllocKind, access};
 use crate::module::{Function, ModuleInner, Program};
 use crate::sched;
 use crate::trap::TrapReport;
@@ -151,6 +151,9 @@ impl Grid {
     }
 }
 
+/// Bytes of the workspace of a cooperative launch: its size, then the word of its barrier, as CUDA's headers know it.
+const WORKSPACE: u64 = 8;
+
 /// A launch with its code, parameters and memory at hand, to be run as often as wanted.
 #[derive(Debug)]
 pub struct PreparedLaunch {
@@ -161,6 +164,8 @@ pub struct PreparedLaunch {
     compile: Duration,
     /// The parameter block: start and end in device memory.
     param: (u64, u64),
+    /// The workspace of a cooperative launch, which `%envreg1` and `%envreg2` name.
+    workspace: Option<u64>,
     bindings: Vec<Binding>,
     workers: sched::Workers,
 }
@@ -205,7 +210,8 @@ impl PreparedLaunch {
         };
         let unit_size = env.cluster_size();
         let units = config.blocks() / u64::from(unit_size);
-        let grid = Grid {
+        let mut workspace = None;
+        let mut grid = Grid {
             module: Arc::clone(module),
             env,
             param_bytes: block.len() as u64,
@@ -223,6 +229,17 @@ impl PreparedLaunch {
                 config.blocks()
             )));
         }
+        if config.cooperative {
+            workspace = Some(
+                space
+                    .allocate(AllocKind::Global, WORKSPACE, 8, "the grid's workspace", "")
+                    .map_err(|_| no_room("a barrier"))?,
+            );
+        }
+        if let Some(at) = workspace {
+            grid.env.envregs[1] = (at >> 32) as u32;
+            grid.env.envregs[2] = at as u32;
+        }
         Ok(PreparedLaunch {
             function: function.clone(),
             config: config.clone(),
@@ -230,6 +247,7 @@ impl PreparedLaunch {
             program,
             compile,
             param,
+            workspace,
             bindings,
             workers: sched::Workers::default(),
         })
@@ -254,6 +272,12 @@ impl PreparedLaunch {
     pub fn run(&mut self) -> Result<LaunchReport, LaunchError> {
         if self.config.stop.is_stopped() {
             return Err(LaunchError::Stopped);
+        }
+        if let Some(at) = self.workspace {
+            let size = WORKSPACE.to_le_bytes();
+            // SAFETY: the workspace is this launch's, has two words, and no launch of it runs. The barrier starts at 0 also if a
+            // launch before was stopped.
+            unsafe { access::copy_in(at, &[size[0], size[1], size[2], size[3], 0, 0, 0, 0]) }
         }
         let limit = self.config.timeout;
         let watchdog = limit.map(|limit| {
@@ -297,6 +321,7 @@ impl Drop for PreparedLaunch {
         let module = &self.grid.module;
         if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
             space.give_param(self.param);
+            self.workspace.map(|at| space.free(at, None));
             self.workers.release(space);
         }
     }

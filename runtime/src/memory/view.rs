@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use handloom_ir::simt::{CODE_BASE, CODE_END};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
 
@@ -157,6 +158,7 @@ impl View {
                 | AllocKind::Shared
                 | AllocKind::Local => Ok(h),
             },
+            None if write && (CODE_BASE..CODE_END).contains(&addr) => Err(TrapKind::WriteProtected),
             Some(_) | None => Err(TrapKind::OutOfBounds),
         }
     }

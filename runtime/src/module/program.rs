@@ -172,7 +172,14 @@ impl Plan {
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(format!("bug: `{}` was lost by specialisation", key.entry));
         };
-        let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
+        let mut frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
+        if is_unbounded(&ir, &frames, entry) {
+            // Frames as large as the program wrote them: then a recursion ends as deep as in the interpreter.
+            for (frame, written) in frames.iter_mut().zip(module.funcs.iter().map(FrameLayout::new)) {
+                frame.size = frame.size.max(written.size);
+                frame.align = frame.align.max(written.align);
+            }
+        }
         // Initial bytes stand in the module that was lowered only.
         let reach = reachable(&ir, &module.syms, entry);
         let local_stride = local_stride(&ir, &frames, entry);
@@ -259,17 +266,26 @@ fn address_taken(ir: &simt::Module, data: &[simt::Symbol]) -> Vec<FuncId> {
     taken
 }
 
-/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound.
+/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where
+/// `alloca` takes memory too, as much as a fixed stack is added.
 pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
     let align = frames.iter().map(|f| f.align).max().unwrap_or(16).max(16);
     let own = frames[entry.idx()].size.next_multiple_of(align);
     let needed = deepest(ir, frames, entry, align, &mut vec![Depth::Unknown; ir.funcs.len()]);
-    let mut stride = needed.unwrap_or(own + CALL_STACK).next_multiple_of(align);
+    let is_alloca = |i: &simt::Inst| matches!(i.op, Op::Stack(simt::StackOp::Alloca { .. }));
+    let grows = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).any(is_alloca);
+    let fixed = if grows || needed.is_none() { CALL_STACK } else { 0 };
+    let mut stride = (needed.unwrap_or(own) + fixed).next_multiple_of(align);
     // Threads a multiple of a page apart would share a few cache sets.
     if stride.is_multiple_of(4096) {
         stride += align.max(64);
     }
     u32::try_from(stride).unwrap_or(u32::MAX / 4096 * 4096)
+}
+
+/// Whether nothing bounds the depth of calls.
+fn is_unbounded(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> bool {
+    deepest(ir, frames, entry, 16, &mut vec![Depth::Unknown; ir.funcs.len()]).is_none()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,7 @@ impl Symbols {
         for s in &ir.syms {
             let value = match s.kind {
                 SymKind::Shared { offset } | SymKind::DynamicShared { offset } => u64::from(offset),
-                SymKind::Func(f) => u64::from(f.0) + 1,
+                SymKind::Func(f) => f.handle(),
                 SymKind::Global | SymKind::Const => {
                     let kind = if s.kind == SymKind::Const { AllocKind::Const } else { AllocKind::Global };
                     let made = space.allocate(kind, s.size, u64::from(s.align), &s.name, "");

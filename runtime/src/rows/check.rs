@@ -2,7 +2,6 @@
 
 use handloom_codegen::abi::{MemSite, SiteCache};
 use handloom_diag::Span;
-use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::trap::{AccessKind, TrapKind};
 use handloom_ir::types::{Order, StateSpace};
@@ -108,12 +107,8 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
     match r.space {
         StateSpace::Shared => in_slab(env.shared_base, addr),
         StateSpace::SharedCluster => {
-            let base = match (addr / CLUSTER_STRIDE).checked_sub(1) {
-                None => Some(env.shared_base),
-                Some(rank) if rank == u64::from(env.cluster_rank()) => Some(env.shared_base),
-                Some(rank) => usize::try_from(rank).ok().and_then(|r| view.peers.get(r)).copied(),
-            };
-            in_slab(base.ok_or(TrapKind::OutOfBounds)?, addr % CLUSTER_STRIDE)
+            let (base, inside) = env.cluster_part(addr).ok_or(TrapKind::OutOfBounds)?;
+            in_slab(base, inside)
         }
         StateSpace::Local | StateSpace::ParamFunc => {
             let inside = addr.wrapping_sub(own.base);
@@ -123,14 +118,21 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
         }
         StateSpace::Generic => {
             let plain_write = r.kind == AccessKind::Write;
-            let hit = view.resolve(addr, bytes, plain_write, Some(own))?;
+            view.resolve(addr, bytes, plain_write, None)?;
             if !r.may_fall_into(view.state_space(addr)) {
                 return Err(TrapKind::BadSpace);
             }
-            view.resolve(addr, bytes, r.writes(), Some(own))?;
-            Ok((addr, hit))
+            // Local memory is each thread's own.
+            view.resolve(addr, bytes, r.writes(), Some(own)).map(|hit| (addr, hit))
         }
-        StateSpace::Global => view.resolve(addr, bytes, r.writes(), Some(own)).map(|hit| (addr, hit)),
+        StateSpace::Global => {
+            let hit = view.resolve(addr, bytes, r.writes(), None)?;
+            // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
+            match hit.kind {
+                AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc => Ok((addr, hit)),
+                AllocKind::Const | AllocKind::Param | AllocKind::Shared | AllocKind::Local => Err(TrapKind::BadSpace),
+            }
+        }
         StateSpace::Const | StateSpace::ParamEntry => {
             let hit = view.resolve(addr, bytes, false, Some(own))?;
             if r.kind == AccessKind::Write { Err(TrapKind::WriteProtected) } else { Ok((addr, hit)) }
@@ -141,7 +143,7 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
 
 /// Records the trap of the lanes that were refused for the same reason as the first of them.
 pub(super) fn record(c: &mut Call<'_>, r: &Request, span: Span, refused: &[(usize, u64, TrapKind)]) {
-    let Some(&(_, addr, kind)) = refused.first() else { return };
+    let Some(&(first, addr, kind)) = refused.first() else { return };
     let lanes = refused.iter().filter(|(_, _, k)| *k == kind).fold(0, |m, (lane, _, _)| m | 1 << lane);
     let warp = c.warp();
     let mut trap = c.host.trap_of(kind, span, warp, lanes);
@@ -149,8 +151,9 @@ pub(super) fn record(c: &mut Call<'_>, r: &Request, span: Span, refused: &[(usiz
     trap.bytes = r.bytes;
     trap.access = Some(r.kind);
     trap.space = Some(r.space);
+    let space = c.host.memory.view.get_mut().state_space(addr);
+    trap.own = c.host.env.aim(CtaHost::thread(&c.ctx.header(), first), r.space, addr, space);
     if kind == TrapKind::BadSpace {
-        let space = c.host.memory.view.get_mut().state_space(addr);
         trap.detail = format!("the address lies in `.{}`", space.name());
     }
     c.host.trap = Some(trap);

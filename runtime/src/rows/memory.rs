@@ -6,8 +6,8 @@ use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
 
 use super::Call;
-use super::atomic;
 use super::check::{Request, locate, record, refresh};
+use super::{atomic, stack};
 use crate::memory::access;
 use crate::sched::host::CtaHost;
 
@@ -26,6 +26,17 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
             }
         }
         return 1;
+    }
+    if let Op::Cvta { space: StateSpace::SharedCluster, to_space } = site.op {
+        for lane in lanes(c.mask) {
+            let (env, a) = (&c.host.env, c.ctx.read(site.addr, lane));
+            let to = if to_space { env.cluster_offset(a) } else { env.cluster_address(a) };
+            site.dst.iter().for_each(|d| c.ctx.write(*d, lane, to));
+        }
+        return 1;
+    }
+    if let Op::Stack(op) = site.op {
+        return stack::stack(c, op);
     }
     let Some(r) = Request::of(site) else {
         c.host.bug = Some(format!("memory routine for {:?}", site.op));

@@ -16,6 +16,7 @@ mod fast;
 mod halves;
 mod memory;
 mod sreg;
+mod stack;
 mod sync;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

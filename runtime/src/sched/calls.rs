@@ -45,7 +45,7 @@ impl CtaRun {
             (Callee::Indirect, Some(loc)) => ctx.read(loc, lane),
             (Callee::Indirect, None) => 0,
         };
-        let id = target.checked_sub(1).and_then(|i| u32::try_from(i).ok()).map(FuncId);
+        let id = FuncId::of_handle(target);
         let found = id.and_then(|id| Some((id, self.program.ir().funcs.get(id.idx())?)));
         match found {
             None => Err(format!("{target:#x} is no function of the module")),
@@ -75,9 +75,11 @@ impl CtaRun {
             None => (program.entry().idx(), 1),
         };
         let frames = program.frames();
-        let env = &self.host().env;
+        let env = &self.host_ref().env;
         let stack = env.local_base(32 * h.warp);
-        let (limit, used) = (stack + env.local_size, env.local_size);
+        let of_lanes = |taken: &[u64; 32]| (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| taken[l]).max().unwrap_or(0);
+        let allocated = of_lanes(&self.host_ref().warps[w].stack_used);
+        let (limit, used) = (stack + env.local_size - allocated, env.local_size);
         let Some((local, _)) = frames[f.idx()].place(h.local + frames[caller_func].size, limit) else {
             let mut trap = self.host().trap_of(TrapKind::Stack, site.span, h.warp, lanes);
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");

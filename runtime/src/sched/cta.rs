@@ -16,7 +16,7 @@ use handloom_interp::CtaEnv;
 use handloom_interp::barrier::{Arrival, Barriers};
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::simt::Term;
-use handloom_ir::trap::{Trap, TrapKind};
+use handloom_ir::trap::{Trap, TrapKind, no_such_target};
 
 use super::FRESH_SHARED;
 use super::context::{Contexts, Ctx, mix};
@@ -365,7 +365,14 @@ impl CtaRun {
     fn trap(&mut self, ctx: Ctx, h: &WarpCtx) -> Ended {
         match h.c {
             0 => match ctx.tables().traps.get(h.a as usize) {
-                Some(site) => Ended::Trap(self.host().trap_of(site.kind, site.span, h.warp, h.lanes)),
+                Some(site) => {
+                    let mut trap = self.host().trap_of(site.kind, site.span, h.warp, h.lanes);
+                    if let Some((index, targets)) = site.index {
+                        let index = ctx.read(index, h.lanes.trailing_zeros().min(31) as usize);
+                        trap.detail = no_such_target(index, targets);
+                    }
+                    Ended::Trap(trap)
+                }
                 None => Ended::Bug(format!("`{}` has no trap {}", ctx.tables().name, h.a)),
             },
             1 => match self.host().trap.take() {

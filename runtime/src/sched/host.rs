@@ -53,6 +53,8 @@ pub(crate) struct WarpHost {
     pub(crate) retired: bool,
     /// By lane: phase of the cluster barrier it arrived in and has not waited for.
     pub(crate) cluster_phase: [Option<u64>; 32],
+    /// By lane: bytes at the end of its local memory that `alloca` gave.
+    pub(crate) stack_used: [u64; 32],
 }
 
 impl WarpHost {
@@ -62,6 +64,7 @@ impl WarpHost {
         self.known_live = 0;
         self.retired = false;
         self.cluster_phase = [None; 32];
+        self.stack_used = [0; 32];
     }
 }
 

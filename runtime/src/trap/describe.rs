@@ -1,6 +1,7 @@
 //! The sentence of a trap: what an access tried, and the allocation that it missed.
 
-use handloom_ir::trap::{AccessKind, Trap, TrapKind};
+use handloom_ir::simt::{CODE_BASE, CODE_END, FuncId};
+use handloom_ir::trap::{AccessKind, OwnMemory, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
 
 use crate::launch::{Binding, Grid};
@@ -30,13 +31,13 @@ pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Descri
     match trap.kind {
         TrapKind::OutOfBounds | TrapKind::WriteProtected => address_fault(trap, grid, bindings),
         TrapKind::Misaligned => plain(format!(
-            "misaligned: {} at {:#x}, which is not a multiple of {}",
+            "misaligned: {} at {}, which is not a multiple of {}",
             access(trap),
-            trap.address.unwrap_or(0),
+            place(trap, grid, bindings),
             trap.bytes
         )),
         TrapKind::BadSpace => {
-            plain(format!("bad space: {} at {:#x}: {}", access(trap), trap.address.unwrap_or(0), detail("")))
+            plain(format!("bad space: {} at {}: {}", access(trap), place(trap, grid, bindings), detail("")))
         }
         TrapKind::Trap => plain(format!("trap: {}", detail("the kernel executed `trap`"))),
         TrapKind::Assert => plain(format!("assert: {}", detail("an assertion failed"))),
@@ -74,14 +75,25 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
     let addr = trap.address.unwrap_or(0);
     let word = if trap.kind == TrapKind::WriteProtected { "write protected" } else { "out of bounds" };
     let head = format!("{word}: {}", access(trap));
-    if trap.space == Some(StateSpace::Shared) || trap.space == Some(StateSpace::SharedCluster) {
-        let size = u64::from(grid.env.shared_size);
-        let shared = Target { name: "shared".into(), what: "shared memory", base: 0, size };
-        return Described { message: missed(&head, addr, trap, &shared), ..Described::default() };
-    }
     let plain = |message: String| Described { message, ..Described::default() };
-    if trap.kind == TrapKind::OutOfBounds && addr < NULL_PAGE {
+    let by_offset = is_offset(trap);
+    if trap.kind == TrapKind::OutOfBounds && !by_offset && addr < NULL_PAGE {
         return plain(format!("{head} at {addr:#x}, through a null pointer"));
+    }
+    if let Some(own) = own_memory(trap) {
+        let distance = if addr < own.base { own.base - addr } else { addr.saturating_sub(own.base + own.size) };
+        return plain(if by_offset || distance < NEAR {
+            missed(&head, addr, trap, &own)
+        } else {
+            format!("{head} at {addr:#x}, outside {} of {} bytes", own.what, own.size)
+        });
+    }
+    if by_offset {
+        let blocks = grid.env.cluster_size();
+        return plain(format!("{head} at {addr:#x}, in a block that the cluster of {blocks} does not have"));
+    }
+    if let Some(name) = function_at(addr, grid) {
+        return plain(format!("{head} at `{name}`, in code"));
     }
     let memory = &grid.module.device.inner.memory;
     let Some(space) = memory.of(addr) else {
@@ -93,15 +105,55 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
         return plain(missed(&head, addr, trap, &params));
     }
     if space.is_shared(addr) {
-        return plain(format!(
-            "{head} at {addr:#x}, outside the {} bytes of shared memory of the block",
-            grid.env.shared_size
-        ));
-    }
-    if space.is_local(addr) {
-        return plain(format!("{head} at {addr:#x}, outside the local memory of the thread"));
+        return plain(format!("{head} at {addr:#x}, in shared memory that the block has no part in"));
     }
     heap_fault(&head, addr, trap, space, grid, bindings)
+}
+
+/// Whether the address of an access is an offset in shared memory.
+fn is_offset(trap: &Trap) -> bool {
+    matches!(trap.space, Some(StateSpace::Shared | StateSpace::SharedCluster))
+}
+
+/// The shared or local memory that an access aimed at.
+fn own_memory(trap: &Trap) -> Option<Target> {
+    let OwnMemory { space, base, size } = trap.own?;
+    let local = space == StateSpace::Local;
+    let (name, what) = if local { ("local", "the thread's local memory") } else { ("shared", "shared memory") };
+    Some(Target { name: name.into(), what, base, size })
+}
+
+/// The function whose address it is.
+fn function_at(addr: u64, grid: &Grid) -> Option<String> {
+    let code = CODE_BASE..CODE_END;
+    let id = FuncId::of_handle(addr - addr % 16).filter(|_| code.contains(&addr))?;
+    grid.module.ir.funcs.get(id.idx()).map(|f| f.name.clone())
+}
+
+/// An address, with the memory that it lies in as far as it is known: `d+2 (0x200600010002)`.
+fn place(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> String {
+    let addr = trap.address.unwrap_or(0);
+    if let Some(own) = own_memory(trap) {
+        return if addr < own.base {
+            format!("{addr:#x}")
+        } else if is_offset(trap) && own.base == 0 {
+            format!("{}+{addr}", own.name)
+        } else {
+            format!("{}+{} ({addr:#x})", own.name, addr - own.base)
+        };
+    }
+    let found = grid.module.device.inner.memory.of(addr).and_then(|space| space.find(addr));
+    let name = found.and_then(|a| Some((a.base, name_of(&a, bindings)?)));
+    match name {
+        Some((base, name)) => format!("{name}+{} ({addr:#x})", addr - base),
+        None => format!("{addr:#x}"),
+    }
+}
+
+/// What a program calls an allocation.
+fn name_of(a: &Allocation, bindings: &[Binding]) -> Option<String> {
+    let binding = bindings.iter().find(|b| b.base == a.base);
+    binding.map(|b| b.name.clone()).or_else(|| (!a.name.is_empty()).then(|| a.name.clone()))
 }
 
 fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bindings: &[Binding]) -> Described {
@@ -120,11 +172,7 @@ fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bi
         return Described { message: format!("{head} at {addr:#x}, outside every allocation"), ..Described::default() };
     };
     let binding = bindings.iter().find(|b| b.base == a.base);
-    let name = match (binding, a.name.is_empty()) {
-        (Some(b), _) => b.name.clone(),
-        (None, false) => a.name.clone(),
-        (None, true) => String::new(),
-    };
+    let name = name_of(&a, bindings).unwrap_or_default();
     let target = Target { name, what: what_is(a.kind), base: a.base, size: a.size };
     let mut told = Described { message: missed(head, addr, trap, &target), ..Described::default() };
     let elements = a.size.checked_div(u64::from(trap.bytes)).filter(|n| n * u64::from(trap.bytes) == a.size);

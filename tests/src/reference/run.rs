@@ -142,6 +142,26 @@ impl Kernels<'_> {
         }
     }
 
+    /// Launches an entry in clusters with dynamic shared memory, and expects it to end well.
+    ///
+    /// # Panics
+    /// It does not.
+    #[track_caller]
+    pub fn launch_clusters(
+        &self,
+        entry: &str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        cluster: [u32; 3],
+        shared_bytes: u32,
+        args: &[Arg<'_>],
+    ) {
+        let config = LaunchConfig { cluster: Some(cluster), shared_bytes, ..self.config(grid, block) };
+        if let Err(e) = self.run(entry, &config, args) {
+            panic!("{}: {e}", self.what(entry));
+        }
+    }
+
     /// Launches an entry that need not end well.
     ///
     /// # Errors

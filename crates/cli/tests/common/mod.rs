@@ -66,7 +66,8 @@ pub const EMPTY: &str = "\n.visible .entry empty() { ret; }\n";
 pub const WRONG: &str = "\n.visible .entry wrong() { .reg .f32 %f<4>; sad.f32 %f0, %f1, %f2, %f3; ret; }\n";
 
 /// Right and not supported.
-pub const UNSUPPORTED: &str = "\n.visible .entry unsupported() { .reg .b64 %rd<2>; stacksave.u64 %rd1; ret; }\n";
+pub const UNSUPPORTED: &str =
+    "\n.visible .entry unsupported() { .reg .b32 %r<2>; movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0; ret; }\n";
 
 /// A folder of one test.
 pub struct Folder(PathBuf);

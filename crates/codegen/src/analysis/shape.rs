@@ -142,6 +142,7 @@ fn has_effect(inst: &Inst) -> bool {
         | Op::Elect
         | Op::BarWarp
         | Op::Nanosleep
+        | Op::Stack(_)
         | Op::Builtin(_) => true,
     }
 }
@@ -307,10 +308,14 @@ impl Facts {
                 (0..PACKS).for_each(|p| s.off[p] = self.local_stride * 4 * p as i64);
                 Some(s)
             }
+            // Blocks of a cluster do not lie at even distances.
+            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => None,
             Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
             Op::Load { access, .. } => {
                 let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
-                let ok = access.order == Order::Weak && (read_only || (together && access.count == 1));
+                // With elements that nobody wants it is done lane by lane.
+                let whole = access.elements == u8::MAX >> (8 - access.count);
+                let ok = access.order == Order::Weak && whole && (read_only || (together && access.count == 1));
                 // The old value of a guarded load is merged by `propagate`.
                 let s = args[0].shape.filter(|s| ok && s.stride == 0)?;
                 let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };

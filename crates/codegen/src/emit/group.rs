@@ -78,7 +78,8 @@ impl Emit<'_, '_> {
         let insts = &self.f.blocks[b].insts;
         let mut stored = false;
         let fits = |inst: &Inst, stored: &mut bool| match inst.op {
-            Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::Cvta { .. } => true,
+            Op::Cvta { space, .. } => space != StateSpace::SharedCluster,
+            Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => true,
             Op::Load { access, .. } => !*stored && plain(access) && !inst.guarded,
             Op::Store { access, .. } => {
                 *stored = true;

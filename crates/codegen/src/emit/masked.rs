@@ -15,7 +15,7 @@ use super::lanes::{self, Lanes};
 use super::rep::{Home, Rep, vector_type, width};
 use super::sreg;
 use super::vector::{Source, inlined, is_loose, takes_loose};
-use super::whole::constant;
+use super::whole::{constant, site_of};
 use super::{Emit, FULL};
 use crate::abi::*;
 use crate::analysis::transfer::{PACKS, Shape};
@@ -86,6 +86,10 @@ impl Emit<'_, '_> {
                 Op::Sreg(_) => {
                     waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
+                }
+                Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => {
+                    self.flush_waiting(b, &mut waiting, m, None);
+                    self.masked_memory(inst, m);
                 }
                 Op::Cvta { .. } => {
                     let scalars = vec![self.scalar_source(inst.src[0])];
@@ -231,10 +235,10 @@ impl Emit<'_, '_> {
                 self.set_scalar(inst.dst[0], Rep::Affine(Shape::UNIFORM, vec![m]));
                 true
             }
-            Op::Cvta { space, to_space } => {
+            Op::Cvta { space, to_space } if space != StateSpace::SharedCluster => {
                 let Some((s, base)) = self.scalar_source(inst.src[0]) else { return false };
                 let rep = Rep::Affine(s, base);
-                let rep = if matches!(space, StateSpace::Shared | StateSpace::SharedCluster) {
+                let rep = if space == StateSpace::Shared {
                     let shared = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
                     let op = if to_space { Pure::Sub(Ty::B64) } else { Pure::Add(Ty::B64) };
                     let by = Rep::Affine(Shape::UNIFORM, vec![shared]);
@@ -350,7 +354,7 @@ impl Emit<'_, '_> {
             let src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
             let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
             let site = self.tables.mems.len();
-            self.tables.mems.push(MemSite { op: inst.op, addr: src[0], src: src[1..].to_vec(), dst, span: inst.span });
+            self.tables.mems.push(site_of(inst, &src, dst));
             let ok = self.routine(Routine::Memory, site, mask, None, None);
             let go = self.b.create_block();
             self.return_unless(ok, go);
@@ -621,7 +625,7 @@ impl Emit<'_, '_> {
             }
             Op::Cvta { space, to_space } => {
                 let x = self.turn_source(inst.src[0], ready[0].as_ref(), turn);
-                let y = if matches!(space, StateSpace::Shared | StateSpace::SharedCluster) {
+                let y = if space == StateSpace::Shared {
                     let base = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
                     let by = self.b.ins().splat(types::I64X2, base);
                     x.into_iter()

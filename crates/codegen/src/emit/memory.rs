@@ -207,8 +207,10 @@ impl Emit<'_, '_> {
             return self.access_by_routine(plan, inst, addr, data, m, &[]);
         }
         let is_store = matches!(inst.op, Op::Store { .. });
+        // A range that the check passes may end in elements that nobody wants, and those may lie anywhere.
+        let whole = plan.access.elements == u8::MAX >> (8 - plan.access.count);
         let out = match addr {
-            Rep::Affine(s, base) if self.regular(plan, s) && (s.is_even() || self.may_start_over()) => {
+            Rep::Affine(s, base) if whole && self.regular(plan, s) && (s.is_even() || self.may_start_over()) => {
                 let at = self.check_affine(plan, s, base);
                 if is_store { self.store_affine(plan, s, &at, data) } else { self.load_affine(plan, s, &at) }
             }
@@ -290,7 +292,7 @@ impl Emit<'_, '_> {
                 let fits = at >= 0
                     && i64::from(offset) + end <= i64::from(self.f.param_bytes)
                     && i64::from(offset).wrapping_add(plan.offset) % plan.bytes() == 0
-                    && plan.access.space != StateSpace::Generic;
+                    && plan.access.space == StateSpace::ParamEntry;
                 (fits && g == 0).then(|| {
                     let p = self.cta_field(offset_of!(CtaCtx, param));
                     self.moved(p, at)
@@ -301,7 +303,8 @@ impl Emit<'_, '_> {
                 let fits = plan.offset >= 0
                     && end <= i64::from(s.size)
                     && plan.offset % plan.bytes() == 0
-                    && i64::from(s.align) % plan.bytes() == 0;
+                    && i64::from(s.align) % plan.bytes() == 0
+                    && matches!(plan.access.space, StateSpace::Local | StateSpace::Generic);
                 (fits && g == 0).then(|| {
                     let l = self.load_warp(types::I64, offset_of!(WarpCtx, local));
                     let at = i64::from(self.slot_offsets[slot.idx()]) + plan.offset;

@@ -50,6 +50,9 @@ impl Emit<'_, '_> {
             for l in 0..LANES {
                 let host = self.lane_address(&rows, p, l, aty, shared);
                 for e in 0..n {
+                    if is_store && plan.access.elements >> e & 1 == 0 {
+                        continue;
+                    }
                     let d = (plan.offset + e as i64 * plan.size()) as i32;
                     if is_store {
                         let w = width(plan.ty);

@@ -6,7 +6,6 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
-use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 
 use super::rep::{Compare, Home, Logic, Rep};
@@ -436,7 +435,7 @@ impl Emit<'_, '_> {
                 self.go_full(b, t.idx());
             }
             self.b.switch_to_block(bad);
-            self.trap(TrapKind::BadCall, span, None);
+            self.trap_of_index(span, index, targets.len(), None);
             return;
         }
         let rows = self.rows(index, Ty::B32);
@@ -460,7 +459,7 @@ impl Emit<'_, '_> {
         let go = self.b.create_block();
         self.b.ins().brif(left, bad, &[], go, &[]);
         self.b.switch_to_block(bad);
-        self.trap(TrapKind::BadCall, span, Some(left));
+        self.trap_of_index(span, &Rep::Rows(rows.to_vec()), targets.len(), Some(left));
         self.b.switch_to_block(go);
         for (t, bits) in &ways {
             self.add_pending(*t, *bits);

@@ -43,6 +43,7 @@ impl Emit<'_, '_> {
                 let rep = self.address(inst.op);
                 self.set(inst.dst[0], rep);
             }
+            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => self.full_by_routine(inst),
             Op::Cvta { space, to_space } => self.cvta(inst, space, to_space),
             Op::Load { access, offset } | Op::Store { access, offset } => {
                 self.verify_at(b, i);
@@ -97,7 +98,7 @@ impl Emit<'_, '_> {
 
     fn cvta(&mut self, inst: &Inst, space: StateSpace, to_space: bool) {
         let rep = self.rep(inst.src[0]);
-        if !matches!(space, StateSpace::Shared | StateSpace::SharedCluster) {
+        if space != StateSpace::Shared {
             self.set(inst.dst[0], rep);
             return;
         }
@@ -410,7 +411,7 @@ impl Emit<'_, '_> {
         }
         let (src, dst, outs) = self.routine_operands(inst);
         let site = self.tables.mems.len();
-        self.tables.mems.push(MemSite { op: inst.op, addr: src[0], src: src[1..].to_vec(), dst, span: inst.span });
+        self.tables.mems.push(site_of(inst, &src, dst));
         let mask = match inst.guard() {
             Some(g) => {
                 let g = self.rep(g);
@@ -633,8 +634,25 @@ impl Emit<'_, '_> {
 
     /// Raises a trap of code's own, by the lanes of a mask (all if none).
     pub(crate) fn trap(&mut self, kind: TrapKind, span: handloom_diag::Span, lanes: Option<Value>) {
+        self.trap_at(TrapSite { kind, span, index: None }, lanes);
+    }
+
+    /// The same for a branch by an index that has no target.
+    pub(crate) fn trap_of_index(
+        &mut self,
+        span: handloom_diag::Span,
+        index: &Rep,
+        targets: usize,
+        lanes: Option<Value>,
+    ) {
+        self.n_scratch_used = 0;
+        let at = self.loc_of(index, Ty::B32);
+        self.trap_at(TrapSite { kind: TrapKind::BadCall, span, index: Some((at, targets)) }, lanes);
+    }
+
+    fn trap_at(&mut self, trap: TrapSite, lanes: Option<Value>) {
         let site = self.tables.traps.len();
-        self.tables.traps.push(TrapSite { kind, span });
+        self.tables.traps.push(trap);
         let lanes = match lanes {
             Some(m) => m,
             None => self.i32(FULL),
@@ -693,6 +711,12 @@ fn logic_of(op: Pure, args: &[Rep]) -> Option<Logic> {
         Pure::Not(Ty::P) => Some(Logic::Not(part(0)?)),
         _ => None,
     }
+}
+
+/// The site of an op that the memory routine does.
+pub(crate) fn site_of(inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> MemSite {
+    let (addr, rest) = src.split_first().map_or((Loc::Imm(0), [].as_slice()), |(a, rest)| (*a, rest));
+    MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span }
 }
 
 /// The value of a constant source.

@@ -398,7 +398,7 @@ pub enum Op {
         /// Byte offset in the block: parameters first, then results.
         offset: u32,
     },
-    /// generic address -> address in `space` (`to_space`), or the other way round; only `Shared` changes the value (B64)
+    /// generic address -> address in `space` (`to_space`), or the other way round; only `Shared` and `SharedCluster` change the value (B64)
     Cvta {
         /// Space.
         space: StateSpace,
@@ -471,8 +471,27 @@ pub enum Op {
     Nanosleep,
     /// address (B64) -> address of the named function; used by indirect calls. Arguments of a built-in call are read from the slot.
     Builtin(Builtin),
+    /// Memory on the stack of the thread whose size is known at run time.
+    Stack(StackOp),
     /// Nothing; keeps a place for a hint that was checked (prefetch and its like).
     Hint,
+}
+
+/// What is done with the part of local memory that grows down from its end, towards the frames of calls.
+///
+/// # PTX ISA
+/// Stack Manipulation Instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub enum StackOp {
+    /// -> lowest address in use (B64)
+    Save,
+    /// address that `Save` gave (B64) -> nothing; what was allocated since then is free
+    Restore,
+    /// bytes (B64) -> address of that many bytes (B64)
+    Alloca {
+        /// Alignment of the address in bytes, a power of two.
+        align: u32,
+    },
 }
 
 /// A function that Handloom provides to programs. Arguments and result lie in the outgoing argument block (source 0 is its address).

@@ -198,6 +198,7 @@ fn address_offset(op: &Op) -> Option<i64> {
         | Op::Activemask
         | Op::Nanosleep
         | Op::Builtin(_)
+        | Op::Stack(_)
         | Op::Hint => None,
     }
 }
@@ -231,6 +232,9 @@ fn op_name(op: &Op) -> String {
         Op::Activemask => "activemask".into(),
         Op::Nanosleep => "nanosleep".into(),
         Op::Builtin(b) => format!("builtin.{}", lower_case(b)),
+        Op::Stack(StackOp::Save) => "stack.save".into(),
+        Op::Stack(StackOp::Restore) => "stack.restore".into(),
+        Op::Stack(StackOp::Alloca { align }) => format!("stack.alloca.{align}"),
         Op::Hint => "hint".into(),
     }
 }

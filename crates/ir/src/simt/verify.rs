@@ -111,6 +111,18 @@ fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
             check_atom(*access, src)?;
             expect(dst, &[], "results")
         }
+        Op::Stack(StackOp::Save) => {
+            expect(src, &[], "sources")?;
+            expect(dst, &[B64], "results")
+        }
+        Op::Stack(StackOp::Restore) => {
+            expect(src, &[B64], "sources")?;
+            expect(dst, &[], "results")
+        }
+        Op::Stack(StackOp::Alloca { .. }) => {
+            expect(src, &[B64], "sources")?;
+            expect(dst, &[B64], "results")
+        }
         Op::Fence { .. } | Op::Hint => {
             expect(src, &[], "sources")?;
             expect(dst, &[], "results")

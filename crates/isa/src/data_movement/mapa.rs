@@ -1,11 +1,19 @@
 //! `mapa`: the address in another cta of the cluster that corresponds to an address in this one.
+//!
+//! An address in `.shared::cluster` is the rank of the cta plus one, then the offset in its shared memory; below rank 0 lies the
+//! own cta. So the address of a variable is one in `.shared::cta` and in `.shared::cluster` alike.
 
+use handloom_ir::simt::{Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::{CLUSTER_STRIDE, Int, StateSpace, Ty};
 
 use super::memory::*;
 use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
+
+/// Ranks above it have no address in 32 bits. No cluster is that large: an access there is out of bounds.
+const LAST_RANK: u64 = 4094;
 
 /// `mapa{.shared::cluster}.type d, a, b`.
 pub const MAPA: Form = Form {
@@ -17,5 +25,34 @@ pub const MAPA: Form = Form {
     src: &[operand("a", Kind::MovSource, Is::Like(Slot::Type)), val("b", Is::Fixed(U32))],
     needs: Needs::on(7, 8, &[AtLeast(90)]),
     legal: always,
-    semantics: Semantics::Unsupported("addresses of other ctas of a cluster"),
+    semantics: Semantics::Build(|x| {
+        let offset = cluster_offset(x);
+        let last = x.b.imm(LAST_RANK, Ty::B32);
+        let rank = x.b.pure(Pure::Min(Int::U32), Ty::B32, &[x.src(1), last]);
+        let rank = x.b.ext(rank, 32, false, Ty::B64);
+        let one = x.b.imm(1, Ty::B64);
+        let part = x.b.add(rank, one);
+        let by = x.b.imm(CLUSTER_STRIDE.trailing_zeros().into(), Ty::B32);
+        let part = x.b.pure(Pure::Shl(Ty::B64), Ty::B64, &[part, by]);
+        let inside = x.b.imm(CLUSTER_STRIDE - 1, Ty::B64);
+        let inside = x.b.and(offset, inside);
+        let there = x.b.or(part, inside);
+        let d = if x.u.has(Slot::Space) { there } else { convert(x, there, false) };
+        let d = if x.u.ty(Slot::Type).ty() == Ty::B64 { d } else { x.b.half(d, false) };
+        x.set(d);
+    }),
 };
+
+/// Source 0 as an offset in `.shared::cluster`, in 64 bits.
+pub(super) fn cluster_offset(x: &mut Cx<'_, '_>) -> Val {
+    let a = x.src(0);
+    let bits = x.b.ty(a).bits();
+    let wide = x.b.ext(a, bits, false, Ty::B64);
+    if x.u.has(Slot::Space) { wide } else { convert(x, wide, true) }
+}
+
+fn convert(x: &mut Cx<'_, '_>, a: Val, to_space: bool) -> Val {
+    let d = x.b.reg(Ty::B64);
+    x.b.push(Op::Cvta { space: StateSpace::SharedCluster, to_space }, vec![d], vec![a]);
+    Val::Reg(d)
+}

@@ -210,7 +210,19 @@ pub fn access(u: &Use, order: Order, scope: Scope) -> Access {
     let whole = t == B128;
     let (bits, count) = if whole { (64, 2) } else { (element_bits(t), u.count(Slot::Vec)) };
     let elements = if count == 8 { 0xff } else { (1u8 << count) - 1 };
-    Access { space: space(u), bits, count, elements, order, scope, whole }
+    let space = match space(u) {
+        StateSpace::Generic if is_for_global(u) => StateSpace::Global,
+        other => other,
+    };
+    Access { space, bits, count, elements, order, scope, whole }
+}
+
+/// `.unified` behind an address: the checker puts it among the choices made.
+pub const UNIFIED: Choice = choice(".unified", Value::Flag);
+
+/// Whether a generic address must point to `.global`: that of a 256-bit access, with a cache policy, and with `.unified`.
+fn is_for_global(u: &Use) -> bool {
+    u.has(Slot::CacheHint) || u.has(Slot::Unified) || u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec)) == 256
 }
 
 fn element_bits(t: ScalarType) -> u8 {

@@ -108,6 +108,7 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
         | Op::Elect
         | Op::BarWarp
         | Op::Nanosleep
+        | Op::Stack(_)
         | Op::Builtin(_) => false,
     }
 }

@@ -97,7 +97,10 @@ fn escaping_slots(f: &Function, addresses: &[Option<SlotId>]) -> Vec<bool> {
             if let Some((slot, offset, access)) = access_of(i, addresses) {
                 let end = offset.saturating_add(i64::from(access.bytes()));
                 let inside = offset >= 0 && end <= i64::from(f.slots[slot.idx()].size);
-                kept[slot.idx()] |= !inside || access.order != Order::Weak;
+                let aligned = offset.rem_euclid(i64::from(access.bytes())) == 0;
+                // Another space is wrong, and so is a misaligned address: the access stays, so that it traps.
+                let fits = matches!(access.space, StateSpace::Local | StateSpace::Generic) && aligned;
+                kept[slot.idx()] |= !inside || !fits || access.order != Order::Weak;
                 others = &i.src[1..];
             }
             others.iter().filter_map(slot_of).for_each(|s| kept[s.idx()] = true);

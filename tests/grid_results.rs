@@ -1,0 +1,95 @@
+//! Kernels of `tests/kernels` whose threads, blocks and clusters wait for each other, against references on the host, in every way in which a
+//! kernel can be run.
+
+use handloom_runtime::Arg;
+use handloom_tests::reference::data::{n32, same, words};
+use handloom_tests::reference::run::{each_way, many_ways, read, ways};
+
+/// Far more than host threads.
+const BLOCKS: u32 = 96;
+
+#[test]
+fn grid_sum() {
+    for name in ["grid_sum", "grid_sum.sm_90"] {
+        each_way(&ways(), name, |k| {
+            let v = words(3, 20_000);
+            let sum = v.iter().fold(0_u32, |s, v| s.wrapping_add(*v));
+            let x = k.copy_of(&v);
+            for (entry, blocks) in [("grid_sum", BLOCKS), ("grid_sum_runtime", BLOCKS), ("grid_sum", 1)] {
+                let (parts, totals, valid) = (k.zeros::<u32>(200), k.zeros::<u32>(200), k.zeros::<u32>(1));
+                let args = [Arg::from(&x), n32(v.len()).into(), (&parts).into(), (&totals).into(), (&valid).into()];
+                k.launch_cooperative(entry, [blocks, 1, 1], [64, 1, 1], &args);
+                same(&k.what(entry), &read::<u32>(&totals)[..blocks as usize], &vec![sum; blocks as usize]);
+                same(&k.what(entry), &read::<u32>(&valid), &[1]);
+                // Again: the barrier is as it was.
+                k.launch_cooperative(entry, [blocks, 1, 1], [64, 1, 1], &args);
+                same(&k.what(entry), &read::<u32>(&totals)[..blocks as usize], &vec![sum; blocks as usize]);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_grid_that_is_not_cooperative_has_no_barrier() {
+    each_way(&ways(), "grid_sum", |k| {
+        let x = k.zeros::<u32>(64);
+        for entry in ["grid_sum", "grid_sum_runtime"] {
+            let (parts, totals, valid) = (k.zeros::<u32>(4), k.zeros::<u32>(4), k.copy_of(&[7_u32]));
+            let args = [Arg::from(&x), 64_u32.into(), (&parts).into(), (&totals).into(), (&valid).into()];
+            k.launch(entry, [4, 1, 1], [32, 1, 1], &args);
+            // Without a handle nobody knows his rank, and the first thread tells by registers only.
+            let want = if entry == "grid_sum" { 0 } else { read::<u32>(&valid)[0] };
+            same(&k.what(entry), &read::<u32>(&valid), &[want]);
+            same(&k.what(entry), &read::<u32>(&totals), &[0; 4]);
+        }
+    });
+}
+
+#[test]
+fn cluster_histogram() {
+    each_way(&many_ways(), "cluster_histogram", |k| {
+        for (cluster, per_block) in [(2, 24_u32), (4, 100), (8, 3), (16, 5), (1, 40)] {
+            let keys = words(11, 3000);
+            let bins = (cluster * per_block) as usize;
+            let mut want = vec![0_u32; bins];
+            keys.iter().for_each(|key| want[*key as usize % bins] += 1);
+            let (grid, block) = (2 * cluster, 96);
+            let (x, counts, seen) = (k.copy_of(&keys), k.zeros::<u32>(bins), k.zeros::<u32>(grid as usize));
+            let args = [Arg::from(&x), n32(keys.len()).into(), per_block.into(), (&counts).into(), (&seen).into()];
+            let (grid3, block3, cluster3) = ([grid, 1, 1], [block, 1, 1], [cluster, 1, 1]);
+            k.launch_clusters("cluster_histogram", grid3, block3, cluster3, 4 * per_block, &args);
+            same(&k.what("cluster_histogram"), &read(&counts), &want);
+            // What a block sees of its neighbour: the keys of its cluster's threads that fall into the neighbour's bins.
+            let mut near = vec![0_u32; grid as usize];
+            for (i, key) in keys.iter().enumerate() {
+                let from = i as u32 / block % grid / cluster;
+                let owner = *key % bins as u32 / per_block;
+                near[(from * cluster + (owner + cluster - 1) % cluster) as usize] += 1;
+            }
+            same(&k.what("cluster_histogram"), &read(&seen), &near);
+        }
+    });
+}
+
+#[test]
+fn hand_over() {
+    let taken = |seed: u32, n: u32| {
+        (0..n).fold(0_u32, |s, i| s.wrapping_mul(3).wrapping_add(seed.wrapping_add(i.wrapping_mul(i))))
+    };
+    each_way(&many_ways(), "hand_over", |k| {
+        let n = 20_u32;
+        let sums = k.zeros::<u32>(16);
+        k.launch("hand_over_lanes", [1, 1, 1], [32, 1, 1], &[n.into(), (&sums).into()]);
+        same(&k.what("hand_over_lanes"), &read(&sums), &(0..16).map(|p| taken(p, n)).collect::<Vec<_>>());
+
+        let sums = k.zeros::<u32>(3 * 128);
+        k.launch("hand_over_warps", [3, 1, 1], [256, 1, 1], &[n.into(), (&sums).into()]);
+        same(&k.what("hand_over_warps"), &read(&sums), &(0..384).map(|p| taken(p % 128, n)).collect::<Vec<_>>());
+
+        let pairs = 40;
+        let [cell, made, gone, sums] = [(); 4].map(|()| k.zeros::<u32>(pairs));
+        let args = [Arg::from(n), (&cell).into(), (&made).into(), (&gone).into(), (&sums).into()];
+        k.launch_cooperative("hand_over_blocks", [2 * n32(pairs), 1, 1], [32, 1, 1], &args);
+        same(&k.what("hand_over_blocks"), &read(&sums), &(0..n32(pairs)).map(|p| taken(p, n)).collect::<Vec<_>>());
+    });
+}
