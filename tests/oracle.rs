@@ -74,9 +74,16 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, _| IGNORED.iter().any(|i| has_word(w, i)),
     },
     Exception {
-        reason: "`.shared::cta` of a fence, which is a word of `membar` and reductions: the assembler reads and forgets it",
+        reason: "a state space of a fence, which is a word of other instructions: the assembler reads and forgets it",
         assembler_accepts: true,
-        matches: |w, _| is(w, &["fence"]) && has_word(w, ".shared::cta"),
+        matches: |w, _| {
+            is(w, &["fence"]) && [".shared::cta", ".shared::cluster", ".global"].iter().any(|s| has_word(w, s))
+        },
+    },
+    Exception {
+        reason: "`.aligned` before `.sync` of a barrier, which the assembler takes, but before no other operation of one",
+        assembler_accepts: true,
+        matches: |w, _| is(w, &["barrier"]) && w.contains(".aligned.sync"),
     },
     Exception {
         reason: "a word twice: the assembler takes the second and forgets it",
@@ -109,6 +116,11 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, _| is(w, &["mov"]) && (has_word(w, ".v2") || has_word(w, ".v4")),
     },
     Exception {
+        reason: "an address, which has 64 bits, as a value of 128: plainly a fault",
+        assembler_accepts: true,
+        matches: |w, _| w == "mov.b128",
+    },
+    Exception {
         reason: "`testp` without a property: there is nothing to test",
         assembler_accepts: true,
         matches: |w, _| is(w, &["testp"]),
@@ -124,9 +136,12 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, _| is(w, &["cvt"]) && has_word(w, ".e2m1x2") && has_word(w, ".bf16x2"),
     },
     Exception {
-        reason: "a register of 128 bits in conversions between f32 and f64 with `.ftz`, which are fine without: plainly a fault",
+        reason: "a wider register in conversions with `.ftz` and a side of 64 bits, which are fine without: plainly a fault",
         assembler_accepts: false,
-        matches: |w, o| is(w, &["cvt"]) && has_word(w, ".ftz") && has_word(w, ".f64") && o.contains("b128_"),
+        matches: |w, o| {
+            let has_64 = [".f64", ".u64", ".s64"].iter().any(|t| has_word(w, t));
+            is(w, &["cvt"]) && has_word(w, ".ftz") && has_64 && (o.contains("b128_") || o.contains("b64_"))
+        },
     },
     Exception {
         reason: "a texture where a register belongs: the declaration of a texture is told as unsupported, and its uses are not blamed again",
@@ -143,27 +158,26 @@ const EXCEPTIONS: &[Exception] = &[
 /// Opcodes and beginnings of opcodes that do not run yet and are not followed to the letter in all cases, and how many statements differ today. Opcodes of the
 /// integer, float, comparison, logic, move, load, store and atomic instructions do not belong here.
 const OPEN: &[(&str, usize)] = &[
-    ("clusterlaunchcontrol", 8),
-    ("cp.async", 6),
-    ("cp.reduce", 7),
-    ("fma.oob", 1),
+    ("clusterlaunchcontrol", 6),
+    ("cp.async", 8),
+    ("cp.reduce", 4),
     ("ldmatrix", 2),
-    ("mapa", 3),
+    ("mapa", 2),
     ("mbarrier", 9),
-    ("multimem", 51),
-    ("red.async", 1),
-    ("setmaxnreg", 2),
-    ("st.async", 5),
+    ("multimem", 50),
+    ("red.async", 2),
+    ("setmaxnreg", 4),
+    ("st.async", 7),
     ("st.bulk", 1),
-    ("suld", 5),
-    ("suq", 18),
-    ("sured", 18),
-    ("tcgen05", 22),
-    ("tensormap", 33),
+    ("suld", 10),
+    ("suq", 20),
+    ("sured", 16),
+    ("tcgen05", 23),
+    ("tensormap", 36),
     ("tex", 74),
-    ("tld4", 12),
-    ("txq", 30),
-    ("wmma", 8),
+    ("tld4", 11),
+    ("txq", 33),
+    ("wmma", 10),
 ];
 
 /// Statements of one version and target, with the assembler's verdicts.

@@ -343,9 +343,12 @@ class Assembler:
                 if len(lines) > 1:
                     return self.halves(version, target, lines)
                 return [None]
-            for n in bad:
-                answer[good[n]] = False
-            good = [i for i in good if answer[i] is not False]
+            guilty = {good[n] for n in bad}
+            for i in guilty:
+                # The later stages do not always name the guilty line: it is asked about alone.
+                alone, _, _, _ = self.run(version, target, [lines[i]])
+                answer[i] = None if alone < 0 else alone == 0
+            good = [i for i in good if i not in guilty]
             if not bad:
                 break
         for i in good:

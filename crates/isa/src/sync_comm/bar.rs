@@ -17,8 +17,6 @@ const SYNC: Group = lead(Slot::Mode, &[choice(".sync", Value::Flag)]);
 const ARRIVE: Group = lead(Slot::Mode, &[choice(".arrive", Value::Flag)]);
 const RED: Group = lead(Slot::Mode, &[choice(".red", Value::Flag)]);
 const ALIGNED: Group = maybe(Slot::Flag2, &[choice(".aligned", Value::Flag)]);
-/// The same word before the operation, where the assembler takes it too.
-const ALIGNED_FIRST: Group = maybe_lead(Slot::Flag3, &[choice(".aligned", Value::Flag)]);
 
 const NUMBER: Operand = val("a", Is::Fixed(U32));
 const COUNT: Operand = val("b", Is::Fixed(U32));
@@ -86,29 +84,29 @@ pub const BAR_RED_OR_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BAR_RE
 
 /// `barrier{.cta}.sync{.aligned} a{, b}`.
 pub const BARRIER_SYNC: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED_FIRST, SYNC, ALIGNED], needs: BARRIER_NEEDS, ..BAR_SYNC };
+    Form { opcode: "barrier", qualifiers: &[CTA, SYNC, ALIGNED], needs: BARRIER_NEEDS, ..BAR_SYNC };
 
 /// `barrier{.cta}.arrive{.aligned} a, b`.
 pub const BARRIER_ARRIVE: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED_FIRST, ARRIVE, ALIGNED], needs: BARRIER_NEEDS, ..BAR_ARRIVE };
+    Form { opcode: "barrier", qualifiers: &[CTA, ARRIVE, ALIGNED], needs: BARRIER_NEEDS, ..BAR_ARRIVE };
 
 /// `barrier{.cta}.red.popc{.aligned}.u32 d, a, {!}c`.
 pub const BARRIER_RED_POPC: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED_FIRST, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_POPC };
+    Form { opcode: "barrier", qualifiers: &[CTA, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_POPC };
 
 /// `barrier{.cta}.red.popc{.aligned}.u32 d, a, b, {!}c`.
 pub const BARRIER_RED_POPC_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BARRIER_RED_POPC };
 
 /// `barrier{.cta}.red.and{.aligned}.pred p, a, {!}c`.
 pub const BARRIER_RED_AND: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED_FIRST, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_AND };
+    Form { opcode: "barrier", qualifiers: &[CTA, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_AND };
 
 /// `barrier{.cta}.red.and{.aligned}.pred p, a, b, {!}c`.
 pub const BARRIER_RED_AND_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BARRIER_RED_AND };
 
 /// `barrier{.cta}.red.or{.aligned}.pred p, a, {!}c`.
 pub const BARRIER_RED_OR: Form =
-    Form { opcode: "barrier", qualifiers: &[CTA, ALIGNED_FIRST, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_OR };
+    Form { opcode: "barrier", qualifiers: &[CTA, RED, ALIGNED], needs: BARRIER_NEEDS, ..BAR_RED_OR };
 
 /// `barrier{.cta}.red.or{.aligned}.pred p, a, b, {!}c`.
 pub const BARRIER_RED_OR_COUNT: Form = Form { src: &[NUMBER, COUNT, WHICH], ..BARRIER_RED_OR };
