@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 /// Runs of each case if all are asked for.
 const ALL: u32 = 100_000;
 /// Runs of each case otherwise.
-const SOME: u32 = 4096;
+const SOME: u32 = 8192;
 /// Runs of each case by the interpreter, which is one thread and always the same.
 const FEW: u32 = 120;
 
@@ -118,7 +118,7 @@ fn seen(text: &str) -> Result<(), Failed> {
     let cases = shape.cases();
     let started = Instant::now();
     let mut seed = seed();
-    while started.elapsed() < Duration::from_secs(60) {
+    while started.elapsed() < Duration::from_secs(120) {
         for manner in MANNERS {
             let outcomes = run(&device, &shape, &cases[0], *manner, JIT_CONTAINED, 8192, seed)?;
             if n_forbidden(&shape, &outcomes) > 0 {

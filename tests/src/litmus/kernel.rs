@@ -224,7 +224,7 @@ const HEAD: &str = "\
 .visible .entry litmus(.param .u64 memory, .param .u64 results, .param .u64 meeting, .param .u32 seed, .param .u32 pause)
 {
     .reg .pred %p, %first, p<4>;
-    .reg .b32 %seed, %turn, %block, %warp, %lane, %group, %code, %sub, %idx, %round, %want, %part, %at, %c, %h, %n, %thread;
+    .reg .b32 %seed, %turn, %block, %warp, %lane, %group, %code, %sub, %idx, %round, %want, %part, %at, %c, %h, %n, %thread, %pause;
     .reg .b64 %mem, %out, %meet, %off, %own, %from, %to, d<4>;
     .reg .b32 r<8>;
 ";
@@ -244,33 +244,30 @@ const START: &str = "    ld.param.u64 %mem, [memory];
     shr.u32 %h, %seed, 8;
     mov.u32 %seed, %c;
     mov.u64 %own, 0;
-    ld.param.u32 %n, [pause];
-$PAUSE:
+    ld.param.u32 %pause, [pause];";
+
+/// All warps of a group meet: within a few cycles if they run at the same time, else in a loop that gives way to others. The first time they wait
+/// longer: a block that gave way at once would have all blocks started on the host thread that was there first. Then each waits for a time of its own.
+const MEET: &str = "    @%first red.relaxed.gpu.global.add.u32 [%meet], 1;
+    setp.eq.u32 %p, %round, 0;
+    selp.u32 %n, %pause, 1000, %p;
+$NEAR:
+    ld.relaxed.gpu.global.u32 %c, [%meet];
+    setp.ge.u32 %p, %c, %want;
+    @%p bra $WAIT;
     add.u32 %n, %n, -1;
     setp.gt.s32 %p, %n, 0;
-    @%p bra $PAUSE;";
-
-/// All warps of a group meet: first for sure, in a loop that gives way to others, then once more within a few cycles if they run at the same time.
-/// Then each waits for a time of its own.
-const MEET: &str = "    @%first red.relaxed.gpu.global.add.u32 [%meet], 1;
+    @%p bra $NEAR;
 $WAIT:
     ld.relaxed.gpu.global.u32 %c, [%meet];
     setp.lt.u32 %p, %c, %want;
     @%p bra $WAIT;
-    mov.u32 %n, 1000;
-    @%first red.relaxed.gpu.global.add.u32 [%meet+32], 1;
-$NEAR:
-    ld.relaxed.gpu.global.u32 %c, [%meet+32];
-    add.u32 %n, %n, -1;
-    setp.lt.u32 %p, %c, %want;
-    setp.gt.and.s32 %p, %n, 0, %p;
-    @%p bra $NEAR;
     mad.lo.u32 %h, %h, 0x9e3779b1, %warp;
     add.u32 %h, %h, %block;
     shr.u32 %n, %h, 15;
     xor.b32 %h, %h, %n;
     mul.lo.u32 %h, %h, 0x2c1b3c6d;
-    shr.u32 %n, %h, 27;
+    shr.u32 %n, %h, 23;
 $DELAY:
     add.u32 %n, %n, -1;
     setp.gt.s32 %p, %n, 0;

@@ -19,9 +19,11 @@ const LAUNCH: u32 = 1 << 13;
 /// Longest time of a launch: threads that never meet are a failure.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Turns of a loop at the start of each block, some tenths of a millisecond: a block that waited for the others at once would give way to them, and
-/// all would run on the thread that was there first.
-const PAUSE: u32 = 100_000;
+/// Turns of the loop in which blocks wait for each other before the first round, some tens of milliseconds: as long as the host may need to wake
+/// the second thread.
+const PAUSE: u32 = 10_000_000;
+/// The same where more blocks than host threads wait: they never all run at the same time.
+const SHORT_PAUSE: u32 = 100_000;
 
 /// Outcomes with their numbers: registers thread by thread, then the last values of locations.
 pub type Outcomes = BTreeMap<Vec<u32>, u64>;
@@ -55,7 +57,11 @@ pub fn run(
             start[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
     }
-    let pause = if kernel.blocks > 1 && way.engine == Engine::Jit { PAUSE } else { 0 };
+    let pause = match (way.engine, kernel.blocks) {
+        (Engine::Jit, 2) => PAUSE,
+        (Engine::Jit, 3..) => SHORT_PAUSE,
+        (Engine::Jit | Engine::Interp, _) => 0,
+    };
     let mut outcomes = Outcomes::new();
     for k in 0..u64::from(runs.div_ceil(kernel.n_instances())) {
         memory.write(0, &start);
