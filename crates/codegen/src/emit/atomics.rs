@@ -5,7 +5,7 @@
 //! before the first lane has an effect.
 
 use cranelift_codegen::ir as clif;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::{AtomOp, StateSpace, Ty};
 
@@ -66,11 +66,12 @@ impl Emit<'_, '_> {
             let host = self.moved(host, offset);
             self.atomic_word(a, host, x, None, plan.ty);
         } else {
-            for p in 0..PACKS {
+            for (p, row) in rows.iter().enumerate() {
                 let mut old = Vec::with_capacity(LANES);
-                for l in 0..LANES {
-                    let host = self.lane_address(&rows, p, l, aty, shared);
-                    let host = self.moved(host, offset);
+                let offsets = self.offsets(*row);
+                for (l, at) in offsets.into_iter().enumerate() {
+                    let at = self.moved(at, offset);
+                    let host = shared.map_or(at, |base| self.b.ins().iadd(base, at));
                     let x = self.operand_of(&ways[0], p, l, plan.ty);
                     let y = ways.get(1).map(|w| self.operand_of(w, p, l, plan.ty));
                     old.push(self.atomic_word(a, host, x, y, plan.ty));
@@ -92,6 +93,19 @@ impl Emit<'_, '_> {
             self.set(d, Rep::Rows(rows));
         }
         true
+    }
+
+    /// Four 32-bit offsets as 64-bit scalars: two at a time leave the vector.
+    fn offsets(&mut self, row: Value) -> [Value; LANES] {
+        let pairs = self.bitcast(row, types::I64X2);
+        let mut all = [row; LANES];
+        for (h, two) in all.chunks_mut(2).enumerate() {
+            let pair = self.b.ins().extractlane(pairs, h as u8);
+            let low = self.b.ins().ireduce(types::I32, pair);
+            two[0] = self.b.ins().uextend(types::I64, low);
+            two[1] = self.b.ins().ushr_imm_s(pair, 32);
+        }
+        all
     }
 
     /// A scalar for all lanes, or rows.
