@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::cases::{CASES, Case, Input, Job, Scale};
 use crate::convert;
 use crate::measure::{Sample, ratio, time, typical};
+use crate::memory;
 use crate::native::{CUDA_HEADERS, Compiler, Partner};
 use crate::options::{Clock, EngineName, Options};
 use crate::table::{Good, Section, figure, floor_cell, verdict};
@@ -26,7 +27,7 @@ pub fn run(options: &Options, compiler: Option<&Compiler>) -> Section {
     let mut section = Section::new(&title, &heads);
     let scales: &[Scale] =
         if options.engine == EngineName::Interp { &[Scale::Tiny] } else { &[Scale::Full, Scale::Small] };
-    for case in CASES.iter().chain(convert::CASES) {
+    for case in CASES.iter().chain(memory::CASES).chain(convert::CASES) {
         let name = format!("kernel/{}", case.name);
         if !options.wants(&name) {
             continue;

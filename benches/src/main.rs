@@ -12,7 +12,7 @@
 //! - what cannot run is named: no C compiler, no second core, no corpus;
 //! - floors and goals are those of the design (`execution.md`, targets) and stand beside the figures; only full sizes are judged.
 //!
-//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `kernels` the turns, `native` the C side, `compile` and `launches` the other
+//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `kernels` the turns, `native` the C side, `compile` and `launches` the other
 //! figures, `table` what is printed.
 
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod data;
 mod kernels;
 mod launches;
 mod measure;
+mod memory;
 mod native;
 mod options;
 mod table;

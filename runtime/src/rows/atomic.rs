@@ -3,7 +3,7 @@
 //! Shared memory belongs to one host thread, also that of a cluster, whose blocks run on one worker: a plain read and write is atomic there.
 
 use handloom_interp::atom::{atom_value, atom_value_128, flushes};
-use handloom_ir::simt::AtomAccess;
+use handloom_ir::simt::{AtomAccess, Op};
 use handloom_ir::types::{AtomOp, Float, ScalarType, StateSpace};
 
 use super::Call;
@@ -15,6 +15,13 @@ pub(super) fn atomics(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
     let element = a.ty.bytes();
     let mut changed = false;
+    if matches!(site.op, Op::Red { .. }) && a.count == 1 && is_one_place(c.mask, hosts) {
+        changed = fold(c, a, hosts);
+        if changed {
+            c.touched();
+        }
+        return;
+    }
     for lane in lanes(c.mask) {
         let space = match a.space {
             StateSpace::Generic => c.host.memory.view.get_mut().state_space(hosts[lane]),
@@ -45,6 +52,39 @@ pub(super) fn atomics(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) {
     if changed {
         c.touched();
     }
+}
+
+/// Whether all lanes, of which there is one, name the same address.
+fn is_one_place(mask: u32, hosts: &[u64; 32]) -> bool {
+    let mut all = lanes(mask).map(|l| hosts[l]);
+    all.next().is_some_and(|first| all.all(|at| at == first))
+}
+
+/// A reduction of all lanes on one element: one read and one write for all, the values in the order of lanes, so that sums of floats repeat. Says
+/// whether the element changed.
+fn fold(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) -> bool {
+    let site = &c.tables.mems[c.site];
+    let Some(at) = lanes(c.mask).next().map(|l| hosts[l]) else { return false };
+    let space = match a.space {
+        StateSpace::Generic => c.host.memory.view.get_mut().state_space(at),
+        other => other,
+    };
+    let ftz = flushes(a.ty, space);
+    let mut values = [0; 32];
+    lanes(c.mask).for_each(|l| values[l] = site.src.first().map_or(0, |s| c.ctx.read(*s, l)));
+    let all = |old: u64| lanes(c.mask).fold(old, |v, l| atom_value(a.op, a.ty, ftz, v, values[l], 0));
+    let bytes = a.ty.bytes();
+    if matches!(space, StateSpace::Shared | StateSpace::SharedCluster) {
+        // SAFETY: the caller checked the element, aligned and writable; the memory is this thread's.
+        let old = unsafe { access::load(at, bytes) };
+        let new = all(old);
+        // SAFETY: as above.
+        unsafe { access::store(at, bytes, new) }
+        return new != old;
+    }
+    // SAFETY: as above, but for other threads, among which the update is one step.
+    let old = unsafe { access::update(at, bytes, all) };
+    all(old) != old
 }
 
 /// One element: the old and the new value.

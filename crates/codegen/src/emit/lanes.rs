@@ -554,7 +554,7 @@ impl Emit<'_, '_> {
     }
 
     /// One read-modify-write: the old value.
-    fn atomic_word(&mut self, a: AtomAccess, host: Value, x: Value, y: Option<Value>, ty: Ty) -> Value {
+    pub(crate) fn atomic_word(&mut self, a: AtomAccess, host: Value, x: Value, y: Option<Value>, ty: Ty) -> Value {
         let t = scalar_type(ty);
         if a.space != StateSpace::Global {
             let old = self.b.ins().load(t, Self::device(), host, 0);

@@ -10,6 +10,7 @@
 //! - Homes are written at the end of a block, after all of its side effects, and read at first use.
 //! - Device memory is reached only behind a check that failed into a routine.
 
+mod atomics;
 mod convert;
 mod float;
 mod group;

@@ -404,10 +404,13 @@ impl Emit<'_, '_> {
 
     /// A memory op lane by lane, for the lanes of its guard: inline or by the routine.
     fn full_by_routine(&mut self, inst: &Inst) {
-        if let Op::Atom { access, .. } | Op::Red { access, .. } = inst.op
+        if let Op::Atom { access, offset } | Op::Red { access, offset } = inst.op
             && self.simple_atomic(access)
         {
-            return self.full_atomic(inst);
+            if !self.atomic_of_all(inst, access, offset) {
+                self.full_atomic(inst);
+            }
+            return;
         }
         let (src, dst, outs) = self.routine_operands(inst);
         let site = self.tables.mems.len();

@@ -1,19 +1,34 @@
 //! Instructions whose results nobody reads, and registers and slots that are not used any more.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, StateSpace};
+use handloom_ir::types::{AtomOp, Order, StateSpace};
 
 use super::values::for_each_source;
 
 /// Removes instructions without effect whose results are not read.
 ///
+/// An atomic whose old value is not read becomes a reduction, unless that value takes part in an acquire.
 /// A load from global or shared memory stays, because it may trap. So does an op that waits for other lanes.
 pub fn remove_dead(f: &mut Function) {
     let safe = safe_addresses(f);
     let needed = needed_registers(f, &safe);
+    for i in f.blocks.iter_mut().flat_map(|b| &mut b.insts) {
+        if let Op::Atom { access, offset } = i.op
+            && is_reducible(access)
+            && i.dst.iter().all(|d| !needed[d.idx()])
+        {
+            i.op = Op::Red { access, offset };
+            i.dst.clear();
+        }
+    }
     for b in &mut f.blocks {
         b.insts.retain(|i| !is_removable(i, &safe) || i.dst.iter().any(|d| needed[d.idx()]));
     }
+}
+
+/// Whether a reduction can do what an atomic does to memory, and orders as much.
+fn is_reducible(access: AtomAccess) -> bool {
+    matches!(access.order, Order::Relaxed | Order::Release) && !matches!(access.op, AtomOp::Exch | AtomOp::Cas)
 }
 
 /// Renumbers registers and slots so that all numbers are used.
