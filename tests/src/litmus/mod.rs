@@ -17,7 +17,7 @@
 //! else the case only has to run. Many instances of a case run in one launch, on memory of their own: all threads meet before each round
 //! of up to 32 of them, and set off after delays that come from the seed.
 //!
-//! How to read it: [`file`] reads a shape, [`kernel`] makes the PTX of a case, [`run`] launches it and counts outcomes.
+//! How to read it: [`mod@file`] reads a shape, [`kernel`] makes the PTX of a case, [`run`] launches it and counts outcomes.
 
 pub mod file;
 pub mod kernel;
