@@ -5,14 +5,14 @@ use serde_json::json;
 
 use crate::cases::{CASES, Case, Input, Job, Scale};
 use crate::convert;
-use crate::measure::{Sample, ratio, time, typical};
+use crate::measure::{Sample, on_one_processor, ratio, time, typical};
 use crate::memory;
 use crate::native::{CUDA_HEADERS, Compiler, Partner};
 use crate::options::{Clock, EngineName, Options};
 use crate::table::{Good, Section, figure, floor_cell, verdict};
 
 /// Least time of a round, in nanoseconds; shorter work is repeated.
-const ROUND_NS: f64 = 2e6;
+const ROUND_NS: f64 = 3e7;
 /// Most repeats of a round.
 const MOST_REPEATS: u64 = 20_000;
 
@@ -84,7 +84,8 @@ impl Contestant {
         match &mut self.side {
             Side::C(partner, variant) => partner.round(variant, repeats),
             Side::Ours(launch) => {
-                let (ran, sample) = time(|| (0..repeats).try_for_each(|_| launch.run().map(|_| ())));
+                let mut rounds = || time(|| (0..repeats).try_for_each(|_| launch.run().map(|_| ())));
+                let (ran, sample) = if self.who == Who::TwoThreads { rounds() } else { on_one_processor(rounds) };
                 ran.map_err(|e| e.to_string())?;
                 Ok(sample.over(repeats))
             }
@@ -139,7 +140,10 @@ fn measure(case: &Case, scale: Scale, options: &Options, compiler: Option<&Compi
         let program = compiler.build(case.c, false)?;
         for &variant in std::iter::once(&case.judged).chain(case.beside) {
             if variant == case.judged || scale != Scale::Small {
-                add(Who::C(variant), checked_partner(program.start(&job.sizes, 1)?, variant, &job)?);
+                add(
+                    Who::C(variant),
+                    checked_partner(on_one_processor(|| program.start(&job.sizes, 1))?, variant, &job)?,
+                );
             }
         }
         if two {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::options::Clock;
@@ -36,6 +37,26 @@ pub fn time<T>(work: impl FnOnce() -> T) -> (T, Sample) {
     let result = work();
     let cpu_ns = cpu_ns() - cpu;
     (result, Sample { wall_ns: wall.elapsed().as_nanos() as f64, cpu_ns })
+}
+
+/// Does a piece of work on one processor, the last that this thread may use; what it starts stays there.
+///
+/// Those who take turns and need one processor share the same one: it never rests, so a virtual machine keeps it in its place. Where the
+/// system does not obey, the work is done anywhere.
+pub fn on_one_processor<T>(work: impl FnOnce() -> T) -> T {
+    let all = sched_getaffinity(None).ok();
+    let last = all.and_then(|all| (0..CpuSet::MAX_CPU).rev().find(|&cpu| all.is_set(cpu)));
+    if let Some(last) = last {
+        let mut one = CpuSet::new();
+        one.set(last);
+        // Refused: the work is done anywhere.
+        let _ = sched_setaffinity(None, &one);
+    }
+    let result = work();
+    if let Some(all) = all {
+        let _ = sched_setaffinity(None, &all);
+    }
+    result
 }
 
 /// CPU time that this process has used.

@@ -226,6 +226,7 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
             def_count: def_count(f),
             origins: origins(f),
             cleaned: Default::default(),
+            turned: Default::default(),
             mask: None,
             inlined,
             held: Vec::new(),
@@ -299,7 +300,7 @@ fn place(f: &simt::Function, facts: &Facts, tables: &mut Tables) -> Place {
         most = most.max(used);
     }
     take(most);
-    tables.ctx_bytes = (start + most).next_multiple_of(64);
+    tables.ctx_bytes = spread(start + most);
     tables.homes = homes
         .iter()
         .enumerate()
@@ -315,6 +316,15 @@ fn place(f: &simt::Function, facts: &Facts, tables: &mut Tables) -> Place {
         })
         .collect();
     Place { homes, temp_rows, scratch, words }
+}
+
+/// The distance of contexts that need so many bytes: an odd number of cache lines that is 5 more than a multiple of 8.
+///
+/// A block walks over the headers of its warps in turn. At distances near a multiple of a page they would all lie in a few sets of the first
+/// cache, and be driven out of it by the data that the kernel streams.
+fn spread(bytes: u32) -> u32 {
+    let lines = bytes.div_ceil(64);
+    64 * (lines + (13 - lines % 8) % 8)
 }
 
 fn def_count(f: &simt::Function) -> Vec<u32> {

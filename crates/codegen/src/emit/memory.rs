@@ -512,18 +512,18 @@ impl Emit<'_, '_> {
             }
             (2, 32, 8) => {
                 let v: Vec<Value> = (0..2).map(|h| self.b.ins().load(types::I32X4, m, base, d + 16 * h)).collect();
-                vec![vec![self.shuffle32(v[0], v[1], [0, 2, 4, 6])], vec![self.shuffle32(v[0], v[1], [1, 3, 5, 7])]]
+                let t = self.turn(&v, Emit::parted);
+                t.into_iter().map(|v| vec![v]).collect()
             }
             (4, 32, 16) => {
                 let v: Vec<Value> = (0..4).map(|h| self.b.ins().load(types::I32X4, m, base, d + 16 * h)).collect();
-                let t = self.transpose(&v);
+                let t = self.turn(&v, Emit::transposed);
                 t.into_iter().map(|v| vec![v]).collect()
             }
             (2, 64, 16) => {
                 let v: Vec<Value> = (0..4).map(|h| self.b.ins().load(types::I64X2, m, base, d + 16 * h)).collect();
-                let low = [self.pair64(v[0], v[1], false), self.pair64(v[2], v[3], false)];
-                let high = [self.pair64(v[0], v[1], true), self.pair64(v[2], v[3], true)];
-                vec![low.to_vec(), high.to_vec()]
+                let t = self.turn(&v, Emit::paired);
+                vec![vec![t[0], t[2]], vec![t[1], t[3]]]
             }
             (count, ..) => (0..i32::from(count))
                 .map(|e| {
@@ -549,7 +549,35 @@ impl Emit<'_, '_> {
         self.shuffle(a, b, std::array::from_fn(|i| if i < 8 { h + i as u8 } else { 16 + h + (i as u8 - 8) }))
     }
 
-    pub(crate) fn transpose(&mut self, v: &[Value]) -> Vec<Value> {
+    /// Vectors put in another order, by one of the functions below or its opposite. What was turned is turned back for nothing: copies need
+    /// no shuffles.
+    fn turn(&mut self, v: &[Value], how: fn(&mut Self, &[Value]) -> Vec<Value>) -> Vec<Value> {
+        if let Some(before) = self.turned.get(v) {
+            return before.clone();
+        }
+        let made = how(self, v);
+        self.turned.insert(made.clone(), v.to_vec());
+        made
+    }
+
+    /// Even and odd elements of two vectors.
+    fn parted(&mut self, v: &[Value]) -> Vec<Value> {
+        vec![self.shuffle32(v[0], v[1], [0, 2, 4, 6]), self.shuffle32(v[0], v[1], [1, 3, 5, 7])]
+    }
+
+    /// The opposite of `parted`.
+    fn merged(&mut self, v: &[Value]) -> Vec<Value> {
+        vec![self.shuffle32(v[0], v[1], [0, 4, 1, 5]), self.shuffle32(v[0], v[1], [2, 6, 3, 7])]
+    }
+
+    /// Two pairs of vectors of two elements, each pair transposed. Its own opposite.
+    fn paired(&mut self, v: &[Value]) -> Vec<Value> {
+        let half = |e: &mut Self, i: usize, high| e.pair64(v[i], v[i + 1], high);
+        vec![half(self, 0, false), half(self, 0, true), half(self, 2, false), half(self, 2, true)]
+    }
+
+    /// Four vectors as rows and columns change places. Its own opposite.
+    fn transposed(&mut self, v: &[Value]) -> Vec<Value> {
         let a = self.shuffle32(v[0], v[1], [0, 4, 1, 5]);
         let b = self.shuffle32(v[2], v[3], [0, 4, 1, 5]);
         let c = self.shuffle32(v[0], v[1], [2, 6, 3, 7]);
@@ -622,6 +650,12 @@ impl Emit<'_, '_> {
         };
     }
 
+    fn store_vectors(&mut self, v: &[Value], base: Value, d: i32) {
+        for (x, at) in v.iter().zip((d..).step_by(16)) {
+            self.b.ins().store(Self::device(), *x, base, at);
+        }
+    }
+
     pub(crate) fn store_pack(&mut self, plan: &Plan, v: &[&[Value]], base: Value, d: i32, stride: i64) {
         let m = Self::device();
         match (plan.access.count, plan.access.bits, stride) {
@@ -649,17 +683,17 @@ impl Emit<'_, '_> {
                 self.b.ins().store(m, x, base, d);
             }
             (2, 32, 8) => {
-                let low = self.shuffle32(v[0][0], v[1][0], [0, 4, 1, 5]);
-                let high = self.shuffle32(v[0][0], v[1][0], [2, 6, 3, 7]);
-                self.b.ins().store(m, low, base, d);
-                self.b.ins().store(m, high, base, d + 16);
+                let t = self.turn(&[v[0][0], v[1][0]], Emit::merged);
+                self.store_vectors(&t, base, d);
             }
             (4, 32, 16) => {
                 let rows: Vec<Value> = v.iter().map(|x| x[0]).collect();
-                let t = self.transpose(&rows);
-                for (h, x) in t.into_iter().enumerate() {
-                    self.b.ins().store(m, x, base, d + 16 * h as i32);
-                }
+                let t = self.turn(&rows, Emit::transposed);
+                self.store_vectors(&t, base, d);
+            }
+            (2, 64, 16) => {
+                let t = self.turn(&[v[0][0], v[1][0], v[0][1], v[1][1]], Emit::paired);
+                self.store_vectors(&t, base, d);
             }
             _ => {
                 for l in 0..LANES {

@@ -95,6 +95,8 @@ pub struct Emit<'a, 'b> {
     pub(crate) origins: Vec<Option<Op>>,
     /// Loose registers that were made canonical in the copy being emitted.
     pub(crate) cleaned: HashSet<Reg>,
+    /// Vectors that were put in another order, with those they were made of.
+    pub(crate) turned: HashMap<Vec<Value>, Vec<Value>>,
     /// Lanes of the masked copy being emitted.
     pub(crate) mask: Option<Value>,
     /// Blocks whose full copy stands at the end of that of the block before.
