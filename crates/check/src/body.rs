@@ -11,7 +11,7 @@ use crate::hash::Set;
 use crate::layout::{element, shape, small};
 use crate::module::{Body, LabelId, LocalKind, LocalVar, RegId, Stmt, SymbolId, VarId};
 use crate::names::{Bind, Scopes};
-use crate::params::{Param, Signature};
+use crate::params::{Of, Param, Signature, signature};
 
 /// Blocks nested deeper than this are refused.
 const MAX_NESTING: u32 = 1000;
@@ -266,7 +266,7 @@ impl<'a> BodyCx<'_, 'a> {
                 let declared = self.scopes.declare(p.label, Bind::Prototype(p));
                 self.expect_new(p.label, declared);
                 // Its faults are told here, once; calls read it again in silence.
-                crate::params::signature(&p.results, &p.params, false, &mut self.cx.report);
+                signature(&p.results, &p.params, Of::Prototype, &mut self.cx.report);
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::module::{
 };
 use crate::names::{Bind, Reg};
 use crate::operands::literal_mismatch;
-use crate::params::signature;
+use crate::params::{Of, signature};
 use crate::words::component;
 
 const SECTION: &str = "Control Flow Instructions: call";
@@ -179,7 +179,7 @@ impl<'a> BodyCx<'_, 'a> {
     fn prototype(&mut self, p: &'a ast::Prototype<'a>) -> Result<Callee, Told> {
         // Faults of the prototype are told at its own place.
         let mut silent = crate::report::Report::default();
-        let s = signature(&p.results, &p.params, false, &mut silent);
+        let s = signature(&p.results, &p.params, Of::Prototype, &mut silent);
         if !s.sound {
             return Err(Told);
         }

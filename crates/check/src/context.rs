@@ -44,6 +44,8 @@ pub(crate) struct Cx<'a> {
     pub forms: FormCache<'a>,
     /// `.file`.
     pub files: Vec<(u64, String)>,
+    /// Their numbers.
+    pub file_numbers: Set<u64>,
     /// Undeclared module-level names that have been told.
     pub told: Set<&'a str>,
     /// Bytes of `.const` variables so far.

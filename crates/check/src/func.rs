@@ -4,16 +4,18 @@
 //! Kernel and Function Directives; Performance-Tuning Directives; Cluster Dimension Directives.
 
 use handloom_diag::{Code, Diagnostic};
+use handloom_isa::target::Version;
 use handloom_syntax::ast;
 
 use crate::body::check_body;
 use crate::context::{Cx, Global, Told, linkage};
+use crate::globals::attributes;
 use crate::module::{Func, Linkage, ParamLayout, Symbol, SymbolId, SymbolKind};
-use crate::params::{Signature, signature};
+use crate::params::{Of, Signature, signature};
 
 /// Checks one function or entry.
 pub(crate) fn function<'a>(cx: &mut Cx<'a>, f: &'a ast::Function<'a>) {
-    let signature = signature(&f.results, &f.params, f.is_entry, &mut cx.report);
+    let signature = signature(&f.results, &f.params, if f.is_entry { Of::Entry } else { Of::Func }, &mut cx.report);
     let func = header(cx, f, &signature);
     let id = declare(cx, f, func, signature.sound);
     let Some(stmts) = &f.body else { return };
@@ -54,29 +56,85 @@ fn header_only(f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
 
 fn header(cx: &mut Cx<'_>, f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
     let mut func = header_only(f, s);
+    attributes(cx, &f.attributes, &[".unified"], !f.is_entry);
+    if let (Some((ast::Linkage::Extern, span)), Some(_)) = (f.linkage, &f.body) {
+        let d = Diagnostic::error(Code::Layout, span, format!("`{}` is `.extern` and has a body", f.name.text));
+        cx.push(d.help("write `.visible`").section("Linking Directives: .extern"));
+    }
     for d in &f.directives {
         match d.name.text {
-            ".noreturn" if !f.is_entry => func.noreturn = true,
-            ".abi_preserve" | ".abi_preserve_control" if !f.is_entry => {}
+            ".noreturn" if !f.is_entry => {
+                plain(cx, d);
+                if func.noreturn {
+                    cx.push(Diagnostic::error(Code::Duplicate, d.span, "`.noreturn` stands twice").section(TUNING));
+                } else if let Some(first) = f.results.first() {
+                    let d = Diagnostic::error(Code::Illegal, d.span, "a function with results returns");
+                    cx.push(d.also(first.span, "the result").section("Performance-Tuning Directives: .noreturn"));
+                }
+                func.noreturn = true;
+            }
+            ".abi_preserve" | ".abi_preserve_control" if !f.is_entry => one(cx, d, 0),
             ".maxntid" if f.is_entry => func.maxntid = three(cx, d),
             ".reqntid" if f.is_entry => func.reqntid = three(cx, d),
             ".reqnctapercluster" if f.is_entry => func.reqcluster = three(cx, d),
-            ".minnctapersm" | ".maxnctapersm" | ".maxnreg" | ".maxclusterrank" | ".explicitcluster"
-            | ".blocksareclusters" | ".local_maxnreg"
-                if f.is_entry => {}
-            ".pragma" => {}
+            ".minnctapersm" | ".maxnreg" if f.is_entry => one(cx, d, 1),
+            ".maxclusterrank" | ".local_maxnreg" if f.is_entry => one(cx, d, 0),
+            ".maxnctapersm" if f.is_entry => {
+                one(cx, d, 1);
+                if cx.version > Version::new(2, 0) {
+                    let told = Diagnostic::error(Code::Illegal, d.span, "`.maxnctapersm` ended with PTX 2.0");
+                    cx.push(told.help("write `.minnctapersm`").section("Performance-Tuning Directives: .maxnctapersm"));
+                }
+            }
+            ".explicitcluster" | ".blocksareclusters" if f.is_entry => plain(cx, d),
+            ".pragma" if f.is_entry => {}
             other => {
                 let what = if f.is_entry { "an `.entry`" } else { "a `.func`" };
                 let message = format!("`{other}` is no directive of {what}");
-                cx.push(Diagnostic::error(Code::Syntax, d.name.span, message).section("Performance-Tuning Directives"));
+                cx.push(Diagnostic::error(Code::Syntax, d.name.span, message).section(TUNING));
             }
         }
     }
-    if func.maxntid.is_some() && func.reqntid.is_some() {
-        let d = Diagnostic::error(Code::Illegal, f.name.span, "`.maxntid` and `.reqntid` exclude each other");
-        cx.push(d.section("Performance-Tuning Directives"));
-    }
+    together(cx, f);
     func
+}
+
+const TUNING: &str = "Performance-Tuning Directives";
+const CLUSTERS: &str = "Cluster Dimension Directives";
+
+/// Directives that exclude or want each other.
+fn together(cx: &mut Cx<'_>, f: &ast::Function<'_>) {
+    let find = |name: &str| f.directives.iter().find(|d| d.name.text == name);
+    for (a, b, section) in [(".maxntid", ".reqntid", TUNING), (".reqnctapercluster", ".maxclusterrank", CLUSTERS)] {
+        if let (Some(_), Some(second)) = (find(a), find(b)) {
+            let d = Diagnostic::error(Code::Illegal, second.span, format!("`{a}` and `{b}` exclude each other"));
+            cx.push(d.section(section));
+        }
+    }
+    if let Some(d) = find(".blocksareclusters")
+        && (find(".reqntid").is_none() || find(".reqnctapercluster").is_none())
+    {
+        let message = "`.blocksareclusters` wants `.reqntid` and `.reqnctapercluster`";
+        cx.push(Diagnostic::error(Code::Illegal, d.span, message).section(CLUSTERS));
+    }
+}
+
+/// A directive without numbers.
+fn plain(cx: &mut Cx<'_>, d: &ast::Directive<'_>) {
+    if !d.values.is_empty() {
+        let message = format!("`{}` takes no number", d.name.text);
+        cx.push(Diagnostic::error(Code::Syntax, d.span, message).section(TUNING));
+    }
+}
+
+/// A directive with one number, which is at least `least`.
+fn one(cx: &mut Cx<'_>, d: &ast::Directive<'_>, least: u64) {
+    let fits = matches!(*d.values, [v] if v >= least && u32::try_from(v).is_ok());
+    if !fits {
+        let what = if least == 0 { "one number" } else { "one positive number" };
+        let message = format!("`{}` takes {what} of 32 bits", d.name.text);
+        cx.push(Diagnostic::error(Code::Layout, d.span, message).section(TUNING));
+    }
 }
 
 fn three(cx: &mut Cx<'_>, d: &ast::Directive<'_>) -> Option<[u32; 3]> {

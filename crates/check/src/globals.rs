@@ -8,6 +8,7 @@ use crate::context::{Cx, Global, Told, linkage};
 use crate::init::initialise;
 use crate::layout::{Shape, element, shape, sized};
 use crate::module::{GlobalVar, Linkage, Symbol, SymbolId, SymbolKind};
+use crate::words::is_opaque;
 
 /// Declares the variables of one module-scope declaration.
 pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
@@ -25,6 +26,19 @@ pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
         );
         cx.push(d.help("write `.const`").section("Constant State Space"));
     }
+    if let Some((ast::Linkage::Common, span)) = decl.linkage
+        && space != StateSpace::Global
+    {
+        let d = Diagnostic::error(Code::Layout, span, "a `.common` variable stands in `.global`");
+        cx.push(d.section("Linking Directives: .common"));
+    }
+    if let Some((ast::Linkage::Common, span)) = decl.linkage
+        && is_opaque(decl.ty.text)
+    {
+        let d = Diagnostic::error(Code::Layout, span, format!("a `{}` variable cannot be `.common`", decl.ty.text));
+        cx.push(d.section("Linking Directives: .common"));
+    }
+    attributes(cx, &decl.attributes, &[".managed", ".unified"], space == StateSpace::Global);
     let Some(element) = element(decl, &mut cx.report) else { return poison(cx, decl) };
     for var in &decl.vars {
         if let Some((_, span)) = var.count {
@@ -45,6 +59,17 @@ pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
         {
             cx.unified.insert(id);
         }
+    }
+}
+
+/// Tells attributes that do not belong to a declaration. `fits`: those of `known` do.
+pub(crate) fn attributes(cx: &mut Cx<'_>, attributes: &[ast::Attribute<'_>], known: &[&str], fits: bool) {
+    for a in attributes.iter().filter(|a| !fits || !known.contains(&a.name.text)) {
+        let message = format!("`{}` is no attribute of this declaration", a.name.text);
+        let d = Diagnostic::error(Code::Layout, a.name.span, message);
+        cx.push(
+            d.help("`.managed` and `.unified` of `.global` variables, `.unified` of functions").section("Attributes"),
+        );
     }
 }
 
@@ -80,7 +105,8 @@ pub(crate) fn lasting_space(word: &str) -> Option<StateSpace> {
 fn wrong_space(decl: &ast::VarDecl<'_>) -> Diagnostic {
     let word = decl.space.text;
     match word {
-        ".tex" => Diagnostic::unsupported(Code::Unsupported, decl.space.span, word, "textures are not supported yet")
+        ".tex" => Diagnostic::error(Code::Illegal, decl.space.span, "`.tex` ended with PTX 1.5")
+            .help("write `.global .texref`")
             .section("Texture State Space (deprecated)"),
         ".reg" | ".local" | ".param" => {
             let message = format!("a `{word}` variable cannot stand outside a function");
@@ -115,6 +141,12 @@ fn declare<'a>(
     };
     if old.linkage != Linkage::Extern && symbol.linkage != Linkage::Extern {
         return Err(cx.duplicate(var.name, earlier));
+    }
+    if old.linkage == Linkage::Extern && symbol.linkage == Linkage::Internal {
+        let first = old.span;
+        let message = format!("`{}` is `.extern` before, and this definition is not seen outside", var.name.text);
+        let d = Diagnostic::error(Code::Layout, var.name.span, message).also(first, "first declared here");
+        return Err(cx.push(d.help("write `.visible` before it").section("Linking Directives: .extern")));
     }
     if !same_variable(a, b) {
         let first = old.span;

@@ -60,7 +60,7 @@ pub(crate) fn header<'a>(cx: &mut Cx<'a>, items: &[ast::Item<'a>]) {
         let d = Diagnostic::error(Code::Missing, span, "a module begins with `.version`");
         cx.push(d.help("for example `.version 8.0`").section("PTX Module Directives: .version"));
     }
-    let (mut versions, mut targets) = (0, 0);
+    let (mut versions, mut targets, mut sizes) = (0, 0, 0);
     for item in items {
         match item {
             ast::Item::Version { major, minor, span } => {
@@ -73,9 +73,20 @@ pub(crate) fn header<'a>(cx: &mut Cx<'a>, items: &[ast::Item<'a>]) {
             }
             ast::Item::Target { words, span } => {
                 targets += 1;
+                if targets == 2 {
+                    let d = Diagnostic::error(Code::Duplicate, *span, "`.target` stands twice");
+                    cx.push(d.section("PTX Module Directives: .target"));
+                }
                 target(cx, words, *span);
             }
-            ast::Item::AddressSize { bits, span } => address_size(cx, *bits, *span),
+            ast::Item::AddressSize { bits, span } => {
+                sizes += 1;
+                if sizes == 2 {
+                    let d = Diagnostic::error(Code::Duplicate, *span, "`.address_size` stands twice");
+                    cx.push(d.section("PTX Module Directives: .address_size"));
+                }
+                address_size(cx, *bits, *span);
+            }
             _ => {}
         }
     }

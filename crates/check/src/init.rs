@@ -152,9 +152,8 @@ impl<'a> Writer<'_, 'a> {
 
     fn address(&mut self, a: SymbolAddress<'a>, span: Span, offset: u64) {
         let ty = self.ty;
-        let integer = matches!(ty.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
-        let wide_enough = if a.mask.is_some() { ty.bits() >= 8 } else { matches!(ty.bits(), 32 | 64) };
-        if !integer || !wide_enough {
+        let wide_enough = if a.mask.is_some() { ty.bits() != 16 } else { matches!(ty.bits(), 32 | 64) };
+        if ty.class() != TypeClass::Unsigned || !wide_enough {
             let message = format!("an address does not fit a `{ty}` variable");
             let d = Diagnostic::error(Code::Layout, span, message);
             return self.fault(d.help("`.u32` or `.u64`, or `.u8` with a mask as in `0xFF(x)`"));

@@ -52,6 +52,11 @@ pub(crate) fn element(decl: &ast::VarDecl<'_>, report: &mut Report) -> Option<El
         report.push(d.section("Fundamental Types"));
         return None;
     }
+    if ty == ScalarType::F16x2 && decl.space.text == ".param" {
+        let d = Diagnostic::error(Code::Layout, decl.ty.span, "an `.f16x2` variable cannot stand in `.param`");
+        report.push(d.help("declare it `.b32`").section("Parameter State Space"));
+        return None;
+    }
     let n = match decl.vector.map(|v| v.text) {
         None => 1,
         Some(".v2") => 2,
@@ -86,6 +91,10 @@ fn alignment(decl: &ast::VarDecl<'_>, natural: u32, report: &mut Report) -> Opti
 
 fn unknown_type(decl: &ast::VarDecl<'_>) -> Diagnostic {
     let word = decl.ty.text;
+    if is_opaque(word) && !matches!(decl.space.text, ".global" | ".param") {
+        let message = format!("a `{word}` variable stands in `.global` or is a parameter of an entry");
+        return Diagnostic::error(Code::Layout, decl.span, message).section("Texture Sampler and Surface Types");
+    }
     if is_opaque(word) {
         let message = format!("`{word}` variables are not supported yet");
         return Diagnostic::unsupported(Code::Unsupported, decl.ty.span, word, message)

@@ -39,7 +39,7 @@ mod syntax_faults;
 mod video;
 mod words;
 
-use handloom_diag::{Diagnostic, FileId, Span};
+use handloom_diag::{Code, Diagnostic, FileId, Span};
 use handloom_isa::target::{NEWEST, Suffix, Target};
 use handloom_syntax::ast;
 
@@ -102,6 +102,7 @@ pub fn check(module: &ast::Module<'_>, text: &str, file: FileId) -> Checked {
         defined: hash::Map::default(),
         forms: forms::FormCache::default(),
         files: Vec::new(),
+        file_numbers: Default::default(),
         told: hash::Set::default(),
         const_bytes: 0,
         suggestions_left: SUGGESTIONS,
@@ -133,7 +134,13 @@ fn item<'a>(cx: &mut Cx<'a>, item: &'a ast::Item<'a>) {
         ast::Item::Version { .. } | ast::Item::Target { .. } | ast::Item::AddressSize { .. } => {}
         ast::Item::Vars(decl) => globals::module_vars(cx, decl),
         ast::Item::Function(f) => func::function(cx, f),
-        ast::Item::File { index, name, .. } => cx.files.push((*index, (*name).to_owned())),
+        ast::Item::File { index, name, span, .. } => {
+            if !cx.file_numbers.insert(*index) {
+                let d = Diagnostic::error(Code::Duplicate, *span, format!("there is a `.file` {index} already"));
+                cx.push(d.section("Debugging Directives: .file"));
+            }
+            cx.files.push((*index, (*name).to_owned()));
+        }
         // Sections hold debug data for other tools; module pragmas concern NVIDIA's own compiler.
         ast::Item::Section { .. } | ast::Item::Pragma(_) => {}
         ast::Item::Alias { alias, target, .. } => func::alias(cx, *alias, *target),

@@ -190,7 +190,7 @@ impl<'a> Scopes<'a> {
             let id = range.place(number, name, body);
             return Some(Bind::Reg(Reg { id: RegId(id), ty: range.ty, n: range.n }));
         }
-        let entry = exact?;
+        let Some(entry) = exact else { return self.find_padded(name, body) };
         match entry.slot {
             Slot::Bound(b) => Some(b),
             Slot::Unused { ty, n } => {
@@ -198,6 +198,24 @@ impl<'a> Scopes<'a> {
                 entry.slot = Slot::Bound(bind);
                 Some(bind)
             }
+        }
+    }
+
+    /// `%r07` as the register 7 of `%r`, which is how the assembler reads it where nothing else has that name.
+    fn find_padded(&mut self, name: &str, body: &mut Body) -> Option<Bind<'a>> {
+        let (prefix, number) = split_number(name)?;
+        let mut shorter = prefix.strip_suffix('0')?;
+        loop {
+            if let Some(stack) = self.ranges.get_mut(shorter)
+                && let Some(range) = stack.iter_mut().rev().find(|r| number < r.count)
+            {
+                if range.n == 0 {
+                    return Some(Bind::Poison);
+                }
+                let id = range.place(number, &format!("{shorter}{number}"), body);
+                return Some(Bind::Reg(Reg { id: RegId(id), ty: range.ty, n: range.n }));
+            }
+            shorter = shorter.strip_suffix('0')?;
         }
     }
 

@@ -25,7 +25,7 @@ fn scopes_and_shadowing() {
 fn wrong_names() {
     for (body, code, message) in [
         ("mov.u32 %r9, 1;", "E0201", "`%r9` is not declared in `k`"),
-        ("mov.u32 %r01, 1;", "E0201", "`%r01` is not declared"),
+        ("mov.u32 %r09, 1;", "E0201", "`%r09` is not declared"),
         ("{ .reg .u32 y; } mov.u32 y, 1;", "E0201", "`y` is not declared"),
         ("{ L: ret; } bra L;", "E0201", "`L` is not declared"),
         (".reg .u32 %r3;", "E0202", "`%r3` is declared twice"),

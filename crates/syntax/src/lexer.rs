@@ -307,21 +307,4 @@ impl<'a> Lexer<'a> {
         self.pos += length;
         if self.eat(b'"') { T::Str } else { T::OpenStr }
     }
-
-    /// Bytes up to the closing brace of a section, whose opening brace was the last token. Braces in comments do not
-    /// count. `None` if there is no closing brace.
-    pub(crate) fn section_body(&mut self) -> Option<(u32, u32)> {
-        let start = self.pos;
-        let mut depth = 0;
-        loop {
-            self.skip_trivia();
-            match self.bytes.get(self.pos)? {
-                b'{' => depth += 1,
-                b'}' if depth == 0 => return Some((start as u32, self.pos as u32)),
-                b'}' => depth -= 1,
-                _ => {}
-            }
-            self.pos += 1;
-        }
-    }
 }

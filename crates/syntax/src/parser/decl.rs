@@ -36,6 +36,11 @@ impl<'a> Parser<'a> {
         let mut decl = self.type_of_declaration(None)?;
         if self.at_word(".ptr") {
             decl.ptr = Some(self.ptr()?);
+        } else if self.at_word(".align") {
+            let (bytes, span) = self.align()?;
+            decl.ptr = Some(Ptr { space: None, align: Some(bytes) });
+            let d = Diagnostic::warning(Code::WForbidden, span, "an alignment behind the type belongs to `.ptr`");
+            self.push(d.help("write `.ptr` before it").section("Kernel Function Parameter Attributes: .ptr"));
         }
         let var = self.variable(true)?;
         decl.vars.push(var);
@@ -113,11 +118,13 @@ impl<'a> Parser<'a> {
     fn ptr(&mut self) -> R<Ptr<'a>> {
         self.bump();
         let mut ptr = Ptr { space: None, align: None };
-        if self.tok.kind == T::Dot && self.tok_text() != ".align" {
+        if matches!(self.tok_text(), ".const" | ".global" | ".local" | ".shared") {
             ptr.space = Some(self.word("a state space")?);
         }
         if self.at_word(".align") {
             ptr.align = Some(self.align()?.0);
+        } else if self.tok.kind == T::Dot {
+            return Err(self.fault("one of `.const`, `.global`, `.local`, `.shared`, `.align`, a name"));
         }
         Ok(ptr)
     }
@@ -132,16 +139,29 @@ impl<'a> Parser<'a> {
             return Err(fault);
         }
         let name = self.name("a name")?;
+        if name.text == "WARP_SZ" {
+            let d = Diagnostic::error(Code::Syntax, name.span, "`WARP_SZ` is a constant: nothing can be named so");
+            self.push(d.section("Identifiers"));
+        }
         let mut var = Var { name, count: None, dims: Vec::new(), init: None };
         if !parameter && self.tok.kind == T::Lt {
             let start = self.tok.start;
             self.bump();
-            let (count, _) = self.integer("a number of variables")?;
+            let (count, span) = self.integer("a number of variables")?;
+            if count > u64::from(u32::MAX) {
+                self.push(Diagnostic::error(Code::Literal, span, format!("{count} does not fit 32 bits")));
+            }
             self.expect(T::Gt, "`>`")?;
             var.count = Some((count, self.since(start)));
             return Ok(var);
         }
-        while self.eat(T::LBracket) {
+        while self.tok.kind == T::LBracket {
+            if parameter && !var.dims.is_empty() {
+                let fault = self.fault("`,` or `)`");
+                self.help("an array that is a parameter has one dimension");
+                return Err(fault);
+            }
+            self.bump();
             let open = self.tok.kind == T::RBracket && var.dims.is_empty();
             let size = if open { None } else { Some(self.expr()?) };
             var.dims.push(size);

@@ -76,9 +76,12 @@ impl<'a> Parser<'a> {
         if let Some(kind) = self.linkage() {
             linkage = Some((kind, self.span(start, self.tok.end)));
             self.bump();
-            let fits = self.tok.kind == T::Dot && (is_space(self.tok_text()) || self.at_function());
+            let is_common = kind == Linkage::Common;
+            let fits = self.tok.kind == T::Dot && (is_space(self.tok_text()) || self.at_function() && !is_common);
             if !fits {
-                return Err(self.fault("one of `.entry`, `.func`, `.global`, `.const`, `.shared`"));
+                let what =
+                    if is_common { "`.global`" } else { "one of `.entry`, `.func`, `.global`, `.const`, `.shared`" };
+                return Err(self.fault(what));
             }
         }
         let word = self.tok_text();
@@ -167,16 +170,67 @@ impl<'a> Parser<'a> {
             return Err(self.fault("`{`"));
         }
         let brace = self.span(self.tok.start, self.tok.end);
-        let Some((from, to)) = self.lex.section_body() else {
-            if self.lex.open_comment.is_none() {
-                self.push(Diagnostic::error(Code::Syntax, brace, "this `{` is never closed"));
+        let from = self.tok.end;
+        self.bump();
+        let mut good = true;
+        let to = loop {
+            match self.tok.kind {
+                T::RBrace => break self.tok.start,
+                T::Eof => {
+                    if self.lex.open_comment.is_none() {
+                        self.push(Diagnostic::error(Code::Syntax, brace, "this `{` is never closed"));
+                    }
+                    return Err(Fault);
+                }
+                // Of a section with an error the rest is passed over.
+                _ if !good => self.bump(),
+                _ => good = self.section_line().is_ok(),
             }
-            self.bump();
-            return Err(Fault);
         };
         self.bump();
+        if good { Ok(Item::Section { name, body: self.slice(from, to), span: self.since(start) }) } else { Err(Fault) }
+    }
+
+    /// A label, or `.b8 1, 2, 3` and its like.
+    fn section_line(&mut self) -> R<()> {
+        if self.tok.kind == T::Ident {
+            self.bump();
+            return self.expect(T::Colon, "`:`");
+        }
+        let bits = match self.tok_text() {
+            ".b8" => 8,
+            ".b16" => 16,
+            ".b32" => 32,
+            ".b64" => 64,
+            _ => return Err(self.fault("one of `.b8`, `.b16`, `.b32`, `.b64`, a label, `}`")),
+        };
         self.bump();
-        Ok(Item::Section { name, body: self.slice(from, to), span: self.since(start) })
+        loop {
+            let is_name = matches!(self.tok.kind, T::Ident | T::Dot);
+            if is_name && bits >= 32 {
+                self.bump();
+                if (self.eat(T::Plus) || self.eat(T::Minus)) && !self.eat(T::Ident) {
+                    self.integer("an integer or a label")?;
+                }
+            } else {
+                self.section_integer(bits)?;
+            }
+            if !self.eat(T::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn section_integer(&mut self, bits: u32) -> R<()> {
+        let start = self.tok.start;
+        let is_negative = self.eat(T::Minus);
+        let (value, _) = self.integer("an integer")?;
+        let limit = if is_negative { 1 << (bits - 1) } else { u64::MAX >> (64 - bits) };
+        if value > limit {
+            let message = format!("`{}` does not fit `.b{bits}`", short(self.slice(start, self.prev_end)));
+            self.push(Diagnostic::error(Code::Literal, self.since(start), message));
+        }
+        Ok(())
     }
 
     /// `.pragma "a", "b";`
