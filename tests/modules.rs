@@ -16,6 +16,11 @@ const EXCEPTIONS: &[Exception] = &[
     ("parameters of functions that are only declared: the assembler looks at them where they are defined", true, |c| {
         c.starts_with(".extern .func (")
     }),
+    (
+        "a vector of a bit register and one that the instruction alone would not take: the assembler looks at the first or the wider kind",
+        true,
+        |c| c.contains("{ .reg .") && c.contains(" x; .reg .") && c.contains(" y; "),
+    ),
     ("`.target` in a body: the assembler takes it", true, |c| c.contains("{ .target")),
     ("samplers want `texmode_independent`: they are refused as unsupported all the same", false, |c| {
         c.contains(".samplerref")

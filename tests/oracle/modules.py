@@ -81,6 +81,17 @@ TYPES = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f16 f32 f64".split()
 
 ADDRESSES = ["g", "g+4", "generic(g)", "0xFF(g)", "0xFF00(generic(g))", "k", "{g}", "{0xff(g)}"]
 
+# Registers of two types in one vector.
+REGISTERS = "pred b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 f32 f64".split()
+
+MIXED = [
+    "ld.global.v2.b8 {x, y}, [a];",
+    "ld.global.v4.u32 {_, x, y, _}, [a];",
+    "st.global.v2.f32 [a], {x, y};",
+    "mov.b64 b, {x, y};",
+    "mov.b32 {x, y}, c;",
+]
+
 # Between the header of a function and its body.
 DIRECTIVES = [
     '.maxntid 32',
@@ -681,6 +692,10 @@ def cases():
             yield f"{G}.visible .entry k() {{ {b} }}"
         else:
             yield f"{G}.func f() {{ ret; }}\n.visible .entry k() {{ {b} ret; }}"
+    for x in REGISTERS:
+        for y in REGISTERS:
+            for m in MIXED:
+                yield f".visible .entry k() {{ .reg .{x} x; .reg .{y} y; .reg .b64 a, b; .reg .b32 c; {m} ret; }}"
     for m in MODULES:
         yield f"{m}\n{ENTRY}"
     yield from WHOLE
@@ -694,7 +709,8 @@ def verdict(ptxas, case):
         command = [ptxas, "-arch", "sm_90", "-c", "-o", os.devnull, f.name]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     told = done.stdout + done.stderr
-    if done.returncode < 0 or "Unresolved extern" in told or (done.returncode and not told.strip()):
+    is_crash = done.returncode < 0 or "Internal compiler error" in told or (done.returncode and not told.strip())
+    if is_crash or "Unresolved extern" in told:
         return None
     return done.returncode == 0
 

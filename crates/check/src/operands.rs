@@ -378,12 +378,12 @@ impl<'a> BodyCx<'_, 'a> {
                     return Err(self.cx.push(d.section(icx.form().section)));
                 }
                 let vector = self.elements(icx, p, elements)?;
+                self.suit(icx, elements, &vector)?;
                 if let Operand::Vector(list) = &vector
-                    && (icx.is("mov") || icx.is("st"))
+                    && ["mov", "st", "ld"].iter().any(|op| icx.is(op))
                     && list.iter().all(|e| matches!(e, Operand::Sink))
                 {
-                    let what = if icx.is("mov") { "a `mov` to" } else { "a `st` of" };
-                    let message = format!("{what} nothing but sinks");
+                    let message = "a vector of nothing but sinks";
                     let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
                     return Err(self.cx.push(d.section(icx.form().section)));
                 }
@@ -451,6 +451,30 @@ impl<'a> BodyCx<'_, 'a> {
             }
         }
         if failed { Err(Told) } else { Ok(Operand::Vector(out)) }
+    }
+
+    /// The registers of one vector have one size and kinds that go together.
+    fn suit(&mut self, icx: &InstCx<'_, 'a>, written: &[ast::Operand<'a>], vector: &Operand) -> Result<(), Told> {
+        let Operand::Vector(elements) = vector else { return Ok(()) };
+        if !["ld", "ldu", "st", "mov", "atom", "red"].iter().any(|op| icx.is(op)) {
+            return Ok(());
+        }
+        let mut joined: Option<ScalarType> = None;
+        for (e, element) in written.iter().zip(elements) {
+            let Operand::Reg { reg, .. } = element else { continue };
+            let ty = self.body.regs[index(reg.0)].ty;
+            let Some(before) = joined else {
+                joined = Some(ty);
+                continue;
+            };
+            let Some(both) = join(before, ty) else {
+                let message = format!("a `{ty}` register beside a `{before}` one in the same vector");
+                let d = Diagnostic::error(Code::OperandType, e.span, message);
+                return Err(self.cx.push(d.help("registers of one size and kind").section("Vectors as Operands")));
+            };
+            joined = Some(both);
+        }
+        Ok(())
     }
 
     /// The manual has `_` in a vector of `ld` for 256-bit loads only; the assembler takes it in any.
@@ -534,6 +558,20 @@ impl<'a> BodyCx<'_, 'a> {
         let message = format!("`{}` takes {wanted} as `{}`, not {given}", icx.words(), p.wanted.name);
         let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
         self.cx.push(d.section(icx.form().section))
+    }
+}
+
+/// The type of two registers in one vector, if they go together.
+fn join(a: ScalarType, b: ScalarType) -> Option<ScalarType> {
+    use TypeClass::{Bits, Signed, Unsigned};
+    if a.bits() != b.bits() {
+        return None;
+    }
+    match (a.class(), b.class()) {
+        (Bits, _) => Some(a),
+        (_, Bits) => Some(b),
+        (Unsigned | Signed, Unsigned | Signed) => Some(a),
+        _ => (a == b).then_some(a),
     }
 }
 
