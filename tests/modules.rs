@@ -61,14 +61,20 @@ fn modules_agree_with_the_assembler() {
     let mut used = vec![0; EXCEPTIONS.len()];
     let mut different = Vec::new();
     let mut n = 0;
+    let mut head = String::new();
     for line in text.lines() {
         let (accepted, case) = match line.split_at(1) {
             ("+", case) => (true, case),
             ("-", case) => (false, case),
+            ("=", rest) => {
+                let (version, target) = rest.trim().split_once(' ').expect("a version and a target");
+                head = format!(".version {version}\n.target {target}\n.address_size 64\n");
+                continue;
+            }
             _ => continue,
         };
         n += 1;
-        let module = format!(".version 9.0\n.target sm_90\n.address_size 64\n{}\n", case.replace("\\n", "\n"));
+        let module = format!("{head}{}\n", case.replace("\\n", "\n"));
         let told = check_text(&module, FileId(0)).diagnostics;
         let error = told.iter().find(|d| d.severity == Severity::Error && d.kind == Kind::Program);
         if accepted == error.is_none() {
@@ -78,7 +84,7 @@ fn modules_agree_with_the_assembler() {
             Some(i) => used[i] += 1,
             None => {
                 let what = error.map_or("accepted".to_owned(), |d| format!("{} {}", d.code.name(), d.message));
-                different.push(format!("{line}  // {what}"));
+                different.push(format!("{line}  // {what}; {}", head.replace('\n', " ")));
             }
         }
     }

@@ -4,9 +4,8 @@
     pip install nvidia-cuda-nvcc            (in a virtual environment outside the tree)
     python3 tests/oracle/modules.py --ptxas PATH/TO/ptxas
 
-`tests/modules.rs` replays them and needs no assembler. The stored file is a zlib stream of text: `v` the assembler's version, then one module a
-line without its first three lines (`.version 9.0`, `.target sm_90`, `.address_size 64`), `\\n` for the ends of lines, behind `+` if accepted and `-`
-if refused. Modules that only lack a definition, and modules that the assembler crashes on, are left out.
+`tests/modules.rs` replays them and needs no assembler. The stored file is a zlib stream of text: `v` the assembler's version, then `= VERSION TARGET`
+and its modules, one a line, without their first three lines, `\\n` for the ends of lines, behind `+` if accepted and `-` if refused. Modules that only lack a definition, and modules that the assembler crashes on, are left out.
 """
 
 import argparse
@@ -18,7 +17,13 @@ import tempfile
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
+# Version and target: the first is for all modules, the others are for those of `GATED`.
+HEADS = [
+    ("9.0", "sm_90"), ("6.3", "sm_75"), ("6.4", "sm_75"), ("7.0", "sm_75"), ("7.1", "sm_80"), ("7.7", "sm_80"), ("7.8", "sm_80"), ("7.8", "sm_90"),
+    ("8.0", "sm_90"), ("8.1", "sm_80"), ("8.2", "sm_90"), ("8.3", "sm_75"), ("8.3", "sm_90"), ("8.7", "sm_90"), ("8.8", "sm_90"), ("9.0", "sm_75"),
+    ("9.0", "sm_80"), ("3.2", "sm_75"), ("6.2", "sm_75"), ("6.5", "sm_80"), ("7.0", "sm_86"), ("7.7", "sm_90"), ("7.8", "sm_90a"), ("8.5", "sm_100"),
+    ("8.6", "sm_100f"), ("8.6", "sm_120"), ("8.7", "sm_103"), ("8.8", "sm_110"), ("8.8", "sm_88"),
+]
 ENTRY = ".visible .entry k() { ret; }"
 G = ".global .b32 g;\n"
 
@@ -663,6 +668,39 @@ WHOLE = [
     '.global .texref t = { width = 4 };\n.visible .entry k() { ret; }',
 ]
 
+# Modules with words that came with some version or target.
+GATED = [
+    '.visible .entry k() { ret; }',
+    '.visible .entry k(.param .b128 a) { ret; }',
+    '.visible .entry k() { .reg .b128 a; ret; }',
+    '.global .b128 g;\n.visible .entry k() { ret; }',
+    '.visible .entry k(.param .u64 .ptr .global a) { ret; }',
+    '.visible .entry k() .maxclusterrank 4 { ret; }',
+    '.visible .entry k() .reqnctapercluster 4 { ret; }',
+    '.visible .entry k() .explicitcluster { ret; }',
+    '.visible .entry k() .reqntid 32 .reqnctapercluster 2 .blocksareclusters { ret; }',
+    '.visible .entry k() .maxntid 32 .minnctapersm 2 { ret; }',
+    '.visible .entry k() .maxnreg 32 { ret; }',
+    '.visible .entry k() .local_maxnreg 32 { ret; }',
+    '.func f() .noreturn { trap; }\n.visible .entry k() { ret; }',
+    '.func f() .abi_preserve 3 { ret; }\n.visible .entry k() { ret; }',
+    '.global .attribute(.managed) .b32 x;\n.visible .entry k() { ret; }',
+    '.global .attribute(.unified(1,2)) .b32 x;\n.visible .entry k() { ret; }',
+    '.func .attribute(.unified(1,2)) f() { ret; }\n.visible .entry k() { ret; }',
+    '.weak .global .b32 x;\n.visible .entry k() { ret; }',
+    '.common .global .b32 x;\n.visible .entry k() { ret; }',
+    '.func f() { ret; }\n.func g();\n.alias g, f;\n.visible .entry k() { ret; }',
+    '.global .b32 y;\n.global .u64 x = generic(y);\n.visible .entry k() { ret; }',
+    '.global .b32 y;\n.global .u8 x[2] = {0xff(y), 1};\n.visible .entry k() { ret; }',
+    '.visible .entry k() { .reg .f16x2 a; ret; }',
+    '.func f(.param .b32 a[]) { ret; }\n.visible .entry k() { ret; }',
+    '.visible .entry k(.param .b8 a[4352]) { ret; }',
+    '.visible .entry k(.param .b8 a[4356]) { ret; }',
+    '.visible .entry k() { .reg .pred p; .reg .b32 i; T: .branchtargets L; brx.idx i, T; L: ret; }',
+    '.shared .b8 s[100000];\n.visible .entry k() { ret; }',
+    '.visible .entry k() { .shared .b8 s[49152]; ret; }',
+]
+
 
 def cases():
     for link in LINKING:
@@ -701,12 +739,12 @@ def cases():
     yield from WHOLE
 
 
-def verdict(ptxas, case):
+def verdict(ptxas, version, target, case):
     """True, False, or None for no answer."""
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as f:
-        f.write(f"{HEAD}{case}\n")
+        f.write(f".version {version}\n.target {target}\n.address_size 64\n{case}\n")
         f.flush()
-        command = [ptxas, "-arch", "sm_90", "-c", "-o", os.devnull, f.name]
+        command = [ptxas, "-arch", target, "-c", "-o", os.devnull, f.name]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     told = done.stdout + done.stderr
     is_crash = done.returncode < 0 or "Internal compiler error" in told or (done.returncode and not told.strip())
@@ -722,16 +760,18 @@ def main():
     args = p.parse_args()
     version = subprocess.run([args.ptxas, "--version"], capture_output=True, text=True, check=True).stdout
     out = ["v " + re.search(r"V(\d+\.\d+\.\d+)", version).group(1)]
-    asked = list(dict.fromkeys(cases()))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for case, told in zip(asked, pool.map(lambda c: verdict(args.ptxas, c), asked)):
-            assert "\\" not in case
-            if told is not None:
-                out.append(("+" if told else "-") + case.replace("\n", "\\n"))
+        for head in HEADS:
+            asked = list(dict.fromkeys([*(cases() if head == HEADS[0] else []), *GATED]))
+            out.append(f"= {head[0]} {head[1]}")
+            for case, told in zip(asked, pool.map(lambda c: verdict(args.ptxas, *head, c), asked)):
+                assert "\\" not in case
+                if told is not None:
+                    out.append(("+" if told else "-") + case.replace("\n", "\\n"))
     packed = zlib.compress(("\n".join(out) + "\n").encode(), 9)
     with open(os.path.join(HERE, "modules.zlib"), "wb") as f:
         f.write(packed)
-    print(f"{len(out) - 1} modules, {sum(o[0] == '+' for o in out)} accepted, {len(packed)} bytes")
+    print(f"{sum(o[0] in '+-' for o in out)} modules, {sum(o[0] == '+' for o in out)} accepted, {len(packed)} bytes")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ use handloom_isa::form::FuncKind;
 use handloom_syntax::ast;
 
 use crate::context::{Cx, Global, Told, duplicate, index};
+use crate::gates;
 use crate::globals::{body_var, lasting_space, numbered_variable};
 use crate::hash::Set;
 use crate::layout::{element, shape, small};
@@ -283,6 +284,7 @@ impl<'a> BodyCx<'_, 'a> {
     }
 
     fn vars(&mut self, decl: &'a ast::VarDecl<'a>) {
+        gates::declaration(self.cx, decl);
         let Some(element) = element(decl, &mut self.cx.report) else {
             return decl.vars.iter().for_each(|v| self.poison(v));
         };

@@ -4,11 +4,12 @@
 //! Kernel and Function Directives; Performance-Tuning Directives; Cluster Dimension Directives.
 
 use handloom_diag::{Code, Diagnostic};
-use handloom_isa::target::Version;
+use handloom_isa::target::{Needs, TargetGate, Version};
 use handloom_syntax::ast;
 
 use crate::body::check_body;
 use crate::context::{Cx, Global, Told, linkage};
+use crate::gates;
 use crate::globals::attributes;
 use crate::module::{Func, Linkage, ParamLayout, Symbol, SymbolId, SymbolKind};
 use crate::params::{Of, Signature, signature};
@@ -56,12 +57,24 @@ fn header_only(f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
 
 fn header(cx: &mut Cx<'_>, f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
     let mut func = header_only(f, s);
+    gates::linkage(cx, f.linkage);
+    for decl in f.params.iter().chain(&f.results) {
+        gates::declaration(cx, decl);
+        for var in decl.vars.iter().filter(|v| matches!(*v.dims, [None])) {
+            gates::needs(cx, "[]", var.name.span, Needs::on(6, 0, &[TargetGate::AtLeast(30)]));
+        }
+    }
+    if f.is_entry && s.bytes > FEWER_BYTES {
+        let what = format!("more than {FEWER_BYTES} bytes of parameters");
+        gates::needs(cx, &what, f.name.span, Needs::on(8, 1, &[TargetGate::AtLeast(70)]));
+    }
     attributes(cx, &f.attributes, &[".unified"], !f.is_entry);
     if let (Some((ast::Linkage::Extern, span)), Some(_)) = (f.linkage, &f.body) {
         let d = Diagnostic::error(Code::Layout, span, format!("`{}` is `.extern` and has a body", f.name.text));
         cx.push(d.help("write `.visible`").section("Linking Directives: .extern"));
     }
     for d in &f.directives {
+        gates::word(cx, d.name.text, d.name.span);
         match d.name.text {
             ".noreturn" if !f.is_entry => {
                 plain(cx, d);
@@ -98,6 +111,9 @@ fn header(cx: &mut Cx<'_>, f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
     together(cx, f);
     func
 }
+
+/// Bytes of parameters that every entry may have.
+const FEWER_BYTES: u32 = 4352;
 
 const TUNING: &str = "Performance-Tuning Directives";
 const CLUSTERS: &str = "Cluster Dimension Directives";

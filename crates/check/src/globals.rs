@@ -5,6 +5,7 @@ use handloom_ir::types::StateSpace;
 use handloom_syntax::ast;
 
 use crate::context::{Cx, Global, Told, linkage};
+use crate::gates;
 use crate::init::initialise;
 use crate::layout::{Shape, element, shape, sized};
 use crate::module::{GlobalVar, Linkage, Symbol, SymbolId, SymbolKind};
@@ -12,6 +13,8 @@ use crate::words::is_opaque;
 
 /// Declares the variables of one module-scope declaration.
 pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
+    gates::linkage(cx, decl.linkage);
+    gates::declaration(cx, decl);
     let Some(space) = lasting_space(decl.space.text) else {
         let d = wrong_space(decl);
         cx.push(d);
@@ -64,6 +67,10 @@ pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
 
 /// Tells attributes that do not belong to a declaration. `fits`: those of `known` do.
 pub(crate) fn attributes(cx: &mut Cx<'_>, attributes: &[ast::Attribute<'_>], known: &[&str], fits: bool) {
+    for a in attributes {
+        gates::word(cx, ".attribute", a.name.span);
+        gates::word(cx, a.name.text, a.name.span);
+    }
     for a in attributes.iter().filter(|a| !fits || !known.contains(&a.name.text)) {
         let message = format!("`{}` is no attribute of this declaration", a.name.text);
         let d = Diagnostic::error(Code::Layout, a.name.span, message);

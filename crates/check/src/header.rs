@@ -8,6 +8,7 @@ use handloom_isa::target::{NEWEST, Suffix, Target, Version};
 use handloom_syntax::ast;
 
 use crate::context::Cx;
+use crate::gates;
 
 /// Versions by major number: the largest minor number.
 const LAST_MINOR: [(u8, u8); 9] = [(1, 5), (2, 3), (3, 2), (4, 3), (5, 0), (6, 5), (7, 8), (8, 8), (9, 5)];
@@ -85,6 +86,7 @@ pub(crate) fn header<'a>(cx: &mut Cx<'a>, items: &[ast::Item<'a>]) {
                     let d = Diagnostic::error(Code::Duplicate, *span, "`.address_size` stands twice");
                     cx.push(d.section("PTX Module Directives: .address_size"));
                 }
+                gates::word(cx, ".address_size", *span);
                 address_size(cx, *bits, *span);
             }
             _ => {}
@@ -142,8 +144,9 @@ fn target(cx: &mut Cx<'_>, words: &[ast::Name<'_>], span: Span) {
                             "`{text}` needs `.version {}.{}` or newer; this module says {}.{}",
                             s.major, s.minor, v.major, v.minor
                         );
-                        // The assembler takes it; the manual says since when each target exists.
-                        cx.push(Diagnostic::warning(Code::WForbidden, word.span, message).section(SECTION));
+                        cx.push(Diagnostic::error(Code::Gate, word.span, message).section(SECTION));
+                        // Nothing else should be blamed on it.
+                        cx.version = since;
                     }
                 }
                 None => {

@@ -9,6 +9,9 @@ use handloom_syntax::ast;
 
 use crate::consts::{Const, SymbolAddress, eval, to_bits};
 use crate::context::{Cx, Global, Told};
+use handloom_isa::target::{Needs, Version};
+
+use crate::gates;
 use crate::layout::{Shape, sized};
 use crate::module::{Reloc, SymbolKind};
 use crate::operands::literal_mismatch;
@@ -158,6 +161,12 @@ impl<'a> Writer<'_, 'a> {
             let d = Diagnostic::error(Code::Layout, span, message);
             return self.fault(d.help("`.u32` or `.u64`, or `.u8` with a mask as in `0xFF(x)`"));
         }
+        if a.mask.is_some() {
+            gates::needs(self.cx, "0xFF(..)", span, Needs::ptx(7, 1));
+        }
+        if a.generic {
+            gates::needs(self.cx, "generic(..)", span, Needs::ptx(3, 1));
+        }
         let target = match self.cx.globals.get(a.name).copied() {
             Some(Global::Symbol(id)) => id,
             Some(Global::Poison) => {
@@ -185,7 +194,7 @@ impl<'a> Writer<'_, 'a> {
             return self.fault(Diagnostic::error(Code::Layout, span, "the initialiser is too large"));
         };
         self.write(offset, &[0; 16], span);
-        let generic = a.generic || self.cx.version < handloom_isa::target::Version::new(3, 1);
+        let generic = a.generic || self.cx.version < Version::new(3, 1);
         self.out.relocs.push(Reloc { offset: place, size, target, addend: a.addend, shift, generic });
     }
 }

@@ -20,6 +20,7 @@ mod context;
 pub mod fit;
 mod forms;
 mod func;
+mod gates;
 mod globals;
 mod hash;
 mod header;
@@ -142,7 +143,11 @@ fn item<'a>(cx: &mut Cx<'a>, item: &'a ast::Item<'a>) {
             cx.files.push((*index, (*name).to_owned()));
         }
         // Sections hold debug data for other tools; module pragmas concern NVIDIA's own compiler.
-        ast::Item::Section { .. } | ast::Item::Pragma(_) => {}
-        ast::Item::Alias { alias, target, .. } => func::alias(cx, *alias, *target),
+        ast::Item::Pragma(p) => gates::word(cx, ".pragma", p.span),
+        ast::Item::Section { .. } => {}
+        ast::Item::Alias { alias, target, span } => {
+            gates::word(cx, ".alias", *span);
+            func::alias(cx, *alias, *target);
+        }
     }
 }

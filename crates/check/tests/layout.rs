@@ -107,7 +107,7 @@ fn headers() {
         (".version 8.0\n.target sm_81\n", &[("E0402", 2, "`sm_81` is no known target")]),
         (".version 8.0\n.target debug\n", &[("E0402", 2, "names no architecture")]),
         (".version 8.0\n.target sm_80, debug\n", &[]),
-        (".version 7.0\n.target sm_90\n", &[("W0301", 2, "`.version 7.8` or newer")]),
+        (".version 7.0\n.target sm_90\n", &[("E0401", 2, "`.version 7.8` or newer")]),
         (".version 8.0\n.target sm_80\n.address_size 48\n", &[("E0501", 3, "32 or 64 bits")]),
     ] {
         expect(text, wanted);
