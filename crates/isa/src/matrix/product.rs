@@ -18,10 +18,13 @@ use handloom_ir::types::{Float, Int, Rounding, Ty};
 use super::ldmatrix::{bits, lane, shuffle};
 use crate::form::*;
 
+/// The values of a chunk that go into the sums.
+type Values<'k> = &'k dyn Fn(&mut Cx<'_, '_>, Val) -> Vec<Val>;
+
 /// How the chunks of two fragments become sums.
 struct Kind<'k> {
-    /// The values of a chunk of `a`, or of `b`, that go into the sums.
-    values: [&'k dyn Fn(&mut Cx<'_, '_>, Val) -> Vec<Val>; 2],
+    /// The values of a chunk of `a`, and of `b`.
+    values: [Values<'k>; 2],
     /// A sum with the product of two values more.
     add: &'k dyn Fn(&mut Cx<'_, '_>, Val, Val, Val) -> Val,
 }
