@@ -34,8 +34,12 @@ pub fn files() -> Vec<SourceFile> {
         for entry in std::fs::read_dir(&folder).expect("a folder of the workspace can be read") {
             let path = entry.expect("an entry of a folder can be read").path();
             let name = path.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned());
+            // In a work tree of git's, `.git` is a file that names a folder of this machine.
+            if name == ".git" {
+                continue;
+            }
             if path.is_dir() {
-                if name != "target" && name != ".git" {
+                if name != "target" {
                     folders.push(path);
                 }
                 continue;

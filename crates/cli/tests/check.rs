@@ -53,10 +53,7 @@ fn check_gives_one_object_for_each_diagnostic() {
     assert!(wrong["column"].as_u64() < wrong["end_column"].as_u64());
     assert!(wrong["message"].is_string() && wrong["section"].is_string());
     assert_eq!(wrong.get("opcode"), None);
-    assert_eq!(
-        (&unsupported["kind"], &unsupported["opcode"]),
-        (&"unsupported".into(), &"movmatrix.sync.aligned.m8n8.trans.b16".into())
-    );
+    assert_eq!((&unsupported["kind"], &unsupported["opcode"]), (&"unsupported".into(), &"txq.width.b32".into()));
 }
 
 #[test]
@@ -113,7 +110,7 @@ fn compile_gives_one_object_an_entry() {
 
 #[test]
 fn a_caller_of_what_is_unsupported_is_unsupported() {
-    let body = ".func f() { .reg .b32 %r<2>; movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0; ret; }\n.entry a() { call f; ret; }\n";
+    let body = ".func f() { .reg .b32 %r; .reg .b64 %t; txq.width.b32 %r, [%t]; ret; }\n.entry a() { call f; ret; }\n";
     let f = Folder::with("callers", &format!("{body}{EMPTY}"));
     let ran = f.run("compile --format json k.ptx").ends(4);
     let entries: Vec<Value> = ran.objects().into_iter().filter(|o| o.get("entry").is_some()).collect();
@@ -147,7 +144,7 @@ fn tables_are_printed() {
     assert!(isa.iter().any(|r| r["opcode"] == "tex" && r["support"] == "no"));
     let sad = f.run("isa sad").ends(0).out;
     assert!(sad.contains("sad.type d, a, b, c") && sad.contains(".s64"), "{sad}");
-    assert!(f.run("isa cp.async").ends(0).out.contains("not supported yet"));
+    assert!(f.run("isa cp.async.bulk").ends(0).out.contains("not supported yet"));
     assert!(f.run("isa").ends(0).out.contains("are not supported"));
     let traps = f.run("traps --format json").ends(0).objects();
     assert!(traps.iter().any(|t| t["kind"] == "out_of_bounds" && t["about"].is_string()));

@@ -118,7 +118,8 @@ impl<'m> Cta<'m> {
                     | AtomOp::Dec
                     | AtomOp::Min
                     | AtomOp::Max
-                    | AtomOp::Exch => (operand(i), 0),
+                    | AtomOp::Exch
+                    | AtomOp::Step => (operand(i), 0),
                 };
                 let old = mem.read(addr, element);
                 self.write(mem, addr, element, atom_value(access.op, access.ty, ftz, old, a, b));

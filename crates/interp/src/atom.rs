@@ -3,6 +3,7 @@
 //! # PTX ISA
 //! Parallel Synchronization and Communication Instructions: atom; red.
 
+use handloom_ir::mbarrier;
 use handloom_ir::num;
 use handloom_ir::simt::{FMode, Pure};
 use handloom_ir::types::{AtomOp, Float, Rounding, ScalarType, StateSpace};
@@ -20,6 +21,7 @@ pub fn atom_value(op: AtomOp, ty: ScalarType, ftz: bool, old: u64, a: u64, b: u6
         AtomOp::Or => old | a,
         AtomOp::Xor => old ^ a,
         AtomOp::Exch => a,
+        AtomOp::Step => mbarrier::step(old, a),
         AtomOp::Cas => {
             if old == a {
                 b
@@ -82,7 +84,8 @@ pub fn atom_value_128(op: AtomOp, old: u128, a: u128, b: u128) -> u128 {
         | AtomOp::Inc
         | AtomOp::Dec
         | AtomOp::Min
-        | AtomOp::Max => unreachable!("bug: `.b128` atomics have no {op:?}"),
+        | AtomOp::Max
+        | AtomOp::Step => unreachable!("bug: `.b128` atomics have no {op:?}"),
     }
 }
 

@@ -114,7 +114,9 @@ pub fn redux(op: AtomOp, signed: bool, active: u32, values: &[u32; 32]) -> u32 {
         AtomOp::Add => x.wrapping_add(y),
         AtomOp::Min => (x ^ flip).min(y ^ flip) ^ flip,
         AtomOp::Max => (x ^ flip).max(y ^ flip) ^ flip,
-        AtomOp::Inc | AtomOp::Dec | AtomOp::Exch | AtomOp::Cas => unreachable!("bug: `redux` has no {op:?}"),
+        AtomOp::Inc | AtomOp::Dec | AtomOp::Exch | AtomOp::Cas | AtomOp::Step => {
+            unreachable!("bug: `redux` has no {op:?}")
+        }
     };
     lanes(active).map(|lane| values[lane]).reduce(combine).unwrap_or(0)
 }

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod mbarrier;
 pub mod num;
 pub mod simt;
 pub mod trap;

@@ -521,6 +521,8 @@ pub enum AtomOp {
     Max,
     Exch,
     Cas,
+    /// A step of a barrier in memory: [`crate::mbarrier::step`]. No `atom` writes it.
+    Step,
 }
 
 /// A special register, one component of a vector one.

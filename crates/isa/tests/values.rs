@@ -164,7 +164,8 @@ fn the_carry_flag_travels_and_keeps_its_value_under_a_false_guard() {
     // Without a carry before it.
     assert_eq!(words("addc.u32", &[1, 2]), 3);
     assert_eq!(words("madc.hi.u32", &[0x8000_0000, 2, 4]), 5);
-    assert_eq!(words("subc.cc.u32", &[1, 2]), 0xffff_ffff);
+    // The flag is 0, which stands for a borrow.
+    assert_eq!(words("subc.cc.u32", &[4, 2]), 1);
 }
 
 #[test]

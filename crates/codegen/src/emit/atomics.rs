@@ -190,7 +190,7 @@ fn fold_of(op: AtomOp) -> Option<Fold> {
         AtomOp::Xor => Some(Fold::Xor),
         AtomOp::Min => Some(Fold::Least),
         AtomOp::Max => Some(Fold::Most),
-        AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec => None,
+        AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec | AtomOp::Step => None,
     }
 }
 

@@ -575,7 +575,7 @@ impl Emit<'_, '_> {
             (AtomOp::Min, false) => AtomicRmwOp::Umin,
             (AtomOp::Max, true) => AtomicRmwOp::Smax,
             (AtomOp::Max, false) => AtomicRmwOp::Umax,
-            (AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec, _) => AtomicRmwOp::Xchg,
+            (AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec | AtomOp::Step, _) => AtomicRmwOp::Xchg,
         };
         self.b.ins().atomic_rmw(t, flags, op, host, x)
     }
@@ -596,7 +596,7 @@ impl Emit<'_, '_> {
                 let hit = self.b.ins().icmp(IntCC::Equal, old, x);
                 self.b.ins().select(hit, y.unwrap_or(x), old)
             }
-            AtomOp::Exch | AtomOp::Inc | AtomOp::Dec => x,
+            AtomOp::Exch | AtomOp::Inc | AtomOp::Dec | AtomOp::Step => x,
         }
     }
 }

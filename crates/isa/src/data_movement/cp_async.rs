@@ -1,15 +1,20 @@
 //! `cp.async`: copies of a few bytes that complete later.
+//!
+//! Choice: a copy is done at once, as it may be: the manual orders it with nothing but what waits for its completion. So groups have nothing
+//! to wait for, and an arrival at an `mbarrier` that copies trigger is an arrival.
 
+use handloom_ir::simt::{Access, Addr, Pure, Val};
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::{Cmp, Int, Order, Scope, StateSpace, Ty};
 
 use super::memory::*;
 use crate::form::*;
+use crate::sync_comm::mbarrier;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
 
 const SECTION: &str = "Data Movement and Conversion Instructions: cp.async";
-const WHY: &str = "asynchronous copies";
 
 const QUALIFIERS: &[Group] = &[
     must(Slot::CacheOp, &[choice(".ca", Value::Flag)]),
@@ -31,12 +36,13 @@ pub const CP_ASYNC: Form = Form {
         val("cache-policy", Is::Fixed(U64)).with(Slot::CacheHint),
     ],
     needs: Needs::on(7, 0, &[AtLeast(80)]),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(copy_all),
     ..UNSUPPORTED_FORM
 };
 
 /// The same with the number of bytes that are read; the rest is zero.
 pub const CP_ASYNC_SIZED: Form = Form {
+    semantics: Semantics::Build(copy_sized),
     src: &[
         address("dst"),
         address("src"),
@@ -49,6 +55,12 @@ pub const CP_ASYNC_SIZED: Form = Form {
 
 /// The same with a predicate that makes zeros of all bytes.
 pub const CP_ASYNC_IGNORE: Form = Form {
+    semantics: Semantics::Build(|x| {
+        let access = whole(x);
+        let wanted = x.b.not(x.src(3));
+        let read = load_where(x, access, x.addr(1), wanted);
+        write(x, access, &read);
+    }),
     src: &[
         address("dst"),
         address("src"),
@@ -73,7 +85,7 @@ pub const CP_ASYNC_CG: Form =
 pub const CP_ASYNC_CG_SIZED: Form = Form {
     qualifiers: CG,
     src: &[address("dst"), address("src"), SIXTEEN, val("src-size", WORD), POLICY_WITH_HINT],
-    ..CP_ASYNC
+    ..CP_ASYNC_SIZED
 };
 
 /// The same with a predicate that makes zeros of all bytes.
@@ -94,7 +106,7 @@ pub const COMMIT_GROUP: Form = Form {
     opcode: "cp.async.commit_group",
     section: "Data Movement and Conversion Instructions: cp.async.commit_group",
     needs: Needs::on(7, 0, &[AtLeast(80)]),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Hint,
     ..UNSUPPORTED_FORM
 };
 
@@ -116,5 +128,100 @@ pub const MBARRIER_ARRIVE: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: cp.async.mbarrier.arrive",
     qualifiers: &[maybe(Slot::Flag, &[choice(".noinc", Value::Flag)]), maybe(Slot::Space, &[SHARED, SHARED_CTA])],
     src: &[address("addr")],
+    semantics: Semantics::Build(|x| {
+        // Without `.noinc` one more arrival is expected in this phase, and it has come.
+        if x.u.has(Slot::Flag) {
+            mbarrier::step(x, Val::Imm(u64::MAX, Ty::B64));
+        }
+    }),
     ..COMMIT_GROUP
 };
+
+fn copy_all(x: &mut Cx<'_, '_>) {
+    let (access, address) = (whole(x), x.addr(1));
+    let read = x.b.load(access, address);
+    write(x, access, &read);
+}
+
+/// The access of all bytes, in words, as a load.
+fn whole(x: &Cx<'_, '_>) -> Access {
+    let count = match x.src(2) {
+        Val::Imm(16, _) => 4,
+        Val::Imm(8, _) => 2,
+        Val::Imm(..) | Val::Reg(_) => 1,
+    };
+    weak(StateSpace::Global, 32, count)
+}
+
+fn weak(space: StateSpace, bits: u8, count: u8) -> Access {
+    Access { space, bits, count, elements: (1 << count) - 1, order: Order::Weak, scope: Scope::Cta, whole: false }
+}
+
+/// Writes what was read to the destination.
+fn write(x: &mut Cx<'_, '_>, access: Access, words: &[Val]) {
+    let address = x.addr(0);
+    x.b.store(Access { space: StateSpace::Shared, ..access }, address, words);
+}
+
+/// Loads where a condition holds, and gives zeros elsewhere.
+fn load_where(x: &mut Cx<'_, '_>, access: Access, address: Addr, condition: Val) -> Vec<Val> {
+    let outer = x.b.guard;
+    x.b.guard = Some(outer.map_or(condition, |g| x.b.and(g, condition)));
+    let read = x.b.load(access, address);
+    x.b.guard = outer;
+    read.into_iter()
+        .map(|v| {
+            let zero = Val::Imm(0, x.b.ty(v));
+            x.b.select(condition, v, zero)
+        })
+        .collect()
+}
+
+/// Nothing behind the bytes that are to be read is touched. They are read as a whole where all are wanted, else as whole words and up to three
+/// single bytes.
+fn copy_sized(x: &mut Cx<'_, '_>) {
+    let access = whole(x);
+    let (source, size) = (x.addr(1), x.src(3));
+    let n_bytes = 4 * u64::from(access.count);
+    if matches!(size, Val::Imm(n, _) if n >= n_bytes) {
+        return copy_all(x);
+    }
+    let reaches =
+        |x: &mut Cx<'_, '_>, end: u64| x.b.pure(Pure::ICmp(Cmp::Ge, Int::U32), Ty::P, &[size, Val::Imm(end, Ty::B32)]);
+    let all = reaches(x, n_bytes);
+    let mut words = load_where(x, access, source, all);
+    let part = x.b.not(all);
+    let tail_at = x.b.and(size, Val::Imm(0xffff_fffc, Ty::B32));
+    let tail = tail(x, source, size, tail_at, part);
+    for (i, word) in (0_u64..).zip(&mut words) {
+        let mut partly = Val::Imm(0, Ty::B32);
+        if 4 * i + 4 < n_bytes {
+            let reached = reaches(x, 4 * i + 4);
+            let wanted = x.b.and(reached, part);
+            let at = Addr { offset: source.offset.wrapping_add_unsigned(4 * i), ..source };
+            partly = load_where(x, weak(StateSpace::Global, 32, 1), at, wanted)[0];
+        }
+        let is_tail = x.b.pure(Pure::ICmp(Cmp::Eq, Int::U32), Ty::P, &[tail_at, Val::Imm(4 * i, Ty::B32)]);
+        let partly = x.b.select(is_tail, tail, partly);
+        *word = x.b.select(all, *word, partly);
+    }
+    write(x, access, &words);
+}
+
+/// The last bytes that are to be read, from `at` on, if they are fewer than a word, with zeros above them.
+fn tail(x: &mut Cx<'_, '_>, source: Addr, size: Val, at: Val, part: Val) -> Val {
+    let n_bytes = x.b.and(size, Val::Imm(3, Ty::B32));
+    let distance = x.b.ext(at, 32, false, Ty::B64);
+    let base = x.b.add(source.base, distance);
+    let mut word = Val::Imm(0, Ty::B32);
+    for i in 0..3 {
+        let reached = x.b.pure(Pure::ICmp(Cmp::Gt, Int::U32), Ty::P, &[n_bytes, Val::Imm(i, Ty::B32)]);
+        let wanted = x.b.and(reached, part);
+        let at = Addr { base, offset: source.offset.wrapping_add_unsigned(i) };
+        let byte = load_where(x, weak(StateSpace::Global, 8, 1), at, wanted)[0];
+        let byte = x.b.ext(byte, 8, false, Ty::B32);
+        let byte = x.b.pure(Pure::Shl(Ty::B32), Ty::B32, &[byte, Val::Imm(8 * i, Ty::B32)]);
+        word = x.b.or(word, byte);
+    }
+    word
+}

@@ -1,4 +1,7 @@
 //! `sub.cc`: the difference of two values; the borrow goes to the condition code.
+//!
+//! Choice: the manual leaves open how the one bit `CC.CF` holds a borrow. It holds the carry of `a + !b + 1`, which is 0 for a borrow. A chain
+//! of subtractions shows no difference, but code that NVIDIA's compiler inlines for division of 128-bit integers reads the bit with `addc`.
 
 use handloom_ir::simt::{Pure, Val};
 use handloom_ir::types::Ty;
@@ -22,8 +25,9 @@ pub const SUB_CC: Form = Form {
     legal: always,
     semantics: Semantics::Build(|x| {
         let op = Pure::SubBorrow(x.u.ty(Slot::Type).ty());
-        let (value, out) = with_carry(x, op, x.src(0), x.src(1), Val::Imm(0, Ty::P));
-        carry_out(x, out);
+        let (value, borrow) = with_carry(x, op, x.src(0), x.src(1), Val::Imm(0, Ty::P));
+        let carry = x.b.not(borrow);
+        carry_out(x, carry);
         x.set(value);
     }),
 };

@@ -1,4 +1,4 @@
-//! `subc`: the difference of two values and the borrow of the condition code.
+//! `subc`: the difference of two values and the borrow of the condition code, which is held as [`super::sub_cc`] says.
 
 use handloom_ir::simt::Pure;
 
@@ -23,9 +23,11 @@ pub const SUBC: Form = Form {
     semantics: Semantics::Build(|x| {
         let op = Pure::SubBorrow(x.u.ty(Slot::Type).ty());
         let carry = carry_in(x);
-        let (value, out) = with_carry(x, op, x.src(0), x.src(1), carry);
+        let borrow = x.b.not(carry);
+        let (value, borrow) = with_carry(x, op, x.src(0), x.src(1), borrow);
         if x.u.has(Slot::Flag) {
-            carry_out(x, out);
+            let carry = x.b.not(borrow);
+            carry_out(x, carry);
         }
         x.set(value);
     }),

@@ -2,6 +2,7 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
+use super::product;
 use super::shape::{MMA, mnk};
 use crate::form::*;
 use crate::target::{Needs, TargetGate, Version};
@@ -22,6 +23,7 @@ const LAYOUTS: [Group; 2] = [
     one_of(Slot::LayoutA, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
     one_of(Slot::LayoutB, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
 ];
+const ONLY_F16: &[Choice] = &[ty(".f16", F16)];
 const ACCUMULATOR: &[Choice] = &[ty(".f16", F16), ty(".f32", F32)];
 const FLOATS: &[Choice] = &[ty(".f16", F16), ty(".bf16", BF16), ty(".tf32", TF32), ty(".e4m3", B8), ty(".e5m2", B8)];
 const SMALL_FLOATS: &[Choice] = &[ty(".e4m3", B8), ty(".e5m2", B8), ty(".e3m2", B8), ty(".e2m3", B8), ty(".e2m1", B8)];
@@ -73,7 +75,34 @@ pub const MMA_FLOAT: Form = Form {
     src: &[A, B, C],
     needs: Needs::on(6, 4, SM_70),
     legal: floats,
+    semantics: Semantics::Warp(product::floats),
+};
+
+/// `mma.sync.aligned.m8n8k4` of `.f16`: four products at a time, each by eight lanes, which lay out in their own way.
+pub const MMA_VOLTA: Form = Form {
+    words: &[".sync", ".aligned", ".m8n8k4"],
+    qualifiers: &[
+        LAYOUTS[0],
+        LAYOUTS[1],
+        one_of(Slot::Type, ACCUMULATOR),
+        one_of(Slot::Type2, ONLY_F16),
+        one_of(Slot::Type3, ONLY_F16),
+        one_of(Slot::Type4, ACCUMULATOR),
+    ],
+    dst: &[fragment("d", |u| register(u.ty(Slot::Type)), |u| 2 * halved(u, Slot::Type))],
+    src: &[
+        fragment("a", multiplicand, |_| 2),
+        fragment("b", multiplicand, |_| 2),
+        fragment("c", |u| register(u.ty(Slot::Type4)), |u| 2 * halved(u, Slot::Type4)),
+    ],
+    legal: |u| {
+        if u.ty(Slot::Type) == F16 && u.ty(Slot::Type4) == F32 {
+            same_accumulators(u)?;
+        }
+        Ok(Needs::NONE)
+    },
     semantics: Semantics::Unsupported(WHY),
+    ..MMA_FLOAT
 };
 
 /// `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c`.
@@ -95,6 +124,7 @@ pub const MMA_SMALL: Form = Form {
     dst: &[fragment("d", |u| register(u.ty(Slot::Type)), |u| halved(u, Slot::Type))],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| row_col(u).and_then(|()| same_accumulators(u)).map(|()| Needs::NONE),
+    semantics: Semantics::Unsupported(WHY),
     ..MMA_FLOAT
 };
 
@@ -117,6 +147,7 @@ pub const MMA_F64: Form = Form {
             _ => no_shape(u),
         }
     },
+    semantics: Semantics::Warp(product::doubles),
     ..MMA_FLOAT
 };
 
@@ -134,6 +165,7 @@ pub const MMA_INT: Form = Form {
     ],
     needs: Needs::on(6, 5, SM_75),
     legal: integers,
+    semantics: Semantics::Warp(product::integers),
     ..MMA_FLOAT
 };
 
@@ -159,6 +191,7 @@ pub const MMA_BIT: Form = Form {
             _ => no_shape(u),
         }
     },
+    semantics: Semantics::Warp(product::single_bits),
     ..MMA_FLOAT
 };
 
@@ -206,6 +239,7 @@ pub const MMA_SCALED: Form = Form {
     ],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| scaled(u, false),
+    semantics: Semantics::Unsupported(WHY),
     ..MMA_FLOAT
 };
 
@@ -216,6 +250,7 @@ pub const MMA_SP_FLOAT: Form = Form {
     src: &[A_SPARSE, B, C, META, SEL],
     needs: Needs::on(7, 1, SM_80),
     legal: sparse_floats,
+    semantics: Semantics::Unsupported(WHY),
     ..MMA_FLOAT
 };
 
@@ -226,6 +261,7 @@ pub const MMA_SP_INT: Form = Form {
     src: &[A_SPARSE, B, C, META, SEL],
     needs: Needs::on(7, 1, SM_80),
     legal: sparse_integers,
+    semantics: Semantics::Unsupported(WHY),
     ..MMA_INT
 };
 
@@ -294,16 +330,9 @@ fn registers(elements: u32, bits: u32) -> u8 {
     u8::try_from((elements * bits / size / 32).max(1)).unwrap_or(u8::MAX)
 }
 
-fn is_small_half(u: &Use) -> bool {
-    u.text(Slot::Shape) == ".m8n8k4" && u.ty(Slot::Type2) == F16
-}
-
 fn accumulators(u: &Use, slot: Slot) -> u8 {
     let (m, n, _) = mnk(u.text(Slot::Shape));
-    let t = u.ty(slot);
-    // Four products at a time.
-    let n_products = if is_small_half(u) { 4 } else { 1 };
-    registers(m * n * n_products, t.bits())
+    registers(m * n, u.ty(slot).bits())
 }
 
 fn halved(u: &Use, slot: Slot) -> u8 {
@@ -312,12 +341,12 @@ fn halved(u: &Use, slot: Slot) -> u8 {
 
 fn n_a(u: &Use, sparse: u32) -> u8 {
     let (m, _, k) = mnk(u.text(Slot::Shape));
-    if is_small_half(u) { 2 } else { registers(m * k / sparse, bits(u)) }
+    registers(m * k / sparse, bits(u))
 }
 
 fn n_b(u: &Use) -> u8 {
     let (_, n, k) = mnk(u.text(Slot::Shape));
-    if is_small_half(u) { 2 } else { registers(n * k, bits(u)) }
+    registers(n * k, bits(u))
 }
 
 fn no_shape(u: &Use) -> Result<Needs, Reason> {
@@ -357,17 +386,9 @@ fn same_types(u: &Use) -> Result<(), Reason> {
 fn floats(u: &Use) -> Result<Needs, Reason> {
     same_types(u)?;
     let shape = u.text(Slot::Shape);
-    if !is_small_half(u) {
-        row_col(u)?;
-    }
+    row_col(u)?;
     match u.text(Slot::Type2) {
         ".f16" => match shape {
-            ".m8n8k4" => {
-                if u.ty(Slot::Type) == F16 && u.ty(Slot::Type4) == F32 {
-                    same_accumulators(u)?;
-                }
-                Ok(Needs::NONE)
-            }
             ".m16n8k8" => same_accumulators(u).map(|()| Needs::on(6, 5, SM_75)),
             ".m16n8k16" => same_accumulators(u).map(|()| Needs::on(7, 0, SM_80)),
             _ => no_shape(u),

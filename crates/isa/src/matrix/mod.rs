@@ -4,6 +4,7 @@ use crate::form::Form;
 
 pub mod ldmatrix;
 pub mod mma;
+mod product;
 pub mod shape;
 pub mod wmma;
 
@@ -16,6 +17,7 @@ pub const FORMS: &[&Form] = &[
     &ldmatrix::STMATRIX,
     &ldmatrix::STMATRIX_B8,
     &ldmatrix::MOVMATRIX,
+    &mma::MMA_VOLTA,
     &mma::MMA_FLOAT,
     &mma::MMA_SMALL,
     &mma::MMA_F64,

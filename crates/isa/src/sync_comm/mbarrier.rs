@@ -1,7 +1,11 @@
-//! `mbarrier`: barriers in memory that count arrivals and bytes.
+//! `mbarrier`: barriers in memory that count arrivals and bytes. [`handloom_ir::mbarrier`] says how the object is laid out.
+//!
+//! Choice: a `try_wait` comes back at once, as the manual allows: what waits is the loop around it.
 
+use handloom_ir::mbarrier::{BYTES_BIT, COUNT_BITS, PENDING, PHASE_BIT};
+use handloom_ir::simt::{Access, AtomAccess, Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
-use handloom_ir::types::StateSpace;
+use handloom_ir::types::{AtomOp, Order, Scope, StateSpace, Ty};
 
 use crate::data_movement::memory::*;
 use crate::form::*;
@@ -9,18 +13,21 @@ use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
 
-const WHY: &str = "barriers in memory";
-
 const SPACE: Group = maybe(Slot::Space, &[SHARED, SHARED_CTA]);
 const ANY_SPACE: Group = maybe(Slot::Space, &[SHARED, SHARED_CTA, SHARED_CLUSTER]);
 const CLUSTER_SPACE: Group = must(Slot::Space, &[SHARED_CLUSTER]);
 const SCOPE: Group = maybe(
     Slot::Scope,
-    &[choice_if(".cta", Value::Flag, Needs::ptx(8, 0)), choice_if(".cluster", Value::Flag, Needs::on(8, 0, SM_90))],
+    &[
+        choice_if(".cta", Value::Scope(Scope::Cta), Needs::ptx(8, 0)),
+        choice_if(".cluster", Value::Scope(Scope::Cluster), Needs::on(8, 0, SM_90)),
+    ],
 );
-const RELAXED: Choice = choice_if(".relaxed", Value::Flag, Needs::on(8, 6, SM_90));
-const RELEASE: Group = maybe(Slot::Order, &[choice_if(".release", Value::Flag, Needs::ptx(8, 0)), RELAXED]);
-const ACQUIRE: Group = maybe(Slot::Order, &[choice_if(".acquire", Value::Flag, Needs::ptx(8, 0)), RELAXED]);
+const RELAXED: Choice = choice_if(".relaxed", Value::Order(Order::Relaxed), Needs::on(8, 6, SM_90));
+const RELEASE: Group =
+    maybe(Slot::Order, &[choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0)), RELAXED]);
+const ACQUIRE: Group =
+    maybe(Slot::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0)), RELAXED]);
 const SM_80_NEEDS: Needs = Needs::on(7, 0, &[AtLeast(80)]);
 const STATE: Operand = operand("state", Kind::RegOrSink, Is::Fixed(B64));
 const ONLY_SINK: Operand = operand("_", Kind::Sink, Is::Any);
@@ -34,7 +41,13 @@ pub const INIT: Form = Form {
     src: &[address("addr"), val("count", WORD)],
     needs: SM_80_NEEDS,
     legal: shared_only,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| {
+        let count = wide(x, 1);
+        let expected = shifted(x, count, COUNT_BITS);
+        let word = x.b.or(count, expected);
+        let address = x.addr(0);
+        x.b.store(object(x.u, Order::Weak), address, &[word]);
+    }),
     ..UNSUPPORTED_FORM
 };
 
@@ -43,6 +56,7 @@ pub const INVAL: Form = Form {
     opcode: "mbarrier.inval",
     section: "Parallel Synchronization and Communication Instructions: mbarrier.inval",
     src: &[address("addr")],
+    semantics: Semantics::Hint,
     ..INIT
 };
 
@@ -50,10 +64,14 @@ pub const INVAL: Form = Form {
 pub const EXPECT_TX: Form = Form {
     opcode: "mbarrier.expect_tx",
     section: "Parallel Synchronization and Communication Instructions: mbarrier.expect_tx",
-    qualifiers: &[maybe(Slot::Order, &[choice(".relaxed", Value::Flag)]), SCOPE, ANY_SPACE],
+    qualifiers: &[maybe(Slot::Order, &[choice(".relaxed", Value::Order(Order::Relaxed))]), SCOPE, ANY_SPACE],
     src: &[address("addr"), val("txCount", WORD)],
     needs: Needs::on(8, 0, SM_90),
     legal: paired,
+    semantics: Semantics::Build(|x| {
+        let bytes = bytes(x, 1);
+        step(x, bytes);
+    }),
     ..INIT
 };
 
@@ -61,6 +79,11 @@ pub const EXPECT_TX: Form = Form {
 pub const COMPLETE_TX_COUNT: Form = Form {
     opcode: "mbarrier.complete_tx",
     section: "Parallel Synchronization and Communication Instructions: mbarrier.complete_tx",
+    semantics: Semantics::Build(|x| {
+        let bytes = bytes(x, 1);
+        let back = negative(x, bytes);
+        step(x, back);
+    }),
     ..EXPECT_TX
 };
 
@@ -73,6 +96,11 @@ pub const ARRIVE: Form = Form {
     src: &[address("addr"), val("count", WORD).optional()],
     needs: SM_80_NEEDS,
     legal: counted,
+    semantics: Semantics::Build(|x| {
+        let count = count(x);
+        let back = negative(x, count);
+        step(x, back);
+    }),
     ..INIT
 };
 
@@ -86,6 +114,11 @@ pub const ARRIVE_EXPECT_TX: Form = Form {
     src: &[address("addr"), val("txCount", WORD)],
     needs: Needs::on(8, 0, SM_90),
     legal: paired,
+    semantics: Semantics::Build(|x| {
+        let bytes = bytes(x, 1);
+        let delta = x.b.sub(bytes, Val::Imm(1, Ty::B64));
+        step(x, delta);
+    }),
     ..ARRIVE
 };
 
@@ -97,8 +130,8 @@ pub const ARRIVE_EXPECT_TX_CLUSTER: Form =
 pub const ARRIVE_NO_COMPLETE: Form = Form {
     opcode: "mbarrier.arrive.noComplete",
     qualifiers: &[
-        maybe(Slot::Order, &[choice_if(".release", Value::Flag, Needs::ptx(8, 0))]),
-        maybe(Slot::Scope, &[choice_if(".cta", Value::Flag, Needs::ptx(8, 0))]),
+        maybe(Slot::Order, &[choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0))]),
+        maybe(Slot::Scope, &[choice_if(".cta", Value::Scope(Scope::Cta), Needs::ptx(8, 0))]),
         SPACE,
     ],
     src: &[address("addr"), val("count", WORD)],
@@ -109,21 +142,40 @@ pub const ARRIVE_NO_COMPLETE: Form = Form {
 const DROP: &str = "Parallel Synchronization and Communication Instructions: mbarrier.arrive_drop";
 
 /// `mbarrier.arrive_drop{.sem.scope}{.shared}.b64 state, [addr]{, count}`.
-pub const DROP_ARRIVE: Form = Form { opcode: "mbarrier.arrive_drop", section: DROP, ..ARRIVE };
+pub const DROP_ARRIVE: Form =
+    Form { opcode: "mbarrier.arrive_drop", section: DROP, semantics: Semantics::Build(drop_out), ..ARRIVE };
 
 /// `mbarrier.arrive_drop{.sem.scope}.shared::cluster.b64 _, [addr]{, count}`.
-pub const DROP_CLUSTER: Form = Form { opcode: "mbarrier.arrive_drop", section: DROP, ..ARRIVE_CLUSTER };
+pub const DROP_CLUSTER: Form =
+    Form { opcode: "mbarrier.arrive_drop", section: DROP, semantics: Semantics::Build(drop_out), ..ARRIVE_CLUSTER };
 
 /// `mbarrier.arrive_drop.expect_tx{.sem.scope}{.shared}.b64 state, [addr], tx_count`.
-pub const DROP_EXPECT_TX: Form = Form { opcode: "mbarrier.arrive_drop.expect_tx", section: DROP, ..ARRIVE_EXPECT_TX };
+pub const DROP_EXPECT_TX: Form = Form {
+    opcode: "mbarrier.arrive_drop.expect_tx",
+    section: DROP,
+    semantics: Semantics::Build(|x| {
+        let bytes = bytes(x, 1);
+        let delta = x.b.sub(bytes, Val::Imm(1 | 1 << COUNT_BITS, Ty::B64));
+        step(x, delta);
+    }),
+    ..ARRIVE_EXPECT_TX
+};
 
 /// `mbarrier.arrive_drop.expect_tx{.sem.scope}.shared::cluster.b64 _, [addr], tx_count`.
-pub const DROP_EXPECT_TX_CLUSTER: Form =
-    Form { opcode: "mbarrier.arrive_drop.expect_tx", section: DROP, ..ARRIVE_EXPECT_TX_CLUSTER };
+pub const DROP_EXPECT_TX_CLUSTER: Form = Form {
+    opcode: "mbarrier.arrive_drop.expect_tx",
+    section: DROP,
+    semantics: DROP_EXPECT_TX.semantics,
+    ..ARRIVE_EXPECT_TX_CLUSTER
+};
 
 /// `mbarrier.arrive_drop.noComplete{.release.cta}{.shared}.b64 state, [addr], count`.
-pub const DROP_NO_COMPLETE: Form =
-    Form { opcode: "mbarrier.arrive_drop.noComplete", section: DROP, ..ARRIVE_NO_COMPLETE };
+pub const DROP_NO_COMPLETE: Form = Form {
+    opcode: "mbarrier.arrive_drop.noComplete",
+    section: DROP,
+    semantics: Semantics::Build(drop_out),
+    ..ARRIVE_NO_COMPLETE
+};
 
 /// `mbarrier.test_wait{.sem.scope}{.shared}.b64 waitComplete, [addr], state`.
 pub const TEST_WAIT: Form = Form {
@@ -133,6 +185,13 @@ pub const TEST_WAIT: Form = Form {
     dst: &[reg("waitComplete", Is::Fixed(Pred))],
     src: &[address("addr"), reg("state", Is::Fixed(B64))],
     legal: paired,
+    semantics: Semantics::Build(|x| {
+        let state = x.src(1);
+        let now = load_word(x);
+        let differ = x.b.xor(now, state);
+        let done = phase(x, differ);
+        x.set(done);
+    }),
     ..INIT
 };
 
@@ -141,6 +200,14 @@ pub const TEST_WAIT_PARITY: Form = Form {
     opcode: "mbarrier.test_wait.parity",
     src: &[address("addr"), val("phaseParity", WORD)],
     needs: Needs::on(7, 1, &[AtLeast(80)]),
+    semantics: Semantics::Build(|x| {
+        let wanted = wide(x, 1);
+        let wanted = shifted(x, wanted, PHASE_BIT);
+        let now = load_word(x);
+        let differ = x.b.xor(now, wanted);
+        let done = phase(x, differ);
+        x.set(done);
+    }),
     ..TEST_WAIT
 };
 
@@ -156,6 +223,7 @@ pub const TRY_WAIT: Form = Form {
 pub const TRY_WAIT_PARITY: Form = Form {
     opcode: "mbarrier.try_wait.parity",
     src: &[address("addr"), val("phaseParity", WORD), val("suspendTimeHint", WORD).optional()],
+    semantics: TEST_WAIT_PARITY.semantics,
     ..TRY_WAIT
 };
 
@@ -166,8 +234,81 @@ pub const PENDING_COUNT: Form = Form {
     qualifiers: &[],
     dst: &[reg("count", WORD)],
     src: &[reg("state", Is::Fixed(B64))],
+    semantics: Semantics::Build(|x| {
+        let low = x.b.half(x.src(0), false);
+        let count = x.b.and(low, Val::Imm(PENDING, Ty::B32));
+        x.set(count);
+    }),
     ..INIT
 };
+
+/// The access to the object. An unwritten scope is `.cta`.
+fn object(u: &Use, order: Order) -> Access {
+    let scope = u.scope(Slot::Scope).unwrap_or(Scope::Cta);
+    Access { space: space(u), bits: 64, count: 1, elements: 1, order, scope, whole: false }
+}
+
+/// Adds to the object, and gives the state it had.
+pub(crate) fn step(x: &mut Cx<'_, '_>, delta: Val) {
+    let order = x.u.order(Slot::Order).unwrap_or(Order::Release);
+    let Access { space, order, scope, .. } = object(x.u, order);
+    let access = AtomAccess { op: AtomOp::Step, ty: B64, space, order, scope, count: 1 };
+    let address = x.addr(0);
+    if !x.wants(0, 0) {
+        x.b.push_guarded(Op::Red { access, offset: address.offset }, vec![], vec![address.base, delta]);
+        return;
+    }
+    let state = x.b.reg(Ty::B64);
+    x.b.push_guarded(Op::Atom { access, offset: address.offset }, vec![state], vec![address.base, delta]);
+    x.set(Val::Reg(state));
+}
+
+/// The object as it is now.
+fn load_word(x: &mut Cx<'_, '_>) -> Val {
+    let order = x.u.order(Slot::Order).unwrap_or(Order::Acquire);
+    let address = x.addr(0);
+    x.b.load(object(x.u, order), address)[0]
+}
+
+/// The phase's parity of a word as a predicate.
+fn phase(x: &mut Cx<'_, '_>, word: Val) -> Val {
+    let bit = x.b.and(word, Val::Imm(1 << PHASE_BIT, Ty::B64));
+    x.b.pure(Pure::ToPred(Ty::B64), Ty::P, &[bit])
+}
+
+/// Source operand `i` with 64 bits.
+fn wide(x: &mut Cx<'_, '_>, i: usize) -> Val {
+    let value = x.src(i);
+    x.b.ext(value, 32, false, Ty::B64)
+}
+
+fn shifted(x: &mut Cx<'_, '_>, value: Val, by: u32) -> Val {
+    x.b.pure(Pure::Shl(Ty::B64), Ty::B64, &[value, Val::Imm(u64::from(by), Ty::B32)])
+}
+
+/// Source operand `i` at the place of the bytes under way.
+fn bytes(x: &mut Cx<'_, '_>, i: usize) -> Val {
+    let value = wide(x, i);
+    shifted(x, value, BYTES_BIT)
+}
+
+/// The arrivals of an instruction: 1 if none are written.
+fn count(x: &mut Cx<'_, '_>) -> Val {
+    if x.src_opt(1).is_some() { wide(x, 1) } else { Val::Imm(1, Ty::B64) }
+}
+
+fn negative(x: &mut Cx<'_, '_>, value: Val) -> Val {
+    x.b.sub(Val::Imm(0, Ty::B64), value)
+}
+
+/// Arrives, and is expected no more.
+fn drop_out(x: &mut Cx<'_, '_>) {
+    let count = count(x);
+    let expected = shifted(x, count, COUNT_BITS);
+    let both = x.b.add(count, expected);
+    let delta = negative(x, both);
+    step(x, delta);
+}
 
 /// The object lies in shared memory.
 fn shared_only(u: &Use) -> Result<Needs, Reason> {
