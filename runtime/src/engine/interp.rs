@@ -48,6 +48,8 @@ struct Running<'m> {
 /// Ctas that run together, and their memory.
 struct Unit<'m> {
     ctas: Vec<Running<'m>>,
+    /// The cta that used its time slice up and goes on first: the others wait, as those of compiled code do.
+    next: usize,
     seats: Seats,
 }
 
@@ -86,19 +88,22 @@ impl<'m> Crew for Interp<'m> {
         let local = self.stride * u64::from(self.grid.env.threads());
         let seats = Seats::take(self.space, self.grid.unit_size, local)?;
         let ctas = (0..self.grid.unit_size).map(|rank| self.running(number, rank, &seats)).collect();
-        Ok(Unit { ctas, seats })
+        Ok(Unit { ctas, next: 0, seats })
     }
 
     fn turn(&mut self, unit: &mut Unit<'m>) -> Result<Turn, Ended> {
-        let (mut busy, mut moved) = (false, false);
-        for r in unit.ctas.iter_mut().filter(|r| !r.done) {
+        let mut moved = unit.next > 0;
+        for (i, r) in unit.ctas.iter_mut().enumerate().skip(std::mem::take(&mut unit.next)).filter(|(_, r)| !r.done) {
             r.memory.view.get_mut().refresh();
             match r.cta.run(&mut r.memory, TURN) {
                 Status::Done => {
                     r.done = true;
                     moved = true;
                 }
-                Status::Budget => busy = true,
+                Status::Budget => {
+                    unit.next = i;
+                    return Ok(Turn::Busy);
+                }
                 Status::Waiting { changed } => moved |= changed,
                 Status::Trap(trap) => return Err(Ended::Trap(trap)),
             }
@@ -109,8 +114,6 @@ impl<'m> Crew for Interp<'m> {
         }
         Ok(if unit.ctas.iter().all(|r| r.done) {
             Turn::Done
-        } else if busy {
-            Turn::Busy
         } else if moved {
             Turn::Moved
         } else {
