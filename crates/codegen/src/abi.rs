@@ -321,6 +321,8 @@ pub struct CallSite {
     pub signature: (u32, u32),
     /// Offset of the outgoing argument block from the frame.
     pub args: u32,
+    /// Where the frame of the callee begins, from that of the caller.
+    pub frame_end: u64,
     /// The statement.
     pub span: handloom_diag::Span,
 }

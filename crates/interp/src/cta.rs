@@ -6,13 +6,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Block, BlockId, FuncId, Module, Reg, Val};
+use handloom_ir::simt::{Block, BlockId, FrameLayout, FuncId, Module, Reg, Val};
 use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
 
 use crate::barrier::Barriers;
 use crate::cluster::ClusterBarrier;
 use crate::env::CtaEnv;
-use crate::frame::{Frame, FrameLayout};
+use crate::frame::Frame;
 use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
 use crate::warp::{WARP_SIZE, lanes};
@@ -91,7 +91,7 @@ pub(crate) fn number(thread: usize) -> u32 {
 impl<'m> Cta<'m> {
     /// A cta before its first instruction: all threads stand at the start of `entry`.
     pub fn new(module: &'m Module, entry: FuncId, env: CtaEnv) -> Cta<'m> {
-        let layouts: Vec<FrameLayout> = module.funcs.iter().map(FrameLayout::new).collect();
+        let layouts = FrameLayout::of_module(module);
         let func = &module.funcs[entry.idx()];
         let count = env.threads();
         let mut trap = None;

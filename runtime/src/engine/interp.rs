@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use handloom_interp::{Cta, CtaEnv, FrameLayout, Status};
-use handloom_ir::simt::FuncId;
+use handloom_interp::{Cta, CtaEnv, Status};
+use handloom_ir::simt::{FrameLayout, FuncId};
 use handloom_ir::trap::Waiter;
 
 use crate::launch::{Ended, Grid};
@@ -22,7 +22,7 @@ pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<(), Ended> {
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
         return Err(Ended::NoRoom("the host has no room for an address window".into()));
     };
-    let frames: Vec<FrameLayout> = module.ir.funcs.iter().map(FrameLayout::new).collect();
+    let frames = FrameLayout::of_module(&module.ir);
     let stride = u64::from(local_stride(&module.ir, &frames, entry));
     let mut crew = Interp { grid, entry, space, stride };
     // The interpreter's atomics are plain reads and writes: one thread only.
