@@ -70,19 +70,13 @@ fn twenty_thousand_wrong_lines_take_little_time() {
 }
 
 #[test]
-fn bodies_that_never_end_take_time_in_proportion() {
-    let time = |n: usize| {
-        let text = ".entry e() {\n".repeat(n);
-        let start = Instant::now();
-        assert!(check_text(&text, FileId(0)).diagnostics.len() >= n);
-        start.elapsed()
-    };
-    // Ten times the text. A quadratic reader would need a hundred times as long; a busy machine may disturb one measurement.
-    let is_linear = (0..5).any(|_| {
-        let few = time(2_000).max(Duration::from_millis(1));
-        time(20_000) < 40 * few
-    });
-    assert!(is_linear);
+fn bodies_that_never_end_take_little_time() {
+    let text = ".entry e() {\n".repeat(20_000);
+    let start = Instant::now();
+    assert!(check_text(&text, FileId(0)).diagnostics.len() >= 20_000);
+    let took = start.elapsed();
+    // Ten times what it takes at rest. A reader that looks at the rest of the text for each of them would take longer.
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 /// Changes bytes, doubles and drops pieces, and moves pieces of one module into another.
