@@ -69,6 +69,16 @@ fn twenty_thousand_wrong_lines_take_little_time() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
+#[test]
+fn bodies_that_never_end_take_little_time() {
+    let text = ".entry e() {\n".repeat(20_000);
+    let start = Instant::now();
+    assert!(check_text(&text, FileId(0)).diagnostics.len() >= 20_000);
+    let took = start.elapsed();
+    // Ten times what it takes at rest. A reader that looks at the rest of the text for each of them would take longer.
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
 /// Changes bytes, doubles and drops pieces, and moves pieces of one module into another.
 fn damaged(text: &str, other: &str, rng: &mut Rng) -> String {
     let mut bytes = text.as_bytes().to_vec();

@@ -80,8 +80,9 @@ pub fn check_text(text: &str, file: FileId) -> Checked {
 
 /// Name of the function that is not an entry and whose body a place lies in, as far as items tell: behind its header and before the next one.
 fn function_around<'a>(module: &ast::Module<'a>, place: Span) -> Option<&'a str> {
-    let before = module.items.iter().rev().find(|i| header::span_of(i).start <= place.start)?;
-    match before {
+    // Items stand in the order of the text.
+    let behind = module.items.partition_point(|i| header::span_of(i).start <= place.start);
+    match module.items.get(behind.checked_sub(1)?)? {
         ast::Item::Function(f) if !f.is_entry && f.body.is_some() => Some(f.name.text),
         _ => None,
     }

@@ -1,5 +1,7 @@
 //! Syntax errors beside the faults of what could be read.
 
+use std::ops::Range;
+
 use handloom_diag::{Code, Diagnostic};
 
 use crate::context::index;
@@ -8,10 +10,17 @@ use crate::hash::Set;
 /// Adds the syntax errors and takes away undeclared names that a lost statement may have declared.
 pub(crate) fn merge(text: &str, errors: Vec<Diagnostic>, all: &mut Vec<Diagnostic>) {
     let mut lost: Set<&str> = Set::default();
-    for e in &errors {
-        for word in words(statement(text, index(e.span().start))) {
-            lost.insert(word);
+    let mut places: Vec<usize> = errors.iter().map(|e| index(e.span().start)).collect();
+    places.sort_unstable();
+    // A statement without an end may hold all errors behind it: each is read once.
+    let mut read = 0;
+    for at in places {
+        if at < read {
+            continue;
         }
+        let lost_here = statement(text, at);
+        lost.extend(words(&text[lost_here.clone()]));
+        read = lost_here.end;
     }
     all.retain(|d| d.code != Code::Unknown || !may_be_lost(name_in(text, d), &lost));
     all.extend(errors);
@@ -19,11 +28,11 @@ pub(crate) fn merge(text: &str, errors: Vec<Diagnostic>, all: &mut Vec<Diagnosti
 }
 
 /// The statement around a byte.
-fn statement(text: &str, at: usize) -> &str {
+fn statement(text: &str, at: usize) -> Range<usize> {
     let at = (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
     let start = text[..at].rfind([';', '{', '}']).map_or(0, |i| i + 1);
     let end = text[at..].find([';', '}']).map_or(text.len(), |i| at + i);
-    &text[start..end]
+    start..end
 }
 
 fn words(statement: &str) -> impl Iterator<Item = &str> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use handloom_runtime::{Bounds, Engine};
+use handloom_runtime::{Bounds, Engine, MAX_BLOCK, MAX_BLOCK_THREADS};
 
 use crate::report::Format;
 
@@ -96,7 +96,7 @@ handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
 #[derive(ClapArgs, Clone, Copy, Debug)]
 pub struct Limit {
     /// Show at most so many errors of each file; 0 for all. Default: 20, and all with `--format json`.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub error_limit: Option<usize>,
 }
 
@@ -128,7 +128,7 @@ pub struct CompileArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Block shape that code is made for; the `.reqntid` of an entry wins.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape, default_value = "256")]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block, default_value = "256")]
     pub block: [u32; 3],
     /// Print a stage of every entry.
     #[arg(long, value_enum)]
@@ -208,7 +208,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape)]
     pub cluster: Option<[u32; 3]>,
     /// Order of scheduling: the same seed, the same order. Default: 0, which is ascending.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
     /// How strictly compiled code checks addresses. Default: exact.
     #[arg(long, value_enum)]
@@ -239,12 +239,30 @@ fn shape(text: &str) -> Result<[u32; 3], String> {
     Ok(shape)
 }
 
+/// The shape of a block that can be launched.
+fn block(text: &str) -> Result<[u32; 3], String> {
+    let block = shape(text)?;
+    let threads = block.iter().map(|n| u64::from(*n)).try_fold(1, u64::checked_mul);
+    let fits = threads.is_some_and(|n| (1..=MAX_BLOCK_THREADS).contains(&n)) && block[2] <= MAX_BLOCK[2];
+    let most = MAX_BLOCK[2];
+    fits.then_some(block)
+        .ok_or_else(|| format!("expected 1 to {MAX_BLOCK_THREADS} threads, at most {most} of them in z"))
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
+}
+
 /// Most host threads.
 const MAX_THREADS: usize = 1024;
 
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let n = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= MAX_THREADS);
     n.ok_or_else(|| format!("expected a number of threads from 1 to {MAX_THREADS}"))
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "expected a whole number from 0 to 2^64 - 1".to_owned())
 }
 
 /// A time limit in seconds.
@@ -279,6 +297,10 @@ mod tests {
         assert!(shape("4,2,3,1").is_err());
         assert!(shape("-1").is_err());
         assert!(shape("").is_err());
+        assert_eq!(block("16,8,8"), Ok([16, 8, 8]));
+        for wrong in ["0", "1025", "1,0", "32,33", "1,1,65", "65536,65536,65536"] {
+            assert!(block(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

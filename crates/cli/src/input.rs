@@ -19,6 +19,8 @@ pub struct Text {
     bad: Vec<Range<usize>>,
     /// All of them were kept.
     all_bad_known: bool,
+    /// Every other byte of the beginning is NUL: an encoding of two bytes a character.
+    is_wide: bool,
 }
 
 /// All bytes of a file; `-` is standard input.
@@ -37,6 +39,7 @@ pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
 
 /// Puts a file into the map. Bytes that are no text become question marks, so that all places stay.
 pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>) -> Text {
+    let is_wide = is_wide(&bytes);
     let (mut bad, mut all_bad_known) = (Vec::<Range<usize>>::new(), true);
     let text = String::from_utf8(bytes).unwrap_or_else(|e| {
         let mut text = String::with_capacity(e.as_bytes().len());
@@ -56,12 +59,26 @@ pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>) -> Text {
         }
         text
     });
-    Text { file: sources.add(name, text), bad, all_bad_known }
+    Text { file: sources.add(name, text), bad, all_bad_known, is_wide }
+}
+
+/// Whether a text is UTF-16, with or without a byte order mark.
+fn is_wide(bytes: &[u8]) -> bool {
+    let pairs = bytes.chunks_exact(2).skip(1).take(16);
+    let (low, high) =
+        pairs.map(|p| (u32::from(p[0] == 0), u32::from(p[1] == 0))).fold((0, 0), |a, p| (a.0 + p.0, a.1 + p.1));
+    (low == 0 || high == 0) && low + high == 16
 }
 
 impl Text {
     /// Parses and checks the text, and tells of bytes that are none.
     pub fn check(&self, sources: &SourceMap) -> Checked {
+        if self.is_wide {
+            let fault = Diagnostic::error(Code::Encoding, Span::new(self.file, 0, 0), "the text is UTF-16")
+                .help("save the file as UTF-8")
+                .section("Source Format");
+            return Checked { module: None, diagnostics: vec![fault] };
+        }
         if self.bad.is_empty() {
             return check_text(sources.text(self.file), self.file);
         }
@@ -101,6 +118,22 @@ mod tests {
         let text = add(&mut sources, "a.ptx", b"ab\xff\xfec\xc3\xa9\n\xe9".to_vec());
         assert_eq!(sources.text(text.file), "ab??c\u{e9}\n?");
         assert_eq!(text.bad, [2..4, 8..9]);
+    }
+
+    #[test]
+    fn two_bytes_a_character_are_one_fault() {
+        let module = ".version 8.0\n.target sm_80\n.address_size 64\n";
+        let wide = |to: fn(u16) -> [u8; 2], mark: &[u16]| -> Vec<u8> {
+            mark.iter().copied().chain(module.encode_utf16()).flat_map(to).collect()
+        };
+        for bytes in [wide(u16::to_le_bytes, &[0xfeff]), wide(u16::to_be_bytes, &[0xfeff]), wide(u16::to_le_bytes, &[])]
+        {
+            let mut sources = SourceMap::new();
+            let told = add(&mut sources, "a.ptx", bytes).check(&sources).diagnostics;
+            assert_eq!(told.len(), 1);
+            assert!(told[0].message.contains("UTF-16"));
+        }
+        assert!(!is_wide(module.as_bytes()) && !is_wide(&[0; 64]));
     }
 
     #[test]

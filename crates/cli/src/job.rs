@@ -81,6 +81,8 @@ struct Unit {
     faults: BTreeMap<String, Fault>,
     /// Why an entry that is not known cannot be used, if the text could not be read as a whole.
     broken: Option<Fault>,
+    /// The text in that case: what it does not mention is no entry of it.
+    text: String,
 }
 
 fn module_of<'j>(job: &'j Job, launch: &'j LaunchSpec) -> Option<&'j str> {
@@ -104,7 +106,7 @@ fn load_units<'j>(
         let unit = bug::catch(|| load_unit(name, bytes, device, out)).unwrap_or_else(|panic| {
             out.bug(&panic, Some(name));
             let fault = Fault { status: Status::Bug, message: panic.message };
-            Ok(Unit { loaded: None, faults: BTreeMap::new(), broken: Some(fault) })
+            Ok(Unit { loaded: None, faults: BTreeMap::new(), broken: Some(fault), text: String::new() })
         })?;
         units.insert(name, unit);
     }
@@ -123,8 +125,9 @@ fn load_unit(name: &str, bytes: Vec<u8>, device: &Device, out: &mut Out) -> Resu
         broken = fault_of(&wrong);
         None
     });
+    let text = if broken.is_some() { sources.text(text.file).to_owned() } else { String::new() };
     let loaded = joined.map(|checked| launch::load(device, &checked, Arc::new(sources))).transpose()?;
-    Ok(Unit { loaded, faults, broken })
+    Ok(Unit { loaded, faults, broken, text })
 }
 
 fn fault_of(list: &[handloom_diag::Diagnostic]) -> Option<Fault> {
@@ -203,7 +206,9 @@ fn plan<'j>(
             plan.push(planned(named.unwrap_or_default().to_owned(), Err(fault.clone())));
             continue;
         }
-        let Some(loaded) = &unit.loaded else { continue };
+        let Some(loaded) = &unit.loaded else {
+            return Err(number(format!("no entry `{}` in `{module}`", named.unwrap_or_default())));
+        };
         let prefix = |f: Failure| Failure { message: format!("launch {}: {}", i + 1, f.message), ..f };
         let function = loaded.module.function(named).map_err(|e| prefix(failed(e, watch)))?;
         let values = values(&function, &spec.args).map_err(prefix)?;
@@ -222,7 +227,7 @@ impl Unit {
         let missing = match &self.loaded {
             None => true,
             Some(l) => entry.is_some_and(|name| !l.module.entries().any(|e| e == name)),
-        };
+        } && entry.is_none_or(|name| self.text.is_empty() || self.text.contains(name));
         known.or(only).or(self.broken.as_ref().filter(|_| missing))
     }
 }

@@ -10,7 +10,7 @@ use crate::args::{RunArgs, thread_count, time_limit};
 
 /// A job.
 #[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `launches`")]
 pub struct Job {
     /// The PTX file of launches that name none.
     pub module: Option<String>,
@@ -57,7 +57,7 @@ enum EngineSpec {
 
 /// A buffer: one of the two.
 #[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `file` or `zero`")]
 pub struct BufferSpec {
     /// A file with its bytes.
     pub file: Option<String>,
@@ -67,7 +67,7 @@ pub struct BufferSpec {
 
 /// A launch.
 #[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `grid` and `block`")]
 pub struct LaunchSpec {
     /// Its PTX file, if it is not the job's.
     pub module: Option<String>,
@@ -91,7 +91,7 @@ pub struct LaunchSpec {
 
 /// An argument: one of `buffer`, `scalar`, `bytes`.
 #[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `buffer`, `scalar` or `bytes`")]
 pub struct ArgSpec {
     /// Name of a buffer.
     pub buffer: Option<String>,
@@ -105,7 +105,7 @@ pub struct ArgSpec {
 
 /// A scalar as text, or as a number of JSON.
 #[derive(Deserialize, Debug)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a `scalar` that is no text and no number")]
 pub enum Scalar {
     /// `"5"`.
     Text(String),
@@ -123,6 +123,26 @@ impl Scalar {
     }
 }
 
+/// What the reader says, without its names of types.
+fn in_words_of_json(why: &str) -> String {
+    let words = [
+        ("u32", "a whole number from 0 to 2^32 - 1"),
+        ("u64", "a whole number from 0 to 2^64 - 1"),
+        ("usize", "a whole number from 0 to 2^64 - 1"),
+        ("f64", "a number"),
+        ("a sequence", "a list"),
+        ("a map", "an object"),
+    ];
+    let named = words.iter().find_map(|(name, word)| {
+        let (before, after) = why.split_once(&format!("expected {name} at line"))?;
+        Some(format!("{before}expected {word} at line{after}"))
+    });
+    named
+        .unwrap_or_else(|| why.to_owned())
+        .replace("invalid type: sequence", "a list")
+        .replace("invalid type: map", "an object")
+}
+
 fn dimensions(key: &str, list: &[u32]) -> Result<[u32; 3], String> {
     let mut out = [1; 3];
     if list.is_empty() || list.len() > 3 {
@@ -138,7 +158,7 @@ impl Job {
     /// # Errors
     /// A sentence with the place.
     pub fn parse(text: &[u8]) -> Result<Job, String> {
-        let job: Job = serde_json::from_slice(text).map_err(|e| e.to_string())?;
+        let job: Job = serde_json::from_slice(text).map_err(|e| in_words_of_json(&e.to_string()))?;
         if let Some(n) = job.threads
             && thread_count(n).is_none()
         {
@@ -228,5 +248,11 @@ mod tests {
         assert!(why("{\"launches\": [], \"buffers\": {\"x\": {}}}").contains("either `file` or `zero`"));
         assert!(why("{\"launches\": [], \"outputs\": {\"x\": \"x.bin\"}}").contains("no buffer"));
         assert!(why("{\"launches\": [], \"threads\": 0}").contains("from 1"));
+        assert!(why("null").contains("expected an object with `launches`"));
+        assert!(why("{\"launches\": {}}").contains("expected a list"));
+        let launch = |rest: &str| why(&format!("{{\"launches\": [{{\"grid\": [1], \"block\": [1], {rest}}}]}}"));
+        assert!(launch("\"shared\": -1").contains("expected a whole number from 0 to 2^32 - 1"));
+        assert!(launch("\"args\": [{\"scalar\": true}]").contains("a `scalar` that is no text and no number"));
+        assert!(launch("\"args\": [5]").contains("an object with `buffer`, `scalar` or `bytes`"));
     }
 }

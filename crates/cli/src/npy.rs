@@ -107,6 +107,13 @@ fn element(descr: &str, e: &[u8]) -> String {
     let bits = u64::from_le_bytes(bits);
     let unused = 64 - 8 * u32::try_from(e.len().min(8)).unwrap_or(8);
     match descr.as_bytes() {
+        [_, b'c', ..] if matches!(e.len(), 8 | 16) => {
+            let (real, imaginary) = e.split_at(e.len() / 2);
+            let part = if e.len() == 8 { "<f4" } else { "<f8" };
+            let imaginary = element(part, imaginary);
+            let plus = if imaginary.starts_with('-') { "" } else { "+" };
+            format!("{}{plus}{imaginary}j", element(part, real))
+        }
         [_, b'f', b'4'] => f32::from_le_bytes([e[0], e[1], e[2], e[3]]).to_string(),
         [_, b'f', b'8'] => f64::from_bits(bits).to_string(),
         [_, b'f', b'2'] => handloom_ir::num::format::widen(&handloom_ir::num::format::Format::F16, bits).to_string(),
@@ -133,8 +140,8 @@ pub fn read(file: &[u8]) -> Result<(Array, usize), String> {
     let (length, rest) = length.zip(rest).ok_or_else(cut)?;
     let length = usize::try_from(length).map_err(|_| cut())?;
     let dict = rest.get(..length).ok_or_else(cut)?;
-    let dict = std::str::from_utf8(dict).map_err(|_| "the head is no text")?;
-    let array = head(dict)?;
+    // Names of fields may be in another encoding than ours; all that is read is ASCII.
+    let array = head(&String::from_utf8_lossy(dict))?;
     let data = &rest[length..];
     let want = array.bytes().ok_or("an array of 2^64 bytes or more")?;
     if u64::try_from(data.len()) != Ok(want) {
@@ -228,6 +235,10 @@ mod tests {
         assert!(
             why(&file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", &[])).contains("records")
         );
+        // NumPy writes names of fields in Latin-1 where it can.
+        let mut latin = file("{'descr': [('?', '<f4')], 'fortran_order': False, 'shape': (1,)}", &[]);
+        latin.iter_mut().filter(|b| **b == b'?').for_each(|b| *b = 0xe4);
+        assert!(why(&latin).contains("records"));
         assert!(
             why(&file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", &[0; 4]))
                 .contains("f32 2 are 8 bytes")
@@ -240,6 +251,10 @@ mod tests {
     fn elements_are_shown_as_numbers() {
         let a = Array::parse("i16", "2").unwrap();
         assert_eq!(a.preview(&[0xff, 0xff, 2, 0], 8), ["-1", "2"]);
+        let complex = [2.0_f32.to_le_bytes(), (-0.5_f32).to_le_bytes()].concat();
+        assert_eq!(Array::parse("c64", "1").unwrap().preview(&complex, 8), ["2-0.5j"]);
+        let complex = [0.0_f64.to_le_bytes(), 1.0_f64.to_le_bytes()].concat();
+        assert_eq!(Array::parse("c128", "1").unwrap().preview(&complex, 8), ["0+1j"]);
         assert_eq!(Array::parse("f16", "1").unwrap().preview(&[0, 0x3e], 8), ["1.5"]);
     }
 }

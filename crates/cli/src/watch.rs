@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(50);
 const QUIET: Duration = Duration::from_secs(1);
 
 /// If a signal has not ended the command so long after it, the process ends at once.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(400);
 
 /// Watches until it is dropped.
 pub struct Watch {

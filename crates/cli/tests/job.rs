@@ -139,10 +139,7 @@ fn mistakes_run_nothing_and_get_a_sentence() {
         with(&|j| j["launches"][0]["args"][0] = json!({"buffer": "z"})),
         "`z` is no buffer of the job, which has `x`, `y`",
     );
-    wrong(
-        with(&|j| j["launches"][0]["args"][0] = json!({"buffer": "x", "offset": 17})),
-        "byte 17 of a buffer of 16 bytes",
-    );
+    wrong(with(&|j| j["launches"][0]["args"][0] = json!({"buffer": "x", "offset": 17})), "an offset of 17 for");
     wrong(with(&|j| j["launches"][0]["args"][2] = json!({"scalar": "two"})), "argument 3: `two` is no .f32");
     wrong(with(&|j| j["launches"][0]["args"][2] = json!({})), "expected one of `buffer`, `scalar` and `bytes`");
     wrong(with(&|j| j["launches"][0]["args"] = json!([])), "`scale` takes 4");
@@ -158,6 +155,17 @@ fn mistakes_run_nothing_and_get_a_sentence() {
     f.write("j.json", with(&|j| j["module"] = "absent.ptx".into()));
     f.run("run --job j.json").ends(5).says("absent.ptx");
     f.run("run --job absent.json").ends(5);
+}
+
+#[test]
+fn an_entry_that_is_nowhere_is_a_mistake_of_the_job() {
+    let f = folder("nowhere", UNSUPPORTED);
+    for module in [format!("{HEAD}{UNSUPPORTED}"), format!("{HEAD}{UNSUPPORTED}{SCALE}")] {
+        f.write("k.ptx", module);
+        let launch = json!({"entry": "absent", "grid": [1], "block": [1]});
+        f.write("j.json", json!({"module": "k.ptx", "launches": [launch]}).to_string());
+        f.run("run --job j.json").ends(2).says("launch 1: no entry `absent`");
+    }
 }
 
 #[test]

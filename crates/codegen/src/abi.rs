@@ -160,19 +160,38 @@ impl Reason {
     }
 }
 
-/// The last allocation that a bounds site hit: an access at `a` is inside when `a - base <= limit` (unsigned).
+/// The last allocation that a bounds site hit: an aligned access at `a` is inside when `a - base < limit` (unsigned).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SiteCache {
     /// Start of the allocation.
     pub base: u64,
-    /// Its size less the length that the site tests.
+    /// The first distance that is aligned for the site and at which the length that it tests no longer fits; 0 if nothing fits.
     pub limit: u64,
 }
 
 impl SiteCache {
-    /// Hits nothing: no `a - u64::MAX` is 0 except for `a = u64::MAX`, which no allocation contains.
-    pub const EMPTY: SiteCache = SiteCache { base: u64::MAX, limit: 0 };
+    /// Hits nothing.
+    pub const EMPTY: SiteCache = SiteCache { base: 0, limit: 0 };
+
+    /// A cache of `size` bytes from `base` for a site that tests `length` bytes at multiples of `align`, a power of two.
+    pub fn new(base: u64, size: u64, length: u64, align: u64) -> SiteCache {
+        let limit = size.checked_sub(length).map_or(0, |last| (last & align.wrapping_neg()) + align);
+        SiteCache { base, limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_end_where_no_aligned_access_fits() {
+        let limit = |size, length, align| SiteCache::new(64, size, length, align).limit;
+        assert_eq!([limit(8, 4, 4), limit(9, 4, 4), limit(11, 4, 4), limit(12, 4, 4)], [8, 8, 8, 12]);
+        assert_eq!([limit(1, 1, 1), limit(16, 16, 16), limit(129, 128, 4)], [1, 16, 4]);
+        assert_eq!([limit(3, 4, 4), limit(0, 1, 1)], [0, 0]);
+    }
 }
 
 /// Routines of the runtime that code calls through [`CtaCtx::routines`]. All take `(cta, warp, site, mask, x, y)` as `u64, u64, u32, u32, u64, u64` in the
@@ -302,6 +321,8 @@ pub struct CallSite {
     pub signature: (u32, u32),
     /// Offset of the outgoing argument block from the frame.
     pub args: u32,
+    /// Where the frame of the callee begins, from that of the caller.
+    pub frame_end: u64,
     /// The statement.
     pub span: handloom_diag::Span,
 }

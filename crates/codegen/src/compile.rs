@@ -9,7 +9,8 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use handloom_ir::simt::{self, Op, Term, Val};
+use handloom_diag::Span;
+use handloom_ir::simt::{self, Block, FrameLayout, Op, Term, Val};
 use handloom_ir::types::Ty;
 
 use crate::abi::{Loc, Tables, WarpCtx};
@@ -37,6 +38,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// Bytes of local memory of a thread: the stride between lanes. The same for all functions of a launch. A multiple of 16.
     pub local_stride: u32,
+    /// Bytes of the frame as the program wrote it.
+    pub frame_bytes: u64,
     /// The function is run as a callee: plain barriers leave the code too.
     pub is_callee: bool,
     /// The launch is one of clusters of more than one cta: shared memory is seen by others.
@@ -164,16 +167,16 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
     let facts = analyse(f, &options.shape, options.local_stride, options.speculate);
     let mut tables = Tables { name: f.name.clone(), n_blocks: f.blocks.len() as u32, ..Tables::default() };
     let place = place(f, &facts, &mut tables);
-    tables.block_spans = f.blocks.iter().map(|b| b.insts.first().map_or(b.term_span, |i| i.span)).collect();
+    let known = |span: &Span| *span != Span::NONE;
+    let first_span = |b: &Block| {
+        let mut spans = b.insts.iter().map(|i| i.span).chain([b.term_span]);
+        spans.find(known).unwrap_or(f.span)
+    };
+    tables.block_spans = f.blocks.iter().map(first_span).collect();
     tables.term_spans = f.blocks.iter().map(|b| b.term_span).collect();
-    let mut slot_offsets = Vec::new();
-    let mut frame = 0u32;
-    for s in &f.slots {
-        frame = frame.next_multiple_of(s.align.max(1));
-        slot_offsets.push(frame);
-        frame += s.size;
-    }
-    tables.frame_bytes = frame.next_multiple_of(16);
+    let layout = FrameLayout::new(f);
+    let slot_offsets = layout.offsets.iter().map(|o| *o as u32).collect();
+    tables.frame_bytes = layout.size.max(options.frame_bytes) as u32;
 
     let mut sig = Signature::new(CallConv::SystemV);
     sig.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);

@@ -6,19 +6,19 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Block, BlockId, FuncId, Module, Reg, Val};
-use handloom_ir::trap::{Trap, TrapKind};
+use handloom_ir::simt::{Block, BlockId, FrameLayout, FuncId, Module, Reg, Val};
+use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
 
 use crate::barrier::Barriers;
 use crate::cluster::ClusterBarrier;
 use crate::env::CtaEnv;
-use crate::frame::{Frame, FrameLayout};
+use crate::frame::Frame;
 use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
 use crate::warp::{WARP_SIZE, lanes};
 
-/// Steps of one warp before the next one has its turn.
-const STEPS_PER_TURN: u32 = 4096;
+/// Instructions, one for each lane, that other warps have after a trap until nobody waits for them any more.
+const GRACE: u64 = 1 << 24;
 
 /// How far a cta has come.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,9 +55,12 @@ pub struct Cta<'m> {
     pub(crate) touched: bool,
     /// State of all threads at the end of the last round, if that round touched nothing.
     fingerprint: Option<u64>,
-    /// The warp whose turn it is, and how many steps it has had.
+    /// The warp whose turn it is: until it waits or ends, as in compiled code.
     turn: usize,
-    steps: u32,
+    /// Traps of warps, while the others go on.
+    traps: WarpTraps,
+    /// The clock at which nobody waits for the others any more.
+    grace: u64,
     trap: Option<Box<Trap>>,
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn number(thread: usize) -> u32 {
 impl<'m> Cta<'m> {
     /// A cta before its first instruction: all threads stand at the start of `entry`.
     pub fn new(module: &'m Module, entry: FuncId, env: CtaEnv) -> Cta<'m> {
-        let layouts: Vec<FrameLayout> = module.funcs.iter().map(FrameLayout::new).collect();
+        let layouts = FrameLayout::of_module(module);
         let func = &module.funcs[entry.idx()];
         let count = env.threads();
         let mut trap = None;
@@ -127,7 +130,8 @@ impl<'m> Cta<'m> {
             touched: false,
             fingerprint: None,
             turn: 0,
-            steps: 0,
+            traps: WarpTraps::default(),
+            grace: u64::MAX,
             trap,
         }
     }
@@ -149,15 +153,41 @@ impl<'m> Cta<'m> {
         }
         let limit = self.clock.saturating_add(budget);
         while let Some(group) = self.pick() {
+            if self.clock >= self.grace {
+                break;
+            }
             if self.clock >= limit {
                 return Status::Budget;
             }
-            if let Err(trap) = self.step(group, mem) {
-                self.trap = Some(trap.clone());
-                return Status::Trap(trap);
+            match self.step(group, mem) {
+                Ok(()) => {}
+                Err(trap) if trap.kind.is_of_one_warp() => self.stop_warp(group.warp, trap),
+                Err(trap) => return self.stop(trap),
             }
         }
         self.end_round()
+    }
+
+    /// A warp traps; the others go on until they trap, wait or end.
+    fn stop_warp(&mut self, warp: usize, trap: Box<Trap>) {
+        if self.traps.is_empty() {
+            self.grace = self.clock.saturating_add(GRACE);
+        }
+        self.traps.add(number(warp), trap);
+        for (thread, _) in self.warp_threads(warp) {
+            let lane = &mut self.threads[thread];
+            if !lane.is_exited() {
+                lane.state = State::Stopped;
+            }
+        }
+    }
+
+    /// The kernel stops: by the trap of a warp if there was one, which may have led to this.
+    fn stop(&mut self, trap: Box<Trap>) -> Status {
+        let all_done = !self.threads.iter().any(Lane::is_ready);
+        let trap = self.traps.report(all_done).unwrap_or(trap);
+        self.trap = Some(trap.clone());
+        Status::Trap(trap)
     }
 
     /// Instructions executed so far, one for each lane.
@@ -178,22 +208,13 @@ impl<'m> Cta<'m> {
     /// The lanes that run next: of the warp whose turn it is, those at the earliest place.
     fn pick(&mut self) -> Option<Group> {
         let warps = self.threads.len().div_ceil(32);
-        if self.steps >= STEPS_PER_TURN {
-            self.next_turn(warps);
-        }
         for _ in 0..warps {
             if let Some(lanes) = self.earliest(self.turn) {
-                self.steps += 1;
                 return Some(Group { warp: self.turn, lanes });
             }
-            self.next_turn(warps);
+            self.turn = (self.turn + 1) % warps;
         }
         None
-    }
-
-    fn next_turn(&mut self, warps: usize) {
-        self.steps = 0;
-        self.turn = (self.turn + 1) % warps.max(1);
     }
 
     /// The ready lanes of a warp that stand at its earliest place.
@@ -250,15 +271,16 @@ impl<'m> Cta<'m> {
         if self.threads.iter().all(Lane::is_exited) {
             return Status::Done;
         }
+        if !self.traps.is_empty() {
+            return self.stop(self.deadlock());
+        }
         let can_go_on = self.threads.iter().any(|lane| match lane.state {
             State::Yielded => true,
             State::ClusterWait { .. } => self.env.cluster_size() > 1,
-            State::Ready | State::WarpSync { .. } | State::Barrier { .. } | State::Exited => false,
+            State::Ready | State::WarpSync { .. } | State::Barrier { .. } | State::Stopped | State::Exited => false,
         });
         if !can_go_on {
-            let trap = self.deadlock();
-            self.trap = Some(trap.clone());
-            return Status::Trap(trap);
+            return self.stop(self.deadlock());
         }
         // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change,
         // not only memory.

@@ -77,11 +77,10 @@ impl<'m> Cta<'m> {
                 }
             }
             Op::Activemask => self.set_all(inst, group, |_, _| u64::from(group.lanes)),
-            // A loop that sleeps waits for time, which passes.
-            Op::Nanosleep => self.touched = true,
             Op::Builtin(builtin) => self.builtin(inst, builtin, group, mem)?,
             Op::Stack(op) => self.stack(inst, op, group)?,
-            Op::Hint => {}
+            // Time passes, but only for who reads a clock.
+            Op::Nanosleep | Op::Hint => {}
         }
         Ok(())
     }

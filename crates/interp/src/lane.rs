@@ -39,6 +39,8 @@ pub(crate) enum State<'m> {
         /// Where it goes on.
         next: BlockId,
     },
+    /// Its warp has trapped.
+    Stopped,
     /// It has ended.
     Exited,
 }

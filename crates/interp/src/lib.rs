@@ -48,6 +48,5 @@ pub mod warp;
 
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
-pub use frame::FrameLayout;
 pub use memory::{Denied, Memory};
 pub use vec_memory::VecMemory;

@@ -26,7 +26,7 @@ impl<'m> Cta<'m> {
 
     fn waits_for(&self, lane: &Lane<'m>) -> Option<(Span, String)> {
         match &lane.state {
-            State::Exited => None,
+            State::Exited | State::Stopped => None,
             State::Ready => {
                 let block = &self.module.funcs[lane.place.func.idx()].blocks[lane.place.block.idx()];
                 let span = block.insts.get(lane.place.inst).map_or(block.term_span, |inst| inst.span);

@@ -51,7 +51,7 @@ fn callable(name: &str, blocks: u32) -> Function {
 }
 
 /// The argument block of a call.
-const BLOCK: Slot = Slot { size: 8, align: 4, name: 0 };
+const BLOCK: Slot = Slot::new(8, 4, 0);
 
 /// A kernel that stores `f(tid)` at `tid`, and behind 32 words who came back together.
 fn caller(callee: Callee, target: impl FnOnce(&mut Builder<'_>, Val) -> Option<Val>) -> Function {
@@ -202,7 +202,7 @@ fn a_function_without_slots_does_not_recurse_for_ever() {
             next: BlockId(1),
         },
     );
-    f.slots.push(Slot { size: 0, align: 1, name: 0 });
+    f.slots.push(Slot::new(0, 1, 0));
     let kernel = caller(Callee::Direct(FuncId(1)), |_, _| None);
     assert_eq!(trap_of(&module(vec![kernel, f]), 1).kind, TrapKind::Stack);
 }
@@ -229,7 +229,7 @@ fn an_exit_inside_a_function_ends_the_thread() {
 #[test]
 fn an_entry_whose_frame_does_not_fit_traps() {
     let mut f = entry(1);
-    f.slots.push(Slot { size: 2000, align: 8, name: 0 });
+    f.slots.push(Slot::new(2000, 8, 0));
     let t = trap(f, 2);
     assert_eq!((t.kind, t.span), (TrapKind::Stack, line(999)));
 }

@@ -86,6 +86,10 @@ pub struct Trap {
     pub thread: [u32; 3],
     /// Other lanes of the same warp that did the same, as a mask without the first.
     pub other_lanes: u32,
+    /// Other warps of the block that did the same, ascending, and how many of their threads.
+    pub other_warps: Vec<(u32, u32)>,
+    /// Some warps ran for so long after it that nobody waited for them.
+    pub others_may_follow: bool,
     /// For memory traps: address of the first byte of the access.
     pub address: Option<u64>,
     /// For memory traps: bytes of the access.
@@ -102,7 +106,62 @@ pub struct Trap {
     pub waiters: Vec<Waiter>,
 }
 
+impl TrapKind {
+    /// Whether it is a warp that traps, by itself: the other warps of its block can go on until they wait for it.
+    pub fn is_of_one_warp(self) -> bool {
+        match self {
+            TrapKind::OutOfBounds
+            | TrapKind::Misaligned
+            | TrapKind::BadSpace
+            | TrapKind::WriteProtected
+            | TrapKind::Trap
+            | TrapKind::Assert
+            | TrapKind::Stack
+            | TrapKind::BadCall
+            | TrapKind::Breakpoint => true,
+            TrapKind::Deadlock | TrapKind::Barrier | TrapKind::Timeout => false,
+        }
+    }
+}
+
+/// Traps of the warps of a block. Each warp stops where it traps, and the others go on until they trap, wait or end, so that the report does
+/// not depend on who of them ran first.
+#[derive(Clone, Debug, Default)]
+pub struct WarpTraps {
+    /// By warp.
+    list: Vec<(u32, Box<Trap>)>,
+}
+
+impl WarpTraps {
+    /// Whether no warp has trapped.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Takes the trap of a warp.
+    pub fn add(&mut self, warp: u32, trap: Box<Trap>) {
+        self.list.push((warp, trap));
+    }
+
+    /// The trap of the lowest warp, which counts the threads of the others that did the same. `all_done`: no warp was still running.
+    pub fn report(&mut self, all_done: bool) -> Option<Box<Trap>> {
+        let mut list = std::mem::take(&mut self.list);
+        list.sort_by_key(|(warp, _)| *warp);
+        let mut list = list.into_iter();
+        let (_, mut first) = list.next()?;
+        let same = list.filter(|(_, t)| (t.kind, t.span) == (first.kind, first.span));
+        first.other_warps = same.map(|(warp, t)| (warp, 1 + t.other_lanes.count_ones())).collect();
+        first.others_may_follow = !all_done;
+        Some(first)
+    }
+}
+
 impl Trap {
+    /// How many threads of the block did the same, as far as they came.
+    pub fn other_threads(&self) -> u32 {
+        self.other_lanes.count_ones() + self.other_warps.iter().map(|(_, n)| n).sum::<u32>()
+    }
+
     /// A trap without memory details.
     pub fn new(kind: TrapKind, span: Span, cta: [u32; 3], thread: [u32; 3]) -> Trap {
         Trap {
@@ -111,6 +170,8 @@ impl Trap {
             cta,
             thread,
             other_lanes: 0,
+            other_warps: Vec::new(),
+            others_may_follow: false,
             address: None,
             bytes: 0,
             access: None,
@@ -125,4 +186,22 @@ impl Trap {
 /// What a branch by an index without a target says.
 pub fn no_such_target(index: u64, targets: usize) -> String {
     format!("index {index} of a branch with {targets} targets")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_warp_is_told_and_the_others_counted() {
+        let trap = |kind, other_lanes| Box::new(Trap { other_lanes, ..Trap::new(kind, Span::NONE, [0; 3], [0; 3]) });
+        let mut traps = WarpTraps::default();
+        assert!(traps.report(true).is_none());
+        traps.add(3, trap(TrapKind::Trap, 0b110));
+        traps.add(1, trap(TrapKind::Trap, 0));
+        traps.add(2, trap(TrapKind::Misaligned, 0b110));
+        let told = traps.report(true).unwrap();
+        assert_eq!((told.other_lanes, told.other_warps.as_slice(), told.other_threads()), (0, &[(3, 3)][..], 3));
+        assert!(traps.is_empty());
+    }
 }

@@ -249,7 +249,7 @@ impl<'m> FunctionCx<'m> {
 fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (Vec<Place>, Vec<SlotId>) {
     let mut places: Vec<Option<Place>> = body.vars.iter().map(|v| own_place(decl, v.kind)).collect();
     let mut slot = |size: u32, align: u32, name: u32| {
-        func.slots.push(Slot { size: size.max(1), align: align.max(1), name });
+        func.slots.push(Slot::new(size.max(1), align.max(1), name));
         SlotId(func.slots.len() as u32 - 1)
     };
     let mut call_slots = Vec::new();

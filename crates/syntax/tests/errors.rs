@@ -213,6 +213,14 @@ fn a_letter_that_is_not_ascii() {
 }
 
 #[test]
+fn characters_that_nobody_sees_have_numbers() {
+    assert!(errors(&in_body("mov.b32\u{a0}%r1, 5;")).contains("the character U+00A0 is not ASCII"));
+    let marked = errors(&format!("\u{feff}{}", in_body("ret;")));
+    assert!(marked.contains("the text begins with a byte order mark"), "{marked}");
+    assert_eq!(marked.matches("error[").count(), 1, "{marked}");
+}
+
+#[test]
 fn an_open_string() {
     let text = in_body(r#".pragma "nounroll;"#);
     let expected = r#"error[E0102]: a string without its closing `"`

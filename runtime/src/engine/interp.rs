@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use handloom_interp::{Cta, CtaEnv, FrameLayout, Status};
-use handloom_ir::simt::FuncId;
+use handloom_interp::{Cta, CtaEnv, Status};
+use handloom_ir::simt::{FrameLayout, FuncId};
 use handloom_ir::trap::Waiter;
 
 use crate::launch::{Ended, Grid};
@@ -22,7 +22,7 @@ pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<(), Ended> {
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
         return Err(Ended::NoRoom("the host has no room for an address window".into()));
     };
-    let frames: Vec<FrameLayout> = module.ir.funcs.iter().map(FrameLayout::new).collect();
+    let frames = FrameLayout::of_module(&module.ir);
     let stride = u64::from(local_stride(&module.ir, &frames, entry));
     let mut crew = Interp { grid, entry, space, stride };
     // The interpreter's atomics are plain reads and writes: one thread only.
@@ -48,6 +48,8 @@ struct Running<'m> {
 /// Ctas that run together, and their memory.
 struct Unit<'m> {
     ctas: Vec<Running<'m>>,
+    /// The cta that used its time slice up and goes on first: the others wait, as those of compiled code do.
+    next: usize,
     seats: Seats,
 }
 
@@ -86,19 +88,22 @@ impl<'m> Crew for Interp<'m> {
         let local = self.stride * u64::from(self.grid.env.threads());
         let seats = Seats::take(self.space, self.grid.unit_size, local)?;
         let ctas = (0..self.grid.unit_size).map(|rank| self.running(number, rank, &seats)).collect();
-        Ok(Unit { ctas, seats })
+        Ok(Unit { ctas, next: 0, seats })
     }
 
     fn turn(&mut self, unit: &mut Unit<'m>) -> Result<Turn, Ended> {
-        let (mut busy, mut moved) = (false, false);
-        for r in unit.ctas.iter_mut().filter(|r| !r.done) {
+        let mut moved = unit.next > 0;
+        for (i, r) in unit.ctas.iter_mut().enumerate().skip(std::mem::take(&mut unit.next)).filter(|(_, r)| !r.done) {
             r.memory.view.get_mut().refresh();
             match r.cta.run(&mut r.memory, TURN) {
                 Status::Done => {
                     r.done = true;
                     moved = true;
                 }
-                Status::Budget => busy = true,
+                Status::Budget => {
+                    unit.next = i;
+                    return Ok(Turn::Busy);
+                }
                 Status::Waiting { changed } => moved |= changed,
                 Status::Trap(trap) => return Err(Ended::Trap(trap)),
             }
@@ -109,8 +114,6 @@ impl<'m> Crew for Interp<'m> {
         }
         Ok(if unit.ctas.iter().all(|r| r.done) {
             Turn::Done
-        } else if busy {
-            Turn::Busy
         } else if moved {
             Turn::Moved
         } else {

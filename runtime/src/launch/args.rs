@@ -140,7 +140,11 @@ fn check_buffer(
         ));
     }
     if offset > buffer.len() {
-        return Err(format!("argument {number}: byte {offset} of a buffer of {} bytes for `{}`", buffer.len(), p.name));
+        return Err(format!(
+            "argument {number}: an offset of {offset} for `{}`: the buffer has {} bytes",
+            p.name,
+            buffer.len()
+        ));
     }
     if is_low && !buffer.is_low() {
         return Err(format!(

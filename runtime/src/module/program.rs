@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use handloom_codegen::{Bounds, Code, Options, Stage, compile};
-use handloom_interp::FrameLayout;
-use handloom_ir::simt::{self, Callee, FuncId, LaunchShape, Op, SymKind, Term};
+use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, LaunchShape, Op, SymKind, Term};
 use rayon::prelude::*;
 
 use crate::device::lock;
@@ -172,17 +171,14 @@ impl Plan {
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(format!("bug: `{}` was lost by specialisation", key.entry));
         };
-        let mut frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
-        if is_unbounded(&ir, &frames, entry) {
-            // Frames as large as the program wrote them: then a recursion ends as deep as in the interpreter.
-            for (frame, written) in frames.iter_mut().zip(module.funcs.iter().map(FrameLayout::new)) {
-                frame.size = frame.size.max(written.size);
-                frame.align = frame.align.max(written.align);
-            }
+        // Frames as the program wrote them: then what is said of local memory does not depend on what was optimised away.
+        let mut frames = FrameLayout::of_module(module);
+        let local_stride = local_stride(module, &frames, entry);
+        for (frame, made) in frames.iter_mut().zip(&ir.funcs) {
+            frame.reach = frame.reach.max(FrameLayout::new(made).size);
         }
         // Initial bytes stand in the module that was lowered only.
         let reach = reachable(&ir, &module.syms, entry);
-        let local_stride = local_stride(&ir, &frames, entry);
         Ok(Plan { ir, entry, frames, reach, local_stride })
     }
 
@@ -215,6 +211,7 @@ impl Plan {
             shape: key.shape,
             bounds: key.bounds,
             local_stride: self.local_stride,
+            frame_bytes: self.frames[f.idx()].size,
             is_callee: f != self.entry,
             cluster: key.cluster,
         }
@@ -281,11 +278,6 @@ pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: Fun
         stride += align.max(64);
     }
     u32::try_from(stride).unwrap_or(u32::MAX / 4096 * 4096)
-}
-
-/// Whether nothing bounds the depth of calls.
-fn is_unbounded(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> bool {
-    deepest(ir, frames, entry, 16, &mut vec![Depth::Unknown; ir.funcs.len()]).is_none()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -367,7 +359,7 @@ mod tests {
             is_entry: false,
             blocks: terms.map(|term| Block { insts: vec![], term, term_span: Span::NONE }).collect(),
             regs: vec![],
-            slots: vec![FrameSlot { size: bytes, align: 4, name: 0 }],
+            slots: vec![FrameSlot::new(bytes, 4, 0)],
             param_bytes: 0,
             result_bytes: 0,
             span: Span::NONE,
@@ -380,7 +372,7 @@ mod tests {
             funcs: vec![func(&[1, 2], 32), func(&[2], 16), func(&[], 100), func(&[3], 16)],
             ..simt::Module::default()
         };
-        let frames: Vec<FrameLayout> = ir.funcs.iter().map(FrameLayout::new).collect();
+        let frames = FrameLayout::of_module(&ir);
         assert_eq!(local_stride(&ir, &frames, FuncId(0)), 32 + 16 + 112);
         assert_eq!(u64::from(local_stride(&ir, &frames, FuncId(3))), 16 + CALL_STACK);
         assert_eq!(reachable(&ir, &[], FuncId(1)), [FuncId(1), FuncId(2)]);

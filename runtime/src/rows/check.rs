@@ -181,7 +181,7 @@ pub(super) fn check(c: &mut Call<'_>) -> u64 {
     {
         let inside = at - hit.base;
         if length <= hit.size && inside <= hit.size - length && per_lane_ok(hit.kind, n) {
-            refresh(c, hit, length);
+            refresh(c, &r, hit, length);
             return 1;
         }
         // Lanes at uneven distances in local memory: the distances are code's own, so each lane has moved as far as the first.
@@ -217,8 +217,9 @@ fn per_lane_ok(kind: AllocKind, lanes: u64) -> bool {
     kind != AllocKind::Local || lanes == 1
 }
 
-/// Puts an allocation into the cache of the site. Only what is the same for all threads as long as the launch runs.
-pub(super) fn refresh(c: &mut Call<'_>, hit: Hit, length: u64) {
+/// Puts an allocation into the cache of the site, which tests `length` bytes. Only what is the same for all threads as long as the launch runs.
+pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
+    let align = u64::from(r.bytes.max(1));
     match hit.kind {
         _ if hit.size < length => {}
         AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc | AllocKind::Const | AllocKind::Param => {
@@ -229,7 +230,8 @@ pub(super) fn refresh(c: &mut Call<'_>, hit: Hit, length: u64) {
                 let old = site.read();
                 // A site that is also tested as a range keeps the limit of its longest range.
                 let known = if old.base == hit.base { old.limit } else { u64::MAX };
-                site.write(SiteCache { base: hit.base, limit: known.min(hit.size - length) });
+                let new = SiteCache::new(hit.base, hit.size, length, align);
+                site.write(SiteCache { limit: known.min(new.limit), ..new });
             }
         }
         AllocKind::Shared | AllocKind::Local => {}
@@ -247,7 +249,7 @@ pub(super) fn range(c: &mut Call<'_>) -> u64 {
     if c.y > hit.size || inside > hit.size - c.y || !per_lane_ok(hit.kind, 2) {
         return 0;
     }
-    refresh(c, hit, c.y);
+    refresh(c, &r, hit, c.y);
     1
 }
 

@@ -61,7 +61,7 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         return 0;
     }
     if let Some(hit) = found {
-        refresh(c, hit, u64::from(r.bytes));
+        refresh(c, &r, hit, u64::from(r.bytes));
     }
     match site.op {
         Op::Load { access, .. } => load(c, &r, access.whole && access.order.is_strong(), &hosts),

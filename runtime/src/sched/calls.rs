@@ -70,17 +70,14 @@ impl CtaRun {
         let program = Arc::clone(&self.program);
         let w = h.warp as usize;
         let calls = &self.host().warps[w].calls;
-        let (caller_func, depth) = match caller.and_then(|i| calls.get(i)) {
-            Some(a) => (a.func, a.depth),
-            None => (program.entry().idx(), 1),
-        };
+        let depth = caller.and_then(|i| calls.get(i)).map_or(1, |a| a.depth);
         let frames = program.frames();
         let env = &self.host_ref().env;
         let stack = env.local_base(32 * h.warp);
         let of_lanes = |taken: &[u64; 32]| (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| taken[l]).max().unwrap_or(0);
         let allocated = of_lanes(&self.host_ref().warps[w].stack_used);
         let (limit, used) = (stack + env.local_size - allocated, env.local_size);
-        let Some((local, _)) = frames[f.idx()].place(h.local + frames[caller_func].size, limit) else {
+        let Some((local, _)) = frames[f.idx()].place(h.local + site.frame_end, limit) else {
             let mut trap = self.host().trap_of(TrapKind::Stack, site.span, h.warp, lanes);
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");
             return Err(Ended::Trap(trap));

@@ -195,6 +195,12 @@ impl Ctx {
         lowest < n
     }
 
+    /// Takes all lanes out: code passes it over.
+    pub(crate) fn clear(self) {
+        (0..self.tables().n_blocks).for_each(|b| self.set_pend(b, 0));
+        self.update(|h| (h.state, h.wait_epoch) = (self.tables().skip(), 0));
+    }
+
     /// Whether code would run something in it.
     pub(crate) fn is_runnable(self) -> bool {
         self.header().state < self.tables().n_blocks

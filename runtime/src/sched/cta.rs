@@ -8,6 +8,7 @@
 //! place: pending in a context, in one of the lists of the host state, or ended.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use handloom_codegen::Code;
 use handloom_codegen::abi::{BarCode, CtaCtx, Reason, SiteCache, Tables, WarpCtx};
@@ -16,18 +17,21 @@ use handloom_interp::CtaEnv;
 use handloom_interp::barrier::{Arrival, Barriers};
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::simt::Term;
-use handloom_ir::trap::{Trap, TrapKind, no_such_target};
+use handloom_ir::trap::{Trap, TrapKind, WarpTraps, no_such_target};
 
 use super::FRESH_SHARED;
 use super::context::{Contexts, Ctx, mix};
 use super::grid::Turn;
 use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 use super::seats::Seats;
-use crate::launch::{Ended, Grid};
+use crate::launch::{Ended, Grid, StopHandle, Watchdog};
 use crate::memory::access::fill;
 use crate::memory::{KernelMemory, Space, View};
 use crate::module::{Program, Tier};
 use crate::rows;
+
+/// How long other warps may run after a trap until nobody waits for them any more.
+const GRACE: Duration = Duration::from_millis(400);
 
 /// Rounds without a change of memory before the state of the threads is compared too.
 const STILL: u32 = 64;
@@ -60,6 +64,10 @@ pub(crate) struct CtaRun {
     holds: bool,
     /// No code has run since the start: nobody waits anywhere, or has called.
     fresh: bool,
+    /// Traps of warps, while the others go on.
+    traps: WarpTraps,
+    /// Ends the others when they take too long.
+    grace: Option<(StopHandle, Watchdog)>,
     pub(crate) done: bool,
 }
 
@@ -146,6 +154,8 @@ impl CtaRun {
             fingerprint: None,
             holds: false,
             fresh: true,
+            traps: WarpTraps::default(),
+            grace: None,
             done: true,
         };
         run.prepare_contexts();
@@ -256,6 +266,16 @@ impl CtaRun {
 
     /// Runs until all lanes wait or have ended.
     pub(crate) fn round(&mut self) -> Result<Turn, Ended> {
+        let turn = self.run_warps();
+        // What else came of it, but for a fault of ours, may have come of the trap.
+        match (self.traps.report(!matches!(turn, Err(Ended::Stopped))), turn) {
+            (None, turn) => turn,
+            (Some(_), Err(bug @ (Ended::Bug(_) | Ended::NoRoom(_)))) => Err(bug),
+            (Some(trap), _) => Err(Ended::Trap(trap)),
+        }
+    }
+
+    fn run_warps(&mut self) -> Result<Turn, Ended> {
         if self.ctx().dirty != 0 {
             self.host().warps.iter_mut().for_each(|w| w.held = 0);
             self.ctx().dirty = 0;
@@ -284,7 +304,8 @@ impl CtaRun {
         if !std::mem::replace(&mut self.fresh, false) {
             for w in 0..self.full.len() {
                 if !self.host().warps[w].calls.is_empty() {
-                    self.run_calls(w)?;
+                    let ran = self.run_calls(w);
+                    self.unless_trapped(w, ran)?;
                 }
             }
         }
@@ -306,13 +327,44 @@ impl CtaRun {
                 self.change_code()?;
                 continue;
             }
-            self.handle(reason, ctx, None)?;
             let w = ctx.header().warp as usize;
-            if !self.host().warps[w].calls.is_empty() {
-                self.run_calls(w)?;
+            let handled = self.handle_entry(reason, ctx, w);
+            if self.unless_trapped(w, handled)? {
+                self.settle_context(reason, ctx);
             }
-            self.settle_context(reason, ctx);
         }
+    }
+
+    /// Handles what code reported of a context of the entry, and runs what it called.
+    fn handle_entry(&mut self, reason: Reason, ctx: Ctx, w: usize) -> Result<(), Ended> {
+        self.handle(reason, ctx, None)?;
+        if self.host().warps[w].calls.is_empty() { Ok(()) } else { self.run_calls(w) }
+    }
+
+    /// Whether a warp goes on. If it trapped, it stops there, and the others go on until they trap, wait or end.
+    fn unless_trapped(&mut self, w: usize, result: Result<(), Ended>) -> Result<bool, Ended> {
+        match result {
+            Ok(()) => return Ok(true),
+            Err(Ended::Trap(trap)) if trap.kind.is_of_one_warp() => self.traps.add(w as u32, trap),
+            Err(why) => return Err(why),
+        }
+        if self.grace.is_none() {
+            let stop = StopHandle::new();
+            // Without a thread for it, nobody waits for the others.
+            let watchdog = Watchdog::start(&stop, GRACE).ok_or(Ended::Stopped)?;
+            self.ctx().stop = stop.address();
+            self.grace = Some((stop, watchdog));
+        }
+        let host = self.host();
+        // Before the calls, whose contexts these may be.
+        host.waiting.retain(|x| x.warp != w);
+        host.cluster_waits.retain(|x| x.ctx.header().warp as usize != w);
+        let warp = &mut host.warps[w];
+        warp.parked.clear();
+        warp.yielded.clear();
+        warp.calls.clear();
+        host.base_ctx(w).clear();
+        Ok(false)
     }
 
     /// Lets a context go on with the lanes that code left in it, unless they wait for lanes that gave way.

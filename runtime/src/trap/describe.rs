@@ -57,8 +57,25 @@ fn access(trap: &Trap) -> String {
         Some(AccessKind::Write) => "write",
         Some(AccessKind::Atomic) => "atomic",
     };
-    let s = if trap.bytes == 1 { "" } else { "s" };
-    if trap.bytes == 0 { what.to_owned() } else { format!("{what} of {} byte{s}", trap.bytes) }
+    format!("{what} of {}", n_bytes(trap.bytes.into()))
+}
+
+/// `free` of what `malloc` did not give.
+fn free_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
+    let head = "out of bounds: `free` of";
+    let addr = trap.address.unwrap_or(0);
+    let space = grid.module.device.inner.memory.of(addr);
+    let freed = space.and_then(|space| space.find_freed(addr).filter(|_| space.find(addr).is_none()));
+    let message = match freed {
+        Some(freed) => format!("{head} {addr:#x}, in an allocation of {} that was freed", n_bytes(freed.size)),
+        None => format!("{head} {}, which `malloc` did not give", place(trap, grid, bindings)),
+    };
+    Described { message, ..Described::default() }
+}
+
+/// `1 byte`, `2 bytes`.
+fn n_bytes(n: u64) -> String {
+    format!("{n} byte{}", if n == 1 { "" } else { "s" })
 }
 
 /// A range that an access missed or must not write.
@@ -77,16 +94,32 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
     let head = format!("{word}: {}", access(trap));
     let plain = |message: String| Described { message, ..Described::default() };
     let by_offset = is_offset(trap);
+    if trap.bytes == 0 {
+        return free_fault(trap, grid, bindings);
+    }
     if trap.kind == TrapKind::OutOfBounds && !by_offset && addr < NULL_PAGE {
         return plain(format!("{head} at {addr:#x}, through a null pointer"));
     }
     if let Some(own) = own_memory(trap) {
         let distance = if addr < own.base { own.base - addr } else { addr.saturating_sub(own.base + own.size) };
-        return plain(if by_offset || distance < NEAR {
-            missed(&head, addr, trap, &own)
-        } else {
-            format!("{head} at {addr:#x}, outside {} of {} bytes", own.what, own.size)
-        });
+        // An offset of 32 bits below the start has wrapped.
+        let below = u32::try_from(addr).map_or(0, |addr| u64::from(addr.wrapping_neg()));
+        if by_offset && own.base == 0 && (1..NEAR).contains(&below) && distance >= NEAR {
+            let bytes = n_bytes(below);
+            return plain(format!(
+                "{head} at {}-{below}, {bytes} before the start of {} of {}",
+                own.name,
+                own.what,
+                n_bytes(own.size)
+            ));
+        }
+        if distance < NEAR {
+            return plain(missed(&head, addr, trap, &own));
+        }
+        let message = format!("{head} at {addr:#x}, outside {} of {}", own.what, n_bytes(own.size));
+        let is_generic = by_offset && grid.module.device.inner.memory.of(addr).is_some();
+        let help = is_generic.then(|| "this is a generic address; `cvta.to.shared` makes an offset of one".to_owned());
+        return Described { help, ..plain(message) };
     }
     if by_offset {
         let blocks = grid.env.cluster_size();
@@ -159,7 +192,7 @@ fn name_of(a: &Allocation, bindings: &[Binding]) -> Option<String> {
 fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bindings: &[Binding]) -> Described {
     if let Some(freed) = space.find_freed(addr).filter(|_| space.find(addr).is_none()) {
         return Described {
-            message: format!("{head} at {addr:#x}, in an allocation of {} bytes that was freed", freed.size),
+            message: format!("{head} at {addr:#x}, in an allocation of {} that was freed", n_bytes(freed.size)),
             notes: made_by(&freed).map(|m| format!("the allocation was {m}")).into_iter().collect(),
             help: None,
         };
@@ -178,8 +211,11 @@ fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bi
     let elements = a.size.checked_div(u64::from(trap.bytes)).filter(|n| n * u64::from(trap.bytes) == a.size);
     if let Some(b) = binding {
         let size = match elements {
-            Some(n) => format!("{n} elements of {} bytes", trap.bytes),
-            None => format!("{} bytes", a.size),
+            Some(n) => {
+                let s = if n == 1 { "" } else { "s" };
+                format!("{n} element{s} of {}", n_bytes(trap.bytes.into()))
+            }
+            None => n_bytes(a.size),
         };
         let made = made_by(&a).map_or(String::new(), |m| format!(", {m}"));
         told.notes.push(format!("`{}` is argument {}: {size}{made}", b.name, b.number));
@@ -224,13 +260,13 @@ fn missed(head: &str, addr: u64, trap: &Trap, t: &Target) -> String {
     if trap.kind == TrapKind::WriteProtected {
         return format!("{head} at {at}, in {} that kernels may only read", t.what);
     }
-    let range = format!("{} of {} bytes", t.what, t.size);
+    let range = format!("{} of {}", t.what, n_bytes(t.size));
     if addr >= end {
-        format!("{head} at {at}, {} bytes past the end of {range}", addr - end)
+        format!("{head} at {at}, {} past the end of {range}", n_bytes(addr - end))
     } else if addr < t.base && t.base - addr < bytes {
         format!("{head} at {at}: first {} of {bytes} bytes before the start of {range}", t.base - addr)
     } else if addr < t.base {
-        format!("{head} at {at}, {} bytes before the start of {range}", t.base - addr)
+        format!("{head} at {at}, {} before the start of {range}", n_bytes(t.base - addr))
     } else {
         let over = (addr + bytes).saturating_sub(end);
         format!("{head} at {at}: last {over} of {bytes} bytes past the end of {range}")

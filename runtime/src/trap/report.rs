@@ -80,6 +80,7 @@ impl TrapReport {
         }
         footers.extend(self.described.notes.iter().cloned().map(Footer::Note));
         footers.extend(self.others().map(Footer::Note));
+        footers.extend(self.other_warps().map(Footer::Note));
         footers.extend(self.waiters().into_iter().map(Footer::Note));
         footers.extend(self.described.help.iter().cloned().map(Footer::Help));
         let report = Report { heading: Heading::Word("trap"), title: self.message().to_owned(), snippets, footers };
@@ -101,6 +102,7 @@ impl TrapReport {
         if let Some((file, line)) = &self.cuda {
             let _ = write!(out, ",\"cuda_file\":{},\"cuda_line\":{line}", quoted(file));
         }
+        let _ = write!(out, ",\"other_threads\":{}", t.other_threads());
         let _ = write!(out, ",\"message\":{}}}", quoted(self.message()));
         out
     }
@@ -133,6 +135,19 @@ impl TrapReport {
         }
     }
 
+    /// The other warps of the block that did the same.
+    fn other_warps(&self) -> Option<String> {
+        let warps = &self.trap.other_warps;
+        let at_least = if self.trap.others_may_follow { "at least " } else { "" };
+        let numbers: Vec<u32> = warps.iter().map(|(warp, _)| *warp).collect();
+        let (s, list) = (if numbers.len() == 1 { "" } else { "s" }, number_list(&numbers));
+        match warps.iter().map(|(_, n)| n).sum() {
+            0 => None,
+            1 => Some(format!("{at_least}1 thread of another warp of the block did the same: warp {list}")),
+            n => Some(format!("{at_least}{n} threads of other warps of the block did the same: warp{s} {list}")),
+        }
+    }
+
     fn waiters(&self) -> Vec<String> {
         let all = &self.trap.waiters;
         let mut lines: Vec<String> = all.iter().take(MAX_WAITERS).map(|w| self.waiter(w)).collect();
@@ -160,19 +175,22 @@ impl TrapReport {
     }
 }
 
-/// `0-3, 7`.
+/// The lanes of a mask: `0-3, 7`.
 fn lane_list(mask: u32) -> String {
-    let mut parts = Vec::new();
-    let mut lane = 0;
-    while lane < 32 {
-        if mask >> lane & 1 == 0 {
-            lane += 1;
-            continue;
-        }
-        let run = (mask >> lane).trailing_ones();
-        parts.push(if run == 1 { lane.to_string() } else { format!("{lane}-{}", lane + run - 1) });
-        lane += run;
-    }
+    let lanes: Vec<u32> = (0..32).filter(|lane| mask >> lane & 1 == 1).collect();
+    number_list(&lanes)
+}
+
+/// Ascending numbers: `0-3, 7`.
+fn number_list(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let parts: Vec<String> = runs
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect();
     parts.join(", ")
 }
 

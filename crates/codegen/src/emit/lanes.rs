@@ -167,8 +167,10 @@ impl Emit<'_, '_> {
     fn limits(&mut self, plan: &Plan, bytes: i64) -> Limits {
         if plan.access.space == StateSpace::Shared {
             let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
-            let limit = self.b.ins().iadd_imm_s(size, -bytes);
-            let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, limit, 0);
+            let last = self.b.ins().iadd_imm_s(size, -bytes);
+            let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, last, 0);
+            let last = self.b.ins().band_imm_s(last, -plan.bytes());
+            let limit = self.b.ins().iadd_imm_s(last, plan.bytes());
             let host = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
             return Limits { base: None, limit, none: Some(none), host: Some(host) };
         }
@@ -184,12 +186,12 @@ impl Emit<'_, '_> {
         };
         let k = plan.access.bytes().trailing_zeros();
         let over = if k == 0 {
-            self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, l.limit)
+            self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, off, l.limit)
         } else {
             let amount = self.b.ins().iconst(types::I32, i64::from(k));
             let turned = self.b.ins().rotr(off, amount);
             let limit = self.b.ins().ushr_imm_s(l.limit, i64::from(k));
-            self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, limit)
+            self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, turned, limit)
         };
         match l.none {
             Some(n) => self.b.ins().bor(over, n),
@@ -203,7 +205,7 @@ impl Emit<'_, '_> {
             Some(base) => self.b.ins().isub(at, base),
             None => at,
         };
-        self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, l.limit)
+        self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, off, l.limit)
     }
 
     /// Tests the first and last lane of `m` of a linear address; gives the host address of lane 0 (which need not be in bounds).

@@ -19,7 +19,7 @@ pub(crate) enum Key {
     Vector(clif::Type, u128),
     /// A field of the CTA's context that does not change while a copy runs.
     Field(usize),
-    /// Bytes of the arena less a length.
+    /// Bytes of the arena and so many more.
     Room(i64),
     /// The same, in units of `2^k` bytes.
     Units(i64, u32),

@@ -394,19 +394,19 @@ impl Emit<'_, '_> {
         let (base, limit) = self.bounds(plan, length);
         let off = self.b.ins().isub(first, base);
         if k == 0 {
-            return self.b.ins().icmp(IntCC::UnsignedGreaterThan, off, limit);
+            return self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, off, limit);
         }
         // Low bits of a misaligned address become high ones: one comparison tests both. Allocations are aligned to more.
         let amount = self.b.ins().iconst(types::I32, i64::from(k));
         let turned = self.b.ins().rotr(off, amount);
         let limit = match self.opt.bounds {
             Bounds::Exact => self.b.ins().ushr_imm_s(limit, i64::from(k)),
-            Bounds::Contained => self.one(Key::Units(length, k), |e| e.b.ins().ushr_imm_s(limit, i64::from(k))),
+            Bounds::Contained => self.one(Key::Units(align - length, k), |e| e.b.ins().ushr_imm_s(limit, i64::from(k))),
         };
-        self.b.ins().icmp(IntCC::UnsignedGreaterThan, turned, limit)
+        self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, turned, limit)
     }
 
-    /// Base and limit of the quick test for `length` bytes.
+    /// Base and limit of the quick test for `length` bytes, as those of a [`SiteCache`].
     pub(crate) fn bounds(&mut self, plan: &Plan, length: i64) -> (Value, Value) {
         match self.opt.bounds {
             Bounds::Exact => {
@@ -414,15 +414,16 @@ impl Emit<'_, '_> {
                 let at = (plan.site * size_of::<SiteCache>()) as i32;
                 let base = self.b.ins().load(types::I64, Self::trusted(), sites, at);
                 let limit = self.b.ins().load(types::I64, Self::trusted(), sites, at + 8);
-                let _ = length;
                 (base, limit)
             }
             Bounds::Contained => {
                 let low = self.cta_field(offset_of!(CtaCtx, heap_low));
-                let room = self.one(Key::Room(length), |e| {
+                // The arena ends at a page.
+                let more = plan.bytes() - length;
+                let room = self.one(Key::Room(more), |e| {
                     let high = e.cta_field(offset_of!(CtaCtx, heap_high));
                     let size = e.b.ins().isub(high, low);
-                    e.b.ins().iadd_imm_s(size, -length)
+                    e.moved(size, more)
                 });
                 (low, room)
             }

@@ -110,16 +110,17 @@ impl Emit<'_, '_> {
         let moved = self.b.ins().splat(types::I64X2, moved);
         let limit = self.b.ins().bxor_imm_s(limit, i64::MIN);
         let limit = self.b.ins().splat(types::I64X2, limit);
-        let mut over = None;
+        let mut inside = None;
         let mut any = None;
         for v in rows {
             let t = self.b.ins().isub(v, moved);
-            let g = self.b.ins().icmp(IntCC::SignedGreaterThan, t, limit);
-            over = Some(over.map_or(g, |o| self.b.ins().bor(o, g)));
+            let g = self.b.ins().icmp(IntCC::SignedGreaterThan, limit, t);
+            inside = Some(inside.map_or(g, |o| self.b.ins().band(o, g)));
             any = Some(any.map_or(v, |o| self.b.ins().bor(o, v)));
         }
-        let (over, any) = (over.unwrap_or(moved), any.unwrap_or(moved));
-        let refused = self.b.ins().vhigh_bits(types::I32, over);
+        let (inside, any) = (inside.unwrap_or(moved), any.unwrap_or(moved));
+        let passed = self.b.ins().vhigh_bits(types::I32, inside);
+        let refused = self.b.ins().bxor_imm_s(passed, 3);
         let a = plan.bytes();
         if a == 1 {
             return refused;

@@ -154,6 +154,7 @@ impl Emit<'_, '_> {
                     target,
                     signature: *signature,
                     args: self.slot_offsets[args.idx()],
+                    frame_end: self.frame_end(*args),
                     span,
                 };
                 let all = self.i32(FULL);
@@ -240,6 +241,12 @@ impl Emit<'_, '_> {
         let at = self.i32(self.at.0 as i64);
         self.store_warp(at, offset_of!(WarpCtx, from));
         self.give_back(reason);
+    }
+
+    /// Where the frame of a callee begins whose arguments lie in a slot.
+    fn frame_end(&self, args: SlotId) -> u64 {
+        let at = self.f.slots[args.idx()].at;
+        u64::from(at.map_or(self.tables.frame_bytes, |at| at.frame_end))
     }
 
     fn call(&mut self, site: CallSite, next: usize, lanes: Value) {
@@ -546,6 +553,7 @@ impl Emit<'_, '_> {
                     target,
                     signature: *signature,
                     args: self.slot_offsets[args.idx()],
+                    frame_end: self.frame_end(*args),
                     span,
                 };
                 self.call(site, next.idx(), m);

@@ -247,12 +247,37 @@ pub struct Block {
 /// A slot of a frame in the thread's local memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot {
+    /// Its place, if it is settled: else slots lie in order.
+    pub at: Option<Placed>,
     /// Size in bytes.
     pub size: u32,
     /// Alignment in bytes.
     pub align: u32,
     /// Set when only `Load`, `Store` with constant offsets use its address: a pass may replace it by registers.
     pub name: u32,
+}
+
+/// Where a slot lies: places of the program as it was written, which stay when a pass removes other slots or the call of the function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// From the base of the frame, in bytes.
+    pub offset: u32,
+    /// End of the frame that the slot was written in, in bytes from the same base: where the frame of a callee begins.
+    pub frame_end: u32,
+}
+
+impl Placed {
+    /// The same, in a frame that begins so many bytes before.
+    pub fn moved(self, by: u32) -> Placed {
+        Placed { offset: self.offset.saturating_add(by), frame_end: self.frame_end.saturating_add(by) }
+    }
+}
+
+impl Slot {
+    /// A slot behind those before it.
+    pub const fn new(size: u32, align: u32, name: u32) -> Slot {
+        Slot { at: None, size, align, name }
+    }
 }
 
 /// Dimensions that a launch is specialised on.

@@ -4,6 +4,7 @@
 //! The meaning of an op is its arm in the interpreter; its speed is its arm in the code generator.
 
 pub mod build;
+mod frame;
 pub mod func;
 pub mod op;
 pub mod sig;
@@ -13,6 +14,7 @@ pub mod verify;
 pub mod video;
 
 pub use build::{Addr, Builder};
+pub use frame::FrameLayout;
 pub use func::*;
 pub use op::*;
 pub use video::{Negated, Part, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};

@@ -17,6 +17,9 @@ const SMALL: usize = 12;
 /// Inlines direct calls in a function and in all that it calls.
 pub fn inline_calls(m: &mut Module, root: FuncId) {
     let graph = CallGraph::of(m, root);
+    // Slots stay where calls would have them, so that what is said of local memory does not depend on what was inlined.
+    let frames = FrameLayout::of_module(m);
+    m.funcs.iter_mut().zip(&frames).for_each(|(func, frame)| frame.settle(func));
     for &f in &graph.callees_first {
         let mut caller = std::mem::replace(&mut m.funcs[f.idx()], stub());
         let mut budget = BUDGET;
@@ -32,7 +35,9 @@ pub fn inline_calls(m: &mut Module, root: FuncId) {
             if !once && size > SMALL {
                 budget -= size;
             }
-            splice(&mut caller, b, &m.funcs[callee.idx()], args, next);
+            let end = frames[f.idx()].size.next_multiple_of(frames[callee.idx()].align);
+            let base = u32::try_from(end).unwrap_or(u32::MAX);
+            splice(&mut caller, b, &m.funcs[callee.idx()], base, args, next);
             changed = true;
         }
         if changed {
@@ -120,13 +125,13 @@ fn callees(f: &Function) -> Vec<FuncId> {
     calls.collect()
 }
 
-/// Puts the body of `callee` in place of the call that ends block `b`.
-fn splice(caller: &mut Function, b: usize, callee: &Function, args: SlotId, next: BlockId) {
+/// Puts the body of `callee`, with its frame at `base` of the caller's, in place of the call that ends block `b`.
+fn splice(caller: &mut Function, b: usize, callee: &Function, base: u32, args: SlotId, next: BlockId) {
     let first_block = caller.blocks.len() as u32;
     let first_reg = caller.regs.len() as u32;
     let first_slot = caller.slots.len() as u32;
     caller.regs.extend_from_slice(&callee.regs);
-    caller.slots.extend_from_slice(&callee.slots);
+    caller.slots.extend(callee.slots.iter().map(|s| Slot { at: s.at.map(|at| at.moved(base)), ..*s }));
     caller.blocks[b].term = Term::Jump(BlockId(first_block));
     for block in &callee.blocks {
         let mut block = block.clone();

@@ -214,8 +214,14 @@ impl<'a> Parser<'a> {
                 Diagnostic::error(Code::Syntax, span, format!("the preprocessor directive `{word}` is not PTX"))
                     .help("run the file through `cpp` first; only line markers are skipped")
             }
+            T::Bad if text.starts_with('\u{feff}') && span.start == 0 => {
+                Diagnostic::error(Code::Encoding, span, "the text begins with a byte order mark")
+                    .help("save the file as UTF-8 without one")
+                    .section("Source Format")
+            }
             T::Bad if !text.is_ascii() => {
-                Diagnostic::error(Code::Encoding, span, format!("the character `{text}` is not ASCII"))
+                let shown = shown(&text);
+                Diagnostic::error(Code::Encoding, span, format!("the character {shown} is not ASCII"))
                     .help("characters that are not ASCII can stand in comments and strings only")
                     .section("Source Format")
             }
@@ -277,5 +283,16 @@ impl<'a> Parser<'a> {
             let span = self.span(start, start + 2);
             self.push(Diagnostic::error(Code::Syntax, span, "a comment without its closing `*/`"));
         }
+    }
+}
+
+/// A character in a message: by its number if nobody would see it.
+fn shown(text: &str) -> String {
+    let unseen = |c: char| {
+        c.is_whitespace() || c.is_control() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+    };
+    match text.chars().next() {
+        Some(c) if unseen(c) => format!("U+{:04X}", u32::from(c)),
+        _ => format!("`{text}`"),
     }
 }

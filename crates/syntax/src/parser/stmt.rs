@@ -16,7 +16,9 @@ impl<'a> Parser<'a> {
         // Blocks that are open but too deep to be kept; their statements go to the innermost block that is.
         let mut flat = 0u32;
         self.bump();
-        let mut stmts = Vec::with_capacity(32);
+        // A text may hold thousands of bodies that end where they begin.
+        let is_empty = self.tok.kind == T::RBrace || self.tok.kind == T::Dot && self.at_next_function();
+        let mut stmts = if is_empty { Vec::new() } else { Vec::with_capacity(32) };
         loop {
             let start = self.tok.start;
             match self.tok.kind {
