@@ -144,7 +144,13 @@ impl WarpTraps {
     }
 
     /// The trap of the lowest warp, which counts the threads of the others that did the same. `all_done`: no warp was still running.
+    #[inline]
     pub fn report(&mut self, all_done: bool) -> Option<Box<Trap>> {
+        // Asked of each cta, and most have none.
+        if self.list.is_empty() { None } else { self.lowest(all_done) }
+    }
+
+    fn lowest(&mut self, all_done: bool) -> Option<Box<Trap>> {
         let mut list = std::mem::take(&mut self.list);
         list.sort_by_key(|(warp, _)| *warp);
         let mut list = list.into_iter();
