@@ -60,6 +60,14 @@ pub struct Cvt {
     pub satfinite: bool,
 }
 
+impl Cvt {
+    /// A conversion without modifiers, to nearest where it is not exact.
+    pub const fn plain(to: ScalarType, from: ScalarType) -> Cvt {
+        let round = Rounding::Nearest;
+        Cvt { to, from, round, integral: false, ftz: false, sat: false, relu: false, satfinite: false }
+    }
+}
+
 /// Ops that compute values from values. Sources and results are bits; each value is zero above its width.
 ///
 /// The comment gives sources and results. Shift amounts are `B32`. `P` is 0 or 1.

@@ -119,17 +119,7 @@ fn elements(x: &mut Cx<'_, '_>, format: &str, chunk: Val) -> Vec<Val> {
 }
 
 fn convert(x: &mut Cx<'_, '_>, from: ScalarType, to: ScalarType, ty: Ty, value: Val) -> Val {
-    let cvt = Cvt {
-        to,
-        from,
-        round: Rounding::Nearest,
-        integral: false,
-        ftz: false,
-        sat: false,
-        relu: false,
-        satfinite: false,
-    };
-    x.b.pure(Pure::Cvt(cvt), ty, &[value])
+    x.b.pure(Pure::Cvt(Cvt::plain(to, from)), ty, &[value])
 }
 
 /// `mma` of `.f64`.

@@ -1,7 +1,7 @@
 //! `fma` of mixed precision: the product of two half values plus a single one, rounded once.
 
 use handloom_ir::simt::{Cvt, Pure, Val};
-use handloom_ir::types::{Rounding, ScalarType::*, Ty};
+use handloom_ir::types::{ScalarType::*, Ty};
 
 use crate::compose::*;
 use crate::form::*;
@@ -30,15 +30,6 @@ pub(super) const HALVES: Group = one_of(Slot::Type2, &[ty(".f16", F16), ty(".bf1
 
 /// A half source as a single value, exactly.
 pub(super) fn widened(x: &mut Cx<'_, '_>, i: usize) -> Val {
-    let op = Cvt {
-        to: F32,
-        from: x.u.ty(Slot::Type2),
-        round: Rounding::Nearest,
-        integral: false,
-        ftz: false,
-        sat: false,
-        relu: false,
-        satfinite: false,
-    };
+    let op = Cvt::plain(F32, x.u.ty(Slot::Type2));
     x.b.pure(Pure::Cvt(op), Ty::B32, &[x.src(i)])
 }
