@@ -155,7 +155,7 @@ fn measure(case: &Case, scale: Scale, options: &Options, compiler: Option<&Compi
         }
     }
 
-    let least_ns = if options.judges() { ROUND_NS } else { ROUND_NS / 20.0 };
+    let least_ns = if options.judges() { ROUND_NS } else { ROUND_NS / 300.0 };
     contestants.iter_mut().try_for_each(|c| c.calibrate(least_ns))?;
     for _ in 0..options.rounds() {
         for c in &mut contestants {
