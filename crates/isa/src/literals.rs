@@ -1,6 +1,8 @@
 //! Rules for the values of literal operands, which no record can state: a record sees which operands are written, not their values.
 
-use crate::form::{Form, Operand, Reason};
+use handloom_ir::simt::BarKind;
+
+use crate::form::{Control, Form, Operand, Reason, Semantics};
 
 /// What a literal must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +21,9 @@ pub enum Literal {
 
 /// One or minus one, in 32 bits.
 const SIGN: Literal = Literal::OneOf(&[1, 0xffff_ffff]);
+
+/// How many threads an arrival at a barrier counts: it has no default, and 0 is none.
+const ARRIVALS: Literal = Literal::Multiple(32, 32, u64::MAX);
 
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
@@ -56,11 +61,14 @@ pub fn check_literal(form: &Form, operand: &Operand, value: u64) -> Result<(), R
     let Some((_, _, rule)) = LITERALS.iter().find(|(o, name, _)| *o == form.opcode && *name == operand.name) else {
         return Ok(());
     };
-    let (fits, wanted) = match *rule {
+    let arrival = matches!(form.semantics, Semantics::Control(Control::Barrier(BarKind::Arrive)));
+    let rule = if arrival && operand.name == "b" { ARRIVALS } else { *rule };
+    let (fits, wanted) = match rule {
         Literal::Between(least, most) => ((least..=most).contains(&value), format!("from {least} to {most}")),
         Literal::Multiple(of, least, most) => (
             value.is_multiple_of(of) && (least..=most).contains(&value),
             match most {
+                u64::MAX if least > 0 => format!("a multiple of {of} that is not 0"),
                 u64::MAX => format!("a multiple of {of}"),
                 _ => format!("a multiple of {of} from {least} to {most}"),
             },
