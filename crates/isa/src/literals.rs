@@ -25,6 +25,9 @@ const SIGN: Literal = Literal::OneOf(&[1, 0xffff_ffff]);
 /// How many threads an arrival at a barrier counts: it has no default, and 0 is none.
 const ARRIVALS: Literal = Literal::Multiple(32, 32, u64::MAX);
 
+/// How often an mbarrier is arrived at: any number but 0. The assembler does not check the manual's upper bound.
+const ARRIVED: Literal = Literal::Between(1, 0xffff_ffff);
+
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("alloca", "immAlign", Literal::PowerOfTwo(1 << 23)),
@@ -38,7 +41,16 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("bfi", "d", Literal::Between(0, 255)),
     ("cp.async", "cp-size", Literal::OneOf(&[4, 8, 16])),
     ("cp.async", "16", Literal::Exactly(16)),
+    ("cp.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("cp.async.bulk.prefetch", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("cp.reduce.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("mbarrier.arrive", "count", ARRIVED),
+    ("mbarrier.arrive.noComplete", "count", ARRIVED),
+    ("mbarrier.arrive_drop", "count", ARRIVED),
+    ("mbarrier.arrive_drop.noComplete", "count", ARRIVED),
+    ("mbarrier.init", "count", Literal::Between(1, (1 << 20) - 1)),
     ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
+    ("st.bulk", "size", Literal::Multiple(8, 0, 1 << 24)),
     ("st.bulk", "initval", Literal::Exactly(0)),
     ("wgmma.mma_async", "imm-scale-a", SIGN),
     ("wgmma.mma_async", "imm-scale-b", SIGN),
