@@ -1,6 +1,8 @@
 //! Rules for the values of literal operands, which no record can state: a record sees which operands are written, not their values.
 
-use crate::form::{Form, Operand, Reason};
+use handloom_ir::simt::BarKind;
+
+use crate::form::{Control, Form, Operand, Reason, Semantics};
 
 /// What a literal must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +22,12 @@ pub enum Literal {
 /// One or minus one, in 32 bits.
 const SIGN: Literal = Literal::OneOf(&[1, 0xffff_ffff]);
 
+/// How many threads an arrival at a barrier counts: it has no default, and 0 is none.
+const ARRIVALS: Literal = Literal::Multiple(32, 32, u64::MAX);
+
+/// How often an mbarrier is arrived at: any number but 0. The assembler does not check the manual's upper bound.
+const ARRIVED: Literal = Literal::Between(1, 0xffff_ffff);
+
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("alloca", "immAlign", Literal::PowerOfTwo(1 << 23)),
@@ -33,7 +41,16 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("bfi", "d", Literal::Between(0, 255)),
     ("cp.async", "cp-size", Literal::OneOf(&[4, 8, 16])),
     ("cp.async", "16", Literal::Exactly(16)),
+    ("cp.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("cp.async.bulk.prefetch", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("cp.reduce.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("mbarrier.arrive", "count", ARRIVED),
+    ("mbarrier.arrive.noComplete", "count", ARRIVED),
+    ("mbarrier.arrive_drop", "count", ARRIVED),
+    ("mbarrier.arrive_drop.noComplete", "count", ARRIVED),
+    ("mbarrier.init", "count", Literal::Between(1, (1 << 20) - 1)),
     ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
+    ("st.bulk", "size", Literal::Multiple(8, 0, 1 << 24)),
     ("st.bulk", "initval", Literal::Exactly(0)),
     ("wgmma.mma_async", "imm-scale-a", SIGN),
     ("wgmma.mma_async", "imm-scale-b", SIGN),
@@ -56,11 +73,14 @@ pub fn check_literal(form: &Form, operand: &Operand, value: u64) -> Result<(), R
     let Some((_, _, rule)) = LITERALS.iter().find(|(o, name, _)| *o == form.opcode && *name == operand.name) else {
         return Ok(());
     };
-    let (fits, wanted) = match *rule {
+    let arrival = matches!(form.semantics, Semantics::Control(Control::Barrier(BarKind::Arrive)));
+    let rule = if arrival && operand.name == "b" { ARRIVALS } else { *rule };
+    let (fits, wanted) = match rule {
         Literal::Between(least, most) => ((least..=most).contains(&value), format!("from {least} to {most}")),
         Literal::Multiple(of, least, most) => (
             value.is_multiple_of(of) && (least..=most).contains(&value),
             match most {
+                u64::MAX if least > 0 => format!("a multiple of {of} that is not 0"),
                 u64::MAX => format!("a multiple of {of}"),
                 _ => format!("a multiple of {of} from {least} to {most}"),
             },
