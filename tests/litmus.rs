@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use handloom_runtime::Device;
-use handloom_tests::engines::{INTERP, JIT_CONTAINED, JIT_EXACT};
+use handloom_tests::engines::{INTERP, JIT_CONTAINED, JIT_EXACT, device};
 use handloom_tests::litmus::file::{Shape, parse};
 use handloom_tests::litmus::run::{MANNERS, check, n_forbidden, run, table};
 use handloom_tests::rng::Rng;
@@ -67,17 +66,6 @@ fn trial(path: PathBuf) -> Trial {
 
 fn seed() -> u64 {
     std::env::var("HANDLOOM_LITMUS_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1)
-}
-
-/// A device. Windows of memory are few, so tests that run beside each other may have to wait for one.
-fn device() -> Result<Device, String> {
-    for _ in 0..1000 {
-        if let Ok(device) = Device::new() {
-            return Ok(device);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Err("no device could be made".into())
 }
 
 /// Store buffering without fences. The host shows it, and the model allows it.

@@ -404,6 +404,22 @@ fn steps(cx: f32, cy: f32, limit: u32) -> u32 {
 const SEED: u32 = 12_345;
 const ROUNDS: u32 = 64;
 
+/// A job of `n` elements by blocks of 256 threads whose last argument is written, all zero before.
+pub fn job(n: u32, threads: u32, mut inputs: Vec<Input>, work: f64, looked_at: u32, want: Vec<u32>) -> Job {
+    inputs.push(Input::Buffer(vec![0; 4 * want.len()]));
+    Job {
+        label: size(4 * n),
+        grid: [threads.div_ceil(256), 1, 1],
+        block: [256, 1, 1],
+        output: inputs.len() - 1,
+        inputs,
+        sizes: vec![n, looked_at],
+        work,
+        expected: Expected::Words(want.clone()),
+        expected_c: Expected::Words(want),
+    }
+}
+
 /// `with_rounds`: the number of rounds is an argument.
 fn hash_job(scale: Scale, with_rounds: bool) -> Job {
     let n = scale.of(16 << 20, 16 << 10, 500);
@@ -412,18 +428,7 @@ fn hash_job(scale: Scale, with_rounds: bool) -> Job {
     if with_rounds {
         inputs.push(Input::Word(ROUNDS));
     }
-    inputs.push(zeros(n));
-    Job {
-        label: size(4 * n),
-        grid: [n.div_ceil(256), 1, 1],
-        block: [256, 1, 1],
-        output: inputs.len() - 1,
-        inputs,
-        sizes: vec![n, ROUNDS],
-        work: 7.0 * f64::from(ROUNDS) * f64::from(n),
-        expected: Expected::Words(want.clone()),
-        expected_c: Expected::Words(want),
-    }
+    job(n, n, inputs, 7.0 * f64::from(ROUNDS) * f64::from(n), ROUNDS, want)
 }
 
 fn hash(scale: Scale) -> Job {

@@ -1,7 +1,7 @@
 //! Memory: accesses of each width, strided and gathered; atomics in shared and global memory, a lock, full fences; beside C with C11 atomics.
 
-use crate::cases::{Case, Input, Job, Scale, size};
-use crate::data::{Expected, index, mixed, word_bytes};
+use crate::cases::{Case, Input, Job, Scale, job};
+use crate::data::{index, mixed, word_bytes};
 use crate::native::Source;
 
 const C: Source = Source { name: "memory", text: include_str!("../c/memory.c"), needs_cuda_headers: false };
@@ -32,22 +32,6 @@ pub const CASES: &[Case] = &[
     case("spin lock", "lock", "lock", None, "G/s", lock),
     case("fence.sc", "fence_sc", "fence_sc", None, "G/s", fences),
 ];
-
-/// A job of `n` elements by blocks of 256 threads whose last argument is written, all zero before.
-fn job(n: u32, threads: u32, mut inputs: Vec<Input>, work: f64, looked_at: u32, want: Vec<u32>) -> Job {
-    inputs.push(Input::Buffer(vec![0; 4 * want.len()]));
-    Job {
-        label: size(4 * n),
-        grid: [threads.div_ceil(256), 1, 1],
-        block: [256, 1, 1],
-        output: inputs.len() - 1,
-        inputs,
-        sizes: vec![n, looked_at],
-        work,
-        expected: Expected::Words(want.clone()),
-        expected_c: Expected::Words(want),
-    }
-}
 
 /// Numbers of words are powers of two.
 fn words(scale: Scale) -> u32 {

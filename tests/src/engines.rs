@@ -157,7 +157,10 @@ impl Job<'_> {
 }
 
 /// A device. Windows of memory are few, so tests that run beside each other may have to wait for one.
-fn device() -> Result<Device, String> {
+///
+/// # Errors
+/// None came free.
+pub fn device() -> Result<Device, String> {
     for _ in 0..1000 {
         if let Ok(device) = Device::new() {
             return Ok(device);

@@ -184,11 +184,7 @@ impl<'a> Scopes<'a> {
             && let Some(range) = stack.iter_mut().rev().find(|r| number < r.count)
             && depth.is_none_or(|d| d < range.depth)
         {
-            if range.n == 0 {
-                return Some(Bind::Poison);
-            }
-            let id = range.place(number, name, body);
-            return Some(Bind::Reg(Reg { id: RegId(id), ty: range.ty, n: range.n }));
+            return Some(range.bind(number, name, body));
         }
         let Some(entry) = exact else { return self.find_padded(name, body) };
         match entry.slot {
@@ -204,19 +200,17 @@ impl<'a> Scopes<'a> {
     /// `%r07` as the register 7 of `%r`, which is how the assembler reads it where nothing else has that name.
     fn find_padded(&mut self, name: &str, body: &mut Body) -> Option<Bind<'a>> {
         let (prefix, number) = split_number(name)?;
-        let mut shorter = prefix.strip_suffix('0')?;
-        loop {
+        let mut shorter = prefix;
+        // No more zeros than digits of a number: each one is a look-up, and names may be long.
+        for _ in 0..MAX_DIGITS {
+            shorter = shorter.strip_suffix('0')?;
             if let Some(stack) = self.ranges.get_mut(shorter)
                 && let Some(range) = stack.iter_mut().rev().find(|r| number < r.count)
             {
-                if range.n == 0 {
-                    return Some(Bind::Poison);
-                }
-                let id = range.place(number, &format!("{shorter}{number}"), body);
-                return Some(Bind::Reg(Reg { id: RegId(id), ty: range.ty, n: range.n }));
+                return Some(range.bind(number, &format!("{shorter}{number}"), body));
             }
-            shorter = shorter.strip_suffix('0')?;
         }
+        None
     }
 
     /// How many registers the innermost range of a prefix has.
@@ -231,6 +225,14 @@ impl<'a> Scopes<'a> {
 }
 
 impl Range {
+    /// The register of a number; nothing, silently, where the declaration has an error.
+    fn bind<'a>(&mut self, number: u64, name: &str, body: &mut Body) -> Bind<'a> {
+        if self.n == 0 {
+            return Bind::Poison;
+        }
+        Bind::Reg(Reg { id: RegId(self.place(number, name, body)), ty: self.ty, n: self.n })
+    }
+
     fn place(&mut self, number: u64, name: &str, body: &mut Body) -> u32 {
         if let Some(i) = usize::try_from(number).ok().filter(|_| number < NEAR) {
             if self.ids.len() <= i {
@@ -272,9 +274,12 @@ fn split_number(name: &str) -> Option<(&str, u64)> {
     Some((&name[..start], number_of(&name[start..])?))
 }
 
+/// Digits of the largest number of a range.
+const MAX_DIGITS: usize = 18;
+
 fn number_of(digits: &str) -> Option<u64> {
     let leading_zero = digits.len() > 1 && digits.starts_with('0');
-    if digits.is_empty() || digits.len() > 18 || leading_zero {
+    if digits.is_empty() || digits.len() > MAX_DIGITS || leading_zero {
         return None;
     }
     Some(digits.bytes().fold(0, |n, b| n * 10 + u64::from(b - b'0')))

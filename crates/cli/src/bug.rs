@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn places_are_those_of_our_tree() {
-        assert_eq!(short("/home/x/y/crates/lower/src/a.rs"), "crates/lower/src/a.rs");
+        assert_eq!(short("/somewhere/crates/lower/src/a.rs"), "crates/lower/src/a.rs");
         assert_eq!(short("crates/lower/src/a.rs"), "crates/lower/src/a.rs");
-        assert_eq!(short("/home/x/.cargo/registry/src/index-1/clap-4/src/a.rs"), "clap-4/src/a.rs");
+        assert_eq!(short("/somewhere/registry/src/index-1/clap-4/src/a.rs"), "clap-4/src/a.rs");
     }
 
     #[test]

@@ -26,15 +26,7 @@ impl Emit<'_, '_> {
         if !folds && a.space != StateSpace::Shared {
             return false;
         }
-        let access = Access {
-            space: a.space,
-            bits: a.ty.bits() as u8,
-            count: 1,
-            elements: 1,
-            order: a.order,
-            scope: a.scope,
-            whole: false,
-        };
+        let access = a.element();
         let plan = self.plan(inst, access, offset);
         let aty = self.ty(plan.addr);
         let rows = self.rows(&addr, aty);

@@ -459,15 +459,7 @@ impl Emit<'_, '_> {
         dst: &[u32],
         m: Value,
     ) {
-        let access = Access {
-            space: a.space,
-            bits: a.ty.bits() as u8,
-            count: 1,
-            elements: 1,
-            order: a.order,
-            scope: a.scope,
-            whole: false,
-        };
+        let access = a.element();
         let plan = self.plan(inst, access, offset);
         let (cold, done, some) = (self.cold_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().brif(m, some, &[], done, &[]);

@@ -381,6 +381,14 @@ pub struct AtomAccess {
     pub count: u8,
 }
 
+impl AtomAccess {
+    /// The access to one element.
+    pub fn element(self) -> Access {
+        let AtomAccess { ty, space, order, scope, .. } = self;
+        Access { space, bits: ty.bits() as u8, count: 1, elements: 1, order, scope, whole: false }
+    }
+}
+
 /// All ops. The comment gives sources and results.
 ///
 /// Ops with a *guard* take an optional last source of type P: lanes whose guard is 0 do nothing and keep their results.
