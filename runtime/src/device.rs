@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::memory::access::{copy_in, copy_out, fill};
-use crate::memory::{AllocKind, Memory, NoRoom, SpaceKind};
+use crate::memory::{AllocKind, Allocation, Elements, Memory, NoRoom, SpaceKind};
 
 /// A device: one window of memory and the threads that run kernels. A clone is the same device.
 #[derive(Clone, Debug)]
@@ -145,8 +145,22 @@ impl DeviceBuffer {
 
     /// Says how it was made, for trap reports: `zero:2400`.
     pub fn set_origin(&mut self, origin: &str) {
+        self.annotate(|a| origin.clone_into(&mut a.origin));
+    }
+
+    /// Names it for trap reports, which use the name where no parameter was bound to it.
+    pub fn set_name(&mut self, name: &str) {
+        self.annotate(|a| name.clone_into(&mut a.name));
+    }
+
+    /// Says what its bytes are, for trap reports.
+    pub fn set_elements(&mut self, elements: Elements) {
+        self.annotate(|a| a.elements = Some(elements));
+    }
+
+    fn annotate(&self, change: impl FnOnce(&mut Allocation)) {
         if let Some(space) = self.memory.of(self.base) {
-            space.set_origin(self.base, origin);
+            space.annotate(self.base, change);
         }
     }
 

@@ -42,7 +42,7 @@ pub use launch::{
     Arg, Engine, LaunchConfig, LaunchError, LaunchReport, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
     MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, StopHandle, launch,
 };
-pub use memory::{AllocKind, Allocation, NoRoom};
+pub use memory::{AllocKind, Allocation, Elements, NoRoom};
 pub use module::{Compiled, Function, LoadError, Module, front};
 pub use stream::Stream;
 pub use trap::TrapReport;

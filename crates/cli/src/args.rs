@@ -43,7 +43,18 @@ One ARG for each kernel parameter, in order:
   out:PATH.npy:TYPE:SHAPE  the same as a NumPy array, as out:y.npy:f32:64x64
   inout:PATH:OUTPATH       a buffer from PATH, written to OUTPATH after the launch
   zero:BYTES               a zero-filled buffer
-A path that ends in .npy is a NumPy array. ENTRY may be left out when the module has one entry.
+  TYPE:VALUE[:VALUE...]    numbers of a type, as f32:2.5 or s32:1:2:3
+  struct:FIELD,FIELD,...   a structure passed by value; fields lie as C lays them out, or at a byte, as @16:s32:5.
+                           A field is TYPE:VALUE, bytes:, a buffer (its address), global:NAME, null, or [FIELD,...]
+  addresses:FIELD,...      a buffer that holds the addresses of buffers
+  global:NAME  null        the address of a variable of the module; the null pointer
+A path that ends in .npy is a NumPy array; types are f16 f32 f64 bf16 e4m3 e5m2 i8 ... u64 bool c64 c128, or NumPy's
+names of them. - as the path of one output is standard output. An output is written beside its path and renamed when
+it is complete. ENTRY may be left out when the module has one entry.
+
+Variables of the module (__constant__, __device__), by their names in the PTX, filled before the launch and written after it:
+  --global NAME=in:PATH    also zero:BYTES, bytes:HEX, TYPE:VALUE, struct: and addresses:; NAME+OFFSET= fills a part
+  --global-out NAME=PATH   or NAME=PATH.npy:TYPE:SHAPE
 
 Example: y = 2 x + y for 1,000 floats in blocks of 256 threads:
   handloom run saxpy.ptx saxpy --grid 4 --block 256 1000 2.0 in:x.npy inout:y.npy:result.npy";
@@ -186,7 +197,7 @@ pub struct RunArgs {
     #[arg(
         long,
         value_name = "JOB.json",
-        conflicts_with_all = ["file", "rest", "grid", "block", "shared", "cooperative", "cluster", "link"]
+        conflicts_with_all = ["file", "rest", "grid", "block", "shared", "cooperative", "cluster", "link", "global", "global_out"]
     )]
     pub job: Option<String>,
     /// Blocks of the grid.
@@ -219,6 +230,12 @@ pub struct RunArgs {
     /// Stop a launch that runs longer.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
+    /// Fill a variable of the module before the launch.
+    #[arg(long, value_name = "NAME=CONTENT")]
+    pub global: Vec<String>,
+    /// Write a variable of the module to a file after the launch.
+    #[arg(long, value_name = "NAME=PATH")]
+    pub global_out: Vec<String>,
     /// Another PTX file whose symbols the module may use.
     #[arg(long, value_name = "FILE")]
     pub link: Vec<String>,

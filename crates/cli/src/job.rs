@@ -4,23 +4,27 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use handloom_check::link;
-use handloom_diag::SourceMap;
-use handloom_runtime::{Arg, Device, Function, LaunchConfig, LaunchError};
+use handloom_runtime::{Arg, Device, Function, LaunchConfig, LaunchError, Module};
 
 use crate::args::RunArgs;
-use crate::buffers::{Buffer, Content, Source, Store};
+use crate::buffers::{Buffers, Content, Source, Written, check_store, read_file};
 use crate::bug::{self, Panic};
-use crate::entries::{Fault, parts};
+use crate::dtype;
+use crate::elements::Element;
+use crate::entries::Fault;
+use crate::expect::{Compared, Tolerance};
 use crate::input;
-use crate::jobfile::{ArgSpec, Job, LaunchSpec, OnTrap};
-use crate::launch::{self, Loaded, failed, scalar_for};
-use crate::report::{Failure, Format, Out, Status, errors};
+use crate::jobfile::{Job, LaunchSpec, OnTrap};
+use crate::launch::{self, failed, scalar_for};
+use crate::npy::{Array, is_npy};
+use crate::outputs::{Store, open_all};
+use crate::report::{Failure, Format, Out, Status};
 use crate::run::{check_launch, device};
-use crate::scalar;
+use crate::specs::{Argument, ContentSpec, ExpectSpec, Names, numbers};
+use crate::units::{Key, Units, any_missing, load_units, the_global, with_global};
+use crate::values::{self, Bound, Value, address_of, check_fill, global_address, word};
 use crate::watch::Watch;
 
 /// Runs a job.
@@ -35,28 +39,42 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let job = Job::parse(&text).map_err(wrong)?;
     let base = if path == "-" { PathBuf::new() } else { Path::new(path).parent().unwrap_or(Path::new("")).to_owned() };
     let stores = outputs(&job, &base).map_err(wrong)?;
+    if stores.values().any(|s| s.path.is_none()) {
+        out.to_standard_error();
+    }
     let device = device()?;
     let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
+    let names = Names::of(&job.buffers);
     let units = load_units(&job, &base, &device, out).map_err(in_job)?;
-    let low = units.values().filter_map(|u| u.loaded.as_ref()).any(|l| l.module.is_low());
-    let buffers = load_buffers(&job, &base, &device, low).map_err(in_job)?;
-    let plan = plan(&job, args, &units, &buffers, &watch).map_err(in_job)?;
-    for (name, store) in &stores {
-        if let Some(buffer) = buffers.get(*name) {
-            buffer.check_store(store).map_err(in_job)?;
-        }
-    }
+    let buffers = load_buffers(&job, &base, &device, &names, &units).map_err(in_job)?;
+    let context = Context { job: &job, base: &base, names: &names, units: &units, buffers: &buffers };
+    let fills = context.fills().map_err(in_job)?;
+    let plan = context.plan(args, &watch).map_err(in_job)?;
+    let results = context.results(&stores).map_err(in_job)?;
+    let expected = context.expected(&stores).map_err(in_job)?;
+    context.warn(&plan, out);
+    let outputs = open_all(results.iter().map(|(store, _)| *store)).map_err(in_job)?;
     let compiled = compile(&plan, &units, out);
-    let mut status = run_all(&plan, &compiled, &buffers, &device, &job, &watch, out)?;
-    for (name, store) in &stores {
-        let Some(buffer) = buffers.get(*name) else { continue };
-        match buffer.store(store) {
+    fills.iter().try_for_each(|f| f.fill(&buffers)).map_err(in_job)?;
+    let mut ended = run_all(&plan, &compiled, &buffers, &device, &job, &watch, out)?;
+    for ((store, from), output) in results.iter().zip(outputs) {
+        let (data, array) = from.read(&buffers);
+        match Written::of(store, data, array).and_then(|w| w.write(output)) {
             Ok(line) if out.format == Format::Human => out.line(&line),
             Ok(_) => {}
-            Err(failure) => status = status.max(out.failure(&failure)),
+            Err(failure) => ended.status = ended.status.max(out.failure(&failure)),
         }
     }
-    Ok(status)
+    if !expected.is_empty() && !ended.complete {
+        out.note("nothing is compared with `expect`: not all launches were run");
+        return Ok(ended.status);
+    }
+    for e in &expected {
+        if !e.check(&buffers, out) {
+            ended.status = ended.status.max(Status::Found);
+        }
+    }
+    Ok(ended.status)
 }
 
 /// A sentence with the job file in front; nothing if all was said.
@@ -67,95 +85,240 @@ fn at(path: &str, why: &str) -> String {
 fn outputs<'j>(job: &'j Job, base: &Path) -> Result<BTreeMap<&'j str, Store>, String> {
     let store = |(name, path): (&'j String, &String)| {
         let mut store = Store::parse(path)?;
-        store.path = base.join(&store.path);
+        store.path = store.path.map(|p| base.join(p));
         Ok((name.as_str(), store))
     };
     job.outputs.iter().map(store).collect()
 }
 
-/// A PTX file of a job.
-struct Unit {
-    /// `None` if nothing in it can be used.
-    loaded: Option<Loaded>,
-    /// Entries that cannot be used.
-    faults: BTreeMap<String, Fault>,
-    /// Why an entry that is not known cannot be used, if the text could not be read as a whole.
-    broken: Option<Fault>,
-    /// The text in that case: what it does not mention is no entry of it.
-    text: String,
-}
-
-fn module_of<'j>(job: &'j Job, launch: &'j LaunchSpec) -> Option<&'j str> {
-    launch.module.as_deref().or(job.module.as_deref())
-}
-
-fn load_units<'j>(
-    job: &'j Job,
+fn load_buffers(
+    job: &Job,
     base: &Path,
     device: &Device,
-    out: &mut Out,
-) -> Result<BTreeMap<&'j str, Unit>, Failure> {
-    let mut units = BTreeMap::new();
-    for (i, launch) in job.launches.iter().enumerate() {
-        let name = module_of(job, launch)
-            .ok_or_else(|| Failure::usage(format!("launch {} names no module, and the job has none", i + 1)))?;
-        if units.contains_key(name) {
-            continue;
-        }
-        let bytes = input::read(&base.join(name).to_string_lossy())?;
-        let unit = bug::catch(|| load_unit(name, bytes, device, out)).unwrap_or_else(|panic| {
-            out.bug(&panic, Some(name));
-            let fault = Fault { status: Status::Bug, message: panic.message };
-            Ok(Unit { loaded: None, faults: BTreeMap::new(), broken: Some(fault), text: String::new() })
-        })?;
-        units.insert(name, unit);
-    }
-    Ok(units)
-}
-
-fn load_unit(name: &str, bytes: Vec<u8>, device: &Device, out: &mut Out) -> Result<Unit, Failure> {
-    let mut sources = SourceMap::new();
-    let text = input::add(&mut sources, name, bytes);
-    let parts = parts(text.check(&sources), sources.text(text.file), text.file);
-    out.diagnostics(&parts.diagnostics, &sources);
-    let faults = parts.faults().into_iter().map(|(name, fault)| (name.to_owned(), fault.clone())).collect();
-    let mut broken = fault_of(&parts.diagnostics);
-    let joined = parts.module.map(|module| link(vec![module], true)).transpose().unwrap_or_else(|wrong| {
-        out.diagnostics(&wrong, &sources);
-        broken = fault_of(&wrong);
-        None
-    });
-    let text = if broken.is_some() { sources.text(text.file).to_owned() } else { String::new() };
-    let loaded = joined.map(|checked| launch::load(device, &checked, Arc::new(sources))).transpose()?;
-    Ok(Unit { loaded, faults, broken, text })
-}
-
-fn fault_of(list: &[handloom_diag::Diagnostic]) -> Option<Fault> {
-    let first = errors(list).next()?;
-    Some(Fault { status: Status::of_all(list), message: first.message.clone() })
-}
-
-fn load_buffers<'j>(
-    job: &'j Job,
-    base: &Path,
-    device: &Device,
-    low: bool,
-) -> Result<HashMap<&'j str, Buffer>, Failure> {
-    let mut buffers = HashMap::new();
+    names: &Names<'_>,
+    units: &Units<'_>,
+) -> Result<Buffers, Failure> {
+    let modules = || units.values().filter_map(|u| u.loaded.as_ref()).map(|l| &l.module);
+    let low = modules().any(Module::is_low);
+    // Where modules of both sizes meet, addresses have the larger one.
+    let word = if low && modules().all(Module::is_low) { 4 } else { 8 };
+    let mut contents = Vec::new();
     for (name, spec) in &job.buffers {
-        let (source, origin) = match (&spec.file, spec.zero) {
-            (Some(file), _) => (Source::File(base.join(file)), format!("file {file}")),
-            (None, zero) => (Source::Zero(zero.unwrap_or(0)), format!("zero:{}", zero.unwrap_or(0))),
-        };
-        buffers.insert(name.as_str(), Content::read(&source, origin)?.place(device, low)?);
+        let place = format!("buffer `{name}`");
+        let made = spec.made(name, base, names).map_err(|why| Failure::usage(format!("{place}: {why}")))?;
+        // A sentence about a file names the file.
+        let is_file = matches!(made.from, Source::File { .. });
+        contents.push(Content::read(&made, word).map_err(|f| if is_file { f } else { values::at(&place, f) })?);
     }
-    Ok(buffers)
+    Buffers::place(contents, device, low, |key, offset| {
+        let (module, name) = the_global(units, key)?;
+        global_address(module, name, offset)
+    })
+}
+
+/// What a job has before its launches are planned.
+struct Context<'a, 'j> {
+    job: &'j Job,
+    base: &'a Path,
+    names: &'a Names<'j>,
+    units: &'a Units<'j>,
+    buffers: &'a Buffers,
+}
+
+/// A variable and what it is filled with.
+struct Fill<'a> {
+    module: Module,
+    name: &'a str,
+    offset: Option<u64>,
+    content: Content,
+}
+
+impl Fill<'_> {
+    fn fill(&self, buffers: &Buffers) -> Result<(), Failure> {
+        values::fill(&self.module, self.name, self.offset, &self.content, buffers)
+    }
+}
+
+/// A buffer or a variable.
+enum Memory<'a> {
+    Buffer(usize),
+    Global { module: &'a Module, name: &'a str },
+}
+
+impl Memory<'_> {
+    fn read<'b>(&self, buffers: &'b Buffers) -> (Vec<u8>, Option<&'b Array>) {
+        match self {
+            Memory::Buffer(i) => (buffers.0[*i].device.to_vec(), buffers.0[*i].array.as_ref()),
+            Memory::Global { module, name } => (module.read_global(name).unwrap_or_default(), None),
+        }
+    }
+
+    /// Its bytes, and its type and shape if they are known.
+    fn size<'b>(&self, buffers: &'b Buffers) -> (u64, Option<&'b Array>) {
+        match self {
+            Memory::Buffer(i) => (buffers.0[*i].device.len(), buffers.0[*i].array.as_ref()),
+            Memory::Global { module, name } => (module.global(name).map_or(0, |(_, size)| size), None),
+        }
+    }
+}
+
+/// What is compared after the launches.
+struct Expected<'a> {
+    name: &'a str,
+    from: Memory<'a>,
+    /// The first byte that is compared.
+    offset: usize,
+    want: Vec<u8>,
+    array: Array,
+    element: &'static Element,
+    tolerance: Tolerance,
+}
+
+impl Expected<'_> {
+    fn check(&self, buffers: &Buffers, out: &mut Out) -> bool {
+        let (data, _) = self.from.read(buffers);
+        let got = &data[self.offset..self.offset + self.want.len()];
+        let (name, want, element) = (self.name, self.want.as_slice(), self.element);
+        Compared { name, element, shape: &self.array.shape, tolerance: self.tolerance, got, want }.report(out)
+    }
+}
+
+impl<'a, 'j> Context<'a, 'j> {
+    fn fill(&self, module: &Module, name: &'j str, spec: &ContentSpec) -> Result<Fill<'j>, Failure> {
+        let made = spec.made(name, self.base, self.names).map_err(Failure::usage)?;
+        let content = Content::read(&made, word(module))?;
+        check_fill(module, name, spec.offset, &content)?;
+        // What addresses name is looked up now, not after hours of launches.
+        content.bytes(|place| address_of(place, self.buffers, module))?;
+        Ok(Fill { module: module.clone(), name, offset: spec.offset, content })
+    }
+
+    /// What the job's own `globals` say: for all modules that have the variable.
+    fn fills(&self) -> Result<Vec<Fill<'j>>, Failure> {
+        let mut fills = Vec::new();
+        for (key, spec) in &self.job.globals {
+            let (modules, name) = with_global(self.units, key);
+            if modules.is_empty() && !any_missing(self.units) {
+                the_global(self.units, key)?;
+            }
+            for module in modules {
+                fills.push(self.fill(module, name, spec).map_err(|f| values::at(&format!("variable `{key}`"), f))?);
+            }
+        }
+        Ok(fills)
+    }
+
+    /// The buffer or variable of a name; none if it may be a variable of a module that cannot be used.
+    fn named(&self, what: &str, name: &'j str) -> Result<Option<Memory<'a>>, Failure>
+    where
+        'j: 'a,
+    {
+        if let Some(i) = self.names.get(name) {
+            return Ok(Some(Memory::Buffer(i)));
+        }
+        match the_global(self.units, name) {
+            Ok((module, name)) => Ok(Some(Memory::Global { module, name })),
+            Err(_) if any_missing(self.units) => Ok(None),
+            Err(f) => Err(Failure {
+                message: format!("{what} of `{name}`, which is no buffer of the job: {}", f.message),
+                ..f
+            }),
+        }
+    }
+
+    /// What is written, and from where.
+    fn results(&self, stores: &'a BTreeMap<&'j str, Store>) -> Result<Vec<(&'a Store, Memory<'a>)>, Failure> {
+        let mut results = Vec::new();
+        for (name, store) in stores {
+            if let Some(from) = self.named("output", name)? {
+                let (bytes, array) = from.size(self.buffers);
+                check_store(store, bytes, array)?;
+                results.push((store, from));
+            }
+        }
+        Ok(results)
+    }
+
+    /// What is compared.
+    fn expected(&self, stores: &BTreeMap<&'j str, Store>) -> Result<Vec<Expected<'a>>, Failure>
+    where
+        'j: 'a,
+    {
+        let mut all = Vec::new();
+        for (name, spec) in &self.job.expect {
+            let wrong = |why: String| Failure::usage(format!("expect of `{name}`: {why}"));
+            let Some(from) = self.named("expect", name)? else { continue };
+            let (bytes, array) = from.size(self.buffers);
+            let stored = stores.get(name.as_str()).and_then(|s| s.array.as_ref());
+            let known = array.or(stored).and_then(|a| a.element);
+            let (want, shape, element) =
+                wanted(spec, self.base, known).map_err(|f| values::at(&format!("expect of `{name}`"), f))?;
+            let offset = spec.offset.unwrap_or(0);
+            let length = u64::try_from(want.len()).unwrap_or(u64::MAX);
+            let fits = if spec.offset.is_some() {
+                offset.checked_add(length).is_some_and(|end| end <= bytes)
+            } else {
+                length == bytes
+            };
+            if !fits {
+                let at = if offset > 0 { format!(" from byte {offset} on") } else { String::new() };
+                let help = if spec.offset.is_none() && length < bytes { "; `offset` compares a part" } else { "" };
+                let why = wrong(format!("{length} bytes{at} for `{name}`, which has {bytes} bytes{help}"));
+                return Err(if spec.file.is_some() { Failure::file(why.message) } else { why });
+            }
+            let tolerance = Tolerance::new(spec.abs, spec.rel, spec.ulp, element).map_err(wrong)?;
+            let offset = usize::try_from(offset).unwrap_or(0);
+            all.push(Expected { name, from, offset, want, array: Array::of(element, shape), element, tolerance });
+        }
+        Ok(all)
+    }
+
+    /// Warns of arrays of another type than the kernels'. The same is said once.
+    fn warn(&self, plan: &[Planned<'j>], out: &mut Out) {
+        let mut told = Vec::new();
+        for ready in plan.iter().filter_map(|p| p.ready.as_ref().ok()) {
+            let mut list = dtype::warnings(&ready.function, &ready.values, self.buffers);
+            list.retain(|d| !told.contains(d));
+            out.diagnostics(&list, ready.function.module().sources());
+            told.extend(list);
+        }
+    }
+}
+
+/// The numbers that are expected, their shape and their type. `known` is the type of the buffer.
+fn wanted(
+    spec: &ExpectSpec,
+    base: &Path,
+    known: Option<&'static Element>,
+) -> Result<(Vec<u8>, Vec<u64>, &'static Element), Failure> {
+    let given = spec.ty.as_deref().map(Element::named).transpose().map_err(Failure::usage)?;
+    match (&spec.values, &spec.file) {
+        (Some(raw), None) => {
+            let element = given.or(known);
+            let element = element.ok_or_else(|| Failure::usage("`values` need a `type`, as \"f32\""))?;
+            let (bytes, shape) = numbers(raw, element).map_err(Failure::usage)?;
+            Ok((bytes, shape, element))
+        }
+        (None, Some(file)) => {
+            let path = base.join(file);
+            // Without a type, bytes are compared.
+            let plain = if is_npy(&path) { given } else { given.or(known).or(Element::named("u8").ok()) };
+            let (bytes, array) = read_file(&path, plain)?;
+            let array = array.ok_or_else(|| Failure::usage(format!("`{file}` has no type")))?;
+            let element = array.element.or(given).or(known.filter(|e| e.bytes() as u64 == array.element_bytes()));
+            let element = element.ok_or_else(|| {
+                Failure::usage(format!("`{file}` holds {}: `type` must say what that is", array.type_name()))
+            })?;
+            Ok((bytes, array.shape, element))
+        }
+        _ => Err(Failure::usage("expected either `values` or `file`")),
+    }
 }
 
 /// A launch that can run, or why it cannot.
 struct Planned<'j> {
     entry: String,
-    module: &'j str,
+    key: Key<'j>,
     repeat: Option<u32>,
     ready: Result<Ready<'j>, Fault>,
 }
@@ -163,105 +326,94 @@ struct Planned<'j> {
 struct Ready<'j> {
     function: Function,
     config: LaunchConfig,
-    args: Vec<Value<'j>>,
+    values: Vec<Value>,
+    bound: Vec<Bound>,
+    fills: Vec<Fill<'j>>,
 }
 
-/// An argument whose buffer is looked up when it runs.
-enum Value<'j> {
-    Buffer { name: &'j str, offset: u64 },
-    Scalar(u64),
-    Bytes(Vec<u8>),
-}
-
-impl Value<'_> {
-    fn arg<'a>(&'a self, buffers: &'a HashMap<&str, Buffer>) -> Arg<'a> {
-        match self {
-            Value::Buffer { name, offset } => Arg::Buffer { buffer: &buffers[name].device, offset: *offset },
-            Value::Scalar(bits) => Arg::Scalar(*bits),
-            Value::Bytes(bytes) => Arg::Bytes(bytes),
-        }
+impl Ready<'_> {
+    fn args<'b>(&'b self, buffers: &'b Buffers) -> Vec<Arg<'b>> {
+        self.bound.iter().map(|b| b.arg(buffers)).collect()
     }
 }
 
-/// Checks all launches.
-fn plan<'j>(
-    job: &'j Job,
-    args: &RunArgs,
-    units: &BTreeMap<&'j str, Unit>,
-    buffers: &HashMap<&'j str, Buffer>,
-    watch: &Watch,
-) -> Result<Vec<Planned<'j>>, Failure> {
-    let mut plan = Vec::new();
-    for (i, spec) in job.launches.iter().enumerate() {
-        let number = |why: String| Failure::usage(format!("launch {}: {why}", i + 1));
-        let config = job.config(spec, args).map_err(number)?;
-        for (k, arg) in spec.args.iter().enumerate() {
-            arg.check(job).map_err(|why| number(format!("argument {}: {why}", k + 1)))?;
-        }
-        let module = module_of(job, spec).unwrap_or_default();
-        let unit = &units[module];
-        let planned = |entry: String, ready| Planned { entry, module, repeat: spec.repeat, ready };
-        let named = spec.entry.as_deref();
-        if let Some(fault) = unit.fault(named) {
-            plan.push(planned(named.unwrap_or_default().to_owned(), Err(fault.clone())));
-            continue;
-        }
-        let Some(loaded) = &unit.loaded else {
-            return Err(number(format!("no entry `{}` in `{module}`", named.unwrap_or_default())));
-        };
-        let prefix = |f: Failure| Failure { message: format!("launch {}: {}", i + 1, f.message), ..f };
-        let function = loaded.module.function(named).map_err(|e| prefix(failed(e, watch)))?;
-        let values = values(&function, &spec.args).map_err(prefix)?;
-        let list: Vec<Arg<'_>> = values.iter().map(|v| v.arg(buffers)).collect();
-        check_launch(&function, &config, &list, watch).map_err(prefix)?;
-        plan.push(planned(function.name().to_owned(), Ok(Ready { function, config, args: values })));
-    }
-    Ok(plan)
-}
-
-impl Unit {
-    /// Why an entry cannot be used.
-    fn fault(&self, entry: Option<&str>) -> Option<&Fault> {
-        let known = entry.and_then(|name| self.faults.get(name));
-        let only = if entry.is_none() { self.faults.values().next() } else { None };
-        let missing = match &self.loaded {
-            None => true,
-            Some(l) => entry.is_some_and(|name| !l.module.entries().any(|e| e == name)),
-        } && entry.is_none_or(|name| self.text.is_empty() || self.text.contains(name));
-        known.or(only).or(self.broken.as_ref().filter(|_| missing))
-    }
-}
-
-fn values<'j>(function: &Function, specs: &'j [ArgSpec]) -> Result<Vec<Value<'j>>, Failure> {
-    let value = |(i, spec): (usize, &'j ArgSpec)| {
-        Ok(match (&spec.buffer, &spec.scalar, &spec.bytes) {
-            (Some(name), _, _) => Value::Buffer { name, offset: spec.offset.unwrap_or(0) },
-            (None, Some(s), _) => match function.params().get(i) {
-                Some(p) => Value::Scalar(scalar_for(i + 1, p, &s.text())?),
-                // Too many arguments: the runtime says so.
-                None => Value::Scalar(0),
-            },
-            (None, None, bytes) => {
-                let bytes = scalar::hex(bytes.as_deref().unwrap_or_default());
-                Value::Bytes(bytes.map_err(|why| Failure::usage(format!("argument {}: {why}", i + 1)))?)
+impl<'j> Context<'_, 'j> {
+    /// Checks all launches.
+    fn plan(&self, args: &RunArgs, watch: &Watch) -> Result<Vec<Planned<'j>>, Failure> {
+        let mut plan = Vec::new();
+        for (i, spec) in self.job.launches.iter().enumerate() {
+            let number = |why: String| Failure::usage(format!("launch {}: {why}", i + 1));
+            let config = self.job.config(spec, args).map_err(number)?;
+            let named = |k: usize, why: String| number(format!("argument {}: {why}", k + 1));
+            let arguments = spec.args.iter().enumerate();
+            let arguments = arguments.map(|(k, a)| a.argument(self.names).map_err(|why| named(k, why)));
+            let arguments = arguments.collect::<Result<Vec<Argument<'_>>, _>>()?;
+            let Some(key) = Key::of(self.job, spec) else { continue };
+            let unit = &self.units[&key];
+            let planned = |entry: String, ready| Planned { entry, key, repeat: spec.repeat, ready };
+            let named = spec.entry.as_deref();
+            if let Some(fault) = unit.fault(named) {
+                plan.push(planned(named.unwrap_or_default().to_owned(), Err(fault.clone())));
+                continue;
             }
-        })
-    };
-    specs.iter().enumerate().map(value).collect()
+            let Some(loaded) = &unit.loaded else {
+                return Err(number(format!("no entry `{}` in `{}`", named.unwrap_or_default(), key.module)));
+            };
+            let prefix = |f: Failure| values::at(&format!("launch {}", i + 1), f);
+            let function = loaded.module.function(named).map_err(|e| prefix(failed(e, watch)))?;
+            let ready = self.ready(function, config, &arguments, spec, watch).map_err(prefix)?;
+            plan.push(planned(ready.function.name().to_owned(), Ok(ready)));
+        }
+        Ok(plan)
+    }
+
+    fn ready(
+        &self,
+        function: Function,
+        config: LaunchConfig,
+        arguments: &[Argument<'_>],
+        spec: &'j LaunchSpec,
+        watch: &Watch,
+    ) -> Result<Ready<'j>, Failure> {
+        let module = function.module();
+        let mut values = Vec::new();
+        for (i, argument) in arguments.iter().enumerate() {
+            let param = function.params().get(i);
+            values.push(match (argument, param) {
+                (Argument::Buffer { index, offset }, _) => Value::Buffer { index: *index, offset: *offset },
+                (Argument::Scalar(s), Some(p)) => Value::Scalar(scalar_for(i + 1, p, &s.text())?),
+                // Too many arguments: the runtime says so.
+                (Argument::Scalar(_), None) => Value::Scalar(0),
+                (Argument::Item(item), p) => {
+                    let value = Value::item(item, p, word(module));
+                    value.map_err(|why| Failure::usage(format!("argument {}: {why}", i + 1)))?
+                }
+            });
+        }
+        let bound = values.iter().enumerate().map(|(i, v)| v.bind(i + 1, self.buffers, module));
+        let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let fills = spec.globals.iter().map(|(name, content)| {
+            self.fill(module, name, content).map_err(|f| values::at(&format!("variable `{name}`"), f))
+        });
+        let fills = fills.collect::<Result<Vec<_>, _>>()?;
+        let ready = Ready { config, values, bound, fills, function };
+        check_launch(&ready.function, &ready.config, &ready.args(self.buffers), watch)?;
+        Ok(ready)
+    }
 }
 
 /// By launch: the time to make its code where it is the first one that needs it, or why there is none.
 type Made = Vec<Result<Duration, Fault>>;
 
 /// Makes all code, each entry once for each block shape, in parallel.
-fn compile(plan: &[Planned<'_>], units: &BTreeMap<&str, Unit>, out: &mut Out) -> Made {
+fn compile(plan: &[Planned<'_>], units: &Units<'_>, out: &mut Out) -> Made {
     let mut made: Made = plan.iter().map(|_| Ok(Duration::ZERO)).collect();
-    for (name, unit) in units {
+    for (of, unit) in units {
         let Some(loaded) = &unit.loaded else { continue };
         let mut first = HashMap::new();
         let mut groups: Vec<(usize, &Ready<'_>)> = Vec::new();
         let mut follows = Vec::new();
-        for (i, p) in plan.iter().enumerate().filter(|(_, p)| p.module == *name) {
+        for (i, p) in plan.iter().enumerate().filter(|(_, p)| p.key == *of) {
             let Ok(ready) = &p.ready else { continue };
             let key = (p.entry.as_str(), ready.config.shape(), ready.config.cluster);
             match first.get(&key) {
@@ -281,9 +433,9 @@ fn compile(plan: &[Planned<'_>], units: &BTreeMap<&str, Unit>, out: &mut Out) ->
         for ((i, ready), result) in groups.into_iter().zip(results) {
             made[i] = match result {
                 Ok(Ok(compiled)) => Ok(loaded.lower + compiled.time),
-                Ok(Err(LaunchError::Bug(text))) => Err(told_bug(&Panic::new(&text), name, out)),
+                Ok(Err(LaunchError::Bug(text))) => Err(told_bug(&Panic::new(&text), of.module, out)),
                 Ok(Err(e)) => Err(Fault { status: Status::Usage, message: format!("{}: {e}", ready.function.name()) }),
-                Err(panic) => Err(told_bug(&panic, name, out)),
+                Err(panic) => Err(told_bug(&panic, of.module, out)),
             };
         }
         for (i, k) in follows {
@@ -298,26 +450,35 @@ fn told_bug(panic: &Panic, file: &str, out: &mut Out) -> Fault {
     Fault { status: Status::Bug, message: panic.message.clone() }
 }
 
+/// How the launches ended.
+struct Ended {
+    status: Status,
+    /// Whether all of them were run, so that results can be compared.
+    complete: bool,
+}
+
 fn run_all(
     plan: &[Planned<'_>],
     made: &Made,
-    buffers: &HashMap<&str, Buffer>,
+    buffers: &Buffers,
     device: &Device,
     job: &Job,
     watch: &Watch,
     out: &mut Out,
-) -> Result<Status, Failure> {
-    let mut status = Status::Done;
+) -> Result<Ended, Failure> {
+    let mut ended = Ended { status: Status::Done, complete: true };
     for (i, (p, made)) in plan.iter().zip(made).enumerate() {
         let (ready, compile) = match (&p.ready, made) {
             (Ok(ready), Ok(compile)) => (ready, *compile),
             (Err(fault), _) | (Ok(_), Err(fault)) => {
                 launch::report_error(&p.entry, &fault.message, out);
-                status = status.max(fault.status);
+                ended.status = ended.status.max(fault.status);
+                ended.complete = false;
                 continue;
             }
         };
-        let args: Vec<Arg<'_>> = ready.args.iter().map(|v| v.arg(buffers)).collect();
+        ready.fills.iter().try_for_each(|f| f.fill(buffers))?;
+        let args = ready.args(buffers);
         let result = launch::launch(&ready.function, &ready.config, &args, p.repeat.unwrap_or(1), watch);
         let printed = device.take_output();
         let mut done = result?;
@@ -328,7 +489,7 @@ fn run_all(
         if done.trap.is_none() {
             continue;
         }
-        status = status.max(Status::Found);
+        ended.status = ended.status.max(Status::Found);
         if out.format == Format::Human {
             let left = plan.len() - i - 1;
             let rest =
@@ -336,8 +497,9 @@ fn run_all(
             out.say(&format!("launch {} of {} (`{}`) trapped{rest}", i + 1, plan.len(), p.entry));
         }
         if job.on_trap == OnTrap::Stop {
+            ended.complete = false;
             break;
         }
     }
-    Ok(status)
+    Ok(ended)
 }

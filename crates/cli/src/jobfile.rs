@@ -1,12 +1,15 @@
 //! The text of a job: many launches in one process. Unknown keys are refused.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use handloom_runtime::{Bounds, Engine, LaunchConfig};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 use crate::args::{RunArgs, thread_count, time_limit};
+use crate::specs::{ContentSpec, ExpectSpec, ValueSpec};
 
 /// A job.
 #[derive(Deserialize, Debug)]
@@ -14,14 +17,23 @@ use crate::args::{RunArgs, thread_count, time_limit};
 pub struct Job {
     /// The PTX file of launches that name none.
     pub module: Option<String>,
+    /// Further PTX files whose symbols the modules may use.
+    #[serde(default)]
+    pub link: Vec<String>,
     /// Buffers by name.
     #[serde(default)]
-    pub buffers: BTreeMap<String, BufferSpec>,
+    pub buffers: BTreeMap<String, ContentSpec>,
+    /// What variables of the modules are filled with before the first launch.
+    #[serde(default)]
+    pub globals: BTreeMap<String, ContentSpec>,
     /// Launches in order.
     pub launches: Vec<LaunchSpec>,
-    /// Files by the name of the buffer that is written to them.
+    /// Files by the name of the buffer or variable that is written to them.
     #[serde(default)]
     pub outputs: BTreeMap<String, String>,
+    /// What buffers and variables are compared with after the launches.
+    #[serde(default)]
+    pub expect: BTreeMap<String, ExpectSpec>,
     /// Whether a trap ends the job.
     #[serde(default)]
     pub on_trap: OnTrap,
@@ -55,71 +67,60 @@ enum EngineSpec {
     Interp,
 }
 
-/// A buffer: one of the two.
-#[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields, expecting = "an object with `file` or `zero`")]
-pub struct BufferSpec {
-    /// A file with its bytes.
-    pub file: Option<String>,
-    /// So many zeros.
-    pub zero: Option<u64>,
-}
-
 /// A launch.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, expecting = "an object with `grid` and `block`")]
 pub struct LaunchSpec {
     /// Its PTX file, if it is not the job's.
     pub module: Option<String>,
+    /// Further PTX files, if they are not the job's.
+    pub link: Option<Vec<String>>,
     /// Its entry; the only one if it names none.
     pub entry: Option<String>,
-    grid: Vec<u32>,
-    block: Vec<u32>,
+    grid: Shape,
+    block: Shape,
     #[serde(default)]
     shared: u32,
     /// Arguments in order.
     #[serde(default)]
-    pub args: Vec<ArgSpec>,
+    pub args: Vec<ValueSpec>,
+    /// What variables of its module are filled with before it.
+    #[serde(default)]
+    pub globals: BTreeMap<String, ContentSpec>,
     /// How often it runs.
     pub repeat: Option<u32>,
     #[serde(default)]
     cooperative: bool,
-    cluster: Option<Vec<u32>>,
+    cluster: Option<Shape>,
     seed: Option<u64>,
     timeout: Option<f64>,
 }
 
-/// An argument: one of `buffer`, `scalar`, `bytes`.
-#[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields, expecting = "an object with `buffer`, `scalar` or `bytes`")]
-pub struct ArgSpec {
-    /// Name of a buffer.
-    pub buffer: Option<String>,
-    /// Byte of the buffer.
-    pub offset: Option<u64>,
-    /// A scalar of the parameter's type.
-    pub scalar: Option<Scalar>,
-    /// Bytes as hexadecimal digits.
-    pub bytes: Option<String>,
-}
+/// Dimensions: a number, or a list of one to three.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Shape(Vec<u32>);
 
-/// A scalar as text, or as a number of JSON.
-#[derive(Deserialize, Debug)]
-#[serde(untagged, expecting = "a `scalar` that is no text and no number")]
-pub enum Scalar {
-    /// `"5"`.
-    Text(String),
-    /// `5`.
-    Number(serde_json::Number),
-}
-
-impl Scalar {
-    /// As it would be typed.
-    pub fn text(&self) -> String {
-        match self {
-            Scalar::Text(text) => text.clone(),
-            Scalar::Number(n) => n.to_string(),
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Shape, D::Error> {
+        struct Numbers;
+        impl<'de> Visitor<'de> for Numbers {
+            type Value = Shape;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number from 0 to 2^32 - 1 or a list of one to three")
+            }
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Shape, E> {
+                let wrong = || E::invalid_value(de::Unexpected::Unsigned(n), &self);
+                Ok(Shape(vec![u32::try_from(n).map_err(|_| wrong())?]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
+                let mut all = Vec::new();
+                while let Some(n) = list.next_element()? {
+                    all.push(n);
+                }
+                Ok(Shape(all))
+            }
         }
+        from.deserialize_any(Numbers)
     }
 }
 
@@ -143,7 +144,7 @@ fn in_words_of_json(why: &str) -> String {
         .replace("invalid type: map", "an object")
 }
 
-fn dimensions(key: &str, list: &[u32]) -> Result<[u32; 3], String> {
+fn dimensions(key: &str, Shape(list): &Shape) -> Result<[u32; 3], String> {
     let mut out = [1; 3];
     if list.is_empty() || list.len() > 3 {
         return Err(format!("`{key}` has {} numbers: expected one to three", list.len()));
@@ -165,12 +166,14 @@ impl Job {
             return Err(format!("{n} threads: expected a number from 1 to 1024"));
         }
         for (name, b) in &job.buffers {
-            if b.file.is_some() == b.zero.is_some() {
-                return Err(format!("buffer `{name}`: expected either `file` or `zero`"));
+            b.check().map_err(|why| format!("buffer `{name}`: {why}"))?;
+            if b.offset.is_some() {
+                return Err(format!("buffer `{name}`: `offset` belongs to a variable in `globals`"));
             }
         }
-        if let Some(name) = job.outputs.keys().find(|name| !job.buffers.contains_key(*name)) {
-            return Err(format!("output of `{name}`, which is no buffer of the job"));
+        let of_launches = job.launches.iter().flat_map(|l| &l.globals);
+        for (name, g) in job.globals.iter().chain(of_launches) {
+            g.check().map_err(|why| format!("variable `{name}`: {why}"))?;
         }
         Ok(job)
     }
@@ -183,7 +186,7 @@ impl Job {
         let mut config = LaunchConfig::new(dimensions("grid", &launch.grid)?, dimensions("block", &launch.block)?);
         config.shared_bytes = launch.shared;
         config.cooperative = launch.cooperative;
-        config.cluster = launch.cluster.as_deref().map(|c| dimensions("cluster", c)).transpose()?;
+        config.cluster = launch.cluster.as_ref().map(|c| dimensions("cluster", c)).transpose()?;
         config.seed = launch.seed.or(args.seed).unwrap_or(0);
         config.engine = match (args.engine, self.engine) {
             (Some(engine), _) => engine.into(),
@@ -211,30 +214,6 @@ fn limit(seconds: f64) -> Result<Duration, String> {
     time_limit(seconds).ok_or_else(|| format!("`timeout` is {seconds}: expected a number of seconds above 0"))
 }
 
-impl ArgSpec {
-    /// Checks that it says one thing.
-    ///
-    /// # Errors
-    /// What was expected.
-    pub fn check(&self, job: &Job) -> Result<(), String> {
-        let said = [self.buffer.is_some(), self.scalar.is_some(), self.bytes.is_some()];
-        if said.iter().filter(|s| **s).count() != 1 {
-            return Err("expected one of `buffer`, `scalar` and `bytes`".into());
-        }
-        if self.offset.is_some() && self.buffer.is_none() {
-            return Err("`offset` belongs to `buffer`".into());
-        }
-        match &self.buffer {
-            Some(name) if !job.buffers.contains_key(name) => {
-                let all: Vec<String> = job.buffers.keys().map(|n| format!("`{n}`")).collect();
-                let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-                Err(format!("`{name}` is no buffer of the job, which has {all}"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,7 +225,8 @@ mod tests {
         assert!(why("{\"launches\": [], \"buffer\": {}}").contains("unknown field `buffer`"));
         assert!(why("{\"launches\": [{\"entry\": \"k\"}]}").contains("missing field `grid`"));
         assert!(why("{\"launches\": [], \"buffers\": {\"x\": {}}}").contains("either `file` or `zero`"));
-        assert!(why("{\"launches\": [], \"outputs\": {\"x\": \"x.bin\"}}").contains("no buffer"));
+        assert!(why("{\"launches\": [], \"globals\": {\"x\": {}}}").contains("variable `x`: expected either `file`"));
+        assert!(why("{\"launches\": [], \"buffers\": {\"x\": {\"addresses\": [5]}}}").contains("the name of a buffer"));
         assert!(why("{\"launches\": [], \"threads\": 0}").contains("from 1"));
         assert!(why("null").contains("expected an object with `launches`"));
         assert!(why("{\"launches\": {}}").contains("expected a list"));
@@ -254,5 +234,17 @@ mod tests {
         assert!(launch("\"shared\": -1").contains("expected a whole number from 0 to 2^32 - 1"));
         assert!(launch("\"args\": [{\"scalar\": true}]").contains("a `scalar` that is no text and no number"));
         assert!(launch("\"args\": [5]").contains("an object with `buffer`, `scalar` or `bytes`"));
+        assert!(launch("\"cluster\": \"2\"").contains("a whole number from 0 to 2^32 - 1 or a list of one to three"));
+        assert!(launch("\"cluster\": 4294967296").contains("a whole number"));
+        assert!(launch("\"cluster\": [1, -1]").contains("expected a whole number from 0 to 2^32 - 1"));
+    }
+
+    #[test]
+    fn shapes_are_numbers_or_lists() {
+        let text = "{\"launches\": [{\"grid\": 4, \"block\": [32, 2], \"cluster\": [2]}]}";
+        let job = Job::parse(text.as_bytes()).unwrap();
+        let launch = &job.launches[0];
+        assert_eq!((&launch.grid.0, &launch.block.0), (&vec![4], &vec![32, 2]));
+        assert_eq!(launch.cluster, Some(Shape(vec![2])));
     }
 }

@@ -7,8 +7,10 @@
 //! a panic anywhere becomes the text of a bug and status 101.
 //!
 //! How to read it: [`args`] is what can be typed, then one file a command. [`input`] reads texts, [`entries`] finds what of a
-//! wrong module can still be used, [`buffers`], [`npy`] and [`scalar`] are the arguments of kernels, [`launch`] is one launch and its
-//! report, [`watch`] are signals and progress, [`report`] is everything that is written.
+//! wrong module can still be used. Arguments of kernels are [`words`] that are typed or specs of a [`jobfile`]; both become
+//! [`values`], with structures laid out by [`layout`], numbers by [`elements`] and [`scalar`], memory by [`buffers`] and files by [`npy`] and
+//! [`outputs`]. [`dtype`] warns of files of another type than the kernel's. [`launch`] is one launch and its report, [`expect`] compares
+//! results, [`watch`] are signals and progress, [`report`] is everything that is written.
 
 #![forbid(unsafe_code)]
 
@@ -17,18 +19,27 @@ mod buffers;
 mod bug;
 mod check;
 mod compile;
+mod dtype;
+mod elements;
 mod entries;
+mod expect;
 mod input;
 mod isa;
 mod job;
 mod jobfile;
 mod launch;
+mod layout;
 mod npy;
+mod outputs;
 mod report;
 mod run;
 mod scalar;
+mod specs;
 mod traps;
+mod units;
+mod values;
 mod watch;
+mod words;
 
 use std::process::ExitCode;
 

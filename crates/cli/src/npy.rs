@@ -3,36 +3,25 @@
 //! Choice: written by hand, because the packages for it bring a parser generator and a C compiler for a head of three keys. Read: numbers in
 //! the byte order of the host, in the order of C. What else such files can hold is refused with a sentence.
 
+use std::path::Path;
+
+use crate::elements::Element;
+
+/// Whether a path names a NumPy array.
+pub fn is_npy(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"))
+}
+
 /// Type and shape of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Array {
     /// NumPy's type string: `<f4`.
-    pub descr: String,
+    descr: String,
+    /// The type, if it is one of ours.
+    pub element: Option<&'static Element>,
     /// Dimensions; none for a single number.
     pub shape: Vec<u64>,
 }
-
-/// Types by the names that are typed, with NumPy's type string. The first name of a string is the one that is shown.
-const TYPES: &[(&str, &str)] = &[
-    ("f16", "<f2"),
-    ("f32", "<f4"),
-    ("f64", "<f8"),
-    ("i8", "|i1"),
-    ("i16", "<i2"),
-    ("i32", "<i4"),
-    ("i64", "<i8"),
-    ("u8", "|u1"),
-    ("u16", "<u2"),
-    ("u32", "<u4"),
-    ("u64", "<u8"),
-    ("s8", "|i1"),
-    ("s16", "<i2"),
-    ("s32", "<i4"),
-    ("s64", "<i8"),
-    ("bool", "|b1"),
-    ("c64", "<c8"),
-    ("c128", "<c16"),
-];
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -42,15 +31,22 @@ impl Array {
     /// # Errors
     /// What was expected.
     pub fn parse(ty: &str, shape: &str) -> Result<Array, String> {
-        let Some((_, descr)) = TYPES.iter().find(|(name, _)| *name == ty) else {
-            let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
-            return Err(format!("`{ty}` is no element type: expected one of {}", names.join(", ")));
-        };
+        let element = Element::named(ty)?;
         let dimensions = shape.split('x').map(str::parse).collect::<Result<Vec<u64>, _>>();
         let shape = dimensions.map_err(|_| format!("`{shape}` is no shape: expected numbers as in 64x64"))?;
-        let array = Array { descr: (*descr).to_owned(), shape };
+        let array = Array::of(element, shape);
         array.bytes().ok_or_else(|| "an array of 2^64 bytes or more".to_owned())?;
         Ok(array)
+    }
+
+    /// An array of a type.
+    pub fn of(element: &'static Element, shape: Vec<u64>) -> Array {
+        Array { descr: element.descr.to_owned(), element: Some(element), shape }
+    }
+
+    /// Its type, for people.
+    pub fn type_name(&self) -> &str {
+        self.element.map_or(self.descr.as_str(), |e| e.name)
     }
 
     /// Bytes of an element.
@@ -65,7 +61,7 @@ impl Array {
 
     /// `f32 64x64`.
     pub fn describe(&self) -> String {
-        let ty = TYPES.iter().find(|(_, d)| *d == self.descr).map_or(self.descr.as_str(), |(name, _)| name);
+        let ty = self.type_name();
         let shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
         if shape.is_empty() { ty.to_owned() } else { format!("{ty} {}", shape.join("x")) }
     }
@@ -96,30 +92,15 @@ impl Array {
     /// The first elements as numbers.
     pub fn preview(&self, data: &[u8], most: usize) -> Vec<String> {
         let size = usize::try_from(self.element_bytes()).unwrap_or(1).max(1);
-        data.chunks_exact(size).take(most).map(|e| element(&self.descr, e)).collect()
+        data.chunks_exact(size).take(most).map(|e| self.show(e)).collect()
     }
-}
 
-/// An element as a number; as hexadecimal digits where Rust has no type for it.
-fn element(descr: &str, e: &[u8]) -> String {
-    let mut bits = [0; 8];
-    bits.iter_mut().zip(e).for_each(|(to, from)| *to = *from);
-    let bits = u64::from_le_bytes(bits);
-    let unused = 64 - 8 * u32::try_from(e.len().min(8)).unwrap_or(8);
-    match descr.as_bytes() {
-        [_, b'c', ..] if matches!(e.len(), 8 | 16) => {
-            let (real, imaginary) = e.split_at(e.len() / 2);
-            let part = if e.len() == 8 { "<f4" } else { "<f8" };
-            let imaginary = element(part, imaginary);
-            let plus = if imaginary.starts_with('-') { "" } else { "+" };
-            format!("{}{plus}{imaginary}j", element(part, real))
+    /// An element as a number; as hexadecimal digits where its type is not known.
+    pub fn show(&self, e: &[u8]) -> String {
+        match self.element {
+            Some(element) => element.show(e),
+            None => e.iter().rev().map(|b| format!("{b:02x}")).collect(),
         }
-        [_, b'f', b'4'] => f32::from_le_bytes([e[0], e[1], e[2], e[3]]).to_string(),
-        [_, b'f', b'8'] => f64::from_bits(bits).to_string(),
-        [_, b'f', b'2'] => handloom_ir::num::format::widen(&handloom_ir::num::format::Format::F16, bits).to_string(),
-        [_, b'i', _] => ((bits << unused).cast_signed() >> unused).to_string(),
-        [_, b'u' | b'b', _] => bits.to_string(),
-        _ => e.iter().rev().map(|b| format!("{b:02x}")).collect(),
     }
 }
 
@@ -174,17 +155,23 @@ fn head(dict: &str) -> Result<Array, String> {
             descr.replace('>', "<")
         ));
     }
-    let plain = descr.as_bytes().get(1).is_some_and(|kind| b"fiubc".contains(kind));
-    let known =
-        plain && descr.starts_with(['<', '|', '=']) && descr[2..].parse::<u8>().is_ok_and(|n| n.is_power_of_two());
-    if !known {
+    let plain = match descr.as_bytes().get(1) {
+        // One byte or two: a type of `ml_dtypes`.
+        Some(b'V') => matches!(&descr[2..], "1" | "2"),
+        Some(kind) if b"fiubc".contains(kind) => descr[2..].parse::<u8>().is_ok_and(|n| n.is_power_of_two()),
+        _ => false,
+    };
+    if !plain || !descr.starts_with(['<', '|', '=']) {
         return Err(format!("elements `{descr}`: expected plain numbers"));
     }
     let ordered = shape.iter().filter(|d| **d > 1).count() < 2;
     if !fortran.starts_with("False") && !ordered {
         return Err("elements in the order of Fortran: save them with `numpy.ascontiguousarray`".into());
     }
-    Ok(Array { descr: descr.replace('=', "<"), shape })
+    Ok(match Element::of_descr(descr) {
+        Some(element) => Array::of(element, shape),
+        None => Array { descr: descr.replace('=', "<"), element: None, shape },
+    })
 }
 
 #[cfg(test)]
@@ -209,6 +196,23 @@ mod tests {
             assert_eq!((read, &written[start..]), (a, data.as_slice()));
             assert!(start.is_multiple_of(64));
         }
+    }
+
+    #[test]
+    fn types_of_ml_dtypes_are_bytes() {
+        let a = Array::parse("bfloat16", "1").unwrap();
+        let written = a.write(&[0xc0, 0x3f]);
+        assert!(String::from_utf8_lossy(&written).contains("'descr': '<V2'"));
+        assert_eq!(read(&written).unwrap().0.describe(), "bf16 1");
+        assert_eq!(a.preview(&[0xc0, 0x3f], 1), ["1.5"]);
+        let a = Array::parse("float8_e5m2", "1").unwrap();
+        assert_eq!(a.preview(&[0x3c], 1), ["1"]);
+        let (back, _) = read(&a.write(&[0x3c])).unwrap();
+        assert_eq!((back.describe().as_str(), back.preview(&[0x3c], 1)), ("|V1 1", vec!["3c".to_owned()]));
+        let (back, _) = read(&file("{'descr': '<f1', 'fortran_order': False, 'shape': (1,)}", &[0x3c])).unwrap();
+        assert_eq!(back.describe(), "e5m2 1");
+        assert!(String::from_utf8_lossy(&back.write(&[0x3c])).contains("'|V1'"));
+        assert!(read(&file("{'descr': '|V8', 'fortran_order': False, 'shape': (1,)}", &[0; 8])).is_err());
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub struct Out {
     /// Errors shown of each file.
     limit: usize,
     style: Style,
-    out: std::io::BufWriter<std::io::Stdout>,
+    out: std::io::BufWriter<Box<dyn Write>>,
     /// Nobody reads standard output any more.
     closed: bool,
     failed: Option<String>,
@@ -128,10 +128,16 @@ impl Out {
                 Style::Color
             }
         };
-        let out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout());
+        let out = buffered(Box::new(std::io::stdout()));
         let mut new = Out { format, limit: 0, style, out, closed: false, failed: None };
         new.set_limit(None);
         new
+    }
+
+    /// Writes to standard error from now on: standard output carries the data of a buffer.
+    pub fn to_standard_error(&mut self) {
+        self.flush();
+        self.out = buffered(Box::new(std::io::stderr()));
     }
 
     /// With or without colour.
@@ -254,6 +260,11 @@ impl Out {
         failure.status
     }
 
+    /// `note: SENTENCE` on standard error.
+    pub fn note(&mut self, sentence: &str) {
+        self.say(&format!("note: {sentence}"));
+    }
+
     /// `error: SENTENCE` on standard error.
     pub fn error(&mut self, sentence: &str) {
         let (on, off) = match self.style {
@@ -274,6 +285,10 @@ impl Out {
             None => status,
         }
     }
+}
+
+fn buffered(to: Box<dyn Write>) -> std::io::BufWriter<Box<dyn Write>> {
+    std::io::BufWriter::with_capacity(1 << 16, to)
 }
 
 /// What went wrong with a file, without the number of the operating system.

@@ -7,11 +7,15 @@ use handloom_diag::SourceMap;
 use handloom_runtime::{Arg, Bounds, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch};
 
 use crate::args::RunArgs;
-use crate::buffers::{Buffer, Content, Word};
+use crate::buffers::{Buffers, Content, Written, check_store};
 use crate::launch::{self, Loaded, failed, scalar_for};
+use crate::npy::Array;
+use crate::outputs::{Output, open_all};
 use crate::report::{Failure, Format, Out, Status};
+use crate::values::{Bound, Value, check_fill, fill, global, global_address, word};
 use crate::watch::Watch;
-use crate::{bug, input};
+use crate::words::{Word, Words};
+use crate::{bug, dtype, input};
 
 /// Loads modules, launches an entry, writes its buffers.
 ///
@@ -19,6 +23,9 @@ use crate::{bug, input};
 /// What kept it from running.
 pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
+    if writes_stdout(args) {
+        out.to_standard_error();
+    }
     let watch = Watch::start()?;
     let device = device()?;
     let file = args.file.as_deref().unwrap_or("-");
@@ -27,32 +34,51 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
         out.bug(&panic, Some(file));
         Err(Failure::told(Status::Bug))
     })?;
-    let (entry, words) = split(&args.rest, &loaded.module);
+    let (entry, typed) = split(&args.rest, &loaded.module);
     let function = loaded.module.function(entry).map_err(|e| failed(e, &watch))?;
-    let words = words
-        .iter()
-        .enumerate()
-        .map(|(i, text)| Word::parse(text).map_err(|why| Failure::usage(format!("argument {}: {why}", i + 1))));
-    let words = words.collect::<Result<Vec<Word>, _>>()?;
     let config = config(args);
-    let given = Given::read(&function, &config, &words, &args.rest[args.rest.len() - words.len()..], &watch)?;
-    let placed = given.place(&device, loaded.module.is_low())?;
-    let result = launch::launch(&function, &config, &placed.args(), 1, &watch);
+    let words = words(args, typed)?;
+    let mut ready = Ready::new(&function, &config, words, &device, &watch)?;
+    let uses = dtype::warnings(&function, &ready.values, &ready.buffers);
+    out.diagnostics(&uses, loaded.module.sources());
+    let outputs = open_all(ready.words.stores())?;
+    ready.fill_globals(&loaded.module)?;
+    let result = launch::launch(&function, &config, &ready.args(), 1, &watch);
     let printed = device.take_output();
     let mut done = result?;
     done.compile += loaded.lower;
     launch::report(function.name(), &done, &printed, false, out);
-    let mut status = if done.trap.is_some() { Status::Found } else { Status::Done };
-    for (buffer, word) in placed.buffers.iter().zip(&words) {
-        if let (Some(buffer), Word::Buffer { to: Some(store), .. }) = (buffer, word) {
-            match buffer.store(store) {
-                Ok(line) if out.format == Format::Human => out.line(&line),
-                Ok(_) => {}
-                Err(failure) => status = status.max(out.failure(&failure)),
-            }
-        }
+    let status = if done.trap.is_some() { Status::Found } else { Status::Done };
+    Ok(ready.write(&loaded.module, outputs, out).into_iter().fold(status, Status::max))
+}
+
+/// All that was typed after the entry, and for variables.
+fn words(args: &RunArgs, typed: &[String]) -> Result<Words, Failure> {
+    let mut words = Words::default();
+    for (i, text) in typed.iter().enumerate() {
+        words.arg(text).map_err(|why| Failure::usage(format!("argument {}: {why}", i + 1)))?;
     }
-    Ok(status)
+    let of_globals = |why| Failure::usage(format!("--global {why}"));
+    args.global.iter().try_for_each(|text| words.global(text)).map_err(of_globals)?;
+    let of_outputs = |why| Failure::usage(format!("--global-out {why}"));
+    args.global_out.iter().try_for_each(|text| words.global_output(text)).map_err(of_outputs)?;
+    Ok(words)
+}
+
+/// Whether something is written to standard output, so that the report must go elsewhere. Mistakes are told later.
+fn writes_stdout(args: &RunArgs) -> bool {
+    let mut words = Words::default();
+    for text in &args.rest {
+        // The entry is a word too.
+        let _ = words.arg(text);
+    }
+    for text in &args.global_out {
+        let _ = words.global_output(text);
+    }
+    for text in &args.global {
+        let _ = words.global(text);
+    }
+    words.stores().any(|store| store.path.is_none())
 }
 
 /// A device.
@@ -132,65 +158,100 @@ pub fn check_launch(
     PreparedLaunch::new(function, &config, args).map(drop).map_err(|e| failed(e, watch))
 }
 
-/// Arguments that were read and fit the parameters as far as can be seen without a device.
-struct Given<'w>(Vec<Ready<'w>>);
-
-enum Ready<'w> {
-    Scalar(u64),
-    Bytes(&'w [u8]),
-    Buffer(Content),
+/// A launch whose buffers are on the device.
+struct Ready {
+    words: Words,
+    values: Vec<Value>,
+    bound: Vec<Bound>,
+    buffers: Buffers,
+    /// What variables are filled with.
+    globals: Vec<Content>,
 }
 
-impl<'w> Given<'w> {
-    fn read(
+impl Ready {
+    /// Reads files and checks the launch; takes device memory last.
+    fn new(
         function: &Function,
         config: &LaunchConfig,
-        words: &'w [Word],
-        typed: &[String],
+        words: Words,
+        device: &Device,
         watch: &Watch,
-    ) -> Result<Given<'w>, Failure> {
-        let params = function.params();
-        if words.len() != params.len() {
+    ) -> Result<Ready, Failure> {
+        let (module, params) = (function.module(), function.params());
+        let word = word(module);
+        if words.args.len() != params.len() {
             // The sentence is the runtime's.
-            check_launch(function, config, &vec![Arg::Scalar(0); words.len()], watch)?;
+            check_launch(function, config, &vec![Arg::Scalar(0); words.args.len()], watch)?;
         }
-        let mut ready = Vec::new();
-        for (i, ((word, p), text)) in words.iter().zip(params).zip(typed).enumerate() {
-            ready.push(match word {
-                Word::Scalar(text) => Ready::Scalar(scalar_for(i + 1, p, text)?),
-                Word::Bytes(bytes) => Ready::Bytes(bytes),
-                Word::Buffer { from, .. } => Ready::Buffer(Content::read(from, text.clone())?),
+        let mut values = Vec::new();
+        for (i, (arg, p)) in words.args.iter().zip(params).enumerate() {
+            let wrong = |why| Failure::usage(format!("argument {}: {why}", i + 1));
+            values.push(match arg {
+                Word::Scalar(text) => Value::Scalar(scalar_for(i + 1, p, text)?),
+                Word::Buffer(index) => Value::Buffer { index: *index, offset: 0 },
+                Word::Item(item) => Value::item(item, Some(p), word).map_err(wrong)?,
             });
         }
-        Ok(Given(ready))
-    }
-
-    fn place(self, device: &Device, low: bool) -> Result<Placed<'w>, Failure> {
-        let mut placed = Placed { buffers: Vec::new(), others: Vec::new() };
-        for ready in self.0 {
-            let (buffer, other) = match ready {
-                Ready::Scalar(bits) => (None, Some(Arg::Scalar(bits))),
-                Ready::Bytes(bytes) => (None, Some(Arg::Bytes(bytes))),
-                Ready::Buffer(content) => (Some(content.place(device, low)?), None),
-            };
-            placed.buffers.push(buffer);
-            placed.others.push(other);
+        let contents = words.buffers.iter().map(|made| Content::read(made, word)).collect::<Result<Vec<_>, _>>()?;
+        for (made, content) in words.buffers.iter().zip(&contents) {
+            made.to.iter().try_for_each(|store| check_store(store, content.len(), content.array()))?;
         }
-        Ok(placed)
+        let mut globals = Vec::new();
+        for (variable, made) in &words.globals {
+            let content = Content::read(made, word)?;
+            check_fill(module, &variable.name, variable.offset, &content)?;
+            globals.push(content);
+        }
+        for (name, store) in &words.global_outputs {
+            check_store(store, global(module, name)?.1, filled_with(&words, &globals, name))?;
+        }
+        let buffers =
+            Buffers::place(contents, device, module.is_low(), |name, offset| global_address(module, name, offset))?;
+        let bound = values.iter().enumerate().map(|(i, v)| v.bind(i + 1, &buffers, module));
+        let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let ready = Ready { values, bound, buffers, globals, words };
+        check_launch(function, config, &ready.args(), watch)?;
+        Ok(ready)
     }
-}
 
-/// Arguments with their buffers: of each pair one is there.
-struct Placed<'w> {
-    buffers: Vec<Option<Buffer>>,
-    others: Vec<Option<Arg<'w>>>,
-}
-
-impl Placed<'_> {
     fn args(&self) -> Vec<Arg<'_>> {
-        let pairs = self.buffers.iter().zip(&self.others);
-        pairs.filter_map(|(buffer, other)| buffer.as_ref().map(|b| Arg::from(&b.device)).or(*other)).collect()
+        self.bound.iter().map(|b| b.arg(&self.buffers)).collect()
     }
+
+    fn fill_globals(&mut self, module: &Module) -> Result<(), Failure> {
+        for ((variable, _), content) in self.words.globals.iter().zip(&self.globals) {
+            fill(module, &variable.name, variable.offset, content, &self.buffers)?;
+        }
+        Ok(())
+    }
+
+    /// Writes buffers and variables to their files, in the order of [`Words::stores`]. Returns what could not be written.
+    fn write(&self, module: &Module, outputs: Vec<Output>, out: &mut Out) -> Vec<Status> {
+        let of_buffers = self.words.buffers.iter().zip(&self.buffers.0).filter_map(|(made, buffer)| {
+            let store = made.to.as_ref()?;
+            Some(Written::of(store, buffer.device.to_vec(), buffer.array.as_ref()))
+        });
+        let of_globals = self.words.global_outputs.iter().map(|(name, store)| {
+            let data = module.read_global(name).unwrap_or_default();
+            Written::of(store, data, filled_with(&self.words, &self.globals, name))
+        });
+        let mut wrong = Vec::new();
+        for (written, output) in of_buffers.chain(of_globals).zip(outputs) {
+            match written.and_then(|w| w.write(output)) {
+                Ok(line) if out.format == Format::Human => out.line(&line),
+                Ok(_) => {}
+                Err(failure) => wrong.push(out.failure(&failure)),
+            }
+        }
+        wrong
+    }
+}
+
+/// The array that all of a variable was filled with.
+fn filled_with<'c>(words: &Words, contents: &'c [Content], name: &str) -> Option<&'c Array> {
+    let mut pairs = words.globals.iter().zip(contents);
+    let (_, content) = pairs.find(|((variable, _), _)| variable.name == name && variable.offset.is_none())?;
+    content.array()
 }
 
 #[cfg(test)]

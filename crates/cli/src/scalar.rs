@@ -1,7 +1,9 @@
 //! Scalars from text to the bits of a parameter.
 
-use handloom_ir::num::format::{Format, Rounder, narrow};
+use handloom_ir::num::format::{Format, Rounder, narrow, widen};
 use handloom_ir::types::{Rounding, ScalarType, TypeClass};
+
+use crate::elements::format_of;
 
 /// The bits of a scalar of a declared type, zero above its width.
 ///
@@ -13,31 +15,23 @@ use handloom_ir::types::{Rounding, ScalarType, TypeClass};
 pub fn parse(text: &str, ty: ScalarType) -> Result<u64, String> {
     let class = match ty.class() {
         TypeClass::Bits if ty.bits() > 64 => None,
-        TypeClass::Float if float_format(ty).is_none() => None,
+        TypeClass::Float if format_of(ty).is_none() => None,
         class => Some(class),
     };
     let bits = match class {
         None | Some(TypeClass::Pred) => return Err(format!("a {ty} takes `bytes:HEX` only")),
-        Some(TypeClass::Float) => float_format(ty).and_then(|f| float(text, f, ty)),
+        Some(TypeClass::Float) => format_of(ty).and_then(|f| float(text, f, ty)),
         Some(TypeClass::Unsigned | TypeClass::Signed) => integer(text, ty),
         Some(TypeClass::Bits) => integer(text, ty).or_else(|| {
-            let (_, same_width) = FLOATS.iter().find(|(t, _)| t.bits() == ty.bits())?;
-            float(text, same_width, ty)
+            let same_width = FLOATS.iter().find(|t| t.bits() == ty.bits())?;
+            float(text, format_of(*same_width)?, ty)
         }),
     };
     bits.ok_or_else(|| format!("`{text}` is no {ty}: expected {}", expected(ty)))
 }
 
-const FLOATS: [(ScalarType, Format); 4] = [
-    (ScalarType::F16, Format::F16),
-    (ScalarType::F32, Format::F32),
-    (ScalarType::F64, Format::F64),
-    (ScalarType::BF16, Format::BF16),
-];
-
-fn float_format(ty: ScalarType) -> Option<&'static Format> {
-    FLOATS.iter().find(|(t, _)| *t == ty).map(|(_, f)| f)
-}
+/// Floats that untyped parameters of their width may be.
+const FLOATS: [ScalarType; 3] = [ScalarType::F16, ScalarType::F32, ScalarType::F64];
 
 fn expected(ty: ScalarType) -> String {
     let bits = ty.bits();
@@ -103,9 +97,10 @@ fn float(text: &str, format: &Format, ty: ScalarType) -> Option<u64> {
         64 => wide.to_bits(),
         _ => narrow(format, wide, Rounder::new(Rounding::Nearest), false),
     };
-    let named = lower.trim_start_matches(['-', '+']).starts_with(['i', 'n']);
-    let sign = 1 << (ty.bits() - 1);
-    (named || Some(bits & !sign) != format.inf).then_some(bits)
+    // What the range does not hold becomes infinity or NaN without being called so.
+    let named = |c: char| lower.trim_start_matches(['-', '+']).starts_with(c);
+    let held = widen(format, bits);
+    (held.is_nan() == named('n') && held.is_infinite() == named('i')).then_some(bits)
 }
 
 /// The bytes behind `bytes:`.

@@ -13,6 +13,7 @@ use handloom_runtime::{Progress, StopHandle};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::outputs::abandon;
 use crate::report::{Failure, Status, reason};
 
 /// How often it looks.
@@ -121,6 +122,7 @@ impl Shared {
                 self.stop.stop();
                 if signalled.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                     now.iter_mut().for_each(Now::clear);
+                    abandon();
                     process::exit(i32::from(status.code()));
                 }
             }

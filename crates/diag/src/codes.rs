@@ -40,4 +40,5 @@ codes! {
     WVersion "W0401" "a version newer than the newest known one"
     WForbidden "W0301" "accepted though the manual forbids it"
     WLiteral "W0102" "a literal that is cut to its type"
+    WElements "W0601" "an argument whose elements have another type than the kernel reads"
 }

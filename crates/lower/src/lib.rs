@@ -5,7 +5,7 @@
 //!
 //! How to read it: [`lower`] makes a module, once. Its steps are the files `module` (symbols, entries, source lines), `shared` (layout of
 //! shared memory), `function` (statements to blocks), `operand`, `control` and `call`. `graph` orders blocks, and `yields` finds the loops that
-//! wait for other threads. [`specialise()`] takes one entry of the result and a launch shape, once a shape, and runs [`passes`].
+//! wait for other threads, [`float_reads`] the types that memory is read as. [`specialise()`] takes one entry of the result and a launch shape, once a shape, and runs [`passes`].
 //!
 //! Invariants:
 //! - A `CheckedModule` has no fault of the user in it; what fails here is a bug of Handloom and panics with a text that starts with `bug:`.
@@ -22,6 +22,7 @@ mod graph;
 mod module;
 mod operand;
 pub mod passes;
+mod reads;
 mod shared;
 mod short;
 mod specialise;
@@ -29,4 +30,5 @@ mod yields;
 
 pub use graph::order_blocks;
 pub use module::lower;
+pub use reads::{Reads, float_reads};
 pub use specialise::specialise;

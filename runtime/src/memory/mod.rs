@@ -15,6 +15,6 @@ pub(crate) mod space;
 pub(crate) mod view;
 
 pub(crate) use kernel::KernelMemory;
-pub use space::{AllocKind, Allocation, NoRoom};
+pub use space::{AllocKind, Allocation, Elements, NoRoom};
 pub(crate) use space::{Space, SpaceKind};
 pub(crate) use view::{Hit, Memory, Own, View};

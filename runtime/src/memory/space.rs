@@ -42,6 +42,19 @@ pub struct Allocation {
     pub name: String,
     /// How it was made, for reports: `zero:2400`.
     pub origin: String,
+    /// The elements of the file that it came from, if they are known.
+    pub elements: Option<Elements>,
+}
+
+/// What the bytes of an allocation are, as their owner knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Elements {
+    /// Type of an element: `f32`.
+    pub ty: String,
+    /// Bytes of an element.
+    pub bytes: u64,
+    /// Dimensions, the last one with the neighbours; none for a single element.
+    pub shape: Vec<u64>,
 }
 
 /// There is no room for an allocation.
@@ -215,6 +228,7 @@ impl Space {
             writable: kind != AllocKind::Const,
             name: name.to_owned(),
             origin: origin.to_owned(),
+            elements: None,
         };
         state.map.insert(base, (allocation, stop));
         Ok(base)
@@ -242,10 +256,10 @@ impl Space {
         true
     }
 
-    /// Sets the text of how an allocation was made.
-    pub(crate) fn set_origin(&self, base: u64, origin: &str) {
+    /// Changes what reports say of an allocation.
+    pub(crate) fn annotate(&self, base: u64, change: impl FnOnce(&mut Allocation)) {
         if let Some((a, _)) = self.write().map.get_mut(&base) {
-            origin.clone_into(&mut a.origin);
+            change(a);
         }
     }
 

@@ -128,6 +128,22 @@ impl Module {
         Some(bytes)
     }
 
+    /// Writes bytes of a `.global` or `.const` variable from `offset` on. Says whether there is such a variable.
+    ///
+    /// # Panics
+    /// They do not fit.
+    pub fn write_global(&self, name: &str, offset: u64, data: &[u8]) -> bool {
+        let Some(i) = self.variable(name) else { return false };
+        self.inner.symbols.write(&self.inner.ir, i, offset, data);
+        true
+    }
+
+    /// Names of its `.global` and `.const` variables, in the order of the text.
+    pub fn globals(&self) -> impl Iterator<Item = &str> {
+        let is_var = |s: &&simt::Symbol| matches!(s.kind, SymKind::Global | SymKind::Const);
+        self.inner.ir.syms.iter().filter(is_var).map(|s| s.name.as_str())
+    }
+
     /// Gives all variables their initial values again.
     pub fn reset_globals(&self) {
         self.inner.symbols.initialise(&self.inner.ir);

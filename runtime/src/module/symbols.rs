@@ -66,6 +66,15 @@ impl Symbols {
         }
     }
 
+    /// Writes bytes of a variable of this module, which hold them.
+    pub(crate) fn write(&self, ir: &simt::Module, sym: usize, offset: u64, data: &[u8]) {
+        let (Some(&base), Some(s)) = (self.values.get(sym), ir.syms.get(sym)) else { return };
+        let end = u64::try_from(data.len()).ok().and_then(|n| n.checked_add(offset));
+        assert!(end.is_some_and(|end| end <= s.size), "bytes {offset}..+{} of `{}`", data.len(), s.name);
+        // SAFETY: the range was just checked to lie in the allocation, which lives as long as this object.
+        unsafe { copy_in(base + offset, data) }
+    }
+
     /// Frees the variables.
     pub(crate) fn free(&mut self, space: &Space) {
         for base in self.owned.drain(..) {

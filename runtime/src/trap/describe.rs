@@ -30,12 +30,16 @@ pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Descri
     let detail = |text: &str| if trap.detail.is_empty() { text.to_owned() } else { trap.detail.clone() };
     match trap.kind {
         TrapKind::OutOfBounds | TrapKind::WriteProtected => address_fault(trap, grid, bindings),
-        TrapKind::Misaligned => plain(format!(
-            "misaligned: {} at {}, which is not a multiple of {}",
-            access(trap),
-            place(trap, grid, bindings),
-            trap.bytes
-        )),
+        TrapKind::Misaligned => Described {
+            message: format!(
+                "misaligned: {} at {}, which is not a multiple of {}",
+                access(trap),
+                place(trap, grid, bindings),
+                trap.bytes
+            ),
+            notes: found(trap, grid).and_then(|a| element_at(&a, trap)).into_iter().collect(),
+            help: None,
+        },
         TrapKind::BadSpace => {
             plain(format!("bad space: {} at {}: {}", access(trap), place(trap, grid, bindings), detail("")))
         }
@@ -175,12 +179,52 @@ fn place(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> String {
             format!("{}+{} ({addr:#x})", own.name, addr - own.base)
         };
     }
-    let found = grid.module.device.inner.memory.of(addr).and_then(|space| space.find(addr));
-    let name = found.and_then(|a| Some((a.base, name_of(&a, bindings)?)));
+    let name = found(trap, grid).and_then(|a| Some((a.base, name_of(&a, bindings)?)));
     match name {
         Some((base, name)) => format!("{name}+{} ({addr:#x})", addr - base),
         None => format!("{addr:#x}"),
     }
+}
+
+/// The allocation that an address lies in.
+fn found(trap: &Trap, grid: &Grid) -> Option<Allocation> {
+    if own_memory(trap).is_some() {
+        return None;
+    }
+    let addr = trap.address?;
+    grid.module.device.inner.memory.of(addr).and_then(|space| space.find(addr))
+}
+
+/// Which element of a file an access begins at.
+fn element_at(a: &Allocation, trap: &Trap) -> Option<String> {
+    let elements = a.elements.as_ref().filter(|e| e.bytes > 0)?;
+    let addr = trap.address?;
+    let size = elements.bytes;
+    let all = a.size / size;
+    let s = if all == 1 { "" } else { "s" };
+    let count = format!("{all} element{s} of {}", elements.ty);
+    let Some(offset) = addr.checked_sub(a.base) else {
+        let before = (a.base - addr).div_ceil(size);
+        let s = if before == 1 { "" } else { "s" };
+        return Some(format!("the access begins {before} element{s} before the first of {count}"));
+    };
+    let (index, rest) = (offset / size, offset % size);
+    let how = if rest == 0 { "at".to_owned() } else { format!("{} into", n_bytes(rest)) };
+    let place = index_in(&elements.shape, index).filter(|_| elements.shape.len() > 1);
+    let place = place.unwrap_or_else(|| index.to_string());
+    Some(format!("the access begins {how} element {place} of {count}"))
+}
+
+/// `[3, 5]`, if the array has so many elements.
+fn index_in(shape: &[u64], index: u64) -> Option<String> {
+    let mut rest = index;
+    let mut place: Vec<String> = Vec::new();
+    for &n in shape.iter().rev() {
+        place.push((rest.checked_rem(n)?).to_string());
+        rest /= n;
+    }
+    place.reverse();
+    (rest == 0).then(|| format!("[{}]", place.join(", ")))
 }
 
 /// What a program calls an allocation.
@@ -208,21 +252,21 @@ fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bi
     let name = name_of(&a, bindings).unwrap_or_default();
     let target = Target { name, what: what_is(a.kind), base: a.base, size: a.size };
     let mut told = Described { message: missed(head, addr, trap, &target), ..Described::default() };
-    let elements = a.size.checked_div(u64::from(trap.bytes)).filter(|n| n * u64::from(trap.bytes) == a.size);
+    // The file's own elements where they are known, else pieces of the size of the access.
+    let piece = a.elements.as_ref().map_or(u64::from(trap.bytes), |e| e.bytes);
+    let elements = a.size.checked_div(piece).filter(|n| n * piece == a.size);
+    let size = size_of(&a, elements, piece);
+    let made = made_by(&a).map_or(String::new(), |m| format!(", {m}"));
     if let Some(b) = binding {
-        let size = match elements {
-            Some(n) => {
-                let s = if n == 1 { "" } else { "s" };
-                format!("{n} element{s} of {}", n_bytes(trap.bytes.into()))
-            }
-            None => n_bytes(a.size),
-        };
-        let made = made_by(&a).map_or(String::new(), |m| format!(", {m}"));
         told.notes.push(format!("`{}` is argument {}: {size}{made}", b.name, b.number));
+    } else if !a.name.is_empty() && a.kind == AllocKind::Buffer {
+        told.notes.push(format!("`{}` is a buffer: {size}{made}", a.name));
     } else if let Some(made) = made_by(&a) {
         told.notes.push(format!("the allocation was {made}"));
     }
+    told.notes.extend(element_at(&a, trap));
     let threads = u64::from(grid.env.threads()) * grid.env.nctaid.iter().map(|n| u64::from(*n)).product::<u64>();
+    let elements = elements.filter(|_| piece == u64::from(trap.bytes));
     if let (Some(n), Some(_), true) = (elements, binding, addr >= a.base + a.size)
         && threads > n
     {
@@ -231,6 +275,16 @@ fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bi
             Some(format!("the grid has {threads} threads for {n} elements; guard the {what} with the element count"));
     }
     told
+}
+
+/// `64 elements of f32 (8x8)`, `600 elements of 4 bytes`, `2402 bytes`.
+fn size_of(a: &Allocation, elements: Option<u64>, piece: u64) -> String {
+    let Some(n) = elements else { return n_bytes(a.size) };
+    let s = if n == 1 { "" } else { "s" };
+    let Some(e) = &a.elements else { return format!("{n} element{s} of {}", n_bytes(piece)) };
+    let shape: Vec<String> = e.shape.iter().map(u64::to_string).collect();
+    let shape = if shape.len() > 1 { format!(" ({})", shape.join("x")) } else { String::new() };
+    format!("{n} element{s} of {}{shape}", e.ty)
 }
 
 fn made_by(a: &Allocation) -> Option<String> {
