@@ -60,6 +60,6 @@ fn warning(
     Some(
         Diagnostic::warning(Code::WElements, span, message)
             .label(format!("the values go into operations of {read} only"))
-            .help(format!("save it with `.astype` as {read}{wide}")),
+            .help(format!("save the array as {read}, with `.astype`{wide}")),
     )
 }

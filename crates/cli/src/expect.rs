@@ -277,7 +277,7 @@ impl Compared<'_> {
         for row in &outcome.worst {
             let w = self.worst(row);
             let index: Vec<String> = w.index.iter().map(u64::to_string).collect();
-            let difference = w.difference.map_or("-".into(), |d| short(d));
+            let difference = w.difference.map_or("-".into(), short);
             let ulp = w.ulp.map_or("-".into(), |n| n.to_string());
             rows.push([format!("[{}]", index.join(", ")), w.got, w.expected, difference, ulp]);
         }

@@ -40,7 +40,7 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let base = if path == "-" { PathBuf::new() } else { Path::new(path).parent().unwrap_or(Path::new("")).to_owned() };
     let stores = outputs(&job, &base).map_err(wrong)?;
     if stores.values().any(|s| s.path.is_none()) {
-        out.to_standard_error();
+        out.redirect();
     }
     let device = device()?;
     let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };

@@ -135,7 +135,7 @@ impl Out {
     }
 
     /// Writes to standard error from now on: standard output carries the data of a buffer.
-    pub fn to_standard_error(&mut self) {
+    pub fn redirect(&mut self) {
         self.flush();
         self.out = buffered(Box::new(std::io::stderr()));
     }

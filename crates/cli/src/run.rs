@@ -24,7 +24,7 @@ use crate::{bug, dtype, input};
 pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
     if writes_stdout(args) {
-        out.to_standard_error();
+        out.redirect();
     }
     let watch = Watch::start()?;
     let device = device()?;

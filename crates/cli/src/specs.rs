@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(read("[[1, 2], [3, 4], [5, 6]]", "u8"), Ok((vec![1, 2, 3, 4, 5, 6], vec![3, 2])));
         assert_eq!(read("[]", "f32"), Ok((vec![], vec![0])));
         assert_eq!(read("[true, false]", "bool"), Ok((vec![1, 0], vec![2])));
-        assert_eq!(read("[\"nan\", \"0xff\"]", "u16").is_err(), true);
+        assert_eq!(read("[\"0xff\", \"-1\"]", "u16"), Ok((vec![0xff, 0, 0xff, 0xff], vec![2])));
         assert_eq!(read("[\"inf\", 0.1]", "f32").unwrap().0[4..], 0.1_f32.to_le_bytes());
         // 1 + 2^-24 + 2^-60 lies above the middle of two floats of 32 bits, and is that middle as one of 64 bits.
         let middle = "1.0000000596046447761640625000867361737988403547205962240695953369140625";

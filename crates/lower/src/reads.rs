@@ -48,7 +48,8 @@ impl Reads {
             ScalarType::S64 => e.ty.bits() < held.bits(),
             _ => false,
         };
-        let sound = !self.escapes && !self.unknown.contains(&held.bits());
+        // A wide load may move several such elements.
+        let sound = !self.escapes && self.unknown.iter().all(|bits| *bits < held.bits());
         let unanimous = self.uses.iter().all(|e| e.ty == first.ty && against(e));
         let certain = self.uses.iter().find(is_evidence)?;
         (sound && unanimous).then_some((certain.ty, certain.span))
@@ -268,7 +269,11 @@ impl Flow {
         match (value, i.op) {
             (Known::Nothing | Known::Constant | Known::Any, _) => {}
             // What becomes of the value is seen at its next use.
-            (_, Op::Pure(Pure::Mov(_) | Pure::Select(_))) => {}
+            (_, Op::Pure(Pure::Mov(_) | Pure::Select(_))) => {
+                if !self.result(i, 0).covers(value) {
+                    self.lose(value);
+                }
+            }
             (Known::Params(_), Op::Load { access, .. }) if access.space == StateSpace::ParamEntry => {}
             (Known::Params(_), _) => self.wild = true,
             (Known::Pointer(_), Op::Load { access, .. }) if is_global(access.space) => {}
