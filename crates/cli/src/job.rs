@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use handloom_check::link;
+use handloom_check::{Checked, link};
 use handloom_diag::SourceMap;
 use handloom_runtime::{Arg, Device, Function, LaunchConfig, LaunchError};
 
@@ -15,9 +15,11 @@ use crate::args::RunArgs;
 use crate::buffers::{Buffer, Content, Source, Store};
 use crate::bug::{self, Panic};
 use crate::entries::{Fault, parts};
-use crate::input;
+use crate::image::{self, Input};
+use crate::names::Found;
+use crate::{input, names};
 use crate::jobfile::{ArgSpec, Job, LaunchSpec, OnTrap};
-use crate::launch::{self, Loaded, failed, scalar_for};
+use crate::launch::{self, Loaded, scalar_for};
 use crate::report::{Failure, Format, Out, Status, errors};
 use crate::run::{check_launch, device};
 use crate::scalar;
@@ -37,10 +39,10 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let stores = outputs(&job, &base).map_err(wrong)?;
     let device = device()?;
     let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
-    let units = load_units(&job, &base, &device, out).map_err(in_job)?;
+    let (units, keys) = load_units(&job, &base, &device, out).map_err(in_job)?;
     let low = units.values().filter_map(|u| u.loaded.as_ref()).any(|l| l.module.is_low());
     let buffers = load_buffers(&job, &base, &device, low).map_err(in_job)?;
-    let plan = plan(&job, args, &units, &buffers, &watch).map_err(in_job)?;
+    let plan = plan(&job, args, (&units, &keys), &buffers, &watch).map_err(in_job)?;
     for (name, store) in &stores {
         if let Some(buffer) = buffers.get(*name) {
             buffer.check_store(store).map_err(in_job)?;
@@ -89,38 +91,61 @@ fn module_of<'j>(job: &'j Job, launch: &'j LaunchSpec) -> Option<&'j str> {
     launch.module.as_deref().or(job.module.as_deref())
 }
 
-fn load_units<'j>(
-    job: &'j Job,
+/// All modules of a job by what they are called, and which of them each launch is of. Of a file with several modules, a launch
+/// takes the one with its entry.
+fn load_units(
+    job: &Job,
     base: &Path,
     device: &Device,
     out: &mut Out,
-) -> Result<BTreeMap<&'j str, Unit>, Failure> {
-    let mut units = BTreeMap::new();
+) -> Result<(BTreeMap<String, Unit>, Vec<String>), Failure> {
+    let (mut units, mut keys) = (BTreeMap::new(), Vec::new());
+    let mut files: HashMap<&str, Vec<Vec<Input>>> = HashMap::new();
     for (i, launch) in job.launches.iter().enumerate() {
         let name = module_of(job, launch)
             .ok_or_else(|| Failure::usage(format!("launch {} names no module, and the job has none", i + 1)))?;
-        if units.contains_key(name) {
+        if !files.contains_key(name) {
+            files.insert(name, image::groups(image::read(&base.join(name).to_string_lossy(), name)?));
+        }
+        let group = image::group_with(files[name].clone(), launch.entry.as_deref());
+        let group = group.map_err(|f| Failure { message: format!("launch {}: {}", i + 1, f.message), ..f })?;
+        let key = group.first().map_or_else(|| name.to_owned(), |input| input.name.clone());
+        keys.push(key.clone());
+        if units.contains_key(&key) {
             continue;
         }
-        let bytes = input::read(&base.join(name).to_string_lossy())?;
-        let unit = bug::catch(|| load_unit(name, bytes, device, out)).unwrap_or_else(|panic| {
+        let unit = bug::catch(|| load_unit(group, device, out)).unwrap_or_else(|panic| {
             out.bug(&panic, Some(name));
             let fault = Fault { status: Status::Bug, message: panic.message };
             Ok(Unit { loaded: None, faults: BTreeMap::new(), broken: Some(fault), text: String::new() })
         })?;
-        units.insert(name, unit);
+        units.insert(key, unit);
     }
-    Ok(units)
+    Ok((units, keys))
 }
 
-fn load_unit(name: &str, bytes: Vec<u8>, device: &Device, out: &mut Out) -> Result<Unit, Failure> {
+/// Loads the texts that are one module.
+fn load_unit(mut group: Vec<Input>, device: &Device, out: &mut Out) -> Result<Unit, Failure> {
     let mut sources = SourceMap::new();
-    let text = input::add(&mut sources, name, bytes);
+    let others = group.split_off(group.len().min(1));
+    let Some(first) = group.pop() else { return Err(Failure::usage("no module")) };
+    let text = first.add(&mut sources, out);
+    let others: Vec<_> = others.into_iter().map(|input| input.add(&mut sources, out)).collect();
     let parts = parts(text.check(&sources), sources.text(text.file), text.file);
     out.diagnostics(&parts.diagnostics, &sources);
     let faults = parts.faults().into_iter().map(|(name, fault)| (name.to_owned(), fault.clone())).collect();
     let mut broken = fault_of(&parts.diagnostics);
-    let joined = parts.module.map(|module| link(vec![module], true)).transpose().unwrap_or_else(|wrong| {
+    let mut modules: Option<Vec<_>> = parts.module.map(|module| vec![module]);
+    for other in &others {
+        let Checked { module, diagnostics } = other.check(&sources);
+        out.diagnostics(&diagnostics, &sources);
+        broken = broken.or_else(|| fault_of(&diagnostics));
+        modules = modules.zip(module).map(|(mut all, module)| {
+            all.push(module);
+            all
+        });
+    }
+    let joined = modules.map(|modules| link(modules, true)).transpose().unwrap_or_else(|wrong| {
         out.diagnostics(&wrong, &sources);
         broken = fault_of(&wrong);
         None
@@ -187,7 +212,7 @@ impl Value<'_> {
 fn plan<'j>(
     job: &'j Job,
     args: &RunArgs,
-    units: &BTreeMap<&'j str, Unit>,
+    (units, keys): (&'j BTreeMap<String, Unit>, &'j [String]),
     buffers: &HashMap<&'j str, Buffer>,
     watch: &Watch,
 ) -> Result<Vec<Planned<'j>>, Failure> {
@@ -198,10 +223,10 @@ fn plan<'j>(
         for (k, arg) in spec.args.iter().enumerate() {
             arg.check(job).map_err(|why| number(format!("argument {}: {why}", k + 1)))?;
         }
-        let module = module_of(job, spec).unwrap_or_default();
+        let module = keys[i].as_str();
         let unit = &units[module];
         let planned = |entry: String, ready| Planned { entry, module, repeat: spec.repeat, ready };
-        let named = spec.entry.as_deref();
+        let named = spec.entry.as_deref().map(|wanted| unit.name_of(wanted));
         if let Some(fault) = unit.fault(named) {
             plan.push(planned(named.unwrap_or_default().to_owned(), Err(fault.clone())));
             continue;
@@ -210,7 +235,7 @@ fn plan<'j>(
             return Err(number(format!("no entry `{}` in `{module}`", named.unwrap_or_default())));
         };
         let prefix = |f: Failure| Failure { message: format!("launch {}: {}", i + 1, f.message), ..f };
-        let function = loaded.module.function(named).map_err(|e| prefix(failed(e, watch)))?;
+        let function = names::function(&loaded.module, named, watch).map_err(prefix)?;
         let values = values(&function, &spec.args).map_err(prefix)?;
         let list: Vec<Arg<'_>> = values.iter().map(|v| v.arg(buffers)).collect();
         check_launch(&function, &config, &list, watch).map_err(prefix)?;
@@ -220,6 +245,15 @@ fn plan<'j>(
 }
 
 impl Unit {
+    /// The entry that a name means, whether it can be used or not; the name itself if there is none or there are several.
+    fn name_of<'a>(&'a self, wanted: &'a str) -> &'a str {
+        let sound = self.loaded.iter().flat_map(|l| l.module.entries());
+        match names::find(sound.chain(self.faults.keys().map(String::as_str)), wanted) {
+            Found::One(name) => name,
+            Found::None | Found::Many(_) => wanted,
+        }
+    }
+
     /// Why an entry cannot be used.
     fn fault(&self, entry: Option<&str>) -> Option<&Fault> {
         let known = entry.and_then(|name| self.faults.get(name));
@@ -254,7 +288,7 @@ fn values<'j>(function: &Function, specs: &'j [ArgSpec]) -> Result<Vec<Value<'j>
 type Made = Vec<Result<Duration, Fault>>;
 
 /// Makes all code, each entry once for each block shape, in parallel.
-fn compile(plan: &[Planned<'_>], units: &BTreeMap<&str, Unit>, out: &mut Out) -> Made {
+fn compile(plan: &[Planned<'_>], units: &BTreeMap<String, Unit>, out: &mut Out) -> Made {
     let mut made: Made = plan.iter().map(|_| Ok(Duration::ZERO)).collect();
     for (name, unit) in units {
         let Some(loaded) = &unit.loaded else { continue };

@@ -6,7 +6,8 @@
 //! Invariants: nothing but this crate prints or opens files; the exit status is that of [`report::Status`], the same for all commands;
 //! a panic anywhere becomes the text of a bug and status 101.
 //!
-//! How to read it: [`args`] is what can be typed, then one file a command. [`input`] reads texts, [`entries`] finds what of a
+//! How to read it: [`args`] is what can be typed, then one file a command. [`input`] reads texts, [`image`] takes them out of other files, [`names`] finds entries by what
+//! people call them, [`entries`] finds what of a
 //! wrong module can still be used, [`buffers`], [`npy`] and [`scalar`] are the arguments of kernels, [`launch`] is one launch and its
 //! report, [`watch`] are signals and progress, [`report`] is everything that is written.
 
@@ -18,11 +19,13 @@ mod bug;
 mod check;
 mod compile;
 mod entries;
+mod image;
 mod input;
 mod isa;
 mod job;
 mod jobfile;
 mod launch;
+mod names;
 mod npy;
 mod report;
 mod run;

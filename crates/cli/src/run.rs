@@ -11,7 +11,7 @@ use crate::buffers::{Buffer, Content, Word};
 use crate::launch::{self, Loaded, failed, scalar_for};
 use crate::report::{Failure, Format, Out, Status};
 use crate::watch::Watch;
-use crate::{bug, input};
+use crate::{bug, image, names};
 
 /// Loads modules, launches an entry, writes its buffers.
 ///
@@ -22,13 +22,13 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     let watch = Watch::start()?;
     let device = device()?;
     let file = args.file.as_deref().unwrap_or("-");
-    let names: Vec<&str> = std::iter::once(file).chain(args.link.iter().map(String::as_str)).collect();
-    let loaded = bug::catch(|| load(&device, &names, out)).unwrap_or_else(|panic| {
+    let first = args.rest.first().map(String::as_str).filter(|word| is_name(word));
+    let loaded = bug::catch(|| load(&device, file, first, &args.link, out)).unwrap_or_else(|panic| {
         out.bug(&panic, Some(file));
         Err(Failure::told(Status::Bug))
     })?;
     let (entry, words) = split(&args.rest, &loaded.module);
-    let function = loaded.module.function(entry).map_err(|e| failed(e, &watch))?;
+    let function = names::function(&loaded.module, entry, &watch)?;
     let words = words
         .iter()
         .enumerate()
@@ -63,14 +63,20 @@ pub fn device() -> Result<Device, Failure> {
     Device::new().map_err(|e| Failure::file(format!("the host has no room for a device: {e}")))
 }
 
-/// Reads, checks and joins files, and tells of their faults.
-fn load(device: &Device, names: &[&str], out: &mut Out) -> Result<Loaded, Failure> {
-    let mut sources = SourceMap::new();
-    let mut texts = Vec::new();
-    for name in names {
-        let bytes = input::read(name)?;
-        texts.push(input::add(&mut sources, name, bytes));
+/// Reads, checks and joins files, and tells of their faults. Of a file with several modules, the one with the entry is taken.
+fn load(
+    device: &Device,
+    file: &str,
+    entry: Option<&str>,
+    links: &[String],
+    out: &mut Out,
+) -> Result<Loaded, Failure> {
+    let mut inputs = image::group_with(image::groups(image::read(file, file)?), entry)?;
+    for link in links {
+        inputs.extend(image::read(link, link)?);
     }
+    let mut sources = SourceMap::new();
+    let texts: Vec<_> = inputs.into_iter().map(|input| input.add(&mut sources, out)).collect();
     let mut status = Status::Done;
     let mut modules = Vec::new();
     for text in &texts {
@@ -97,8 +103,15 @@ fn split<'a>(rest: &'a [String], module: &Module) -> (Option<&'a str>, &'a [Stri
     }
 }
 
-/// Whether a word can only be meant as the name of an entry.
+/// Beginnings of arguments.
+const ARGUMENTS: &[&str] = &["in:", "out:", "inout:", "zero:", "bytes:"];
+
+/// Whether a word can only be meant as the name of an entry: one of PTX, or one of C++ or Rust as it is read.
 fn is_name(word: &str) -> bool {
+    let is_long = word.contains("::") || word.ends_with([')', '>']);
+    if is_long && !ARGUMENTS.iter().any(|a| word.starts_with(a)) {
+        return true;
+    }
     let is_number = word.parse::<f64>().is_ok();
     let mut chars = word.chars();
     let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%'));
@@ -199,10 +212,10 @@ mod tests {
 
     #[test]
     fn names_are_told_from_arguments() {
-        for name in ["k", "_Z4fooPf", "kernel$1", "in"] {
+        for name in ["k", "_Z4fooPf", "kernel$1", "in", "f(int, float)", "ns::k<float>", "k<3>", "void k<int>(int)"] {
             assert!(is_name(name), "{name}");
         }
-        for word in ["1", "-3", "2.5", "0f3F800000", "inf", "nan", "in:x", "zero:4", ""] {
+        for word in ["1", "-3", "2.5", "0f3F800000", "inf", "nan", "in:x", "zero:4", "in:a::b", "out:f(1):4", ""] {
             assert!(!is_name(word), "{word}");
         }
     }

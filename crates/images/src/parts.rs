@@ -2,7 +2,7 @@
 //! the same code for several architectures.
 
 use crate::choose::{Choice, candidates, choose};
-use crate::{Arch, Fault, Image, Member, MemberKind};
+use crate::{Arch, Fault, Image, Member, MemberKind, elf};
 
 /// Which member of each container is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +80,7 @@ pub fn parts(image: &Image<'_>, want: Want) -> Result<Parts, Fault> {
         }
         first += container.len();
     }
+    drop_linked(image, &mut out.parts);
     if let (Want::Target(arch), true) = (want, out.parts.is_empty()) {
         return Err(no_member(format!("PTX for {arch}"), image));
     }
@@ -100,6 +101,15 @@ fn take(member: &Member<'_>, number: usize, out: &mut Parts) -> Result<(), Fault
         others: Vec::new(),
     }));
     Ok(())
+}
+
+/// A program that was linked from several modules holds their code again, as one cubin that the linker made: what goes there in is
+/// dropped where the modules themselves are at hand.
+fn drop_linked(image: &Image<'_>, parts: &mut Vec<Part>) {
+    let member = |p: &Part| &image.members[p.member - 1];
+    let of_linking = |p: &Part| member(p).place.section.as_deref() == Some(elf::RELOCATABLE);
+    let files: Vec<_> = parts.iter().filter(|p| of_linking(p)).map(|p| member(p).place.file.clone()).collect();
+    parts.retain(|p| of_linking(p) || member(p).kind != MemberKind::Cubin || !files.contains(&member(p).place.file));
 }
 
 /// The member for an architecture; without a suffix, one with a suffix serves where there is no other.
