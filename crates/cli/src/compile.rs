@@ -13,9 +13,9 @@ use serde::Serialize;
 use crate::args::{CompileArgs, Emit};
 use crate::bug::{self, Panic};
 use crate::entries::{Fault, Parts, parts};
+use crate::image::Input;
 use crate::launch::{self, Loaded, micros, millis};
 use crate::report::{Failure, Format, Out, Status};
-use crate::image::Input;
 use crate::{image, names, run};
 
 #[derive(Serialize)]

@@ -37,12 +37,24 @@ pub struct Input {
     refused: Option<Refused>,
     /// It is linked with the other texts of its file.
     relocatable: bool,
+    /// Number of the member, if it is one.
+    member: Option<usize>,
 }
 
 impl Input {
+    /// Number of the member that it was taken from.
+    pub fn member(&self) -> Option<usize> {
+        self.member
+    }
+
+    /// The same without a note.
+    pub fn silent(self) -> Input {
+        Input { note: None, ..self }
+    }
+
     fn refused(name: &str, message: String, help: &str) -> Input {
         let refused = Some(Refused { message, help: help.to_owned() });
-        Input { name: name.to_owned(), bytes: Vec::new(), note: None, refused, relocatable: false }
+        Input { name: name.to_owned(), bytes: Vec::new(), note: None, refused, relocatable: false, member: None }
     }
 
     /// Puts it into the map, and says what was taken.
@@ -113,7 +125,14 @@ pub fn read(path: &str, name: &str) -> Result<Vec<Input>, Failure> {
         Err(fault) => return Ok(vec![Input::refused(name, format!("this {fault}"), "build the file again")]),
     };
     if image.what == What::Ptx && member.is_none() {
-        return Ok(vec![Input { name: name.to_owned(), bytes, note: None, refused: None, relocatable: false }]);
+        return Ok(vec![Input {
+            name: name.to_owned(),
+            bytes,
+            note: None,
+            refused: None,
+            relocatable: false,
+            member: None,
+        }]);
     }
     let found = match parts(&image, want) {
         Ok(found) => found,
@@ -129,7 +148,9 @@ pub fn read(path: &str, name: &str) -> Result<Vec<Input>, Failure> {
             what if image.members.iter().any(|m| m.kind == handloom_images::MemberKind::LtoIr) => {
                 (format!("this is {} with intermediate code of `-dlto` and no PTX", what.words()), what.advice())
             }
-            what if image.members.is_empty() => (format!("this is {} without code for a GPU", what.words()), what.advice()),
+            what if image.members.is_empty() => {
+                (format!("this is {} without code for a GPU", what.words()), what.advice())
+            }
             what => (format!("this is {} without PTX", what.words()), what.advice()),
         };
         return Ok(vec![Input::refused(name, message, help)]);
@@ -138,12 +159,14 @@ pub fn read(path: &str, name: &str) -> Result<Vec<Input>, Failure> {
     let inputs = found.parts.into_iter().map(|part| {
         let called = if several { format!("{short}#{}", part.member) } else { name.to_owned() };
         let note = (image.what != What::Ptx).then(|| note(short, &called, &image, &part, member.is_some()));
-        Input { name: called, bytes: part.ptx.into_bytes(), note, refused: None, relocatable: part.relocatable }
+        let (relocatable, member) = (part.relocatable, Some(part.member));
+        Input { name: called, bytes: part.ptx.into_bytes(), note, refused: None, relocatable, member }
     });
     Ok(inputs.collect())
 }
 
-const DEVICE_RUNTIME: &str = "leave it out: device-side launches are not supported, and what else of it is comes with Handloom";
+const DEVICE_RUNTIME: &str =
+    "leave it out: device-side launches are not supported, and what else of it is comes with Handloom";
 
 fn split_as<'n>(name: &'n str, member: Option<&str>) -> &'n str {
     member.map_or(name, |m| name.strip_suffix(m).and_then(|n| n.strip_suffix('#')).unwrap_or(name))

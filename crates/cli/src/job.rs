@@ -16,14 +16,14 @@ use crate::buffers::{Buffer, Content, Source, Store};
 use crate::bug::{self, Panic};
 use crate::entries::{Fault, parts};
 use crate::image::{self, Input};
-use crate::names::Found;
-use crate::{input, names};
 use crate::jobfile::{ArgSpec, Job, LaunchSpec, OnTrap};
 use crate::launch::{self, Loaded, scalar_for};
+use crate::names::Found;
 use crate::report::{Failure, Format, Out, Status, errors};
 use crate::run::{check_launch, device};
 use crate::scalar;
 use crate::watch::Watch;
+use crate::{input, names};
 
 /// Runs a job.
 ///

@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::report::{Failure, Format, Out};
-use crate::{names, scalar};
 use crate::watch::Watch;
+use crate::{names, scalar};
 
 /// A module on a device.
 #[derive(Debug)]

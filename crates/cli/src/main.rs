@@ -20,6 +20,7 @@ mod check;
 mod compile;
 mod entries;
 mod image;
+mod info;
 mod input;
 mod isa;
 mod job;
@@ -61,6 +62,7 @@ fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
             Some(job) => job::run_job(job, args, out),
             None => run::run(args, out),
         },
+        Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),
         Command::Traps => {
             traps::traps(out);

@@ -127,7 +127,8 @@ fn without(text: &str, open: char, close: char) -> String {
 }
 
 /// Casts that stand before numbers, and that people leave out.
-const CASTS: &[&str] = &["(unsignedint)", "(unsignedlong)", "(long)", "(char)", "(unsignedchar)", "(short)", "(unsignedshort)"];
+const CASTS: &[&str] =
+    &["(unsignedint)", "(unsignedlong)", "(long)", "(char)", "(unsignedchar)", "(short)", "(unsignedshort)"];
 
 /// A name for comparison: without blanks, and with numbers as numbers only.
 fn key(name: &str) -> String {
@@ -218,14 +219,28 @@ mod tests {
     #[test]
     fn names_are_found_in_every_way() {
         let saxpy = "_Z5saxpyifPKfPf";
-        for wanted in [saxpy, "saxpy(int, float, float const*, float*)", "saxpy(int,float,float const *,float *)", "saxpy", "sax", "5saxpy"] {
+        for wanted in [
+            saxpy,
+            "saxpy(int, float, float const*, float*)",
+            "saxpy(int,float,float const *,float *)",
+            "saxpy",
+            "sax",
+            "5saxpy",
+        ] {
             one(wanted, saxpy);
         }
         let scale = "_ZN2ns5scaleIfEEvPT_";
-        for wanted in ["void ns::scale<float>(float*)", "ns::scale<float>(float*)", "ns::scale<float>", "scale<float>", "e<float>"] {
+        for wanted in [
+            "void ns::scale<float>(float*)",
+            "ns::scale<float>(float*)",
+            "ns::scale<float>",
+            "scale<float>",
+            "e<float>",
+        ] {
             one(wanted, scale);
         }
-        for wanted in ["other::scan<3u, true>()", "scan<3,true>", "other::scan", "scan", "scan<(unsigned int)3, true>"] {
+        for wanted in ["other::scan<3u, true>()", "scan<3,true>", "other::scan", "scan", "scan<(unsigned int)3, true>"]
+        {
             one(wanted, "_ZN5other4scanILj3ELb1EEEvv");
         }
         for wanted in ["__main__::axpy", "axpy", "axpy(float, Array<double, 1>)"] {

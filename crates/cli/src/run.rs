@@ -64,13 +64,7 @@ pub fn device() -> Result<Device, Failure> {
 }
 
 /// Reads, checks and joins files, and tells of their faults. Of a file with several modules, the one with the entry is taken.
-fn load(
-    device: &Device,
-    file: &str,
-    entry: Option<&str>,
-    links: &[String],
-    out: &mut Out,
-) -> Result<Loaded, Failure> {
+fn load(device: &Device, file: &str, entry: Option<&str>, links: &[String], out: &mut Out) -> Result<Loaded, Failure> {
     let mut inputs = image::group_with(image::groups(image::read(file, file)?), entry)?;
     for link in links {
         inputs.extend(image::read(link, link)?);

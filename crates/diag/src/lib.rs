@@ -14,9 +14,7 @@ mod render;
 mod source;
 
 pub use codes::Code;
-pub use render::{
-    Footer, Heading, Report, Snippet, Style, names_json, render_human, render_json, render_snippets,
-};
+pub use render::{Footer, Heading, Report, Snippet, Style, names_json, render_human, render_json, render_snippets};
 pub use source::{FileId, LineColumn, SourceMap, Span};
 
 /// Whose fault it is. The three kinds are never mixed and each has its own exit status.
