@@ -117,8 +117,16 @@ pub fn want(member: Option<&str>) -> Result<Want, Failure> {
 /// The file cannot be read, or has no such member.
 pub fn read(path: &str, name: &str) -> Result<Vec<Input>, Failure> {
     let (file, member) = split(path);
+    want(member)?;
+    take(input::read(file)?, name, member)
+}
+
+/// The same from bytes that were read.
+///
+/// # Errors
+/// The file has no such member.
+pub fn take(bytes: Vec<u8>, name: &str, member: Option<&str>) -> Result<Vec<Input>, Failure> {
     let want = want(member)?;
-    let bytes = input::read(file)?;
     let short = split_as(name, member);
     let image = match open(&bytes) {
         Ok(image) => image,

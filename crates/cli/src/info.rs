@@ -155,13 +155,12 @@ fn print(name: &str, out: &mut Out) -> Result<Status, Failure> {
 }
 
 fn file(name: &str, out: &mut Out) -> Result<Status, Failure> {
-    let (path, _) = image::split(name);
-    // Standard input can be read once, and is never a container of interest twice.
-    let bytes = if path == "-" { Vec::new() } else { input::read(path)? };
+    let (path, member) = image::split(name);
+    let bytes = input::read(path)?;
     let image = open(&bytes).ok();
     let mut modules = Vec::new();
     let (mut status, mut used) = (Status::Done, Vec::new());
-    for input in image::read(name, name)? {
+    for input in image::take(bytes.clone(), name, member)? {
         used.extend(input.member());
         let mut sources = SourceMap::new();
         let text = input.silent().add(&mut sources, out);
@@ -178,7 +177,7 @@ fn file(name: &str, out: &mut Out) -> Result<Status, Failure> {
         status = status.max(Status::of_all(&wrong));
     }
     let members = image.as_ref().map_or(Vec::new(), |image| members(image, &used));
-    let kind = image.map_or("damaged", |image| if path == "-" { "ptx" } else { image.what.word() });
+    let kind = image.map_or("damaged", |image| image.what.word());
     let file = File { file: name.to_owned(), kind, members, modules };
     match out.format {
         Format::Json => out.json(&file),

@@ -193,7 +193,7 @@ fn info_lists_modules_and_members() {
     assert_eq!((&member["used"], &fat["members"][2]["used"]), (&true.into(), &false.into()));
     assert_eq!(fat["modules"][0]["entries"][0]["demangled"], "saxpy(int, float, float const*, float*)");
     assert_eq!(f.run("info --format json two").ends(0).objects()[0]["modules"].as_array().unwrap().len(), 2);
-    assert!(f.run("info --ptx two#2").ends(0).out.contains(".entry _Z5firstPi"));
+    assert!(f.run("info --ptx two#3").ends(0).out.contains(".entry _Z5firstPi"));
     f.run("info absent").ends(5);
 }
 
