@@ -7,7 +7,8 @@ use handloom_tests::{coverage, filetest};
 
 /// A crate, the crates it may use, and the outside packages it may use. A new edge is a reviewed line here.
 const EDGES: &[(&str, &[&str], &[&str])] = &[
-    ("diag", &[], &["annotate-snippets", "serde_json"]),
+    // The demanglers make names of C++ and Rust readable.
+    ("diag", &[], &["annotate-snippets", "serde_json", "cpp_demangle", "rustc-demangle"]),
     ("syntax", &["diag"], &["logos"]),
     ("ir", &["diag"], &["half"]),
     ("isa", &["ir"], &[]),
@@ -21,9 +22,10 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["cranelift-codegen", "cranelift-frontend", "cranelift-jit", "cranelift-native", "target-lexicon"],
     ),
     ("runtime", &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen"], &["rayon", "rustix", "libc"]),
+    ("images", &[], &["object", "ruzstd", "lz4_flex"]),
     (
         "cli",
-        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen", "runtime"],
+        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen", "runtime", "images"],
         // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
         &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
     ),

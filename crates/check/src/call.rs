@@ -11,6 +11,7 @@ use handloom_syntax::ast::{self, OperandKind};
 use crate::body::{BodyCx, Named};
 use crate::consts::{eval, to_bits};
 use crate::context::{Told, index};
+use crate::elsewhere::device_runtime;
 use crate::fit::ordinary;
 use crate::module::{
     Call, CallArg, CallTarget, Func, Linkage, LocalKind, ParamLayout, RegId, SymbolId, SymbolKind, VarId,
@@ -117,6 +118,10 @@ impl<'a> BodyCx<'_, 'a> {
                 let provided = builtin(name).filter(|_| {
                     symbol.linkage == Linkage::Extern && f.body.is_none() && !self.cx.defined.contains_key(name)
                 });
+                let is_elsewhere = f.body.is_none() && !self.cx.defined.contains_key(name) && provided.is_none();
+                if is_elsewhere && let Some(d) = device_runtime(name, span) {
+                    return Err(self.cx.push(d));
+                }
                 let callee = Callee::of(f);
                 let target = match provided {
                     Some(b) => CallTarget::Builtin(b),

@@ -17,6 +17,7 @@ mod body;
 mod call;
 pub mod consts;
 mod context;
+mod elsewhere;
 pub mod fit;
 mod forms;
 mod func;
@@ -41,7 +42,7 @@ mod video;
 mod words;
 
 use handloom_diag::{Code, Diagnostic, FileId, Span};
-use handloom_isa::target::{NEWEST, Suffix, Target};
+use handloom_isa::target::{NEWEST, Suffix, Target, Version};
 use handloom_syntax::ast;
 
 pub use link::link;
@@ -88,8 +89,39 @@ fn function_around<'a>(module: &ast::Module<'a>, place: Span) -> Option<&'a str>
     }
 }
 
+/// What a module declares, also where it has errors: for listings, never to be run.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// `.version`.
+    pub version: Version,
+    /// `.target`, as it is written: `sm_90a`.
+    pub target: String,
+    /// `.address_size`: 32 or 64.
+    pub address_size: u8,
+    /// Variables and functions as far as their declarations can be read.
+    pub symbols: Vec<module::Symbol>,
+}
+
+/// Says what a module declares. `text` is what it was parsed from.
+pub fn outline(module: &ast::Module<'_>, text: &str, file: FileId) -> Outline {
+    let (m, _) = walk(module, text, file);
+    Outline {
+        version: m.version,
+        target: context::target_text(m.target),
+        address_size: m.address_size,
+        symbols: m.symbols,
+    }
+}
+
 /// Checks a module. `text` is what it was parsed from.
 pub fn check(module: &ast::Module<'_>, text: &str, file: FileId) -> Checked {
+    let (checked, report) = walk(module, text, file);
+    let is_sound = report.n_errors() == 0;
+    Checked { module: is_sound.then_some(checked), diagnostics: report.finish() }
+}
+
+/// Goes through a module: what it declares, which has no meaning where there are errors, and what was found.
+fn walk(module: &ast::Module<'_>, text: &str, file: FileId) -> (CheckedModule, report::Report) {
     let mut cx = Cx {
         text,
         file,
@@ -120,7 +152,6 @@ pub fn check(module: &ast::Module<'_>, text: &str, file: FileId) -> Checked {
     for item in &module.items {
         self::item(&mut cx, item);
     }
-    let is_sound = cx.report.n_errors() == 0;
     let checked = CheckedModule {
         version: cx.version,
         target: cx.target,
@@ -128,7 +159,7 @@ pub fn check(module: &ast::Module<'_>, text: &str, file: FileId) -> Checked {
         symbols: cx.symbols,
         files: cx.files,
     };
-    Checked { module: is_sound.then_some(checked), diagnostics: cx.report.finish() }
+    (checked, cx.report)
 }
 
 fn item<'a>(cx: &mut Cx<'a>, item: &'a ast::Item<'a>) {

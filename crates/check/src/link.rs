@@ -7,6 +7,7 @@ use handloom_diag::{Code, Diagnostic, Span};
 
 use crate::call::builtin;
 use crate::context::index;
+use crate::elsewhere::device_runtime;
 use crate::func::disagreement;
 use crate::globals::same_variable;
 use crate::hash::{Map, Set};
@@ -186,8 +187,12 @@ impl Linker {
                 SymbolKind::Alias(_) => true,
             };
             if !needs_none {
-                let d = Diagnostic::error(Code::Link, s.span, format!("`{}` is used and defined in no module", s.name));
-                self.errors.push(d.help("add the module that defines it").section("Linking Directives: .extern"));
+                let missing = || {
+                    let message = format!("`{}` is used and defined in no module", s.name);
+                    let d = Diagnostic::error(Code::Link, s.span, message);
+                    d.help("add the module that defines it").section("Linking Directives: .extern")
+                };
+                self.errors.push(device_runtime(&s.name, s.span).unwrap_or_else(missing));
             }
         }
     }

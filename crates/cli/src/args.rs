@@ -59,6 +59,13 @@ Variables of the module (__constant__, __device__), by their names in the PTX, f
 Example: y = 2 x + y for 1,000 floats in blocks of 256 threads:
   handloom run saxpy.ptx saxpy --grid 4 --block 256 1000 2.0 in:x.npy inout:y.npy:result.npy";
 
+const INFO_EXAMPLE: &str = "\
+FILE may be anything that holds PTX: a fat binary, a cubin made with -lineinfo, a program or an archive that nvcc built.
+FILE#3 names a member by its number, FILE#sm_90 by its target, in every command.
+
+Example: the entries of a program, with their parameters, as one JSON object:
+  handloom info --format json a.out";
+
 const ISA_EXAMPLE: &str = "\
 Example: all forms of one opcode with their qualifiers, and whether they are supported:
   handloom isa shfl";
@@ -85,6 +92,9 @@ pub enum Command {
 handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
        handloom run [OPTIONS] --job JOB.json")]
     Run(Box<RunArgs>),
+    /// Say what a file holds: members, entries with their parameters, variables, what is not supported.
+    #[command(after_help = INFO_EXAMPLE)]
+    Info(InfoArgs),
     /// List the instruction forms with their support state, or show the forms of one opcode.
     #[command(after_help = ISA_EXAMPLE)]
     Isa {
@@ -119,6 +129,17 @@ pub struct CheckArgs {
     pub files: Vec<String>,
     #[command(flatten)]
     pub limit: Limit,
+}
+
+/// `handloom info`.
+#[derive(ClapArgs, Debug)]
+pub struct InfoArgs {
+    /// PTX files, or files that hold PTX; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
+    /// Print the PTX that would be used, and nothing else.
+    #[arg(long)]
+    pub ptx: bool,
 }
 
 /// A stage that can be printed.

@@ -5,7 +5,7 @@ use handloom_diag::SourceMap;
 
 use crate::args::CheckArgs;
 use crate::report::{Failure, Out, Status, errors};
-use crate::{bug, input};
+use crate::{bug, image};
 
 /// Checks files, one after the other. A file that cannot be read does not hide the next one.
 ///
@@ -16,28 +16,31 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> Result<Status, Failure> {
     let mut status = Status::Done;
     let (mut n_errors, mut n_wrong) = (0, 0);
     for name in &args.files {
-        let bytes = match input::read(name) {
-            Ok(bytes) => bytes,
-            Err(failure) => {
-                status = status.max(out.failure(&failure));
-                continue;
-            }
-        };
-        let mut sources = SourceMap::new();
-        let text = input::add(&mut sources, name, bytes);
-        match bug::catch(|| text.check(&sources)) {
-            Ok(Checked { diagnostics, .. }) => {
-                out.diagnostics(&diagnostics, &sources);
-                status = status.max(Status::of_all(&diagnostics));
-                let n = errors(&diagnostics).count();
-                n_errors += n;
-                n_wrong += usize::from(n > 0);
-            }
-            Err(panic) => {
-                out.bug(&panic, Some(name));
-                status = Status::Bug;
+        let inputs = bug::catch(|| image::read(name, name)).unwrap_or_else(|panic| {
+            out.bug(&panic, Some(name));
+            Err(Failure::told(Status::Bug))
+        });
+        let inputs = inputs.unwrap_or_else(|failure| {
+            status = status.max(out.failure(&failure));
+            Vec::new()
+        });
+        let before = n_errors;
+        for input in inputs {
+            let mut sources = SourceMap::new();
+            let text = input.add(&mut sources, out);
+            match bug::catch(|| text.check(&sources)) {
+                Ok(Checked { diagnostics, .. }) => {
+                    out.diagnostics(&diagnostics, &sources);
+                    status = status.max(Status::of_all(&diagnostics));
+                    n_errors += errors(&diagnostics).count();
+                }
+                Err(panic) => {
+                    out.bug(&panic, Some(name));
+                    status = Status::Bug;
+                }
             }
         }
+        n_wrong += usize::from(n_errors > before);
     }
     if n_errors > 0 && out.format == crate::report::Format::Human {
         let s = |n: usize| if n == 1 { "" } else { "s" };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use handloom_diag::names::readable;
 use handloom_diag::{SourceMap, Span};
 use handloom_ir::simt::{Function as IrFunction, Term, text};
 use handloom_ir::trap::TrapKind;
@@ -12,14 +13,17 @@ use serde::Serialize;
 use crate::args::{CompileArgs, Emit};
 use crate::bug::{self, Panic};
 use crate::entries::{Fault, Parts, parts};
+use crate::image::Input;
 use crate::launch::{self, Loaded, micros, millis};
 use crate::report::{Failure, Format, Out, Status};
-use crate::{input, run};
+use crate::{image, names, run};
 
 #[derive(Serialize)]
 struct Object<'a> {
     file: &'a str,
     entry: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demangled: Option<String>,
     status: &'static str,
     parse_us: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,9 +57,18 @@ pub fn compile(args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
 
 /// One file: all its entries.
 fn file(name: &str, device: &Device, args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
-    let bytes = input::read(name)?;
+    let mut status = Status::Done;
+    for input in image::read(name, name)? {
+        status = status.max(module(input, device, args, out)?);
+    }
+    Ok(status)
+}
+
+/// One module of a file.
+fn module(input: Input, device: &Device, args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
+    let name = &input.name.clone();
     let mut sources = SourceMap::new();
-    let text = input::add(&mut sources, name, bytes);
+    let text = input.add(&mut sources, out);
     let start = Instant::now();
     let checked = text.check(&sources);
     let parse = start.elapsed();
@@ -149,6 +162,7 @@ fn report(file: &str, entry: &str, parse: Duration, result: &Result<Made, Fault>
         out.json(&Object {
             file,
             entry,
+            demangled: readable(entry),
             status: if made.is_some() { "ok" } else { "error" },
             parse_us: micros(parse),
             compile_us: made.map(|m| micros(m.compile)),
@@ -160,11 +174,12 @@ fn report(file: &str, entry: &str, parse: Duration, result: &Result<Made, Fault>
     match result {
         Ok(Made { text: Some(text), .. }) => out.line(text),
         Ok(made) => out.line(&format!(
-            "{file}: {entry}: ok, checked in {}, compiled in {}, {} bytes",
+            "{file}: {}: ok, checked in {}, compiled in {}, {} bytes",
+            names::plain(entry),
             millis(parse),
             millis(made.compile),
             made.code_bytes
         )),
-        Err(fault) => out.line(&format!("{file}: {entry}: error: {}", fault.message)),
+        Err(fault) => out.line(&format!("{file}: {}: error: {}", names::plain(entry), fault.message)),
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use handloom_check::{Checked, check_text};
 use handloom_diag::{Code, Diagnostic, FileId, SourceMap, Span};
 
+use crate::image::Refused;
 use crate::report::{Failure, reason};
 
 /// Runs of bytes that are no UTF-8 and are told one by one. A file with more of them is no text at all.
@@ -21,6 +22,8 @@ pub struct Text {
     all_bad_known: bool,
     /// Every other byte of the beginning is NUL: an encoding of two bytes a character.
     is_wide: bool,
+    /// Why the file that it stands for is no module.
+    pub refused: Option<Refused>,
 }
 
 /// All bytes of a file; `-` is standard input.
@@ -59,7 +62,7 @@ pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>) -> Text {
         }
         text
     });
-    Text { file: sources.add(name, text), bad, all_bad_known, is_wide }
+    Text { file: sources.add(name, text), bad, all_bad_known, is_wide, refused: None }
 }
 
 /// Whether a text is UTF-16, with or without a byte order mark.
@@ -73,6 +76,10 @@ fn is_wide(bytes: &[u8]) -> bool {
 impl Text {
     /// Parses and checks the text, and tells of bytes that are none.
     pub fn check(&self, sources: &SourceMap) -> Checked {
+        if let Some(Refused { message, help }) = &self.refused {
+            let fault = Diagnostic::error(Code::Foreign, Span::new(self.file, 0, 0), message).help(help);
+            return Checked { module: None, diagnostics: vec![fault] };
+        }
         if self.is_wide {
             let fault = Diagnostic::error(Code::Encoding, Span::new(self.file, 0, 0), "the text is UTF-16")
                 .help("save the file as UTF-8")

@@ -15,9 +15,8 @@ use crate::dtype;
 use crate::elements::Element;
 use crate::entries::Fault;
 use crate::expect::{Compared, Tolerance};
-use crate::input;
 use crate::jobfile::{Job, LaunchSpec, OnTrap};
-use crate::launch::{self, failed, scalar_for};
+use crate::launch::{self, scalar_for};
 use crate::npy::{Array, is_npy};
 use crate::outputs::{Store, open_all};
 use crate::report::{Failure, Format, Out, Status};
@@ -26,6 +25,7 @@ use crate::specs::{Argument, ContentSpec, ExpectSpec, Names, numbers};
 use crate::units::{Key, Units, any_missing, load_units, the_global, with_global};
 use crate::values::{self, Bound, Value, address_of, check_fill, global_address, word};
 use crate::watch::Watch;
+use crate::{input, names};
 
 /// Runs a job.
 ///
@@ -45,9 +45,9 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let device = device()?;
     let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
     let names = Names::of(&job.buffers);
-    let units = load_units(&job, &base, &device, out).map_err(in_job)?;
+    let (units, keys) = load_units(&job, &base, &device, out).map_err(in_job)?;
     let buffers = load_buffers(&job, &base, &device, &names, &units).map_err(in_job)?;
-    let context = Context { job: &job, base: &base, names: &names, units: &units, buffers: &buffers };
+    let context = Context { job: &job, base: &base, names: &names, units: &units, keys: &keys, buffers: &buffers };
     let fills = context.fills().map_err(in_job)?;
     let plan = context.plan(args, &watch).map_err(in_job)?;
     let results = context.results(&stores).map_err(in_job)?;
@@ -122,6 +122,8 @@ struct Context<'a, 'j> {
     base: &'a Path,
     names: &'a Names<'j>,
     units: &'a Units<'j>,
+    /// By launch, its module.
+    keys: &'a [Key<'j>],
     buffers: &'a Buffers,
 }
 
@@ -348,10 +350,10 @@ impl<'j> Context<'_, 'j> {
             let arguments = spec.args.iter().enumerate();
             let arguments = arguments.map(|(k, a)| a.argument(self.names).map_err(|why| named(k, why)));
             let arguments = arguments.collect::<Result<Vec<Argument<'_>>, _>>()?;
-            let Some(key) = Key::of(self.job, spec) else { continue };
+            let key = self.keys[i];
             let unit = &self.units[&key];
             let planned = |entry: String, ready| Planned { entry, key, repeat: spec.repeat, ready };
-            let named = spec.entry.as_deref();
+            let named = spec.entry.as_deref().map(|wanted| unit.name_of(wanted));
             if let Some(fault) = unit.fault(named) {
                 plan.push(planned(named.unwrap_or_default().to_owned(), Err(fault.clone())));
                 continue;
@@ -360,7 +362,7 @@ impl<'j> Context<'_, 'j> {
                 return Err(number(format!("no entry `{}` in `{}`", named.unwrap_or_default(), key.module)));
             };
             let prefix = |f: Failure| values::at(&format!("launch {}", i + 1), f);
-            let function = loaded.module.function(named).map_err(|e| prefix(failed(e, watch)))?;
+            let function = names::function(&loaded.module, named, watch).map_err(prefix)?;
             let ready = self.ready(function, config, &arguments, spec, watch).map_err(prefix)?;
             plan.push(planned(ready.function.name().to_owned(), Ok(ready)));
         }

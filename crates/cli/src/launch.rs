@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use handloom_check::CheckedModule;
+use handloom_diag::names::readable;
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::Param;
 use handloom_runtime::{
@@ -14,8 +15,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::report::{Failure, Format, Out};
-use crate::scalar;
 use crate::watch::Watch;
+use crate::{names, scalar};
 
 /// A module on a device.
 #[derive(Debug)]
@@ -134,6 +135,8 @@ enum RunTime {
 #[derive(Serialize)]
 struct Object<'a> {
     entry: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demangled: Option<String>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     compile_us: Option<f64>,
@@ -154,6 +157,7 @@ pub fn report(entry: &str, done: &Launched, printed: &[u8], many: bool, out: &mu
         let times: Vec<f64> = done.runs.iter().map(|t| micros(*t)).collect();
         out.json(&Object {
             entry,
+            demangled: readable(entry),
             status: if done.trap.is_some() { "trap" } else { "ok" },
             compile_us: Some(micros(done.compile)),
             run_us: Some(if many { RunTime::Many(times) } else { RunTime::One(times.iter().sum()) }),
@@ -178,6 +182,7 @@ pub fn report(entry: &str, done: &Launched, printed: &[u8], many: bool, out: &mu
     if !is_json {
         let runs: Vec<String> = done.runs.iter().map(|t| millis(*t)).collect();
         let times = if runs.len() == 1 { String::new() } else { format!(" {} times", runs.len()) };
+        let entry = names::plain(entry);
         out.line(&format!("{entry}: ok, compiled in {}, ran{times} in {}", millis(done.compile), runs.join(", ")));
     }
 }
@@ -187,6 +192,7 @@ pub fn report_error(entry: &str, message: &str, out: &mut Out) {
     match out.format {
         Format::Json => out.json(&Object {
             entry,
+            demangled: readable(entry),
             status: "error",
             compile_us: None,
             run_us: None,
@@ -194,7 +200,7 @@ pub fn report_error(entry: &str, message: &str, out: &mut Out) {
             message: Some(message),
             output: None,
         }),
-        Format::Human => out.say(&format!("{entry}: not run: {message}")),
+        Format::Human => out.say(&format!("{}: not run: {message}", names::plain(entry))),
     }
 }
 

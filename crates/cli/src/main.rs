@@ -6,11 +6,12 @@
 //! Invariants: nothing but this crate prints or opens files; the exit status is that of [`report::Status`], the same for all commands;
 //! a panic anywhere becomes the text of a bug and status 101.
 //!
-//! How to read it: [`args`] is what can be typed, then one file a command. [`input`] reads texts, [`entries`] finds what of a
-//! wrong module can still be used. Arguments of kernels are [`words`] that are typed or specs of a [`jobfile`]; both become
-//! [`values`], with structures laid out by [`layout`], numbers by [`elements`] and [`scalar`], memory by [`buffers`] and files by [`npy`] and
-//! [`outputs`]. [`dtype`] warns of files of another type than the kernel's. [`launch`] is one launch and its report, [`expect`] compares
-//! results, [`watch`] are signals and progress, [`report`] is everything that is written.
+//! How to read it: [`args`] is what can be typed, then one file a command. [`input`] reads texts, [`image`] takes them out of other files,
+//! [`names`] finds entries by what people call them, [`entries`] finds what of a wrong module can still be used. Arguments of kernels are
+//! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
+//! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
+//! [`launch`] is one launch and its report, [`expect`] compares results, [`watch`] are signals and progress, [`report`] is everything that
+//! is written.
 
 #![forbid(unsafe_code)]
 
@@ -23,12 +24,15 @@ mod dtype;
 mod elements;
 mod entries;
 mod expect;
+mod image;
+mod info;
 mod input;
 mod isa;
 mod job;
 mod jobfile;
 mod launch;
 mod layout;
+mod names;
 mod npy;
 mod outputs;
 mod report;
@@ -69,6 +73,7 @@ fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
             Some(job) => job::run_job(job, args, out),
             None => run::run(args, out),
         },
+        Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),
         Command::Traps => {
             traps::traps(out);

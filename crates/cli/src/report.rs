@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{ErrorKind, Write};
 
 use clap::ValueEnum;
-use handloom_diag::{Diagnostic, Footer, Heading, Kind, Report, Severity, SourceMap, Style};
+use handloom_diag::{Diagnostic, Footer, Heading, Kind, Report, Severity, SourceMap, Style, names};
 use handloom_diag::{render_human, render_json, render_snippets};
 use serde::Serialize;
 
@@ -271,7 +271,10 @@ impl Out {
             Style::Plain => ("", ""),
             Style::Color => ("\x1b[1m\x1b[91m", "\x1b[0m"),
         };
-        self.say(&format!("{on}error{off}: {sentence}"));
+        let notes: Vec<String> = names::notes([sentence]).into_iter().map(|n| format!("\n  = note: {n}")).collect();
+        // A sentence that says both names itself needs no note.
+        let notes = if sentence.contains("` (`_") { String::new() } else { notes.concat() };
+        self.say(&format!("{on}error{off}: {sentence}{notes}"));
     }
 
     /// Ends the output. A standard output that cannot be written is a fault of files.

@@ -15,7 +15,7 @@ use crate::report::{Failure, Format, Out, Status};
 use crate::values::{Bound, Value, check_fill, fill, global, global_address, word};
 use crate::watch::Watch;
 use crate::words::{Word, Words};
-use crate::{bug, dtype, input};
+use crate::{bug, dtype, image, names};
 
 /// Loads modules, launches an entry, writes its buffers.
 ///
@@ -29,13 +29,13 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     let watch = Watch::start()?;
     let device = device()?;
     let file = args.file.as_deref().unwrap_or("-");
-    let names: Vec<&str> = std::iter::once(file).chain(args.link.iter().map(String::as_str)).collect();
-    let loaded = bug::catch(|| load(&device, &names, out)).unwrap_or_else(|panic| {
+    let first = args.rest.first().map(String::as_str).filter(|word| is_name(word));
+    let loaded = bug::catch(|| load(&device, file, first, &args.link, out)).unwrap_or_else(|panic| {
         out.bug(&panic, Some(file));
         Err(Failure::told(Status::Bug))
     })?;
     let (entry, typed) = split(&args.rest, &loaded.module);
-    let function = loaded.module.function(entry).map_err(|e| failed(e, &watch))?;
+    let function = names::function(&loaded.module, entry, &watch)?;
     let config = config(args);
     let words = words(args, typed)?;
     let mut ready = Ready::new(&function, &config, words, &device, &watch)?;
@@ -89,14 +89,16 @@ pub fn device() -> Result<Device, Failure> {
     Device::new().map_err(|e| Failure::file(format!("the host has no room for a device: {e}")))
 }
 
-/// Reads, checks and joins files, and tells of their faults.
-fn load(device: &Device, names: &[&str], out: &mut Out) -> Result<Loaded, Failure> {
-    let mut sources = SourceMap::new();
-    let mut texts = Vec::new();
-    for name in names {
-        let bytes = input::read(name)?;
-        texts.push(input::add(&mut sources, name, bytes));
+/// Reads, checks and joins files, and tells of their faults. Of a file with several modules, the one with the entry is taken.
+fn load(device: &Device, file: &str, entry: Option<&str>, links: &[String], out: &mut Out) -> Result<Loaded, Failure> {
+    let mut groups = image::groups(image::read(file, file)?);
+    let part = image::group_with(&groups, entry)?;
+    let mut inputs = if groups.is_empty() { Vec::new() } else { groups.swap_remove(part) };
+    for link in links {
+        inputs.extend(image::read(link, link)?);
     }
+    let mut sources = SourceMap::new();
+    let texts: Vec<_> = inputs.into_iter().map(|input| input.add(&mut sources, out)).collect();
     let mut status = Status::Done;
     let mut modules = Vec::new();
     for text in &texts {
@@ -123,8 +125,19 @@ fn split<'a>(rest: &'a [String], module: &Module) -> (Option<&'a str>, &'a [Stri
     }
 }
 
-/// Whether a word can only be meant as the name of an entry.
+/// Whether a word begins as a form of argument does, as `in:` or `s32:`; two colons are those of a path in C++ or Rust.
+fn is_form(word: &str) -> bool {
+    word.split_once(':').is_some_and(|(head, rest)| {
+        !rest.starts_with(':') && !head.is_empty() && head.chars().all(|c| c.is_ascii_alphanumeric())
+    })
+}
+
+/// Whether a word can only be meant as the name of an entry: one of PTX, or one of C++ or Rust as it is read.
 fn is_name(word: &str) -> bool {
+    let is_long = word.contains("::") || word.ends_with([')', '>']);
+    if is_long && !is_form(word) {
+        return true;
+    }
     let is_number = word.parse::<f64>().is_ok();
     let mut chars = word.chars();
     let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%'));
@@ -260,10 +273,23 @@ mod tests {
 
     #[test]
     fn names_are_told_from_arguments() {
-        for name in ["k", "_Z4fooPf", "kernel$1", "in"] {
+        for name in ["k", "_Z4fooPf", "kernel$1", "in", "f(int, float)", "ns::k<float>", "k<3>", "void k<int>(int)"] {
             assert!(is_name(name), "{name}");
         }
-        for word in ["1", "-3", "2.5", "0f3F800000", "inf", "nan", "in:x", "zero:4", ""] {
+        for word in [
+            "1",
+            "-3",
+            "2.5",
+            "0f3F800000",
+            "inf",
+            "nan",
+            "in:x",
+            "zero:4",
+            "in:a::b",
+            "out:f(1):4",
+            "struct:f32:1,bytes:(00)",
+            "",
+        ] {
             assert!(!is_name(word), "{word}");
         }
     }

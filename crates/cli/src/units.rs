@@ -1,6 +1,6 @@
 //! Modules of a job: each is loaded once, and one that is partly wrong or not supported still serves its other entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,27 +10,22 @@ use handloom_runtime::{Device, Module};
 
 use crate::bug;
 use crate::entries::{Fault, parts};
-use crate::input;
-use crate::jobfile::{Job, LaunchSpec};
+use crate::image::{self, Input};
+use crate::jobfile::Job;
 use crate::launch::{self, Loaded};
+use crate::names::{self, Found};
 use crate::report::{Failure, Out, Status, errors};
 use crate::values::global;
 
-/// A PTX file with those that are linked to it.
+/// A module of a file with those that are linked to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key<'j> {
     /// The file, as the job names it.
     pub module: &'j str,
+    /// Which of the file's modules it is, counted from 0.
+    part: usize,
     /// The others.
     link: &'j [String],
-}
-
-impl<'j> Key<'j> {
-    /// Of a launch; none if nothing names a module.
-    pub fn of(job: &'j Job, launch: &'j LaunchSpec) -> Option<Key<'j>> {
-        let module = launch.module.as_deref().or(job.module.as_deref())?;
-        Some(Key { module, link: launch.link.as_deref().unwrap_or(&job.link) })
-    }
 }
 
 /// The modules of a job.
@@ -48,34 +43,52 @@ pub struct Unit {
     text: String,
 }
 
-/// Loads all modules that launches name.
+/// Loads all modules that launches name; also tells which of them each launch is of. Of a file with several modules, a launch takes the
+/// one with its entry.
 ///
 /// # Errors
 /// A file cannot be read, or a launch names none.
-pub fn load_units<'j>(job: &'j Job, base: &Path, device: &Device, out: &mut Out) -> Result<Units<'j>, Failure> {
-    let mut units = BTreeMap::new();
+pub fn load_units<'j>(
+    job: &'j Job,
+    base: &Path,
+    device: &Device,
+    out: &mut Out,
+) -> Result<(Units<'j>, Vec<Key<'j>>), Failure> {
+    let (mut units, mut keys) = (BTreeMap::new(), Vec::new());
+    let read = |name: &str| image::read(&base.join(name).to_string_lossy(), name);
+    let mut files: HashMap<&str, Vec<Vec<Input>>> = HashMap::new();
     for (i, launch) in job.launches.iter().enumerate() {
-        let key = Key::of(job, launch)
-            .ok_or_else(|| Failure::usage(format!("launch {} names no module, and the job has none", i + 1)))?;
+        let number = |f: Failure| Failure { message: format!("launch {}: {}", i + 1, f.message), ..f };
+        let module = launch.module.as_deref().or(job.module.as_deref());
+        let module =
+            module.ok_or_else(|| Failure::usage(format!("launch {} names no module, and the job has none", i + 1)))?;
+        if !files.contains_key(module) {
+            files.insert(module, image::groups(read(module)?));
+        }
+        let part = image::group_with(&files[module], launch.entry.as_deref()).map_err(number)?;
+        let key = Key { module, part, link: launch.link.as_deref().unwrap_or(&job.link) };
+        keys.push(key);
         if units.contains_key(&key) {
             continue;
         }
-        let names: Vec<&str> = std::iter::once(key.module).chain(key.link.iter().map(String::as_str)).collect();
-        let read = |name: &&str| input::read(&base.join(name).to_string_lossy());
-        let texts = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let unit = bug::catch(|| load_unit(&names, texts, device, out)).unwrap_or_else(|panic| {
-            out.bug(&panic, Some(key.module));
+        let mut inputs = files[module].get(part).cloned().unwrap_or_default();
+        for name in key.link {
+            inputs.extend(read(name)?);
+        }
+        let unit = bug::catch(|| load_unit(inputs, device, out)).unwrap_or_else(|panic| {
+            out.bug(&panic, Some(module));
             let fault = Fault { status: Status::Bug, message: panic.message };
             Ok(Unit { loaded: None, faults: BTreeMap::new(), broken: Some(fault), text: String::new() })
         })?;
         units.insert(key, unit);
     }
-    Ok(units)
+    Ok((units, keys))
 }
 
-fn load_unit(names: &[&str], bytes: Vec<Vec<u8>>, device: &Device, out: &mut Out) -> Result<Unit, Failure> {
+/// Loads the texts that are one module.
+fn load_unit(inputs: Vec<Input>, device: &Device, out: &mut Out) -> Result<Unit, Failure> {
     let mut sources = SourceMap::new();
-    let texts: Vec<_> = names.iter().zip(bytes).map(|(name, bytes)| input::add(&mut sources, name, bytes)).collect();
+    let texts: Vec<_> = inputs.into_iter().map(|input| input.add(&mut sources, out)).collect();
     let (mut modules, mut faults, mut broken) = (Vec::new(), BTreeMap::new(), None);
     let mut whole = true;
     for text in &texts {
@@ -108,6 +121,15 @@ fn fault_of(list: &[handloom_diag::Diagnostic]) -> Option<Fault> {
 }
 
 impl Unit {
+    /// The entry that a name means, whether it can be used or not; the name itself if there is none or there are several.
+    pub fn name_of<'a>(&'a self, wanted: &'a str) -> &'a str {
+        let sound = self.loaded.iter().flat_map(|l| l.module.entries());
+        match names::find(sound.chain(self.faults.keys().map(String::as_str)), wanted) {
+            Found::One(name) => name,
+            Found::None | Found::Many(_) => wanted,
+        }
+    }
+
     /// Why an entry cannot be used.
     pub fn fault(&self, entry: Option<&str>) -> Option<&Fault> {
         let known = entry.and_then(|name| self.faults.get(name));

@@ -32,9 +32,16 @@ fn wrong_use_is_2() {
     f.run("run k.ptx --grid 1 --block 1 --timeout -1").ends(2);
     f.run("run --job j.json --grid 1").ends(2);
     f.run("compile --emit ir --format json k.ptx").ends(2);
-    for line in
-        ["--help", "check --help", "compile --help", "run --help", "isa --help", "traps --help", "completions --help"]
-    {
+    for line in [
+        "--help",
+        "check --help",
+        "compile --help",
+        "run --help",
+        "isa --help",
+        "traps --help",
+        "completions --help",
+        "info --help",
+    ] {
         assert!(f.run(line).ends(0).out.contains(if line == "--help" { "Exit status" } else { "Example:" }), "{line}");
     }
     f.run("--version").ends(0);

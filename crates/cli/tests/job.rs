@@ -129,7 +129,7 @@ fn mistakes_run_nothing_and_get_a_sentence() {
     wrong("{".into(), "line 1");
     wrong(with(&|j| j["moduel"] = "k.ptx".into()), "unknown field `moduel`");
     wrong(with(&|j| j["launches"][0]["gird"] = json!([1])), "unknown field `gird`");
-    wrong(with(&|j| j["launches"][0]["entry"] = "scal".into()), "launch 1: no entry `scal`");
+    wrong(with(&|j| j["launches"][0]["entry"] = "scole".into()), "launch 1: no entry `scole`");
     wrong(with(&|j| j["launches"][0]["grid"] = json!([0, 1, 1])), "launch 1: a grid of 0,1,1");
     wrong(with(&|j| j["launches"][0]["block"] = json!([2048, 1, 1])), "at most 1024");
     wrong(with(&|j| j["launches"][0]["grid"] = json!([])), "one to three");

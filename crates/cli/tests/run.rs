@@ -109,7 +109,7 @@ fn wrong_launches_get_a_sentence() {
     empty("--grid 1 --block 1 --shared 232449").says("at most 232448");
     empty("--grid 1 --block 1,1,1,1");
     f.run("run k.ptx --grid 1 --block 1").ends(2).says("`empty`").says("`scale`");
-    f.run("run k.ptx scal --grid 1 --block 1").ends(2).says("no entry `scal`");
+    f.run("run k.ptx scole --grid 1 --block 1").ends(2).says("no entry `scole`");
     f.run("run k.ptx scale --grid 1 --block 1 in:absent.bin zero:4 1 1").ends(5).says("`absent.bin` cannot be read");
     f.run("run k.ptx scale --grid 1 --block 1 zero:4 out:no/such/y.bin:4 1 1").ends(5).says("cannot be written");
     f.run("run k.ptx scale --grid 1 --block 1 zero:0xffffffffffffff zero:4 1 1").ends(5).says("does not fit");

@@ -22,6 +22,7 @@ codes! {
     Literal "E0102" "a malformed literal"
     Encoding "E0103" "bytes that are not text"
     Missing "E0104" "a required directive is missing"
+    Foreign "E0105" "a file that holds no PTX"
     Unknown "E0201" "a name that is not declared"
     Duplicate "E0202" "a name declared twice"
     WrongKind "E0203" "a name of the wrong kind"

@@ -9,11 +9,12 @@
 #![forbid(unsafe_code)]
 
 pub mod codes;
+pub mod names;
 mod render;
 mod source;
 
 pub use codes::Code;
-pub use render::{Footer, Heading, Report, Snippet, Style, render_human, render_json, render_snippets};
+pub use render::{Footer, Heading, Report, Snippet, Style, names_json, render_human, render_json, render_snippets};
 pub use source::{FileId, LineColumn, SourceMap, Span};
 
 /// Whose fault it is. The three kinds are never mixed and each has its own exit status.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet as Drawn};
 use serde_json::{Map, Value};
 
-use crate::{Code, Diagnostic, FileId, Kind, Severity, SourceMap, Span};
+use crate::{Code, Diagnostic, FileId, Kind, Severity, SourceMap, Span, names};
 
 /// With or without colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -72,9 +72,24 @@ pub struct Report<'a> {
     pub footers: Vec<Footer>,
 }
 
+/// The texts of a diagnostic that may hold names.
+fn texts(d: &Diagnostic) -> impl Iterator<Item = &str> {
+    let labels = d.labels.iter().map(|(_, text)| text.as_str());
+    let others = d.help.as_deref().into_iter().chain(d.function.as_deref());
+    std::iter::once(d.message.as_str()).chain(labels).chain(others)
+}
+
+/// Mangled names as an object: the readable form by the name.
+pub fn names_json<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Value> {
+    let found = names::explain(texts);
+    let object: Map<String, Value> = found.into_iter().map(|(n, text)| (n.to_owned(), text.into())).collect();
+    (!object.is_empty()).then_some(Value::Object(object))
+}
+
 /// A diagnostic as text for a person, without a newline at the end.
 pub fn render_human(d: &Diagnostic, sources: &SourceMap, style: Style) -> String {
     let mut footers = Vec::new();
+    footers.extend(names::notes(texts(d)).into_iter().map(Footer::Note));
     footers.extend(d.help.iter().cloned().map(Footer::Help));
     footers.extend(d.function.iter().map(|f| Footer::Function(f.clone())));
     footers.extend(d.section.iter().map(|s| Footer::Section((*s).to_owned())));
@@ -170,6 +185,9 @@ pub fn render_json(d: &Diagnostic, sources: &SourceMap) -> String {
     }
     if let Some(opcode) = &d.opcode {
         object.insert("opcode".into(), opcode.as_str().into());
+    }
+    if let Some(names) = names_json(texts(d)) {
+        object.insert("names".into(), names);
     }
     Value::Object(object).to_string()
 }

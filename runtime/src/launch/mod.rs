@@ -307,7 +307,7 @@ impl PreparedLaunch {
 
     /// Its parameters, for a memory report.
     fn report(&self, trap: Trap) -> TrapReport {
-        TrapReport::new(trap, &self.grid, &self.bindings)
+        TrapReport::new(trap, &self.grid, &self.bindings, &self.function.name)
     }
 
     /// Its entry.

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use handloom_diag::{Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, render_snippets};
+use handloom_diag::{
+    Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, names, names_json, render_snippets,
+};
 use handloom_ir::simt::{self, LineEntry};
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
@@ -21,14 +23,16 @@ pub struct TrapReport {
     ntid: [u32; 3],
     sources: Arc<SourceMap>,
     cuda: Option<(String, u32)>,
+    entry: Arc<str>,
 }
 
 impl TrapReport {
     /// Finds out what there is to say.
-    pub(crate) fn new(trap: Trap, grid: &Grid, bindings: &[Binding]) -> TrapReport {
+    pub(crate) fn new(trap: Trap, grid: &Grid, bindings: &[Binding], entry: &Arc<str>) -> TrapReport {
         let described = describe(&trap, grid, bindings);
         let cuda = cuda_line(&grid.module.ir, trap.span);
-        TrapReport { trap, described, ntid: grid.env.ntid, sources: Arc::clone(&grid.module.sources), cuda }
+        let (sources, entry) = (Arc::clone(&grid.module.sources), Arc::clone(entry));
+        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, entry }
     }
 
     /// The bare facts.
@@ -82,6 +86,7 @@ impl TrapReport {
         footers.extend(self.others().map(Footer::Note));
         footers.extend(self.other_warps().map(Footer::Note));
         footers.extend(self.waiters().into_iter().map(Footer::Note));
+        footers.extend(self.names().into_iter().map(Footer::Note));
         footers.extend(self.described.help.iter().cloned().map(Footer::Help));
         let report = Report { heading: Heading::Word("trap"), title: self.message().to_owned(), snippets, footers };
         render_snippets(&report, &self.sources, style)
@@ -103,8 +108,31 @@ impl TrapReport {
             let _ = write!(out, ",\"cuda_file\":{},\"cuda_line\":{line}", quoted(file));
         }
         let _ = write!(out, ",\"other_threads\":{}", t.other_threads());
-        let _ = write!(out, ",\"message\":{}}}", quoted(self.message()));
+        let _ = write!(out, ",\"message\":{}", quoted(self.message()));
+        if let Some(names) = names_json(self.texts()) {
+            let _ = write!(out, ",\"names\":{names}");
+        }
+        out.push('}');
         out
+    }
+
+    /// The texts that may hold names.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let d = &self.described;
+        let more = d.notes.iter().chain(&d.help).map(String::as_str);
+        [&*self.entry, d.message.as_str()].into_iter().chain(more)
+    }
+
+    /// The entry, where its name says more than itself, and other names of that kind.
+    fn names(&self) -> Vec<String> {
+        let mut notes = names::notes(self.texts());
+        if names::readable(&self.entry).is_some()
+            && let Some(first) = notes.first_mut()
+        {
+            first.insert_str(0, "in the entry ");
+            *first = first.replacen("` is `", "`, which is `", 1);
+        }
+        notes
     }
 
     /// `block (2,0,0), thread (88,0,0), lane 24 of warp 2`.
