@@ -1,7 +1,8 @@
 //! Every special register in every kind of place, under many launch shapes, on all engines and in every tier of code, against values that
 //! are computed here from the shape alone.
 //!
-//! A kernel stores all of them at its start, on both sides of a branch on data, and in a function that it calls by address.
+//! A kernel stores them at its start, on both sides of a branch on data, and in a function that it calls by address. A plain run asks for a
+//! third of the registers under each shape, `HANDLOOM_REGISTERS=all` for all of them.
 
 use std::fmt::Write as _;
 
@@ -337,9 +338,12 @@ fn faults(shape: Shape, readings: &[Reading], out: &[u8]) -> Option<String> {
 
 #[test]
 fn every_register_tells_the_shape_of_the_launch() {
-    let readings = readings();
-    let words: usize = readings.iter().map(|r| PLACES * r.of.len()).sum();
-    let check = |shape: Shape| {
+    let all = std::env::var_os("HANDLOOM_REGISTERS").is_some();
+    let check = |number: usize, shape: Shape| {
+        // What others are compared with is always there.
+        let asked = |(i, r): &(usize, Reading)| all || (i + number) % 3 == 0 || r.of[0].0 == Sreg::Nsmid;
+        let readings: Vec<Reading> = readings().into_iter().enumerate().filter(asked).map(|(_, r)| r).collect();
+        let words: usize = readings.iter().map(|r| PLACES * r.of.len()).sum();
         let n: u32 = shape.block.iter().chain(&shape.grid).product();
         let text = module(&readings, n as usize);
         let data = (0..n).flat_map(|i| mixed(i).to_le_bytes()).collect();
@@ -372,12 +376,12 @@ fn every_register_tells_the_shape_of_the_launch() {
         });
         faults.collect::<Vec<_>>()
     };
-    let shapes = shapes();
+    let shapes: Vec<(usize, Shape)> = shapes().into_iter().enumerate().collect();
     let (some, others) = shapes.split_at(shapes.len() / 2);
-    let all = |shapes: &[Shape]| shapes.iter().flat_map(|shape| check(*shape)).collect::<Vec<_>>();
+    let run = |shapes: &[(usize, Shape)]| shapes.iter().flat_map(|(i, shape)| check(*i, *shape)).collect::<Vec<_>>();
     let wrong = std::thread::scope(|s| {
-        let one = s.spawn(|| all(some));
-        let two = all(others);
+        let one = s.spawn(|| run(some));
+        let two = run(others);
         [one.join().expect("the first half does not panic"), two].concat()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
