@@ -5,12 +5,14 @@
 //! third of the registers under each shape, `HANDLOOM_REGISTERS=all` for all of them.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use handloom_diag::SourceMap;
 use handloom_ir::simt::SharedRules;
 use handloom_ir::types::{ScalarType, Sreg};
 use handloom_isa::sreg::{SPECIAL_REGISTERS, Source};
-use handloom_runtime::Bounds;
-use handloom_tests::engines::{Argument, Job, Launch, TIERS};
+use handloom_runtime::{Arg, Bounds, Engine, LaunchConfig, MAX_SHARED, MAX_STATIC_SHARED, Module, launch};
+use handloom_tests::engines::{Argument, Job, Launch, TIERS, device};
 use handloom_tests::reference::data::mixed;
 
 /// Static shared memory of the kernel: two units of alignment of dynamic shared memory, so that nothing is lost between them.
@@ -385,4 +387,54 @@ fn every_register_tells_the_shape_of_the_launch() {
         [one.join().expect("the first half does not panic"), two].concat()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// As much static shared memory as may be, and dynamic; writes where both begin, and touches the last byte.
+fn owner() -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64
+.extern .shared .align 16 .b8 dynamic[];
+.shared .align 16 .b8 cells[{MAX_STATIC_SHARED}];
+.visible .entry k(.param .b64 out)
+{{
+    .reg .b32 %r<3>;
+    .reg .b64 %p;
+    ld.param.b64 %p, [out];
+    mov.u32 %r0, cells;
+    st.global.u32 [%p], %r0;
+    st.shared.u8 [%r0+{}], %r0;
+    mov.u32 %r0, dynamic;
+    st.global.u32 [%p+4], %r0;
+    ret;
+}}
+",
+        MAX_SHARED - 1
+    )
+}
+
+#[test]
+fn the_reserved_region_is_that_of_all_linked_modules_and_counts_against_no_limit() {
+    let reads = ".version 8.0\n.target sm_80\n.address_size 64
+.visible .func (.param .b32 r) cap() { .reg .b32 %r; mov.u32 %r, %reserved_smem_offset_cap; st.param.b32 [r], %r; ret; }";
+    for (texts, region) in
+        [(vec![owner()], 0), (vec![owner(), reads.into()], 1024), (vec![reads.into(), owner()], 1024)]
+    {
+        let device = device().expect("there is a device");
+        let mut sources = SourceMap::new();
+        let files: Vec<_> = (0..).zip(&texts).map(|(i, text)| sources.add(&format!("{i}.ptx"), text)).collect();
+        let module = Module::load(&device, Arc::new(sources), &files).expect("the modules fit");
+        let function = module.function(Some("k")).expect("there is an entry");
+        for engine in [Engine::Interp, Engine::Jit] {
+            let shared_bytes = MAX_SHARED - MAX_STATIC_SHARED;
+            let config = LaunchConfig { engine, shared_bytes, ..LaunchConfig::new([2, 1, 1], [1, 1, 1]) };
+            let out = device.zeroed(8).expect("there is room");
+            let report = launch(&function, &config, &[Arg::from(&out)]).expect("the launch ends well");
+            assert_eq!(report.blocks, 2);
+            let words: Vec<u32> = out.to_vec().chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
+            assert_eq!(words, [region, region + MAX_STATIC_SHARED], "{engine:?}");
+            let config = LaunchConfig { shared_bytes: shared_bytes + 1, ..config };
+            let refused = launch(&function, &config, &[Arg::from(&out)]).expect_err("one byte too many");
+            assert!(refused.to_string().contains("232449 bytes of shared memory (49152 static"), "{refused}");
+        }
+    }
 }

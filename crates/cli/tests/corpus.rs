@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use common::{ENGINES, Folder};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Entries that use what is not supported, by the beginning of the file's name. All others must compile.
 const UNSUPPORTED: &[(&str, &[&str])] =
@@ -17,7 +17,7 @@ const UNSUPPORTED: &[(&str, &[&str])] =
 /// Files with entries that are wrong: their compiler writes instructions that do not exist.
 const WRONG: &[&str] = &["trig_f64.0.ptxrender", "trig_f64.1.ptxrender"];
 
-/// Extern functions that come from another file do not keep an entry from being compiled.
+/// All modules below a folder.
 fn modules(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -75,14 +75,15 @@ fn every_entry_that_can_be_compiled_is() {
 #[test]
 fn entries_of_a_file_that_is_refused_run() {
     let folder = Folder::new("hopper");
+    let job = json!({"module": "hopper.ptx", "buffers": {"o": {"zero": 512}}, "outputs": {"o": "o.bin"},
+        "launches": [{"entry": "cluster_x", "grid": [4], "block": [32], "args": [{"buffer": "o"}]}]});
     for target in ["sm90", "sm90a", "sm100", "sm100a"] {
         let file = corpus().join(format!("nvrtc/hopper.{target}.ptx"));
+        folder.write("hopper.ptx", std::fs::read(file).unwrap());
+        folder.write("j.json", job.to_string());
         for engine in ENGINES {
             // Each block reads the number of the other one of its cluster, 2 blocks, and its own number plus 1 that the other left.
-            let run = format!("cluster_x --engine {engine} --grid 4 --block 32 out:o.bin:512");
-            let mut command = folder.command("run");
-            let ran = common::Ran::of(&command.arg(&file).args(run.split(' ')).output().unwrap());
-            ran.ends(0);
+            folder.run(&format!("run --job j.json --engine {engine}")).ends(0);
             let want: Vec<u8> = [4_u32, 4, 8, 8].iter().flat_map(|v| v.to_le_bytes().repeat(32)).collect();
             assert_eq!(folder.read("o.bin"), want, "{target} on {engine}");
         }
