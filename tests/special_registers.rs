@@ -343,7 +343,7 @@ fn every_register_tells_the_shape_of_the_launch() {
     let all = std::env::var_os("HANDLOOM_REGISTERS").is_some();
     let check = |number: usize, shape: Shape| {
         // What others are compared with is always there.
-        let asked = |(i, r): &(usize, Reading)| all || (i + number) % 3 == 0 || r.of[0].0 == Sreg::Nsmid;
+        let asked = |(i, r): &(usize, Reading)| all || (i + number).is_multiple_of(3) || r.of[0].0 == Sreg::Nsmid;
         let readings: Vec<Reading> = readings().into_iter().enumerate().filter(asked).map(|(_, r)| r).collect();
         let words: usize = readings.iter().map(|r| PLACES * r.of.len()).sum();
         let n: u32 = shape.block.iter().chain(&shape.grid).product();
@@ -421,7 +421,7 @@ fn the_reserved_region_is_that_of_all_linked_modules_and_counts_against_no_limit
     {
         let device = device().expect("there is a device");
         let mut sources = SourceMap::new();
-        let files: Vec<_> = (0..).zip(&texts).map(|(i, text)| sources.add(&format!("{i}.ptx"), text)).collect();
+        let files: Vec<_> = (0..).zip(&texts).map(|(i, text)| sources.add(format!("{i}.ptx"), text)).collect();
         let module = Module::load(&device, Arc::new(sources), &files).expect("the modules fit");
         let function = module.function(Some("k")).expect("there is an entry");
         for engine in [Engine::Interp, Engine::Jit] {
