@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 
+use handloom_diag::{Kind, Severity};
 use handloom_runtime::{Device, LoadError, Module};
 use handloom_tests::reference::run::{Kernels, each_way, folder, ways};
 use handloom_tests::reference::{numba, nvrtc, tinygrad, triton};
@@ -80,6 +81,27 @@ fn nvrtc_printf() {
 #[test]
 fn nvrtc_assert() {
     check("nvrtc", "assert", nvrtc::assert);
+}
+
+#[test]
+fn nvrtc_files_with_unsupported_entries_are_told_as_such() {
+    // The program compiles and runs their other entries one by one: `crates/cli/tests/corpus.rs`.
+    for (compiler, kernel, refused) in [("nvrtc", "hopper", 4), ("nvrtc", "mma_sync", 3)] {
+        let mut found = 0;
+        for name in variants(compiler, kernel) {
+            let text = std::fs::read_to_string(folder().join(format!("{name}.ptx"))).unwrap();
+            match Module::from_text(&Device::new().unwrap(), &name, &text) {
+                Ok(_) => {}
+                Err(LoadError::Diagnostics(list)) => {
+                    let errors: Vec<_> = list.iter().filter(|d| d.severity == Severity::Error).collect();
+                    assert!(errors.iter().all(|d| d.kind == Kind::Unsupported), "{name}: {errors:?}");
+                    found += 1;
+                }
+                Err(other) => panic!("{name}: {other}"),
+            }
+        }
+        assert_eq!(found, refused, "{kernel}");
+    }
 }
 
 #[test]

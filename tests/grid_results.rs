@@ -93,3 +93,78 @@ fn hand_over() {
         same(&k.what("hand_over_blocks"), &read(&sums), &(0..n32(pairs)).map(|p| taken(p, n)).collect::<Vec<_>>());
     });
 }
+
+/// What `group_tiles` writes: words that are as many words apart as the grid has threads.
+fn tile_words(v: &[i32], size: usize, block: usize) -> Vec<Vec<u32>> {
+    let bits = |v: i32| v.cast_unsigned();
+    let mut out = vec![Vec::new(); 10];
+    for (tile, v) in v.chunks(size).enumerate() {
+        let place = tile % (block / size);
+        let sum = v.iter().fold(0_u32, |s, v| s.wrapping_add(bits(*v)));
+        let most = v.iter().map(|v| *v as f32).fold(f32::NEG_INFINITY, f32::max);
+        let wide: i64 = v.iter().map(|v| i64::from(*v) * i64::from(*v)).sum();
+        let [low, high] = [wide, wide >> 32].map(|w| (w & 0xffff_ffff) as u32);
+        let from = v[(place * 37 + 5) % size];
+        let any = v.iter().any(|v| v % 100 == 7);
+        let all = v.iter().all(|v| v % 100 != 11);
+        let (mut before, mut product) = (0, 1_u32);
+        for (rank, x) in v.iter().enumerate() {
+            product = product.wrapping_mul(bits(*x) | 1);
+            let next = v[(rank + 1) % size];
+            let where_ = n32(rank << 16 | place << 8 | (block / size));
+            let votes = u32::from(any) | u32::from(all) << 1;
+            let all = [sum, most.to_bits(), low, high, before, product, bits(from), votes, bits(next), where_];
+            out.iter_mut().zip(all).for_each(|(words, word)| words.push(word));
+            before ^= bits(*x);
+        }
+    }
+    out
+}
+
+#[test]
+fn group_tiles() {
+    for name in ["group_tiles", "group_tiles.sm_90", "group_tiles.sm_100"] {
+        each_way(&ways(), name, |k| {
+            for (size, block) in [(64, 1024), (128, 256), (256, 512), (512, 512), (512, 1024)] {
+                let grid = 2;
+                let n = grid * block;
+                let v: Vec<i32> = words(n32(size), n).iter().map(|w| w.cast_signed() >> 5).collect();
+                let (x, out) = (k.copy_of(&v), k.zeros::<u32>(10 * n));
+                let (entry, args) = (format!("tiles_{size}"), [Arg::from(&x), (&out).into()]);
+                let shared = if size == 128 || size == 512 { 4 * n32(block) } else { 0 };
+                k.launch_shared(&entry, [n32(grid), 1, 1], [n32(block), 1, 1], shared, &args);
+                same(&k.what(&entry), &read::<u32>(&out), &tile_words(&v, size, block).concat());
+            }
+        });
+    }
+}
+
+#[test]
+fn tiles_that_do_different_rounds() {
+    for name in ["group_tiles", "group_tiles.sm_90", "group_tiles.sm_100"] {
+        each_way(&many_ways(), name, |k| {
+            let (grid, block) = (3, 512);
+            let mut v = words(77, grid * block);
+            let (x, out) = (k.copy_of(&v), k.zeros::<u32>(v.len()));
+            k.launch("tiles_apart", [n32(grid), 1, 1], [n32(block), 1, 1], &[Arg::from(&x), (&out).into()]);
+            for (tile, v) in v.chunks_mut(128).enumerate() {
+                for round in 0..3 + 2 * n32(tile % (block / 128)) {
+                    let sum = v.iter().fold(0_u32, |s, v| s.wrapping_add(*v ^ round));
+                    v.iter_mut().zip(0..).for_each(|(v, rank)| *v = sum.wrapping_add(rank));
+                }
+                for half in v.chunks_mut(64) {
+                    let mut sum = 0_u32;
+                    for v in half {
+                        sum += *v & 255;
+                        *v = v.wrapping_add(sum);
+                    }
+                }
+                for warp in v.chunks_mut(32) {
+                    let all = warp.to_vec();
+                    warp.iter_mut().enumerate().for_each(|(lane, v)| *v ^= all[lane ^ 9]);
+                }
+            }
+            same(&k.what("tiles_apart"), &read(&out), &v);
+        });
+    }
+}

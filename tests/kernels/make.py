@@ -10,7 +10,7 @@ No GPU is needed. NVRTC compiles and ptxas says whether the result assembles; bo
 that runs this script, in the versions of requirements.txt. Other versions give other text: the script says so and goes on.
 
 A line `// targets: sm_80 sm_90` in a .cu file names its targets. `NAME.ptx` is for the first one, `NAME.sm_90.ptx` for
-the others. A line `// options: ...` has more options for the compiler. The compiler sees file names only, so that no path of a machine gets into its output.
+the others. A line `// options: ...` has more options for the compiler, and `// headers: cuda` says that it sees the headers of CUDA. The compiler sees file names only, so that no path of a machine gets into its output.
 """
 
 import argparse
@@ -36,6 +36,13 @@ def installed(package, pattern):
         if re.search(pattern, str(file)):
             return file.locate()
     sys.exit(f"{package} has no file like {pattern}")
+
+
+def header_folders():
+    """Where the headers of CUDA and of its standard library lie."""
+    runtime = installed("nvidia-cuda-runtime", r"include/cooperative_groups\.h$")
+    library = installed("nvidia-cuda-cccl", r"include/cccl/cuda/std/version$")
+    return [runtime.parent, library.parents[2]]
 
 
 def warn_of_versions():
@@ -71,6 +78,8 @@ class Nvrtc:
         create = self.lib.nvrtcCreateProgram
         self._must(create(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
         options = [f"--gpu-architecture=compute_{target.removeprefix('sm_')}", *OPTIONS, *words_of(source, "options", [])]
+        if words_of(source, "headers", []):
+            options += [f"--include-path={folder}" for folder in header_folders()]
         array = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
         status = self.lib.nvrtcCompileProgram(program, len(options), array)
         log = self._text(self.lib.nvrtcGetProgramLogSize, self.lib.nvrtcGetProgramLog, program).strip()

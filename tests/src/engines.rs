@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use handloom_runtime::{
-    Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, TrapReport, launch,
+    Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Tier, TrapReport, launch,
 };
 
 /// An engine with its bounds setting.
@@ -15,19 +15,31 @@ pub struct Way {
     pub engine: Engine,
     /// How strictly compiled code checks addresses.
     pub bounds: Bounds,
+    /// The lowest tier of code.
+    pub tier: Tier,
 }
 
 /// The reference.
-pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, bounds: Bounds::Exact };
+pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, ..JIT_EXACT };
 
 /// Compiled code with exact bounds.
-pub const JIT_EXACT: Way = Way { name: "jit, exact bounds", engine: Engine::Jit, bounds: Bounds::Exact };
+pub const JIT_EXACT: Way =
+    Way { name: "jit, exact bounds", engine: Engine::Jit, bounds: Bounds::Exact, tier: Tier::Lean };
 
 /// Compiled code with contained bounds.
-pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", engine: Engine::Jit, bounds: Bounds::Contained };
+pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", bounds: Bounds::Contained, ..JIT_EXACT };
 
 /// All ways that tests compare; the first is the reference.
 pub const WAYS: &[Way] = &[INTERP, JIT_EXACT, JIT_CONTAINED];
+
+/// The same with compiled code that starts in each of its tiers.
+pub const TIERS: &[Way] = &[
+    INTERP,
+    JIT_EXACT,
+    JIT_CONTAINED,
+    Way { name: "jit, quick code", tier: Tier::Quick, ..JIT_EXACT },
+    Way { name: "jit, careful code", tier: Tier::Careful, ..JIT_EXACT },
+];
 
 /// Longest time of one launch in a test: a hang becomes a failure.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -135,6 +147,7 @@ impl Job<'_> {
                 seed,
                 engine: way.engine,
                 bounds: way.bounds,
+                tier: way.tier,
                 timeout: Some(limit),
                 ..LaunchConfig::new(l.grid, l.block)
             };

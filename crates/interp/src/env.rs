@@ -1,5 +1,6 @@
 //! What a cta is told by its launch.
 
+use handloom_ir::simt::SharedRules;
 use handloom_ir::trap::OwnMemory;
 use handloom_ir::types::StateSpace;
 
@@ -37,8 +38,10 @@ pub struct CtaEnv {
     pub nsmid: u32,
     /// Generic address of byte 0 of shared memory; a multiple of 1024.
     pub shared_base: u64,
-    /// Bytes of shared memory, static and dynamic.
+    /// Bytes of shared memory: reserved, static and dynamic.
     pub shared_size: u32,
+    /// How it is dealt out.
+    pub shared_rules: SharedRules,
     /// Dynamic bytes among them.
     pub dynamic_shared: u32,
     /// Generic address of the local memory of thread 0; a multiple of 16.
@@ -66,6 +69,7 @@ impl Default for CtaEnv {
             nsmid: 1,
             shared_base: 0,
             shared_size: 0,
+            shared_rules: SharedRules::default(),
             dynamic_shared: 0,
             local_base: 0,
             local_stride: 0,
@@ -81,6 +85,11 @@ impl CtaEnv {
     /// Generic address of the local memory of a thread, by linear number in the cta.
     pub fn local_base(&self, thread: u32) -> u64 {
         self.local_base.wrapping_add(self.local_stride.wrapping_mul(u64::from(thread)))
+    }
+
+    /// Bytes of shared memory that are the program's own: static and dynamic.
+    pub fn own_shared(&self) -> u32 {
+        self.shared_size.saturating_sub(self.shared_rules.reserved)
     }
 
     /// Threads of the cta.
@@ -146,7 +155,12 @@ impl CtaEnv {
     /// The shared or local memory that an access of a thread aimed at. `falls_into`: the space that the address would lie
     /// in as a generic one.
     pub fn aim(&self, thread: u32, space: StateSpace, addr: u64, falls_into: StateSpace) -> Option<OwnMemory> {
-        let shared = |base| OwnMemory { space: StateSpace::Shared, base, size: u64::from(self.shared_size) };
+        // What the program calls its shared memory starts where its variables do.
+        let shared = |base: u64| OwnMemory {
+            space: StateSpace::Shared,
+            base: base.wrapping_add(u64::from(self.shared_rules.reserved)),
+            size: u64::from(self.own_shared()),
+        };
         match (space, falls_into) {
             (StateSpace::Shared, _) => Some(shared(0)),
             (StateSpace::SharedCluster, _) => self.cluster_part(addr).map(|(_, inside)| shared(addr - inside)),

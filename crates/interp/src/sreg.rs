@@ -9,9 +9,6 @@ use crate::env::CtaEnv;
 use crate::memory::Memory;
 use crate::warp::WARP_SIZE;
 
-/// Unit of `%total_smem_size` from sm_80 on, in bytes.
-const SHARED_UNIT: u32 = 128;
-
 /// Who asks, and when.
 pub struct Asker<'a> {
     /// The cta.
@@ -25,6 +22,11 @@ pub struct Asker<'a> {
 /// Component of a vector register; the fourth is unused and zero.
 fn component(v: [u32; 3], i: u8) -> u64 {
     v.get(usize::from(i)).map_or(0, |c| u64::from(*c))
+}
+
+/// Static and dynamic shared memory in whole units.
+fn total_shared(env: &CtaEnv) -> u32 {
+    env.own_shared().next_multiple_of(env.shared_rules.unit.max(1))
 }
 
 /// Value of a special register.
@@ -59,9 +61,11 @@ pub fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
         Sreg::GlobaltimerLo => mem.time_ns() & u64::from(u32::MAX),
         Sreg::GlobaltimerHi => mem.time_ns() >> 32,
         Sreg::DynamicSmemSize => u64::from(env.dynamic_shared),
-        Sreg::TotalSmemSize | Sreg::AggrSmemSize => u64::from(env.shared_size.next_multiple_of(SHARED_UNIT)),
-        // Choice: no shared memory is reserved for system software.
-        Sreg::ReservedSmemBegin | Sreg::ReservedSmemEnd | Sreg::ReservedSmemCap | Sreg::ReservedSmemOffset(_) => 0,
+        Sreg::TotalSmemSize => u64::from(total_shared(env)),
+        Sreg::AggrSmemSize => u64::from(total_shared(env) + env.shared_rules.reserved),
+        Sreg::ReservedSmemBegin => 0,
+        Sreg::ReservedSmemEnd | Sreg::ReservedSmemCap => u64::from(env.shared_rules.reserved),
+        Sreg::ReservedSmemOffset(i) => u64::from(env.shared_rules.offset(i)),
         // Choice: performance counters stand still.
         Sreg::Pm(_) | Sreg::Pm64(_) => 0,
         Sreg::Envreg(i) => env.envregs.get(usize::from(i)).map_or(0, |v| u64::from(*v)),

@@ -18,7 +18,15 @@ pub fn lower(module: &CheckedModule) -> Module {
     let funcs = names.bodies.iter().map(|&s| lower_function(&names, s)).collect();
     let syms = (0..module.symbols.len()).map(|i| symbol(&names, &shared, SymbolId(i as u32))).collect();
     let (lines, line_files) = source_lines(module);
-    Module { funcs, syms, entries: entries(&names, &shared), address_size: module.address_size, lines, line_files }
+    Module {
+        funcs,
+        syms,
+        entries: entries(&names, &shared),
+        address_size: module.address_size,
+        lines,
+        line_files,
+        shared: shared.rules,
+    }
 }
 
 /// A module with the numbers that its functions get.
@@ -132,7 +140,7 @@ fn entries(names: &Names, shared: &SharedLayout) -> BTreeMap<String, Entry> {
             reqntid: f.reqntid,
             maxntid: f.maxntid,
             reqcluster: f.reqcluster,
-            shared_bytes: shared.entry_bytes[id.0 as usize],
+            shared_bytes: shared.entry_end[id.0 as usize] - shared.rules.reserved,
         };
         entries.insert(s.name.clone(), entry);
     }

@@ -3,11 +3,13 @@
 //! Choice: a variable has one offset in all entries, because functions that several entries call name it. Two variables get the same
 //! bytes only if no entry can reach both. So a module with many kernels, each with its own large array, stays within the limit of each.
 //! Dynamic shared memory starts at one offset in the whole module: behind the static variables of every entry that uses it.
+//! In a module that asks for the region of system software, all of them lie behind it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use handloom_check::module::*;
-use handloom_ir::types::StateSpace;
+use handloom_ir::simt::SharedRules;
+use handloom_ir::types::{Sreg, StateSpace};
 
 use crate::module::resolve;
 
@@ -17,8 +19,10 @@ pub(crate) struct SharedLayout {
     pub(crate) offsets: Vec<u32>,
     /// Offset of dynamic shared memory.
     pub(crate) dynamic: u32,
-    /// Static bytes of each entry.
-    pub(crate) entry_bytes: Vec<u32>,
+    /// Where the static bytes of each entry end.
+    pub(crate) entry_end: Vec<u32>,
+    /// What the target and the module ask for.
+    pub(crate) rules: SharedRules,
 }
 
 /// Dynamic shared memory is aligned at least so.
@@ -27,18 +31,21 @@ const DYNAMIC_ALIGN: u32 = 16;
 /// Lays out the shared variables of a module.
 pub(crate) fn lay_out_shared(module: &CheckedModule) -> SharedLayout {
     let n = module.symbols.len();
-    let mut layout = SharedLayout { offsets: vec![0; n], dynamic: 0, entry_bytes: vec![0; n] };
-    let users = users(module);
+    let mentions: Vec<Mentions> = module.symbols.iter().map(|s| mentions(module, s)).collect();
+    let rules = rules(module, &mentions);
+    let start = rules.reserved;
+    let mut layout = SharedLayout { offsets: vec![start; n], dynamic: start, entry_end: vec![start; n], rules };
+    let users = users(module, &mentions);
     let mut fixed: Vec<(&SymbolId, &GlobalVar)> =
         users.keys().filter_map(|s| shared_var(module, *s).map(|v| (s, v))).filter(|(_, v)| !v.unsized_array).collect();
     // What many entries share is laid out first: it leaves no gaps then.
     fixed.sort_by_key(|(s, _)| (std::cmp::Reverse(users[s].len()), **s));
     for (s, v) in fixed {
-        let top = users[s].iter().map(|e| layout.entry_bytes[e.0 as usize]).max().unwrap_or(0);
+        let top = users[s].iter().map(|e| layout.entry_end[e.0 as usize]).max().unwrap_or(start);
         let offset = top.next_multiple_of(v.align.max(1));
         layout.offsets[s.0 as usize] = offset;
         for e in &users[s] {
-            layout.entry_bytes[e.0 as usize] = offset + u32::try_from(v.size).unwrap_or(u32::MAX - offset);
+            layout.entry_end[e.0 as usize] = offset + u32::try_from(v.size).unwrap_or(u32::MAX - offset);
         }
     }
     place_dynamic(module, &users, &mut layout);
@@ -50,10 +57,18 @@ fn place_dynamic(module: &CheckedModule, users: &BTreeMap<SymbolId, BTreeSet<Sym
         || users.iter().filter_map(|(s, e)| shared_var(module, *s).filter(|v| v.unsized_array).map(|v| (v, e)));
     let entries: BTreeSet<SymbolId> = dynamic().flat_map(|(_, e)| e.iter().copied()).collect();
     let align = dynamic().map(|(v, _)| v.align).max().unwrap_or(1).max(DYNAMIC_ALIGN);
-    let top = entries.iter().map(|e| layout.entry_bytes[e.0 as usize]).max().unwrap_or(0);
+    let top = entries.iter().map(|e| layout.entry_end[e.0 as usize]).max().unwrap_or(layout.rules.reserved);
     layout.dynamic = top.next_multiple_of(align);
     for e in entries {
-        layout.entry_bytes[e.0 as usize] = layout.dynamic;
+        layout.entry_end[e.0 as usize] = layout.dynamic;
+    }
+}
+
+/// The region for system software, if the module reads where it is, and the unit of sizes of the target.
+fn rules(module: &CheckedModule, mentions: &[Mentions]) -> SharedRules {
+    SharedRules {
+        reserved: if mentions.iter().any(|m| m.reads_reserved) { SharedRules::REGION } else { 0 },
+        unit: if (30..80).contains(&module.target.sm) { 256 } else { 128 },
     }
 }
 
@@ -65,8 +80,7 @@ fn shared_var(module: &CheckedModule, s: SymbolId) -> Option<&GlobalVar> {
 }
 
 /// The entries that can reach each symbol that an entry can reach.
-fn users(module: &CheckedModule) -> BTreeMap<SymbolId, BTreeSet<SymbolId>> {
-    let mentions: Vec<Mentions> = module.symbols.iter().map(|s| mentions(module, s)).collect();
+fn users(module: &CheckedModule, mentions: &[Mentions]) -> BTreeMap<SymbolId, BTreeSet<SymbolId>> {
     // An indirect call may reach any function whose address stands anywhere.
     let is_func = |s: &SymbolId| matches!(module.symbols[s.0 as usize].kind, SymbolKind::Func(_));
     let address_taken: BTreeSet<SymbolId> =
@@ -101,6 +115,8 @@ struct Mentions {
     named: BTreeSet<SymbolId>,
     /// Whether it has an indirect call whose targets are not listed.
     calls_any: bool,
+    /// Whether it reads where the region for system software lies, or how large it is.
+    reads_reserved: bool,
 }
 
 fn mentions(module: &CheckedModule, symbol: &Symbol) -> Mentions {
@@ -137,13 +153,25 @@ fn mention_operand(module: &CheckedModule, operand: &Operand, m: &mut Mentions) 
             },
             CallTarget::Builtin(_) => {}
         },
+        Operand::Sreg { sreg, .. } => m.reads_reserved |= tells_of_reserved(*sreg),
         Operand::Reg { .. }
         | Operand::Imm { .. }
-        | Operand::Sreg { .. }
         | Operand::Sink
         | Operand::Addr { .. }
         | Operand::AddrOf { .. }
         | Operand::Label(_)
         | Operand::Labels(_) => {}
     }
+}
+
+/// Whether a special register tells of the region for system software.
+fn tells_of_reserved(sreg: Sreg) -> bool {
+    matches!(
+        sreg,
+        Sreg::ReservedSmemBegin
+            | Sreg::ReservedSmemEnd
+            | Sreg::ReservedSmemCap
+            | Sreg::ReservedSmemOffset(_)
+            | Sreg::AggrSmemSize
+    )
 }

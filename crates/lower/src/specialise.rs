@@ -24,6 +24,7 @@ pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
         address_size: module.address_size,
         lines: vec![],
         line_files: vec![],
+        shared: module.shared,
     };
     for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| **live) {
         fix_constants(f, &module.syms, shape);

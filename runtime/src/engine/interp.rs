@@ -7,11 +7,10 @@ use handloom_ir::simt::{FrameLayout, FuncId};
 use handloom_ir::trap::Waiter;
 
 use crate::launch::{Ended, Grid};
-use crate::memory::access::fill;
 use crate::memory::{KernelMemory, Space, View};
 use crate::module::local_stride;
 use crate::sched::grid::{Crew, Shared, Turn, work};
-use crate::sched::{FRESH_SHARED, Seats};
+use crate::sched::{Seats, fill_shared};
 
 /// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
 const TURN: u64 = 1 << 18;
@@ -74,8 +73,8 @@ impl<'m> Interp<'m> {
             view.peers = seats.slabs();
             env.cluster.shared_bases = seats.slabs();
         }
-        // SAFETY: the slab is this unit's and open up to the largest shared memory, which the launch does not pass.
-        unsafe { fill(slab, env.shared_size as usize, FRESH_SHARED) }
+        // SAFETY: the slab is this unit's.
+        unsafe { fill_shared(&env) }
         let memory = KernelMemory::new(view, Arc::clone(&grid.module));
         Running { cta: Cta::new(&grid.module.ir, self.entry, env), memory, done: false }
     }

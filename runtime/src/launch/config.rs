@@ -6,6 +6,7 @@ use handloom_codegen::Bounds;
 use handloom_ir::simt;
 
 use super::stop::{Progress, StopHandle};
+use crate::module::Tier;
 
 /// Most threads of a block.
 pub const MAX_BLOCK_THREADS: u64 = 1024;
@@ -49,6 +50,8 @@ pub struct LaunchConfig {
     pub engine: Engine,
     /// How strictly compiled code checks addresses.
     pub bounds: Bounds,
+    /// The lowest tier of compiled code that blocks start in. It stays so for later launches of the code, as after a block that needed it.
+    pub tier: Tier,
     /// Longest time it may run.
     pub timeout: Option<Duration>,
     /// Host threads; 0 for one a core.
@@ -71,6 +74,7 @@ impl LaunchConfig {
             seed: 0,
             engine: Engine::Jit,
             bounds: Bounds::Exact,
+            tier: Tier::Lean,
             timeout: None,
             threads: 0,
             stop: StopHandle::new(),
@@ -100,7 +104,8 @@ fn dims(d: [u32; 3]) -> String {
     format!("{},{},{}", d[0], d[1], d[2])
 }
 
-/// Shared memory of a launch: bytes in all, static part included. `dynamic_start` is where dynamic shared memory begins, if the entry has any.
+/// Shared memory of a launch that is the program's own: bytes in all, static part included. `dynamic_start` is where in it dynamic shared memory
+/// begins, if the entry has any.
 pub(crate) fn shared_total(entry: &simt::Entry, dynamic_start: Option<u32>, dynamic: u32) -> u64 {
     let start = dynamic_start.map_or(entry.shared_bytes, |s| s.max(entry.shared_bytes));
     if dynamic == 0 { u64::from(entry.shared_bytes) } else { u64::from(start) + u64::from(dynamic) }

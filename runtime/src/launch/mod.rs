@@ -185,7 +185,7 @@ impl PreparedLaunch {
         let (program, compile) = match config.engine {
             Engine::Interp => (None, Duration::ZERO),
             Engine::Jit => {
-                let (p, fresh) = module.program(&function.key(config))?;
+                let (p, fresh) = module.program(&function.key(config), config.tier)?;
                 let time = if fresh { p.compile_time } else { Duration::ZERO };
                 (Some(p), time)
             }
@@ -202,7 +202,8 @@ impl PreparedLaunch {
             ntid: config.block,
             nctaid: config.grid,
             nsmid: N_SM,
-            shared_size: u32::try_from(shared).unwrap_or(u32::MAX),
+            shared_size: u32::try_from(shared + u64::from(module.ir.shared.reserved)).unwrap_or(u32::MAX),
+            shared_rules: module.ir.shared,
             dynamic_shared: config.shared_bytes,
             param_base: param.0,
             cluster: ClusterEnv { explicit, nctaid: cluster, shared_bases: Vec::new() },

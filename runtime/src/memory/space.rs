@@ -84,7 +84,7 @@ pub(crate) enum SpaceKind {
 /// Distance of two shared slabs in bytes.
 pub(crate) const SLAB: u64 = 1 << 20;
 
-/// Bytes of a slab that are opened: the largest shared memory of a cta, 227 KiB, in whole pages.
+/// Bytes of a slab that are opened: the largest shared memory of a cta, 227 KiB, and the region for system software.
 pub(crate) const SLAB_OPEN: u64 = 228 << 10;
 
 /// Where the parts of a window lie: each is a start and an end.

@@ -12,7 +12,8 @@ use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::{self, Param, SymKind};
 
 pub use load::{LoadError, front};
-pub(crate) use program::{Key, Program, Tier, local_stride, panic_text};
+pub use program::Tier;
+pub(crate) use program::{Key, Program, local_stride, panic_text};
 
 use crate::device::Device;
 use crate::launch::{Engine, LaunchConfig, LaunchError};
@@ -200,8 +201,8 @@ impl ModuleInner {
     }
 
     /// The code for a launch, and whether it was made just now.
-    pub(crate) fn program(&self, key: &Key) -> Result<(Arc<Program>, bool), LaunchError> {
-        self.programs.get(&self.ir, key).map_err(LaunchError::Bug)
+    pub(crate) fn program(&self, key: &Key, least: Tier) -> Result<(Arc<Program>, bool), LaunchError> {
+        self.programs.get(&self.ir, key, least).map_err(LaunchError::Bug)
     }
 }
 
@@ -238,10 +239,11 @@ impl Function {
         &self.module.inner.ir.entries[&*self.name]
     }
 
-    /// Where dynamic shared memory begins, if the module declares any.
+    /// Where in the program's own shared memory the dynamic part begins, if the module declares any.
     pub(crate) fn dynamic_start(&self) -> Option<u32> {
-        self.module.inner.ir.syms.iter().find_map(|s| match s.kind {
-            SymKind::DynamicShared { offset } => Some(offset),
+        let ir = &self.module.inner.ir;
+        ir.syms.iter().find_map(|s| match s.kind {
+            SymKind::DynamicShared { offset } => Some(offset.saturating_sub(ir.shared.reserved)),
             _ => None,
         })
     }
@@ -259,7 +261,7 @@ impl Function {
         if config.engine == Engine::Interp {
             return Ok(Compiled { entry: self.name.to_string(), time: Duration::ZERO, code_bytes: 0 });
         }
-        let (program, fresh) = self.module.inner.program(&self.key(config))?;
+        let (program, fresh) = self.module.inner.program(&self.key(config), config.tier)?;
         let time = if fresh { program.compile_time } else { Duration::ZERO };
         Ok(Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() })
     }

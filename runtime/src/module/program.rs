@@ -42,9 +42,10 @@ pub(crate) struct Program {
 }
 
 /// What code is made for. When a lower one meets what it was not made for, a block starts over in the next.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Tier {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Tier {
     /// All lanes of a warp stay together: there are no masked copies.
+    #[default]
     Lean,
     /// Everything, resting on tests that programs without faults hardly ever fail.
     Quick,
@@ -65,13 +66,13 @@ impl Tier {
 pub(crate) type Codes = Vec<Option<Code>>;
 
 impl Program {
-    /// Makes code. The error is the text of a fault of ours.
-    pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Program, String> {
+    /// Makes code of that tier or a higher one. The error is the text of a fault of ours.
+    pub(crate) fn make(module: &simt::Module, key: &Key, least: Tier) -> Result<Program, String> {
         let start = Instant::now();
         let plan = Plan::make(module, key)?;
         // A cta of whole warps without calls may never need masked copies; others do from the start.
         let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
-        let first = if whole && plan.reach.len() == 1 { Tier::Lean } else { Tier::Quick };
+        let first = if whole && plan.reach.len() == 1 { Tier::Lean } else { Tier::Quick }.max(least);
         let tiers = [const { OnceLock::new() }; 3];
         let codes = plan.compile(key, first)?;
         _ = tiers[first as usize].set(Ok(codes));
@@ -112,8 +113,13 @@ impl Program {
             return made.as_ref().map_err(String::clone);
         }
         let made = slot.get_or_init(|| self.plan.compile(&self.key, tier)).as_ref().map_err(String::clone);
-        self.preferred.fetch_max(tier as u8, Ordering::Relaxed);
+        self.raise(tier);
         made
+    }
+
+    /// New ctas do not start in a lower tier any more.
+    pub(crate) fn raise(&self, tier: Tier) {
+        self.preferred.fetch_max(tier as u8, Ordering::Relaxed);
     }
 
     /// The tier that new ctas start in.
@@ -321,8 +327,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The program of a key, and whether it was made just now.
-    pub(crate) fn get(&self, module: &simt::Module, key: &Key) -> Result<(Arc<Program>, bool), String> {
+    /// The program of a key, and whether it was made just now. New ctas start in the tier or a higher one.
+    pub(crate) fn get(&self, module: &simt::Module, key: &Key, least: Tier) -> Result<(Arc<Program>, bool), String> {
         let mut slots = lock(&self.slots);
         let slot = match slots.get(key) {
             Some(slot) => Arc::clone(slot),
@@ -331,9 +337,10 @@ impl Programs {
         drop(slots);
         let mut slot = lock(&slot);
         if let Some(made) = &*slot {
+            made.iter().for_each(|p| p.raise(least));
             return made.clone().map(|p| (p, false));
         }
-        let made = Program::make(module, key).map(Arc::new);
+        let made = Program::make(module, key, least).map(Arc::new);
         *slot = Some(made.clone());
         made.map(|p| (p, true))
     }

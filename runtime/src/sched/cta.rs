@@ -19,13 +19,12 @@ use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::simt::Term;
 use handloom_ir::trap::{Trap, TrapKind, WarpTraps, no_such_target};
 
-use super::FRESH_SHARED;
 use super::context::{Contexts, Ctx, mix};
+use super::fill_shared;
 use super::grid::Turn;
 use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 use super::seats::Seats;
 use crate::launch::{Ended, Grid, StopHandle, Watchdog};
-use crate::memory::access::fill;
 use crate::memory::{KernelMemory, Space, View};
 use crate::module::{Program, Tier};
 use crate::rows;
@@ -251,10 +250,8 @@ impl CtaRun {
             host.was_left = true;
         }
         let stale = host.memory.view.get_mut().refresh();
-        if host.env.shared_size > 0 {
-            // SAFETY: the slab is this cta's and open up to the largest shared memory, which the launch does not pass.
-            unsafe { fill(host.env.shared_base, host.env.shared_size as usize, FRESH_SHARED) }
-        }
+        // SAFETY: the slab is this cta's.
+        unsafe { fill_shared(&host.env) }
         if stale {
             self.sites.iter_mut().flatten().for_each(|s| *s = SiteCache::EMPTY);
         }

@@ -10,10 +10,35 @@ mod jit;
 mod seats;
 mod waiters;
 
+use handloom_interp::CtaEnv;
+use handloom_ir::simt::SharedRules;
+
 pub(crate) use jit::{Workers, run};
 pub(crate) use seats::Seats;
+
+use crate::launch::MAX_SHARED;
+use crate::memory::access::fill;
+use crate::memory::space::SLAB_OPEN;
 
 /// What fresh shared memory is filled with.
 // Choice: shared memory is undefined when a block starts. A pattern that is neither zero nor a usual number shows a missing
 // initialisation; that it is always the same keeps runs repeatable.
-pub(crate) const FRESH_SHARED: u8 = 0xa5;
+const FRESH_SHARED: u8 = 0xa5;
+
+const _: () = assert!(MAX_SHARED as u64 + SharedRules::REGION as u64 <= SLAB_OPEN);
+
+/// Fills the shared memory of a block that starts: zero where system software keeps its barriers, the pattern elsewhere.
+///
+/// # Safety
+/// At `env.shared_base` lies a slab that nobody else uses.
+pub(crate) unsafe fn fill_shared(env: &CtaEnv) {
+    let (base, reserved) = (env.shared_base, env.shared_rules.reserved);
+    if reserved > 0 {
+        // SAFETY: by the caller's promise; a slab is open up to the largest shared memory with what is reserved.
+        unsafe { fill(base, reserved as usize, 0) }
+    }
+    if env.own_shared() > 0 {
+        // SAFETY: as above; a launch does not pass the largest shared memory.
+        unsafe { fill(base + u64::from(reserved), env.own_shared() as usize, FRESH_SHARED) }
+    }
+}

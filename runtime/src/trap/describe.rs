@@ -13,6 +13,9 @@ const NEAR: u64 = 1 << 20;
 /// Addresses below it are null pointers with an offset.
 const NULL_PAGE: u64 = 4096;
 
+/// What addresses in local memory are called.
+const LOCAL: &str = "local";
+
 /// What is known of the address of a trap.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Described {
@@ -108,7 +111,8 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
         let distance = if addr < own.base { own.base - addr } else { addr.saturating_sub(own.base + own.size) };
         // An offset of 32 bits below the start has wrapped.
         let below = u32::try_from(addr).map_or(0, |addr| u64::from(addr.wrapping_neg()));
-        if by_offset && own.base == 0 && (1..NEAR).contains(&below) && distance >= NEAR {
+        if by_offset && own.base == reserved(grid) && (1..NEAR).contains(&below) && distance >= NEAR {
+            let below = below + own.base;
             let bytes = n_bytes(below);
             return plain(format!(
                 "{head} at {}-{below}, {bytes} before the start of {} of {}",
@@ -156,8 +160,13 @@ fn is_offset(trap: &Trap) -> bool {
 fn own_memory(trap: &Trap) -> Option<Target> {
     let OwnMemory { space, base, size } = trap.own?;
     let local = space == StateSpace::Local;
-    let (name, what) = if local { ("local", "the thread's local memory") } else { ("shared", "shared memory") };
+    let (name, what) = if local { (LOCAL, "the thread's local memory") } else { ("shared", "shared memory") };
     Some(Target { name: name.into(), what, base, size })
+}
+
+/// Bytes of shared memory before that of the program.
+fn reserved(grid: &Grid) -> u64 {
+    u64::from(grid.env.shared_rules.reserved)
 }
 
 /// The function whose address it is.
@@ -171,8 +180,11 @@ fn function_at(addr: u64, grid: &Grid) -> Option<String> {
 fn place(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> String {
     let addr = trap.address.unwrap_or(0);
     if let Some(own) = own_memory(trap) {
-        return if addr < own.base {
+        let region = own.base.saturating_sub(if own.name == LOCAL { 0 } else { reserved(grid) });
+        return if addr < region {
             format!("{addr:#x}")
+        } else if addr < own.base {
+            format!("reserved {}+{} ({addr:#x})", own.name, addr - region)
         } else if is_offset(trap) && own.base == 0 {
             format!("{}+{addr}", own.name)
         } else {

@@ -9,7 +9,7 @@ use handloom_ir::simt::Param;
 use super::FileTest;
 use super::directives::{Argument, Directives, Expect, Launch};
 use super::values::{Elem, bytes};
-use crate::engines::{self, JIT_CONTAINED, Job, Outcome, WAYS, Way};
+use crate::engines::{self, JIT_CONTAINED, Job, Outcome, TIERS, WAYS, Way};
 
 /// Most wrong elements that are shown of one buffer.
 const SHOWN: usize = 8;
@@ -80,7 +80,8 @@ fn without_window(text: &str) -> String {
 
 fn ways(d: &Directives) -> impl Iterator<Item = Way> {
     let exact = d.exact_bounds_only;
-    WAYS.iter().copied().filter(move |w| !exact || *w != JIT_CONTAINED)
+    let all = if std::env::var_os("HANDLOOM_TIERS").is_some() { TIERS } else { WAYS };
+    all.iter().copied().filter(move |w| !exact || *w != JIT_CONTAINED)
 }
 
 fn on(way: Way, seed: u64, what: &str) -> String {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::templates::Class;
-use super::{Func, INPUT_BYTES, Node, OWN_BYTES, REGS};
+use super::{Func, INPUT_BYTES, Node, OWN_BYTES, REGS, TABLE_ROWS};
 
 /// Number of statements.
 pub fn count(funcs: &[Func], body: &[Node]) -> usize {
@@ -23,7 +23,9 @@ fn nodes(list: &[Node]) -> usize {
 
 /// The text without the dropped statements.
 pub fn emit(header: &str, funcs: &[Func], body: &[Node], dropped: &HashSet<usize>) -> String {
-    let mut e = Emitter { out: String::from(header), dropped, next: 0, loops: 0 };
+    let words: Vec<String> = (0..TABLE_ROWS * 4).map(|i| (i * 0x0101_0107 % 0xffff_fffb).to_string()).collect();
+    let table = format!(".const .align 16 .u32 table[{}] = {{{}}};\n", words.len(), words.join(", "));
+    let mut e = Emitter { out: header.to_owned() + &table, dropped, next: 0, loops: 0 };
     for f in funcs {
         e.function(f);
     }
@@ -79,7 +81,8 @@ impl Emitter<'_> {
 
     fn entry(&mut self, body: &[Node]) {
         self.out.push_str(
-            ".visible .entry k(.param .u64 pin, .param .u64 pout, .param .u64 ptally, .param .u64 pnum)\n{\n",
+            ".visible .entry k(.param .u64 pin, .param .u64 pout, .param .u64 ptally, .param .u64 pnum, \
+             .param .align 16 .b8 prow[512])\n{\n",
         );
         let start = self.out.len();
         self.registers();
@@ -190,12 +193,17 @@ const PROLOGUE: &str = "    .shared .align 8 .b8 tile[2048];
     mul.lo.u32 %t1, %t1, %t0;
     mov.u32 %t0, %ntid.z;
     mul.lo.u32 %t1, %t1, %t0;
-    mov.u32 %t0, %ctaid.y;
+    mov.u32 %t0, %ctaid.z;
+    mov.u32 %t2, %nctaid.y;
+    mov.u32 %t3, %ctaid.y;
+    mad.lo.u32 %t0, %t0, %t2, %t3;
     mov.u32 %t2, %nctaid.x;
     mov.u32 %t3, %ctaid.x;
     mad.lo.u32 %t0, %t0, %t2, %t3;
     mad.lo.u32 %ti, %t0, %t1, %lin;
     mov.u32 %t3, %nctaid.y;
+    mul.lo.u32 %t2, %t2, %t3;
+    mov.u32 %t3, %nctaid.z;
     mul.lo.u32 %t2, %t2, %t3;
     mul.lo.u32 %nt, %t1, %t2;
     mov.u32 %lane, %laneid;

@@ -3,14 +3,16 @@
 //! A statement is grown for a place: where all threads of the block come by together there may be barriers, where all lanes of a warp do,
 //! warp-synchronising instructions. Both are the same place here, since only uniform ways keep them.
 
-use super::templates::{Class, Literal, Place, Template, spell};
-use super::{Func, Node, REGS, TALLIES};
+use super::templates::{Class, Literal, Place, Special, Template, spell};
+use super::{Func, Node, REGS, TABLE_ROWS, TALLIES};
 use crate::filetest::values::edge;
 use crate::rng::Rng;
 
 /// Where a statement stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Site {
+    /// All threads of the cluster come by together.
+    Cluster,
     /// All threads of the block come by together.
     Together,
     /// Lanes may be apart.
@@ -19,9 +21,21 @@ enum Site {
     Function,
 }
 
+impl Site {
+    fn is_together(self) -> bool {
+        matches!(self, Site::Cluster | Site::Together)
+    }
+}
+
+/// A register that is the same in all threads of the block, and in all of the grid unless it is [`BLOCKWISE`].
+const UNIFORM: usize = 4;
+/// The one that has the number of the block.
+const BLOCKWISE: usize = 2;
+
 struct Grower<'r> {
     rng: &'r mut Rng,
     templates: &'r [Vec<Template>],
+    specials: &'r [Vec<Special>],
     threads: u32,
     funcs: usize,
     /// Statements that may still be made.
@@ -29,9 +43,14 @@ struct Grower<'r> {
 }
 
 /// Functions and body of a kernel with blocks of that shape.
-pub fn grow(rng: &mut Rng, templates: &[Vec<Template>], block: [u32; 3]) -> (Vec<Func>, Vec<Node>) {
+pub fn grow(
+    rng: &mut Rng,
+    templates: &[Vec<Template>],
+    specials: &[Vec<Special>],
+    block: [u32; 3],
+) -> (Vec<Func>, Vec<Node>) {
     let n_funcs = rng.below(3);
-    let mut g = Grower { rng, templates, threads: block.iter().product(), funcs: 0, budget: 0 };
+    let mut g = Grower { rng, templates, specials, threads: block.iter().product(), funcs: 0, budget: 0 };
     let mut funcs = Vec::new();
     for i in 0..n_funcs {
         g.budget = 12;
@@ -41,7 +60,7 @@ pub fn grow(rng: &mut Rng, templates: &[Vec<Template>], block: [u32; 3]) -> (Vec
         g.funcs = i + 1;
     }
     g.budget = 30 + g.rng.below(60);
-    let body = g.block(Site::Together, 0, 60);
+    let body = g.block(Site::Cluster, 0, 60);
     (funcs, body)
 }
 
@@ -65,16 +84,18 @@ impl Grower<'_> {
             0..=9 if depth < 4 => self.branch(site, depth),
             10..=15 if depth < 3 => self.repeat(site, depth),
             16..=18 if depth < 3 => self.switch(site, depth),
-            19..=26 if site != Site::Function => self.load(),
+            19..=24 if site != Site::Function => self.load(),
+            25 | 26 => self.alike(site),
             27..=34 if site != Site::Function => self.store(),
             35..=37 if site != Site::Function => self.tally(),
             38..=40 if site != Site::Function => self.local(),
             41..=43 if self.funcs > 0 => self.call(),
             44..=46 => self.carry(),
             47..=49 => self.pack(),
-            50..=55 if site == Site::Together => self.exchange(),
-            56..=65 if site == Site::Together => self.warp(),
-            66..=68 => self.special(),
+            50..=52 if site == Site::Cluster => self.cluster(),
+            50..=55 if site.is_together() => self.exchange(),
+            56..=65 if site.is_together() => self.warp(),
+            66..=71 => self.special(),
             _ => self.instruction(),
         }
     }
@@ -127,15 +148,15 @@ impl Grower<'_> {
     }
 
     fn branch(&mut self, site: Site, depth: usize) -> Node {
-        let uniform = site == Site::Together && self.rng.one_in(2);
-        let inner = if uniform || site == Site::Function { site } else { Site::Apart };
+        let uniform = site.is_together() && self.rng.one_in(2);
+        let (bit, u) = (self.rng.below(32), self.rng.below(UNIFORM));
+        let inner = inner(site, uniform.then_some(u));
         let then = self.block(inner, depth + 1, 6);
         let otherwise = if self.rng.one_in(2) { self.block(inner, depth + 1, 6) } else { vec![] };
         if !uniform {
             return Node::If { set: vec![], cond: self.reg(Class::P), then, otherwise };
         }
         // A predicate that is the same in all threads of the block.
-        let (bit, u) = (self.rng.below(32), self.rng.below(4));
         let set = vec![
             format!("shr.u32 %t0, %u{u}, {bit};"),
             "and.b32 %t0, %t0, 1;".into(),
@@ -145,16 +166,17 @@ impl Grower<'_> {
     }
 
     fn repeat(&mut self, site: Site, depth: usize) -> Node {
-        let uniform = site == Site::Together && self.rng.one_in(2);
-        let inner = if uniform || site == Site::Function { site } else { Site::Apart };
-        let count = if uniform { format!("%u{}", self.rng.below(4)) } else { self.r() };
+        let uniform = site.is_together() && self.rng.one_in(2);
+        let u = self.rng.below(UNIFORM);
+        let inner = inner(site, uniform.then_some(u));
+        let count = if uniform { format!("%u{u}") } else { self.r() };
         let leave = (!uniform && self.rng.one_in(2)).then(|| self.reg(Class::P));
         let body = self.block(inner, depth + 1, 6);
         Node::Loop { count, leave, body }
     }
 
     fn switch(&mut self, site: Site, depth: usize) -> Node {
-        let inner = if site == Site::Function { site } else { Site::Apart };
+        let inner = inner(site, None);
         let arms = (0..2 + self.rng.below(3)).map(|_| self.block(inner, depth + 1, 3)).collect();
         Node::Switch { index: self.r(), arms }
     }
@@ -400,9 +422,105 @@ impl Grower<'_> {
     }
 
     fn special(&mut self) -> Node {
-        const NAMES: [&str; 8] =
-            ["%laneid", "%tid.x", "%tid.y", "%ctaid.x", "%ntid.x", "%nctaid.x", "%lanemask_lt", "%lanemask_ge"];
-        let name = *self.rng.pick(&NAMES);
-        Node::Lines(vec![format!("mov.u32 {}, {name};", self.r())])
+        let row = self.rng.below(self.specials.len());
+        let special = self.rng.pick(&self.specials[row]).clone();
+        let guard = if special.whole { String::new() } else { self.guard() };
+        let first = self.rng.below(REGS);
+        let other = (first + 1) % REGS;
+        Node::Lines(vec![guard + &special.text(&format!("%${first}"), &format!("%${other}"))])
+    }
+
+    /// A load at an address that many lanes share: the same in all of them, by row, by plane, or by what a special register holds.
+    fn alike(&mut self, site: Site) -> Node {
+        let u = self.rng.below(UNIFORM);
+        let of_register: Vec<&Special> =
+            self.specials.iter().flatten().filter(|s| s.words == "mov.u32" && !s.whole).collect();
+        let mut lines = match self.rng.below(5) {
+            0 => vec![format!("mov.u32 %t0, %u{u};")],
+            1 => vec!["mov.u32 %t0, %tid.y;".into()],
+            2 => vec!["mov.u32 %t0, %tid.z;".into()],
+            3 => vec!["mov.u32 %t0, %ctaid.x;".into()],
+            _ => vec![self.rng.pick(&of_register).text("%t0", "")],
+        };
+        let guard = if self.rng.one_in(4) {
+            lines.push(format!("and.b32 %t1, %u{u}, {};", 1 << self.rng.below(4)));
+            lines.push("setp.ne.u32 %q1, %t1, 0;".into());
+            "@%q1 ".to_owned()
+        } else {
+            self.guard()
+        };
+        lines.push(format!("and.b32 %t0, %t0, {};", TABLE_ROWS - 1));
+        lines.push("mul.wide.u32 %a0, %t0, 16;".into());
+        let (r, l) = (self.r(), self.reg(Class::L));
+        let kind = self.rng.below(if site == Site::Function { 2 } else { 4 });
+        let (space, base) = match kind {
+            0 | 1 => ("const", "table"),
+            2 => ("global", "%in"),
+            _ => ("param", "prow"),
+        };
+        if base == "%in" {
+            lines.push("add.u64 %a0, %a0, %in;".into());
+        } else {
+            lines.push(format!("mov.u64 %a1, {base};"));
+            lines.push("add.u64 %a0, %a0, %a1;".into());
+        }
+        let at = if self.rng.one_in(2) { "[%a0]" } else { "[%a0+8]" };
+        lines.push(match self.rng.below(4) {
+            0 => format!("{guard}ld.{space}.u64 {l}, {at};"),
+            1 => format!("{guard}ld.{space}.s16 {r}, {at};"),
+            2 => format!("{guard}ld.{space}.v2.u32 {{%r1, %r6}}, {at};"),
+            _ => format!("{guard}ld.{space}.u32 {r}, {at};"),
+        });
+        Node::Lines(lines)
+    }
+
+    /// Values go from block to block of the cluster through shared memory: of the same thread, of one thread for all, or of any.
+    fn cluster(&mut self) -> Node {
+        let (value, into, any) = (self.r(), self.r(), self.r());
+        let step = 1 + self.rng.below(3);
+        let meet = ["barrier.cluster.arrive;", "barrier.cluster.wait;"].map(String::from);
+        let mut lines = vec![
+            "mov.u32 %t1, tile;".into(),
+            "mad.lo.u32 %t0, %lin, 4, %t1;".into(),
+            format!("st.shared.b32 [%t0], {value};"),
+        ];
+        lines.extend(meet.clone());
+        lines.push("mov.u32 %t2, %cluster_nctarank;".into());
+        lines.push(match self.rng.below(3) {
+            0 => format!("mov.u32 %t3, {any};"),
+            1 => format!("mov.u32 %t3, {step};"),
+            _ => "mov.u32 %t3, %cluster_ctarank;".into(),
+        });
+        lines.push(format!("add.u32 %t3, %t3, {step};"));
+        lines.push("rem.u32 %t3, %t3, %t2;".into());
+        match self.rng.below(3) {
+            0 => lines.push("mov.u32 %t0, %t1;".into()),
+            1 => {
+                lines.push(format!("rem.u32 %t0, {any}, {};", self.threads));
+                lines.push("mad.lo.u32 %t0, %t0, 4, %t1;".into());
+            }
+            _ => {}
+        }
+        if self.rng.one_in(3) {
+            lines.push("cvt.u64.u32 %a0, %t0;".into());
+            lines.push("cvta.shared.u64 %a0, %a0;".into());
+            lines.push("mapa.u64 %a0, %a0, %t3;".into());
+            lines.push(format!("ld.b32 {into}, [%a0];"));
+        } else {
+            lines.push("mapa.shared::cluster.u32 %t0, %t0, %t3;".into());
+            lines.push(format!("{}ld.shared::cluster.b32 {into}, [%t0];", self.guard()));
+        }
+        lines.extend(meet);
+        Node::Lines(lines)
+    }
+}
+
+/// The place inside a branch or a loop: by a register that is the same in all threads, or by others.
+fn inner(site: Site, uniform: Option<usize>) -> Site {
+    match (site, uniform) {
+        (Site::Function, _) => Site::Function,
+        (_, None) | (Site::Apart, _) => Site::Apart,
+        (Site::Cluster, Some(u)) if u != BLOCKWISE => Site::Cluster,
+        (Site::Cluster | Site::Together, Some(_)) => Site::Together,
     }
 }

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 use handloom_isa::target::{Suffix, Target, Version};
 
-use crate::engines::{Argument, Job, Launch, WAYS};
+use crate::engines::{Argument, Job, Launch, TIERS};
 use crate::filetest::values::edge;
 use crate::rng::Rng;
-use templates::Template;
+use templates::{Special, Template};
 
 /// A statement of a kernel.
 #[derive(Clone, Debug)]
@@ -53,6 +53,8 @@ pub struct Kernel {
     body: Vec<Node>,
     grid: [u32; 3],
     block: [u32; 3],
+    cluster: Option<[u32; 3]>,
+    shared_bytes: u32,
     scalar: u64,
 }
 
@@ -70,11 +72,15 @@ pub(crate) const INPUT_BYTES: usize = 4096;
 pub(crate) const OWN_BYTES: usize = 256;
 /// Words that all threads change by atomics.
 pub(crate) const TALLIES: usize = 16;
+/// Rows of 16 bytes of the table of constants.
+pub(crate) const TABLE_ROWS: usize = 32;
 
 /// A target with its templates.
 struct Dialect {
     header: &'static str,
     templates: Vec<Vec<Template>>,
+    /// Readings of special registers, by register.
+    specials: Vec<Vec<Special>>,
 }
 
 /// The targets that kernels are made for: one with the common instructions, one with most of the rest.
@@ -84,7 +90,8 @@ fn dialects() -> &'static [Dialect] {
         let make = |header, version: (u8, u8), sm, suffix| {
             let version = Version { major: version.0, minor: version.1 };
             let target = Target { sm, suffix };
-            Dialect { header, templates: templates::templates(version, target, header, 1) }
+            let templates = templates::templates(version, target, header, 1);
+            Dialect { header, templates, specials: templates::specials(header) }
         };
         vec![
             make(".version 8.0\n.target sm_90\n.address_size 64\n", (8, 0), 90, Suffix::None),
@@ -108,9 +115,26 @@ const BLOCKS: &[[u32; 3]] = &[
     [16, 16, 1],
     [8, 4, 1],
     [7, 9, 1],
+    [4, 8, 2],
+    [8, 2, 6],
+    [2, 16, 2],
+    [1, 1, 33],
+    [16, 3, 1],
+    [64, 2, 1],
 ];
 
-const GRIDS: &[[u32; 3]] = &[[1, 1, 1], [1, 1, 1], [3, 1, 1], [2, 2, 1]];
+/// Grids with their clusters.
+const GRIDS: &[([u32; 3], Option<[u32; 3]>)] = &[
+    ([1, 1, 1], None),
+    ([1, 1, 1], None),
+    ([3, 1, 1], None),
+    ([2, 2, 1], None),
+    ([2, 1, 3], None),
+    ([4, 1, 1], Some([2, 1, 1])),
+    ([6, 1, 1], Some([3, 1, 1])),
+    ([2, 2, 2], Some([1, 2, 2])),
+    ([2, 1, 1], Some([1, 1, 1])),
+];
 
 /// The kernel of a seed.
 pub fn kernel(seed: u64) -> Kernel {
@@ -118,9 +142,10 @@ pub fn kernel(seed: u64) -> Kernel {
     let all = dialects();
     let dialect = &all[if rng.one_in(4) { 1 } else { 0 }];
     let block = *rng.pick(BLOCKS);
-    let grid = *rng.pick(GRIDS);
-    let (funcs, body) = grow::grow(&mut rng, &dialect.templates, block);
-    Kernel { seed, header: dialect.header, funcs, body, grid, block, scalar: rng.next() }
+    let (grid, cluster) = *rng.pick(GRIDS);
+    let shared_bytes = *rng.pick(&[0, 0, 40, 4096]);
+    let (funcs, body) = grow::grow(&mut rng, &dialect.templates, &dialect.specials, block);
+    Kernel { seed, header: dialect.header, funcs, body, grid, block, cluster, shared_bytes, scalar: rng.next() }
 }
 
 impl Kernel {
@@ -146,8 +171,13 @@ impl Kernel {
     fn job<'t>(&'t self, text: &'t str) -> Job<'t> {
         let mut rng = Rng::new(self.seed);
         let input: Vec<u8> = (0..INPUT_BYTES / 8).flat_map(|_| edge(&mut rng).to_le_bytes()).collect();
-        let args =
-            vec![Argument::Buffer(0, 0), Argument::Buffer(1, 0), Argument::Buffer(2, 0), Argument::Scalar(self.scalar)];
+        let args = vec![
+            Argument::Buffer(0, 0),
+            Argument::Buffer(1, 0),
+            Argument::Buffer(2, 0),
+            Argument::Scalar(self.scalar),
+            Argument::Bytes(Self::rows()),
+        ];
         Job {
             name: "random.ptx",
             text,
@@ -156,26 +186,34 @@ impl Kernel {
                 entry: "k",
                 grid: self.grid,
                 block: self.block,
-                shared_bytes: 0,
+                shared_bytes: self.shared_bytes,
                 args,
                 cooperative: false,
-                cluster: None,
+                cluster: self.cluster,
             }],
             variables: vec![],
         }
     }
 
+    /// The parameter that is an array.
+    fn rows() -> Vec<u8> {
+        (0..TABLE_ROWS * 16).map(|i| (i * 37 % 251) as u8).collect()
+    }
+
     /// A text of the kernel as a file test that can be kept.
     fn file_test(&self, text: &str) -> String {
         let dims = |d: [u32; 3]| format!("({},{},{})", d[0], d[1], d[2]);
-        let (seed, grid, block) = (self.seed, dims(self.grid), dims(self.block));
+        let (seed, grid, block, shared) = (self.seed, dims(self.grid), dims(self.block), self.shared_bytes);
+        let rows: Vec<String> = Self::rows().iter().map(|b| format!("{b:02x}")).collect();
+        let cluster = self.cluster.map_or(String::new(), |c| format!(" cluster={}", dims(c)));
         format!(
             "//@ test: run\n//@ agree: random kernel {seed}, reduced\n\n{text}\n//@ buf input: u64 = edges({seed}) {}\n\
              //@ buf own: u32 = zero {}\n//@ buf tallies: u64 = zero {TALLIES}\n\
-             //@ launch: k<<<{grid}, {block}>>>(input, own, tallies, {:#x})\n",
+             //@ launch: k<<<{grid}, {block}, {shared}>>>(input, own, tallies, {:#x}, bytes:{}){cluster}\n",
             INPUT_BYTES / 8,
             self.threads() * OWN_BYTES / 4,
-            self.scalar
+            self.scalar,
+            rows.concat(),
         )
     }
 
@@ -183,7 +221,7 @@ impl Kernel {
     fn differs(&self, text: &str) -> Result<(), String> {
         let job = self.job(text);
         let mut reference = None;
-        for way in WAYS {
+        for way in TIERS {
             // The first line is enough: faults of ours carry whole listings.
             let got = job
                 .run_within(*way, 0, LIMIT)

@@ -7,6 +7,7 @@ use handloom_diag::{FileId, Severity};
 use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::form::{Count, Form, FuncKind, Is, Kind, N_SLOTS, Operand, Semantics, Use};
 use handloom_isa::selector::{Mark, Select, Selector};
+use handloom_isa::sreg::{SPECIAL_REGISTERS, Source, SpecialRegister};
 use handloom_isa::target::{Target, Version};
 
 use crate::rng::Rng;
@@ -214,6 +215,70 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
     }
 }
 
+/// A reading of a special register: the opcode, the class of its destination, and the register.
+#[derive(Clone, Debug)]
+pub struct Special {
+    /// `mov.u32` or `cvt.s64.u32`.
+    pub words: String,
+    /// Its registers.
+    pub class: Class,
+    /// Whether all components are read at once.
+    pub whole: bool,
+    /// `%tid.x`.
+    pub name: String,
+}
+
+/// Registers that time moves.
+const CLOCKS: &[&str] = &["%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"];
+
+/// All readings of special registers that `check` accepts, by row of the table: at each type, by `mov` and `cvt`, and of whole vectors.
+pub fn specials(header: &str) -> Vec<Vec<Special>> {
+    const WORDS: [(&str, Class); 7] = [
+        ("mov.u16", Class::H),
+        ("mov.u32", Class::R),
+        ("mov.b32", Class::R),
+        ("mov.u64", Class::L),
+        ("mov.pred", Class::P),
+        ("cvt.u32.u16", Class::R),
+        ("cvt.s64.s32", Class::L),
+    ];
+    let readings = |row: &SpecialRegister| {
+        let names: Vec<String> = match row.source {
+            Source::One(_) => vec![row.name.to_owned()],
+            Source::Vector(_) => ["x", "y", "z", "w"].iter().map(|c| format!("{}.{c}", row.name)).collect(),
+            Source::Numbered(n, _) => (0..n).map(|i| row.name.replace('#', &i.to_string())).collect(),
+        };
+        let one = |name: &String, (words, class): (&str, Class), whole| {
+            let reading = Special { words: words.into(), class, whole, name: name.clone() };
+            sound(&reading.text("%$0", "%$1"), header).then_some(reading)
+        };
+        let mut found: Vec<Special> = Vec::new();
+        // The registers of a numbered set are read alike.
+        let alike = if matches!(row.source, Source::Numbered(..)) { &names[..1] } else { &names[..] };
+        found.extend(alike.iter().flat_map(|name| WORDS.iter().filter_map(move |w| one(name, *w, false))));
+        let rest: Vec<Special> = names[alike.len()..]
+            .iter()
+            .flat_map(|name| found.iter().map(|f| Special { name: name.clone(), ..f.clone() }))
+            .collect();
+        found.extend(rest);
+        found.extend(one(&row.name.to_owned(), ("mov.v4.u32", Class::R), true));
+        found
+    };
+    let rows = SPECIAL_REGISTERS.iter().filter(|row| !CLOCKS.contains(&row.name));
+    rows.map(readings).filter(|found: &Vec<Special>| !found.is_empty()).collect()
+}
+
+impl Special {
+    /// The statement, with `$` in the names of registers for the letter of the class.
+    pub fn text(&self, d: &str, other: &str) -> String {
+        let [d, other] = [d, other].map(|r| r.replace('$', &self.class.letter().to_string()));
+        if self.whole {
+            return format!("{} {{{d}, {other}, %t1, %t2}}, {};", self.words, self.name);
+        }
+        format!("{} {d}, {};", self.words, self.name)
+    }
+}
+
 fn twice(t: ScalarType) -> Option<ScalarType> {
     Some(match t {
         ScalarType::U16 => ScalarType::U32,
@@ -264,7 +329,7 @@ fn instance(t: &Template, source: impl Fn(usize, &Place) -> String) -> String {
 /// Whether a module of this instruction has no fault.
 fn sound(instruction: &str, header: &str) -> bool {
     let text = format!(
-        "{header}.entry k() {{ .reg .pred %p<2>; .reg .b16 %h<2>; .reg .b32 %r<2>; .reg .b64 %l<2>; {instruction} ret; }}"
+        "{header}.entry k() {{ .reg .pred %p<2>; .reg .b16 %h<2>; .reg .b32 %r<2>, %t<3>; .reg .b64 %l<2>; {instruction} ret; }}"
     );
     check_text(&text, FileId(0)).diagnostics.iter().all(|d| d.severity != Severity::Error)
 }

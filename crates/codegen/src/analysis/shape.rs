@@ -315,9 +315,14 @@ impl Facts {
                 let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
                 // With elements that nobody wants it is done lane by lane.
                 let whole = access.elements == u8::MAX >> (8 - access.count);
-                let ok = access.order == Order::Weak && whole && (read_only || (together && access.count == 1));
+                let s = args[0].shape.filter(|s| s.stride == 0)?;
+                // Where part of the lanes come by, others may have no right to the address: only one that all lanes share is read by scalars.
+                let alike = together || (read_only && s.is_uniform() && inst.guard().is_none());
+                let stays = access.order == Order::Weak && (read_only || access.count == 1);
                 // The old value of a guarded load is merged by `propagate`.
-                let s = args[0].shape.filter(|s| ok && s.stride == 0)?;
+                if !(whole && alike && stays) {
+                    return None;
+                }
                 let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };
                 let distinct = distinct_packs(&keys);
                 (distinct.groups() <= 4).then_some(distinct)

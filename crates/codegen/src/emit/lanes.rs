@@ -88,7 +88,8 @@ impl Emit<'_, '_> {
         m: Value,
         done: clif::Block,
     ) {
-        let locs = self.lane_locs(operands);
+        let mut locs = self.lane_locs(operands);
+        locs[0] = self.address_loc(locs[0], operands[0].1);
         let dst = inst
             .dst
             .iter()

@@ -351,7 +351,10 @@ impl Emit<'_, '_> {
             let dst: Vec<u32> = inst.dst.iter().map(|d| self.row_offset(*d)).collect();
             self.lanes_inline(inst, &operands, &dst, mask);
         } else {
-            let src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
+            let mut src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
+            if let Some(addr) = inst.src.first() {
+                src[0] = self.address_loc(src[0], self.ty(*addr));
+            }
             let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
             let site = self.tables.mems.len();
             self.tables.mems.push(site_of(inst, &src, dst));

@@ -125,7 +125,7 @@ impl Emit<'_, '_> {
 
     pub(crate) fn set_results(&mut self, inst: &Inst, results: Vec<Rep>) {
         for (d, r) in inst.dst.iter().zip(results) {
-            self.set(*d, r);
+            self.set_fetched(*d, r);
         }
     }
 
@@ -332,7 +332,11 @@ impl Emit<'_, '_> {
         let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
-        let mask = self.i32(i64::from(lanes));
+        // In a masked copy a group is all lanes at one address; those that take part are to blame.
+        let mask = match self.mask {
+            Some(m) => m,
+            None => self.i32(i64::from(lanes)),
+        };
         let len = self.i64(length);
         if !even {
             // The lanes are not told from the range: code that tests each of them finds which one it is.

@@ -314,6 +314,24 @@ impl Emit<'_, '_> {
         self.verified.remove(&r);
     }
 
+    /// Sets a register to what all lanes of a full copy read, or were told by a routine. Rows become scalars where the analysis promised lanes
+    /// that are alike: that rests on where the value comes from, not on how it was fetched.
+    pub(crate) fn set_fetched(&mut self, r: Reg, rep: Rep) {
+        let rep = match (self.facts.class[r.idx()], rep) {
+            (Class::Affine(s), rows @ Rep::Rows(_)) => {
+                let ty = self.f.regs[r.idx()];
+                let words = (0..s.groups()).map(|g| {
+                    let v = self.lane_of(&rows, s.first(g), 0, ty);
+                    if ty == Ty::P { self.b.ins().icmp_imm_s(IntCC::NotEqual, v, 0) } else { v }
+                });
+                let words = words.collect();
+                Rep::Affine(s, words)
+            }
+            (_, rep) => rep,
+        };
+        self.set(r, rep);
+    }
+
     /// The bits of a predicate: bit `l` for lane `l`.
     pub(crate) fn bits(&mut self, rep: &Rep) -> Value {
         if let Rep::Affine(s, base) = rep
@@ -471,6 +489,22 @@ impl Emit<'_, '_> {
             self.store_warp(v, at as usize + 16 * i);
         }
         loc
+    }
+
+    /// Where a routine finds the address of an access. Its sum with the offset wraps at its own width, which the place tells.
+    pub(crate) fn address_loc(&mut self, loc: Loc, ty: Ty) -> Loc {
+        let at = match loc {
+            _ if ty == Ty::B64 => return loc,
+            Loc::Scalar(at) => at,
+            Loc::Imm(x) => {
+                let (at, _) = self.scratch_row(Ty::B64);
+                let word = self.i64(x as i64);
+                self.store_warp(word, at as usize);
+                at
+            }
+            Loc::Row32(_) | Loc::Row64(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => return loc,
+        };
+        Loc::Linear { at, stride: 0, bits: ty.bits() as u8 }
     }
 
     /// Reads a result that a routine left in a scratch row.

@@ -200,6 +200,7 @@ impl Emit<'_, '_> {
         self.n_scratch_used = 0;
         let aty = self.ty(plan.addr);
         let addr = self.loc_of(addr, aty);
+        let addr = self.address_loc(addr, aty);
         let types: Vec<Ty> = inst.operands()[1..].iter().map(|v| self.ty(*v)).collect();
         let src: Vec<Loc> = data.iter().zip(types).map(|(d, t)| self.loc_of(d, t)).collect();
         let outs: Vec<(u32, Loc, Ty)> = inst

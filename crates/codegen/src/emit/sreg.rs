@@ -2,7 +2,6 @@
 
 use std::mem::offset_of;
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::shape_constant;
 use handloom_ir::types::*;
@@ -162,7 +161,6 @@ impl Emit<'_, '_> {
                 let v = self.routine(Routine::Sreg, site, m, None, None);
                 match s {
                     Sreg::Clock64 | Sreg::Globaltimer | Sreg::Gridid | Sreg::Pm64(_) | Sreg::CurrentGraphExec => v,
-                    Sreg::IsExplicitCluster => self.b.ins().icmp_imm_s(IntCC::NotEqual, v, 0),
                     _ => self.b.ins().ireduce(types::I32, v),
                 }
             }

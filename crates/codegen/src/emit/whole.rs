@@ -412,7 +412,10 @@ impl Emit<'_, '_> {
             }
             return;
         }
-        let (src, dst, outs) = self.routine_operands(inst);
+        let (mut src, dst, outs) = self.routine_operands(inst);
+        if let Some(addr) = inst.src.first() {
+            src[0] = self.address_loc(src[0], self.ty(*addr));
+        }
         let site = self.tables.mems.len();
         self.tables.mems.push(site_of(inst, &src, dst));
         let mask = match inst.guard() {
@@ -583,16 +586,7 @@ impl Emit<'_, '_> {
         self.rejoin(go, on);
         for (r, at) in outs {
             let rep = self.read_scratch(at, self.f.regs[r.idx()]);
-            let uniform = self.facts.class[r.idx()].is_uniform();
-            let rep = if uniform {
-                let ty = self.f.regs[r.idx()];
-                let v = self.lane_of(&rep, 0, 0, ty);
-                let v = if ty == Ty::P { self.b.ins().icmp_imm_s(IntCC::NotEqual, v, 0) } else { v };
-                Rep::Affine(Shape::UNIFORM, vec![v])
-            } else {
-                rep
-            };
-            self.set(r, rep);
+            self.set_fetched(r, rep);
         }
     }
 

@@ -159,6 +159,7 @@ mod tests {
             address_size: 64,
             lines: vec![],
             line_files: vec![],
+            shared: crate::simt::SharedRules::default(),
         };
         let reach: Vec<u64> = FrameLayout::of_module(&module).iter().map(|f| f.reach).collect();
         assert_eq!(reach, [16 + 32 + 64, 32 + 64, 64, 16]);

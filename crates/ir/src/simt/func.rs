@@ -418,7 +418,7 @@ pub struct Entry {
     pub maxntid: Option<[u32; 3]>,
     /// `.reqnctapercluster`.
     pub reqcluster: Option<[u32; 3]>,
-    /// Static shared memory of the entry in bytes.
+    /// Static shared memory of the entry in bytes, without what is reserved.
     pub shared_bytes: u32,
 }
 
@@ -437,6 +437,42 @@ pub struct Module {
     pub lines: Vec<LineEntry>,
     /// Names of CUDA source files.
     pub line_files: Vec<String>,
+    /// How shared memory is dealt out.
+    pub shared: SharedRules,
+}
+
+/// How the shared memory of a cta is dealt out, in every entry of a module.
+///
+/// # PTX ISA
+/// Special Registers: %reserved_smem_offset_begin, %total_smem_size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SharedRules {
+    /// Bytes at its start that are reserved for system software; the variables of the program lie behind them.
+    pub reserved: u32,
+    /// The unit of its size as special registers tell it, in bytes.
+    pub unit: u32,
+}
+
+impl SharedRules {
+    // Choice: the region for system software is there only in modules that ask where it is, so that shared variables start at 0 elsewhere.
+    /// Bytes of the region for system software, where there is one.
+    pub const REGION: u32 = 1024;
+    // Choice: the manual does not say where the two offsets point. The first is what NVIDIA's assembler writes for `sm_100`. From the second on, the
+    // headers of cooperative groups use 288 bytes.
+    /// Offsets in the region.
+    pub const OFFSETS: [u32; 2] = [64, 512];
+
+    /// `%reserved_smem_offset_0` and `_1`.
+    pub fn offset(self, i: u8) -> u32 {
+        Self::OFFSETS.get(usize::from(i)).copied().unwrap_or(0).min(self.reserved)
+    }
+}
+
+impl Default for SharedRules {
+    /// Nothing is reserved.
+    fn default() -> Self {
+        SharedRules { reserved: 0, unit: 128 }
+    }
 }
 
 /// From a `.loc`: PTX text from `at` on (up to the next entry) comes from this CUDA source line.

@@ -27,7 +27,12 @@ pub fn print_with(module: &Module, mut note: impl FnMut(Span) -> Option<String>)
     }
     for (name, e) in &module.entries {
         let params: Vec<String> = e.params.iter().map(param).collect();
-        let _ = writeln!(out, "entry {name} = f{}({}), {} bytes shared", e.func.0, params.join(", "), e.shared_bytes);
+        let behind = match module.shared.reserved {
+            0 => String::new(),
+            n => format!(" behind {n} reserved"),
+        };
+        let (f, bytes) = (e.func.0, e.shared_bytes);
+        let _ = writeln!(out, "entry {name} = f{f}({}), {bytes} bytes shared{behind}", params.join(", "));
     }
     for (i, f) in module.funcs.iter().enumerate() {
         let _ = write!(out, "\nf{i} = ");
