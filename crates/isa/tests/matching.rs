@@ -239,7 +239,7 @@ fn suggestions() {
 #[test]
 fn literals() {
     let form = matches("bar.sync", 2)[0].form;
-    assert!(check_literal(form, &form.src[0], 15).is_ok());
-    assert!(check_literal(form, &form.src[0], 16).is_err());
-    assert!(check_literal(form, &form.src[1], 33).is_err());
+    assert!(check_literal(form, &form.src[0], 15, 15).is_ok());
+    assert!(check_literal(form, &form.src[0], 16, 16).is_err());
+    assert!(check_literal(form, &form.src[1], 33, 33).is_err());
 }
