@@ -121,11 +121,6 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |w, o| is(w, &["atom", "red", "st", "ld"]) && o.contains("[lv]"),
     },
     Exception {
-        reason: "the address of a variable that does not lie in shared memory, as a number that is looked at when the program runs",
-        assembler_accepts: false,
-        matches: |w, o| is(w, &["getctarank"]) && o.contains("lv+4"),
-    },
-    Exception {
         reason: "one value for a whole vector: the manual has no such form, and what it means is not known",
         assembler_accepts: true,
         matches: |w, _| is(w, &["mov"]) && (has_word(w, ".v2") || has_word(w, ".v4")),
@@ -177,9 +172,8 @@ const OPEN: &[(&str, usize)] = &[
     ("cp.async", 8),
     ("cp.reduce", 4),
     ("ldmatrix", 2),
-    ("mapa", 2),
-    ("mbarrier", 9),
-    ("multimem", 50),
+    ("mbarrier", 6),
+    ("multimem", 56),
     ("red.async", 2),
     ("setmaxnreg", 4),
     ("st.async", 7),
@@ -188,10 +182,10 @@ const OPEN: &[(&str, usize)] = &[
     ("suq", 20),
     ("sured", 16),
     ("tcgen05", 23),
-    ("tensormap", 36),
-    ("tex", 74),
+    ("tensormap", 39),
+    ("tex", 83),
     ("tld4", 11),
-    ("txq", 33),
+    ("txq", 39),
     ("wmma", 10),
 ];
 

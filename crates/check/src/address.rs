@@ -328,7 +328,16 @@ impl<'a> BodyCx<'_, 'a> {
         space: Option<StateSpace>,
         written: bool,
     ) -> Result<(), Told> {
-        const READERS: &[&str] = &["ld", "ldu", "atom", "multimem.ld_reduce", "wmma.load", "createpolicy"];
+        const READERS: &[&str] = &[
+            "mbarrier.test_wait",
+            "mbarrier.test_wait.parity",
+            "ld",
+            "ldu",
+            "atom",
+            "multimem.ld_reduce",
+            "wmma.load",
+            "createpolicy",
+        ];
         let own = match base {
             AddrBase::Var(id) => Some(self.space_of_local(id)),
             AddrBase::Symbol(_) | AddrBase::Reg(_) | AddrBase::Absolute => space,

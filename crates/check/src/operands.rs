@@ -1,7 +1,7 @@
 //! Operands that are values: registers, literals, vectors, special registers, addresses of symbols.
 
 use handloom_diag::{Code, Diagnostic, Span};
-use handloom_ir::types::{ScalarType, TypeClass};
+use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::check_literal;
 use handloom_isa::form::{Count, Is, Kind, Slot};
 use handloom_isa::selector::{Select, Selector};
@@ -317,12 +317,7 @@ impl<'a> BodyCx<'_, 'a> {
             }
             None => return Err(self.undeclared(a.name, a.span)),
         };
-        // Packed integers, operands of exactly one type, policies and textures are not made of addresses.
-        let is_packed = p.rule.is_some_and(|r| is_packed(r.ty));
-        let is_other = matches!(p.wanted.is, Is::Only(_))
-            || icx.is("istypep")
-            || (icx.is("createpolicy") && p.rule.is_some_and(|r| r.ty.bits() == 64));
-        if !takes_sums(icx, p) || is_packed || is_other {
+        if !takes_sums(icx, p) || !takes_symbols(icx, p, self.space_of_base(base)) {
             return Err(self.no_sum(a.span));
         }
         self.address_of(icx, p, base, a.addend, a.span)
@@ -352,6 +347,18 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d.help("an integer or bit register of at most 64 bits").section(TYPES_SECTION)));
         }
         Ok(Operand::AddrOf { base: AddrBase::Reg(r.id), offset: a.addend, ty })
+    }
+
+    /// The space that a variable lies in.
+    fn space_of_base(&self, base: AddrBase) -> Option<StateSpace> {
+        match base {
+            AddrBase::Symbol(id) => match &self.cx.symbol(id).kind {
+                SymbolKind::Var(v) => Some(v.space),
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => None,
+            },
+            AddrBase::Var(id) => Some(self.space_of_local(id)),
+            AddrBase::Reg(_) | AddrBase::Absolute => None,
+        }
     }
 
     fn no_sum(&mut self, span: Span) -> Told {
@@ -621,6 +628,19 @@ fn takes_sums(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>) -> bool {
         _ => false,
     };
     kind && p.role == Role::Source && !icx.is("stackrestore")
+}
+
+/// Whether an operand that takes sums may be the address of a variable of some space: packed integers, operands of exactly one type, policies,
+/// masks, states and textures are not made of addresses.
+fn takes_symbols(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>, own: Option<StateSpace>) -> bool {
+    let Some(ty) = p.rule.map(|r| r.ty) else { return false };
+    let opcode = icx.form().opcode;
+    let begins = |all: &[&str]| all.iter().any(|o| opcode.starts_with(o));
+    let is_policy = begins(&["cp.async.bulk", "cp.reduce", "multimem.cp"]) && ty.bits() != 32;
+    let is_state = begins(&["createpolicy", "mbarrier"]) && ty.bits() == 64;
+    let is_elsewhere = begins(&["mapa", "getctarank"]) && own != Some(StateSpace::Shared);
+    let is_other = matches!(p.wanted.is, Is::Only(_)) || is_packed(ty) || begins(&["istypep"]);
+    !(is_policy || is_state || is_elsewhere || is_other)
 }
 
 /// Whether an expression is a name and something added to it.

@@ -45,6 +45,7 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("bfi", "d", Literal::Whole(0, 255)),
     ("cp.async", "cp-size", Literal::OneOf(&[4, 8, 16])),
     ("cp.async", "16", Literal::Exactly(16)),
+    ("cp.async", "src-size", Literal::Whole(0, 16)),
     ("cp.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
     ("cp.async.bulk.prefetch", "size", Literal::Multiple(16, 0, u64::MAX)),
     ("cp.reduce.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
