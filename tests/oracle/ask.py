@@ -25,6 +25,8 @@ import subprocess
 import tempfile
 import zlib
 
+from stored import recorded
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 REGISTERS = ["pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f16x2", "f32", "f64"]
@@ -473,19 +475,6 @@ class Assembler:
         return self.verdicts(version, target, lines[:middle]) + self.verdicts(version, target, lines[middle:])
 
 
-def recorded():
-    """The verdicts as they are stored, by version and target."""
-    with open(os.path.join(HERE, "verdicts.zlib"), "rb") as f:
-        text = zlib.decompress(f.read()).decode()
-    out = {}
-    for line in text.splitlines():
-        if line.startswith("= "):
-            now = out.setdefault(tuple(line[2:].split()), [])
-        elif line[0] in "+-":
-            now.append(line)
-    return out
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--handloom", required=True)
@@ -500,7 +489,7 @@ def main():
     assembler = Assembler(args.ptxas)
     rng = random.Random(26)
     asked = more(usable(rows)) if args.more else statements(rows, rng, args.density)
-    known = recorded() if args.more else {}
+    known = recorded("verdicts.zlib") if args.more else {}
     if args.only:
         asked = [s for s in asked if s.startswith(args.only)]
     out = [f"v {assembler.version}"] + [f"p {line}" for line in PRELUDE]

@@ -16,6 +16,9 @@ import subprocess
 import tempfile
 import zlib
 
+from stored import recorded
+from vectors import vectors
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Version and target: the first is for all modules, the others are for those of `GATED`.
 HEADS = [
@@ -702,33 +705,8 @@ GATED = [
 ]
 
 
-# Types of registers that are parameters and results of a function, and what a call passes for them.
-COMPONENTS = [".u32", ".v2 .u32", ".v4 .u32", ".v2 .b32", ".v2 .s32", ".v2 .f32", ".v4 .f32", ".v2 .u64", ".v2 .f64", ".v2 .b16", ".v4 .b16", ".v2 .f16", ".v4 .b8",
-              ".v2 .pred", ".v4 .f64", ".v2 .b128", ".v8 .u32"]
-PASSED = ["t", "5", "t.x", "{x,x}", "_", "t+4", "x"]
-
-
-def vectors():
-    for a in COMPONENTS:
-        yield f".func f(.reg {a} a) {{ ret; }}\n{ENTRY}"
-        yield f".func (.reg {a} r) f(.reg {a} a, .reg .u32 b) {{ ret; }}\n{ENTRY}"
-        yield f".extern .func (.reg {a} r) f(.reg {a} a);\n{ENTRY}"
-        yield f".func f(.param {a} a) {{ ret; }}\n{ENTRY}"
-        for b in COMPONENTS:
-            yield f".func f(.reg {a} a);\n.func f(.reg {b} a) {{ ret; }}\n{ENTRY}"
-            if not a.startswith((".v2 .pred", ".v4 .f64", ".v2 .b128", ".v8")) and not b.startswith((".v2 .pred", ".v4 .f64", ".v2 .b128", ".v8")):
-                yield f".func f(.reg {a} a) {{ ret; }}\n.visible .entry k() {{ .reg {b} t; call f, (t); ret; }}"
-                yield f".func (.reg {a} r) f() {{ ret; }}\n.visible .entry k() {{ .reg {b} t; call (t), f; ret; }}"
-    for p in PASSED:
-        yield f".func (.reg .v2 .u32 r) f(.reg .v2 .u32 a) {{ ret; }}\n.visible .entry k() {{ .reg .v2 .u32 t, w; .reg .u32 x; call (w), f, ({p}); ret; }}"
-        yield f".func (.reg .v2 .u32 r) f(.reg .v2 .u32 a) {{ ret; }}\n.visible .entry k() {{ .reg .v2 .u32 t, w; .reg .u32 x; call ({p}), f, (w); ret; }}"
-        yield f".func (.reg .u32 r) f(.reg .u32 a) {{ ret; }}\n.visible .entry k() {{ .reg .u32 t, x; call (x), f, ({p}); ret; }}"
-    yield (".func (.reg .v2 .u32 r) f(.reg .v2 .u32 a) { mov.v2.u32 r, a; ret; }\n.visible .entry k() { .reg .v2 .u32 t; .reg .u64 p; "
-           "P: .callprototype (.reg .v2 .u32 _) _ (.reg .v2 .u32 _); mov.u64 p, f; call (t), p, (t), P; ret; }")
-
-
 def cases():
-    yield from vectors()
+    yield from vectors(ENTRY)
     for link in LINKING:
         yield f"{link}.entry k() {{ ret; }}"
         yield f"{link}.func k() {{ ret; }}"
@@ -782,19 +760,6 @@ def verdict(ptxas, version, target, case):
     return done.returncode == 0
 
 
-def recorded():
-    """The verdicts as they are stored, by version and target."""
-    with open(os.path.join(HERE, "modules.zlib"), "rb") as f:
-        text = zlib.decompress(f.read()).decode()
-    out = {}
-    for line in text.splitlines():
-        if line.startswith("= "):
-            now = out.setdefault(tuple(line[2:].split()), [])
-        elif line[0] in "+-":
-            now.append(line)
-    return out
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--ptxas", required=True)
@@ -803,7 +768,7 @@ def main():
     args = p.parse_args()
     version = subprocess.run([args.ptxas, "--version"], capture_output=True, text=True, check=True).stdout
     out = ["v " + re.search(r"V(\d+\.\d+\.\d+)", version).group(1)]
-    known = recorded() if args.more else {}
+    known = recorded("modules.zlib") if args.more else {}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for head in HEADS:
             asked = list(dict.fromkeys([*(cases() if head == HEADS[0] else []), *GATED]))
