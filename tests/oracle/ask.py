@@ -4,9 +4,11 @@
     pip install nvidia-cuda-nvcc            (in a virtual environment outside the tree)
     python3 tests/oracle/ask.py --handloom target/release/handloom --ptxas PATH/TO/ptxas
 
-Statements come from three places: every form of `handloom isa` with its qualifiers and with all types of registers at every operand;
-the same with words dropped, doubled, swapped or taken from elsewhere; and the lists in `extra.txt`. The seed is fixed, so the same table gives
-the same statements. `tests/oracle.rs` replays the verdicts and needs no assembler.
+Statements come from four places: every form of `handloom isa` with its qualifiers and with all types of registers at every operand;
+the same with words dropped, doubled, swapped or taken from elsewhere; what the assembler takes beyond the manual, asked of every word that
+might have it (`classes`); and the lists in `extra.txt`. The seed is fixed, so the same table gives the same statements. With `--more` the
+recorded verdicts stay, and only what `classes` and `extra.txt` have beyond them is asked. `tests/oracle.rs` replays the verdicts and needs no
+assembler.
 
 The stored file is a zlib stream of text: `v` the assembler's version, `p` lines of the prelude that stands before the statements, then for each
 pair of version and target a line `= VERSION TARGET` and its statements, behind `+` if accepted and `-` if refused.
@@ -22,6 +24,8 @@ import re
 import subprocess
 import tempfile
 import zlib
+
+from stored import recorded
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -261,10 +265,102 @@ class Form:
             yield self.text(words, [self.operand(o, pick, rng) for o in self.needed(rng, pick)])
 
 
+# A statement that keeps the assembler busy for longer gets no verdict.
+SECONDS = 20
+
+
+def braces(kind, n, more=()):
+    return "{" + ", ".join(list(more) + [register(kind, i) for i in range(n - len(more))]) + "}"
+
+
+def sums(form, rng):
+    """A register or a symbol with a constant at each source, `.unified` behind each address, braces around each register."""
+    for pick in rng.sample(list(form.picks(12, rng)), 1):
+        os_ = form.needed(rng, pick)
+        good = [form.operand(o, pick, rng) for o in os_]
+        for i, word in enumerate(good):
+            others = []
+            if re.fullmatch(r"[bus](16|32|64)_\d", word):
+                others = [f"{word}+{rng.choice(['4', '-4', 'WARP_SZ', '(1+2)*4', '5000000000'])}", f"{rng.choice(['gv', 'sv', 'lv', 'cv', 'ev'])}+4", f"{{{word}}}"]
+                others.append(f"{register(rng.choice(['b16', 'b32', 'b64', 'f32']), 7)}+4")
+            elif re.fullmatch(r"f(32|64)_\d", word):
+                others = [f"{word}+4", "gv+4", f"{{{word}}}"]
+            elif word.startswith("["):
+                others = [f"{word}.unified", f"[{rng.choice(['gv', 'sv', 'lv', 'cv', 'ev'])}].unified"]
+            for other in others:
+                yield form.text(form.words_of(pick), good[:i] + [other] + good[i + 1 :])
+
+
+def classes(forms, rng):
+    """What the assembler takes beyond the manual, and the neighbours of that."""
+    for f in forms:
+        yield from sums(f, rng)
+    # Carries of 16 bits.
+    for op, n in [("add.cc", 2), ("addc", 2), ("addc.cc", 2), ("sub.cc", 2), ("subc", 2), ("subc.cc", 2)] + [(f"{m}.{h}{cc}", 3) for m in ("mad", "madc") for h in ("lo", "hi", "wide") for cc in ("", ".cc")]:
+        for t in ("u16", "s16", "b16", "u32", "b32", "u64", "s8", "f32"):
+            yield f"{op}.{t} " + ", ".join(register(t, i) for i in range(n + 1)) + ";"
+    # Priorities of the second cache level beside operators; vectors of eight.
+    for order in ("", ".volatile", ".relaxed.gpu", ".nc", ".weak"):
+        for cop in ("", ".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".L1::evict_last"):
+            for l2 in ("", ".L2::evict_last", ".L2::evict_first"):
+                for space in (".global", "", ".shared", ".local"):
+                    if l2 and rng.random() < 0.7 or not l2 and rng.random() < 0.2:
+                        t = rng.choice([".v8.b32", ".v4.b64", ".v8.b32", ".b32"])
+                        v = {".v8.b32": braces("b32", 8), ".v4.b64": braces("b64", 4), ".b32": "b32_0"}[t]
+                        yield f"ld{order}{space}{cop}{l2}{t} {v}, [b64_8];"
+                        yield f"st{order}{space}{cop}{l2}{t} [b64_8], {v};"
+    for t in ("b8", "u8", "s8", "b16", "u16", "s16", "f16", "b32", "f32", "b64"):
+        for space in (".global", "", ".shared", ".local", ".const", ".param"):
+            for wide in (t, "b32"):
+                yield f"ld{space}.v8.{t} {braces(wide, 8)}, [b64_8];"
+                yield f"st{space}.v8.{t} [b64_8], {braces(wide, 8)};"
+        for order in (".volatile.global", ".relaxed.gpu.global", ".global.nc", ".global.cg", ".global.L1::evict_last", ".global.L2::128B", ".mmio.relaxed.sys.global"):
+            yield f"ld{order}.v8.{t} {braces(t, 8)}, [b64_8];"
+            yield f"st{order}.v8.{t} [b64_8], {braces(t, 8)};"
+        yield f"ldu.global.v8.{t} {braces(t, 8)}, [b64_8];"
+        yield f"ld.global.v8.{t} {braces(t, 8, ['_'])}, [b64_8];"
+    # Literals and braces of conversions; registers of 128 bits.
+    for r in (".rna", ".rn", ".rz", ".rna.satfinite", ".rn.relu", ".rz.satfinite"):
+        for a in ("1.0", "0f3F800000", "1", "f32_1", "b32_1", "0d3FF0000000000000", "{f32_1}"):
+            yield f"cvt{r}.tf32.f32 b32_0, {a};"
+    for d, b in (("e2m1x2", "b8"), ("e4m3x2", "b16"), ("e5m2x2", "b16"), ("e2m3x2", "b16"), ("e3m2x2", "b16"), ("ue8m0x2", "b16"), ("s2f6x2", "b16")):
+        for s in ("bf16x2", "f16x2"):
+            r = ".rz" if d == "ue8m0x2" else ".rn.satfinite"
+            for a in ("b32_1", "{b32_1}", "{f16x2_1}", "{b16_1}", "{b64_1}", "{b16_1,b16_2}", "5", "{5}", "f16x2_1"):
+                yield f"cvt{r}.{d}.{s} {b}_0, {a};"
+            yield f"cvt{r}.{d}.{s} {{{b}_0}}, b32_1;"
+    for t in ("b16", "b32", "b64", "b128", "u32", "s16", "f32", "f64"):
+        yield from (f"mov.{t} {t}_0, {{{t}_1}};", f"mov.{t} {{{t}_0}}, {t}_1;", f"mov.{t} {{{t}_0}}, {{{t}_1}};", f"mov.{t} {{_}}, {t}_1;", f"mov.{t} {t}_0, {{_}};", f"mov.{t} {t}_0, {{5}};")
+    for d in ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"):
+        good = ["b32_0", "b32_1", "b32_2"] + (["b32_3"] if d[1:] != "16" else [])
+        for i in range(len(good)):
+            for t in ("b128", "b64", "u64", "b16", "f32", "s32", "f16x2"):
+                yield f"cvt.pack.sat.{d}.s32{'.b32' if len(good) == 4 else ''} " + ", ".join(good[:i] + [register(t, i + 4)] + good[i + 1 :]) + ";"
+    for r in (".rn", ".rz", ".rm", ".rp", ".rna"):
+        for m in (".satfinite", ".relu.satfinite", ".relu", "", ".ftz", ".satfinite.ftz"):
+            for t in ("f16.f32", "bf16.f32", "f16x2.f32", "bf16x2.f32", "f16.f64"):
+                d = "b32_0" if "x2" in t else "b16_0"
+                yield f"cvt{r}{m}.{t} {d}, {t[-3:]}_1{', f32_2' if 'x2' in t else ''};"
+    # Signs of `vmad`.
+    for m in ("", ".po", ".po.sat", ".shr7.po", ".po.shr15"):
+        for signs in itertools.product(("", "-"), repeat=3):
+            yield f"vmad.s32.u32.s32{m} b32_0, {signs[0]}b32_1, {signs[1]}b32_2, {signs[2]}b32_3;"
+    # Literals at their limits.
+    for limit in (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 128, 255, 256, 257, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, -1, -32):
+        for s in ("bfe.u32 b32_0, b32_1, N, 1", "bfe.s64 b64_0, b64_1, 1, N", "bfi.b32 b32_0, b32_1, b32_2, N, 1", "bfi.b64 b64_0, b64_1, b64_2, 1, N",
+                  "cp.async.ca.shared.global [sv], [gv], 4, N", "cp.async.ca.shared.global [sv], [gv], 16, N", "cp.async.cg.shared.global [sv], [gv], 16, N",
+                  "createpolicy.range.L2::evict_last.b64 b64_0, [gv], N, 32", "createpolicy.range.L2::evict_last.b64 b64_0, [gv], 32, N",
+                  "mbarrier.test_wait.shared.b64 pred_0, [sv], N", "mbarrier.try_wait.shared.b64 pred_0, [sv], N", "mbarrier.test_wait.parity.shared.b64 pred_0, [sv], N",
+                  "mbarrier.try_wait.parity.shared.b64 pred_0, [sv], N", "mbarrier.pending_count.b64 b32_0, N", "shl.b32 b32_0, b32_1, N", "lop3.b32 b32_0, b32_1, b32_2, b32_3, N",
+                  "bmsk.clamp.b32 b32_0, N, 1", "szext.wrap.u32 b32_0, b32_1, N", "prmt.b32 b32_0, b32_1, b32_2, N", "shf.l.wrap.b32 b32_0, b32_1, b32_2, N"):
+            yield s.replace("N", str(limit)) + ";"
+    for a in ("0.0", "0f00000001", "0.5", "1.0", "1.0000001", "0f3F800001", "2.0", "-0.5", "-0.0", "0f7FC00000"):
+        yield f"createpolicy.fractional.L2::evict_last.b64 b64_0, {a};"
+
+
 def statements(rows, rng, density):
     """All statements, without repetition."""
-    forms = [Form(r) for r in rows]
-    forms = [f for f in forms if not f.opcode.startswith(SKIP) and f.opcode not in SKIP_WHOLE]
+    forms = usable(rows)
     pools = {}
     everywhere = sorted({c for f in forms for g in f.groups for c in g["choices"]})
     for f in forms:
@@ -279,6 +375,19 @@ def statements(rows, rng, density):
         pool = sorted(pools[f.opcode.split(".")[0]]) * 3 + rng.sample(everywhere, 20)
         for s in f.mutants(rng, pool, closer):
             seen.setdefault(s)
+    for s in more(forms):
+        seen.setdefault(s)
+    return list(seen)
+
+
+def usable(rows):
+    forms = [Form(r) for r in rows]
+    return [f for f in forms if not f.opcode.startswith(SKIP) and f.opcode not in SKIP_WHOLE]
+
+
+def more(forms):
+    """Classes and the list, by a seed of their own."""
+    seen = dict.fromkeys(classes(forms, random.Random(27)))
     with open(os.path.join(HERE, "extra.txt")) as extra:
         for line in extra:
             line = line.split("//")[0].strip()
@@ -307,7 +416,11 @@ class Assembler:
             f.write("\n".join(head + lines + ["ret;", "}", ""]))
             f.flush()
             # The last statement is wrong on purpose where only the front half is asked: no code is made then.
-            done = subprocess.run([self.path, "-O0", "-arch", target, "-o", os.devnull, f.name], capture_output=True, text=True)
+            command = [self.path, "-O0", "-arch", target, "-o", os.devnull, f.name]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                return -1, set(), None, ""
         bad, fatal = set(), None
         for line in done.stderr.splitlines():
             m = re.search(r", line (\d+); (error|fatal)", line)
@@ -367,6 +480,7 @@ def main():
     p.add_argument("--handloom", required=True)
     p.add_argument("--ptxas", required=True)
     p.add_argument("--only", help="opcodes that begin so; prints the verdicts and stores nothing")
+    p.add_argument("--more", action="store_true", help="keeps what is recorded, and asks what the classes and the list have beyond it")
     p.add_argument("--density", type=float, default=0.12, help="how many statements a form gives")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     args = p.parse_args()
@@ -374,7 +488,8 @@ def main():
     rows = [json.loads(line) for line in listing.splitlines()]
     assembler = Assembler(args.ptxas)
     rng = random.Random(26)
-    asked = statements(rows, rng, args.density)
+    asked = more(usable(rows)) if args.more else statements(rows, rng, args.density)
+    known = recorded("verdicts.zlib") if args.more else {}
     if args.only:
         asked = [s for s in asked if s.startswith(args.only)]
     out = [f"v {assembler.version}"] + [f"p {line}" for line in PRELUDE]
@@ -383,12 +498,15 @@ def main():
             some = asked if share == 1.0 else rng.sample(asked, int(len(asked) * share))
             if "" in prelude(version):
                 some = [s for s in some if "b128" not in s]
+            old = known.get((version, target), [])
+            before = {s[1:] for s in old}
+            some = [s for s in some if s not in before]
             code, _, _, text = assembler.run(version, target, [])
             assert code == 0, f"the prelude is wrong: {text}"
             chunks = [some[i : i + 400] for i in range(0, len(some), 400)]
             answers = pool.map(lambda c: assembler.verdicts(version, target, c), chunks)
             out.append(f"= {version} {target}")
-            told = [("+" if a else "-") + s for c, v in zip(chunks, answers) for s, a in zip(c, v) if a is not None]
+            told = old + [("+" if a else "-") + s for c, v in zip(chunks, answers) for s, a in zip(c, v) if a is not None]
             out += sorted(told, key=lambda s: (s[1:], s[0]))
             print(f"{version} {target}: {len(told)} statements, {sum(t[0] == '+' for t in told)} accepted", flush=True)
     if args.only:

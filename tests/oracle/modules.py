@@ -16,6 +16,9 @@ import subprocess
 import tempfile
 import zlib
 
+from stored import recorded
+from vectors import vectors
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Version and target: the first is for all modules, the others are for those of `GATED`.
 HEADS = [
@@ -703,6 +706,7 @@ GATED = [
 
 
 def cases():
+    yield from vectors(ENTRY)
     for link in LINKING:
         yield f"{link}.entry k() {{ ret; }}"
         yield f"{link}.func k() {{ ret; }}"
@@ -745,7 +749,10 @@ def verdict(ptxas, version, target, case):
         f.write(f".version {version}\n.target {target}\n.address_size 64\n{case}\n")
         f.flush()
         command = [ptxas, "-arch", target, "-c", "-o", os.devnull, f.name]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20)
+        except subprocess.TimeoutExpired:
+            return None
     told = done.stdout + done.stderr
     is_crash = done.returncode < 0 or "Internal compiler error" in told or (done.returncode and not told.strip())
     if is_crash or "Unresolved extern" in told:
@@ -756,14 +763,20 @@ def verdict(ptxas, version, target, case):
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--ptxas", required=True)
+    p.add_argument("--more", action="store_true", help="keeps what is recorded, and asks about the modules beyond it")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     args = p.parse_args()
     version = subprocess.run([args.ptxas, "--version"], capture_output=True, text=True, check=True).stdout
     out = ["v " + re.search(r"V(\d+\.\d+\.\d+)", version).group(1)]
+    known = recorded("modules.zlib") if args.more else {}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for head in HEADS:
             asked = list(dict.fromkeys([*(cases() if head == HEADS[0] else []), *GATED]))
             out.append(f"= {head[0]} {head[1]}")
+            old = known.get(head, [])
+            before = {case[1:] for case in old}
+            out += old
+            asked = [case for case in asked if case.replace("\n", "\\n") not in before]
             for case, told in zip(asked, pool.map(lambda c: verdict(args.ptxas, *head, c), asked)):
                 assert "\\" not in case
                 if told is not None:

@@ -50,7 +50,7 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d.section(icx.form().section)));
         }
         self.placed(icx, p, base, space, guarded)?;
-        self.unified(icx, p.written.span, base, unified)?;
+        self.unified(icx, p.written.span, base, space, unified)?;
         if unified {
             std::sync::Arc::make_mut(&mut icx.used.chosen)[Slot::Unified as usize] = Some(&UNIFIED);
         }
@@ -63,6 +63,11 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.wrong_kind(icx, p, "an address and coordinates in brackets"));
         };
         icx.n_addresses += 1;
+        if a.unified && icx.form().dst.is_empty() {
+            let message = format!("`{}` takes no `.unified` address", icx.words());
+            let d = Diagnostic::error(Code::Illegal, p.written.span, message);
+            return Err(self.cx.push(d.section(icx.form().section)));
+        }
         let (base, offset) = self.base(icx, &a.base, None)?;
         let outer = self.offset(a.offset.as_ref())?;
         let (samplers, coordinates) = match a.more.as_slice() {
@@ -314,7 +319,42 @@ impl<'a> BodyCx<'_, 'a> {
         Err(self.cx.push(Diagnostic::error(Code::WrongKind, span, message).section("State Spaces")))
     }
 
-    fn unified(&mut self, icx: &InstCx<'_, 'a>, span: Span, base: AddrBase, written: bool) -> Result<(), Told> {
+    /// `[a].unified` is an address of global memory, or a generic one, that is read.
+    fn unified(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        span: Span,
+        base: AddrBase,
+        space: Option<StateSpace>,
+        written: bool,
+    ) -> Result<(), Told> {
+        const READERS: &[&str] = &[
+            "mbarrier.test_wait",
+            "mbarrier.test_wait.parity",
+            "ld",
+            "ldu",
+            "atom",
+            "multimem.ld_reduce",
+            "wmma.load",
+            "createpolicy",
+        ];
+        let own = match base {
+            AddrBase::Var(id) => Some(self.space_of_local(id)),
+            AddrBase::Symbol(_) | AddrBase::Reg(_) | AddrBase::Absolute => space,
+        };
+        let fault = if !written {
+            None
+        } else if !READERS.iter().any(|op| icx.is(op)) {
+            Some(format!("`{}` takes no `.unified` address", icx.words()))
+        } else {
+            own.filter(|s| !matches!(s, StateSpace::Global | StateSpace::Generic))
+                .map(|s| format!("`.unified` on an address in `{}`", space_name(s)))
+        };
+        if let Some(message) = fault {
+            let d = Diagnostic::error(Code::Illegal, span, message);
+            let d = d.help("it goes with what is read from `.global` or through a generic address");
+            return Err(self.cx.push(d.section(icx.form().section)));
+        }
         let AddrBase::Symbol(id) = base else { return Ok(()) };
         let declared = self.cx.unified.contains(&id);
         if written && !declared {

@@ -250,7 +250,7 @@ impl<'a> BodyCx<'_, 'a> {
         match &o.kind {
             OperandKind::Name(name) => match self.named(name)? {
                 Some(Named::Bind(Bind::Var(id))) => self.variable_argument(id, name, layout, o.span),
-                Some(Named::Bind(Bind::Reg(r))) if r.n == 1 => self.register_argument(r, layout, o.span),
+                Some(Named::Bind(Bind::Reg(r))) => self.register_argument(r, layout, o.span),
                 Some(found) => {
                     let what = self.what(found);
                     Err(self.bad_argument(o.span, format!("`{name}` is {what} and cannot be passed")))
@@ -259,7 +259,7 @@ impl<'a> BodyCx<'_, 'a> {
             },
             OperandKind::Member(name, words) => match self.named(name)? {
                 Some(Named::Bind(Bind::Reg(r))) => {
-                    match words.first().and_then(|w| component(w)).filter(|c| *c < r.n) {
+                    match words.first().and_then(|w| component(w)).filter(|c| *c < r.n && r.n > 1) {
                         Some(c) => {
                             self.register_argument(Reg { id: RegId(r.id.0 + u32::from(c)), n: 1, ..r }, layout, o.span)
                         }
@@ -271,14 +271,15 @@ impl<'a> BodyCx<'_, 'a> {
             },
             OperandKind::Expr(e) if is_arg => {
                 let ty = layout.ty;
-                if layout.is_array {
-                    return Err(self.bad_argument(o.span, "a constant cannot be passed as an array".to_owned()));
+                if layout.is_array || layout.components > 1 {
+                    let what = if layout.is_array { "an array" } else { "a vector" };
+                    return Err(self.bad_argument(o.span, format!("a constant cannot be passed as {what}")));
                 }
                 let value = eval(e).map_err(|d| self.cx.push(*d))?;
                 let bits = to_bits(value, ty).map_err(|m| self.cx.push(literal_mismatch(m, ty, e.span)))?;
                 Ok(CallArg::Imm(bits.low))
             }
-            OperandKind::Sink => Ok(CallArg::Sink),
+            OperandKind::Sink if !is_arg => Ok(CallArg::Sink),
             _ => Err(self.bad_argument(o.span, "this cannot be passed".to_owned())),
         }
     }
@@ -307,7 +308,14 @@ impl<'a> BodyCx<'_, 'a> {
     }
 
     fn register_argument(&mut self, r: Reg, layout: &ParamLayout, span: Span) -> Result<CallArg, Told> {
-        if layout.is_array || ordinary(layout.ty, r.ty).is_none() {
+        if r.n != layout.components {
+            let count = |n: u8| if n == 1 { "one register".to_owned() } else { format!("a vector of {n} registers") };
+            let message = format!("{} where the function has {}", count(r.n), count(layout.components));
+            return Err(self.bad_argument(span, message));
+        }
+        // Of vectors the assembler compares the sizes alone.
+        let is_whole = r.n > 1 && layout.ty.bits() == r.ty.bits();
+        if layout.is_array || (ordinary(layout.ty, r.ty).is_none() && !is_whole) {
             let array = if layout.is_array { " array" } else { "" };
             let message = format!("a `{}` register does not fit a `{}`{array} parameter", r.ty, layout.ty);
             return Err(self.bad_argument(span, message));

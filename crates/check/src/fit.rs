@@ -70,7 +70,7 @@ fn agrees(inst: ScalarType, reg: ScalarType) -> bool {
 }
 
 /// Whether a type is a pair or more of integers.
-fn is_packed(t: ScalarType) -> bool {
+pub(crate) fn is_packed(t: ScalarType) -> bool {
     matches!(t, ScalarType::U16x2 | ScalarType::S16x2 | ScalarType::U8x4 | ScalarType::S8x4)
 }
 

@@ -122,6 +122,7 @@ impl<'a> BodyCx<'_, 'a> {
             (OperandKind::Vector(v), k) => {
                 v.len() == usize::from(n) && (k == Kind::Vector || k == Kind::MovSource && !single)
             }
+            (OperandKind::Expr(e), Kind::Reg) => single && crate::operands::is_sum(e),
             (OperandKind::Expr(_), k) => {
                 single
                     && matches!(
@@ -280,7 +281,38 @@ impl<'a> BodyCx<'_, 'a> {
                 }
             }
         }
-        if failed { Err(Told) } else { Ok((dst, src)) }
+        if failed {
+            return Err(Told);
+        }
+        self.ordered_literals(icx, &chosen, &src, n_dst)?;
+        Ok((dst, src))
+    }
+
+    /// Two literals of which one must not be above the other.
+    fn ordered_literals(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        chosen: &Chosen,
+        src: &[Operand],
+        n_dst: usize,
+    ) -> Result<(), Told> {
+        let form = icx.form();
+        let literal = |name: &str| {
+            let at = form.src_of(chosen).position(|o| o.name == name)?;
+            match src.get(at)? {
+                Operand::Imm { bits, .. } => Some((*bits, icx.ast.operands.get(n_dst + at)?.span)),
+                _ => None,
+            }
+        };
+        for (_, smaller, larger) in handloom_isa::ORDERED.iter().filter(|(opcode, ..)| *opcode == form.opcode) {
+            if let (Some((value, span)), Some((most, _))) = (literal(smaller), literal(larger))
+                && value > most
+            {
+                let message = format!("operand `{smaller}` is {value}, more than the {most} of `{larger}`");
+                return Err(self.cx.push(Diagnostic::error(Code::Illegal, span, message).section(form.section)));
+            }
+        }
+        Ok(())
     }
 
     fn rule(&self, icx: &InstCx<'_, 'a>, wanted: &form::Operand, at: usize) -> Option<Rule> {

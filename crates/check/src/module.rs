@@ -151,7 +151,9 @@ pub struct ParamLayout {
     pub ty: ScalarType,
     /// Whether an array (a structure passed by value).
     pub is_array: bool,
-    /// Declared as `.reg` (a `.func` with register parameters): the register in the body, which receives it or gives it at return.
+    /// How many registers lie side by side: the components of a vector register, else 1.
+    pub components: u8,
+    /// Declared as `.reg` (a `.func` with register parameters): the first register in the body that receives it, or holds it at return.
     pub reg: Option<RegId>,
 }
 

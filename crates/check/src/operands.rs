@@ -1,16 +1,16 @@
 //! Operands that are values: registers, literals, vectors, special registers, addresses of symbols.
 
 use handloom_diag::{Code, Diagnostic, Span};
-use handloom_ir::types::{ScalarType, TypeClass};
+use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::check_literal;
-use handloom_isa::form::{Count, Is, Kind};
-use handloom_isa::selector::Selector;
+use handloom_isa::form::{Count, Is, Kind, Slot};
+use handloom_isa::selector::{Select, Selector};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::body::{BodyCx, Named};
 use crate::consts::{Const, Mismatch, SymbolAddress, eval, to_bits};
 use crate::context::{Told, index};
-use crate::fit::Role;
+use crate::fit::{Role, is_packed};
 use crate::forms::Rule;
 use crate::inst::{InstCx, Pairing, n_elements};
 use crate::module::{AddrBase, Operand, RegId, SymbolKind};
@@ -78,6 +78,7 @@ impl<'a> BodyCx<'_, 'a> {
             OperandKind::Member(name, words) => self.member(icx, p, name, words),
             OperandKind::Expr(e) => match p.wanted.kind {
                 Kind::Val | Kind::MovSource | Kind::Vector if p.role == Role::Source => self.constant(icx, p, e),
+                Kind::Reg if p.role == Role::Source && is_sum(e) => self.constant(icx, p, e),
                 Kind::Reg if p.role == Role::Source && p.rule.is_some_and(|r| !has_literals(r.ty)) => {
                     let ty = p.rule.map_or(ScalarType::F16, |r| r.ty);
                     Err(self.cx.push(literal_mismatch(Mismatch::NoLiteral, ty, e.span)))
@@ -184,14 +185,7 @@ impl<'a> BodyCx<'_, 'a> {
         ty: ScalarType,
         span: Span,
     ) -> Result<Operand, Told> {
-        // An address may be held in either width.
-        let rule = match p.rule {
-            Some(_) if p.wanted.is == Is::Address && ty.bits() == 32 => {
-                Some(Rule { own: true, ..Rule::ordinary(ScalarType::U32) })
-            }
-            rule => rule,
-        };
-        let Some(rule) = rule else {
+        let Some(rule) = address_rule(p, ty) else {
             return Ok(Operand::Reg { reg: id, ty, fit: crate::module::Fit::Same, negated: false });
         };
         match rule.fits(ty, p.role) {
@@ -258,14 +252,20 @@ impl<'a> BodyCx<'_, 'a> {
             Const::Float(v) if is_element && ty == ScalarType::B32 => Const::Float32((v as f32).to_bits()),
             other => other,
         };
+        // Of `.rna` the assembler makes a move of bits, which takes no other float.
         let bits = match to_bits(value, ty) {
+            Ok(_) if matches!(value, Const::Float(_)) && icx.is("cvt") && icx.used.text(Slot::Round) == ".rna" => {
+                let d = Diagnostic::error(Code::LiteralType, e.span, "`.rna` takes a literal only by its bits");
+                return Err(self.cx.push(d.help("write `0f3F800000` for one").section("Constants")));
+            }
             Ok(bits) => bits,
             Err(m) => return Err(self.cx.push(literal_mismatch(m, ty, e.span))),
         };
         if bits.cut || self.turns_negative(value, ty, e) {
             self.warn_cut(bits.cut, bits.low, ty, e.span);
         }
-        if let Err(reason) = check_literal(icx.form(), p.wanted, bits.low) {
+        let whole = if let Const::Int { value, .. } = value { value } else { bits.low };
+        if let Err(reason) = check_literal(icx.form(), p.wanted, bits.low, whole) {
             self.reason(icx, reason, Some(e.span))?;
         }
         Ok(Operand::Imm { bits: bits.low, high: bits.high, ty })
@@ -304,17 +304,65 @@ impl<'a> BodyCx<'_, 'a> {
         let base = match self.named(a.name)? {
             Some(Named::Symbol(id) | Named::Bind(Bind::Symbol(id))) => AddrBase::Symbol(self.cx.resolved(id)),
             Some(Named::Bind(Bind::Var(id))) => AddrBase::Var(id),
+            Some(Named::Bind(Bind::Reg(r))) if r.n == 1 => return self.register_sum(icx, p, r, a),
             Some(found) => {
                 let what = self.what(found);
                 let message = format!("`{}` is {what}: nothing can be added to it here", a.name);
                 return Err(self.cx.push(Diagnostic::error(Code::OperandKind, a.span, message)));
             }
+            None if crate::special::is_family(a.name) => {
+                let message = format!("nothing can be added to the special register `{}`", a.name);
+                let d = Diagnostic::error(Code::OperandKind, a.span, message);
+                return Err(self.cx.push(d.help("read it with `mov` first").section("Special Registers")));
+            }
             None => return Err(self.undeclared(a.name, a.span)),
         };
-        if p.wanted.kind == Kind::MovSource {
-            return self.address_of(icx, p, base, a.addend, a.span);
+        if !takes_sums(icx, p) || !takes_symbols(icx, p, self.space_of_base(base)) {
+            return Err(self.no_sum(a.span));
         }
-        Err(self.cx.push(literal_mismatch(Mismatch::Address, ScalarType::B64, a.span)))
+        self.address_of(icx, p, base, a.addend, a.span)
+    }
+
+    /// `r+4` as a source: the bits of a register and a constant, added at the width of the instruction type.
+    ///
+    /// The manual's grammar has it for addresses only; the assembler takes it for any source and adds. It takes it for registers of float types
+    /// and predicates too, where no sum comes out, and for registers of another size.
+    fn register_sum(
+        &mut self,
+        icx: &InstCx<'_, 'a>,
+        p: Pairing<'a, 'a>,
+        r: Reg,
+        a: SymbolAddress<'a>,
+    ) -> Result<Operand, Told> {
+        if !takes_sums(icx, p) || p.rule.is_none() {
+            return Err(self.no_sum(a.span));
+        }
+        let Operand::Reg { ty, .. } = self.register(icx, p, r.id, r.ty, a.span)? else {
+            return Err(self.no_sum(a.span));
+        };
+        let is_integer = matches!(r.ty.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
+        if !is_integer || r.ty.bits() > 64 {
+            let message = format!("a constant cannot be added to a `{}` register", r.ty);
+            let d = Diagnostic::error(Code::OperandType, a.span, message);
+            return Err(self.cx.push(d.help("an integer or bit register of at most 64 bits").section(TYPES_SECTION)));
+        }
+        Ok(Operand::AddrOf { base: AddrBase::Reg(r.id), offset: a.addend, ty })
+    }
+
+    /// The space that a variable lies in.
+    fn space_of_base(&self, base: AddrBase) -> Option<StateSpace> {
+        match base {
+            AddrBase::Symbol(id) => match &self.cx.symbol(id).kind {
+                SymbolKind::Var(v) => Some(v.space),
+                SymbolKind::Func(_) | SymbolKind::Alias(_) => None,
+            },
+            AddrBase::Var(id) => Some(self.space_of_local(id)),
+            AddrBase::Reg(_) | AddrBase::Absolute => None,
+        }
+    }
+
+    fn no_sum(&mut self, span: Span) -> Told {
+        self.cx.push(literal_mismatch(Mismatch::Address, ScalarType::B64, span))
     }
 
     /// The address of a symbol as a value.
@@ -417,7 +465,7 @@ impl<'a> BodyCx<'_, 'a> {
     pub fn coordinates(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
         match &p.written.kind {
             OperandKind::Vector(_) => self.vector(icx, p),
-            OperandKind::Expr(e) if n_elements(p.wanted, &icx.used) == 1 => self.constant(icx, p, e),
+            OperandKind::Expr(e) if n_elements(p.wanted, &icx.used) == 1 && !is_sum(e) => self.constant(icx, p, e),
             _ => self.vector(icx, p),
         }
     }
@@ -443,6 +491,7 @@ impl<'a> BodyCx<'_, 'a> {
                 // What is not written by a store of 256 bits.
                 (OperandKind::Sink, Role::Source) if icx.is("st") && is_wide => Ok(Operand::Sink),
                 (OperandKind::Vector(_), _) => Err(self.wrong_kind(icx, Pairing { written: e, ..p }, "a register")),
+                (OperandKind::Expr(sum), _) if is_sum(sum) => Err(self.no_sum(e.span)),
                 _ => self.value(icx, Pairing { written: e, ..p }),
             };
             match element {
@@ -559,6 +608,44 @@ impl<'a> BodyCx<'_, 'a> {
         let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
         self.cx.push(d.section(icx.form().section))
     }
+}
+
+/// The rule of an operand for a register of a type: an address may be held in either width.
+fn address_rule(p: Pairing<'_, '_>, ty: ScalarType) -> Option<Rule> {
+    match p.rule {
+        Some(_) if p.wanted.is == Is::Address && ty.bits() == 32 => {
+            Some(Rule { own: true, ..Rule::ordinary(ScalarType::U32) })
+        }
+        rule => rule,
+    }
+}
+
+/// Whether an operand may be a register or a symbol and a constant.
+fn takes_sums(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>) -> bool {
+    let kind = match p.wanted.kind {
+        Kind::Reg | Kind::Val | Kind::MovSource | Kind::Vector => true,
+        Kind::Video { select, literal, .. } => literal && select == Select::Nothing,
+        _ => false,
+    };
+    kind && p.role == Role::Source && !icx.is("stackrestore")
+}
+
+/// Whether an operand that takes sums may be the address of a variable of some space: packed integers, operands of exactly one type, policies,
+/// masks, states and textures are not made of addresses.
+fn takes_symbols(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>, own: Option<StateSpace>) -> bool {
+    let Some(ty) = p.rule.map(|r| r.ty) else { return false };
+    let opcode = icx.form().opcode;
+    let begins = |all: &[&str]| all.iter().any(|o| opcode.starts_with(o));
+    let is_policy = begins(&["cp.async.bulk", "cp.reduce", "multimem.cp"]) && ty.bits() != 32;
+    let is_state = begins(&["createpolicy", "mbarrier"]) && ty.bits() == 64;
+    let is_elsewhere = begins(&["mapa", "getctarank"]) && own != Some(StateSpace::Shared);
+    let is_other = matches!(p.wanted.is, Is::Only(_)) || is_packed(ty) || begins(&["istypep"]);
+    !(is_policy || is_state || is_elsewhere || is_other)
+}
+
+/// Whether an expression is a name and something added to it.
+pub(crate) fn is_sum(e: &ast::Expr<'_>) -> bool {
+    matches!(eval(e), Ok(Const::Address(_)))
 }
 
 /// The type of two registers in one vector, if they go together.

@@ -146,7 +146,8 @@ fn list<'a>(
                     size,
                     align: e.align,
                     ty: e.ty,
-                    is_array: !s.dims.is_empty() || e.n > 1,
+                    is_array: !s.dims.is_empty(),
+                    components: e.n,
                     reg: None,
                 });
             }

@@ -153,6 +153,12 @@ pub(crate) fn with_carry(x: &mut Cx<'_, '_>, op: Pure, a: Val, b: Val, carry: Va
     (Val::Reg(value), Val::Reg(out))
 }
 
+/// A value of 16 bits, plus one where the predicate holds.
+pub(crate) fn plus_one_if(x: &mut Cx<'_, '_>, value: Val, carry: Val) -> Val {
+    let one = x.b.pure(Pure::FromPred(Ty::B16), Ty::B16, &[carry]);
+    x.b.add(value, one)
+}
+
 /// Whether a type is a pair of 16-bit parts in 32 bits.
 pub(crate) const fn is_pair(t: ScalarType) -> bool {
     matches!(t, ScalarType::U16x2 | ScalarType::S16x2 | ScalarType::F16x2 | ScalarType::BF16x2)

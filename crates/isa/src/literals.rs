@@ -15,6 +15,10 @@ pub enum Literal {
     Exactly(u64),
     /// One of these.
     OneOf(&'static [u64]),
+    /// At least and at most, before the literal is cut to its type.
+    Whole(u64, u64),
+    /// An `.f32` number above 0 and at most 1.
+    Fraction,
     /// A power of two of at most so much.
     PowerOfTwo(u64),
 }
@@ -35,12 +39,13 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("bar", "b", Literal::Multiple(32, 0, u64::MAX)),
     ("barrier", "a", Literal::Between(0, 15)),
     ("barrier", "b", Literal::Multiple(32, 0, u64::MAX)),
-    ("bfe", "b", Literal::Between(0, 255)),
-    ("bfe", "c", Literal::Between(0, 255)),
-    ("bfi", "c", Literal::Between(0, 255)),
-    ("bfi", "d", Literal::Between(0, 255)),
+    ("bfe", "b", Literal::Whole(0, 255)),
+    ("bfe", "c", Literal::Whole(0, 255)),
+    ("bfi", "c", Literal::Whole(0, 255)),
+    ("bfi", "d", Literal::Whole(0, 255)),
     ("cp.async", "cp-size", Literal::OneOf(&[4, 8, 16])),
     ("cp.async", "16", Literal::Exactly(16)),
+    ("cp.async", "src-size", Literal::Whole(0, 16)),
     ("cp.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
     ("cp.async.bulk.prefetch", "size", Literal::Multiple(16, 0, u64::MAX)),
     ("cp.reduce.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
@@ -48,7 +53,10 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("mbarrier.arrive.noComplete", "count", ARRIVED),
     ("mbarrier.arrive_drop", "count", ARRIVED),
     ("mbarrier.arrive_drop.noComplete", "count", ARRIVED),
+    ("createpolicy", "fraction", Literal::Fraction),
     ("mbarrier.init", "count", Literal::Between(1, (1 << 20) - 1)),
+    ("mbarrier.test_wait.parity", "phaseParity", Literal::Whole(0, 1)),
+    ("mbarrier.try_wait.parity", "phaseParity", Literal::Whole(0, 1)),
     ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
     ("st.bulk", "size", Literal::Multiple(8, 0, 1 << 24)),
     ("st.bulk", "initval", Literal::Exactly(0)),
@@ -68,8 +76,15 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("setmaxnreg", "imm-reg-count", Literal::Multiple(8, 24, 256)),
 ];
 
-/// Whether a literal may be written for an operand of a form.
-pub fn check_literal(form: &Form, operand: &Operand, value: u64) -> Result<(), Reason> {
+/// Literals of which the first must not be above the second: opcode and names of the operands.
+pub const ORDERED: &[(&str, &str, &str)] = &[
+    ("cp.async", "src-size", "cp-size"),
+    ("cp.async", "src-size", "16"),
+    ("createpolicy", "primary-size", "total-size"),
+];
+
+/// Whether a literal may be written for an operand of a form: its bits, and what was written, before it was cut to its type.
+pub fn check_literal(form: &Form, operand: &Operand, value: u64, whole: u64) -> Result<(), Reason> {
     let Some((_, _, rule)) = LITERALS.iter().find(|(o, name, _)| *o == form.opcode && *name == operand.name) else {
         return Ok(());
     };
@@ -85,6 +100,11 @@ pub fn check_literal(form: &Form, operand: &Operand, value: u64) -> Result<(), R
                 _ => format!("a multiple of {of} from {least} to {most}"),
             },
         ),
+        Literal::Whole(least, most) => ((least..=most).contains(&whole), format!("from {least} to {most}")),
+        Literal::Fraction => {
+            let number = f32::from_bits(u32::try_from(value).unwrap_or(u32::MAX));
+            (number > 0.0 && number <= 1.0, "above 0 and at most 1".to_owned())
+        }
         Literal::OneOf(all) => {
             let texts: Vec<String> = all.iter().map(u64::to_string).collect();
             (all.contains(&value), format!("one of {}", texts.join(", ")))

@@ -201,7 +201,8 @@ fn rules_of_ld() {
     assert!(ok("ld.global.v8.b32", 1));
     assert!(ok("ld.v4.f64", 1));
     assert!(!ok("ld.shared.v8.b32", 1));
-    assert!(!ok("ld.global.v8.b16", 1));
+    assert!(ok("ld.shared.v8.b16", 1));
+    assert!(!ok("ld.global.v8.b64", 1));
     assert!(!ok("ld.shared.v4.b64", 1));
     assert!(!ok("ld.global.v2.b128", 1));
     assert!(!ok("ld.global.L2::evict_last.u32", 1));
@@ -239,7 +240,7 @@ fn suggestions() {
 #[test]
 fn literals() {
     let form = matches("bar.sync", 2)[0].form;
-    assert!(check_literal(form, &form.src[0], 15).is_ok());
-    assert!(check_literal(form, &form.src[0], 16).is_err());
-    assert!(check_literal(form, &form.src[1], 33).is_err());
+    assert!(check_literal(form, &form.src[0], 15, 15).is_ok());
+    assert!(check_literal(form, &form.src[0], 16, 16).is_err());
+    assert!(check_literal(form, &form.src[1], 33, 33).is_err());
 }

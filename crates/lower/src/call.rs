@@ -4,7 +4,7 @@
 //! results.
 
 use handloom_check::module as checked;
-use handloom_check::module::{CallArg, CallTarget, Operand, ParamLayout};
+use handloom_check::module::{CallArg, CallTarget, Operand, ParamLayout, RegId};
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
@@ -57,7 +57,7 @@ impl FunctionCx<'_> {
         let to = Place::Slot(block, layout.offset);
         match arg {
             CallArg::Var(v) => self.copy_bytes(self.place(*v), to, layout, span),
-            CallArg::Reg(r) => self.store_register(self.home(*r), to, layout.ty, span),
+            CallArg::Reg(r) => self.store_registers(*r, layout, to, span),
             CallArg::Imm(bits) => {
                 let value = immediate(*bits, layout.ty);
                 self.store_values(&[value, Val::Imm(0, Ty::B64)], to, layout.ty, span);
@@ -70,7 +70,7 @@ impl FunctionCx<'_> {
         let from = Place::Slot(block, layout.offset);
         match result {
             CallArg::Var(v) => self.copy_bytes(from, self.place(*v), layout, span),
-            CallArg::Reg(r) => self.load_register(self.home(*r), from, layout.ty, span),
+            CallArg::Reg(r) => self.load_registers(*r, layout, from, span),
             CallArg::Imm(_) | CallArg::Sink => {}
         }
     }
@@ -80,7 +80,7 @@ impl FunctionCx<'_> {
         for p in &self.decl.params {
             if let Some(r) = p.reg {
                 let from = if self.decl.is_entry { Place::Param(p.offset) } else { Place::Arg(p.offset) };
-                self.load_register(self.home(r), from, p.ty, self.decl_span());
+                self.load_registers(r, p, from, self.decl_span());
             }
         }
     }
@@ -89,13 +89,26 @@ impl FunctionCx<'_> {
     pub(crate) fn store_register_results(&mut self, span: Span) {
         for p in &self.decl.results {
             if let Some(r) = p.reg {
-                self.store_register(self.home(r), Place::Arg(p.offset), p.ty, span);
+                self.store_registers(r, p, Place::Arg(p.offset), span);
             }
         }
     }
 
     fn decl_span(&self) -> Span {
         self.func.span
+    }
+
+    /// A register, or the components of a vector one after the other.
+    fn store_registers(&mut self, first: RegId, layout: &ParamLayout, to: Place, span: Span) {
+        for (reg, at) in components(first, layout) {
+            self.store_register(self.home(reg), to.plus(at), layout.ty, span);
+        }
+    }
+
+    fn load_registers(&mut self, first: RegId, layout: &ParamLayout, from: Place, span: Span) {
+        for (reg, at) in components(first, layout) {
+            self.load_register(self.home(reg), from.plus(at), layout.ty, span);
+        }
     }
 
     fn store_register(&mut self, home: Home, to: Place, ty: ScalarType, span: Span) {
@@ -174,6 +187,12 @@ impl FunctionCx<'_> {
         let base = self.build(span, None, |b| address_op(b, op));
         Addr { base, offset: i64::from(at) }
     }
+}
+
+/// The registers of a parameter, and how far each lies from its start.
+fn components(first: RegId, layout: &ParamLayout) -> impl Iterator<Item = (RegId, u32)> + use<> {
+    let bytes = layout.ty.bytes();
+    (0..u32::from(layout.components)).map(move |c| (RegId(first.0 + c), c * bytes))
 }
 
 /// The access to one element of a parameter block.

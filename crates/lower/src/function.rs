@@ -80,6 +80,17 @@ pub(crate) enum Place {
     Param(u32),
 }
 
+impl Place {
+    /// The place so many bytes farther on.
+    pub(crate) const fn plus(self, bytes: u32) -> Place {
+        match self {
+            Place::Slot(slot, at) => Place::Slot(slot, at + bytes),
+            Place::Arg(at) => Place::Arg(at + bytes),
+            Place::Param(at) => Place::Param(at + bytes),
+        }
+    }
+}
+
 /// The lowering of one function, between two statements.
 pub(crate) struct FunctionCx<'m> {
     pub(crate) names: &'m Names<'m>,

@@ -188,7 +188,9 @@ impl FunctionCx<'_> {
                 return v;
             }
             let offset = b.imm(offset.cast_unsigned(), ty.ty());
-            b.add(v, offset)
+            let sum = b.add(v, offset);
+            // A byte lives in 16 bits.
+            if ty.bits() == 8 { b.ext(sum, 8, false, ty.ty()) } else { sum }
         })
     }
 

@@ -65,9 +65,14 @@ pub fn element(form: &Form, from: &Placed, random: (u64, u32)) -> u64 {
     }
 }
 
-/// `.ftz`: what is subnormal as `.f32`, as a source or as a result judged before its rounding, becomes zero.
+/// `.ftz`: what is subnormal as `.f32`, as a source or as a result, becomes zero. A result is judged by its code, except that to nearest, as
+/// in ptxas, it is tiny unless it would become the least normal number with any exponent at hand; a quarter of a place decides that.
 fn flushed(form: &Form, value: Value) -> Value {
-    let least = Magnitude::new(1, -126);
+    let least = match form.round {
+        Some(Round::Nearest) if form.from == F64 => Magnitude::new((1 << 25) - 1, -151),
+        Some(_) if form.from == F64 => Magnitude::ZERO,
+        _ => Magnitude::new(1, -126),
+    };
     match value {
         Value::Finite(negative, a) if form.ftz && (form.from == F32 || form.to == F32) && a < least => {
             Value::Finite(negative, Magnitude::ZERO)
@@ -138,6 +143,7 @@ fn to_float(form: &Form, f: Float, value: Value, place: Place, random: (u64, u32
             (negative, if code > f.max { beyond(form, &f, round, negative) } else { code })
         }
     };
+    let code = if form.ftz && form.to == F32 && code < 1 << f.fraction { 0 } else { code };
     let clamps = form.sat || form.relu;
     if clamps && negative {
         return 0;

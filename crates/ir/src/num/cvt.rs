@@ -236,18 +236,29 @@ fn to_float(c: Cvt, f: &'static Format, a: f64, round: Rounder) -> u64 {
     let rounded = match (round.mode, f.fraction) {
         (_, 52) if !a.is_nan() => a.to_bits(),
         (mode, 23) => {
-            // Choice: the manual does not say when a result counts as subnormal. ptxas judges it before rounding, and
-            // so do we: what is below the least normal number in magnitude becomes zero.
-            let a = if c.ftz && a.abs() < f64::from(f32::MIN_POSITIVE) { 0f64.copysign(a) } else { a };
-            if mode == Rounding::Nearest && !a.is_nan() && !c.satfinite {
+            let rounded = if mode == Rounding::Nearest && !a.is_nan() && !c.satfinite {
                 u64::from((a as f32).to_bits())
             } else {
                 narrow(f, a, round, c.satfinite)
-            }
+            };
+            if c.ftz && is_tiny(mode, a, rounded) { f.signed(a.is_sign_negative(), 0) } else { rounded }
         }
         _ => narrow(f, a, round, c.satfinite),
     };
     clamp(c, f, rounded)
+}
+
+/// Whether an `.f32` result, made of `a`, is one that `.ftz` makes zero.
+// Choice: the manual does not say when a result counts as subnormal. What a directed rounding brings to the least normal number is none. To
+// nearest, ptxas rounds as if there were no least exponent and looks at that: what is less than a quarter of a place below the least normal
+// number becomes that number.
+#[inline]
+fn is_tiny(mode: Rounding, a: f64, rounded: u64) -> bool {
+    const LEAST: f64 = f32::MIN_POSITIVE as f64;
+    match mode {
+        Rounding::Nearest => a.abs() < LEAST * (1.0 - 1.0 / 33_554_432.0),
+        _ => rounded & ((1 << Format::F32.sign) - 1) < 1 << Format::F32.fraction,
+    }
 }
 
 /// `.sat` and `.relu` of a float result.

@@ -269,6 +269,58 @@ fn modes_of_results() {
     }
 }
 
+/// Products, quotients and fused sums next to the least normal number: a result that is rounded to it is none that `.ftz` makes zero.
+fn next_to_least_normal<F: rustc_apfloat::Float>(ty: Float) {
+    let (exponent, fraction) = fields(ty);
+    let (least, one, sign) =
+        (1u64 << fraction, ((1u64 << (exponent - 1)) - 1) << fraction, 1u64 << (exponent + fraction));
+    let near = |code: u64| (0..6).map(move |k| code - 3 + k);
+    let factors: Vec<u64> = near(one).chain(near(one + least)).chain(near(one - least)).collect();
+    let small: Vec<u64> = near(least).chain(near(2 * least)).chain(near(3 * least)).collect();
+    let kept = |r: F| {
+        let r = bits(r);
+        if r & (sign - 1) < least { r & sign } else { r }
+    };
+    let flushed = |a: u64| if a & (sign - 1) < least { a & sign } else { a };
+    let mut n_least = 0;
+    for round in ROUNDINGS {
+        let m = FMode { ftz: true, ..mode(ty, round) };
+        let r = oracle_rounding(round);
+        for (&x, &y) in factors.iter().flat_map(|x| small.iter().map(move |y| (x, y))) {
+            for negative in [0, sign] {
+                let y = y | negative;
+                let (a, b) = (F::from_bits(flushed(x).into()), F::from_bits(flushed(y).into()));
+                let mut check = |op: Pure, src: &[u64], value: F| {
+                    let expected = kept(value);
+                    n_least += usize::from(expected & (sign - 1) == least);
+                    assert_eq!(run(op, src), expected, "{op:?} of {src:x?}");
+                };
+                check(Pure::FMul(m), &[x, y], a.mul_r(b, r).value);
+                check(Pure::FAdd(m), &[y, 3 * least], b.add_r(F::from_bits((3 * least).into()), r).value);
+                check(Pure::FSub(m), &[y, 3 * least], b.sub_r(F::from_bits((3 * least).into()), r).value);
+                // A little more and a little less than the product.
+                for z in [least, least | sign, one - 60 % (one / least) * least, 0] {
+                    let c = F::from_bits(z.into());
+                    check(Pure::FFma(m), &[x, y, z], a.mul_add_r(b, c, r).value);
+                }
+                if ty == Float::F32 {
+                    let exact = Exactness::Ieee(round);
+                    check(Pure::FDiv { mode: m, exact }, &[y, x], b.div_r(a, r).value);
+                    let reciprocal = F::from_bits(one.into()).div_r(F::from_bits((x + 126 * least).into()), r).value;
+                    check(Pure::FRcp { mode: m, exact }, &[x + 126 * least], reciprocal);
+                }
+            }
+        }
+    }
+    assert!(n_least > 500, "only {n_least} results are the least normal number");
+}
+
+#[test]
+fn ftz_next_to_the_least_normal_number() {
+    next_to_least_normal::<Single>(Float::F32);
+    next_to_least_normal::<Half>(Float::F16);
+}
+
 #[test]
 fn packed_types_work_element_by_element() {
     let mut random = Random(17);

@@ -111,10 +111,11 @@ fn modifiers_of_floats() {
                 if to != F64 && from != to {
                     assert_eq!(cvt(Cvt { satfinite: true, ..c }, &[a]), finite, "satfinite {c:?} {a:#x}");
                 }
-                // `.ftz` touches `.f32` only: inputs always, results judged before the rounding.
+                // `.ftz` touches `.f32` only: inputs always, results by what they are; to nearest also those that are tiny with any exponent.
                 let flushed_source = if from == F32 && a & 0x7fff_ffff < 0x80_0000 { a & 0x8000_0000 } else { a };
                 let mut flushed = cvt(c, &[flushed_source]);
-                let tiny = from == F64 && f64::from_bits(a).abs() < f64::from(f32::MIN_POSITIVE);
+                let is_tiny = f64::from_bits(a).abs() < f64::from(f32::MIN_POSITIVE) * (1.0 - 2f64.powi(-25));
+                let tiny = from == F64 && round == Rounding::Nearest && is_tiny;
                 if to == F32 && (tiny || flushed & 0x7fff_ffff < 0x80_0000) {
                     flushed = if negative { 1 << 31 } else { 0 };
                 }
@@ -122,11 +123,15 @@ fn modifiers_of_floats() {
             }
         }
     }
-    // The rule that ptxas shows: just below the least normal number.
-    let below = 0x3810_0000_0000_0000u64 - 1;
-    let c = plain(F32, F64, Rounding::Nearest);
-    assert_eq!(cvt(c, &[below]), 0x80_0000);
-    assert_eq!(cvt(Cvt { ftz: true, ..c }, &[below]), 0);
+    // Next to the least normal number: what ptxas makes to nearest, and what a directed rounding gives.
+    let ftz = |round, a: u64| cvt(Cvt { ftz: true, ..plain(F32, F64, round) }, &[a]);
+    let (tie, quarter) = (0x380f_ffff_e000_0000, 0x380f_ffff_f000_0000);
+    assert_eq!([tie, quarter - 1, quarter].map(|a| ftz(Rounding::Nearest, a)), [0, 0, 0x80_0000]);
+    assert_eq!(cvt(plain(F32, F64, Rounding::Nearest), &[tie]), 0x80_0000);
+    let minus = 1 << 63;
+    assert_eq!([tie, tie | minus].map(|a| ftz(Rounding::Up, a)), [0x80_0000, 1 << 31]);
+    assert_eq!([tie, tie | minus].map(|a| ftz(Rounding::Down, a)), [0, 0x8080_0000]);
+    assert_eq!([quarter, quarter | minus].map(|a| ftz(Rounding::Zero, a)), [0, 1 << 31]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ const COPS: &[Choice] = &[
 const DST: &[Operand] = &[vector("d", Is::Relaxed(Slot::Type), Slot::Vec)];
 const SRC: &[Operand] = &[address("a"), POLICY];
 
-/// `ld{.weak}{.ss}{.cop}{.level::cache_hint}{.level::prefetch_size}{.vec}.type`.
+/// `ld{.weak}{.ss}{.cop}{.level2::eviction_priority}{.level::cache_hint}{.level::prefetch_size}{.vec}.type`.
 pub const LD_WEAK: Form = Form {
     opcode: "ld",
     words: &[],
@@ -37,6 +37,7 @@ pub const LD_WEAK: Form = Form {
         maybe(Slot::Vec, VECTORS),
         maybe(Slot::Order, WEAK),
         maybe(Slot::CacheOp, COPS),
+        maybe(Slot::EvictL2, EVICT_L2),
         maybe(Slot::CacheHint, CACHE_HINT),
         maybe(Slot::Prefetch, PREFETCH),
     ],
@@ -47,7 +48,7 @@ pub const LD_WEAK: Form = Form {
     semantics: Semantics::Build(load_weak),
 };
 
-/// `ld{.weak}` with eviction priorities instead of a cache operator.
+/// `ld{.weak}` with an eviction priority of the first level instead of a cache operator.
 pub const LD_EVICT: Form = Form {
     qualifiers: &[
         must(Slot::Type, TYPES),
@@ -69,6 +70,7 @@ pub const LD_VOLATILE: Form = Form {
         must(Slot::Type, TYPES),
         maybe(Slot::Space, SPACES),
         maybe(Slot::Vec, VECTORS),
+        maybe(Slot::EvictL2, EVICT_L2),
         maybe(Slot::Prefetch, PREFETCH),
     ],
     src: &[address("a")],

@@ -19,6 +19,7 @@ pub const LD_NC: Form = Form {
         must(Slot::Space, &[GLOBAL]),
         maybe(Slot::Vec, VECTORS),
         maybe(Slot::CacheOp, &[choice(".ca", Value::Flag), choice(".cg", Value::Flag), choice(".cs", Value::Flag)]),
+        maybe(Slot::EvictL2, EVICT_L2),
         maybe(Slot::CacheHint, CACHE_HINT),
         maybe(Slot::Prefetch, PREFETCH),
     ],
@@ -29,7 +30,7 @@ pub const LD_NC: Form = Form {
     semantics: Semantics::Build(|x| load(x, Order::Weak, Scope::Cta)),
 };
 
-/// The same with eviction priorities instead of a cache operator.
+/// The same with an eviction priority of the first level instead of a cache operator.
 pub const LD_NC_EVICT: Form = Form {
     qualifiers: &[
         must(Slot::Type, TYPES),

@@ -156,8 +156,9 @@ pub fn check_access(u: &Use, n_others: usize) -> Result<Needs, Reason> {
     if t == B128 && count > 1 {
         return Err(Reason::new("`.b128` takes no vector").at(u.text(Slot::Vec)));
     }
-    if count == 8 && !wide {
-        return Err(Reason::new("`.v8` takes only 32-bit types").at(u.text(Slot::Vec)));
+    // The manual has no `.v8` of 8 and 16 bits; the assembler takes them in any space.
+    if count == 8 && !wide && t.bits() > 16 {
+        return Err(Reason::new("`.v8` takes only types of 8, 16 and 32 bits").at(u.text(Slot::Vec)));
     }
     if !is_global(u) {
         let why = "goes only with `.global` or generic addresses";

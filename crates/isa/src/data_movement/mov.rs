@@ -10,7 +10,29 @@ use crate::target::Needs;
 use crate::words::*;
 
 /// The records.
-pub const FORMS: &[&Form] = &[&MOV_PACK2, &MOV_UNPACK2, &MOV_PACK4, &MOV_UNPACK4, &MOV_VECTOR, &MOV, &MOV_B128];
+pub const FORMS: &[&Form] =
+    &[&MOV_PACK2, &MOV_UNPACK2, &MOV_PACK4, &MOV_UNPACK4, &MOV_VECTOR, &MOV, &MOV_B128, &MOV_PACK1, &MOV_UNPACK1];
+
+/// `mov.type d, {a}`: one element in braces, which the manual does not have and the assembler takes.
+pub const MOV_PACK1: Form = Form {
+    qualifiers: &[one_of(Slot::Type, BY_1)],
+    src: &[Operand { is: TYPE, count: Count::Fixed(1), ..BRACED }],
+    semantics: Semantics::Build(one),
+    ..MOV_PACK2
+};
+
+/// `mov.type {d}, a`: the same on the other side.
+pub const MOV_UNPACK1: Form = Form {
+    qualifiers: &[one_of(Slot::Type, BY_1)],
+    dst: &[Operand { is: TYPE, count: Count::Fixed(1), ..BRACED }],
+    src: &[operand("a", Kind::MovSource, TYPE)],
+    semantics: Semantics::Build(one),
+    ..MOV_PACK2
+};
+
+/// An operand in braces.
+const BRACED: Operand =
+    Operand { name: "a", kind: Kind::Vector, is: TYPE, count: Count::Fixed(1), optional: false, when: When::Always };
 
 /// `mov.type d, {..}`: 2 elements side by side, the first lowest.
 pub const MOV_PACK2: Form = Form {
@@ -117,7 +139,7 @@ pub const MOV_VECTOR: Form = Form {
         let bits = u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec));
         if bits > 128 { Err(Reason::new("the vector has more than 128 bits")) } else { Ok(Needs::NONE) }
     },
-    semantics: Semantics::Build(|x| x.srcs(0).into_iter().enumerate().for_each(|(j, v)| x.set_at(0, j, v))),
+    semantics: Semantics::Build(one),
 };
 
 /// `mov.type d, a`: a register, special register, literal or address.
@@ -143,8 +165,12 @@ pub const MOV_B128: Form = Form {
     src: &[operand("a", Kind::MovSource, TYPE)],
     needs: Needs::on(8, 3, SM_70),
     legal: always,
-    semantics: Semantics::Build(|x| x.srcs(0).into_iter().enumerate().for_each(|(j, v)| x.set_at(0, j, v))),
+    semantics: Semantics::Build(one),
 };
+
+/// What one element makes.
+const BY_1: &[Choice] =
+    &[ty(".b16", B16), ty(".b32", B32), ty(".b64", B64), ty_if(".b128", B128, Needs::on(8, 3, SM_70))];
 
 /// What two elements make.
 const BY_2: &[Choice] =
@@ -186,6 +212,11 @@ fn half(u: &Use) -> ScalarType {
 /// The type of one of four elements.
 fn quarter(u: &Use) -> ScalarType {
     bits(u.ty(Slot::Type).bits() / 4)
+}
+
+/// Copies what there is; a `.b128` value is its two halves.
+fn one(x: &mut Cx<'_, '_>) {
+    x.srcs(0).into_iter().enumerate().for_each(|(j, v)| x.set_at(0, j, v));
 }
 
 fn pack(x: &mut Cx<'_, '_>) {

@@ -16,7 +16,7 @@ const SPACES: &[Choice] = &[GLOBAL, LOCAL, PARAM, PARAM_FUNC, SHARED, SHARED_CTA
 const SRC: &[Operand] = &[address("a"), vector("b", Is::Relaxed(Slot::Type), Slot::Vec), POLICY];
 const SRC_PLAIN: &[Operand] = &[address("a"), vector("b", Is::Relaxed(Slot::Type), Slot::Vec)];
 
-/// `st{.weak}{.ss}{.cop}{.level::cache_hint}{.vec}.type`.
+/// `st{.weak}{.ss}{.cop}{.level2::eviction_priority}{.level::cache_hint}{.vec}.type`.
 pub const ST_WEAK: Form = Form {
     opcode: "st",
     words: &[],
@@ -35,6 +35,7 @@ pub const ST_WEAK: Form = Form {
                 choice(".wt", Value::Flag),
             ],
         ),
+        maybe(Slot::EvictL2, EVICT_L2),
         maybe(Slot::CacheHint, CACHE_HINT),
     ],
     dst: &[],
@@ -47,7 +48,7 @@ pub const ST_WEAK: Form = Form {
     semantics: Semantics::Build(|x| store(x, Order::Weak, Scope::Cta)),
 };
 
-/// `st{.weak}` with eviction priorities instead of a cache operator.
+/// `st{.weak}` with an eviction priority of the first level instead of a cache operator.
 pub const ST_EVICT: Form = Form {
     qualifiers: &[
         must(Slot::Type, TYPES),
@@ -64,7 +65,12 @@ pub const ST_EVICT: Form = Form {
 /// `st.volatile{.ss}{.vec}.type`: relaxed at system scope, done as often as written.
 pub const ST_VOLATILE: Form = Form {
     words: &[".volatile"],
-    qualifiers: &[must(Slot::Type, TYPES), maybe(Slot::Space, SPACES), maybe(Slot::Vec, VECTORS)],
+    qualifiers: &[
+        must(Slot::Type, TYPES),
+        maybe(Slot::Space, SPACES),
+        maybe(Slot::Vec, VECTORS),
+        maybe(Slot::EvictL2, EVICT_L2),
+    ],
     src: SRC_PLAIN,
     needs: Needs::ptx(1, 1),
     legal: |u| {

@@ -7,23 +7,27 @@ use crate::form::*;
 use crate::target::Needs;
 use crate::words::*;
 
-use super::add_cc::CARRIED;
-use super::addc::CC;
+use super::addc::{CARRIED_ON, CC, no_carry_of_16};
 
 /// `subc{.cc}.type d, a, b`; `.cc` writes the borrow back.
 pub const SUBC: Form = Form {
     opcode: "subc",
     words: &[],
     section: "Extended-Precision Arithmetic Instructions: subc",
-    qualifiers: &[CC, one_of(Slot::Type, CARRIED)],
+    qualifiers: &[CC, one_of(Slot::Type, CARRIED_ON)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 2),
-    legal: always,
+    legal: no_carry_of_16,
     semantics: Semantics::Build(|x| {
         let op = Pure::SubBorrow(x.u.ty(Slot::Type).ty());
         let carry = carry_in(x);
         let borrow = x.b.not(carry);
+        if x.u.ty(Slot::Type).bits() == 16 {
+            let subtrahend = plus_one_if(x, x.src(1), borrow);
+            let value = x.b.sub(x.src(0), subtrahend);
+            return x.set(value);
+        }
         let (value, borrow) = with_carry(x, op, x.src(0), x.src(1), borrow);
         if x.u.has(Slot::Flag) {
             let carry = x.b.not(borrow);

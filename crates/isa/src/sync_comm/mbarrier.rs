@@ -183,7 +183,7 @@ pub const TEST_WAIT: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: mbarrier.test_wait / mbarrier.try_wait",
     qualifiers: &[ACQUIRE, SCOPE, SPACE],
     dst: &[reg("waitComplete", Is::Fixed(Pred))],
-    src: &[address("addr"), reg("state", Is::Fixed(B64))],
+    src: &[address("addr"), val("state", Is::Fixed(B64))],
     legal: paired,
     semantics: Semantics::Build(|x| {
         let state = x.src(1);
@@ -214,7 +214,7 @@ pub const TEST_WAIT_PARITY: Form = Form {
 /// `mbarrier.try_wait{.sem.scope}{.shared}.b64 waitComplete, [addr], state{, suspendTimeHint}`.
 pub const TRY_WAIT: Form = Form {
     opcode: "mbarrier.try_wait",
-    src: &[address("addr"), reg("state", Is::Fixed(B64)), val("suspendTimeHint", WORD).optional()],
+    src: &[address("addr"), val("state", Is::Fixed(B64)), val("suspendTimeHint", WORD).optional()],
     needs: Needs::on(7, 8, SM_90),
     ..TEST_WAIT
 };
@@ -233,7 +233,7 @@ pub const PENDING_COUNT: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: mbarrier.pending_count",
     qualifiers: &[],
     dst: &[reg("count", WORD)],
-    src: &[reg("state", Is::Fixed(B64))],
+    src: &[val("state", Is::Fixed(B64))],
     semantics: Semantics::Build(|x| {
         let low = x.b.half(x.src(0), false);
         let count = x.b.and(low, Val::Imm(PENDING, Ty::B32));

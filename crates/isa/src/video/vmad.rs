@@ -43,9 +43,22 @@ pub const VMAD: Form = Form {
     }),
 };
 
-/// `vmad.dtype.atype.btype.po{.sat}{.scale} d, a{.asel}, b{.bsel}, c`: `a * b + c + 1`, scaled.
-pub const VMAD_PO: Form =
-    Form { qualifiers: &[DTYPE, ATYPE, BTYPE, PLUS_ONE, SAT, SAT_AGAIN, SCALE], src: &[A, B, C], legal: once, ..VMAD };
+/// `vmad.dtype.atype.btype.po{.sat}{.scale} d, a{.asel}, b{.bsel}, c`: `a * b + c + 1`, scaled. Both factors may have a sign.
+pub const VMAD_PO: Form = Form {
+    qualifiers: &[DTYPE, ATYPE, BTYPE, PLUS_ONE, SAT, SAT_AGAIN, SCALE],
+    src: &[negatable(A), negatable(B), C],
+    legal: sign_of_product,
+    ..VMAD
+};
+
+/// Two signs cancel each other; the negated product does not go with `.po`.
+fn sign_of_product(u: &Use) -> Result<Needs, Reason> {
+    let [_, a, b, _] = u.marks;
+    if a.negated ^ b.negated {
+        return Err(Reason::new("the product is negated, which does not go with `.po`").at(".po"));
+    }
+    once(u)
+}
 
 /// Either the product or `c` may be negated.
 fn one_sign(u: &Use) -> Result<Needs, Reason> {

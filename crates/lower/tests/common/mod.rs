@@ -178,7 +178,7 @@ pub fn to(l: u32) -> Operand {
 
 pub fn param(offset: u32, ty: ScalarType) -> ParamLayout {
     let name = format!("p{offset}");
-    ParamLayout { name, offset, size: ty.bytes(), align: ty.bytes(), ty, is_array: false, reg: None }
+    ParamLayout { name, offset, size: ty.bytes(), align: ty.bytes(), ty, is_array: false, components: 1, reg: None }
 }
 
 pub fn var(kind: LocalKind, size: u32) -> LocalVar {

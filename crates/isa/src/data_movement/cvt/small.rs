@@ -127,7 +127,46 @@ pub const CVT_TO_SMALL: Form = Form {
     semantics: Semantics::Build(|x| convert(x, 2)),
 };
 
-/// `cvt.rn.satfinite{.relu}.dtype.fp16x2type d, a` to floats of 6 and 4 bits.
+/// `cvt.rn.satfinite{.relu}.e2m1x2.bf16x2 d, a`; the assembler takes `a` in braces too, of this conversion alone.
+pub const CVT_BF16X2_TO_E2M1X2: Form = Form {
+    opcode: "cvt",
+    words: &[],
+    section: "Data Movement and Conversion Instructions: cvt",
+    qualifiers: &[
+        RN,
+        FINITE,
+        RELU,
+        one_of(Slot::Type, &[ty(".e2m1x2", E2M1x2)]),
+        one_of(Slot::Type2, &[ty(".bf16x2", BF16x2)]),
+    ],
+    dst: &[reg("d", Is::Exactly(Slot::Type))],
+    src: &[Operand {
+        name: "a",
+        kind: Kind::Vector,
+        is: Is::Exactly(Slot::Type2),
+        count: Count::Fixed(1),
+        optional: false,
+        when: When::Always,
+    }],
+    needs: Needs::on(9, 1, FAMILIES),
+    legal: always,
+    semantics: Semantics::Build(|x| convert(x, 1)),
+};
+
+/// `cvt.rn.satfinite{.relu}.e2m1x2.f16x2 d, a`.
+pub const CVT_F16X2_TO_E2M1X2: Form = Form {
+    qualifiers: &[
+        RN,
+        FINITE,
+        RELU,
+        one_of(Slot::Type, &[ty(".e2m1x2", E2M1x2)]),
+        one_of(Slot::Type2, &[ty(".f16x2", F16x2)]),
+    ],
+    src: &[reg("a", Is::Exactly(Slot::Type2))],
+    ..CVT_BF16X2_TO_E2M1X2
+};
+
+/// `cvt.rn.satfinite{.relu}.dtype.fp16x2type d, a` to floats of 6 bits.
 pub const CVT_PAIR_TO_SMALL: Form = Form {
     opcode: "cvt",
     words: &[],
@@ -136,7 +175,7 @@ pub const CVT_PAIR_TO_SMALL: Form = Form {
         RN,
         FINITE,
         RELU,
-        one_of(Slot::Type, F6X2_F4X2),
+        one_of(Slot::Type, F6X2),
         one_of(Slot::Type2, &[ty(".f16x2", F16x2), ty(".bf16x2", BF16x2)]),
     ],
     dst: &[reg("d", Is::Exactly(Slot::Type))],
@@ -388,6 +427,7 @@ const FIXED_POINT: &[TargetGate] = &[
 ];
 
 const F8X2: &[Choice] = &[ty(".e4m3x2", E4M3x2), ty(".e5m2x2", E5M2x2)];
+const F6X2: &[Choice] = &[ty(".e2m3x2", E2M3x2), ty(".e3m2x2", E3M2x2)];
 const F6X2_F4X2: &[Choice] = &[ty(".e2m3x2", E2M3x2), ty(".e3m2x2", E3M2x2), ty(".e2m1x2", E2M1x2)];
 const F8X2_TO_F4X2: &[Choice] = &[
     ty(".e4m3x2", E4M3x2),
