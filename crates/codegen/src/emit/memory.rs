@@ -15,6 +15,7 @@ use super::line::Key;
 use super::rep::{Rep, scalar_type, vector_type, width};
 use super::{Emit, FULL};
 use crate::abi::*;
+use crate::analysis::shape::Class;
 use crate::analysis::transfer::{LANES, PACKS, Shape};
 use crate::compile::Bounds;
 
@@ -125,8 +126,17 @@ impl Emit<'_, '_> {
 
     pub(crate) fn set_results(&mut self, inst: &Inst, results: Vec<Rep>) {
         for (d, r) in inst.dst.iter().zip(results) {
+            let r = self.promised(*d, r);
             self.set(*d, r);
         }
+    }
+
+    /// What was loaded lane by lane, in the form that its class promises: lanes of a pack read one address, so any of them has the value.
+    fn promised(&mut self, d: Reg, rep: Rep) -> Rep {
+        let (Class::Affine(s), Rep::Rows(rows)) = (self.facts.class[d.idx()], &rep) else { return rep };
+        let w = rows.len() / PACKS;
+        let bases = (0..s.groups()).map(|g| self.b.ins().extractlane(rows[s.first(g) * w], 0)).collect();
+        Rep::Affine(s, bases)
     }
 
     /// Values of results in order, in the form they have.
