@@ -155,6 +155,26 @@ fn each_form_that_cannot_run_has_a_check_test() {
 }
 
 #[test]
+fn side_files_are_goldens_of_a_test() {
+    let tests = filetest::collect(&filetest::root()).expect("the file tests can be read");
+    let wanted: BTreeSet<String> = tests
+        .iter()
+        .filter_map(|t| Some((t, filetest::parse(&t.text).ok()?)))
+        .flat_map(|(t, d)| {
+            d.goldens.iter().map(|g| format!("tests/filetests/{}.{}", t.name, g.ending())).collect::<Vec<_>>()
+        })
+        .collect();
+    let is_side_file = |f: &&SourceFile| f.path.starts_with("tests/filetests/") && !f.path.ends_with(".ptx");
+    let wrong = files()
+        .iter()
+        .filter(is_side_file)
+        .filter(|f| !wanted.contains(&f.path))
+        .map(|f| f.path.clone())
+        .collect::<Vec<_>>();
+    fail("side files that no test asks for", &wrong);
+}
+
+#[test]
 fn chapters_of_file_tests_are_those_of_the_records() {
     let chapters: BTreeSet<String> = files()
         .iter()

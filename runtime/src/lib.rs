@@ -43,6 +43,6 @@ pub use launch::{
     MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, StopHandle, launch,
 };
 pub use memory::{AllocKind, Allocation, Elements, NoRoom};
-pub use module::{Compiled, Function, LoadError, Module, Tier, front};
+pub use module::{Compiled, Function, Listing, LoadError, Module, Tier, front};
 pub use stream::Stream;
 pub use trap::TrapReport;

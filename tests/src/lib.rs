@@ -14,6 +14,7 @@ pub mod coverage;
 pub mod engines;
 pub mod filetest;
 pub mod generate;
+pub mod listing;
 pub mod litmus;
 pub mod reference;
 pub mod rng;

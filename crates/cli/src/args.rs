@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use handloom_runtime::{Bounds, Engine, MAX_BLOCK, MAX_BLOCK_THREADS};
+use handloom_runtime::{Bounds, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
 
 use crate::report::Format;
 
@@ -153,6 +153,27 @@ pub enum Emit {
     Asm,
 }
 
+/// What code is made for. When it meets something else, a block goes on in the next.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TierArg {
+    /// Lanes of a warp stay together.
+    Lean,
+    /// Everything, resting on tests that hardly ever fail.
+    Quick,
+    /// Everything.
+    Careful,
+}
+
+impl From<TierArg> for Tier {
+    fn from(t: TierArg) -> Tier {
+        match t {
+            TierArg::Lean => Tier::Lean,
+            TierArg::Quick => Tier::Quick,
+            TierArg::Careful => Tier::Careful,
+        }
+    }
+}
+
 /// `handloom compile`.
 #[derive(ClapArgs, Debug)]
 pub struct CompileArgs {
@@ -165,6 +186,9 @@ pub struct CompileArgs {
     /// Print a stage of every entry.
     #[arg(long, value_enum)]
     pub emit: Option<Emit>,
+    /// Whose code to print. Default: that of the tier that a launch would run first.
+    #[arg(long, value_enum, requires = "emit")]
+    pub tier: Option<TierArg>,
     #[command(flatten)]
     pub limit: Limit,
 }

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use handloom_diag::SourceMap;
 use handloom_diag::names::readable;
-use handloom_diag::{SourceMap, Span};
-use handloom_ir::simt::{Function as IrFunction, Term, text};
-use handloom_ir::trap::TrapKind;
-use handloom_runtime::{Device, Function, LaunchConfig, Stage};
+use handloom_runtime::{Device, Function, LaunchConfig, LaunchError, Stage, Tier};
 use serde::Serialize;
 
 use crate::args::{CompileArgs, Emit};
@@ -108,10 +106,8 @@ fn make(loaded: &Loaded, file: &str, entry: &str, args: &CompileArgs, out: &mut 
     let made = bug::catch(|| -> Result<Made, String> {
         let function = loaded.module.function(Some(entry)).map_err(|e| e.to_string())?;
         let config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
-        let text = args.emit.map(|stage| print(&function, &config, stage)).transpose()?;
-        if let Some(text) = text {
-            let shape = config.block.map(|n| n.to_string()).join(",");
-            let text = format!("; {file}: {entry}, for blocks of {shape}\n{}\n", text.trim_end());
+        if let Some(emit) = args.emit {
+            let text = print(&function, file, &config, emit, args.tier.map(Tier::from)).map_err(|e| e.to_string())?;
             return Ok(Made { compile: Duration::ZERO, code_bytes: 0, text: Some(text) });
         }
         let start = Instant::now();
@@ -126,34 +122,31 @@ fn make(loaded: &Loaded, file: &str, entry: &str, args: &CompileArgs, out: &mut 
     }
 }
 
-fn print(function: &Function, config: &LaunchConfig, stage: Emit) -> Result<String, String> {
-    let stage = match stage {
-        Emit::Ir => return Ok(ir_text(function, config)),
-        Emit::Clif => Stage::Clif,
-        Emit::Asm => Stage::Asm,
+/// The stage that was asked for, with a line that says what it is of.
+fn print(
+    function: &Function,
+    file: &str,
+    config: &LaunchConfig,
+    emit: Emit,
+    tier: Option<Tier>,
+) -> Result<String, LaunchError> {
+    let listing = function.listing(config)?;
+    let first = listing.first_tier();
+    let tier = tier.unwrap_or(first);
+    let shape = config.block.map(|n| n.to_string()).join(",");
+    let name = function.name();
+    let text = match emit {
+        Emit::Ir => listing.ir(),
+        Emit::Clif => listing.code(tier, Stage::Clif)?,
+        Emit::Asm => listing.code(tier, Stage::Asm)?,
     };
-    function.print(config, stage).map_err(|e| e.to_string())
-}
-
-/// The functions that an entry may run, with the PTX line over what was made of it.
-fn ir_text(function: &Function, config: &LaunchConfig) -> String {
-    let module = function.module();
-    let sources = module.sources();
-    let special = handloom_lower::specialise(module.ir(), function.name(), &config.shape());
-    let line = |span: Span| {
-        if span == Span::NONE {
-            return None;
-        }
-        let text = sources.slice(span).split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(format!("{}: {text}", sources.position(span.file, span.start).line))
+    let code = match emit {
+        // The same for all tiers.
+        Emit::Ir => String::new(),
+        Emit::Clif | Emit::Asm if tier == first => format!(", {} code, which a launch runs first", tier.word()),
+        Emit::Clif | Emit::Asm => format!(", {} code; a launch runs {} code first", tier.word(), first.word()),
     };
-    let used = special.funcs.iter().filter(|f| !is_stub(f));
-    used.map(|f| text::print_function_with(f, line)).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether a function is what specialisation leaves of one that cannot be reached.
-fn is_stub(f: &IrFunction) -> bool {
-    matches!(f.blocks.as_slice(), [b] if b.insts.is_empty() && matches!(b.term, Term::Trap(TrapKind::BadCall)))
+    Ok(format!("; {file}: {name}, for blocks of {shape}{code}\n{}\n", text.trim_end()))
 }
 
 fn report(file: &str, entry: &str, parse: Duration, result: &Result<Made, Fault>, out: &mut Out) {

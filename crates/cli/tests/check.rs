@@ -143,6 +143,34 @@ fn each_stage_can_be_printed() {
 }
 
 #[test]
+fn the_code_of_each_tier_can_be_printed() {
+    let f = Folder::with("tiers", SCALE);
+    let print = |options: &str| f.run(&format!("compile --emit clif {options} k.ptx")).ends(0).out;
+    let (lean, quick, careful) = (print("--tier lean"), print("--tier quick"), print("--tier careful"));
+    // Lean code has no masked copies; careful code tests each access by itself.
+    assert!(lean.len() < quick.len() && quick != careful);
+    assert!(
+        lean.starts_with("; k.ptx: scale, for blocks of 256,1,1, lean code, which a launch runs first\n"),
+        "{lean}"
+    );
+    assert!(
+        careful.starts_with("; k.ptx: scale, for blocks of 256,1,1, careful code; a launch runs lean code first\n")
+    );
+    // A launch starts in lean code, if all warps are whole.
+    assert_eq!(print(""), lean);
+    assert_eq!(print("--block 33"), print("--block 33 --tier quick"));
+    let (asm, other) =
+        (f.run("compile --emit asm k.ptx").ends(0).out, f.run("compile --emit asm --tier quick k.ptx").ends(0).out);
+    assert!(asm.len() < other.len());
+    // All tiers are made from the same IR.
+    assert_eq!(
+        f.run("compile --emit ir --tier careful k.ptx").ends(0).out,
+        f.run("compile --emit ir k.ptx").ends(0).out
+    );
+    f.run("compile --tier lean k.ptx").ends(2);
+}
+
+#[test]
 fn tables_are_printed() {
     let f = Folder::new("tables");
     let isa = f.run("isa --format json").ends(0).objects();

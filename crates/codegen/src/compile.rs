@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -55,6 +55,8 @@ pub struct Options {
 pub enum Stage {
     /// Cranelift IR.
     Clif,
+    /// What the runtime must know of the code: [`Tables`].
+    Tables,
     /// Machine code as Cranelift prints it.
     Asm,
 }
@@ -67,20 +69,23 @@ pub type Failure = String;
 /// # Errors
 /// When the host lacks what code needs, or Cranelift refuses the function: a bug.
 pub fn compile(module: &simt::Module, func: &simt::Function, options: &Options) -> Result<Code, Failure> {
-    let (mut cx, tables, isa) = build(module, func, options)?;
+    let isa = host()?;
+    let (mut cx, tables) = build(module, func, options);
     let compiled = finish(&mut cx, &isa)?;
     Code::load(compiled, tables, pool())
 }
 
-/// The text of a stage.
+/// The text of a stage. Only [`Stage::Asm`] depends on the host.
 ///
 /// # Errors
 /// As [`compile`].
 pub fn print(module: &simt::Module, func: &simt::Function, options: &Options, stage: Stage) -> Result<String, Failure> {
-    let (mut cx, _, isa) = build(module, func, options)?;
+    let (mut cx, tables) = build(module, func, options);
     match stage {
         Stage::Clif => Ok(cx.func.display().to_string()),
+        Stage::Tables => Ok(format!("{tables:#?}\n")),
         Stage::Asm => {
+            let isa = host()?;
             cx.set_disasm(true);
             let compiled = finish(&mut cx, &isa)?;
             Ok(compiled.vcode.clone().unwrap_or_default())
@@ -157,10 +162,14 @@ fn pool() -> Vec<u8> {
     out
 }
 
-type Built = (Context, Tables, OwnedTargetIsa);
+/// What the builder of functions asks of a target: the same on every x86-64 host, so that Cranelift IR is too.
+const FRONTEND: TargetFrontendConfig = TargetFrontendConfig {
+    default_call_conv: CallConv::SystemV,
+    pointer_width: target_lexicon::PointerWidth::U64,
+    page_size_align_log2: 12,
+};
 
-fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Result<Built, Failure> {
-    let isa = host()?;
+fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> (Context, Tables) {
     let mut f = single_latches(func);
     addresses_first(&mut f);
     let f = &f;
@@ -242,9 +251,9 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> Re
         };
         emit.run(entry);
         tables = emit.tables;
-        emit.b.finalize(isa.frontend_config());
+        emit.b.finalize(FRONTEND);
     }
-    Ok((cx, tables, isa))
+    (cx, tables)
 }
 
 struct Place {

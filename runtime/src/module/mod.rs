@@ -1,5 +1,6 @@
 //! A loaded module: its IR, its variables in device memory, and the code made for it.
 
+mod listing;
 mod load;
 mod program;
 mod symbols;
@@ -7,10 +8,10 @@ mod symbols;
 use std::sync::Arc;
 use std::time::Duration;
 
-use handloom_codegen::Stage;
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::{self, Param, SymKind};
 
+pub use listing::Listing;
 pub use load::{LoadError, front};
 pub use program::Tier;
 pub(crate) use program::{Key, Program, local_stride, panic_text};
@@ -264,14 +265,5 @@ impl Function {
         let (program, fresh) = self.module.inner.program(&self.key(config), config.tier)?;
         let time = if fresh { program.compile_time } else { Duration::ZERO };
         Ok(Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() })
-    }
-
-    /// The text of a stage for a launch.
-    ///
-    /// # Errors
-    /// A fault of ours: [`LaunchError::Bug`].
-    pub fn print(&self, config: &LaunchConfig, stage: Stage) -> Result<String, LaunchError> {
-        let key = self.key(config);
-        Program::print(&self.module.inner.ir, &key, stage).map_err(LaunchError::Bug)
     }
 }

@@ -54,7 +54,17 @@ pub enum Tier {
 }
 
 impl Tier {
-    const ALL: [Tier; 3] = [Tier::Lean, Tier::Quick, Tier::Careful];
+    /// All of them, the lowest first.
+    pub const ALL: [Tier; 3] = [Tier::Lean, Tier::Quick, Tier::Careful];
+
+    /// Its word: `lean`, `quick` or `careful`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Tier::Lean => "lean",
+            Tier::Quick => "quick",
+            Tier::Careful => "careful",
+        }
+    }
 
     /// The one that a block starts over in.
     pub(crate) fn next(self) -> Option<Tier> {
@@ -70,9 +80,7 @@ impl Program {
     pub(crate) fn make(module: &simt::Module, key: &Key, least: Tier) -> Result<Program, String> {
         let start = Instant::now();
         let plan = Plan::make(module, key)?;
-        // A cta of whole warps without calls may never need masked copies; others do from the start.
-        let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
-        let first = if whole && plan.reach.len() == 1 { Tier::Lean } else { Tier::Quick }.max(least);
+        let first = plan.first_tier(key).max(least);
         let tiers = [const { OnceLock::new() }; 3];
         let codes = plan.compile(key, first)?;
         _ = tiers[first as usize].set(Ok(codes));
@@ -143,16 +151,6 @@ impl Program {
         let made = self.tiers.iter().filter_map(|t| t.get()).filter_map(|t| t.as_ref().ok());
         made.flatten().flatten().map(|c| c.code_bytes).sum()
     }
-
-    /// The text of a stage of all functions that a program would hold.
-    pub(crate) fn print(module: &simt::Module, key: &Key, stage: Stage) -> Result<String, String> {
-        let plan = Plan::make(module, key)?;
-        let one = |&f: &FuncId| {
-            handloom_codegen::print(&plan.ir, &plan.ir.funcs[f.idx()], &plan.options(key, f, Tier::Quick), stage)
-        };
-        let texts: Result<Vec<String>, String> = plan.reach.iter().map(one).collect();
-        Ok(texts?.join("\n"))
-    }
 }
 
 /// The text of a panic.
@@ -163,7 +161,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
 
 /// What is compiled for a key, and how.
 #[derive(Debug)]
-struct Plan {
+pub(super) struct Plan {
     ir: simt::Module,
     entry: FuncId,
     frames: Vec<FrameLayout>,
@@ -172,7 +170,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn make(module: &simt::Module, key: &Key) -> Result<Plan, String> {
+    pub(super) fn make(module: &simt::Module, key: &Key) -> Result<Plan, String> {
         let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(format!("bug: `{}` was lost by specialisation", key.entry));
@@ -186,6 +184,28 @@ impl Plan {
         // Initial bytes stand in the module that was lowered only.
         let reach = reachable(&ir, &module.syms, entry);
         Ok(Plan { ir, entry, frames, reach, local_stride })
+    }
+
+    /// The tier that the first launch starts in.
+    pub(super) fn first_tier(&self, key: &Key) -> Tier {
+        // A cta of whole warps without calls may never need masked copies; others do from the start.
+        let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
+        if whole && self.reach.len() == 1 { Tier::Lean } else { Tier::Quick }
+    }
+
+    /// The functions that the entry may run, by number.
+    pub(super) fn functions(&self) -> impl Iterator<Item = &simt::Function> {
+        let all = self.ir.funcs.iter().enumerate();
+        all.filter(|(i, _)| self.reach.iter().any(|f| f.idx() == *i)).map(|(_, f)| f)
+    }
+
+    /// The text of a stage of all functions that the entry may run, itself first.
+    pub(super) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, String> {
+        let one = |&f: &FuncId| {
+            handloom_codegen::print(&self.ir, &self.ir.funcs[f.idx()], &self.options(key, f, tier), stage)
+        };
+        let texts: Result<Vec<String>, String> = self.reach.iter().map(one).collect();
+        Ok(texts?.join("\n"))
     }
 
     /// Code of all functions that the entry may run.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use handloom_runtime::Tier;
+
 use super::values::{Elem, Values, Within, integer, values};
 
 /// Last stage of a test.
@@ -21,27 +23,51 @@ pub enum Test {
     Trap,
 }
 
-/// A side file that is compared whole.
+/// A side file that is compared whole. Launches count from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Golden {
     /// The printed tree.
     Ast,
-    /// The printed SIMT IR.
-    Ir,
-    /// The printed Cranelift IR of the first launch.
-    Clif,
+    /// The SIMT IR that the code of a launch is made from: for its block shape, after the passes.
+    Ir(usize),
+    /// The Cranelift IR of a launch with exact bounds: of a tier, or of the one that the launch runs first.
+    Clif(usize, Option<Tier>),
     /// The diagnostics as people read them.
     Stderr,
 }
 
 impl Golden {
-    /// Ending of the side file.
-    pub fn ending(self) -> &'static str {
+    /// `ast`, `stderr`, `ir`, `clif` or `clif.TIER`; with `@N` for the launch of that number, from 1.
+    fn parse(text: &str) -> Result<Golden, String> {
+        let (stage, launch) = match text.split_once('@') {
+            None => (text, 0),
+            Some((stage, n)) => {
+                let n = n.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+                (stage, n.ok_or_else(|| format!("`{text}`: launches count from 1"))?)
+            }
+        };
+        match (stage.split_once('.'), stage) {
+            (Some(("clif", tier)), _) => {
+                let known = Tier::ALL.into_iter().find(|t| t.word() == tier);
+                Ok(Golden::Clif(launch, Some(known.ok_or_else(|| format!("no tier `{tier}`"))?)))
+            }
+            (None, "clif") => Ok(Golden::Clif(launch, None)),
+            (None, "ir") => Ok(Golden::Ir(launch)),
+            (None, "ast") if text == stage => Ok(Golden::Ast),
+            (None, "stderr") if text == stage => Ok(Golden::Stderr),
+            _ => Err(format!("no golden `{text}`")),
+        }
+    }
+
+    /// Ending of the side file: `2.lean.clif`.
+    pub fn ending(self) -> String {
+        let number = |launch: usize| if launch == 0 { String::new() } else { format!("{}.", launch + 1) };
         match self {
-            Golden::Ast => "ast",
-            Golden::Ir => "ir",
-            Golden::Clif => "clif",
-            Golden::Stderr => "stderr",
+            Golden::Ast => "ast".into(),
+            Golden::Ir(launch) => format!("{}ir", number(launch)),
+            Golden::Clif(launch, None) => format!("{}clif", number(launch)),
+            Golden::Clif(launch, Some(tier)) => format!("{}{}.clif", number(launch), tier.word()),
+            Golden::Stderr => "stderr".into(),
         }
     }
 }
@@ -169,6 +195,11 @@ pub fn parse(text: &str) -> Result<Directives, String> {
         one(&mut d, &mut kind, line, &directive).map_err(|e| format!("line {line}: {e}"))?;
     }
     d.test = kind.ok_or("there is no `//@ test:` line")?;
+    match d.test {
+        Test::Ir if !d.goldens.contains(&Golden::Ir(0)) => d.goldens.push(Golden::Ir(0)),
+        Test::Clif if !d.goldens.iter().any(|g| matches!(g, Golden::Clif(..))) => d.goldens.push(Golden::Clif(0, None)),
+        Test::Ir | Test::Clif | Test::Syntax | Test::Check | Test::Run | Test::Trap => {}
+    }
     let runs = matches!(d.test, Test::Run | Test::Trap);
     if runs && d.launches.is_empty() {
         return Err("there is no `//@ launch:` line".into());
@@ -230,13 +261,7 @@ fn one(d: &mut Directives, kind: &mut Option<Test>, line: usize, text: &str) -> 
         }
         "golden" => {
             for word in rest.split_whitespace() {
-                d.goldens.push(match word {
-                    "ast" => Golden::Ast,
-                    "ir" => Golden::Ir,
-                    "clif" => Golden::Clif,
-                    "stderr" => Golden::Stderr,
-                    other => return Err(format!("no golden `{other}`")),
-                });
+                d.goldens.push(Golden::parse(word)?);
             }
         }
         "launch" => {

@@ -2,31 +2,54 @@
 
 use std::path::Path;
 
-use handloom_ir::simt;
-use handloom_runtime::{Bounds, Device, LaunchConfig, Module, Stage};
+use handloom_runtime::{Bounds, LaunchConfig, Module, Stage};
 
 use super::FileTest;
-use super::directives::{Directives, Golden, Test};
+use super::directives::{Directives, Golden};
+use crate::engines::device;
 
-/// The printed stages that a test asks for.
+/// The printed stages of launches that a test asks for.
 pub fn stages(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
-    let wants = |golden: Golden, kind: Test| d.goldens.contains(&golden) || d.test == kind;
-    let (ir, clif) = (wants(Golden::Ir, Test::Ir), wants(Golden::Clif, Test::Clif));
-    if !ir && !clif {
+    let wanted: Vec<Golden> =
+        d.goldens.iter().copied().filter(|g| matches!(g, Golden::Ir(_) | Golden::Clif(..))).collect();
+    if wanted.is_empty() {
         return Ok(());
     }
-    let device = Device::new().map_err(|e| e.to_string())?;
+    let device = device()?;
     let module = Module::from_text(&device, &test.file_name(), text).map_err(|e| e.to_string())?;
-    if ir {
-        compare(test, Golden::Ir, &simt::text::print(module.ir()))?;
-    }
-    if clif {
-        let launch = d.launches.first().ok_or("a golden of Cranelift IR needs a `//@ launch:` line for its shape")?;
-        let config = LaunchConfig { bounds: Bounds::Exact, ..LaunchConfig::new(launch.grid, launch.block) };
-        let function = module.function(Some(&launch.entry)).map_err(|e| e.to_string())?;
-        compare(test, Golden::Clif, &function.print(&config, Stage::Clif).map_err(|e| e.to_string())?)?;
+    for golden in wanted {
+        compare(test, golden, &stage(&module, d, golden)?)?;
     }
     Ok(())
+}
+
+/// What is in the side file: a line that says what is printed, and the stage.
+fn stage(module: &Module, d: &Directives, golden: Golden) -> Result<String, String> {
+    let (Golden::Ir(number) | Golden::Clif(number, _)) = golden else { return Err("no stage of a launch".into()) };
+    let launch = d.launches.get(number).ok_or("a golden of a launch that is not there: its block shape is unknown")?;
+    let config = LaunchConfig {
+        bounds: Bounds::Exact,
+        cluster: launch.cluster,
+        cooperative: launch.cooperative,
+        ..LaunchConfig::new(launch.grid, launch.block)
+    };
+    let function = module.function(Some(&launch.entry)).map_err(|e| e.to_string())?;
+    let listing = function.listing(&config).map_err(|e| e.to_string())?;
+    let shape = launch.block.map(|n| n.to_string()).join(",");
+    let of = format!("; {} for blocks of {shape}", launch.entry);
+    let first = listing.first_tier();
+    match golden {
+        Golden::Clif(_, tier) => {
+            let tier = tier.unwrap_or(first);
+            let text = listing.code(tier, Stage::Clif).map_err(|e| e.to_string())?;
+            Ok(format!(
+                "{of}: {} code with exact bounds; a launch runs {} code first\n{text}",
+                tier.word(),
+                first.word()
+            ))
+        }
+        Golden::Ir(_) | Golden::Ast | Golden::Stderr => Ok(format!("{of}\n{}", listing.ir())),
+    }
 }
 
 /// Compares a text with the side file, or writes the side file.

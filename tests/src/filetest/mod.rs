@@ -115,6 +115,7 @@ fn stages(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
         }
         Test::Trap => {
             loads(test, text)?;
+            golden::stages(test, d, text)?;
             execute::trap(test, d, text)
         }
     }

@@ -1,0 +1,62 @@
+//! What an entry becomes for a launch, stage by stage, as text.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use handloom_codegen::Stage;
+use handloom_diag::Span;
+use handloom_ir::simt::text;
+
+use super::program::{Key, Plan, Tier, panic_text};
+use super::{Function, ModuleInner};
+use crate::launch::{LaunchConfig, LaunchError};
+
+/// The functions that a launch of an entry may run, and what each tier makes of them. Nothing of it is kept or run.
+#[derive(Debug)]
+pub struct Listing<'m> {
+    module: &'m ModuleInner,
+    key: Key,
+    plan: Plan,
+}
+
+impl Function {
+    /// What the entry becomes for a launch.
+    ///
+    /// # Errors
+    /// A fault of ours: [`LaunchError::Bug`].
+    pub fn listing(&self, config: &LaunchConfig) -> Result<Listing<'_>, LaunchError> {
+        let module = &*self.module.inner;
+        let key = self.key(config);
+        let plan = Plan::make(&module.ir, &key).map_err(LaunchError::Bug)?;
+        Ok(Listing { module, key, plan })
+    }
+}
+
+impl Listing<'_> {
+    /// The tier that a launch runs first.
+    pub fn first_tier(&self) -> Tier {
+        self.plan.first_tier(&self.key)
+    }
+
+    /// The SIMT IR that code of every tier is made from, with the PTX line over what was made of it.
+    pub fn ir(&self) -> String {
+        let sources = &self.module.sources;
+        let line = |span: Span| {
+            if span == Span::NONE {
+                return None;
+            }
+            let text = sources.slice(span).split_whitespace().collect::<Vec<_>>().join(" ");
+            Some(format!("{}: {text}", sources.position(span.file, span.start).line))
+        };
+        let texts: Vec<String> = self.plan.functions().map(|f| text::print_function_with(f, line)).collect();
+        texts.join("\n")
+    }
+
+    /// A stage of the code of a tier.
+    ///
+    /// # Errors
+    /// A fault of ours: [`LaunchError::Bug`].
+    pub fn code(&self, tier: Tier, stage: Stage) -> Result<String, LaunchError> {
+        let made = catch_unwind(AssertUnwindSafe(|| self.plan.print(&self.key, tier, stage)));
+        made.unwrap_or_else(|p| Err(format!("codegen: {}", panic_text(p.as_ref())))).map_err(LaunchError::Bug)
+    }
+}
