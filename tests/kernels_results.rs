@@ -6,9 +6,9 @@
 use handloom_runtime::Arg;
 use handloom_tests::reference::data::{Element, HALF_ULP, Within, floats, mixed, n32, near, same, words};
 use handloom_tests::reference::numeric::{fused_dot, fused_product, prefix_sums, softmax, tree_sum, widen};
-use handloom_tests::reference::pictures;
 use handloom_tests::reference::run::{Kernels, each_way, folder, many_ways, read, ways};
 use handloom_tests::reference::small_floats::Table;
+use handloom_tests::reference::{paths, pictures};
 
 #[test]
 fn every_kernel_has_a_test() {
@@ -749,5 +749,21 @@ fn quantise_e2m1() {
         let args = [sizes[0], sizes[1], (&d).into(), (&ds).into(), (&dx).into(), (&dy).into()];
         k.launch("matvec_e2m1", [2, 1, 1], [32, 1, 1], &args);
         same(&k.what("matvec_e2m1"), &read(&dy), &want);
+    });
+}
+
+#[test]
+fn raytracer() {
+    each_way(&ways(), "raytracer", |k| {
+        // More than the world takes. Its objects hold addresses of functions, so only the device can make them.
+        let world = k.zeros::<u8>(4096);
+        k.launch("furnish_world", [1, 1, 1], [1, 1, 1], &[(&world).into()]);
+        for (w, h, samples, turns, block) in [(13_u32, 11_u32, 2_u32, 8_u32, [8, 8, 1]), (16, 4, 1, 0, [32, 1, 1])] {
+            let d = k.zeros::<f32>(3 * (w * h) as usize);
+            let sizes = [w, h, samples, turns].map(Arg::from);
+            let args = [(&world).into(), (&d).into(), sizes[0], sizes[1], sizes[2], sizes[3]];
+            k.launch("render", [w.div_ceil(block[0]), h.div_ceil(block[1]), 1], block, &args);
+            same(&k.what("render"), &read(&d), &paths::picture(w, h, samples, turns));
+        }
     });
 }

@@ -9,8 +9,8 @@ use handloom_tests::{coverage, filetest};
 const EDGES: &[(&str, &[&str], &[&str])] = &[
     // The demanglers make names of C++ and Rust readable.
     ("diag", &[], &["annotate-snippets", "serde_json", "cpp_demangle", "rustc-demangle"]),
-    ("syntax", &["diag"], &["logos"]),
-    ("ir", &["diag"], &["half"]),
+    ("syntax", &["diag"], &[]),
+    ("ir", &["diag"], &[]),
     ("isa", &["ir"], &[]),
     ("check", &["diag", "syntax", "ir", "isa"], &[]),
     ("lower", &["diag", "ir", "isa", "check"], &[]),
@@ -35,7 +35,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
 const FREE: &[&str] = &["tests", "benches"];
 
 /// What only tests of a crate may use beside its own packages.
-const DEV: &[&str] = &["rustc_apfloat", "expect-test", "proptest", "handloom-diag"];
+const DEV: &[&str] = &["rustc_apfloat", "handloom-diag"];
 
 /// Licences whose text asks for nothing that a binary of ours does not do. One choice of an `OR` is enough.
 const LICENCES: &[&str] =

@@ -3,6 +3,8 @@
 //! References are computed here, in Rust, with the operations of the PTX in its order, so our result must fit to the last bit. C may
 //! contract and reorder; how far its result may be off is said at each case.
 
+use handloom_tests::reference::paths;
+
 use crate::data::{Expected, float_bytes, floats, index, mixed, word_bytes};
 use crate::native::Source;
 
@@ -17,7 +19,7 @@ pub(crate) use kernel;
 /// A C program of `c/`.
 macro_rules! source {
     ($name:literal) => {
-        Source { name: $name, text: include_str!(concat!("../c/", $name, ".c")), needs_cuda_headers: false }
+        Source { name: $name, text: include_str!(concat!("../c/", $name, ".c")), needs_cuda_headers: false, cxx: &[] }
     };
 }
 
@@ -50,6 +52,8 @@ pub struct Case {
     pub name: &'static str,
     /// Text of its module.
     pub ptx: &'static str,
+    /// An entry that one thread runs once before, with the first argument: what only the device can make, such as objects with virtual functions.
+    pub first: Option<&'static str>,
     /// Its entry.
     pub entry: &'static str,
     /// The C program.
@@ -107,6 +111,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "saxpy",
         ptx: kernel!("saxpy"),
+        first: None,
         entry: "saxpy",
         c: source!("saxpy"),
         judged: "plain",
@@ -119,6 +124,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "stencil",
         ptx: kernel!("stencil"),
+        first: None,
         entry: "stencil5",
         c: source!("stencil"),
         judged: "plain",
@@ -131,6 +137,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "reduce",
         ptx: kernel!("reduce"),
+        first: None,
         entry: "reduce256",
         c: source!("reduce"),
         judged: "plain",
@@ -143,6 +150,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "sgemm16",
         ptx: kernel!("sgemm"),
+        first: None,
         entry: "sgemm16",
         c: source!("sgemm"),
         judged: "ikj",
@@ -155,6 +163,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "mandelbrot",
         ptx: kernel!("mandelbrot"),
+        first: None,
         entry: "mandelbrot",
         c: source!("mandelbrot"),
         judged: "plain",
@@ -167,6 +176,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "hash",
         ptx: kernel!("hash"),
+        first: None,
         entry: "hash",
         c: source!("hash"),
         judged: "plain",
@@ -180,6 +190,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "hash64",
         ptx: kernel!("hash"),
+        first: None,
         entry: "hash64",
         c: source!("hash"),
         judged: "fixed",
@@ -192,6 +203,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "histogram",
         ptx: kernel!("histogram"),
+        first: None,
         entry: "histogram256",
         c: source!("histogram"),
         judged: "plain",
@@ -205,6 +217,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "vadd4",
         ptx: kernel!("video_words"),
+        first: None,
         entry: "add_bytes",
         c: source!("bytes"),
         judged: "add",
@@ -217,6 +230,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "vabsdiff4",
         ptx: kernel!("video_words"),
+        first: None,
         entry: "distance_bytes",
         c: source!("bytes"),
         judged: "distance",
@@ -226,7 +240,53 @@ pub const CASES: &[Case] = &[
         unit: "GB/s",
         job: vabsdiff4,
     },
+    // Virtual functions and recursion: every lane follows a path of its own.
+    Case {
+        name: "raytracer",
+        ptx: kernel!("raytracer"),
+        first: Some("furnish_world"),
+        entry: "render",
+        c: Source {
+            cxx: &[
+                ("raytracer.cc", include_str!("../c/raytracer.cc")),
+                ("raytracer.cu", include_str!("../../tests/kernels/raytracer.cu")),
+            ],
+            ..source!("raytracer")
+        },
+        judged: "calls",
+        beside: &[],
+        // One fifteenth.
+        floor: Some(0.0667),
+        goal: None,
+        unit: "Gpath/s",
+        job: raytracer,
+    },
 ];
+
+fn raytracer(scale: Scale) -> Job {
+    let side = scale.of(160, 48, 16);
+    let (samples, turns) = (scale.of(4, 2, 1), 7);
+    let want = paths::picture(side, side, samples, turns);
+    Job {
+        label: format!("{side}x{side}"),
+        grid: [side.div_ceil(8), side.div_ceil(8), 1],
+        block: [8, 8, 1],
+        inputs: vec![
+            // More than the world takes.
+            Input::Buffer(vec![0; 4096]),
+            zeros(3 * side * side),
+            Input::Word(side),
+            Input::Word(side),
+            Input::Word(samples),
+            Input::Word(turns),
+        ],
+        output: 1,
+        sizes: vec![side, side, samples, turns],
+        work: f64::from(side * side * samples),
+        expected: Expected::exactly(&want),
+        expected_c: Expected::exactly(&want),
+    }
+}
 
 /// Bytes for people.
 pub fn size(bytes: u32) -> String {

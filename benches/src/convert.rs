@@ -7,13 +7,30 @@ use crate::cases::{Case, Input, Job, Scale, kernel, size};
 use crate::data::{Expected, index, mixed, mixed_float};
 use crate::native::Source;
 
-const LOOPS: Source = Source { name: "convert", text: include_str!("../c/convert.c"), needs_cuda_headers: false };
-const HEADERS: Source =
-    Source { name: "convert_headers", text: include_str!("../c/convert_headers.c"), needs_cuda_headers: true };
+const LOOPS: Source =
+    Source { name: "convert", text: include_str!("../c/convert.c"), needs_cuda_headers: false, cxx: &[] };
+const HEADERS: Source = Source {
+    name: "convert_headers",
+    text: include_str!("../c/convert_headers.c"),
+    needs_cuda_headers: true,
+    cxx: &[],
+};
 
 const fn case(name: &'static str, c: Source, judged: &'static str, floor: f64, job: fn(Scale) -> Job) -> Case {
     let ptx = kernel!("convert");
-    Case { name, ptx, entry: judged, c, judged, beside: &[], floor: Some(floor), goal: None, unit: "G/s", job }
+    Case {
+        name,
+        ptx,
+        first: None,
+        entry: judged,
+        c,
+        judged,
+        beside: &[],
+        floor: Some(floor),
+        goal: None,
+        unit: "G/s",
+        job,
+    }
 }
 
 /// All conversions.

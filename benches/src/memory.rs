@@ -4,7 +4,7 @@ use crate::cases::{Case, Input, Job, Scale, job};
 use crate::data::{index, mixed, word_bytes};
 use crate::native::Source;
 
-const C: Source = Source { name: "memory", text: include_str!("../c/memory.c"), needs_cuda_headers: false };
+const C: Source = Source { name: "memory", text: include_str!("../c/memory.c"), needs_cuda_headers: false, cxx: &[] };
 
 const fn case(
     name: &'static str,
@@ -15,7 +15,7 @@ const fn case(
     job: fn(Scale) -> Job,
 ) -> Case {
     let ptx = include_str!("../ptx/memory.ptx");
-    Case { name, ptx, entry, c: C, judged, beside: &[], floor, goal: None, unit, job }
+    Case { name, ptx, first: None, entry, c: C, judged, beside: &[], floor, goal: None, unit, job }
 }
 
 /// All cases.

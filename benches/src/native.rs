@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use crate::measure::Sample;
 
@@ -15,6 +15,8 @@ pub struct Source {
     pub text: &'static str,
     /// Whether it includes headers of CUDA, which are not ours to keep.
     pub needs_cuda_headers: bool,
+    /// A part in C++, by file names: the first file is compiled and linked, and may include the others.
+    pub cxx: &'static [(&'static str, &'static str)],
 }
 
 /// The variable of the environment that names the folder of those headers.
@@ -27,10 +29,14 @@ const PLAIN: &[&str] = &["-O3", "-march=native", "-fopenmp-simd"];
 /// How programs for two threads are built.
 const OPENMP: &[&str] = &["-O3", "-march=native", "-fopenmp"];
 
+/// How parts in C++ are built: so that calls stay calls.
+const CXX: &[&str] = &["-O1"];
+
 /// A C compiler, and a folder for what it makes. The folder is removed when it is dropped.
 #[derive(Debug)]
 pub struct Compiler {
     command: Vec<String>,
+    cxx: Vec<String>,
     folder: PathBuf,
     version: String,
 }
@@ -41,11 +47,7 @@ impl Compiler {
     /// # Errors
     /// It cannot be run.
     pub fn find() -> Result<Compiler, String> {
-        let named = std::env::var("CC").unwrap_or_default();
-        let mut command: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
-        if command.is_empty() {
-            command.push("gcc".to_owned());
-        }
+        let (command, cxx) = (command_of("CC", "gcc"), command_of("CXX", "g++"));
         let run = Command::new(&command[0]).args(&command[1..]).arg("--version").output();
         let told = run.map_err(|e| format!("`{}` cannot be run: {e}", command[0]))?;
         let version = String::from_utf8_lossy(&told.stdout).lines().next().unwrap_or_default().to_owned();
@@ -53,7 +55,7 @@ impl Compiler {
         let write = |e: std::io::Error| format!("{}: {e}", folder.display());
         std::fs::create_dir_all(&folder).map_err(write)?;
         std::fs::write(folder.join("common.h"), COMMON).map_err(write)?;
-        Ok(Compiler { command, folder, version })
+        Ok(Compiler { command, cxx, folder, version })
     }
 
     /// What it says of itself.
@@ -72,17 +74,47 @@ impl Compiler {
         let flags = if openmp { OPENMP } else { PLAIN };
         let mut run = Command::new(&self.command[0]);
         run.args(&self.command[1..]).args(flags).arg("-o").arg(&made).arg(&text);
+        if let Some(object) = self.build_cxx(source, openmp)? {
+            run.arg(object).args(["-lstdc++", "-lm"]);
+        }
         if source.needs_cuda_headers {
             run.arg("-I").arg(std::env::var_os(CUDA_HEADERS).unwrap_or_default());
         }
         let told = run.output().map_err(|e| e.to_string())?;
-        if told.status.success() {
-            return Ok(Program { path: made });
-        }
-        let why = String::from_utf8_lossy(&told.stderr);
-        let first = why.lines().find(|l| l.contains("error")).or(why.lines().next()).unwrap_or_default();
-        Err(format!("{} does not compile: {first}", source.name))
+        succeeded(&told, source.name).map(|()| Program { path: made })
     }
+
+    /// Compiles the part in C++, if there is one.
+    fn build_cxx(&self, source: Source, openmp: bool) -> Result<Option<PathBuf>, String> {
+        let Some((first, _)) = source.cxx.first() else { return Ok(None) };
+        for (name, text) in source.cxx {
+            let file = self.folder.join(name);
+            std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+        }
+        let made = self.folder.join(format!("{first}.o"));
+        let mut run = Command::new(&self.cxx[0]);
+        run.args(&self.cxx[1..]).args(CXX).args(openmp.then_some("-fopenmp"));
+        run.args(["-x", "c++", "-c", "-o"]).arg(&made).arg(self.folder.join(first));
+        let told = run.output().map_err(|e| format!("`{}` cannot be run: {e}", self.cxx[0]))?;
+        succeeded(&told, first).map(|()| Some(made))
+    }
+}
+
+/// The words of a variable of the environment that names a program, or another program.
+fn command_of(variable: &str, otherwise: &str) -> Vec<String> {
+    let named = std::env::var(variable).unwrap_or_default();
+    let command: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
+    if command.is_empty() { vec![otherwise.to_owned()] } else { command }
+}
+
+/// What a compiler says of its failure.
+fn succeeded(told: &Output, name: &str) -> Result<(), String> {
+    if told.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&told.stderr);
+    let first = why.lines().find(|l| l.contains("error")).or(why.lines().next()).unwrap_or_default();
+    Err(format!("{name} does not compile: {first}"))
 }
 
 impl Drop for Compiler {

@@ -11,6 +11,7 @@ use super::reserve::as_ptr;
 ///
 /// # Safety
 /// The range is open memory of a window, aligned to its size.
+#[inline]
 pub(crate) unsafe fn load(addr: u64, bytes: u32) -> u64 {
     let p = as_ptr(addr);
     // SAFETY: by the caller's promise; device memory is only accessed through atomics or as raw bytes.
@@ -28,6 +29,7 @@ pub(crate) unsafe fn load(addr: u64, bytes: u32) -> u64 {
 ///
 /// # Safety
 /// As [`load`], and kernels may write there.
+#[inline]
 pub(crate) unsafe fn store(addr: u64, bytes: u32, value: u64) {
     let p = as_ptr(addr);
     // SAFETY: by the caller's promise. The casts cut the value to the size of the access.

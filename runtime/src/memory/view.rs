@@ -133,6 +133,12 @@ impl View {
         self.resolve_slow(addr, bytes, write, own)
     }
 
+    /// The range among those hit lately that holds `addr .. addr + bytes`, if it may be read, or written.
+    pub(crate) fn lately(&self, addr: u64, bytes: u64, write: bool) -> Option<Hit> {
+        let fits = |h: &&Hit| h.holds(addr, bytes) && (!write || h.kind != AllocKind::Const);
+        self.hits.iter().find(fits).copied()
+    }
+
     fn resolve_slow(&mut self, addr: u64, bytes: u64, write: bool, own: Option<Own>) -> Result<Hit, TrapKind> {
         let space = self.space();
         let hit = if space.is_shared(addr) {

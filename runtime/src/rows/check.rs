@@ -55,6 +55,12 @@ impl Request {
         })
     }
 
+    /// Whether the whole access is touched.
+    pub(super) fn has_all_elements(&self) -> bool {
+        let all = u8::MAX >> (8 - (self.bytes / self.element.max(1)).clamp(1, 8));
+        self.elements & all == all
+    }
+
     /// Whether kernels must be allowed to write there.
     fn writes(&self) -> bool {
         self.kind != AccessKind::Read
@@ -79,11 +85,10 @@ pub(super) fn locate(host: &mut CtaHost, r: &Request, thread: u32, addr: u64) ->
     if !addr.is_multiple_of(u64::from(r.bytes.max(1))) {
         return Err(TrapKind::Misaligned);
     }
-    let count = r.bytes / r.element.max(1);
-    let all = u8::MAX >> (8 - count.clamp(1, 8));
-    if r.elements & all == all {
+    if r.has_all_elements() {
         return part(host, r, thread, addr, u64::from(r.bytes));
     }
+    let count = r.bytes / r.element.max(1);
     // Elements that are not touched may lie outside.
     let mut found = Err(TrapKind::OutOfBounds);
     for i in (0..count).filter(|i| r.elements >> i & 1 == 1) {

@@ -1,9 +1,9 @@
 //! Loads, stores and atomics that code gives away: lane by lane, by all rules. All lanes are checked before the first one has an effect.
 
-use handloom_codegen::abi::Loc;
+use handloom_codegen::abi::{Loc, WarpCtx};
 use handloom_ir::simt::Op;
 use handloom_ir::trap::TrapKind;
-use handloom_ir::types::StateSpace;
+use handloom_ir::types::{Order, StateSpace};
 
 use super::Call;
 use super::check::{Request, locate, record, refresh};
@@ -12,8 +12,13 @@ use crate::memory::access;
 use crate::sched::host::CtaHost;
 
 /// The lanes of a mask.
-pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |l| mask >> l & 1 == 1)
+pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        // The lowest bit of a mask that is not 0 is below 32.
+        let lane = (mask != 0).then(|| mask.trailing_zeros() as usize & 31);
+        mask &= mask.wrapping_sub(1);
+        lane
+    })
 }
 
 pub(super) fn memory(c: &mut Call<'_>) -> u64 {
@@ -43,12 +48,24 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         return 0;
     };
     let header = c.ctx.header();
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the host has the features that the function asks for.
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && unsafe { quick(c, &r, &header) } {
+        return 1;
+    }
+    by_lane(c, &r, &header)
+}
+
+/// An access by all rules.
+#[inline(never)]
+fn by_lane(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
+    let site = &c.tables.mems[c.site];
     let mut hosts = [0_u64; 32];
     let mut refused: Vec<(usize, u64, TrapKind)> = Vec::new();
     let mut found = None;
     for lane in lanes(c.mask) {
         let addr = wrap(site.addr, c.ctx.read(site.addr, lane).wrapping_add_signed(r.offset));
-        match locate(c.host, &r, CtaHost::thread(&header, lane), addr) {
+        match locate(c.host, r, CtaHost::thread(header, lane), addr) {
             Ok((at, hit)) => {
                 hosts[lane] = at;
                 found = Some(hit);
@@ -57,19 +74,108 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         }
     }
     if !refused.is_empty() {
-        record(c, &r, site.span, &refused);
+        record(c, r, site.span, &refused);
         return 0;
     }
     if let Some(hit) = found {
-        refresh(c, &r, hit, u64::from(r.bytes));
+        refresh(c, r, hit, u64::from(r.bytes));
     }
     match site.op {
-        Op::Load { access, .. } => load(c, &r, access.whole && access.order.is_strong(), &hosts),
-        Op::Store { access, .. } => store(c, &r, access.whole && access.order.is_strong(), &hosts),
+        Op::Load { access, .. } => load(c, r, access.whole && access.order.is_strong(), &hosts),
+        Op::Store { access, .. } => store(c, r, access.whole && access.order.is_strong(), &hosts),
         Op::Atom { access, .. } | Op::Red { access, .. } => atomic::atomics(c, access, &hosts),
         _ => {}
     }
     1
+}
+
+/// Does a plain access if every lane stays in its own local memory or in ranges that were hit lately, and nothing else is to be asked. Says
+/// whether it did. Addresses are tested as a row: objects in local memory that are passed by address, as functions do, are the usual case.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1")]
+fn quick(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
+    let site = &c.tables.mems[c.site];
+    let is_generic = r.space == StateSpace::Generic;
+    let is_local = matches!(r.space, StateSpace::Local | StateSpace::ParamFunc);
+    let is_load = matches!(site.op, Op::Load { .. });
+    let is_plain = is_load || matches!(site.op, Op::Store { .. });
+    let bytes = u64::from(r.bytes);
+    let env = &c.host.env;
+    let room = env.local_size.wrapping_sub(bytes);
+    let is_fit = bytes.is_power_of_two() && bytes <= env.local_size && env.local_stride <= u64::from(u32::MAX);
+    if !is_plain || r.order != Order::Weak || !(is_generic || is_local) || !r.has_all_elements() || !is_fit {
+        return false;
+    }
+    let mut at = [0; 32];
+    c.ctx.read_row(site.addr, c.mask, &mut at);
+    let width = wrap(site.addr, u64::MAX);
+    at.iter_mut().for_each(|a| *a = a.wrapping_add_signed(r.offset) & width);
+    let (base, stride) = (env.local_base(32 * header.warp), env.local_stride & 0xffff_ffff);
+    let (mut any, mut far) = (0, 0);
+    for (lane, addr) in (0_u64..).zip(&at) {
+        let on = (u64::from(c.mask) >> lane & 1).wrapping_neg();
+        let inside = addr.wrapping_sub(base.wrapping_add(stride * lane));
+        any |= addr & on;
+        far |= u64::from(inside > room).wrapping_neg() & on;
+    }
+    if any & (bytes - 1) != 0 || far != 0 && !is_generic {
+        return false;
+    }
+    if far != 0 {
+        let mut found = None;
+        for lane in lanes(c.mask) {
+            let inside = at[lane].wrapping_sub(base.wrapping_add(stride * lane as u64));
+            if inside > room {
+                found = c.host.memory.view.get_mut().lately(at[lane], bytes, !is_load);
+                if found.is_none() {
+                    return false;
+                }
+            }
+        }
+        if let Some(hit) = found {
+            refresh(c, r, hit, bytes);
+        }
+    }
+    match (is_load, r.element) {
+        (true, 1) => load_rows::<1>(c, &at),
+        (true, 2) => load_rows::<2>(c, &at),
+        (true, 4) => load_rows::<4>(c, &at),
+        (true, _) => load_rows::<8>(c, &at),
+        (false, 1) => store_rows::<1>(c, &at),
+        (false, 2) => store_rows::<2>(c, &at),
+        (false, 4) => store_rows::<4>(c, &at),
+        (false, _) => store_rows::<8>(c, &at),
+    }
+    true
+}
+
+/// Reads elements of so many bytes at addresses that `quick` passed.
+#[inline(always)]
+fn load_rows<const BYTES: u32>(c: &mut Call<'_>, hosts: &[u64; 32]) {
+    let site = &c.tables.mems[c.site];
+    let mut row = [0; 32];
+    for (i, d) in (0_u64..).zip(&site.dst) {
+        for lane in lanes(c.mask) {
+            // SAFETY: `quick` passed the whole access, aligned.
+            row[lane] = unsafe { access::load(hosts[lane] + i * u64::from(BYTES), BYTES) };
+        }
+        c.ctx.write_row(*d, c.mask, &row);
+    }
+}
+
+/// Writes elements. They go one after the other: lanes that write to one place write the same elements, and the last lane wins each.
+#[inline(always)]
+fn store_rows<const BYTES: u32>(c: &mut Call<'_>, hosts: &[u64; 32]) {
+    let site = &c.tables.mems[c.site];
+    let mut row = [0; 32];
+    for (i, s) in (0_u64..).zip(&site.src) {
+        c.ctx.read_row(*s, c.mask, &mut row);
+        for lane in lanes(c.mask) {
+            // SAFETY: `quick` passed the whole access for writing, aligned.
+            unsafe { access::store(hosts[lane] + i * u64::from(BYTES), BYTES, row[lane]) }
+        }
+    }
+    c.touched();
 }
 
 /// A 32-bit address wraps at its own width.

@@ -1,9 +1,8 @@
 //! Functions called by lanes of a warp: each call in progress has a context of its own and a frame behind the caller's in local memory.
 //! No host stack is held, so recursion ends in a trap and not in a crash.
 
-use std::sync::Arc;
-
-use handloom_codegen::abi::{CallSite, CtaCtx, Reason, WarpCtx};
+use handloom_codegen::Code;
+use handloom_codegen::abi::{CallSite, CtaCtx, Reason, Tables, WarpCtx};
 use handloom_ir::simt::{Callee, FuncId};
 use handloom_ir::trap::TrapKind;
 
@@ -11,7 +10,9 @@ use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address};
 use super::host::Activation;
 use crate::launch::Ended;
-use crate::module::Tier;
+
+/// Finished contexts of a function that a warp keeps for its next calls.
+const SPARE: usize = 64;
 
 impl CtaRun {
     /// Enters functions: one activation for each function that lanes call.
@@ -19,15 +20,26 @@ impl CtaRun {
         let Some(site) = ctx.tables().calls.get(h.a as usize) else {
             return Err(Ended::Bug(format!("`{}` has no call {}", ctx.tables().name, h.a)));
         };
-        let mut groups: Vec<(FuncId, u32)> = Vec::new();
+        if let Callee::Direct(f) = site.callee {
+            return self.enter(ctx, h, site, caller, f, h.lanes);
+        }
+        let mut targets = [0; 32];
+        if let Some(loc) = site.target {
+            ctx.read_row(loc, h.lanes, &mut targets);
+        }
+        let (mut groups, mut n) = ([(FuncId(0), 0); 32], 0);
         let mut bad: Option<(u32, String)> = None;
-        for lane in (0..32).filter(|l| h.lanes >> l & 1 == 1) {
-            match self.callee_of(ctx, site, lane) {
-                Ok(f) => match groups.iter_mut().find(|(g, _)| *g == f) {
-                    Some((_, lanes)) => *lanes |= 1 << lane,
-                    None => groups.push((f, 1 << lane)),
-                },
-                Err(why) => bad.get_or_insert((0, why)).0 |= 1 << lane,
+        let mut left = h.lanes;
+        while left != 0 {
+            let target = targets[left.trailing_zeros() as usize & 31];
+            let lanes = left & lanes_with(&targets, target);
+            left &= !lanes;
+            match self.callee_of(site, target) {
+                Ok(f) => {
+                    groups[n] = (f, lanes);
+                    n += 1;
+                }
+                Err(why) => bad.get_or_insert((0, why)).0 |= lanes,
             }
         }
         if let Some((lanes, why)) = bad {
@@ -36,15 +48,11 @@ impl CtaRun {
             return Err(Ended::Trap(trap));
         }
         // The last one runs first: keep the order of lanes.
-        groups.into_iter().rev().try_for_each(|(f, lanes)| self.enter(ctx, h, site, caller, f, lanes))
+        groups[..n].iter().rev().try_for_each(|&(f, lanes)| self.enter(ctx, h, site, caller, f, lanes))
     }
 
-    fn callee_of(&self, ctx: Ctx, site: &CallSite, lane: usize) -> Result<FuncId, String> {
-        let target = match (site.callee, site.target) {
-            (Callee::Direct(f), _) => return Ok(f),
-            (Callee::Indirect, Some(loc)) => ctx.read(loc, lane),
-            (Callee::Indirect, None) => 0,
-        };
+    /// The function at an address, if the call may call it.
+    fn callee_of(&self, site: &CallSite, target: u64) -> Result<FuncId, String> {
         let id = FuncId::of_handle(target);
         let found = id.and_then(|id| Some((id, self.program.ir().funcs.get(id.idx())?)));
         match found {
@@ -67,26 +75,25 @@ impl CtaRun {
         f: FuncId,
         lanes: u32,
     ) -> Result<(), Ended> {
-        let program = Arc::clone(&self.program);
-        let w = h.warp as usize;
-        let calls = &self.host().warps[w].calls;
-        let depth = caller.and_then(|i| calls.get(i)).map_or(1, |a| a.depth);
-        let frames = program.frames();
-        let env = &self.host_ref().env;
-        let stack = env.local_base(32 * h.warp);
-        let of_lanes = |taken: &[u64; 32]| (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| taken[l]).max().unwrap_or(0);
-        let allocated = of_lanes(&self.host_ref().warps[w].stack_used);
-        let (limit, used) = (stack + env.local_size - allocated, env.local_size);
-        let Some((local, _)) = frames[f.idx()].place(h.local + site.frame_end, limit) else {
+        let host = self.host_ref();
+        let (warp, env) = (&host.warps[h.warp as usize], &host.env);
+        let depth = caller.and_then(|i| warp.calls.get(i)).map_or(1, |a| a.depth);
+        let allocated = if warp.stack_used == [0; 32] {
+            0
+        } else {
+            (0..32).filter(|l| lanes >> l & 1 == 1).map(|l| warp.stack_used[l]).max().unwrap_or(0)
+        };
+        let (limit, used) = (env.local_base(32 * h.warp) + env.local_size - allocated, env.local_size);
+        let Some((local, _)) = self.program.frames()[f.idx()].place(h.local + site.frame_end, limit) else {
             let mut trap = self.host().trap_of(TrapKind::Stack, site.span, h.warp, lanes);
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");
             return Err(Ended::Trap(trap));
         };
-        let Some(code) = &program.codes(self.tier).map_err(Ended::Bug)?[f.idx()] else {
-            return Err(Ended::Bug(format!("`{}` is called and has no code", program.ir().funcs[f.idx()].name)));
+        let Some(code) = &self.program.codes(self.tier).map_err(Ended::Bug)?[f.idx()] else {
+            return Err(Ended::Bug(format!("`{}` is called and has no code", self.program.ir().funcs[f.idx()].name)));
         };
-        let memory = Contexts::new(&code.tables, 1);
-        let callee = memory.at(0, &raw const *code.tables);
+        let code: *const Code = code;
+        let (memory, callee) = self.spare_context(h.warp as usize, f.idx(), code);
         callee.start(WarpCtx {
             live: lanes,
             state: 0,
@@ -104,9 +111,10 @@ impl CtaRun {
             yields: 0,
             from: 0,
         });
-        self.host().warps[w].calls.push(Activation {
+        self.host().warps[h.warp as usize].calls.push(Activation {
             memory,
             ctx: callee,
+            code,
             func: f.idx(),
             caller: ctx,
             lanes,
@@ -116,38 +124,60 @@ impl CtaRun {
         Ok(())
     }
 
+    /// A context for a call: one that an earlier call of the warp left, or new.
+    ///
+    /// Each warp has its own, and takes the one that it left last: a loop that does the same again then finds the same again, which the search for
+    /// deadlocks rests on.
+    fn spare_context(&mut self, w: usize, func: usize, code: *const Code) -> (Contexts, Ctx) {
+        // SAFETY: the program keeps the code, and this object the program.
+        let tables: *const Tables = unsafe { &raw const *(*code).tables };
+        let spare = &mut self.host().warps[w].spare;
+        while let Some((memory, ctx)) = spare.get_mut(func).and_then(Vec::pop) {
+            // Another one is of the code before.
+            if ctx.tables == tables {
+                return (memory, ctx);
+            }
+        }
+        // SAFETY: as above.
+        let memory = Contexts::new(unsafe { &*tables }, 1);
+        let ctx = memory.at(0, tables);
+        (memory, ctx)
+    }
+
     /// Runs calls in progress of a warp, the latest first, until none can go on.
     pub(super) fn run_calls(&mut self, w: usize) -> Result<(), Ended> {
+        self.leave_finished(w);
         loop {
-            self.leave_finished(w);
             let calls = &self.host().warps[w].calls;
             let Some(i) = calls.iter().rposition(|a| a.ctx.is_runnable()) else { return Ok(()) };
-            let (ctx, func) = (calls[i].ctx, calls[i].func);
-            let reason = self.run_activation(ctx, func)?;
-            if reason == Reason::Deopt {
-                self.change_callee(w, i)?;
-                continue;
+            let (ctx, func, code) = (calls[i].ctx, calls[i].func, calls[i].code);
+            let reason = self.run_activation(ctx, func, code)?;
+            match reason {
+                Reason::Deopt => {
+                    self.change_callee(w, i)?;
+                    continue;
+                }
+                // Its lanes have ended or wait, unless others are to go on.
+                Reason::Phase => {}
+                _ => self.handle(reason, ctx, Some(i))?,
             }
-            self.handle(reason, ctx, Some(i))?;
-            // A context that a call has left is gone.
-            if self.host().warps[w].calls.get(i).is_some_and(|a| a.ctx == ctx) {
+            if ctx.live() == 0 {
+                if reason == Reason::Exit {
+                    // Its callers may be finished with it.
+                    self.leave_finished(w);
+                } else {
+                    self.leave(w, i);
+                }
+            } else {
                 self.settle_context(reason, ctx);
             }
         }
     }
 
     /// Runs the context of a call until something happens.
-    fn run_activation(&mut self, ctx: Ctx, func: usize) -> Result<Reason, Ended> {
-        let program = Arc::clone(&self.program);
-        let code = program.codes(Tier::Quick).map_err(Ended::Bug)?[func].as_ref();
-        // A context stays with the code that it was made for.
-        let code = match code {
-            Some(c) if std::ptr::eq(&raw const *c.tables, ctx.tables) => c,
-            _ => match &program.codes(Tier::Careful).map_err(Ended::Bug)?[func] {
-                Some(c) => c,
-                None => return Err(Ended::Bug("a call lost its code".into())),
-            },
-        };
+    fn run_activation(&mut self, ctx: Ctx, func: usize, code: *const Code) -> Result<Reason, Ended> {
+        // SAFETY: the program keeps the code, and this object the program.
+        let code = unsafe { &*code };
         let at = address(ctx.warp);
         let block = CtaCtx {
             cur: at,
@@ -174,10 +204,24 @@ impl CtaRun {
 
     /// Lets lanes of calls whose lanes have all returned go on in their callers.
     fn leave_finished(&mut self, w: usize) {
-        let calls = &mut self.host().warps[w].calls;
-        while let Some(i) = calls.iter().rposition(|a| a.ctx.header().live == 0) {
-            let done = calls.remove(i);
-            done.caller.resume(done.next, done.lanes);
+        while let Some(i) = self.host().warps[w].calls.iter().rposition(|a| a.ctx.live() == 0) {
+            self.leave(w, i);
+        }
+    }
+
+    /// Lets the lanes of a call that all have returned go on in the caller, and keeps its context.
+    fn leave(&mut self, w: usize, i: usize) {
+        let warp = &mut self.host().warps[w];
+        let done = warp.calls.remove(i);
+        warp.held = 0;
+        done.caller.resume(done.next, done.lanes);
+        debug_assert!((0..done.ctx.tables().n_blocks).all(|b| done.ctx.pend(b) == 0), "a finished call has lanes");
+        if warp.spare.len() <= done.func {
+            warp.spare.resize_with(done.func + 1, Vec::new);
+        }
+        let spare = &mut warp.spare[done.func];
+        if spare.len() < SPARE {
+            spare.push((done.memory, done.ctx));
         }
     }
 
@@ -200,4 +244,9 @@ impl CtaRun {
             self.ctx().retired += 1;
         }
     }
+}
+
+/// The lanes whose word is `word`.
+fn lanes_with(words: &[u64; 32], word: u64) -> u32 {
+    words.iter().enumerate().fold(0, |m, (lane, x)| m | u32::from(*x == word) << lane)
 }

@@ -153,6 +153,12 @@ impl Ctx {
         unsafe { self.warp.read() }
     }
 
+    /// Its lanes that have not ended.
+    pub(crate) fn live(self) -> u32 {
+        // SAFETY: as in `header`.
+        unsafe { (*self.warp).live }
+    }
+
     /// Changes the header.
     pub(crate) fn update(self, f: impl FnOnce(&mut WarpCtx)) {
         // SAFETY: as in `header`; the reference ends here.
@@ -190,7 +196,9 @@ impl Ctx {
     /// Sets `state` to the lowest block with lanes. Says whether there is one.
     pub(crate) fn settle(self) -> bool {
         let n = self.tables().n_blocks;
-        let lowest = (0..n).find(|b| self.pend(*b) != 0).unwrap_or(n);
+        // SAFETY: the pending words lie in the context, one for each block, and no code runs on it now.
+        let words = unsafe { std::slice::from_raw_parts(self.pend_ptr(0), n as usize) };
+        let lowest = (0..n).zip(words).find(|(_, lanes)| **lanes != 0).map_or(n, |(b, _)| b);
         self.update(|h| h.state = lowest);
         lowest < n
     }
@@ -203,7 +211,8 @@ impl Ctx {
 
     /// Whether code would run something in it.
     pub(crate) fn is_runnable(self) -> bool {
-        self.header().state < self.tables().n_blocks
+        // SAFETY: as in `header`.
+        unsafe { (*self.warp).state < self.tables().n_blocks }
     }
 
     /// Prepares a zeroed one for a start at block 0.
@@ -276,6 +285,7 @@ impl Ctx {
     }
 
     /// The values of the lanes of a mask; other entries keep what they hold, or get some value of the row.
+    #[inline]
     pub(crate) fn read_row(self, loc: Loc, mask: u32, out: &mut [u64; 32]) {
         let at = |offset: u32| self.warp.cast::<u8>().wrapping_add(offset as usize);
         match loc {
@@ -294,12 +304,27 @@ impl Ctx {
     }
 
     /// Writes the values of the lanes of a mask.
+    #[inline]
     pub(crate) fn write_row(self, loc: Loc, mask: u32, values: &[u64; 32]) {
         match loc {
             Loc::Row32(o) if mask == u32::MAX => {
                 let row: [u32; 32] = std::array::from_fn(|l| values[l] as u32);
                 // SAFETY: as in `read_row`.
                 unsafe { self.warp.cast::<u8>().wrapping_add(o as usize).cast::<[u32; 32]>().write(row) }
+            }
+            Loc::Row32(o) => {
+                // SAFETY: as in `read_row`; nothing else refers to the row while the runtime runs.
+                let row = unsafe { &mut *self.warp.cast::<u8>().wrapping_add(o as usize).cast::<[u32; 32]>() };
+                for (lane, to) in row.iter_mut().enumerate() {
+                    *to = if mask >> lane & 1 == 1 { values[lane] as u32 } else { *to };
+                }
+            }
+            Loc::Row64(o) => {
+                // SAFETY: as above.
+                let row = unsafe { &mut *self.warp.cast::<u8>().wrapping_add(o as usize).cast::<[u64; 32]>() };
+                for (lane, to) in row.iter_mut().enumerate() {
+                    *to = if mask >> lane & 1 == 1 { values[lane] } else { *to };
+                }
             }
             _ => (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| self.write(loc, l, values[l])),
         }

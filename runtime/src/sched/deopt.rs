@@ -55,7 +55,8 @@ impl CtaRun {
         }
         copy(from, to);
         self.rename(&[(from, to)]);
-        self.host().warps[w].calls[i].memory = memory;
+        let call = &mut self.host().warps[w].calls[i];
+        (call.memory, call.code) = (memory, &raw const *code);
         // Sites are numbered differently.
         self.sites[func] =
             vec![handloom_codegen::abi::SiteCache::EMPTY; code.tables.mems.len().max(self.sites[func].len())];

@@ -1,5 +1,6 @@
 //! What the runtime keeps for a cta of compiled code, beside the contexts. `CtaCtx::host` points to it.
 
+use handloom_codegen::Code;
 use handloom_codegen::abi::{CtaCtx, Tables, WarpCtx};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
@@ -47,6 +48,8 @@ pub(crate) struct WarpHost {
     pub(crate) held: u32,
     /// Calls in progress, callers before callees.
     pub(crate) calls: Vec<Activation>,
+    /// By function: contexts of finished calls, for the next ones.
+    pub(crate) spare: Vec<Vec<(Contexts, Ctx)>>,
     /// Lanes that barriers count as alive.
     pub(crate) known_live: u32,
     /// The runtime has counted the warp as retired.
@@ -116,6 +119,8 @@ pub(crate) struct Activation {
     /// The context's memory; `ctx` points into it.
     pub(crate) memory: Contexts,
     pub(crate) ctx: Ctx,
+    /// The code that runs it. It lives as long as the program.
+    pub(crate) code: *const Code,
     pub(crate) func: usize,
     /// Who called.
     pub(crate) caller: Ctx,

@@ -4,7 +4,7 @@
 //! Does not know: PTX, or how Handloom computes anything; a launch goes through the public interface of the runtime.
 //!
 //! How to read it: `run` says how a kernel is launched in every way that must give the same result, `data` makes inputs and compares
-//! outputs, `functions`, `numeric`, `small_floats` and `threefry` are the mathematics, and the modules with names of compilers know the kernels of
+//! outputs, `functions`, `numeric`, `paths`, `small_floats` and `threefry` are the mathematics, and the modules with names of compilers know the kernels of
 //! `kernels/corpus` and how they take their parameters.
 
 pub mod data;
@@ -12,6 +12,7 @@ pub mod functions;
 pub mod numba;
 pub mod numeric;
 pub mod nvrtc;
+pub mod paths;
 pub mod pictures;
 pub mod run;
 pub mod small_floats;
