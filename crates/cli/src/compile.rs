@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use handloom_diag::{SourceMap, Span};
 use handloom_ir::simt::{Function as IrFunction, Term, text};
 use handloom_ir::trap::TrapKind;
-use handloom_runtime::{Device, Function, LaunchConfig, Stage};
+use handloom_runtime::{Device, Function, LaunchConfig, LaunchError, Stage};
 use serde::Serialize;
 
 use crate::args::{CompileArgs, Emit};
@@ -14,6 +14,7 @@ use crate::bug::{self, Panic};
 use crate::entries::{Fault, Parts, parts};
 use crate::launch::{self, Loaded, micros, millis};
 use crate::report::{Failure, Format, Out, Status};
+use crate::watch::{Watch, Work};
 use crate::{input, run};
 
 #[derive(Serialize)]
@@ -33,26 +34,30 @@ struct Object<'a> {
 /// Compiles files, one after the other.
 ///
 /// # Errors
-/// The host has no room for a device.
+/// The host has no room for a device, or a signal ended it.
 pub fn compile(args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
     if args.emit.is_some() && out.format == Format::Json {
         return Err(Failure::usage("`--emit` prints text: leave `--format json` out"));
     }
     out.set_limit(args.limit.error_limit);
+    let watch = Watch::start(out)?;
     let device = run::device()?;
     let mut status = Status::Done;
     for name in &args.files {
-        let one = bug::catch(|| file(name, &device, args, out)).unwrap_or_else(|panic| {
+        let one = bug::catch(|| file(name, &device, args, &watch, out)).unwrap_or_else(|panic| {
             out.bug(&panic, Some(name));
             Ok(Status::Bug)
         });
-        status = status.max(one.unwrap_or_else(|failure| out.failure(&failure)));
+        match one {
+            Err(failure) if matches!(failure.status, Status::Signal(_)) => return Err(failure),
+            one => status = status.max(one.unwrap_or_else(|failure| out.failure(&failure))),
+        }
     }
     Ok(status)
 }
 
 /// One file: all its entries.
-fn file(name: &str, device: &Device, args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
+fn file(name: &str, device: &Device, args: &CompileArgs, watch: &Watch, out: &mut Out) -> Result<Status, Failure> {
     let bytes = input::read(name)?;
     let mut sources = SourceMap::new();
     let text = input::add(&mut sources, name, bytes);
@@ -66,12 +71,16 @@ fn file(name: &str, device: &Device, args: &CompileArgs, out: &mut Out) -> Resul
     let loaded = module.map(|m| launch::load(device, &m, Arc::clone(&sources))).transpose()?;
     for (entry, fault) in &entries {
         let result = match (&loaded, fault) {
-            (Some(loaded), None) => make(loaded, name, entry, args, out),
+            (Some(loaded), None) => {
+                watch.during(entry, Work::Compile, || make(loaded, name, entry, args, watch, out))?
+            }
             (_, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(Fault { status, message: "the module cannot be used".into() }),
         };
         status = status.max(result.as_ref().map_or_else(|fault| fault.status, |_| Status::Done));
         report(name, entry, parse, &result, out);
+        // What is done is told before the next one, however long that takes.
+        out.flush();
     }
     if entries.is_empty() && status == Status::Done && out.format == Format::Human {
         out.say(&format!("{name}: no entry"));
@@ -87,30 +96,49 @@ struct Made {
     text: Option<String>,
 }
 
-fn make(loaded: &Loaded, file: &str, entry: &str, args: &CompileArgs, out: &mut Out) -> Result<Made, Fault> {
+/// Makes an entry. The outer error is the end of the command.
+fn make(
+    loaded: &Loaded,
+    file: &str,
+    entry: &str,
+    args: &CompileArgs,
+    watch: &Watch,
+    out: &mut Out,
+) -> Result<Result<Made, Fault>, Failure> {
     let mut bug = |panic: &Panic| {
         out.bug(panic, Some(file));
         Fault { status: Status::Bug, message: panic.message.clone() }
     };
-    let made = bug::catch(|| -> Result<Made, String> {
-        let function = loaded.module.function(Some(entry)).map_err(|e| e.to_string())?;
-        let config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
-        let text = args.emit.map(|stage| print(&function, &config, stage)).transpose()?;
+    let made = bug::catch(|| -> Result<Made, Unmade> {
+        let function = loaded.module.function(Some(entry)).map_err(|e| Unmade::Bug(e.to_string()))?;
+        let mut config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
+        config.stop = watch.stop().clone();
+        let text = args.emit.map(|stage| print(&function, &config, stage)).transpose().map_err(Unmade::Bug)?;
         if let Some(text) = text {
             let shape = config.block.map(|n| n.to_string()).join(",");
             let text = format!("; {file}: {entry}, for blocks of {shape}\n{}\n", text.trim_end());
             return Ok(Made { compile: Duration::ZERO, code_bytes: 0, text: Some(text) });
         }
         let start = Instant::now();
-        let compiled = function.compile(&config).map_err(|e| e.to_string())?;
+        let compiled = function.compile(&config).map_err(|e| match e {
+            LaunchError::Stopped => Unmade::Stopped,
+            other => Unmade::Bug(other.to_string()),
+        })?;
         let compile = loaded.lower + start.elapsed();
         Ok(Made { compile, code_bytes: compiled.code_bytes, text: None })
     });
     match made {
-        Ok(Ok(made)) => Ok(made),
-        Ok(Err(text)) => Err(bug(&Panic::new(&text))),
-        Err(panic) => Err(bug(&panic)),
+        Ok(Ok(made)) => Ok(Ok(made)),
+        Ok(Err(Unmade::Stopped)) => Err(watch.stopped("compiling")),
+        Ok(Err(Unmade::Bug(text))) => Ok(Err(bug(&Panic::new(&text)))),
+        Err(panic) => Ok(Err(bug(&panic))),
     }
+}
+
+/// Why there is no code.
+enum Unmade {
+    Bug(String),
+    Stopped,
 }
 
 fn print(function: &Function, config: &LaunchConfig, stage: Emit) -> Result<String, String> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use handloom_codegen::Bounds;
 use handloom_ir::simt;
 
+use super::output::Sink;
 use super::stop::{Progress, StopHandle};
 
 /// Most threads of a block.
@@ -49,7 +50,7 @@ pub struct LaunchConfig {
     pub engine: Engine,
     /// How strictly compiled code checks addresses.
     pub bounds: Bounds,
-    /// Longest time it may run.
+    /// Longest time it may take: to make its code, and to run.
     pub timeout: Option<Duration>,
     /// Host threads; 0 for one a core.
     pub threads: usize,
@@ -57,6 +58,8 @@ pub struct LaunchConfig {
     pub stop: StopHandle,
     /// Counts the blocks that have ended.
     pub progress: Option<Progress>,
+    /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
+    pub output: Option<Sink>,
 }
 
 impl LaunchConfig {
@@ -75,6 +78,7 @@ impl LaunchConfig {
             threads: 0,
             stop: StopHandle::new(),
             progress: None,
+            output: None,
         }
     }
 

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use handloom_diag::{Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, render_snippets};
 use handloom_ir::simt::{self, LineEntry};
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
-use super::describe::{Described, describe};
-use crate::launch::{Binding, Grid};
+use super::describe::{Described, describe, timeout_message};
+use crate::launch::{Binding, Grid, LaunchReport};
+use crate::module::Function;
 
 /// Most waiting groups that a report lists.
 const MAX_WAITERS: usize = 16;
@@ -21,14 +23,31 @@ pub struct TrapReport {
     ntid: [u32; 3],
     sources: Arc<SourceMap>,
     cuda: Option<(String, u32)>,
+    launch: LaunchReport,
 }
 
 impl TrapReport {
     /// Finds out what there is to say.
-    pub(crate) fn new(trap: Trap, grid: &Grid, bindings: &[Binding]) -> TrapReport {
+    pub(crate) fn new(trap: Trap, grid: &Grid, bindings: &[Binding], launch: LaunchReport) -> TrapReport {
         let described = describe(&trap, grid, bindings);
         let cuda = cuda_line(&grid.module.ir, trap.span);
-        TrapReport { trap, described, ntid: grid.env.ntid, sources: Arc::clone(&grid.module.sources), cuda }
+        let sources = Arc::clone(&grid.module.sources);
+        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, launch }
+    }
+
+    /// The time limit of a launch has passed while its code was made.
+    pub(crate) fn of_compiling(function: &Function, ntid: [u32; 3], compile: Duration) -> TrapReport {
+        let ir = function.module().ir();
+        let span = ir.funcs[function.entry().func.idx()].span;
+        let trap = compiling_trap(function.name(), span);
+        let described = Described { message: timeout_message(&trap.detail), ..Described::default() };
+        let launch = LaunchReport { compile, ..LaunchReport::default() };
+        TrapReport { trap, described, ntid, sources: Arc::clone(function.module().sources()), cuda: None, launch }
+    }
+
+    /// What the launch did until then.
+    pub fn launch(&self) -> &LaunchReport {
+        &self.launch
     }
 
     /// The bare facts.
@@ -109,6 +128,10 @@ impl TrapReport {
 
     /// `block (2,0,0), thread (88,0,0), lane 24 of warp 2`.
     fn who(&self) -> String {
+        // No thread is to blame for the time that compiling takes.
+        if self.trap.kind == TrapKind::Timeout && !self.trap.detail.is_empty() {
+            return "the entry".into();
+        }
         let number = self.thread_number();
         let triple = |v: [u32; 3]| format!("({},{},{})", v[0], v[1], v[2]);
         format!(
@@ -173,6 +196,11 @@ impl TrapReport {
         };
         format!("block ({bx},{by},{bz}): {who} for {}{place}", w.what)
     }
+}
+
+/// The trap of a launch whose time limit passed while code of an entry was made. `span`: the entry.
+pub(crate) fn compiling_trap(name: &str, span: Span) -> Trap {
+    Trap { detail: format!("while compiling {name}"), ..Trap::new(TrapKind::Timeout, span, [0; 3], [0; 3]) }
 }
 
 /// The lanes of a mask: `0-3, 7`.
