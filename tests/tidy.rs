@@ -35,7 +35,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
 const FREE: &[&str] = &["tests", "benches"];
 
 /// What only tests of a crate may use beside its own packages.
-const DEV: &[&str] = &["rustc_apfloat", "handloom-diag"];
+const DEV: &[&str] = &["rustc_apfloat", "handloom-diag", "rustix"];
 
 /// Licences whose text asks for nothing that a binary of ours does not do. One choice of an `OR` is enough.
 const LICENCES: &[&str] =

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::launch::{LaunchConfig, Sink};
 use crate::memory::access::{copy_in, copy_out, fill};
 use crate::memory::{AllocKind, Allocation, Elements, Memory, NoRoom, SpaceKind};
 
@@ -76,13 +77,20 @@ impl Device {
         Ok(buffer)
     }
 
+    /// Where the text of a launch goes.
+    pub(crate) fn sink(&self, config: &LaunchConfig) -> Sink {
+        let inner = Arc::clone(&self.inner);
+        config.output.clone().unwrap_or_else(|| Sink::new(move |text| inner.add_output(text)))
+    }
+
     fn buffer(&self, kind: SpaceKind, bytes: u64) -> Result<DeviceBuffer, NoRoom> {
         let space = self.inner.memory.space(kind).ok_or(NoRoom { bytes })?;
         let base = space.allocate(AllocKind::Buffer, bytes, 1, "", "")?;
         Ok(DeviceBuffer { memory: Arc::clone(&self.inner.memory), base, len: bytes })
     }
 
-    /// Takes the text that kernels have printed since the last call, in the order of launches and within a launch of blocks.
+    /// Takes the text that kernels have printed since the last call, in the order of launches and within a launch of blocks. What the lowest block
+    /// that has not ended prints is there while it runs. Launches with a sink of their own ([`LaunchConfig::output`]) leave nothing here.
     pub fn take_output(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.inner.output))
     }
@@ -90,9 +98,7 @@ impl Device {
 
 impl DeviceInner {
     pub(crate) fn add_output(&self, text: &[u8]) {
-        if !text.is_empty() {
-            lock(&self.output).extend_from_slice(text);
-        }
+        lock(&self.output).extend_from_slice(text);
     }
 
     /// `%gridid` of the next launch.

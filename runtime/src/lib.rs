@@ -40,7 +40,7 @@ pub use device::{Device, DeviceBuffer};
 pub use handloom_codegen::{Bounds, Stage};
 pub use launch::{
     Arg, Engine, LaunchConfig, LaunchError, LaunchReport, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
-    MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, StopHandle, launch,
+    MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, Sink, StopHandle, launch,
 };
 pub use memory::{AllocKind, Allocation, Elements, NoRoom};
 pub use module::{Compiled, Function, Listing, LoadError, Module, Tier, front};

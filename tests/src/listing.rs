@@ -135,13 +135,13 @@ fn lines(item: &Item, folder: Option<&Path>) -> Vec<String> {
         };
         if bounds == Bounds::Exact {
             lines.push(line(
-                &format!("{} ir, first {}", item.name, listing.first_tier().word()),
+                &format!("{} ir, first {}", item.name, listing.first_tier().name()),
                 &Ok(listing.ir()),
                 folder,
             ));
         }
         for tier in Tier::ALL {
-            lines.push(line(&format!("{} {word} {}", item.name, tier.word()), &code(&listing, tier), folder));
+            lines.push(line(&format!("{} {word} {}", item.name, tier.name()), &code(&listing, tier), folder));
         }
     }
     lines

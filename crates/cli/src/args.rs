@@ -56,6 +56,9 @@ Variables of the module (__constant__, __device__), by their names in the PTX, f
   --global NAME=in:PATH    also zero:BYTES, bytes:HEX, TYPE:VALUE, struct: and addresses:; NAME+OFFSET= fills a part
   --global-out NAME=PATH   or NAME=PATH.npy:TYPE:SHAPE
 
+Of each launch, --format json tells compile_us, run_us (the launch alone), recompile_us (what it waited for code of further tiers meanwhile), tier (the
+highest that ran: lean, quick or careful; the interpreter has none), and output (what the kernel printed). For people, that is written while it runs.
+
 Example: y = 2 x + y for 1,000 floats in blocks of 256 threads:
   handloom run saxpy.ptx saxpy --grid 4 --block 256 1000 2.0 in:x.npy inout:y.npy:result.npy";
 
@@ -272,7 +275,7 @@ pub struct RunArgs {
     /// Who runs the kernel. Default: jit.
     #[arg(long, value_enum)]
     pub engine: Option<EngineArg>,
-    /// Stop a launch that runs longer.
+    /// Stop a launch that takes longer to compile and run.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
     /// Fill a variable of the module before the launch.

@@ -1,7 +1,7 @@
-//! `handloom check`: parses and checks, runs nothing.
+//! `handloom check`: parses and checks, runs nothing. Of a good file it says so on a terminal.
 
 use handloom_check::Checked;
-use handloom_diag::SourceMap;
+use handloom_diag::{Severity, SourceMap};
 
 use crate::args::CheckArgs;
 use crate::report::{Failure, Out, Status, errors};
@@ -27,12 +27,22 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> Result<Status, Failure> {
         let before = n_errors;
         for input in inputs {
             let mut sources = SourceMap::new();
+            let called = input.name.clone();
             let text = input.add(&mut sources, out);
             match bug::catch(|| text.check(&sources)) {
                 Ok(Checked { diagnostics, .. }) => {
                     out.diagnostics(&diagnostics, &sources);
                     status = status.max(Status::of_all(&diagnostics));
-                    n_errors += errors(&diagnostics).count();
+                    let n = errors(&diagnostics).count();
+                    n_errors += n;
+                    if n == 0 {
+                        let warnings = match diagnostics.iter().filter(|d| d.severity == Severity::Warning).count() {
+                            0 => String::new(),
+                            1 => ", 1 warning".to_owned(),
+                            n => format!(", {n} warnings"),
+                        };
+                        out.line_on_terminal(&format!("{called}: ok{warnings}"));
+                    }
                 }
                 Err(panic) => {
                     out.bug(&panic, Some(name));

@@ -14,6 +14,7 @@ use crate::entries::{Fault, Parts, parts};
 use crate::image::Input;
 use crate::launch::{self, Loaded, micros, millis};
 use crate::report::{Failure, Format, Out, Status};
+use crate::watch::{Watch, Work};
 use crate::{image, names, run};
 
 #[derive(Serialize)]
@@ -35,35 +36,39 @@ struct Object<'a> {
 /// Compiles files, one after the other.
 ///
 /// # Errors
-/// The host has no room for a device.
+/// The host has no room for a device, or a signal ended it.
 pub fn compile(args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
     if args.emit.is_some() && out.format == Format::Json {
         return Err(Failure::usage("`--emit` prints text: leave `--format json` out"));
     }
     out.set_limit(args.limit.error_limit);
+    let watch = Watch::start(out)?;
     let device = run::device()?;
     let mut status = Status::Done;
     for name in &args.files {
-        let one = bug::catch(|| file(name, &device, args, out)).unwrap_or_else(|panic| {
+        let one = bug::catch(|| file(name, &device, args, &watch, out)).unwrap_or_else(|panic| {
             out.bug(&panic, Some(name));
             Ok(Status::Bug)
         });
-        status = status.max(one.unwrap_or_else(|failure| out.failure(&failure)));
+        match one {
+            Err(failure) if matches!(failure.status, Status::Signal(_)) => return Err(failure),
+            one => status = status.max(one.unwrap_or_else(|failure| out.failure(&failure))),
+        }
     }
     Ok(status)
 }
 
 /// One file: all its entries.
-fn file(name: &str, device: &Device, args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
+fn file(name: &str, device: &Device, args: &CompileArgs, watch: &Watch, out: &mut Out) -> Result<Status, Failure> {
     let mut status = Status::Done;
     for input in image::read(name, name)? {
-        status = status.max(module(input, device, args, out)?);
+        status = status.max(module(input, device, args, watch, out)?);
     }
     Ok(status)
 }
 
 /// One module of a file.
-fn module(input: Input, device: &Device, args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
+fn module(input: Input, device: &Device, args: &CompileArgs, watch: &Watch, out: &mut Out) -> Result<Status, Failure> {
     let name = &input.name.clone();
     let mut sources = SourceMap::new();
     let text = input.add(&mut sources, out);
@@ -77,12 +82,16 @@ fn module(input: Input, device: &Device, args: &CompileArgs, out: &mut Out) -> R
     let loaded = module.map(|m| launch::load(device, &m, Arc::clone(&sources))).transpose()?;
     for (entry, fault) in &entries {
         let result = match (&loaded, fault) {
-            (Some(loaded), None) => make(loaded, name, entry, args, out),
+            (Some(loaded), None) => {
+                watch.during(entry, Work::Compile, || make(loaded, name, entry, args, watch, out))?
+            }
             (_, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(Fault { status, message: "the module cannot be used".into() }),
         };
         status = status.max(result.as_ref().map_or_else(|fault| fault.status, |_| Status::Done));
         report(name, entry, parse, &result, out);
+        // What is done is told before the next one, however long that takes.
+        out.flush();
     }
     if entries.is_empty() && status == Status::Done && out.format == Format::Human {
         out.say(&format!("{name}: no entry"));
@@ -98,28 +107,48 @@ struct Made {
     text: Option<String>,
 }
 
-fn make(loaded: &Loaded, file: &str, entry: &str, args: &CompileArgs, out: &mut Out) -> Result<Made, Fault> {
+/// Makes an entry. The outer error is the end of the command.
+fn make(
+    loaded: &Loaded,
+    file: &str,
+    entry: &str,
+    args: &CompileArgs,
+    watch: &Watch,
+    out: &mut Out,
+) -> Result<Result<Made, Fault>, Failure> {
     let mut bug = |panic: &Panic| {
         out.bug(panic, Some(file));
         Fault { status: Status::Bug, message: panic.message.clone() }
     };
-    let made = bug::catch(|| -> Result<Made, String> {
-        let function = loaded.module.function(Some(entry)).map_err(|e| e.to_string())?;
-        let config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
+    let made = bug::catch(|| -> Result<Made, Unmade> {
+        let function = loaded.module.function(Some(entry)).map_err(|e| Unmade::Bug(e.to_string()))?;
+        let mut config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
+        config.stop = watch.stop().clone();
         if let Some(emit) = args.emit {
-            let text = print(&function, file, &config, emit, args.tier.map(Tier::from)).map_err(|e| e.to_string())?;
+            let text = print(&function, file, &config, emit, args.tier.map(Tier::from));
+            let text = text.map_err(|e| Unmade::Bug(e.to_string()))?;
             return Ok(Made { compile: Duration::ZERO, code_bytes: 0, text: Some(text) });
         }
         let start = Instant::now();
-        let compiled = function.compile(&config).map_err(|e| e.to_string())?;
+        let compiled = function.compile(&config).map_err(|e| match e {
+            LaunchError::Stopped => Unmade::Stopped,
+            other => Unmade::Bug(other.to_string()),
+        })?;
         let compile = loaded.lower + start.elapsed();
         Ok(Made { compile, code_bytes: compiled.code_bytes, text: None })
     });
     match made {
-        Ok(Ok(made)) => Ok(made),
-        Ok(Err(text)) => Err(bug(&Panic::new(&text))),
-        Err(panic) => Err(bug(&panic)),
+        Ok(Ok(made)) => Ok(Ok(made)),
+        Ok(Err(Unmade::Stopped)) => Err(watch.stopped("compiling")),
+        Ok(Err(Unmade::Bug(text))) => Ok(Err(bug(&Panic::new(&text)))),
+        Err(panic) => Ok(Err(bug(&panic))),
     }
+}
+
+/// Why there is no code.
+enum Unmade {
+    Bug(String),
+    Stopped,
 }
 
 /// The stage that was asked for, with a line that says what it is of.
@@ -143,8 +172,8 @@ fn print(
     let code = match emit {
         // The same for all tiers.
         Emit::Ir => String::new(),
-        Emit::Clif | Emit::Asm if tier == first => format!(", {} code, which a launch runs first", tier.word()),
-        Emit::Clif | Emit::Asm => format!(", {} code; a launch runs {} code first", tier.word(), first.word()),
+        Emit::Clif | Emit::Asm if tier == first => format!(", {} code, which a launch runs first", tier.name()),
+        Emit::Clif | Emit::Asm => format!(", {} code; a launch runs {} code first", tier.name(), first.name()),
     };
     Ok(format!("; {file}: {name}, for blocks of {shape}{code}\n{}\n", text.trim_end()))
 }

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use handloom_runtime::{Arg, Device, Function, LaunchConfig, LaunchError, Module};
+use handloom_runtime::{Arg, Device, Function, LaunchConfig, LaunchError, Module, TrapReport};
 
 use crate::args::RunArgs;
 use crate::buffers::{Buffers, Content, Source, Written, check_store, read_file};
-use crate::bug::{self, Panic};
+use crate::bug::Panic;
 use crate::dtype;
 use crate::elements::Element;
 use crate::entries::Fault;
 use crate::expect::{Compared, Tolerance};
 use crate::jobfile::{Job, LaunchSpec, OnTrap};
-use crate::launch::{self, scalar_for};
+use crate::launch::{self, Launched, scalar_for};
 use crate::npy::{Array, is_npy};
 use crate::outputs::{Store, open_all};
 use crate::report::{Failure, Format, Out, Status};
@@ -24,7 +24,7 @@ use crate::run::{check_launch, device};
 use crate::specs::{Argument, ContentSpec, ExpectSpec, Names, numbers};
 use crate::units::{Key, Units, any_missing, load_units, the_global, with_global};
 use crate::values::{self, Bound, Value, address_of, check_fill, global_address, word};
-use crate::watch::Watch;
+use crate::watch::{Watch, Work};
 use crate::{input, names};
 
 /// Runs a job.
@@ -33,7 +33,7 @@ use crate::{input, names};
 /// What kept it from starting, or ended it early.
 pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
-    let watch = Watch::start()?;
+    let watch = Watch::start(out)?;
     let text = input::read(path)?;
     let wrong = |why: String| Failure::usage(format!("`{path}`: {why}"));
     let job = Job::parse(&text).map_err(wrong)?;
@@ -54,9 +54,9 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let expected = context.expected(&stores).map_err(in_job)?;
     context.warn(&plan, out);
     let outputs = open_all(results.iter().map(|(store, _)| *store)).map_err(in_job)?;
-    let compiled = compile(&plan, &units, out);
+    let compiled = compile(&plan, &units, &watch, out)?;
     fills.iter().try_for_each(|f| f.fill(&buffers)).map_err(in_job)?;
-    let mut ended = run_all(&plan, &compiled, &buffers, &device, &job, &watch, out)?;
+    let mut ended = run_all(&plan, compiled, &buffers, &job, &watch, out)?;
     for ((store, from), output) in results.iter().zip(outputs) {
         let (data, array) = from.read(&buffers);
         match Written::of(store, data, array).and_then(|w| w.write(output)) {
@@ -345,7 +345,8 @@ impl<'j> Context<'_, 'j> {
         let mut plan = Vec::new();
         for (i, spec) in self.job.launches.iter().enumerate() {
             let number = |why: String| Failure::usage(format!("launch {}: {why}", i + 1));
-            let config = self.job.config(spec, args).map_err(number)?;
+            let mut config = self.job.config(spec, args).map_err(number)?;
+            config.stop = watch.stop().clone();
             let named = |k: usize, why: String| number(format!("argument {}: {why}", k + 1));
             let arguments = spec.args.iter().enumerate();
             let arguments = arguments.map(|(k, a)| a.argument(self.names).map_err(|why| named(k, why)));
@@ -404,12 +405,31 @@ impl<'j> Context<'_, 'j> {
     }
 }
 
-/// By launch: the time to make its code where it is the first one that needs it, or why there is none.
-type Made = Vec<Result<Duration, Fault>>;
+/// Time that a launch has taken before it runs, if it is the first one that needs its code.
+#[derive(Clone, Copy, Default)]
+struct Took {
+    /// Time to make its module's IR.
+    lower: Duration,
+    /// Time to make its code, which counts for its time limit.
+    compile: Duration,
+}
+
+/// Why a launch has no code.
+enum NotMade {
+    Fault(Fault),
+    /// Its time was over.
+    Trap(Box<TrapReport>),
+}
+
+/// By launch.
+type Made = Vec<Result<Took, NotMade>>;
 
 /// Makes all code, each entry once for each block shape, in parallel.
-fn compile(plan: &[Planned<'_>], units: &Units<'_>, out: &mut Out) -> Made {
-    let mut made: Made = plan.iter().map(|_| Ok(Duration::ZERO)).collect();
+///
+/// # Errors
+/// A signal ended it.
+fn compile(plan: &[Planned<'_>], units: &Units<'_>, watch: &Watch, out: &mut Out) -> Result<Made, Failure> {
+    let mut made: Made = plan.iter().map(|_| Ok(Took::default())).collect();
     for (of, unit) in units {
         let Some(loaded) = &unit.loaded else { continue };
         let mut first = HashMap::new();
@@ -427,24 +447,30 @@ fn compile(plan: &[Planned<'_>], units: &Units<'_>, out: &mut Out) -> Made {
             }
         }
         let all: Vec<(&str, &LaunchConfig)> = groups.iter().map(|(_, r)| (r.function.name(), &r.config)).collect();
-        let results = bug::catch(|| loaded.module.compile_all(&all)).map_or_else(
-            // Which one it was is found by making them one by one.
-            |_| groups.iter().map(|(_, r)| bug::catch(|| r.function.compile(&r.config))).collect(),
-            |results| results.into_iter().map(Ok).collect::<Vec<_>>(),
-        );
+        let shown = match &all[..] {
+            [(entry, _)] => (*entry).to_owned(),
+            all => format!("{} entries", all.len()),
+        };
+        let results = watch.during(&shown, Work::Compile, || loaded.module.compile_all(&all));
         for ((i, ready), result) in groups.into_iter().zip(results) {
+            let wrong = |e| Fault { status: Status::Usage, message: format!("{}: {e}", ready.function.name()) };
             made[i] = match result {
-                Ok(Ok(compiled)) => Ok(loaded.lower + compiled.time),
-                Ok(Err(LaunchError::Bug(text))) => Err(told_bug(&Panic::new(&text), of.module, out)),
-                Ok(Err(e)) => Err(Fault { status: Status::Usage, message: format!("{}: {e}", ready.function.name()) }),
-                Err(panic) => Err(told_bug(&panic, of.module, out)),
+                Ok(compiled) => Ok(Took { lower: loaded.lower, compile: compiled.time }),
+                Err(LaunchError::Stopped) => return Err(watch.stopped("compiling")),
+                Err(LaunchError::Trap(trap)) => Err(NotMade::Trap(trap)),
+                Err(LaunchError::Bug(text)) => Err(NotMade::Fault(told_bug(&Panic::new(&text), of.module, out))),
+                Err(e) => Err(NotMade::Fault(wrong(e))),
             };
         }
         for (i, k) in follows {
-            made[i] = made[k].clone().map(|_| Duration::ZERO);
+            made[i] = match &made[k] {
+                Err(NotMade::Fault(fault)) => Err(NotMade::Fault(fault.clone())),
+                // It has time of its own to wait for what is still being made.
+                Err(NotMade::Trap(_)) | Ok(_) => Ok(Took::default()),
+            };
         }
     }
-    made
+    Ok(made)
 }
 
 fn told_bug(panic: &Panic, file: &str, out: &mut Out) -> Fault {
@@ -461,36 +487,41 @@ struct Ended {
 
 fn run_all(
     plan: &[Planned<'_>],
-    made: &Made,
+    made: Made,
     buffers: &Buffers,
-    device: &Device,
     job: &Job,
     watch: &Watch,
     out: &mut Out,
 ) -> Result<Ended, Failure> {
     let mut ended = Ended { status: Status::Done, complete: true };
     for (i, (p, made)) in plan.iter().zip(made).enumerate() {
-        let (ready, compile) = match (&p.ready, made) {
-            (Ok(ready), Ok(compile)) => (ready, *compile),
-            (Err(fault), _) | (Ok(_), Err(fault)) => {
-                launch::report_error(&p.entry, &fault.message, out);
-                ended.status = ended.status.max(fault.status);
-                ended.complete = false;
-                continue;
+        let fault = match (&p.ready, &made) {
+            (Err(fault), _) | (Ok(_), Err(NotMade::Fault(fault))) => Some(fault),
+            (Ok(_), Ok(_) | Err(NotMade::Trap(_))) => None,
+        };
+        if let Some(fault) = fault {
+            launch::report_error(&p.entry, &fault.message, out);
+            ended.status = ended.status.max(fault.status);
+            ended.complete = false;
+        }
+        let done = match (&p.ready, made) {
+            (Err(_), _) | (Ok(_), Err(NotMade::Fault(_))) => continue,
+            (Ok(_), Err(NotMade::Trap(trap))) => Launched::trapped(trap),
+            (Ok(ready), Ok(took)) => {
+                ready.fills.iter().try_for_each(|f| f.fill(buffers))?;
+                let args = ready.args(buffers);
+                let (repeat, spent) = (p.repeat.unwrap_or(1), took.compile);
+                let mut done = launch::launch(&ready.function, &ready.config, &args, repeat, spent, watch, out)?;
+                done.compile += took.lower + took.compile;
+                done
             }
         };
-        ready.fills.iter().try_for_each(|f| f.fill(buffers))?;
-        let args = ready.args(buffers);
-        let result = launch::launch(&ready.function, &ready.config, &args, p.repeat.unwrap_or(1), watch);
-        let printed = device.take_output();
-        let mut done = result?;
-        done.compile += compile;
-        launch::report(&p.entry, &done, &printed, p.repeat.is_some(), out);
+        launch::report(&p.entry, &done, p.repeat.is_some(), out);
         // What ran is told before the next one starts, however long that one takes.
         out.flush();
-        if done.trap.is_none() {
-            continue;
-        }
+        let Some(trap) = &done.trap else { continue };
+        // Its time was over before it ran.
+        ended.complete &= !trap.launch().run.is_zero();
         ended.status = ended.status.max(Status::Found);
         if out.format == Format::Human {
             let left = plan.len() - i - 1;

@@ -9,13 +9,14 @@ use handloom_diag::names::readable;
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::Param;
 use handloom_runtime::{
-    Arg, Device, Function, LaunchConfig, LaunchError, Module, PreparedLaunch, Progress, TrapReport,
+    Arg, Device, Function, LaunchConfig, LaunchError, LaunchReport, Module, PreparedLaunch, Progress, Tier, TrapReport,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::printed::Printed;
 use crate::report::{Failure, Format, Out};
-use crate::watch::Watch;
+use crate::watch::{Watch, Work};
 use crate::{names, scalar};
 
 /// A module on a device.
@@ -59,9 +60,7 @@ pub fn failed(e: LaunchError, watch: &Watch) -> Failure {
     match e {
         LaunchError::Wrong(why) => Failure::usage(why),
         LaunchError::NoRoom(why) => Failure::file(why),
-        LaunchError::Stopped => {
-            Failure { status: watch.status(), message: "the launch was stopped by a signal".into() }
-        }
+        LaunchError::Stopped => watch.stopped("the launch"),
         LaunchError::Bug(_) => Failure { status: crate::report::Status::Bug, message: e.to_string() },
         LaunchError::Trap(trap) => Failure { status: crate::report::Status::Found, message: trap.message().to_owned() },
         other => Failure { status: crate::report::Status::Bug, message: other.to_string() },
@@ -73,43 +72,93 @@ pub fn failed(e: LaunchError, watch: &Watch) -> Failure {
 pub struct Launched {
     /// Time to make its code.
     pub compile: Duration,
-    /// Time of each run.
-    pub runs: Vec<Duration>,
+    /// What each run did.
+    pub runs: Vec<LaunchReport>,
     /// How it ended, if not well.
     pub trap: Option<Box<TrapReport>>,
+    /// What the kernel printed, where it was not written at once.
+    pub printed: Vec<u8>,
 }
 
-/// Runs a launch once, or as often as asked.
+impl Launched {
+    /// One that ended before it ran.
+    pub fn trapped(trap: Box<TrapReport>) -> Launched {
+        let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, printed: Vec::new() };
+        done.end(trap);
+        done
+    }
+
+    fn add(&mut self, report: LaunchReport) {
+        self.compile += report.compile;
+        self.runs.push(report);
+    }
+
+    fn end(&mut self, trap: Box<TrapReport>) {
+        self.add(trap.launch().clone());
+        self.trap = Some(trap);
+    }
+}
+
+/// Runs a launch once, or as often as asked. `spent`: time for its code that counts for its time limit. What the kernel prints is written while it runs, or comes with the result.
 ///
 /// # Errors
-/// The launch is wrong, there is no room for it, or a signal ended it.
+/// The launch is wrong, there is no room for it, or a signal ended it. For programs, what the kernel printed until then is told.
 pub fn launch(
     function: &Function,
     config: &LaunchConfig,
     args: &[Arg<'_>],
     repeat: u32,
+    spent: Duration,
     watch: &Watch,
+    out: &mut Out,
 ) -> Result<Launched, Failure> {
     let progress = Progress::new();
+    let printed = Printed::new(out, watch.shown().clone());
     let mut config = config.clone();
     config.stop = watch.stop().clone();
     config.progress = Some(progress.clone());
+    config.output = Some(printed.sink());
     let blocks = config.blocks().saturating_mul(u64::from(repeat));
-    let mut prepared = PreparedLaunch::new(function, &config, args).map_err(|e| failed(e, watch))?;
-    let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None };
-    for _ in 0..repeat {
-        let start = Instant::now();
-        match watch.during(function.name(), blocks, &progress, || prepared.run()) {
-            Ok(report) => {
-                done.compile += report.compile;
-                done.runs.push(report.run);
+    let stopped = match out.format {
+        Format::Human => |_: &str, text| text,
+        Format::Json => stopped_object,
+    };
+    let work = Work::Launch { blocks, progress, printed: printed.clone(), stopped };
+    let result = watch.during(function.name(), work, || run(function, &config, args, repeat, spent));
+    let text = printed.finish();
+    match result {
+        Ok(done) => Ok(Launched { printed: text, ..done }),
+        Err(e) => {
+            if matches!(e, LaunchError::Stopped) || !text.is_empty() {
+                out.write(&stopped(function.name(), text));
             }
+            Err(failed(e, watch))
+        }
+    }
+}
+
+fn run(
+    function: &Function,
+    config: &LaunchConfig,
+    args: &[Arg<'_>],
+    repeat: u32,
+    spent: Duration,
+) -> Result<Launched, LaunchError> {
+    let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, printed: Vec::new() };
+    let mut prepared = match PreparedLaunch::new(function, config, args) {
+        Ok(prepared) => prepared,
+        Err(LaunchError::Trap(trap)) => return Ok(Launched::trapped(trap)),
+        Err(e) => return Err(e),
+    };
+    prepared.add_compile_time(spent);
+    for _ in 0..repeat {
+        match prepared.run() {
+            Ok(report) => done.add(report),
             Err(LaunchError::Trap(trap)) => {
-                done.runs.push(start.elapsed());
-                done.trap = Some(trap);
+                done.end(trap);
                 break;
             }
-            Err(e) => return Err(failed(e, watch)),
+            Err(e) => return Err(e),
         }
     }
     Ok(done)
@@ -127,12 +176,19 @@ pub fn millis(t: Duration) -> String {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum RunTime {
-    One(f64),
-    Many(Vec<f64>),
+enum OfRuns<T> {
+    One(T),
+    Many(Vec<T>),
 }
 
-#[derive(Serialize)]
+impl<T> OfRuns<T> {
+    /// Of a launch that was to be run once, or a number of times.
+    fn new(mut list: Vec<T>, many: bool) -> Option<OfRuns<T>> {
+        if many { Some(OfRuns::Many(list)) } else { list.pop().map(OfRuns::One) }
+    }
+}
+
+#[derive(Serialize, Default)]
 struct Object<'a> {
     entry: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +197,11 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     compile_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    run_us: Option<RunTime>,
+    run_us: Option<OfRuns<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recompile_us: Option<OfRuns<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<OfRuns<&'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trap: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,26 +210,37 @@ struct Object<'a> {
     output: Option<String>,
 }
 
-/// Reports a launch: what the kernel printed, how long it took, its trap. `many`: it was to be run a number of times.
-pub fn report(entry: &str, done: &Launched, printed: &[u8], many: bool, out: &mut Out) {
+/// The report of a launch that a signal or a fault of the host ended, with what the kernel printed.
+fn stopped_object(entry: &str, printed: Vec<u8>) -> Vec<u8> {
+    let message = Some("the launch was stopped before its end");
+    let object = Object { entry, status: "error", message, output: text_of(&printed), ..Object::default() };
+    let mut line = serde_json::to_vec(&object).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// Text as a field, if there is any.
+fn text_of(printed: &[u8]) -> Option<String> {
+    (!printed.is_empty()).then(|| String::from_utf8_lossy(printed).into_owned())
+}
+
+/// Reports a launch: how long it took, what the kernel printed if that was kept, its trap. `many`: it was to be run a number of times.
+pub fn report(entry: &str, done: &Launched, many: bool, out: &mut Out) {
     let is_json = out.format == Format::Json;
     if is_json {
-        let times: Vec<f64> = done.runs.iter().map(|t| micros(*t)).collect();
+        let times = |of: fn(&LaunchReport) -> Duration| done.runs.iter().map(|r| micros(of(r))).collect();
         out.json(&Object {
             entry,
             demangled: readable(entry),
             status: if done.trap.is_some() { "trap" } else { "ok" },
             compile_us: Some(micros(done.compile)),
-            run_us: Some(if many { RunTime::Many(times) } else { RunTime::One(times.iter().sum()) }),
+            run_us: OfRuns::new(times(|r| r.run), many),
+            recompile_us: OfRuns::new(times(|r| r.recompile), many),
+            tier: tiers(&done.runs, many),
             trap: done.trap.as_ref().and_then(|t| RawValue::from_string(t.json()).ok()),
             message: None,
-            output: (!printed.is_empty()).then(|| String::from_utf8_lossy(printed).into_owned()),
+            output: text_of(&done.printed),
         });
-    } else {
-        out.write(printed);
-        if !printed.is_empty() && !printed.ends_with(b"\n") {
-            out.write(b"\n");
-        }
     }
     if let Some(trap) = &done.trap {
         if !is_json {
@@ -180,11 +251,27 @@ pub fn report(entry: &str, done: &Launched, printed: &[u8], many: bool, out: &mu
         return;
     }
     if !is_json {
-        let runs: Vec<String> = done.runs.iter().map(|t| millis(*t)).collect();
+        let runs: Vec<String> = done.runs.iter().map(|r| millis(r.run)).collect();
+        let recompile: Duration = done.runs.iter().map(|r| r.recompile).sum();
+        let tier = done.runs.iter().filter_map(|r| r.tier).max();
+        let more = match tier {
+            Some(tier) if !recompile.is_zero() => format!(", waited {} for {} code", millis(recompile), tier.name()),
+            Some(_) | None => String::new(),
+        };
         let times = if runs.len() == 1 { String::new() } else { format!(" {} times", runs.len()) };
         let entry = names::plain(entry);
-        out.line(&format!("{entry}: ok, compiled in {}, ran{times} in {}", millis(done.compile), runs.join(", ")));
+        out.line(&format!(
+            "{entry}: ok, compiled in {}, ran{times} in {}{more}",
+            millis(done.compile),
+            runs.join(", ")
+        ));
     }
+}
+
+/// The highest tier of each run. The interpreter has none, nor has a launch that ended before a block ran.
+fn tiers(runs: &[LaunchReport], many: bool) -> Option<OfRuns<&'static str>> {
+    let all: Option<Vec<&str>> = runs.iter().map(|r| r.tier.map(Tier::name)).collect();
+    all.and_then(|all| OfRuns::new(all, many))
 }
 
 /// Reports a launch that did not run because its entry cannot be compiled.
@@ -194,11 +281,8 @@ pub fn report_error(entry: &str, message: &str, out: &mut Out) {
             entry,
             demangled: readable(entry),
             status: "error",
-            compile_us: None,
-            run_us: None,
-            trap: None,
             message: Some(message),
-            output: None,
+            ..Object::default()
         }),
         Format::Human => out.say(&format!("{}: not run: {message}", names::plain(entry))),
     }

@@ -10,8 +10,8 @@
 //! [`names`] finds entries by what people call them, [`entries`] finds what of a wrong module can still be used. Arguments of kernels are
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
-//! [`launch`] is one launch and its report, [`expect`] compares results, [`watch`] are signals and progress, [`report`] is everything that
-//! is written.
+//! [`launch`] is one launch and its report, [`expect`] compares results, [`printed`] is what kernels print, [`watch`] are signals and
+//! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +35,7 @@ mod layout;
 mod names;
 mod npy;
 mod outputs;
+mod printed;
 mod report;
 mod run;
 mod scalar;

@@ -3,7 +3,8 @@
 //! With `--format json`, diagnostics are objects on standard output too. A reader that closes the pipe is no fault.
 
 use std::fmt;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
 use handloom_diag::{Diagnostic, Footer, Heading, Kind, Report, Severity, SourceMap, Style, names};
@@ -106,6 +107,57 @@ impl Failure {
 /// Errors that people see of one file, if they do not say how many they want.
 const HUMAN_LIMIT: usize = 20;
 
+/// Standard output, or what stands for it ([`Out::redirect`]). A clone is the same: kernels print while the command waits for them.
+#[derive(Clone)]
+pub struct Stdout(Arc<Mutex<Pipe>>);
+
+type Buffered = std::io::BufWriter<Box<dyn Write + Send>>;
+
+struct Pipe {
+    out: Buffered,
+    /// Nobody reads it any more.
+    closed: bool,
+    failed: Option<String>,
+}
+
+impl Stdout {
+    fn lock(&self) -> MutexGuard<'_, Pipe> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes bytes.
+    pub fn write(&self, bytes: &[u8]) {
+        self.lock().attempt(|out| out.write_all(bytes));
+    }
+
+    /// Sends everything that was written.
+    pub fn flush(&self) {
+        self.lock().attempt(|out| out.flush());
+    }
+
+    /// Sends everything that was written, and more, unless somebody is just writing: he may be waiting for a reader.
+    pub fn finish_if_free(&self, more: &[u8]) {
+        if let Ok(mut pipe) = self.0.try_lock() {
+            pipe.attempt(|out| out.write_all(more));
+            pipe.attempt(|out| out.flush());
+        }
+    }
+}
+
+impl Pipe {
+    fn attempt(&mut self, write: impl FnOnce(&mut Buffered) -> std::io::Result<()>) {
+        if self.closed {
+            return;
+        }
+        if let Err(e) = write(&mut self.out) {
+            self.closed = true;
+            if e.kind() != ErrorKind::BrokenPipe {
+                self.failed = Some(format!("standard output cannot be written: {}", reason(&e)));
+            }
+        }
+    }
+}
+
 /// Where a command writes.
 pub struct Out {
     /// For people or for programs.
@@ -113,9 +165,8 @@ pub struct Out {
     /// Errors shown of each file.
     limit: usize,
     style: Style,
-    out: std::io::BufWriter<Box<dyn Write>>,
-    /// Nobody reads standard output any more.
-    closed: bool,
+    stdout: Stdout,
+    /// A fault of ours.
     failed: Option<String>,
 }
 
@@ -128,8 +179,9 @@ impl Out {
                 Style::Color
             }
         };
-        let out = buffered(Box::new(std::io::stdout()));
-        let mut new = Out { format, limit: 0, style, out, closed: false, failed: None };
+        let pipe = Pipe { out: buffered(Box::new(std::io::stdout())), closed: false, failed: None };
+        let stdout = Stdout(Arc::new(Mutex::new(pipe)));
+        let mut new = Out { format, limit: 0, style, stdout, failed: None };
         new.set_limit(None);
         new
     }
@@ -137,7 +189,7 @@ impl Out {
     /// Writes to standard error from now on: standard output carries the data of a buffer.
     pub fn redirect(&mut self) {
         self.flush();
-        self.out = buffered(Box::new(std::io::stderr()));
+        self.stdout.lock().out = buffered(Box::new(std::io::stderr()));
     }
 
     /// With or without colour.
@@ -156,10 +208,18 @@ impl Out {
 
     /// Writes bytes to standard output.
     pub fn write(&mut self, bytes: &[u8]) {
-        if !self.closed
-            && let Err(e) = self.out.write_all(bytes)
-        {
-            self.note_failure(&e);
+        self.stdout.write(bytes);
+    }
+
+    /// Standard output, for one who writes beside.
+    pub fn stdout(&self) -> Stdout {
+        self.stdout.clone()
+    }
+
+    /// Writes a line for a person who looks on: nothing if standard output is no terminal, or objects are wanted.
+    pub fn line_on_terminal(&mut self, text: &str) {
+        if self.format == Format::Human && std::io::stdout().is_terminal() {
+            self.line(text);
         }
     }
 
@@ -188,18 +248,7 @@ impl Out {
 
     /// Sends everything that was written.
     pub fn flush(&mut self) {
-        if !self.closed
-            && let Err(e) = self.out.flush()
-        {
-            self.note_failure(&e);
-        }
-    }
-
-    fn note_failure(&mut self, e: &std::io::Error) {
-        self.closed = true;
-        if e.kind() != ErrorKind::BrokenPipe {
-            self.failed = Some(format!("standard output cannot be written: {}", reason(e)));
-        }
+        self.stdout.flush();
     }
 
     /// Shows diagnostics of one file, as many as wanted.
@@ -280,7 +329,8 @@ impl Out {
     /// Ends the output. A standard output that cannot be written is a fault of files.
     pub fn finish(mut self, status: Status) -> Status {
         self.flush();
-        match self.failed.take() {
+        let unwritten = self.stdout.lock().failed.take();
+        match self.failed.take().or(unwritten) {
             Some(message) => {
                 self.error(&message);
                 status.max(Status::File)
@@ -290,7 +340,7 @@ impl Out {
     }
 }
 
-fn buffered(to: Box<dyn Write>) -> std::io::BufWriter<Box<dyn Write>> {
+fn buffered(to: Box<dyn Write + Send>) -> Buffered {
     std::io::BufWriter::with_capacity(1 << 16, to)
 }
 

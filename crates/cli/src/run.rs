@@ -1,6 +1,7 @@
 //! `handloom run`: one launch.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use handloom_check::{Checked, link};
 use handloom_diag::SourceMap;
@@ -26,7 +27,7 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     if writes_stdout(args) {
         out.redirect();
     }
-    let watch = Watch::start()?;
+    let watch = Watch::start(out)?;
     let device = device()?;
     let file = args.file.as_deref().unwrap_or("-");
     let first = args.rest.first().map(String::as_str).filter(|word| is_name(word));
@@ -43,11 +44,9 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     out.diagnostics(&uses, loaded.module.sources());
     let outputs = open_all(ready.words.stores())?;
     ready.fill_globals(&loaded.module)?;
-    let result = launch::launch(&function, &config, &ready.args(), 1, &watch);
-    let printed = device.take_output();
-    let mut done = result?;
+    let mut done = launch::launch(&function, &config, &ready.args(), 1, Duration::ZERO, &watch, out)?;
     done.compile += loaded.lower;
-    launch::report(function.name(), &done, &printed, false, out);
+    launch::report(function.name(), &done, false, out);
     let status = if done.trap.is_some() { Status::Found } else { Status::Done };
     Ok(ready.write(&loaded.module, outputs, out).into_iter().fold(status, Status::max))
 }

@@ -1,11 +1,12 @@
-//! Signals and progress while kernels run.
+//! Signals and progress while code is made and kernels run.
 //!
-//! Choice: this is the one thread that the command line starts. It sleeps, looks at the flags that signal handlers set, stops launches
-//! through their handle, and draws. Launches run on the thread that asked for them.
+//! Choice: this is the one thread that the command line always starts. It sleeps, looks at the flags that signal handlers set, stops
+//! launches through their handle, and draws. Launches run on the thread that asked for them. It never waits for a lock that somebody may hold
+//! while he writes.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,12 +15,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::outputs::abandon;
-use crate::report::{Failure, Status, reason};
+use crate::printed::Printed;
+use crate::report::{Failure, Out, Status, Stdout, reason};
 
 /// How often it looks.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A launch that runs longer shows progress.
+/// What takes longer shows progress.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// If a signal has not ended the command so long after it, the process ends at once.
@@ -31,23 +33,65 @@ pub struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
 struct Shared {
     /// Number of the signal that came; 0 for none.
     signal: Arc<AtomicUsize>,
     stop: StopHandle,
     over: AtomicBool,
-    now: Mutex<Option<Now>>,
+    stdout: Stdout,
+    shown: Shown,
 }
 
-/// The launch that runs.
+/// What is shown of the work that goes on. A clone is the same.
+#[derive(Clone, Default)]
+pub struct Shown(Arc<Mutex<Option<Now>>>);
+
+/// The work that goes on.
 struct Now {
     name: String,
-    blocks: u64,
-    progress: Progress,
+    work: Work,
     since: Instant,
-    /// Shown since it runs for long.
-    bar: Option<ProgressBar>,
+    /// Nothing is to be shown now.
+    hidden: bool,
+    /// Shown since it takes long: of code that is made, or of blocks that run.
+    bar: Option<(bool, ProgressBar)>,
+}
+
+/// What takes time.
+#[derive(Clone)]
+pub enum Work {
+    /// Making code.
+    Compile,
+    /// A launch of so many blocks, which counts them.
+    Launch {
+        /// Blocks.
+        blocks: u64,
+        /// Where they are counted.
+        progress: Progress,
+        /// What the kernel prints.
+        printed: Printed,
+        /// What is written of a launch that did not end: by its entry and what the kernel printed.
+        stopped: fn(&str, Vec<u8>) -> Vec<u8>,
+    },
+}
+
+impl Shown {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Now>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something while nothing is shown.
+    pub fn aside(&self, work: impl FnOnce()) {
+        // Not while the lock is held: the work may wait for a reader, and whoever draws must not.
+        if let Some(now) = self.lock().as_mut() {
+            now.clear();
+            now.hidden = true;
+        }
+        work();
+        if let Some(now) = self.lock().as_mut() {
+            now.hidden = false;
+        }
+    }
 }
 
 impl Watch {
@@ -55,8 +99,14 @@ impl Watch {
     ///
     /// # Errors
     /// The host refuses the handlers or the thread.
-    pub fn start() -> Result<Watch, Failure> {
-        let shared = Arc::<Shared>::default();
+    pub fn start(out: &Out) -> Result<Watch, Failure> {
+        let shared = Arc::new(Shared {
+            signal: Arc::default(),
+            stop: StopHandle::new(),
+            over: AtomicBool::new(false),
+            stdout: out.stdout(),
+            shown: Shown::default(),
+        });
         let refused = |e: std::io::Error| Failure::file(format!("signals cannot be watched: {}", reason(&e)));
         for signal in [SIGINT, SIGTERM] {
             let number = usize::try_from(signal).unwrap_or(0);
@@ -67,23 +117,29 @@ impl Watch {
         Ok(Watch { thread: Some(thread.map_err(refused)?), shared })
     }
 
+    /// What is shown of the work that goes on.
+    pub fn shown(&self) -> &Shown {
+        &self.shared.shown
+    }
+
     /// What launches must be given so that signals stop them.
     pub fn stop(&self) -> &StopHandle {
         &self.shared.stop
     }
 
-    /// The status of a command that a signal ended.
-    pub fn status(&self) -> Status {
-        self.shared.status().unwrap_or(Status::Signal(2))
+    /// The end of a command by a signal, before `what` was done.
+    pub fn stopped(&self, what: &str) -> Failure {
+        let status = self.shared.status().unwrap_or(Status::Signal(2));
+        Failure { status, message: format!("{what} was stopped by a signal") }
     }
 
-    /// Runs a launch of so many blocks, which counts them in `progress`.
-    pub fn during<T>(&self, name: &str, blocks: u64, progress: &Progress, work: impl FnOnce() -> T) -> T {
-        let (name, progress) = (name.to_owned(), progress.clone());
-        *self.shared.lock() = Some(Now { name, blocks, progress, since: Instant::now(), bar: None });
-        let result = work();
+    /// Does work that may take long.
+    pub fn during<T>(&self, name: &str, work: Work, run: impl FnOnce() -> T) -> T {
+        let name = name.to_owned();
+        *self.shared.shown.lock() = Some(Now { name, work, since: Instant::now(), hidden: false, bar: None });
+        let result = run();
         // Here and not by the thread, so that the bar is gone before anything else is written.
-        if let Some(mut now) = self.shared.lock().take() {
+        if let Some(mut now) = self.shared.shown.lock().take() {
             now.clear();
         }
         result
@@ -102,10 +158,6 @@ impl Drop for Watch {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Now>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn status(&self) -> Option<Status> {
         let signal = u8::try_from(self.signal.load(Ordering::Acquire)).ok().filter(|s| *s > 0)?;
         Some(Status::Signal(signal))
@@ -114,46 +166,77 @@ impl Shared {
     fn look(&self) {
         let mut signalled: Option<Instant> = None;
         while !self.over.load(Ordering::Acquire) {
-            let mut now = self.lock();
-            if let Some(now) = now.as_mut().filter(|now| now.since.elapsed() >= QUIET) {
-                now.draw();
-            }
             if let Some(status) = self.status() {
                 self.stop.stop();
                 if signalled.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                    now.iter_mut().for_each(Now::clear);
-                    abandon();
-                    process::exit(i32::from(status.code()));
+                    self.leave(status);
                 }
             }
-            drop(now);
+            match self.shown.0.try_lock() {
+                Ok(mut now) => {
+                    let long = |now: &&mut Now| now.since.elapsed() >= QUIET && !now.hidden;
+                    now.iter_mut().filter(long).for_each(Now::draw);
+                }
+                Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => {}
+            }
             thread::park_timeout(TICK);
         }
+    }
+
+    /// Ends the process, with what was written so far and what the kernel printed.
+    fn leave(&self, status: Status) -> ! {
+        let mut last = Vec::new();
+        if let Ok(mut now) = self.shown.0.try_lock()
+            && let Some(now) = now.as_mut()
+        {
+            now.clear();
+            if let Work::Launch { printed, stopped, .. } = &now.work
+                && let Some(text) = printed.kept_if_free()
+            {
+                last = stopped(&now.name, text);
+            }
+        }
+        abandon();
+        self.stdout.finish_if_free(&last);
+        process::exit(i32::from(status.code()));
     }
 }
 
 impl Now {
     fn draw(&mut self) {
-        if self.bar.is_none() {
-            self.bar = Some(new_bar(self));
+        let (compiles, blocks, done) = match &self.work {
+            Work::Compile => (true, 0, 0),
+            Work::Launch { blocks, progress, .. } => (progress.is_compiling(), *blocks, progress.blocks_done()),
+        };
+        if self.bar.as_ref().is_some_and(|(of_code, _)| *of_code != compiles) {
+            self.clear();
         }
-        if let Some(bar) = &self.bar {
-            bar.set_position(self.progress.blocks_done());
-        }
+        let (_, bar) = self.bar.get_or_insert_with(|| {
+            let bar = if compiles { new_bar(COMPILING, 0) } else { new_bar(RUNNING, blocks) };
+            bar.set_prefix(self.name.clone());
+            (compiles, bar.with_elapsed(self.since.elapsed()))
+        });
+        bar.set_position(done);
+        bar.tick();
     }
 
     fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
+        if let Some((_, bar)) = self.bar.take() {
             bar.finish_and_clear();
         }
     }
 }
 
+/// What is shown while code is made.
+const COMPILING: &str = "{prefix}  compiling  {elapsed}";
+
+/// What is shown while blocks run.
+const RUNNING: &str = "{prefix}  {wide_bar}  {human_pos} of {human_len} blocks  {elapsed}";
+
 /// Hides itself where standard error is no terminal.
-fn new_bar(now: &Now) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(now.blocks), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{prefix}  {wide_bar}  {human_pos} of {human_len} blocks  {elapsed}");
+fn new_bar(template: &str, blocks: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(blocks), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_prefix(now.name.clone());
-    bar.with_elapsed(now.since.elapsed())
+    bar
 }

@@ -31,7 +31,11 @@ fn json_tells_times() {
         let [o] = &ran.objects()[..] else { panic!("{ran:?}") };
         assert_eq!((&o["entry"], &o["status"]), (&"empty".into(), &"ok".into()));
         assert!(o["compile_us"].as_f64() > Some(0.0) && o["run_us"].is_number());
-        assert_eq!(o.as_object().unwrap().len(), 4);
+        assert_eq!(o["recompile_us"].as_f64(), Some(0.0));
+        // The interpreter has no tier.
+        let tier = (engine == "jit").then_some("quick");
+        assert_eq!(o.get("tier").and_then(|t| t.as_str()), tier);
+        assert_eq!(o.as_object().unwrap().len(), if tier.is_some() { 6 } else { 5 });
     }
 }
 

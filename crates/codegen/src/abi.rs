@@ -351,6 +351,8 @@ pub struct Tables {
     pub n_blocks: u32,
     /// Statement at the start of each block, for reports of who waits where.
     pub block_spans: Vec<handloom_diag::Span>,
+    /// Whether part of a warp may execute a block without the rest, by block.
+    pub in_part: Vec<bool>,
     /// Bytes of the frame in local memory.
     pub frame_bytes: u32,
     /// Value ops done by routine.

@@ -182,6 +182,7 @@ fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> (C
         spans.find(known).unwrap_or(f.span)
     };
     tables.block_spans = f.blocks.iter().map(first_span).collect();
+    tables.in_part = (0..f.blocks.len()).map(|b| facts.masked.has(b)).collect();
     tables.term_spans = f.blocks.iter().map(|b| b.term_span).collect();
     let layout = FrameLayout::new(f);
     let slot_offsets = layout.offsets.iter().map(|o| *o as u32).collect();

@@ -15,6 +15,7 @@ use crate::env::CtaEnv;
 use crate::frame::Frame;
 use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
+use crate::pace::Pace;
 use crate::warp::{WARP_SIZE, lanes};
 
 /// Instructions, one for each lane, that other warps have after a trap until nobody waits for them any more.
@@ -55,6 +56,8 @@ pub struct Cta<'m> {
     pub(crate) touched: bool,
     /// State of all threads at the end of the last round, if that round touched nothing.
     fingerprint: Option<u64>,
+    /// Who goes on in which round.
+    pace: Pace,
     /// The warp whose turn it is: until it waits or ends, as in compiled code.
     turn: usize,
     /// Traps of warps, while the others go on.
@@ -129,6 +132,7 @@ impl<'m> Cta<'m> {
             clock: 0,
             touched: false,
             fingerprint: None,
+            pace: Pace::default(),
             turn: 0,
             traps: WarpTraps::default(),
             grace: u64::MAX,
@@ -145,10 +149,10 @@ impl<'m> Cta<'m> {
         }
         self.pass_cluster_waits();
         if !self.threads.iter().any(Lane::is_ready) {
-            for lane in &mut self.threads {
-                if matches!(lane.state, State::Yielded) {
-                    lane.state = State::Ready;
-                }
+            let resumed = self.resume_yielded(self.pace.leaves_out());
+            // Where all of them are left out, other ctas of the cluster may run; else it would be a round for nobody.
+            if !resumed && self.env.cluster_size() <= 1 {
+                self.resume_yielded(false);
             }
         }
         let limit = self.clock.saturating_add(budget);
@@ -166,6 +170,21 @@ impl<'m> Cta<'m> {
             }
         }
         self.end_round()
+    }
+
+    /// Lets threads go on that gave way: all, or those that are not left out. Says whether there were any.
+    fn resume_yielded(&mut self, leaves_out: bool) -> bool {
+        let mut any = false;
+        for (warp, threads) in (0..).zip(self.threads.chunks_mut(32)) {
+            let go = if leaves_out { self.pace.lanes(warp) } else { u32::MAX };
+            for (_, lane) in (0..32).zip(threads).filter(|(i, _)| go >> i & 1 == 1) {
+                if matches!(lane.state, State::Yielded) {
+                    lane.state = State::Ready;
+                    any = true;
+                }
+            }
+        }
+        any
     }
 
     /// A warp traps; the others go on until they trap, wait or end.
@@ -285,8 +304,10 @@ impl<'m> Cta<'m> {
         // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change,
         // not only memory.
         let now = if self.touched { None } else { Some(self.thread_state()) };
-        let changed = now.is_none() || now != self.fingerprint;
+        // Who was left out might have changed something.
+        let changed = now.is_none() || now != self.fingerprint || self.pace.leaves_out();
         self.fingerprint = now;
+        self.pace.next_round(&self.env, self.touched);
         self.touched = false;
         Status::Waiting { changed }
     }

@@ -56,6 +56,8 @@ pub struct CtaEnv {
     pub envregs: [u32; 32],
     /// The cluster.
     pub cluster: ClusterEnv,
+    /// Seed of the scheduling.
+    pub seed: u64,
 }
 
 impl Default for CtaEnv {
@@ -77,6 +79,7 @@ impl Default for CtaEnv {
             param_base: 0,
             envregs: [0; 32],
             cluster: ClusterEnv::default(),
+            seed: 0,
         }
     }
 }

@@ -9,14 +9,14 @@ use handloom_ir::trap::Waiter;
 use crate::launch::{Ended, Grid};
 use crate::memory::{KernelMemory, Space, View};
 use crate::module::local_stride;
-use crate::sched::grid::{Crew, Shared, Turn, work};
+use crate::sched::grid::{Crew, Finished, Shared, Turn, work};
 use crate::sched::{Seats, fill_shared};
 
 /// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
 const TURN: u64 = 1 << 18;
 
 /// Runs all units of a grid.
-pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<(), Ended> {
+pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
         return Err(Ended::NoRoom("the host has no room for an address window".into()));
@@ -27,7 +27,7 @@ pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<(), Ended> {
     // The interpreter's atomics are plain reads and writes: one thread only.
     let shared = Shared::new(grid, 1);
     work(&shared, 0, &mut crew);
-    shared.finish()
+    Ok(shared.finish())
 }
 
 struct Interp<'m> {
@@ -75,7 +75,7 @@ impl<'m> Interp<'m> {
         }
         // SAFETY: the slab is this unit's.
         unsafe { fill_shared(&env) }
-        let memory = KernelMemory::new(view, Arc::clone(&grid.module));
+        let memory = KernelMemory::new(view, grid, grid.number(unit, rank));
         Running { cta: Cta::new(&grid.module.ir, self.entry, env), memory, done: false }
     }
 }
@@ -97,6 +97,7 @@ impl<'m> Crew for Interp<'m> {
             match r.cta.run(&mut r.memory, TURN) {
                 Status::Done => {
                     r.done = true;
+                    self.grid.end_text(r.memory.number);
                     moved = true;
                 }
                 Status::Budget => {
@@ -120,9 +121,8 @@ impl<'m> Crew for Interp<'m> {
         })
     }
 
-    fn end(&mut self, unit: Unit<'m>) -> Vec<u8> {
+    fn end(&mut self, unit: Unit<'m>) {
         unit.seats.give(self.space);
-        unit.ctas.into_iter().flat_map(|r| r.memory.output).collect()
     }
 
     fn waiters(&self, unit: &Unit<'m>) -> Vec<Waiter> {

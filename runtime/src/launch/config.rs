@@ -5,6 +5,7 @@ use std::time::Duration;
 use handloom_codegen::Bounds;
 use handloom_ir::simt;
 
+use super::output::Sink;
 use super::stop::{Progress, StopHandle};
 use crate::module::Tier;
 
@@ -52,7 +53,7 @@ pub struct LaunchConfig {
     pub bounds: Bounds,
     /// The lowest tier of compiled code that blocks start in. It stays so for later launches of the code, as after a block that needed it.
     pub tier: Tier,
-    /// Longest time it may run.
+    /// Longest time it may take: to make its code, and to run.
     pub timeout: Option<Duration>,
     /// Host threads; 0 for one a core.
     pub threads: usize,
@@ -60,6 +61,8 @@ pub struct LaunchConfig {
     pub stop: StopHandle,
     /// Counts the blocks that have ended.
     pub progress: Option<Progress>,
+    /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
+    pub output: Option<Sink>,
 }
 
 impl LaunchConfig {
@@ -79,6 +82,7 @@ impl LaunchConfig {
             threads: 0,
             stop: StopHandle::new(),
             progress: None,
+            output: None,
         }
     }
 

@@ -3,13 +3,17 @@
 mod args;
 mod config;
 mod order;
+mod output;
+mod recompile;
 mod stop;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use handloom_diag::Span;
 use handloom_interp::{ClusterEnv, CtaEnv};
+use handloom_ir::simt::FuncId;
 use handloom_ir::trap::Trap;
 
 pub use args::Arg;
@@ -18,27 +22,35 @@ pub use config::{
     Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED,
 };
 pub(crate) use order::Order;
+pub(crate) use output::Printer;
+pub use output::Sink;
+pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
 
 use crate::engine;
 use crate::memory::{AllocKind, access};
-use crate::module::{Function, ModuleInner, Program};
+use crate::module::{Function, ModuleInner, Program, Tier};
 use crate::sched;
-use crate::trap::TrapReport;
+use crate::sched::grid::Finished;
+use crate::trap::{TrapReport, compiling_trap};
 
 /// `%nsmid`: a device of this many multiprocessors.
 const N_SM: u32 = 16;
 
 /// What a launch did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct LaunchReport {
     /// Time to make its code; zero if the code was there.
     pub compile: Duration,
-    /// Time of the launch alone.
+    /// Time of the launch alone: without what it waited for code.
     pub run: Duration,
-    /// Blocks that ran.
+    /// Time that the launch waited for code of further tiers: none of its threads did anything else.
+    pub recompile: Duration,
+    /// The highest tier of code that ran; the interpreter has none.
+    pub tier: Option<Tier>,
+    /// Blocks that ran to their end.
     pub blocks: u64,
 }
 
@@ -96,6 +108,8 @@ impl From<crate::memory::NoRoom> for Ended {
 #[derive(Debug)]
 pub(crate) struct Grid {
     pub(crate) module: Arc<ModuleInner>,
+    /// The entry.
+    pub(crate) entry: (Arc<str>, FuncId),
     /// As each cta sees it, but for its own number and memory.
     pub(crate) env: CtaEnv,
     /// Bytes of parameters.
@@ -108,6 +122,9 @@ pub(crate) struct Grid {
     pub(crate) order: Order,
     pub(crate) stop: StopHandle,
     pub(crate) progress: Option<Progress>,
+    /// Takes what is printed; `None` if no function of the module can print.
+    pub(crate) printer: Option<Arc<Printer>>,
+    pub(crate) recompile: Arc<Recompile>,
     /// Host threads.
     pub(crate) threads: usize,
 }
@@ -124,6 +141,24 @@ impl Grid {
     }
 
     #[inline]
+    /// The place of a cta in the order in which text is printed.
+    pub(crate) fn number(&self, unit: u64, rank: u32) -> u64 {
+        unit * u64::from(self.unit_size) + u64::from(rank)
+    }
+
+    /// The trap of a launch whose time limit passed while it waited for code.
+    pub(crate) fn compiling_trap(&self) -> Trap {
+        let span = self.module.ir.funcs.get(self.entry.1.idx()).map_or(Span::NONE, |f| f.span);
+        compiling_trap(&self.entry.0, span)
+    }
+
+    /// A cta prints no more.
+    pub(crate) fn end_text(&self, number: u64) {
+        if let Some(printer) = &self.printer {
+            printer.end(number);
+        }
+    }
+
     fn ctaid_in_shape(&self, unit: u64, rank: u32) -> [u32; 3] {
         let shape = self.env.cluster.nctaid;
         // Division is slow: a unit of one block needs none by the shape, and most grids have fewer blocks than 2^32.
@@ -161,7 +196,9 @@ pub struct PreparedLaunch {
     config: LaunchConfig,
     grid: Grid,
     program: Option<Arc<Program>>,
+    /// Time to make its code, and time that was waited for it, until they are told by the first run.
     compile: Duration,
+    waited: Duration,
     /// The parameter block: start and end in device memory.
     param: (u64, u64),
     /// The workspace of a cooperative launch, which `%envreg1` and `%envreg2` name.
@@ -182,14 +219,15 @@ impl PreparedLaunch {
         config::check_shape(function.name(), entry, start, config).map_err(LaunchError::Wrong)?;
         let mut block = Vec::new();
         let bindings = bind(function, args, &mut block)?;
+        let begin = Instant::now();
         let (program, compile) = match config.engine {
             Engine::Interp => (None, Duration::ZERO),
             Engine::Jit => {
-                let (p, fresh) = module.program(&function.key(config), config.tier)?;
-                let time = if fresh { p.compile_time } else { Duration::ZERO };
-                (Some(p), time)
+                let (program, compile) = function.program(config)?;
+                (Some(program), compile)
             }
         };
+        let waited = begin.elapsed();
         let space =
             module.device.inner.memory.space(module.space_kind()).ok_or_else(|| no_room("an address window"))?;
         let param = space.take_param(block.len() as u64)?;
@@ -207,6 +245,7 @@ impl PreparedLaunch {
             dynamic_shared: config.shared_bytes,
             param_base: param.0,
             cluster: ClusterEnv { explicit, nctaid: cluster, shared_bases: Vec::new() },
+            seed: config.seed,
             ..CtaEnv::default()
         };
         let unit_size = env.cluster_size();
@@ -214,6 +253,7 @@ impl PreparedLaunch {
         let mut workspace = None;
         let mut grid = Grid {
             module: Arc::clone(module),
+            entry: (Arc::clone(&function.name), entry.func),
             env,
             param_bytes: block.len() as u64,
             units,
@@ -221,6 +261,8 @@ impl PreparedLaunch {
             order: Order::new(units, config.seed),
             stop: config.stop.clone(),
             progress: config.progress.clone(),
+            printer: module.prints.then(|| Arc::new(Printer::new(function.module.device().sink(config)))),
+            recompile: Arc::default(),
             threads: threads(config.threads),
         };
         let most = space.max_slabs() as u64;
@@ -247,6 +289,7 @@ impl PreparedLaunch {
             grid,
             program,
             compile,
+            waited,
             param,
             workspace,
             bindings,
@@ -266,6 +309,11 @@ impl PreparedLaunch {
         Ok(())
     }
 
+    /// Says how long its code was made before: that counts for the time limit of the next run.
+    pub fn add_compile_time(&mut self, spent: Duration) {
+        self.waited += spent;
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -280,35 +328,44 @@ impl PreparedLaunch {
             // launch before was stopped.
             unsafe { access::copy_in(at, &[size[0], size[1], size[2], size[3], 0, 0, 0, 0]) }
         }
-        let limit = self.config.timeout;
+        let waited = std::mem::take(&mut self.waited);
+        let limit = self.config.timeout.map(|limit| limit.saturating_sub(waited));
         let watchdog = limit.map(|limit| {
             Watchdog::start(&self.config.stop, limit).ok_or_else(|| no_room("a thread for the time limit"))
         });
         let watchdog = watchdog.transpose()?;
         self.grid.env.gridid = self.function.module.device().inner.next_grid();
+        if let Some(printer) = &self.grid.printer {
+            printer.begin();
+        }
         let start = Instant::now();
-        let result = match &self.program {
+        let finished = match &self.program {
             Some(program) => sched::run(&mut self.workers, &self.grid, program),
             None => engine::interp::run(&self.grid, self.function.entry().func),
         };
-        let run = start.elapsed();
+        let wall = start.elapsed();
+        let recompiled = self.grid.recompile.result();
+        let run = wall.saturating_sub(recompiled.time);
         if let Some(program) = &self.program {
             program.note_time(run, self.workers.n_active, self.grid.units);
         }
         drop(watchdog);
         let compile = std::mem::take(&mut self.compile);
+        let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
+        let blocks = units * u64::from(self.grid.unit_size);
+        let report = LaunchReport { compile, run, recompile: recompiled.time, tier: recompiled.tier, blocks };
         match result {
-            Ok(()) => Ok(LaunchReport { compile, run, blocks: self.config.blocks() }),
+            Ok(()) => Ok(report),
             Err(Ended::Stopped) => Err(LaunchError::Stopped),
             Err(Ended::NoRoom(why)) => Err(LaunchError::NoRoom(why)),
             Err(Ended::Bug(why)) => Err(LaunchError::Bug(why)),
-            Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap)))),
+            Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap, report)))),
         }
     }
 
     /// Its parameters, for a memory report.
-    fn report(&self, trap: Trap) -> TrapReport {
-        TrapReport::new(trap, &self.grid, &self.bindings, &self.function.name)
+    fn report(&self, trap: Trap, launch: LaunchReport) -> TrapReport {
+        TrapReport::new(trap, &self.grid, &self.bindings, &self.function.name, launch)
     }
 
     /// Its entry.

@@ -1,5 +1,7 @@
 //! The order in which the blocks of a grid are started.
 
+use handloom_interp::pace::splitmix;
+
 /// A permutation of the numbers below `n` that is computed, not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Order {
@@ -15,8 +17,8 @@ impl Order {
             return Order { n, step: 1, start: 0 };
         }
         let mut state = seed;
-        let start = mix(&mut state) % n;
-        let mut step = mix(&mut state) % n;
+        let start = splitmix(&mut state) % n;
+        let mut step = splitmix(&mut state) % n;
         // Steps that share a factor with `n` would not reach all numbers.
         while gcd(step, n) != 1 {
             step = (step + 1) % n;
@@ -35,15 +37,6 @@ impl Order {
         // A remainder of a 64-bit number fits.
         u64::try_from(wide % u128::from(self.n.max(1))).unwrap_or(0)
     }
-}
-
-/// The next number of a SplitMix64 sequence.
-fn mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {

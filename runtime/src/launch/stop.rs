@@ -60,6 +60,7 @@ impl StopHandle {
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     done: Arc<AtomicU64>,
+    compiling: Arc<AtomicU32>,
 }
 
 impl Progress {
@@ -71,6 +72,23 @@ impl Progress {
     /// Blocks that have ended, of all launches that were given it.
     pub fn blocks_done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
+    }
+
+    /// Whether some thread of a launch waits for code to be made.
+    pub fn is_compiling(&self) -> bool {
+        self.compiling.load(Ordering::Relaxed) > 0
+    }
+
+    /// Says that code is made during `work`, if somebody wants to know.
+    pub(crate) fn while_compiling<T>(progress: Option<&Progress>, work: impl FnOnce() -> T) -> T {
+        if let Some(p) = progress {
+            p.compiling.fetch_add(1, Ordering::Relaxed);
+        }
+        let result = work();
+        if let Some(p) = progress {
+            p.compiling.fetch_sub(1, Ordering::Relaxed);
+        }
+        result
     }
 
     pub(crate) fn add(&self, blocks: u64) {

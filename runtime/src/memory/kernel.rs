@@ -12,6 +12,7 @@ use handloom_ir::types::StateSpace;
 use super::access;
 use super::space::AllocKind;
 use super::view::View;
+use crate::launch::{Grid, Printer};
 use crate::module::ModuleInner;
 
 /// Most bytes that one `malloc` of a kernel gets.
@@ -23,15 +24,19 @@ const MAX_MALLOC: u64 = 64 << 20;
 pub(crate) struct KernelMemory {
     pub(crate) view: RefCell<View>,
     module: Arc<ModuleInner>,
-    /// Text that it printed.
-    pub(crate) output: Vec<u8>,
+    /// Takes what it prints.
+    printer: Option<Arc<Printer>>,
+    /// Its number in the order of text.
+    pub(crate) number: u64,
     start: Instant,
 }
 
 impl KernelMemory {
-    pub(crate) fn new(view: View, module: Arc<ModuleInner>) -> KernelMemory {
+    /// For a cta of a launch; `number` is its place in the order of text.
+    pub(crate) fn new(view: View, grid: &Grid, number: u64) -> KernelMemory {
+        let module = Arc::clone(&grid.module);
         let start = module.device.inner.start;
-        KernelMemory { view: RefCell::new(view), module, output: Vec::new(), start }
+        KernelMemory { view: RefCell::new(view), module, printer: grid.printer.clone(), number, start }
     }
 
     /// The module that the kernel belongs to.
@@ -98,7 +103,9 @@ impl Services for KernelMemory {
     }
 
     fn output(&mut self, text: &[u8]) {
-        self.output.extend_from_slice(text);
+        if let Some(printer) = &self.printer {
+            printer.print(self.number, text);
+        }
     }
 
     fn time_ns(&mut self) -> u64 {

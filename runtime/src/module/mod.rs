@@ -4,22 +4,25 @@ mod listing;
 mod load;
 mod program;
 mod symbols;
+mod task;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use handloom_diag::{Diagnostic, SourceMap};
-use handloom_ir::simt::{self, Param, SymKind};
+use handloom_ir::simt::{self, Builtin, Op, Param, SymKind};
 
 pub use listing::Listing;
 pub use load::{LoadError, front};
 pub use program::Tier;
 pub(crate) use program::{Key, Program, local_stride, panic_text};
+pub(crate) use task::{Left, Patience};
 
 use crate::device::Device;
-use crate::launch::{Engine, LaunchConfig, LaunchError};
+use crate::launch::{Engine, LaunchConfig, LaunchError, Progress};
 use crate::memory::{NoRoom, SpaceKind};
-use program::Programs;
+use crate::trap::TrapReport;
+use program::{Programs, Slot};
 use symbols::Symbols;
 
 /// A module on a device. A clone is the same module.
@@ -36,6 +39,8 @@ pub(crate) struct ModuleInner {
     symbols: Symbols,
     programs: Programs,
     warnings: Vec<Diagnostic>,
+    /// Some function prints.
+    pub(crate) prints: bool,
 }
 
 /// How compiling an entry went.
@@ -63,8 +68,10 @@ impl Module {
         let kind = space_kind(&ir);
         let space = device.inner.memory.space(kind).ok_or(NoRoom { bytes: 0 })?;
         let symbols = Symbols::place(&ir, space)?;
-        let inner =
-            ModuleInner { device: device.clone(), ir, sources, symbols, programs: Programs::default(), warnings };
+        let all = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
+        let prints = all.into_iter().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
+        let (device, programs) = (device.clone(), Programs::default());
+        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints };
         Ok(Module { inner: Arc::new(inner) })
     }
 
@@ -156,30 +163,24 @@ impl Module {
         self.inner.ir.syms.iter().position(is_var)
     }
 
-    /// Makes the code of launches beforehand, in parallel. One result a launch, in order; an entry is made once for a shape.
+    /// Makes the code of launches beforehand, in parallel. One result a launch, in order, as of [`Function::compile`]; an entry is made once for a
+    /// shape.
     pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
-        use rayon::prelude::*;
-        // One task a key: a second one would wait for the first, maybe on the same host thread.
-        let mut keys: Vec<(Key, Function, &LaunchConfig)> = Vec::new();
-        for (name, config) in launches {
-            if let Ok(f) = self.function(Some(name)) {
-                let key = f.key(config);
-                if !keys.iter().any(|(k, _, c)| *k == key && c.engine == config.engine) {
-                    keys.push((key, f, config));
-                }
-            }
-        }
-        let made: Vec<Result<Compiled, String>> =
-            keys.par_iter().map(|(_, f, config)| f.compile(config).map_err(|e| e.to_string())).collect();
-        let find = |name: &str, config: &LaunchConfig| -> Result<Compiled, LaunchError> {
-            let key = self.function(Some(name))?.key(config);
-            let i = keys.iter().position(|(k, _, c)| *k == key && c.engine == config.engine);
-            match i.and_then(|i| made.get(i)) {
-                Some(made) => made.clone().map_err(LaunchError::Bug),
-                None => Err(LaunchError::Bug("an entry was not compiled".into())),
+        let function = |name: &str| self.function(Some(name));
+        let jit = launches.iter().filter(|(_, config)| config.engine == Engine::Jit);
+        let slots = jit.filter_map(|(name, config)| Some(function(name).ok()?.slot(config)));
+        let absent: Vec<Arc<Slot>> = slots.filter(|slot| slot.get().is_none()).collect();
+        // While others are waited for, none is given up.
+        let _wanted: Vec<_> = absent.iter().map(|slot| slot.ticket()).collect();
+        absent.iter().for_each(|slot| slot.start(&self.inner, absent.len() > 1));
+        let compile = |(name, config): &(&str, &LaunchConfig)| {
+            let function = function(name)?;
+            match absent.iter().find(|slot| slot.is_of(&function.key(config))) {
+                Some(slot) if config.engine == Engine::Jit => Ok(function.compiled(function.make(slot, config)?)),
+                Some(_) | None => function.compile(config),
             }
         };
-        launches.iter().map(|(name, config)| find(name, config)).collect()
+        launches.iter().map(compile).collect()
     }
 }
 
@@ -199,11 +200,6 @@ impl ModuleInner {
 
     pub(crate) fn space_kind(&self) -> SpaceKind {
         space_kind(&self.ir)
-    }
-
-    /// The code for a launch, and whether it was made just now.
-    pub(crate) fn program(&self, key: &Key, least: Tier) -> Result<(Arc<Program>, bool), LaunchError> {
-        self.programs.get(&self.ir, key, least).map_err(LaunchError::Bug)
     }
 }
 
@@ -254,16 +250,69 @@ impl Function {
         Key { entry: Arc::clone(&self.name), shape: config.shape(), bounds: config.bounds, cluster: cluster > 1 }
     }
 
-    /// Makes the code of a launch beforehand, if it is not there. The interpreter needs none.
+    fn slot(&self, config: &LaunchConfig) -> Arc<Slot> {
+        self.module.inner.programs.slot(&self.key(config))
+    }
+
+    /// The code of a launch, made if it is not there, and the time that took.
     ///
     /// # Errors
-    /// A fault of ours: [`LaunchError::Bug`].
+    /// As [`compile`](Self::compile).
+    pub(crate) fn program(&self, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
+        let slot = self.slot(config);
+        let (program, time) = match slot.get() {
+            Some(made) => (made.map_err(LaunchError::Bug)?, Duration::ZERO),
+            None => self.make(&slot, config)?,
+        };
+        if program.preferred() >= config.tier {
+            return Ok((program, time));
+        }
+        let start = Instant::now();
+        let patience = Patience { stop: &config.stop, limit: config.timeout };
+        let raised = program.obtain(config.tier, patience);
+        let time = time + start.elapsed();
+        raised.map_err(|Left| self.left(config, time))?;
+        Ok((program, time))
+    }
+
+    /// Why nobody waited any longer for code.
+    fn left(&self, config: &LaunchConfig, spent: Duration) -> LaunchError {
+        if config.stop.is_stopped() {
+            return LaunchError::Stopped;
+        }
+        LaunchError::Trap(Box::new(TrapReport::of_compiling(self, config.block, spent)))
+    }
+
+    /// The code of a launch that was not there, and the time that took.
+    fn make(&self, slot: &Arc<Slot>, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
+        let start = Instant::now();
+        let patience = Patience { stop: &config.stop, limit: config.timeout };
+        let wait = || slot.obtain(&self.module.inner, patience);
+        let program = match Progress::while_compiling(config.progress.as_ref(), wait) {
+            Ok(made) => made.map_err(LaunchError::Bug)?,
+            Err(Left) => return Err(self.left(config, start.elapsed())),
+        };
+        let time = program.compile_time;
+        // It may have been made in good time for others only.
+        if config.timeout.is_some_and(|limit| time > limit) {
+            return Err(LaunchError::Trap(Box::new(TrapReport::of_compiling(self, config.block, time))));
+        }
+        Ok((program, time))
+    }
+
+    /// Makes the code of a launch beforehand, if it is not there. The interpreter needs none. The time limit and the stop handle of the launch hold
+    /// for that too; what was being made is then finished later, or dropped.
+    ///
+    /// # Errors
+    /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. A fault of ours: [`LaunchError::Bug`].
     pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
         if config.engine == Engine::Interp {
             return Ok(Compiled { entry: self.name.to_string(), time: Duration::ZERO, code_bytes: 0 });
         }
-        let (program, fresh) = self.module.inner.program(&self.key(config), config.tier)?;
-        let time = if fresh { program.compile_time } else { Duration::ZERO };
-        Ok(Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() })
+        Ok(self.compiled(self.program(config)?))
+    }
+
+    fn compiled(&self, (program, time): (Arc<Program>, Duration)) -> Compiled {
+        Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() }
     }
 }

@@ -3,18 +3,24 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use handloom_codegen::{Bounds, Code, Options, Stage, compile};
 use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, LaunchShape, Op, SymKind, Term};
 use rayon::prelude::*;
 
+use super::ModuleInner;
+use super::task::{self, Left, Patience, Place, Task, Wanted};
 use crate::device::lock;
 
 /// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
 const CALL_STACK: u64 = 64 << 10;
+
+/// Instructions up to which code is made on the thread that asks for it. It takes some milliseconds then; a thread of its own, which can be left
+/// alone, costs about 0.05 ms more.
+const SMALL: usize = 256;
 
 /// What code is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -32,7 +38,7 @@ pub(crate) struct Program {
     key: Key,
     plan: Plan,
     /// Code by tier; each is made when it is first needed.
-    tiers: [OnceLock<Result<Codes, String>>; 3],
+    tiers: [Task<Codes>; 3],
     /// The tier that new ctas start in.
     preferred: AtomicU8,
     /// Nanoseconds that a unit of a grid took on a thread at the last launch; 0 if there was none.
@@ -42,7 +48,7 @@ pub(crate) struct Program {
 }
 
 /// What code is made for. When a lower one meets what it was not made for, a block starts over in the next.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Tier {
     /// All lanes of a warp stay together: there are no masked copies.
     #[default]
@@ -58,7 +64,7 @@ impl Tier {
     pub const ALL: [Tier; 3] = [Tier::Lean, Tier::Quick, Tier::Careful];
 
     /// Its word: `lean`, `quick` or `careful`.
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Tier::Lean => "lean",
             Tier::Quick => "quick",
@@ -76,22 +82,28 @@ impl Tier {
 pub(crate) type Codes = Vec<Option<Code>>;
 
 impl Program {
-    /// Makes code of that tier or a higher one. The error is the text of a fault of ours.
-    pub(crate) fn make(module: &simt::Module, key: &Key, least: Tier) -> Result<Program, String> {
+    /// Makes code; `None` when nobody wants it any more. The error is the text of a fault of ours.
+    fn make(module: &simt::Module, key: &Key, wanted: Wanted<'_>) -> Option<Result<Program, String>> {
         let start = Instant::now();
-        let plan = Plan::make(module, key)?;
-        let first = plan.first_tier(key).max(least);
-        let tiers = [const { OnceLock::new() }; 3];
-        let codes = plan.compile(key, first)?;
-        _ = tiers[first as usize].set(Ok(codes));
-        Ok(Program {
+        let plan = match Plan::make(module, key) {
+            Ok(plan) => plan,
+            Err(why) => return Some(Err(why)),
+        };
+        let first = plan.first_tier(key);
+        let codes = match plan.compile(key, first, wanted)? {
+            Ok(codes) => codes,
+            Err(why) => return Some(Err(why)),
+        };
+        let mut tiers = [const { None }; 3];
+        tiers[first as usize] = Some(codes);
+        Some(Ok(Program {
             key: key.clone(),
             plan,
-            tiers,
+            tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
             preferred: AtomicU8::new(first as u8),
             unit_ns: AtomicU64::new(0),
             compile_time: start.elapsed(),
-        })
+        }))
     }
 
     /// The specialised module; functions keep their numbers.
@@ -114,20 +126,29 @@ impl Program {
         self.plan.local_stride
     }
 
-    /// The code of a tier. New ctas do not start in a lower one any more.
+    /// The code of a tier that was made.
     pub(crate) fn codes(&self, tier: Tier) -> Result<&Codes, String> {
-        let slot = &self.tiers[tier as usize];
-        if let Some(made) = slot.get() {
-            return made.as_ref().map_err(String::clone);
+        match self.tiers[tier as usize].get() {
+            Some(made) => made.map_err(String::clone),
+            None => Err(format!("there is no {} code", tier.name())),
         }
-        let made = slot.get_or_init(|| self.plan.compile(&self.key, tier)).as_ref().map_err(String::clone);
-        self.raise(tier);
-        made
     }
 
-    /// New ctas do not start in a lower tier any more.
-    pub(crate) fn raise(&self, tier: Tier) {
+    /// Whether the code of a tier was made.
+    pub(crate) fn has(&self, tier: Tier) -> bool {
+        self.tiers[tier as usize].get().is_some()
+    }
+
+    /// Makes the code of a tier, or waits for who makes it. New ctas do not start in a lower one any more.
+    pub(crate) fn obtain(self: &Arc<Self>, tier: Tier, patience: Patience<'_>) -> Result<(), Left> {
+        let place = if self.plan.is_small() { Place::Here } else { Place::Aside };
+        let begin = || {
+            let make = move |p: &Arc<Program>, wanted: Wanted<'_>| p.plan.compile(&p.key, tier, wanted);
+            task::start(self, move |p| &p.tiers[tier as usize], place, make);
+        };
+        task::obtain(&self.tiers[tier as usize], patience, begin)?;
         self.preferred.fetch_max(tier as u8, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The tier that new ctas start in.
@@ -148,7 +169,7 @@ impl Program {
 
     /// Bytes of machine code.
     pub(crate) fn code_bytes(&self) -> usize {
-        let made = self.tiers.iter().filter_map(|t| t.get()).filter_map(|t| t.as_ref().ok());
+        let made = self.tiers.iter().filter_map(Task::get).filter_map(Result::ok);
         made.flatten().flatten().map(|c| c.code_bytes).sum()
     }
 }
@@ -208,8 +229,14 @@ impl Plan {
         Ok(texts?.join("\n"))
     }
 
-    /// Code of all functions that the entry may run.
-    fn compile(&self, key: &Key, tier: Tier) -> Result<Codes, String> {
+    /// Whether compiling takes so little time that it is done where it is asked for.
+    fn is_small(&self) -> bool {
+        n_instructions(&self.ir, &self.reach) <= SMALL
+    }
+
+    /// Code of all functions that the entry may run; `None` when nobody wants it any more.
+    fn compile(&self, key: &Key, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, String>> {
+        let given_up = AtomicBool::new(false);
         let one = |&f: &FuncId| {
             let func = &self.ir.funcs[f.idx()];
             let options = self.options(key, f, tier);
@@ -218,16 +245,31 @@ impl Plan {
             let made = made.unwrap_or_else(|p| Err(format!("codegen: `{}`: {}", func.name, panic_text(p.as_ref()))));
             made.map(|code| (f, code))
         };
+        let unless_given_up = |f: &FuncId| match wanted() {
+            true => one(f),
+            false => {
+                given_up.store(true, Ordering::Relaxed);
+                Err("nobody wants the code".into())
+            }
+        };
         let reach = &self.reach;
-        // Waking the pool costs more than a small function.
-        let made: Vec<Result<(FuncId, Code), String>> =
-            if reach.len() == 1 { reach.iter().map(one).collect() } else { reach.par_iter().map(one).collect() };
+        // Waking the pool costs more than a small function, and small ones may be made on a thread of another pool.
+        let made: Vec<Result<(FuncId, Code), String>> = if reach.len() == 1 || self.is_small() {
+            reach.iter().map(unless_given_up).collect()
+        } else {
+            task::in_pool(|| reach.par_iter().map(unless_given_up).collect())
+        };
+        if given_up.into_inner() {
+            return None;
+        }
         let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();
         for result in made {
-            let (f, code) = result?;
-            codes[f.idx()] = Some(code);
+            match result {
+                Ok((f, code)) => codes[f.idx()] = Some(code),
+                Err(why) => return Some(Err(why)),
+            }
         }
-        Ok(codes)
+        Some(Ok(codes))
     }
 
     fn options(&self, key: &Key, f: FuncId, tier: Tier) -> Options {
@@ -242,6 +284,11 @@ impl Plan {
             cluster: key.cluster,
         }
     }
+}
+
+/// Instructions of some functions.
+fn n_instructions(ir: &simt::Module, funcs: &[FuncId]) -> usize {
+    funcs.iter().flat_map(|f| &ir.funcs[f.idx()].blocks).map(|b| b.insts.len() + 1).sum()
 }
 
 /// The functions that an entry may run, itself first.
@@ -337,32 +384,76 @@ fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, mem
     depth
 }
 
-/// A slot of the cache: made once, by whoever asks first, while others wait for it alone.
-type Slot = Arc<Mutex<Option<Result<Arc<Program>, String>>>>;
+/// What launches of a key share: its code.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    key: Key,
+    program: Task<Arc<Program>>,
+}
 
-/// Programs of a module that were made.
+impl Slot {
+    /// Starts to make the program, if it is not there and nobody does. `many`: beside others.
+    pub(crate) fn start(self: &Arc<Self>, module: &Arc<ModuleInner>, many: bool) {
+        let entry = module.ir.entries.get(&*self.key.entry).map(|e| e.func);
+        let is_small =
+            entry.is_none_or(|f| n_instructions(&module.ir, &reachable(&module.ir, &module.ir.syms, f)) <= SMALL);
+        let place = match (many, is_small) {
+            (true, _) => Place::Pool,
+            (false, true) => Place::Here,
+            (false, false) => Place::Aside,
+        };
+        let owner = (Arc::clone(module), Arc::clone(self));
+        task::start(
+            &owner,
+            |(_, slot)| &slot.program,
+            place,
+            |(module, slot), wanted| Some(Program::make(&module.ir, &slot.key, wanted)?.map(Arc::new)),
+        );
+    }
+
+    /// Whether it is that of a key.
+    pub(crate) fn is_of(&self, key: &Key) -> bool {
+        self.key == *key
+    }
+
+    /// The program, if it is there.
+    pub(crate) fn get(&self) -> Option<Result<Arc<Program>, String>> {
+        self.program.get().map(|made| made.map(Arc::clone).map_err(String::clone))
+    }
+
+    /// Keeps the program wanted.
+    pub(crate) fn ticket(&self) -> task::Ticket<'_, Arc<Program>> {
+        self.program.ticket()
+    }
+
+    /// The program, made if it is not there.
+    pub(crate) fn obtain(
+        self: &Arc<Self>,
+        module: &Arc<ModuleInner>,
+        patience: Patience<'_>,
+    ) -> Result<Result<Arc<Program>, String>, Left> {
+        task::obtain(&self.program, patience, || self.start(module, false))?;
+        let made = self.get();
+        Ok(made.unwrap_or_else(|| Err("a program was lost".into())))
+    }
+}
+
+/// Programs of a module.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    slots: Mutex<HashMap<Key, Slot>>,
+    slots: Mutex<HashMap<Key, Arc<Slot>>>,
 }
 
 impl Programs {
-    /// The program of a key, and whether it was made just now. New ctas start in the tier or a higher one.
-    pub(crate) fn get(&self, module: &simt::Module, key: &Key, least: Tier) -> Result<(Arc<Program>, bool), String> {
+    /// The slot of a key.
+    pub(crate) fn slot(&self, key: &Key) -> Arc<Slot> {
         let mut slots = lock(&self.slots);
-        let slot = match slots.get(key) {
-            Some(slot) => Arc::clone(slot),
-            None => Arc::clone(slots.entry(key.clone()).or_default()),
-        };
-        drop(slots);
-        let mut slot = lock(&slot);
-        if let Some(made) = &*slot {
-            made.iter().for_each(|p| p.raise(least));
-            return made.clone().map(|p| (p, false));
+        if let Some(slot) = slots.get(key) {
+            return Arc::clone(slot);
         }
-        let made = Program::make(module, key, least).map(Arc::new);
-        *slot = Some(made.clone());
-        made.map(|p| (p, true))
+        let slot = Arc::new(Slot { key: key.clone(), program: Task::default() });
+        slots.insert(key.clone(), Arc::clone(&slot));
+        slot
     }
 }
 

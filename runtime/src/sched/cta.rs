@@ -16,24 +16,22 @@ use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::barrier::{Arrival, Barriers};
 use handloom_interp::cluster::ClusterBarrier;
+use handloom_interp::pace::Pace;
 use handloom_ir::simt::Term;
-use handloom_ir::trap::{Trap, TrapKind, WarpTraps, no_such_target};
+use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
 
-use super::context::{Contexts, Ctx, mix};
+use super::context::{Contexts, Ctx};
 use super::fill_shared;
 use super::grid::Turn;
 use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 use super::seats::Seats;
-use crate::launch::{Ended, Grid, StopHandle, Watchdog};
+use crate::launch::{Ended, Grid, Progress, Recompile, StopHandle, Watchdog};
 use crate::memory::{KernelMemory, Space, View};
-use crate::module::{Program, Tier};
+use crate::module::{Left, Patience, Program, Tier};
 use crate::rows;
 
 /// How long other warps may run after a trap until nobody waits for them any more.
 const GRACE: Duration = Duration::from_millis(400);
-
-/// Rounds without a change of memory before the state of the threads is compared too.
-const STILL: u32 = 64;
 
 /// Rounds in which lanes that give way do so to other warps and ctas only. Lanes of their own warp that stand farther on wait for them, since
 /// they mostly wait to go on together; but they may also be the ones who hold a lock.
@@ -56,15 +54,21 @@ pub(crate) struct CtaRun {
     pub(super) tier: Tier,
     seats: Seats,
     /// Lanes of each warp at the start.
-    full: Vec<u32>,
-    still: u32,
-    fingerprint: Option<u64>,
+    pub(super) full: Vec<u32>,
+    pub(super) still: u32,
+    pub(super) fingerprint: Option<u64>,
+    /// Who goes on in which round.
+    pub(super) pace: Pace,
     /// In this round, lanes that could run were held back.
-    holds: bool,
+    pub(super) holds: bool,
     /// No code has run since the start: nobody waits anywhere, or has called.
     fresh: bool,
     /// Traps of warps, while the others go on.
     traps: WarpTraps,
+    /// What its launch shares.
+    stop: StopHandle,
+    recompile: Arc<Recompile>,
+    progress: Option<Progress>,
     /// Ends the others when they take too long.
     grace: Option<(StopHandle, Watchdog)>,
     pub(crate) done: bool,
@@ -127,7 +131,7 @@ impl CtaRun {
         };
         let host = CtaHost {
             env,
-            memory: KernelMemory::new(view, Arc::clone(&grid.module)),
+            memory: KernelMemory::new(view, grid, 0),
             trap: None,
             bug: None,
             base_tables: &raw const *code.tables,
@@ -151,9 +155,13 @@ impl CtaRun {
             full,
             still: 0,
             fingerprint: None,
+            pace: Pace::default(),
             holds: false,
             fresh: true,
             traps: WarpTraps::default(),
+            stop: grid.stop.clone(),
+            recompile: Arc::clone(&grid.recompile),
+            progress: grid.progress.clone(),
             grace: None,
             done: true,
         };
@@ -205,6 +213,26 @@ impl CtaRun {
         }
     }
 
+    /// Its place in the order in which text is printed.
+    pub(crate) fn number(&self) -> u64 {
+        self.host_ref().memory.number
+    }
+
+    /// The tier of the code that runs.
+    pub(crate) fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// Waits for the code of a tier, if it is not there.
+    pub(super) fn obtain(&self, tier: Tier) -> Result<(), Ended> {
+        if self.program.has(tier) {
+            return Ok(());
+        }
+        let patience = Patience { stop: &self.stop, limit: None };
+        let wait = || self.program.obtain(tier, patience);
+        self.recompile.during(tier, self.progress.as_ref(), wait).map_err(|Left| Ended::Stopped)
+    }
+
     /// Base of its shared memory.
     pub(crate) fn slab(&self) -> u64 {
         self.seats.at(0).0
@@ -212,9 +240,10 @@ impl CtaRun {
 
     /// Says which cta of the grid it is.
     #[inline]
-    pub(crate) fn place(&mut self, ctaid: [u32; 3]) {
+    pub(crate) fn place(&mut self, grid: &Grid, unit: u64, rank: u32) {
+        self.host().memory.number = grid.number(unit, rank);
         // Word by word: read back as a whole behind such writes, an array would wait for them.
-        let [x, y, z] = ctaid;
+        let [x, y, z] = grid.ctaid(unit, rank);
         let cta = self.ctx();
         (cta.ctaid[0], cta.ctaid[1], cta.ctaid[2]) = (x, y, z);
         let env = &mut self.host().env;
@@ -257,6 +286,7 @@ impl CtaRun {
         }
         self.still = 0;
         self.fingerprint = None;
+        self.pace = Pace::default();
         self.fresh = true;
         self.done = false;
     }
@@ -273,12 +303,14 @@ impl CtaRun {
     }
 
     fn run_warps(&mut self) -> Result<Turn, Ended> {
-        if self.ctx().dirty != 0 {
+        let changed = std::mem::take(&mut self.ctx().dirty) != 0;
+        if changed {
             self.host().warps.iter_mut().for_each(|w| w.held = 0);
-            self.ctx().dirty = 0;
         }
         self.holds = false;
         if !self.fresh {
+            // SAFETY: as in `host`; a field of its own keeps `pace` writable beside it.
+            self.pace.next_round(unsafe { &(*self.host).env }, changed);
             self.resume_yielded();
             self.pass_cluster_waits();
         }
@@ -366,11 +398,13 @@ impl CtaRun {
 
     /// Lets a context go on with the lanes that code left in it, unless they wait for lanes that gave way.
     pub(super) fn settle_context(&mut self, reason: Reason, ctx: Ctx) {
-        let warp = &mut self.host().warps[ctx.header().warp as usize];
+        let w = ctx.header().warp;
+        let passes = self.pace.lets_pass(w);
+        let warp = &mut self.host().warps[w as usize];
         if reason != Reason::Yield {
             warp.held = 0;
         }
-        if ctx.settle() && reason == Reason::Yield && warp.held < HOLD {
+        if ctx.settle() && reason == Reason::Yield && warp.held < HOLD && !passes {
             warp.held += 1;
             self.holds = true;
             ctx.update(|h| h.state = ctx.tables().skip());
@@ -399,7 +433,8 @@ impl CtaRun {
             Reason::Barrier => self.barrier(ctx, &h, span, call)?,
             Reason::Yield => {
                 ctx.update(|h| h.yields = 0);
-                self.host().warps[w].yielded.push(Yielded { ctx, next: h.next, lanes: h.lanes, span });
+                let parts = ctx.tables().in_part.get(h.from as usize).copied().unwrap_or(false);
+                self.host().warps[w].yielded.push(Yielded { ctx, next: h.next, lanes: h.lanes, span, parts });
             }
             Reason::Call => self.call(ctx, &h, call)?,
             Reason::Trap => return Err(self.trap(ctx, &h)),
@@ -615,15 +650,6 @@ impl CtaRun {
         }
     }
 
-    fn resume_yielded(&mut self) {
-        for warp in &mut self.host().warps {
-            for y in warp.yielded.drain(..) {
-                y.ctx.resume(y.next, y.lanes);
-                y.ctx.settle();
-            }
-        }
-    }
-
     /// When code has been through all contexts: passes what can be passed. Says whether somebody can run now.
     fn settle(&mut self) -> Result<bool, Ended> {
         if self.ctx().arrived > 0 {
@@ -674,59 +700,10 @@ impl CtaRun {
         Ok(())
     }
 
-    /// What it means that nobody can run.
-    fn end_round(&mut self) -> Result<Turn, Ended> {
-        let host = self.host();
-        let clustered = host.env.cluster_size() > 1;
-        let hopeful = host.warps.iter().any(|w| !w.yielded.is_empty()) || clustered && !host.cluster_waits.is_empty();
-        if !hopeful {
-            return Err(Ended::Trap(Box::new(self.deadlock())));
-        }
-        if self.ctx().dirty != 0 {
-            self.still = 0;
-            self.fingerprint = None;
-            return Ok(Turn::Moved);
-        }
-        self.still += 1;
-        if self.still < STILL || self.holds {
-            return Ok(Turn::Still);
-        }
-        // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change, not only memory.
-        let now = self.fingerprint();
-        let same = self.fingerprint == Some(now);
-        self.fingerprint = Some(now);
-        Ok(if same { Turn::Waited } else { Turn::Still })
-    }
-
-    /// A number that is the same for the same state of all threads.
-    fn fingerprint(&mut self) -> u64 {
-        let host = self.host();
-        let mut h = host.base.hash(1);
-        for w in &host.warps {
-            w.yielded.iter().for_each(|y| h = mix(h, u64::from(y.next) << 32 | u64::from(y.lanes)));
-            w.calls.iter().for_each(|a| h = a.memory.hash(h));
-            w.parked.iter().for_each(|p| h = mix(h, p.lanes.into()));
-        }
-        mix(mix(h, host.waiting.len() as u64), host.cluster_waits.len() as u64)
-    }
-
-    fn deadlock(&self) -> Trap {
-        let none = Trap::new(TrapKind::Deadlock, Span::NONE, self.host_ref().env.ctaid, [0; 3]);
-        let waiters = self.waiters();
-        let Some(first) = waiters.first() else { return none };
-        Trap { span: first.span, thread: first.thread, waiters, ..none }
-    }
-
-    /// Takes what the cta printed.
-    pub(crate) fn take_output(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.host().memory.output)
-    }
-
-    /// Whether it has ended and left nothing to take back: code ran to the end by itself, and nothing was printed.
+    /// Whether it has ended and left nothing to take back: code ran to the end by itself.
     #[inline]
     pub(crate) fn is_clean(&self) -> bool {
-        let host = self.host_ref();
-        self.done && !host.was_left && host.memory.output.is_empty()
+        self.done && !self.host_ref().was_left
     }
 
     /// Whether a new cta may start in the code that this one ran.

@@ -18,10 +18,10 @@ impl CtaRun {
         let Some(tier) = self.tier.next() else {
             return Err(Ended::Bug("careful code rests on a guess".into()));
         };
-        self.tier = tier;
+        self.obtain(tier)?;
         let program = Arc::clone(&self.program);
         let code = entry_code(&program, tier)?;
-        self.code = code;
+        (self.code, self.tier) = (code, tier);
         let n = self.host().warps.len();
         let contexts = Contexts::new(&code.tables, n);
         let moves: Vec<(Ctx, Ctx)> =
@@ -42,6 +42,7 @@ impl CtaRun {
 
     /// Moves the context of a call to careful code.
     pub(super) fn change_callee(&mut self, w: usize, i: usize) -> Result<(), Ended> {
+        self.obtain(Tier::Careful)?;
         let program = Arc::clone(&self.program);
         let func = self.host().warps[w].calls[i].func;
         let Some(code) = &program.codes(Tier::Careful).map_err(Ended::Bug)?[func] else {

@@ -7,11 +7,15 @@
 //! and nothing left to start, says so with that number. When all workers say the same number, nothing will ever happen again: each full turn saw
 //! all that the others had done. A worker adds to `moves` when it starts to wait and when it has no unit left, so that what it did before
 //! is seen by others' later turns.
+//!
+//! Units that give way to each other in strict alternation might do so for ever. So after a while some of their quanta are shorter or longer,
+//! as the seed decides ([`Resident::plan`]).
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use handloom_interp::pace::splitmix;
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use crate::device::lock;
@@ -22,6 +26,12 @@ const PATIENCE: u32 = 2;
 
 /// Turns in which a unit waits and changes memory before it gives way.
 const NOISE: u32 = 64;
+
+/// Quanta of a unit in which it changed memory, before they vary.
+const AFTER: u32 = 64;
+
+/// Longest quantum that varies, in turns, as a power of 2.
+const LONGEST: u64 = 7;
 
 /// How a turn of a unit went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,8 +64,8 @@ pub(crate) trait Crew {
     /// Runs a unit until it ends, waits, or has used up a time slice.
     fn turn(&mut self, unit: &mut Self::Unit) -> Result<Turn, Ended>;
 
-    /// Takes back what a unit holds. Gives what it printed.
-    fn end(&mut self, unit: Self::Unit) -> Vec<u8>;
+    /// Takes back what a unit holds.
+    fn end(&mut self, unit: Self::Unit);
 
     /// Who of a unit waits where.
     fn waiters(&self, unit: &Self::Unit) -> Vec<Waiter>;
@@ -76,7 +86,16 @@ pub(crate) struct Shared<'g> {
     stuck: Vec<AtomicU64>,
     deadlock: AtomicBool,
     waiters: Mutex<Vec<(u64, Vec<Waiter>)>>,
-    printed: Mutex<Vec<(u64, Vec<u8>)>>,
+    /// Units that ran to their end.
+    done: AtomicU64,
+}
+
+/// What came of a launch.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) result: Result<(), Ended>,
+    /// Units that ran to their end.
+    pub(crate) units: u64,
 }
 
 /// A worker that has ended.
@@ -94,7 +113,7 @@ impl<'g> Shared<'g> {
             stuck: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             deadlock: AtomicBool::new(false),
             waiters: Mutex::default(),
-            printed: Mutex::default(),
+            done: AtomicU64::new(0),
         }
     }
 
@@ -116,11 +135,16 @@ impl<'g> Shared<'g> {
         self.moves.load(Ordering::SeqCst) == moves && self.stuck.iter().all(same)
     }
 
-    /// What came of the launch, when all workers have ended. What was printed goes to the device, by unit.
-    pub(crate) fn finish(self) -> Result<(), Ended> {
-        let mut printed = self.printed.into_inner().unwrap_or_default();
-        printed.sort_by_key(|(unit, _)| *unit);
-        printed.iter().for_each(|(_, text)| self.grid.module.device.inner.add_output(text));
+    /// What came of the launch, when all workers have ended.
+    pub(crate) fn finish(self) -> Finished {
+        if let Some(printer) = &self.grid.printer {
+            printer.finish();
+        }
+        let units = self.done.load(Ordering::Relaxed);
+        Finished { result: self.result(), units }
+    }
+
+    fn result(self) -> Result<(), Ended> {
         if let Some((_, why)) = self.failure.into_inner().unwrap_or_default() {
             return Err(why);
         }
@@ -139,7 +163,11 @@ impl<'g> Shared<'g> {
         if self.taken.load(Ordering::Relaxed) >= self.grid.units && nobody {
             return Ok(());
         }
-        if self.grid.stop.is_timeout() { waiting(TrapKind::Timeout) } else { Err(Ended::Stopped) }
+        match self.grid.stop.is_timeout() {
+            false => Err(Ended::Stopped),
+            true if self.grid.recompile.was_left() => Err(Ended::Trap(Box::new(self.grid.compiling_trap()))),
+            true => waiting(TrapKind::Timeout),
+        }
     }
 }
 
@@ -156,18 +184,65 @@ struct Resident<U> {
     unit: U,
     /// Turns in a row in which it waited.
     fruitless: u32,
+    /// One of them changed memory.
+    moved: bool,
+    /// Times it gave way and had changed memory before.
+    quanta: u32,
+    /// Turns of this quantum, if it varies.
+    quantum: Option<u32>,
+    /// The epoch in which it waited last; see [`Worker::epoch`].
+    waited_in: u64,
+}
+
+impl<U> Resident<U> {
+    fn new(number: u64, unit: U) -> Resident<U> {
+        Resident { number, unit, fruitless: 0, moved: false, quanta: 0, quantum: None, waited_in: 0 }
+    }
+
+    /// Whether it waited for so long that another one should run.
+    fn gives_way(&self, turn: Turn) -> bool {
+        let usual = if turn == Turn::Moved { NOISE } else { PATIENCE };
+        // One that only waits gains nothing from waiting longer.
+        let most = self.quantum.filter(|_| self.moved).unwrap_or(usual);
+        self.fruitless >= most
+    }
+
+    /// It has given way: decides on its next quantum.
+    fn plan(&mut self, seed: u64) {
+        self.fruitless = 0;
+        if !std::mem::take(&mut self.moved) {
+            return;
+        }
+        self.quanta = self.quanta.saturating_add(1);
+        let mut state = seed ^ self.number.rotate_left(32) ^ u64::from(self.quanta);
+        let choice = splitmix(&mut state);
+        // Few of them: most of those that vary are shorter, and to change units costs time.
+        let varies = self.quanta >= AFTER && choice >> 60 == 0;
+        self.quantum = varies.then(|| 1 << (choice % (LONGEST + 1)));
+    }
 }
 
 /// Takes and runs units until none is left, or the launch ends.
 pub(crate) fn work<C: Crew>(shared: &Shared<'_>, me: usize, crew: &mut C) {
-    let mut worker =
-        Worker { shared, me, crew, range: 0..0, residents: VecDeque::new(), quiet: 0, since: 0, waits: false };
+    let mut worker = Worker {
+        shared,
+        me,
+        crew,
+        range: 0..0,
+        residents: VecDeque::new(),
+        epoch: 1,
+        n_waited: 0,
+        since: None,
+        waits: false,
+        n_done: 0,
+    };
     while let Err((number, why)) = worker.run() {
         // Lower units may still run: one of them may trap too, and then it is the one to report.
         let ends_all = !matches!(why, Ended::Trap(_));
         shared.fail(if ends_all { 0 } else { number }, why);
     }
     worker.clear();
+    shared.done.fetch_add(worker.n_done, Ordering::Relaxed);
     shared.moves.fetch_add(1, Ordering::SeqCst);
     shared.stuck[me].store(OUT, Ordering::SeqCst);
 }
@@ -179,11 +254,16 @@ struct Worker<'w, 'g, C: Crew> {
     /// Positions that are this worker's to start.
     range: std::ops::Range<u64>,
     residents: VecDeque<Resident<C::Unit>>,
-    /// Turns in a row that only waited, and the number of moves when they began.
-    quiet: usize,
-    since: u64,
+    /// Counts the times that something happened which others may wait for.
+    epoch: u64,
+    /// Residents that waited in this epoch, by a turn after `since` was read.
+    n_waited: usize,
+    /// The number of moves when this epoch was first quiet.
+    since: Option<u64>,
     /// Some unit has waited and not ended since.
     waits: bool,
+    /// Units that ran to their end.
+    n_done: u64,
 }
 
 impl<C: Crew> Worker<'_, '_, C> {
@@ -221,14 +301,14 @@ impl<C: Crew> Worker<'_, '_, C> {
                 Ok(unit) => unit,
                 Err(why) => return Err(self.not_started(number, position, why)),
             };
-            let mut front = Resident { number, unit, fruitless: 0 };
+            let mut front = Resident::new(number, unit);
             loop {
                 if self.is_interrupted() {
                     self.residents.push_front(front);
                     return Ok(true);
                 }
                 match self.crew.turn(&mut front.unit) {
-                    Ok(Turn::Done) => self.count_done(),
+                    Ok(Turn::Done) => self.count_done(front.number),
                     turn => return self.after(front, turn),
                 }
                 next = self.next_number();
@@ -265,21 +345,19 @@ impl<C: Crew> Worker<'_, '_, C> {
                     self.moved();
                 }
             }
-            Ok(Turn::Busy) => self.residents.push_front(front),
-            Ok(Turn::Moved) => {
-                self.moved();
-                front.fruitless += 1;
-                let gives_way = front.fruitless >= NOISE;
-                self.wait(front, gives_way)?;
+            Ok(Turn::Busy) => {
+                self.next_epoch();
+                self.residents.push_front(front);
             }
-            Ok(turn @ (Turn::Still | Turn::Waited)) => {
+            Ok(turn @ (Turn::Moved | Turn::Still | Turn::Waited)) => {
                 front.fruitless += 1;
-                let gives_way = front.fruitless >= PATIENCE;
-                self.quiet_turn();
-                if turn == Turn::Still {
-                    self.quiet = 0;
+                if turn == Turn::Moved {
+                    front.moved = true;
+                    self.moved();
+                } else {
+                    self.quiet_turn(&mut front, turn);
                 }
-                self.wait(front, gives_way)?;
+                self.wait(front, turn)?;
             }
         }
         Ok(true)
@@ -288,11 +366,13 @@ impl<C: Crew> Worker<'_, '_, C> {
     /// A unit has ended by itself.
     fn done(&mut self, number: u64, unit: C::Unit) {
         self.end(number, unit);
-        self.count_done();
+        self.count_done(number);
     }
 
     #[inline]
-    fn count_done(&self) {
+    fn count_done(&mut self, unit: u64) {
+        self.n_done += 1;
+        self.end_text(unit);
         if let Some(p) = &self.shared.grid.progress {
             p.add(u64::from(self.shared.grid.unit_size));
         }
@@ -300,33 +380,45 @@ impl<C: Crew> Worker<'_, '_, C> {
 
     /// Something happened that others may wait for.
     fn moved(&mut self) {
-        self.quiet = 0;
+        self.next_epoch();
         self.shared.moves.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn quiet_turn(&mut self) {
+    fn next_epoch(&mut self) {
+        self.epoch += 1;
+        self.n_waited = 0;
+        self.since = None;
+    }
+
+    /// A unit had a turn that changed nothing which others see.
+    fn quiet_turn(&mut self, unit: &mut Resident<C::Unit>, turn: Turn) {
         if !self.waits {
             self.waits = true;
             self.moved();
         }
-        if self.quiet == 0 {
-            self.since = self.shared.moves.load(Ordering::SeqCst);
+        if turn == Turn::Still {
+            self.next_epoch();
+        } else if self.since.is_none() {
+            // What other workers did before now, this turn may have missed: the unit's next one counts.
+            self.since = Some(self.shared.moves.load(Ordering::SeqCst));
+        } else if unit.waited_in != self.epoch {
+            unit.waited_in = self.epoch;
+            self.n_waited += 1;
         }
-        self.quiet += 1;
     }
 
     /// Puts a waiting unit back; if it gives way, behind the others, of which there may now be one more.
-    fn wait(&mut self, mut unit: Resident<C::Unit>, gives_way: bool) -> Result<(), (u64, Ended)> {
-        if !gives_way {
+    fn wait(&mut self, mut unit: Resident<C::Unit>, turn: Turn) -> Result<(), (u64, Ended)> {
+        if !unit.gives_way(turn) {
             self.residents.push_front(unit);
             return Ok(());
         }
-        unit.fruitless = 0;
+        unit.plan(self.shared.grid.env.seed);
         self.residents.push_back(unit);
         self.waits = true;
         if self.start_another()? {
             self.moved();
-        } else if self.quiet > self.residents.len() * (PATIENCE as usize + 1) {
+        } else if self.n_waited == self.residents.len() {
             self.say_stuck();
         }
         Ok(())
@@ -335,8 +427,9 @@ impl<C: Crew> Worker<'_, '_, C> {
     /// All units waited through a full turn and nothing can be started.
     fn say_stuck(&mut self) {
         let moves = self.shared.moves.load(Ordering::SeqCst);
-        self.quiet = 0;
-        if moves != self.since {
+        let since = self.since;
+        self.next_epoch();
+        if since != Some(moves) {
             return;
         }
         self.shared.stuck[self.me].store(moves + 1, Ordering::SeqCst);
@@ -373,7 +466,7 @@ impl<C: Crew> Worker<'_, '_, C> {
         let Some((number, position)) = self.next_number() else { return Ok(false) };
         match self.crew.start(number) {
             Ok(unit) => {
-                self.residents.push_front(Resident { number, unit, fruitless: 0 });
+                self.residents.push_front(Resident::new(number, unit));
                 Ok(true)
             }
             Err(why) => match self.not_started(number, position, why) {
@@ -384,9 +477,16 @@ impl<C: Crew> Worker<'_, '_, C> {
     }
 
     fn end(&mut self, number: u64, unit: C::Unit) {
-        let text = self.crew.end(unit);
-        if !text.is_empty() {
-            lock(&self.shared.printed).push((number, text));
+        self.crew.end(unit);
+        self.end_text(number);
+    }
+
+    /// A unit prints no more.
+    #[inline]
+    fn end_text(&self, unit: u64) {
+        let grid = self.shared.grid;
+        if grid.printer.is_some() {
+            (0..grid.unit_size).for_each(|rank| grid.end_text(grid.number(unit, rank)));
         }
     }
 

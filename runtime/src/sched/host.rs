@@ -88,6 +88,8 @@ pub(crate) struct Yielded {
     pub(crate) next: u32,
     pub(crate) lanes: u32,
     pub(crate) span: Span,
+    /// Some of them may go on without the others.
+    pub(crate) parts: bool,
 }
 
 /// Lanes at a barrier.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use handloom_ir::trap::Waiter;
 
 use super::cta::CtaRun;
-use super::grid::{Crew, Shared, Turn, work};
+use super::grid::{Crew, Finished, Shared, Turn, work};
 use crate::launch::{Ended, Grid};
 use crate::memory::Space;
-use crate::module::Program;
+use crate::module::{Program, Tier};
 
 /// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
 const SMALL_NS: u64 = 20_000;
@@ -32,7 +32,7 @@ impl Workers {
 }
 
 /// Runs all units of a grid with compiled code.
-pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) -> Result<(), Ended> {
+pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) -> Result<Finished, Ended> {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
         return Err(Ended::NoRoom("the host has no room for an address window".into()));
@@ -48,9 +48,11 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     }
     let heap = space.open_heap();
     let shared = Shared::new(grid, n);
+    grid.recompile.begin(n);
     let one = |me: usize, free: &mut Idle| {
-        let mut crew = Jit { grid, program, space, free, heap };
+        let mut crew = Jit { grid, program, space, free, heap, tier: None };
         work(&shared, me, &mut crew);
+        grid.recompile.end(crew.tier);
     };
     let mut lists = workers.list.iter_mut().take(n).enumerate();
     match (lists.next(), pool) {
@@ -63,7 +65,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
         (Some((_, mine)), None) => one(0, mine),
         (None, _) => {}
     }
-    shared.finish()
+    Ok(shared.finish())
 }
 
 struct Jit<'g> {
@@ -72,6 +74,8 @@ struct Jit<'g> {
     space: &'g Space,
     free: &'g mut Idle,
     heap: (u64, u64),
+    /// The highest tier that a cta started in.
+    tier: Option<Tier>,
 }
 
 impl Crew for Jit<'_> {
@@ -83,7 +87,7 @@ impl Crew for Jit<'_> {
             return self.start_cluster(number);
         }
         let mut run = self.seat()?;
-        run.place(self.grid.ctaid(number, 0));
+        run.place(self.grid, number, 0);
         run.start(self.grid, &[], self.heap);
         Ok(Unit::One(run))
     }
@@ -92,7 +96,7 @@ impl Crew for Jit<'_> {
     fn again(&mut self, unit: &mut Unit, number: u64) -> bool {
         match unit {
             Unit::One(run) if run.is_clean() && run.is_current() => {
-                run.place(self.grid.ctaid(number, 0));
+                run.place(self.grid, number, 0);
                 run.start(self.grid, &[], self.heap);
                 true
             }
@@ -104,15 +108,15 @@ impl Crew for Jit<'_> {
     fn turn(&mut self, unit: &mut Unit) -> Result<Turn, Ended> {
         match unit {
             Unit::One(run) => run.round(),
-            Unit::Cluster(ctas) => turn_of_cluster(ctas),
+            Unit::Cluster(ctas) => turn_of_cluster(self.grid, ctas),
         }
     }
 
     #[inline]
-    fn end(&mut self, unit: Unit) -> Vec<u8> {
+    fn end(&mut self, unit: Unit) {
         match unit {
             Unit::One(run) => self.leave(run),
-            Unit::Cluster(ctas) => ctas.into_iter().flat_map(|run| self.leave(run)).collect(),
+            Unit::Cluster(ctas) => ctas.into_iter().for_each(|run| self.leave(run)),
         }
     }
 
@@ -125,10 +129,14 @@ impl Crew for Jit<'_> {
 }
 
 /// A turn of all ctas of a cluster.
-fn turn_of_cluster(ctas: &mut Idle) -> Result<Turn, Ended> {
+fn turn_of_cluster(grid: &Grid, ctas: &mut Idle) -> Result<Turn, Ended> {
     let mut turn = Turn::Waited;
     for run in ctas.iter_mut().filter(|r| !r.done) {
-        turn = match (run.round()?, turn) {
+        let of_cta = run.round()?;
+        if of_cta == Turn::Done {
+            grid.end_text(run.number());
+        }
+        turn = match (of_cta, turn) {
             (Turn::Done | Turn::Busy | Turn::Moved, _) | (_, Turn::Moved) => Turn::Moved,
             (Turn::Still, _) | (_, Turn::Still) => Turn::Still,
             (Turn::Waited, t) => t,
@@ -154,32 +162,32 @@ impl Jit<'_> {
         }
         let peers: Vec<u64> = ctas.iter().map(|run| run.slab()).collect();
         for (rank, run) in (0..).zip(&mut ctas) {
-            run.place(self.grid.ctaid(number, rank));
+            run.place(self.grid, number, rank);
             run.start(self.grid, &peers, self.heap);
         }
         Ok(Unit::Cluster(ctas))
     }
 
-    /// Takes a cta back. Gives what it printed.
+    /// Takes a cta back.
     #[inline]
-    fn leave(&mut self, mut run: Box<CtaRun>) -> Vec<u8> {
-        let text = run.take_output();
+    fn leave(&mut self, mut run: Box<CtaRun>) {
         if run.done && run.is_current() {
             self.free.push(run);
         } else {
             // A cta that did not end, or whose code is no longer the best, leaves nothing for the next one.
             run.release(self.space);
         }
-        text
     }
 
     /// Memory for a cta: what another one left, or new.
     #[inline]
     fn seat(&mut self) -> Result<Box<CtaRun>, Ended> {
-        match self.free.pop() {
-            Some(run) => Ok(run),
-            None => CtaRun::new(self.grid, self.program, self.space).map(Box::new),
-        }
+        let run = match self.free.pop() {
+            Some(run) => run,
+            None => CtaRun::new(self.grid, self.program, self.space).map(Box::new)?,
+        };
+        self.tier = self.tier.max(Some(run.tier()));
+        Ok(run)
     }
 }
 

@@ -7,6 +7,7 @@ mod deopt;
 pub(crate) mod grid;
 pub(crate) mod host;
 mod jit;
+mod rounds;
 mod seats;
 mod waiters;
 

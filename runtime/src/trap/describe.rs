@@ -50,11 +50,17 @@ pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Descri
         TrapKind::Assert => plain(format!("assert: {}", detail("an assertion failed"))),
         TrapKind::Deadlock => plain("deadlock: no thread can go on".into()),
         TrapKind::Barrier => plain(format!("barrier: {}", detail("misuse of a barrier"))),
-        TrapKind::Timeout => plain("timeout: the time limit of the launch has passed".into()),
+        TrapKind::Timeout => plain(timeout_message(&trap.detail)),
         TrapKind::Stack => plain(format!("stack: {}", detail("local memory is used up"))),
         TrapKind::BadCall => plain(format!("bad call: {}", detail("the target is no function of the module"))),
         TrapKind::Breakpoint => plain("breakpoint: `brkpt` with no debugger attached".into()),
     }
+}
+
+/// What is said of a launch that took too long. `detail`: what it did, if it did not run its kernel.
+pub(crate) fn timeout_message(detail: &str) -> String {
+    let blank = if detail.is_empty() { "" } else { " " };
+    format!("timeout: the time limit of the launch has passed{blank}{detail}")
 }
 
 /// `write of 4 bytes`.

@@ -4,3 +4,4 @@ mod describe;
 mod report;
 
 pub use report::TrapReport;
+pub(crate) use report::compiling_trap;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use handloom_diag::{
     Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, names, names_json, render_snippets,
@@ -9,8 +10,9 @@ use handloom_diag::{
 use handloom_ir::simt::{self, LineEntry};
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
-use super::describe::{Described, describe};
-use crate::launch::{Binding, Grid};
+use super::describe::{Described, describe, timeout_message};
+use crate::launch::{Binding, Grid, LaunchReport};
+use crate::module::Function;
 
 /// Most waiting groups that a report lists.
 const MAX_WAITERS: usize = 16;
@@ -24,15 +26,38 @@ pub struct TrapReport {
     sources: Arc<SourceMap>,
     cuda: Option<(String, u32)>,
     entry: Arc<str>,
+    launch: LaunchReport,
 }
 
 impl TrapReport {
     /// Finds out what there is to say.
-    pub(crate) fn new(trap: Trap, grid: &Grid, bindings: &[Binding], entry: &Arc<str>) -> TrapReport {
+    pub(crate) fn new(
+        trap: Trap,
+        grid: &Grid,
+        bindings: &[Binding],
+        entry: &Arc<str>,
+        launch: LaunchReport,
+    ) -> TrapReport {
         let described = describe(&trap, grid, bindings);
         let cuda = cuda_line(&grid.module.ir, trap.span);
         let (sources, entry) = (Arc::clone(&grid.module.sources), Arc::clone(entry));
-        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, entry }
+        TrapReport { trap, described, ntid: grid.env.ntid, sources, cuda, entry, launch }
+    }
+
+    /// The time limit of a launch has passed while its code was made.
+    pub(crate) fn of_compiling(function: &Function, ntid: [u32; 3], compile: Duration) -> TrapReport {
+        let ir = function.module().ir();
+        let span = ir.funcs[function.entry().func.idx()].span;
+        let trap = compiling_trap(function.name(), span);
+        let described = Described { message: timeout_message(&trap.detail), ..Described::default() };
+        let launch = LaunchReport { compile, ..LaunchReport::default() };
+        let sources = Arc::clone(function.module().sources());
+        TrapReport { trap, described, ntid, sources, cuda: None, entry: Arc::clone(&function.name), launch }
+    }
+
+    /// What the launch did until then.
+    pub fn launch(&self) -> &LaunchReport {
+        &self.launch
     }
 
     /// The bare facts.
@@ -137,6 +162,10 @@ impl TrapReport {
 
     /// `block (2,0,0), thread (88,0,0), lane 24 of warp 2`.
     fn who(&self) -> String {
+        // No thread is to blame for the time that compiling takes.
+        if self.trap.kind == TrapKind::Timeout && !self.trap.detail.is_empty() {
+            return "the entry".into();
+        }
         let number = self.thread_number();
         let triple = |v: [u32; 3]| format!("({},{},{})", v[0], v[1], v[2]);
         format!(
@@ -201,6 +230,11 @@ impl TrapReport {
         };
         format!("block ({bx},{by},{bz}): {who} for {}{place}", w.what)
     }
+}
+
+/// The trap of a launch whose time limit passed while code of an entry was made. `span`: the entry.
+pub(crate) fn compiling_trap(name: &str, span: Span) -> Trap {
+    Trap { detail: format!("while compiling {name}"), ..Trap::new(TrapKind::Timeout, span, [0; 3], [0; 3]) }
 }
 
 /// The lanes of a mask: `0-3, 7`.

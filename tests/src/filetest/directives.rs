@@ -48,7 +48,7 @@ impl Golden {
         };
         match (stage.split_once('.'), stage) {
             (Some(("clif", tier)), _) => {
-                let known = Tier::ALL.into_iter().find(|t| t.word() == tier);
+                let known = Tier::ALL.into_iter().find(|t| t.name() == tier);
                 Ok(Golden::Clif(launch, Some(known.ok_or_else(|| format!("no tier `{tier}`"))?)))
             }
             (None, "clif") => Ok(Golden::Clif(launch, None)),
@@ -66,7 +66,7 @@ impl Golden {
             Golden::Ast => "ast".into(),
             Golden::Ir(launch) => format!("{}ir", number(launch)),
             Golden::Clif(launch, None) => format!("{}clif", number(launch)),
-            Golden::Clif(launch, Some(tier)) => format!("{}{}.clif", number(launch), tier.word()),
+            Golden::Clif(launch, Some(tier)) => format!("{}{}.clif", number(launch), tier.name()),
             Golden::Stderr => "stderr".into(),
         }
     }

@@ -44,8 +44,8 @@ fn stage(module: &Module, d: &Directives, golden: Golden) -> Result<String, Stri
             let text = listing.code(tier, Stage::Clif).map_err(|e| e.to_string())?;
             Ok(format!(
                 "{of}: {} code with exact bounds; a launch runs {} code first\n{text}",
-                tier.word(),
-                first.word()
+                tier.name(),
+                first.name()
             ))
         }
         Golden::Ir(_) | Golden::Ast | Golden::Stderr => Ok(format!("{of}\n{}", listing.ir())),

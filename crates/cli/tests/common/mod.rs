@@ -59,6 +59,58 @@ again:
 }
 ";
 
+/// Prints `hi` and counts for hours.
+pub const PRINTS: &str = r"
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .align 1 .b8 text[4] = {104, 105, 10, 0};
+.visible .entry prints(.param .u64 to)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<5>;
+    mov.u64 %rd1, text;
+    cvta.global.u64 %rd2, %rd1;
+    {
+    .param .b64 p0;
+    st.param.b64 [p0], %rd2;
+    .param .b64 p1;
+    st.param.b64 [p1], 0;
+    .param .b32 r0;
+    call.uni (r0), vprintf, (p0, p1);
+    ld.param.b32 %r1, [r0];
+    }
+    ld.param.u64 %rd3, [to];
+    ld.global.u64 %rd4, [%rd3];
+again:
+    add.u64 %rd4, %rd4, 1;
+    setp.lt.u64 %p1, %rd4, 0x4000000000000000;
+    @%p1 bra again;
+    st.global.u64 [%rd3], %rd4;
+    ret;
+}
+";
+
+/// An entry that takes longer to compile than a test should: many float operations in each lane.
+pub fn large() -> String {
+    let operation =
+        |i: usize| format!("fma.rn.f32 %f{}, %f{}, %f{}, %f{};\n", i % 4, (i + 1) % 4, (i + 3) % 4, (i + 2) % 4);
+    let body: String = (0..60_000).map(operation).collect();
+    format!(
+        ".visible .entry large(.param .u64 to) {{
+    .reg .f32 %f<4>; .reg .b32 %r<2>; .reg .b64 %rd<4>;
+    mov.u32 %r1, %tid.x;
+    cvt.rn.f32.u32 %f0, %r1; cvt.rn.f32.u32 %f1, %r1; cvt.rn.f32.u32 %f2, %r1; cvt.rn.f32.u32 %f3, %r1;
+{body}
+    ld.param.u64 %rd1, [to];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    st.global.f32 [%rd3], %f0;
+    ret;
+}}
+"
+    )
+}
+
 /// Does nothing.
 pub const EMPTY: &str = "\n.visible .entry empty() { ret; }\n";
 

@@ -1,0 +1,99 @@
+//! The start and the end of a round: who of those that gave way goes on, and what it means that nobody can run.
+
+use handloom_diag::Span;
+use handloom_ir::trap::{Trap, TrapKind};
+
+use super::context::mix;
+use super::cta::CtaRun;
+use super::grid::Turn;
+use crate::launch::Ended;
+
+/// Rounds without a change of memory before the state of the threads is compared too.
+const STILL: u32 = 64;
+
+impl CtaRun {
+    /// Lets lanes go on that gave way.
+    pub(super) fn resume_yielded(&mut self) {
+        // Where all of them are left out, other ctas of the cluster may run; else it would be a round for nobody.
+        if self.pace.leaves_out() && (self.resume_some() || self.host_ref().env.cluster_size() > 1) {
+            return;
+        }
+        self.holds = false;
+        for warp in &mut self.host().warps {
+            for y in warp.yielded.drain(..) {
+                y.ctx.resume(y.next, y.lanes);
+                y.ctx.settle();
+            }
+        }
+    }
+
+    /// Lets lanes go on that are not left out. Says whether there were any.
+    fn resume_some(&mut self) -> bool {
+        let mut any = false;
+        for w in 0..self.full.len() {
+            let lanes = self.pace.lanes(w as u32);
+            let mut stay = false;
+            self.host().warps[w].yielded.retain_mut(|y| {
+                // Lanes that code takes for equal go on together.
+                let go = if y.parts { y.lanes & lanes } else { all_or_none(y.lanes, lanes) };
+                y.ctx.resume(y.next, go);
+                y.ctx.settle();
+                any |= go != 0;
+                y.lanes &= !go;
+                stay |= y.lanes != 0;
+                y.lanes != 0
+            });
+            self.holds |= stay;
+        }
+        any
+    }
+
+    /// What it means that nobody can run.
+    pub(super) fn end_round(&mut self) -> Result<Turn, Ended> {
+        let host = self.host();
+        let clustered = host.env.cluster_size() > 1;
+        let hopeful = host.warps.iter().any(|w| !w.yielded.is_empty()) || clustered && !host.cluster_waits.is_empty();
+        if !hopeful {
+            return Err(Ended::Trap(Box::new(self.deadlock())));
+        }
+        if self.ctx().dirty != 0 {
+            self.still = 0;
+            self.fingerprint = None;
+            return Ok(Turn::Moved);
+        }
+        self.still += 1;
+        if self.still < STILL || self.holds {
+            return Ok(Turn::Still);
+        }
+        // Choice: a waiting loop that counts its turns may end by itself, so the state of threads counts as a change, not only memory.
+        let now = self.fingerprint();
+        let same = self.fingerprint == Some(now);
+        self.fingerprint = Some(now);
+        Ok(if same { Turn::Waited } else { Turn::Still })
+    }
+
+    /// A number that is the same for the same state of all threads.
+    fn fingerprint(&mut self) -> u64 {
+        let host = self.host();
+        let mut h = host.base.hash(1);
+        for w in &host.warps {
+            w.yielded.iter().for_each(|y| h = mix(h, u64::from(y.next) << 32 | u64::from(y.lanes)));
+            w.calls.iter().for_each(|a| h = a.memory.hash(h));
+            w.parked.iter().for_each(|p| h = mix(h, p.lanes.into()));
+        }
+        mix(mix(h, host.waiting.len() as u64), host.cluster_waits.len() as u64)
+    }
+
+    /// The trap of a cta in which nobody can ever go on.
+    fn deadlock(&self) -> Trap {
+        let none = Trap::new(TrapKind::Deadlock, Span::NONE, self.host_ref().env.ctaid, [0; 3]);
+        let waiters = self.waiters();
+        let Some(first) = waiters.first() else { return none };
+        Trap { span: first.span, thread: first.thread, waiters, ..none }
+    }
+}
+
+/// All lanes, if the first of them is among those that go on.
+fn all_or_none(lanes: u32, go: u32) -> u32 {
+    if go >> lanes.trailing_zeros().min(31) & 1 == 1 { lanes } else { 0 }
+}
