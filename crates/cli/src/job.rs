@@ -23,7 +23,7 @@ use crate::report::{Failure, Format, Out, Status};
 use crate::run::{check_launch, device};
 use crate::specs::{Argument, ContentSpec, ExpectSpec, Names, numbers};
 use crate::units::{Key, Units, any_missing, load_units, the_global, with_global};
-use crate::values::{self, Bound, Value, address_of, check_fill, global_address, word};
+use crate::values::{self, Bound, Value, address_of, check_fill, global, global_address, read_global, word};
 use crate::watch::{Watch, Work};
 use crate::{input, names};
 
@@ -151,7 +151,7 @@ impl Memory<'_> {
     fn read<'b>(&self, buffers: &'b Buffers) -> (Vec<u8>, Option<&'b Array>) {
         match self {
             Memory::Buffer(i) => (buffers.0[*i].device.to_vec(), buffers.0[*i].array.as_ref()),
-            Memory::Global { module, name } => (module.read_global(name).unwrap_or_default(), None),
+            Memory::Global { module, name } => (read_global(module, name), None),
         }
     }
 
@@ -159,7 +159,7 @@ impl Memory<'_> {
     fn size<'b>(&self, buffers: &'b Buffers) -> (u64, Option<&'b Array>) {
         match self {
             Memory::Buffer(i) => (buffers.0[*i].device.len(), buffers.0[*i].array.as_ref()),
-            Memory::Global { module, name } => (module.global(name).map_or(0, |(_, size)| size), None),
+            Memory::Global { module, name } => (global(module, name).map_or(0, |(_, size)| size), None),
         }
     }
 }

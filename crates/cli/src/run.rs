@@ -13,7 +13,7 @@ use crate::launch::{self, Loaded, failed, scalar_for};
 use crate::npy::Array;
 use crate::outputs::{Output, open_all};
 use crate::report::{Failure, Format, Out, Status};
-use crate::values::{Bound, Value, check_fill, fill, global, global_address, word};
+use crate::values::{Bound, Value, check_fill, fill, global, global_address, read_global, word};
 use crate::watch::Watch;
 use crate::words::{Word, Words};
 use crate::{bug, dtype, image, names};
@@ -244,7 +244,7 @@ impl Ready {
             Some(Written::of(store, buffer.device.to_vec(), buffer.array.as_ref()))
         });
         let of_globals = self.words.global_outputs.iter().map(|(name, store)| {
-            let data = module.read_global(name).unwrap_or_default();
+            let data = read_global(module, name);
             Written::of(store, data, filled_with(&self.words, &self.globals, name))
         });
         let mut wrong = Vec::new();

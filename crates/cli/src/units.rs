@@ -15,7 +15,7 @@ use crate::jobfile::Job;
 use crate::launch::{self, Loaded};
 use crate::names::{self, Found};
 use crate::report::{Failure, Out, Status, errors};
-use crate::values::global;
+use crate::values::{global, variable};
 
 /// A module of a file with those that are linked to it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -149,7 +149,7 @@ pub fn with_global<'u, 'k>(units: &'u Units<'_>, key: &'k str) -> (Vec<&'u Modul
     let named = units.iter().filter(|(k, _)| name.is_none() || of(k.module).is_some());
     let modules = named.filter_map(|(_, u)| Some(&u.loaded.as_ref()?.module));
     let name = name.unwrap_or(key);
-    (modules.filter(|m| m.global(name).is_some()).collect(), name)
+    (modules.filter(|m| variable(m, name).is_some()).collect(), name)
 }
 
 /// Whether a module could not be used, so that variables may be missing that are there.

@@ -5,6 +5,7 @@ use handloom_runtime::{Arg, Module};
 
 use crate::buffers::{Buffers, Content};
 use crate::layout::{Image, Item, Place};
+use crate::names::{self, Found};
 use crate::report::Failure;
 
 /// The value of a parameter, without addresses.
@@ -115,23 +116,33 @@ pub fn global_address(module: &Module, name: &str, offset: u64) -> Result<u64, F
     Ok(address + offset)
 }
 
-/// Names that a sentence lists.
-const MAX_LISTED: usize = 16;
-
 /// Address and size of a variable.
 ///
 /// # Errors
 /// There is no such variable: which ones there are.
 pub fn global(module: &Module, name: &str) -> Result<(u64, u64), Failure> {
-    module.global(name).ok_or_else(|| {
-        let all: Vec<String> = module.globals().map(|n| format!("`{n}`")).collect();
-        let list = match all.as_slice() {
-            [] => "the module has none".to_owned(),
-            few if few.len() <= MAX_LISTED => format!("the module has {}", few.join(", ")),
-            many => format!("the module has {}, ... ({} in all)", many[..MAX_LISTED].join(", "), many.len()),
-        };
-        Failure::usage(format!("no `.global` or `.const` variable `{name}`: {list}"))
+    variable(module, name).and_then(|n| module.global(n)).ok_or_else(|| match names::find(module.globals(), name) {
+        Found::Many(many) => {
+            Failure::usage(format!("which variable: `{name}` may be {}", names::list(many.iter().copied())))
+        }
+        Found::None | Found::One(_) => {
+            let has = if module.globals().next().is_none() { "none".to_owned() } else { names::list(module.globals()) };
+            Failure::usage(format!("no `.global` or `.const` variable `{name}`: the module has {has}"))
+        }
     })
+}
+
+/// The variable that a name means, as entries are named; none if there is none or there are several.
+pub fn variable<'m>(module: &'m Module, name: &str) -> Option<&'m str> {
+    match names::find(module.globals(), name) {
+        Found::One(found) => Some(found),
+        Found::None | Found::Many(_) => None,
+    }
+}
+
+/// The bytes of a variable; none if there is none of that name.
+pub fn read_global(module: &Module, name: &str) -> Vec<u8> {
+    variable(module, name).and_then(|n| module.read_global(n)).unwrap_or_default()
 }
 
 /// Checks that a variable takes a content as a whole, or from an offset on.
@@ -166,6 +177,8 @@ pub fn fill(
     buffers: &Buffers,
 ) -> Result<(), Failure> {
     let bytes = content.bytes(|place| address_of(place, buffers, module))?;
-    module.write_global(name, offset.unwrap_or(0), &bytes);
+    if let Some(name) = variable(module, name) {
+        module.write_global(name, offset.unwrap_or(0), &bytes);
+    }
     Ok(())
 }

@@ -277,6 +277,25 @@ fn variables_of_several_modules() {
 }
 
 #[test]
+fn variables_by_the_names_of_the_source() {
+    let f =
+        Folder::with("readable", &VARIABLES.replace("table", "_ZN2ns5tableE").replace("counter", "_ZN2ns7counterE"));
+    let mut job = json!({
+        "module": "k.ptx",
+        "buffers": {"x": {"zero": 16}},
+        "globals": {"where": {"addresses": ["x"]}, "ns::counter": {"values": [100], "type": "u32"}},
+        "launches": [{"grid": 1, "block": 1}],
+        "outputs": {"counter": "c.bin"},
+    });
+    run_job(&f, &job, 0);
+    assert_eq!(f.read("c.bin"), words(&[101]));
+    job["outputs"] = json!({"ns::": "c.bin"});
+    for ran in run_job(&f, &job, 2) {
+        ran.says("which variable: `ns::` may be `ns::table` (`_ZN2ns5tableE`), `ns::counter` (`_ZN2ns7counterE`)");
+    }
+}
+
+#[test]
 fn wrong_variables_get_a_sentence() {
     let f = Folder::with("wrong", VARIABLES);
     f.write("x.bin", floats(&[1.0]));
