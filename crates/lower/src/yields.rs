@@ -3,14 +3,15 @@
 //! A loop gets a yield on its back edges if
 //! - it holds `nanosleep`, `clock` or `globaltimer`; or
 //! - it reads memory that another thread may write, and it has a way around on which no exit is *counted*. A counted exit depends on a
-//!   register that each turn computes from its own last value (a counter), and not on such a read: a loop with one ends by itself.
+//!   register that each turn computes from its own last value (a counter), and not on such a read: a loop with one ends by itself. So does a
+//!   loop that compares a counter with a weak read of a bound, by less or greater: `i < list->length`.
 //!
 //! A weak load whose address moves from turn to turn is no such read: it walks a list or searches a table. A loop that waits through weak
 //! loads of moving addresses has a data race and is not found; nor is one that waits through ordinary local memory.
 //! Loops with several entries always yield.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, Sreg, StateSpace};
+use handloom_ir::types::{Cmp, Order, Sreg, StateSpace};
 
 use crate::graph::{Dominators, Loop, Loops, Predecessors, for_each_successor, order_blocks};
 
@@ -103,8 +104,27 @@ impl<'f> Waiting<'f> {
         if !leaves {
             return false;
         }
-        let from = self.dependencies(&block.term.sources(), (self.starts[n], self.starts[n + 1]));
-        !from.iter().any(|&k| self.reads_others(k)) && from.iter().any(|&k| self.is_counter(k))
+        let at = (self.starts[n], self.starts[n + 1]);
+        let from = self.dependencies(&block.term.sources(), at);
+        let counts = !from.iter().any(|&k| self.reads_others(k)) && from.iter().any(|&k| self.is_counter(k));
+        counts || self.reaches_bound(&block.term, at)
+    }
+
+    /// Whether a branch compares a counter with a bound in memory that changes only by a race: as long as it stays, the counter reaches it.
+    fn reaches_bound(&self, term: &Term, at: (usize, usize)) -> bool {
+        let Term::Branch { cond: Val::Reg(cond), .. } = term else { return false };
+        let [(_, k)] = self.writers_seen(*cond, at) else { return false };
+        let inst = self.insts[*k];
+        let Op::Pure(Pure::ICmp(Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge, _)) = inst.op else { return false };
+        let [a, b] = [0, 1].map(|i| self.dependencies(&inst.src[i..=i], self.in_front(*k)));
+        let counts =
+            |side: &[usize]| side.iter().any(|&k| self.is_counter(k)) && !side.iter().any(|&k| self.reads_others(k));
+        let is_weak = |k: usize| match self.insts[k].op {
+            Op::Load { access, .. } => access.order == Order::Weak,
+            op => !matches!(op, Op::Atom { .. }),
+        };
+        let stays = |side: &[usize]| side.iter().all(|&k| is_weak(k) && !self.is_counter(k));
+        counts(&a) && stays(&b) || counts(&b) && stays(&a)
     }
 
     /// Whether each turn computes what the instruction writes from its own last value.

@@ -160,6 +160,30 @@ b3:
 }
 
 #[test]
+fn a_loop_that_counts_to_a_bound_in_memory_does_not_yield() {
+    // do { i += 1 } while (i < *bound), and the same with the counter on the other side.
+    for counter_first in [true, false] {
+        let mut c = Code::new(&[Pred, B32, B64, B32]);
+        c.label(0);
+        c.inst(&ADD, &[c.r(3)], &[c.r(3), imm(1, B32)]);
+        c.inst(&LD_GLOBAL, &[c.r(1)], &[at(2, 0)]);
+        let (a, b) = if counter_first { (c.r(3), c.r(1)) } else { (c.r(1), c.r(3)) };
+        c.inst(&LESS, &[c.r(0)], &[a, b]);
+        c.guarded(Some((0, false)), &BRA, &[], &[to(0)]);
+        assert!(!lowered(c).contains("yield"));
+    }
+    // do { i += 1 } while (*p + i < 1): memory takes part in what counts.
+    let mut c = Code::new(&[Pred, B32, B64, B32]);
+    c.label(0);
+    c.inst(&ADD, &[c.r(3)], &[c.r(3), imm(1, B32)]);
+    c.inst(&LD_GLOBAL, &[c.r(1)], &[at(2, 0)]);
+    c.inst(&ADD, &[c.r(1)], &[c.r(1), c.r(3)]);
+    c.inst(&LESS, &[c.r(0)], &[c.r(1), imm(1, B32)]);
+    c.guarded(Some((0, false)), &BRA, &[], &[to(0)]);
+    assert!(lowered(c).contains("yield"));
+}
+
+#[test]
 fn a_loop_that_walks_a_table_does_not_yield() {
     let mut c = Code::new(&[Pred, B32, B64]);
     c.label(0);

@@ -253,6 +253,10 @@ mod tests {
         };
         let short = Patience { stop: &stop, limit: Some(Duration::from_millis(30)) };
         assert_eq!(obtain(&slot, short, || begin(&slot, Place::Aside, go_on)), Err(Left));
+        // Whoever comes before it is given up would wait for it.
+        while lock(&slot.work).claimed {
+            thread::yield_now();
+        }
         // What was given up is made anew.
         let patience = Patience { stop: &stop, limit: FOREVER };
         obtain(&slot, patience, || begin(&slot, Place::Aside, |_| Some(Ok(7)))).unwrap();
