@@ -10,7 +10,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use handloom_diag::Span;
-use handloom_ir::simt::{self, Block, FrameLayout, Op, Term, Val};
+use handloom_ir::simt::{self, Block, FrameLayout, Op, Reg, Term, Val};
 use handloom_ir::types::Ty;
 
 use crate::abi::{Loc, Tables, WarpCtx};
@@ -18,7 +18,7 @@ use crate::analysis::cfg::Set;
 use crate::analysis::shape::{Class, Facts, analyse};
 use crate::emit::{Emit, Home, POOL_BYTES, SCRATCH_ROWS, WORD_SLOTS, inlined, inlined_blocks, is_loose, takes_loose};
 use crate::load::Code;
-use crate::prepare::{addresses_first, single_latches};
+use crate::prepare::{addresses_first, single_latches, zero_first};
 
 /// How strictly accesses are checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -172,8 +172,15 @@ const FRONTEND: TargetFrontendConfig = TargetFrontendConfig {
 fn build(_module: &simt::Module, func: &simt::Function, options: &Options) -> (Context, Tables) {
     let mut f = single_latches(func);
     addresses_first(&mut f);
+    let mut facts = analyse(&f, &options.shape, options.local_stride, options.speculate);
+    let written = def_count(&f);
+    let early = facts.live.entry[0].iter().filter(|r| written[*r] > 0);
+    let early: Vec<Reg> = early.map(|r| Reg(r as u32)).collect();
+    if !early.is_empty() {
+        zero_first(&mut f, &early);
+        facts = analyse(&f, &options.shape, options.local_stride, options.speculate);
+    }
     let f = &f;
-    let facts = analyse(f, &options.shape, options.local_stride, options.speculate);
     let mut tables = Tables { name: f.name.clone(), n_blocks: f.blocks.len() as u32, ..Tables::default() };
     let place = place(f, &facts, &mut tables);
     let known = |span: &Span| *span != Span::NONE;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use handloom_ir::simt::{Block, BlockId, Function, Op, Reg, Term, Val};
+use handloom_ir::simt::{Block, BlockId, Function, Inst, Op, Pure, Reg, Term, Val};
 
 /// The function with one back edge for each loop header, so that lanes that went different ways in a loop's body meet before the next iteration. Positions of blocks change; the order stays.
 pub fn single_latches(f: &Function) -> Function {
@@ -31,6 +31,23 @@ fn insert_latch(f: &mut Function, header: usize, latches: &[usize]) {
     }
     let span = f.blocks[last].term_span;
     f.blocks.insert(at, Block { insts: Vec::new(), term: Term::Jump(BlockId(header as u32)), term_span: span });
+}
+
+/// Writes zero at the start to registers that are read on some path before they are written. Their homes hold what another call or CTA left there,
+/// and a shape must cover the zero.
+pub fn zero_first(f: &mut Function, regs: &[Reg]) {
+    let zero = |r: &Reg| {
+        let ty = f.regs[r.idx()];
+        Inst { op: Op::Pure(Pure::Mov(ty)), dst: vec![*r], src: vec![Val::Imm(0, ty)], guarded: false, span: f.span }
+    };
+    let zeros: Vec<Inst> = regs.iter().map(zero).collect();
+    let repeats = f.blocks.iter().any(|b| b.term.successors().contains(&BlockId(0)));
+    if repeats {
+        f.blocks.iter_mut().for_each(|b| b.term.map_successors(|s| BlockId(s.0 + 1)));
+        f.blocks.insert(0, Block { insts: zeros, term: Term::Jump(BlockId(1)), term_span: f.span });
+    } else {
+        f.blocks[0].insts.splice(0..0, zeros);
+    }
 }
 
 /// Moves the computation of addresses before the first memory access of its block, as far as it needs nothing that was read there.

@@ -107,6 +107,7 @@ impl CtaRun {
             d: 0,
             local,
             args: h.local + u64::from(site.args),
+            window: h.window,
             host: 0,
             yields: 0,
             from: 0,

@@ -208,7 +208,7 @@ impl CtaRun {
             let local = host.env.local_base + 32 * stride * w as u64;
             host.base_ctx(w).update(|h| {
                 h.warp = w as u32;
-                h.local = local;
+                (h.local, h.window) = (local, local);
             });
         }
     }

@@ -44,6 +44,10 @@ struct Limits {
     none: Option<Value>,
     /// Added to an address that passed.
     host: Option<Value>,
+    /// No address passes this test.
+    never: bool,
+    /// The thread's own local memory, which passes too: where that of lane 0 begins.
+    own: Option<Value>,
 }
 
 /// Whether an access may be done inline by some lanes.
@@ -53,7 +57,7 @@ pub(crate) fn simple(access: Access) -> bool {
         && access.elements == u8::MAX >> (8 - access.count)
         && match access.space {
             StateSpace::Global | StateSpace::Const | StateSpace::Shared => true,
-            StateSpace::Generic => access.order == Order::Weak,
+            StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc => access.order == Order::Weak,
             _ => false,
         }
 }
@@ -114,7 +118,21 @@ impl Emit<'_, '_> {
         // Reading bytes of lanes that take no part harms nobody as long as they are in bounds: loads are tested and done by whole packs.
         let is_load = matches!(inst.op, Op::Load { .. });
         let linear = match &operands[0].0 {
-            Lanes::Affine(s, base) if s.is_linear() && s.stride >= 0 && s.stride % bytes == 0 => {
+            Lanes::Affine(s, base) if self.is_own(plan, s) => {
+                let at = match self.safe_address(plan, 0) {
+                    Some(at) => at,
+                    None => {
+                        let at = self.host_base(plan, base[0], operands[0].1);
+                        let bad = self.own_refused(at, bytes, bytes);
+                        let go = self.b.create_block();
+                        self.b.ins().brif(bad, cold, &[], go, &[]);
+                        self.b.switch_to_block(go);
+                        at
+                    }
+                };
+                Some(at)
+            }
+            Lanes::Affine(s, base) if !limits.never && s.is_linear() && s.stride >= 0 && s.stride % bytes == 0 => {
                 let whole = is_load && s.stride > 0;
                 Some(self.test_ends(plan, s.stride, base[0], operands[0].1, limits, m, whole, cold))
             }
@@ -130,8 +148,8 @@ impl Emit<'_, '_> {
         let (head, body, next) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let index = self.b.append_block_param(head, types::I64);
         let rest = self.b.append_block_param(head, types::I32);
-        let zero = self.i64(0);
-        self.b.ins().jump(head, &[zero.into(), m.into()]);
+        let (start, lanes) = self.first_pack(m);
+        self.b.ins().jump(head, &[start.into(), lanes.into()]);
         self.b.switch_to_block(head);
         let nibble = self.b.ins().band_imm_s(rest, 15);
         self.b.ins().brif(nibble, body, &[], next, &[]);
@@ -165,6 +183,50 @@ impl Emit<'_, '_> {
         from
     }
 
+    /// Number of the first pack that has lanes in a mask, and the mask without the packs before it.
+    pub(crate) fn first_pack(&mut self, m: Value) -> (Value, Value) {
+        let lane = self.b.ins().ctz(m);
+        // No lane at all is the last pack.
+        let lane = self.b.ins().band_imm_s(lane, 28);
+        let rest = self.b.ins().ushr(m, lane);
+        let pack = self.b.ins().ushr_imm_s(lane, 2);
+        (self.b.ins().uextend(types::I64, pack), rest)
+    }
+
+    /// Whether the lanes of a shape stand as far apart as the local memory of threads, so that all of them are inside their own if one is.
+    pub(crate) fn is_own(&self, plan: &Plan, s: &Shape) -> bool {
+        let spaces = matches!(plan.access.space, StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc);
+        let stride = self.facts.local_stride;
+        spaces && s.is_linear() && s.stride == stride && stride % plan.bytes() == 0 && stride >= plan.bytes()
+    }
+
+    /// Whether `length` bytes at an address of lane 0 are refused as bytes of its own local memory.
+    pub(crate) fn own_refused(&mut self, at: Value, length: i64, align: i64) -> Value {
+        let window = self.load_warp(types::I64, offset_of!(WarpCtx, window));
+        let off = self.b.ins().isub(at, window);
+        self.outside_own(off, length, align)
+    }
+
+    /// Whether `length` bytes at this distance from the start of a thread's local memory are not inside, or not aligned.
+    fn outside_own(&mut self, off: Value, length: i64, align: i64) -> Value {
+        let k = align.trailing_zeros();
+        // The largest distance, in units of the alignment. None is as small as needed for what does not fit at all.
+        let units = (self.facts.local_stride - length).div_euclid(align) + 1;
+        let off = if k == 0 {
+            off
+        } else {
+            let amount = self.b.ins().iconst(types::I32, i64::from(k));
+            self.b.ins().rotr(off, amount)
+        };
+        self.b.ins().icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, off, units.max(0))
+    }
+
+    /// An address with its offset, as 64 bits.
+    fn host_base(&mut self, plan: &Plan, base: Value, ty: Ty) -> Value {
+        let base = if ty == Ty::B64 { base } else { self.b.ins().uextend(types::I64, base) };
+        self.b.ins().iadd_imm_s(base, plan.offset)
+    }
+
     fn limits(&mut self, plan: &Plan, bytes: i64) -> Limits {
         if plan.access.space == StateSpace::Shared {
             let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
@@ -173,10 +235,18 @@ impl Emit<'_, '_> {
             let last = self.b.ins().band_imm_s(last, -plan.bytes());
             let limit = self.b.ins().iadd_imm_s(last, plan.bytes());
             let host = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
-            return Limits { base: None, limit, none: Some(none), host: Some(host) };
+            return Limits { base: None, limit, none: Some(none), host: Some(host), never: false, own: None };
+        }
+        let space = plan.access.space;
+        let is_local = matches!(space, StateSpace::Local | StateSpace::ParamFunc);
+        let own =
+            (is_local || space == StateSpace::Generic).then(|| self.load_warp(types::I64, offset_of!(WarpCtx, window)));
+        if is_local {
+            let zero = self.i64(0);
+            return Limits { base: None, limit: zero, none: None, host: None, never: true, own };
         }
         let (base, limit) = self.bounds(plan, bytes);
-        Limits { base: Some(base), limit, none: None, host: None }
+        Limits { base: Some(base), limit, none: None, host: None, never: false, own }
     }
 
     /// Whether an address (offset included) is refused.
@@ -222,8 +292,7 @@ impl Emit<'_, '_> {
         whole: bool,
         cold: clif::Block,
     ) -> Value {
-        let base = if ty == Ty::B64 { base } else { self.b.ins().uextend(types::I64, base) };
-        let base = self.b.ins().iadd_imm_s(base, plan.offset);
+        let base = self.host_base(plan, base, ty);
         let first = self.b.ins().ctz(m);
         let above = self.b.ins().clz(m);
         let top = self.i32(31);
@@ -345,6 +414,12 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(parts);
         }
         let addr = if linear.is_some() { vec![] } else { self.ready_vectors(&ready[0], aty, index) };
+        // Where the local memory of the pack's first lane begins.
+        let own = limits.own.filter(|_| linear.is_none()).map(|window| {
+            let d = self.b.ins().imul_imm_s(index, self.facts.local_stride * LANES as i64);
+            self.b.ins().iadd(window, d)
+        });
+        let limits = Limits { own, ..limits };
         let mut results: Vec<Vec<Value>> =
             dst.iter().map(|at| self.ready_vectors(&Ready::Row(*at), plan.ty, index)).collect();
         for l in 0..LANES {
@@ -391,9 +466,21 @@ impl Emit<'_, '_> {
         let a = self.extract(addr, l);
         let a = if ty == Ty::B64 { a } else { self.b.ins().uextend(types::I64, a) };
         let at = self.b.ins().iadd_imm_s(a, plan.offset);
-        let bad = self.lane_refused(plan, at, limits);
         let go = self.b.create_block();
-        self.b.ins().brif(bad, cold, &[], go, &[]);
+        let other = if limits.own.is_some() { self.b.create_block() } else { cold };
+        if limits.never {
+            self.b.ins().jump(other, &[]);
+        } else {
+            let bad = self.lane_refused(plan, at, limits);
+            self.b.ins().brif(bad, other, &[], go, &[]);
+        }
+        if let Some(own) = limits.own {
+            self.b.switch_to_block(other);
+            let lane = self.b.ins().iadd_imm_s(at, -self.facts.local_stride * l as i64);
+            let off = self.b.ins().isub(lane, own);
+            let bad = self.outside_own(off, plan.bytes(), plan.bytes());
+            self.b.ins().brif(bad, cold, &[], go, &[]);
+        }
         self.b.switch_to_block(go);
         match limits.host {
             Some(h) => self.b.ins().iadd(at, h),

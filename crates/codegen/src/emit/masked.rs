@@ -496,8 +496,8 @@ impl Emit<'_, '_> {
         let acc = self.b.append_block_param(head, types::I32);
         let acc_next = self.b.append_block_param(next, types::I32);
         let acc_exit = self.b.append_block_param(exit, types::I32);
-        let (zero, none) = (self.i64(0), self.i32(0));
-        self.b.ins().jump(head, &[zero.into(), m.into(), none.into()]);
+        let (none, (start, lanes)) = (self.i32(0), self.first_pack(m));
+        self.b.ins().jump(head, &[start.into(), lanes.into(), none.into()]);
         self.b.switch_to_block(head);
         let nibble = self.b.ins().band_imm_s(rest, 15);
         self.b.ins().brif(nibble, body, &[], next, &[acc.into()]);

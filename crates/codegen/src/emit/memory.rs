@@ -199,6 +199,7 @@ impl Emit<'_, '_> {
                     | StateSpace::Const
                     | StateSpace::ParamEntry
                     | StateSpace::Local
+                    | StateSpace::ParamFunc
                     | StateSpace::Shared
             )
             || (plan.access.space == StateSpace::Generic && plan.access.order.is_strong());
@@ -263,7 +264,12 @@ impl Emit<'_, '_> {
                     self.b.ins().uextend(types::I64, v)
                 };
                 let site = self.site_of_group(plan, g);
-                self.check_range(&Plan { site, ..*plan }, s.is_even(), first, length, lanes);
+                let bad = if self.is_own(plan, s) {
+                    self.own_refused(first, plan.bytes(), plan.bytes())
+                } else {
+                    self.refuse(plan, first, length)
+                };
+                self.check_range(&Plan { site, ..*plan }, s.is_even(), first, length, lanes, bad);
                 match shared_base {
                     Some(b) => (self.b.ins().iadd(first, b), low),
                     None => (first, low),
@@ -325,9 +331,8 @@ impl Emit<'_, '_> {
         self.cta_field(offset_of!(CtaCtx, shared_base))
     }
 
-    /// Goes on only if `length` bytes from `first` may be accessed.
-    pub(crate) fn check_range(&mut self, plan: &Plan, even: bool, first: Value, length: i64, lanes: u32) {
-        let bad = self.refuse(plan, first, length);
+    /// Goes on only if `length` bytes from `first` may be accessed; `bad`: whether the quick test refuses them.
+    fn check_range(&mut self, plan: &Plan, even: bool, first: Value, length: i64, lanes: u32, bad: Value) {
         let (cold, go) = (self.cold_block(), self.b.create_block());
         let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);

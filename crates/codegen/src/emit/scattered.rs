@@ -6,7 +6,7 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
-use handloom_ir::types::Ty;
+use handloom_ir::types::{StateSpace, Ty};
 
 use super::memory::Plan;
 use super::rep::{Rep, width};
@@ -36,7 +36,17 @@ impl Emit<'_, '_> {
         let values: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
         let shared = plan.is_shared().then(|| self.shared_base());
         let on = self.on_line();
-        self.b.ins().brif(bad, cold, &[], go, &[]);
+        let has_own = matches!(plan.access.space, StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc)
+            && self.facts.local_stride >= plan.bytes();
+        if has_own {
+            let other = self.b.create_block();
+            self.b.ins().brif(bad, other, &[], go, &[]);
+            self.b.switch_to_block(other);
+            let bad = self.refuse_own_rows(plan, &rows);
+            self.b.ins().brif(bad, cold, &[], go, &[]);
+        } else {
+            self.b.ins().brif(bad, cold, &[], go, &[]);
+        }
         self.b.switch_to_block(cold);
         let m = self.i32(FULL);
         let held: Vec<Rep> = values.iter().map(|v| Rep::Rows(v.clone())).collect();
@@ -99,12 +109,24 @@ impl Emit<'_, '_> {
 
     /// Whether the quick test refuses any of 32 host addresses.
     pub(crate) fn refuse_rows(&mut self, plan: &Plan, rows: &[Value]) -> Value {
+        let (base, limit) = self.bounds(plan, plan.bytes());
+        self.refuse_apart(plan, rows, base, limit, 0)
+    }
+
+    /// Whether any of 32 addresses is not in the lane's own local memory.
+    fn refuse_own_rows(&mut self, plan: &Plan, rows: &[Value]) -> Value {
+        let window = self.load_warp(types::I64, offset_of!(WarpCtx, window));
+        let limit = self.i64(self.facts.local_stride - plan.bytes() + 1);
+        self.refuse_apart(plan, rows, window, limit, self.facts.local_stride)
+    }
+
+    /// Whether any of 32 addresses is misaligned, or `limit` bytes or more behind `base`, which moves by `stride` from lane to lane.
+    fn refuse_apart(&mut self, plan: &Plan, rows: &[Value], base: Value, limit: Value, stride: i64) -> Value {
         let rows: Vec<Value> = if self.ty(plan.addr) == Ty::B64 {
             rows.to_vec()
         } else {
             rows.iter().flat_map(|v| [self.b.ins().uwiden_low(*v), self.b.ins().uwiden_high(*v)]).collect()
         };
-        let (base, limit) = self.bounds(plan, plan.bytes());
         // Signed comparison of values moved by 2^63 is unsigned comparison.
         let moved = self.b.ins().iadd_imm_s(base, i64::MIN.wrapping_sub(plan.offset));
         let moved = self.b.ins().splat(types::I64X2, moved);
@@ -112,8 +134,15 @@ impl Emit<'_, '_> {
         let limit = self.b.ins().splat(types::I64X2, limit);
         let mut inside = None;
         let mut any = None;
-        for v in rows {
-            let t = self.b.ins().isub(v, moved);
+        for (lane, v) in (0..).step_by(2).zip(rows) {
+            let start = match stride {
+                0 => moved,
+                _ => {
+                    let apart = self.vector_const64([(stride * lane) as u64, (stride * (lane + 1)) as u64]);
+                    self.b.ins().iadd(moved, apart)
+                }
+            };
+            let t = self.b.ins().isub(v, start);
             let g = self.b.ins().icmp(IntCC::SignedGreaterThan, limit, t);
             inside = Some(inside.map_or(g, |o| self.b.ins().band(o, g)));
             any = Some(any.map_or(v, |o| self.b.ins().bor(o, v)));

@@ -97,7 +97,8 @@ impl Emit<'_, '_> {
                 let length = high - low + uses.high - uses.low;
                 let site = self.site_of_group(&plan, g);
                 let plan = Plan { site, ..plan };
-                let lowest = self.verify_group(b, &plan, r, base[g], low, length, &uses);
+                let own = self.is_own(&plan, &s) && s.stride % a == 0;
+                let lowest = self.verify_group(b, &plan, r, base[g], low, (length, own), &uses);
                 let host = match uses.space {
                     StateSpace::Shared => {
                         let shared = self.shared_base();
@@ -120,7 +121,7 @@ impl Emit<'_, '_> {
         r: Reg,
         base: Value,
         low: i64,
-        length: i64,
+        (length, own): (i64, bool),
         uses: &Uses,
     ) -> Value {
         let lane = self.moved(base, low);
@@ -132,7 +133,9 @@ impl Emit<'_, '_> {
         } else {
             None
         };
-        let over = self.refuse(plan, first, length);
+        // In local memory each lane has the same bytes of its own.
+        let over =
+            if own { self.own_refused(first, uses.high - uses.low, 1) } else { self.refuse(plan, first, length) };
         let bad = match odd {
             Some(o) => self.b.ins().bor(o, over),
             None => over,
@@ -141,7 +144,7 @@ impl Emit<'_, '_> {
         let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
-        if uses.space != StateSpace::Shared {
+        if uses.space != StateSpace::Shared && !own {
             let one = self.i32(1);
             let len = self.i64(length);
             let ok = self.routine(Routine::Range, plan.site, one, Some(first), Some(len));
