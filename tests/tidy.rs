@@ -19,7 +19,8 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         "codegen",
         &["diag", "ir"],
         // `cranelift-native` sets every host flag.
-        &["cranelift-codegen", "cranelift-frontend", "cranelift-jit", "cranelift-native", "target-lexicon"],
+        // `smallvec` for its features alone.
+        &["cranelift-codegen", "cranelift-frontend", "cranelift-jit", "cranelift-native", "target-lexicon", "smallvec"],
     ),
     ("runtime", &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen"], &["rayon", "rustix", "libc"]),
     ("images", &[], &["object", "ruzstd", "lz4_flex"]),
@@ -136,6 +137,28 @@ fn files_are_short() {
     let wrong = files.iter().filter(|f| written(f)).filter(too_long);
     let wrong: Vec<String> = wrong.map(|f| format!("{}: {} lines", f.path, f.text.lines().count())).collect();
     fail("files of more than 800 lines", &wrong);
+}
+
+#[test]
+fn each_test_is_compiled() {
+    let mut wrong = Vec::new();
+    let files = files();
+    for f in files.iter().filter(|f| f.path.ends_with(".rs")) {
+        let (folder, name) = f.path.rsplit_once('/').unwrap_or_default();
+        // A file of a test program that has several is a module of its `main.rs`.
+        let main = files.iter().find(|m| m.path == format!("{folder}/main.rs") && folder.contains("/tests/"));
+        let module = format!("mod {};", name.trim_end_matches(".rs"));
+        if main.is_some_and(|m| name != "main.rs" && m.text.lines().all(|line| line != module)) {
+            wrong.push(format!("{}: no module of its test program", f.path));
+        }
+        // Packages whose library has no tests of its own say so, and are then not compiled for them.
+        let package = f.path.split_once("/src/").map(|(package, _)| format!("{package}/Cargo.toml"));
+        let without = package.is_some_and(|p| files.iter().any(|m| m.path == p && m.text.contains("test = false")));
+        if without && f.text.lines().any(|line| line.trim() == "#[test]") {
+            wrong.push(format!("{}: tests, where the package promised none", f.path));
+        }
+    }
+    fail("tests that are never compiled", &wrong);
 }
 
 #[test]

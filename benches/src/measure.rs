@@ -2,10 +2,14 @@
 
 use std::time::Instant;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 
 use crate::options::Clock;
+
+/// The thread that asks.
+const THIS: Pid = Pid::from_raw(0);
 
 /// Time of one run, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -44,25 +48,25 @@ pub fn time<T>(work: impl FnOnce() -> T) -> (T, Sample) {
 /// Those who take turns and need one processor share the same one: it never rests, so a virtual machine keeps it in its place. Where the
 /// system does not obey, the work is done anywhere.
 pub fn on_one_processor<T>(work: impl FnOnce() -> T) -> T {
-    let all = sched_getaffinity(None).ok();
-    let last = all.and_then(|all| (0..CpuSet::MAX_CPU).rev().find(|&cpu| all.is_set(cpu)));
+    let all = sched_getaffinity(THIS).ok();
+    let last = all.and_then(|all| (0..CpuSet::count()).rev().find(|&cpu| all.is_set(cpu).unwrap_or(false)));
     if let Some(last) = last {
         let mut one = CpuSet::new();
-        one.set(last);
         // Refused: the work is done anywhere.
-        let _ = sched_setaffinity(None, &one);
+        let _ = one.set(last);
+        let _ = sched_setaffinity(THIS, &one);
     }
     let result = work();
     if let Some(all) = all {
-        let _ = sched_setaffinity(None, &all);
+        let _ = sched_setaffinity(THIS, &all);
     }
     result
 }
 
 /// CPU time that this process has used.
 fn cpu_ns() -> f64 {
-    let t = clock_gettime(ClockId::ProcessCPUTime);
-    t.tv_sec as f64 * 1e9 + t.tv_nsec as f64
+    let t = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("the system has a clock of the process");
+    t.tv_sec() as f64 * 1e9 + t.tv_nsec() as f64
 }
 
 /// The value in the middle; of an even number the mean of the two. Zero of none.

@@ -183,19 +183,6 @@ impl SiteCache {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn caches_end_where_no_aligned_access_fits() {
-        let limit = |size, length, align| SiteCache::new(64, size, length, align).limit;
-        assert_eq!([limit(8, 4, 4), limit(9, 4, 4), limit(11, 4, 4), limit(12, 4, 4)], [8, 8, 8, 12]);
-        assert_eq!([limit(1, 1, 1), limit(16, 16, 16), limit(129, 128, 4)], [1, 16, 4]);
-        assert_eq!([limit(3, 4, 4), limit(0, 1, 1)], [0, 0]);
-    }
-}
-
 /// Routines of the runtime that code calls through [`CtaCtx::routines`]. All take `(cta, warp, site, mask, x, y)` as `u64, u64, u32, u32, u64, u64` in the
 /// System V calling convention and return a `u64`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,6 +7,7 @@ mod divergence;
 mod graph;
 mod read;
 mod shapes;
+mod sites;
 
 use handloom_codegen::analysis::shape::{Class, Facts, analyse};
 use handloom_codegen::analysis::transfer::Shape;

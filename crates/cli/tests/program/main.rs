@@ -1,0 +1,14 @@
+//! The program as a user runs it: exit statuses, JSON, job files, signals.
+
+mod check;
+mod common;
+mod corpus;
+mod damaged;
+mod expect;
+mod files;
+mod groups;
+mod images;
+mod job;
+mod live;
+mod memory;
+mod run;

@@ -1,0 +1,132 @@
+//! What the passes make of small shapes.
+
+use crate::common::*;
+use handloom_check::module::*;
+use handloom_ir::simt::{LaunchShape, Module};
+use handloom_ir::types::ScalarType::{B32, B64, Pred};
+use handloom_ir::types::Sreg;
+
+const SHAPE: LaunchShape = LaunchShape { ntid: [64, 1, 1], small_grid: true };
+
+fn specialised(m: &CheckedModule) -> Module {
+    handloom_lower::specialise(&handloom_lower::lower(m), "k", &SHAPE)
+}
+
+fn entry_text(code: Code) -> String {
+    text(&specialised(&entry(code)), 0)
+}
+
+fn sreg(s: Sreg) -> Operand {
+    Operand::Sreg { sreg: s, ty: B32, to: B32 }
+}
+
+#[test]
+fn the_launch_shape_folds() {
+    let mut c = Code::new(&[B32, B32, B64, Pred]);
+    c.inst(&MOV, &[c.r(0)], &[sreg(Sreg::Ntid(0))]);
+    c.inst(&MOV, &[c.r(1)], &[sreg(Sreg::Tid(1))]);
+    c.inst(&ADD, &[c.r(0)], &[c.r(0), c.r(1)]);
+    c.inst(&LESS, &[c.r(3)], &[c.r(0), imm(64, B32)]);
+    c.guarded(Some((3, false)), &BRA, &[], &[to(0)]);
+    c.inst(&ST_GLOBAL, &[], &[at(2, 0), c.r(0)]);
+    c.label(0);
+    c.inst(&ST_GLOBAL, &[], &[at(2, 4), c.r(0)]);
+    assert_text(
+        &entry_text(c),
+        "
+b0:
+    store.global.b32 [v0], 64
+    store.global.b32 [v0 + 4], 64
+    exit
+",
+    );
+}
+
+#[test]
+fn a_calls_argument_block_becomes_registers() {
+    let call = Operand::Call(Box::new(Call {
+        target: CallTarget::Direct(SymbolId(1)),
+        results: vec![CallArg::Reg(RegId(0))],
+        args: vec![CallArg::Reg(RegId(1)), CallArg::Reg(RegId(3))],
+        params: vec![param(0, B32), param(4, B32)],
+        result_params: vec![param(8, B32)],
+        param_bytes: 12,
+        targets: None,
+        noreturn: false,
+    }));
+    let mut c = Code::new(&[B32, B32, B64, B32]);
+    c.inst(&LD_GLOBAL, &[c.r(1)], &[at(2, 0)]);
+    c.inst(&CALL, &[], &[call]);
+    c.inst(&ST_GLOBAL, &[], &[at(2, 0), c.r(0)]);
+    let mut f = Code::new(&[B32, B32]);
+    f.vars.push(var(LocalKind::Param(0), 4));
+    f.vars.push(var(LocalKind::Param(1), 4));
+    f.vars.push(var(LocalKind::Result(0), 4));
+    f.inst(&LD_PARAM, &[f.r(0)], &[at_var(0)]);
+    f.inst(&LD_PARAM, &[f.r(1)], &[at_var(1)]);
+    f.inst(&ADD, &[f.r(0)], &[f.r(0), f.r(1)]);
+    f.inst(&ST_PARAM, &[], &[at_var(2), f.r(0)]);
+    let m = module(vec![
+        function("k", true, vec![], vec![], c.body()),
+        function("f", false, vec![param(0, B32), param(4, B32)], vec![param(8, B32)], f.body()),
+    ]);
+    assert_text(
+        &text(&specialised(&m), 0),
+        "
+b0:
+    v1:b32 = load.global.b32 [v0]
+    v3:b32 = add.b32 v1, v2
+    store.global.b32 [v0], v3
+    exit
+",
+    );
+}
+
+#[test]
+fn parameters_are_loaded_in_front_of_a_loop_and_offsets_join() {
+    let mut c = Code::new(&[Pred, B32, B64, B64]);
+    c.vars.push(var(LocalKind::Param(0), 8));
+    c.label(0);
+    c.inst(&LD_PARAM_64, &[c.r(2)], &[at_var(0)]);
+    c.inst(&ADD, &[c.r(3)], &[c.r(2), imm(12, B64)]);
+    c.inst(&ST_GLOBAL, &[], &[at(3, -4), c.r(1)]);
+    c.inst(&ADD, &[c.r(1)], &[c.r(1), imm(1, B32)]);
+    c.inst(&LESS, &[c.r(0)], &[c.r(1), imm(9, B32)]);
+    c.guarded(Some((0, false)), &BRA, &[], &[to(0)]);
+    let m = module(vec![function("k", true, vec![param(0, B64)], vec![], c.body())]);
+    assert_text(
+        &text(&specialised(&m), 0),
+        "
+b0:
+    v0:b64 = param_address 0
+    v1:b64 = load.param::entry.b64 [v0]
+    jump b1
+b1:
+    store.global.b32 [v1 + 8], v2
+    v2:b32 = add.b32 v2, 1
+    v3:p = cmp.lt.u32 v2, 9
+    branch v3, b1, b2
+b2:
+    exit
+",
+    );
+}
+
+#[test]
+fn a_warp_op_stays_the_last_of_its_block() {
+    let mut c = Code::new(&[Pred, B32, B64]);
+    c.inst(&VOTE, &[c.r(0)], &[c.r(0), imm(0xffff_ffff, B32)]);
+    c.guarded(Some((0, false)), &ST_GLOBAL, &[], &[at(2, 0), c.r(1)]);
+    assert_text(
+        &entry_text(c),
+        "
+b0:
+    v1:p = vote.any v0, 0xffffffff
+    jump b1
+b1:
+    v0:p = not.p v1
+    store.global.b32 [v2], v3 if v0
+    exit
+",
+    );
+}
