@@ -1,8 +1,10 @@
 //! No text makes the parser panic, overflow the stack, or take more than linear time.
 
+mod common;
+
 use std::time::{Duration, Instant};
 
-use crate::common::{SAMPLES, in_body, read};
+use common::{SAMPLES, in_body, read};
 use handloom_syntax::{print, same};
 
 /// A fixed sequence of numbers (splitmix64).
@@ -168,7 +170,7 @@ fn usual_nesting_is_no_error() {
         in_body(&format!("mov.b32 a, 1{};", "+1".repeat(200))),
         format!(".global .b32 a[] = {}1{};", "{".repeat(200), "}".repeat(200)),
     ] {
-        assert_eq!(crate::common::errors(&text), "");
+        assert_eq!(common::errors(&text), "");
     }
 }
 

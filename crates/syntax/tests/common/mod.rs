@@ -1,4 +1,5 @@
 //! Small modules of every style, and what tests do with them.
+#![allow(dead_code, reason = "each test file uses a part of this")]
 
 use handloom_diag::{FileId, SourceMap, Style, render_human};
 use handloom_syntax::{Parse, ast, parse};

@@ -1,13 +1,15 @@
 //! What the trees of small texts are.
 
-use crate::common::{SAMPLES, in_body, read, stmts};
+mod common;
+
+use common::{SAMPLES, in_body, read, stmts};
 use handloom_syntax::ast::{BinaryOp, Expr, ExprKind, Init, Inst, Item, Linkage, Operand, OperandKind, Stmt, UnaryOp};
 use handloom_syntax::{decode, parse, print, same};
 
 #[test]
 fn samples_parse_without_errors() {
     for sample in SAMPLES {
-        assert_eq!(crate::common::errors(sample), "");
+        assert_eq!(common::errors(sample), "");
     }
 }
 
@@ -17,7 +19,7 @@ fn printing_and_parsing_again_gives_the_same_tree() {
         let first = read(sample);
         let text = print(&first.module);
         let second = read(&text);
-        assert_eq!(crate::common::errors(&text), "");
+        assert_eq!(common::errors(&text), "");
         assert!(same(&first.module, &second.module), "{text}");
         assert_eq!(print(&second.module), text);
     }

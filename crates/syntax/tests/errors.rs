@@ -1,6 +1,8 @@
 //! What a person reads for typical mistakes, compared whole.
 
-use crate::common::{errors, in_body};
+mod common;
+
+use common::{errors, in_body};
 
 #[test]
 fn a_register_minus_a_constant() {
