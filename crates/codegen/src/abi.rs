@@ -102,14 +102,14 @@ pub struct WarpCtx {
     pub local: u64,
     /// Host address of lane 0's incoming argument block, same stride.
     pub args: u64,
-    /// Host address of lane 0's local memory as a whole, same stride.
-    pub window: u64,
     /// The runtime's own: parent activation and so on.
     pub host: u64,
     /// Yields seen since the runtime last cleared it.
     pub yields: u32,
     /// Block whose end left the code (barrier, call, yield).
     pub from: u32,
+    /// Host address of lane 0's local memory as a whole, same stride.
+    pub window: u64,
 }
 
 /// Barrier kinds as written to [`WarpCtx::d`].

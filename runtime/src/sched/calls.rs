@@ -10,6 +10,7 @@ use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address};
 use super::host::Activation;
 use crate::launch::Ended;
+use crate::module::Tier;
 
 /// Finished contexts of a function that a warp keeps for its next calls.
 const SPARE: usize = 64;
@@ -89,7 +90,8 @@ impl CtaRun {
             trap.detail = format!("{used} bytes of local memory are used up {depth} calls deep");
             return Err(Ended::Trap(trap));
         };
-        let Some(code) = &self.program.codes(self.tier).map_err(Ended::Bug)?[f.idx()] else {
+        let tier = if self.careful[f.idx()] { Tier::Careful } else { self.tier };
+        let Some(code) = &self.program.codes(tier).map_err(Ended::Bug)?[f.idx()] else {
             return Err(Ended::Bug(format!("`{}` is called and has no code", self.program.ir().funcs[f.idx()].name)));
         };
         let code: *const Code = code;
@@ -116,6 +118,7 @@ impl CtaRun {
             memory,
             ctx: callee,
             code,
+            tier,
             func: f.idx(),
             caller: ctx,
             lanes,
@@ -151,8 +154,10 @@ impl CtaRun {
         loop {
             let calls = &self.host().warps[w].calls;
             let Some(i) = calls.iter().rposition(|a| a.ctx.is_runnable()) else { return Ok(()) };
-            let (ctx, func, code) = (calls[i].ctx, calls[i].func, calls[i].code);
-            let reason = self.run_activation(ctx, func, code)?;
+            let (ctx, code) = (calls[i].ctx, calls[i].code);
+            let (tier, func) = (calls[i].tier, calls[i].func);
+            let sites = self.sites.of(&self.program, tier, func)?;
+            let reason = self.run_activation(ctx, sites, code)?;
             match reason {
                 Reason::Deopt => {
                     self.change_callee(w, i)?;
@@ -176,7 +181,7 @@ impl CtaRun {
     }
 
     /// Runs the context of a call until something happens.
-    fn run_activation(&mut self, ctx: Ctx, func: usize, code: *const Code) -> Result<Reason, Ended> {
+    fn run_activation(&mut self, ctx: Ctx, sites: u64, code: *const Code) -> Result<Reason, Ended> {
         // SAFETY: the program keeps the code, and this object the program.
         let code = unsafe { &*code };
         let at = address(ctx.warp);
@@ -189,7 +194,7 @@ impl CtaRun {
             // Never met: a function's barriers leave the code.
             n_warps: u32::MAX,
             epoch: u32::MAX,
-            sites: address(self.sites[func].as_ptr()),
+            sites,
             tables: address(ctx.tables),
             ..*self.ctx()
         };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use handloom_codegen::Code;
-use handloom_codegen::abi::{BarCode, CtaCtx, Reason, SiteCache, Tables, WarpCtx};
+use handloom_codegen::abi::{BarCode, CtaCtx, Reason, Tables, WarpCtx};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::barrier::{Arrival, Barriers};
@@ -25,6 +25,7 @@ use super::fill_shared;
 use super::grid::Turn;
 use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 use super::seats::Seats;
+use super::sites::Sites;
 use crate::launch::{Ended, Grid, Progress, Recompile, StopHandle, Watchdog};
 use crate::memory::{KernelMemory, Space, View};
 use crate::module::{Left, Patience, Program, Tier};
@@ -46,8 +47,9 @@ pub(crate) struct CtaRun {
     pub(super) callee: *mut CtaCtx,
     pub(super) host: *mut CtaHost,
     pub(super) program: Arc<Program>,
-    /// Caches of bounds sites, by function.
-    pub(super) sites: Vec<Vec<SiteCache>>,
+    pub(super) sites: Sites,
+    /// Functions whose calls have left the code of the tier: they start in careful code.
+    pub(super) careful: Vec<bool>,
     /// The code of the entry that runs. It lives as long as `program`.
     pub(super) code: *const Code,
     /// The tier of the code that runs.
@@ -148,7 +150,8 @@ impl CtaRun {
             callee: Box::into_raw(Box::new(cta)),
             host: Box::into_raw(Box::new(host)),
             program: Arc::clone(program),
-            sites: Vec::new(),
+            sites: Sites::default(),
+            careful: vec![false; program.ir().funcs.len()],
             code,
             tier,
             seats,
@@ -167,7 +170,7 @@ impl CtaRun {
         };
         run.prepare_contexts();
         run.ctx().host = address(run.host);
-        run.fresh_sites()?;
+        run.use_sites()?;
         Ok(run)
     }
 
@@ -189,14 +192,10 @@ impl CtaRun {
         unsafe { &*self.host }
     }
 
-    /// Empty caches for the code of this cta.
-    pub(super) fn fresh_sites(&mut self) -> Result<(), Ended> {
+    /// Lets code use the caches of the entry in its tier.
+    pub(super) fn use_sites(&mut self) -> Result<(), Ended> {
         let program = Arc::clone(&self.program);
-        let codes = program.codes(self.tier).map_err(Ended::Bug)?;
-        let n = |c: &Option<Code>| c.as_ref().map_or(0, |c| c.tables.mems.len());
-        self.sites = codes.iter().map(|c| vec![SiteCache::EMPTY; n(c)]).collect();
-        let entry = program.entry().idx();
-        self.ctx().sites = address(self.sites[entry].as_ptr());
+        self.ctx().sites = self.sites.of(&program, self.tier, program.entry().idx())?;
         Ok(())
     }
 
@@ -282,7 +281,7 @@ impl CtaRun {
         // SAFETY: the slab is this cta's.
         unsafe { fill_shared(&host.env) }
         if stale {
-            self.sites.iter_mut().flatten().for_each(|s| *s = SiteCache::EMPTY);
+            self.sites.clear();
         }
         self.still = 0;
         self.fingerprint = None;

@@ -37,7 +37,7 @@ impl CtaRun {
         let cta = self.ctx();
         (cta.cur, cta.first, cta.end) = (cur, first, end);
         cta.tables = address(&raw const *code.tables);
-        self.fresh_sites()
+        self.use_sites()
     }
 
     /// Moves the context of a call to careful code.
@@ -57,10 +57,8 @@ impl CtaRun {
         copy(from, to);
         self.rename(&[(from, to)]);
         let call = &mut self.host().warps[w].calls[i];
-        (call.memory, call.code) = (memory, &raw const *code);
-        // Sites are numbered differently.
-        self.sites[func] =
-            vec![handloom_codegen::abi::SiteCache::EMPTY; code.tables.mems.len().max(self.sites[func].len())];
+        (call.memory, call.code, call.tier) = (memory, &raw const *code, Tier::Careful);
+        self.careful[func] = true;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use handloom_ir::trap::{Trap, TrapKind};
 
 use super::context::{Contexts, Ctx};
 use crate::memory::KernelMemory;
+use crate::module::Tier;
 
 /// State of a cta that routines and the scheduler share.
 #[derive(Debug)]
@@ -123,6 +124,7 @@ pub(crate) struct Activation {
     pub(crate) ctx: Ctx,
     /// The code that runs it. It lives as long as the program.
     pub(crate) code: *const Code,
+    pub(crate) tier: Tier,
     pub(crate) func: usize,
     /// Who called.
     pub(crate) caller: Ctx,

@@ -9,6 +9,7 @@ pub(crate) mod host;
 mod jit;
 mod rounds;
 mod seats;
+mod sites;
 mod waiters;
 
 use handloom_interp::CtaEnv;
