@@ -1,15 +1,15 @@
 //! Files that hold PTX, and files that people take for PTX.
 //!
 //! Takes: the bytes of a file, or of an image in memory. Gives: what they are, the members in them, and the PTX of a member.
-//! Does not know: what PTX means, files, pointers. A driver that is handed an address reads as many bytes as [`extent`] and
+//! Does not know: what PTX means, files, pointers. A driver that is handed an address reads as many bytes as [`extent()`] and
 //! [`Wrapper`] say and hands those over.
 //!
 //! Invariants: no bytes cause a panic, and no header makes room for more than [`MAX_MEMBER_BYTES`] or for more than its data can
 //! become; members keep the order of the file.
 //!
 //! How to read it: [`open`] here goes from bytes to an [`Image`]; [`foreign`] is the table of what is no image; [`fatbin`] is the
-//! container of NVIDIA's tools, [`member`] one member of it and how it is unpacked, [`elf`] object files, programs and archives;
-//! [`choose`] is the choice of a member by capability, [`parts`] the modules that a whole file comes to.
+//! container of NVIDIA's tools, [`member`] one member of it and how it is unpacked, `elf` object files, programs and archives;
+//! [`choose()`] is the choice of a member by capability, [`parts()`] the modules that a whole file comes to.
 
 #![forbid(unsafe_code)]
 
