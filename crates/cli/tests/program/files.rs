@@ -5,15 +5,9 @@ use std::process::Stdio;
 
 use crate::common::{ENGINES, Folder, LONG, Ran, SCALE, UNSUPPORTED, floats};
 
-/// Elements of a `.npy` with a type string.
+/// Elements of a `.npy` with a type string, in one dimension.
 fn npy(descr: &str, n: usize, data: &[u8]) -> Vec<u8> {
-    let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({n},), }}");
-    let length = (10 + dict.len() + 1).next_multiple_of(64) - 10;
-    let mut out = b"\x93NUMPY\x01\x00".to_vec();
-    out.extend(u16::try_from(length).unwrap().to_le_bytes());
-    out.extend(format!("{dict:width$}\n", width = length - 1).bytes());
-    out.extend(data);
-    out
+    crate::common::npy(descr, &format!("({n},)"), data)
 }
 
 fn names(f: &Folder) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::{EMPTY, ENGINES, Folder, HEAD, LONG, Ran, SCALE, floats};
+use crate::common::{EMPTY, ENGINES, Folder, HEAD, LONG, Ran, SCALE, floats, npy};
 
 #[test]
 fn buffers_go_in_and_out() {
@@ -35,17 +35,6 @@ fn json_tells_times() {
         assert_eq!(o.get("tier").and_then(|t| t.as_str()), tier);
         assert_eq!(o.as_object().unwrap().len(), if tier.is_some() { 6 } else { 5 });
     }
-}
-
-/// A `.npy` as NumPy writes it.
-fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-    let length = (10 + dict.len() + 1).next_multiple_of(64) - 10;
-    let mut out = b"\x93NUMPY\x01\x00".to_vec();
-    out.extend(u16::try_from(length).unwrap().to_le_bytes());
-    out.extend(format!("{dict:width$}\n", width = length - 1).bytes());
-    out.extend(data);
-    out
 }
 
 #[test]

@@ -222,3 +222,14 @@ impl Ran {
 pub fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
+
+/// A `.npy` as NumPy writes it.
+pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    let length = (10 + dict.len() + 1).next_multiple_of(64) - 10;
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend(u16::try_from(length).unwrap().to_le_bytes());
+    out.extend(format!("{dict:width$}\n", width = length - 1).bytes());
+    out.extend(data);
+    out
+}
