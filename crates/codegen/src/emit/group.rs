@@ -9,13 +9,15 @@ use std::collections::HashMap;
 use cranelift_codegen::ir::Value;
 use handloom_ir::simt::*;
 use handloom_ir::types::{Float, Order, StateSpace, Ty};
+use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
+use handloom_plan::nans::{is_loose, takes_loose};
+use handloom_plan::ways::inlined;
 
 use super::Emit;
-use super::memory::Plan;
+use super::memory::MemOp;
 use super::rep::{Rep, width};
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::Source;
 use super::whole::{constant, is_uniform};
-use crate::analysis::transfer::{self, Arg, PACKS, Shape};
 
 /// Packs done together.
 const TOGETHER: usize = 2;
@@ -26,8 +28,8 @@ const WORTH: usize = 4;
 /// What a run does with packs.
 enum Step {
     Pure { inst: usize, op: Pure },
-    Load { inst: usize, plan: Plan, shape: Shape, at: Vec<(Value, i64)> },
-    Store { inst: usize, plan: Plan, shape: Shape, at: Vec<(Value, i64)> },
+    Load { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
+    Store { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
 }
 
 impl Emit<'_, '_> {
@@ -112,23 +114,23 @@ impl Emit<'_, '_> {
                 }
                 let addr = self.rep(inst.src[0]);
                 let Rep::Affine(s, base) = &addr else { return None };
-                let plan = self.plan(inst, access, offset);
+                let mem = self.mem_op(inst, access, offset);
                 let distinct = (0..PACKS).all(|p| (0..p).all(|q| (s.group[p], s.off[p]) != (s.group[q], s.off[q])));
                 let is_load = matches!(inst.op, Op::Load { .. });
                 if is_load && s.stride == 0 && s.is_uniform() {
                     self.full_inst(b, k);
                     return Some(None);
                 }
-                if s.stride == 0 || !distinct || !self.regular(&plan, s) || !(s.is_even() || self.may_start_over()) {
+                if s.stride == 0 || !distinct || !self.regular(&mem, s) || !(s.is_even() || self.may_start_over()) {
                     return None;
                 }
                 self.verify_at(b, k);
-                let at = self.check_affine(&plan, s, base);
+                let at = self.check_affine(&mem, s, base);
                 let (inst, shape) = (k, *s);
                 Some(Some(if is_load {
-                    Step::Load { inst, plan, shape, at }
+                    Step::Load { inst, mem, shape, at }
                 } else {
-                    Step::Store { inst, plan, shape, at }
+                    Step::Store { inst, mem, shape, at }
                 }))
             }
             _ if inst.src.iter().any(waits) => None,
@@ -149,7 +151,7 @@ impl Emit<'_, '_> {
             let Rep::Affine(s, _) = self.rep(*v) else { return false };
             args.push(Arg { shape: Some(s), value: constant(*v) });
         }
-        transfer::pure(op, &args, self.facts.may_test(b, k)).is_some()
+        shapes::pure(op, &args, self.facts.may_test(b, k)).is_some()
     }
 
     fn run_steps(&mut self, b: usize, steps: &[Step]) {
@@ -169,21 +171,21 @@ impl Emit<'_, '_> {
                             let v = self.step_pure(inst, *op, p, &now, &mut splats);
                             now.insert((inst.dst[0], p), v);
                         }
-                        Step::Load { inst, plan, shape, at } => {
+                        Step::Load { inst, mem, shape, at } => {
                             let (base, low) = at[usize::from(shape.group[p])];
-                            let out = self.load_pack(plan, base, (shape.off[p] - low) as i32, shape.stride);
+                            let out = self.load_pack(mem, base, (shape.off[p] - low) as i32, shape.stride);
                             for (d, v) in insts[*inst].dst.iter().zip(out) {
                                 now.insert((*d, p), v);
                             }
                         }
-                        Step::Store { inst, plan, shape, at } => {
+                        Step::Store { inst, mem, shape, at } => {
                             let data: Vec<Vec<Value>> = insts[*inst].operands()[1..]
                                 .iter()
                                 .map(|v| self.step_source(*v, p, false, &now, &mut splats))
                                 .collect();
                             let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
                             let (base, low) = at[usize::from(shape.group[p])];
-                            self.store_pack(plan, &packs, base, (shape.off[p] - low) as i32, shape.stride);
+                            self.store_pack(mem, &packs, base, (shape.off[p] - low) as i32, shape.stride);
                         }
                     }
                 }
@@ -226,7 +228,7 @@ impl Emit<'_, '_> {
         splats: &mut HashMap<Val, Vec<Value>>,
     ) -> Vec<Value> {
         let d = inst.dst[0];
-        let keeps = matches!(op, Pure::Mov(_)) && self.loose[d.idx()];
+        let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[d.idx()];
         let mut packs = Vec::new();
         let mut sources = Vec::new();
         for (k, v) in inst.src.iter().enumerate() {
@@ -243,7 +245,7 @@ impl Emit<'_, '_> {
             sources.push(Source { constant: constant(*v), scalar });
         }
         let (one, _) = self.vector_op(op, &packs, &sources);
-        if is_loose(op) && !self.loose[d.idx()] {
+        if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
             let ty = float_of(self.f.regs[d.idx()]);
             return one.into_iter().map(|x| self.canonical(x, ty)).collect();
         }
@@ -263,7 +265,7 @@ impl Emit<'_, '_> {
         if let Val::Reg(r) = v
             && let Some(x) = now.get(&(r, p))
         {
-            if self.loose[r.idx()] && !loose {
+            if self.plan.may_hold_odd_nan[r.idx()] && !loose {
                 let ty = float_of(ty);
                 return x.iter().map(|y| self.canonical(*y, ty)).collect();
             }

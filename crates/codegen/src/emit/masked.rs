@@ -10,15 +10,18 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::analysis::shape::{PACKS, Shape};
+use handloom_plan::layout::{Home, WORD_SLOTS};
+use handloom_plan::nans::{is_loose, takes_loose};
+use handloom_plan::ways::inlined;
 
 use super::lanes::{self, Lanes};
-use super::rep::{Home, Rep, vector_type, width};
+use super::rep::{Rep, vector_type, width};
 use super::sreg;
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::Source;
 use super::whole::{constant, site_of};
 use super::{Emit, FULL};
-use crate::abi::*;
-use crate::analysis::transfer::{PACKS, Shape};
 
 /// A value op that waits for the loop over packs.
 struct Deferred {
@@ -105,7 +108,7 @@ impl Emit<'_, '_> {
                 {
                     self.n_scratch_used = 0;
                     let address = (self.lanes_of(inst.src[0]), self.ty(inst.src[0]));
-                    let plan = self.plan(inst, access, offset);
+                    let mem = self.mem_op(inst, access, offset);
                     // What waits may still read the old value of the row that the routine would write.
                     let reads_old = waiting.iter().any(|w| {
                         let other = &block.insts[w.inst];
@@ -115,7 +118,7 @@ impl Emit<'_, '_> {
                         self.flush_waiting(b, &mut waiting, m, None);
                     }
                     let row = self.row_offset(inst.dst[0]);
-                    let from = self.begin_load(inst, &plan, address, row, m);
+                    let from = self.begin_load(inst, &mem, address, row, m);
                     waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: Some(from) });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
@@ -180,7 +183,8 @@ impl Emit<'_, '_> {
     pub(crate) fn scalar_source(&mut self, v: Val) -> Option<(Shape, Vec<Value>)> {
         if let Val::Reg(r) = v {
             let known = matches!(self.reps.get(&r), Some(Rep::Affine(..)));
-            let by_class = matches!(self.homes[r.idx()], Some(Home::Words(_)) | None) && !self.in_row.contains(&r);
+            let by_class =
+                matches!(self.plan.layout.homes[r.idx()], Some(Home::Words(_)) | None) && !self.in_row.contains(&r);
             if !known && !by_class {
                 return None;
             }
@@ -198,7 +202,7 @@ impl Emit<'_, '_> {
                 let mut args = Vec::new();
                 for (k, v) in inst.src.iter().enumerate() {
                     let Some((s, base)) = self.scalar_source(*v) else { return false };
-                    let loose = matches!(v, Val::Reg(r) if self.loose[r.idx()]) && !takes_loose(op, k);
+                    let loose = matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]) && !takes_loose(op, k);
                     args.push(if loose { self.clean(*v) } else { Rep::Affine(s, base) });
                 }
                 let tys: Vec<Ty> = inst.src.iter().map(|v| self.ty(*v)).collect();
@@ -206,7 +210,7 @@ impl Emit<'_, '_> {
                 let may_test = self.facts.may_test(b, i);
                 let Some((one, two)) = self.pure_scalar(op, &args, &tys, &consts, may_test) else { return false };
                 let d = inst.dst[0];
-                let one = if is_loose(op) && !self.loose[d.idx()] {
+                let one = if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
                     self.canonical_rep(&one, self.f.regs[d.idx()])
                 } else {
                     one
@@ -260,8 +264,8 @@ impl Emit<'_, '_> {
                     && self.scalar_source(inst.src[0]).is_some_and(|(s, _)| s.is_uniform()) =>
             {
                 let Some((s, base)) = self.scalar_source(inst.src[0]) else { return false };
-                let plan = self.plan(inst, access, offset);
-                let out = self.access_all(&plan, inst, &Rep::Affine(s, base), &[]);
+                let mem = self.mem_op(inst, access, offset);
+                let out = self.access_all(&mem, inst, &Rep::Affine(s, base), &[]);
                 for (d, r) in inst.dst.iter().zip(out) {
                     self.set_scalar(*d, r);
                 }
@@ -283,8 +287,11 @@ impl Emit<'_, '_> {
         }
         match (self.scalar_source(v), v) {
             (Some((s, base)), _) => {
-                let rep =
-                    if matches!(v, Val::Reg(r) if self.loose[r.idx()]) { self.clean(v) } else { Rep::Affine(s, base) };
+                let rep = if matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]) {
+                    self.clean(v)
+                } else {
+                    Rep::Affine(s, base)
+                };
                 let ty = self.ty(v);
                 self.loc_of(&rep, ty)
             }
@@ -295,9 +302,9 @@ impl Emit<'_, '_> {
 
     /// The row of a register: its home, or its place among the rows of the block's own values.
     pub(crate) fn row_of(&self, r: Reg) -> Loc {
-        let at = match self.homes[r.idx()] {
+        let at = match self.plan.layout.homes[r.idx()] {
             Some(Home::Row32(at) | Home::Row64(at)) => at,
-            _ => self.temp_rows[r.idx()],
+            _ => self.plan.layout.temp_rows[r.idx()],
         };
         assert!(at != 0, "{r:?} has no row at {:?}", self.at);
         if self.f.regs[r.idx()] == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) }
@@ -370,8 +377,8 @@ impl Emit<'_, '_> {
     pub(crate) fn lanes_inline(&mut self, inst: &Inst, operands: &[(Lanes, Ty)], dst: &[u32], mask: Value) {
         match inst.op {
             Op::Load { access, offset } | Op::Store { access, offset } => {
-                let plan = self.plan(inst, access, offset);
-                self.lane_access(inst, &plan, operands, dst, mask);
+                let mem = self.mem_op(inst, access, offset);
+                self.lane_access(inst, &mem, operands, dst, mask);
             }
             Op::Atom { access, offset } | Op::Red { access, offset } => {
                 self.lane_atomic(inst, access, offset, operands, dst, mask);
@@ -445,7 +452,7 @@ impl Emit<'_, '_> {
                 (Some((s, base)), _) => {
                     let ty = self.ty(*v);
                     let rep = Rep::Affine(*s, base.clone());
-                    let loose = matches!(v, Val::Reg(r) if self.loose[r.idx()]);
+                    let loose = matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]);
                     let rep = if loose { self.canonical_rep(&rep, ty) } else { rep };
                     self.loc_of(&rep, ty)
                 }
@@ -548,9 +555,9 @@ impl Emit<'_, '_> {
         if s.is_uniform() {
             return Prepared::Vectors(self.spread(base[0], 0, ty));
         }
-        let at = self.words + 64 * *words_used;
+        let at = self.plan.layout.words + 64 * *words_used;
         *words_used += 1;
-        assert!(*words_used <= super::WORD_SLOTS, "out of words at {:?}", self.at);
+        assert!(*words_used <= WORD_SLOTS, "out of words at {:?}", self.at);
         for p in 0..PACKS {
             let first = self.first_lane(&(*s, base.to_vec()), p, ty);
             let w = self.as_word(first, ty);
@@ -602,9 +609,9 @@ impl Emit<'_, '_> {
                 let mut sources = Vec::new();
                 for (k, v) in inst.src.iter().enumerate() {
                     let mut x = self.turn_source(*v, ready[k].as_ref(), turn);
-                    let keeps = matches!(op, Pure::Mov(_)) && self.loose[inst.dst[0].idx()];
+                    let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[inst.dst[0].idx()];
                     if let Val::Reg(r) = v
-                        && self.loose[r.idx()]
+                        && self.plan.may_hold_odd_nan[r.idx()]
                         && !takes_loose(op, k)
                         && !keeps
                     {
@@ -617,7 +624,7 @@ impl Emit<'_, '_> {
                 }
                 let (mut one, two) = self.vector_op(op, &packs, &sources);
                 let d = inst.dst[0];
-                if is_loose(op) && !self.loose[d.idx()] {
+                if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
                     let ty = if self.f.regs[d.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
                     one = one.into_iter().map(|y| self.canonical(y, ty)).collect();
                 }
@@ -676,7 +683,7 @@ impl Emit<'_, '_> {
                 continue;
             }
             let Some(rep) = self.reps.get(&r).cloned() else { continue };
-            match self.homes[r.idx()] {
+            match self.plan.layout.homes[r.idx()] {
                 Some(Home::Words(_)) => self.store_home(r, &rep),
                 Some(Home::Row32(_) | Home::Row64(_)) => rows.push((r, rep)),
                 None => {}

@@ -7,11 +7,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_plan::abi::*;
 
 use super::Emit;
-use super::memory::Plan;
+use super::memory::MemOp;
 use super::rep::Rep;
-use crate::abi::*;
 
 /// An address register whose accesses in the block were tested together.
 #[derive(Clone, Debug)]
@@ -88,17 +88,17 @@ impl Emit<'_, '_> {
             scope: handloom_ir::types::Scope::Cta,
             whole: false,
         };
-        let plan = self.plan(inst, access, 0);
+        let mem = self.mem_op(inst, access, 0);
         let op = if uses.writes { Op::Store { access, offset: 0 } } else { Op::Load { access, offset: 0 } };
-        self.tables.mems[plan.site].op = op;
+        self.tables.mems[mem.site].op = op;
         let at = (0..s.groups())
             .map(|g| {
                 let (low, high) = s.span(g);
                 let length = high - low + uses.high - uses.low;
-                let site = self.site_of_group(&plan, g);
-                let plan = Plan { site, ..plan };
-                let own = self.is_own(&plan, &s) && s.stride % a == 0;
-                let lowest = self.verify_group(b, &plan, r, base[g], low, (length, own), &uses);
+                let site = self.site_of_group(&mem, g);
+                let mem = MemOp { site, ..mem };
+                let own = self.is_own(&mem, &s) && s.stride % a == 0;
+                let lowest = self.verify_group(b, &mem, r, base[g], low, (length, own), &uses);
                 let host = match uses.space {
                     StateSpace::Shared => {
                         let shared = self.shared_base();
@@ -117,7 +117,7 @@ impl Emit<'_, '_> {
     fn verify_group(
         &mut self,
         b: usize,
-        plan: &Plan,
+        mem: &MemOp,
         r: Reg,
         base: Value,
         low: i64,
@@ -134,8 +134,7 @@ impl Emit<'_, '_> {
             None
         };
         // In local memory each lane has the same bytes of its own.
-        let over =
-            if own { self.own_refused(first, uses.high - uses.low, 1) } else { self.refuse(plan, first, length) };
+        let over = if own { self.own_refused(first, uses.high - uses.low, 1) } else { self.refuse(mem, first, length) };
         let bad = match odd {
             Some(o) => self.b.ins().bor(o, over),
             None => over,
@@ -147,7 +146,7 @@ impl Emit<'_, '_> {
         if uses.space != StateSpace::Shared && !own {
             let one = self.i32(1);
             let len = self.i64(length);
-            let ok = self.routine(Routine::Range, plan.site, one, Some(first), Some(len));
+            let ok = self.routine(Routine::Range, mem.site, one, Some(first), Some(len));
             let ok = match odd {
                 Some(o) => {
                     let zero = self.i64(0);
@@ -213,15 +212,15 @@ impl Emit<'_, '_> {
     }
 
     /// The addresses of an access that was tested with others of its block.
-    pub(crate) fn verified_address(&mut self, plan: &Plan) -> Option<Vec<(Value, i64)>> {
-        let Val::Reg(r) = plan.addr else { return None };
+    pub(crate) fn verified_address(&mut self, mem: &MemOp) -> Option<Vec<(Value, i64)>> {
+        let Val::Reg(r) = mem.addr else { return None };
         let v = self.verified.get(&r)?.clone();
-        let bytes = i64::from(plan.access.bytes());
-        let covered = v.space == plan.access.space
-            && v.low <= plan.offset
-            && plan.offset + bytes <= v.high
+        let bytes = i64::from(mem.access.bytes());
+        let covered = v.space == mem.access.space
+            && v.low <= mem.offset
+            && mem.offset + bytes <= v.high
             && bytes <= v.align
             && self.mask.is_none();
-        covered.then(|| v.at.iter().map(|(host, low)| (self.moved(*host, plan.offset), *low)).collect())
+        covered.then(|| v.at.iter().map(|(host, low)| (self.moved(*host, mem.offset), *low)).collect())
     }
 }

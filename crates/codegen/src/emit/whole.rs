@@ -9,23 +9,25 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
+use handloom_plan::nans::{is_loose, takes_loose};
+use handloom_plan::ways::inlined;
 
 use super::lanes::Lanes;
 use super::rep::{Compare, Logic, Rep, scalar_type, vector_type, width};
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::Source;
 use super::{Emit, FULL};
-use crate::abi::*;
-use crate::analysis::transfer::{self, Arg, LANES, PACKS, Shape};
 
 impl Emit<'_, '_> {
     /// Number of definitions of a register.
     pub(crate) fn n_defs(&self, r: Reg) -> usize {
-        self.def_count[r.idx()] as usize
+        self.plan.def_count[r.idx()] as usize
     }
 
     /// The op that defines a register, if there is only one definition.
     pub(crate) fn origin(&self, r: Reg) -> Option<Op> {
-        self.origins[r.idx()]
+        self.plan.origins[r.idx()]
     }
 
     /// One instruction of a full copy.
@@ -84,7 +86,7 @@ impl Emit<'_, '_> {
             }
             Op::SlotAddr(slot) => {
                 let l = self.load_warp(types::I64, offset_of!(WarpCtx, local));
-                let v = self.b.ins().iadd_imm_s(l, i64::from(self.slot_offsets[slot.idx()]));
+                let v = self.b.ins().iadd_imm_s(l, i64::from(self.plan.layout.slot_offsets[slot.idx()]));
                 by_lane(v)
             }
             Op::ArgAddr { offset } => {
@@ -113,7 +115,7 @@ impl Emit<'_, '_> {
     pub(crate) fn clean(&mut self, v: Val) -> Rep {
         let rep = self.rep(v);
         let Val::Reg(r) = v else { return rep };
-        if !self.loose[r.idx()] || self.cleaned.contains(&r) {
+        if !self.plan.may_hold_odd_nan[r.idx()] || self.cleaned.contains(&r) {
             return rep;
         }
         let rep = self.canonical_rep(&rep, self.f.regs[r.idx()]);
@@ -148,7 +150,7 @@ impl Emit<'_, '_> {
             .iter()
             .enumerate()
             .map(|(i, v)| {
-                let keeps = matches!(op, Pure::Mov(_)) && self.loose[inst.dst[0].idx()];
+                let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[inst.dst[0].idx()];
                 if takes_loose(op, i) || keeps { self.rep(*v) } else { self.clean(*v) }
             })
             .collect();
@@ -156,8 +158,11 @@ impl Emit<'_, '_> {
         let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
         let (first, second) = self.pure_values(op, &args, &tys, &consts, may_test);
         let d = inst.dst[0];
-        let first =
-            if is_loose(op) && !self.loose[d.idx()] { self.canonical_rep(&first, self.f.regs[d.idx()]) } else { first };
+        let first = if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
+            self.canonical_rep(&first, self.f.regs[d.idx()])
+        } else {
+            first
+        };
         self.cleaned.remove(&d);
         self.set(d, first);
         if let Some(d2) = inst.dst.get(1) {
@@ -243,7 +248,7 @@ impl Emit<'_, '_> {
             .collect::<Option<_>>()?;
         let shapes: Vec<Arg> =
             affine.iter().zip(consts).map(|((s, _), c)| Arg { shape: Some(*s), value: *c }).collect();
-        let result = transfer::pure(op, &shapes, may_test)?;
+        let result = shapes::pure(op, &shapes, may_test)?;
         if let Some((k, signed)) = result.check {
             self.test_wrap(&affine[k], signed);
         }

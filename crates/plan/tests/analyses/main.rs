@@ -9,9 +9,9 @@ mod read;
 mod shapes;
 mod sites;
 
-use handloom_codegen::analysis::shape::{Class, Facts, analyse};
-use handloom_codegen::analysis::transfer::Shape;
 use handloom_ir::simt::{Function, LaunchShape};
+use handloom_plan::analysis::classes::{Class, Facts, analyse};
+use handloom_plan::analysis::shape::Shape;
 
 /// Bytes between the frames of two lanes.
 const LOCAL_STRIDE: u32 = 48;

@@ -8,7 +8,7 @@ use handloom_ir::types::{Order, Sreg, StateSpace};
 
 use super::cfg::{Cfg, Set};
 use super::live::Live;
-use super::transfer::{self, Arg, PACKS, Shape};
+use super::shape::{self, Arg, PACKS, Shape};
 
 /// What is known of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,6 +69,18 @@ pub struct Facts {
 pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: bool) -> Facts {
     let cfg = Cfg::new(f);
     let live = Live::new(f, &cfg);
+    analyse_with(f, cfg, live, shape, local_stride, speculate)
+}
+
+/// Computes the facts of a function whose control flow and liveness are known.
+pub fn analyse_with(
+    f: &Function,
+    cfg: Cfg,
+    live: Live,
+    shape: &LaunchShape,
+    local_stride: u32,
+    speculate: bool,
+) -> Facts {
     let n = f.blocks.len();
     let quiet = f.blocks.iter().map(|b| b.insts.iter().position(has_effect).unwrap_or(b.insts.len())).collect();
     let plain = f.blocks.iter().map(|b| b.insts.iter().position(|i| !defers(i)).unwrap_or(b.insts.len())).collect();
@@ -288,7 +300,7 @@ impl Facts {
         // What a group of lanes reads at one time another group may read differently later.
         let together = !self.masked.has(b);
         match inst.op {
-            Op::Pure(p) if k == 0 => transfer::pure(p, args, self.may_test(b, i)).map(|r| r.shape),
+            Op::Pure(p) if k == 0 => shape::pure(p, args, self.may_test(b, i)).map(|r| r.shape),
             Op::Pure(_) => args.iter().all(|a| a.shape.is_some_and(|s| s.is_uniform())).then_some(Shape::UNIFORM),
             Op::Sreg(s) => {
                 let timed = matches!(
@@ -300,7 +312,7 @@ impl Facts {
                         | Sreg::GlobaltimerLo
                         | Sreg::GlobaltimerHi
                 );
-                if timed && !together { None } else { transfer::sreg(s, &self.shape) }
+                if timed && !together { None } else { shape::sreg(s, &self.shape) }
             }
             Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => Some(Shape { align: 0, ..Shape::UNIFORM }),
             Op::SlotAddr(_) | Op::ArgAddr { .. } => {
