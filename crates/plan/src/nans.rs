@@ -4,14 +4,14 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 
 use crate::analysis::classes::Facts;
-use crate::ways::{inlined, plain};
+use crate::ways::{Way, is_plain, way};
 
 /// Whether the op leaves NaNs that are not canonical.
 pub fn is_loose(op: Pure) -> bool {
     match op {
-        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => plain(m),
+        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => is_plain(m),
         Pure::FDiv { mode, exact } | Pure::FRcp { mode, exact } | Pure::FSqrt { mode, exact } => {
-            plain(mode) && exact == Exactness::Ieee(Rounding::Nearest)
+            is_plain(mode) && exact == Exactness::Ieee(Rounding::Nearest)
         }
         _ => false,
     }
@@ -48,7 +48,7 @@ pub fn loose(f: &Function, facts: &Facts) -> Vec<bool> {
             // Masked copies hand rows to routines as they are.
             let consts: Vec<Option<u64>> = inst.src.iter().map(|_| None).collect();
             let never: Vec<bool> = inst.src.iter().map(|_| false).collect();
-            let in_loop = matches!(inst.op, Op::Pure(p) if inlined(p, &consts, &never));
+            let in_loop = matches!(inst.op, Op::Pure(p) if matches!(way(p, &consts, &never), Way::Vector(_)));
             for (i, v) in inst.src.iter().enumerate() {
                 let fine = in_loop || matches!(inst.op, Op::Pure(p) if takes_loose(p, i) && is_loose(p));
                 if let Val::Reg(r) = v

@@ -12,13 +12,12 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::num::format::Format;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
-use handloom_plan::ways::convert::{self, Way};
+use handloom_plan::ways::convert::Way;
 
 use super::Emit;
 
 impl Emit<'_, '_> {
-    pub(crate) fn vector_cvt(&mut self, c: Cvt, a: &[Vec<Value>]) -> Vec<Value> {
-        let Some(way) = convert::way(c) else { panic!("`inlined` promised {c:?}") };
+    pub(crate) fn vector_cvt(&mut self, c: Cvt, way: Way, a: &[Vec<Value>]) -> Vec<Value> {
         match way {
             Way::Clamp => vec![self.clamp_int(c, a[0][0])],
             Way::IntToF32 => vec![self.int_to_f32(c.from, a[0][0])],

@@ -11,7 +11,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::{Float, Order, StateSpace, Ty};
 use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
 use handloom_plan::nans::{is_loose, takes_loose};
-use handloom_plan::ways::inlined;
+use handloom_plan::ways::{Vector, Way, way};
 
 use super::Emit;
 use super::memory::MemOp;
@@ -27,7 +27,7 @@ const WORTH: usize = 4;
 
 /// What a run does with packs.
 enum Step {
-    Pure { inst: usize, op: Pure },
+    Pure { inst: usize, op: Pure, way: Vector },
     Load { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
     Store { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
 }
@@ -106,7 +106,10 @@ impl Emit<'_, '_> {
                 }
                 let uniform: Vec<bool> = inst.src.iter().map(|v| !waits(v) && is_uniform(&self.rep(*v))).collect();
                 let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
-                (inst.dst.len() == 1 && inlined(op, &consts, &uniform)).then_some(Some(Step::Pure { inst: k, op }))
+                match way(op, &consts, &uniform) {
+                    Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, op, way })),
+                    Way::Vector(_) | Way::Routine => None,
+                }
             }
             Op::Load { access, offset } | Op::Store { access, offset } => {
                 if inst.src.first().is_some_and(waits) {
@@ -166,9 +169,9 @@ impl Emit<'_, '_> {
             for step in steps {
                 for p in first..first + TOGETHER {
                     match step {
-                        Step::Pure { inst, op } => {
+                        Step::Pure { inst, op, way } => {
                             let inst = &insts[*inst];
-                            let v = self.step_pure(inst, *op, p, &now, &mut splats);
+                            let v = self.step_pure(inst, (*op, *way), p, &now, &mut splats);
                             now.insert((inst.dst[0], p), v);
                         }
                         Step::Load { inst, mem, shape, at } => {
@@ -222,7 +225,7 @@ impl Emit<'_, '_> {
     fn step_pure(
         &mut self,
         inst: &Inst,
-        op: Pure,
+        (op, way): (Pure, Vector),
         p: usize,
         now: &HashMap<(Reg, usize), Vec<Value>>,
         splats: &mut HashMap<Val, Vec<Value>>,
@@ -244,7 +247,7 @@ impl Emit<'_, '_> {
             };
             sources.push(Source { constant: constant(*v), scalar });
         }
-        let (one, _) = self.vector_op(op, &packs, &sources);
+        let (one, _) = self.vector_op(way, &packs, &sources);
         if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
             let ty = float_of(self.f.regs[d.idx()]);
             return one.into_iter().map(|x| self.canonical(x, ty)).collect();

@@ -14,7 +14,7 @@ use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::layout::{Home, WORD_SLOTS};
 use handloom_plan::nans::{is_loose, takes_loose};
-use handloom_plan::ways::inlined;
+use handloom_plan::ways::{Way, way};
 
 use super::lanes::{self, Lanes};
 use super::rep::{Rep, vector_type, width};
@@ -28,10 +28,17 @@ struct Deferred {
     inst: usize,
     /// Operands that are scalars; `None`: in a row, or made by an earlier op of the loop.
     scalars: Vec<Option<(Shape, Vec<Value>)>>,
-    /// Done by the routine instead of the loop.
-    routine: bool,
+    /// How a value op is done; nothing for other ops, which join the loop.
+    way: Option<Way>,
     /// A load: where pack 0 reads.
     from: Option<Value>,
+}
+
+impl Deferred {
+    /// Whether the routine does it instead of the loop.
+    fn by_routine(&self) -> bool {
+        matches!(self.way, Some(Way::Routine))
+    }
 }
 
 /// A scalar operand prepared for the loop.
@@ -82,12 +89,12 @@ impl Emit<'_, '_> {
                     let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
                     let uniform: Vec<bool> =
                         scalars.iter().map(|s| s.as_ref().is_some_and(|(s, _)| s.is_uniform())).collect();
-                    let routine = !inlined(op, &consts, &uniform);
-                    waiting.push(Deferred { inst: i, scalars, routine, from: None });
+                    let way = Some(way(op, &consts, &uniform));
+                    waiting.push(Deferred { inst: i, scalars, way, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 Op::Sreg(_) => {
-                    waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: None });
+                    waiting.push(Deferred { inst: i, scalars: vec![], way: None, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => {
@@ -96,7 +103,7 @@ impl Emit<'_, '_> {
                 }
                 Op::Cvta { .. } => {
                     let scalars = vec![self.scalar_source(inst.src[0])];
-                    waiting.push(Deferred { inst: i, scalars, routine: false, from: None });
+                    waiting.push(Deferred { inst: i, scalars, way: None, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 // Neighbouring words are read in the loop, together with what is done to them.
@@ -119,7 +126,7 @@ impl Emit<'_, '_> {
                     }
                     let row = self.row_offset(inst.dst[0]);
                     let from = self.begin_load(inst, &mem, address, row, m);
-                    waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: Some(from) });
+                    waiting.push(Deferred { inst: i, scalars: vec![], way: None, from: Some(from) });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => {
@@ -425,12 +432,12 @@ impl Emit<'_, '_> {
         let mut bits = None;
         let mut i = 0;
         while i < items.len() {
-            if items[i].routine {
+            if items[i].by_routine() {
                 self.eval_masked(b, &items[i], m);
                 i += 1;
                 continue;
             }
-            let end = (i..items.len()).find(|k| items[*k].routine).unwrap_or(items.len());
+            let end = (i..items.len()).find(|k| items[*k].by_routine()).unwrap_or(items.len());
             let wanted = if end == items.len() { cond } else { None };
             bits = self.pack_loop(b, &items[i..end], m, wanted);
             i = end;
@@ -622,7 +629,8 @@ impl Emit<'_, '_> {
                     let scalar = item.scalars[k].as_ref().filter(|(s, _)| s.is_uniform()).map(|(_, b)| b[0]);
                     sources.push(Source { constant: constant(*v), scalar });
                 }
-                let (mut one, two) = self.vector_op(op, &packs, &sources);
+                let Some(Way::Vector(way)) = item.way else { panic!("{op:?} in a loop over packs") };
+                let (mut one, two) = self.vector_op(way, &packs, &sources);
                 let d = inst.dst[0];
                 if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
                     let ty = if self.f.regs[d.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };

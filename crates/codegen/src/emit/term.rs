@@ -409,7 +409,7 @@ impl Emit<'_, '_> {
         if !matches!(c.cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge) || c.int.ty == Ty::B16 {
             return None;
         }
-        let (cc, le) = (int_cc(c.cmp, c.int.signed)?, int_cc(Cmp::Le, c.int.signed)?);
+        let (cc, le) = (int_cc(c.cmp, c.int.signed), int_cc(Cmp::Le, c.int.signed));
         let y = other.1[0];
         let mut out = Vec::new();
         for g in 0..affine.0.groups() {

@@ -12,7 +12,7 @@ use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
 use handloom_plan::nans::{is_loose, takes_loose};
-use handloom_plan::ways::inlined;
+use handloom_plan::ways::{Way, scalar, way};
 
 use super::lanes::Lanes;
 use super::rep::{Compare, Logic, Rep, scalar_type, vector_type, width};
@@ -198,9 +198,10 @@ impl Emit<'_, '_> {
             return (Rep::Logic(Rc::new(l)), None);
         }
         let uniform: Vec<bool> = args.iter().map(is_uniform).collect();
-        if !inlined(op, consts, &uniform) {
-            return self.pure_by_routine(op, args, tys);
-        }
+        let way = match way(op, consts, &uniform) {
+            Way::Vector(way) => way,
+            Way::Routine => return self.pure_by_routine(op, args, tys),
+        };
         let sources: Vec<Source> = args
             .iter()
             .zip(consts)
@@ -223,7 +224,7 @@ impl Emit<'_, '_> {
                     r[p * w..(p + 1) * w].to_vec()
                 })
                 .collect();
-            let (x, y) = self.vector_op(op, &packs, &sources);
+            let (x, y) = self.vector_op(way, &packs, &sources);
             one.extend(x);
             two.extend(y);
         }
@@ -258,8 +259,8 @@ impl Emit<'_, '_> {
         for g in 0..result.shape.groups() {
             let p = result.shape.first(g);
             let at: Vec<Value> = affine.iter().zip(tys).map(|(a, t)| self.first_lane(a, p, *t)).collect();
-            match self.scalar_op(op, &at) {
-                Some(v) if second.is_none() => base.push(v),
+            match scalar(op) {
+                Some(way) if second.is_none() => base.push(self.scalar_op(way, &at)),
                 _ => {
                     let (x, y) = self.scalar_by_vector(op, &at, tys, consts, ty, second)?;
                     base.push(x);
@@ -281,11 +282,11 @@ impl Emit<'_, '_> {
         ty: Ty,
         second: Option<Ty>,
     ) -> Option<(Value, Option<Value>)> {
-        if inlined(op, consts, &vec![true; at.len()]) {
+        if let Way::Vector(way) = way(op, consts, &vec![true; at.len()]) {
             let packs: Vec<Vec<Value>> = at.iter().zip(tys).map(|(v, t)| self.spread(*v, 0, *t)).collect();
             let sources: Vec<Source> =
                 at.iter().zip(consts).map(|(v, c)| Source { constant: *c, scalar: Some(*v) }).collect();
-            let (x, y) = self.vector_op(op, &packs, &sources);
+            let (x, y) = self.vector_op(way, &packs, &sources);
             let x = self.lane0(x[0], ty);
             let y = second.map(|t| self.lane0(y[0], t));
             return Some((x, y));

@@ -8,6 +8,7 @@ mod graph;
 mod read;
 mod shapes;
 mod sites;
+mod ways;
 
 use handloom_ir::simt::{Function, LaunchShape};
 use handloom_plan::analysis::classes::{Class, Facts, analyse};
