@@ -4,7 +4,7 @@
 //! done by the routine, which knows all rules. The questions below it build on that one.
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Access, AtomAccess, Inst, Op, Val};
+use handloom_ir::simt::{Access, Inst, Op, Val};
 use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace};
 
 use crate::analysis::shape::Shape;
@@ -67,7 +67,6 @@ impl AccessClass {
         let (is_guarded, span) = (inst.guard().is_some(), inst.span);
         let moved = |kind, a: Access, offset| {
             let Access { space, bits, count, elements, order, scope, whole: is_single } = a;
-            let (kind, offset) = (kind, offset);
             AccessClass {
                 kind,
                 space,
@@ -95,6 +94,20 @@ impl AccessClass {
         })
     }
 
+    /// The load or store as an op, for tables.
+    ///
+    /// # Panics
+    /// Of an atomic.
+    pub fn op(&self) -> Op {
+        let AccessClass { space, bits, count, elements, order, scope, is_single: whole, offset, .. } = *self;
+        let access = Access { space, bits, count, elements, order, scope, whole };
+        match self.kind {
+            Kind::Load => Op::Load { access, offset },
+            Kind::Store => Op::Store { access, offset },
+            Kind::Atomic(..) => panic!("an atomic is no load or store"),
+        }
+    }
+
     /// Bytes of the whole access. The address is a multiple of them.
     pub fn bytes(&self) -> i64 {
         i64::from(self.bits) / 8 * i64::from(self.count)
@@ -116,7 +129,7 @@ impl AccessClass {
         !matches!(self.kind, Kind::Atomic(..))
             && !(self.is_single && self.order.is_strong())
             && self.order != Order::Mmio
-            // A strong access through a generic address may be to memory of other blocks of the cluster.
+            // The routine finds out first which space a strong access is to.
             && !(self.space == StateSpace::Generic && self.order.is_strong())
     }
 
@@ -132,7 +145,8 @@ impl AccessClass {
             StateSpace::Global | StateSpace::Const | StateSpace::Shared => true,
             StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc => self.order == Order::Weak,
             // Parameters are read by scalars.
-            StateSpace::ParamEntry | StateSpace::SharedCluster => false,
+            StateSpace::ParamEntry => false,
+            StateSpace::SharedCluster | StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => false,
         };
         self.is_simple() && self.wants_all() && fits
     }
@@ -140,11 +154,7 @@ impl AccessClass {
     /// Whether its bounds may be tested together with those of other accesses of its block: it happens in every full copy, and all of it is
     /// wanted.
     pub fn may_be_tested_jointly(&self) -> bool {
-        self.is_simple()
-            && self.is_of_data()
-            && self.wants_all()
-            && !self.is_guarded
-            && self.offset % self.bytes() == 0
+        self.is_simple() && self.is_of_data() && self.wants_all() && !self.is_guarded && self.offset % self.bytes() == 0
     }
 
     /// Whether it may be done a few packs at a time, between others: nobody sees the order of weak accesses.
@@ -186,7 +196,10 @@ impl AccessClass {
             | StateSpace::Const
             | StateSpace::Shared
             | StateSpace::SharedCluster
-            | StateSpace::ParamEntry => Own::Never,
+            | StateSpace::ParamEntry
+            | StateSpace::Reg
+            | StateSpace::Sreg
+            | StateSpace::Tex => Own::Never,
         }
     }
 
@@ -207,18 +220,20 @@ impl AccessClass {
             && address.is_linear()
             && address.stride == 4
     }
-}
 
-/// Whether an atomic is done inline: integers of 32 and 64 bits in shared memory of a lone cta, or in global memory where the host has the op.
-pub fn is_inline_atomic(a: AtomAccess, in_cluster: bool) -> bool {
-    use AtomOp::*;
-    use ScalarType::{B32, B64, S32, S64, U32, U64};
-    a.count == 1
-        && matches!(a.ty, B32 | U32 | S32 | B64 | U64 | S64)
-        && matches!(a.op, Add | And | Or | Xor | Exch | Min | Max | Cas)
-        && match a.space {
-            StateSpace::Shared => !in_cluster,
-            StateSpace::Global => true,
-            _ => false,
-        }
+    /// Whether an atomic is done inline: integers of 32 and 64 bits in shared memory of a lone cta, or in global memory where the host has the
+    /// op.
+    pub fn is_inline_atomic(&self, in_cluster: bool) -> bool {
+        use AtomOp::*;
+        use ScalarType::{B32, B64, S32, S64, U32, U64};
+        let Kind::Atomic(op, ty) = self.kind else { return false };
+        self.count == 1
+            && matches!(ty, B32 | U32 | S32 | B64 | U64 | S64)
+            && matches!(op, Add | And | Or | Xor | Exch | Min | Max | Cas)
+            && match self.space {
+                StateSpace::Shared => !in_cluster,
+                StateSpace::Global => true,
+                _ => false,
+            }
+    }
 }

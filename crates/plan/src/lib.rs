@@ -4,13 +4,15 @@
 //! Does not know: PTX text, grids, streams, and how an instruction of a host is written: nothing here names Cranelift.
 //!
 //! How to read it: [`abi`] is the contract between compiled code and the runtime. [`analysis`] finds facts. The other modules decide: [`prepare`]
-//! the form of the function, [`layout`] where values are kept, [`copies`] which code a block gets, [`nans`] where NaNs may stay as they come,
+//! the form of the function, [`access`] what an
+//! access to memory is, [`layout`] where values are kept, [`copies`] which code a block gets, [`nans`] where NaNs may stay as they come,
 //! [`ways`] how a value op is done.
 //!
 //! Invariants: a plan depends on the function and the options alone; nothing here writes tables of sites or emits code.
 #![forbid(unsafe_code)]
 
 pub mod abi;
+pub mod access;
 pub mod analysis;
 pub mod copies;
 pub mod layout;

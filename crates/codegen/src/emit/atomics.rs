@@ -26,9 +26,8 @@ impl Emit<'_, '_> {
         if !folds && a.space != StateSpace::Shared {
             return false;
         }
-        let access = a.element();
-        let mem = self.mem_op(inst, access, offset);
-        let aty = self.ty(mem.addr);
+        let mem = self.mem_op(inst);
+        let aty = self.ty(mem.class.address);
         let rows = self.rows(&addr, aty);
         let tested = if folds { &rows[..1] } else { &rows[..] };
         let bad = match (a.space, aty) {

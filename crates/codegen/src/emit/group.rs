@@ -8,7 +8,8 @@ use std::collections::HashMap;
 
 use cranelift_codegen::ir::Value;
 use handloom_ir::simt::*;
-use handloom_ir::types::{Float, Order, StateSpace, Ty};
+use handloom_ir::types::{Float, StateSpace, Ty};
+use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
 use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Vector, Way, way};
@@ -79,13 +80,14 @@ impl Emit<'_, '_> {
     fn run_end(&self, b: usize, i: usize) -> usize {
         let insts = &self.f.blocks[b].insts;
         let mut stored = false;
+        let joins = |inst: &Inst| AccessClass::of(inst).is_some_and(|a| a.may_join_run());
         let fits = |inst: &Inst, stored: &mut bool| match inst.op {
             Op::Cvta { space, .. } => space != StateSpace::SharedCluster,
             Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => true,
-            Op::Load { access, .. } => !*stored && plain(access) && !inst.guarded,
-            Op::Store { access, .. } => {
+            Op::Load { .. } => !*stored && joins(inst),
+            Op::Store { .. } => {
                 *stored = true;
-                plain(access) && !inst.guarded
+                joins(inst)
             }
             _ => false,
         };
@@ -111,13 +113,13 @@ impl Emit<'_, '_> {
                     Way::Vector(_) | Way::Routine => None,
                 }
             }
-            Op::Load { access, offset } | Op::Store { access, offset } => {
+            Op::Load { .. } | Op::Store { .. } => {
                 if inst.src.first().is_some_and(waits) {
                     return None;
                 }
                 let addr = self.rep(inst.src[0]);
                 let Rep::Affine(s, base) = &addr else { return None };
-                let mem = self.mem_op(inst, access, offset);
+                let mem = self.mem_op(inst);
                 let distinct = (0..PACKS).all(|p| (0..p).all(|q| (s.group[p], s.off[p]) != (s.group[q], s.off[q])));
                 let is_load = matches!(inst.op, Op::Load { .. });
                 if is_load && s.stride == 0 && s.is_uniform() {
@@ -307,12 +309,4 @@ fn reg_or_zero(v: Val) -> Reg {
         Val::Reg(r) => r,
         Val::Imm(..) => Reg(u32::MAX),
     }
-}
-
-/// Whether an access may be part of a run.
-fn plain(access: Access) -> bool {
-    access.order == Order::Weak
-        && !access.whole
-        && access.elements == u8::MAX >> (8 - access.count)
-        && matches!(access.space, StateSpace::Global | StateSpace::Generic | StateSpace::Shared)
 }

@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
+use handloom_plan::access::Own;
 use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
 
 use super::Emit;
@@ -48,26 +49,6 @@ struct Limits {
     never: bool,
     /// The thread's own local memory, which passes too: where that of lane 0 begins.
     own: Option<Value>,
-}
-
-/// Whether an access may be done inline by some lanes.
-pub(crate) fn simple(access: Access) -> bool {
-    !(access.whole && access.order.is_strong())
-        && access.order != Order::Mmio
-        && access.elements == u8::MAX >> (8 - access.count)
-        && match access.space {
-            StateSpace::Global | StateSpace::Const | StateSpace::Shared => true,
-            StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc => access.order == Order::Weak,
-            _ => false,
-        }
-}
-
-/// Whether a load fits a loop over packs: neighbouring words.
-pub(crate) fn by_words(access: Access, address: &Lanes) -> bool {
-    simple(access)
-        && access.count == 1
-        && access.bits == 32
-        && matches!(address, Lanes::Affine(s, _) if s.is_linear() && s.stride == 4)
 }
 
 impl Emit<'_, '_> {
@@ -113,12 +94,12 @@ impl Emit<'_, '_> {
         let (cold, done, some) = (self.cold_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().brif(m, some, &[], done, &[]);
         self.b.switch_to_block(some);
-        let bytes = i64::from(mem.access.bytes());
+        let bytes = mem.bytes();
         let limits = self.limits(mem, bytes);
         // Reading bytes of lanes that take no part harms nobody as long as they are in bounds: loads are tested and done by whole packs.
         let is_load = matches!(inst.op, Op::Load { .. });
         let linear = match &operands[0].0 {
-            Lanes::Affine(s, base) if self.is_own(mem, s) => {
+            Lanes::Affine(s, base) if mem.class.is_own_by_lane(s, self.facts.local_stride) => {
                 let at = match self.safe_address(mem, 0) {
                     Some(at) => at,
                     None => {
@@ -193,13 +174,6 @@ impl Emit<'_, '_> {
         (self.b.ins().uextend(types::I64, pack), rest)
     }
 
-    /// Whether the lanes of a shape stand as far apart as the local memory of threads, so that all of them are inside their own if one is.
-    pub(crate) fn is_own(&self, mem: &MemOp, s: &Shape) -> bool {
-        let spaces = matches!(mem.access.space, StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc);
-        let stride = self.facts.local_stride;
-        spaces && s.is_linear() && s.stride == stride && stride % mem.bytes() == 0 && stride >= mem.bytes()
-    }
-
     /// Whether `length` bytes at an address of lane 0 are refused as bytes of its own local memory.
     pub(crate) fn own_refused(&mut self, at: Value, length: i64, align: i64) -> Value {
         let window = self.load_warp(types::I64, offset_of!(WarpCtx, window));
@@ -224,11 +198,11 @@ impl Emit<'_, '_> {
     /// An address with its offset, as 64 bits.
     fn host_base(&mut self, mem: &MemOp, base: Value, ty: Ty) -> Value {
         let base = if ty == Ty::B64 { base } else { self.b.ins().uextend(types::I64, base) };
-        self.b.ins().iadd_imm_s(base, mem.offset)
+        self.b.ins().iadd_imm_s(base, mem.class.offset)
     }
 
     fn limits(&mut self, mem: &MemOp, bytes: i64) -> Limits {
-        if mem.access.space == StateSpace::Shared {
+        if mem.class.space == StateSpace::Shared {
             let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
             let last = self.b.ins().iadd_imm_s(size, -bytes);
             let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, last, 0);
@@ -237,11 +211,10 @@ impl Emit<'_, '_> {
             let host = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
             return Limits { base: None, limit, none: Some(none), host: Some(host), never: false, own: None };
         }
-        let space = mem.access.space;
-        let is_local = matches!(space, StateSpace::Local | StateSpace::ParamFunc);
-        let own =
-            (is_local || space == StateSpace::Generic).then(|| self.load_warp(types::I64, offset_of!(WarpCtx, window)));
-        if is_local {
+        let own = mem.class.own();
+        let never = own == Own::Always;
+        let own = (own != Own::Never).then(|| self.load_warp(types::I64, offset_of!(WarpCtx, window)));
+        if never {
             let zero = self.i64(0);
             return Limits { base: None, limit: zero, none: None, host: None, never: true, own };
         }
@@ -255,7 +228,7 @@ impl Emit<'_, '_> {
             Some(base) => self.b.ins().isub(at, base),
             None => at,
         };
-        let k = mem.access.bytes().trailing_zeros();
+        let k = mem.bytes().trailing_zeros();
         let over = if k == 0 {
             self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, off, l.limit)
         } else {
@@ -441,8 +414,8 @@ impl Emit<'_, '_> {
                 None => (self.lane_host(mem, &addr, l, aty, limits, cold), 0),
             };
             let mut new = results.clone();
-            for e in 0..usize::from(mem.access.count) {
-                let at = d + (e * mem.access.bits as usize / 8) as i32;
+            for e in 0..usize::from(mem.class.count) {
+                let at = d + (e * mem.class.bits as usize / 8) as i32;
                 if is_store {
                     let v = self.extract(&data[e], l);
                     self.store_scalar(mem, v, host, at);
@@ -465,7 +438,7 @@ impl Emit<'_, '_> {
     fn lane_host(&mut self, mem: &MemOp, addr: &[Value], l: usize, ty: Ty, limits: Limits, cold: clif::Block) -> Value {
         let a = self.extract(addr, l);
         let a = if ty == Ty::B64 { a } else { self.b.ins().uextend(types::I64, a) };
-        let at = self.b.ins().iadd_imm_s(a, mem.offset);
+        let at = self.b.ins().iadd_imm_s(a, mem.class.offset);
         let go = self.b.create_block();
         let other = if limits.own.is_some() { self.b.create_block() } else { cold };
         if limits.never {
@@ -513,30 +486,6 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Whether an atomic is done inline: integers of 32 and 64 bits in shared memory of a lone cta, or in global memory where the host has the op.
-    pub(crate) fn simple_atomic(&self, a: AtomAccess) -> bool {
-        use ScalarType::*;
-        if a.count != 1 || !matches!(a.ty, B32 | U32 | S32 | B64 | U64 | S64) {
-            return false;
-        }
-        let op = matches!(
-            a.op,
-            AtomOp::Add
-                | AtomOp::And
-                | AtomOp::Or
-                | AtomOp::Xor
-                | AtomOp::Exch
-                | AtomOp::Min
-                | AtomOp::Max
-                | AtomOp::Cas
-        );
-        op && match a.space {
-            StateSpace::Shared => !self.opt.cluster,
-            StateSpace::Global => true,
-            _ => false,
-        }
-    }
-
     /// An atomic by the lanes of `m`, one after the other in ascending order. Operands in rows: address, then values.
     pub(crate) fn lane_atomic(
         &mut self,
@@ -547,12 +496,11 @@ impl Emit<'_, '_> {
         dst: &[u32],
         m: Value,
     ) {
-        let access = a.element();
-        let mem = self.mem_op(inst, access, offset);
+        let mem = self.mem_op(inst);
         let (cold, done, some) = (self.cold_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().brif(m, some, &[], done, &[]);
         self.b.switch_to_block(some);
-        let limits = self.limits(&mem, i64::from(access.bytes()));
+        let limits = self.limits(&mem, mem.bytes());
         // Every operand as a row, so that a lane's place can be computed.
         let rows: Vec<(u32, Ty)> = operands
             .iter()

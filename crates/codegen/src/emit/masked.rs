@@ -1,7 +1,7 @@
 //! Masked copies: some lanes of a warp execute a block.
 //!
 //! Values that are the same for all lanes, or affine, are computed once as scalars. The rest is deferred and then done in a loop over the packs
-//! that have lanes; results that live on are blended into their rows. Memory ops are loops of their own ([`lanes`]) or join that
+//! that have lanes; results that live on are blended into their rows. Memory ops are loops of their own ([`super::lanes`]) or join that
 //! loop; warp-level ops are done by routines on rows.
 
 use std::mem::offset_of;
@@ -11,12 +11,13 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::layout::{Home, WORD_SLOTS};
 use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Way, way};
 
-use super::lanes::{self, Lanes};
+use super::lanes::Lanes;
 use super::rep::{Rep, vector_type, width};
 use super::sreg;
 use super::vector::Source;
@@ -107,15 +108,14 @@ impl Emit<'_, '_> {
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 // Neighbouring words are read in the loop, together with what is done to them.
-                Op::Load { access, offset }
-                    if !inst.guarded
-                        && self
-                            .scalar_source(inst.src[0])
-                            .is_some_and(|(s, base)| lanes::by_words(access, &Lanes::Affine(s, base))) =>
+                Op::Load { .. }
+                    if AccessClass::of(inst).is_some_and(|a| {
+                        !a.is_guarded && self.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
+                    }) =>
                 {
                     self.n_scratch_used = 0;
                     let address = (self.lanes_of(inst.src[0]), self.ty(inst.src[0]));
-                    let mem = self.mem_op(inst, access, offset);
+                    let mem = self.mem_op(inst);
                     // What waits may still read the old value of the row that the routine would write.
                     let reads_old = waiting.iter().any(|w| {
                         let other = &block.insts[w.inst];
@@ -264,14 +264,12 @@ impl Emit<'_, '_> {
                 true
             }
             // A parameter or constant at an address that all lanes share.
-            Op::Load { access, offset }
-                if matches!(access.space, StateSpace::Const | StateSpace::ParamEntry)
-                    && access.order == Order::Weak
-                    && inst.guard().is_none()
+            Op::Load { .. }
+                if AccessClass::of(inst).is_some_and(|a| a.is_read_only() && !a.is_guarded)
                     && self.scalar_source(inst.src[0]).is_some_and(|(s, _)| s.is_uniform()) =>
             {
                 let Some((s, base)) = self.scalar_source(inst.src[0]) else { return false };
-                let mem = self.mem_op(inst, access, offset);
+                let mem = self.mem_op(inst);
                 let out = self.access_all(&mem, inst, &Rep::Affine(s, base), &[]);
                 for (d, r) in inst.dst.iter().zip(out) {
                     self.set_scalar(*d, r);
@@ -356,9 +354,8 @@ impl Emit<'_, '_> {
             None => m,
         };
         let inline = match inst.op {
-            Op::Load { access, .. } | Op::Store { access, .. } => lanes::simple(access),
-            Op::Atom { access, .. } | Op::Red { access, .. } => self.simple_atomic(access),
-            _ => false,
+            Op::IsSpace(_) | Op::Cvta { .. } | Op::Stack(_) => false,
+            _ => AccessClass::of(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(self.opt.cluster)),
         };
         if inline {
             let operands: Vec<(Lanes, Ty)> = inst.operands().iter().map(|v| (self.lanes_of(*v), self.ty(*v))).collect();
@@ -383,8 +380,8 @@ impl Emit<'_, '_> {
     /// A memory op that is done inline, by the lanes of a mask.
     pub(crate) fn lanes_inline(&mut self, inst: &Inst, operands: &[(Lanes, Ty)], dst: &[u32], mask: Value) {
         match inst.op {
-            Op::Load { access, offset } | Op::Store { access, offset } => {
-                let mem = self.mem_op(inst, access, offset);
+            Op::Load { .. } | Op::Store { .. } => {
+                let mem = self.mem_op(inst);
                 self.lane_access(inst, &mem, operands, dst, mask);
             }
             Op::Atom { access, offset } | Op::Red { access, offset } => {

@@ -9,9 +9,10 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
-use handloom_ir::types::{StateSpace, Ty};
+use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::Bounds;
 use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
 
 use super::line::Key;
@@ -21,12 +22,10 @@ use super::{Emit, FULL};
 /// What tells the addresses of packs apart: group and offset.
 type PackKey = (u8, i64);
 
-/// A memory instruction taken apart.
+/// An access with its site.
 #[derive(Clone, Copy)]
 pub(crate) struct MemOp {
-    pub access: Access,
-    pub offset: i64,
-    pub addr: Val,
+    pub class: AccessClass,
     pub site: usize,
     /// IR type of an element.
     pub ty: Ty,
@@ -34,34 +33,40 @@ pub(crate) struct MemOp {
 
 impl MemOp {
     pub(crate) fn size(&self) -> i64 {
-        i64::from(self.access.bits) / 8
+        i64::from(self.class.bits) / 8
     }
 
     pub(crate) fn bytes(&self) -> i64 {
-        i64::from(self.access.bytes())
+        self.class.bytes()
     }
 
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.access.space, StateSpace::Shared | StateSpace::SharedCluster)
+        matches!(self.class.space, StateSpace::Shared | StateSpace::SharedCluster)
     }
 }
 
 impl Emit<'_, '_> {
-    pub(crate) fn mem_op(&mut self, inst: &Inst, access: Access, offset: i64) -> MemOp {
-        let ty = match access.bits {
+    pub(crate) fn mem_op(&mut self, inst: &Inst) -> MemOp {
+        let Some(class) = AccessClass::of(inst) else { panic!("{:?} is no access", inst.op) };
+        self.mem_op_of(inst, class)
+    }
+
+    /// An access that is more than the instruction's own, at its site.
+    pub(crate) fn mem_op_of(&mut self, inst: &Inst, class: AccessClass) -> MemOp {
+        let ty = match class.bits {
             8 | 16 => Ty::B16,
             32 => Ty::B32,
             _ => Ty::B64,
         };
         let site = self.tables.mems.len();
         self.tables.mems.push(MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span });
-        MemOp { access, offset, addr: inst.src[0], site, ty }
+        MemOp { class, site, ty }
     }
 
     /// A load or store of a full copy, with its guard.
-    pub(crate) fn full_access(&mut self, inst: &Inst, access: Access, offset: i64) {
-        let mem = self.mem_op(inst, access, offset);
-        let addr = self.rep(mem.addr);
+    pub(crate) fn full_access(&mut self, inst: &Inst) {
+        let mem = self.mem_op(inst);
+        let addr = self.rep(mem.class.address);
         let data: Vec<Rep> = inst.operands()[1..].iter().map(|v| self.clean(*v)).collect();
         let Some(guard) = inst.guard() else {
             let results = self.access_all(&mem, inst, &addr, &data);
@@ -190,26 +195,13 @@ impl Emit<'_, '_> {
     /// The access by all 32 lanes.
     pub(crate) fn access_all(&mut self, mem: &MemOp, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
         self.n_scratch_used = 0;
-        let by_routine = mem.access.whole && mem.access.order.is_strong()
-            || mem.access.order == handloom_ir::types::Order::Mmio
-            || !matches!(
-                mem.access.space,
-                StateSpace::Global
-                    | StateSpace::Generic
-                    | StateSpace::Const
-                    | StateSpace::ParamEntry
-                    | StateSpace::Local
-                    | StateSpace::ParamFunc
-                    | StateSpace::Shared
-            )
-            || (mem.access.space == StateSpace::Generic && mem.access.order.is_strong());
-        if by_routine {
+        if !mem.class.is_inline_in_full() {
             let m = self.i32(FULL);
             return self.access_by_routine(mem, inst, addr, data, m, &[]);
         }
         let is_store = matches!(inst.op, Op::Store { .. });
         // A range that the check passes may end in elements that nobody wants, and those may lie anywhere.
-        let whole = mem.access.elements == u8::MAX >> (8 - mem.access.count);
+        let whole = mem.class.wants_all();
         let out = match addr {
             Rep::Affine(s, base) if whole && self.regular(mem, s) && (s.is_even() || self.may_start_over()) => {
                 let at = self.check_affine(mem, s, base);
@@ -256,15 +248,15 @@ impl Emit<'_, '_> {
                     return (at, low);
                 }
                 let lanes = (0..PACKS).filter(|p| usize::from(s.group[*p]) == g).fold(0u32, |m, p| m | 15 << (4 * p));
-                let first = if self.ty(mem.addr) == Ty::B64 {
-                    self.moved(base[g], low + mem.offset)
+                let first = if self.ty(mem.class.address) == Ty::B64 {
+                    self.moved(base[g], low + mem.class.offset)
                 } else {
                     // Addresses of 32 bits are sums of 32 bits.
-                    let v = self.moved(base[g], low + mem.offset);
+                    let v = self.moved(base[g], low + mem.class.offset);
                     self.b.ins().uextend(types::I64, v)
                 };
                 let site = self.site_of_group(mem, g);
-                let bad = if self.is_own(mem, s) {
+                let bad = if mem.class.is_own_by_lane(s, self.facts.local_stride) {
                     self.own_refused(first, mem.bytes(), mem.bytes())
                 } else {
                     self.refuse(mem, first, length)
@@ -290,15 +282,15 @@ impl Emit<'_, '_> {
 
     /// The address of an access that needs no check: parameters and frame slots at constant offsets.
     pub(crate) fn safe_address(&mut self, mem: &MemOp, g: usize) -> Option<Value> {
-        let Val::Reg(r) = mem.addr else { return None };
-        let end = mem.offset + mem.bytes();
+        let Val::Reg(r) = mem.class.address else { return None };
+        let end = mem.class.offset + mem.bytes();
         match self.origin(r)? {
             Op::ParamAddr { offset } => {
-                let at = i64::from(offset) + mem.offset;
+                let at = i64::from(offset) + mem.class.offset;
                 let fits = at >= 0
                     && i64::from(offset) + end <= i64::from(self.f.param_bytes)
-                    && i64::from(offset).wrapping_add(mem.offset) % mem.bytes() == 0
-                    && mem.access.space == StateSpace::ParamEntry;
+                    && i64::from(offset).wrapping_add(mem.class.offset) % mem.bytes() == 0
+                    && mem.class.space == StateSpace::ParamEntry;
                 (fits && g == 0).then(|| {
                     let p = self.cta_field(offset_of!(CtaCtx, param));
                     self.moved(p, at)
@@ -306,14 +298,14 @@ impl Emit<'_, '_> {
             }
             Op::SlotAddr(slot) => {
                 let s = self.f.slots[slot.idx()];
-                let fits = mem.offset >= 0
+                let fits = mem.class.offset >= 0
                     && end <= i64::from(s.size)
-                    && mem.offset % mem.bytes() == 0
+                    && mem.class.offset % mem.bytes() == 0
                     && i64::from(s.align) % mem.bytes() == 0
-                    && matches!(mem.access.space, StateSpace::Local | StateSpace::Generic);
+                    && matches!(mem.class.space, StateSpace::Local | StateSpace::Generic);
                 (fits && g == 0).then(|| {
                     let l = self.load_warp(types::I64, offset_of!(WarpCtx, local));
-                    let at = i64::from(self.plan.layout.slot_offsets[slot.idx()]) + mem.offset;
+                    let at = i64::from(self.plan.layout.slot_offsets[slot.idx()]) + mem.class.offset;
                     self.moved(l, at)
                 })
             }
@@ -440,13 +432,13 @@ impl Emit<'_, '_> {
     }
 
     pub(crate) fn load_affine(&mut self, mem: &MemOp, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
-        let count = usize::from(mem.access.count);
+        let count = usize::from(mem.class.count);
         if s.stride == 0 {
             return (0..count).map(|e| self.load_uniform(mem, s, at, e)).collect();
         }
         let n = width(mem.ty);
         let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
-        let weak = mem.access.order == handloom_ir::types::Order::Weak;
+        let weak = mem.class.order == Order::Weak;
         let mut packs_read: Vec<(PackKey, Vec<Vec<Value>>)> = Vec::new();
         for p in 0..PACKS {
             let (base, low) = at[usize::from(s.group[p])];
@@ -493,7 +485,7 @@ impl Emit<'_, '_> {
 
     pub(crate) fn load_scalar(&mut self, mem: &MemOp, base: Value, d: i32) -> Value {
         let m = Self::device();
-        match mem.access.bits {
+        match mem.class.bits {
             8 => self.b.ins().uload8(types::I32, m, base, d),
             16 => self.b.ins().uload16(types::I32, m, base, d),
             32 => self.b.ins().load(types::I32, m, base, d),
@@ -504,7 +496,7 @@ impl Emit<'_, '_> {
     /// The elements of one pack whose lanes are `stride` apart.
     pub(crate) fn load_pack(&mut self, mem: &MemOp, base: Value, d: i32, stride: i64) -> Vec<Vec<Value>> {
         let m = Self::device();
-        match (mem.access.count, mem.access.bits, stride) {
+        match (mem.class.count, mem.class.bits, stride) {
             (1, 32, 4) => vec![vec![self.b.ins().load(types::I32X4, m, base, d)]],
             (1, 64, 8) => vec![(0..2).map(|h| self.b.ins().load(types::I64X2, m, base, d + 16 * h)).collect()],
             (1, 8, 1) => {
@@ -653,7 +645,7 @@ impl Emit<'_, '_> {
 
     pub(crate) fn store_scalar(&mut self, mem: &MemOp, v: Value, base: Value, d: i32) {
         let m = Self::device();
-        match mem.access.bits {
+        match mem.class.bits {
             8 => self.b.ins().istore8(m, v, base, d),
             16 => self.b.ins().istore16(m, v, base, d),
             _ => self.b.ins().store(m, v, base, d),
@@ -668,7 +660,7 @@ impl Emit<'_, '_> {
 
     pub(crate) fn store_pack(&mut self, mem: &MemOp, v: &[&[Value]], base: Value, d: i32, stride: i64) {
         let m = Self::device();
-        match (mem.access.count, mem.access.bits, stride) {
+        match (mem.class.count, mem.class.bits, stride) {
             (1, 32, 4) => {
                 self.b.ins().store(m, v[0][0], base, d);
             }

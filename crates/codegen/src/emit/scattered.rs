@@ -6,8 +6,9 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
-use handloom_ir::types::{StateSpace, Ty};
+use handloom_ir::types::Ty;
 use handloom_plan::abi::*;
+use handloom_plan::access::Own;
 use handloom_plan::analysis::shape::{LANES, PACKS};
 
 use super::memory::MemOp;
@@ -17,7 +18,7 @@ use super::{Emit, FULL};
 impl Emit<'_, '_> {
     /// Addresses without a known relation: one test of all, then lane by lane.
     pub(crate) fn access_scattered(&mut self, mem: &MemOp, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
-        let aty = self.ty(mem.addr);
+        let aty = self.ty(mem.class.address);
         let rows = self.rows(addr, aty);
         let bad = if mem.is_shared() && aty != Ty::B64 {
             self.refuse_shared(mem, &rows)
@@ -31,13 +32,12 @@ impl Emit<'_, '_> {
             return self.access_by_routine(mem, inst, addr, data, m, &[]);
         };
         let (cold, go, join) = (self.cold_block(), self.b.create_block(), self.b.create_block());
-        let n = usize::from(mem.access.count);
+        let n = usize::from(mem.class.count);
         let is_store = matches!(inst.op, Op::Store { .. });
         let values: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, mem.ty)).collect();
         let shared = mem.is_shared().then(|| self.shared_base());
         let on = self.on_line();
-        let has_own = matches!(mem.access.space, StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc)
-            && self.facts.local_stride >= mem.bytes();
+        let has_own = mem.class.own() != Own::Never && self.facts.local_stride >= mem.bytes();
         if has_own {
             let other = self.b.create_block();
             self.b.ins().brif(bad, other, &[], go, &[]);
@@ -60,10 +60,10 @@ impl Emit<'_, '_> {
             for l in 0..LANES {
                 let host = self.lane_address(&rows, p, l, aty, shared);
                 for e in 0..n {
-                    if is_store && mem.access.elements >> e & 1 == 0 {
+                    if is_store && mem.class.elements >> e & 1 == 0 {
                         continue;
                     }
-                    let d = (mem.offset + e as i64 * mem.size()) as i32;
+                    let d = (mem.class.offset + e as i64 * mem.size()) as i32;
                     if is_store {
                         let w = width(mem.ty);
                         let v = if w == 2 {
@@ -122,13 +122,13 @@ impl Emit<'_, '_> {
 
     /// Whether any of 32 addresses is misaligned, or `limit` bytes or more behind `base`, which moves by `stride` from lane to lane.
     fn refuse_apart(&mut self, mem: &MemOp, rows: &[Value], base: Value, limit: Value, stride: i64) -> Value {
-        let rows: Vec<Value> = if self.ty(mem.addr) == Ty::B64 {
+        let rows: Vec<Value> = if self.ty(mem.class.address) == Ty::B64 {
             rows.to_vec()
         } else {
             rows.iter().flat_map(|v| [self.b.ins().uwiden_low(*v), self.b.ins().uwiden_high(*v)]).collect()
         };
         // Signed comparison of values moved by 2^63 is unsigned comparison.
-        let moved = self.b.ins().iadd_imm_s(base, i64::MIN.wrapping_sub(mem.offset));
+        let moved = self.b.ins().iadd_imm_s(base, i64::MIN.wrapping_sub(mem.class.offset));
         let moved = self.b.ins().splat(types::I64X2, moved);
         let limit = self.b.ins().bxor_imm_s(limit, i64::MIN);
         let limit = self.b.ins().splat(types::I64X2, limit);
@@ -155,8 +155,8 @@ impl Emit<'_, '_> {
             return refused;
         }
         let low = self.vector_const64([(a - 1) as u64; 2]);
-        let shift = self.vector_const64([mem.offset as u64; 2]);
-        let any = if mem.offset % a == 0 { any } else { self.b.ins().bor(any, shift) };
+        let shift = self.vector_const64([mem.class.offset as u64; 2]);
+        let any = if mem.class.offset % a == 0 { any } else { self.b.ins().bor(any, shift) };
         let odd = self.b.ins().band(any, low);
         let zero = self.vector_const64([0, 0]);
         let odd = self.b.ins().icmp(IntCC::NotEqual, odd, zero);
@@ -166,11 +166,11 @@ impl Emit<'_, '_> {
 
     /// The same for 32-bit offsets in shared memory; `None` for offsets that need the routine.
     pub(crate) fn refuse_shared(&mut self, mem: &MemOp, rows: &[Value]) -> Option<Value> {
-        if mem.offset < 0 || mem.offset > 1 << 20 {
+        if mem.class.offset < 0 || mem.class.offset > 1 << 20 {
             return None;
         }
         let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
-        let room = self.b.ins().iadd_imm_s(size, -(mem.offset + mem.bytes()));
+        let room = self.b.ins().iadd_imm_s(size, -(mem.class.offset + mem.bytes()));
         let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, room, 0);
         let mut most = rows[0];
         let mut any = rows[0];
@@ -188,7 +188,7 @@ impl Emit<'_, '_> {
         let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, top, room);
         let mut bad = self.b.ins().bor(over, none);
         let a = mem.bytes();
-        if mem.offset % a != 0 {
+        if mem.class.offset % a != 0 {
             return None;
         }
         if a > 1 {
@@ -227,7 +227,7 @@ impl Emit<'_, '_> {
         old: &[Rep],
     ) -> Vec<Rep> {
         self.n_scratch_used = 0;
-        let aty = self.ty(mem.addr);
+        let aty = self.ty(mem.class.address);
         let addr = self.loc_of(addr, aty);
         let addr = self.address_loc(addr, aty);
         let types: Vec<Ty> = inst.operands()[1..].iter().map(|v| self.ty(*v)).collect();

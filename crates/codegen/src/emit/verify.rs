@@ -6,8 +6,9 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_ir::types::{Order, Scope, StateSpace, Ty};
 use handloom_plan::abi::*;
+use handloom_plan::access::{AccessClass, Kind};
 
 use super::Emit;
 use super::memory::MemOp;
@@ -79,25 +80,27 @@ impl Emit<'_, '_> {
             return;
         }
         let inst = &self.f.blocks[b].insts[uses.inst];
-        let access = Access {
-            space: uses.space,
+        let Some(own) = AccessClass::of(inst) else { return };
+        let class = AccessClass {
+            kind: if uses.writes { Kind::Store } else { Kind::Load },
             bits: 8,
             count: 1,
             elements: 1,
             order: Order::Weak,
-            scope: handloom_ir::types::Scope::Cta,
-            whole: false,
+            scope: Scope::Cta,
+            is_single: false,
+            offset: 0,
+            ..own
         };
-        let mem = self.mem_op(inst, access, 0);
-        let op = if uses.writes { Op::Store { access, offset: 0 } } else { Op::Load { access, offset: 0 } };
-        self.tables.mems[mem.site].op = op;
+        let mem = self.mem_op_of(inst, class);
+        self.tables.mems[mem.site].op = class.op();
         let at = (0..s.groups())
             .map(|g| {
                 let (low, high) = s.span(g);
                 let length = high - low + uses.high - uses.low;
                 let site = self.site_of_group(&mem, g);
                 let mem = MemOp { site, ..mem };
-                let own = self.is_own(&mem, &s) && s.stride % a == 0;
+                let own = class.is_own_by_lane(&s, self.facts.local_stride) && s.stride % a == 0;
                 let lowest = self.verify_group(b, &mem, r, base[g], low, (length, own), &uses);
                 let host = match uses.space {
                     StateSpace::Shared => {
@@ -167,21 +170,14 @@ impl Emit<'_, '_> {
     fn uses(&self, b: usize, from: usize, r: Reg) -> Option<Uses> {
         let mut out: Option<Uses> = None;
         for (i, inst) in self.f.blocks[b].insts.iter().enumerate().skip(from) {
-            if let Op::Load { access, offset } | Op::Store { access, offset } = inst.op
-                && inst.src.first() == Some(&Val::Reg(r))
+            if let Some(access) = AccessClass::of(inst)
+                && matches!(inst.op, Op::Load { .. } | Op::Store { .. })
+                && access.address == Val::Reg(r)
             {
-                let bytes = i64::from(access.bytes());
-                let plain = inst.guard().is_none()
-                    && !(access.whole && access.order.is_strong())
-                    && !(access.space == StateSpace::Generic && access.order.is_strong())
-                    && access.order != Order::Mmio
-                    && access.elements == u8::MAX >> (8 - access.count)
-                    && matches!(access.space, StateSpace::Global | StateSpace::Generic | StateSpace::Shared)
-                    && offset % bytes == 0;
-                if !plain {
+                if !access.may_be_tested_jointly() {
                     return None;
                 }
-                let writes = matches!(inst.op, Op::Store { .. });
+                let (offset, bytes, writes) = (access.offset, access.bytes(), access.writes());
                 match &mut out {
                     None => {
                         out = Some(Uses {
@@ -213,14 +209,14 @@ impl Emit<'_, '_> {
 
     /// The addresses of an access that was tested with others of its block.
     pub(crate) fn verified_address(&mut self, mem: &MemOp) -> Option<Vec<(Value, i64)>> {
-        let Val::Reg(r) = mem.addr else { return None };
+        let Val::Reg(r) = mem.class.address else { return None };
         let v = self.verified.get(&r)?.clone();
-        let bytes = i64::from(mem.access.bytes());
-        let covered = v.space == mem.access.space
-            && v.low <= mem.offset
-            && mem.offset + bytes <= v.high
+        let bytes = mem.bytes();
+        let covered = v.space == mem.class.space
+            && v.low <= mem.class.offset
+            && mem.class.offset + bytes <= v.high
             && bytes <= v.align
             && self.mask.is_none();
-        covered.then(|| v.at.iter().map(|(host, low)| (self.moved(*host, mem.offset), *low)).collect())
+        covered.then(|| v.at.iter().map(|(host, low)| (self.moved(*host, mem.class.offset), *low)).collect())
     }
 }

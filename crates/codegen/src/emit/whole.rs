@@ -10,6 +10,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
 use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Way, scalar, way};
@@ -47,9 +48,9 @@ impl Emit<'_, '_> {
             }
             Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => self.full_by_routine(inst),
             Op::Cvta { space, to_space } => self.cvta(inst, space, to_space),
-            Op::Load { access, offset } | Op::Store { access, offset } => {
+            Op::Load { .. } | Op::Store { .. } => {
                 self.verify_at(b, i);
-                self.full_access(inst, access, offset);
+                self.full_access(inst);
             }
             Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => self.full_by_routine(inst),
             Op::Fence { order, scope } => self.fence(order, scope),
@@ -411,7 +412,7 @@ impl Emit<'_, '_> {
     /// A memory op lane by lane, for the lanes of its guard: inline or by the routine.
     fn full_by_routine(&mut self, inst: &Inst) {
         if let Op::Atom { access, offset } | Op::Red { access, offset } = inst.op
-            && self.simple_atomic(access)
+            && AccessClass::of(inst).is_some_and(|a| a.is_inline_atomic(self.opt.cluster))
         {
             if !self.atomic_of_all(inst, access, offset) {
                 self.full_atomic(inst);

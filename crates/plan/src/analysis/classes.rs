@@ -4,11 +4,12 @@
 //! register that several groups of lanes may hold with different values at the same time is `Varying`.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, Sreg, StateSpace};
+use handloom_ir::types::{Sreg, StateSpace};
 
 use super::cfg::{Cfg, Set};
 use super::live::Live;
 use super::shape::{self, Arg, PACKS, Shape};
+use crate::access::AccessClass;
 
 /// What is known of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,9 +122,7 @@ pub fn analyse_with(
 /// Whether a masked copy can do an instruction before or after others, so that a block may start over behind it.
 fn defers(inst: &Inst) -> bool {
     match inst.op {
-        Op::Load { access, .. } => {
-            matches!(access.space, StateSpace::Const | StateSpace::ParamEntry) && access.order == Order::Weak
-        }
+        Op::Load { .. } => AccessClass::of(inst).is_some_and(|a| a.is_read_only()),
         _ => !has_effect(inst),
     }
 }
@@ -323,16 +322,13 @@ impl Facts {
             // Blocks of a cluster do not lie at even distances.
             Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => None,
             Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
-            Op::Load { access, .. } => {
-                let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
-                // With elements that nobody wants it is done lane by lane.
-                let whole = access.elements == u8::MAX >> (8 - access.count);
+            Op::Load { .. } => {
+                let access = AccessClass::of(inst)?;
                 let s = args[0].shape.filter(|s| s.stride == 0)?;
                 // Where part of the lanes come by, others may have no right to the address: only one that all lanes share is read by scalars.
-                let alike = together || (read_only && s.is_uniform() && inst.guard().is_none());
-                let stays = access.order == Order::Weak && (read_only || access.count == 1);
+                let alike = together || (access.is_read_only() && s.is_uniform() && !access.is_guarded);
                 // The old value of a guarded load is merged by `propagate`.
-                if !(whole && alike && stays) {
+                if !(alike && access.reads_alike()) {
                     return None;
                 }
                 let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };

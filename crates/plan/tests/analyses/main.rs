@@ -3,6 +3,7 @@
 //! Each expectation has its reason beside it, from the definitions: a class must cover every value that the register holds in any lane at any
 //! use. A shape is right if `base[group[p]] + off[p] + stride * l` is the value of lane `l` of pack `p` for some bases.
 
+mod access;
 mod divergence;
 mod graph;
 mod read;
