@@ -18,6 +18,8 @@ use crate::load::Code;
 /// A stage that can be printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
+    /// What was decided about a function before code is emitted: [`Plan`].
+    Plan,
     /// Cranelift IR.
     Clif,
     /// What the runtime must know of the code: [`Tables`].
@@ -45,12 +47,14 @@ pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
 /// # Errors
 /// As [`compile`].
 pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String, Failure> {
-    let (mut cx, tables) = build(&Plan::new(func, options));
+    let plan = Plan::new(func, options);
     match stage {
-        Stage::Clif => Ok(cx.func.display().to_string()),
-        Stage::Tables => Ok(format!("{tables:#?}\n")),
+        Stage::Plan => Ok(plan.to_string()),
+        Stage::Clif => Ok(build(&plan).0.func.display().to_string()),
+        Stage::Tables => Ok(format!("{:#?}\n", build(&plan).1)),
         Stage::Asm => {
             let isa = host()?;
+            let (mut cx, _) = build(&plan);
             cx.set_disasm(true);
             let compiled = finish(&mut cx, &isa)?;
             Ok(compiled.vcode.clone().unwrap_or_default())

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use cranelift_codegen::ir::Value;
 use handloom_ir::simt::*;
-use handloom_ir::types::{Float, StateSpace, Ty};
-use handloom_plan::access::AccessClass;
+use handloom_ir::types::{Float, Ty};
+use handloom_plan::TOGETHER;
 use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
 use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Vector, Way, way};
@@ -19,12 +19,6 @@ use super::memory::MemOp;
 use super::rep::{Rep, width};
 use super::vector::Source;
 use super::whole::{constant, is_uniform};
-
-/// Packs done together.
-const TOGETHER: usize = 2;
-
-/// Steps from which a run is worth it: below, eight packs side by side fit the registers.
-const WORTH: usize = 4;
 
 /// What a run does with packs.
 enum Step {
@@ -36,11 +30,7 @@ enum Step {
 impl Emit<'_, '_> {
     /// Does a run that starts at instruction `i` of block `b`. Gives the instruction behind it; `i` itself if there is no run.
     pub(crate) fn full_run(&mut self, b: usize, i: usize) -> usize {
-        let end = self.run_end(b, i);
-        let accesses = self.f.blocks[b].insts[i..end].iter().filter(|x| !x.op.is_value()).count();
-        if accesses < 2 || end - i < WORTH {
-            return i;
-        }
+        let Some(end) = self.plan.run_end(b, i) else { return i };
         let mut steps = Vec::new();
         let mut pending: Vec<Reg> = Vec::new();
         // Registers that steps read as they are now.
@@ -76,24 +66,6 @@ impl Emit<'_, '_> {
         k.max(i)
     }
 
-    /// The end of the instructions that may belong to a run, by what they are.
-    fn run_end(&self, b: usize, i: usize) -> usize {
-        let insts = &self.f.blocks[b].insts;
-        let mut stored = false;
-        let joins = |inst: &Inst| AccessClass::of(inst).is_some_and(|a| a.may_join_run());
-        let fits = |inst: &Inst, stored: &mut bool| match inst.op {
-            Op::Cvta { space, .. } => space != StateSpace::SharedCluster,
-            Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => true,
-            Op::Load { .. } => !*stored && joins(inst),
-            Op::Store { .. } => {
-                *stored = true;
-                joins(inst)
-            }
-            _ => false,
-        };
-        (i..insts.len()).find(|k| !fits(&insts[*k], &mut stored)).unwrap_or(insts.len())
-    }
-
     /// Takes instruction `k` into a run: `Some(None)` if it is done by scalars at once, `None` if it does not fit.
     fn step(&mut self, b: usize, k: usize, pending: &[Reg]) -> Option<Option<Step>> {
         let f = self.f;
@@ -126,7 +98,7 @@ impl Emit<'_, '_> {
                     self.full_inst(b, k);
                     return Some(None);
                 }
-                if s.stride == 0 || !distinct || !self.regular(&mem, s) || !(s.is_even() || self.may_start_over()) {
+                if s.stride == 0 || !distinct || !mem.class.is_regular(s) || !(s.is_even() || self.may_start_over()) {
                     return None;
                 }
                 self.verify_at(b, k);

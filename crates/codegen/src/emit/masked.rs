@@ -13,6 +13,7 @@ use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{PACKS, Shape};
+use handloom_plan::deferral::{Deferral, deferral};
 use handloom_plan::layout::{Home, WORD_SLOTS};
 use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Way, way};
@@ -84,31 +85,23 @@ impl Emit<'_, '_> {
             if self.masked_scalar(b, i, inst, m) {
                 continue;
             }
-            match inst.op {
-                Op::Pure(op) => {
+            match deferral(inst.op) {
+                Deferral::Waits => {
                     let scalars: Vec<_> = inst.src.iter().map(|v| self.scalar_source(*v)).collect();
-                    let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
-                    let uniform: Vec<bool> =
-                        scalars.iter().map(|s| s.as_ref().is_some_and(|(s, _)| s.is_uniform())).collect();
-                    let way = Some(way(op, &consts, &uniform));
+                    let way = match inst.op {
+                        Op::Pure(op) => {
+                            let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+                            let uniform: Vec<bool> =
+                                scalars.iter().map(|s| s.as_ref().is_some_and(|(s, _)| s.is_uniform())).collect();
+                            Some(way(op, &consts, &uniform))
+                        }
+                        _ => None,
+                    };
                     waiting.push(Deferred { inst: i, scalars, way, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
-                Op::Sreg(_) => {
-                    waiting.push(Deferred { inst: i, scalars: vec![], way: None, from: None });
-                    inst.dst.iter().for_each(|d| self.now_in_row(*d));
-                }
-                Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => {
-                    self.flush_waiting(b, &mut waiting, m, None);
-                    self.masked_memory(inst, m);
-                }
-                Op::Cvta { .. } => {
-                    let scalars = vec![self.scalar_source(inst.src[0])];
-                    waiting.push(Deferred { inst: i, scalars, way: None, from: None });
-                    inst.dst.iter().for_each(|d| self.now_in_row(*d));
-                }
                 // Neighbouring words are read in the loop, together with what is done to them.
-                Op::Load { .. }
+                Deferral::Load
                     if AccessClass::of(inst).is_some_and(|a| {
                         !a.is_guarded && self.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
                     }) =>
@@ -129,14 +122,14 @@ impl Emit<'_, '_> {
                     waiting.push(Deferred { inst: i, scalars: vec![], way: None, from: Some(from) });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
-                Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => {
+                Deferral::Load | Deferral::Memory => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.masked_memory(inst, m);
                     if matches!(inst.op, Op::Store { .. }) {
                         self.tell_dirty();
                     }
                 }
-                Op::Builtin(which) => {
+                Deferral::Builtin(which) => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.n_scratch_used = 0;
                     let src = self.row_or_scalar(inst.src[0]);
@@ -148,22 +141,17 @@ impl Emit<'_, '_> {
                     self.b.switch_to_block(go);
                     self.tell_dirty();
                 }
-                Op::Fence { order, scope } => {
+                Deferral::Fence(order, scope) => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.fence(order, scope);
                 }
-                Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
+                Deferral::Sync => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.masked_sync(b, inst, m);
                     synced = true;
                 }
-                Op::Nanosleep | Op::Hint => {}
-                Op::Activemask
-                | Op::SymAddr(_)
-                | Op::SharedAddr(_)
-                | Op::ParamAddr { .. }
-                | Op::SlotAddr(_)
-                | Op::ArgAddr { .. } => panic!("{:?} is a scalar", inst.op),
+                Deferral::Nothing => {}
+                Deferral::Scalar => panic!("{:?} is a scalar", inst.op),
             }
         }
         self.set_loc(b, block.insts.len());

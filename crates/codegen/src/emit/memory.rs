@@ -203,7 +203,7 @@ impl Emit<'_, '_> {
         // A range that the check passes may end in elements that nobody wants, and those may lie anywhere.
         let whole = mem.class.wants_all();
         let out = match addr {
-            Rep::Affine(s, base) if whole && self.regular(mem, s) && (s.is_even() || self.may_start_over()) => {
+            Rep::Affine(s, base) if whole && mem.class.is_regular(s) && (s.is_even() || self.may_start_over()) => {
                 let at = self.check_affine(mem, s, base);
                 if is_store { self.store_affine(mem, s, &at, data) } else { self.load_affine(mem, s, &at) }
             }
@@ -222,16 +222,10 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Whether all lanes of a group have the alignment of its lowest address, and lie in ascending order.
-    pub(crate) fn regular(&self, mem: &MemOp, s: &Shape) -> bool {
-        let a = mem.bytes();
-        s.stride % a == 0 && s.stride >= 0 && s.off.iter().all(|o| o % a == 0) && s.groups() <= 4
-    }
-
     /// Whether nothing has happened in the block being emitted, so that it may start over.
     pub(crate) fn may_start_over(&self) -> bool {
         let (b, i) = self.at;
-        self.facts.speculate && self.mask.is_none() && i <= self.facts.quiet[b]
+        self.facts.speculate && self.mask.is_none() && i <= self.facts.n_before_effects[b]
     }
 
     /// Host address of the lowest lane of each group, checked, with its difference to the group's base.

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::{Order, Scope, StateSpace, Ty};
+use handloom_plan::JointTest;
 use handloom_plan::abi::*;
 use handloom_plan::access::{AccessClass, Kind};
 
@@ -26,59 +27,30 @@ pub(crate) struct Verified {
     at: Vec<(Value, i64)>,
 }
 
-/// What a block does through one address register.
-struct Uses {
-    space: StateSpace,
-    low: i64,
-    high: i64,
-    align: i64,
-    count: usize,
-    /// Whether any is a store.
-    writes: bool,
-    inst: usize,
-}
-
 impl Emit<'_, '_> {
     /// Tests, at the start of block `b`, the addresses that it got from other blocks.
     pub(crate) fn verify_incoming(&mut self, b: usize) {
         self.verified.clear();
-        if !self.facts.speculate {
-            return;
-        }
-        let f = self.f;
-        let mut defined: Vec<Reg> = Vec::new();
-        let mut seen: Vec<Reg> = Vec::new();
-        for inst in &f.blocks[b].insts {
-            if let (Op::Load { .. } | Op::Store { .. }, Val::Reg(r)) =
-                (inst.op, inst.src.first().copied().unwrap_or(Val::Imm(0, Ty::B64)))
-                && !defined.contains(&r)
-                && !seen.contains(&r)
-            {
-                seen.push(r);
-                self.verify_uses(b, 0, r);
-            }
-            defined.extend(&inst.dst);
+        for r in self.plan.incoming_addresses(b) {
+            self.verify_uses(b, 0, r);
         }
     }
 
     /// Tests, at the first use of an address that block `b` made, all its accesses, if nothing has happened in the block before.
     pub(crate) fn verify_at(&mut self, b: usize, i: usize) {
         let Some(Val::Reg(r)) = self.f.blocks[b].insts[i].src.first().copied() else { return };
-        if self.facts.speculate && i <= self.facts.quiet[b] && !self.verified.contains_key(&r) {
+        if self.plan.may_test_at(b, i) && !self.verified.contains_key(&r) {
             self.verify_uses(b, i, r);
         }
     }
 
     fn verify_uses(&mut self, b: usize, from: usize, r: Reg) {
-        let Some(uses) = self.uses(b, from, r) else { return };
-        if uses.count < 2 || self.origin(r).is_some_and(|o| matches!(o, Op::ParamAddr { .. } | Op::SlotAddr(_))) {
-            return;
-        }
+        let Some(uses) = self.plan.joint_test(b, from, r) else { return };
         let Rep::Affine(s, base) = self.rep(Val::Reg(r)) else { return };
-        let a = uses.align;
-        if s.stride % a != 0 || s.stride < 0 || s.groups() > 4 || s.off.iter().any(|o| o % a != 0) {
+        if !uses.fits(&s) {
             return;
         }
+        let a = uses.align;
         let inst = &self.f.blocks[b].insts[uses.inst];
         let Some(own) = AccessClass::of(inst) else { return };
         let class = AccessClass {
@@ -125,7 +97,7 @@ impl Emit<'_, '_> {
         base: Value,
         low: i64,
         (length, own): (i64, bool),
-        uses: &Uses,
+        uses: &JointTest,
     ) -> Value {
         let lane = self.moved(base, low);
         let lane = if self.f.regs[r.idx()] == Ty::B64 { lane } else { self.b.ins().uextend(types::I64, lane) };
@@ -164,47 +136,6 @@ impl Emit<'_, '_> {
         self.start_over(b);
         self.rejoin(go, on);
         lane
-    }
-
-    /// All plain accesses of block `b` from instruction `from` on through `r`, up to its next definition. `None` if they do not fit one test.
-    fn uses(&self, b: usize, from: usize, r: Reg) -> Option<Uses> {
-        let mut out: Option<Uses> = None;
-        for (i, inst) in self.f.blocks[b].insts.iter().enumerate().skip(from) {
-            if let Some(access) = AccessClass::of(inst)
-                && matches!(inst.op, Op::Load { .. } | Op::Store { .. })
-                && access.address == Val::Reg(r)
-            {
-                if !access.may_be_tested_jointly() {
-                    return None;
-                }
-                let (offset, bytes, writes) = (access.offset, access.bytes(), access.writes());
-                match &mut out {
-                    None => {
-                        out = Some(Uses {
-                            space: access.space,
-                            low: offset,
-                            high: offset + bytes,
-                            align: bytes,
-                            count: 1,
-                            writes,
-                            inst: i,
-                        });
-                    }
-                    Some(u) if u.space == access.space => {
-                        u.low = u.low.min(offset);
-                        u.high = u.high.max(offset + bytes);
-                        u.align = u.align.max(bytes);
-                        u.count += 1;
-                        u.writes |= writes;
-                    }
-                    Some(_) => return None,
-                }
-            }
-            if inst.dst.contains(&r) {
-                break;
-            }
-        }
-        out
     }
 
     /// The addresses of an access that was tested with others of its block.

@@ -53,13 +53,13 @@ pub struct Facts {
     /// Blocks that part of the live lanes may execute: they need a masked copy.
     pub masked: Set,
     /// For each block the number of instructions before the first one with side effects.
-    pub quiet: Vec<usize>,
+    pub n_before_effects: Vec<usize>,
     /// For each block the number of instructions before the first one that a masked copy cannot defer.
-    pub plain: Vec<usize>,
+    pub n_deferrable: Vec<usize>,
     /// Whether affine values may rest on run-time tests.
     pub speculate: bool,
     /// The order of blocks does not bring lanes together where their paths meet (irreducible loops).
-    pub odd: bool,
+    pub is_irreducible: bool,
     /// The launch shape.
     pub shape: LaunchShape,
     /// Bytes between the frames of neighbouring lanes.
@@ -83,26 +83,28 @@ pub fn analyse_with(
     speculate: bool,
 ) -> Facts {
     let n = f.blocks.len();
-    let quiet = f.blocks.iter().map(|b| b.insts.iter().position(has_effect).unwrap_or(b.insts.len())).collect();
-    let plain = f.blocks.iter().map(|b| b.insts.iter().position(|i| !defers(i)).unwrap_or(b.insts.len())).collect();
+    let n_before_effects =
+        f.blocks.iter().map(|b| b.insts.iter().position(has_effect).unwrap_or(b.insts.len())).collect();
+    let n_deferrable =
+        f.blocks.iter().map(|b| b.insts.iter().position(|i| !defers(i)).unwrap_or(b.insts.len())).collect();
     let mut facts = Facts {
         cfg,
         live,
         class: vec![Class::Unknown; f.regs.len()],
         diverges: vec![false; n],
         masked: Set::new(n),
-        quiet,
-        plain,
+        n_before_effects,
+        n_deferrable,
         speculate,
-        odd: false,
+        is_irreducible: false,
         shape: *shape,
         local_stride: i64::from(local_stride),
     };
     let defs = Defs::new(f, &facts.cfg);
     let partial = shape.ntid.iter().product::<u32>() % 32 != 0;
     let has_call = f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }));
-    facts.odd = facts.cfg.is_odd();
-    if partial || has_call || !f.is_entry || facts.odd {
+    facts.is_irreducible = facts.cfg.is_odd();
+    if partial || has_call || !f.is_entry || facts.is_irreducible {
         (0..n).for_each(|b| {
             facts.masked.add(b);
         });
@@ -292,7 +294,7 @@ impl Facts {
 
     /// Whether the affine result of instruction `i` of block `b` may rest on a run-time test.
     pub fn may_test(&self, b: usize, i: usize) -> bool {
-        self.speculate && i < if self.masked.has(b) { self.plain[b] } else { self.quiet[b] }
+        self.speculate && i < if self.masked.has(b) { self.n_deferrable[b] } else { self.n_before_effects[b] }
     }
 
     fn result(&self, inst: &Inst, k: usize, args: &[Arg], b: usize, i: usize) -> Option<Shape> {
@@ -387,7 +389,7 @@ impl Facts {
     fn scatter(&mut self, f: &Function) -> bool {
         let waits = |b: &usize| {
             let block = &f.blocks[*b];
-            self.odd || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+            self.is_irreducible || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
         };
         let mut work: Vec<usize> = self.masked.iter().filter(waits).collect();
         let mut reached = Set::new(f.blocks.len());
@@ -399,7 +401,7 @@ impl Facts {
 
     /// Whether lanes may wait inside a block that only part of them executes, or meet elsewhere than where branches say.
     fn unstable(&self, f: &Function) -> bool {
-        self.odd
+        self.is_irreducible
             || self.masked.iter().any(|b| {
                 let block = &f.blocks[b];
                 block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
@@ -411,8 +413,8 @@ impl Facts {
         let region = self.cfg.region(b);
         let mut changed = self.masked.union(&region);
         // The region must end before lanes look at the block where they meet.
-        if self.cfg.ipdom[b].is_some_and(|j| region.iter().any(|x| x >= j)) && !self.odd {
-            self.odd = true;
+        if self.cfg.ipdom[b].is_some_and(|j| region.iter().any(|x| x >= j)) && !self.is_irreducible {
+            self.is_irreducible = true;
             changed = true;
         }
         for (join, out_of) in self.joins(b) {
