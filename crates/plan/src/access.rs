@@ -126,11 +126,9 @@ impl AccessClass {
     /// Whether plain instructions of the host do a load or store as its order asks: they do not for what nobody may see in part, and not for
     /// `.mmio`, which happens exactly as often as it is written.
     fn is_simple(&self) -> bool {
-        !matches!(self.kind, Kind::Atomic(..))
-            && !(self.is_single && self.order.is_strong())
-            && self.order != Order::Mmio
-            // The routine finds out first which space a strong access is to.
-            && !(self.space == StateSpace::Generic && self.order.is_strong())
+        // Of strong accesses: a single copy is no two words, and for a generic address the routine finds out the space first.
+        let asks_more = self.order.is_strong() && (self.is_single || self.space == StateSpace::Generic);
+        !(matches!(self.kind, Kind::Atomic(..)) || self.order == Order::Mmio || asks_more)
     }
 
     /// Whether a full copy does a load or store inline: in every space that one host address reaches.
