@@ -15,18 +15,24 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ("check", &["diag", "syntax", "ir", "isa"], &[]),
     ("lower", &["diag", "ir", "isa", "check"], &[]),
     ("interp", &["diag", "ir"], &[]),
+    // Decisions about code, for every generator of code: no outside package.
+    ("plan", &["diag", "ir"], &[]),
     (
         "codegen",
-        &["diag", "ir"],
+        &["diag", "ir", "plan"],
         // `cranelift-native` sets every host flag.
         // `smallvec` for its features alone.
         &["cranelift-codegen", "cranelift-frontend", "cranelift-jit", "cranelift-native", "target-lexicon", "smallvec"],
     ),
-    ("runtime", &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen"], &["rayon", "rustix", "libc"]),
+    (
+        "runtime",
+        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen"],
+        &["rayon", "rustix", "libc"],
+    ),
     ("images", &[], &["object", "ruzstd", "lz4_flex"]),
     (
         "cli",
-        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "codegen", "runtime", "images"],
+        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "runtime", "images"],
         // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
         &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
     ),

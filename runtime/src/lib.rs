@@ -37,7 +37,8 @@ mod stream;
 mod trap;
 
 pub use device::{Device, DeviceBuffer};
-pub use handloom_codegen::{Bounds, Stage};
+pub use handloom_codegen::Stage;
+pub use handloom_plan::Bounds;
 pub use launch::{
     Arg, Engine, LaunchConfig, LaunchError, LaunchReport, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
     MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, Sink, StopHandle, launch,

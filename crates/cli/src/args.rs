@@ -150,6 +150,8 @@ pub struct InfoArgs {
 pub enum Emit {
     /// SIMT IR, specialised on the block shape and optimised.
     Ir,
+    /// What was decided about it: where values are kept, which code blocks get, how ops and accesses are done.
+    Plan,
     /// Cranelift IR.
     Clif,
     /// Machine code.

@@ -166,14 +166,19 @@ fn print(
     let name = function.name();
     let text = match emit {
         Emit::Ir => listing.ir(),
+        Emit::Plan => listing.code(tier, Stage::Plan)?,
         Emit::Clif => listing.code(tier, Stage::Clif)?,
         Emit::Asm => listing.code(tier, Stage::Asm)?,
     };
     let code = match emit {
         // The same for all tiers.
         Emit::Ir => String::new(),
-        Emit::Clif | Emit::Asm if tier == first => format!(", {} code, which a launch runs first", tier.name()),
-        Emit::Clif | Emit::Asm => format!(", {} code; a launch runs {} code first", tier.name(), first.name()),
+        Emit::Plan | Emit::Clif | Emit::Asm if tier == first => {
+            format!(", {} code, which a launch runs first", tier.name())
+        }
+        Emit::Plan | Emit::Clif | Emit::Asm => {
+            format!(", {} code; a launch runs {} code first", tier.name(), first.name())
+        }
     };
     Ok(format!("; {file}: {name}, for blocks of {shape}{code}\n{}\n", text.trim_end()))
 }

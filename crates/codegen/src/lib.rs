@@ -1,17 +1,15 @@
-//! From SIMT IR to machine code.
+//! From a plan to machine code.
 //!
-//! Takes: a function of SIMT IR, specialised and optimised. Gives: [`Code`] with its entry and [`abi::Tables`].
-//! Does not know: PTX text, instruction records, grids, streams. The only crate that names Cranelift.
+//! Takes: a function of SIMT IR, specialised and optimised. Returns: [`Code`] with its entry and its [tables](handloom_plan::abi::Tables).
+//! Does not know: PTX text, instruction records, grids, streams. The only crate that names Cranelift. What is decided about a function is
+//! [`handloom_plan`]'s; this crate writes it down.
 //!
 //! Invariants: emitted code reads and writes device memory only behind a bounds check; a register has one home;
-//! `unsafe` stands in the loader only.
+//! `unsafe` is in the loader only.
 
-pub mod abi;
-pub mod analysis;
 mod compile;
 mod emit;
 mod load;
-mod prepare;
 
-pub use compile::{Bounds, Failure, Options, Stage, compile, missing_feature, print};
+pub use compile::{Failure, Stage, compile, missing_feature, print};
 pub use load::Code;

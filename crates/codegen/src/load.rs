@@ -3,7 +3,7 @@
 use cranelift_codegen::CompiledCode;
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider, SystemMemoryProvider};
 
-use crate::abi::{CtaCtx, Tables};
+use handloom_plan::abi::{CtaCtx, Tables};
 
 type Entry = extern "sysv64" fn(*mut CtaCtx, *const u8) -> u32;
 
@@ -57,10 +57,10 @@ impl Code {
         Ok(Code { tables: Box::new(tables), code_bytes: bytes.len(), entry, pool, memory })
     }
 
-    /// Runs contexts of a cta until something happens; gives the number of a [`crate::abi::Reason`].
+    /// Runs contexts of a cta until something happens; gives the number of a [`handloom_plan::abi::Reason`].
     ///
     /// # Safety
-    /// `cta` and all that it points to must be as [`crate::abi`] describes.
+    /// `cta` and all that it points to must be as [`handloom_plan::abi`] describes.
     pub unsafe fn call(&self, cta: *mut CtaCtx) -> u32 {
         (self.entry)(cta, self.pool.as_ptr().cast())
     }

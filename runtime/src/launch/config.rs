@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use handloom_codegen::Bounds;
 use handloom_ir::simt;
+use handloom_plan::Bounds;
 
 use super::output::Sink;
 use super::stop::{Progress, StopHandle};

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use handloom_codegen::{Bounds, Code, Options, Stage, compile};
+use handloom_codegen::{Code, Stage, compile};
 use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, LaunchShape, Op, SymKind, Term};
+use handloom_plan::{Bounds, Options};
 use rayon::prelude::*;
 
 use super::ModuleInner;
@@ -222,9 +223,7 @@ impl Plan {
 
     /// The text of a stage of all functions that the entry may run, itself first.
     pub(super) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, String> {
-        let one = |&f: &FuncId| {
-            handloom_codegen::print(&self.ir, &self.ir.funcs[f.idx()], &self.options(key, f, tier), stage)
-        };
+        let one = |&f: &FuncId| handloom_codegen::print(&self.ir.funcs[f.idx()], &self.options(key, f, tier), stage);
         let texts: Result<Vec<String>, String> = self.reach.iter().map(one).collect();
         Ok(texts?.join("\n"))
     }
@@ -241,7 +240,7 @@ impl Plan {
             let func = &self.ir.funcs[f.idx()];
             let options = self.options(key, f, tier);
             // A panic of the code generator fails this entry and no other.
-            let made = catch_unwind(AssertUnwindSafe(|| compile(&self.ir, func, &options)));
+            let made = catch_unwind(AssertUnwindSafe(|| compile(func, &options)));
             let made = made.unwrap_or_else(|p| Err(format!("codegen: `{}`: {}", func.name, panic_text(p.as_ref()))));
             made.map(|code| (f, code))
         };

@@ -1,10 +1,10 @@
 //! Bounds: what a quick test in code refused is looked up by all rules, and recorded as a trap if it is wrong.
 
-use handloom_codegen::abi::{MemSite, SiteCache};
 use handloom_diag::Span;
 use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::trap::{AccessKind, TrapKind};
 use handloom_ir::types::{Order, StateSpace};
+use handloom_plan::abi::{MemSite, SiteCache};
 
 use super::Call;
 use crate::memory::{AllocKind, Hit, Own};

@@ -6,11 +6,11 @@
 
 use std::sync::OnceLock;
 
-use handloom_codegen::abi::EvalSite;
 use handloom_ir::num;
 use handloom_ir::num::format::Format;
 use handloom_ir::simt::{Cvt, Pure};
 use handloom_ir::types::{Rounding, ScalarType, Ty};
+use handloom_plan::abi::EvalSite;
 
 use super::eval::Lanes;
 use super::fast::{CANONICAL, INFINITE, SIGN, flush, lanes, tiny};

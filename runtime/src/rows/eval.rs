@@ -1,10 +1,10 @@
 //! Value ops that code does not hold inline, by the one definition of what an op means (`num`): whole rows where `fast` has a loop for the op, else
 //! lane by lane.
 
-use handloom_codegen::abi::EvalSite;
 use handloom_ir::num;
 use handloom_ir::simt::sig;
 use handloom_ir::types::Ty;
+use handloom_plan::abi::EvalSite;
 
 use super::Call;
 #[cfg(target_arch = "x86_64")]

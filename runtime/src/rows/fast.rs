@@ -6,9 +6,9 @@
 //! Invariants: results are those of `num::eval`, bit for bit, for any bits of the sources (the tests compare them); lanes outside of the mask
 //! keep what they hold.
 
-use handloom_codegen::abi::{EvalSite, Loc};
 use handloom_ir::simt::{Exactness, FMode, Pure};
 use handloom_ir::types::{Float, Int, Rounding, Ty};
+use handloom_plan::abi::{EvalSite, Loc};
 
 use super::convert;
 use super::eval::Lanes;

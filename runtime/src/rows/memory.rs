@@ -1,9 +1,9 @@
 //! Loads, stores and atomics that code gives away: lane by lane, by all rules. All lanes are checked before the first one has an effect.
 
-use handloom_codegen::abi::{Loc, WarpCtx};
 use handloom_ir::simt::Op;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Order, StateSpace};
+use handloom_plan::abi::{Loc, WarpCtx};
 
 use super::Call;
 use super::check::{Request, locate, record, refresh};

@@ -1,4 +1,4 @@
-//! The routines that compiled code calls, in the order of [`abi::Routine`](handloom_codegen::abi::Routine).
+//! The routines that compiled code calls, in the order of [`abi::Routine`](handloom_plan::abi::Routine).
 //!
 //! Each takes a cta, a context, the index of a site, a mask of lanes and two words. A routine works on rows of the context; device memory is
 //! touched behind the same checks as everywhere. What goes wrong is recorded in the host state of the cta, and the routine says so by
@@ -21,7 +21,7 @@ mod sync;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use handloom_codegen::abi::{CtaCtx, N_ROUTINES, Routine, Tables, WarpCtx};
+use handloom_plan::abi::{CtaCtx, N_ROUTINES, Routine, Tables, WarpCtx};
 
 use crate::module::panic_text;
 use crate::sched::context::Ctx;

@@ -1,8 +1,8 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
-use handloom_codegen::abi::Loc;
 use handloom_interp::warp;
 use handloom_ir::simt::Op;
+use handloom_plan::abi::Loc;
 
 use super::Call;
 use super::memory::lanes;

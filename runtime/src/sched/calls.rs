@@ -2,9 +2,9 @@
 //! No host stack is held, so recursion ends in a trap and not in a crash.
 
 use handloom_codegen::Code;
-use handloom_codegen::abi::{CallSite, CtaCtx, Reason, Tables, WarpCtx};
 use handloom_ir::simt::{Callee, FuncId};
 use handloom_ir::trap::TrapKind;
+use handloom_plan::abi::{CallSite, CtaCtx, Reason, Tables, WarpCtx};
 
 use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address};

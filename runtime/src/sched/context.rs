@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;
 
-use handloom_codegen::abi::{Loc, Tables, WarpCtx};
+use handloom_plan::abi::{Loc, Tables, WarpCtx};
 
 /// Memory that is never uninitialised.
 #[derive(Debug)]

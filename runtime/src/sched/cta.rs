@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use handloom_codegen::Code;
-use handloom_codegen::abi::{BarCode, CtaCtx, Reason, Tables, WarpCtx};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::barrier::{Arrival, Barriers};
@@ -19,6 +18,7 @@ use handloom_interp::cluster::ClusterBarrier;
 use handloom_interp::pace::Pace;
 use handloom_ir::simt::Term;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
+use handloom_plan::abi::{BarCode, CtaCtx, Reason, Tables, WarpCtx};
 
 use super::context::{Contexts, Ctx};
 use super::fill_shared;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use handloom_codegen::abi::Tables;
+use handloom_plan::abi::Tables;
 
 use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address, entry_code};
@@ -92,7 +92,7 @@ impl CtaRun {
 /// The warp-level site of the same statement. Masked code, where lanes park, is made before full code.
 fn same_site(from: &Tables, site: usize, to: &Tables) -> usize {
     let old = &from.syncs[site];
-    let same = |s: &handloom_codegen::abi::SyncSite| s.op == old.op && s.span == old.span && s.next == old.next;
+    let same = |s: &handloom_plan::abi::SyncSite| s.op == old.op && s.span == old.span && s.next == old.next;
     to.syncs.iter().position(same).unwrap_or(site)
 }
 

@@ -1,12 +1,12 @@
 //! What the runtime keeps for a cta of compiled code, beside the contexts. `CtaCtx::host` points to it.
 
 use handloom_codegen::Code;
-use handloom_codegen::abi::{CtaCtx, Tables, WarpCtx};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::barrier::Barriers;
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::trap::{Trap, TrapKind};
+use handloom_plan::abi::{CtaCtx, Tables, WarpCtx};
 
 use super::context::{Contexts, Ctx};
 use crate::memory::KernelMemory;

@@ -1,6 +1,6 @@
 //! Caches of bounds sites.
 
-use handloom_codegen::abi::SiteCache;
+use handloom_plan::abi::SiteCache;
 
 use super::cta::address;
 use crate::launch::Ended;

@@ -30,6 +30,8 @@ pub enum Golden {
     Ast,
     /// The SIMT IR that the code of a launch is made from: for its block shape, after the passes.
     Ir(usize),
+    /// The plan of a launch with exact bounds: of a tier, or of the one that the launch runs first.
+    Plan(usize, Option<Tier>),
     /// The Cranelift IR of a launch with exact bounds: of a tier, or of the one that the launch runs first.
     Clif(usize, Option<Tier>),
     /// The diagnostics as people read them.
@@ -37,7 +39,7 @@ pub enum Golden {
 }
 
 impl Golden {
-    /// `ast`, `stderr`, `ir`, `clif` or `clif.TIER`; with `@N` for the launch of that number, from 1.
+    /// `ast`, `stderr`, `ir`, `plan`, `clif`, `plan.TIER` or `clif.TIER`; with `@N` for the launch of that number, from 1.
     fn parse(text: &str) -> Result<Golden, String> {
         let (stage, launch) = match text.split_once('@') {
             None => (text, 0),
@@ -47,10 +49,12 @@ impl Golden {
             }
         };
         match (stage.split_once('.'), stage) {
-            (Some(("clif", tier)), _) => {
+            (Some((kind @ ("plan" | "clif"), tier)), _) => {
                 let known = Tier::ALL.into_iter().find(|t| t.name() == tier);
-                Ok(Golden::Clif(launch, Some(known.ok_or_else(|| format!("no tier `{tier}`"))?)))
+                let tier = Some(known.ok_or_else(|| format!("no tier `{tier}`"))?);
+                Ok(if kind == "plan" { Golden::Plan(launch, tier) } else { Golden::Clif(launch, tier) })
             }
+            (None, "plan") => Ok(Golden::Plan(launch, None)),
             (None, "clif") => Ok(Golden::Clif(launch, None)),
             (None, "ir") => Ok(Golden::Ir(launch)),
             (None, "ast") if text == stage => Ok(Golden::Ast),
@@ -65,6 +69,8 @@ impl Golden {
         match self {
             Golden::Ast => "ast".into(),
             Golden::Ir(launch) => format!("{}ir", number(launch)),
+            Golden::Plan(launch, None) => format!("{}plan", number(launch)),
+            Golden::Plan(launch, Some(tier)) => format!("{}{}.plan", number(launch), tier.name()),
             Golden::Clif(launch, None) => format!("{}clif", number(launch)),
             Golden::Clif(launch, Some(tier)) => format!("{}{}.clif", number(launch), tier.name()),
             Golden::Stderr => "stderr".into(),

@@ -10,8 +10,12 @@ use crate::engines::device;
 
 /// The printed stages of launches that a test asks for.
 pub fn stages(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
-    let wanted: Vec<Golden> =
-        d.goldens.iter().copied().filter(|g| matches!(g, Golden::Ir(_) | Golden::Clif(..))).collect();
+    let wanted: Vec<Golden> = d
+        .goldens
+        .iter()
+        .copied()
+        .filter(|g| matches!(g, Golden::Ir(_) | Golden::Plan(..) | Golden::Clif(..)))
+        .collect();
     if wanted.is_empty() {
         return Ok(());
     }
@@ -25,7 +29,9 @@ pub fn stages(test: &FileTest, d: &Directives, text: &str) -> Result<(), String>
 
 /// What is in the side file: a line that says what is printed, and the stage.
 fn stage(module: &Module, d: &Directives, golden: Golden) -> Result<String, String> {
-    let (Golden::Ir(number) | Golden::Clif(number, _)) = golden else { return Err("no stage of a launch".into()) };
+    let (Golden::Ir(number) | Golden::Plan(number, _) | Golden::Clif(number, _)) = golden else {
+        return Err("no stage of a launch".into());
+    };
     let launch = d.launches.get(number).ok_or("a golden of a launch that is not there: its block shape is unknown")?;
     let config = LaunchConfig {
         bounds: Bounds::Exact,
@@ -39,9 +45,10 @@ fn stage(module: &Module, d: &Directives, golden: Golden) -> Result<String, Stri
     let of = format!("; {} for blocks of {shape}", launch.entry);
     let first = listing.first_tier();
     match golden {
-        Golden::Clif(_, tier) => {
+        Golden::Plan(_, tier) | Golden::Clif(_, tier) => {
             let tier = tier.unwrap_or(first);
-            let text = listing.code(tier, Stage::Clif).map_err(|e| e.to_string())?;
+            let stage = if matches!(golden, Golden::Plan(..)) { Stage::Plan } else { Stage::Clif };
+            let text = listing.code(tier, stage).map_err(|e| e.to_string())?;
             Ok(format!(
                 "{of}: {} code with exact bounds; a launch runs {} code first\n{text}",
                 tier.name(),

@@ -136,6 +136,13 @@ fn each_stage_can_be_printed() {
     let ir = f.run("compile --emit ir --block 64 k.ptx").ends(0).out;
     assert!(ir.contains("for blocks of 64,1,1") && ir.contains("for blocks of 8,4,1"), "{ir}");
     assert!(ir.contains("; 25: mul.f32 %f3, %f2, %f1;") && ir.contains("store.global"), "{ir}");
+    let plan = f.run("compile --emit plan --block 64 k.ptx").ends(0).out;
+    assert!(
+        plan.starts_with("; k.ptx: scale, for blocks of 64,1,1, lean code, which a launch runs first\nplan scale: "),
+        "{plan}"
+    );
+    // A lane has the word beside that of its neighbour.
+    assert!(plan.contains("at linear 4, inline"), "{plan}");
     assert!(f.run("compile --emit clif k.ptx").ends(0).out.contains("function u0:0"));
     assert!(f.run("compile --emit asm k.ptx").ends(0).out.contains("ret"));
 }

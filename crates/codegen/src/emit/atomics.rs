@@ -8,16 +8,16 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::{AtomOp, StateSpace, Ty};
+use handloom_plan::analysis::shape::{LANES, PACKS};
 
 use super::rep::{Rep, width};
 use super::{Emit, FULL};
-use crate::analysis::transfer::{LANES, PACKS};
 
 impl Emit<'_, '_> {
     /// An atomic that is done inline and has no guard; `false` where it is better done in a loop over lanes.
     pub(crate) fn atomic_of_all(&mut self, inst: &Inst, a: AtomAccess, offset: i64) -> bool {
         // Functions that wait note what each lane changed.
-        if inst.guarded || self.tells_dirty {
+        if inst.guarded || self.plan.tells_dirty {
             return false;
         }
         let addr = self.rep(inst.src[0]);
@@ -26,37 +26,36 @@ impl Emit<'_, '_> {
         if !folds && a.space != StateSpace::Shared {
             return false;
         }
-        let access = a.element();
-        let plan = self.plan(inst, access, offset);
-        let aty = self.ty(plan.addr);
+        let mem = self.mem_op(inst);
+        let aty = self.ty(mem.class.address);
         let rows = self.rows(&addr, aty);
         let tested = if folds { &rows[..1] } else { &rows[..] };
         let bad = match (a.space, aty) {
-            (StateSpace::Shared, Ty::B32) => self.refuse_shared(&plan, tested),
+            (StateSpace::Shared, Ty::B32) => self.refuse_shared(&mem, tested),
             (StateSpace::Shared, _) => None,
-            (_, _) => Some(self.refuse_rows(&plan, tested)),
+            (_, _) => Some(self.refuse_rows(&mem, tested)),
         };
         let Some(bad) = bad else { return false };
         let data: Vec<Rep> = inst.operands()[1..].iter().map(|v| self.clean(*v)).collect();
-        let shared = plan.is_shared().then(|| self.shared_base());
+        let shared = mem.is_shared().then(|| self.shared_base());
         let (cold, go, join) = (self.cold_block(), self.b.create_block(), self.b.create_block());
         // What both sides need is made in front of the branch.
-        let ways: Vec<Vec<Value>> = data.iter().map(|r| self.operand(r, plan.ty)).collect();
+        let ways: Vec<Vec<Value>> = data.iter().map(|r| self.operand(r, mem.ty)).collect();
         let held: Vec<Rep> = data.iter().zip(&ways).map(|(r, v)| held(r, v)).collect();
         let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);
         self.b.switch_to_block(cold);
         let all = self.i32(FULL);
-        let out = self.access_at_site(plan.site, &plan, inst, (&Rep::Rows(rows.clone()), &held), all, &[]);
-        let args: Vec<clif::BlockArg> = self.flatten(&out, plan.ty).into_iter().map(Into::into).collect();
+        let out = self.access_at_site(mem.site, &mem, inst, (&Rep::Rows(rows.clone()), &held), all, &[]);
+        let args: Vec<clif::BlockArg> = self.flatten(&out, mem.ty).into_iter().map(Into::into).collect();
         self.b.ins().jump(join, &args);
         self.b.switch_to_block(go);
         let mut results = Vec::new();
         if folds {
-            let x = self.fold(a, &ways[0], plan.ty);
+            let x = self.fold(a, &ways[0], mem.ty);
             let host = self.lane_address(&rows, 0, 0, aty, shared);
             let host = self.moved(host, offset);
-            self.atomic_word(a, host, x, None, plan.ty);
+            self.atomic_word(a, host, x, None, mem.ty);
         } else {
             for (p, row) in rows.iter().enumerate() {
                 let mut old = Vec::with_capacity(LANES);
@@ -64,12 +63,12 @@ impl Emit<'_, '_> {
                 for (l, at) in offsets.into_iter().enumerate() {
                     let at = self.moved(at, offset);
                     let host = shared.map_or(at, |base| self.b.ins().iadd(base, at));
-                    let x = self.operand_of(&ways[0], p, l, plan.ty);
-                    let y = ways.get(1).map(|w| self.operand_of(w, p, l, plan.ty));
-                    old.push(self.atomic_word(a, host, x, y, plan.ty));
+                    let x = self.operand_of(&ways[0], p, l, mem.ty);
+                    let y = ways.get(1).map(|w| self.operand_of(w, p, l, mem.ty));
+                    old.push(self.atomic_word(a, host, x, y, mem.ty));
                 }
                 if !inst.dst.is_empty() {
-                    results.extend(self.gather(&old, plan.ty));
+                    results.extend(self.gather(&old, mem.ty));
                 }
             }
         }

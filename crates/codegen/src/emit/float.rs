@@ -142,7 +142,10 @@ impl Emit<'_, '_> {
                         let un = self.b.ins().fcmp(FloatCC::Unordered, x, y);
                         self.b.ins().bor(eq, un)
                     }
-                    _ => self.b.ins().fcmp(float_cc(cmp).unwrap_or(FloatCC::Equal), x, y),
+                    _ => {
+                        let Some(cc) = float_cc(cmp) else { panic!("`{cmp:?}` has no condition of its own") };
+                        self.b.ins().fcmp(cc, x, y)
+                    }
                 }
             })
             .collect();

@@ -8,36 +8,29 @@ use std::collections::HashMap;
 
 use cranelift_codegen::ir::Value;
 use handloom_ir::simt::*;
-use handloom_ir::types::{Float, Order, StateSpace, Ty};
+use handloom_ir::types::{Float, Ty};
+use handloom_plan::TOGETHER;
+use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
+use handloom_plan::nans::{is_loose, takes_loose};
+use handloom_plan::ways::{Vector, Way, way};
 
 use super::Emit;
-use super::memory::Plan;
+use super::memory::MemOp;
 use super::rep::{Rep, width};
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::Source;
 use super::whole::{constant, is_uniform};
-use crate::analysis::transfer::{self, Arg, PACKS, Shape};
-
-/// Packs done together.
-const TOGETHER: usize = 2;
-
-/// Steps from which a run is worth it: below, eight packs side by side fit the registers.
-const WORTH: usize = 4;
 
 /// What a run does with packs.
 enum Step {
-    Pure { inst: usize, op: Pure },
-    Load { inst: usize, plan: Plan, shape: Shape, at: Vec<(Value, i64)> },
-    Store { inst: usize, plan: Plan, shape: Shape, at: Vec<(Value, i64)> },
+    Pure { inst: usize, op: Pure, way: Vector },
+    Load { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
+    Store { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
 }
 
 impl Emit<'_, '_> {
     /// Does a run that starts at instruction `i` of block `b`. Gives the instruction behind it; `i` itself if there is no run.
     pub(crate) fn full_run(&mut self, b: usize, i: usize) -> usize {
-        let end = self.run_end(b, i);
-        let accesses = self.f.blocks[b].insts[i..end].iter().filter(|x| !x.op.is_value()).count();
-        if accesses < 2 || end - i < WORTH {
-            return i;
-        }
+        let Some(end) = self.plan.run_end(b, i) else { return i };
         let mut steps = Vec::new();
         let mut pending: Vec<Reg> = Vec::new();
         // Registers that steps read as they are now.
@@ -73,23 +66,6 @@ impl Emit<'_, '_> {
         k.max(i)
     }
 
-    /// The end of the instructions that may belong to a run, by what they are.
-    fn run_end(&self, b: usize, i: usize) -> usize {
-        let insts = &self.f.blocks[b].insts;
-        let mut stored = false;
-        let fits = |inst: &Inst, stored: &mut bool| match inst.op {
-            Op::Cvta { space, .. } => space != StateSpace::SharedCluster,
-            Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => true,
-            Op::Load { access, .. } => !*stored && plain(access) && !inst.guarded,
-            Op::Store { access, .. } => {
-                *stored = true;
-                plain(access) && !inst.guarded
-            }
-            _ => false,
-        };
-        (i..insts.len()).find(|k| !fits(&insts[*k], &mut stored)).unwrap_or(insts.len())
-    }
-
     /// Takes instruction `k` into a run: `Some(None)` if it is done by scalars at once, `None` if it does not fit.
     fn step(&mut self, b: usize, k: usize, pending: &[Reg]) -> Option<Option<Step>> {
         let f = self.f;
@@ -104,31 +80,34 @@ impl Emit<'_, '_> {
                 }
                 let uniform: Vec<bool> = inst.src.iter().map(|v| !waits(v) && is_uniform(&self.rep(*v))).collect();
                 let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
-                (inst.dst.len() == 1 && inlined(op, &consts, &uniform)).then_some(Some(Step::Pure { inst: k, op }))
+                match way(op, &consts, &uniform) {
+                    Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, op, way })),
+                    Way::Vector(_) | Way::Routine => None,
+                }
             }
-            Op::Load { access, offset } | Op::Store { access, offset } => {
+            Op::Load { .. } | Op::Store { .. } => {
                 if inst.src.first().is_some_and(waits) {
                     return None;
                 }
                 let addr = self.rep(inst.src[0]);
                 let Rep::Affine(s, base) = &addr else { return None };
-                let plan = self.plan(inst, access, offset);
+                let mem = self.mem_op(inst);
                 let distinct = (0..PACKS).all(|p| (0..p).all(|q| (s.group[p], s.off[p]) != (s.group[q], s.off[q])));
                 let is_load = matches!(inst.op, Op::Load { .. });
                 if is_load && s.stride == 0 && s.is_uniform() {
                     self.full_inst(b, k);
                     return Some(None);
                 }
-                if s.stride == 0 || !distinct || !self.regular(&plan, s) || !(s.is_even() || self.may_start_over()) {
+                if s.stride == 0 || !distinct || !mem.class.is_regular(s) || !(s.is_even() || self.may_start_over()) {
                     return None;
                 }
                 self.verify_at(b, k);
-                let at = self.check_affine(&plan, s, base);
+                let at = self.check_affine(&mem, s, base);
                 let (inst, shape) = (k, *s);
                 Some(Some(if is_load {
-                    Step::Load { inst, plan, shape, at }
+                    Step::Load { inst, mem, shape, at }
                 } else {
-                    Step::Store { inst, plan, shape, at }
+                    Step::Store { inst, mem, shape, at }
                 }))
             }
             _ if inst.src.iter().any(waits) => None,
@@ -149,7 +128,7 @@ impl Emit<'_, '_> {
             let Rep::Affine(s, _) = self.rep(*v) else { return false };
             args.push(Arg { shape: Some(s), value: constant(*v) });
         }
-        transfer::pure(op, &args, self.facts.may_test(b, k)).is_some()
+        shapes::pure(op, &args, self.facts.may_test(b, k)).is_some()
     }
 
     fn run_steps(&mut self, b: usize, steps: &[Step]) {
@@ -164,26 +143,26 @@ impl Emit<'_, '_> {
             for step in steps {
                 for p in first..first + TOGETHER {
                     match step {
-                        Step::Pure { inst, op } => {
+                        Step::Pure { inst, op, way } => {
                             let inst = &insts[*inst];
-                            let v = self.step_pure(inst, *op, p, &now, &mut splats);
+                            let v = self.step_pure(inst, (*op, *way), p, &now, &mut splats);
                             now.insert((inst.dst[0], p), v);
                         }
-                        Step::Load { inst, plan, shape, at } => {
+                        Step::Load { inst, mem, shape, at } => {
                             let (base, low) = at[usize::from(shape.group[p])];
-                            let out = self.load_pack(plan, base, (shape.off[p] - low) as i32, shape.stride);
+                            let out = self.load_pack(mem, base, (shape.off[p] - low) as i32, shape.stride);
                             for (d, v) in insts[*inst].dst.iter().zip(out) {
                                 now.insert((*d, p), v);
                             }
                         }
-                        Step::Store { inst, plan, shape, at } => {
+                        Step::Store { inst, mem, shape, at } => {
                             let data: Vec<Vec<Value>> = insts[*inst].operands()[1..]
                                 .iter()
                                 .map(|v| self.step_source(*v, p, false, &now, &mut splats))
                                 .collect();
                             let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
                             let (base, low) = at[usize::from(shape.group[p])];
-                            self.store_pack(plan, &packs, base, (shape.off[p] - low) as i32, shape.stride);
+                            self.store_pack(mem, &packs, base, (shape.off[p] - low) as i32, shape.stride);
                         }
                     }
                 }
@@ -220,13 +199,13 @@ impl Emit<'_, '_> {
     fn step_pure(
         &mut self,
         inst: &Inst,
-        op: Pure,
+        (op, way): (Pure, Vector),
         p: usize,
         now: &HashMap<(Reg, usize), Vec<Value>>,
         splats: &mut HashMap<Val, Vec<Value>>,
     ) -> Vec<Value> {
         let d = inst.dst[0];
-        let keeps = matches!(op, Pure::Mov(_)) && self.loose[d.idx()];
+        let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[d.idx()];
         let mut packs = Vec::new();
         let mut sources = Vec::new();
         for (k, v) in inst.src.iter().enumerate() {
@@ -242,8 +221,8 @@ impl Emit<'_, '_> {
             };
             sources.push(Source { constant: constant(*v), scalar });
         }
-        let (one, _) = self.vector_op(op, &packs, &sources);
-        if is_loose(op) && !self.loose[d.idx()] {
+        let (one, _) = self.vector_op(way, &packs, &sources);
+        if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
             let ty = float_of(self.f.regs[d.idx()]);
             return one.into_iter().map(|x| self.canonical(x, ty)).collect();
         }
@@ -263,7 +242,7 @@ impl Emit<'_, '_> {
         if let Val::Reg(r) = v
             && let Some(x) = now.get(&(r, p))
         {
-            if self.loose[r.idx()] && !loose {
+            if self.plan.may_hold_odd_nan[r.idx()] && !loose {
                 let ty = float_of(ty);
                 return x.iter().map(|y| self.canonical(*y, ty)).collect();
             }
@@ -302,12 +281,4 @@ fn reg_or_zero(v: Val) -> Reg {
         Val::Reg(r) => r,
         Val::Imm(..) => Reg(u32::MAX),
     }
-}
-
-/// Whether an access may be part of a run.
-fn plain(access: Access) -> bool {
-    access.order == Order::Weak
-        && !access.whole
-        && access.elements == u8::MAX >> (8 - access.count)
-        && matches!(access.space, StateSpace::Global | StateSpace::Generic | StateSpace::Shared)
 }

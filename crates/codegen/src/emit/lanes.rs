@@ -10,12 +10,13 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::access::Own;
+use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
 
 use super::Emit;
-use super::memory::Plan;
+use super::memory::MemOp;
 use super::rep::{Rep, scalar_type, vector_type, width};
-use crate::abi::*;
-use crate::analysis::transfer::{LANES, PACKS, Shape};
 
 /// Where the lanes of an operand are.
 #[derive(Clone, Debug)]
@@ -50,26 +51,6 @@ struct Limits {
     own: Option<Value>,
 }
 
-/// Whether an access may be done inline by some lanes.
-pub(crate) fn simple(access: Access) -> bool {
-    !(access.whole && access.order.is_strong())
-        && access.order != Order::Mmio
-        && access.elements == u8::MAX >> (8 - access.count)
-        && match access.space {
-            StateSpace::Global | StateSpace::Const | StateSpace::Shared => true,
-            StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc => access.order == Order::Weak,
-            _ => false,
-        }
-}
-
-/// Whether a load fits a loop over packs: neighbouring words.
-pub(crate) fn by_words(access: Access, address: &Lanes) -> bool {
-    simple(access)
-        && access.count == 1
-        && access.bits == 32
-        && matches!(address, Lanes::Affine(s, _) if s.is_linear() && s.stride == 4)
-}
-
 impl Emit<'_, '_> {
     /// Locs of operands for the routine. In a cold block: scalars are written to scratch rows here.
     fn lane_locs(&mut self, v: &[(Lanes, Ty)]) -> Vec<Loc> {
@@ -86,7 +67,7 @@ impl Emit<'_, '_> {
     fn lanes_by_routine(
         &mut self,
         inst: &Inst,
-        plan: &Plan,
+        mem: &MemOp,
         operands: &[(Lanes, Ty)],
         dst: &[u32],
         m: Value,
@@ -100,29 +81,29 @@ impl Emit<'_, '_> {
             .zip(dst)
             .map(|(d, at)| if self.f.regs[d.idx()] == Ty::B64 { Loc::Row64(*at) } else { Loc::Row32(*at) });
         let dst = dst.collect();
-        let site = &mut self.tables.mems[plan.site];
+        let site = &mut self.tables.mems[mem.site];
         site.addr = locs[0];
         site.src = locs[1..].to_vec();
         site.dst = dst;
-        let ok = self.routine(Routine::Memory, plan.site, m, None, None);
+        let ok = self.routine(Routine::Memory, mem.site, m, None, None);
         self.return_unless(ok, done);
     }
 
     /// A load or store by the lanes of `m`. Operands: the address, then the stored elements.
-    pub(crate) fn lane_access(&mut self, inst: &Inst, plan: &Plan, operands: &[(Lanes, Ty)], dst: &[u32], m: Value) {
+    pub(crate) fn lane_access(&mut self, inst: &Inst, mem: &MemOp, operands: &[(Lanes, Ty)], dst: &[u32], m: Value) {
         let (cold, done, some) = (self.cold_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().brif(m, some, &[], done, &[]);
         self.b.switch_to_block(some);
-        let bytes = i64::from(plan.access.bytes());
-        let limits = self.limits(plan, bytes);
+        let bytes = mem.bytes();
+        let limits = self.limits(mem, bytes);
         // Reading bytes of lanes that take no part harms nobody as long as they are in bounds: loads are tested and done by whole packs.
         let is_load = matches!(inst.op, Op::Load { .. });
         let linear = match &operands[0].0 {
-            Lanes::Affine(s, base) if self.is_own(plan, s) => {
-                let at = match self.safe_address(plan, 0) {
+            Lanes::Affine(s, base) if mem.class.is_own_by_lane(s, self.facts.local_stride) => {
+                let at = match self.safe_address(mem, 0) {
                     Some(at) => at,
                     None => {
-                        let at = self.host_base(plan, base[0], operands[0].1);
+                        let at = self.host_base(mem, base[0], operands[0].1);
                         let bad = self.own_refused(at, bytes, bytes);
                         let go = self.b.create_block();
                         self.b.ins().brif(bad, cold, &[], go, &[]);
@@ -134,7 +115,7 @@ impl Emit<'_, '_> {
             }
             Lanes::Affine(s, base) if !limits.never && s.is_linear() && s.stride >= 0 && s.stride % bytes == 0 => {
                 let whole = is_load && s.stride > 0;
-                Some(self.test_ends(plan, s.stride, base[0], operands[0].1, limits, m, whole, cold))
+                Some(self.test_ends(mem, s.stride, base[0], operands[0].1, limits, m, whole, cold))
             }
             _ => None,
         };
@@ -154,28 +135,28 @@ impl Emit<'_, '_> {
         let nibble = self.b.ins().band_imm_s(rest, 15);
         self.b.ins().brif(nibble, body, &[], next, &[]);
         self.b.switch_to_block(body);
-        self.pack_access(inst, plan, operands, &ready, dst, limits, linear, index, nibble, cold, next);
+        self.pack_access(inst, mem, operands, &ready, dst, limits, linear, index, nibble, cold, next);
         self.b.switch_to_block(next);
         let index2 = self.b.ins().iadd_imm_s(index, 1);
         let rest2 = self.b.ins().ushr_imm_s(rest, 4);
         self.b.ins().brif(rest2, head, &[index2.into(), rest2.into()], done, &[]);
         self.b.switch_to_block(cold);
-        self.lanes_by_routine(inst, plan, operands, dst, m, done);
+        self.lanes_by_routine(inst, mem, operands, dst, m, done);
         self.b.switch_to_block(done);
     }
 
     /// The start of a load that a loop over packs does together with other ops: tests it, or lets the routine do it. Gives the address that pack 0
     /// reads from; packs are 16 bytes apart there, in memory as in the row where the routine left the result.
-    pub(crate) fn begin_load(&mut self, inst: &Inst, plan: &Plan, address: (Lanes, Ty), dst: u32, m: Value) -> Value {
+    pub(crate) fn begin_load(&mut self, inst: &Inst, mem: &MemOp, address: (Lanes, Ty), dst: u32, m: Value) -> Value {
         let (cold, join) = (self.cold_block(), self.b.create_block());
         let from = self.b.append_block_param(join, types::I64);
-        let limits = self.limits(plan, 4);
+        let limits = self.limits(mem, 4);
         let Lanes::Affine(_, base) = &address.0 else { panic!("a load by rows in a loop over packs") };
-        let at = self.test_ends(plan, 4, base[0], address.1, limits, m, true, cold);
+        let at = self.test_ends(mem, 4, base[0], address.1, limits, m, true, cold);
         self.b.ins().jump(join, &[at.into()]);
         self.b.switch_to_block(cold);
         let done = self.b.create_block();
-        self.lanes_by_routine(inst, plan, &[address], &[dst], m, done);
+        self.lanes_by_routine(inst, mem, &[address], &[dst], m, done);
         self.b.switch_to_block(done);
         let row = self.moved(self.warp, i64::from(dst));
         self.b.ins().jump(join, &[row.into()]);
@@ -191,13 +172,6 @@ impl Emit<'_, '_> {
         let rest = self.b.ins().ushr(m, lane);
         let pack = self.b.ins().ushr_imm_s(lane, 2);
         (self.b.ins().uextend(types::I64, pack), rest)
-    }
-
-    /// Whether the lanes of a shape stand as far apart as the local memory of threads, so that all of them are inside their own if one is.
-    pub(crate) fn is_own(&self, plan: &Plan, s: &Shape) -> bool {
-        let spaces = matches!(plan.access.space, StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc);
-        let stride = self.facts.local_stride;
-        spaces && s.is_linear() && s.stride == stride && stride % plan.bytes() == 0 && stride >= plan.bytes()
     }
 
     /// Whether `length` bytes at an address of lane 0 are refused as bytes of its own local memory.
@@ -222,40 +196,39 @@ impl Emit<'_, '_> {
     }
 
     /// An address with its offset, as 64 bits.
-    fn host_base(&mut self, plan: &Plan, base: Value, ty: Ty) -> Value {
+    fn host_base(&mut self, mem: &MemOp, base: Value, ty: Ty) -> Value {
         let base = if ty == Ty::B64 { base } else { self.b.ins().uextend(types::I64, base) };
-        self.b.ins().iadd_imm_s(base, plan.offset)
+        self.b.ins().iadd_imm_s(base, mem.class.offset)
     }
 
-    fn limits(&mut self, plan: &Plan, bytes: i64) -> Limits {
-        if plan.access.space == StateSpace::Shared {
+    fn limits(&mut self, mem: &MemOp, bytes: i64) -> Limits {
+        if mem.class.space == StateSpace::Shared {
             let size = self.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
             let last = self.b.ins().iadd_imm_s(size, -bytes);
             let none = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, last, 0);
-            let last = self.b.ins().band_imm_s(last, -plan.bytes());
-            let limit = self.b.ins().iadd_imm_s(last, plan.bytes());
+            let last = self.b.ins().band_imm_s(last, -mem.bytes());
+            let limit = self.b.ins().iadd_imm_s(last, mem.bytes());
             let host = self.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
             return Limits { base: None, limit, none: Some(none), host: Some(host), never: false, own: None };
         }
-        let space = plan.access.space;
-        let is_local = matches!(space, StateSpace::Local | StateSpace::ParamFunc);
-        let own =
-            (is_local || space == StateSpace::Generic).then(|| self.load_warp(types::I64, offset_of!(WarpCtx, window)));
-        if is_local {
+        let own = mem.class.own();
+        let never = own == Own::Always;
+        let own = (own != Own::Never).then(|| self.load_warp(types::I64, offset_of!(WarpCtx, window)));
+        if never {
             let zero = self.i64(0);
             return Limits { base: None, limit: zero, none: None, host: None, never: true, own };
         }
-        let (base, limit) = self.bounds(plan, bytes);
+        let (base, limit) = self.bounds(mem, bytes);
         Limits { base: Some(base), limit, none: None, host: None, never: false, own }
     }
 
     /// Whether an address (offset included) is refused.
-    fn lane_refused(&mut self, plan: &Plan, at: Value, l: Limits) -> Value {
+    fn lane_refused(&mut self, mem: &MemOp, at: Value, l: Limits) -> Value {
         let off = match l.base {
             Some(base) => self.b.ins().isub(at, base),
             None => at,
         };
-        let k = plan.access.bytes().trailing_zeros();
+        let k = mem.bytes().trailing_zeros();
         let over = if k == 0 {
             self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, off, l.limit)
         } else {
@@ -283,7 +256,7 @@ impl Emit<'_, '_> {
     #[allow(clippy::too_many_arguments, reason = "an address with its shape, its test, and who takes part")]
     fn test_ends(
         &mut self,
-        plan: &Plan,
+        mem: &MemOp,
         stride: i64,
         base: Value,
         ty: Ty,
@@ -292,7 +265,7 @@ impl Emit<'_, '_> {
         whole: bool,
         cold: clif::Block,
     ) -> Value {
-        let base = self.host_base(plan, base, ty);
+        let base = self.host_base(mem, base, ty);
         let first = self.b.ins().ctz(m);
         let above = self.b.ins().clz(m);
         let top = self.i32(31);
@@ -306,7 +279,7 @@ impl Emit<'_, '_> {
         };
         let low = lane_at(self, first);
         let high = lane_at(self, last);
-        let bad = self.lane_refused(plan, low, l);
+        let bad = self.lane_refused(mem, low, l);
         let bad2 = self.end_refused(high, l);
         let bad = self.b.ins().bor(bad, bad2);
         let go = self.b.create_block();
@@ -323,7 +296,7 @@ impl Emit<'_, '_> {
             Lanes::Row(at) => Ready::Row(*at),
             Lanes::Affine(s, base) if s.is_uniform() => Ready::Vectors(self.spread(base[0], 0, ty)),
             Lanes::Affine(s, base) => {
-                let at = self.words + 64 * *used;
+                let at = self.plan.layout.words + 64 * *used;
                 *used += 1;
                 for p in 0..PACKS {
                     let first = self.first_lane(&(*s, base.clone()), p, ty);
@@ -365,7 +338,7 @@ impl Emit<'_, '_> {
     fn pack_access(
         &mut self,
         inst: &Inst,
-        plan: &Plan,
+        mem: &MemOp,
         operands: &[(Lanes, Ty)],
         ready: &[Ready],
         dst: &[u32],
@@ -389,14 +362,14 @@ impl Emit<'_, '_> {
             && stride > 0
             && !is_store
         {
-            let out = self.load_pack(plan, base, 0, stride);
+            let out = self.load_pack(mem, base, 0, stride);
             let mask = self.mask_of_nibble(nibble);
             let mut blended = Vec::new();
             for (new, at) in out.iter().zip(dst) {
-                let old = self.ready_vectors(&Ready::Row(*at), plan.ty, index);
+                let old = self.ready_vectors(&Ready::Row(*at), mem.ty, index);
                 blended.push(self.blend(mask, new, &old));
             }
-            self.write_rows(&blended, dst, plan.ty, index);
+            self.write_rows(&blended, dst, mem.ty, index);
             self.b.ins().jump(next, &[]);
             return;
         }
@@ -409,7 +382,7 @@ impl Emit<'_, '_> {
             self.b.ins().brif(all, whole, &[], parts, &[]);
             self.b.switch_to_block(whole);
             let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
-            self.store_pack(plan, &packs, base, 0, stride);
+            self.store_pack(mem, &packs, base, 0, stride);
             self.b.ins().jump(next, &[]);
             self.b.switch_to_block(parts);
         }
@@ -421,7 +394,7 @@ impl Emit<'_, '_> {
         });
         let limits = Limits { own, ..limits };
         let mut results: Vec<Vec<Value>> =
-            dst.iter().map(|at| self.ready_vectors(&Ready::Row(*at), plan.ty, index)).collect();
+            dst.iter().map(|at| self.ready_vectors(&Ready::Row(*at), mem.ty, index)).collect();
         for l in 0..LANES {
             let (on, off) = (self.b.create_block(), self.b.create_block());
             let flat: Vec<Value> = results.iter().flatten().copied().collect();
@@ -438,47 +411,47 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(on);
             let (host, d) = match pack_base {
                 Some((base, stride)) => (base, (stride * l as i64) as i32),
-                None => (self.lane_host(plan, &addr, l, aty, limits, cold), 0),
+                None => (self.lane_host(mem, &addr, l, aty, limits, cold), 0),
             };
             let mut new = results.clone();
-            for e in 0..usize::from(plan.access.count) {
-                let at = d + (e * plan.access.bits as usize / 8) as i32;
+            for e in 0..usize::from(mem.class.count) {
+                let at = d + (e * mem.class.bits as usize / 8) as i32;
                 if is_store {
                     let v = self.extract(&data[e], l);
-                    self.store_scalar(plan, v, host, at);
+                    self.store_scalar(mem, v, host, at);
                 } else {
-                    let v = self.load_scalar(plan, host, at);
+                    let v = self.load_scalar(mem, host, at);
                     self.insert(&mut new[e], l, v);
                 }
             }
             let args: Vec<clif::BlockArg> = new.iter().flatten().map(|v| (*v).into()).collect();
             self.b.ins().jump(off, &args);
             self.b.switch_to_block(off);
-            let w = width(plan.ty);
+            let w = width(mem.ty);
             results = params.chunks(w).map(<[Value]>::to_vec).collect();
         }
-        self.write_rows(&results, dst, plan.ty, index);
+        self.write_rows(&results, dst, mem.ty, index);
         self.b.ins().jump(next, &[]);
     }
 
     /// Host address of a lane, tested; `cold` if it is refused.
-    fn lane_host(&mut self, plan: &Plan, addr: &[Value], l: usize, ty: Ty, limits: Limits, cold: clif::Block) -> Value {
+    fn lane_host(&mut self, mem: &MemOp, addr: &[Value], l: usize, ty: Ty, limits: Limits, cold: clif::Block) -> Value {
         let a = self.extract(addr, l);
         let a = if ty == Ty::B64 { a } else { self.b.ins().uextend(types::I64, a) };
-        let at = self.b.ins().iadd_imm_s(a, plan.offset);
+        let at = self.b.ins().iadd_imm_s(a, mem.class.offset);
         let go = self.b.create_block();
         let other = if limits.own.is_some() { self.b.create_block() } else { cold };
         if limits.never {
             self.b.ins().jump(other, &[]);
         } else {
-            let bad = self.lane_refused(plan, at, limits);
+            let bad = self.lane_refused(mem, at, limits);
             self.b.ins().brif(bad, other, &[], go, &[]);
         }
         if let Some(own) = limits.own {
             self.b.switch_to_block(other);
             let lane = self.b.ins().iadd_imm_s(at, -self.facts.local_stride * l as i64);
             let off = self.b.ins().isub(lane, own);
-            let bad = self.outside_own(off, plan.bytes(), plan.bytes());
+            let bad = self.outside_own(off, mem.bytes(), mem.bytes());
             self.b.ins().brif(bad, cold, &[], go, &[]);
         }
         self.b.switch_to_block(go);
@@ -513,30 +486,6 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Whether an atomic is done inline: integers of 32 and 64 bits in shared memory of a lone cta, or in global memory where the host has the op.
-    pub(crate) fn simple_atomic(&self, a: AtomAccess) -> bool {
-        use ScalarType::*;
-        if a.count != 1 || !matches!(a.ty, B32 | U32 | S32 | B64 | U64 | S64) {
-            return false;
-        }
-        let op = matches!(
-            a.op,
-            AtomOp::Add
-                | AtomOp::And
-                | AtomOp::Or
-                | AtomOp::Xor
-                | AtomOp::Exch
-                | AtomOp::Min
-                | AtomOp::Max
-                | AtomOp::Cas
-        );
-        op && match a.space {
-            StateSpace::Shared => !self.opt.cluster,
-            StateSpace::Global => true,
-            _ => false,
-        }
-    }
-
     /// An atomic by the lanes of `m`, one after the other in ascending order. Operands in rows: address, then values.
     pub(crate) fn lane_atomic(
         &mut self,
@@ -547,12 +496,11 @@ impl Emit<'_, '_> {
         dst: &[u32],
         m: Value,
     ) {
-        let access = a.element();
-        let plan = self.plan(inst, access, offset);
+        let mem = self.mem_op(inst);
         let (cold, done, some) = (self.cold_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().brif(m, some, &[], done, &[]);
         self.b.switch_to_block(some);
-        let limits = self.limits(&plan, i64::from(access.bytes()));
+        let limits = self.limits(&mem, mem.bytes());
         // Every operand as a row, so that a lane's place can be computed.
         let rows: Vec<(u32, Ty)> = operands
             .iter()
@@ -570,13 +518,13 @@ impl Emit<'_, '_> {
             .collect();
         // First all tests, then all effects.
         let check = |e: &mut Self, _lane: Value, at: Value| {
-            let bad = e.lane_refused(&plan, at, limits);
+            let bad = e.lane_refused(&mem, at, limits);
             let go = e.b.create_block();
             e.b.ins().brif(bad, cold, &[], go, &[]);
             e.b.switch_to_block(go);
         };
         self.each_lane(m, rows[0], offset, check);
-        let ty = plan.ty;
+        let ty = mem.ty;
         let effect = |e: &mut Self, lane: Value, at: Value| {
             let host = match limits.host {
                 Some(h) => e.b.ins().iadd(at, h),
@@ -589,7 +537,7 @@ impl Emit<'_, '_> {
                 let from = e.lane_place(lane, ty);
                 e.b.ins().store(Self::trusted(), old, from, *d as i32);
             }
-            if e.tells_dirty {
+            if e.plan.tells_dirty {
                 let new = e.new_word(a, old, x, y);
                 let changed = e.b.ins().icmp(IntCC::NotEqual, old, new);
                 let changed = e.b.ins().uextend(types::I32, changed);
@@ -602,7 +550,7 @@ impl Emit<'_, '_> {
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(cold);
         let held: Vec<(Lanes, Ty)> = rows.iter().map(|(at, ty)| (Lanes::Row(*at), *ty)).collect();
-        self.lanes_by_routine(inst, &plan, &held, dst, m, done);
+        self.lanes_by_routine(inst, &mem, &held, dst, m, done);
         self.b.switch_to_block(done);
     }
 

@@ -1,7 +1,7 @@
 //! Masked copies: some lanes of a warp execute a block.
 //!
 //! Values that are the same for all lanes, or affine, are computed once as scalars. The rest is deferred and then done in a loop over the packs
-//! that have lanes; results that live on are blended into their rows. Memory ops are loops of their own ([`lanes`]) or join that
+//! that have lanes; results that live on are blended into their rows. Memory ops are loops of their own ([`super::lanes`]) or join that
 //! loop; warp-level ops are done by routines on rows.
 
 use std::mem::offset_of;
@@ -10,25 +10,37 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::shape::{PACKS, Shape};
+use handloom_plan::deferral::{Deferral, deferral};
+use handloom_plan::layout::{Home, WORD_SLOTS};
+use handloom_plan::nans::{is_loose, takes_loose};
+use handloom_plan::ways::{Way, way};
 
-use super::lanes::{self, Lanes};
-use super::rep::{Home, Rep, vector_type, width};
+use super::lanes::Lanes;
+use super::rep::{Rep, vector_type, width};
 use super::sreg;
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::Source;
 use super::whole::{constant, site_of};
 use super::{Emit, FULL};
-use crate::abi::*;
-use crate::analysis::transfer::{PACKS, Shape};
 
 /// A value op that waits for the loop over packs.
 struct Deferred {
     inst: usize,
     /// Operands that are scalars; `None`: in a row, or made by an earlier op of the loop.
     scalars: Vec<Option<(Shape, Vec<Value>)>>,
-    /// Done by the routine instead of the loop.
-    routine: bool,
+    /// How a value op is done; nothing for other ops, which join the loop.
+    way: Option<Way>,
     /// A load: where pack 0 reads.
     from: Option<Value>,
+}
+
+impl Deferred {
+    /// Whether the routine does it instead of the loop.
+    fn by_routine(&self) -> bool {
+        matches!(self.way, Some(Way::Routine))
+    }
 }
 
 /// A scalar operand prepared for the loop.
@@ -73,39 +85,30 @@ impl Emit<'_, '_> {
             if self.masked_scalar(b, i, inst, m) {
                 continue;
             }
-            match inst.op {
-                Op::Pure(op) => {
+            match deferral(inst.op) {
+                Deferral::Waits => {
                     let scalars: Vec<_> = inst.src.iter().map(|v| self.scalar_source(*v)).collect();
-                    let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
-                    let uniform: Vec<bool> =
-                        scalars.iter().map(|s| s.as_ref().is_some_and(|(s, _)| s.is_uniform())).collect();
-                    let routine = !inlined(op, &consts, &uniform);
-                    waiting.push(Deferred { inst: i, scalars, routine, from: None });
-                    inst.dst.iter().for_each(|d| self.now_in_row(*d));
-                }
-                Op::Sreg(_) => {
-                    waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: None });
-                    inst.dst.iter().for_each(|d| self.now_in_row(*d));
-                }
-                Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => {
-                    self.flush_waiting(b, &mut waiting, m, None);
-                    self.masked_memory(inst, m);
-                }
-                Op::Cvta { .. } => {
-                    let scalars = vec![self.scalar_source(inst.src[0])];
-                    waiting.push(Deferred { inst: i, scalars, routine: false, from: None });
+                    let way = match inst.op {
+                        Op::Pure(op) => {
+                            let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+                            let uniform: Vec<bool> =
+                                scalars.iter().map(|s| s.as_ref().is_some_and(|(s, _)| s.is_uniform())).collect();
+                            Some(way(op, &consts, &uniform))
+                        }
+                        _ => None,
+                    };
+                    waiting.push(Deferred { inst: i, scalars, way, from: None });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
                 // Neighbouring words are read in the loop, together with what is done to them.
-                Op::Load { access, offset }
-                    if !inst.guarded
-                        && self
-                            .scalar_source(inst.src[0])
-                            .is_some_and(|(s, base)| lanes::by_words(access, &Lanes::Affine(s, base))) =>
+                Deferral::Load
+                    if AccessClass::of(inst).is_some_and(|a| {
+                        !a.is_guarded && self.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
+                    }) =>
                 {
                     self.n_scratch_used = 0;
                     let address = (self.lanes_of(inst.src[0]), self.ty(inst.src[0]));
-                    let plan = self.plan(inst, access, offset);
+                    let mem = self.mem_op(inst);
                     // What waits may still read the old value of the row that the routine would write.
                     let reads_old = waiting.iter().any(|w| {
                         let other = &block.insts[w.inst];
@@ -115,18 +118,18 @@ impl Emit<'_, '_> {
                         self.flush_waiting(b, &mut waiting, m, None);
                     }
                     let row = self.row_offset(inst.dst[0]);
-                    let from = self.begin_load(inst, &plan, address, row, m);
-                    waiting.push(Deferred { inst: i, scalars: vec![], routine: false, from: Some(from) });
+                    let from = self.begin_load(inst, &mem, address, row, m);
+                    waiting.push(Deferred { inst: i, scalars: vec![], way: None, from: Some(from) });
                     inst.dst.iter().for_each(|d| self.now_in_row(*d));
                 }
-                Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => {
+                Deferral::Load | Deferral::Memory => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.masked_memory(inst, m);
                     if matches!(inst.op, Op::Store { .. }) {
                         self.tell_dirty();
                     }
                 }
-                Op::Builtin(which) => {
+                Deferral::Builtin(which) => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.n_scratch_used = 0;
                     let src = self.row_or_scalar(inst.src[0]);
@@ -138,22 +141,17 @@ impl Emit<'_, '_> {
                     self.b.switch_to_block(go);
                     self.tell_dirty();
                 }
-                Op::Fence { order, scope } => {
+                Deferral::Fence(order, scope) => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.fence(order, scope);
                 }
-                Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
+                Deferral::Sync => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.masked_sync(b, inst, m);
                     synced = true;
                 }
-                Op::Nanosleep | Op::Hint => {}
-                Op::Activemask
-                | Op::SymAddr(_)
-                | Op::SharedAddr(_)
-                | Op::ParamAddr { .. }
-                | Op::SlotAddr(_)
-                | Op::ArgAddr { .. } => panic!("{:?} is a scalar", inst.op),
+                Deferral::Nothing => {}
+                Deferral::Scalar => panic!("{:?} is a scalar", inst.op),
             }
         }
         self.set_loc(b, block.insts.len());
@@ -180,7 +178,8 @@ impl Emit<'_, '_> {
     pub(crate) fn scalar_source(&mut self, v: Val) -> Option<(Shape, Vec<Value>)> {
         if let Val::Reg(r) = v {
             let known = matches!(self.reps.get(&r), Some(Rep::Affine(..)));
-            let by_class = matches!(self.homes[r.idx()], Some(Home::Words(_)) | None) && !self.in_row.contains(&r);
+            let by_class =
+                matches!(self.plan.layout.homes[r.idx()], Some(Home::Words(_)) | None) && !self.in_row.contains(&r);
             if !known && !by_class {
                 return None;
             }
@@ -198,7 +197,7 @@ impl Emit<'_, '_> {
                 let mut args = Vec::new();
                 for (k, v) in inst.src.iter().enumerate() {
                     let Some((s, base)) = self.scalar_source(*v) else { return false };
-                    let loose = matches!(v, Val::Reg(r) if self.loose[r.idx()]) && !takes_loose(op, k);
+                    let loose = matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]) && !takes_loose(op, k);
                     args.push(if loose { self.clean(*v) } else { Rep::Affine(s, base) });
                 }
                 let tys: Vec<Ty> = inst.src.iter().map(|v| self.ty(*v)).collect();
@@ -206,7 +205,7 @@ impl Emit<'_, '_> {
                 let may_test = self.facts.may_test(b, i);
                 let Some((one, two)) = self.pure_scalar(op, &args, &tys, &consts, may_test) else { return false };
                 let d = inst.dst[0];
-                let one = if is_loose(op) && !self.loose[d.idx()] {
+                let one = if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
                     self.canonical_rep(&one, self.f.regs[d.idx()])
                 } else {
                     one
@@ -253,15 +252,13 @@ impl Emit<'_, '_> {
                 true
             }
             // A parameter or constant at an address that all lanes share.
-            Op::Load { access, offset }
-                if matches!(access.space, StateSpace::Const | StateSpace::ParamEntry)
-                    && access.order == Order::Weak
-                    && inst.guard().is_none()
+            Op::Load { .. }
+                if AccessClass::of(inst).is_some_and(|a| a.is_read_only() && !a.is_guarded)
                     && self.scalar_source(inst.src[0]).is_some_and(|(s, _)| s.is_uniform()) =>
             {
                 let Some((s, base)) = self.scalar_source(inst.src[0]) else { return false };
-                let plan = self.plan(inst, access, offset);
-                let out = self.access_all(&plan, inst, &Rep::Affine(s, base), &[]);
+                let mem = self.mem_op(inst);
+                let out = self.access_all(&mem, inst, &Rep::Affine(s, base), &[]);
                 for (d, r) in inst.dst.iter().zip(out) {
                     self.set_scalar(*d, r);
                 }
@@ -283,8 +280,11 @@ impl Emit<'_, '_> {
         }
         match (self.scalar_source(v), v) {
             (Some((s, base)), _) => {
-                let rep =
-                    if matches!(v, Val::Reg(r) if self.loose[r.idx()]) { self.clean(v) } else { Rep::Affine(s, base) };
+                let rep = if matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]) {
+                    self.clean(v)
+                } else {
+                    Rep::Affine(s, base)
+                };
                 let ty = self.ty(v);
                 self.loc_of(&rep, ty)
             }
@@ -295,9 +295,9 @@ impl Emit<'_, '_> {
 
     /// The row of a register: its home, or its place among the rows of the block's own values.
     pub(crate) fn row_of(&self, r: Reg) -> Loc {
-        let at = match self.homes[r.idx()] {
+        let at = match self.plan.layout.homes[r.idx()] {
             Some(Home::Row32(at) | Home::Row64(at)) => at,
-            _ => self.temp_rows[r.idx()],
+            _ => self.plan.layout.temp_rows[r.idx()],
         };
         assert!(at != 0, "{r:?} has no row at {:?}", self.at);
         if self.f.regs[r.idx()] == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) }
@@ -342,9 +342,8 @@ impl Emit<'_, '_> {
             None => m,
         };
         let inline = match inst.op {
-            Op::Load { access, .. } | Op::Store { access, .. } => lanes::simple(access),
-            Op::Atom { access, .. } | Op::Red { access, .. } => self.simple_atomic(access),
-            _ => false,
+            Op::IsSpace(_) | Op::Cvta { .. } | Op::Stack(_) => false,
+            _ => AccessClass::of(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(self.opt.cluster)),
         };
         if inline {
             let operands: Vec<(Lanes, Ty)> = inst.operands().iter().map(|v| (self.lanes_of(*v), self.ty(*v))).collect();
@@ -369,9 +368,9 @@ impl Emit<'_, '_> {
     /// A memory op that is done inline, by the lanes of a mask.
     pub(crate) fn lanes_inline(&mut self, inst: &Inst, operands: &[(Lanes, Ty)], dst: &[u32], mask: Value) {
         match inst.op {
-            Op::Load { access, offset } | Op::Store { access, offset } => {
-                let plan = self.plan(inst, access, offset);
-                self.lane_access(inst, &plan, operands, dst, mask);
+            Op::Load { .. } | Op::Store { .. } => {
+                let mem = self.mem_op(inst);
+                self.lane_access(inst, &mem, operands, dst, mask);
             }
             Op::Atom { access, offset } | Op::Red { access, offset } => {
                 self.lane_atomic(inst, access, offset, operands, dst, mask);
@@ -418,12 +417,12 @@ impl Emit<'_, '_> {
         let mut bits = None;
         let mut i = 0;
         while i < items.len() {
-            if items[i].routine {
+            if items[i].by_routine() {
                 self.eval_masked(b, &items[i], m);
                 i += 1;
                 continue;
             }
-            let end = (i..items.len()).find(|k| items[*k].routine).unwrap_or(items.len());
+            let end = (i..items.len()).find(|k| items[*k].by_routine()).unwrap_or(items.len());
             let wanted = if end == items.len() { cond } else { None };
             bits = self.pack_loop(b, &items[i..end], m, wanted);
             i = end;
@@ -445,7 +444,7 @@ impl Emit<'_, '_> {
                 (Some((s, base)), _) => {
                     let ty = self.ty(*v);
                     let rep = Rep::Affine(*s, base.clone());
-                    let loose = matches!(v, Val::Reg(r) if self.loose[r.idx()]);
+                    let loose = matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]);
                     let rep = if loose { self.canonical_rep(&rep, ty) } else { rep };
                     self.loc_of(&rep, ty)
                 }
@@ -548,9 +547,9 @@ impl Emit<'_, '_> {
         if s.is_uniform() {
             return Prepared::Vectors(self.spread(base[0], 0, ty));
         }
-        let at = self.words + 64 * *words_used;
+        let at = self.plan.layout.words + 64 * *words_used;
         *words_used += 1;
-        assert!(*words_used <= super::WORD_SLOTS, "out of words at {:?}", self.at);
+        assert!(*words_used <= WORD_SLOTS, "out of words at {:?}", self.at);
         for p in 0..PACKS {
             let first = self.first_lane(&(*s, base.to_vec()), p, ty);
             let w = self.as_word(first, ty);
@@ -602,9 +601,9 @@ impl Emit<'_, '_> {
                 let mut sources = Vec::new();
                 for (k, v) in inst.src.iter().enumerate() {
                     let mut x = self.turn_source(*v, ready[k].as_ref(), turn);
-                    let keeps = matches!(op, Pure::Mov(_)) && self.loose[inst.dst[0].idx()];
+                    let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[inst.dst[0].idx()];
                     if let Val::Reg(r) = v
-                        && self.loose[r.idx()]
+                        && self.plan.may_hold_odd_nan[r.idx()]
                         && !takes_loose(op, k)
                         && !keeps
                     {
@@ -615,9 +614,10 @@ impl Emit<'_, '_> {
                     let scalar = item.scalars[k].as_ref().filter(|(s, _)| s.is_uniform()).map(|(_, b)| b[0]);
                     sources.push(Source { constant: constant(*v), scalar });
                 }
-                let (mut one, two) = self.vector_op(op, &packs, &sources);
+                let Some(Way::Vector(way)) = item.way else { panic!("{op:?} in a loop over packs") };
+                let (mut one, two) = self.vector_op(way, &packs, &sources);
                 let d = inst.dst[0];
-                if is_loose(op) && !self.loose[d.idx()] {
+                if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
                     let ty = if self.f.regs[d.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
                     one = one.into_iter().map(|y| self.canonical(y, ty)).collect();
                 }
@@ -676,7 +676,7 @@ impl Emit<'_, '_> {
                 continue;
             }
             let Some(rep) = self.reps.get(&r).cloned() else { continue };
-            match self.homes[r.idx()] {
+            match self.plan.layout.homes[r.idx()] {
                 Some(Home::Words(_)) => self.store_home(r, &rep),
                 Some(Home::Row32(_) | Home::Row64(_)) => rows.push((r, rep)),
                 None => {}

@@ -9,62 +9,67 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
-use handloom_ir::types::{StateSpace, Ty};
+use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_plan::Bounds;
+use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
 
 use super::line::Key;
 use super::rep::{Rep, scalar_type, vector_type, width};
 use super::{Emit, FULL};
-use crate::abi::*;
-use crate::analysis::transfer::{LANES, PACKS, Shape};
-use crate::compile::Bounds;
 
 /// What tells the addresses of packs apart: group and offset.
 type PackKey = (u8, i64);
 
-/// A memory instruction taken apart.
+/// An access with its site.
 #[derive(Clone, Copy)]
-pub(crate) struct Plan {
-    pub access: Access,
-    pub offset: i64,
-    pub addr: Val,
+pub(crate) struct MemOp {
+    pub class: AccessClass,
     pub site: usize,
     /// IR type of an element.
     pub ty: Ty,
 }
 
-impl Plan {
+impl MemOp {
     pub(crate) fn size(&self) -> i64 {
-        i64::from(self.access.bits) / 8
+        i64::from(self.class.bits) / 8
     }
 
     pub(crate) fn bytes(&self) -> i64 {
-        i64::from(self.access.bytes())
+        self.class.bytes()
     }
 
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.access.space, StateSpace::Shared | StateSpace::SharedCluster)
+        matches!(self.class.space, StateSpace::Shared | StateSpace::SharedCluster)
     }
 }
 
 impl Emit<'_, '_> {
-    pub(crate) fn plan(&mut self, inst: &Inst, access: Access, offset: i64) -> Plan {
-        let ty = match access.bits {
+    pub(crate) fn mem_op(&mut self, inst: &Inst) -> MemOp {
+        let Some(class) = AccessClass::of(inst) else { panic!("{:?} is no access", inst.op) };
+        self.mem_op_of(inst, class)
+    }
+
+    /// An access that is more than the instruction's own, at its site.
+    pub(crate) fn mem_op_of(&mut self, inst: &Inst, class: AccessClass) -> MemOp {
+        let ty = match class.bits {
             8 | 16 => Ty::B16,
             32 => Ty::B32,
             _ => Ty::B64,
         };
         let site = self.tables.mems.len();
         self.tables.mems.push(MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span });
-        Plan { access, offset, addr: inst.src[0], site, ty }
+        MemOp { class, site, ty }
     }
 
     /// A load or store of a full copy, with its guard.
-    pub(crate) fn full_access(&mut self, inst: &Inst, access: Access, offset: i64) {
-        let plan = self.plan(inst, access, offset);
-        let addr = self.rep(plan.addr);
+    pub(crate) fn full_access(&mut self, inst: &Inst) {
+        let mem = self.mem_op(inst);
+        let addr = self.rep(mem.class.address);
         let data: Vec<Rep> = inst.operands()[1..].iter().map(|v| self.clean(*v)).collect();
         let Some(guard) = inst.guard() else {
-            let results = self.access_all(&plan, inst, &addr, &data);
+            let results = self.access_all(&mem, inst, &addr, &data);
             self.set_results(inst, results);
             return;
         };
@@ -79,15 +84,15 @@ impl Emit<'_, '_> {
         let on = self.on_line();
         self.b.ins().brif(all, fast, &[], other, &[]);
         self.b.switch_to_block(fast);
-        let results = self.access_all(&plan, inst, &addr, &data);
+        let results = self.access_all(&mem, inst, &addr, &data);
         // With lanes that differ, both sides meet as rows.
         let results: Vec<Rep> =
-            if uniform { results } else { results.iter().map(|r| Rep::Rows(self.rows(r, plan.ty))).collect() };
-        let flat = self.flatten(&results, plan.ty);
+            if uniform { results } else { results.iter().map(|r| Rep::Rows(self.rows(r, mem.ty))).collect() };
+        let flat = self.flatten(&results, mem.ty);
         self.b.ins().jump(join, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
         self.b.switch_to_block(other);
         let others: Vec<Rep> = if uniform {
-            (0..results.len()).map(|i| self.shaped_like(&results[i], old[i].as_ref(), plan.ty)).collect()
+            (0..results.len()).map(|i| self.shaped_like(&results[i], old[i].as_ref(), mem.ty)).collect()
         } else {
             self.b.set_cold_block(other);
             let (some, none) = (self.b.create_block(), self.b.create_block());
@@ -96,11 +101,11 @@ impl Emit<'_, '_> {
             for o in old.iter().take(results.len()) {
                 let r = match o {
                     Some(o) => o.clone(),
-                    None => self.zero_rows(plan.ty),
+                    None => self.zero_rows(mem.ty),
                 };
-                rows.push(Rep::Rows(self.rows(&r, plan.ty)));
+                rows.push(Rep::Rows(self.rows(&r, mem.ty)));
             }
-            let flat: Vec<Value> = rows.iter().flat_map(|r| self.rows(r, plan.ty)).collect();
+            let flat: Vec<Value> = rows.iter().flat_map(|r| self.rows(r, mem.ty)).collect();
             for v in &flat {
                 let t = self.b.func.dfg.value_type(*v);
                 self.b.append_block_param(meet, t);
@@ -109,16 +114,16 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(none);
             self.b.ins().jump(meet, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
             self.b.switch_to_block(some);
-            let out = self.access_by_routine(&plan, inst, &addr, &data, bits, &rows);
-            let flat: Vec<Value> = out.iter().flat_map(|r| self.rows(r, plan.ty)).collect();
+            let out = self.access_by_routine(&mem, inst, &addr, &data, bits, &rows);
+            let flat: Vec<Value> = out.iter().flat_map(|r| self.rows(r, mem.ty)).collect();
             self.b.ins().jump(meet, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
             self.b.switch_to_block(meet);
             let params = self.b.block_params(meet).to_vec();
-            let n = PACKS * width(plan.ty);
+            let n = PACKS * width(mem.ty);
             (0..results.len()).map(|i| Rep::Rows(params[i * n..(i + 1) * n].to_vec())).collect()
         };
         // Both sides in the form of the fast side; rows unless the guard is uniform.
-        let results = self.join_forms(join, &results, &others, plan.ty);
+        let results = self.join_forms(join, &results, &others, mem.ty);
         self.rejoin(join, on);
         self.set_results(inst, results);
     }
@@ -188,34 +193,21 @@ impl Emit<'_, '_> {
     }
 
     /// The access by all 32 lanes.
-    pub(crate) fn access_all(&mut self, plan: &Plan, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
+    pub(crate) fn access_all(&mut self, mem: &MemOp, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
         self.n_scratch_used = 0;
-        let by_routine = plan.access.whole && plan.access.order.is_strong()
-            || plan.access.order == handloom_ir::types::Order::Mmio
-            || !matches!(
-                plan.access.space,
-                StateSpace::Global
-                    | StateSpace::Generic
-                    | StateSpace::Const
-                    | StateSpace::ParamEntry
-                    | StateSpace::Local
-                    | StateSpace::ParamFunc
-                    | StateSpace::Shared
-            )
-            || (plan.access.space == StateSpace::Generic && plan.access.order.is_strong());
-        if by_routine {
+        if !mem.class.is_inline_in_full() {
             let m = self.i32(FULL);
-            return self.access_by_routine(plan, inst, addr, data, m, &[]);
+            return self.access_by_routine(mem, inst, addr, data, m, &[]);
         }
         let is_store = matches!(inst.op, Op::Store { .. });
         // A range that the check passes may end in elements that nobody wants, and those may lie anywhere.
-        let whole = plan.access.elements == u8::MAX >> (8 - plan.access.count);
+        let whole = mem.class.wants_all();
         let out = match addr {
-            Rep::Affine(s, base) if whole && self.regular(plan, s) && (s.is_even() || self.may_start_over()) => {
-                let at = self.check_affine(plan, s, base);
-                if is_store { self.store_affine(plan, s, &at, data) } else { self.load_affine(plan, s, &at) }
+            Rep::Affine(s, base) if whole && mem.class.is_regular(s) && (s.is_even() || self.may_start_over()) => {
+                let at = self.check_affine(mem, s, base);
+                if is_store { self.store_affine(mem, s, &at, data) } else { self.load_affine(mem, s, &at) }
             }
-            _ => self.access_scattered(plan, inst, addr, data),
+            _ => self.access_scattered(mem, inst, addr, data),
         };
         if is_store {
             self.tell_dirty();
@@ -224,52 +216,46 @@ impl Emit<'_, '_> {
     }
 
     pub(crate) fn tell_dirty(&mut self) {
-        if self.tells_dirty {
+        if self.plan.tells_dirty {
             let one = self.i32(1);
             self.store_cta(one, offset_of!(CtaCtx, dirty));
         }
     }
 
-    /// Whether all lanes of a group have the alignment of its lowest address, and lie in ascending order.
-    pub(crate) fn regular(&self, plan: &Plan, s: &Shape) -> bool {
-        let a = plan.bytes();
-        s.stride % a == 0 && s.stride >= 0 && s.off.iter().all(|o| o % a == 0) && s.groups() <= 4
-    }
-
     /// Whether nothing has happened in the block being emitted, so that it may start over.
     pub(crate) fn may_start_over(&self) -> bool {
         let (b, i) = self.at;
-        self.facts.speculate && self.mask.is_none() && i <= self.facts.quiet[b]
+        self.facts.speculate && self.mask.is_none() && i <= self.facts.n_before_effects[b]
     }
 
     /// Host address of the lowest lane of each group, checked, with its difference to the group's base.
-    pub(crate) fn check_affine(&mut self, plan: &Plan, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
-        let shared_base = plan.is_shared().then(|| self.shared_base());
-        if let Some(at) = self.verified_address(plan) {
+    pub(crate) fn check_affine(&mut self, mem: &MemOp, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
+        let shared_base = mem.is_shared().then(|| self.shared_base());
+        if let Some(at) = self.verified_address(mem) {
             return at;
         }
         (0..s.groups())
             .map(|g| {
                 let (low, high) = s.span(g);
-                let length = high - low + plan.bytes();
-                if let Some(at) = self.safe_address(plan, g) {
+                let length = high - low + mem.bytes();
+                if let Some(at) = self.safe_address(mem, g) {
                     return (at, low);
                 }
                 let lanes = (0..PACKS).filter(|p| usize::from(s.group[*p]) == g).fold(0u32, |m, p| m | 15 << (4 * p));
-                let first = if self.ty(plan.addr) == Ty::B64 {
-                    self.moved(base[g], low + plan.offset)
+                let first = if self.ty(mem.class.address) == Ty::B64 {
+                    self.moved(base[g], low + mem.class.offset)
                 } else {
                     // Addresses of 32 bits are sums of 32 bits.
-                    let v = self.moved(base[g], low + plan.offset);
+                    let v = self.moved(base[g], low + mem.class.offset);
                     self.b.ins().uextend(types::I64, v)
                 };
-                let site = self.site_of_group(plan, g);
-                let bad = if self.is_own(plan, s) {
-                    self.own_refused(first, plan.bytes(), plan.bytes())
+                let site = self.site_of_group(mem, g);
+                let bad = if mem.class.is_own_by_lane(s, self.facts.local_stride) {
+                    self.own_refused(first, mem.bytes(), mem.bytes())
                 } else {
-                    self.refuse(plan, first, length)
+                    self.refuse(mem, first, length)
                 };
-                self.check_range(&Plan { site, ..*plan }, s.is_even(), first, length, lanes, bad);
+                self.check_range(&MemOp { site, ..*mem }, s.is_even(), first, length, lanes, bad);
                 match shared_base {
                     Some(b) => (self.b.ins().iadd(first, b), low),
                     None => (first, low),
@@ -279,26 +265,26 @@ impl Emit<'_, '_> {
     }
 
     /// A site for each group: each has a length of its own, which its cache holds.
-    pub(crate) fn site_of_group(&mut self, plan: &Plan, g: usize) -> usize {
+    pub(crate) fn site_of_group(&mut self, mem: &MemOp, g: usize) -> usize {
         if g == 0 {
-            return plan.site;
+            return mem.site;
         }
-        let copy = self.tables.mems[plan.site].clone();
+        let copy = self.tables.mems[mem.site].clone();
         self.tables.mems.push(copy);
         self.tables.mems.len() - 1
     }
 
     /// The address of an access that needs no check: parameters and frame slots at constant offsets.
-    pub(crate) fn safe_address(&mut self, plan: &Plan, g: usize) -> Option<Value> {
-        let Val::Reg(r) = plan.addr else { return None };
-        let end = plan.offset + plan.bytes();
+    pub(crate) fn safe_address(&mut self, mem: &MemOp, g: usize) -> Option<Value> {
+        let Val::Reg(r) = mem.class.address else { return None };
+        let end = mem.class.offset + mem.bytes();
         match self.origin(r)? {
             Op::ParamAddr { offset } => {
-                let at = i64::from(offset) + plan.offset;
+                let at = i64::from(offset) + mem.class.offset;
                 let fits = at >= 0
                     && i64::from(offset) + end <= i64::from(self.f.param_bytes)
-                    && i64::from(offset).wrapping_add(plan.offset) % plan.bytes() == 0
-                    && plan.access.space == StateSpace::ParamEntry;
+                    && i64::from(offset).wrapping_add(mem.class.offset) % mem.bytes() == 0
+                    && mem.class.space == StateSpace::ParamEntry;
                 (fits && g == 0).then(|| {
                     let p = self.cta_field(offset_of!(CtaCtx, param));
                     self.moved(p, at)
@@ -306,14 +292,14 @@ impl Emit<'_, '_> {
             }
             Op::SlotAddr(slot) => {
                 let s = self.f.slots[slot.idx()];
-                let fits = plan.offset >= 0
+                let fits = mem.class.offset >= 0
                     && end <= i64::from(s.size)
-                    && plan.offset % plan.bytes() == 0
-                    && i64::from(s.align) % plan.bytes() == 0
-                    && matches!(plan.access.space, StateSpace::Local | StateSpace::Generic);
+                    && mem.class.offset % mem.bytes() == 0
+                    && i64::from(s.align) % mem.bytes() == 0
+                    && matches!(mem.class.space, StateSpace::Local | StateSpace::Generic);
                 (fits && g == 0).then(|| {
                     let l = self.load_warp(types::I64, offset_of!(WarpCtx, local));
-                    let at = i64::from(self.slot_offsets[slot.idx()]) + plan.offset;
+                    let at = i64::from(self.plan.layout.slot_offsets[slot.idx()]) + mem.class.offset;
                     self.moved(l, at)
                 })
             }
@@ -332,7 +318,7 @@ impl Emit<'_, '_> {
     }
 
     /// Goes on only if `length` bytes from `first` may be accessed; `bad`: whether the quick test refuses them.
-    fn check_range(&mut self, plan: &Plan, even: bool, first: Value, length: i64, lanes: u32, bad: Value) {
+    fn check_range(&mut self, mem: &MemOp, even: bool, first: Value, length: i64, lanes: u32, bad: Value) {
         let (cold, go) = (self.cold_block(), self.b.create_block());
         let on = self.on_line();
         self.b.ins().brif(bad, cold, &[], go, &[]);
@@ -345,9 +331,9 @@ impl Emit<'_, '_> {
         let len = self.i64(length);
         if !even {
             // The lanes are not told from the range: code that tests each of them finds which one it is.
-            if !plan.is_shared() {
-                let ok = self.routine(Routine::Range, plan.site, mask, Some(first), Some(len));
-                let align = self.b.ins().band_imm_s(first, plan.bytes() - 1);
+            if !mem.is_shared() {
+                let ok = self.routine(Routine::Range, mem.site, mask, Some(first), Some(len));
+                let align = self.b.ins().band_imm_s(first, mem.bytes() - 1);
                 let right = self.b.ins().icmp_imm_s(IntCC::Equal, align, 0);
                 let zero = self.i64(0);
                 let ok = self.b.ins().select(right, ok, zero);
@@ -359,7 +345,7 @@ impl Emit<'_, '_> {
             self.rejoin(go, on);
             return;
         }
-        let ok = self.routine(Routine::Check, plan.site, mask, Some(first), Some(len));
+        let ok = self.routine(Routine::Check, mem.site, mask, Some(first), Some(len));
         self.return_unless(ok, go);
         self.rejoin(go, on);
     }
@@ -382,9 +368,9 @@ impl Emit<'_, '_> {
     }
 
     /// Whether the quick test refuses `length` bytes at `first` (an offset for shared memory).
-    pub(crate) fn refuse(&mut self, plan: &Plan, first: Value, length: i64) -> Value {
-        let align = plan.bytes();
-        if plan.is_shared() {
+    pub(crate) fn refuse(&mut self, mem: &MemOp, first: Value, length: i64) -> Value {
+        let align = mem.bytes();
+        if mem.is_shared() {
             let size = self.cta_field(offset_of!(CtaCtx, shared_size));
             let end = self.b.ins().iadd_imm_s(first, length);
             // A negative start would wrap to a small end.
@@ -400,7 +386,7 @@ impl Emit<'_, '_> {
             };
         }
         let k = align.trailing_zeros();
-        let (base, limit) = self.bounds(plan, length);
+        let (base, limit) = self.bounds(mem, length);
         let off = self.b.ins().isub(first, base);
         if k == 0 {
             return self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, off, limit);
@@ -416,11 +402,11 @@ impl Emit<'_, '_> {
     }
 
     /// Base and limit of the quick test for `length` bytes, as those of a [`SiteCache`].
-    pub(crate) fn bounds(&mut self, plan: &Plan, length: i64) -> (Value, Value) {
+    pub(crate) fn bounds(&mut self, mem: &MemOp, length: i64) -> (Value, Value) {
         match self.opt.bounds {
             Bounds::Exact => {
                 let sites = self.cta_field(offset_of!(CtaCtx, sites));
-                let at = (plan.site * size_of::<SiteCache>()) as i32;
+                let at = (mem.site * size_of::<SiteCache>()) as i32;
                 let base = self.b.ins().load(types::I64, Self::trusted(), sites, at);
                 let limit = self.b.ins().load(types::I64, Self::trusted(), sites, at + 8);
                 (base, limit)
@@ -428,7 +414,7 @@ impl Emit<'_, '_> {
             Bounds::Contained => {
                 let low = self.cta_field(offset_of!(CtaCtx, heap_low));
                 // The arena ends at a page.
-                let more = plan.bytes() - length;
+                let more = mem.bytes() - length;
                 let room = self.one(Key::Room(more), |e| {
                     let high = e.cta_field(offset_of!(CtaCtx, heap_high));
                     let size = e.b.ins().isub(high, low);
@@ -439,14 +425,14 @@ impl Emit<'_, '_> {
         }
     }
 
-    pub(crate) fn load_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
-        let count = usize::from(plan.access.count);
+    pub(crate) fn load_affine(&mut self, mem: &MemOp, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
+        let count = usize::from(mem.class.count);
         if s.stride == 0 {
-            return (0..count).map(|e| self.load_uniform(plan, s, at, e)).collect();
+            return (0..count).map(|e| self.load_uniform(mem, s, at, e)).collect();
         }
-        let n = width(plan.ty);
+        let n = width(mem.ty);
         let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
-        let weak = plan.access.order == handloom_ir::types::Order::Weak;
+        let weak = mem.class.order == Order::Weak;
         let mut packs_read: Vec<(PackKey, Vec<Vec<Value>>)> = Vec::new();
         for p in 0..PACKS {
             let (base, low) = at[usize::from(s.group[p])];
@@ -456,7 +442,7 @@ impl Emit<'_, '_> {
             let packs = match packs_read.iter().find(|(k, _)| weak && *k == key) {
                 Some((_, v)) => v.clone(),
                 None => {
-                    let v = self.load_pack(plan, base, d, s.stride);
+                    let v = self.load_pack(mem, base, d, s.stride);
                     packs_read.push((key, v.clone()));
                     v
                 }
@@ -469,7 +455,7 @@ impl Emit<'_, '_> {
     }
 
     /// An element that is the same within each pack: one scalar load for each distinct address.
-    pub(crate) fn load_uniform(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], element: usize) -> Rep {
+    pub(crate) fn load_uniform(&mut self, mem: &MemOp, s: &Shape, at: &[(Value, i64)], element: usize) -> Rep {
         let mut shape = Shape { stride: 0, ..Shape::UNIFORM };
         let mut keys: Vec<(u8, i64)> = Vec::new();
         let mut base = Vec::new();
@@ -479,8 +465,8 @@ impl Emit<'_, '_> {
                 Some(g) => g,
                 None => {
                     let (host, low) = at[usize::from(s.group[p])];
-                    let d = s.off[p] - low + element as i64 * plan.size();
-                    let v = self.load_scalar(plan, host, d as i32);
+                    let d = s.off[p] - low + element as i64 * mem.size();
+                    let v = self.load_scalar(mem, host, d as i32);
                     keys.push(key);
                     base.push(v);
                     keys.len() - 1
@@ -491,9 +477,9 @@ impl Emit<'_, '_> {
         Rep::Affine(shape, base)
     }
 
-    pub(crate) fn load_scalar(&mut self, plan: &Plan, base: Value, d: i32) -> Value {
+    pub(crate) fn load_scalar(&mut self, mem: &MemOp, base: Value, d: i32) -> Value {
         let m = Self::device();
-        match plan.access.bits {
+        match mem.class.bits {
             8 => self.b.ins().uload8(types::I32, m, base, d),
             16 => self.b.ins().uload16(types::I32, m, base, d),
             32 => self.b.ins().load(types::I32, m, base, d),
@@ -502,9 +488,9 @@ impl Emit<'_, '_> {
     }
 
     /// The elements of one pack whose lanes are `stride` apart.
-    pub(crate) fn load_pack(&mut self, plan: &Plan, base: Value, d: i32, stride: i64) -> Vec<Vec<Value>> {
+    pub(crate) fn load_pack(&mut self, mem: &MemOp, base: Value, d: i32, stride: i64) -> Vec<Vec<Value>> {
         let m = Self::device();
-        match (plan.access.count, plan.access.bits, stride) {
+        match (mem.class.count, mem.class.bits, stride) {
             (1, 32, 4) => vec![vec![self.b.ins().load(types::I32X4, m, base, d)]],
             (1, 64, 8) => vec![(0..2).map(|h| self.b.ins().load(types::I64X2, m, base, d + 16 * h)).collect()],
             (1, 8, 1) => {
@@ -539,11 +525,11 @@ impl Emit<'_, '_> {
                 .map(|e| {
                     let lanes: Vec<Value> = (0..LANES as i64)
                         .map(|l| {
-                            let at = d + (stride * l) as i32 + e * plan.size() as i32;
-                            self.load_scalar(plan, base, at)
+                            let at = d + (stride * l) as i32 + e * mem.size() as i32;
+                            self.load_scalar(mem, base, at)
                         })
                         .collect();
-                    self.gather(&lanes, plan.ty)
+                    self.gather(&lanes, mem.ty)
                 })
                 .collect(),
         }
@@ -617,22 +603,22 @@ impl Emit<'_, '_> {
         vec![v]
     }
 
-    pub(crate) fn store_affine(&mut self, plan: &Plan, s: &Shape, at: &[(Value, i64)], data: &[Rep]) -> Vec<Rep> {
-        let n = width(plan.ty);
+    pub(crate) fn store_affine(&mut self, mem: &MemOp, s: &Shape, at: &[(Value, i64)], data: &[Rep]) -> Vec<Rep> {
+        let n = width(mem.ty);
         if s.stride == 0 && s.is_uniform() {
             // Every lane writes the same place; which one wins is open. The last does.
             for (e, rep) in data.iter().enumerate() {
-                let v = self.lane_of(rep, PACKS - 1, LANES - 1, plan.ty);
-                self.store_scalar(plan, v, at[0].0, (e as i64 * plan.size()) as i32);
+                let v = self.lane_of(rep, PACKS - 1, LANES - 1, mem.ty);
+                self.store_scalar(mem, v, at[0].0, (e as i64 * mem.size()) as i32);
             }
             return vec![];
         }
-        let rows: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, plan.ty)).collect();
+        let rows: Vec<Vec<Value>> = data.iter().map(|r| self.rows(r, mem.ty)).collect();
         for p in 0..PACKS {
             let (base, low) = at[usize::from(s.group[p])];
             let d = (s.off[p] - low) as i32;
             let packs: Vec<&[Value]> = rows.iter().map(|r| &r[p * n..(p + 1) * n]).collect();
-            self.store_pack(plan, &packs, base, d, s.stride);
+            self.store_pack(mem, &packs, base, d, s.stride);
         }
         vec![]
     }
@@ -651,9 +637,9 @@ impl Emit<'_, '_> {
         }
     }
 
-    pub(crate) fn store_scalar(&mut self, plan: &Plan, v: Value, base: Value, d: i32) {
+    pub(crate) fn store_scalar(&mut self, mem: &MemOp, v: Value, base: Value, d: i32) {
         let m = Self::device();
-        match plan.access.bits {
+        match mem.class.bits {
             8 => self.b.ins().istore8(m, v, base, d),
             16 => self.b.ins().istore16(m, v, base, d),
             _ => self.b.ins().store(m, v, base, d),
@@ -666,9 +652,9 @@ impl Emit<'_, '_> {
         }
     }
 
-    pub(crate) fn store_pack(&mut self, plan: &Plan, v: &[&[Value]], base: Value, d: i32, stride: i64) {
+    pub(crate) fn store_pack(&mut self, mem: &MemOp, v: &[&[Value]], base: Value, d: i32, stride: i64) {
         let m = Self::device();
-        match (plan.access.count, plan.access.bits, stride) {
+        match (mem.class.count, mem.class.bits, stride) {
             (1, 32, 4) => {
                 self.b.ins().store(m, v[0][0], base, d);
             }
@@ -708,13 +694,13 @@ impl Emit<'_, '_> {
             _ => {
                 for l in 0..LANES {
                     for (e, x) in v.iter().enumerate() {
-                        let lane = if plan.ty == Ty::B64 {
+                        let lane = if mem.ty == Ty::B64 {
                             self.b.ins().extractlane(x[l / 2], (l % 2) as u8)
                         } else {
                             self.b.ins().extractlane(x[0], l as u8)
                         };
-                        let at = d + (stride * l as i64) as i32 + (e as i64 * plan.size()) as i32;
-                        self.store_scalar(plan, lane, base, at);
+                        let at = d + (stride * l as i64) as i32 + (e as i64 * mem.size()) as i32;
+                        self.store_scalar(mem, lane, base, at);
                     }
                 }
             }

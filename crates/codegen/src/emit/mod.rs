@@ -38,15 +38,11 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, SourceLoc, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
+use handloom_plan::abi::*;
+use handloom_plan::analysis::classes::Facts;
+use handloom_plan::{Options, Plan};
 
-use crate::abi::*;
-use crate::analysis::cfg::Set;
-use crate::analysis::shape::Facts;
-use crate::compile::Options;
-
-pub use rep::{Home, Rep};
-pub(crate) use tree::inlined as inlined_blocks;
-pub use vector::{inlined, is_loose, takes_loose};
+pub use rep::Rep;
 
 /// All lanes.
 pub const FULL: i64 = 0xffff_ffff;
@@ -59,19 +55,18 @@ pub const POOL_BYTES: u32 = POOL_LANEMASKS + 5 * 128;
 /// State of the emission of one function.
 pub struct Emit<'a, 'b> {
     pub(crate) b: FunctionBuilder<'b>,
+    /// What was decided about the function.
+    pub(crate) plan: &'a Plan,
+    /// The function: [`Plan::func`].
     pub(crate) f: &'a Function,
+    /// What is known of it: [`Plan::facts`].
     pub(crate) facts: &'a Facts,
+    /// What the code is made for: [`Plan::options`].
     pub(crate) opt: &'a Options,
     pub(crate) tables: Tables,
-    pub(crate) homes: Vec<Option<Home>>,
-    pub(crate) slot_offsets: Vec<u32>,
-    /// Scratch rows of 256 bytes for routines: offset of the first.
-    pub(crate) scratch: u32,
     pub(crate) cta: Value,
     pub(crate) pool_ptr: Value,
     pub(crate) warp: Value,
-    /// Blocks that lanes may be pending at.
-    pub(crate) pendable: Set,
     pub(crate) full: Vec<clif::Block>,
     pub(crate) prologue: Vec<clif::Block>,
     pub(crate) dispatch: clif::Block,
@@ -83,45 +78,25 @@ pub struct Emit<'a, 'b> {
     pub(crate) written: Vec<Reg>,
     /// The position in the copy being emitted: SIMT block and instruction.
     pub(crate) at: (usize, usize),
-    /// Registers whose bits may hold a NaN that is not canonical.
-    pub(crate) loose: Vec<bool>,
-    /// Whether stores must tell that memory changed.
-    pub(crate) tells_dirty: bool,
     pub(crate) sig: clif::SigRef,
     pub(crate) n_scratch_used: u32,
-    /// Number of definitions of each register.
-    pub(crate) def_count: Vec<u32>,
-    /// The op of registers with one definition.
-    pub(crate) origins: Vec<Option<Op>>,
     /// Loose registers that were made canonical in the copy being emitted.
     pub(crate) cleaned: HashSet<Reg>,
     /// Vectors that were put in another order, with those they were made of.
     pub(crate) turned: HashMap<Vec<Value>, Vec<Value>>,
     /// Lanes of the masked copy being emitted.
     pub(crate) mask: Option<Value>,
-    /// Blocks whose full copy stands at the end of that of the block before.
-    pub(crate) inlined: Set,
     /// Values that blocks before the full copy being emitted hold in registers.
     pub(crate) held: Vec<(Reg, Rep)>,
     /// Where a full copy is given up, for each block that is.
     pub(crate) given_up: HashMap<usize, clif::Block>,
     /// Registers whose value stands in their row in the masked copy being emitted.
     pub(crate) in_row: HashSet<Reg>,
-    /// Rows of varying registers that live in one block only, for its masked copy; 0 for none.
-    pub(crate) temp_rows: Vec<u32>,
     /// Addresses whose accesses in the block being emitted were tested together.
     pub(crate) verified: HashMap<Reg, verify::Verified>,
     /// Values of the straight code being emitted.
     pub(crate) line: line::Line,
-    /// Words of affine operands for loops over packs: offset of the first.
-    pub(crate) words: u32,
 }
-
-/// Sets of eight words for loops over packs.
-pub const WORD_SLOTS: u32 = 128;
-
-/// Number of scratch rows.
-pub const SCRATCH_ROWS: u32 = 24;
 
 impl Emit<'_, '_> {
     pub(crate) fn trusted() -> MemFlagsData {
@@ -201,7 +176,7 @@ impl Emit<'_, '_> {
 
     /// Next block after `b` that lanes may be pending at, or `idle`.
     pub(crate) fn next_pendable(&self, b: usize) -> clif::Block {
-        match (b + 1..self.f.blocks.len()).find(|&x| self.pendable.has(x)) {
+        match (b + 1..self.f.blocks.len()).find(|&x| self.plan.pendable.has(x)) {
             Some(x) => self.prologue[x],
             None => self.idle,
         }
@@ -225,12 +200,12 @@ impl Emit<'_, '_> {
         self.emit_advance();
         // The chain runs in order of position, so prologues and masked copies follow each other.
         for b in 0..n {
-            if self.pendable.has(b) {
+            if self.plan.pendable.has(b) {
                 self.emit_prologue(b);
             }
         }
         for b in 0..n {
-            if !self.inlined.has(b) {
+            if !self.plan.chained.has(b) {
                 self.emit_full_tree(b);
             }
         }
@@ -256,7 +231,7 @@ impl Emit<'_, '_> {
         let state = self.load_warp(types::I32, offset_of!(WarpCtx, state));
         let targets: Vec<clif::BlockCall> = (0..self.f.blocks.len())
             .map(|b| {
-                let t = if self.pendable.has(b) { self.prologue[b] } else { advance };
+                let t = if self.plan.pendable.has(b) { self.prologue[b] } else { advance };
                 self.b.func.dfg.block_call(t, &[])
             })
             .collect();
@@ -312,7 +287,7 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(some);
         let zero = self.i32(0);
         self.store_warp(zero, self.pend(b));
-        if !self.inlined.has(b) {
+        if !self.plan.chained.has(b) {
             let all = self.b.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, m, FULL as u32 as i32 as i64);
             let partial = self.b.create_block();
             let full = self.full[b];

@@ -7,23 +7,13 @@ use std::rc::Rc;
 
 use handloom_ir::simt::*;
 use handloom_ir::types::{Cmp, Int, Ty};
+use handloom_plan::abi::Loc;
+use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
+use handloom_plan::layout::{Home, SCRATCH_ROWS};
 
 use super::Emit;
 use super::line::Key;
-use crate::abi::Loc;
-use crate::analysis::shape::Class;
-use crate::analysis::transfer::{LANES, PACKS, Shape};
-
-/// Where a register lives between blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Home {
-    /// 32 lanes of 32 bits.
-    Row32(u32),
-    /// 32 lanes of 64 bits.
-    Row64(u32),
-    /// One 64-bit word for each group of the class's shape.
-    Words(u32),
-}
 
 /// The value of a register.
 #[derive(Clone, Debug)]
@@ -116,7 +106,7 @@ impl Emit<'_, '_> {
     /// Reads a register's home. A register that is never written reads as zero.
     pub(crate) fn load_home(&mut self, r: Reg) -> Rep {
         let ty = self.f.regs[r.idx()];
-        match (self.homes[r.idx()], self.facts.class[r.idx()]) {
+        match (self.plan.layout.homes[r.idx()], self.facts.class[r.idx()]) {
             (Some(Home::Words(at)), Class::Affine(s)) => {
                 let t = scalar_type(ty);
                 let base = (0..s.groups()).map(|g| self.load_warp(t, at as usize + 8 * g)).collect();
@@ -138,7 +128,7 @@ impl Emit<'_, '_> {
     /// Writes a value to its register's home.
     pub(crate) fn store_home(&mut self, r: Reg, rep: &Rep) {
         let ty = self.f.regs[r.idx()];
-        match (self.homes[r.idx()], self.facts.class[r.idx()]) {
+        match (self.plan.layout.homes[r.idx()], self.facts.class[r.idx()]) {
             (Some(Home::Words(at)), Class::Affine(s)) => {
                 let words = self.words_of(rep, &s, ty);
                 for (g, w) in words.into_iter().enumerate() {
@@ -456,9 +446,9 @@ impl Emit<'_, '_> {
 
     /// A fresh scratch row for the instruction being emitted.
     pub(crate) fn scratch_row(&mut self, ty: Ty) -> (u32, Loc) {
-        let at = self.scratch + 256 * self.n_scratch_used;
+        let at = self.plan.layout.scratch + 256 * self.n_scratch_used;
         self.n_scratch_used += 1;
-        assert!(self.n_scratch_used <= super::SCRATCH_ROWS, "out of scratch rows at {:?}", self.at);
+        assert!(self.n_scratch_used <= SCRATCH_ROWS, "out of scratch rows at {:?}", self.at);
         (at, if ty == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) })
     }
 

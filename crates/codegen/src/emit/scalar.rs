@@ -1,19 +1,19 @@
-//! Value ops on uniform values: one scalar instruction or a few. `None`: done another way.
+//! Value ops on uniform values, as [`Scalar`] says: one scalar instruction or a few.
 //!
 //! A scalar of type `B16` is an `i32` whose upper half is zero; a predicate is an `i8` of 0 or 1.
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
-use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::ways::{Each, Extend, Scalar};
 
 use super::Emit;
 use super::rep::scalar_type;
 
 /// The integer condition of a comparison.
-pub(crate) fn int_cc(cmp: Cmp, signed: bool) -> Option<IntCC> {
-    Some(match (cmp, signed) {
+pub(crate) fn int_cc(cmp: Cmp, signed: bool) -> IntCC {
+    match (cmp, signed) {
         (Cmp::Eq, _) => IntCC::Equal,
         (Cmp::Ne, _) => IntCC::NotEqual,
         (Cmp::Lt, true) => IntCC::SignedLessThan,
@@ -24,8 +24,10 @@ pub(crate) fn int_cc(cmp: Cmp, signed: bool) -> Option<IntCC> {
         (Cmp::Le, false) => IntCC::UnsignedLessThanOrEqual,
         (Cmp::Gt, false) => IntCC::UnsignedGreaterThan,
         (Cmp::Ge, false) => IntCC::UnsignedGreaterThanOrEqual,
-        (Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan, _) => return None,
-    })
+        (Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan, _) => {
+            panic!("`{cmp:?}` compares no integers")
+        }
+    }
 }
 
 /// The float condition of a comparison. `None` for `Ne`, which is false on NaN here and has no condition of its own.
@@ -65,101 +67,68 @@ impl Emit<'_, '_> {
     }
 
     /// A value op on scalars.
-    pub(crate) fn scalar_op(&mut self, op: Pure, a: &[Value]) -> Option<Value> {
-        let result = match op {
-            Pure::Mov(_) => a[0],
-            Pure::Add(t) => {
-                let v = self.b.ins().iadd(a[0], a[1]);
-                self.narrowed(v, t)
+    pub(crate) fn scalar_op(&mut self, way: Scalar, a: &[Value]) -> Value {
+        match way {
+            Scalar::Same => a[0],
+            Scalar::Each(op, t) => {
+                let v = self.integer(op, a);
+                // Of values without upper bits these have none either.
+                if matches!(op, Each::And | Each::Or | Each::Xor) { v } else { self.narrowed(v, t) }
             }
-            Pure::Sub(t) => {
-                let v = self.b.ins().isub(a[0], a[1]);
-                self.narrowed(v, t)
-            }
-            Pure::Mul(t) => {
-                let v = self.b.ins().imul(a[0], a[1]);
-                self.narrowed(v, t)
-            }
-            Pure::Neg(t) => {
-                let v = self.b.ins().ineg(a[0]);
-                self.narrowed(v, t)
-            }
-            Pure::And(_) => self.b.ins().band(a[0], a[1]),
-            Pure::Or(_) => self.b.ins().bor(a[0], a[1]),
-            Pure::Xor(_) => self.b.ins().bxor(a[0], a[1]),
-            Pure::Not(Ty::P) => self.b.ins().bxor_imm_s(a[0], 1),
-            Pure::Not(t) => {
-                let v = self.b.ins().bnot(a[0]);
-                self.narrowed(v, t)
-            }
-            Pure::MulHi(int) if int.ty == Ty::B64 => {
-                if int.signed {
-                    self.b.ins().smulhi(a[0], a[1])
-                } else {
-                    self.b.ins().umulhi(a[0], a[1])
-                }
-            }
-            Pure::MulHi(int) if int.ty == Ty::B32 => {
+            Scalar::NotPred => self.b.ins().bxor_imm_s(a[0], 1),
+            Scalar::HighProduct64 { signed: true } => self.b.ins().smulhi(a[0], a[1]),
+            Scalar::HighProduct64 { signed: false } => self.b.ins().umulhi(a[0], a[1]),
+            Scalar::HighProduct32(int) => {
                 let p = self.wide_product(a, int);
                 let h = self.b.ins().ushr_imm_s(p, 32);
                 self.b.ins().ireduce(types::I32, h)
             }
-            Pure::MulWide(int) if int.ty == Ty::B32 => self.wide_product(a, int),
-            Pure::MulWide(int) if int.ty == Ty::B16 => {
+            Scalar::WideProduct32(int) => self.wide_product(a, int),
+            Scalar::WideProduct16(int) => {
                 let (x, y) = (self.widened(a[0], int), self.widened(a[1], int));
                 self.b.ins().imul(x, y)
             }
-            Pure::Min(int) | Pure::Max(int) => {
+            Scalar::Extreme { least, int } => {
                 let (x, y) = (self.widened(a[0], int), self.widened(a[1], int));
-                let cmp = if matches!(op, Pure::Min(_)) { Cmp::Lt } else { Cmp::Gt };
-                let c = self.b.ins().icmp(int_cc(cmp, int.signed)?, x, y);
+                let cmp = if least { Cmp::Lt } else { Cmp::Gt };
+                let c = self.b.ins().icmp(int_cc(cmp, int.signed), x, y);
                 self.b.ins().select(c, a[0], a[1])
             }
-            Pure::Shl(t) => self.scalar_shift(a, Int { ty: t, signed: false }, true),
-            Pure::Shr(int) => self.scalar_shift(a, int, false),
-            Pure::ICmp(cmp, int) => {
+            Scalar::Shift { int, left } => self.scalar_shift(a, int, left),
+            Scalar::Compare(cmp, int) => {
                 let (x, y) = (self.widened(a[0], int), self.widened(a[1], int));
-                self.b.ins().icmp(int_cc(cmp, int.signed)?, x, y)
+                self.b.ins().icmp(int_cc(cmp, int.signed), x, y)
             }
-            Pure::Select(_) => self.b.ins().select(a[0], a[1], a[2]),
-            Pure::Ext { bits, signed, from, to } => self.scalar_ext(a[0], u32::from(bits), signed, from, to),
-            Pure::Pack(Ty::B32) => {
+            Scalar::Select => self.b.ins().select(a[0], a[1], a[2]),
+            Scalar::Extend(ext) => self.scalar_ext(a[0], ext),
+            Scalar::Pack64 => {
                 let lo = self.b.ins().uextend(types::I64, a[0]);
                 let hi = self.b.ins().uextend(types::I64, a[1]);
                 let hi = self.b.ins().ishl_imm_s(hi, 32);
                 self.b.ins().bor(lo, hi)
             }
-            Pure::Pack(Ty::B16) => {
+            Scalar::Pack32 => {
                 let hi = self.b.ins().ishl_imm_s(a[1], 16);
                 self.b.ins().bor(a[0], hi)
             }
-            Pure::Half { from: Ty::B64, hi } => {
+            Scalar::Half64 { hi } => {
                 let v = if hi { self.b.ins().ushr_imm_s(a[0], 32) } else { a[0] };
                 self.b.ins().ireduce(types::I32, v)
             }
-            Pure::Half { from: Ty::B32, hi } => {
-                if hi {
-                    self.b.ins().ushr_imm_s(a[0], 16)
-                } else {
-                    self.b.ins().band_imm_s(a[0], 0xffff)
-                }
-            }
-            Pure::FromPred(t) => self.b.ins().uextend(scalar_type(t), a[0]),
-            Pure::ToPred(_) => self.b.ins().icmp_imm_s(IntCC::NotEqual, a[0], 0),
-            Pure::Popc(t) if t != Ty::P => {
+            Scalar::Half32 { hi: true } => self.b.ins().ushr_imm_s(a[0], 16),
+            Scalar::Half32 { hi: false } => self.b.ins().band_imm_s(a[0], 0xffff),
+            Scalar::FromPred(t) => self.b.ins().uextend(scalar_type(t), a[0]),
+            Scalar::ToPred => self.b.ins().icmp_imm_s(IntCC::NotEqual, a[0], 0),
+            Scalar::Popc(t) => {
                 let n = self.b.ins().popcnt(a[0]);
                 if t == Ty::B64 { self.b.ins().ireduce(types::I32, n) } else { n }
             }
-            Pure::Clz(t) if matches!(t, Ty::B32 | Ty::B64) => {
+            Scalar::Clz(t) => {
                 let n = self.b.ins().clz(a[0]);
                 if t == Ty::B64 { self.b.ins().ireduce(types::I32, n) } else { n }
             }
-            Pure::Div(int) | Pure::Rem(int) if matches!(int.ty, Ty::B32 | Ty::B64) => {
-                self.scalar_divide(a, int, matches!(op, Pure::Div(_)))
-            }
-            _ => return None,
-        };
-        Some(result)
+            Scalar::Divide { int, quotient } => self.scalar_divide(a, int, quotient),
+        }
     }
 
     /// The value of a scalar that was made as a constant.
@@ -214,10 +183,11 @@ impl Emit<'_, '_> {
         self.b.ins().select(fits, v, zero)
     }
 
-    fn scalar_ext(&mut self, v: Value, bits: u32, signed: bool, from: Ty, to: Ty) -> Value {
+    fn scalar_ext(&mut self, v: Value, ext: Extend) -> Value {
+        let Extend { signed, from, to, .. } = ext;
         let to_type = scalar_type(to);
         let from_type = scalar_type(from);
-        let bits = bits.min(from.bits());
+        let bits = u32::from(ext.bits).min(from.bits());
         let v = if from_type == to_type {
             v
         } else if from_type == types::I32 {

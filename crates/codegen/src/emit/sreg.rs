@@ -5,11 +5,11 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::shape_constant;
 use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::analysis::shape::{self as shapes, LANES, PACKS, Shape};
 
 use super::rep::Rep;
 use super::{Emit, POOL_LANEMASKS};
-use crate::abi::*;
-use crate::analysis::transfer::{self, LANES, PACKS, Shape};
 
 /// How a special register is made.
 pub(crate) enum Source {
@@ -31,11 +31,11 @@ pub(crate) fn source(s: Sreg, shape: &handloom_ir::simt::LaunchShape) -> Source 
         Sreg::LanemaskLt => mask(2),
         Sreg::LanemaskGe => mask(3),
         Sreg::LanemaskGt => mask(4),
-        Sreg::Tid(i) if i < 3 => match transfer::sreg(s, shape) {
+        Sreg::Tid(i) if i < 3 => match shapes::sreg(s, shape) {
             Some(x) => Source::Shaped(x),
             None => Source::Tid(i),
         },
-        Sreg::Laneid => Source::Shaped(transfer::sreg(s, shape).unwrap_or(Shape::UNIFORM)),
+        Sreg::Laneid => Source::Shaped(shapes::sreg(s, shape).unwrap_or(Shape::UNIFORM)),
         _ => Source::Scalar,
     }
 }
@@ -45,7 +45,7 @@ impl Emit<'_, '_> {
         match source(s, &self.facts.shape) {
             Source::Scalar => {
                 let v = self.sreg_scalar(s);
-                Rep::Affine(transfer::sreg(s, &self.facts.shape).unwrap_or(Shape::UNIFORM), vec![v])
+                Rep::Affine(shapes::sreg(s, &self.facts.shape).unwrap_or(Shape::UNIFORM), vec![v])
             }
             Source::Shaped(shape) => {
                 let v = self.shaped_base(s);

@@ -7,13 +7,14 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::analysis::shape::PACKS;
+use handloom_plan::layout::Home;
 
-use super::rep::{Compare, Home, Logic, Rep};
+use super::rep::{Compare, Logic, Rep};
 use super::scalar::int_cc;
 use super::whole::{constant, is_uniform};
 use super::{Emit, FULL};
-use crate::abi::*;
-use crate::analysis::transfer::PACKS;
 
 /// A comparison in the lowest and in the highest lane of a group.
 struct Ends {
@@ -153,7 +154,7 @@ impl Emit<'_, '_> {
                     callee: *callee,
                     target,
                     signature: *signature,
-                    args: self.slot_offsets[args.idx()],
+                    args: self.plan.layout.slot_offsets[args.idx()],
                     frame_end: self.frame_end(*args),
                     span,
                 };
@@ -221,7 +222,7 @@ impl Emit<'_, '_> {
             BarKind::ClusterWait => BarCode::ClusterWait,
         };
         if let Some(d) = dst
-            && let Some(Home::Row32(_) | Home::Row64(_)) = self.homes[d.idx()]
+            && let Some(Home::Row32(_) | Home::Row64(_)) = self.plan.layout.homes[d.idx()]
         {
             let row = self.row_of(d);
             self.tables.barriers.insert(self.at.0 as u32, row);
@@ -263,7 +264,7 @@ impl Emit<'_, '_> {
 
     fn full_branch(&mut self, b: usize, cond: &Rep, then: usize, otherwise: usize) {
         let (yes, no) = (self.b.create_block(), self.b.create_block());
-        if !self.inlined.has(then) && !self.inlined.has(otherwise) {
+        if !self.plan.chained.has(then) && !self.plan.chained.has(otherwise) {
             self.write_back(b);
             self.written.clear();
         }
@@ -408,7 +409,7 @@ impl Emit<'_, '_> {
         if !matches!(c.cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge) || c.int.ty == Ty::B16 {
             return None;
         }
-        let (cc, le) = (int_cc(c.cmp, c.int.signed)?, int_cc(Cmp::Le, c.int.signed)?);
+        let (cc, le) = (int_cc(c.cmp, c.int.signed), int_cc(Cmp::Le, c.int.signed));
         let y = other.1[0];
         let mut out = Vec::new();
         for g in 0..affine.0.groups() {
@@ -552,7 +553,7 @@ impl Emit<'_, '_> {
                     callee: *callee,
                     target,
                     signature: *signature,
-                    args: self.slot_offsets[args.idx()],
+                    args: self.plan.layout.slot_offsets[args.idx()],
                     frame_end: self.frame_end(*args),
                     span,
                 };

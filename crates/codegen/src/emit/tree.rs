@@ -13,32 +13,6 @@ use super::Emit;
 use super::line::Line;
 use super::rep::Rep;
 use super::verify::Verified;
-use crate::analysis::cfg::Set;
-use crate::analysis::shape::Facts;
-
-/// Blocks behind each other in one tree, at most. Each keeps its own view of values while it is emitted.
-const DEEPEST: usize = 24;
-
-/// Blocks whose full copy stands behind that of the only block that goes to them. Lanes that come to one by themselves stay masked.
-pub(crate) fn inlined(f: &Function, facts: &Facts, pendable: &Set) -> Set {
-    let mut set = Set::new(f.blocks.len());
-    let mut depth = vec![0; f.blocks.len()];
-    for b in 0..f.blocks.len() {
-        let next: Vec<usize> = match &f.blocks[b].term {
-            Term::Jump(t) => vec![t.idx()],
-            Term::Branch { then, otherwise, .. } if then != otherwise => vec![then.idx(), otherwise.idx()],
-            _ => vec![],
-        };
-        for t in next {
-            let alone = t > b && facts.cfg.preds[t].len() == 1;
-            if alone && (!pendable.has(t) || facts.masked.has(t)) && depth[b] < DEEPEST {
-                set.add(t);
-                depth[t] = depth[b] + 1;
-            }
-        }
-    }
-    set
-}
 
 /// What is known of values at the end of a block, for each way to go on.
 pub(crate) struct View {
@@ -92,7 +66,7 @@ impl Emit<'_, '_> {
 
     /// Goes from the full copy of `b` to that of `target`.
     pub(crate) fn go_full(&mut self, b: usize, target: usize) {
-        if self.inlined.has(target) {
+        if self.plan.chained.has(target) {
             self.descend(target);
             return;
         }

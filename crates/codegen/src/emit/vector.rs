@@ -1,16 +1,14 @@
-//! Value ops on the vectors of a pack. `None`: done by a routine on rows.
+//! Value ops on the vectors of a pack, as [`Vector`] says.
 //!
 //! A vector of type `B16` holds 32-bit lanes whose upper halves are zero; a predicate lane is 0 or all ones.
-//! [`inlined`] says in advance what [`Emit::vector_op`] can do; the two must agree.
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Value, types};
-use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::ways::{Each, Extend, FloatOp, Vector};
 
 use super::Emit;
-use super::convert;
 use super::scalar::int_cc;
 
 /// What is known of a source of a vector op.
@@ -20,108 +18,6 @@ pub struct Source {
     pub constant: Option<u64>,
     /// The same in all lanes: its scalar.
     pub scalar: Option<Value>,
-}
-
-/// Whether [`Emit::vector_op`] does the op, given which sources are constants and which are uniform.
-pub fn inlined(op: Pure, constant: &[Option<u64>], uniform: &[bool]) -> bool {
-    match op {
-        Pure::Mov(_)
-        | Pure::Add(_)
-        | Pure::Sub(_)
-        | Pure::Neg(_)
-        | Pure::And(_)
-        | Pure::Or(_)
-        | Pure::Xor(_)
-        | Pure::Not(_)
-        | Pure::Select(_)
-        | Pure::ICmp(..)
-        | Pure::Min(_)
-        | Pure::Max(_)
-        | Pure::Abs(_)
-        | Pure::AbsDiff(_)
-        | Pure::Mul(_)
-        | Pure::MulWide(_)
-        | Pure::Ext { .. }
-        | Pure::Pack(_)
-        | Pure::Half { .. }
-        | Pure::FromPred(_)
-        | Pure::ToPred(_)
-        | Pure::Cnot(_)
-        | Pure::Lop3(_)
-        | Pure::Video(_)
-        | Pure::Vmad(_)
-        | Pure::VideoSimd(_) => true,
-        Pure::MulHi(int) => int.ty != Ty::B64,
-        Pure::Shl(_) => uniform[1],
-        Pure::Shr(int) => uniform[1] && !(int.signed && int.ty == Ty::B64 && constant[1].is_none()),
-        Pure::Shf { .. } => constant[2].is_some(),
-        Pure::Prmt(mode) => mode == PrmtMode::Default && constant[2].is_some_and(|s| s & 0x8888 == 0),
-        Pure::AddCarry(t) | Pure::SubBorrow(t) => t == Ty::B32,
-        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => plain(m),
-        Pure::FDiv { mode, exact } => plain(mode) && exact == Exactness::Ieee(Rounding::Nearest),
-        Pure::FRcp { mode, exact } => plain(mode) && exact == Exactness::Ieee(Rounding::Nearest),
-        Pure::FSqrt { mode, exact } => plain(mode) && exact == Exactness::Ieee(Rounding::Nearest),
-        Pure::FMin { ty, ftz, xorsign, .. } | Pure::FMax { ty, ftz, xorsign, .. } => {
-            matches!(ty, Float::F32 | Float::F64) && !ftz && !xorsign
-        }
-        Pure::FAbs { ty, ftz } | Pure::FNeg { ty, ftz } => !(ftz && ty != Float::F32) && ty != Float::F32x2,
-        Pure::FCmp { ty, ftz, .. } => matches!(ty, Float::F32 | Float::F64) && !(ftz && ty == Float::F64),
-        Pure::Cvt(c) => convert::inlined(c),
-        Pure::Mul24 { .. }
-        | Pure::Div(_)
-        | Pure::Rem(_)
-        | Pure::AddSat(_)
-        | Pure::SubSat(_)
-        | Pure::Popc(_)
-        | Pure::Clz(_)
-        | Pure::Brev(_)
-        | Pure::Bfind { .. }
-        | Pure::Bfe(_)
-        | Pure::Bfi(_)
-        | Pure::Dp4a { .. }
-        | Pure::Dp2a { .. }
-        | Pure::Fns
-        | Pure::Szext { .. }
-        | Pure::Bmsk { .. }
-        | Pure::FRsqrt(_)
-        | Pure::Sin { .. }
-        | Pure::Cos { .. }
-        | Pure::Lg2 { .. }
-        | Pure::Ex2 { .. }
-        | Pure::Tanh { .. }
-        | Pure::Copysign(_)
-        | Pure::Testp { .. } => false,
-    }
-}
-
-/// Round to nearest at f32 or f64, without clamping; flushing at f32 only.
-fn plain(m: FMode) -> bool {
-    m.round == Rounding::Nearest && !m.sat && !m.relu && matches!(m.ty, Float::F32 | Float::F64)
-}
-
-/// Whether the op leaves NaNs that are not canonical.
-pub fn is_loose(op: Pure) -> bool {
-    match op {
-        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => plain(m),
-        Pure::FDiv { mode, exact } | Pure::FRcp { mode, exact } | Pure::FSqrt { mode, exact } => {
-            plain(mode) && exact == Exactness::Ieee(Rounding::Nearest)
-        }
-        _ => false,
-    }
-}
-
-/// Whether source `i` of the op may be a NaN that is not canonical without harm.
-pub fn takes_loose(op: Pure, _i: usize) -> bool {
-    match op {
-        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => matches!(m.ty, Float::F32 | Float::F64),
-        Pure::FDiv { mode, .. } | Pure::FRcp { mode, .. } | Pure::FSqrt { mode, .. } => {
-            matches!(mode.ty, Float::F32 | Float::F64)
-        }
-        // A NaN gives the same result whatever its bits are.
-        Pure::FCmp { .. } => true,
-        Pure::Cvt(c) => matches!(c.from, ScalarType::F32 | ScalarType::F64),
-        _ => false,
-    }
 }
 
 impl Emit<'_, '_> {
@@ -204,7 +100,7 @@ impl Emit<'_, '_> {
 
     /// An integer comparison as a lane mask.
     pub(crate) fn vector_icmp(&mut self, cmp: Cmp, int: Int, a: &[Value], b: &[Value]) -> Value {
-        let cc = int_cc(cmp, int.signed).unwrap_or(IntCC::Equal);
+        let cc = int_cc(cmp, int.signed);
         if int.ty == Ty::B64 {
             let m: Vec<Value> = (0..2).map(|i| self.b.ins().icmp(cc, a[i], b[i])).collect();
             return self.low_words(m[0], m[1]);
@@ -214,109 +110,95 @@ impl Emit<'_, '_> {
     }
 
     /// A value op on one pack: the vectors of its result. The second list holds the second result of ops with two.
-    pub(crate) fn vector_op(&mut self, op: Pure, a: &[Vec<Value>], s: &[Source]) -> (Vec<Value>, Vec<Value>) {
+    pub(crate) fn vector_op(&mut self, way: Vector, a: &[Vec<Value>], s: &[Source]) -> (Vec<Value>, Vec<Value>) {
         let one = |v: Value| (vec![v], vec![]);
-        match op {
-            Pure::Mov(_) => (a[0].clone(), vec![]),
-            Pure::Add(t) => (self.each(a, t, |e, x| e.b.ins().iadd(x[0], x[1])), vec![]),
-            Pure::Sub(t) => (self.each(a, t, |e, x| e.b.ins().isub(x[0], x[1])), vec![]),
-            Pure::Mul(t) => (self.each(a, t, |e, x| e.b.ins().imul(x[0], x[1])), vec![]),
-            Pure::Neg(t) => (self.each(a, t, |e, x| e.b.ins().ineg(x[0])), vec![]),
-            Pure::And(t) => (self.each(a, t, |e, x| e.b.ins().band(x[0], x[1])), vec![]),
-            Pure::Or(t) => (self.each(a, t, |e, x| e.b.ins().bor(x[0], x[1])), vec![]),
-            Pure::Xor(t) => (self.each(a, t, |e, x| e.b.ins().bxor(x[0], x[1])), vec![]),
-            Pure::Not(t) => (self.each(a, t, |e, x| e.b.ins().bnot(x[0])), vec![]),
-            Pure::Select(Ty::P) => one(self.b.ins().bitselect(a[0][0], a[1][0], a[2][0])),
-            Pure::Select(_) => (self.blend(a[0][0], &a[1], &a[2]), vec![]),
-            Pure::ICmp(cmp, int) => one(self.vector_icmp(cmp, int, &a[0], &a[1])),
-            Pure::Min(int) | Pure::Max(int) => {
-                let cmp = if matches!(op, Pure::Min(_)) { Cmp::Lt } else { Cmp::Gt };
-                (self.pick(cmp, int, &a[0], &a[1]), vec![])
-            }
-            Pure::Abs(t) => {
+        let all = |v: Vec<Value>| (v, vec![]);
+        match way {
+            Vector::Same => all(a[0].clone()),
+            Vector::Each(op, t) => all(self.each(a, t, |e, x| e.integer(op, x))),
+            Vector::SelectPred => one(self.b.ins().bitselect(a[0][0], a[1][0], a[2][0])),
+            Vector::Select => all(self.blend(a[0][0], &a[1], &a[2])),
+            Vector::Compare(cmp, int) => one(self.vector_icmp(cmp, int, &a[0], &a[1])),
+            Vector::Extreme { least, int } => all(self.pick(if least { Cmp::Lt } else { Cmp::Gt }, int, &a[0], &a[1])),
+            Vector::Abs(t) => {
                 let int = Int { ty: t, signed: true };
                 let n = self.each(&a[..1], t, |e, x| e.b.ins().ineg(x[0]));
                 let zero = self.zeros(t);
                 let m = self.vector_icmp(Cmp::Lt, int, &a[0], &zero);
-                (self.blend(m, &n, &a[0]), vec![])
+                all(self.blend(m, &n, &a[0]))
             }
-            Pure::AbsDiff(int) => {
+            Vector::AbsDiff(int) => {
                 let m = self.vector_icmp(Cmp::Lt, int, &a[0], &a[1]);
                 let x = self.each(a, int.ty, |e, x| e.b.ins().isub(x[0], x[1]));
                 let y = self.each(a, int.ty, |e, x| e.b.ins().isub(x[1], x[0]));
-                (self.blend(m, &y, &x), vec![])
+                all(self.blend(m, &y, &x))
             }
-            Pure::MulWide(int) => (self.vector_wide(&a[0], &a[1], int), vec![]),
-            Pure::MulHi(int) if int.ty == Ty::B16 => {
+            Vector::WideProduct(int) => all(self.vector_wide(&a[0], &a[1], int)),
+            Vector::HighProduct16(int) => {
                 let (x, y) = (self.widen16(a[0][0], int), self.widen16(a[1][0], int));
                 let p = self.b.ins().imul(x, y);
                 let n = self.b.ins().iconst(types::I32, 16);
                 one(self.b.ins().ushr(p, n))
             }
-            Pure::MulHi(int) => {
+            Vector::HighProduct32(int) => {
                 let w = self.vector_wide(&a[0], &a[1], int);
                 one(self.high_words(w[0], w[1]))
             }
-            Pure::Ext { bits, signed, from, to } => (self.vector_ext(&a[0], u32::from(bits), signed, from, to), vec![]),
-            Pure::Pack(Ty::B32) => {
+            Vector::Extend(ext) => all(self.vector_ext(&a[0], ext)),
+            Vector::Pack64 => {
                 let lo = self.shuffle32(a[0][0], a[1][0], [0, 4, 1, 5]);
                 let hi = self.shuffle32(a[0][0], a[1][0], [2, 6, 3, 7]);
-                (vec![self.cast(lo, types::I64X2), self.cast(hi, types::I64X2)], vec![])
+                all(vec![self.cast(lo, types::I64X2), self.cast(hi, types::I64X2)])
             }
-            Pure::Pack(_) => {
+            Vector::Pack32 => {
                 let n = self.b.ins().iconst(types::I32, 16);
                 let hi = self.b.ins().ishl(a[1][0], n);
                 one(self.b.ins().bor(a[0][0], hi))
             }
-            Pure::Half { from: Ty::B64, hi } => {
+            Vector::Half64 { hi } => {
                 one(if hi { self.high_words(a[0][0], a[0][1]) } else { self.low_words(a[0][0], a[0][1]) })
             }
-            Pure::Half { hi, .. } => {
-                if hi {
-                    let n = self.b.ins().iconst(types::I32, 16);
-                    one(self.b.ins().ushr(a[0][0], n))
-                } else {
-                    one(self.narrow16(a[0][0], Ty::B16))
-                }
+            Vector::Half32 { hi: true } => {
+                let n = self.b.ins().iconst(types::I32, 16);
+                one(self.b.ins().ushr(a[0][0], n))
             }
-            Pure::FromPred(t) => {
+            Vector::Half32 { hi: false } => one(self.narrow16(a[0][0], Ty::B16)),
+            Vector::FromPred(t) => {
                 let v = if t == Ty::B64 { self.wide_mask(a[0][0]).to_vec() } else { vec![a[0][0]] };
-                (
-                    self.each(&[v], t, |e, x| {
-                        let ty = e.b.func.dfg.value_type(x[0]);
-                        let n = e.b.ins().iconst(types::I32, i64::from(ty.lane_bits()) - 1);
-                        e.b.ins().ushr(x[0], n)
-                    }),
-                    vec![],
-                )
+                all(self.each(&[v], t, |e, x| {
+                    let ty = e.b.func.dfg.value_type(x[0]);
+                    let n = e.b.ins().iconst(types::I32, i64::from(ty.lane_bits()) - 1);
+                    e.b.ins().ushr(x[0], n)
+                }))
             }
-            Pure::ToPred(t) => {
+            Vector::ToPred(t) => {
                 let zero = self.zeros(t);
                 one(self.vector_icmp(Cmp::Ne, Int { ty: t, signed: false }, &a[0], &zero))
             }
-            Pure::Cnot(t) => {
+            Vector::IsZero(t) => {
                 let zero = self.zeros(t);
                 let m = self.vector_icmp(Cmp::Eq, Int { ty: t, signed: false }, &a[0], &zero);
                 let v = if t == Ty::B64 { self.wide_mask(m).to_vec() } else { vec![m] };
-                (v.into_iter().map(|m| self.b.ins().ineg(m)).collect(), vec![])
+                all(v.into_iter().map(|m| self.b.ins().ineg(m)).collect())
             }
-            Pure::Lop3(lut) => one(self.lop3(lut, [a[0][0], a[1][0], a[2][0]])),
-            Pure::Video(v) => one(self.video(v, a, s)),
-            Pure::Vmad(v) => one(self.vmad(v, a)),
-            Pure::VideoSimd(v) => one(self.video_simd(v, a)),
-            Pure::Shl(t) => (self.vector_shift(&a[0], s[1], Int { ty: t, signed: false }, true), vec![]),
-            Pure::Shr(int) => (self.vector_shift(&a[0], s[1], int, false), vec![]),
-            Pure::Shf { right, wrap } => one(self.funnel(a, s[2].constant.unwrap_or(0), right, wrap)),
-            Pure::Prmt(_) => {
-                let sel = s[2].constant.unwrap_or(0);
+            Vector::Lop3(lut) => one(self.lop3(lut, [a[0][0], a[1][0], a[2][0]])),
+            Vector::Video(v) => one(self.video(v, a, s)),
+            Vector::Vmad(v) => one(self.vmad(v, a)),
+            Vector::VideoSimd(v) => one(self.video_simd(v, a)),
+            Vector::ShiftBy { int, left, amount } => all(self.vector_shift_by(&a[0], amount, int, left)),
+            Vector::ShiftUniform { int, left } => {
+                let Some(n) = s[1].scalar else { panic!("a shift by lanes is no vector op") };
+                all(self.vector_shift(&a[0], n, int, left))
+            }
+            Vector::Funnel { right, amount } => one(self.funnel(a, amount, right)),
+            Vector::Bytes(order) => {
                 let byte = |i: usize| {
-                    let n = (sel >> (4 * (i % 4)) & 7) as u8;
-                    let lane = (i / 4) as u8 * 4;
+                    let (n, lane) = (order[i % 4], (i / 4) as u8 * 4);
                     if n < 4 { lane + n } else { 16 + lane + n - 4 }
                 };
                 one(self.shuffle(a[0][0], a[1][0], std::array::from_fn(byte)))
             }
-            Pure::AddCarry(_) => {
+            Vector::AddCarry => {
                 let u = Int::U32;
                 let x = self.b.ins().iadd(a[0][0], a[1][0]);
                 let c1 = self.vector_icmp(Cmp::Lt, u, &[x], &a[0]);
@@ -325,7 +207,7 @@ impl Emit<'_, '_> {
                 let carry = self.b.ins().bor(c1, c2);
                 (vec![d], vec![carry])
             }
-            Pure::SubBorrow(_) => {
+            Vector::SubBorrow => {
                 let u = Int::U32;
                 let x = self.b.ins().isub(a[0][0], a[1][0]);
                 let c1 = self.vector_icmp(Cmp::Lt, u, &a[0], &a[1]);
@@ -334,56 +216,50 @@ impl Emit<'_, '_> {
                 let borrow = self.b.ins().bor(c1, c2);
                 (vec![d], vec![borrow])
             }
-            Pure::FAdd(m) => (self.float_op(a, m, |e, x| e.b.ins().fadd(x[0], x[1])), vec![]),
-            Pure::FSub(m) => (self.float_op(a, m, |e, x| e.b.ins().fsub(x[0], x[1])), vec![]),
-            Pure::FMul(m) => (self.float_op(a, m, |e, x| e.b.ins().fmul(x[0], x[1])), vec![]),
-            Pure::FFma(m) => (self.float_op(a, m, |e, x| e.b.ins().fma(x[0], x[1], x[2])), vec![]),
-            Pure::FDiv { mode, .. } => (self.float_op(a, mode, |e, x| e.b.ins().fdiv(x[0], x[1])), vec![]),
-            Pure::FSqrt { mode, .. } => (self.float_op(a, mode, |e, x| e.b.ins().sqrt(x[0])), vec![]),
-            Pure::FRcp { mode, .. } => (
-                self.float_op(a, mode, |e, x| {
-                    let ty = e.b.func.dfg.value_type(x[0]);
-                    let one = if ty == types::F64X2 {
-                        let v = e.vector_const64([1f64.to_bits(); 2]);
-                        e.cast(v, types::F64X2)
-                    } else {
-                        let v = e.splat32(1f32.to_bits());
-                        e.cast(v, types::F32X4)
-                    };
-                    e.b.ins().fdiv(one, x[0])
-                }),
-                vec![],
-            ),
-            Pure::FMin { ty, nan, .. } => (self.float_extreme(a, ty, nan, FloatCC::LessThan), vec![]),
-            Pure::FMax { ty, nan, .. } => (self.float_extreme(a, ty, nan, FloatCC::GreaterThan), vec![]),
-            Pure::FAbs { ty, ftz } => (self.sign_op(&a[0], ty, ftz, false), vec![]),
-            Pure::FNeg { ty, ftz } => (self.sign_op(&a[0], ty, ftz, true), vec![]),
-            Pure::FCmp { cmp, ty, ftz } => one(self.vector_fcmp(cmp, ty, ftz, &a[0], &a[1])),
-            Pure::Cvt(c) => (self.vector_cvt(c, a), vec![]),
-            Pure::Mul24 { .. }
-            | Pure::Div(_)
-            | Pure::Rem(_)
-            | Pure::AddSat(_)
-            | Pure::SubSat(_)
-            | Pure::Popc(_)
-            | Pure::Clz(_)
-            | Pure::Brev(_)
-            | Pure::Bfind { .. }
-            | Pure::Bfe(_)
-            | Pure::Bfi(_)
-            | Pure::Dp4a { .. }
-            | Pure::Dp2a { .. }
-            | Pure::Fns
-            | Pure::Szext { .. }
-            | Pure::Bmsk { .. }
-            | Pure::FRsqrt(_)
-            | Pure::Sin { .. }
-            | Pure::Cos { .. }
-            | Pure::Lg2 { .. }
-            | Pure::Ex2 { .. }
-            | Pure::Tanh { .. }
-            | Pure::Copysign(_)
-            | Pure::Testp { .. } => panic!("`inlined` promised {op:?}"),
+            Vector::Float(op, m) => all(self.float_op(a, m, |e, x| e.float(op, x))),
+            Vector::FloatExtreme { least, ty, nan } => {
+                let cc = if least { FloatCC::LessThan } else { FloatCC::GreaterThan };
+                all(self.float_extreme(a, ty, nan, cc))
+            }
+            Vector::Sign { ty, ftz, negate } => all(self.sign_op(&a[0], ty, ftz, negate)),
+            Vector::FloatCompare { cmp, ty, ftz } => one(self.vector_fcmp(cmp, ty, ftz, &a[0], &a[1])),
+            Vector::Convert(c, way) => all(self.vector_cvt(c, way, a)),
+        }
+    }
+
+    /// One integer instruction, on vectors or scalars.
+    pub(crate) fn integer(&mut self, op: Each, x: &[Value]) -> Value {
+        match op {
+            Each::Add => self.b.ins().iadd(x[0], x[1]),
+            Each::Sub => self.b.ins().isub(x[0], x[1]),
+            Each::Mul => self.b.ins().imul(x[0], x[1]),
+            Each::Neg => self.b.ins().ineg(x[0]),
+            Each::And => self.b.ins().band(x[0], x[1]),
+            Each::Or => self.b.ins().bor(x[0], x[1]),
+            Each::Xor => self.b.ins().bxor(x[0], x[1]),
+            Each::Not => self.b.ins().bnot(x[0]),
+        }
+    }
+
+    fn float(&mut self, op: FloatOp, x: &[Value]) -> Value {
+        match op {
+            FloatOp::Add => self.b.ins().fadd(x[0], x[1]),
+            FloatOp::Sub => self.b.ins().fsub(x[0], x[1]),
+            FloatOp::Mul => self.b.ins().fmul(x[0], x[1]),
+            FloatOp::Fma => self.b.ins().fma(x[0], x[1], x[2]),
+            FloatOp::Div => self.b.ins().fdiv(x[0], x[1]),
+            FloatOp::Sqrt => self.b.ins().sqrt(x[0]),
+            FloatOp::Reciprocal => {
+                let ty = self.b.func.dfg.value_type(x[0]);
+                let one = if ty == types::F64X2 {
+                    let v = self.vector_const64([1f64.to_bits(); 2]);
+                    self.cast(v, types::F64X2)
+                } else {
+                    let v = self.splat32(1f32.to_bits());
+                    self.cast(v, types::F32X4)
+                };
+                self.b.ins().fdiv(one, x[0])
+            }
         }
     }
 
@@ -439,8 +315,9 @@ impl Emit<'_, '_> {
             .to_vec()
     }
 
-    pub(crate) fn vector_ext(&mut self, a: &[Value], bits: u32, signed: bool, from: Ty, to: Ty) -> Vec<Value> {
-        let bits = bits.min(from.bits());
+    pub(crate) fn vector_ext(&mut self, a: &[Value], ext: Extend) -> Vec<Value> {
+        let Extend { signed, from, to, .. } = ext;
+        let bits = u32::from(ext.bits).min(from.bits());
         // First to 32-bit lanes if the low word is enough, then within the lane, then to 64.
         if from == Ty::B64 && to == Ty::B64 {
             let n = 64 - bits;
@@ -494,16 +371,18 @@ impl Emit<'_, '_> {
         }
     }
 
-    pub(crate) fn vector_shift(&mut self, a: &[Value], amount: Source, int: Int, left: bool) -> Vec<Value> {
+    fn vector_shift_by(&mut self, a: &[Value], amount: u64, int: Int, left: bool) -> Vec<Value> {
         let bits = u64::from(int.bits());
-        if let Some(k) = amount.constant {
-            if k >= bits && (left || !int.signed) {
-                return self.zeros(int.ty);
-            }
-            let k = k.min(bits - 1) as i64;
-            return a.iter().map(|v| self.shift_by(*v, k, int, left)).collect();
+        if amount >= bits && (left || !int.signed) {
+            return self.zeros(int.ty);
         }
-        let Some(n) = amount.scalar else { panic!("a shift by lanes is no vector op") };
+        let k = amount.min(bits - 1) as i64;
+        a.iter().map(|v| self.shift_by(*v, k, int, left)).collect()
+    }
+
+    /// A shift by an amount that all lanes share.
+    fn vector_shift(&mut self, a: &[Value], n: Value, int: Int, left: bool) -> Vec<Value> {
+        let bits = u64::from(int.bits());
         let fits = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, n, bits as i64);
         let most = self.b.ins().iconst(types::I32, bits as i64 - 1);
         let n = self.b.ins().select(fits, n, most);
@@ -555,8 +434,7 @@ impl Emit<'_, '_> {
         self.b.ins().sshr(v, c)
     }
 
-    pub(crate) fn funnel(&mut self, a: &[Vec<Value>], amount: u64, right: bool, wrap: bool) -> Value {
-        let n = if wrap { amount & 31 } else { amount.min(32) };
+    pub(crate) fn funnel(&mut self, a: &[Vec<Value>], n: u64, right: bool) -> Value {
         let (lo, hi) = (a[0][0], a[1][0]);
         match (right, n) {
             (true, 0) | (false, 32) => lo,

@@ -6,12 +6,14 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_ir::types::{Order, Scope, StateSpace, Ty};
+use handloom_plan::JointTest;
+use handloom_plan::abi::*;
+use handloom_plan::access::{AccessClass, Kind};
 
 use super::Emit;
-use super::memory::Plan;
+use super::memory::MemOp;
 use super::rep::Rep;
-use crate::abi::*;
 
 /// An address register whose accesses in the block were tested together.
 #[derive(Clone, Debug)]
@@ -25,80 +27,53 @@ pub(crate) struct Verified {
     at: Vec<(Value, i64)>,
 }
 
-/// What a block does through one address register.
-struct Uses {
-    space: StateSpace,
-    low: i64,
-    high: i64,
-    align: i64,
-    count: usize,
-    /// Whether any is a store.
-    writes: bool,
-    inst: usize,
-}
-
 impl Emit<'_, '_> {
     /// Tests, at the start of block `b`, the addresses that it got from other blocks.
     pub(crate) fn verify_incoming(&mut self, b: usize) {
         self.verified.clear();
-        if !self.facts.speculate {
-            return;
-        }
-        let f = self.f;
-        let mut defined: Vec<Reg> = Vec::new();
-        let mut seen: Vec<Reg> = Vec::new();
-        for inst in &f.blocks[b].insts {
-            if let (Op::Load { .. } | Op::Store { .. }, Val::Reg(r)) =
-                (inst.op, inst.src.first().copied().unwrap_or(Val::Imm(0, Ty::B64)))
-                && !defined.contains(&r)
-                && !seen.contains(&r)
-            {
-                seen.push(r);
-                self.verify_uses(b, 0, r);
-            }
-            defined.extend(&inst.dst);
+        for r in self.plan.incoming_addresses(b) {
+            self.verify_uses(b, 0, r);
         }
     }
 
     /// Tests, at the first use of an address that block `b` made, all its accesses, if nothing has happened in the block before.
     pub(crate) fn verify_at(&mut self, b: usize, i: usize) {
         let Some(Val::Reg(r)) = self.f.blocks[b].insts[i].src.first().copied() else { return };
-        if self.facts.speculate && i <= self.facts.quiet[b] && !self.verified.contains_key(&r) {
+        if self.plan.may_test_at(b, i) && !self.verified.contains_key(&r) {
             self.verify_uses(b, i, r);
         }
     }
 
     fn verify_uses(&mut self, b: usize, from: usize, r: Reg) {
-        let Some(uses) = self.uses(b, from, r) else { return };
-        if uses.count < 2 || self.origin(r).is_some_and(|o| matches!(o, Op::ParamAddr { .. } | Op::SlotAddr(_))) {
-            return;
-        }
+        let Some(uses) = self.plan.joint_test(b, from, r) else { return };
         let Rep::Affine(s, base) = self.rep(Val::Reg(r)) else { return };
-        let a = uses.align;
-        if s.stride % a != 0 || s.stride < 0 || s.groups() > 4 || s.off.iter().any(|o| o % a != 0) {
+        if !uses.fits(&s) {
             return;
         }
+        let a = uses.align;
         let inst = &self.f.blocks[b].insts[uses.inst];
-        let access = Access {
-            space: uses.space,
+        let Some(own) = AccessClass::of(inst) else { return };
+        let class = AccessClass {
+            kind: if uses.writes { Kind::Store } else { Kind::Load },
             bits: 8,
             count: 1,
             elements: 1,
             order: Order::Weak,
-            scope: handloom_ir::types::Scope::Cta,
-            whole: false,
+            scope: Scope::Cta,
+            is_single: false,
+            offset: 0,
+            ..own
         };
-        let plan = self.plan(inst, access, 0);
-        let op = if uses.writes { Op::Store { access, offset: 0 } } else { Op::Load { access, offset: 0 } };
-        self.tables.mems[plan.site].op = op;
+        let mem = self.mem_op_of(inst, class);
+        self.tables.mems[mem.site].op = class.op();
         let at = (0..s.groups())
             .map(|g| {
                 let (low, high) = s.span(g);
                 let length = high - low + uses.high - uses.low;
-                let site = self.site_of_group(&plan, g);
-                let plan = Plan { site, ..plan };
-                let own = self.is_own(&plan, &s) && s.stride % a == 0;
-                let lowest = self.verify_group(b, &plan, r, base[g], low, (length, own), &uses);
+                let site = self.site_of_group(&mem, g);
+                let mem = MemOp { site, ..mem };
+                let own = class.is_own_by_lane(&s, self.facts.local_stride) && s.stride % a == 0;
+                let lowest = self.verify_group(b, &mem, r, base[g], low, (length, own), &uses);
                 let host = match uses.space {
                     StateSpace::Shared => {
                         let shared = self.shared_base();
@@ -117,12 +92,12 @@ impl Emit<'_, '_> {
     fn verify_group(
         &mut self,
         b: usize,
-        plan: &Plan,
+        mem: &MemOp,
         r: Reg,
         base: Value,
         low: i64,
         (length, own): (i64, bool),
-        uses: &Uses,
+        uses: &JointTest,
     ) -> Value {
         let lane = self.moved(base, low);
         let lane = if self.f.regs[r.idx()] == Ty::B64 { lane } else { self.b.ins().uextend(types::I64, lane) };
@@ -134,8 +109,7 @@ impl Emit<'_, '_> {
             None
         };
         // In local memory each lane has the same bytes of its own.
-        let over =
-            if own { self.own_refused(first, uses.high - uses.low, 1) } else { self.refuse(plan, first, length) };
+        let over = if own { self.own_refused(first, uses.high - uses.low, 1) } else { self.refuse(mem, first, length) };
         let bad = match odd {
             Some(o) => self.b.ins().bor(o, over),
             None => over,
@@ -147,7 +121,7 @@ impl Emit<'_, '_> {
         if uses.space != StateSpace::Shared && !own {
             let one = self.i32(1);
             let len = self.i64(length);
-            let ok = self.routine(Routine::Range, plan.site, one, Some(first), Some(len));
+            let ok = self.routine(Routine::Range, mem.site, one, Some(first), Some(len));
             let ok = match odd {
                 Some(o) => {
                     let zero = self.i64(0);
@@ -164,64 +138,16 @@ impl Emit<'_, '_> {
         lane
     }
 
-    /// All plain accesses of block `b` from instruction `from` on through `r`, up to its next definition. `None` if they do not fit one test.
-    fn uses(&self, b: usize, from: usize, r: Reg) -> Option<Uses> {
-        let mut out: Option<Uses> = None;
-        for (i, inst) in self.f.blocks[b].insts.iter().enumerate().skip(from) {
-            if let Op::Load { access, offset } | Op::Store { access, offset } = inst.op
-                && inst.src.first() == Some(&Val::Reg(r))
-            {
-                let bytes = i64::from(access.bytes());
-                let plain = inst.guard().is_none()
-                    && !(access.whole && access.order.is_strong())
-                    && !(access.space == StateSpace::Generic && access.order.is_strong())
-                    && access.order != Order::Mmio
-                    && access.elements == u8::MAX >> (8 - access.count)
-                    && matches!(access.space, StateSpace::Global | StateSpace::Generic | StateSpace::Shared)
-                    && offset % bytes == 0;
-                if !plain {
-                    return None;
-                }
-                let writes = matches!(inst.op, Op::Store { .. });
-                match &mut out {
-                    None => {
-                        out = Some(Uses {
-                            space: access.space,
-                            low: offset,
-                            high: offset + bytes,
-                            align: bytes,
-                            count: 1,
-                            writes,
-                            inst: i,
-                        });
-                    }
-                    Some(u) if u.space == access.space => {
-                        u.low = u.low.min(offset);
-                        u.high = u.high.max(offset + bytes);
-                        u.align = u.align.max(bytes);
-                        u.count += 1;
-                        u.writes |= writes;
-                    }
-                    Some(_) => return None,
-                }
-            }
-            if inst.dst.contains(&r) {
-                break;
-            }
-        }
-        out
-    }
-
     /// The addresses of an access that was tested with others of its block.
-    pub(crate) fn verified_address(&mut self, plan: &Plan) -> Option<Vec<(Value, i64)>> {
-        let Val::Reg(r) = plan.addr else { return None };
+    pub(crate) fn verified_address(&mut self, mem: &MemOp) -> Option<Vec<(Value, i64)>> {
+        let Val::Reg(r) = mem.class.address else { return None };
         let v = self.verified.get(&r)?.clone();
-        let bytes = i64::from(plan.access.bytes());
-        let covered = v.space == plan.access.space
-            && v.low <= plan.offset
-            && plan.offset + bytes <= v.high
+        let bytes = mem.bytes();
+        let covered = v.space == mem.class.space
+            && v.low <= mem.class.offset
+            && mem.class.offset + bytes <= v.high
             && bytes <= v.align
             && self.mask.is_none();
-        covered.then(|| v.at.iter().map(|(host, low)| (self.moved(*host, plan.offset), *low)).collect())
+        covered.then(|| v.at.iter().map(|(host, low)| (self.moved(*host, mem.class.offset), *low)).collect())
     }
 }

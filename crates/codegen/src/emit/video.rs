@@ -266,7 +266,7 @@ impl Emit<'_, '_> {
 
     /// A lane mask.
     fn compare_num(&mut self, cmp: Cmp, x: Num, y: Num) -> Value {
-        let cc = |signed| int_cc(cmp, signed).unwrap_or(IntCC::Equal);
+        let cc = |signed| int_cc(cmp, signed);
         if let (Lanes::Narrow(a), Lanes::Narrow(b)) = (x.lanes, y.lanes) {
             if x.is_s32() && y.is_s32() {
                 return self.b.ins().icmp(cc(true), a, b);

@@ -9,23 +9,26 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
+use handloom_plan::nans::{is_loose, takes_loose};
+use handloom_plan::ways::{Way, scalar, way};
 
 use super::lanes::Lanes;
 use super::rep::{Compare, Logic, Rep, scalar_type, vector_type, width};
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::Source;
 use super::{Emit, FULL};
-use crate::abi::*;
-use crate::analysis::transfer::{self, Arg, LANES, PACKS, Shape};
 
 impl Emit<'_, '_> {
     /// Number of definitions of a register.
     pub(crate) fn n_defs(&self, r: Reg) -> usize {
-        self.def_count[r.idx()] as usize
+        self.plan.def_count[r.idx()] as usize
     }
 
     /// The op that defines a register, if there is only one definition.
     pub(crate) fn origin(&self, r: Reg) -> Option<Op> {
-        self.origins[r.idx()]
+        self.plan.origins[r.idx()]
     }
 
     /// One instruction of a full copy.
@@ -45,9 +48,9 @@ impl Emit<'_, '_> {
             }
             Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => self.full_by_routine(inst),
             Op::Cvta { space, to_space } => self.cvta(inst, space, to_space),
-            Op::Load { access, offset } | Op::Store { access, offset } => {
+            Op::Load { .. } | Op::Store { .. } => {
                 self.verify_at(b, i);
-                self.full_access(inst, access, offset);
+                self.full_access(inst);
             }
             Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => self.full_by_routine(inst),
             Op::Fence { order, scope } => self.fence(order, scope),
@@ -84,7 +87,7 @@ impl Emit<'_, '_> {
             }
             Op::SlotAddr(slot) => {
                 let l = self.load_warp(types::I64, offset_of!(WarpCtx, local));
-                let v = self.b.ins().iadd_imm_s(l, i64::from(self.slot_offsets[slot.idx()]));
+                let v = self.b.ins().iadd_imm_s(l, i64::from(self.plan.layout.slot_offsets[slot.idx()]));
                 by_lane(v)
             }
             Op::ArgAddr { offset } => {
@@ -113,7 +116,7 @@ impl Emit<'_, '_> {
     pub(crate) fn clean(&mut self, v: Val) -> Rep {
         let rep = self.rep(v);
         let Val::Reg(r) = v else { return rep };
-        if !self.loose[r.idx()] || self.cleaned.contains(&r) {
+        if !self.plan.may_hold_odd_nan[r.idx()] || self.cleaned.contains(&r) {
             return rep;
         }
         let rep = self.canonical_rep(&rep, self.f.regs[r.idx()]);
@@ -148,7 +151,7 @@ impl Emit<'_, '_> {
             .iter()
             .enumerate()
             .map(|(i, v)| {
-                let keeps = matches!(op, Pure::Mov(_)) && self.loose[inst.dst[0].idx()];
+                let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[inst.dst[0].idx()];
                 if takes_loose(op, i) || keeps { self.rep(*v) } else { self.clean(*v) }
             })
             .collect();
@@ -156,8 +159,11 @@ impl Emit<'_, '_> {
         let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
         let (first, second) = self.pure_values(op, &args, &tys, &consts, may_test);
         let d = inst.dst[0];
-        let first =
-            if is_loose(op) && !self.loose[d.idx()] { self.canonical_rep(&first, self.f.regs[d.idx()]) } else { first };
+        let first = if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
+            self.canonical_rep(&first, self.f.regs[d.idx()])
+        } else {
+            first
+        };
         self.cleaned.remove(&d);
         self.set(d, first);
         if let Some(d2) = inst.dst.get(1) {
@@ -193,9 +199,10 @@ impl Emit<'_, '_> {
             return (Rep::Logic(Rc::new(l)), None);
         }
         let uniform: Vec<bool> = args.iter().map(is_uniform).collect();
-        if !inlined(op, consts, &uniform) {
-            return self.pure_by_routine(op, args, tys);
-        }
+        let way = match way(op, consts, &uniform) {
+            Way::Vector(way) => way,
+            Way::Routine => return self.pure_by_routine(op, args, tys),
+        };
         let sources: Vec<Source> = args
             .iter()
             .zip(consts)
@@ -218,7 +225,7 @@ impl Emit<'_, '_> {
                     r[p * w..(p + 1) * w].to_vec()
                 })
                 .collect();
-            let (x, y) = self.vector_op(op, &packs, &sources);
+            let (x, y) = self.vector_op(way, &packs, &sources);
             one.extend(x);
             two.extend(y);
         }
@@ -243,7 +250,7 @@ impl Emit<'_, '_> {
             .collect::<Option<_>>()?;
         let shapes: Vec<Arg> =
             affine.iter().zip(consts).map(|((s, _), c)| Arg { shape: Some(*s), value: *c }).collect();
-        let result = transfer::pure(op, &shapes, may_test)?;
+        let result = shapes::pure(op, &shapes, may_test)?;
         if let Some((k, signed)) = result.check {
             self.test_wrap(&affine[k], signed);
         }
@@ -253,8 +260,8 @@ impl Emit<'_, '_> {
         for g in 0..result.shape.groups() {
             let p = result.shape.first(g);
             let at: Vec<Value> = affine.iter().zip(tys).map(|(a, t)| self.first_lane(a, p, *t)).collect();
-            match self.scalar_op(op, &at) {
-                Some(v) if second.is_none() => base.push(v),
+            match scalar(op) {
+                Some(way) if second.is_none() => base.push(self.scalar_op(way, &at)),
                 _ => {
                     let (x, y) = self.scalar_by_vector(op, &at, tys, consts, ty, second)?;
                     base.push(x);
@@ -276,11 +283,11 @@ impl Emit<'_, '_> {
         ty: Ty,
         second: Option<Ty>,
     ) -> Option<(Value, Option<Value>)> {
-        if inlined(op, consts, &vec![true; at.len()]) {
+        if let Way::Vector(way) = way(op, consts, &vec![true; at.len()]) {
             let packs: Vec<Vec<Value>> = at.iter().zip(tys).map(|(v, t)| self.spread(*v, 0, *t)).collect();
             let sources: Vec<Source> =
                 at.iter().zip(consts).map(|(v, c)| Source { constant: *c, scalar: Some(*v) }).collect();
-            let (x, y) = self.vector_op(op, &packs, &sources);
+            let (x, y) = self.vector_op(way, &packs, &sources);
             let x = self.lane0(x[0], ty);
             let y = second.map(|t| self.lane0(y[0], t));
             return Some((x, y));
@@ -405,7 +412,7 @@ impl Emit<'_, '_> {
     /// A memory op lane by lane, for the lanes of its guard: inline or by the routine.
     fn full_by_routine(&mut self, inst: &Inst) {
         if let Op::Atom { access, offset } | Op::Red { access, offset } = inst.op
-            && self.simple_atomic(access)
+            && AccessClass::of(inst).is_some_and(|a| a.is_inline_atomic(self.opt.cluster))
         {
             if !self.atomic_of_all(inst, access, offset) {
                 self.full_atomic(inst);

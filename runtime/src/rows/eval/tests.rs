@@ -1,9 +1,9 @@
 //! Whole rows against `num::eval`, op by op.
 
-use handloom_codegen::abi::{EvalSite, Loc};
 use handloom_ir::num;
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure, sig};
 use handloom_ir::types::*;
+use handloom_plan::abi::{EvalSite, Loc};
 
 use super::{Lanes, as_lane, eval_lanes};
 use crate::sched::context::Ctx;

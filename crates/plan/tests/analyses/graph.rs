@@ -1,7 +1,7 @@
 //! Dominators, post-dominators, loops and liveness.
 
-use handloom_codegen::analysis::cfg::{Cfg, Set};
-use handloom_codegen::analysis::live::Live;
+use handloom_plan::analysis::cfg::{Cfg, Set};
+use handloom_plan::analysis::live::Live;
 
 use super::read::entry;
 

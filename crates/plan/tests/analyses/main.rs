@@ -3,15 +3,17 @@
 //! Each expectation has its reason beside it, from the definitions: a class must cover every value that the register holds in any lane at any
 //! use. A shape is right if `base[group[p]] + off[p] + stride * l` is the value of lane `l` of pack `p` for some bases.
 
+mod access;
 mod divergence;
 mod graph;
 mod read;
 mod shapes;
 mod sites;
+mod ways;
 
-use handloom_codegen::analysis::shape::{Class, Facts, analyse};
-use handloom_codegen::analysis::transfer::Shape;
 use handloom_ir::simt::{Function, LaunchShape};
+use handloom_plan::analysis::classes::{Class, Facts, analyse};
+use handloom_plan::analysis::shape::Shape;
 
 /// Bytes between the frames of two lanes.
 const LOCAL_STRIDE: u32 = 48;

@@ -1,6 +1,6 @@
 //! Caches of memory sites.
 
-use handloom_codegen::abi::SiteCache;
+use handloom_plan::abi::SiteCache;
 
 #[test]
 fn caches_end_where_no_aligned_access_fits() {

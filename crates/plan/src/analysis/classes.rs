@@ -4,11 +4,12 @@
 //! register that several groups of lanes may hold with different values at the same time is `Varying`.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, Sreg, StateSpace};
+use handloom_ir::types::{Sreg, StateSpace};
 
 use super::cfg::{Cfg, Set};
 use super::live::Live;
-use super::transfer::{self, Arg, PACKS, Shape};
+use super::shape::{self, Arg, PACKS, Shape};
+use crate::access::AccessClass;
 
 /// What is known of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,13 +53,13 @@ pub struct Facts {
     /// Blocks that part of the live lanes may execute: they need a masked copy.
     pub masked: Set,
     /// For each block the number of instructions before the first one with side effects.
-    pub quiet: Vec<usize>,
+    pub n_before_effects: Vec<usize>,
     /// For each block the number of instructions before the first one that a masked copy cannot defer.
-    pub plain: Vec<usize>,
+    pub n_deferrable: Vec<usize>,
     /// Whether affine values may rest on run-time tests.
     pub speculate: bool,
     /// The order of blocks does not bring lanes together where their paths meet (irreducible loops).
-    pub odd: bool,
+    pub is_irreducible: bool,
     /// The launch shape.
     pub shape: LaunchShape,
     /// Bytes between the frames of neighbouring lanes.
@@ -69,27 +70,41 @@ pub struct Facts {
 pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: bool) -> Facts {
     let cfg = Cfg::new(f);
     let live = Live::new(f, &cfg);
+    analyse_with(f, cfg, live, shape, local_stride, speculate)
+}
+
+/// Computes the facts of a function whose control flow and liveness are known.
+pub fn analyse_with(
+    f: &Function,
+    cfg: Cfg,
+    live: Live,
+    shape: &LaunchShape,
+    local_stride: u32,
+    speculate: bool,
+) -> Facts {
     let n = f.blocks.len();
-    let quiet = f.blocks.iter().map(|b| b.insts.iter().position(has_effect).unwrap_or(b.insts.len())).collect();
-    let plain = f.blocks.iter().map(|b| b.insts.iter().position(|i| !defers(i)).unwrap_or(b.insts.len())).collect();
+    let n_before_effects =
+        f.blocks.iter().map(|b| b.insts.iter().position(has_effect).unwrap_or(b.insts.len())).collect();
+    let n_deferrable =
+        f.blocks.iter().map(|b| b.insts.iter().position(|i| !defers(i)).unwrap_or(b.insts.len())).collect();
     let mut facts = Facts {
         cfg,
         live,
         class: vec![Class::Unknown; f.regs.len()],
         diverges: vec![false; n],
         masked: Set::new(n),
-        quiet,
-        plain,
+        n_before_effects,
+        n_deferrable,
         speculate,
-        odd: false,
+        is_irreducible: false,
         shape: *shape,
         local_stride: i64::from(local_stride),
     };
     let defs = Defs::new(f, &facts.cfg);
     let partial = shape.ntid.iter().product::<u32>() % 32 != 0;
     let has_call = f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }));
-    facts.odd = facts.cfg.is_odd();
-    if partial || has_call || !f.is_entry || facts.odd {
+    facts.is_irreducible = facts.cfg.is_odd();
+    if partial || has_call || !f.is_entry || facts.is_irreducible {
         (0..n).for_each(|b| {
             facts.masked.add(b);
         });
@@ -109,9 +124,7 @@ pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: 
 /// Whether a masked copy can do an instruction before or after others, so that a block may start over behind it.
 fn defers(inst: &Inst) -> bool {
     match inst.op {
-        Op::Load { access, .. } => {
-            matches!(access.space, StateSpace::Const | StateSpace::ParamEntry) && access.order == Order::Weak
-        }
+        Op::Load { .. } => AccessClass::of(inst).is_some_and(|a| a.is_read_only()),
         _ => !has_effect(inst),
     }
 }
@@ -281,14 +294,14 @@ impl Facts {
 
     /// Whether the affine result of instruction `i` of block `b` may rest on a run-time test.
     pub fn may_test(&self, b: usize, i: usize) -> bool {
-        self.speculate && i < if self.masked.has(b) { self.plain[b] } else { self.quiet[b] }
+        self.speculate && i < if self.masked.has(b) { self.n_deferrable[b] } else { self.n_before_effects[b] }
     }
 
     fn result(&self, inst: &Inst, k: usize, args: &[Arg], b: usize, i: usize) -> Option<Shape> {
         // What a group of lanes reads at one time another group may read differently later.
         let together = !self.masked.has(b);
         match inst.op {
-            Op::Pure(p) if k == 0 => transfer::pure(p, args, self.may_test(b, i)).map(|r| r.shape),
+            Op::Pure(p) if k == 0 => shape::pure(p, args, self.may_test(b, i)).map(|r| r.shape),
             Op::Pure(_) => args.iter().all(|a| a.shape.is_some_and(|s| s.is_uniform())).then_some(Shape::UNIFORM),
             Op::Sreg(s) => {
                 let timed = matches!(
@@ -300,7 +313,7 @@ impl Facts {
                         | Sreg::GlobaltimerLo
                         | Sreg::GlobaltimerHi
                 );
-                if timed && !together { None } else { transfer::sreg(s, &self.shape) }
+                if timed && !together { None } else { shape::sreg(s, &self.shape) }
             }
             Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => Some(Shape { align: 0, ..Shape::UNIFORM }),
             Op::SlotAddr(_) | Op::ArgAddr { .. } => {
@@ -311,16 +324,13 @@ impl Facts {
             // Blocks of a cluster do not lie at even distances.
             Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => None,
             Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
-            Op::Load { access, .. } => {
-                let read_only = matches!(access.space, StateSpace::Const | StateSpace::ParamEntry);
-                // With elements that nobody wants it is done lane by lane.
-                let whole = access.elements == u8::MAX >> (8 - access.count);
+            Op::Load { .. } => {
+                let access = AccessClass::of(inst)?;
                 let s = args[0].shape.filter(|s| s.stride == 0)?;
                 // Where part of the lanes come by, others may have no right to the address: only one that all lanes share is read by scalars.
-                let alike = together || (read_only && s.is_uniform() && inst.guard().is_none());
-                let stays = access.order == Order::Weak && (read_only || access.count == 1);
+                let alike = together || (access.is_read_only() && s.is_uniform() && !access.is_guarded);
                 // The old value of a guarded load is merged by `propagate`.
-                if !(whole && alike && stays) {
+                if !(alike && access.reads_alike()) {
                     return None;
                 }
                 let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };
@@ -379,7 +389,7 @@ impl Facts {
     fn scatter(&mut self, f: &Function) -> bool {
         let waits = |b: &usize| {
             let block = &f.blocks[*b];
-            self.odd || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+            self.is_irreducible || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
         };
         let mut work: Vec<usize> = self.masked.iter().filter(waits).collect();
         let mut reached = Set::new(f.blocks.len());
@@ -391,7 +401,7 @@ impl Facts {
 
     /// Whether lanes may wait inside a block that only part of them executes, or meet elsewhere than where branches say.
     fn unstable(&self, f: &Function) -> bool {
-        self.odd
+        self.is_irreducible
             || self.masked.iter().any(|b| {
                 let block = &f.blocks[b];
                 block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
@@ -403,8 +413,8 @@ impl Facts {
         let region = self.cfg.region(b);
         let mut changed = self.masked.union(&region);
         // The region must end before lanes look at the block where they meet.
-        if self.cfg.ipdom[b].is_some_and(|j| region.iter().any(|x| x >= j)) && !self.odd {
-            self.odd = true;
+        if self.cfg.ipdom[b].is_some_and(|j| region.iter().any(|x| x >= j)) && !self.is_irreducible {
+            self.is_irreducible = true;
             changed = true;
         }
         for (join, out_of) in self.joins(b) {

@@ -326,7 +326,7 @@ fn an_odd_function_is_executed_in_part_everywhere() {
     "
     ));
     let found = facts(&f, ROW);
-    assert!(found.odd);
+    assert!(found.is_irreducible);
     // Blocks do not bring lanes together where the graph says: what has several definitions varies, what has one does not. So the branch at
     // the end of b2, which rests on v5, diverges; that of b0 does not.
     assert_eq!((diverging(&found), masked(&found)), (vec![2], vec![0, 1, 2, 3]));

@@ -1,0 +1,137 @@
+//! Where values are kept: the warp context, byte by byte.
+//!
+//! A context is a header, a word of pending lanes for each block, scratch rows for routines, words for loops over packs, the homes of registers
+//! that live across blocks, and rows of registers that live in one block only.
+
+use std::mem::size_of;
+
+use handloom_ir::simt::{self, FrameLayout};
+use handloom_ir::types::Ty;
+
+use crate::abi::{Loc, WarpCtx};
+use crate::analysis::cfg::Set;
+use crate::analysis::classes::{Class, Facts};
+
+/// Where a register lives between blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Home {
+    /// 32 lanes of 32 bits.
+    Row32(u32),
+    /// 32 lanes of 64 bits.
+    Row64(u32),
+    /// One 64-bit word for each group of the class's shape.
+    Words(u32),
+}
+
+/// Sets of eight words for loops over packs.
+pub const WORD_SLOTS: u32 = 128;
+
+/// Number of scratch rows.
+pub const SCRATCH_ROWS: u32 = 24;
+
+/// The context of a warp.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Offset of the pending words.
+    pub pend_offset: u32,
+    /// Scratch rows of 256 bytes for routines: offset of the first.
+    pub scratch: u32,
+    /// Words of affine operands for loops over packs: offset of the first.
+    pub words: u32,
+    /// Homes of registers; `None` for those that live in one block, and for those that are never written.
+    pub homes: Vec<Option<Home>>,
+    /// Rows of registers that live in one block only, for its masked copy; 0 for none.
+    pub temp_rows: Vec<u32>,
+    /// Bytes of a context.
+    pub ctx_bytes: u32,
+    /// Offsets of the slots in the frame of a thread.
+    pub slot_offsets: Vec<u32>,
+    /// Bytes of that frame.
+    pub frame_bytes: u32,
+}
+
+impl Layout {
+    /// Lays out the context: header, pending words, scratch rows, homes, rows of values of single blocks.
+    pub fn new(f: &simt::Function, facts: &Facts, def_count: &[u32]) -> Layout {
+        let n_regs = f.regs.len();
+        let pend_offset = size_of::<WarpCtx>() as u32;
+        let mut at = (pend_offset + 4 * f.blocks.len() as u32).next_multiple_of(64);
+        let mut take = |bytes: u32| {
+            let here = at;
+            at += bytes;
+            here
+        };
+        let scratch = take(256 * SCRATCH_ROWS);
+        let words = take(64 * WORD_SLOTS);
+        let mut crosses = Set::new(n_regs);
+        facts.live.entry.iter().for_each(|s| {
+            crosses.union(s);
+        });
+        f.blocks.iter().filter_map(|b| b.term.result()).for_each(|r| {
+            crosses.add(r.idx());
+        });
+        let mut homes = vec![None; n_regs];
+        for r in crosses.iter() {
+            if def_count[r] == 0 {
+                continue;
+            }
+            homes[r] = Some(match facts.class[r] {
+                Class::Affine(s) => Home::Words(take((8 * s.groups() as u32).next_multiple_of(16))),
+                Class::Unknown => continue,
+                Class::Varying if f.regs[r] == Ty::B64 => Home::Row64(take(256)),
+                Class::Varying => Home::Row32(take(128)),
+            });
+        }
+        // Values of one block: the blocks share the space.
+        let mut temp_rows = vec![0; n_regs];
+        let start = take(0);
+        let mut most = 0;
+        for b in facts.masked.iter() {
+            let mut used = 0;
+            for inst in &f.blocks[b].insts {
+                for d in &inst.dst {
+                    if homes[d.idx()].is_none() && temp_rows[d.idx()] == 0 {
+                        temp_rows[d.idx()] = start + used;
+                        used += if f.regs[d.idx()] == Ty::B64 { 256 } else { 128 };
+                    }
+                }
+            }
+            most = most.max(used);
+        }
+        let frame = FrameLayout::new(f);
+        Layout {
+            pend_offset,
+            scratch,
+            words,
+            homes,
+            temp_rows,
+            ctx_bytes: spread(start + most),
+            slot_offsets: frame.offsets.iter().map(|o| *o as u32).collect(),
+            frame_bytes: frame.size as u32,
+        }
+    }
+
+    /// Where the runtime finds each register between blocks.
+    pub fn locs(&self, f: &simt::Function, facts: &Facts) -> Vec<Option<Loc>> {
+        let loc = |(r, h): (usize, &Option<Home>)| {
+            h.map(|h| match (h, facts.class[r]) {
+                (Home::Row32(at), _) => Loc::Row32(at),
+                (Home::Row64(at), _) => Loc::Row64(at),
+                (Home::Words(at), Class::Affine(s)) => {
+                    Loc::Groups { at, group: s.group, off: s.off, stride: s.stride, bits: f.regs[r].bits() as u8 }
+                }
+                (Home::Words(at), _) => Loc::Scalar(at),
+            })
+        };
+        self.homes.iter().enumerate().map(loc).collect()
+    }
+}
+
+/// The distance of contexts that need so many bytes: an odd number of cache lines that is 5 more than a multiple of 8.
+///
+/// A block walks over the headers of its warps in turn. At distances near a multiple of a page they would all lie in a few sets of the first
+/// cache, and be driven out of it by the data that the kernel streams.
+fn spread(bytes: u32) -> u32 {
+    let lines = bytes.div_ceil(64);
+    64 * (lines + (13 - lines % 8) % 8)
+}

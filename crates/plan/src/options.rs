@@ -1,0 +1,33 @@
+//! What code is made for.
+
+use handloom_ir::simt::LaunchShape;
+
+/// How strictly accesses are checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Bounds {
+    /// A stray of one byte traps.
+    Exact,
+    /// An access stays inside device memory as a whole.
+    Contained,
+}
+
+/// What code is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Options {
+    /// Shape of the cta.
+    pub shape: LaunchShape,
+    /// Bounds.
+    pub bounds: Bounds,
+    /// Bytes of local memory of a thread: the stride between lanes. The same for all functions of a launch. A multiple of 16.
+    pub local_stride: u32,
+    /// Bytes of the frame as the program wrote it.
+    pub frame_bytes: u64,
+    /// The function is run as a callee: plain barriers leave the code too.
+    pub is_callee: bool,
+    /// The launch is one of clusters of more than one cta: shared memory is seen by others.
+    pub cluster: bool,
+    /// Blocks have masked copies. Without them, lanes that go different ways give [`crate::abi::Reason::Deopt`].
+    pub masked: bool,
+    /// Affine values may rest on run-time tests; a failed one gives [`crate::abi::Reason::Deopt`].
+    pub speculate: bool,
+}

@@ -1,0 +1,115 @@
+//! A function with all that was decided about it.
+
+use handloom_diag::Span;
+use handloom_ir::simt::{Block, Function, Op, Reg, Term};
+
+use crate::abi::Tables;
+use crate::analysis::cfg::{Cfg, Set};
+use crate::analysis::classes::{Facts, analyse_with};
+use crate::analysis::live::Live;
+use crate::copies::{chained, pendable};
+use crate::layout::Layout;
+use crate::nans::loose;
+use crate::options::Options;
+use crate::prepare::{addresses_first, single_latches, zero_first};
+
+/// What an emitter reads of a function. It changes nothing in here.
+#[derive(Debug)]
+pub struct Plan {
+    /// The function in the form that is emitted.
+    pub func: Function,
+    /// What is known of it.
+    pub facts: Facts,
+    /// What the code is made for.
+    pub options: Options,
+    /// Where values are kept.
+    pub layout: Layout,
+    /// Number of definitions of each register.
+    pub def_count: Vec<u32>,
+    /// The op of registers with one definition.
+    pub origins: Vec<Option<Op>>,
+    /// Blocks that lanes may be pending at: they get a prologue.
+    pub pendable: Set,
+    /// Blocks whose full copy follows that of the only block that goes to them.
+    pub chained: Set,
+    /// Registers whose bits may hold a NaN that is not canonical.
+    pub may_hold_odd_nan: Vec<bool>,
+    /// Whether stores must tell that memory changed.
+    pub tells_dirty: bool,
+}
+
+impl Plan {
+    /// Decides about a function.
+    pub fn new(func: &Function, options: &Options) -> Plan {
+        let mut f = single_latches(func);
+        addresses_first(&mut f);
+        let mut cfg = Cfg::new(&f);
+        let mut live = Live::new(&f, &cfg);
+        let mut def_count = n_definitions(&f);
+        let early: Vec<Reg> = live.entry[0].iter().filter(|r| def_count[*r] > 0).map(|r| Reg(r as u32)).collect();
+        if !early.is_empty() {
+            zero_first(&mut f, &early);
+            cfg = Cfg::new(&f);
+            live = Live::new(&f, &cfg);
+            def_count = n_definitions(&f);
+        }
+        let facts = analyse_with(&f, cfg, live, &options.shape, options.local_stride, options.speculate);
+        let pendable = pendable(&f, &facts, options.masked);
+        Plan {
+            layout: Layout::new(&f, &facts, &def_count),
+            origins: origins(&f, &def_count),
+            chained: chained(&f, &facts, &pendable),
+            may_hold_odd_nan: loose(&f, &facts),
+            tells_dirty: f.blocks.iter().any(|b| matches!(b.term, Term::Yield { .. })),
+            def_count,
+            pendable,
+            facts,
+            func: f,
+            options: *options,
+        }
+    }
+
+    /// The tables of the code, without sites: those are numbered while it is emitted.
+    pub fn tables(&self) -> Tables {
+        let f = &self.func;
+        let known = |span: &Span| *span != Span::NONE;
+        let first_span = |b: &Block| {
+            let mut spans = b.insts.iter().map(|i| i.span).chain([b.term_span]);
+            spans.find(known).unwrap_or(f.span)
+        };
+        Tables {
+            name: f.name.clone(),
+            ctx_bytes: self.layout.ctx_bytes,
+            pend_offset: self.layout.pend_offset,
+            n_blocks: f.blocks.len() as u32,
+            block_spans: f.blocks.iter().map(first_span).collect(),
+            in_part: (0..f.blocks.len()).map(|b| self.facts.masked.has(b)).collect(),
+            frame_bytes: u64::from(self.layout.frame_bytes).max(self.options.frame_bytes) as u32,
+            term_spans: f.blocks.iter().map(|b| b.term_span).collect(),
+            homes: self.layout.locs(f, &self.facts),
+            ..Tables::default()
+        }
+    }
+}
+
+/// Number of definitions of each register.
+fn n_definitions(f: &Function) -> Vec<u32> {
+    let mut n = vec![0; f.regs.len()];
+    for b in &f.blocks {
+        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| n[d.idx()] += 1);
+    }
+    n
+}
+
+/// The op of each register with one definition.
+fn origins(f: &Function, def_count: &[u32]) -> Vec<Option<Op>> {
+    let mut out = vec![None; f.regs.len()];
+    for inst in f.blocks.iter().flat_map(|b| &b.insts) {
+        for d in &inst.dst {
+            if def_count[d.idx()] == 1 {
+                out[d.idx()] = Some(inst.op);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,248 @@
+//! The text form of a plan.
+//!
+//! An instruction has its class and the way it is done beside it, as the classes of registers decide it. A full copy may know more of a value
+//! than its class says (what all lanes read at once, say), and then does it by scalars.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val, text};
+
+use crate::access::{AccessClass, Kind, Own};
+use crate::analysis::cfg::Set;
+use crate::analysis::classes::Class;
+use crate::analysis::shape::{Arg, Shape, pure};
+use crate::deferral::{Deferral, deferral};
+use crate::layout::Home;
+use crate::options::Bounds;
+use crate::plan::Plan;
+use crate::ways::{Scalar, Vector, Way, scalar, way};
+
+/// Column where notes begin.
+const NOTES: usize = 56;
+
+impl Display for Plan {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let o = &self.options;
+        let bounds = match o.bounds {
+            Bounds::Exact => "exact",
+            Bounds::Contained => "contained",
+        };
+        let yes = |b: bool, what: &str| if b { format!("{what}, ") } else { String::new() };
+        writeln!(
+            out,
+            "plan {}: {}{}{}{}{bounds} bounds",
+            self.func.name,
+            yes(o.masked, "masked copies"),
+            yes(o.speculate, "speculation"),
+            yes(o.is_callee, "callee"),
+            yes(o.cluster, "cluster"),
+        )?;
+        self.layout_text(out)?;
+        let odd = (0..self.func.regs.len()).filter(|r| self.may_hold_odd_nan[*r]);
+        list(out, "registers that may hold odd NaNs", odd.map(|r| format!("v{r}")))?;
+        if self.facts.is_irreducible {
+            writeln!(out, "the order of blocks does not bring lanes together")?;
+        }
+        (0..self.func.blocks.len()).try_for_each(|b| self.block_text(out, b))
+    }
+}
+
+fn list(out: &mut Formatter<'_>, what: &str, items: impl Iterator<Item = String>) -> fmt::Result {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { Ok(()) } else { writeln!(out, "{what}: {}", items.join(", ")) }
+}
+
+impl Plan {
+    fn layout_text(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let l = &self.layout;
+        writeln!(
+            out,
+            "context of {} bytes: pending words at {}, scratch rows at {}, words at {}; frame of {} bytes",
+            l.ctx_bytes, l.pend_offset, l.scratch, l.words, l.frame_bytes
+        )?;
+        for (r, home) in l.homes.iter().enumerate() {
+            match home {
+                Some(Home::Row32(at) | Home::Row64(at)) => writeln!(out, "home of v{r}: row at {at}")?,
+                Some(Home::Words(at)) => writeln!(out, "home of v{r}: words at {at}, {}", self.class_text(r))?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn block_text(&self, out: &mut Formatter<'_>, b: usize) -> fmt::Result {
+        let block = &self.func.blocks[b];
+        let has = |set: &Set| set.has(b);
+        let mut notes = vec!["full copy".to_owned()];
+        if has(&self.chained) {
+            let before = self.facts.cfg.preds[b].first().copied().unwrap_or_default();
+            notes = vec![format!("full copy follows that of b{before}")];
+        }
+        match (has(&self.facts.masked), self.options.masked) {
+            (true, true) => notes.push("masked copy".into()),
+            (true, false) => notes.push("gives up where lanes part".into()),
+            (false, _) => {}
+        }
+        if has(&self.pendable) {
+            notes.push("prologue".into());
+        }
+        if self.facts.diverges[b] {
+            notes.push("diverges".into());
+        }
+        writeln!(out, "b{b}: {}", notes.join(", "))?;
+        for r in self.incoming_addresses(b) {
+            self.joint_text(out, b, 0, r)?;
+        }
+        let mut run_end = 0;
+        for (i, inst) in block.insts.iter().enumerate() {
+            if let Some(r) = self.new_address(b, i) {
+                self.joint_text(out, b, i, r)?;
+            }
+            if i >= run_end
+                && let Some(end) = self.run_end(b, i)
+            {
+                run_end = end;
+                writeln!(out, "    ; run of at most {} instructions", end - i)?;
+            }
+            let mut line = format!("    {}", text::inst(&self.func, inst));
+            let notes = self.inst_notes(b, i, inst);
+            if !notes.is_empty() {
+                write!(line, "{:1$}; {2}", "", NOTES.saturating_sub(line.len()).max(1), notes.join("; "))?;
+            }
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out, "    {}", text::term(&block.term))
+    }
+
+    /// An address that is first accessed at instruction `i`, was made in the block, and may be tested there.
+    fn new_address(&self, b: usize, i: usize) -> Option<Reg> {
+        let insts = &self.func.blocks[b].insts;
+        let is_access = |inst: &Inst| matches!(inst.op, Op::Load { .. } | Op::Store { .. });
+        let Some(Val::Reg(r)) = insts[i].src.first().copied().filter(|_| is_access(&insts[i])) else { return None };
+        let made = insts[..i].iter().rposition(|x| x.dst.contains(&r))?;
+        let first = insts[made + 1..i].iter().all(|x| !is_access(x) || x.src.first() != Some(&Val::Reg(r)));
+        (first && self.may_test_at(b, i)).then_some(r)
+    }
+
+    fn joint_text(&self, out: &mut Formatter<'_>, b: usize, from: usize, r: Reg) -> fmt::Result {
+        let Some(test) = self.joint_test(b, from, r) else { return Ok(()) };
+        let Some(shape) = self.facts.class[r.idx()].shape().filter(|s| test.fits(s)) else { return Ok(()) };
+        writeln!(
+            out,
+            "    ; joint test of {} accesses through v{}: bytes {} to {}, aligned to {}, {}",
+            test.count,
+            r.0,
+            test.low,
+            test.high,
+            test.align,
+            shape_text(&shape)
+        )
+    }
+
+    fn inst_notes(&self, b: usize, i: usize, inst: &Inst) -> Vec<String> {
+        let mut notes: Vec<String> = inst.dst.iter().map(|d| self.class_text(d.idx())).collect();
+        let is_masked = self.options.masked && self.facts.masked.has(b);
+        match inst.op {
+            Op::Pure(op) => notes.push(self.way_text(b, i, inst, op)),
+            _ => match AccessClass::of(inst) {
+                Some(a) => notes.push(self.access_text(&a, inst)),
+                // What all lanes share, or is affine, is done by scalars there too.
+                None if is_masked
+                    && deferral(inst.op) != Deferral::Scalar
+                    && inst.dst.iter().all(|d| self.facts.class[d.idx()].shape().is_none()) =>
+                {
+                    notes.push(format!("masked: {}", word(&deferral(inst.op))));
+                }
+                None => {}
+            },
+        }
+        notes
+    }
+
+    /// How a value op is done.
+    fn way_text(&self, b: usize, i: usize, inst: &Inst, op: Pure) -> String {
+        let args: Vec<Arg> = inst.src.iter().map(|v| self.facts.arg(*v)).collect();
+        let constant: Vec<Option<u64>> = args.iter().map(|a| a.value).collect();
+        let lanes = |uniform: &[bool]| match way(op, &constant, uniform) {
+            Way::Vector(v) => vector_text(v),
+            Way::Routine => "routine".into(),
+        };
+        let is_affine = args.iter().all(|a| a.shape.is_some());
+        if is_affine && let Some(result) = pure(op, &args, self.facts.may_test(b, i)) {
+            let how = match scalar(op) {
+                Some(Scalar::Each(op, _)) => format!("scalar {}", word(&op)),
+                Some(s) => format!("scalar {}", word(&s)),
+                None => format!("scalar by {}", lanes(&vec![true; args.len()])),
+            };
+            return if result.check.is_some() { format!("{how}, tested not to wrap") } else { how };
+        }
+        let uniform: Vec<bool> = args.iter().map(|a| a.shape.is_some_and(|s| s.is_uniform())).collect();
+        if matches!(op, Pure::ICmp(..)) && is_affine && uniform.contains(&true) {
+            return format!("by its ends, else {}", lanes(&uniform));
+        }
+        lanes(&uniform)
+    }
+
+    fn access_text(&self, a: &AccessClass, inst: &Inst) -> String {
+        let address = match a.address {
+            Val::Imm(..) => "at a constant".to_owned(),
+            Val::Reg(r) => format!("at {}", self.class_text(r.idx())),
+        };
+        let inline = match (a.kind, inst.op) {
+            (Kind::Atomic(..), _) if a.is_inline_atomic(self.options.cluster) => "inline",
+            (Kind::Atomic(..), _) => "routine",
+            _ if a.is_inline_in_full() && a.is_inline_by_lane() => "inline",
+            _ if a.is_inline_in_full() => "inline in full copies",
+            _ => "routine",
+        };
+        let own = match a.own() {
+            Own::Never => "",
+            Own::Perhaps => ", perhaps own memory",
+            Own::Always => ", own memory",
+        };
+        format!("{address}, {inline}{own}")
+    }
+
+    fn class_text(&self, r: usize) -> String {
+        match self.facts.class[r] {
+            Class::Unknown => "zero".into(),
+            Class::Varying => "varying".into(),
+            Class::Affine(s) => shape_text(&s),
+        }
+    }
+}
+
+fn shape_text(s: &Shape) -> String {
+    if s.is_uniform() {
+        "uniform".into()
+    } else if s.is_linear() {
+        format!("linear {}", s.stride)
+    } else if s.groups() == 1 {
+        format!("packs at {:?} stride {}", s.off, s.stride)
+    } else {
+        format!("packs of groups {:?} at {:?} stride {}", s.group, s.off, s.stride)
+    }
+}
+
+fn vector_text(v: Vector) -> String {
+    match v {
+        Vector::Each(op, _) => format!("vector {}", word(&op)),
+        Vector::Float(op, _) => format!("vector float {}", word(&op)),
+        Vector::Convert(_, way) => format!("vector convert {}", word(&way)),
+        other => format!("vector {}", word(&other)),
+    }
+}
+
+/// The name of a variant in small letters.
+fn word(v: &impl fmt::Debug) -> String {
+    let full = format!("{v:?}");
+    let name = full.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let mut out = String::new();
+    for (i, c) in name.chars().enumerate() {
+        if c.is_uppercase() && i > 0 {
+            out.push('_');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}
