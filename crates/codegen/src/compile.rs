@@ -16,7 +16,7 @@ use handloom_ir::types::Ty;
 use crate::abi::{Loc, Tables, WarpCtx};
 use crate::analysis::cfg::Set;
 use crate::analysis::shape::{Class, Facts, analyse};
-use crate::emit::{Emit, Home, POOL_BYTES, SCRATCH_ROWS, WORD_SLOTS, inlined, inlined_blocks, is_loose, takes_loose};
+use crate::emit::{Emit, Home, POOL_BYTES, SCRATCH_ROWS, WORD_SLOTS, inlined, inlined_blocks};
 use crate::load::Code;
 use crate::prepare::{addresses_first, single_latches, zero_first};
 
@@ -398,7 +398,7 @@ fn loose(f: &simt::Function, facts: &Facts) -> Vec<bool> {
     let mut seen = vec![false; f.regs.len()];
     for (b, block) in f.blocks.iter().enumerate() {
         for inst in &block.insts {
-            let by_op = matches!(inst.op, Op::Pure(p) if is_loose(p));
+            let by_op = matches!(inst.op, Op::Pure(p) if p.facts().is_loose);
             for d in &inst.dst {
                 seen[d.idx()] = true;
                 loose[d.idx()] &= by_op;
@@ -410,8 +410,8 @@ fn loose(f: &simt::Function, facts: &Facts) -> Vec<bool> {
             let consts: Vec<Option<u64>> = inst.src.iter().map(|_| None).collect();
             let never: Vec<bool> = inst.src.iter().map(|_| false).collect();
             let in_loop = matches!(inst.op, Op::Pure(p) if inlined(p, &consts, &never));
-            for (i, v) in inst.src.iter().enumerate() {
-                let fine = in_loop || matches!(inst.op, Op::Pure(p) if takes_loose(p, i) && is_loose(p));
+            for v in &inst.src {
+                let fine = in_loop || matches!(inst.op, Op::Pure(p) if p.facts().takes_loose && p.facts().is_loose);
                 if let Val::Reg(r) = v
                     && !fine
                 {

@@ -13,7 +13,7 @@ use handloom_ir::types::{Float, Order, StateSpace, Ty};
 use super::Emit;
 use super::memory::Plan;
 use super::rep::{Rep, width};
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::{Source, inlined};
 use super::whole::{constant, is_uniform};
 use crate::analysis::transfer::{self, Arg, PACKS, Shape};
 
@@ -229,8 +229,8 @@ impl Emit<'_, '_> {
         let keeps = matches!(op, Pure::Mov(_)) && self.loose[d.idx()];
         let mut packs = Vec::new();
         let mut sources = Vec::new();
-        for (k, v) in inst.src.iter().enumerate() {
-            packs.push(self.step_source(*v, p, takes_loose(op, k) || keeps, now, splats));
+        for v in &inst.src {
+            packs.push(self.step_source(*v, p, op.facts().takes_loose || keeps, now, splats));
             let in_run = matches!(v, Val::Reg(r) if now.contains_key(&(*r, p)));
             let scalar = match self.reps.get(&reg_or_zero(*v)) {
                 Some(Rep::Affine(s, base)) if s.is_uniform() && !in_run && matches!(v, Val::Reg(_)) => Some(base[0]),
@@ -243,7 +243,7 @@ impl Emit<'_, '_> {
             sources.push(Source { constant: constant(*v), scalar });
         }
         let (one, _) = self.vector_op(op, &packs, &sources);
-        if is_loose(op) && !self.loose[d.idx()] {
+        if op.facts().is_loose && !self.loose[d.idx()] {
             let ty = float_of(self.f.regs[d.idx()]);
             return one.into_iter().map(|x| self.canonical(x, ty)).collect();
         }

@@ -14,7 +14,7 @@ use handloom_ir::types::*;
 use super::lanes::{self, Lanes};
 use super::rep::{Home, Rep, vector_type, width};
 use super::sreg;
-use super::vector::{Source, inlined, is_loose, takes_loose};
+use super::vector::{Source, inlined};
 use super::whole::{constant, site_of};
 use super::{Emit, FULL};
 use crate::abi::*;
@@ -196,9 +196,9 @@ impl Emit<'_, '_> {
         match inst.op {
             Op::Pure(op) => {
                 let mut args = Vec::new();
-                for (k, v) in inst.src.iter().enumerate() {
+                for v in &inst.src {
                     let Some((s, base)) = self.scalar_source(*v) else { return false };
-                    let loose = matches!(v, Val::Reg(r) if self.loose[r.idx()]) && !takes_loose(op, k);
+                    let loose = matches!(v, Val::Reg(r) if self.loose[r.idx()]) && !op.facts().takes_loose;
                     args.push(if loose { self.clean(*v) } else { Rep::Affine(s, base) });
                 }
                 let tys: Vec<Ty> = inst.src.iter().map(|v| self.ty(*v)).collect();
@@ -206,7 +206,7 @@ impl Emit<'_, '_> {
                 let may_test = self.facts.may_test(b, i);
                 let Some((one, two)) = self.pure_scalar(op, &args, &tys, &consts, may_test) else { return false };
                 let d = inst.dst[0];
-                let one = if is_loose(op) && !self.loose[d.idx()] {
+                let one = if op.facts().is_loose && !self.loose[d.idx()] {
                     self.canonical_rep(&one, self.f.regs[d.idx()])
                 } else {
                     one
@@ -605,7 +605,7 @@ impl Emit<'_, '_> {
                     let keeps = matches!(op, Pure::Mov(_)) && self.loose[inst.dst[0].idx()];
                     if let Val::Reg(r) = v
                         && self.loose[r.idx()]
-                        && !takes_loose(op, k)
+                        && !op.facts().takes_loose
                         && !keeps
                     {
                         let ty = if self.f.regs[r.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
@@ -617,7 +617,7 @@ impl Emit<'_, '_> {
                 }
                 let (mut one, two) = self.vector_op(op, &packs, &sources);
                 let d = inst.dst[0];
-                if is_loose(op) && !self.loose[d.idx()] {
+                if op.facts().is_loose && !self.loose[d.idx()] {
                     let ty = if self.f.regs[d.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
                     one = one.into_iter().map(|y| self.canonical(y, ty)).collect();
                 }

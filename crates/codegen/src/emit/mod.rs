@@ -46,7 +46,7 @@ use crate::compile::Options;
 
 pub use rep::{Home, Rep};
 pub(crate) use tree::inlined as inlined_blocks;
-pub use vector::{inlined, is_loose, takes_loose};
+pub use vector::inlined;
 
 /// All lanes.
 pub const FULL: i64 = 0xffff_ffff;

@@ -57,10 +57,10 @@ pub fn inlined(op: Pure, constant: &[Option<u64>], uniform: &[bool]) -> bool {
         Pure::Shf { .. } => constant[2].is_some(),
         Pure::Prmt(mode) => mode == PrmtMode::Default && constant[2].is_some_and(|s| s & 0x8888 == 0),
         Pure::AddCarry(t) | Pure::SubBorrow(t) => t == Ty::B32,
-        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => plain(m),
-        Pure::FDiv { mode, exact } => plain(mode) && exact == Exactness::Ieee(Rounding::Nearest),
-        Pure::FRcp { mode, exact } => plain(mode) && exact == Exactness::Ieee(Rounding::Nearest),
-        Pure::FSqrt { mode, exact } => plain(mode) && exact == Exactness::Ieee(Rounding::Nearest),
+        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => m.is_plain(),
+        Pure::FDiv { mode, exact } => mode.is_plain() && exact == Exactness::Ieee(Rounding::Nearest),
+        Pure::FRcp { mode, exact } => mode.is_plain() && exact == Exactness::Ieee(Rounding::Nearest),
+        Pure::FSqrt { mode, exact } => mode.is_plain() && exact == Exactness::Ieee(Rounding::Nearest),
         Pure::FMin { ty, ftz, xorsign, .. } | Pure::FMax { ty, ftz, xorsign, .. } => {
             matches!(ty, Float::F32 | Float::F64) && !ftz && !xorsign
         }
@@ -91,36 +91,6 @@ pub fn inlined(op: Pure, constant: &[Option<u64>], uniform: &[bool]) -> bool {
         | Pure::Tanh { .. }
         | Pure::Copysign(_)
         | Pure::Testp { .. } => false,
-    }
-}
-
-/// Round to nearest at f32 or f64, without clamping; flushing at f32 only.
-fn plain(m: FMode) -> bool {
-    m.round == Rounding::Nearest && !m.sat && !m.relu && matches!(m.ty, Float::F32 | Float::F64)
-}
-
-/// Whether the op leaves NaNs that are not canonical.
-pub fn is_loose(op: Pure) -> bool {
-    match op {
-        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => plain(m),
-        Pure::FDiv { mode, exact } | Pure::FRcp { mode, exact } | Pure::FSqrt { mode, exact } => {
-            plain(mode) && exact == Exactness::Ieee(Rounding::Nearest)
-        }
-        _ => false,
-    }
-}
-
-/// Whether source `i` of the op may be a NaN that is not canonical without harm.
-pub fn takes_loose(op: Pure, _i: usize) -> bool {
-    match op {
-        Pure::FAdd(m) | Pure::FSub(m) | Pure::FMul(m) | Pure::FFma(m) => matches!(m.ty, Float::F32 | Float::F64),
-        Pure::FDiv { mode, .. } | Pure::FRcp { mode, .. } | Pure::FSqrt { mode, .. } => {
-            matches!(mode.ty, Float::F32 | Float::F64)
-        }
-        // A NaN gives the same result whatever its bits are.
-        Pure::FCmp { .. } => true,
-        Pure::Cvt(c) => matches!(c.from, ScalarType::F32 | ScalarType::F64),
-        _ => false,
     }
 }
 

@@ -119,7 +119,7 @@ fn inst(f: &Function, names: &[(String, Op)], line: &str) -> Inst {
         src[0] = base;
     }
     let types: Vec<Ty> = match op {
-        Op::Pure(p) => sig::source_types(p).to_vec(),
+        Op::Pure(p) => p.sources().to_vec(),
         Op::Store { access, .. } if access.bits == 64 => vec![Ty::B64, Ty::B64],
         Op::Load { .. } | Op::Store { .. } => vec![Ty::B64, Ty::B32],
         Op::Vote(_) => vec![Ty::P, Ty::B32],

@@ -6,6 +6,7 @@ use crate::types::*;
 
 use super::func::*;
 use super::op::*;
+use super::pure::Pure;
 
 /// An address operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

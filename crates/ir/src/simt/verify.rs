@@ -7,7 +7,7 @@ use crate::types::*;
 
 use super::func::*;
 use super::op::*;
-use super::{sig, text};
+use super::text;
 
 /// Checks a function.
 ///
@@ -70,9 +70,9 @@ fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
     use Ty::{B32, B64, P};
     match op {
         Op::Pure(p) => {
-            let (first, second) = sig::result_types(*p);
+            let (first, second) = p.results();
             let results: Vec<Ty> = std::iter::once(first).chain(second).collect();
-            expect(src, &sig::source_types(*p), "sources")?;
+            expect(src, &p.sources(), "sources")?;
             expect(dst, &results, "results")
         }
         Op::Sreg(_) => {
@@ -277,6 +277,7 @@ fn verify_term(f: &Function, term: &Term) -> Result<(), String> {
 mod tests {
     use handloom_diag::Span;
 
+    use super::super::pure::Pure;
     use super::*;
 
     fn function(regs: &[Ty], insts: Vec<Inst>) -> Function {

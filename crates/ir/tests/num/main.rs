@@ -9,7 +9,7 @@ mod cvt;
 mod formats;
 mod integers;
 mod order;
-mod sig;
+mod pure;
 
 use handloom_ir::num::eval;
 use handloom_ir::simt::Pure;

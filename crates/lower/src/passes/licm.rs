@@ -62,24 +62,7 @@ fn is_movable(i: &Inst, values: &Values, safe: &[bool]) -> bool {
 
 /// Whether an op costs little where its result is not needed after all.
 fn is_cheap(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Pure(
-            Pure::Div(_)
-                | Pure::Rem(_)
-                | Pure::FDiv { .. }
-                | Pure::FRcp { .. }
-                | Pure::FSqrt { .. }
-                | Pure::FRsqrt(_)
-                | Pure::Sin { .. }
-                | Pure::Cos { .. }
-                | Pure::Lg2 { .. }
-                | Pure::Ex2 { .. }
-                | Pure::Tanh { .. }
-                | Pure::Fns
-                | Pure::Cvt(_)
-        )
-    )
+    !matches!(op, Op::Pure(p) if p.facts().costly)
 }
 
 /// A block that leads to the head of a loop from outside and to nothing else.

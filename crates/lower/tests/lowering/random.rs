@@ -94,8 +94,8 @@ impl Maker {
             24 => Pure::FromPred(ty),
             _ => Pure::ToPred(ty),
         };
-        let src = sig::source_types(op).iter().map(|t| self.value(*t)).collect();
-        let dst = self.target(sig::result_types(op).0);
+        let src = op.sources().iter().map(|t| self.value(*t)).collect();
+        let dst = self.target(op.results().0);
         self.push(Op::Pure(op), vec![dst], src, false);
     }
 
