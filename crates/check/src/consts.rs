@@ -318,3 +318,26 @@ fn float_bits(c: Const<'_>, ty: ScalarType) -> Result<Bits, Mismatch> {
     };
     Ok(Bits { low, high: 0, cut: false })
 }
+
+/// What is told when a literal stands where its kind does not fit.
+pub(crate) fn literal_mismatch(m: Mismatch, ty: ScalarType, span: Span) -> Diagnostic {
+    let error = |message: String| Diagnostic::error(Code::LiteralType, span, message).section("Constants");
+    match m {
+        Mismatch::IntegerForFloat => error(format!("an integer literal where `{ty}` is wanted"))
+            .help(if ty == ScalarType::F32 { "write `1.0` or `0f3F800000` for one" } else { "write `1.0` for one" }),
+        Mismatch::FloatForInteger => {
+            let d = error(format!("a float literal where `{ty}` is wanted"));
+            match ty {
+                ScalarType::B32 => d.help("write the bits: `0f3F800000` is the `.f32` one"),
+                ScalarType::B64 => d.help("write the bits: `0d3FF0000000000000` is the `.f64` one"),
+                _ => d,
+            }
+        }
+        Mismatch::NoLiteral => error(format!("there are no literals of type `{ty}`"))
+            .help("move the bits into a register first, for example with `mov.b16`"),
+        Mismatch::Address => {
+            Diagnostic::error(Code::OperandKind, span, "the address of a symbol where a number is wanted")
+                .help("take the address with `mov` first")
+        }
+    }
+}

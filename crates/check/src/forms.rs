@@ -11,7 +11,6 @@ use handloom_isa::target::{Needs, Target, Version};
 use handloom_isa::{Match, lookup, suggest, suggest_qualifier};
 use handloom_syntax::ast;
 
-use crate::context::gate;
 use crate::elsewhere::target_without;
 use crate::fit::{Role, ordinary, relaxed};
 use crate::hash::Map;
@@ -177,7 +176,7 @@ fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
 }
 
 fn failing_gate(m: &Match, i: &ast::Inst<'_>, version: Version, target: Target) -> Option<(usize, String)> {
-    let fails = |needs: Needs| gate(needs, version, target);
+    let fails = |needs: Needs| needs.lacking(version, target);
     if let Some(text) = fails(m.form.needs) {
         return Some((0, format!("`{}` {text}", words_of(i))));
     }

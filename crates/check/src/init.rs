@@ -11,10 +11,10 @@ use crate::consts::{Const, SymbolAddress, eval, to_bits};
 use crate::context::{Cx, Global, Told};
 use handloom_isa::target::{Needs, Version};
 
+use crate::consts::literal_mismatch;
 use crate::gates;
 use crate::layout::{Shape, sized};
 use crate::module::{Reloc, SymbolKind};
-use crate::operands::literal_mismatch;
 
 /// Initial bytes of a variable.
 #[derive(Debug, Default)]

@@ -7,12 +7,13 @@
 //! on its uses; a name is used behind its declaration (labels excepted).
 //!
 //! How to read it: [`check`] here walks the module; `func`, `body` and `inst` go down to one instruction; `forms` finds its
-//! record, `operands`, `address` and `call` check what it is given, by the tables of `fit`. `globals`, `layout`, `init`, `params`
+//! record, `operands`, `address` and `call` check what it is given, by the tables of `fit`, with what `scope` holds; `blame` says what is wrong. `globals`, `layout`, `init`, `params`
 //! are the declarations, `consts` the constant expressions, `link` joins modules.
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod blame;
 mod body;
 mod call;
 pub mod consts;
@@ -35,6 +36,7 @@ mod names;
 mod operands;
 mod params;
 mod report;
+mod scope;
 mod special;
 mod suggest;
 mod syntax_faults;
@@ -105,12 +107,7 @@ pub struct Outline {
 /// Says what a module declares. `text` is what it was parsed from.
 pub fn outline(module: &ast::Module<'_>, text: &str, file: FileId) -> Outline {
     let (m, _) = walk(module, text, file);
-    Outline {
-        version: m.version,
-        target: context::target_text(m.target),
-        address_size: m.address_size,
-        symbols: m.symbols,
-    }
+    Outline { version: m.version, target: m.target.to_string(), address_size: m.address_size, symbols: m.symbols }
 }
 
 /// Checks a module. `text` is what it was parsed from.

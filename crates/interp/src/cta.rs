@@ -15,6 +15,7 @@ use crate::env::CtaEnv;
 use crate::frame::Frame;
 use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
+use crate::numbers::{low32, number};
 use crate::pace::Pace;
 use crate::warp::{WARP_SIZE, lanes};
 
@@ -84,11 +85,6 @@ impl Group {
 /// Linear number of a lane's thread.
 pub(crate) fn thread_number(warp: usize, lane: usize) -> usize {
     warp * 32 + lane
-}
-
-/// A thread's linear number as special registers and reports want it.
-pub(crate) fn number(thread: usize) -> u32 {
-    u32::try_from(thread).expect("bug: a cta has at most 1024 threads")
 }
 
 impl<'m> Cta<'m> {
@@ -345,12 +341,6 @@ impl<'m> Cta<'m> {
         let ty = self.module.funcs[frame.func.idx()].regs[reg.idx()];
         frame.regs[reg.idx()] = value & ty.mask();
     }
-}
-
-/// The low 32 bits.
-pub(crate) fn low32(value: u64) -> u32 {
-    let [a, b, c, d, ..] = value.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
 }
 
 /// The lanes of a warp with that many threads left for it.

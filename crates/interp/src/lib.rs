@@ -39,6 +39,7 @@ mod exec;
 mod frame;
 mod lane;
 pub mod memory;
+mod numbers;
 pub mod pace;
 pub mod printf;
 mod report;

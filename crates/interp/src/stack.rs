@@ -10,7 +10,8 @@
 use handloom_ir::simt::{Inst, StackOp};
 use handloom_ir::trap::{Trap, TrapKind};
 
-use crate::cta::{Cta, Group, number};
+use crate::cta::{Cta, Group};
+use crate::numbers::number;
 
 /// The room between the frames of a thread and the end of its local memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -164,3 +164,8 @@ pub const SPECIAL_REGISTERS: &[SpecialRegister] = &[
     one("%dynamic_smem_size", U32, Needs::on(4, 1, SM_20), Sreg::DynamicSmemSize),
     one("%current_graph_exec", U64, Needs::on(8, 0, SM_50), Sreg::CurrentGraphExec),
 ];
+
+/// Whether a name, with any word or none behind it, is a special register.
+pub fn is_family(name: &str) -> bool {
+    lookup(name).is_some() || SPECIAL_REGISTERS.iter().any(|r| r.name == name)
+}

@@ -12,7 +12,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
-use crate::module::Names;
+use crate::names::Names;
 use crate::{passes, short, yields};
 
 /// Lowers the function behind a symbol. One without a body traps when it is called.

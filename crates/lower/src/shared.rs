@@ -11,7 +11,7 @@ use handloom_check::module::*;
 use handloom_ir::simt::SharedRules;
 use handloom_ir::types::{Sreg, StateSpace};
 
-use crate::module::resolve;
+use crate::names::resolve;
 
 /// Where shared variables lie. The lists are indexed by symbol.
 pub(crate) struct SharedLayout {

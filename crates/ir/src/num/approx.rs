@@ -6,7 +6,7 @@
 use crate::simt::FMode;
 use crate::types::{Float, Rounding};
 
-use super::arith::{NAN64, each, finish, flush, round_to, value};
+use super::element::{NAN64, each, finish, flush, round_to, value};
 use super::format::power_of_two;
 
 // Choice: the manual bounds the errors of approximate instructions and leaves their last bits open. Ours are within one

@@ -15,12 +15,13 @@
 //!
 //! How to read it: [`eval`] is the table of contents; `int` and `bits` hold integers, `arith` the rounded float
 //! operations, `video` the video instructions, `order` what floats do without rounding, `approx` the approximate instructions, `cvt` conversions,
-//! `format` and `soft` the exact software arithmetic below them.
+//! `element` what they share, `format` and `soft` the exact software arithmetic below them.
 
 mod approx;
 mod arith;
 mod bits;
 mod cvt;
+mod element;
 pub mod format;
 mod int;
 mod order;

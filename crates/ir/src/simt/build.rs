@@ -5,6 +5,7 @@ use handloom_diag::Span;
 use crate::types::*;
 
 use super::func::*;
+use super::ids::*;
 use super::op::*;
 use super::pure::Pure;
 

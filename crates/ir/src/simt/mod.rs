@@ -6,6 +6,7 @@
 pub mod build;
 mod frame;
 pub mod func;
+pub mod ids;
 mod modes;
 pub mod op;
 pub mod pure;
@@ -18,6 +19,7 @@ mod words;
 pub use build::{Addr, Builder};
 pub use frame::FrameLayout;
 pub use func::*;
+pub use ids::*;
 pub use modes::{Cvt, Exactness, FMode};
 pub use op::*;
 pub use pure::{Facts, Pure};

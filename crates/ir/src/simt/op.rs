@@ -4,7 +4,7 @@
 
 use crate::types::*;
 
-use super::func::{FuncId, SlotId, SymId};
+use super::ids::{FuncId, SlotId, SymId};
 use super::pure::Pure;
 
 /// Extent and ordering of a memory access.

@@ -277,6 +277,7 @@ fn verify_term(f: &Function, term: &Term) -> Result<(), String> {
 mod tests {
     use handloom_diag::Span;
 
+    use super::super::ids::Reg;
     use super::super::pure::Pure;
     use super::*;
 
