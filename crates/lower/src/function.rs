@@ -259,8 +259,8 @@ impl<'m> FunctionCx<'m> {
 /// A `.param` variable of a call lies directly in the argument block of the first call that takes it; the call has nothing to copy then.
 fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (Vec<Place>, Vec<SlotId>) {
     let mut places: Vec<Option<Place>> = body.vars.iter().map(|v| own_place(decl, v.kind)).collect();
-    let mut slot = |size: u32, align: u32, name: u32| {
-        func.slots.push(Slot::new(size.max(1), align.max(1), name));
+    let mut slot = |size: u32, align: u32| {
+        func.slots.push(Slot::new(size.max(1), align.max(1)));
         SlotId(func.slots.len() as u32 - 1)
     };
     let mut call_slots = Vec::new();
@@ -269,7 +269,7 @@ fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (V
         for operand in inst.dst.iter().chain(&inst.src) {
             let checked::Operand::Call(call) = operand else { continue };
             let layouts = || call.params.iter().chain(&call.result_params);
-            let block = slot(call.param_bytes, layouts().map(|p| p.align).max().unwrap_or(1), 0);
+            let block = slot(call.param_bytes, layouts().map(|p| p.align).max().unwrap_or(1));
             call_slots.push(block);
             for (arg, layout) in call.args.iter().chain(&call.results).zip(layouts()) {
                 let checked::CallArg::Var(v) = arg else { continue };
@@ -281,9 +281,8 @@ fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (V
             }
         }
     }
-    let vars = body.vars.iter().enumerate();
-    let places =
-        vars.zip(places).map(|((i, v), p)| p.unwrap_or_else(|| Place::Slot(slot(v.size, v.align, i as u32 + 1), 0)));
+    let vars = body.vars.iter().zip(places);
+    let places = vars.map(|(v, p)| p.unwrap_or_else(|| Place::Slot(slot(v.size, v.align), 0)));
     (places.collect(), call_slots)
 }
 

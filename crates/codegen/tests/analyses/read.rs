@@ -23,7 +23,7 @@ fn read(lines: &str, is_entry: bool) -> Function {
         is_entry,
         blocks: vec![],
         regs: vec![],
-        slots: vec![Slot::new(16, 16, 0)],
+        slots: vec![Slot::new(16, 16)],
         param_bytes: 0,
         result_bytes: 0,
         span: Span::NONE,

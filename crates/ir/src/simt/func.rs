@@ -231,8 +231,6 @@ pub struct Slot {
     pub size: u32,
     /// Alignment in bytes.
     pub align: u32,
-    /// Set when only `Load`, `Store` with constant offsets use its address: a pass may replace it by registers.
-    pub name: u32,
 }
 
 /// Where a slot lies: places of the program as it was written, which stay when a pass removes other slots or the call of the function.
@@ -252,9 +250,9 @@ impl Placed {
 }
 
 impl Slot {
-    /// A slot behind those before it.
-    pub const fn new(size: u32, align: u32, name: u32) -> Slot {
-        Slot { at: None, size, align, name }
+    /// A slot after those before it.
+    pub const fn new(size: u32, align: u32) -> Slot {
+        Slot { at: None, size, align }
     }
 }
 

@@ -7,6 +7,7 @@ mod approx;
 mod arith;
 mod cvt;
 mod formats;
+mod halves;
 mod integers;
 mod order;
 mod pure;
