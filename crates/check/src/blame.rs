@@ -146,7 +146,7 @@ impl<'a> BodyCx<'_, 'a> {
         self.cx.push(literal_mismatch(Mismatch::Address, ScalarType::B64, span))
     }
 
-    /// Tells that no sign may stand before an operand.
+    /// Reports that no sign may come before an operand.
     pub fn no_sign(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Told {
         let message = format!("`{}` takes no negated register", icx.words());
         let d = Diagnostic::error(Code::OperandKind, p.written.span, message).section(icx.form().section);

@@ -57,7 +57,7 @@ pub(crate) fn check_body<'a>(
     CheckedBody { body: b.body, param_regs, result_regs }
 }
 
-/// The brace behind the last statement; the tree has no place for it.
+/// The brace after the last statement; the tree has no place for it.
 fn closing_brace(text: &str, stmts: &[ast::Stmt<'_>], header: Span) -> Span {
     let last = stmts.last().map_or(header, stmt_span);
     let found = text.get(index(last.end)..).and_then(|rest| rest.find('}'));
@@ -124,7 +124,7 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
-    /// Labels may be used before they stand there, so a block's labels are declared when it opens.
+    /// Labels may be used before they are there, so a block's labels are declared when it opens.
     fn forward_names(&mut self, stmts: &'a [ast::Stmt<'a>]) {
         for s in stmts {
             let (name, bind) = match s {
@@ -134,7 +134,7 @@ impl<'a> BodyCx<'_, 'a> {
                     self.body.labels.push(name.text.to_owned());
                     (*name, Bind::Label(id))
                 }
-                // Lists and prototypes stand before their use.
+                // Lists and prototypes come before their use.
                 ast::Stmt::Targets { .. }
                 | ast::Stmt::Prototype(_)
                 | ast::Stmt::Inst(_)

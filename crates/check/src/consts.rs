@@ -38,7 +38,7 @@ pub enum Const<'a> {
 pub struct SymbolAddress<'a> {
     /// The symbol.
     pub name: &'a str,
-    /// Where its name stands.
+    /// Where its name is.
     pub span: Span,
     /// Added to the address in bytes.
     pub addend: i64,
@@ -260,13 +260,13 @@ pub struct Bits {
 /// Why a constant does not convert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mismatch {
-    /// An integer where a float stands.
+    /// An integer where a float is wanted.
     IntegerForFloat,
-    /// A float where an integer stands.
+    /// A float where an integer is wanted.
     FloatForInteger,
     /// A type that has no literals.
     NoLiteral,
-    /// An address where a number stands.
+    /// An address where a number is wanted.
     Address,
 }
 
@@ -319,7 +319,7 @@ fn float_bits(c: Const<'_>, ty: ScalarType) -> Result<Bits, Mismatch> {
     Ok(Bits { low, high: 0, cut: false })
 }
 
-/// What is told when a literal stands where its kind does not fit.
+/// What is reported when a literal is where its kind does not fit.
 pub(crate) fn literal_mismatch(m: Mismatch, ty: ScalarType, span: Span) -> Diagnostic {
     let error = |message: String| Diagnostic::error(Code::LiteralType, span, message).section("Constants");
     match m {

@@ -38,7 +38,7 @@ pub(crate) struct Cx<'a> {
     pub globals: Map<&'a str, Global>,
     /// Variables with `.attribute(.unified)`.
     pub unified: Set<SymbolId>,
-    /// Functions with a body, wherever they stand: name and place.
+    /// Functions with a body, wherever they are: name and place.
     pub defined: Map<&'a str, Span>,
     /// Records found for instruction words.
     pub forms: FormCache<'a>,
@@ -65,7 +65,7 @@ impl<'a> Cx<'a> {
         Told
     }
 
-    /// The symbol behind an id.
+    /// The symbol of an id.
     pub fn symbol(&self, id: SymbolId) -> &Symbol {
         &self.symbols[index(id.0)]
     }
@@ -75,7 +75,7 @@ impl<'a> Cx<'a> {
         &mut self.symbols[index(id.0)]
     }
 
-    /// The symbol behind an id and its aliases.
+    /// The symbol of an id; where that is an alias, the symbol that it names.
     pub fn resolved(&self, id: SymbolId) -> SymbolId {
         match self.symbol(id).kind {
             // An alias never names an alias: the check of `.alias` follows it.

@@ -1,6 +1,6 @@
 //! From the words of an instruction to its record.
 //!
-//! The same words give the same records, so each distinct text is matched once.
+//! The same words lead to the same records, so each distinct text is matched once.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ pub(crate) struct FormCache<'a> {
     matches: Vec<Match>,
 }
 
-/// What words and a number of operands give.
+/// What words and a number of operands lead to.
 pub(crate) enum Entry {
     /// Records, in order of preference; at least one.
     Forms(Vec<Candidate>),

@@ -29,7 +29,7 @@ const SECTION: &str = "Initializers";
 /// Initial bytes beyond this are refused: no text of this size can give them one by one.
 const MAX_INIT_BYTES: u64 = 1 << 32;
 
-/// Evaluates an initialiser. Gives `[]` its extent.
+/// Evaluates an initialiser. Sets the extent of `[]`.
 pub(crate) fn initialise<'a>(
     cx: &mut Cx<'a>,
     shape: &mut Shape,

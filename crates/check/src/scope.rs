@@ -56,7 +56,7 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
-    /// The variable behind an id.
+    /// The variable of an id.
     pub fn local(&self, id: VarId) -> &LocalVar {
         &self.body.vars[index(id.0)]
     }

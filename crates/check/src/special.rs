@@ -16,7 +16,7 @@ use crate::scope::{BodyCx, InstCx, Pairing};
 const SECTION: &str = "Special Registers";
 
 impl<'a> BodyCx<'_, 'a> {
-    /// A special register as an operand, or a name that nobody knows. `span` covers the name and the word behind its dot.
+    /// A special register as an operand, or a name that nobody knows. `span` covers the name and the word after its dot.
     pub fn special(
         &mut self,
         icx: &InstCx<'_, 'a>,
@@ -58,7 +58,7 @@ impl<'a> BodyCx<'_, 'a> {
         Ok(Operand::Vector(all.map(|sreg| Operand::Sreg { sreg, ty: found.ty, to }).collect()))
     }
 
-    /// Tells why a special register cannot stand here.
+    /// Reports why a special register cannot be here.
     fn readable(
         &mut self,
         icx: &InstCx<'_, 'a>,

@@ -1,4 +1,4 @@
-//! Operands of video instructions: a register with a selector behind it or a sign before it.
+//! Operands of video instructions: a register with a selector after it or a sign before it.
 
 use handloom_diag::{Code, Diagnostic};
 use handloom_ir::types::ScalarType;

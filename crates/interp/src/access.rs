@@ -35,7 +35,7 @@ impl From<Denied> for TrapKind {
 }
 
 impl<'m> Cta<'m> {
-    /// A load; elements whose bit is clear are not read and give zero.
+    /// A load; elements whose bit is clear are not read and are zero.
     pub(crate) fn load(
         &mut self,
         inst: &'m Inst,

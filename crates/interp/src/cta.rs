@@ -1,7 +1,7 @@
 //! A cta: its threads, and who of them runs next.
 //!
-//! A round runs lanes until none is ready. Then each lane that is left stands at a yield point or waits for others. The
-//! next round lets the yielded ones go on. If nobody stands at a yield point, nobody inside the cta can ever go on.
+//! A round runs lanes until none is ready. Then each lane that is left is at a yield point or waits for others. The
+//! next round lets the yielded ones go on. If nobody is at a yield point, nobody inside the cta can ever go on.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -29,7 +29,7 @@ pub enum Status {
     Done,
     /// The budget is used up; the cta can go on.
     Budget,
-    /// A round is over: all threads that are left stand at yield points or wait for others. Running again starts the
+    /// A round is over: all threads that are left are at yield points or wait for others. Running again starts the
     /// next round.
     Waiting {
         /// Whether the round changed a byte of memory, the state of a thread, or read a clock. If no cta of the grid
@@ -88,7 +88,7 @@ pub(crate) fn thread_number(warp: usize, lane: usize) -> usize {
 }
 
 impl<'m> Cta<'m> {
-    /// A cta before its first instruction: all threads stand at the start of `entry`.
+    /// A cta before its first instruction: all threads are at the start of `entry`.
     pub fn new(module: &'m Module, entry: FuncId, env: CtaEnv) -> Cta<'m> {
         let layouts = FrameLayout::of_module(module);
         let func = &module.funcs[entry.idx()];
@@ -232,7 +232,7 @@ impl<'m> Cta<'m> {
         None
     }
 
-    /// The ready lanes of a warp that stand at its earliest place.
+    /// The ready lanes of a warp that are at its earliest place.
     fn earliest(&self, warp: usize) -> Option<u32> {
         let mut best: Option<(Place, u32)> = None;
         for (thread, bit) in self.warp_threads(warp) {

@@ -69,7 +69,7 @@ impl Pace {
         if self.leaves_out() { low32(self.of_warp(warp)) } else { u32::MAX }
     }
 
-    /// Whether lanes that stand farther on than others of their warp run in this round although those go round a loop.
+    /// Whether lanes that are farther on than others of their warp run in this round although those go round a loop.
     #[inline]
     pub fn lets_pass(&self, warp: u32) -> bool {
         self.leaves_out() && self.of_warp(warp) >> 63 == 1

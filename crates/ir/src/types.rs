@@ -251,7 +251,7 @@ impl fmt::Display for Ty {
 /// An integer type: width 16, 32 or 64 and sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct Int {
-    /// Width.
+    /// Bits of the value.
     pub ty: Ty,
     /// Whether signed.
     pub signed: bool,

@@ -45,7 +45,7 @@ pub struct Mismatch {
     pub form: &'static Form,
     /// Index of the qualifier that does not fit; `None` when something is missing at the end.
     pub at: Option<usize>,
-    /// What could stand there, over all records that got as far, with dots, without repetition.
+    /// What could be there, over all records that got as far, with dots, without repetition.
     pub accepted: Vec<&'static str>,
 }
 
@@ -196,7 +196,7 @@ fn letters(word: &str) -> Vec<u8> {
 #[derive(Debug)]
 struct Prefix {
     opcode: &'static str,
-    /// Words behind the first, with dots.
+    /// Words after the first, with dots.
     rest: Vec<&'static str>,
     forms: Vec<&'static Form>,
 }
@@ -228,7 +228,7 @@ fn first_word(opcode: &'static str) -> &'static str {
     opcode.find('.').map_or(opcode, |dot| &opcode[..dot])
 }
 
-/// The words behind the first, each with its dot.
+/// The words after the first, each with its dot.
 fn further_words(opcode: &'static str) -> Vec<&'static str> {
     let mut rest = &opcode[first_word(opcode).len()..];
     let mut words = Vec::new();
@@ -340,7 +340,7 @@ impl Matcher {
         self.form.words.len() - self.words.count_ones() as usize + unfilled
     }
 
-    /// What could stand at this point. For a guilty type only types; at the end (`None`) only what is required.
+    /// What could be at this point. For a guilty type only types; at the end (`None`) only what is required.
     fn accepted(&self, guilty: Option<&str>) -> Vec<&'static str> {
         let leading = self.form.qualifiers.iter().enumerate().find(|(i, g)| g.lead && g.required && !self.has(*i));
         if let (Some((_, group)), false) = (leading, self.is_past_lead) {

@@ -97,7 +97,7 @@ impl Needs {
         Needs { version: Version::new(major, minor), targets }
     }
 
-    /// Nothing.
+    /// No gate: every module passes.
     pub const NONE: Needs = Needs::ptx(1, 0);
 
     /// What a module of that version and target lacks, as the end of a sentence; `None` if it passes.

@@ -15,7 +15,7 @@ use crate::graph::order_blocks;
 use crate::names::Names;
 use crate::{passes, short, yields};
 
-/// Lowers the function behind a symbol. One without a body traps when it is called.
+/// Lowers the function of a symbol. One without a body traps when it is called.
 pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
     let symbol = names.symbol(id);
     let SymbolKind::Func(decl) = &symbol.kind else {
@@ -188,7 +188,7 @@ impl<'m> FunctionCx<'m> {
         self.block = next.unwrap_or_else(|| self.new_block());
     }
 
-    /// Notes where the stack stands, in a function that allocates on it and returns.
+    /// Notes where the stack ends, in a function that allocates on it and returns.
     fn save_stack(&mut self) {
         let allocates = |s: &Stmt| matches!(s, Stmt::Inst(i) if matches!(i.form.opcode, "alloca" | "stackrestore"));
         if !self.decl.is_entry && self.body.stmts.iter().any(allocates) {

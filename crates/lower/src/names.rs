@@ -10,7 +10,7 @@ use crate::short;
 /// A module with the numbers that its functions get.
 pub(crate) struct Names<'m> {
     pub(crate) module: &'m CheckedModule,
-    /// The function symbol behind each function.
+    /// The symbol of each function.
     pub(crate) bodies: Vec<SymbolId>,
     /// The function of each function symbol.
     numbers: Vec<Option<FuncId>>,
@@ -41,7 +41,7 @@ impl<'m> Names<'m> {
         &self.module.symbols[id.0 as usize]
     }
 
-    /// The function behind a function symbol or an alias of one.
+    /// The function of a function symbol, or of an alias of one.
     pub(crate) fn func(&self, id: SymbolId) -> FuncId {
         match self.numbers[resolve(self.module, id).0 as usize] {
             Some(f) => f,

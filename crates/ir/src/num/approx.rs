@@ -1,6 +1,6 @@
 //! The approximate instructions.
 //!
-//! Each gives the correctly rounded value or, for the transcendental ones, the rounding of a value that is exact to
+//! Each returns the correctly rounded value or, for the transcendental ones, the rounding of a value that is exact to
 //! about 50 bits, made by the host's `f64` functions.
 
 use crate::simt::FMode;

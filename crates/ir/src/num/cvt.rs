@@ -105,7 +105,7 @@ pub fn cvt(c: Cvt, src: &[u64]) -> u64 {
 /// The rounding of the element at a place, with its random bits.
 ///
 /// The manual gives the bits of `.f16x2` and `.bf16x2` in words, and of the x4 forms the 16 bits that each pair shares.
-// Choice: how a pair of an x4 form shares its 16 bits stands only in a figure of the manual. The lower element takes
+// Choice: how a pair of an x4 form shares its 16 bits is only in a figure of the manual. The lower element takes
 // them as they are, the upper one in reversed order. That is what public probes of devices of sm_100 report.
 #[inline]
 fn random_bits(c: Cvt, at: u32, random: u64) -> Rounder {

@@ -52,15 +52,15 @@ impl Inst {
 /// What an arrival at a cta barrier does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum BarKind {
-    /// Waits.
+    /// Waits for all of them.
     Sync,
     /// Arrives and goes on.
     Arrive,
-    /// Waits and gives the number of true predicates (B32).
+    /// Waits and returns the number of true predicates (B32).
     RedPopc,
-    /// Waits and gives whether all predicates are true (P).
+    /// Waits and returns whether all predicates are true (P).
     RedAnd,
-    /// Waits and gives whether any predicate is true (P).
+    /// Waits and returns whether any predicate is true (P).
     RedOr,
     /// `barrier.cluster.arrive`; `id` and `count` are unused.
     ClusterArrive,
@@ -97,7 +97,7 @@ pub enum Term {
     Trap(TrapKind),
     /// A cta barrier; the executing lanes go on at `next` when it is met (at once for an arrival).
     Barrier {
-        /// What.
+        /// What the arrival does.
         kind: BarKind,
         /// Number of the barrier (B32), 0 to 15.
         id: Val,
@@ -110,9 +110,9 @@ pub enum Term {
         /// Where lanes go on.
         next: BlockId,
     },
-    /// A call. Arguments lie in the frame slot `args` by the callee's parameter layout; results are written behind them.
+    /// A call. Arguments lie in the frame slot `args` by the callee's parameter layout; results are written after them.
     Call {
-        /// Whom.
+        /// What is called.
         callee: Callee,
         /// Function handle (B64) of an indirect call.
         target: Option<Val>,
@@ -123,7 +123,7 @@ pub enum Term {
         /// Where lanes go on.
         next: BlockId,
     },
-    /// Lets other lanes, warps and ctas run, then goes on at `next`: stands on back edges of loops that may wait for other threads.
+    /// Lets other lanes, warps and ctas run, then goes on at `next`: it is on back edges of loops that may wait for other threads.
     Yield {
         /// Where lanes go on.
         next: BlockId,
@@ -321,7 +321,7 @@ pub enum SymKind {
         /// Byte offset.
         offset: u32,
     },
-    /// `.extern .shared` of no size: starts behind all static shared memory.
+    /// `.extern .shared` of no size: starts after all static shared memory.
     DynamicShared {
         /// Byte offset, the end of static shared memory of the module.
         offset: u32,
@@ -350,13 +350,13 @@ pub struct Reloc {
 pub struct Symbol {
     /// Its name.
     pub name: String,
-    /// Where.
+    /// Where its bytes lie, or which function it is.
     pub kind: SymKind,
     /// Size in bytes.
     pub size: u64,
     /// Alignment in bytes.
     pub align: u32,
-    /// Initial bytes; zero behind them. Empty for uninitialised.
+    /// Initial bytes; zero after them. Empty for uninitialised.
     pub init: Vec<u8>,
     /// Addresses in it.
     pub relocs: Vec<Reloc>,
@@ -398,12 +398,12 @@ pub struct Entry {
     pub shared_bytes: u32,
 }
 
-/// A module: what `lower` gives and both engines read.
+/// A module: what `lower` returns and both engines read.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Module {
-    /// Functions.
+    /// Functions, entries among them; [`FuncId`] is an index.
     pub funcs: Vec<Function>,
-    /// Symbols.
+    /// Variables and functions by [`SymId`].
     pub syms: Vec<Symbol>,
     /// Entries by name.
     pub entries: BTreeMap<String, Entry>,
@@ -423,7 +423,7 @@ pub struct Module {
 /// Special Registers: %reserved_smem_offset_begin, %total_smem_size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SharedRules {
-    /// Bytes at its start that are reserved for system software; the variables of the program lie behind them.
+    /// Bytes at its start that are reserved for system software; the variables of the program lie after them.
     pub reserved: u32,
     /// The unit of its size as special registers tell it, in bytes.
     pub unit: u32,

@@ -105,7 +105,7 @@ impl Cvt {
     }
 
     /// Types of its sources: one that is packed holds all elements of the destination; else there is a source for each. Then the random
-    /// bits (B32) of `.rs`, or the scale (B16) of the `.s2f6x2` conversions: a form without the qualifier gives the constant `0x7f7f`.
+    /// bits (B32) of `.rs`, or the scale (B16) of the `.s2f6x2` conversions: a form without the qualifier has the constant `0x7f7f`.
     pub(super) fn sources(self) -> Types {
         let mut types = Types::from([]);
         for _ in 0..if self.from.elements() == 1 { self.to.elements() } else { 1 } {

@@ -19,7 +19,7 @@ pub struct Access {
     pub count: u8,
     /// Bit i set: element i is read or written (a sink `_` clears it).
     pub elements: u8,
-    /// Ordering.
+    /// How it is ordered with other accesses.
     pub order: Order,
     /// Scope of a strong access.
     pub scope: Scope,
@@ -37,15 +37,15 @@ impl Access {
 /// An atomic read-modify-write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct AtomAccess {
-    /// Operation.
+    /// What is done with the old value and the operands.
     pub op: AtomOp,
     /// Type the operation reads its operands as.
     pub ty: ScalarType,
     /// `Global`, `Shared` or `Generic`.
     pub space: StateSpace,
-    /// Ordering.
+    /// How it is ordered with other accesses.
     pub order: Order,
-    /// Scope.
+    /// Among which threads it is atomic.
     pub scope: Scope,
     /// Number of elements: 1, 2, 4 or 8; each is atomic on its own.
     pub count: u8,
@@ -59,7 +59,7 @@ impl AtomAccess {
     }
 }
 
-/// All ops. The comment gives sources and results.
+/// All ops. The comment names sources and results.
 ///
 /// Ops with a *guard* take an optional last source of type P: lanes whose guard is 0 do nothing and keep their results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -86,7 +86,7 @@ pub enum Op {
     },
     /// generic address -> address in `space` (`to_space`), or the other way round; only `Shared` and `SharedCluster` change the value (B64)
     Cvta {
-        /// Space.
+        /// The state space at the other end.
         space: StateSpace,
         /// From generic to the space.
         to_space: bool,
@@ -110,14 +110,14 @@ pub enum Op {
     },
     /// address, operand(s).., (guard) -> old value(s); `cas` takes compare then new value. For `count` > 1 all elements follow each other.
     Atom {
-        /// What.
+        /// What is done, with how many elements of which type.
         access: AtomAccess,
         /// Byte offset added to the address.
         offset: i64,
     },
     /// address, operand(s).., (guard) -> nothing
     Red {
-        /// What.
+        /// What is done, with how many elements of which type.
         access: AtomAccess,
         /// Byte offset added to the address.
         offset: i64,
@@ -126,7 +126,7 @@ pub enum Op {
     Fence {
         /// `Sc`, `AcqRel`, `Acquire` or `Release`.
         order: Order,
-        /// Scope.
+        /// Among which threads it orders.
         scope: Scope,
     },
     /// value (B32), lane (B32), clamp (B32), membermask (B32) -> value (B32), P
@@ -155,7 +155,7 @@ pub enum Op {
     Activemask,
     /// time in ns (B32): lets others run
     Nanosleep,
-    /// address (B64) -> address of the named function; used by indirect calls. Arguments of a built-in call are read from the slot.
+    /// address of the argument block (B64) -> nothing: calls a function that Handloom provides. Arguments and the result are in the block
     Builtin(Builtin),
     /// Memory on the stack of the thread whose size is known at run time.
     Stack(StackOp),
@@ -202,7 +202,6 @@ pub enum Callee {
     Indirect,
 }
 
-/// Whether an op acts on the whole warp with a member mask: a warp-synchronising op ends its block.
 impl Op {
     /// Whether the op waits for the lanes of a member mask. Such an op is the last of its block.
     pub const fn is_warp_sync(self) -> bool {

@@ -61,7 +61,7 @@ macro_rules! value_ops {
     )*) => {
         /// Ops that compute values from values. Sources and results are bits; each value is zero above its width.
         ///
-        /// The comment gives sources and results. Shift amounts are `B32`. `P` is 0 or 1.
+        /// The comment names sources and results. Shift amounts are `B32`. `P` is 0 or 1.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
         pub enum Pure {
             $($(#[$about])* $name $(($($pt),*))? $({ $($(#[$f_about])* $f: $ft),* })?,)*
@@ -121,9 +121,9 @@ value_ops! {
         /// `.hi`.
         hi: bool,
     }: [B32, B32] => B32; "mul24{}.{}", if hi { "_hi" } else { "" }, sign(signed);
-    /// a, b -> a / b (truncating); division by zero gives all ones; MIN / -1 gives MIN
+    /// a, b -> a / b (truncating); division by zero is all ones; MIN / -1 is MIN
     Div(int: Int): [int.ty, int.ty] => int.ty; "div.{int}"; [costly];
-    /// a, b -> a % b (sign of a); by zero gives all ones; MIN % -1 gives 0
+    /// a, b -> a % b (sign of a); by zero is all ones; MIN % -1 is 0
     Rem(int: Int): [int.ty, int.ty] => int.ty; "rem.{int}"; [costly];
     /// a, b -> smaller
     Min(int: Int): [int.ty, int.ty] => int.ty; "min.{int}"; [commutes];
@@ -225,7 +225,7 @@ value_ops! {
     ICmp(cmp: Cmp, int: Int): [int.ty, int.ty] => P; "cmp.{}.{int}", lower_case(&cmp);
     /// a, b -> P; `ftz` flushes f32 inputs first. Scalar float types only (packed ones are expanded)
     FCmp {
-        /// Comparison.
+        /// Which comparison; the unordered ones hold for NaN.
         cmp: Cmp,
         /// Scalar float type.
         ty: Float,
@@ -270,95 +270,95 @@ value_ops! {
     FDiv {
         /// Type and flushing; `round` is unused.
         mode: FMode,
-        /// Exactness.
+        /// How exact the result is asked to be.
         exact: Exactness,
     }: [mode.ty.ty(), mode.ty.ty()] => mode.ty.ty(); "fdiv{exact}{}.{}", flag(mode.ftz, ".ftz"), mode.ty; [costly, by_host(mode, exact.is_nearest())];
     /// a -> 1 / a (F32, F64)
     FRcp {
         /// Type and flushing; `round` is unused.
         mode: FMode,
-        /// Exactness.
+        /// How exact the result is asked to be.
         exact: Exactness,
     }: [mode.ty.ty()] => mode.ty.ty(); "frcp{exact}{}.{}", flag(mode.ftz, ".ftz"), mode.ty; [costly, by_host(mode, exact.is_nearest())];
     /// a -> square root of a (F32, F64)
     FSqrt {
         /// Type and flushing; `round` is unused.
         mode: FMode,
-        /// Exactness.
+        /// How exact the result is asked to be.
         exact: Exactness,
     }: [mode.ty.ty()] => mode.ty.ty(); "fsqrt{exact}{}.{}", flag(mode.ftz, ".ftz"), mode.ty; [costly, by_host(mode, exact.is_nearest())];
     /// a -> 1 / sqrt(a) (F32, F64)
     FRsqrt(mode: FMode): [mode.ty.ty()] => mode.ty.ty(); "frsqrt{}.{}", flag(mode.ftz, ".ftz"), mode.ty; [costly];
     /// a, b -> smaller
     FMin {
-        /// Type.
+        /// Type of the sources.
         ty: Float,
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
-        /// `.NaN`: any NaN gives canonical NaN.
+        /// `.NaN`: any NaN makes the result the canonical one.
         nan: bool,
         /// `.xorsign.abs`.
         xorsign: bool,
     }: [ty.ty(), ty.ty()] => ty.ty(); "fmin{}{}{}.{ty}", flag(ftz, ".ftz"), flag(nan, ".nan"), flag(xorsign, ".xorsign.abs");
     /// a, b -> larger
     FMax {
-        /// Type.
+        /// Type of the sources.
         ty: Float,
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
-        /// `.NaN`: any NaN gives canonical NaN.
+        /// `.NaN`: any NaN makes the result the canonical one.
         nan: bool,
         /// `.xorsign.abs`.
         xorsign: bool,
     }: [ty.ty(), ty.ty()] => ty.ty(); "fmax{}{}{}.{ty}", flag(ftz, ".ftz"), flag(nan, ".nan"), flag(xorsign, ".xorsign.abs");
     /// a -> |a|
     FAbs {
-        /// Type.
+        /// Type of the sources.
         ty: Float,
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
     }: [ty.ty()] => ty.ty(); "fabs{}.{ty}", flag(ftz, ".ftz");
     /// a -> -a
     FNeg {
-        /// Type.
+        /// Type of the sources.
         ty: Float,
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
     }: [ty.ty()] => ty.ty(); "fneg{}.{ty}", flag(ftz, ".ftz");
     /// a -> sine (`sin.approx.f32`)
     Sin {
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
     }: [B32] => B32; "sin{}", flag(ftz, ".ftz"); [costly];
     /// a -> cosine
     Cos {
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
     }: [B32] => B32; "cos{}", flag(ftz, ".ftz"); [costly];
     /// a -> base-2 logarithm
     Lg2 {
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
     }: [B32] => B32; "lg2{}", flag(ftz, ".ftz"); [costly];
     /// a -> 2^a (F32, F16, BF16 and pairs)
     Ex2 {
-        /// Type.
+        /// Type of the sources.
         ty: Float,
-        /// Flush.
+        /// `.ftz`: subnormal sources and results become zero.
         ftz: bool,
     }: [ty.ty()] => ty.ty(); "ex2{}.{ty}", flag(ftz, ".ftz"); [costly];
     /// a -> hyperbolic tangent (F32, F16, BF16 and pairs)
     Tanh {
-        /// Type.
+        /// Type of the sources.
         ty: Float,
     }: [ty.ty()] => ty.ty(); "tanh.{ty}"; [costly];
     /// sign source, magnitude source -> value (`copysign d, a, b`: sign of a, magnitude of b) (F32, F64)
     Copysign(ty: Float): [ty.ty(), ty.ty()] => ty.ty(); "copysign.{ty}";
     /// a -> P (F32, F64)
     Testp {
-        /// Property.
+        /// What is asked of the number.
         property: TestProperty,
-        /// Type.
+        /// Type of the sources.
         ty: Float,
     }: [ty.ty()] => P; "testp.{}.{ty}", lower_case(&property);
     /// a [, b [, rbits]] -> converted value; packed destinations take two sources (the first goes to the upper half),

@@ -244,7 +244,7 @@ fn op_name(op: &Op) -> String {
     }
 }
 
-/// Space, order, elements and width; elements that are not accessed are listed behind.
+/// Space, order, elements and width; elements that are not accessed are listed last.
 fn access_name(a: &Access) -> String {
     let mut out = format!(".{}", a.space.name());
     if a.order != Order::Weak {

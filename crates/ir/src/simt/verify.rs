@@ -65,7 +65,7 @@ fn check_registers(f: &Function, mut values: impl Iterator<Item = Val>) -> Resul
     unknown.map_or(Ok(()), Err)
 }
 
-/// Whether the types of sources (without the guard) and results are what the op takes and gives.
+/// Whether the types of sources (without the guard) and results are what the op takes and returns.
 fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
     use Ty::{B32, B64, P};
     match op {

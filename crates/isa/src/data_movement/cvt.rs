@@ -1,7 +1,7 @@
 //! `cvt`: conversions between scalar types.
 //!
 //! A record is a family of conversions with the same modifiers, so the qualifier groups say most of what is legal. The families
-//! with `.bf16` stand apart: there the assembler takes registers of exactly the width. Packed and small formats are in `small`,
+//! with `.bf16` are apart: there the assembler takes registers of exactly the width. Packed and small formats are in `small`,
 //! tf32 is here.
 
 use handloom_ir::types::{Rounding, ScalarType, ScalarType::*};

@@ -18,7 +18,7 @@ pub(crate) enum Folded {
 /// The definition of a value by an op whose sources are constants and values.
 pub(crate) type Definition<'a> = (Pure, &'a [Val]);
 
-/// Folds one op with one result. `def` gives the definition of a source, if it is a value.
+/// Folds one op with one result. `def` returns the definition of a source, if it is a value.
 pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) -> Option<Folded> {
     if let Some(v) = constant(op, src) {
         return Some(Folded::Value(v));

@@ -10,7 +10,7 @@ use super::simplify::is_repeatable;
 use super::values::Values;
 use crate::graph::{Dominators, Loop, Loops, Predecessors};
 
-/// Hoists out of all loops of an ordered function, outer loops first. New blocks stand at the end: order them.
+/// Hoists out of all loops of an ordered function, outer loops first. New blocks are at the end: order them.
 pub fn hoist(f: &mut Function) {
     let preds = Predecessors::of(f);
     let is_back = |b: usize| preds.of_block(b).iter().any(|&p| p >= b);
