@@ -8,7 +8,7 @@ use crate::lane::{Lane, State};
 use crate::numbers::number;
 
 impl<'m> Cta<'m> {
-    /// Where the threads that are left are, and what they wait for. Lanes of a warp at one place are one entry.
+    /// Where the threads that have not ended are, and what they wait for. Lanes of a warp at one place are one entry.
     pub fn waiters(&self) -> Vec<Waiter> {
         let mut found: Vec<(usize, Waiter)> = Vec::new();
         for (t, lane) in self.threads.iter().enumerate() {

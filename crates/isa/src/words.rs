@@ -178,7 +178,7 @@ pub enum Half {
     Lo,
     /// The upper half.
     Hi,
-    /// All words of the list.
+    /// All of it, at twice the width.
     Wide,
 }
 
