@@ -64,7 +64,7 @@ pub struct Case {
     pub beside: &'static [&'static str],
     /// Least ratio.
     pub floor: Option<f64>,
-    /// The ratio that the prototype had.
+    /// The ratio that is aimed at, where an experiment reached it.
     pub goal: Option<f64>,
     /// What is counted, in thousands of millions a second.
     pub unit: &'static str,

@@ -10,7 +10,7 @@
 //! Invariants:
 //! - nothing is timed whose result was not compared with a reference first, on each engine, bounds setting and number of threads;
 //! - what cannot run is named: no C compiler, no second core, no corpus;
-//! - floors and goals are those of the design (`execution.md`, targets) and stand beside the figures; only full sizes are judged.
+//! - floors and goals are in `cases` and are printed beside the figures; only full sizes are judged.
 //!
 //! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `kernels` the turns, `native` the C side, `compile` and `launches` the other
 //! figures, `table` what is printed.

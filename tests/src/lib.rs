@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod circles;
 pub mod convert;
 pub mod coverage;
 pub mod engines;

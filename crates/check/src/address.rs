@@ -9,12 +9,11 @@ use handloom_isa::data_movement::memory::UNIFIED;
 use handloom_isa::form::{Is, Slot};
 use handloom_syntax::ast::{self, OperandKind};
 
-use crate::body::{BodyCx, Named};
 use crate::consts::{Const, eval};
 use crate::context::{Told, index};
-use crate::inst::{InstCx, Pairing};
 use crate::module::{AddrBase, LocalKind, Operand, RegId, SymbolKind};
 use crate::names::Bind;
+use crate::scope::{BodyCx, InstCx, Named, Pairing};
 use crate::words::component;
 
 const SECTION: &str = "Addresses as Operands";
@@ -110,7 +109,7 @@ impl<'a> BodyCx<'_, 'a> {
                         None => Err(self.no_address(o.span, &format!("`{name}.{word}`"))),
                     },
                     Some(_) => Err(self.no_address(o.span, &format!("`{name}.{word}`"))),
-                    None if crate::special::is_family(name) => Err(self.no_address(o.span, "a special register")),
+                    None if handloom_isa::sreg::is_family(name) => Err(self.no_address(o.span, "a special register")),
                     None => Err(self.undeclared(name, o.span)),
                 }
             }
@@ -157,7 +156,7 @@ impl<'a> BodyCx<'_, 'a> {
                 }
             },
             Some(_) => Err(self.no_address(span, &format!("`{name}`"))),
-            None if crate::special::is_family(name) => {
+            None if handloom_isa::sreg::is_family(name) => {
                 Err(self.no_address(span, &format!("the special register `{name}`")))
             }
             None => Err(self.undeclared(name, span)),

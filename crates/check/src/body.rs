@@ -5,7 +5,7 @@ use handloom_ir::types::ScalarType;
 use handloom_isa::form::FuncKind;
 use handloom_syntax::ast;
 
-use crate::context::{Cx, Global, Told, duplicate, index};
+use crate::context::{Cx, Told, duplicate, index};
 use crate::gates;
 use crate::globals::{body_var, lasting_space, numbered_variable};
 use crate::hash::Set;
@@ -13,39 +13,10 @@ use crate::layout::{element, shape, small};
 use crate::module::{Body, LabelId, LocalKind, LocalVar, RegId, Stmt, SymbolId, VarId};
 use crate::names::{Bind, Scopes};
 use crate::params::{Of, Param, Signature, signature};
+use crate::scope::BodyCx;
 
 /// Blocks nested deeper than this are refused.
 const MAX_NESTING: u32 = 1000;
-
-/// State of the check of one body.
-pub(crate) struct BodyCx<'c, 'a> {
-    /// The module's.
-    pub cx: &'c mut Cx<'a>,
-    /// Names in sight.
-    pub scopes: Scopes<'a>,
-    /// What is made.
-    pub body: Body,
-    /// The function.
-    pub func: SymbolId,
-    /// Its name.
-    pub name: &'a str,
-    /// Its kind.
-    pub kind: FuncKind,
-    /// Undeclared names that have been told.
-    pub told: Set<&'a str>,
-    /// Element type of each variable, and whether it is an array.
-    pub var_types: Vec<(ScalarType, bool)>,
-    depth: u32,
-}
-
-/// What a name stands for, with module scope.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Named<'a> {
-    /// Something of the body.
-    Bind(Bind<'a>),
-    /// A symbol of the module.
-    Symbol(SymbolId),
-}
 
 /// A checked body, with the registers of `.reg` parameters and results by position.
 pub(crate) struct CheckedBody {
@@ -86,7 +57,7 @@ pub(crate) fn check_body<'a>(
     CheckedBody { body: b.body, param_regs, result_regs }
 }
 
-/// The brace behind the last statement; the tree has no place for it.
+/// The brace after the last statement; the tree has no place for it.
 fn closing_brace(text: &str, stmts: &[ast::Stmt<'_>], header: Span) -> Span {
     let last = stmts.last().map_or(header, stmt_span);
     let found = text.get(index(last.end)..).and_then(|rest| rest.find('}'));
@@ -140,59 +111,10 @@ impl<'a> BodyCx<'_, 'a> {
         id
     }
 
-    /// The variable behind an id.
-    pub fn local(&self, id: VarId) -> &LocalVar {
-        &self.body.vars[index(id.0)]
-    }
-
     fn expect_new(&mut self, name: ast::Name<'a>, declared: Result<(), Span>) {
         if let Err(first) = declared {
             self.cx.push(duplicate(name, first));
         }
-    }
-
-    /// What a name stands for. `Err` for a poisoned one; `Ok(None)` for an unknown one.
-    pub fn named(&mut self, name: &'a str) -> Result<Option<Named<'a>>, Told> {
-        match self.scopes.find(name, &mut self.body) {
-            Some(Bind::Poison) => Err(Told),
-            Some(b) => Ok(Some(Named::Bind(b))),
-            None => match self.cx.globals.get(name).copied() {
-                Some(Global::Symbol(id)) => Ok(Some(Named::Symbol(id))),
-                Some(Global::Poison) => Err(Told),
-                None => Ok(None),
-            },
-        }
-    }
-
-    /// Tells that a name is not declared, once a function.
-    pub fn undeclared(&mut self, name: &'a str, span: Span) -> Told {
-        if !self.told.insert(name) {
-            return Told;
-        }
-        let d = Diagnostic::error(Code::Unknown, span, format!("`{name}` is not declared in `{}`", self.name));
-        if let Some(at) = self.cx.defined.get(name) {
-            return self.cx.push(d.also(*at, "defined here").help("declare it before its first use"));
-        }
-        if let Some(help) = self.beyond_range(name) {
-            return self.cx.push(d.help(help));
-        }
-        if self.cx.suggestions_left == 0 {
-            return self.cx.push(d);
-        }
-        let mut names: Vec<&str> = self.scopes.in_sight().collect();
-        names.extend(self.cx.globals.keys());
-        let d = self.cx.with_suggestion(d, name, names.into_iter());
-        self.cx.push(d)
-    }
-
-    /// Help for a register number beyond its range.
-    fn beyond_range(&self, name: &str) -> Option<String> {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        if stem.len() == name.len() {
-            return None;
-        }
-        let (prefix, count) = (stem, self.scopes.range_count(stem)?);
-        Some(format!("`{prefix}<{count}>` declares `{prefix}0` to `{prefix}{}`", count.saturating_sub(1)))
     }
 
     fn stmts(&mut self, stmts: &'a [ast::Stmt<'a>]) {
@@ -202,7 +124,7 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
-    /// Labels may be used before they stand there, so a block's labels are declared when it opens.
+    /// Labels may be used before they are there, so a block's labels are declared when it opens.
     fn forward_names(&mut self, stmts: &'a [ast::Stmt<'a>]) {
         for s in stmts {
             let (name, bind) = match s {
@@ -212,7 +134,7 @@ impl<'a> BodyCx<'_, 'a> {
                     self.body.labels.push(name.text.to_owned());
                     (*name, Bind::Label(id))
                 }
-                // Lists and prototypes stand before their use.
+                // Lists and prototypes come before their use.
                 ast::Stmt::Targets { .. }
                 | ast::Stmt::Prototype(_)
                 | ast::Stmt::Inst(_)

@@ -8,7 +8,7 @@ use handloom_ir::simt::Builtin;
 use handloom_ir::types::ScalarType;
 use handloom_syntax::ast::{self, OperandKind};
 
-use crate::body::{BodyCx, Named};
+use crate::consts::literal_mismatch;
 use crate::consts::{eval, to_bits};
 use crate::context::{Told, index};
 use crate::elsewhere::device_runtime;
@@ -17,8 +17,8 @@ use crate::module::{
     Call, CallArg, CallTarget, Func, Linkage, LocalKind, ParamLayout, RegId, SymbolId, SymbolKind, VarId,
 };
 use crate::names::{Bind, Reg};
-use crate::operands::literal_mismatch;
 use crate::params::{Of, signature};
+use crate::scope::{BodyCx, Named};
 use crate::words::component;
 
 const SECTION: &str = "Control Flow Instructions: call";

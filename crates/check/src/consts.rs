@@ -38,7 +38,7 @@ pub enum Const<'a> {
 pub struct SymbolAddress<'a> {
     /// The symbol.
     pub name: &'a str,
-    /// Where its name stands.
+    /// Where its name is.
     pub span: Span,
     /// Added to the address in bytes.
     pub addend: i64,
@@ -260,13 +260,13 @@ pub struct Bits {
 /// Why a constant does not convert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mismatch {
-    /// An integer where a float stands.
+    /// An integer where a float is wanted.
     IntegerForFloat,
-    /// A float where an integer stands.
+    /// A float where an integer is wanted.
     FloatForInteger,
     /// A type that has no literals.
     NoLiteral,
-    /// An address where a number stands.
+    /// An address where a number is wanted.
     Address,
 }
 
@@ -317,4 +317,27 @@ fn float_bits(c: Const<'_>, ty: ScalarType) -> Result<Bits, Mismatch> {
         _ => return Err(Mismatch::NoLiteral),
     };
     Ok(Bits { low, high: 0, cut: false })
+}
+
+/// What is reported when a literal is where its kind does not fit.
+pub(crate) fn literal_mismatch(m: Mismatch, ty: ScalarType, span: Span) -> Diagnostic {
+    let error = |message: String| Diagnostic::error(Code::LiteralType, span, message).section("Constants");
+    match m {
+        Mismatch::IntegerForFloat => error(format!("an integer literal where `{ty}` is wanted"))
+            .help(if ty == ScalarType::F32 { "write `1.0` or `0f3F800000` for one" } else { "write `1.0` for one" }),
+        Mismatch::FloatForInteger => {
+            let d = error(format!("a float literal where `{ty}` is wanted"));
+            match ty {
+                ScalarType::B32 => d.help("write the bits: `0f3F800000` is the `.f32` one"),
+                ScalarType::B64 => d.help("write the bits: `0d3FF0000000000000` is the `.f64` one"),
+                _ => d,
+            }
+        }
+        Mismatch::NoLiteral => error(format!("there are no literals of type `{ty}`"))
+            .help("move the bits into a register first, for example with `mov.b16`"),
+        Mismatch::Address => {
+            Diagnostic::error(Code::OperandKind, span, "the address of a symbol where a number is wanted")
+                .help("take the address with `mov` first")
+        }
+    }
 }

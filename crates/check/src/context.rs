@@ -1,7 +1,7 @@
 //! What the checks of one module share.
 
 use handloom_diag::{Code, Diagnostic, FileId, Span};
-use handloom_isa::target::{Needs, Suffix, Target, TargetGate, Version};
+use handloom_isa::target::{Needs, Target, Version};
 use handloom_syntax::ast;
 
 use crate::forms::FormCache;
@@ -38,7 +38,7 @@ pub(crate) struct Cx<'a> {
     pub globals: Map<&'a str, Global>,
     /// Variables with `.attribute(.unified)`.
     pub unified: Set<SymbolId>,
-    /// Functions with a body, wherever they stand: name and place.
+    /// Functions with a body, wherever they are: name and place.
     pub defined: Map<&'a str, Span>,
     /// Records found for instruction words.
     pub forms: FormCache<'a>,
@@ -65,7 +65,7 @@ impl<'a> Cx<'a> {
         Told
     }
 
-    /// The symbol behind an id.
+    /// The symbol of an id.
     pub fn symbol(&self, id: SymbolId) -> &Symbol {
         &self.symbols[index(id.0)]
     }
@@ -75,7 +75,7 @@ impl<'a> Cx<'a> {
         &mut self.symbols[index(id.0)]
     }
 
-    /// The symbol behind an id and its aliases.
+    /// The symbol of an id; where that is an alias, the symbol that it names.
     pub fn resolved(&self, id: SymbolId) -> SymbolId {
         match self.symbol(id).kind {
             // An alias never names an alias: the check of `.alias` follows it.
@@ -114,7 +114,7 @@ impl<'a> Cx<'a> {
 
     /// Whether the module passes a gate; else what to tell.
     pub fn gate(&self, needs: Needs) -> Option<String> {
-        gate(needs, self.version, self.target)
+        needs.lacking(self.version, self.target)
     }
 }
 
@@ -127,42 +127,6 @@ pub(crate) fn index(i: u32) -> usize {
 pub(crate) fn duplicate(name: ast::Name<'_>, first: Span) -> Diagnostic {
     Diagnostic::error(Code::Duplicate, name.span, format!("`{}` is declared twice", name.text))
         .also(first, "first declared here")
-}
-
-/// What a module lacks for a gate, as the end of a sentence; `None` if it passes.
-pub(crate) fn gate(needs: Needs, version: Version, target: Target) -> Option<String> {
-    if version < needs.version {
-        let (n, m) = (needs.version, version);
-        return Some(format!(
-            "needs `.version {}.{}` or newer; this module says {}.{}",
-            n.major, n.minor, m.major, m.minor
-        ));
-    }
-    if needs.targets.is_empty() || needs.targets.iter().any(|g| g.allows(target, version)) {
-        return None;
-    }
-    let wanted: Vec<String> = needs.targets.iter().map(|g| gate_text(*g)).collect();
-    Some(format!("needs {}; this module says `{}`", wanted.join(" or "), target_text(target)))
-}
-
-fn gate_text(g: TargetGate) -> String {
-    match g {
-        TargetGate::AtLeast(sm) => format!("`.target sm_{sm}` or higher"),
-        TargetGate::Arch(sm) => format!("`.target sm_{sm}a`"),
-        TargetGate::Family(sm, since) => {
-            format!("`.target sm_{sm}f` or its family (from `.version {}.{}`)", since.major, since.minor)
-        }
-    }
-}
-
-/// A target as it is written.
-pub(crate) fn target_text(t: Target) -> String {
-    let suffix = match t.suffix {
-        Suffix::None => "",
-        Suffix::Arch => "a",
-        Suffix::Family => "f",
-    };
-    format!("sm_{}{suffix}", t.sm)
 }
 
 /// Linkage of a declaration.

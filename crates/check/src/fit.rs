@@ -7,9 +7,9 @@ use crate::module::Fit;
 /// Whether an operand is read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Read.
+    /// The instruction reads it.
     Source,
-    /// Written.
+    /// The instruction writes it.
     Destination,
 }
 

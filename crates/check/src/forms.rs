@@ -1,6 +1,6 @@
 //! From the words of an instruction to its record.
 //!
-//! The same words give the same records, so each distinct text is matched once.
+//! The same words lead to the same records, so each distinct text is matched once.
 
 use std::rc::Rc;
 
@@ -11,7 +11,6 @@ use handloom_isa::target::{Needs, Target, Version};
 use handloom_isa::{Match, lookup, suggest, suggest_qualifier};
 use handloom_syntax::ast;
 
-use crate::context::gate;
 use crate::elsewhere::target_without;
 use crate::fit::{Role, ordinary, relaxed};
 use crate::hash::Map;
@@ -25,7 +24,7 @@ pub(crate) struct FormCache<'a> {
     matches: Vec<Match>,
 }
 
-/// What words and a number of operands give.
+/// What words and a number of operands lead to.
 pub(crate) enum Entry {
     /// Records, in order of preference; at least one.
     Forms(Vec<Candidate>),
@@ -177,7 +176,7 @@ fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
 }
 
 fn failing_gate(m: &Match, i: &ast::Inst<'_>, version: Version, target: Target) -> Option<(usize, String)> {
-    let fails = |needs: Needs| gate(needs, version, target);
+    let fails = |needs: Needs| needs.lacking(version, target);
     if let Some(text) = fails(m.form.needs) {
         return Some((0, format!("`{}` {text}", words_of(i))));
     }

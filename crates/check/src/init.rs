@@ -11,10 +11,10 @@ use crate::consts::{Const, SymbolAddress, eval, to_bits};
 use crate::context::{Cx, Global, Told};
 use handloom_isa::target::{Needs, Version};
 
+use crate::consts::literal_mismatch;
 use crate::gates;
 use crate::layout::{Shape, sized};
 use crate::module::{Reloc, SymbolKind};
-use crate::operands::literal_mismatch;
 
 /// Initial bytes of a variable.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ const SECTION: &str = "Initializers";
 /// Initial bytes beyond this are refused: no text of this size can give them one by one.
 const MAX_INIT_BYTES: u64 = 1 << 32;
 
-/// Evaluates an initialiser. Gives `[]` its extent.
+/// Evaluates an initialiser. Sets the extent of `[]`.
 pub(crate) fn initialise<'a>(
     cx: &mut Cx<'a>,
     shape: &mut Shape,

@@ -1,64 +1,18 @@
 //! One instruction: its record, its operands, its gates.
 
-use handloom_diag::{Code, Diagnostic, Span};
-use handloom_ir::types::{ScalarType, StateSpace};
+use handloom_diag::{Code, Diagnostic};
+use handloom_ir::types::ScalarType;
 use handloom_isa::find::Chosen;
-use handloom_isa::form::{self, Form, Is, Kind, Reason, Semantics, Use};
+use handloom_isa::form::{self, Form, Is, Kind, Semantics, Use};
 use handloom_isa::target::Needs;
 use handloom_syntax::ast::{self, OperandKind};
 
-use crate::body::{BodyCx, Named};
 use crate::context::{Told, index};
 use crate::fit::Role;
-use crate::forms::{Candidate, Entry, Rule, last_span, syntax_of, unsupported_form, word_span, words_of};
+use crate::forms::{Candidate, Entry, Rule, last_span, unsupported_form, word_span};
 use crate::module::{Inst, Operand, RegId};
 use crate::names::Bind;
-
-/// What operands know of their instruction.
-pub(crate) struct InstCx<'i, 'a> {
-    /// The statement.
-    pub ast: &'a ast::Inst<'a>,
-    /// Its record, and what the words alone decide.
-    pub candidate: &'i Candidate,
-    /// Its use.
-    pub used: Use,
-    /// Address operands seen so far.
-    pub n_addresses: usize,
-    /// Which operand of the record is being checked, destinations first.
-    pub at: usize,
-    /// A named variable lies in another space, which has been told: the record's rules would say it again.
-    pub is_misplaced: bool,
-}
-
-impl InstCx<'_, '_> {
-    /// The record.
-    pub fn form(&self) -> &'static Form {
-        self.candidate.form
-    }
-
-    /// Opcode and qualifiers in backticks, for messages.
-    pub fn words(&self) -> String {
-        words_of(self.ast)
-    }
-
-    /// Whether it is this opcode.
-    pub fn is(&self, opcode: &str) -> bool {
-        self.form().opcode == opcode
-    }
-}
-
-/// An operand of a record with the operand written for it.
-#[derive(Clone, Copy)]
-pub(crate) struct Pairing<'i, 'a> {
-    /// What the record wants.
-    pub wanted: &'static form::Operand,
-    /// What is written.
-    pub written: &'i ast::Operand<'a>,
-    /// Its type rule, if it has one.
-    pub rule: Option<Rule>,
-    /// Read or written.
-    pub role: Role,
-}
+use crate::scope::{BodyCx, InstCx, Pairing, n_elements};
 
 impl<'a> BodyCx<'_, 'a> {
     /// Checks an instruction.
@@ -151,7 +105,7 @@ impl<'a> BodyCx<'_, 'a> {
         let Some(r) = register else {
             // A special register, an address, a label, or a name that nobody knows.
             return match wanted.kind {
-                Kind::MovSource => n == 1 || crate::special::is_family(name),
+                Kind::MovSource => n == 1 || handloom_isa::sreg::is_family(name),
                 Kind::Imm | Kind::Address | Kind::Point | Kind::Sink => false,
                 Kind::Vector => n == 1,
                 _ => true,
@@ -219,36 +173,6 @@ impl<'a> BodyCx<'_, 'a> {
             },
             Err(reason) => self.reason(icx, reason, None),
         }
-    }
-
-    /// Tells a rule's reason: an error, or a warning and no refusal. The place is the guilty word unless `at` is given.
-    pub fn reason(&mut self, icx: &InstCx<'_, 'a>, reason: Reason, at: Option<Span>) -> Result<(), Told> {
-        let guilty = reason.word.and_then(|w| icx.ast.qualifiers.iter().find(|q| q.text == w));
-        let span = at.unwrap_or(guilty.map_or(icx.ast.opcode.span, |q| q.span));
-        let mut d = if reason.warning {
-            Diagnostic::warning(Code::WForbidden, span, reason.message)
-        } else {
-            Diagnostic::error(Code::Illegal, span, reason.message)
-        };
-        d.help = reason.help;
-        let told = self.cx.push(d.section(icx.form().section));
-        if reason.warning { Ok(()) } else { Err(told) }
-    }
-
-    fn wrong_count(&mut self, i: &ast::Inst<'_>, form: &'static Form, chosen: &Chosen) -> Told {
-        let n = i.operands.len();
-        let words = words_of(i);
-        let (least, all) = handloom_isa::find::n_operands_of(form, chosen);
-        let wanted = match (least, all) {
-            (0, 0) => "takes no operands".to_owned(),
-            (1, 1) => "takes one operand".to_owned(),
-            (a, b) if a == b => format!("takes {a} operands"),
-            (a, b) => format!("takes {a} to {b} operands"),
-        };
-        let given = if n == 1 { "1 is given".to_owned() } else { format!("{n} are given") };
-        let span = i.operands.get(all).or(i.operands.last()).map_or(i.opcode.span, |o| o.span);
-        let d = Diagnostic::error(Code::OperandCount, span, format!("`{words}` {wanted}, {given}"));
-        self.cx.push(d.help(format!("write `{}`", syntax_of(form, chosen, &words))).section(form.section))
     }
 
     fn operands(
@@ -325,35 +249,6 @@ impl<'a> BodyCx<'_, 'a> {
             _ => icx.candidate.rules.get(at).copied().flatten(),
         }
     }
-
-    /// The predicate register that a name stands for.
-    pub fn predicate(&mut self, name: &'a str, span: Span) -> Result<RegId, Told> {
-        match self.named(name)? {
-            Some(Named::Bind(Bind::Reg(r))) if r.ty == ScalarType::Pred => Ok(r.id),
-            Some(Named::Bind(Bind::Reg(r))) => {
-                let message = format!("`{name}` is a `{}` register, not a predicate", r.ty);
-                let d = Diagnostic::error(Code::OperandType, span, message);
-                Err(self.cx.push(d.help("a `.pred` register").section("Predicated Execution")))
-            }
-            Some(other) => {
-                let what = self.what(other);
-                let message = format!("`{name}` is {what}, not a predicate register");
-                let d = Diagnostic::error(Code::WrongKind, span, message);
-                Err(self.cx.push(d.section("Predicated Execution")))
-            }
-            None => Err(self.undeclared(name, span)),
-        }
-    }
-
-    /// The space that a variable of the body lies in.
-    pub fn space_of_local(&self, id: crate::module::VarId) -> StateSpace {
-        use crate::module::LocalKind;
-        match self.local(id).kind {
-            LocalKind::Local => StateSpace::Local,
-            LocalKind::Param(_) if self.kind == form::FuncKind::Entry => StateSpace::ParamEntry,
-            LocalKind::CallParam | LocalKind::Param(_) | LocalKind::Result(_) => StateSpace::ParamFunc,
-        }
-    }
 }
 
 /// How many of the written operands are destinations and sources.
@@ -367,14 +262,4 @@ pub(crate) fn split(form: &Form, chosen: &Chosen, written: usize) -> Option<(usi
     let n_dst = all_dst.min(dst + room);
     let n_src = written - n_dst;
     (n_src <= all_src).then_some((n_dst, n_src))
-}
-
-/// How many registers an operand is.
-pub(crate) fn n_elements(o: &form::Operand, u: &Use) -> u8 {
-    match o.count {
-        form::Count::One => 1,
-        form::Count::By(slot) => u.count(slot),
-        form::Count::Fixed(n) => n,
-        form::Count::Fragment(f) => f(u),
-    }
 }

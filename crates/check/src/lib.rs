@@ -3,16 +3,17 @@
 //! Takes: [`ast::Module`] and its text. Gives: [`Checked`], a [`CheckedModule`] if no error is left, and all diagnostics by place.
 //! Does not know: how anything is executed.
 //!
-//! Invariants: a module with an error gives no `CheckedModule`; each error is told once, and a bad declaration is not blamed
-//! on its uses; a name is used behind its declaration (labels excepted).
+//! Invariants: a module with an error has no `CheckedModule`; each error is told once, and a bad declaration is not blamed
+//! on its uses; a name is used after its declaration (labels excepted).
 //!
 //! How to read it: [`check`] here walks the module; `func`, `body` and `inst` go down to one instruction; `forms` finds its
-//! record, `operands`, `address` and `call` check what it is given, by the tables of `fit`. `globals`, `layout`, `init`, `params`
+//! record, `operands`, `address` and `call` check what it is given, by the tables of `fit`, with what `scope` holds; `blame` says what is wrong. `globals`, `layout`, `init`, `params`
 //! are the declarations, `consts` the constant expressions, `link` joins modules.
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod blame;
 mod body;
 mod call;
 pub mod consts;
@@ -35,6 +36,7 @@ mod names;
 mod operands;
 mod params;
 mod report;
+mod scope;
 mod special;
 mod suggest;
 mod syntax_faults;
@@ -53,7 +55,7 @@ use context::Cx;
 /// How many undeclared names of a module are looked up for what may have been meant.
 const SUGGESTIONS: u32 = 64;
 
-/// What a check gives.
+/// What a check returns.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The module; `None` if there is any error.
@@ -62,7 +64,7 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Parses and checks a text. Its syntax errors stand among the diagnostics, and names that may have been declared in what could
+/// Parses and checks a text. Its syntax errors are among the diagnostics, and names that may have been declared in what could
 /// not be read are not called undeclared.
 pub fn check_text(text: &str, file: FileId) -> Checked {
     let parse = handloom_syntax::parse(text, file);
@@ -79,9 +81,9 @@ pub fn check_text(text: &str, file: FileId) -> Checked {
     checked
 }
 
-/// Name of the function that is not an entry and whose body a place lies in, as far as items tell: behind its header and before the next one.
+/// Name of the function that is not an entry and whose body a place lies in, as far as items tell: after its header and before the next one.
 fn function_around<'a>(module: &ast::Module<'a>, place: Span) -> Option<&'a str> {
-    // Items stand in the order of the text.
+    // Items are in the order of the text.
     let behind = module.items.partition_point(|i| header::span_of(i).start <= place.start);
     match module.items.get(behind.checked_sub(1)?)? {
         ast::Item::Function(f) if !f.is_entry && f.body.is_some() => Some(f.name.text),
@@ -105,12 +107,7 @@ pub struct Outline {
 /// Says what a module declares. `text` is what it was parsed from.
 pub fn outline(module: &ast::Module<'_>, text: &str, file: FileId) -> Outline {
     let (m, _) = walk(module, text, file);
-    Outline {
-        version: m.version,
-        target: context::target_text(m.target),
-        address_size: m.address_size,
-        symbols: m.symbols,
-    }
+    Outline { version: m.version, target: m.target.to_string(), address_size: m.address_size, symbols: m.symbols }
 }
 
 /// Checks a module. `text` is what it was parsed from.

@@ -83,7 +83,7 @@ impl Linker {
         joined.files.extend(files);
     }
 
-    /// Puts a symbol where it belongs. Gives the place, and whether it is kept there or another one is.
+    /// Puts a symbol where it belongs. Returns the place, and whether it is kept there or another one is.
     fn place(&mut self, symbol: Symbol, joined: &mut CheckedModule) -> (SymbolId, bool) {
         let fresh = SymbolId(u32::try_from(joined.symbols.len()).unwrap_or(u32::MAX));
         let known = if symbol.linkage == Linkage::Internal { None } else { self.by_name.get(&symbol.name).copied() };

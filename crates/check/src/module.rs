@@ -1,4 +1,4 @@
-//! The checked module: what `check` gives and `lower` reads. No user's error is left in it.
+//! The checked module: what `check` returns and `lower` reads. No user's error is left in it.
 
 use handloom_diag::Span;
 use handloom_ir::types::*;
@@ -56,9 +56,9 @@ pub enum Linkage {
 pub struct Symbol {
     /// Its name. Function-scope ones carry their function's name in front and a number: `kernel$tile$0`.
     pub name: String,
-    /// Linking.
+    /// Which modules may name it.
     pub linkage: Linkage,
-    /// What.
+    /// A variable, a function, or another name of one.
     pub kind: SymbolKind,
     /// The declaration.
     pub span: Span,
@@ -120,7 +120,7 @@ pub struct Func {
     pub is_entry: bool,
     /// Results, as variables of the body (by position) with their layout.
     pub results: Vec<ParamLayout>,
-    /// Parameters.
+    /// Parameters in order, with their places.
     pub params: Vec<ParamLayout>,
     /// Bytes of the parameter block: parameters, then results.
     pub param_bytes: u32,
@@ -226,7 +226,7 @@ pub enum Stmt {
     Loc {
         /// Number as in `.file`.
         file: u64,
-        /// Line.
+        /// Line of that file, from 1.
         line: u32,
         /// The directive.
         span: Span,
@@ -240,7 +240,7 @@ pub enum Stmt {
 pub struct Inst {
     /// Its form.
     pub form: &'static Form,
-    /// Choices.
+    /// The choices made among its qualifiers.
     pub u: Use,
     /// `@p` or `@!p`: register and negation.
     pub guard: Option<(RegId, bool)>,
@@ -288,7 +288,7 @@ pub enum Operand {
     },
     /// A special register.
     Sreg {
-        /// Which.
+        /// Which register it is.
         sreg: Sreg,
         /// Its own type (`U32` or `U64`, or `Pred`).
         ty: ScalarType,
@@ -308,7 +308,7 @@ pub enum Operand {
     },
     /// Address of a symbol or variable as a value (`mov.u64 d, sym`), plus an offset.
     AddrOf {
-        /// Whose.
+        /// What the address is of.
         base: AddrBase,
         /// Added to it.
         offset: i64,

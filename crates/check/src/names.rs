@@ -121,7 +121,7 @@ impl<'a> Scopes<'a> {
         u32::try_from(self.marks.len()).unwrap_or(u32::MAX)
     }
 
-    /// Declares a name. Gives the earlier declaration if this scope has one; that one stays.
+    /// Declares a name. Returns the earlier declaration if this scope has one; that one stays.
     pub fn declare(&mut self, name: ast::Name<'a>, bind: Bind<'a>) -> Result<(), Span> {
         self.put(name, Slot::Bound(bind))
     }
@@ -248,7 +248,7 @@ impl Range {
     }
 }
 
-/// Gives a register its place; the components of a vector register stand one behind the other.
+/// Gives a register its place; the components of a vector register follow each other.
 fn materialise(name: &str, ty: ScalarType, n: u8, body: &mut Body) -> u32 {
     // A body has fewer registers than bytes of text, and text is below 4 GiB.
     let first = u32::try_from(body.regs.len()).unwrap_or(NOT_USED);

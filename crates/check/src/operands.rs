@@ -7,41 +7,15 @@ use handloom_isa::form::{Count, Is, Kind, Slot};
 use handloom_isa::selector::{Select, Selector};
 use handloom_syntax::ast::{self, OperandKind};
 
-use crate::body::{BodyCx, Named};
-use crate::consts::{Const, Mismatch, SymbolAddress, eval, to_bits};
+use crate::blame::TYPES_SECTION;
+use crate::consts::{Const, Mismatch, SymbolAddress, eval, literal_mismatch, to_bits};
 use crate::context::{Told, index};
 use crate::fit::{Role, is_packed};
 use crate::forms::Rule;
-use crate::inst::{InstCx, Pairing, n_elements};
 use crate::module::{AddrBase, Operand, RegId, SymbolKind};
 use crate::names::{Bind, Reg};
+use crate::scope::{BodyCx, InstCx, Named, Pairing, n_elements};
 use crate::words::component;
-
-const TYPES_SECTION: &str = "Type Information for Instructions and Operands";
-const WIDE_SECTION: &str = "Operand Size Exceeding Instruction-Type Size";
-
-/// What is told when a literal stands where its kind does not fit.
-pub(crate) fn literal_mismatch(m: Mismatch, ty: ScalarType, span: Span) -> Diagnostic {
-    let error = |message: String| Diagnostic::error(Code::LiteralType, span, message).section("Constants");
-    match m {
-        Mismatch::IntegerForFloat => error(format!("an integer literal where `{ty}` is wanted"))
-            .help(if ty == ScalarType::F32 { "write `1.0` or `0f3F800000` for one" } else { "write `1.0` for one" }),
-        Mismatch::FloatForInteger => {
-            let d = error(format!("a float literal where `{ty}` is wanted"));
-            match ty {
-                ScalarType::B32 => d.help("write the bits: `0f3F800000` is the `.f32` one"),
-                ScalarType::B64 => d.help("write the bits: `0d3FF0000000000000` is the `.f64` one"),
-                _ => d,
-            }
-        }
-        Mismatch::NoLiteral => error(format!("there are no literals of type `{ty}`"))
-            .help("move the bits into a register first, for example with `mov.b16`"),
-        Mismatch::Address => {
-            Diagnostic::error(Code::OperandKind, span, "the address of a symbol where a number is wanted")
-                .help("take the address with `mov` first")
-        }
-    }
-}
 
 impl<'a> BodyCx<'_, 'a> {
     /// Checks one operand.
@@ -121,31 +95,6 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
-    fn no_value(&mut self, icx: &InstCx<'_, 'a>, found: Named<'a>, name: &str, span: Span) -> Told {
-        let what = self.what(found);
-        let message = format!("`{name}` is {what}, which `{}` cannot take as a value", icx.words());
-        let d = Diagnostic::error(Code::WrongKind, span, message);
-        let is_memory = matches!(found, Named::Symbol(_) | Named::Bind(Bind::Symbol(_) | Bind::Var(_)));
-        self.cx.push(if is_memory { d.help("load it, or take its address with `mov`") } else { d })
-    }
-
-    /// What a name is, for messages.
-    pub fn what(&self, n: Named<'a>) -> &'static str {
-        match n {
-            Named::Bind(Bind::Reg(_)) => "a register",
-            Named::Bind(Bind::Var(_)) => "a variable",
-            Named::Bind(Bind::Label(_)) => "a label",
-            Named::Bind(Bind::Targets(_, false)) => "a list of labels",
-            Named::Bind(Bind::Targets(_, true)) => "a list of functions",
-            Named::Bind(Bind::Prototype(_)) => "a prototype",
-            Named::Bind(Bind::Poison) => "an undeclared name",
-            Named::Symbol(id) | Named::Bind(Bind::Symbol(id)) => match &self.cx.symbol(id).kind {
-                SymbolKind::Var(_) => "a variable",
-                SymbolKind::Func(_) | SymbolKind::Alias(_) => "a function",
-            },
-        }
-    }
-
     /// `v.x`, `%tid.x`.
     pub fn member(
         &mut self,
@@ -197,37 +146,6 @@ impl<'a> BodyCx<'_, 'a> {
             }
             None => Err(self.wrong_type(icx, p, rule, ty, span)),
         }
-    }
-
-    fn wrong_type(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, rule: Rule, ty: ScalarType, span: Span) -> Told {
-        const REGISTERS: &[ScalarType] = &[
-            ScalarType::Pred,
-            ScalarType::B8,
-            ScalarType::B16,
-            ScalarType::B32,
-            ScalarType::B64,
-            ScalarType::B128,
-            ScalarType::U8,
-            ScalarType::U16,
-            ScalarType::U32,
-            ScalarType::U64,
-            ScalarType::S8,
-            ScalarType::S16,
-            ScalarType::S32,
-            ScalarType::S64,
-            ScalarType::F16,
-            ScalarType::F16x2,
-            ScalarType::F32,
-            ScalarType::F64,
-        ];
-        let text = self.cx.text.get(index(span.start)..index(span.end)).unwrap_or("");
-        let message = format!("`{}` cannot take the `{ty}` register `{text}` as `{}`", icx.words(), p.wanted.name);
-        let takes = |r: &ScalarType| rule.fits(*r, p.role).is_some();
-        let fitting: Vec<String> = REGISTERS.iter().filter(|r| takes(r)).map(|r| format!("`{r}`")).collect();
-        let section = if rule.relaxed { WIDE_SECTION } else { TYPES_SECTION };
-        let d = Diagnostic::error(Code::OperandType, span, message).section(section);
-        let d = if fitting.is_empty() { d } else { d.help(format!("registers of type {}", fitting.join(", "))) };
-        self.cx.push(d)
     }
 
     /// A constant expression as an operand; also `sym+4` of `mov`.
@@ -310,7 +228,7 @@ impl<'a> BodyCx<'_, 'a> {
                 let message = format!("`{}` is {what}: nothing can be added to it here", a.name);
                 return Err(self.cx.push(Diagnostic::error(Code::OperandKind, a.span, message)));
             }
-            None if crate::special::is_family(a.name) => {
+            None if handloom_isa::sreg::is_family(a.name) => {
                 let message = format!("nothing can be added to the special register `{}`", a.name);
                 let d = Diagnostic::error(Code::OperandKind, a.span, message);
                 return Err(self.cx.push(d.help("read it with `mov` first").section("Special Registers")));
@@ -361,10 +279,6 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
-    fn no_sum(&mut self, span: Span) -> Told {
-        self.cx.push(literal_mismatch(Mismatch::Address, ScalarType::B64, span))
-    }
-
     /// The address of a symbol as a value.
     fn address_of(
         &mut self,
@@ -407,6 +321,25 @@ impl<'a> BodyCx<'_, 'a> {
     ) -> Result<Operand, Told> {
         let (base, offset) = self.element(icx, name, at, p.written.span)?;
         self.address_of(icx, p, base, offset, p.written.span)
+    }
+
+    /// The predicate register that a name stands for.
+    pub fn predicate(&mut self, name: &'a str, span: Span) -> Result<RegId, Told> {
+        match self.named(name)? {
+            Some(Named::Bind(Bind::Reg(r))) if r.ty == ScalarType::Pred => Ok(r.id),
+            Some(Named::Bind(Bind::Reg(r))) => {
+                let message = format!("`{name}` is a `{}` register, not a predicate", r.ty);
+                let d = Diagnostic::error(Code::OperandType, span, message);
+                Err(self.cx.push(d.help("a `.pred` register").section("Predicated Execution")))
+            }
+            Some(other) => {
+                let what = self.what(other);
+                let message = format!("`{name}` is {what}, not a predicate register");
+                let d = Diagnostic::error(Code::WrongKind, span, message);
+                Err(self.cx.push(d.section("Predicated Execution")))
+            }
+            None => Err(self.undeclared(name, span)),
+        }
     }
 
     /// `{a, b}`, or one register where one is enough.
@@ -589,24 +522,6 @@ impl<'a> BodyCx<'_, 'a> {
             OperandKind::Member(name, words) => self.member(icx, p, name, words),
             _ => Err(self.wrong_kind(icx, p, "a register")),
         }
-    }
-
-    /// Tells that an operand is of another kind than wanted.
-    pub fn wrong_kind(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, wanted: &str) -> Told {
-        let given = match &p.written.kind {
-            OperandKind::Name(_) | OperandKind::Member(..) => "a name",
-            OperandKind::Expr(_) => "a constant",
-            OperandKind::Vector(_) => "a vector",
-            OperandKind::Address(_) | OperandKind::Indexed(..) => "an address",
-            OperandKind::Sink => "`_`",
-            OperandKind::Not(_) => "a negated predicate",
-            OperandKind::Neg(_) => "a negated register",
-            OperandKind::Pair(..) => "a pair",
-            OperandKind::Paren(_) => "a list in parentheses",
-        };
-        let message = format!("`{}` takes {wanted} as `{}`, not {given}", icx.words(), p.wanted.name);
-        let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
-        self.cx.push(d.section(icx.form().section))
     }
 }
 

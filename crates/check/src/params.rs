@@ -24,9 +24,9 @@ pub(crate) struct Param<'a> {
 
 /// Results and parameters.
 pub(crate) struct Signature<'a> {
-    /// Results.
+    /// Results in order.
     pub results: Vec<Param<'a>>,
-    /// Parameters.
+    /// Parameters in order.
     pub params: Vec<Param<'a>>,
     /// Bytes of the block: parameters, then results.
     pub bytes: u32,

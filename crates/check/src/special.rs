@@ -6,23 +6,17 @@
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, TypeClass};
 use handloom_isa::form::{Kind, Slot, Value};
-use handloom_isa::sreg::{Found, SPECIAL_REGISTERS, What, lookup};
+use handloom_isa::sreg::{Found, What, is_family, lookup};
 
-use crate::body::BodyCx;
 use crate::context::{Told, index};
 use crate::fit::Role;
-use crate::inst::{InstCx, Pairing};
 use crate::module::Operand;
+use crate::scope::{BodyCx, InstCx, Pairing};
 
 const SECTION: &str = "Special Registers";
 
-/// Whether a name, with any word or none behind it, is a special register.
-pub(crate) fn is_family(name: &str) -> bool {
-    lookup(name).is_some() || SPECIAL_REGISTERS.iter().any(|r| r.name == name)
-}
-
 impl<'a> BodyCx<'_, 'a> {
-    /// A special register as an operand, or a name that nobody knows. `span` covers the name and the word behind its dot.
+    /// A special register as an operand, or a name that nobody knows. `span` covers the name and the word after its dot.
     pub fn special(
         &mut self,
         icx: &InstCx<'_, 'a>,
@@ -64,7 +58,7 @@ impl<'a> BodyCx<'_, 'a> {
         Ok(Operand::Vector(all.map(|sreg| Operand::Sreg { sreg, ty: found.ty, to }).collect()))
     }
 
-    /// Tells why a special register cannot stand here.
+    /// Reports why a special register cannot be here.
     fn readable(
         &mut self,
         icx: &InstCx<'_, 'a>,

@@ -1,6 +1,7 @@
 //! Undeclared names, and what may have been meant.
 
 use handloom_diag::{Code, Diagnostic, Span};
+use handloom_isa::spelling::distance;
 
 use crate::context::Cx;
 
@@ -50,23 +51,8 @@ fn closest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n s
     }
     names
         .filter(|n| n.len().abs_diff(name.len()) <= limit && *n != name)
-        .map(|n| (distance(name.as_bytes(), n.as_bytes()), n))
+        .map(|n| (distance(name.as_bytes(), n.as_bytes(), false), n))
         .filter(|(d, _)| *d <= limit)
         .min()
         .map(|(_, n)| n)
-}
-
-/// Letters inserted, dropped or changed.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

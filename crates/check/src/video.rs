@@ -1,15 +1,14 @@
-//! Operands of video instructions: a register with a selector behind it or a sign before it.
+//! Operands of video instructions: a register with a selector after it or a sign before it.
 
 use handloom_diag::{Code, Diagnostic};
 use handloom_ir::types::ScalarType;
 use handloom_isa::selector::{Select, Selector};
 use handloom_syntax::ast::OperandKind;
 
-use crate::body::{BodyCx, Named};
 use crate::context::Told;
-use crate::inst::{InstCx, Pairing};
 use crate::module::Operand;
 use crate::names::Bind;
+use crate::scope::{BodyCx, InstCx, Named, Pairing};
 
 impl<'a> BodyCx<'_, 'a> {
     /// Checks an operand, and notes in the use what is written with it.
@@ -59,12 +58,5 @@ impl<'a> BodyCx<'_, 'a> {
         let message = format!("`{}` takes no selector `.{word}` behind `{}`", icx.words(), p.wanted.name);
         let d = Diagnostic::error(Code::OperandKind, p.written.span, message).section(icx.form().section);
         self.cx.push(d.help(select.expected()))
-    }
-
-    /// Tells that no sign may stand before an operand.
-    pub fn no_sign(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Told {
-        let message = format!("`{}` takes no negated register", icx.words());
-        let d = Diagnostic::error(Code::OperandKind, p.written.span, message).section(icx.form().section);
-        self.cx.push(d.help("negate it with `neg` first"))
     }
 }

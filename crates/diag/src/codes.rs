@@ -1,4 +1,4 @@
-//! The table of diagnostic codes. One row a code; text of messages stands where the fault is found.
+//! The table of diagnostic codes. One row a code; text of messages is where the fault is found.
 
 macro_rules! codes {
     ($($name:ident $code:literal $title:literal)*) => {

@@ -24,7 +24,7 @@ pub enum Kind {
     Program,
     /// The PTX is right and this is not supported yet.
     Unsupported,
-    /// Ours.
+    /// A fault of Handloom itself.
     Bug,
 }
 
@@ -41,7 +41,7 @@ pub enum Severity {
 
 /// One fault: what, where, by which rule, and what would be accepted.
 ///
-/// The message is lower case without a full stop; code words stand in backticks.
+/// The message is lower case without a full stop; code words are in backticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Row of the code table.
@@ -56,7 +56,7 @@ pub struct Diagnostic {
     pub labels: Vec<(Span, String)>,
     /// What would be accepted.
     pub help: Option<String>,
-    /// Title of the manual's section behind the rule.
+    /// Title of the manual's section that has the rule.
     pub section: Option<&'static str>,
     /// Name of the function that is not an entry, if it lies in one.
     pub function: Option<String>,

@@ -202,7 +202,7 @@ struct Cluster<'a> {
 /// Lines that may lie between two places of one piece of source.
 const NEAR_LINES: u32 = 40;
 
-/// Bytes of a line that are shown before and behind a place, where the line is longer than twice that.
+/// Bytes of a line that are shown before and after a place, where the line is longer than twice that.
 const NEAR_BYTES: usize = 400;
 
 /// Sorts places into pieces of source. The piece of the first place comes first.
@@ -269,7 +269,7 @@ fn annotation(primary: bool, range: Range<usize>, label: &str) -> annotate_snipp
     if label.is_empty() { annotation } else { annotation.label(label) }
 }
 
-/// Positions in files are 32-bit; a byte behind that is behind the end of every file.
+/// Positions in files are 32-bit; a byte after that is after the end of every file.
 fn byte(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -7,9 +7,10 @@ use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::{AtomOp, Order, ScalarType, StateSpace, Ty};
 
 use crate::atom::{atom_value, atom_value_128, flushes};
-use crate::cta::{Cta, Group, number};
+use crate::cta::{Cta, Group};
 use crate::env::CLUSTER_STRIDE;
 use crate::memory::{Denied, Memory};
+use crate::numbers::number;
 
 /// What an access asks for, the same in all lanes.
 struct Request {
@@ -34,7 +35,7 @@ impl From<Denied> for TrapKind {
 }
 
 impl<'m> Cta<'m> {
-    /// A load; elements whose bit is clear are not read and give zero.
+    /// A load; elements whose bit is clear are not read and are zero.
     pub(crate) fn load(
         &mut self,
         inst: &'m Inst,

@@ -121,7 +121,7 @@ pub struct Released {
     pub result: u32,
 }
 
-/// Lanes of one warp that stand at a barrier and wait for the rest of their warp.
+/// Lanes of one warp that are at a barrier and wait for the rest of their warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Standing {
     lanes: u32,
@@ -186,7 +186,7 @@ impl Barrier {
         Ok(())
     }
 
-    /// Lets the warp arrive if all its lanes that are left stand here.
+    /// Lets the warp arrive if all its lanes that are left are here.
     fn arrive_if_whole(&mut self, id: u32, warp: usize, live: u32, out: &mut Vec<Released>) -> Result<(), Misuse> {
         let Some(there) = self.standing[warp] else { return Ok(()) };
         if live & !there.lanes != 0 {

@@ -1,6 +1,6 @@
 //! The functions that programs find on the device: `vprintf`, `__assertfail`, `malloc`, `free`.
 //!
-//! Arguments lie in a block at natural alignment, the result behind them.
+//! Arguments lie in a block at natural alignment, the result after them.
 
 use handloom_ir::simt::{Builtin, Inst};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
@@ -13,9 +13,9 @@ use crate::printf;
 /// An access of a built-in function that is not allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// Why.
+    /// Which rule was broken.
     pub kind: TrapKind,
-    /// Where.
+    /// The address that was accessed.
     pub addr: u64,
     /// Bytes of the access; 0 for `free` of an address that was not allocated.
     pub bytes: u32,

@@ -33,7 +33,7 @@ impl ClusterBarrier {
         }
     }
 
-    /// Lanes of a warp arrive. Gives the number of the phase, which they may wait for.
+    /// Lanes of a warp arrive. Returns the number of the phase, which they may wait for.
     ///
     /// # Errors
     /// A lane has arrived in this phase already.

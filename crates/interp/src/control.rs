@@ -141,7 +141,7 @@ impl<'m> Cta<'m> {
         let mut overflow = Vec::new();
         for (t, func) in targets {
             let caller = self.threads[*t].frame();
-            let local = self.env.local_base(crate::cta::number(*t));
+            let local = self.env.local_base(crate::numbers::number(*t));
             let limit = local.saturating_add(self.env.local_size) - self.threads[*t].stack_used;
             match self.layouts[func.idx()].place(caller.end, limit) {
                 Some((base, end)) => {

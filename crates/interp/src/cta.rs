@@ -1,7 +1,7 @@
 //! A cta: its threads, and who of them runs next.
 //!
-//! A round runs lanes until none is ready. Then each lane that is left stands at a yield point or waits for others. The
-//! next round lets the yielded ones go on. If nobody stands at a yield point, nobody inside the cta can ever go on.
+//! A round runs lanes until none is ready. Then each lane that is left is at a yield point or waits for others. The
+//! next round lets the yielded ones go on. If nobody is at a yield point, nobody inside the cta can ever go on.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,6 +15,7 @@ use crate::env::CtaEnv;
 use crate::frame::Frame;
 use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
+use crate::numbers::{low32, number};
 use crate::pace::Pace;
 use crate::warp::{WARP_SIZE, lanes};
 
@@ -28,7 +29,7 @@ pub enum Status {
     Done,
     /// The budget is used up; the cta can go on.
     Budget,
-    /// A round is over: all threads that are left stand at yield points or wait for others. Running again starts the
+    /// A round is over: all threads that are left are at yield points or wait for others. Running again starts the
     /// next round.
     Waiting {
         /// Whether the round changed a byte of memory, the state of a thread, or read a clock. If no cta of the grid
@@ -86,13 +87,8 @@ pub(crate) fn thread_number(warp: usize, lane: usize) -> usize {
     warp * 32 + lane
 }
 
-/// A thread's linear number as special registers and reports want it.
-pub(crate) fn number(thread: usize) -> u32 {
-    u32::try_from(thread).expect("bug: a cta has at most 1024 threads")
-}
-
 impl<'m> Cta<'m> {
-    /// A cta before its first instruction: all threads stand at the start of `entry`.
+    /// A cta before its first instruction: all threads are at the start of `entry`.
     pub fn new(module: &'m Module, entry: FuncId, env: CtaEnv) -> Cta<'m> {
         let layouts = FrameLayout::of_module(module);
         let func = &module.funcs[entry.idx()];
@@ -236,7 +232,7 @@ impl<'m> Cta<'m> {
         None
     }
 
-    /// The ready lanes of a warp that stand at its earliest place.
+    /// The ready lanes of a warp that are at its earliest place.
     fn earliest(&self, warp: usize) -> Option<u32> {
         let mut best: Option<(Place, u32)> = None;
         for (thread, bit) in self.warp_threads(warp) {
@@ -345,12 +341,6 @@ impl<'m> Cta<'m> {
         let ty = self.module.funcs[frame.func.idx()].regs[reg.idx()];
         frame.regs[reg.idx()] = value & ty.mask();
     }
-}
-
-/// The low 32 bits.
-pub(crate) fn low32(value: u64) -> u32 {
-    let [a, b, c, d, ..] = value.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
 }
 
 /// The lanes of a warp with that many threads left for it.

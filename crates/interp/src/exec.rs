@@ -5,9 +5,10 @@ use handloom_ir::simt::{Inst, Op, SymId, SymKind};
 use handloom_ir::trap::Trap;
 use handloom_ir::types::StateSpace;
 
-use crate::cta::{Cta, Group, low32, number};
+use crate::cta::{Cta, Group};
 use crate::lane::State;
 use crate::memory::Memory;
+use crate::numbers::{low32, number};
 use crate::sreg;
 use crate::warp::{self, WARP_SIZE};
 

@@ -12,7 +12,7 @@ use crate::frame::Frame;
 pub(crate) enum State<'m> {
     /// It can run.
     Ready,
-    /// It stands at a yield point until the round is over.
+    /// It is at a yield point until the round is over.
     Yielded,
     /// It waits for the lanes of a member mask.
     WarpSync {
@@ -25,7 +25,7 @@ pub(crate) enum State<'m> {
     },
     /// It waits for a barrier of the cta.
     Barrier {
-        /// Which.
+        /// Number of the barrier.
         id: u32,
         /// Where the result of a reduction goes.
         dst: Option<Reg>,
@@ -34,7 +34,7 @@ pub(crate) enum State<'m> {
     },
     /// It waits for a phase of the cluster barrier.
     ClusterWait {
-        /// Which.
+        /// The phase that it waits for.
         phase: u64,
         /// Where it goes on.
         next: BlockId,
@@ -45,7 +45,7 @@ pub(crate) enum State<'m> {
     Exited,
 }
 
-/// Where a lane stands.
+/// Where a lane is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// The calls that led here.
@@ -63,7 +63,7 @@ pub(crate) struct Place {
 pub(crate) struct Lane<'m> {
     /// What it waits for.
     pub state: State<'m>,
-    /// Where it stands.
+    /// Where it is.
     pub place: Place,
     /// Its calls, the entry first. Empty when it has exited.
     pub frames: Vec<Frame>,
@@ -110,7 +110,7 @@ pub(crate) struct PathId(usize);
 
 /// All chains of calls in progress, each once.
 ///
-/// A lane holds the chain it stands in, and a chain holds its caller's. What nobody holds is forgotten, so that the
+/// A lane holds the chain it is in, and a chain holds its caller's. What nobody holds is forgotten, so that the
 /// table does not grow with the number of calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
@@ -155,7 +155,7 @@ impl Paths {
         path
     }
 
-    /// A lane in `path` returns. Gives the chain of its caller.
+    /// A lane in `path` returns from its function. Returns the chain of its caller.
     pub(crate) fn leave(&mut self, path: PathId) -> PathId {
         let caller = self.node(path).map_or(Paths::ROOT, |i| self.nodes[i].call.0);
         self.hold(caller);

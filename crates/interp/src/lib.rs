@@ -8,9 +8,9 @@
 //! Does not know: PTX text, host threads, host atomics, grids, how memory is laid out on the host.
 //!
 //! The model. A cta is warps of 32 consecutive threads, x fastest. A warp is lanes, and each lane has its own call
-//! frames and its own place. A step takes the ready lanes of one warp that stand at the earliest place, and runs them
+//! frames and its own place. A step takes the ready lanes of one warp that are at the earliest place, and runs them
 //! together to the end of their block: op by op, and within an op lane by lane. Lanes therefore meet again where their
-//! ways meet. A lane stops being ready when it stands at a warp-synchronising op, at a barrier, at a yield point, or
+//! ways meet. A lane stops being ready when it is at a warp-synchronising op, at a barrier, at a yield point, or
 //! when it has exited.
 //!
 //! Invariants:
@@ -19,7 +19,7 @@
 //! - A load, store or atomic that traps has had no effect in any lane of its group.
 //!
 //! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`pace`], [`sreg`] and [`printf`] are also used by compiled code through the runtime, so
-//! that a rule stands once.
+//! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
 //! what may be touched.
@@ -39,6 +39,7 @@ mod exec;
 mod frame;
 mod lane;
 pub mod memory;
+mod numbers;
 pub mod pace;
 pub mod printf;
 mod report;

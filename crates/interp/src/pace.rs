@@ -10,6 +10,7 @@
 //!   without a change that nobody can ever go on leaves out those rounds ([`Pace::leaves_out`]), and so finds what it would find if nothing varied.
 
 use crate::env::CtaEnv;
+use crate::numbers::low32;
 
 /// Rounds of a cta that changed memory, before its rounds vary.
 const AFTER: u32 = 1 << 10;
@@ -65,10 +66,10 @@ impl Pace {
     /// The lanes of a warp that go on in this round, if they gave way before it.
     #[inline]
     pub fn lanes(&self, warp: u32) -> u32 {
-        if self.leaves_out() { low_half(self.of_warp(warp)) } else { u32::MAX }
+        if self.leaves_out() { low32(self.of_warp(warp)) } else { u32::MAX }
     }
 
-    /// Whether lanes that stand farther on than others of their warp run in this round although those go round a loop.
+    /// Whether lanes that are farther on than others of their warp run in this round although those go round a loop.
     #[inline]
     pub fn lets_pass(&self, warp: u32) -> bool {
         self.leaves_out() && self.of_warp(warp) >> 63 == 1
@@ -78,10 +79,6 @@ impl Pace {
         let mut state = self.choice ^ u64::from(warp) << 40;
         splitmix(&mut state)
     }
-}
-
-fn low_half(value: u64) -> u32 {
-    crate::cta::low32(value)
 }
 
 /// The next number of a SplitMix64 sequence.

@@ -19,9 +19,9 @@ pub struct Printed {
     pub arguments: u32,
 }
 
-/// Formats as C's `printf`; bytes behind the end of `args` count as zero.
+/// Formats as C's `printf`; bytes after the end of `args` count as zero.
 ///
-/// `read_string` gives the bytes of a string argument up to its NUL, by address. It is not called for a null pointer.
+/// `read_string` returns the bytes of a string argument up to its NUL, by address. It is not called for a null pointer.
 pub fn format_printf(format: &[u8], args: &[u8], read_string: &mut dyn FnMut(u64) -> Vec<u8>) -> Vec<u8> {
     print(format, args, read_string).text
 }

@@ -3,11 +3,12 @@
 use handloom_diag::Span;
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
-use crate::cta::{Cta, Group, number};
+use crate::cta::{Cta, Group};
 use crate::lane::{Lane, State};
+use crate::numbers::number;
 
 impl<'m> Cta<'m> {
-    /// Where the threads that are left stand, and what they wait for. Lanes of a warp at one place are one entry.
+    /// Where the threads that have not ended are, and what they wait for. Lanes of a warp at one place are one entry.
     pub fn waiters(&self) -> Vec<Waiter> {
         let mut found: Vec<(usize, Waiter)> = Vec::new();
         for (t, lane) in self.threads.iter().enumerate() {

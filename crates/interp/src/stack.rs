@@ -1,6 +1,6 @@
 //! `alloca`, `stacksave`, `stackrestore`: the end of a thread's local memory.
 //!
-//! Frames of calls grow up from the start of local memory, and what `alloca` gives grows down from its end. Where they
+//! Frames of calls grow up from the start of local memory, and what `alloca` returns grows down from its end. Where they
 //! would meet, the stack is used up. A function gives back what it allocated when it returns: the lowering writes
 //! that down as a pair of `Save` and `Restore`.
 //!
@@ -10,7 +10,8 @@
 use handloom_ir::simt::{Inst, StackOp};
 use handloom_ir::trap::{Trap, TrapKind};
 
-use crate::cta::{Cta, Group, number};
+use crate::cta::{Cta, Group};
+use crate::numbers::number;
 
 /// The room between the frames of a thread and the end of its local memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +22,7 @@ pub struct Room {
     pub end: u64,
 }
 
-/// Does one op for one thread, of which `used` bytes below the end are allocated. Gives the result, or the operand
+/// Does one op for one thread, of which `used` bytes below the end are allocated. Returns the result, or the operand
 /// where there is none.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! Takes: nothing. Gives: types, arithmetic on values ([`num`]), functions of warp values ([`simt`]), trap kinds ([`trap`]).
 //! Does not know: PTX syntax, Cranelift, threads, host memory.
 //!
-//! Invariants: a rounding rule stands once, in [`num`]; interpreter, constant folding and row routines call it.
+//! Invariants: a rounding rule is written once, in [`num`]; interpreter, constant folding and row routines call it.
 
 #![forbid(unsafe_code)]
 

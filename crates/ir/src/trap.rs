@@ -61,13 +61,13 @@ pub struct OwnMemory {
 /// Where a thread waited when nobody could go on, or when a limit passed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiter {
-    /// Block.
+    /// Block of the threads.
     pub cta: [u32; 3],
     /// The first of the threads.
     pub thread: [u32; 3],
-    /// How many threads of the warp stand there.
+    /// How many threads of the warp are there.
     pub count: u32,
-    /// The statement they stand at.
+    /// The statement they are at.
     pub span: Span,
     /// For what: `barrier 0`, `lanes 0x0000ffff`, `memory`.
     pub what: String,
@@ -76,7 +76,7 @@ pub struct Waiter {
 /// A stop, as both engines report it. The text is made in one place from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trap {
-    /// Why.
+    /// Why the kernel stopped.
     pub kind: TrapKind,
     /// The statement.
     pub span: Span,

@@ -88,6 +88,18 @@ impl ScalarType {
         self.bits().div_ceil(8)
     }
 
+    /// Number of elements of a packed type; else 1.
+    pub const fn elements(self) -> u32 {
+        use ScalarType::*;
+        match self {
+            Pred | B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | F16 | BF16 | F32
+            | F64 | TF32 | E4M3 | E5M2 => 1,
+            F16x2 | BF16x2 | F32x2 | U16x2 | S16x2 | E4M3x2 | E5M2x2 | E2M3x2 | E3M2x2 | E2M1x2 | UE8M0x2 | S2F6x2 => 2,
+            U8x4 | S8x4 | E4M3x4 | E5M2x4 | E2M3x4 | E3M2x4 | E2M1x4 => 4,
+            U4x8 | S4x8 => 8,
+        }
+    }
+
     /// The kind of type.
     pub const fn class(self) -> TypeClass {
         use ScalarType::*;
@@ -207,6 +219,22 @@ impl Ty {
             Ty::B64 => u64::MAX,
         }
     }
+
+    /// The type of twice the width; 64 bits at most.
+    pub const fn twice(self) -> Ty {
+        match self {
+            Ty::P | Ty::B16 => Ty::B32,
+            Ty::B32 | Ty::B64 => Ty::B64,
+        }
+    }
+
+    /// The type of half the width; 16 bits at least.
+    pub const fn half(self) -> Ty {
+        match self {
+            Ty::P | Ty::B16 | Ty::B32 => Ty::B16,
+            Ty::B64 => Ty::B32,
+        }
+    }
 }
 
 impl fmt::Display for Ty {
@@ -223,7 +251,7 @@ impl fmt::Display for Ty {
 /// An integer type: width 16, 32 or 64 and sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct Int {
-    /// Width.
+    /// Bits of the value.
     pub ty: Ty,
     /// Whether signed.
     pub signed: bool,
@@ -281,6 +309,11 @@ impl Float {
             Float::F32 | Float::F16x2 | Float::BF16x2 => Ty::B32,
             Float::F64 | Float::F32x2 => Ty::B64,
         }
+    }
+
+    /// Whether hosts have arithmetic of this type: `.f32` and `.f64`.
+    pub const fn is_of_host(self) -> bool {
+        matches!(self, Float::F32 | Float::F64)
     }
 
     /// The element of a packed type; itself otherwise.

@@ -54,17 +54,9 @@ pub(crate) fn product(x: &mut Cx<'_, '_>) -> Val {
     let (op, ty) = match half(x.u) {
         Half::Lo => (Pure::Mul(int.ty), int.ty),
         Half::Hi => (Pure::MulHi(int), int.ty),
-        Half::Wide => (Pure::MulWide(int), twice(int.ty)),
+        Half::Wide => (Pure::MulWide(int), int.ty.twice()),
     };
     x.b.pure(op, ty, &[x.src(0), x.src(1)])
-}
-
-/// The type of twice the width.
-pub(crate) const fn twice(ty: Ty) -> Ty {
-    match ty {
-        Ty::P | Ty::B16 => Ty::B32,
-        Ty::B32 | Ty::B64 => Ty::B64,
-    }
 }
 
 /// Whether `.wrap` is written, not `.clamp`.

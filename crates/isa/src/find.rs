@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::form::{Choice, Form, FuncKind, Group, Kind, N_SLOTS, Slot, Use, Value};
+use crate::spelling::distance;
 use crate::target::{Target, Version};
 
 /// The qualifier chosen in each slot.
@@ -44,7 +45,7 @@ pub struct Mismatch {
     pub form: &'static Form,
     /// Index of the qualifier that does not fit; `None` when something is missing at the end.
     pub at: Option<usize>,
-    /// What could stand there, over all records that got as far, with dots, without repetition.
+    /// What could be there, over all records that got as far, with dots, without repetition.
     pub accepted: Vec<&'static str>,
 }
 
@@ -176,7 +177,7 @@ pub fn suggest_qualifier(word: &str, accepted: &[&'static str]) -> Option<&'stat
 fn nearest(word: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let limit = if word.len() <= 3 { 1 } else { 2 };
     let scored = known.filter_map(|known| {
-        let d = distance(word.as_bytes(), known.as_bytes());
+        let d = distance(word.as_bytes(), known.as_bytes(), true);
         // Letters in another order, then letters too many at the end are likelier slips than others.
         let slip = if letters(word) == letters(known) { 0 } else { 1 + u8::from(!word.starts_with(known)) };
         let score = (d, slip, word.len().abs_diff(known.len()));
@@ -195,7 +196,7 @@ fn letters(word: &str) -> Vec<u8> {
 #[derive(Debug)]
 struct Prefix {
     opcode: &'static str,
-    /// Words behind the first, with dots.
+    /// Words after the first, with dots.
     rest: Vec<&'static str>,
     forms: Vec<&'static Form>,
 }
@@ -227,7 +228,7 @@ fn first_word(opcode: &'static str) -> &'static str {
     opcode.find('.').map_or(opcode, |dot| &opcode[..dot])
 }
 
-/// The words behind the first, each with its dot.
+/// The words after the first, each with its dot.
 fn further_words(opcode: &'static str) -> Vec<&'static str> {
     let mut rest = &opcode[first_word(opcode).len()..];
     let mut words = Vec::new();
@@ -339,7 +340,7 @@ impl Matcher {
         self.form.words.len() - self.words.count_ones() as usize + unfilled
     }
 
-    /// What could stand at this point. For a guilty type only types; at the end (`None`) only what is required.
+    /// What could be at this point. For a guilty type only types; at the end (`None`) only what is required.
     fn accepted(&self, guilty: Option<&str>) -> Vec<&'static str> {
         let leading = self.form.qualifiers.iter().enumerate().find(|(i, g)| g.lead && g.required && !self.has(*i));
         if let (Some((_, group)), false) = (leading, self.is_past_lead) {
@@ -372,23 +373,4 @@ fn is_type(text: &str) -> bool {
             .unwrap_or(word.get(1..).unwrap_or(""))
             .starts_with(|c: char| c.is_ascii_digit())
             && word.starts_with(['b', 'u', 's', 'f', 't', 'e'])
-}
-
-/// Number of inserted, dropped, changed or swapped letters between two words.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut before: Vec<usize> = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = change.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        before = last;
-        last = row;
-    }
-    last[b.len()]
 }

@@ -132,9 +132,9 @@ pub struct Group {
     pub choices: &'static [Choice],
     /// Whether one must be written.
     pub required: bool,
-    /// Whether it may stand at any place; else groups of a form keep their own order.
+    /// Whether it may be at any place; else groups of a form keep their own order.
     pub free: bool,
-    /// Whether it belongs to the opcode: it stands before all words that do not, in sequence with the others like it.
+    /// Whether it belongs to the opcode: it comes before all words that do not, in sequence with the others like it.
     pub lead: bool,
 }
 
@@ -173,7 +173,7 @@ pub const fn maybe(slot: Slot, choices: &'static [Choice]) -> Group {
 pub struct Choice {
     /// Text with the dot.
     pub text: &'static str,
-    /// Meaning.
+    /// What the word means.
     pub value: Value,
     /// Gates of its own.
     pub needs: Needs,
@@ -259,14 +259,14 @@ pub enum Kind {
     Targets,
     /// Operands of `call`.
     Call,
-    /// A register of a video instruction, perhaps with a selector behind it; a literal where `literal`, `-a` where `negatable`.
-    /// What is written with it stands in [`Use::marks`].
+    /// A register of a video instruction, perhaps with a selector after it; a literal where `literal`, `-a` where `negatable`.
+    /// What is written with it is in [`Use::marks`].
     Video {
         /// The selectors that it takes.
         select: Select,
-        /// Whether a literal may stand there instead.
+        /// Whether a literal may be there instead.
         literal: bool,
-        /// Whether `-` may stand before the register.
+        /// Whether `-` may come before the register.
         negatable: bool,
     },
 }
@@ -298,7 +298,7 @@ pub enum Is {
 /// How many registers an operand is.
 #[derive(Clone, Copy, Debug)]
 pub enum Count {
-    /// One.
+    /// One register.
     One,
     /// The count of a slot (`.v4`); one when it is not written.
     By(Slot),
@@ -313,13 +313,13 @@ pub enum Count {
 pub struct Operand {
     /// Name in the manual's syntax line.
     pub name: &'static str,
-    /// Kind.
+    /// What may be written.
     pub kind: Kind,
     /// Type rule.
     pub is: Is,
     /// Number of registers.
     pub count: Count,
-    /// May be left out (only behind those that may not).
+    /// May be left out (only after those that may not).
     pub optional: bool,
     /// Which qualifiers it belongs to; it is written exactly with them.
     pub when: When,
@@ -424,7 +424,7 @@ impl Operand {
     }
 }
 
-/// Where an instruction stands.
+/// Where an instruction is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FuncKind {
     /// In an entry.
@@ -558,7 +558,7 @@ impl Use {
 pub enum Semantics {
     /// Builds value and memory ops. A guard is applied by the caller: memory ops take it, results keep the old value where it is 0.
     Build(fn(&mut Cx<'_, '_>)),
-    /// Builds a warp-synchronising op or one that acts once for the warp: a guard branches around it, and the block ends behind it.
+    /// Builds a warp-synchronising op or one that acts once for the warp: a guard branches around it, and the block ends after it.
     Warp(fn(&mut Cx<'_, '_>)),
     /// Checked, then nothing.
     Hint,

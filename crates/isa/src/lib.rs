@@ -29,6 +29,7 @@ pub mod matrix;
 pub mod misc;
 pub mod mixed_precision;
 pub mod selector;
+pub mod spelling;
 pub mod sreg;
 pub mod stack;
 pub mod surface;

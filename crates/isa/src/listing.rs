@@ -87,7 +87,7 @@ fn operand(o: &Operand) -> String {
     }
 }
 
-/// What may stand behind a register of a video instruction, as the manual names it.
+/// What may follow a register of a video instruction, as the manual names it.
 fn selector(operand: &str, select: Select) -> String {
     match select {
         Select::Nothing => String::new(),
@@ -96,7 +96,7 @@ fn selector(operand: &str, select: Select) -> String {
     }
 }
 
-/// A word with its gates behind it.
+/// A word with its gates after it.
 pub fn with_gates(text: &str, needs: &Needs) -> String {
     gates(needs).map_or(text.to_owned(), |n| format!("{text} ({n})"))
 }

@@ -8,7 +8,7 @@ pub const N_MARKS: usize = 4;
 /// What is written with an operand of a video instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mark {
-    /// The selector behind it.
+    /// The selector after it.
     pub selector: Option<Selector>,
     /// `-` before it.
     pub negated: bool,
@@ -66,7 +66,7 @@ impl Selector {
 /// Which selectors an operand takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Select {
-    /// None.
+    /// No selector.
     Nothing,
     /// One byte or half of a register.
     Part,

@@ -20,7 +20,7 @@ pub struct SpecialRegister {
     pub ty: ScalarType,
     /// A narrower type that `mov` and `cvt` may read the lower bits at, from the time before the type grew.
     pub legacy: Option<ScalarType>,
-    /// Gates.
+    /// Version and targets that have it.
     pub needs: Needs,
     /// What it is in the IR.
     pub source: Source,
@@ -44,7 +44,7 @@ pub struct Found {
     pub ty: ScalarType,
     /// The narrower type it may be read at.
     pub legacy: Option<ScalarType>,
-    /// Gates.
+    /// Version and targets that have it.
     pub needs: Needs,
     /// What is read.
     pub what: What,
@@ -90,7 +90,7 @@ pub fn component_index(text: &str) -> Option<u8> {
     }
 }
 
-/// The number that stands in `name` where `pattern` has its `#`.
+/// The number that is in `name` where `pattern` has its `#`.
 fn number(pattern: &str, name: &str) -> Option<u8> {
     let (before, behind) = pattern.split_once('#')?;
     let digits = name.strip_prefix(before)?.strip_suffix(behind)?;
@@ -164,3 +164,8 @@ pub const SPECIAL_REGISTERS: &[SpecialRegister] = &[
     one("%dynamic_smem_size", U32, Needs::on(4, 1, SM_20), Sreg::DynamicSmemSize),
     one("%current_graph_exec", U64, Needs::on(8, 0, SM_50), Sreg::CurrentGraphExec),
 ];
+
+/// Whether a name, with any word or none after it, is a special register.
+pub fn is_family(name: &str) -> bool {
+    lookup(name).is_some() || SPECIAL_REGISTERS.iter().any(|r| r.name == name)
+}

@@ -1,5 +1,7 @@
 //! Versions, targets and gates.
 
+use std::fmt;
+
 /// A version of the PTX language.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct Version {
@@ -59,6 +61,31 @@ pub enum TargetGate {
     Family(u16, Version),
 }
 
+/// As it is written: `sm_90a`.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.suffix {
+            Suffix::None => "",
+            Suffix::Arch => "a",
+            Suffix::Family => "f",
+        };
+        write!(f, "sm_{}{suffix}", self.sm)
+    }
+}
+
+/// What a module has to say: `.target sm_90a`.
+impl fmt::Display for TargetGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TargetGate::AtLeast(sm) => write!(f, "`.target sm_{sm}` or higher"),
+            TargetGate::Arch(sm) => write!(f, "`.target sm_{sm}a`"),
+            TargetGate::Family(sm, since) => {
+                write!(f, "`.target sm_{sm}f` or its family (from `.version {}.{}`)", since.major, since.minor)
+            }
+        }
+    }
+}
+
 impl Needs {
     /// Only a version.
     pub const fn ptx(major: u8, minor: u8) -> Needs {
@@ -70,8 +97,24 @@ impl Needs {
         Needs { version: Version::new(major, minor), targets }
     }
 
-    /// Nothing.
+    /// No gate: every module passes.
     pub const NONE: Needs = Needs::ptx(1, 0);
+
+    /// What a module of that version and target lacks, as the end of a sentence; `None` if it passes.
+    pub fn lacking(self, version: Version, target: Target) -> Option<String> {
+        if version < self.version {
+            let (n, m) = (self.version, version);
+            return Some(format!(
+                "needs `.version {}.{}` or newer; this module says {}.{}",
+                n.major, n.minor, m.major, m.minor
+            ));
+        }
+        if self.targets.is_empty() || self.targets.iter().any(|g| g.allows(target, version)) {
+            return None;
+        }
+        let wanted: Vec<String> = self.targets.iter().map(ToString::to_string).collect();
+        Some(format!("needs {}; this module says `{target}`", wanted.join(" or ")))
+    }
 }
 
 /// The lowest target of the family that a target belongs to: `sm_103` belongs to the family of `sm_100`.

@@ -1,6 +1,6 @@
 //! Qualifier lists, groups and gates that several records share.
 //!
-//! A list stands here when at least two opcodes use it; a list of one opcode stands in its file.
+//! A list is here when at least two opcodes use it; a list of one opcode is in its file.
 
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{BoolOp, Cmp, Rounding};
@@ -178,7 +178,7 @@ pub enum Half {
     Lo,
     /// The upper half.
     Hi,
-    /// All.
+    /// All of it, at twice the width.
     Wide,
 }
 

@@ -12,10 +12,10 @@ use handloom_ir::types::*;
 use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
-use crate::module::Names;
+use crate::names::Names;
 use crate::{passes, short, yields};
 
-/// Lowers the function behind a symbol. One without a body traps when it is called.
+/// Lowers the function of a symbol. One without a body traps when it is called.
 pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
     let symbol = names.symbol(id);
     let SymbolKind::Func(decl) = &symbol.kind else {
@@ -188,7 +188,7 @@ impl<'m> FunctionCx<'m> {
         self.block = next.unwrap_or_else(|| self.new_block());
     }
 
-    /// Notes where the stack stands, in a function that allocates on it and returns.
+    /// Notes where the stack ends, in a function that allocates on it and returns.
     fn save_stack(&mut self) {
         let allocates = |s: &Stmt| matches!(s, Stmt::Inst(i) if matches!(i.form.opcode, "alloca" | "stackrestore"));
         if !self.decl.is_entry && self.body.stmts.iter().any(allocates) {
@@ -259,8 +259,8 @@ impl<'m> FunctionCx<'m> {
 /// A `.param` variable of a call lies directly in the argument block of the first call that takes it; the call has nothing to copy then.
 fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (Vec<Place>, Vec<SlotId>) {
     let mut places: Vec<Option<Place>> = body.vars.iter().map(|v| own_place(decl, v.kind)).collect();
-    let mut slot = |size: u32, align: u32, name: u32| {
-        func.slots.push(Slot::new(size.max(1), align.max(1), name));
+    let mut slot = |size: u32, align: u32| {
+        func.slots.push(Slot::new(size.max(1), align.max(1)));
         SlotId(func.slots.len() as u32 - 1)
     };
     let mut call_slots = Vec::new();
@@ -269,7 +269,7 @@ fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (V
         for operand in inst.dst.iter().chain(&inst.src) {
             let checked::Operand::Call(call) = operand else { continue };
             let layouts = || call.params.iter().chain(&call.result_params);
-            let block = slot(call.param_bytes, layouts().map(|p| p.align).max().unwrap_or(1), 0);
+            let block = slot(call.param_bytes, layouts().map(|p| p.align).max().unwrap_or(1));
             call_slots.push(block);
             for (arg, layout) in call.args.iter().chain(&call.results).zip(layouts()) {
                 let checked::CallArg::Var(v) = arg else { continue };
@@ -281,9 +281,8 @@ fn place_variables(decl: &checked::Func, body: &Body, func: &mut Function) -> (V
             }
         }
     }
-    let vars = body.vars.iter().enumerate();
-    let places =
-        vars.zip(places).map(|((i, v), p)| p.unwrap_or_else(|| Place::Slot(slot(v.size, v.align, i as u32 + 1), 0)));
+    let vars = body.vars.iter().zip(places);
+    let places = vars.map(|(v, p)| p.unwrap_or_else(|| Place::Slot(slot(v.size, v.align), 0)));
     (places.collect(), call_slots)
 }
 

@@ -6,8 +6,8 @@ use handloom_ir::simt::*;
 
 /// Puts the blocks into the order that both engines want and removes those that cannot be reached.
 ///
-/// The entry comes first. A block comes behind all blocks that lead to it, but for edges back to the head of a loop, and the blocks of a
-/// loop stand together: lanes that left a loop wait behind it for the others. (It is a weak topological order, so it is also defined for
+/// The entry comes first. A block comes after all blocks that lead to it, but for edges back to the head of a loop, and the blocks of a
+/// loop are together: lanes that left a loop wait after it for the others. (It is a weak topological order, so it is also defined for
 /// loops with several entries.)
 pub fn order_blocks(f: &mut Function) {
     let order = weak_topological_order(f);
@@ -95,7 +95,7 @@ fn close(top: &Frame, open: &mut Vec<usize>, number: &mut [u32]) {
     number[top.block] = DONE;
 }
 
-/// Successors of all blocks in one array. Visiting them in this order makes the block behind a branch follow it directly.
+/// Successors of all blocks in one array. Visiting them in this order makes the block after a branch follow it directly.
 pub(crate) struct Successors {
     start: Vec<u32>,
     list: Vec<usize>,

@@ -3,7 +3,7 @@
 //! Takes: a [`CheckedModule`](handloom_check::module::CheckedModule). Gives: a [`simt::Module`](handloom_ir::simt::Module).
 //! Does not know: Cranelift, the width of a host vector, host addresses.
 //!
-//! How to read it: [`lower`] makes a module, once. Its steps are the files `module` (symbols, entries, source lines), `shared` (layout of
+//! How to read it: [`lower`] makes a module, once. Its steps are the files `module` (symbols, entries, source lines), `names` (numbers of functions), `shared` (layout of
 //! shared memory), `function` (statements to blocks), `operand`, `control` and `call`. `graph` orders blocks, and `yields` finds the loops that
 //! wait for other threads, [`float_reads`] the types that memory is read as. [`specialise()`] takes one entry of the result and a launch shape, once a shape, and runs [`passes`].
 //!
@@ -20,6 +20,7 @@ mod control;
 mod function;
 mod graph;
 mod module;
+mod names;
 mod operand;
 pub mod passes;
 mod reads;

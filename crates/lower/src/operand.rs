@@ -367,7 +367,7 @@ impl FunctionCx<'_> {
         }
     }
 
-    /// Lets the instruction that made a result write it directly, if nothing behind it minds.
+    /// Lets the instruction that made a result write it directly, if nothing after it minds.
     fn retarget(&mut self, t: &Target, first_inst: usize, first_reg: usize) -> bool {
         let Val::Reg(from) = t.value else { return false };
         if from.idx() < first_reg || self.is_carry(from) {
@@ -387,7 +387,7 @@ impl FunctionCx<'_> {
         true
     }
 
-    /// Starts a new block behind each warp-synchronising op of the instruction just expanded.
+    /// Starts a new block after each warp-synchronising op of the instruction just expanded.
     fn split_behind_warp_ops(&mut self, first_inst: usize, span: Span) {
         let mut from = first_inst;
         while let Some(k) = self.func.blocks[self.block.idx()].insts[from..].iter().position(|i| i.op.is_warp_sync()) {

@@ -91,7 +91,7 @@ enum Known {
     Pointer(u32),
     /// A value that was loaded through a pointer.
     Loaded(Loaded),
-    /// Anything.
+    /// A value of which nothing is known.
     Any,
 }
 

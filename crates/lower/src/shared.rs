@@ -2,8 +2,8 @@
 //!
 //! Choice: a variable has one offset in all entries, because functions that several entries call name it. Two variables get the same
 //! bytes only if no entry can reach both. So a module with many kernels, each with its own large array, stays within the limit of each.
-//! Dynamic shared memory starts at one offset in the whole module: behind the static variables of every entry that uses it.
-//! In a module that asks for the region of system software, all of them lie behind it.
+//! Dynamic shared memory starts at one offset in the whole module: after the static variables of every entry that uses it.
+//! In a module that asks for the region of system software, all of them lie after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use handloom_check::module::*;
 use handloom_ir::simt::SharedRules;
 use handloom_ir::types::{Sreg, StateSpace};
 
-use crate::module::resolve;
+use crate::names::resolve;
 
 /// Where shared variables lie. The lists are indexed by symbol.
 pub(crate) struct SharedLayout {
@@ -81,7 +81,7 @@ fn shared_var(module: &CheckedModule, s: SymbolId) -> Option<&GlobalVar> {
 
 /// The entries that can reach each symbol that an entry can reach.
 fn users(module: &CheckedModule, mentions: &[Mentions]) -> BTreeMap<SymbolId, BTreeSet<SymbolId>> {
-    // An indirect call may reach any function whose address stands anywhere.
+    // An indirect call may reach any function whose address is anywhere.
     let is_func = |s: &SymbolId| matches!(module.symbols[s.0 as usize].kind, SymbolKind::Func(_));
     let address_taken: BTreeSet<SymbolId> =
         mentions.iter().flat_map(|m| m.named.iter().copied()).filter(is_func).collect();

@@ -43,7 +43,7 @@ pub(crate) fn makes_generic(inst: &checked::Inst) -> bool {
 /// A slot to measure distances to.
 pub(crate) fn anchor(func: &mut Function) -> SlotId {
     if func.slots.is_empty() {
-        func.slots.push(Slot::new(1, 1, 0));
+        func.slots.push(Slot::new(1, 1));
     }
     SlotId(0)
 }

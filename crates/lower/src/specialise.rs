@@ -78,7 +78,7 @@ fn shared_offset(s: &Symbol) -> Option<u64> {
     }
 }
 
-/// Which functions an entry can reach. An indirect call reaches each function whose address stands in reachable code or in an initialiser
+/// Which functions an entry can reach. An indirect call reaches each function whose address is in reachable code or in an initialiser
 /// (those are in `original`).
 fn reachable(module: &Module, original: &Module, root: FuncId) -> Vec<bool> {
     let mut live = vec![false; module.funcs.len()];

@@ -156,7 +156,7 @@ impl<'f> Waiting<'f> {
         (self.starts[self.starts.partition_point(|&s| s <= k) - 1], k)
     }
 
-    /// The instructions of the loop that values are computed from, as they are behind the places `at` of one block.
+    /// The instructions of the loop that values are computed from, as they are after the places `at` of one block.
     fn dependencies(&self, values: &[Val], at: (usize, usize)) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
         let mut seen = vec![false; self.insts.len()];

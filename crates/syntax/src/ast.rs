@@ -54,7 +54,7 @@ pub enum Item<'a> {
         index: u64,
         /// File name between the quotes, as written.
         name: &'a str,
-        /// Anything behind the name (time stamp and size).
+        /// Anything after the name (time stamp and size).
         rest: Vec<u64>,
         /// The directive.
         span: Span,
@@ -133,7 +133,7 @@ pub struct VarDecl<'a> {
 pub struct Attribute<'a> {
     /// Name with the dot.
     pub name: Name<'a>,
-    /// Numbers behind it.
+    /// Numbers after it.
     pub values: Vec<u64>,
 }
 
@@ -181,7 +181,7 @@ pub struct Function<'a> {
     pub results: Vec<VarDecl<'a>>,
     /// Its name.
     pub name: Name<'a>,
-    /// Parameters.
+    /// Parameters in order.
     pub params: Vec<VarDecl<'a>>,
     /// `.maxntid 256, 1, 1`, `.noreturn`, `.pragma`, `.abi_preserve` and others between header and body.
     pub directives: Vec<Directive<'a>>,
@@ -196,9 +196,9 @@ pub struct Function<'a> {
 pub struct Directive<'a> {
     /// Name with the dot.
     pub name: Name<'a>,
-    /// Numbers behind it.
+    /// Numbers after it.
     pub values: Vec<u64>,
-    /// Strings behind it, without quotes.
+    /// Strings after it, without quotes.
     pub strings: Vec<Name<'a>>,
     /// The whole directive.
     pub span: Span,
@@ -219,9 +219,9 @@ pub enum Stmt<'a> {
     Loc {
         /// File number.
         file: u64,
-        /// Line.
+        /// Line of the source file, from 1.
         line: u64,
-        /// Column.
+        /// Column of that line.
         column: u64,
         /// Behind the comma: function name label with an offset, and the call's file, line, column.
         inlined: Option<Box<InlinedAt<'a>>>,
@@ -254,9 +254,9 @@ pub struct InlinedAt<'a> {
     pub offset: u64,
     /// File number.
     pub file: u64,
-    /// Line.
+    /// Line of the source file, from 1.
     pub line: u64,
-    /// Column.
+    /// Column of that line.
     pub column: u64,
 }
 
@@ -265,9 +265,9 @@ pub struct InlinedAt<'a> {
 pub struct Prototype<'a> {
     /// The label it is declared under.
     pub label: Name<'a>,
-    /// Results.
+    /// Results in order.
     pub results: Vec<VarDecl<'a>>,
-    /// Parameters.
+    /// Parameters in order.
     pub params: Vec<VarDecl<'a>>,
     /// `.noreturn` and others.
     pub directives: Vec<Directive<'a>>,
@@ -302,9 +302,9 @@ pub struct Guard<'a> {
 /// An operand.
 #[derive(Clone, Debug)]
 pub struct Operand<'a> {
-    /// What.
+    /// What is written.
     pub kind: OperandKind<'a>,
-    /// Where.
+    /// Where it is written.
     pub span: Span,
 }
 
@@ -313,7 +313,7 @@ pub struct Operand<'a> {
 pub enum OperandKind<'a> {
     /// A register, special register, variable, function or label.
     Name(&'a str),
-    /// `%tid.x`, `v.r`, `%r0.b1`, `%r1.h0`: name and the words behind it without dots.
+    /// `%tid.x`, `v.r`, `%r0.b1`, `%r1.h0`: name and the words after it without dots.
     Member(&'a str, Vec<&'a str>),
     /// A constant expression (a lone literal too); also `sym+4` outside brackets.
     Expr(Expr<'a>),
@@ -335,25 +335,25 @@ pub enum OperandKind<'a> {
     Indexed(&'a str, Box<Operand<'a>>),
 }
 
-/// What stands between brackets.
+/// What is between brackets.
 #[derive(Clone, Debug)]
 pub struct Address<'a> {
     /// A name, an integer, or a vector.
     pub base: Operand<'a>,
-    /// `+ expression` behind it.
+    /// `+ expression` after it.
     pub offset: Option<Expr<'a>>,
-    /// Further parts behind commas (coordinates of a tensor or texture).
+    /// Further parts after commas (coordinates of a tensor or texture).
     pub more: Vec<Operand<'a>>,
-    /// `.unified` behind the bracket.
+    /// `.unified` after the bracket.
     pub unified: bool,
 }
 
 /// A constant expression.
 #[derive(Clone, Debug)]
 pub struct Expr<'a> {
-    /// What.
+    /// What is written.
     pub kind: ExprKind<'a>,
-    /// Where.
+    /// Where it is written.
     pub span: Span,
 }
 
@@ -389,7 +389,7 @@ pub enum ExprKind<'a> {
     Cast {
         /// `.s64`, else `.u64`.
         signed: bool,
-        /// What.
+        /// The value that is converted.
         value: Box<Expr<'a>>,
     },
 }

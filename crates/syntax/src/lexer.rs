@@ -1,6 +1,6 @@
 //! Tokens, made one at a time on demand.
 //!
-//! Words that begin with a dot (`.b32`, `.2d`, `.L2::cache_hint`) are one token, because what may stand behind the dot
+//! Words that begin with a dot (`.b32`, `.2d`, `.L2::cache_hint`) are one token, because what may follow the dot
 //! depends on nothing. Only the parser knows whether `.5` is half or a qualifier: it asks for the other reading with
 //! [`Lexer::fraction`].
 
@@ -252,7 +252,7 @@ impl<'a> Lexer<'a> {
         found
     }
 
-    /// Behind the dot: a word, and further words behind `::`. One form of the manual has a single colon there
+    /// After the dot: a word, and further words after `::`. One form of the manual has a single colon there
     /// (`.collector::b2:use`), which can be no label because no label has a `::`.
     fn dot_word(&mut self) -> T {
         if !is(self.peek(0), FOLLOW) {

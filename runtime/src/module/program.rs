@@ -476,7 +476,7 @@ mod tests {
             is_entry: false,
             blocks: terms.map(|term| Block { insts: vec![], term, term_span: Span::NONE }).collect(),
             regs: vec![],
-            slots: vec![FrameSlot::new(bytes, 4, 0)],
+            slots: vec![FrameSlot::new(bytes, 4)],
             param_bytes: 0,
             result_bytes: 0,
             span: Span::NONE,

@@ -2,7 +2,6 @@
 //! lane by lane.
 
 use handloom_ir::num;
-use handloom_ir::simt::sig;
 use handloom_ir::types::Ty;
 use handloom_plan::abi::EvalSite;
 
@@ -56,8 +55,8 @@ fn has_loop(c: Lanes, site: &EvalSite) -> bool {
 
 /// One lane after the other.
 fn few(c: Lanes, site: &EvalSite) {
-    let types = sig::source_types(site.op);
-    let (ty, second) = sig::result_types(site.op);
+    let types = site.op.sources();
+    let (ty, second) = site.op.results();
     let n = site.src.len().min(MAX_SOURCES);
     let mut mask = c.mask;
     while mask != 0 {
@@ -76,8 +75,8 @@ fn few(c: Lanes, site: &EvalSite) {
 
 /// Whole rows first, so that the kind of place is looked at once and not for each lane.
 fn many<const N: usize>(c: Lanes, site: &EvalSite) {
-    let types = sig::source_types(site.op);
-    let (ty, second) = sig::result_types(site.op);
+    let types = site.op.sources();
+    let (ty, second) = site.op.results();
     let n = site.src.len().min(N);
     let mut rows = [[0_u64; 32]; N];
     for (i, (row, loc)) in rows.iter_mut().zip(&site.src).enumerate() {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::common::{EMPTY, ENGINES, Folder, PRINTS, Ran, WRONG, large};
+use crate::common::{COUNTS, EMPTY, ENGINES, Folder, Ran, WRONG, large, prints};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 fn signal(child: &Child, name: &str) {
@@ -59,7 +59,7 @@ fn terminal() -> (Heard, File) {
 
 #[test]
 fn what_a_kernel_prints_is_heard_while_it_runs() {
-    let f = Folder::with("prints", PRINTS);
+    let f = Folder::with("prints", &prints(".param .u64 to", COUNTS));
     for engine in ENGINES {
         let mut command = f.command(&format!("run k.ptx --engine {engine} --grid 1 --block 1 zero:8"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -73,7 +73,7 @@ fn what_a_kernel_prints_is_heard_while_it_runs() {
 
 #[test]
 fn what_was_printed_survives_signals_and_time_limits() {
-    let f = Folder::with("survives", PRINTS);
+    let f = Folder::with("survives", &prints(".param .u64 to", COUNTS));
     for engine in ENGINES {
         let line = format!("run k.ptx --engine {engine} --grid 1 --block 1 --timeout 1 zero:8");
         let ran = f.run(&line).ends(1).says("timeout");

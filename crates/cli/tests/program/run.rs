@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::{EMPTY, ENGINES, Folder, HEAD, LONG, Ran, SCALE, floats, npy};
+use crate::common::{EMPTY, ENGINES, Folder, HEAD, LONG, Ran, SCALE, floats, npy, prints};
 
 #[test]
 fn buffers_go_in_and_out() {
@@ -196,30 +196,10 @@ fn signals_end_a_run_within_a_second() {
 
 #[test]
 fn what_a_kernel_prints_is_output() {
-    let f = Folder::with(
-        "printf",
-        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
-.global .align 1 .b8 text[4] = {104, 105, 10, 0};
-.visible .entry k() {
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<3>;
-    mov.u64 %rd1, text;
-    cvta.global.u64 %rd2, %rd1;
-    {
-    .param .b64 p0;
-    st.param.b64 [p0], %rd2;
-    .param .b64 p1;
-    st.param.b64 [p1], 0;
-    .param .b32 r0;
-    call.uni (r0), vprintf, (p0, p1);
-    ld.param.b32 %r1, [r0];
-    }
-    ret;
-}\n",
-    );
+    let f = Folder::with("printf", &prints("", ""));
     for engine in ENGINES {
         let line = format!("run k.ptx --engine {engine} --grid 1 --block 1");
-        assert!(f.run(&line).ends(0).out.starts_with("hi\nk: ok"));
+        assert!(f.run(&line).ends(0).out.starts_with("hi\nprints: ok"));
         assert_eq!(f.run(&format!("{line} --format json")).ends(0).objects()[0]["output"], "hi\n");
     }
 }

@@ -11,7 +11,6 @@ use handloom_ir::simt::*;
 use handloom_ir::types::{Float, Ty};
 use handloom_plan::TOGETHER;
 use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
-use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Vector, Way, way};
 
 use super::Emit;
@@ -208,8 +207,8 @@ impl Emit<'_, '_> {
         let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[d.idx()];
         let mut packs = Vec::new();
         let mut sources = Vec::new();
-        for (k, v) in inst.src.iter().enumerate() {
-            packs.push(self.step_source(*v, p, takes_loose(op, k) || keeps, now, splats));
+        for v in &inst.src {
+            packs.push(self.step_source(*v, p, op.facts().takes_loose || keeps, now, splats));
             let in_run = matches!(v, Val::Reg(r) if now.contains_key(&(*r, p)));
             let scalar = match self.reps.get(&reg_or_zero(*v)) {
                 Some(Rep::Affine(s, base)) if s.is_uniform() && !in_run && matches!(v, Val::Reg(_)) => Some(base[0]),
@@ -222,7 +221,7 @@ impl Emit<'_, '_> {
             sources.push(Source { constant: constant(*v), scalar });
         }
         let (one, _) = self.vector_op(way, &packs, &sources);
-        if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
+        if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
             let ty = float_of(self.f.regs[d.idx()]);
             return one.into_iter().map(|x| self.canonical(x, ty)).collect();
         }

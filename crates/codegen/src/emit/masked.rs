@@ -15,7 +15,6 @@ use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::deferral::{Deferral, deferral};
 use handloom_plan::layout::{Home, WORD_SLOTS};
-use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Way, way};
 
 use super::lanes::Lanes;
@@ -195,9 +194,10 @@ impl Emit<'_, '_> {
         match inst.op {
             Op::Pure(op) => {
                 let mut args = Vec::new();
-                for (k, v) in inst.src.iter().enumerate() {
+                for v in &inst.src {
                     let Some((s, base)) = self.scalar_source(*v) else { return false };
-                    let loose = matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]) && !takes_loose(op, k);
+                    let loose =
+                        matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]) && !op.facts().takes_loose;
                     args.push(if loose { self.clean(*v) } else { Rep::Affine(s, base) });
                 }
                 let tys: Vec<Ty> = inst.src.iter().map(|v| self.ty(*v)).collect();
@@ -205,7 +205,7 @@ impl Emit<'_, '_> {
                 let may_test = self.facts.may_test(b, i);
                 let Some((one, two)) = self.pure_scalar(op, &args, &tys, &consts, may_test) else { return false };
                 let d = inst.dst[0];
-                let one = if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
+                let one = if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
                     self.canonical_rep(&one, self.f.regs[d.idx()])
                 } else {
                     one
@@ -604,7 +604,7 @@ impl Emit<'_, '_> {
                     let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[inst.dst[0].idx()];
                     if let Val::Reg(r) = v
                         && self.plan.may_hold_odd_nan[r.idx()]
-                        && !takes_loose(op, k)
+                        && !op.facts().takes_loose
                         && !keeps
                     {
                         let ty = if self.f.regs[r.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
@@ -617,7 +617,7 @@ impl Emit<'_, '_> {
                 let Some(Way::Vector(way)) = item.way else { panic!("{op:?} in a loop over packs") };
                 let (mut one, two) = self.vector_op(way, &packs, &sources);
                 let d = inst.dst[0];
-                if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
+                if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
                     let ty = if self.f.regs[d.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
                     one = one.into_iter().map(|y| self.canonical(y, ty)).collect();
                 }

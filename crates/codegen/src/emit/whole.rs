@@ -12,7 +12,6 @@ use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
-use handloom_plan::nans::{is_loose, takes_loose};
 use handloom_plan::ways::{Way, scalar, way};
 
 use super::lanes::Lanes;
@@ -149,17 +148,16 @@ impl Emit<'_, '_> {
         let args: Vec<Rep> = inst
             .src
             .iter()
-            .enumerate()
-            .map(|(i, v)| {
+            .map(|v| {
                 let keeps = matches!(op, Pure::Mov(_)) && self.plan.may_hold_odd_nan[inst.dst[0].idx()];
-                if takes_loose(op, i) || keeps { self.rep(*v) } else { self.clean(*v) }
+                if op.facts().takes_loose || keeps { self.rep(*v) } else { self.clean(*v) }
             })
             .collect();
         let tys: Vec<Ty> = inst.src.iter().map(|v| self.ty(*v)).collect();
         let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
         let (first, second) = self.pure_values(op, &args, &tys, &consts, may_test);
         let d = inst.dst[0];
-        let first = if is_loose(op) && !self.plan.may_hold_odd_nan[d.idx()] {
+        let first = if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
             self.canonical_rep(&first, self.f.regs[d.idx()])
         } else {
             first
@@ -254,7 +252,7 @@ impl Emit<'_, '_> {
         if let Some((k, signed)) = result.check {
             self.test_wrap(&affine[k], signed);
         }
-        let (ty, second) = handloom_ir::simt::sig::result_types(op);
+        let (ty, second) = op.results();
         let mut base = Vec::new();
         let mut carry = Vec::new();
         for g in 0..result.shape.groups() {
@@ -392,7 +390,7 @@ impl Emit<'_, '_> {
     fn pure_by_routine(&mut self, op: Pure, args: &[Rep], tys: &[Ty]) -> (Rep, Option<Rep>) {
         self.n_scratch_used = 0;
         let src: Vec<Loc> = args.iter().zip(tys).map(|(r, t)| self.loc_of(r, *t)).collect();
-        let (ty, second) = handloom_ir::simt::sig::result_types(op);
+        let (ty, second) = op.results();
         let (d, dl) = self.scratch_row(ty);
         let mut dst = vec![dl];
         let d2 = second.map(|t| {

@@ -34,7 +34,7 @@ fn fixed(value: f64, precision: usize, hash: bool) -> String {
     format!("{value:.precision$}{point}")
 }
 
-/// Mantissa text and decimal exponent, with `precision` digits behind the point, correctly rounded.
+/// Mantissa text and decimal exponent, with `precision` digits after the point, correctly rounded.
 fn scientific(value: f64, precision: usize) -> (String, i32) {
     let text = format!("{value:.precision$e}");
     match text.split_once('e') {
@@ -58,7 +58,7 @@ fn exponent_text(exponent: i32) -> String {
 /// `%g` with `digits` significant digits.
 fn general(value: f64, digits: usize, hash: bool) -> String {
     let (mantissa, exponent) = scientific(value, digits - 1);
-    // As many digits behind the point as are left of the significant ones; C takes `%e` outside -4 .. digits.
+    // As many digits after the point as are left of the significant ones; C takes `%e` outside -4 .. digits.
     let places = if exponent < -4 { None } else { i64::try_from(digits).ok().map(|d| d - 1 - i64::from(exponent)) };
     match places.and_then(|p| usize::try_from(p).ok()) {
         Some(places) => trim(fixed(value, places, hash), hash),
@@ -87,7 +87,7 @@ fn hex(value: f64, precision: Option<usize>, hash: bool) -> String {
         (0, _) => -1022,
         (e, _) => i64::try_from(e).unwrap_or(0) - 1023,
     };
-    // The leading digit stands above 52 bits of fraction, 13 hexadecimal digits.
+    // The leading digit is above 52 bits of fraction, 13 hexadecimal digits.
     let mut mantissa = u64::from(biased != 0) << 52 | fraction;
     let digits = match precision {
         Some(p) if p < 13 => {

@@ -4,7 +4,7 @@ use super::float::Style;
 
 /// A part of a format.
 pub(super) enum Piece<'a> {
-    /// Printed as it stands.
+    /// Printed as it is.
     Text(&'a [u8]),
     /// A conversion.
     Spec(Spec),
@@ -36,7 +36,7 @@ pub(super) enum Length {
     Char,
     /// `h`.
     Short,
-    /// None.
+    /// No length: an `int`.
     Int,
     /// `l`, `ll`, `j`, `z`, `t`, `L`, `q`: all 64 bits.
     Long,
@@ -153,7 +153,7 @@ impl Reader<'_> {
         if long.iter().any(|word| self.eat(word)) { Length::Long } else { Length::Int }
     }
 
-    /// What stands behind a `%`.
+    /// What follows a `%`.
     fn spec(&mut self) -> Option<Spec> {
         let (mut minus, mut plus, mut space, mut hash, mut zero) = (false, false, false, false, false);
         loop {

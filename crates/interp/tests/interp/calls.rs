@@ -49,7 +49,7 @@ fn callable(name: &str, blocks: u32) -> Function {
 }
 
 /// The argument block of a call.
-const BLOCK: Slot = Slot::new(8, 4, 0);
+const BLOCK: Slot = Slot::new(8, 4);
 
 /// A kernel that stores `f(tid)` at `tid`, and behind 32 words who came back together.
 fn caller(callee: Callee, target: impl FnOnce(&mut Builder<'_>, Val) -> Option<Val>) -> Function {
@@ -200,7 +200,7 @@ fn a_function_without_slots_does_not_recurse_for_ever() {
             next: BlockId(1),
         },
     );
-    f.slots.push(Slot::new(0, 1, 0));
+    f.slots.push(Slot::new(0, 1));
     let kernel = caller(Callee::Direct(FuncId(1)), |_, _| None);
     assert_eq!(trap_of(&module(vec![kernel, f]), 1).kind, TrapKind::Stack);
 }
@@ -227,7 +227,7 @@ fn an_exit_inside_a_function_ends_the_thread() {
 #[test]
 fn an_entry_whose_frame_does_not_fit_traps() {
     let mut f = entry(1);
-    f.slots.push(Slot::new(2000, 8, 0));
+    f.slots.push(Slot::new(2000, 8));
     let t = trap(f, 2);
     assert_eq!((t.kind, t.span), (TrapKind::Stack, line(999)));
 }

@@ -78,7 +78,7 @@ fn what_is_no_conversion_is_printed() {
 /// at `result`.
 fn calls(builtin: Builtin, words: &[u64], result: i64) -> Function {
     let mut f = entry(1);
-    f.slots.push(Slot::new(64, 8, 0));
+    f.slots.push(Slot::new(64, 8));
     let mut b = at(&mut f, 0);
     let base = b.op(Op::SlotAddr(SlotId(0)), Ty::B64, &[]);
     let wide = plain(StateSpace::Local, 64);
@@ -136,7 +136,7 @@ fn a_failed_assertion_says_its_text() {
 fn malloc_gives_memory_and_free_takes_it() {
     // Allocates, stores and loads through the pointer, frees it, and then frees it once more.
     let mut f = entry(1);
-    f.slots.push(Slot::new(16, 8, 0));
+    f.slots.push(Slot::new(16, 8));
     let mut b = at(&mut f, 0);
     let base = b.op(Op::SlotAddr(SlotId(0)), Ty::B64, &[]);
     let wide = plain(StateSpace::Local, 64);

@@ -1,12 +1,12 @@
 //! The approximate instructions.
 //!
-//! Each gives the correctly rounded value or, for the transcendental ones, the rounding of a value that is exact to
+//! Each returns the correctly rounded value or, for the transcendental ones, the rounding of a value that is exact to
 //! about 50 bits, made by the host's `f64` functions.
 
 use crate::simt::FMode;
 use crate::types::{Float, Rounding};
 
-use super::arith::{NAN64, each, finish, flush, round_to, value};
+use super::element::{NAN64, each, finish, flush, round_to, value};
 use super::format::power_of_two;
 
 // Choice: the manual bounds the errors of approximate instructions and leaves their last bits open. Ours are within one

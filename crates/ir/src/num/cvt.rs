@@ -26,70 +26,60 @@ enum Kind {
     S2f6,
 }
 
-/// How a type is made of elements: their meaning, their number, and the distance in bits from one to the next.
+/// How a type is made of elements: their meaning, and the distance in bits from one to the next.
 #[inline]
-const fn shape(ty: ScalarType) -> (Kind, u32, u32) {
+const fn shape(ty: ScalarType) -> (Kind, u32) {
     use ScalarType::*;
     const fn int(bits: u32, signed: bool) -> Kind {
         Kind::Int { bits, signed }
     }
     match ty {
-        Pred => (int(1, false), 1, 1),
-        B8 | U8 => (int(8, false), 1, 8),
-        B16 | U16 => (int(16, false), 1, 16),
-        B32 | U32 => (int(32, false), 1, 32),
+        Pred => (int(1, false), 1),
+        B8 | U8 => (int(8, false), 8),
+        B16 | U16 => (int(16, false), 16),
+        B32 | U32 => (int(32, false), 32),
         // No conversion takes `.b128`; it reads as its lower half.
-        B64 | U64 | B128 => (int(64, false), 1, 64),
-        S8 => (int(8, true), 1, 8),
-        S16 => (int(16, true), 1, 16),
-        S32 => (int(32, true), 1, 32),
-        S64 => (int(64, true), 1, 64),
-        U16x2 => (int(16, false), 2, 16),
-        S16x2 => (int(16, true), 2, 16),
-        U8x4 => (int(8, false), 4, 8),
-        S8x4 => (int(8, true), 4, 8),
-        U4x8 => (int(4, false), 8, 4),
-        S4x8 => (int(4, true), 8, 4),
-        F16 => (Kind::Float(&Format::F16), 1, 16),
-        F16x2 => (Kind::Float(&Format::F16), 2, 16),
-        BF16 => (Kind::Float(&Format::BF16), 1, 16),
-        BF16x2 => (Kind::Float(&Format::BF16), 2, 16),
-        F32 => (Kind::Float(&Format::F32), 1, 32),
-        F32x2 => (Kind::Float(&Format::F32), 2, 32),
-        F64 => (Kind::Float(&Format::F64), 1, 64),
-        TF32 => (Kind::Float(&Format::TF32), 1, 32),
-        E4M3 => (Kind::Float(&Format::E4M3), 1, 8),
-        E5M2 => (Kind::Float(&Format::E5M2), 1, 8),
-        E4M3x2 => (Kind::Float(&Format::E4M3), 2, 8),
-        E5M2x2 => (Kind::Float(&Format::E5M2), 2, 8),
-        E2M3x2 => (Kind::Float(&Format::E2M3), 2, 8),
-        E3M2x2 => (Kind::Float(&Format::E3M2), 2, 8),
-        E2M1x2 => (Kind::Float(&Format::E2M1), 2, 4),
-        UE8M0x2 => (Kind::Ue8m0, 2, 8),
-        S2F6x2 => (Kind::S2f6, 2, 8),
-        E4M3x4 => (Kind::Float(&Format::E4M3), 4, 8),
-        E5M2x4 => (Kind::Float(&Format::E5M2), 4, 8),
-        E2M3x4 => (Kind::Float(&Format::E2M3), 4, 8),
-        E3M2x4 => (Kind::Float(&Format::E3M2), 4, 8),
-        E2M1x4 => (Kind::Float(&Format::E2M1), 4, 4),
+        B64 | U64 | B128 => (int(64, false), 64),
+        S8 => (int(8, true), 8),
+        S16 => (int(16, true), 16),
+        S32 => (int(32, true), 32),
+        S64 => (int(64, true), 64),
+        U16x2 => (int(16, false), 16),
+        S16x2 => (int(16, true), 16),
+        U8x4 => (int(8, false), 8),
+        S8x4 => (int(8, true), 8),
+        U4x8 => (int(4, false), 4),
+        S4x8 => (int(4, true), 4),
+        F16 => (Kind::Float(&Format::F16), 16),
+        F16x2 => (Kind::Float(&Format::F16), 16),
+        BF16 => (Kind::Float(&Format::BF16), 16),
+        BF16x2 => (Kind::Float(&Format::BF16), 16),
+        F32 => (Kind::Float(&Format::F32), 32),
+        F32x2 => (Kind::Float(&Format::F32), 32),
+        F64 => (Kind::Float(&Format::F64), 64),
+        TF32 => (Kind::Float(&Format::TF32), 32),
+        E4M3 => (Kind::Float(&Format::E4M3), 8),
+        E5M2 => (Kind::Float(&Format::E5M2), 8),
+        E4M3x2 => (Kind::Float(&Format::E4M3), 8),
+        E5M2x2 => (Kind::Float(&Format::E5M2), 8),
+        E2M3x2 => (Kind::Float(&Format::E2M3), 8),
+        E3M2x2 => (Kind::Float(&Format::E3M2), 8),
+        E2M1x2 => (Kind::Float(&Format::E2M1), 4),
+        UE8M0x2 => (Kind::Ue8m0, 8),
+        S2F6x2 => (Kind::S2f6, 8),
+        E4M3x4 => (Kind::Float(&Format::E4M3), 8),
+        E5M2x4 => (Kind::Float(&Format::E5M2), 8),
+        E2M3x4 => (Kind::Float(&Format::E2M3), 8),
+        E3M2x4 => (Kind::Float(&Format::E3M2), 8),
+        E2M1x4 => (Kind::Float(&Format::E2M1), 4),
     }
 }
 
-/// Number of elements of a type.
-pub(crate) const fn elements(ty: ScalarType) -> u32 {
-    shape(ty).1
-}
-
-/// Whether a conversion has a scale operand: the `.s2f6x2` ones do. Without the qualifier it is `0x7f7f`, two ones.
-pub(crate) const fn is_scaled(c: Cvt) -> bool {
-    matches!(c.from, ScalarType::S2F6x2) || matches!(c.to, ScalarType::S2F6x2)
-}
-
-/// Converts. The sources are those of `simt::sig::source_types`; a scale that is left out is one.
+/// Converts. The sources are those of `Pure::sources`; a scale that is left out is one.
 #[inline]
 pub fn cvt(c: Cvt, src: &[u64]) -> u64 {
-    let (from, from_count, from_step) = shape(c.from);
-    let (to, to_count, to_step) = shape(c.to);
+    let ((from, from_step), from_count) = (shape(c.from), c.from.elements());
+    let ((to, to_step), to_count) = (shape(c.to), c.to.elements());
     if to_count == 1 {
         let random = if matches!(c.round, Rounding::Stochastic) { src[1] } else { 0 };
         return element(c, from, to, src[0], random_bits(c, 0, random), 127);
@@ -97,7 +87,7 @@ pub fn cvt(c: Cvt, src: &[u64]) -> u64 {
     // Sources of their own: the first goes to the top. A packed source: all elements are in it.
     let own_sources = from_count == 1;
     let extra = src.get(if own_sources { to_count as usize } else { 1 }).copied();
-    let scales = if is_scaled(c) { extra.unwrap_or(0x7f7f) } else { 0x7f7f };
+    let scales = if c.is_scaled() { extra.unwrap_or(0x7f7f) } else { 0x7f7f };
     let mut result = 0;
     for at in 0..to_count {
         let bits = if own_sources {
@@ -115,7 +105,7 @@ pub fn cvt(c: Cvt, src: &[u64]) -> u64 {
 /// The rounding of the element at a place, with its random bits.
 ///
 /// The manual gives the bits of `.f16x2` and `.bf16x2` in words, and of the x4 forms the 16 bits that each pair shares.
-// Choice: how a pair of an x4 form shares its 16 bits stands only in a figure of the manual. The lower element takes
+// Choice: how a pair of an x4 form shares its 16 bits is only in a figure of the manual. The lower element takes
 // them as they are, the upper one in reversed order. That is what public probes of devices of sm_100 report.
 #[inline]
 fn random_bits(c: Cvt, at: u32, random: u64) -> Rounder {
@@ -124,7 +114,7 @@ fn random_bits(c: Cvt, at: u32, random: u64) -> Rounder {
     }
     let half = |at: u32| random >> (16 * at) & 0xffff;
     let byte = |at: u32| random >> (8 * at) & 0xff;
-    let (random, random_bits) = match (elements(c.to), c.to) {
+    let (random, random_bits) = match (c.to.elements(), c.to) {
         (1 | 2, ScalarType::F16 | ScalarType::F16x2) => (half(at) & 0x1fff, 13),
         (1 | 2, _) => (half(at), 16),
         (_, to) => {

@@ -1,6 +1,6 @@
 //! The float formats and the one rounding routine.
 //!
-//! [`widen`] gives the value of any format as `f64`, exactly; [`narrow`] and [`encode`] round once into any format.
+//! [`widen`] returns the value of any format as `f64`, exactly; [`narrow`] and [`encode`] round once into any format.
 //!
 //! # PTX ISA
 //! Alternate Floating-Point Data Formats; Data Movement and Conversion Instructions: cvt.

@@ -10,17 +10,18 @@
 //! Invariants:
 //! - results are masked to the width of their type;
 //! - a NaN that an operation makes is canonical: all ones below the sign;
-//! - [`eval`] does not panic for an op that `simt::sig` describes, whatever the bits of its sources;
+//! - [`eval`] does not panic for an op that [`Pure`] describes, whatever the bits of its sources;
 //! - nothing here reads or writes the host's rounding mode.
 //!
 //! How to read it: [`eval`] is the table of contents; `int` and `bits` hold integers, `arith` the rounded float
 //! operations, `video` the video instructions, `order` what floats do without rounding, `approx` the approximate instructions, `cvt` conversions,
-//! `format` and `soft` the exact software arithmetic below them.
+//! `element` what they share, `format` and `soft` the exact software arithmetic below them.
 
 mod approx;
 mod arith;
 mod bits;
 mod cvt;
+mod element;
 pub mod format;
 mod int;
 mod order;
@@ -28,7 +29,6 @@ pub mod soft;
 mod video;
 
 pub use cvt::cvt;
-pub(crate) use cvt::{elements, is_scaled};
 
 use crate::simt::Pure;
 
@@ -38,7 +38,7 @@ use crate::simt::Pure;
 /// their type.
 ///
 /// # Panics
-/// When `src` is shorter than `simt::sig::source_types` says.
+/// When `src` is shorter than [`Pure::sources`].
 #[inline]
 pub fn eval(op: Pure, src: &[u64]) -> [u64; 2] {
     let value = match op {

@@ -2,7 +2,7 @@
 
 use crate::types::{Cmp, Float, TestProperty};
 
-use super::arith::{each, flush, format, value};
+use super::element::{each, flush, format, value};
 
 /// Whether the bits are a NaN.
 #[inline]

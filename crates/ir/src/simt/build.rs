@@ -5,7 +5,9 @@ use handloom_diag::Span;
 use crate::types::*;
 
 use super::func::*;
+use super::ids::*;
 use super::op::*;
+use super::pure::Pure;
 
 /// An address operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn settled_slots_keep_their_places() {
-        let mut f = func(vec![Slot::new(4, 4, 0), Slot::new(8, 8, 0), Slot::new(1, 1, 0)], None);
+        let mut f = func(vec![Slot::new(4, 4), Slot::new(8, 8), Slot::new(1, 1)], None);
         let layout = FrameLayout::new(&f);
         assert_eq!((layout.offsets.as_slice(), layout.size), (&[0, 8, 16][..], 32));
         layout.settle(&mut f);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_frame_reaches_over_calls_that_end() {
-        let slot = |size| vec![Slot::new(size, 4, 0)];
+        let slot = |size| vec![Slot::new(size, 4)];
         // 0 calls 1, which calls 2, which calls nobody; 3 calls itself.
         let funcs = vec![func(slot(4), Some(1)), func(slot(20), Some(2)), func(slot(60), None), func(slot(4), Some(3))];
         let module = Module {

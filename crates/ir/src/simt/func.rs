@@ -10,30 +10,8 @@ use handloom_diag::Span;
 use crate::trap::TrapKind;
 use crate::types::{Sreg, Ty};
 
+use super::ids::*;
 use super::op::{Callee, Op};
-
-macro_rules! id {
-    ($($name:ident $about:literal)*) => {$(
-        #[doc = $about]
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// As an index.
-            pub const fn idx(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )*};
-}
-
-id! {
-    Reg "A register: one value in each lane."
-    BlockId "A basic block."
-    FuncId "A function of a module."
-    SymId "A symbol of a module: a variable or a function."
-    SlotId "A slot of a function's frame in local memory."
-}
 
 /// A source operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -74,15 +52,15 @@ impl Inst {
 /// What an arrival at a cta barrier does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum BarKind {
-    /// Waits.
+    /// Waits for all of them.
     Sync,
     /// Arrives and goes on.
     Arrive,
-    /// Waits and gives the number of true predicates (B32).
+    /// Waits and returns the number of true predicates (B32).
     RedPopc,
-    /// Waits and gives whether all predicates are true (P).
+    /// Waits and returns whether all predicates are true (P).
     RedAnd,
-    /// Waits and gives whether any predicate is true (P).
+    /// Waits and returns whether any predicate is true (P).
     RedOr,
     /// `barrier.cluster.arrive`; `id` and `count` are unused.
     ClusterArrive,
@@ -119,7 +97,7 @@ pub enum Term {
     Trap(TrapKind),
     /// A cta barrier; the executing lanes go on at `next` when it is met (at once for an arrival).
     Barrier {
-        /// What.
+        /// What the arrival does.
         kind: BarKind,
         /// Number of the barrier (B32), 0 to 15.
         id: Val,
@@ -132,9 +110,9 @@ pub enum Term {
         /// Where lanes go on.
         next: BlockId,
     },
-    /// A call. Arguments lie in the frame slot `args` by the callee's parameter layout; results are written behind them.
+    /// A call. Arguments lie in the frame slot `args` by the callee's parameter layout; results are written after them.
     Call {
-        /// Whom.
+        /// What is called.
         callee: Callee,
         /// Function handle (B64) of an indirect call.
         target: Option<Val>,
@@ -145,7 +123,7 @@ pub enum Term {
         /// Where lanes go on.
         next: BlockId,
     },
-    /// Lets other lanes, warps and ctas run, then goes on at `next`: stands on back edges of loops that may wait for other threads.
+    /// Lets other lanes, warps and ctas run, then goes on at `next`: it is on back edges of loops that may wait for other threads.
     Yield {
         /// Where lanes go on.
         next: BlockId,
@@ -253,8 +231,6 @@ pub struct Slot {
     pub size: u32,
     /// Alignment in bytes.
     pub align: u32,
-    /// Set when only `Load`, `Store` with constant offsets use its address: a pass may replace it by registers.
-    pub name: u32,
 }
 
 /// Where a slot lies: places of the program as it was written, which stay when a pass removes other slots or the call of the function.
@@ -274,9 +250,9 @@ impl Placed {
 }
 
 impl Slot {
-    /// A slot behind those before it.
-    pub const fn new(size: u32, align: u32, name: u32) -> Slot {
-        Slot { at: None, size, align, name }
+    /// A slot after those before it.
+    pub const fn new(size: u32, align: u32) -> Slot {
+        Slot { at: None, size, align }
     }
 }
 
@@ -345,7 +321,7 @@ pub enum SymKind {
         /// Byte offset.
         offset: u32,
     },
-    /// `.extern .shared` of no size: starts behind all static shared memory.
+    /// `.extern .shared` of no size: starts after all static shared memory.
     DynamicShared {
         /// Byte offset, the end of static shared memory of the module.
         offset: u32,
@@ -374,13 +350,13 @@ pub struct Reloc {
 pub struct Symbol {
     /// Its name.
     pub name: String,
-    /// Where.
+    /// Where its bytes lie, or which function it is.
     pub kind: SymKind,
     /// Size in bytes.
     pub size: u64,
     /// Alignment in bytes.
     pub align: u32,
-    /// Initial bytes; zero behind them. Empty for uninitialised.
+    /// Initial bytes; zero after them. Empty for uninitialised.
     pub init: Vec<u8>,
     /// Addresses in it.
     pub relocs: Vec<Reloc>,
@@ -422,12 +398,12 @@ pub struct Entry {
     pub shared_bytes: u32,
 }
 
-/// A module: what `lower` gives and both engines read.
+/// A module: what `lower` returns and both engines read.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Module {
-    /// Functions.
+    /// Functions, entries among them; [`FuncId`] is an index.
     pub funcs: Vec<Function>,
-    /// Symbols.
+    /// Variables and functions by [`SymId`].
     pub syms: Vec<Symbol>,
     /// Entries by name.
     pub entries: BTreeMap<String, Entry>,
@@ -447,7 +423,7 @@ pub struct Module {
 /// Special Registers: %reserved_smem_offset_begin, %total_smem_size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SharedRules {
-    /// Bytes at its start that are reserved for system software; the variables of the program lie behind them.
+    /// Bytes at its start that are reserved for system software; the variables of the program lie after them.
     pub reserved: u32,
     /// The unit of its size as special registers tell it, in bytes.
     pub unit: u32,
@@ -496,24 +472,4 @@ pub fn shape_constant(s: Sreg, shape: &LaunchShape) -> Option<u64> {
         Sreg::Nwarpid => u64::from(n.div_ceil(32)),
         _ => return None,
     })
-}
-
-/// Addresses of functions: where they start, and how far two of them are apart. Nothing else lies there: no memory of a device, no
-/// null pointer with an offset.
-pub const CODE_BASE: u64 = 0x1_0000;
-const CODE_STEP: u64 = 16;
-/// End of the addresses of functions.
-pub const CODE_END: u64 = CODE_BASE + CODE_STEP * 0xffff;
-
-impl FuncId {
-    /// What a program gets as the address of the function.
-    pub fn handle(self) -> u64 {
-        CODE_BASE + CODE_STEP * u64::from(self.0)
-    }
-
-    /// The function of an address, if it may be one.
-    pub fn of_handle(handle: u64) -> Option<FuncId> {
-        let at = handle.checked_sub(CODE_BASE).filter(|at| at.is_multiple_of(CODE_STEP))?;
-        u32::try_from(at / CODE_STEP).ok().map(FuncId)
-    }
 }

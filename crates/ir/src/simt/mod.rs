@@ -6,15 +6,22 @@
 pub mod build;
 mod frame;
 pub mod func;
+pub mod ids;
+mod modes;
 pub mod op;
-pub mod sig;
+pub mod pure;
+mod sources;
 pub mod text;
-mod text_op;
 pub mod verify;
 pub mod video;
+mod words;
 
 pub use build::{Addr, Builder};
 pub use frame::FrameLayout;
 pub use func::*;
+pub use ids::*;
+pub use modes::{Cvt, Exactness, FMode};
 pub use op::*;
+pub use pure::{Facts, Pure};
+pub use sources::Types;
 pub use video::{Negated, Part, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};

@@ -2,7 +2,7 @@
 //!
 //! One instruction a line: results with their types, the op, its sources, its guard: `v3:b32 = add.b32 v1, v2` or
 //! `store.global.b32 [v7 + 4], v3 if v9`. Blocks are `b0`, `b1`; registers `v0`, `v1`. Constants are decimal, from 65536 on hexadecimal.
-//! Names of ops are in `text_op`.
+//! The text of a value op is in its row of the table (`pure`).
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::types::*;
 
 use super::func::*;
 use super::op::*;
-use super::text_op::pure_name;
+use super::words::lower_case;
 
 /// A module.
 pub fn print(module: &Module) -> String {
@@ -211,7 +211,7 @@ fn address_offset(op: &Op) -> Option<i64> {
 /// An op with its modifiers.
 fn op_name(op: &Op) -> String {
     match op {
-        Op::Pure(p) => pure_name(*p),
+        Op::Pure(p) => p.to_string(),
         Op::Sreg(s) => format!("sreg.{}", snake(&format!("{s:?}"))),
         Op::SymAddr(s) => format!("address s{}", s.0),
         Op::SharedAddr(s) => format!("shared_offset s{}", s.0),
@@ -244,7 +244,7 @@ fn op_name(op: &Op) -> String {
     }
 }
 
-/// Space, order, elements and width; elements that are not accessed are listed behind.
+/// Space, order, elements and width; elements that are not accessed are listed last.
 fn access_name(a: &Access) -> String {
     let mut out = format!(".{}", a.space.name());
     if a.order != Order::Weak {
@@ -280,11 +280,6 @@ fn order_name(order: Order) -> &'static str {
         Order::AcqRel => "acq_rel",
         Order::Sc => "sc",
     }
-}
-
-/// The name of a variant as PTX writes it.
-pub(super) fn lower_case(v: &impl std::fmt::Debug) -> String {
-    format!("{v:?}").to_lowercase()
 }
 
 /// `LanemaskLt` as `lanemask_lt`, `Tid(0)` as `tid.x`.

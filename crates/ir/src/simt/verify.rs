@@ -7,7 +7,7 @@ use crate::types::*;
 
 use super::func::*;
 use super::op::*;
-use super::{sig, text};
+use super::text;
 
 /// Checks a function.
 ///
@@ -65,14 +65,14 @@ fn check_registers(f: &Function, mut values: impl Iterator<Item = Val>) -> Resul
     unknown.map_or(Ok(()), Err)
 }
 
-/// Whether the types of sources (without the guard) and results are what the op takes and gives.
+/// Whether the types of sources (without the guard) and results are what the op takes and returns.
 fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
     use Ty::{B32, B64, P};
     match op {
         Op::Pure(p) => {
-            let (first, second) = sig::result_types(*p);
+            let (first, second) = p.results();
             let results: Vec<Ty> = std::iter::once(first).chain(second).collect();
-            expect(src, &sig::source_types(*p), "sources")?;
+            expect(src, &p.sources(), "sources")?;
             expect(dst, &results, "results")
         }
         Op::Sreg(_) => {
@@ -277,6 +277,8 @@ fn verify_term(f: &Function, term: &Term) -> Result<(), String> {
 mod tests {
     use handloom_diag::Span;
 
+    use super::super::ids::Reg;
+    use super::super::pure::Pure;
     use super::*;
 
     fn function(regs: &[Ty], insts: Vec<Inst>) -> Function {

@@ -1,7 +1,7 @@
 //! The value ops of video instructions, with all their modifiers.
 //!
 //! An op says which part of each source is taken and how it is extended, what is done, whether the result is clamped, and what
-//! becomes of it. Its meaning stands in `num::eval` like that of any other value op.
+//! becomes of it. Its meaning is in `num::eval` like that of any other value op.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl Part {
         }
     }
 
-    /// Ones where it stands in the register.
+    /// Ones where it is in the register.
     pub const fn mask(self) -> u32 {
         (u32::MAX >> (32 - self.bits())) << self.at()
     }
@@ -134,7 +134,7 @@ impl Video {
 /// What `vmad` subtracts instead of adding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum Negated {
-    /// Nothing.
+    /// Neither is negated.
     None,
     /// The product.
     Product,

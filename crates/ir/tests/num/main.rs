@@ -7,9 +7,10 @@ mod approx;
 mod arith;
 mod cvt;
 mod formats;
+mod halves;
 mod integers;
 mod order;
-mod sig;
+mod pure;
 
 use handloom_ir::num::eval;
 use handloom_ir::simt::Pure;

@@ -163,7 +163,7 @@ fn write(x: &mut Cx<'_, '_>, access: Access, words: &[Val]) {
     x.b.store(Access { space: StateSpace::Shared, ..access }, address, words);
 }
 
-/// Loads where a condition holds, and gives zeros elsewhere.
+/// Loads where a condition holds; elsewhere the result is zero.
 fn load_where(x: &mut Cx<'_, '_>, access: Access, address: Addr, condition: Val) -> Vec<Val> {
     let outer = x.b.guard;
     x.b.guard = Some(outer.map_or(condition, |g| x.b.and(g, condition)));
@@ -177,7 +177,7 @@ fn load_where(x: &mut Cx<'_, '_>, access: Access, address: Addr, condition: Val)
         .collect()
 }
 
-/// Nothing behind the bytes that are to be read is touched. They are read as a whole where all are wanted, else as whole words and up to three
+/// Nothing after the bytes that are to be read is touched. They are read as a whole where all are wanted, else as whole words and up to three
 /// single bytes.
 fn copy_sized(x: &mut Cx<'_, '_>) {
     let access = whole(x);

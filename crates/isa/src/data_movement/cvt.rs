@@ -1,17 +1,19 @@
 //! `cvt`: conversions between scalar types.
 //!
 //! A record is a family of conversions with the same modifiers, so the qualifier groups say most of what is legal. The families
-//! with `.bf16` stand apart: there the assembler takes registers of exactly the width. Packed and small formats are in `small`,
+//! with `.bf16` are apart: there the assembler takes registers of exactly the width. Packed and small formats are in `small`,
 //! tf32 is here.
 
-use handloom_ir::simt::{Cvt, Pure, Val};
 use handloom_ir::types::{Rounding, ScalarType, ScalarType::*};
 
 use crate::form::*;
 use crate::target::Needs;
 use crate::words::*;
 
+mod convert;
 mod small;
+
+use convert::{ROUND2, SATFINITE, convert};
 
 /// The records.
 pub const FORMS: &[&Form] = &[
@@ -428,11 +430,6 @@ const IROUNDINGS: &[Choice] = &[
 ];
 const IROUND: Group = must(Slot::Round, IROUNDINGS);
 const IROUND_OPT: Group = maybe(Slot::Round, IROUNDINGS);
-/// `.rn` and `.rz`.
-const ROUND2: Group =
-    must(Slot::Round, &[choice(".rn", Value::Round(Rounding::Nearest)), choice(".rz", Value::Round(Rounding::Zero))]);
-const SATFINITE: Group = maybe(Slot::SatFinite, &[choice_if(".satfinite", Value::Flag, Needs::ptx(8, 1))]);
-
 /// Whether the range of an integer type lies within that of another.
 fn holds(outer: ScalarType, inner: ScalarType) -> bool {
     match (outer.is_signed(), inner.is_signed()) {
@@ -459,29 +456,6 @@ fn finite_or_flushed(u: &Use) -> Result<Needs, Reason> {
         return Err(reason.at(u.text(Slot::Round)).help("write `.rn` or `.rz`"));
     }
     Ok(Needs::NONE)
-}
-
-/// The conversion that the qualifiers say. Without a rounding it is exact or to nearest.
-fn conversion(u: &Use) -> Cvt {
-    let (to, from) = (u.ty(Slot::Type), u.ty(Slot::Type2));
-    Cvt {
-        to,
-        from,
-        round: u.round(Slot::Round).unwrap_or(Rounding::Nearest),
-        integral: to == from && u.has(Slot::Round),
-        ftz: u.has(Slot::Ftz),
-        sat: u.has(Slot::Sat),
-        relu: u.has(Slot::Relu),
-        satfinite: u.has(Slot::SatFinite),
-    }
-}
-
-/// Converts the first `n` sources.
-fn convert(x: &mut Cx<'_, '_>, n: usize) {
-    let op = conversion(x.u);
-    let sources: Vec<Val> = (0..n).map(|i| x.src(i)).collect();
-    let value = x.b.pure(Pure::Cvt(op), op.to.ty(), &sources);
-    x.set(value);
 }
 
 fn between_integers(x: &mut Cx<'_, '_>) {

@@ -1,6 +1,6 @@
 //! `ld`: loads a register or a vector of registers from memory.
 //!
-//! The manual's six syntax lines are six records, so that what excludes each other stands in no record together. Results of 8 and
+//! The manual's six syntax lines are six records, so that what excludes each other is in no record together. Results of 8 and
 //! 16 bits are zero-extended `B16` values; the operand rules extend them to the register.
 
 use handloom_ir::types::{Order, Scope, StateSpace};
@@ -93,7 +93,7 @@ pub const LD_RELAXED: Form = Form {
     ..LD_WEAK
 };
 
-/// `ld.acquire.scope` with hints: what follows is ordered behind it.
+/// `ld.acquire.scope` with hints: what follows is ordered after it.
 pub const LD_ACQUIRE: Form = Form {
     words: &[".acquire"],
     qualifiers: STRONG,

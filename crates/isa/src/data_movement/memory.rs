@@ -51,7 +51,7 @@ pub const PARAM_ENTRY: Choice = choice_if(".param::entry", Value::Space(StateSpa
 /// `.param::func`.
 pub const PARAM_FUNC: Choice = choice_if(".param::func", Value::Space(StateSpace::ParamFunc), Needs::ptx(8, 3));
 
-/// Scopes.
+/// Scopes of strong accesses.
 pub const SCOPES: &[Choice] = &[
     choice(".cta", Value::Scope(Scope::Cta)),
     choice_if(".cluster", Value::Scope(Scope::Cluster), Needs::on(7, 8, &[AtLeast(90)])),
@@ -146,7 +146,7 @@ pub fn is_global(u: &Use) -> bool {
     u.named_space != Some(StateSpace::Const) && matches!(u.space(Slot::Space), StateSpace::Global | StateSpace::Generic)
 }
 
-/// The rules of vectors, hints and spaces that `ld` and `st` share; gives the gates of a 256-bit access.
+/// The rules of vectors, hints and spaces that `ld` and `st` share; returns the gates of a 256-bit access.
 pub fn check_access(u: &Use, n_others: usize) -> Result<Needs, Reason> {
     check_named_space(u)?;
     check_policy(u, n_others)?;
@@ -218,7 +218,7 @@ pub fn access(u: &Use, order: Order, scope: Scope) -> Access {
     Access { space, bits, count, elements, order, scope, whole }
 }
 
-/// `.unified` behind an address: the checker puts it among the choices made.
+/// `.unified` after an address: the checker puts it among the choices made.
 pub const UNIFIED: Choice = choice(".unified", Value::Flag);
 
 /// Whether a generic address must point to `.global`: that of a 256-bit access, with a cache policy, and with `.unified`.

@@ -1,6 +1,6 @@
 //! `mov`: copies a value, takes an address, reads a special register, packs and unpacks vectors.
 //!
-//! The packing and unpacking records stand before the plain one: braces decide.
+//! The packing and unpacking records come before the plain one: braces decide.
 
 use handloom_ir::simt::{Pure, Val};
 use handloom_ir::types::{Int, ScalarType, ScalarType::*, Ty};

@@ -97,7 +97,7 @@ pub const ST_RELAXED: Form = Form {
     ..ST_WEAK
 };
 
-/// `st.release.scope` with hints: what stands before it is ordered before it.
+/// `st.release.scope` with hints: what comes before it is ordered before it.
 pub const ST_RELEASE: Form = Form {
     words: &[".release"],
     qualifiers: STRONG,

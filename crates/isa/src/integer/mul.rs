@@ -39,7 +39,7 @@ pub const MUL_WIDE: Form = Form {
     }),
 };
 
-/// `.wide`, which stands where `.lo` and `.hi` do.
+/// `.wide`, which is written where `.lo` and `.hi` do.
 pub(super) const WIDE: Group = one_of(Slot::Half, &[choice(".wide", Value::Tag(Half::Wide as u16))]);
 
 /// Types that have a product of twice their width.

@@ -1,4 +1,4 @@
-//! `shl`: bits to the left, zeros behind them.
+//! `shl`: bits to the left, zeros after them.
 
 use handloom_ir::simt::Pure;
 

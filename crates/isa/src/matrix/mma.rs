@@ -2,6 +2,7 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
+use super::fragment::{self, WHY, bits, fragment, no_shape, registers};
 use super::product;
 use super::shape::{MMA, mnk};
 use crate::form::*;
@@ -10,7 +11,6 @@ use crate::words::*;
 
 const SECTION: &str = "Multiply-and-Accumulate Instruction: mma";
 const SECTION_SP: &str = "Multiply-and-Accumulate Instruction: mma.sp / mma.sp::ordered_metadata";
-const WHY: &str = "tensor instructions";
 const SM_89: &[TargetGate] = &[TargetGate::AtLeast(89)];
 /// Small formats and block scaling.
 const SM_120A: &[TargetGate] =
@@ -29,16 +29,6 @@ const FLOATS: &[Choice] = &[ty(".f16", F16), ty(".bf16", BF16), ty(".tf32", TF32
 const SMALL_FLOATS: &[Choice] = &[ty(".e4m3", B8), ty(".e5m2", B8), ty(".e3m2", B8), ty(".e2m3", B8), ty(".e2m1", B8)];
 const INTEGERS: &[Choice] = &[ty(".u8", U8), ty(".s8", S8), ty(".u4", B8), ty(".s4", B8)];
 
-const fn fragment(name: &'static str, is: fn(&Use) -> ScalarType, count: fn(&Use) -> u8) -> Operand {
-    Operand {
-        name,
-        kind: Kind::Vector,
-        is: Is::Of(is),
-        count: Count::Fragment(count),
-        optional: false,
-        when: When::Always,
-    }
-}
 const D: Operand = fragment("d", |u| register(u.ty(Slot::Type)), |u| accumulators(u, Slot::Type));
 const A: Operand = fragment("a", multiplicand, |u| n_a(u, 1));
 const A_SPARSE: Operand = fragment("a", multiplicand, |u| n_a(u, 2));
@@ -144,7 +134,7 @@ pub const MMA_F64: Form = Form {
         match u.text(Slot::Shape) {
             ".m8n8k4" => Ok(Needs::on(7, 0, SM_80)),
             ".m16n8k4" | ".m16n8k8" | ".m16n8k16" => Ok(Needs::on(7, 8, SM_90)),
-            _ => no_shape(u),
+            _ => no_shape(u, Slot::Type2),
         }
     },
     semantics: Semantics::Warp(product::doubles),
@@ -188,7 +178,7 @@ pub const MMA_BIT: Form = Form {
         match u.text(Slot::Shape) {
             ".m8n8k128" => Ok(Needs::NONE),
             ".m16n8k128" | ".m16n8k256" => Ok(Needs::on(7, 0, SM_80)),
-            _ => no_shape(u),
+            _ => no_shape(u, Slot::Type2),
         }
     },
     semantics: Semantics::Warp(product::single_bits),
@@ -315,21 +305,6 @@ fn multiplicand(u: &Use) -> ScalarType {
     if u.ty(Slot::Type2) == F64 { F64 } else { B32 }
 }
 
-/// Bits of an element of `a` and `b`.
-fn bits(u: &Use) -> u32 {
-    match u.text(Slot::Type2) {
-        ".b1" => 1,
-        ".u4" | ".s4" => 4,
-        _ => u.ty(Slot::Type2).bits(),
-    }
-}
-
-/// Registers that elements take in each of 32 lanes.
-fn registers(elements: u32, bits: u32) -> u8 {
-    let size = if bits == 64 { 64 } else { 32 };
-    u8::try_from((elements * bits / size / 32).max(1)).unwrap_or(u8::MAX)
-}
-
 fn accumulators(u: &Use, slot: Slot) -> u8 {
     let (m, n, _) = mnk(u.text(Slot::Shape));
     registers(m * n, u.ty(slot).bits())
@@ -341,25 +316,16 @@ fn halved(u: &Use, slot: Slot) -> u8 {
 
 fn n_a(u: &Use, sparse: u32) -> u8 {
     let (m, _, k) = mnk(u.text(Slot::Shape));
-    registers(m * k / sparse, bits(u))
+    registers(m * k / sparse, bits(u, Slot::Type2))
 }
 
 fn n_b(u: &Use) -> u8 {
     let (_, n, k) = mnk(u.text(Slot::Shape));
-    registers(n * k, bits(u))
-}
-
-fn no_shape(u: &Use) -> Result<Needs, Reason> {
-    let shape = u.text(Slot::Shape);
-    Err(Reason::new(format!("`{shape}` does not go with `{}`", u.text(Slot::Type2))).at(shape))
+    registers(n * k, bits(u, Slot::Type2))
 }
 
 fn row_col(u: &Use) -> Result<(), Reason> {
-    let (a, b) = (u.text(Slot::LayoutA), u.text(Slot::LayoutB));
-    if (a, b) == (".row", ".col") {
-        return Ok(());
-    }
-    Err(Reason::new(format!("`{}` takes `.row.col`", u.text(Slot::Shape))).at(if a == ".row" { b } else { a }))
+    fragment::row_col(u, format_args!("`{}` takes", u.text(Slot::Shape)))
 }
 
 fn same_accumulators(u: &Use) -> Result<(), Reason> {
@@ -391,20 +357,20 @@ fn floats(u: &Use) -> Result<Needs, Reason> {
         ".f16" => match shape {
             ".m16n8k8" => same_accumulators(u).map(|()| Needs::on(6, 5, SM_75)),
             ".m16n8k16" => same_accumulators(u).map(|()| Needs::on(7, 0, SM_80)),
-            _ => no_shape(u),
+            _ => no_shape(u, Slot::Type2),
         },
         ".bf16" | ".tf32" => {
             f32_accumulators(u)?;
             let depth =
                 if u.text(Slot::Type2) == ".bf16" { [".m16n8k8", ".m16n8k16"] } else { [".m16n8k4", ".m16n8k8"] };
-            if depth.contains(&shape) { Ok(Needs::on(7, 0, SM_80)) } else { no_shape(u) }
+            if depth.contains(&shape) { Ok(Needs::on(7, 0, SM_80)) } else { no_shape(u, Slot::Type2) }
         }
         _ => {
             same_accumulators(u)?;
             match (shape, u.ty(Slot::Type)) {
                 (".m16n8k32", F32) => Ok(Needs::on(8, 4, SM_89)),
                 (".m16n8k16" | ".m16n8k32", _) => Ok(Needs::on(8, 7, SM_89)),
-                _ => no_shape(u),
+                _ => no_shape(u, Slot::Type2),
             }
         }
     }
@@ -428,7 +394,7 @@ fn integers(u: &Use) -> Result<Needs, Reason> {
     match (is_nibble(u.text(Slot::Type2)), u.text(Slot::Shape)) {
         (false, ".m8n8k16") | (true, ".m8n8k32") => Ok(Needs::NONE),
         (false, ".m16n8k16" | ".m16n8k32") | (true, ".m16n8k32" | ".m16n8k64") => Ok(Needs::on(7, 0, SM_80)),
-        _ => no_shape(u),
+        _ => no_shape(u, Slot::Type2),
     }
 }
 
@@ -437,7 +403,7 @@ fn sparse_integers(u: &Use) -> Result<Needs, Reason> {
     row_col(u)?;
     match (is_nibble(u.text(Slot::Type2)), u.text(Slot::Shape)) {
         (false, ".m16n8k32" | ".m16n8k64") | (true, ".m16n8k64" | ".m16n8k128") => Ok(Needs::NONE),
-        _ => no_shape(u),
+        _ => no_shape(u, Slot::Type2),
     }
 }
 
@@ -468,7 +434,7 @@ fn sparse_floats(u: &Use) -> Result<Needs, Reason> {
             }
         }
     };
-    if fits { Ok(needs) } else { no_shape(u) }
+    if fits { Ok(needs) } else { no_shape(u, Slot::Type2) }
 }
 
 const SM_120: &[TargetGate] = &[TargetGate::AtLeast(120)];

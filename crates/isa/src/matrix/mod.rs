@@ -2,6 +2,7 @@
 
 use crate::form::Form;
 
+mod fragment;
 pub mod ldmatrix;
 pub mod mma;
 mod product;

@@ -29,7 +29,7 @@ struct Kind<'k> {
     add: &'k dyn Fn(&mut Cx<'_, '_>, Val, Val, Val) -> Val,
 }
 
-/// Adds all products to sums, which stand in the order of the accumulators: two columns of a row, then those of the next row.
+/// Adds all products to sums, which are in the order of the accumulators: two columns of a row, then those of the next row.
 fn multiply(x: &mut Cx<'_, '_>, kind: &Kind<'_>, mut sums: Vec<Val>) -> Vec<Val> {
     let (a, b) = (x.srcs(0), x.srcs(1));
     let n_rows = sums.len() / 2;

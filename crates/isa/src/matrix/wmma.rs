@@ -2,13 +2,13 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
+use super::fragment::{WHY, bits, fragment, no_shape, registers, row_col};
 use super::shape::{WMMA, mnk};
 use crate::data_movement::memory::{GLOBAL, SHARED, SHARED_CTA};
 use crate::form::*;
 use crate::target::{Needs, TargetGate};
 use crate::words::*;
 
-const WHY: &str = "tensor instructions";
 const SM_72: &[TargetGate] = &[TargetGate::AtLeast(72)];
 const ROW_COL: &[Choice] = &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))];
 const SHAPE: Group = must(Slot::Shape, WMMA);
@@ -27,17 +27,6 @@ const MULTIPLICANDS: &[Choice] = &[
     ty(".b1", B32),
 ];
 const ACCUMULATORS: &[Choice] = &[ty(".f16", F16), ty(".f32", F32), ty(".s32", S32), ty(".f64", F64)];
-
-const fn fragment(name: &'static str, is: fn(&Use) -> ScalarType, count: fn(&Use) -> u8) -> Operand {
-    Operand {
-        name,
-        kind: Kind::Vector,
-        is: Is::Of(is),
-        count: Count::Fragment(count),
-        optional: false,
-        when: When::Always,
-    }
-}
 
 /// `wmma.load.a.sync.aligned.layout.shape{.ss}.type r, [p]{, stride}`; also of `b`.
 pub const WMMA_LOAD: Form = Form {
@@ -149,7 +138,7 @@ pub const WMMA_BIT: Form = Form {
     dst: &[fragment("d", |_| S32, |_| 2)],
     src: &[fragment("a", |_| B32, |_| 1), fragment("b", |_| B32, |_| 1), fragment("c", |_| S32, |_| 2)],
     needs: Needs::on(6, 3, SM_75),
-    legal: |u| aligned(u).and_then(|()| row_col(u)).map(|()| Needs::NONE),
+    legal: |u| aligned(u).and_then(|()| row_col(u, "these types take")).map(|()| Needs::NONE),
     ..WMMA_HALF
 };
 
@@ -160,19 +149,6 @@ fn register(u: &Use, slot: Slot) -> ScalarType {
         S32 => S32,
         _ => B32,
     }
-}
-
-fn bits(u: &Use, slot: Slot) -> u32 {
-    match u.text(slot) {
-        ".s4" | ".u4" => 4,
-        ".b1" => 1,
-        _ => u.ty(slot).bits(),
-    }
-}
-
-fn registers(elements: u32, bits: u32) -> u8 {
-    let size = if bits == 64 { 64 } else { 32 };
-    u8::try_from((elements * bits / size / 32).max(1)).unwrap_or(u8::MAX)
 }
 
 /// Fragments of `.f16` hold each element twice.
@@ -194,14 +170,6 @@ fn aligned(u: &Use) -> Result<(), Reason> {
     Ok(())
 }
 
-fn row_col(u: &Use) -> Result<(), Reason> {
-    let (a, b) = (u.text(Slot::LayoutA), u.text(Slot::LayoutB));
-    if (a, b) == (".row", ".col") {
-        return Ok(());
-    }
-    Err(Reason::new("these types take `.row.col`").at(if a == ".row" { b } else { a }))
-}
-
 /// Small types lie in rows of `a` and columns of `b`.
 fn sub_byte_layout(u: &Use) -> Result<(), Reason> {
     if bits(u, Slot::Type) >= 8 && u.text(Slot::Type) != ".b1" {
@@ -212,11 +180,6 @@ fn sub_byte_layout(u: &Use) -> Result<(), Reason> {
         return Ok(());
     }
     Err(Reason::new(format!("`{}` takes `{wanted}`", u.text(Slot::Type))).at(u.text(Slot::LayoutA)))
-}
-
-fn no_shape(u: &Use, slot: Slot) -> Result<Needs, Reason> {
-    let shape = u.text(Slot::Shape);
-    Err(Reason::new(format!("`{shape}` does not go with `{}`", u.text(slot))).at(shape))
 }
 
 fn wide_shape(u: &Use) -> Result<Needs, Reason> {
@@ -279,7 +242,7 @@ fn product(u: &Use) -> Result<Needs, Reason> {
         return Err(Reason::new("a rounding goes only with `.f64`").at(u.text(Slot::Round)));
     }
     if bits(u, Slot::Type2) < 8 {
-        row_col(u)?;
+        row_col(u, "these types take")?;
     }
     multiplicand(u, Slot::Type2)
 }

@@ -11,7 +11,7 @@ use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
 
-/// Alignment of what `alloca` gives if none is written, in bytes.
+/// Alignment of what `alloca` returns if none is written, in bytes.
 ///
 /// Choice: the manual promises 8; frames are aligned to 16 here.
 const LEAST_ALIGN: u32 = 16;
@@ -67,7 +67,7 @@ pub const STACKRESTORE: Form = Form {
         let whole = if x.b.ty(a) == Ty::B64 {
             a
         } else {
-            // The distance to where the stack stands tells the upper half.
+            // The distance to where the stack ends tells the upper half.
             let now = Val::Reg(save(x));
             let low = x.b.half(now, false);
             let distance = x.b.sub(a, low);

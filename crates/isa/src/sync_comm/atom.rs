@@ -1,4 +1,4 @@
-//! `atom`: reads, changes and writes a location in one step, and gives the old value.
+//! `atom`: reads, changes and writes a location in one step, and returns the old value.
 //!
 //! Operations and types that go together are a record each. An unwritten order is relaxed and an unwritten scope `.gpu`. A
 //! destination `_` is allowed.

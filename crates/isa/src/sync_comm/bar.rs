@@ -1,6 +1,6 @@
 //! `bar`, `barrier`: barriers of a cta.
 //!
-//! `bar` is `barrier.aligned`. The count of a reduction stands between the number and the predicate, so each reduction has a
+//! `bar` is `barrier.aligned`. The count of a reduction is between the number and the predicate, so each reduction has a
 //! record with and one without it.
 
 use handloom_ir::simt::BarKind;

@@ -248,7 +248,7 @@ fn object(u: &Use, order: Order) -> Access {
     Access { space: space(u), bits: 64, count: 1, elements: 1, order, scope, whole: false }
 }
 
-/// Adds to the object, and gives the state it had.
+/// Adds to the object, and returns the state it had.
 pub(crate) fn step(x: &mut Cx<'_, '_>, delta: Val) {
     let order = x.u.order(Slot::Order).unwrap_or(Order::Release);
     let Access { space, order, scope, .. } = object(x.u, order);

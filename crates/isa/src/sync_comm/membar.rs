@@ -34,7 +34,7 @@ pub const MEMBAR: Form = Form {
     }),
 };
 
-/// `membar.proxy.proxykind`: there is one proxy here. ptxas takes no state space behind `.async`, unlike `fence.proxy`.
+/// `membar.proxy.proxykind`: there is one proxy here. ptxas takes no state space after `.async`, unlike `fence.proxy`.
 pub const MEMBAR_PROXY: Form = Form {
     opcode: "membar.proxy",
     qualifiers: &[PROXY_KINDS],

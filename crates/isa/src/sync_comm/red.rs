@@ -1,4 +1,4 @@
-//! `red`: changes a location in one step and gives nothing back.
+//! `red`: changes a location in one step and returns nothing.
 
 use handloom_ir::types::ScalarType::F32;
 

@@ -1,4 +1,4 @@
-//! `tensormap.cp_fenceproxy`: copies a tensor map behind a fence.
+//! `tensormap.cp_fenceproxy`: copies a tensor map after a fence.
 
 use handloom_ir::types::ScalarType::*;
 

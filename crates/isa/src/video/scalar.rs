@@ -52,7 +52,7 @@ pub(super) const fn video(name: &'static str, is: Is, select: Select, literal: b
     operand(name, Kind::Video { select, literal, negatable: false }, is)
 }
 
-/// A source that a selector may stand behind.
+/// A source that a selector may follow.
 pub(super) const fn part_of(name: &'static str, is: Is) -> Operand {
     video(name, is, Select::Part, true)
 }
@@ -70,7 +70,7 @@ pub(super) const fn negatable(o: Operand) -> Operand {
     }
 }
 
-/// A selector behind `d` and the operand `c` go together.
+/// A selector after `d` and the operand `c` go together.
 pub(super) fn merges(u: &Use) -> Result<Needs, Reason> {
     match (u.marks[0].selector.is_some(), u.n_src) {
         (true, 2) => Err(Reason::new("a selector behind `d` needs the operand `c`").help("write what is merged into")),
@@ -90,7 +90,7 @@ pub(super) fn once(u: &Use) -> Result<Needs, Reason> {
     Ok(Needs::NONE)
 }
 
-/// Builds an op whose types stand in the usual slots.
+/// Builds an op whose types are in the usual slots.
 pub(super) fn scalar(x: &mut Cx<'_, '_>, op: VideoOp) {
     let signed = x.u.ty(Slot::Type).is_signed();
     of_signs(x, op, signed, Slot::Type2, Slot::Type3);

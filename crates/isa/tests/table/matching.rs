@@ -3,6 +3,7 @@
 use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, ShflMode, StateSpace};
 use handloom_isa::find::{Match, n_operands_of};
 use handloom_isa::form::*;
+use handloom_isa::spelling::distance;
 use handloom_isa::target::{Suffix, Target, Version};
 use handloom_isa::{Mismatch, check_literal, lookup, suggest, suggest_qualifier};
 
@@ -223,6 +224,16 @@ fn plain_param_is_resolved() {
     u.named_space = None;
     u.func = FuncKind::Func;
     assert_eq!(space(&u), StateSpace::ParamFunc);
+}
+
+#[test]
+fn letters_that_differ() {
+    for (a, b, without, with) in
+        [("shlf", "shfl", 2, 1), ("add", "add", 0, 0), ("", "bra", 3, 3), ("%r12", "%r2", 1, 1)]
+    {
+        assert_eq!(distance(a.as_bytes(), b.as_bytes(), false), without);
+        assert_eq!(distance(b.as_bytes(), a.as_bytes(), true), with);
+    }
 }
 
 #[test]

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use handloom_diag::Span;
 use handloom_ir::simt::verify::verify;
-use handloom_ir::simt::{Addr, Block, BlockId, Builder, Function, Op, Term, Val};
+use handloom_ir::simt::{Addr, BlockId, Builder, Op, Val};
 use handloom_ir::types::{ScalarType, StateSpace, Ty};
 use handloom_isa::form::*;
 use handloom_isa::forms;
 use handloom_isa::target::{Suffix, Target, Version};
+
+use crate::empty_function;
 
 #[test]
 fn no_text_belongs_to_two_free_groups_of_a_form() {
@@ -115,19 +117,6 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
     }
     let n = n_values(u, operand) * if t == ScalarType::B128 { 2 } else { 1 };
     Arg::Vals(vec![Val::Imm(1, t.ty()); n])
-}
-
-fn empty_function() -> Function {
-    Function {
-        name: "f".to_string(),
-        is_entry: true,
-        blocks: vec![Block { insts: vec![], term: Term::Ret, term_span: Span::NONE }],
-        regs: vec![],
-        slots: vec![],
-        param_bytes: 0,
-        result_bytes: 0,
-        span: Span::NONE,
-    }
 }
 
 #[test]

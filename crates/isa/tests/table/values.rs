@@ -2,28 +2,17 @@
 
 use handloom_diag::Span;
 use handloom_ir::num;
-use handloom_ir::simt::{Block, BlockId, Builder, Function, Op, Reg, Term, Val, verify};
+use handloom_ir::simt::{BlockId, Builder, Function, Op, Reg, Val, verify};
 use handloom_ir::types::{ScalarType, Sreg, Ty};
 use handloom_isa::form::*;
 use handloom_isa::sreg::{self, What};
 use handloom_isa::target::{Suffix, Target, Version};
 use handloom_isa::{Match, lookup};
 
+use crate::empty_function;
+
 const VERSION: Version = Version::new(9, 3);
 const TARGET: Target = Target { sm: 100, suffix: Suffix::Arch };
-
-fn empty_function() -> Function {
-    Function {
-        name: "f".to_string(),
-        is_entry: true,
-        blocks: vec![Block { insts: vec![], term: Term::Ret, term_span: Span::NONE }],
-        regs: vec![],
-        slots: vec![],
-        param_bytes: 0,
-        result_bytes: 0,
-        span: Span::NONE,
-    }
-}
 
 fn records(text: &str, n_operands: usize) -> Vec<Match> {
     let (opcode, qualifiers) = text.split_once('.').unwrap_or((text, ""));

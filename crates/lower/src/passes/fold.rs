@@ -3,7 +3,7 @@
 //! Floating-point ops are folded only when all sources are constants: `x + 0` is not `x` for -0, and NaNs become canonical.
 
 use handloom_ir::num;
-use handloom_ir::simt::{Pure, Val, sig};
+use handloom_ir::simt::{Pure, Val};
 use handloom_ir::types::*;
 
 /// What an op became.
@@ -18,7 +18,7 @@ pub(crate) enum Folded {
 /// The definition of a value by an op whose sources are constants and values.
 pub(crate) type Definition<'a> = (Pure, &'a [Val]);
 
-/// Folds one op with one result. `def` gives the definition of a source, if it is a value.
+/// Folds one op with one result. `def` returns the definition of a source, if it is a value.
 pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Definition<'a>>) -> Option<Folded> {
     if let Some(v) = constant(op, src) {
         return Some(Folded::Value(v));
@@ -49,15 +49,15 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
                 Some(Folded::Value(lo[0]))
             }
             _ if src[1] == Val::Imm(0, ty) => Some(Folded::Op(
-                Pure::Ext { bits: ty.bits() as u8, signed: false, from: ty, to: twice(ty) },
+                Pure::Ext { bits: ty.bits() as u8, signed: false, from: ty, to: ty.twice() },
                 vec![src[0]],
             )),
             _ => None,
         },
         Pure::Half { from, hi } => match def(src[0]) {
             Some((Pure::Pack(_), parts)) => Some(Folded::Value(parts[usize::from(hi)])),
-            Some((Pure::Ext { bits, signed, from: inner, .. }, s)) if !hi && u32::from(bits) <= half(from).bits() => {
-                extend_from(u32::from(bits), signed, inner, half(from), s[0])
+            Some((Pure::Ext { bits, signed, from: inner, .. }, s)) if !hi && u32::from(bits) <= from.half().bits() => {
+                extend_from(u32::from(bits), signed, inner, from.half(), s[0])
             }
             _ => None,
         },
@@ -65,54 +65,8 @@ pub(crate) fn fold<'a>(op: Pure, src: &[Val], def: impl Fn(Val) -> Option<Defini
             Some((Pure::FromPred(_), p)) => Some(Folded::Value(p[0])),
             _ => None,
         },
-        Pure::MulHi(_)
-        | Pure::Mul24 { .. }
-        | Pure::Abs(_)
-        | Pure::Neg(_)
-        | Pure::AddSat(_)
-        | Pure::SubSat(_)
-        | Pure::AddCarry(_)
-        | Pure::SubBorrow(_)
-        | Pure::Cnot(_)
-        | Pure::Shf { .. }
-        | Pure::Popc(_)
-        | Pure::Clz(_)
-        | Pure::Brev(_)
-        | Pure::Bfind { .. }
-        | Pure::Bfe(_)
-        | Pure::Bfi(_)
-        | Pure::Prmt(_)
-        | Pure::Lop3(_)
-        | Pure::Dp4a { .. }
-        | Pure::Dp2a { .. }
-        | Pure::Fns
-        | Pure::Szext { .. }
-        | Pure::Bmsk { .. }
-        | Pure::Video(_)
-        | Pure::Vmad(_)
-        | Pure::VideoSimd(_)
-        | Pure::FromPred(_)
-        | Pure::FCmp { .. }
-        | Pure::FAdd(_)
-        | Pure::FSub(_)
-        | Pure::FMul(_)
-        | Pure::FFma(_)
-        | Pure::FDiv { .. }
-        | Pure::FRcp { .. }
-        | Pure::FSqrt { .. }
-        | Pure::FRsqrt(_)
-        | Pure::FMin { .. }
-        | Pure::FMax { .. }
-        | Pure::FAbs { .. }
-        | Pure::FNeg { .. }
-        | Pure::Sin { .. }
-        | Pure::Cos { .. }
-        | Pure::Lg2 { .. }
-        | Pure::Ex2 { .. }
-        | Pure::Tanh { .. }
-        | Pure::Copysign(_)
-        | Pure::Testp { .. }
-        | Pure::Cvt(_) => None,
+        // An op without an identity: a new one is right here, and folds where all of its sources are constants.
+        _ => None,
     }
 }
 
@@ -126,21 +80,7 @@ pub(crate) fn canonical(op: &mut Pure, src: &mut [Val]) {
     if !wrong {
         return;
     }
-    let commutes = matches!(
-        op,
-        Pure::Add(_)
-            | Pure::Mul(_)
-            | Pure::MulHi(_)
-            | Pure::MulWide(_)
-            | Pure::And(_)
-            | Pure::Or(_)
-            | Pure::Xor(_)
-            | Pure::Min(_)
-            | Pure::Max(_)
-            | Pure::AbsDiff(_)
-            | Pure::AddSat(_)
-    );
-    if commutes {
+    if op.facts().commutes {
         src.swap(0, 1);
     } else if let Pure::ICmp(cmp, int) = *op {
         src.swap(0, 1);
@@ -154,7 +94,7 @@ fn constant(op: Pure, src: &[Val]) -> Option<Val> {
         let Val::Imm(i, _) = v else { return None };
         *b = *i;
     }
-    let (ty, second) = sig::result_types(op);
+    let (ty, second) = op.results();
     second.is_none().then(|| Val::Imm(num::eval(op, &bits[..src.len()])[0], ty))
 }
 
@@ -196,8 +136,8 @@ fn product(ty: Ty, src: &[Val]) -> Option<Folded> {
 
 fn wide_product(int: Int, src: &[Val]) -> Option<Folded> {
     match imm(src[1])? {
-        0 => Some(Folded::Value(Val::Imm(0, twice(int.ty)))),
-        1 => extend_from(int.bits(), int.signed, int.ty, twice(int.ty), src[0]),
+        0 => Some(Folded::Value(Val::Imm(0, int.ty.twice()))),
+        1 => extend_from(int.bits(), int.signed, int.ty, int.ty.twice(), src[0]),
         _ => None,
     }
 }
@@ -338,12 +278,4 @@ fn mirrored(cmp: Cmp) -> Cmp {
         Cmp::Geu => Cmp::Leu,
         Cmp::Eq | Cmp::Ne | Cmp::Equ | Cmp::Neu | Cmp::Num | Cmp::Nan => cmp,
     }
-}
-
-fn twice(ty: Ty) -> Ty {
-    if ty == Ty::B16 { Ty::B32 } else { Ty::B64 }
-}
-
-fn half(ty: Ty) -> Ty {
-    if ty == Ty::B64 { Ty::B32 } else { Ty::B16 }
 }

@@ -6,7 +6,7 @@ use crate::graph::{for_each_successor, order_blocks};
 
 /// Simplifies the control flow of a function and orders its blocks.
 ///
-/// Two blocks are not joined behind a warp-synchronising op: it stays the last one of its block. Gives whether a branch was decided.
+/// Two blocks are not joined after a warp-synchronising op: it stays the last one of its block. Returns whether a branch was decided.
 pub fn tidy(f: &mut Function) -> bool {
     let mut decided = false;
     for b in &mut f.blocks {

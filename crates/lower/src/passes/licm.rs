@@ -10,7 +10,7 @@ use super::simplify::is_repeatable;
 use super::values::Values;
 use crate::graph::{Dominators, Loop, Loops, Predecessors};
 
-/// Hoists out of all loops of an ordered function, outer loops first. New blocks stand at the end: order them.
+/// Hoists out of all loops of an ordered function, outer loops first. New blocks are at the end: order them.
 pub fn hoist(f: &mut Function) {
     let preds = Predecessors::of(f);
     let is_back = |b: usize| preds.of_block(b).iter().any(|&p| p >= b);
@@ -62,24 +62,7 @@ fn is_movable(i: &Inst, values: &Values, safe: &[bool]) -> bool {
 
 /// Whether an op costs little where its result is not needed after all.
 fn is_cheap(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Pure(
-            Pure::Div(_)
-                | Pure::Rem(_)
-                | Pure::FDiv { .. }
-                | Pure::FRcp { .. }
-                | Pure::FSqrt { .. }
-                | Pure::FRsqrt(_)
-                | Pure::Sin { .. }
-                | Pure::Cos { .. }
-                | Pure::Lg2 { .. }
-                | Pure::Ex2 { .. }
-                | Pure::Tanh { .. }
-                | Pure::Fns
-                | Pure::Cvt(_)
-        )
-    )
+    !matches!(op, Op::Pure(p) if p.facts().costly)
 }
 
 /// A block that leads to the head of a loop from outside and to nothing else.

@@ -66,7 +66,7 @@ fn step(name: &str, f: &mut Function, pass: impl FnOnce(&mut Function)) {
     check(name, f);
 }
 
-/// Asserts in debug builds that a function is sound behind a step.
+/// Asserts in debug builds that a function is sound after a step.
 pub(crate) fn check(step: &str, f: &Function) {
     if cfg!(debug_assertions)
         && let Err(why) = verify::verify(f)

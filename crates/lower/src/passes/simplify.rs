@@ -1,7 +1,7 @@
 //! Copies, constants and equal values, in one walk.
 //!
 //! The walk goes in block order, so the definition of a value is met before its uses. Each instruction gets the final names of its sources,
-//! is folded, and is then looked for among the instructions met so far: an equal one whose block dominates this one gives the value.
+//! is folded, and is then looked for among the instructions met so far: an equal one whose block dominates this one has the value.
 //! Addresses lose their constant part to the offset of the access. Constants and values that a register with several definitions
 //! holds are known to the end of the block.
 
@@ -218,7 +218,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an instruction gives the same results each time, wherever a lane executes it.
+/// Whether an instruction has the same results each time, wherever a lane executes it.
 pub(super) fn is_repeatable(i: &Inst) -> bool {
     if let Op::Load { access, .. } = i.op {
         return !i.guarded && access.count == 1 && is_read_only(&access);

@@ -1,6 +1,6 @@
 //! Registers that are used again for something else.
 //!
-//! A definition whose value is not looked at behind its block gets a register of its own, so that it becomes a value that other passes
+//! A definition whose value is not looked at after its block gets a register of its own, so that it becomes a value that other passes
 //! understand. Hand-written PTX uses few registers many times; `sroa` gives registers that are written wherever the slot was.
 
 use handloom_ir::simt::*;
@@ -87,7 +87,7 @@ impl Shared {
         self.numbers.get(r.idx()).filter(|n| **n != NONE).map(|n| *n as usize)
     }
 
-    /// Which of them are read behind each block before they are written.
+    /// Which of them are read after each block before they are written.
     fn live_out(&self, f: &Function) -> Vec<Set> {
         let n_blocks = f.blocks.len();
         let mut read: Vec<Set> = Vec::with_capacity(n_blocks);

@@ -176,13 +176,13 @@ fn rewrite(i: Inst, addresses: &[Option<SlotId>], registers: &Registers, out: &m
     out.append(&mut moves);
 }
 
-/// The result is not looked at where the guard is 0: it was unset before, or something is selected behind.
+/// The result is not looked at where the guard is 0: it was unset before, or something is selected after it.
 fn load_element(i: &Inst, to: Reg, piece: &Piece, registers: &Registers, out: &mut Vec<Inst>) {
     let ty = registers.types[to.idx()];
     out.push(value_inst(i, Pure::Mov(ty), to, vec![Val::Reg(piece.reg)]));
 }
 
-/// The old value stays where the guard is 0. A byte is kept without what stands above it in its register.
+/// The old value stays where the guard is 0. A byte is kept without what is above it in its register.
 fn store_element(i: &Inst, mut from: Val, piece: &Piece, registers: &Registers, out: &mut Vec<Inst>) {
     let ty = registers.types[piece.reg.idx()];
     let cut = Pure::Ext { bits: 8, signed: false, from: ty, to: ty };

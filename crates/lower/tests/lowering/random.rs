@@ -94,8 +94,8 @@ impl Maker {
             24 => Pure::FromPred(ty),
             _ => Pure::ToPred(ty),
         };
-        let src = sig::source_types(op).iter().map(|t| self.value(*t)).collect();
-        let dst = self.target(sig::result_types(op).0);
+        let src = op.sources().iter().map(|t| self.value(*t)).collect();
+        let dst = self.target(op.results().0);
         self.push(Op::Pure(op), vec![dst], src, false);
     }
 
@@ -200,7 +200,7 @@ fn function(seed: u64, is_entry: bool) -> Function {
         is_entry,
         blocks: vec![],
         regs: (0..20).map(|i| TYPES[i % 4]).collect(),
-        slots: (0..3).map(|_| Slot::new(32, 8, 0)).collect(),
+        slots: (0..3).map(|_| Slot::new(32, 8)).collect(),
         param_bytes: 16,
         result_bytes: 8,
         span: span(0),
@@ -290,7 +290,7 @@ fn set_all(f: &mut Function) {
 /// An entry that calls the function from one of its blocks.
 fn module(seed: u64) -> Module {
     let mut entry = function(seed, true);
-    entry.slots.push(Slot::new(16, 8, 0));
+    entry.slots.push(Slot::new(16, 8));
     let caller = entry.blocks.len() / 2;
     let after = entry.blocks[caller].clone();
     entry.blocks.push(after);

@@ -294,7 +294,7 @@ fn by_pack(op: Pure) -> bool {
 }
 
 fn result_ty(op: Pure) -> Ty {
-    handloom_ir::simt::sig::result_types(op).0
+    op.results().0
 }
 
 fn uniform_range(op: Pure, shapes: &[Shape], ty: Ty) -> Shape {

@@ -10,7 +10,6 @@ pub mod vector;
 use handloom_ir::simt::Pure;
 
 pub use scalar::{Scalar, scalar};
-pub(crate) use vector::is_plain;
 pub use vector::{Each, Extend, FloatOp, Vector};
 
 /// How a value op on lanes is done.

@@ -170,7 +170,7 @@ pub enum FloatOp {
 /// The vector code for an op, given which of its sources are constants and which are uniform; `None`: there is none.
 pub(super) fn vector(op: Pure, constant: &[Option<u64>], uniform: &[bool]) -> Option<Vector> {
     let nearest = |exact| exact == Exactness::Ieee(Rounding::Nearest);
-    let float = |op, m: FMode, fits: bool| (fits && is_plain(m)).then_some(Vector::Float(op, m));
+    let float = |op, m: FMode, fits: bool| (fits && m.is_plain()).then_some(Vector::Float(op, m));
     let extreme = |least: bool, ty: Float, ftz: bool, nan: bool, xorsign: bool| {
         (matches!(ty, Float::F32 | Float::F64) && !ftz && !xorsign).then_some(Vector::FloatExtreme { least, ty, nan })
     };
@@ -280,9 +280,4 @@ fn shift(int: Int, left: bool, amount: Option<u64>, is_uniform: bool) -> Option<
 /// Whether integers can be compared so: a comparison that asks for NaNs is of floats.
 pub(super) fn is_of_integers(cmp: Cmp) -> bool {
     matches!(cmp, Cmp::Eq | Cmp::Ne | Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge)
-}
-
-/// Round to nearest at f32 or f64, without clamping; flushing at f32 only.
-pub(crate) fn is_plain(m: FMode) -> bool {
-    m.round == Rounding::Nearest && !m.sat && !m.relu && matches!(m.ty, Float::F32 | Float::F64)
 }

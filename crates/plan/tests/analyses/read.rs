@@ -23,7 +23,7 @@ fn read(lines: &str, is_entry: bool) -> Function {
         is_entry,
         blocks: vec![],
         regs: vec![],
-        slots: vec![Slot::new(16, 16, 0)],
+        slots: vec![Slot::new(16, 16)],
         param_bytes: 0,
         result_bytes: 0,
         span: Span::NONE,
@@ -119,7 +119,7 @@ fn inst(f: &Function, names: &[(String, Op)], line: &str) -> Inst {
         src[0] = base;
     }
     let types: Vec<Ty> = match op {
-        Op::Pure(p) => sig::source_types(p).to_vec(),
+        Op::Pure(p) => p.sources().to_vec(),
         Op::Store { access, .. } if access.bits == 64 => vec![Ty::B64, Ty::B64],
         Op::Load { .. } | Op::Store { .. } => vec![Ty::B64, Ty::B32],
         Op::Vote(_) => vec![Ty::P, Ty::B32],

@@ -11,7 +11,7 @@ use crate::literal::{self, Malformed};
 type Deep<'a> = (Expr<'a>, u32);
 
 impl<'a> Parser<'a> {
-    /// A constant expression: names other than `WARP_SZ` cannot stand in it.
+    /// A constant expression: names other than `WARP_SZ` cannot be in it.
     pub(super) fn expr(&mut self) -> R<Expr<'a>> {
         Ok(self.deep_expr()?.0)
     }
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         Ok((Expr { kind, span }, self.limit(1 + depth.max(yes_depth).max(no_depth))?))
     }
 
-    /// Operators that bind at least as tightly as `level`, behind a first operand.
+    /// Operators that bind at least as tightly as `level`, after a first operand.
     fn binary_from(&mut self, first: Deep<'a>, level: u8) -> R<Deep<'a>> {
         let (mut left, mut depth) = first;
         while let Some((op, own)) = binary(self.tok.kind).filter(|&(_, own)| own >= level) {
@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The manual: the 32-bit notation may not be used in constant expressions, not even behind a minus.
+    /// The manual: the 32-bit notation may not be used in constant expressions, not even after a minus.
     fn no_exact_float(&mut self, operand: &Expr<'a>) -> R<()> {
         let ExprKind::Float32(bits) = operand.kind else { return Ok(()) };
         self.push(

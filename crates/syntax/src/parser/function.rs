@@ -7,7 +7,7 @@ use super::{Fault, Parser, R};
 use crate::ast::{Directive, Function, Linkage, Name, VarDecl};
 use crate::lexer::T;
 
-/// What stands between `.entry` and the body.
+/// What is between `.entry` and the body.
 struct Header<'a> {
     results: Vec<VarDecl<'a>>,
     name: Name<'a>,

@@ -20,7 +20,7 @@ use crate::ast::{Module, Name};
 use crate::lexer::{Lexer, T, Token};
 use crate::literal::short;
 
-/// What parsing gives: a tree and all syntax errors, in the order of the text.
+/// What parsing returns: a tree and all syntax errors, in the order of the text.
 ///
 /// The tree lacks what could not be read, so later stages should not complain of undeclared names when `errors` is
 /// not empty.
@@ -35,7 +35,7 @@ pub struct Parse<'a> {
 /// How deep blocks, expressions and initialisers may be nested.
 pub(crate) const MAX_DEPTH: u32 = 256;
 
-/// Errors behind this many are counted in one sentence, so that memory stays bounded on a file of noise.
+/// Errors after this many are counted in one sentence, so that memory stays bounded on a file of noise.
 const MAX_ERRORS: usize = 100_000;
 
 /// An error was reported.
@@ -91,7 +91,7 @@ struct Parser<'a> {
     prev_end: u32,
     /// Nesting of what is being read.
     depth: u32,
-    /// Inside an initialiser, where `0xFF(sym)` may stand.
+    /// Inside an initialiser, where `0xFF(sym)` may be written.
     initialiser: bool,
     errors: Vec<Diagnostic>,
     /// Room for the qualifiers of one instruction.
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         let span = self.span(self.tok.start, self.tok.end);
         let text = short(self.tok_text());
         let d = match self.tok.kind {
-            // These are reported on their own; a NUL also cuts the word that it stands in.
+            // These are reported on their own; a NUL also cuts the word that it is in.
             T::Nul => return Fault,
             _ if self.touches_nul() => return Fault,
             T::Eof if self.lex.open_comment.is_some() => return Fault,

@@ -1,4 +1,4 @@
-//! What stands at module level.
+//! What is at module level.
 
 use handloom_diag::{Code, Diagnostic};
 

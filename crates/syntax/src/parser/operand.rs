@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether a name other than `WARP_SZ` stands behind the present token.
+    /// Whether a name other than `WARP_SZ` follows the present token.
     fn names_register(&self) -> bool {
         let next = self.lex.clone().next();
         next.kind == T::Ident && self.slice(next.start, next.end) != "WARP_SZ"

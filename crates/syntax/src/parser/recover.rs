@@ -49,7 +49,7 @@ impl<'a> Parser<'a> {
         self.at_module_word() || is_space(word) || matches!(word, ".loc" | ".pragma")
     }
 
-    /// Whether an opcode with a qualifier stands here: `add.s32`, not `%tid.x`.
+    /// Whether an opcode with a qualifier is here: `add.s32`, not `%tid.x`.
     fn at_opcode(&self) -> bool {
         let next = self.text.as_bytes().get(self.tok.end as usize);
         self.tok.kind == T::Ident
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether something of the module level begins here, and nothing that might as well stand in a body.
+    /// Whether something of the module level begins here, and nothing that might as well be in a body.
     pub(super) fn at_item(&self) -> bool {
         self.at_module_word()
             || matches!(self.tok_text(), ".global" | ".const")
@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips to the comma or parenthesis behind a bad part of a list in parentheses, or to what ends a header.
+    /// Skips to the comma or parenthesis after a bad part of a list in parentheses, or to what ends a header.
     pub(super) fn skip_list_part(&mut self) {
         let mut depth = 0u32;
         loop {
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reports a word that cannot stand where it does.
+    /// Reports a word that cannot be where it is.
     pub(super) fn misplaced(&mut self, message: String) -> Fault {
         let span = self.span(self.tok.start, self.tok.end);
         self.push(Diagnostic::error(Code::Syntax, span, message));

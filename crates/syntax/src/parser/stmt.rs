@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
         stmts
     }
 
-    /// `.entry`, `.func`, or one of them behind a linking directive.
+    /// `.entry`, `.func`, or one of them after a linking directive.
     fn at_next_function(&self) -> bool {
         if self.linkage().is_none() {
             return self.at_function();

@@ -1,7 +1,7 @@
 //! Whole rows against `num::eval`, op by op.
 
 use handloom_ir::num;
-use handloom_ir::simt::{Cvt, Exactness, FMode, Pure, sig};
+use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
 use handloom_ir::types::*;
 use handloom_plan::abi::{EvalSite, Loc};
 
@@ -69,8 +69,8 @@ impl Random {
 
 /// Compares an op on random rows and masks; lanes outside of the mask must keep what they hold.
 fn compare(op: Pure, random: &mut Random) {
-    let types = sig::source_types(op);
-    let (ty, second) = sig::result_types(op);
+    let types = op.sources();
+    let (ty, second) = op.results();
     let at = |i: usize| 256 * i as u32;
     let place = |ty: Ty, i: usize| if ty == Ty::B64 { Loc::Row64(at(i)) } else { Loc::Row32(at(i)) };
     let dst: Vec<Loc> = [Some(ty), second].iter().flatten().enumerate().map(|(i, t)| place(*t, i)).collect();

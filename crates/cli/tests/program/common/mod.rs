@@ -57,18 +57,19 @@ again:
 }
 ";
 
-/// Prints `hi` and counts for hours.
-pub const PRINTS: &str = r"
-.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
-.global .align 1 .b8 text[4] = {104, 105, 10, 0};
-.visible .entry prints(.param .u64 to)
-{
+/// An entry `prints` that prints `hi`, then does `rest`. It has a predicate register and `.b64` registers to `%rd4` left for that.
+pub fn prints(params: &str, rest: &str) -> String {
+    format!(
+        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .align 1 .b8 text[4] = {{104, 105, 10, 0}};
+.visible .entry prints({params})
+{{
     .reg .pred %p<2>;
     .reg .b32 %r<2>;
     .reg .b64 %rd<5>;
     mov.u64 %rd1, text;
     cvta.global.u64 %rd2, %rd1;
-    {
+    {{
     .param .b64 p0;
     st.param.b64 [p0], %rd2;
     .param .b64 p1;
@@ -76,16 +77,21 @@ pub const PRINTS: &str = r"
     .param .b32 r0;
     call.uni (r0), vprintf, (p0, p1);
     ld.param.b32 %r1, [r0];
-    }
-    ld.param.u64 %rd3, [to];
+    }}
+{rest}    ret;
+}}
+"
+    )
+}
+
+/// The end of an entry that counts for hours.
+pub const COUNTS: &str = "    ld.param.u64 %rd3, [to];
     ld.global.u64 %rd4, [%rd3];
 again:
     add.u64 %rd4, %rd4, 1;
     setp.lt.u64 %p1, %rd4, 0x4000000000000000;
     @%p1 bra again;
     st.global.u64 [%rd3], %rd4;
-    ret;
-}
 ";
 
 /// An entry that takes longer to compile than a test should: many float operations in each lane.

@@ -8,7 +8,7 @@ use crate::form::*;
 use crate::target::{Needs, TargetGate, Version};
 use crate::words::*;
 
-use super::{ROUND2, SATFINITE, conversion, convert};
+use super::convert::{ROUND2, SATFINITE, conversion, convert};
 
 /// `cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d, a, b`: `a` in the upper half.
 pub const CVT_TO_F16X2: Form = Form {

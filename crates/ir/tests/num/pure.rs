@@ -1,7 +1,6 @@
-//! `eval` works for every op with sources of the types that `sig` tells, and keeps results inside their types.
+//! `eval` works for every op with sources of the types that its row has, and keeps results inside their types.
 
 use handloom_ir::num::eval;
-use handloom_ir::simt::sig::{result_types, source_types};
 use handloom_ir::simt::video::{Elements, Negated, Part, PartOf, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
 use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, ScalarType, ScalarType::*, TestProperty, Ty};
@@ -9,13 +8,17 @@ use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, ScalarType, Scalar
 use crate::Random;
 
 fn check(op: Pure, random: &mut Random) {
-    let types = source_types(op);
-    let (first, second) = result_types(op);
+    let types = op.sources();
+    let (first, second) = op.results();
     for _ in 0..20 {
-        let src: Vec<u64> = types.iter().map(|ty| random.int(ty.bits())).collect();
-        let [a, b] = eval(op, &src);
-        assert!(a <= first.mask(), "{op:?} {src:x?} gives {a:#x}");
-        assert!(b <= second.map_or(0, |ty| ty.mask()), "{op:?} {src:x?} gives {b:#x}");
+        let mut src: Vec<u64> = types.iter().map(|ty| random.int(ty.bits())).collect();
+        let results = eval(op, &src);
+        assert!(results[0] <= first.mask(), "{op:?} {src:x?} gives {:#x}", results[0]);
+        assert!(results[1] <= second.map_or(0, |ty| ty.mask()), "{op:?} {src:x?} gives {:#x}", results[1]);
+        if op.facts().commutes {
+            src.swap(0, 1);
+            assert_eq!(eval(op, &src), results, "{op:?} {src:x?} exchanged");
+        }
     }
 }
 
@@ -156,7 +159,7 @@ fn conversions() {
                 check(Pure::Cvt(c), random);
                 // An 8-bit result leaves the upper half of its register zero.
                 if to.bits() == 8 {
-                    let src: Vec<u64> = source_types(Pure::Cvt(c)).iter().map(|ty| random.int(ty.bits())).collect();
+                    let src: Vec<u64> = Pure::Cvt(c).sources().iter().map(|ty| random.int(ty.bits())).collect();
                     assert!(eval(Pure::Cvt(c), &src)[0] <= 0xff);
                 }
             }
@@ -168,7 +171,7 @@ fn conversions() {
 fn sources_of_conversions() {
     let sources = |to, from, round| {
         let c = Cvt { to, from, round, integral: false, ftz: false, sat: false, relu: false, satfinite: false };
-        source_types(Pure::Cvt(c)).to_vec()
+        Pure::Cvt(c).sources().to_vec()
     };
     use Rounding::{Nearest, Stochastic};
     assert_eq!(sources(F16x2, F32, Nearest), [Ty::B32, Ty::B32]);
@@ -179,4 +182,69 @@ fn sources_of_conversions() {
     assert_eq!(sources(S2F6x2, F32, Nearest), [Ty::B32, Ty::B32, Ty::B16]);
     assert_eq!(sources(BF16x2, S2F6x2, Nearest), [Ty::B16, Ty::B16]);
     assert_eq!(sources(S8, F64, Nearest), [Ty::B64]);
+}
+
+#[test]
+fn any_nan_will_do() {
+    let random = &mut Random(4);
+    let cvt = |to, from| Pure::Cvt(Cvt::plain(to, from));
+    for (ty, payload) in [(Float::F32, 0x7f_ffff), (Float::F64, 0xf_ffff_ffff_ffff)] {
+        let mode = FMode { ty, round: Rounding::Nearest, ftz: false, sat: false, relu: false };
+        let exact = Exactness::Ieee(Rounding::Nearest);
+        let mut ops = vec![Pure::FAdd(mode), Pure::FSub(mode), Pure::FMul(mode), Pure::FFma(mode)];
+        ops.extend([Pure::FDiv { mode, exact }, Pure::FRcp { mode, exact }, Pure::FSqrt { mode, exact }]);
+        assert!(ops.iter().all(|op| op.facts().is_loose && op.facts().takes_loose));
+        let conversions = if ty == Float::F32 {
+            [cvt(F64, F32), cvt(S32, F32), cvt(F16, F32)]
+        } else {
+            [cvt(F32, F64), cvt(S64, F64), cvt(BF16, F64)]
+        };
+        ops.extend(conversions);
+        ops.extend([Cmp::Lt, Cmp::Neu, Cmp::Nan].map(|cmp| Pure::FCmp { cmp, ty, ftz: false }));
+        for op in ops {
+            assert!(op.facts().takes_loose, "{op}");
+            for place in 0..op.sources().len() {
+                let mut src: Vec<u64> = op.sources().iter().map(|ty| random.int(ty.bits())).collect();
+                let nan = ty.ty().mask() & !(1 << (ty.ty().bits() - 1));
+                src[place] = nan;
+                let canonical = eval(op, &src);
+                for _ in 0..10 {
+                    // Any sign, any payload but that of infinity.
+                    let bits = random.int(ty.ty().bits());
+                    src[place] = (nan & !payload) | (bits & !(nan & !payload)) | 1;
+                    assert_eq!(eval(op, &src), canonical, "{op} {src:x?}");
+                }
+            }
+        }
+    }
+    // What looks at the bits of its source must not be given any NaN.
+    for op in [Pure::Mov(Ty::B32), Pure::Copysign(Float::F32), Pure::FNeg { ty: Float::F32, ftz: false }] {
+        assert!(!op.facts().takes_loose && !op.facts().is_loose, "{op}");
+    }
+}
+
+#[test]
+fn text_form() {
+    let mode = FMode { ty: Float::F32, round: Rounding::Zero, ftz: true, sat: true, relu: false };
+    let narrow = Cvt { integral: true, sat: true, round: Rounding::Up, ..Cvt::plain(U8, F32) };
+    let texts = [
+        (Pure::Add(Ty::B32), "add.b32"),
+        (Pure::MulWide(Int::S32), "mul_wide.s32"),
+        (Pure::Mul24 { signed: true, hi: true }, "mul24_hi.s32"),
+        (Pure::Mul24 { signed: false, hi: false }, "mul24.u32"),
+        (Pure::Shf { right: true, wrap: false }, "shf.r.clamp"),
+        (Pure::Lop3(0x6), "lop3.0x06"),
+        (Pure::Fns, "fns"),
+        (Pure::Ext { bits: 8, signed: true, from: Ty::B16, to: Ty::B64 }, "ext.s8.b16.b64"),
+        (Pure::ICmp(Cmp::Le, Int::U16), "cmp.le.u16"),
+        (Pure::FCmp { cmp: Cmp::Equ, ty: Float::F64, ftz: false }, "fcmp.equ.f64"),
+        (Pure::FFma(mode), "fma.rz.ftz.sat.f32"),
+        (Pure::FDiv { mode, exact: Exactness::Approx }, "fdiv.approx.ftz.f32"),
+        (Pure::FSqrt { mode, exact: Exactness::Ieee(Rounding::Down) }, "fsqrt.rm.ftz.f32"),
+        (Pure::FMin { ty: Float::F16x2, ftz: false, nan: true, xorsign: true }, "fmin.nan.xorsign.abs.f16x2"),
+        (Pure::Cvt(narrow), "cvt.rpi.sat.u8.f32"),
+    ];
+    for (op, text) in texts {
+        assert_eq!(op.to_string(), text);
+    }
 }

@@ -1,0 +1,36 @@
+//! What all records of `cvt` share.
+
+use handloom_ir::simt::{Cvt, Pure, Val};
+use handloom_ir::types::Rounding;
+
+use crate::form::*;
+use crate::target::Needs;
+
+/// `.rn` and `.rz`.
+pub(super) const ROUND2: Group =
+    must(Slot::Round, &[choice(".rn", Value::Round(Rounding::Nearest)), choice(".rz", Value::Round(Rounding::Zero))]);
+/// `.satfinite`, if it is written.
+pub(super) const SATFINITE: Group = maybe(Slot::SatFinite, &[choice_if(".satfinite", Value::Flag, Needs::ptx(8, 1))]);
+
+/// The conversion that the qualifiers say. Without a rounding it is exact or to nearest.
+pub(super) fn conversion(u: &Use) -> Cvt {
+    let (to, from) = (u.ty(Slot::Type), u.ty(Slot::Type2));
+    Cvt {
+        to,
+        from,
+        round: u.round(Slot::Round).unwrap_or(Rounding::Nearest),
+        integral: to == from && u.has(Slot::Round),
+        ftz: u.has(Slot::Ftz),
+        sat: u.has(Slot::Sat),
+        relu: u.has(Slot::Relu),
+        satfinite: u.has(Slot::SatFinite),
+    }
+}
+
+/// Converts the first `n` sources.
+pub(super) fn convert(x: &mut Cx<'_, '_>, n: usize) {
+    let op = conversion(x.u);
+    let sources: Vec<Val> = (0..n).map(|i| x.src(i)).collect();
+    let value = x.b.pure(Pure::Cvt(op), op.to.ty(), &sources);
+    x.set(value);
+}
