@@ -28,6 +28,7 @@
 
 mod device;
 mod engine;
+mod error;
 mod launch;
 mod memory;
 mod module;
@@ -37,7 +38,8 @@ mod stream;
 mod trap;
 
 pub use device::{Device, DeviceBuffer};
-pub use handloom_codegen::{Bounds, Stage};
+pub use error::{ErrorKind, Lack, Wrong};
+pub use handloom_codegen::{Bounds, Failure, Stage};
 pub use launch::{
     Arg, Engine, LaunchConfig, LaunchError, LaunchReport, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
     MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, Sink, StopHandle, launch,

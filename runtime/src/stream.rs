@@ -29,7 +29,7 @@ impl Stream {
     ) -> Result<&LaunchReport, LaunchError> {
         let report = launch(function, config, args)?;
         self.reports.push(report);
-        self.reports.last().ok_or(LaunchError::Stopped)
+        Ok(self.reports.last().unwrap_or_else(|| unreachable!("just pushed")))
     }
 
     /// Starts the argument list of a launch.

@@ -6,6 +6,7 @@ use handloom_interp::{Cta, CtaEnv, Status};
 use handloom_ir::simt::{FrameLayout, FuncId};
 use handloom_ir::trap::Waiter;
 
+use crate::error::Lack;
 use crate::launch::{Ended, Grid};
 use crate::memory::{KernelMemory, Space, View};
 use crate::module::local_stride;
@@ -19,7 +20,7 @@ const TURN: u64 = 1 << 18;
 pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
-        return Err(Ended::NoRoom("the host has no room for an address window".into()));
+        return Err(Ended::NoRoom(Lack::Window));
     };
     let frames = FrameLayout::of_module(&module.ir);
     let stride = u64::from(local_stride(&module.ir, &frames, entry));

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use handloom_codegen::Failure;
 use handloom_diag::Span;
 use handloom_interp::{ClusterEnv, CtaEnv};
 use handloom_ir::simt::FuncId;
@@ -29,7 +30,8 @@ pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
 
 use crate::engine;
-use crate::memory::{AllocKind, access};
+use crate::error::{ErrorKind, Lack, Wrong};
+use crate::memory::{AllocKind, NoRoom, access};
 use crate::module::{Function, ModuleInner, Program, Tier};
 use crate::sched;
 use crate::sched::grid::Finished;
@@ -58,34 +60,62 @@ pub struct LaunchReport {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// The launch does not fit the entry or the device: a sentence that says what was expected.
-    Wrong(String),
+    /// The launch does not fit the module, the entry or the device.
+    Wrong(Wrong),
     /// The kernel stopped.
     Trap(Box<TrapReport>),
     /// The launch was stopped through its [`StopHandle`].
     Stopped,
     /// There is no device memory or no thread for it.
-    NoRoom(String),
-    /// A fault of Handloom's.
-    Bug(String),
+    NoRoom(Lack),
+    /// There is no code for it on this host, or a fault of Handloom's.
+    Failed(Failure),
+}
+
+impl LaunchError {
+    /// What sort of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            LaunchError::Wrong(wrong) => wrong.kind(),
+            LaunchError::Trap(report) => ErrorKind::Trap(report.kind()),
+            LaunchError::Stopped => ErrorKind::Stopped,
+            LaunchError::NoRoom(_) => ErrorKind::OutOfMemory,
+            LaunchError::Failed(Failure::Unsupported(_) | Failure::Limit(_)) => ErrorKind::Unsupported,
+            LaunchError::Failed(Failure::Bug(_)) => ErrorKind::Bug,
+        }
+    }
 }
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LaunchError::Wrong(why) | LaunchError::NoRoom(why) => f.write_str(why),
+            LaunchError::Wrong(wrong) => wrong.fmt(f),
+            LaunchError::NoRoom(lack) => lack.fmt(f),
             LaunchError::Trap(report) => f.write_str(report.message()),
             LaunchError::Stopped => f.write_str("the launch was stopped"),
-            LaunchError::Bug(why) => write!(f, "bug: {}", why.trim_start_matches("bug: ")),
+            LaunchError::Failed(Failure::Bug(why)) => write!(f, "bug: {}", why.trim_start_matches("bug: ")),
+            LaunchError::Failed(failure) => failure.fmt(f),
         }
     }
 }
 
 impl std::error::Error for LaunchError {}
 
-impl From<crate::memory::NoRoom> for LaunchError {
-    fn from(e: crate::memory::NoRoom) -> Self {
-        LaunchError::NoRoom(e.to_string())
+impl From<Wrong> for LaunchError {
+    fn from(e: Wrong) -> Self {
+        LaunchError::Wrong(e)
+    }
+}
+
+impl From<NoRoom> for LaunchError {
+    fn from(e: NoRoom) -> Self {
+        LaunchError::NoRoom(Lack::Memory(e))
+    }
+}
+
+impl From<Failure> for LaunchError {
+    fn from(e: Failure) -> Self {
+        LaunchError::Failed(e)
     }
 }
 
@@ -94,13 +124,26 @@ impl From<crate::memory::NoRoom> for LaunchError {
 pub(crate) enum Ended {
     Trap(Box<Trap>),
     Stopped,
-    NoRoom(String),
-    Bug(String),
+    NoRoom(Lack),
+    Failed(Failure),
 }
 
-impl From<crate::memory::NoRoom> for Ended {
-    fn from(e: crate::memory::NoRoom) -> Self {
-        Ended::NoRoom(e.to_string())
+impl Ended {
+    /// A fault of ours.
+    pub(crate) fn bug(why: impl Into<String>) -> Ended {
+        Ended::Failed(Failure::Bug(why.into()))
+    }
+}
+
+impl From<NoRoom> for Ended {
+    fn from(e: NoRoom) -> Self {
+        Ended::NoRoom(Lack::Memory(e))
+    }
+}
+
+impl From<Failure> for Ended {
+    fn from(e: Failure) -> Self {
+        Ended::Failed(e)
     }
 }
 
@@ -216,7 +259,7 @@ impl PreparedLaunch {
         let entry = function.entry();
         let module = &function.module.inner;
         let start = function.dynamic_start();
-        config::check_shape(function.name(), entry, start, config).map_err(LaunchError::Wrong)?;
+        config::check_shape(function.name(), entry, start, config)?;
         let mut block = Vec::new();
         let bindings = bind(function, args, &mut block)?;
         let begin = Instant::now();
@@ -228,8 +271,7 @@ impl PreparedLaunch {
             }
         };
         let waited = begin.elapsed();
-        let space =
-            module.device.inner.memory.space(module.space_kind()).ok_or_else(|| no_room("an address window"))?;
+        let space = module.device.inner.memory.space(module.space_kind()).ok_or(LaunchError::NoRoom(Lack::Window))?;
         let param = space.take_param(block.len() as u64)?;
         // SAFETY: the block was just taken, with room for all parameters, and no kernel knows it yet.
         unsafe { access::copy_in(param.0, &block) }
@@ -267,16 +309,15 @@ impl PreparedLaunch {
         };
         let most = space.max_slabs() as u64;
         if config.cooperative && config.blocks() > most {
-            return Err(LaunchError::Wrong(format!(
-                "a cooperative launch of {} blocks: at most {most} can run at the same time",
-                config.blocks()
-            )));
+            let blocks = config.blocks();
+            let text = format!("a cooperative launch of {blocks} blocks: at most {most} can run at the same time");
+            return Err(Wrong::new(ErrorKind::CooperativeTooLarge, text).into());
         }
         if config.cooperative {
             workspace = Some(
                 space
                     .allocate(AllocKind::Global, WORKSPACE, 8, "the grid's workspace", "")
-                    .map_err(|_| no_room("a barrier"))?,
+                    .map_err(|_| LaunchError::NoRoom(Lack::Barrier))?,
             );
         }
         if let Some(at) = workspace {
@@ -330,9 +371,8 @@ impl PreparedLaunch {
         }
         let waited = std::mem::take(&mut self.waited);
         let limit = self.config.timeout.map(|limit| limit.saturating_sub(waited));
-        let watchdog = limit.map(|limit| {
-            Watchdog::start(&self.config.stop, limit).ok_or_else(|| no_room("a thread for the time limit"))
-        });
+        let watchdog =
+            limit.map(|limit| Watchdog::start(&self.config.stop, limit).ok_or(LaunchError::NoRoom(Lack::Watchdog)));
         let watchdog = watchdog.transpose()?;
         self.grid.env.gridid = self.function.module.device().inner.next_grid();
         if let Some(printer) = &self.grid.printer {
@@ -358,7 +398,7 @@ impl PreparedLaunch {
             Ok(()) => Ok(report),
             Err(Ended::Stopped) => Err(LaunchError::Stopped),
             Err(Ended::NoRoom(why)) => Err(LaunchError::NoRoom(why)),
-            Err(Ended::Bug(why)) => Err(LaunchError::Bug(why)),
+            Err(Ended::Failed(why)) => Err(LaunchError::Failed(why)),
             Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap, report)))),
         }
     }
@@ -396,12 +436,7 @@ pub fn launch(function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> R
 fn bind(function: &Function, args: &[Arg<'_>], block: &mut Vec<u8>) -> Result<Vec<Binding>, LaunchError> {
     let module = &function.module;
     let device = &module.device().inner;
-    args::write_args(function.name(), function.params(), args, device, module.is_low(), block)
-        .map_err(LaunchError::Wrong)
-}
-
-fn no_room(what: &str) -> LaunchError {
-    LaunchError::NoRoom(format!("the host has no room for {what}"))
+    Ok(args::write_args(function.name(), function.params(), args, device, module.is_low(), block)?)
 }
 
 /// Host threads for a launch.

@@ -19,6 +19,7 @@ pub(crate) use program::{Key, Program, local_stride, panic_text};
 pub(crate) use task::{Left, Patience};
 
 use crate::device::Device;
+use crate::error::{ErrorKind, Wrong};
 use crate::launch::{Engine, LaunchConfig, LaunchError, Progress};
 use crate::memory::{NoRoom, SpaceKind};
 use crate::trap::TrapReport;
@@ -108,17 +109,18 @@ impl Module {
     /// An entry by name; with `None` the only one.
     ///
     /// # Errors
-    /// There is no such entry, or several without a name: [`LaunchError::Wrong`].
-    pub fn function(&self, name: Option<&str>) -> Result<Function, LaunchError> {
+    /// There is no such entry, or several without a name.
+    pub fn function(&self, name: Option<&str>) -> Result<Function, Wrong> {
         let all: Vec<&str> = self.entries().collect();
         let list = || all.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        let not_found = |text: String| Err(Wrong::new(ErrorKind::NotFound, text));
         let name = match (name, all.as_slice()) {
             (Some(n), _) if all.contains(&n) => n,
-            (Some(n), []) => return Err(LaunchError::Wrong(format!("no entry `{n}`: the module has no entry"))),
-            (Some(n), _) => return Err(LaunchError::Wrong(format!("no entry `{n}`: the module has {}", list()))),
+            (Some(n), []) => return not_found(format!("no entry `{n}`: the module has no entry")),
+            (Some(n), _) => return not_found(format!("no entry `{n}`: the module has {}", list())),
             (None, [only]) => only,
-            (None, []) => return Err(LaunchError::Wrong("the module has no entry".into())),
-            (None, _) => return Err(LaunchError::Wrong(format!("which entry: the module has {}", list()))),
+            (None, []) => return not_found("the module has no entry".into()),
+            (None, _) => return not_found(format!("which entry: the module has {}", list())),
         };
         Ok(Function { module: self.clone(), name: Arc::from(name) })
     }
@@ -261,7 +263,7 @@ impl Function {
     pub(crate) fn program(&self, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
         let slot = self.slot(config);
         let (program, time) = match slot.get() {
-            Some(made) => (made.map_err(LaunchError::Bug)?, Duration::ZERO),
+            Some(made) => (made?, Duration::ZERO),
             None => self.make(&slot, config)?,
         };
         if program.preferred() >= config.tier {
@@ -289,7 +291,7 @@ impl Function {
         let patience = Patience { stop: &config.stop, limit: config.timeout };
         let wait = || slot.obtain(&self.module.inner, patience);
         let program = match Progress::while_compiling(config.progress.as_ref(), wait) {
-            Ok(made) => made.map_err(LaunchError::Bug)?,
+            Ok(made) => made?,
             Err(Left) => return Err(self.left(config, start.elapsed())),
         };
         let time = program.compile_time;
@@ -304,7 +306,7 @@ impl Function {
     /// for that too; what was being made is then finished later, or dropped.
     ///
     /// # Errors
-    /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. A fault of ours: [`LaunchError::Bug`].
+    /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. There is no code: [`LaunchError::Failed`].
     pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
         if config.engine == Engine::Interp {
             return Ok(Compiled { entry: self.name.to_string(), time: Duration::ZERO, code_bytes: 0 });

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use handloom_codegen::{Bounds, Code, Options, Stage, compile};
+use handloom_codegen::{Bounds, Code, Failure, Options, Stage, compile};
 use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, LaunchShape, Op, SymKind, Term};
 use rayon::prelude::*;
 
@@ -82,8 +82,8 @@ impl Tier {
 pub(crate) type Codes = Vec<Option<Code>>;
 
 impl Program {
-    /// Makes code; `None` when nobody wants it any more. The error is the text of a fault of ours.
-    fn make(module: &simt::Module, key: &Key, wanted: Wanted<'_>) -> Option<Result<Program, String>> {
+    /// Makes code; `None` when nobody wants it any more. The error is why there is none.
+    fn make(module: &simt::Module, key: &Key, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
         let start = Instant::now();
         let plan = match Plan::make(module, key) {
             Ok(plan) => plan,
@@ -127,10 +127,10 @@ impl Program {
     }
 
     /// The code of a tier that was made.
-    pub(crate) fn codes(&self, tier: Tier) -> Result<&Codes, String> {
+    pub(crate) fn codes(&self, tier: Tier) -> Result<&Codes, Failure> {
         match self.tiers[tier as usize].get() {
-            Some(made) => made.map_err(String::clone),
-            None => Err(format!("there is no {} code", tier.name())),
+            Some(made) => made.map_err(Failure::clone),
+            None => Err(Failure::Bug(format!("there is no {} code", tier.name()))),
         }
     }
 
@@ -191,10 +191,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn make(module: &simt::Module, key: &Key) -> Result<Plan, String> {
+    pub(super) fn make(module: &simt::Module, key: &Key) -> Result<Plan, Failure> {
         let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
-            return Err(format!("bug: `{}` was lost by specialisation", key.entry));
+            return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
         };
         // Frames as the program wrote them: then what is said of local memory does not depend on what was optimised away.
         let mut frames = FrameLayout::of_module(module);
@@ -221,11 +221,11 @@ impl Plan {
     }
 
     /// The text of a stage of all functions that the entry may run, itself first.
-    pub(super) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, String> {
+    pub(super) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, Failure> {
         let one = |&f: &FuncId| {
             handloom_codegen::print(&self.ir, &self.ir.funcs[f.idx()], &self.options(key, f, tier), stage)
         };
-        let texts: Result<Vec<String>, String> = self.reach.iter().map(one).collect();
+        let texts: Result<Vec<String>, Failure> = self.reach.iter().map(one).collect();
         Ok(texts?.join("\n"))
     }
 
@@ -235,26 +235,27 @@ impl Plan {
     }
 
     /// Code of all functions that the entry may run; `None` when nobody wants it any more.
-    fn compile(&self, key: &Key, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, String>> {
+    fn compile(&self, key: &Key, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
         let given_up = AtomicBool::new(false);
         let one = |&f: &FuncId| {
             let func = &self.ir.funcs[f.idx()];
             let options = self.options(key, f, tier);
             // A panic of the code generator fails this entry and no other.
             let made = catch_unwind(AssertUnwindSafe(|| compile(&self.ir, func, &options)));
-            let made = made.unwrap_or_else(|p| Err(format!("codegen: `{}`: {}", func.name, panic_text(p.as_ref()))));
+            let panicked = |text| Failure::Bug(format!("codegen: `{}`: {text}", func.name));
+            let made = made.unwrap_or_else(|p| Err(panicked(panic_text(p.as_ref()))));
             made.map(|code| (f, code))
         };
         let unless_given_up = |f: &FuncId| match wanted() {
             true => one(f),
             false => {
                 given_up.store(true, Ordering::Relaxed);
-                Err("nobody wants the code".into())
+                Err(Failure::Bug("nobody wants the code".into()))
             }
         };
         let reach = &self.reach;
         // Waking the pool costs more than a small function, and small ones may be made on a thread of another pool.
-        let made: Vec<Result<(FuncId, Code), String>> = if reach.len() == 1 || self.is_small() {
+        let made: Vec<Result<(FuncId, Code), Failure>> = if reach.len() == 1 || self.is_small() {
             reach.iter().map(unless_given_up).collect()
         } else {
             task::in_pool(|| reach.par_iter().map(unless_given_up).collect())
@@ -417,8 +418,8 @@ impl Slot {
     }
 
     /// The program, if it is there.
-    pub(crate) fn get(&self) -> Option<Result<Arc<Program>, String>> {
-        self.program.get().map(|made| made.map(Arc::clone).map_err(String::clone))
+    pub(crate) fn get(&self) -> Option<Result<Arc<Program>, Failure>> {
+        self.program.get().map(|made| made.map(Arc::clone).map_err(Failure::clone))
     }
 
     /// Keeps the program wanted.
@@ -431,10 +432,10 @@ impl Slot {
         self: &Arc<Self>,
         module: &Arc<ModuleInner>,
         patience: Patience<'_>,
-    ) -> Result<Result<Arc<Program>, String>, Left> {
+    ) -> Result<Result<Arc<Program>, Failure>, Left> {
         task::obtain(&self.program, patience, || self.start(module, false))?;
         let made = self.get();
-        Ok(made.unwrap_or_else(|| Err("a program was lost".into())))
+        Ok(made.unwrap_or_else(|| Err(Failure::Bug("a program was lost".into()))))
     }
 }
 

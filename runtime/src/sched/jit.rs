@@ -6,6 +6,7 @@ use handloom_ir::trap::Waiter;
 
 use super::cta::CtaRun;
 use super::grid::{Crew, Finished, Shared, Turn, work};
+use crate::error::Lack;
 use crate::launch::{Ended, Grid};
 use crate::memory::Space;
 use crate::module::{Program, Tier};
@@ -35,7 +36,7 @@ impl Workers {
 pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) -> Result<Finished, Ended> {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
-        return Err(Ended::NoRoom("the host has no room for an address window".into()));
+        return Err(Ended::NoRoom(Lack::Window));
     };
     let known = program.unit_ns();
     let is_small = grid.units == 1 || known != 0 && known.saturating_mul(grid.units) < SMALL_NS;

@@ -18,7 +18,7 @@ impl Sites {
     pub(super) fn of(&mut self, program: &Program, tier: Tier, func: usize) -> Result<u64, Ended> {
         let tables = &mut self.tiers[tier as usize];
         if tables.is_empty() {
-            let codes = program.codes(tier).map_err(Ended::Bug)?;
+            let codes = program.codes(tier)?;
             let n = |c: &Option<handloom_codegen::Code>| c.as_ref().map_or(0, |c| c.tables.mems.len());
             *tables = codes.iter().map(|c| vec![SiteCache::EMPTY; n(c)]).collect();
         }

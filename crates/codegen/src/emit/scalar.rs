@@ -2,6 +2,8 @@
 //!
 //! A scalar of type `B16` is an `i32` whose upper half is zero; a predicate is an `i8` of 0 or 1.
 
+use std::fmt;
+
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -26,6 +28,14 @@ pub(crate) fn int_cc(cmp: Cmp, signed: bool) -> Option<IntCC> {
         (Cmp::Ge, false) => IntCC::UnsignedGreaterThanOrEqual,
         (Cmp::Equ | Cmp::Neu | Cmp::Ltu | Cmp::Leu | Cmp::Gtu | Cmp::Geu | Cmp::Num | Cmp::Nan, _) => return None,
     })
+}
+
+/// The integer condition of a comparison that `what` makes.
+///
+/// # Panics
+/// It is one of floats: a bug.
+pub(crate) fn int_cc_of(cmp: Cmp, signed: bool, what: &dyn fmt::Debug) -> IntCC {
+    int_cc(cmp, signed).unwrap_or_else(|| panic!("{what:?}: {cmp:?} compares no integers"))
 }
 
 /// The float condition of a comparison. `None` for `Ne`, which is false on NaN here and has no condition of its own.

@@ -11,7 +11,7 @@ use handloom_ir::types::*;
 
 use super::Emit;
 use super::convert;
-use super::scalar::int_cc;
+use super::scalar::int_cc_of;
 
 /// What is known of a source of a vector op.
 #[derive(Clone, Copy, Debug)]
@@ -204,7 +204,7 @@ impl Emit<'_, '_> {
 
     /// An integer comparison as a lane mask.
     pub(crate) fn vector_icmp(&mut self, cmp: Cmp, int: Int, a: &[Value], b: &[Value]) -> Value {
-        let cc = int_cc(cmp, int.signed).unwrap_or(IntCC::Equal);
+        let cc = int_cc_of(cmp, int.signed, &Pure::ICmp(cmp, int));
         if int.ty == Ty::B64 {
             let m: Vec<Value> = (0..2).map(|i| self.b.ins().icmp(cc, a[i], b[i])).collect();
             return self.low_words(m[0], m[1]);

@@ -9,7 +9,7 @@ use handloom_ir::simt::video::*;
 use handloom_ir::types::{Cmp, Int};
 
 use super::Emit;
-use super::scalar::int_cc;
+use super::scalar::int_cc_of;
 use super::vector::Source;
 
 /// A left shift by 32 of a number from here on is held as this power of two and more: what it is compared with is below 2^33.
@@ -235,7 +235,7 @@ impl Emit<'_, '_> {
                 let one = self.splat32(1);
                 Num::narrow(self.b.ins().band(mask, one), (0, 1))
             }
-            VideoOp::Shl { .. } | VideoOp::Shr { .. } => panic!("a shift is no arithmetic of two numbers"),
+            VideoOp::Shl { .. } | VideoOp::Shr { .. } => panic!("{op:?} is no arithmetic of two numbers"),
         }
     }
 
@@ -266,7 +266,7 @@ impl Emit<'_, '_> {
 
     /// A lane mask.
     fn compare_num(&mut self, cmp: Cmp, x: Num, y: Num) -> Value {
-        let cc = |signed| int_cc(cmp, signed).unwrap_or(IntCC::Equal);
+        let cc = |signed| int_cc_of(cmp, signed, &VideoOp::Set(cmp));
         if let (Lanes::Narrow(a), Lanes::Narrow(b)) = (x.lanes, y.lanes) {
             if x.is_s32() && y.is_s32() {
                 return self.b.ins().icmp(cc(true), a, b);

@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::video::*;
 
 use super::Emit;
-use super::scalar::int_cc;
+use super::scalar::int_cc_of;
 
 /// Results of the elements.
 enum Results {
@@ -92,7 +92,7 @@ impl Emit<'_, '_> {
             }
             SimdOp::Avrg if same && !signed => Results::Own(self.b.ins().avg_round(x, y), false),
             SimdOp::Set(cmp) if same => {
-                let cc = int_cc(cmp, signed).unwrap_or(IntCC::Equal);
+                let cc = int_cc_of(cmp, signed, &v);
                 let mask = self.b.ins().icmp(cc, x, y);
                 let one = self.splat_element(v.bits(), 1);
                 let (mask, one) = (self.cast(mask, types::I32X4), self.cast(one, types::I32X4));
@@ -151,7 +151,7 @@ impl Emit<'_, '_> {
                 SimdOp::Min => self.b.ins().smin(a, b),
                 SimdOp::Max => self.b.ins().smax(a, b),
                 SimdOp::Set(cmp) => {
-                    let mask = self.b.ins().icmp(int_cc(cmp, true).unwrap_or(IntCC::Equal), a, b);
+                    let mask = self.b.ins().icmp(int_cc_of(cmp, true, &v), a, b);
                     let one = self.splat_element(2 * v.bits(), 1);
                     self.b.ins().band(mask, one)
                 }
