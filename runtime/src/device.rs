@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::launch::{LaunchConfig, Sink};
-use crate::memory::access::{copy_in, copy_out, fill};
-use crate::memory::{AllocKind, Allocation, Elements, Memory, NoRoom, SpaceKind};
+use crate::memory::access::{fill_words, read_words, write_words};
+use crate::memory::{AllocKind, Allocation, DeviceMemory, Elements, NoRoom, SpaceKind};
 
 /// A device: one window of memory and the threads that run kernels. A clone is the same device.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Device {
 /// What clones of a device share.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) memory: Arc<DeviceMemory>,
     /// Text that kernels printed and nobody took yet.
     output: Mutex<Vec<u8>>,
     /// Pools by number of threads; made when a launch first needs one.
@@ -39,7 +39,7 @@ impl Device {
     /// # Errors
     /// The host has no address space left for it.
     pub fn new() -> Result<Device, NoRoom> {
-        let memory = Arc::new(Memory::claim().ok_or(NoRoom { bytes: 0 })?);
+        let memory = Arc::new(DeviceMemory::claim().ok_or(NoRoom { bytes: 0 })?);
         Ok(Device {
             inner: Arc::new(DeviceInner {
                 memory,
@@ -77,6 +77,11 @@ impl Device {
         Ok(buffer)
     }
 
+    /// Its memory by address: allocations that nobody owns, copies, and what lies where.
+    pub fn memory(&self) -> &DeviceMemory {
+        &self.inner.memory
+    }
+
     /// Where the text of a launch goes.
     pub(crate) fn sink(&self, config: &LaunchConfig) -> Sink {
         let inner = Arc::clone(&self.inner);
@@ -84,8 +89,7 @@ impl Device {
     }
 
     fn buffer(&self, kind: SpaceKind, bytes: u64) -> Result<DeviceBuffer, NoRoom> {
-        let space = self.inner.memory.space(kind).ok_or(NoRoom { bytes })?;
-        let base = space.allocate(AllocKind::Buffer, bytes, 1, "", "")?;
+        let base = self.inner.memory.take(AllocKind::Buffer, kind, bytes)?;
         Ok(DeviceBuffer { memory: Arc::clone(&self.inner.memory), base, len: bytes })
     }
 
@@ -123,7 +127,7 @@ impl DeviceInner {
 /// Memory of a device that the host made. Freed when dropped.
 #[derive(Debug)]
 pub struct DeviceBuffer {
-    memory: Arc<Memory>,
+    memory: Arc<DeviceMemory>,
     base: u64,
     len: u64,
 }
@@ -177,7 +181,7 @@ impl DeviceBuffer {
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         self.expect_inside(offset, data.len() as u64);
         // SAFETY: the range was just checked to lie in this buffer, which is open memory as long as it lives.
-        unsafe { copy_in(self.base + offset, data) }
+        unsafe { write_words(self.base + offset, data) }
     }
 
     /// Reads bytes from `offset` on.
@@ -187,7 +191,7 @@ impl DeviceBuffer {
     pub fn read(&self, offset: u64, to: &mut [u8]) {
         self.expect_inside(offset, to.len() as u64);
         // SAFETY: as in `write`.
-        unsafe { copy_out(self.base + offset, to) }
+        unsafe { read_words(self.base + offset, to) }
     }
 
     /// A copy of all bytes.
@@ -200,7 +204,7 @@ impl DeviceBuffer {
     /// Sets all bytes to one value.
     pub fn fill(&mut self, value: u8) {
         // SAFETY: all of this buffer, as in `write`.
-        unsafe { fill(self.base, usize::try_from(self.len).unwrap_or(0), value) }
+        unsafe { fill_words(self.base, self.len, u64::from_ne_bytes([value; 8])) }
     }
 
     fn expect_inside(&self, offset: u64, bytes: u64) {

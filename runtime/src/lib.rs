@@ -44,7 +44,7 @@ pub use launch::{
     Arg, Engine, LaunchConfig, LaunchError, LaunchReport, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
     MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, Sink, StopHandle, launch,
 };
-pub use memory::{AllocKind, Allocation, Elements, NoRoom};
+pub use memory::{AllocKind, Allocation, DeviceMemory, Elements, Found, MemoryError, NoRoom, Rows, Word};
 pub use module::{Compiled, Function, Listing, LoadError, Module, Tier, front};
 pub use stream::Stream;
 pub use trap::TrapReport;

@@ -311,7 +311,7 @@ fn made_by(a: &Allocation) -> Option<String> {
 
 fn what_is(kind: AllocKind) -> &'static str {
     match kind {
-        AllocKind::Buffer | AllocKind::Malloc => "an allocation",
+        AllocKind::Buffer | AllocKind::Linear | AllocKind::Malloc => "an allocation",
         AllocKind::Global => "a variable",
         AllocKind::Const => "a constant",
         AllocKind::Param => "the parameters",
