@@ -21,8 +21,8 @@ pub(crate) struct DeviceInner {
     pub(crate) memory: Arc<DeviceMemory>,
     /// Text that kernels printed and nobody took yet.
     output: Mutex<Vec<u8>>,
-    /// Pools by number of threads; made when a launch first needs one.
-    pools: Mutex<BTreeMap<usize, Arc<rayon::ThreadPool>>>,
+    /// Pools that no launch uses, by number of threads; one is made when a launch finds none.
+    pools: Mutex<BTreeMap<usize, Vec<rayon::ThreadPool>>>,
     grids: AtomicU64,
     /// Zero of `%globaltimer` and of the reports.
     pub(crate) start: Instant,
@@ -109,18 +109,42 @@ impl DeviceInner {
     pub(crate) fn next_grid(&self) -> u64 {
         self.grids.fetch_add(1, Ordering::Relaxed)
     }
+}
 
-    /// The pool of so many threads, or `None` if the host refuses threads.
-    pub(crate) fn pool(&self, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
-        let mut pools = lock(&self.pools);
-        if let Some(pool) = pools.get(&threads) {
-            return Some(Arc::clone(pool));
-        }
+/// A pool of threads that a launch has to itself. Launches do not share one: the blocks of one may wait for those of the other.
+pub(crate) struct Pool<'d> {
+    device: &'d DeviceInner,
+    size: usize,
+    /// There until it is given back.
+    threads: Option<rayon::ThreadPool>,
+}
+
+impl<'d> Pool<'d> {
+    /// A pool of so many threads, or `None` if the host refuses threads.
+    pub(crate) fn take(device: &'d DeviceInner, size: usize) -> Option<Pool<'d>> {
+        let idle = lock(&device.pools).get_mut(&size).and_then(Vec::pop);
         let name = |i: usize| format!("handloom-{i}");
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
-        let pool = Arc::new(pool);
-        pools.insert(threads, Arc::clone(&pool));
-        Some(pool)
+        let make = || rayon::ThreadPoolBuilder::new().num_threads(size).thread_name(name).build().ok();
+        let threads = idle.or_else(make)?;
+        Some(Pool { device, size, threads: Some(threads) })
+    }
+}
+
+impl std::ops::Deref for Pool<'_> {
+    type Target = rayon::ThreadPool;
+
+    fn deref(&self) -> &rayon::ThreadPool {
+        match &self.threads {
+            Some(threads) => threads,
+            None => unreachable!("a pool has its threads until it is dropped"),
+        }
+    }
+}
+
+impl Drop for Pool<'_> {
+    fn drop(&mut self) {
+        let idle = self.threads.take();
+        lock(&self.device.pools).entry(self.size).or_default().extend(idle);
     }
 }
 

@@ -39,6 +39,8 @@ pub enum ErrorKind {
     LinkFailed,
     /// Work that has not ended yet.
     NotReady,
+    /// A function of the host that a stream called panicked.
+    HostFunction,
     /// A kernel stopped.
     Trap(TrapKind),
     /// A launch was stopped by its [`StopHandle`](crate::StopHandle).

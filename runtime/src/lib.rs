@@ -46,5 +46,5 @@ pub use launch::{
 };
 pub use memory::{AllocKind, Allocation, DeviceMemory, Elements, Found, MemoryError, NoRoom, Rows, Word};
 pub use module::{Compiled, Function, Listing, LoadError, Module, Tier, front};
-pub use stream::Stream;
+pub use stream::{Context, Event, Pending, Stream, StreamError};
 pub use trap::TrapReport;

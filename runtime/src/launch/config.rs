@@ -62,6 +62,8 @@ pub struct LaunchConfig {
     pub stop: StopHandle,
     /// Counts the blocks that have ended.
     pub progress: Option<Progress>,
+    /// Nobody else changes memory while it runs: when all of its threads wait for memory to change, that is a deadlock.
+    pub is_alone: bool,
     /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
     pub output: Option<Sink>,
 }
@@ -83,6 +85,7 @@ impl LaunchConfig {
             threads: 0,
             stop: StopHandle::new(),
             progress: None,
+            is_alone: true,
             output: None,
         }
     }

@@ -164,6 +164,8 @@ pub(crate) struct Grid {
     /// In which order.
     pub(crate) order: Order,
     pub(crate) stop: StopHandle,
+    /// Nobody else changes memory.
+    pub(crate) is_alone: bool,
     pub(crate) progress: Option<Progress>,
     /// Takes what is printed; `None` if no function of the module can print.
     pub(crate) printer: Option<Arc<Printer>>,
@@ -301,7 +303,9 @@ impl PreparedLaunch {
             units,
             unit_size,
             order: Order::new(units, config.seed),
-            stop: config.stop.clone(),
+            // A time limit is the launch's own, also where others share its stop handle.
+            stop: if config.timeout.is_some() { StopHandle::new() } else { config.stop.clone() },
+            is_alone: config.is_alone,
             progress: config.progress.clone(),
             printer: module.prints.then(|| Arc::new(Printer::new(function.module.device().sink(config)))),
             recompile: Arc::default(),
@@ -371,8 +375,9 @@ impl PreparedLaunch {
         }
         let waited = std::mem::take(&mut self.waited);
         let limit = self.config.timeout.map(|limit| limit.saturating_sub(waited));
-        let watchdog =
-            limit.map(|limit| Watchdog::start(&self.config.stop, limit).ok_or(LaunchError::NoRoom(Lack::Watchdog)));
+        let watchdog = limit.map(|limit| {
+            Watchdog::start(&self.grid.stop, Some(&self.config.stop), limit).ok_or(LaunchError::NoRoom(Lack::Watchdog))
+        });
         let watchdog = watchdog.transpose()?;
         self.grid.env.gridid = self.function.module.device().inner.next_grid();
         if let Some(printer) = &self.grid.printer {

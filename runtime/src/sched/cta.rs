@@ -379,7 +379,7 @@ impl CtaRun {
         if self.grace.is_none() {
             let stop = StopHandle::new();
             // Without a thread for it, nobody waits for the others.
-            let watchdog = Watchdog::start(&stop, GRACE).ok_or(Ended::Stopped)?;
+            let watchdog = Watchdog::start(&stop, None, GRACE).ok_or(Ended::Stopped)?;
             self.ctx().stop = stop.address();
             self.grace = Some((stop, watchdog));
         }

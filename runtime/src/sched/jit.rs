@@ -6,6 +6,7 @@ use handloom_ir::trap::Waiter;
 
 use super::cta::CtaRun;
 use super::grid::{Crew, Finished, Shared, Turn, work};
+use crate::device::Pool;
 use crate::error::Lack;
 use crate::launch::{Ended, Grid};
 use crate::memory::Space;
@@ -41,7 +42,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
     let known = program.unit_ns();
     let is_small = grid.units == 1 || known != 0 && known.saturating_mul(grid.units) < SMALL_NS;
     let most = usize::try_from(grid.units).unwrap_or(usize::MAX);
-    let pool = if is_small || grid.threads < 2 { None } else { module.device.inner.pool(grid.threads - 1) };
+    let pool = if is_small || grid.threads < 2 { None } else { Pool::take(&module.device.inner, grid.threads - 1) };
     let n = if pool.is_some() { grid.threads.min(most) } else { 1 };
     workers.n_active = n;
     if workers.list.len() < n {
@@ -56,7 +57,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
         grid.recompile.end(crew.tier);
     };
     let mut lists = workers.list.iter_mut().take(n).enumerate();
-    match (lists.next(), pool) {
+    match (lists.next(), &pool) {
         (Some((_, mine)), Some(pool)) => pool.in_place_scope(|scope| {
             for (me, free) in lists {
                 scope.spawn(move |_| one(me, free));
