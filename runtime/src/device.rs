@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use crate::launch::{LaunchConfig, Sink};
+use crate::error::NoRoom;
+use crate::lock::lock;
 use crate::memory::access::{fill_words, read_words, write_words};
-use crate::memory::{AllocKind, Allocation, DeviceMemory, Elements, NoRoom, SpaceKind};
+use crate::memory::{AllocKind, Allocation, DeviceMemory, Elements, SpaceKind};
+use crate::run::Sink;
 
 /// A device: one window of memory and the threads that run kernels. A clone is the same device.
 #[derive(Clone, Debug)]
@@ -26,11 +28,6 @@ pub(crate) struct DeviceInner {
     grids: AtomicU64,
     /// Zero of `%globaltimer` and of the reports.
     pub(crate) start: Instant,
-}
-
-/// A lock whose holder never leaves it half changed: a panic of another thread does not matter.
-pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Device {
@@ -82,10 +79,10 @@ impl Device {
         &self.inner.memory
     }
 
-    /// Where the text of a launch goes.
-    pub(crate) fn sink(&self, config: &LaunchConfig) -> Sink {
+    /// Where the text of a launch goes that may have a sink of its own.
+    pub(crate) fn sink(&self, own: Option<&Sink>) -> Sink {
         let inner = Arc::clone(&self.inner);
-        config.output.clone().unwrap_or_else(|| Sink::new(move |text| inner.add_output(text)))
+        own.cloned().unwrap_or_else(|| Sink::new(move |text| inner.add_output(text)))
     }
 
     fn buffer(&self, kind: SpaceKind, bytes: u64) -> Result<DeviceBuffer, NoRoom> {
@@ -94,7 +91,7 @@ impl Device {
     }
 
     /// Takes the text that kernels have printed since the last call, in the order of launches and within a launch of blocks. What the lowest block
-    /// that has not ended prints is there while it runs. Launches with a sink of their own ([`LaunchConfig::output`]) leave nothing here.
+    /// that has not ended prints is there while it runs. Launches with a sink of their own ([`LaunchConfig::output`](crate::LaunchConfig::output)) leave nothing here.
     pub fn take_output(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.inner.output))
     }

@@ -3,11 +3,10 @@
 //! Each error type of this crate returns its [`ErrorKind`] by `kind()`. Whose fault it is follows from the kind: [`ErrorKind::Bug`] is
 //! Handloom's, [`ErrorKind::Trap`] and [`ErrorKind::InvalidModule`] are the program's, all others are those of whoever asked or of the host.
 
+use std::any::Any;
 use std::fmt;
 
 use handloom_ir::trap::TrapKind;
-
-use crate::memory::NoRoom;
 
 /// What sort of error it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -88,6 +87,21 @@ macro_rules! wrong {
 }
 pub(crate) use wrong;
 
+/// There is no room for an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoom {
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no room for {} bytes of device memory", self.bytes)
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
 /// What a launch found no room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -124,3 +138,9 @@ impl fmt::Display for Lack {
 }
 
 impl std::error::Error for Lack {}
+
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
+}

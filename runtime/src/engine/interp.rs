@@ -7,11 +7,12 @@ use handloom_ir::simt::{FrameLayout, FuncId};
 use handloom_ir::trap::Waiter;
 
 use crate::error::Lack;
-use crate::launch::{Ended, Grid};
-use crate::memory::{KernelMemory, Space, View};
+use crate::grid::{Ended, Grid};
+use crate::memory::{Space, View};
 use crate::module::local_stride;
 use crate::sched::grid::{Crew, Finished, Shared, Turn, work};
 use crate::sched::{Seats, fill_shared};
+use crate::warp::KernelMemory;
 
 /// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
 const TURN: u64 = 1 << 18;

@@ -5,6 +5,7 @@ use handloom_ir::types::{ScalarType, TypeClass};
 
 use crate::device::{DeviceBuffer, DeviceInner};
 use crate::error::{Wrong, wrong};
+use crate::trap::Binding;
 
 /// One argument, for one kernel parameter.
 #[derive(Clone, Copy, Debug)]
@@ -46,17 +47,6 @@ scalar_arg! {
     i64 => i64::cast_unsigned,
     f32 => |v| u64::from(v.to_bits()),
     f64 => f64::to_bits
-}
-
-/// A parameter that was bound to a buffer, for trap reports.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Binding {
-    /// Position from 1.
-    pub(crate) number: usize,
-    /// Name of the parameter.
-    pub(crate) name: String,
-    /// Base of the buffer.
-    pub(crate) base: u64,
 }
 
 /// Writes arguments into a parameter block.

@@ -5,10 +5,9 @@ use std::time::Duration;
 use handloom_codegen::Bounds;
 use handloom_ir::simt;
 
-use super::output::Sink;
-use super::stop::{Progress, StopHandle};
 use crate::error::{Wrong, wrong};
-use crate::module::Tier;
+use crate::memory::space::SLAB_OPEN;
+use crate::run::{Progress, Sink, StopHandle, Tier};
 
 /// Most threads of a block.
 pub const MAX_BLOCK_THREADS: u64 = 1024;
@@ -22,6 +21,8 @@ pub const MAX_STATIC_SHARED: u32 = 48 << 10;
 pub const MAX_SHARED: u32 = 227 << 10;
 /// Most blocks of a cluster.
 pub const MAX_CLUSTER: u64 = 16;
+
+const _: () = assert!(MAX_SHARED as u64 + simt::SharedRules::REGION as u64 <= SLAB_OPEN);
 
 /// Who runs a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]

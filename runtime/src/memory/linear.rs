@@ -13,8 +13,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::access::{fill_words, read_words, write_words};
 use super::reserve::as_len;
-use super::space::{AllocKind, Allocation, Budget, NoRoom, Space, SpaceKind};
-use crate::error::ErrorKind;
+use super::space::{AllocKind, Allocation, Budget, Space, SpaceKind};
+use crate::error::{ErrorKind, NoRoom};
 
 /// Bytes that are copied or filled between two looks whether the allocation is still there. Who wants to allocate waits that long.
 const STEP: u64 = 1 << 20;

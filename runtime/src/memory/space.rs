@@ -1,12 +1,12 @@
 //! The memory of a device in one address window: allocations, and the map that finds them by address.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::ranges::Ranges;
 use super::reserve::{PAGE, Reservation, Window, as_len, scrub};
+use crate::error::NoRoom;
 
 /// What an allocation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -58,21 +58,6 @@ pub struct Elements {
     /// Dimensions, the last one with the neighbours; none for a single element.
     pub shape: Vec<u64>,
 }
-
-/// There is no room for an allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoRoom {
-    /// Bytes asked for.
-    pub bytes: u64,
-}
-
-impl fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no room for {} bytes of device memory", self.bytes)
-    }
-}
-
-impl std::error::Error for NoRoom {}
 
 /// How much memory the allocations of a device may take, and take.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use handloom_diag::{Code, Diagnostic, FileId, Kind, Severity, SourceMap};
 
 use super::Module;
 use crate::device::Device;
-use crate::error::ErrorKind;
-use crate::memory::NoRoom;
+use crate::error::{ErrorKind, NoRoom};
 
 /// Why a module cannot be loaded.
 #[derive(Clone, Debug)]

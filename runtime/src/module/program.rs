@@ -1,6 +1,5 @@
 //! Code of one entry for one launch shape, and the cache of it.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -13,7 +12,9 @@ use rayon::prelude::*;
 
 use super::ModuleInner;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
-use crate::device::lock;
+use crate::error::panic_text;
+use crate::lock::lock;
+use crate::run::Tier;
 
 /// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
 const CALL_STACK: u64 = 64 << 10;
@@ -45,37 +46,6 @@ pub(crate) struct Program {
     unit_ns: AtomicU64,
     /// Time it took to make.
     pub(crate) compile_time: Duration,
-}
-
-/// What code is made for. When a lower one meets what it was not made for, a block starts over in the next.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Tier {
-    /// All lanes of a warp stay together: there are no masked copies.
-    #[default]
-    Lean,
-    /// Everything, resting on tests that programs without faults hardly ever fail.
-    Quick,
-    /// Everything, resting on nothing.
-    Careful,
-}
-
-impl Tier {
-    /// All of them, the lowest first.
-    pub const ALL: [Tier; 3] = [Tier::Lean, Tier::Quick, Tier::Careful];
-
-    /// Its word: `lean`, `quick` or `careful`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Tier::Lean => "lean",
-            Tier::Quick => "quick",
-            Tier::Careful => "careful",
-        }
-    }
-
-    /// The one that a block starts over in.
-    pub(crate) fn next(self) -> Option<Tier> {
-        Tier::ALL.get(self as usize + 1).copied()
-    }
 }
 
 /// Code by function; `None` if the entry cannot reach it.
@@ -174,15 +144,9 @@ impl Program {
     }
 }
 
-/// The text of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
-}
-
 /// What is compiled for a key, and how.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     ir: simt::Module,
     entry: FuncId,
     frames: Vec<FrameLayout>,
@@ -191,7 +155,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn make(module: &simt::Module, key: &Key) -> Result<Plan, Failure> {
+    pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Plan, Failure> {
         let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
@@ -208,20 +172,20 @@ impl Plan {
     }
 
     /// The tier that the first launch starts in.
-    pub(super) fn first_tier(&self, key: &Key) -> Tier {
+    pub(crate) fn first_tier(&self, key: &Key) -> Tier {
         // A cta of whole warps without calls may never need masked copies; others do from the start.
         let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
         if whole && self.reach.len() == 1 { Tier::Lean } else { Tier::Quick }
     }
 
     /// The functions that the entry may run, by number.
-    pub(super) fn functions(&self) -> impl Iterator<Item = &simt::Function> {
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &simt::Function> {
         let all = self.ir.funcs.iter().enumerate();
         all.filter(|(i, _)| self.reach.iter().any(|f| f.idx() == *i)).map(|(_, f)| f)
     }
 
     /// The text of a stage of all functions that the entry may run, itself first.
-    pub(super) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, Failure> {
+    pub(crate) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, Failure> {
         let one = |&f: &FuncId| {
             handloom_codegen::print(&self.ir, &self.ir.funcs[f.idx()], &self.options(key, f, tier), stage)
         };

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use handloom_codegen::Failure;
 
-use super::panic_text;
-use crate::device::lock;
-use crate::launch::StopHandle;
+use crate::error::panic_text;
+use crate::lock::lock;
+use crate::run::StopHandle;
 
 /// How often one who waits looks whether to go on waiting.
 const TICK: Duration = Duration::from_millis(20);

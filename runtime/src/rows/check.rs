@@ -8,7 +8,7 @@ use handloom_ir::types::{Order, StateSpace};
 
 use super::Call;
 use crate::memory::{AllocKind, Hit, Own};
-use crate::sched::host::CtaHost;
+use crate::warp::host::CtaHost;
 
 /// What an access asks for, the same in all lanes.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use handloom_ir::types::Ty;
 use super::Call;
 #[cfg(target_arch = "x86_64")]
 use super::fast;
-use crate::sched::context::Ctx;
+use crate::warp::context::Ctx;
 
 /// More sources than any value op has.
 const MAX_SOURCES: usize = 9;

@@ -6,11 +6,11 @@ use handloom_codegen::abi::{CallSite, CtaCtx, Reason, Tables, WarpCtx};
 use handloom_ir::simt::{Callee, FuncId};
 use handloom_ir::trap::TrapKind;
 
-use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address};
-use super::host::Activation;
-use crate::launch::Ended;
-use crate::module::Tier;
+use crate::grid::Ended;
+use crate::run::Tier;
+use crate::warp::context::{Contexts, Ctx};
+use crate::warp::host::Activation;
 
 /// Finished contexts of a function that a warp keeps for its next calls.
 const SPARE: usize = 64;

@@ -20,16 +20,18 @@ use handloom_interp::pace::Pace;
 use handloom_ir::simt::Term;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
 
-use super::context::{Contexts, Ctx};
 use super::fill_shared;
 use super::grid::Turn;
-use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 use super::seats::Seats;
 use super::sites::Sites;
-use crate::launch::{Ended, Grid, Progress, Recompile, StopHandle, Watchdog};
-use crate::memory::{KernelMemory, Space, View};
-use crate::module::{Left, Patience, Program, Tier};
+use crate::grid::{Ended, Grid};
+use crate::memory::{Space, View};
+use crate::module::{Left, Patience, Program};
 use crate::rows;
+use crate::run::{Progress, Recompile, StopHandle, Tier, Watchdog};
+use crate::warp::KernelMemory;
+use crate::warp::context::{Contexts, Ctx};
+use crate::warp::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 
 /// How long other warps may run after a trap until nobody waits for them any more.
 const GRACE: Duration = Duration::from_millis(400);

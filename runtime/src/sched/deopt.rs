@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use handloom_codegen::abi::Tables;
 
-use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address, entry_code};
-use crate::launch::Ended;
-use crate::module::Tier;
+use crate::grid::Ended;
+use crate::run::Tier;
+use crate::warp::context::{Contexts, Ctx};
 
 impl CtaRun {
     /// Moves all contexts of the entry to code of the next tier.

@@ -19,8 +19,8 @@ use std::time::Duration;
 use handloom_interp::pace::splitmix;
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
-use crate::device::lock;
-use crate::launch::{Ended, Grid};
+use crate::grid::{Ended, Grid};
+use crate::lock::lock;
 
 /// Turns in which a unit only waits before another one is started.
 const PATIENCE: u32 = 2;

@@ -8,9 +8,10 @@ use super::cta::CtaRun;
 use super::grid::{Crew, Finished, Shared, Turn, work};
 use crate::device::Pool;
 use crate::error::Lack;
-use crate::launch::{Ended, Grid};
+use crate::grid::{Ended, Grid};
 use crate::memory::Space;
-use crate::module::{Program, Tier};
+use crate::module::Program;
+use crate::run::Tier;
 
 /// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
 const SMALL_NS: u64 = 20_000;

@@ -3,8 +3,9 @@
 use handloom_codegen::abi::SiteCache;
 
 use super::cta::address;
-use crate::launch::Ended;
-use crate::module::{Program, Tier};
+use crate::grid::Ended;
+use crate::module::Program;
+use crate::run::Tier;
 
 /// A table for each function in each tier, made when it is first wanted. Tiers number their sites each in its own way and test other lengths, and
 /// calls in progress may be in another tier than the entry.

@@ -11,10 +11,12 @@ use super::error::StreamError;
 use super::event::Event;
 use super::queue::{self, Item, Queue};
 use super::stream::{Order, Stream};
-use crate::device::{Device, lock};
-use crate::launch::{LaunchError, LaunchReport, PreparedLaunch};
+use crate::device::Device;
+use crate::error::panic_text;
+use crate::grid::LaunchReport;
+use crate::launch::{LaunchError, PreparedLaunch};
+use crate::lock::lock;
 use crate::memory::DeviceMemory;
-use crate::module::panic_text;
 
 /// A place in a stream.
 pub(super) type Place = queue::Place<Work>;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::context::{Place, Shared};
 use super::error::StreamError;
-use crate::device::lock;
+use crate::lock::lock;
 
 /// A point in a stream, once it was recorded there. A new recording takes the place of the one before; who waits for that goes on waiting for it.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use crate::device::lock;
 use crate::error::Lack;
+use crate::lock::lock;
 
 /// One thing to do, and what must have been passed before.
 pub(super) struct Item<W> {

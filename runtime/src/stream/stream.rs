@@ -7,8 +7,9 @@ use super::context::{Place, Shared, Work};
 use super::error::StreamError;
 use super::event::{Event, Recorded};
 use super::queue::Queue;
-use crate::device::lock;
-use crate::launch::{Arg, LaunchConfig, LaunchReport, PreparedLaunch};
+use crate::grid::LaunchReport;
+use crate::launch::{Arg, LaunchConfig, PreparedLaunch};
+use crate::lock::lock;
 use crate::memory::DeviceMemory;
 use crate::module::Function;
 

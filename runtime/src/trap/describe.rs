@@ -4,7 +4,8 @@ use handloom_ir::simt::{CODE_BASE, CODE_END, FuncId};
 use handloom_ir::trap::{AccessKind, OwnMemory, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
 
-use crate::launch::{Binding, Grid};
+use super::Binding;
+use crate::grid::Grid;
 use crate::memory::{AllocKind, Allocation, Space};
 
 /// Farther from every allocation than this, the nearest one says nothing.

@@ -6,9 +6,10 @@ use handloom_codegen::{Failure, Stage};
 use handloom_diag::Span;
 use handloom_ir::simt::text;
 
-use super::program::{Key, Plan, Tier, panic_text};
-use super::{Function, ModuleInner};
-use crate::launch::{LaunchConfig, LaunchError};
+use super::{LaunchConfig, LaunchError};
+use crate::error::panic_text;
+use crate::module::{Function, Key, ModuleInner, Plan};
+use crate::run::Tier;
 
 /// The functions that a launch of an entry may run, and what each tier makes of them. Nothing of it is kept or run.
 #[derive(Debug)]
