@@ -82,7 +82,7 @@ impl Failure {
     }
 
     /// What Cranelift refused in the function `name`; `clif` is asked for the function as text where that helps.
-    fn of(name: &str, error: &CodegenError, clif: impl FnOnce() -> String) -> Failure {
+    pub fn of(name: &str, error: &CodegenError, clif: impl FnOnce() -> String) -> Failure {
         match error {
             CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded => {
                 Failure::Limit(format!("`{name}` is too large to compile: {error}"))
@@ -462,21 +462,4 @@ fn loose(f: &simt::Function, facts: &Facts) -> Vec<bool> {
         }
     }
     loose.iter().zip(seen).map(|(l, s)| *l && s).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cranelift_refuses_is_a_limit_or_a_bug() {
-        let no_text = || String::new();
-        for error in [CodegenError::CodeTooLarge, CodegenError::ImplLimitExceeded] {
-            let failure = Failure::of("k", &error, no_text);
-            assert!(matches!(&failure, Failure::Limit(text) if text.starts_with("`k` is too large")), "{failure:?}");
-        }
-        // An op that Cranelift does not know on this host is one that we should not have emitted.
-        let failure = Failure::of("k", &CodegenError::Unsupported("x".into()), || "clif".into());
-        assert_eq!(failure, Failure::Bug("codegen: Unsupported(\"x\")\nclif".into()));
-    }
 }

@@ -4,6 +4,7 @@
 //! use. A shape is right if `base[group[p]] + off[p] + stride * l` is the value of lane `l` of pack `p` for some bases.
 
 mod divergence;
+mod failures;
 mod graph;
 mod read;
 mod shapes;
