@@ -38,6 +38,12 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
 ];
 
+/// Files and folders of `runtime/src` from the bottom up: each uses only itself and those before it.
+const RUNTIME: &[&str] = &[
+    "error", "lock", "run", "memory", "device", "module", "grid", "warp", "rows", "sched", "engine", "trap", "launch",
+    "stream",
+];
+
 /// Packages that may use any crate.
 const FREE: &[&str] = &["tests", "benches"];
 
@@ -134,6 +140,30 @@ fn imports_run_one_way() {
         }
     }
     fail("files that import each other in a circle: move what both need below both", &wrong);
+}
+
+#[test]
+fn folders_of_the_runtime_use_those_below() {
+    let mut wrong = Vec::new();
+    let place = |name: &str| RUNTIME.iter().position(|r| *r == name);
+    for f in files().iter().filter(|f| f.path.ends_with(".rs")) {
+        let Some(path) = f.path.strip_prefix("runtime/src/").filter(|p| *p != "lib.rs") else { continue };
+        let own = path.split(['/', '.']).next().unwrap_or_default();
+        let Some(here) = place(own) else {
+            wrong.push(format!("`{own}` has no place in the order"));
+            continue;
+        };
+        let code = f.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for used in code.flat_map(|line| line.split("crate::").skip(1)) {
+            let used: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            match place(&used) {
+                None => wrong.push(format!("{}: `crate::{used}`, where its folder should be named", f.path)),
+                Some(there) if there > here => wrong.push(format!("{}: `{own}` uses `{used}`", f.path)),
+                Some(_) => {}
+            }
+        }
+    }
+    fail("imports against the order of the runtime's folders", &wrong);
 }
 
 #[test]

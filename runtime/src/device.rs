@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use crate::launch::{LaunchConfig, Sink};
-use crate::memory::access::{copy_in, copy_out, fill};
-use crate::memory::{AllocKind, Allocation, Elements, Memory, NoRoom, SpaceKind};
+use crate::error::NoRoom;
+use crate::lock::lock;
+use crate::memory::access::{fill_words, read_words, write_words};
+use crate::memory::{AllocKind, Allocation, DeviceMemory, Elements, SpaceKind};
+use crate::run::Sink;
 
 /// A device: one window of memory and the threads that run kernels. A clone is the same device.
 #[derive(Clone, Debug)]
@@ -18,19 +20,14 @@ pub struct Device {
 /// What clones of a device share.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) memory: Arc<DeviceMemory>,
     /// Text that kernels printed and nobody took yet.
     output: Mutex<Vec<u8>>,
-    /// Pools by number of threads; made when a launch first needs one.
-    pools: Mutex<BTreeMap<usize, Arc<rayon::ThreadPool>>>,
+    /// Pools that no launch uses, by number of threads; one is made when a launch finds none.
+    pools: Mutex<BTreeMap<usize, Vec<rayon::ThreadPool>>>,
     grids: AtomicU64,
     /// Zero of `%globaltimer` and of the reports.
     pub(crate) start: Instant,
-}
-
-/// A lock whose holder never leaves it half changed: a panic of another thread does not matter.
-pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Device {
@@ -39,7 +36,7 @@ impl Device {
     /// # Errors
     /// The host has no address space left for it.
     pub fn new() -> Result<Device, NoRoom> {
-        let memory = Arc::new(Memory::claim().ok_or(NoRoom { bytes: 0 })?);
+        let memory = Arc::new(DeviceMemory::claim().ok_or(NoRoom { bytes: 0 })?);
         Ok(Device {
             inner: Arc::new(DeviceInner {
                 memory,
@@ -77,20 +74,24 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Where the text of a launch goes.
-    pub(crate) fn sink(&self, config: &LaunchConfig) -> Sink {
+    /// Its memory by address: allocations that nobody owns, copies, and what lies where.
+    pub fn memory(&self) -> &DeviceMemory {
+        &self.inner.memory
+    }
+
+    /// Where the text of a launch goes that may have a sink of its own.
+    pub(crate) fn sink(&self, own: Option<&Sink>) -> Sink {
         let inner = Arc::clone(&self.inner);
-        config.output.clone().unwrap_or_else(|| Sink::new(move |text| inner.add_output(text)))
+        own.cloned().unwrap_or_else(|| Sink::new(move |text| inner.add_output(text)))
     }
 
     fn buffer(&self, kind: SpaceKind, bytes: u64) -> Result<DeviceBuffer, NoRoom> {
-        let space = self.inner.memory.space(kind).ok_or(NoRoom { bytes })?;
-        let base = space.allocate(AllocKind::Buffer, bytes, 1, "", "")?;
+        let base = self.inner.memory.take(AllocKind::Buffer, kind, bytes)?;
         Ok(DeviceBuffer { memory: Arc::clone(&self.inner.memory), base, len: bytes })
     }
 
     /// Takes the text that kernels have printed since the last call, in the order of launches and within a launch of blocks. What the lowest block
-    /// that has not ended prints is there while it runs. Launches with a sink of their own ([`LaunchConfig::output`]) leave nothing here.
+    /// that has not ended prints is there while it runs. Launches with a sink of their own ([`LaunchConfig::output`](crate::LaunchConfig::output)) leave nothing here.
     pub fn take_output(&self) -> Vec<u8> {
         std::mem::take(&mut lock(&self.inner.output))
     }
@@ -105,25 +106,49 @@ impl DeviceInner {
     pub(crate) fn next_grid(&self) -> u64 {
         self.grids.fetch_add(1, Ordering::Relaxed)
     }
+}
 
-    /// The pool of so many threads, or `None` if the host refuses threads.
-    pub(crate) fn pool(&self, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
-        let mut pools = lock(&self.pools);
-        if let Some(pool) = pools.get(&threads) {
-            return Some(Arc::clone(pool));
-        }
+/// A pool of threads that a launch has to itself. Launches do not share one: the blocks of one may wait for those of the other.
+pub(crate) struct Pool<'d> {
+    device: &'d DeviceInner,
+    size: usize,
+    /// There until it is given back.
+    threads: Option<rayon::ThreadPool>,
+}
+
+impl<'d> Pool<'d> {
+    /// A pool of so many threads, or `None` if the host refuses threads.
+    pub(crate) fn take(device: &'d DeviceInner, size: usize) -> Option<Pool<'d>> {
+        let idle = lock(&device.pools).get_mut(&size).and_then(Vec::pop);
         let name = |i: usize| format!("handloom-{i}");
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
-        let pool = Arc::new(pool);
-        pools.insert(threads, Arc::clone(&pool));
-        Some(pool)
+        let make = || rayon::ThreadPoolBuilder::new().num_threads(size).thread_name(name).build().ok();
+        let threads = idle.or_else(make)?;
+        Some(Pool { device, size, threads: Some(threads) })
+    }
+}
+
+impl std::ops::Deref for Pool<'_> {
+    type Target = rayon::ThreadPool;
+
+    fn deref(&self) -> &rayon::ThreadPool {
+        match &self.threads {
+            Some(threads) => threads,
+            None => unreachable!("a pool has its threads until it is dropped"),
+        }
+    }
+}
+
+impl Drop for Pool<'_> {
+    fn drop(&mut self) {
+        let idle = self.threads.take();
+        lock(&self.device.pools).entry(self.size).or_default().extend(idle);
     }
 }
 
 /// Memory of a device that the host made. Freed when dropped.
 #[derive(Debug)]
 pub struct DeviceBuffer {
-    memory: Arc<Memory>,
+    memory: Arc<DeviceMemory>,
     base: u64,
     len: u64,
 }
@@ -177,7 +202,7 @@ impl DeviceBuffer {
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         self.expect_inside(offset, data.len() as u64);
         // SAFETY: the range was just checked to lie in this buffer, which is open memory as long as it lives.
-        unsafe { copy_in(self.base + offset, data) }
+        unsafe { write_words(self.base + offset, data) }
     }
 
     /// Reads bytes from `offset` on.
@@ -187,7 +212,7 @@ impl DeviceBuffer {
     pub fn read(&self, offset: u64, to: &mut [u8]) {
         self.expect_inside(offset, to.len() as u64);
         // SAFETY: as in `write`.
-        unsafe { copy_out(self.base + offset, to) }
+        unsafe { read_words(self.base + offset, to) }
     }
 
     /// A copy of all bytes.
@@ -200,7 +225,7 @@ impl DeviceBuffer {
     /// Sets all bytes to one value.
     pub fn fill(&mut self, value: u8) {
         // SAFETY: all of this buffer, as in `write`.
-        unsafe { fill(self.base, usize::try_from(self.len).unwrap_or(0), value) }
+        unsafe { fill_words(self.base, self.len, u64::from_ne_bytes([value; 8])) }
     }
 
     fn expect_inside(&self, offset: u64, bytes: u64) {

@@ -23,27 +23,37 @@
 //! - with one thread and seed 0, blocks start in ascending order, and two runs of a race-free program give the same bytes;
 //! - a routine that compiled code calls does not unwind.
 //!
-//! How to read it: `memory` says who owns which addresses, `module` what is loaded, `launch` what a run is, `sched` who runs when, `rows` the
-//! routines of compiled code, `engine` the reference executor, `trap` the reports.
+//! How to read it, from the bottom up; a folder uses only what stands before it (`tests/tidy.rs` holds that). `error` is what can go wrong, `run` what
+//! a launch and those around it say to each other, `memory` who owns which addresses, `device` both for all modules, `module` what is loaded,
+//! `grid` a launch as its engine sees it, `warp` the state of warps, `rows` the routines of compiled code, `sched` who runs when, `engine` the
+//! reference executor, `trap` the reports, `launch` what a run is, `stream` work that is done later.
 
 mod device;
 mod engine;
+mod error;
+mod grid;
 mod launch;
+mod lock;
 mod memory;
 mod module;
 mod rows;
+mod run;
 mod sched;
 mod stream;
 mod trap;
+mod warp;
 
 pub use device::{Device, DeviceBuffer};
-pub use handloom_codegen::Stage;
+pub use error::{ErrorKind, Lack, NoRoom, Wrong};
+pub use grid::LaunchReport;
+pub use handloom_codegen::{Failure, Stage};
 pub use handloom_plan::Bounds;
 pub use launch::{
-    Arg, Engine, LaunchConfig, LaunchError, LaunchReport, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
-    MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, Progress, Sink, StopHandle, launch,
+    Arg, Compiled, Engine, LaunchConfig, LaunchError, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
+    MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, launch,
 };
-pub use memory::{AllocKind, Allocation, Elements, NoRoom};
-pub use module::{Compiled, Function, Listing, LoadError, Module, Tier, front};
-pub use stream::Stream;
+pub use memory::{AllocKind, Allocation, DeviceMemory, Elements, Found, MemoryError, Rows, Word};
+pub use module::{Function, LoadError, Module, front};
+pub use run::{Progress, Sink, StopHandle, Tier};
+pub use stream::{Context, Event, Pending, Stream, StreamError};
 pub use trap::TrapReport;

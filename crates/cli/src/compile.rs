@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use handloom_diag::SourceMap;
 use handloom_diag::names::readable;
-use handloom_runtime::{Device, Function, LaunchConfig, LaunchError, Stage, Tier};
+use handloom_runtime::{Device, ErrorKind, Function, LaunchConfig, LaunchError, Stage, Tier};
 use serde::Serialize;
 
 use crate::args::{CompileArgs, Emit};
@@ -126,20 +126,18 @@ fn make(
         config.stop = watch.stop().clone();
         if let Some(emit) = args.emit {
             let text = print(&function, file, &config, emit, args.tier.map(Tier::from));
-            let text = text.map_err(|e| Unmade::Bug(e.to_string()))?;
+            let text = text.map_err(Unmade::from)?;
             return Ok(Made { compile: Duration::ZERO, code_bytes: 0, text: Some(text) });
         }
         let start = Instant::now();
-        let compiled = function.compile(&config).map_err(|e| match e {
-            LaunchError::Stopped => Unmade::Stopped,
-            other => Unmade::Bug(other.to_string()),
-        })?;
+        let compiled = function.compile(&config).map_err(Unmade::from)?;
         let compile = loaded.lower + start.elapsed();
         Ok(Made { compile, code_bytes: compiled.code_bytes, text: None })
     });
     match made {
         Ok(Ok(made)) => Ok(Ok(made)),
         Ok(Err(Unmade::Stopped)) => Err(watch.stopped("compiling")),
+        Ok(Err(Unmade::Unsupported(message))) => Ok(Err(Fault { status: Status::Unsupported, message })),
         Ok(Err(Unmade::Bug(text))) => Ok(Err(bug(&Panic::new(&text)))),
         Err(panic) => Ok(Err(bug(&panic))),
     }
@@ -148,7 +146,18 @@ fn make(
 /// Why there is no code.
 enum Unmade {
     Bug(String),
+    Unsupported(String),
     Stopped,
+}
+
+impl From<LaunchError> for Unmade {
+    fn from(e: LaunchError) -> Unmade {
+        match e.kind() {
+            ErrorKind::Stopped => Unmade::Stopped,
+            ErrorKind::Unsupported => Unmade::Unsupported(e.to_string()),
+            _ => Unmade::Bug(e.to_string()),
+        }
+    }
 }
 
 /// The stage that was asked for, with a line that says what it is of.

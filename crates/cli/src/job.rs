@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use handloom_runtime::{Arg, Device, Function, LaunchConfig, LaunchError, Module, TrapReport};
+use handloom_runtime::Failure::Bug;
+use handloom_runtime::{Arg, Device, ErrorKind, Function, LaunchConfig, LaunchError, Module, TrapReport};
 
 use crate::args::RunArgs;
 use crate::buffers::{Buffers, Content, Source, Written, check_store, read_file};
@@ -363,7 +364,7 @@ impl<'j> Context<'_, 'j> {
                 return Err(number(format!("no entry `{}` in `{}`", named.unwrap_or_default(), key.module)));
             };
             let prefix = |f: Failure| values::at(&format!("launch {}", i + 1), f);
-            let function = names::function(&loaded.module, named, watch).map_err(prefix)?;
+            let function = names::function(&loaded.module, named).map_err(prefix)?;
             let ready = self.ready(function, config, &arguments, spec, watch).map_err(prefix)?;
             plan.push(planned(ready.function.name().to_owned(), Ok(ready)));
         }
@@ -458,7 +459,12 @@ fn compile(plan: &[Planned<'_>], units: &Units<'_>, watch: &Watch, out: &mut Out
                 Ok(compiled) => Ok(Took { lower: loaded.lower, compile: compiled.time }),
                 Err(LaunchError::Stopped) => return Err(watch.stopped("compiling")),
                 Err(LaunchError::Trap(trap)) => Err(NotMade::Trap(trap)),
-                Err(LaunchError::Bug(text)) => Err(NotMade::Fault(told_bug(&Panic::new(&text), of.module, out))),
+                Err(LaunchError::Failed(Bug(text))) => {
+                    Err(NotMade::Fault(told_bug(&Panic::new(&text), of.module, out)))
+                }
+                Err(e) if e.kind() == ErrorKind::Unsupported => {
+                    Err(NotMade::Fault(Fault { status: Status::Unsupported, ..wrong(e) }))
+                }
                 Err(e) => Err(NotMade::Fault(wrong(e))),
             };
         }

@@ -9,13 +9,14 @@ use handloom_diag::names::readable;
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::Param;
 use handloom_runtime::{
-    Arg, Device, Function, LaunchConfig, LaunchError, LaunchReport, Module, PreparedLaunch, Progress, Tier, TrapReport,
+    Arg, Device, ErrorKind, Function, LaunchConfig, LaunchError, LaunchReport, Module, PreparedLaunch, Progress, Tier,
+    TrapReport,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::printed::Printed;
-use crate::report::{Failure, Format, Out};
+use crate::report::{Failure, Format, Out, Status};
 use crate::watch::{Watch, Work};
 use crate::{names, scalar};
 
@@ -61,9 +62,11 @@ pub fn failed(e: LaunchError, watch: &Watch) -> Failure {
         LaunchError::Wrong(why) => Failure::usage(why),
         LaunchError::NoRoom(why) => Failure::file(why),
         LaunchError::Stopped => watch.stopped("the launch"),
-        LaunchError::Bug(_) => Failure { status: crate::report::Status::Bug, message: e.to_string() },
-        LaunchError::Trap(trap) => Failure { status: crate::report::Status::Found, message: trap.message().to_owned() },
-        other => Failure { status: crate::report::Status::Bug, message: other.to_string() },
+        LaunchError::Trap(trap) => Failure { status: Status::Found, message: trap.message().to_owned() },
+        other => {
+            let status = if other.kind() == ErrorKind::Unsupported { Status::Unsupported } else { Status::Bug };
+            Failure { status, message: other.to_string() }
+        }
     }
 }
 

@@ -5,9 +5,7 @@ use std::fmt::Write;
 use handloom_diag::names::readable;
 use handloom_runtime::{Function, Module};
 
-use crate::launch::failed;
 use crate::report::Failure;
-use crate::watch::Watch;
 
 /// Which entry a name means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -180,7 +178,7 @@ pub fn ambiguous(wanted: &str, many: &[&str]) -> String {
 ///
 /// # Errors
 /// There is none, or there are several.
-pub fn function(module: &Module, wanted: Option<&str>, watch: &Watch) -> Result<Function, Failure> {
+pub fn function(module: &Module, wanted: Option<&str>) -> Result<Function, Failure> {
     let entries: Vec<&str> = module.entries().collect();
     let name = match wanted.map(|w| (w, find(entries.iter().copied(), w))) {
         Some((_, Found::One(name))) => Some(name),
@@ -194,7 +192,7 @@ pub fn function(module: &Module, wanted: Option<&str>, watch: &Watch) -> Result<
         }
         None => None,
     };
-    module.function(name).map_err(|e| failed(e, watch))
+    module.function(name).map_err(Failure::usage)
 }
 
 #[cfg(test)]

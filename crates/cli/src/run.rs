@@ -36,7 +36,7 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
         Err(Failure::told(Status::Bug))
     })?;
     let (entry, typed) = split(&args.rest, &loaded.module);
-    let function = names::function(&loaded.module, entry, &watch)?;
+    let function = names::function(&loaded.module, entry)?;
     let config = config(args);
     let words = words(args, typed)?;
     let mut ready = Ready::new(&function, &config, words, &device, &watch)?;

@@ -1,12 +1,13 @@
 //! One function from SIMT IR to code.
 
+use std::fmt;
 use std::sync::OnceLock;
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetFrontendConfig};
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{CompiledCode, Context};
+use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use handloom_ir::simt::Function;
 use handloom_plan::abi::Tables;
@@ -28,17 +29,55 @@ pub enum Stage {
     Asm,
 }
 
-/// Why a function could not be compiled. Always a fault of ours, except for an unfit host.
-pub type Failure = String;
+/// Why there is no code, or none that does what it must.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// This host lacks what code needs.
+    Unsupported(String),
+    /// The function or its code is larger than the compiler or the host allows.
+    Limit(String),
+    /// A fault of ours.
+    Bug(String),
+}
+
+impl Failure {
+    /// The sentence.
+    pub fn text(&self) -> &str {
+        match self {
+            Failure::Unsupported(text) | Failure::Limit(text) | Failure::Bug(text) => text,
+        }
+    }
+
+    /// What Cranelift refused in the function `name`; `clif` is asked for the function as text where that helps.
+    pub fn of(name: &str, error: &CodegenError, clif: impl FnOnce() -> String) -> Failure {
+        match error {
+            CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded => {
+                Failure::Limit(format!("`{name}` is too large to compile: {error}"))
+            }
+            CodegenError::Unsupported(_)
+            | CodegenError::Verifier(_)
+            | CodegenError::RegisterMappingError(_)
+            | CodegenError::Regalloc(_) => Failure::Bug(format!("codegen: {error:?}\n{}", clif())),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Failure {}
 
 /// Compiles a function.
 ///
 /// # Errors
-/// When the host lacks what code needs, or Cranelift refuses the function: a bug.
+/// The host lacks what code needs, the function is too large, or a fault of ours.
 pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
     let isa = host()?;
     let (mut cx, tables) = build(&Plan::new(func, options));
-    let compiled = finish(&mut cx, &isa)?;
+    let compiled = finish(&func.name, &mut cx, &isa)?;
     Code::load(compiled, tables, pool())
 }
 
@@ -56,15 +95,15 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
             let isa = host()?;
             let (mut cx, _) = build(&plan);
             cx.set_disasm(true);
-            let compiled = finish(&mut cx, &isa)?;
+            let compiled = finish(&func.name, &mut cx, &isa)?;
             Ok(compiled.vcode.clone().unwrap_or_default())
         }
     }
 }
 
-fn finish<'c>(cx: &'c mut Context, isa: &OwnedTargetIsa) -> Result<&'c CompiledCode, Failure> {
+fn finish<'c>(name: &str, cx: &'c mut Context, isa: &OwnedTargetIsa) -> Result<&'c CompiledCode, Failure> {
     let mut control = cranelift_codegen::control::ControlPlane::default();
-    cx.compile(isa.as_ref(), &mut control).map_err(|e| format!("codegen: {:?}\n{}", e.inner, e.func.display()))
+    cx.compile(isa.as_ref(), &mut control).map_err(|e| Failure::of(name, &e.inner, || e.func.display().to_string()))
 }
 
 /// The host's instruction set, set up once.
@@ -79,18 +118,17 @@ fn host() -> Result<OwnedTargetIsa, Failure> {
             ("enable_verifier", verify),
             ("unwind_info", "false"),
         ] {
-            flags.set(name, value).map_err(|e| format!("setting {name}: {e}"))?;
+            flags.set(name, value).map_err(|e| Failure::Bug(format!("setting {name}: {e}")))?;
         }
-        let builder = cranelift_native::builder().map_err(|e| format!("this host is not supported: {e}"))?;
+        let unfit = |why: &dyn fmt::Display| Failure::Unsupported(format!("this host is not supported: {why}"));
+        let builder = cranelift_native::builder().map_err(|e| unfit(&e))?;
         if builder.triple().architecture != target_lexicon::Architecture::X86_64 {
-            return Err(format!("this host is not supported: {}", builder.triple()));
+            return Err(unfit(builder.triple()));
         }
         if let Some(missing) = missing_feature() {
-            return Err(format!(
-                "this host is not supported: it lacks {missing} (AVX2, FMA, F16C and cmpxchg16b are needed)"
-            ));
+            return Err(unfit(&format!("it lacks {missing} (AVX2, FMA, F16C and cmpxchg16b are needed)")));
         }
-        builder.finish(settings::Flags::new(flags)).map_err(|e| format!("host settings: {e}"))
+        builder.finish(settings::Flags::new(flags)).map_err(|e| Failure::Bug(format!("host settings: {e}")))
     })
     .clone()
 }

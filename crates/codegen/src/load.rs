@@ -5,6 +5,8 @@ use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider, SystemMe
 
 use handloom_plan::abi::{CtaCtx, Tables};
 
+use crate::compile::Failure;
+
 type Entry = extern "sysv64" fn(*mut CtaCtx, *const u8) -> u32;
 
 /// Machine code of one function.
@@ -39,18 +41,19 @@ impl Code {
     ///
     /// # Errors
     /// When memory cannot be had, or the code needs relocations (calls go through tables: a bug).
-    pub(crate) fn load(compiled: &CompiledCode, tables: Tables, pool: Vec<u8>) -> Result<Code, String> {
+    pub(crate) fn load(compiled: &CompiledCode, tables: Tables, pool: Vec<u8>) -> Result<Code, Failure> {
         if !compiled.buffer.relocs().is_empty() {
-            return Err(format!("codegen: `{}` needs relocations: {:?}", tables.name, compiled.buffer.relocs()));
+            let why = format!("codegen: `{}` needs relocations: {:?}", tables.name, compiled.buffer.relocs());
+            return Err(Failure::Bug(why));
         }
         let bytes = compiled.code_buffer();
         let align = u64::from(compiled.buffer.alignment).max(64);
         let mut memory = SystemMemoryProvider::new();
-        let place =
-            memory.allocate(bytes.len(), align, JITMemoryKind::Executable).map_err(|e| format!("code memory: {e}"))?;
+        let no_memory = |e: &dyn std::fmt::Display| Failure::Limit(format!("code memory: {e}"));
+        let place = memory.allocate(bytes.len(), align, JITMemoryKind::Executable).map_err(|e| no_memory(&e))?;
         // SAFETY: `place` is a fresh allocation of `bytes.len()` bytes, writable until `finalize`, and overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
-        memory.finalize(BranchProtection::None).map_err(|e| format!("code memory: {e}"))?;
+        memory.finalize(BranchProtection::None).map_err(|e| no_memory(&e))?;
         // SAFETY: the bytes are a function that was compiled with exactly this signature and calling convention.
         let entry = unsafe { std::mem::transmute::<*mut u8, Entry>(place) };
         let pool = pool.chunks(16).map(|c| Aligned(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();

@@ -6,11 +6,13 @@ use handloom_interp::{Cta, CtaEnv, Status};
 use handloom_ir::simt::{FrameLayout, FuncId};
 use handloom_ir::trap::Waiter;
 
-use crate::launch::{Ended, Grid};
-use crate::memory::{KernelMemory, Space, View};
+use crate::error::Lack;
+use crate::grid::{Ended, Grid};
+use crate::memory::{Space, View};
 use crate::module::local_stride;
 use crate::sched::grid::{Crew, Finished, Shared, Turn, work};
 use crate::sched::{Seats, fill_shared};
+use crate::warp::KernelMemory;
 
 /// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
 const TURN: u64 = 1 << 18;
@@ -19,7 +21,7 @@ const TURN: u64 = 1 << 18;
 pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
-        return Err(Ended::NoRoom("the host has no room for an address window".into()));
+        return Err(Ended::NoRoom(Lack::Window));
     };
     let frames = FrameLayout::of_module(&module.ir);
     let stride = u64::from(local_stride(&module.ir, &frames, entry));

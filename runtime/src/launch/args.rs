@@ -4,6 +4,8 @@ use handloom_ir::simt::Param;
 use handloom_ir::types::{ScalarType, TypeClass};
 
 use crate::device::{DeviceBuffer, DeviceInner};
+use crate::error::{Wrong, wrong};
+use crate::trap::Binding;
 
 /// One argument, for one kernel parameter.
 #[derive(Clone, Copy, Debug)]
@@ -47,21 +49,10 @@ scalar_arg! {
     f64 => f64::to_bits
 }
 
-/// A parameter that was bound to a buffer, for trap reports.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Binding {
-    /// Position from 1.
-    pub(crate) number: usize,
-    /// Name of the parameter.
-    pub(crate) name: String,
-    /// Base of the buffer.
-    pub(crate) base: u64,
-}
-
 /// Writes arguments into a parameter block.
 ///
 /// # Errors
-/// A sentence: how many or which arguments were expected.
+/// How many or which arguments were expected.
 pub(crate) fn write_args(
     entry: &str,
     params: &[Param],
@@ -69,12 +60,12 @@ pub(crate) fn write_args(
     device: &DeviceInner,
     is_low: bool,
     block: &mut Vec<u8>,
-) -> Result<Vec<Binding>, String> {
+) -> Result<Vec<Binding>, Wrong> {
     if params.len() != args.len() {
         let list: Vec<String> = params.iter().map(|p| format!("{} {}", type_of(p), p.name)).collect();
         let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
         let s = if args.len() == 1 { "" } else { "s" };
-        return Err(format!("{} argument{s}: `{entry}` takes {} ({list})", args.len(), params.len()));
+        return Err(wrong!(ArgumentCount, "{} argument{s}: `{entry}` takes {} ({list})", args.len(), params.len()));
     }
     let size = params.iter().map(|p| index(p.offset) + index(p.size)).max().unwrap_or(0);
     block.clear();
@@ -90,7 +81,8 @@ pub(crate) fn write_args(
             }
             Arg::Bytes(bytes) => {
                 if bytes.len() != to.len() {
-                    return Err(format!(
+                    return Err(wrong!(
+                        ArgumentSize,
                         "argument {}: {} bytes for `{}`, which is {} of {} bytes",
                         i + 1,
                         bytes.len(),
@@ -126,28 +118,31 @@ fn check_buffer(
     offset: u64,
     device: &DeviceInner,
     is_low: bool,
-) -> Result<u64, String> {
+) -> Result<u64, Wrong> {
     if !buffer.belongs_to(device) {
-        return Err(format!("argument {number}: the buffer for `{}` belongs to another device", p.name));
+        return Err(wrong!(InvalidHandle, "argument {number}: the buffer for `{}` belongs to another device", p.name));
     }
     let is_int = matches!(p.ty.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
     let want = if is_low && p.size == 4 { 4 } else { 8 };
     if p.is_array || !is_int || p.size != want {
-        return Err(format!(
+        return Err(wrong!(
+            ArgumentSize,
             "argument {number}: a buffer for `{}`, which is {} and cannot hold an address",
             p.name,
             type_of(p)
         ));
     }
     if offset > buffer.len() {
-        return Err(format!(
+        return Err(wrong!(
+            InvalidValue,
             "argument {number}: an offset of {offset} for `{}`: the buffer has {} bytes",
             p.name,
             buffer.len()
         ));
     }
     if is_low && !buffer.is_low() {
-        return Err(format!(
+        return Err(wrong!(
+            InvalidValue,
             "argument {number}: the buffer for `{}` lies above 4 GiB, where a module of address size 32 cannot reach it",
             p.name
         ));
@@ -155,9 +150,10 @@ fn check_buffer(
     Ok(buffer.address() + offset)
 }
 
-fn check_scalar(number: usize, p: &Param, value: u64) -> Result<[u8; 8], String> {
+fn check_scalar(number: usize, p: &Param, value: u64) -> Result<[u8; 8], Wrong> {
     if p.is_array || p.size > 8 || p.ty == ScalarType::Pred {
-        return Err(format!(
+        return Err(wrong!(
+            ArgumentSize,
             "argument {number}: a scalar for `{}`, which is {} of {} bytes",
             p.name,
             type_of(p),
@@ -168,7 +164,12 @@ fn check_scalar(number: usize, p: &Param, value: u64) -> Result<[u8; 8], String>
     let high = if bits == 64 { 0 } else { value >> bits };
     let negative = bits < 64 && high == u64::MAX >> bits && value >> (bits - 1) & 1 == 1;
     if high != 0 && !negative {
-        return Err(format!("argument {number}: {value:#x} does not fit `{}`, which is {}", p.name, type_of(p)));
+        return Err(wrong!(
+            InvalidValue,
+            "argument {number}: {value:#x} does not fit `{}`, which is {}",
+            p.name,
+            type_of(p)
+        ));
     }
     Ok(value.to_le_bytes())
 }
@@ -206,7 +207,8 @@ mod tests {
         let b = d.zeroed(16).unwrap();
         let params = [param("n", 0, 4, ScalarType::F32, false)];
         let complain = |args: &[Arg<'_>]| {
-            write_args("k", &params, args, &d.inner, false, &mut Vec::new()).err().unwrap_or_default()
+            let wrong = write_args("k", &params, args, &d.inner, false, &mut Vec::new()).err();
+            wrong.map(|wrong| wrong.to_string()).unwrap_or_default()
         };
         assert_eq!(complain(&[]), "0 arguments: `k` takes 1 (.f32 n)");
         assert!(complain(&[Arg::from(&b)]).contains("cannot hold an address"));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use handloom_ir::simt;
 use handloom_plan::Bounds;
 
-use super::output::Sink;
-use super::stop::{Progress, StopHandle};
-use crate::module::Tier;
+use crate::error::{Wrong, wrong};
+use crate::memory::space::SLAB_OPEN;
+use crate::run::{Progress, Sink, StopHandle, Tier};
 
 /// Most threads of a block.
 pub const MAX_BLOCK_THREADS: u64 = 1024;
@@ -21,6 +21,8 @@ pub const MAX_STATIC_SHARED: u32 = 48 << 10;
 pub const MAX_SHARED: u32 = 227 << 10;
 /// Most blocks of a cluster.
 pub const MAX_CLUSTER: u64 = 16;
+
+const _: () = assert!(MAX_SHARED as u64 + simt::SharedRules::REGION as u64 <= SLAB_OPEN);
 
 /// Who runs a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
@@ -61,6 +63,8 @@ pub struct LaunchConfig {
     pub stop: StopHandle,
     /// Counts the blocks that have ended.
     pub progress: Option<Progress>,
+    /// Nobody else changes memory while it runs: when all of its threads wait for memory to change, that is a deadlock.
+    pub is_alone: bool,
     /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
     pub output: Option<Sink>,
 }
@@ -82,6 +86,7 @@ impl LaunchConfig {
             threads: 0,
             stop: StopHandle::new(),
             progress: None,
+            is_alone: true,
             output: None,
         }
     }
@@ -121,32 +126,44 @@ pub(crate) fn check_shape(
     entry: &simt::Entry,
     dynamic_start: Option<u32>,
     c: &LaunchConfig,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     if c.grid.contains(&0) {
-        return Err(format!("a grid of {} blocks: each dimension must be at least 1", dims(c.grid)));
+        return Err(wrong!(InvalidValue, "a grid of {} blocks: each dimension must be at least 1", dims(c.grid)));
     }
     if c.block.contains(&0) {
-        return Err(format!("a block of {} threads: each dimension must be at least 1", dims(c.block)));
+        return Err(wrong!(InvalidValue, "a block of {} threads: each dimension must be at least 1", dims(c.block)));
     }
     for (i, axis) in ["x", "y", "z"].into_iter().enumerate() {
         if c.grid[i] > MAX_GRID[i] {
-            return Err(format!("a grid of {} blocks in {axis}: at most {} are allowed", c.grid[i], MAX_GRID[i]));
+            return Err(wrong!(
+                InvalidValue,
+                "a grid of {} blocks in {axis}: at most {} are allowed",
+                c.grid[i],
+                MAX_GRID[i]
+            ));
         }
     }
     let threads: u64 = c.block.iter().map(|n| u64::from(*n)).product();
     if threads > MAX_BLOCK_THREADS {
-        return Err(format!(
+        return Err(wrong!(
+            InvalidValue,
             "a block of {} has {threads} threads: at most {MAX_BLOCK_THREADS} are allowed",
             dims(c.block)
         ));
     }
     if c.block[2] > MAX_BLOCK[2] {
-        return Err(format!("a block of {} threads in z: at most {} are allowed", c.block[2], MAX_BLOCK[2]));
+        return Err(wrong!(
+            InvalidValue,
+            "a block of {} threads in z: at most {} are allowed",
+            c.block[2],
+            MAX_BLOCK[2]
+        ));
     }
     if let Some(want) = entry.reqntid
         && want != c.block
     {
-        return Err(format!(
+        return Err(wrong!(
+            InvalidValue,
             "a block of {}: `{name}` must be launched with {} (`.reqntid`)",
             dims(c.block),
             dims(want)
@@ -156,7 +173,8 @@ pub(crate) fn check_shape(
         // The manual bounds the number of threads, not each dimension.
         let limit: u64 = most.iter().map(|n| u64::from(*n)).product();
         if threads > limit {
-            return Err(format!(
+            return Err(wrong!(
+                TooManyResources,
                 "a block of {threads} threads: `{name}` allows at most {limit} (`.maxntid {}`)",
                 dims(most)
             ));
@@ -166,16 +184,18 @@ pub(crate) fn check_shape(
     check_cluster(name, entry, c)
 }
 
-fn check_shared(name: &str, entry: &simt::Entry, start: Option<u32>, c: &LaunchConfig) -> Result<(), String> {
+fn check_shared(name: &str, entry: &simt::Entry, start: Option<u32>, c: &LaunchConfig) -> Result<(), Wrong> {
     if entry.shared_bytes > MAX_STATIC_SHARED {
-        return Err(format!(
+        return Err(wrong!(
+            TooManyResources,
             "`{name}` has {} bytes of static shared memory: at most {MAX_STATIC_SHARED} are allowed",
             entry.shared_bytes
         ));
     }
     let total = shared_total(entry, start, c.shared_bytes);
     if total > u64::from(MAX_SHARED) {
-        return Err(format!(
+        return Err(wrong!(
+            TooManyResources,
             "{total} bytes of shared memory ({} static, {} dynamic): at most {MAX_SHARED} are allowed",
             total - u64::from(c.shared_bytes),
             c.shared_bytes
@@ -184,15 +204,16 @@ fn check_shared(name: &str, entry: &simt::Entry, start: Option<u32>, c: &LaunchC
     Ok(())
 }
 
-fn check_cluster(name: &str, entry: &simt::Entry, c: &LaunchConfig) -> Result<(), String> {
+fn check_cluster(name: &str, entry: &simt::Entry, c: &LaunchConfig) -> Result<(), Wrong> {
     let cluster = c.cluster_of(entry);
     if cluster.contains(&0) {
-        return Err(format!("a cluster of {} blocks: each dimension must be at least 1", dims(cluster)));
+        return Err(wrong!(InvalidCluster, "a cluster of {} blocks: each dimension must be at least 1", dims(cluster)));
     }
     if let (Some(want), Some(got)) = (entry.reqcluster, c.cluster)
         && want != got
     {
-        return Err(format!(
+        return Err(wrong!(
+            InvalidCluster,
             "a cluster of {}: `{name}` must be launched with {} (`.reqnctapercluster`)",
             dims(got),
             dims(want)
@@ -200,10 +221,11 @@ fn check_cluster(name: &str, entry: &simt::Entry, c: &LaunchConfig) -> Result<()
     }
     let blocks: u64 = cluster.iter().map(|n| u64::from(*n)).product();
     if blocks > MAX_CLUSTER {
-        return Err(format!("a cluster of {blocks} blocks: at most {MAX_CLUSTER} are allowed"));
+        return Err(wrong!(InvalidCluster, "a cluster of {blocks} blocks: at most {MAX_CLUSTER} are allowed"));
     }
     if (0..3).any(|i| !c.grid[i].is_multiple_of(cluster[i])) {
-        return Err(format!(
+        return Err(wrong!(
+            InvalidCluster,
             "a grid of {} blocks: each dimension must be a multiple of the cluster's, {}",
             dims(c.grid),
             dims(cluster)
@@ -229,7 +251,7 @@ mod tests {
 
     fn complaint(e: &simt::Entry, grid: [u32; 3], block: [u32; 3], shared: u32) -> String {
         let c = LaunchConfig { shared_bytes: shared, ..LaunchConfig::new(grid, block) };
-        check_shape("k", e, Some(e.shared_bytes), &c).err().unwrap_or_default()
+        check_shape("k", e, Some(e.shared_bytes), &c).err().map(|wrong| wrong.to_string()).unwrap_or_default()
     }
 
     #[test]

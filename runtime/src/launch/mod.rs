@@ -1,188 +1,98 @@
 //! One run of an entry: checked, prepared, run by one of the engines, reported.
 
 mod args;
+mod code;
 mod config;
-mod order;
-mod output;
-mod recompile;
-mod stop;
+mod listing;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use handloom_diag::Span;
+use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv};
-use handloom_ir::simt::FuncId;
 use handloom_ir::trap::Trap;
 
 pub use args::Arg;
-pub(crate) use args::Binding;
+pub use code::Compiled;
 pub use config::{
     Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED,
 };
-pub(crate) use order::Order;
-pub(crate) use output::Printer;
-pub use output::Sink;
-pub(crate) use recompile::Recompile;
-pub(crate) use stop::Watchdog;
-pub use stop::{Progress, StopHandle};
+pub use listing::Listing;
 
 use crate::engine;
+use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
+use crate::grid::{Ended, Grid, LaunchReport};
 use crate::memory::{AllocKind, access};
-use crate::module::{Function, ModuleInner, Program, Tier};
+use crate::module::{Function, Program};
+use crate::run::{Order, Printer, StopHandle, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
-use crate::trap::{TrapReport, compiling_trap};
+use crate::trap::{Binding, TrapReport};
 
 /// `%nsmid`: a device of this many multiprocessors.
 const N_SM: u32 = 16;
-
-/// What a launch did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use]
-pub struct LaunchReport {
-    /// Time to make its code; zero if the code was there.
-    pub compile: Duration,
-    /// Time of the launch alone: without what it waited for code.
-    pub run: Duration,
-    /// Time that the launch waited for code of further tiers: none of its threads did anything else.
-    pub recompile: Duration,
-    /// The highest tier of code that ran; the interpreter has none.
-    pub tier: Option<Tier>,
-    /// Blocks that ran to their end.
-    pub blocks: u64,
-}
 
 /// Why a launch did not come to its end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// The launch does not fit the entry or the device: a sentence that says what was expected.
-    Wrong(String),
+    /// The launch does not fit the module, the entry or the device.
+    Wrong(Wrong),
     /// The kernel stopped.
     Trap(Box<TrapReport>),
     /// The launch was stopped through its [`StopHandle`].
     Stopped,
     /// There is no device memory or no thread for it.
-    NoRoom(String),
-    /// A fault of Handloom's.
-    Bug(String),
+    NoRoom(Lack),
+    /// There is no code for it on this host, or a fault of Handloom's.
+    Failed(Failure),
+}
+
+impl LaunchError {
+    /// What sort of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            LaunchError::Wrong(wrong) => wrong.kind(),
+            LaunchError::Trap(report) => ErrorKind::Trap(report.kind()),
+            LaunchError::Stopped => ErrorKind::Stopped,
+            LaunchError::NoRoom(_) => ErrorKind::OutOfMemory,
+            LaunchError::Failed(Failure::Unsupported(_) | Failure::Limit(_)) => ErrorKind::Unsupported,
+            LaunchError::Failed(Failure::Bug(_)) => ErrorKind::Bug,
+        }
+    }
 }
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LaunchError::Wrong(why) | LaunchError::NoRoom(why) => f.write_str(why),
+            LaunchError::Wrong(wrong) => wrong.fmt(f),
+            LaunchError::NoRoom(lack) => lack.fmt(f),
             LaunchError::Trap(report) => f.write_str(report.message()),
             LaunchError::Stopped => f.write_str("the launch was stopped"),
-            LaunchError::Bug(why) => write!(f, "bug: {}", why.trim_start_matches("bug: ")),
+            LaunchError::Failed(Failure::Bug(why)) => write!(f, "bug: {}", why.trim_start_matches("bug: ")),
+            LaunchError::Failed(failure) => failure.fmt(f),
         }
     }
 }
 
 impl std::error::Error for LaunchError {}
 
-impl From<crate::memory::NoRoom> for LaunchError {
-    fn from(e: crate::memory::NoRoom) -> Self {
-        LaunchError::NoRoom(e.to_string())
+impl From<Wrong> for LaunchError {
+    fn from(e: Wrong) -> Self {
+        LaunchError::Wrong(e)
     }
 }
 
-/// Why an engine gave a grid up.
-#[derive(Debug)]
-pub(crate) enum Ended {
-    Trap(Box<Trap>),
-    Stopped,
-    NoRoom(String),
-    Bug(String),
-}
-
-impl From<crate::memory::NoRoom> for Ended {
-    fn from(e: crate::memory::NoRoom) -> Self {
-        Ended::NoRoom(e.to_string())
+impl From<NoRoom> for LaunchError {
+    fn from(e: NoRoom) -> Self {
+        LaunchError::NoRoom(Lack::Memory(e))
     }
 }
 
-/// What both engines must know of a launch.
-#[derive(Debug)]
-pub(crate) struct Grid {
-    pub(crate) module: Arc<ModuleInner>,
-    /// The entry.
-    pub(crate) entry: (Arc<str>, FuncId),
-    /// As each cta sees it, but for its own number and memory.
-    pub(crate) env: CtaEnv,
-    /// Bytes of parameters.
-    pub(crate) param_bytes: u64,
-    /// Units of scheduling: ctas, or clusters of them.
-    pub(crate) units: u64,
-    /// Ctas of a unit.
-    pub(crate) unit_size: u32,
-    /// In which order.
-    pub(crate) order: Order,
-    pub(crate) stop: StopHandle,
-    pub(crate) progress: Option<Progress>,
-    /// Takes what is printed; `None` if no function of the module can print.
-    pub(crate) printer: Option<Arc<Printer>>,
-    pub(crate) recompile: Arc<Recompile>,
-    /// Host threads.
-    pub(crate) threads: usize,
-}
-
-impl Grid {
-    /// `%ctaid` of a cta of a unit, by rank in it.
-    #[inline]
-    pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {
-        // Most grids: one dimension, no clusters. Division is slow beside what else a small block costs.
-        match u32::try_from(unit) {
-            Ok(unit) if self.unit_size == 1 && unit < self.env.nctaid[0] => [unit, 0, 0],
-            Ok(_) | Err(_) => self.ctaid_in_shape(unit, rank),
-        }
-    }
-
-    #[inline]
-    /// The place of a cta in the order in which text is printed.
-    pub(crate) fn number(&self, unit: u64, rank: u32) -> u64 {
-        unit * u64::from(self.unit_size) + u64::from(rank)
-    }
-
-    /// The trap of a launch whose time limit passed while it waited for code.
-    pub(crate) fn compiling_trap(&self) -> Trap {
-        let span = self.module.ir.funcs.get(self.entry.1.idx()).map_or(Span::NONE, |f| f.span);
-        compiling_trap(&self.entry.0, span)
-    }
-
-    /// A cta prints no more.
-    pub(crate) fn end_text(&self, number: u64) {
-        if let Some(printer) = &self.printer {
-            printer.end(number);
-        }
-    }
-
-    fn ctaid_in_shape(&self, unit: u64, rank: u32) -> [u32; 3] {
-        let shape = self.env.cluster.nctaid;
-        // Division is slow: a unit of one block needs none by the shape, and most grids have fewer blocks than 2^32.
-        let grid = match self.unit_size {
-            1 => self.env.nctaid,
-            _ => [0, 1, 2].map(|i| self.env.nctaid[i] / shape[i].max(1)),
-        };
-        let first = match u32::try_from(unit) {
-            Ok(unit) if unit < grid[0] => [unit, 0, 0],
-            Ok(unit) => {
-                let row = unit / grid[0];
-                let plane = if row < grid[1] { 0 } else { row / grid[1] };
-                [unit - row * grid[0], row - plane * grid[1], plane]
-            }
-            Err(_) => {
-                let [x, y, _] = grid.map(u64::from);
-                [unit % x, unit / x % y, unit / x / y].map(|v| u32::try_from(v).unwrap_or(0))
-            }
-        };
-        if self.unit_size == 1 {
-            return first;
-        }
-        let inner = [rank % shape[0], rank / shape[0] % shape[1], rank / shape[0] / shape[1]];
-        [0, 1, 2].map(|i| first[i] * shape[i] + inner[i])
+impl From<Failure> for LaunchError {
+    fn from(e: Failure) -> Self {
+        LaunchError::Failed(e)
     }
 }
 
@@ -216,7 +126,7 @@ impl PreparedLaunch {
         let entry = function.entry();
         let module = &function.module.inner;
         let start = function.dynamic_start();
-        config::check_shape(function.name(), entry, start, config).map_err(LaunchError::Wrong)?;
+        config::check_shape(function.name(), entry, start, config)?;
         let mut block = Vec::new();
         let bindings = bind(function, args, &mut block)?;
         let begin = Instant::now();
@@ -228,8 +138,7 @@ impl PreparedLaunch {
             }
         };
         let waited = begin.elapsed();
-        let space =
-            module.device.inner.memory.space(module.space_kind()).ok_or_else(|| no_room("an address window"))?;
+        let space = module.device.inner.memory.space(module.space_kind()).ok_or(LaunchError::NoRoom(Lack::Window))?;
         let param = space.take_param(block.len() as u64)?;
         // SAFETY: the block was just taken, with room for all parameters, and no kernel knows it yet.
         unsafe { access::copy_in(param.0, &block) }
@@ -259,24 +168,27 @@ impl PreparedLaunch {
             units,
             unit_size,
             order: Order::new(units, config.seed),
-            stop: config.stop.clone(),
+            // A time limit is the launch's own, also where others share its stop handle.
+            stop: if config.timeout.is_some() { StopHandle::new() } else { config.stop.clone() },
+            is_alone: config.is_alone,
             progress: config.progress.clone(),
-            printer: module.prints.then(|| Arc::new(Printer::new(function.module.device().sink(config)))),
+            printer: module
+                .prints
+                .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
             threads: threads(config.threads),
         };
         let most = space.max_slabs() as u64;
         if config.cooperative && config.blocks() > most {
-            return Err(LaunchError::Wrong(format!(
-                "a cooperative launch of {} blocks: at most {most} can run at the same time",
-                config.blocks()
-            )));
+            let blocks = config.blocks();
+            let text = format!("a cooperative launch of {blocks} blocks: at most {most} can run at the same time");
+            return Err(Wrong::new(ErrorKind::CooperativeTooLarge, text).into());
         }
         if config.cooperative {
             workspace = Some(
                 space
                     .allocate(AllocKind::Global, WORKSPACE, 8, "the grid's workspace", "")
-                    .map_err(|_| no_room("a barrier"))?,
+                    .map_err(|_| LaunchError::NoRoom(Lack::Barrier))?,
             );
         }
         if let Some(at) = workspace {
@@ -331,7 +243,7 @@ impl PreparedLaunch {
         let waited = std::mem::take(&mut self.waited);
         let limit = self.config.timeout.map(|limit| limit.saturating_sub(waited));
         let watchdog = limit.map(|limit| {
-            Watchdog::start(&self.config.stop, limit).ok_or_else(|| no_room("a thread for the time limit"))
+            Watchdog::start(&self.grid.stop, Some(&self.config.stop), limit).ok_or(LaunchError::NoRoom(Lack::Watchdog))
         });
         let watchdog = watchdog.transpose()?;
         self.grid.env.gridid = self.function.module.device().inner.next_grid();
@@ -358,7 +270,7 @@ impl PreparedLaunch {
             Ok(()) => Ok(report),
             Err(Ended::Stopped) => Err(LaunchError::Stopped),
             Err(Ended::NoRoom(why)) => Err(LaunchError::NoRoom(why)),
-            Err(Ended::Bug(why)) => Err(LaunchError::Bug(why)),
+            Err(Ended::Failed(why)) => Err(LaunchError::Failed(why)),
             Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap, report)))),
         }
     }
@@ -396,12 +308,7 @@ pub fn launch(function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> R
 fn bind(function: &Function, args: &[Arg<'_>], block: &mut Vec<u8>) -> Result<Vec<Binding>, LaunchError> {
     let module = &function.module;
     let device = &module.device().inner;
-    args::write_args(function.name(), function.params(), args, device, module.is_low(), block)
-        .map_err(LaunchError::Wrong)
-}
-
-fn no_room(what: &str) -> LaunchError {
-    LaunchError::NoRoom(format!("the host has no room for {what}"))
+    Ok(args::write_args(function.name(), function.params(), args, device, module.is_low(), block)?)
 }
 
 /// Host threads for a launch.

@@ -147,6 +147,80 @@ pub(crate) unsafe fn update_16(addr: u64, f: impl Fn(u128) -> u128) -> u128 {
     }
 }
 
+/// The size of the widest aligned access at `addr` that stays below `left` bytes.
+fn piece(addr: u64, left: usize) -> usize {
+    let aligned = 1 << addr.trailing_zeros().min(3);
+    if left >= aligned { aligned } else { 1 << left.ilog2() }
+}
+
+/// Copies from device memory to the host, also while kernels write there: each word as it lies aligned in device memory is read at once.
+///
+/// # Safety
+/// `addr ..` holds `to.len()` bytes of open memory.
+pub(crate) unsafe fn read_words(mut addr: u64, mut to: &mut [u8]) {
+    while !to.is_empty() {
+        if addr.is_multiple_of(8) && to.len() >= 8 {
+            let (words, rest) = to.as_chunks_mut::<8>();
+            for word in words {
+                // SAFETY: by the caller's promise.
+                *word = unsafe { load(addr, 8) }.to_ne_bytes();
+                addr += 8;
+            }
+            to = rest;
+            continue;
+        }
+        let n = piece(addr, to.len());
+        let (now, rest) = to.split_at_mut(n);
+        // SAFETY: by the caller's promise.
+        now.copy_from_slice(&unsafe { load(addr, n as u32) }.to_le_bytes()[..n]);
+        addr += n as u64;
+        to = rest;
+    }
+}
+
+/// Copies from the host to device memory, also while kernels read there: each word as it lies aligned in device memory is written at once.
+///
+/// # Safety
+/// As [`read_words`], and it may be written.
+pub(crate) unsafe fn write_words(mut addr: u64, mut from: &[u8]) {
+    while !from.is_empty() {
+        if addr.is_multiple_of(8) && from.len() >= 8 {
+            let (words, rest) = from.as_chunks::<8>();
+            for word in words {
+                // SAFETY: by the caller's promise.
+                unsafe { store(addr, 8, u64::from_ne_bytes(*word)) };
+                addr += 8;
+            }
+            from = rest;
+            continue;
+        }
+        let n = piece(addr, from.len());
+        let (now, rest) = from.split_at(n);
+        let mut word = [0; 8];
+        word[..n].copy_from_slice(now);
+        // SAFETY: by the caller's promise.
+        unsafe { store(addr, n as u32, u64::from_le_bytes(word)) };
+        addr += n as u64;
+        from = rest;
+    }
+}
+
+/// Fills device memory with a pattern, also while kernels use it: aligned words of 8 bytes become `pattern`, words cut by an end the part of it
+/// that lies there.
+///
+/// # Safety
+/// As [`write_words`], for `bytes` bytes.
+pub(crate) unsafe fn fill_words(mut addr: u64, bytes: u64, pattern: u64) {
+    let end = addr + bytes;
+    while addr < end {
+        // No longer than 8 bytes, so it fits.
+        let n = piece(addr, (end - addr).min(8) as usize) as u64;
+        // SAFETY: by the caller's promise.
+        unsafe { store(addr, n as u32, pattern >> (8 * (addr % 8))) };
+        addr += n;
+    }
+}
+
 /// Copies from device memory to the host.
 ///
 /// # Safety

@@ -1,20 +1,21 @@
 //! Device memory: who owns which addresses.
 //!
 //! A generic address is a host address. Only memory that PTX can name lies in a window; contexts, code and tables lie elsewhere.
-//! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device, `view` is what one cta may touch,
-//! `kernel` is that with the services a kernel can ask for, and `access` reads and writes bytes that passed a check.
+//! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device in one window, `linear` all of
+//! a device's memory by address, `view` what one cta may touch,
+//! and `access` reads and writes bytes that passed a check.
 //!
 //! Invariants: an address is read or written by the runtime only after a check against the map of allocations, or by the owner of the
 //! allocation; freed memory is not served again at once.
 
 pub(crate) mod access;
-pub(crate) mod kernel;
+mod linear;
 mod ranges;
 mod reserve;
 pub(crate) mod space;
 pub(crate) mod view;
 
-pub(crate) use kernel::KernelMemory;
-pub use space::{AllocKind, Allocation, Elements, NoRoom};
+pub use linear::{DeviceMemory, Found, MemoryError, Rows, Word};
+pub use space::{AllocKind, Allocation, Elements};
 pub(crate) use space::{Space, SpaceKind};
-pub(crate) use view::{Hit, Memory, Own, View};
+pub(crate) use view::{Hit, Own, View};

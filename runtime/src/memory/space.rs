@@ -1,18 +1,20 @@
 //! The memory of a device in one address window: allocations, and the map that finds them by address.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::ranges::Ranges;
 use super::reserve::{PAGE, Reservation, Window, as_len, scrub};
+use crate::error::NoRoom;
 
 /// What an allocation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum AllocKind {
-    /// A device buffer of the host's.
+    /// A device buffer that an object of the host owns.
     Buffer,
+    /// Linear memory, which the host allocates and frees by its address.
+    Linear,
     /// A `.global` variable of a module.
     Global,
     /// A `.const` variable of a module: kernels may not write it.
@@ -57,20 +59,40 @@ pub struct Elements {
     pub shape: Vec<u64>,
 }
 
-/// There is no room for an allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoRoom {
-    /// Bytes asked for.
-    pub bytes: u64,
+/// How much memory the allocations of a device may take, and take.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: AtomicU64,
+    used: AtomicU64,
 }
 
-impl fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no room for {} bytes of device memory", self.bytes)
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { limit: AtomicU64::new(u64::MAX), used: AtomicU64::new(0) }
     }
 }
 
-impl std::error::Error for NoRoom {}
+impl Budget {
+    pub(crate) fn set_limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The limit, and what is taken.
+    pub(crate) fn get(&self) -> (u64, u64) {
+        (self.limit.load(Ordering::Relaxed), self.used.load(Ordering::Relaxed))
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), NoRoom> {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        taken.map(|_| ()).map_err(|_| NoRoom { bytes })
+    }
+
+    fn give(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
 
 /// Which programs a space serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -169,13 +191,14 @@ pub(crate) struct Space {
     state: RwLock<State>,
     /// Changes whenever an allocation ends, so that caches of allocations can be thrown away.
     generation: AtomicU64,
+    budget: Arc<Budget>,
     // The window is dropped last: nothing above holds a reference into it.
     window: Window,
 }
 
 impl Space {
     /// Claims a window.
-    pub(crate) fn claim(kind: SpaceKind) -> Option<Space> {
+    pub(crate) fn claim(kind: SpaceKind, budget: Arc<Budget>) -> Option<Space> {
         let reservation = match kind {
             SpaceKind::Wide => Reservation::wide(),
             SpaceKind::Low => Reservation::low(),
@@ -192,7 +215,7 @@ impl Space {
             free_slabs: Vec::new(),
             next_slab: layout.shared.0,
         };
-        Some(Space { layout, state: RwLock::new(state), generation: AtomicU64::new(0), window })
+        Some(Space { layout, state: RwLock::new(state), generation: AtomicU64::new(0), budget, window })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -215,7 +238,8 @@ impl Space {
         let mut state = self.write();
         let state = &mut *state;
         let area = if kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
-        let (base, stop) = area.take(&self.window, bytes, align)?;
+        self.budget.take(bytes)?;
+        let (base, stop) = area.take(&self.window, bytes, align).inspect_err(|_| self.budget.give(bytes))?;
         let stale: Vec<u64> =
             state.freed.range(..stop).rev().take_while(|(b, a)| **b + a.size > base).map(|(b, _)| *b).collect();
         for b in stale {
@@ -244,6 +268,7 @@ impl Space {
         }
         let Some((allocation, stop)) = state.map.remove(&base) else { return false };
         self.generation.fetch_add(1, Ordering::Release);
+        self.budget.give(allocation.size);
         let area = if allocation.kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
         // SAFETY: the range was handed out by this area, so it is open, and its allocation has just ended.
         unsafe { scrub(base, stop) };
@@ -254,6 +279,16 @@ impl Space {
             gone.iter().for_each(|b| drop(state.freed.remove(b)));
         }
         true
+    }
+
+    /// Works on an allocation that holds `addr`, which does not end meanwhile; without one, on `None`.
+    pub(crate) fn with<R>(&self, addr: u64, work: impl FnOnce(Option<&Allocation>) -> R) -> R {
+        work(self.read().containing(addr))
+    }
+
+    /// Bytes that the heap has room for at most.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        self.layout.heap.1 - self.layout.heap.0
     }
 
     /// Changes what reports say of an allocation.
@@ -379,7 +414,7 @@ mod tests {
 
     #[test]
     fn finds_by_address_and_remembers_what_was_freed() {
-        let s = Space::claim(SpaceKind::Wide).unwrap();
+        let s = Space::claim(SpaceKind::Wide, Arc::default()).unwrap();
         let a = s.allocate(AllocKind::Buffer, 2400, 1, "", "zero:2400").unwrap();
         let b = s.allocate(AllocKind::Const, 16, 1, "table", "").unwrap();
         assert_eq!(a % 512, 0);
@@ -400,7 +435,7 @@ mod tests {
 
     #[test]
     fn the_low_space_lies_below_4_gib() {
-        let Some(s) = Space::claim(SpaceKind::Low) else { return };
+        let Some(s) = Space::claim(SpaceKind::Low, Arc::default()) else { return };
         let a = s.allocate(AllocKind::Buffer, 1 << 20, 1, "", "").unwrap();
         assert!(a + (1 << 20) < 1 << 32);
         assert!(s.take_seat(64).unwrap().0 + SLAB < 1 << 32);
@@ -408,7 +443,7 @@ mod tests {
 
     #[test]
     fn too_much_is_refused() {
-        let s = Space::claim(SpaceKind::Wide).unwrap();
+        let s = Space::claim(SpaceKind::Wide, Arc::default()).unwrap();
         assert_eq!(s.allocate(AllocKind::Buffer, 1 << 50, 1, "", ""), Err(NoRoom { bytes: 1 << 50 }));
         assert!(s.allocate(AllocKind::Buffer, u64::MAX, 1, "", "").is_err());
     }

@@ -1,47 +1,13 @@
 //! What one cta may touch: the device's allocations, its shared and local memory, and the parameters of its launch.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use handloom_ir::simt::{CODE_BASE, CODE_END};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
 
+use super::linear::DeviceMemory;
 use super::space::{AllocKind, Space, SpaceKind};
-
-/// All memory of a device: the wide space, and the low one once a program needs it.
-#[derive(Debug)]
-pub(crate) struct Memory {
-    pub(crate) wide: Space,
-    low: OnceLock<Option<Space>>,
-}
-
-impl Memory {
-    /// Claims the wide window.
-    pub(crate) fn claim() -> Option<Memory> {
-        Some(Memory { wide: Space::claim(SpaceKind::Wide)?, low: OnceLock::new() })
-    }
-
-    /// The space of a kind; the low one is claimed at the first use.
-    pub(crate) fn space(&self, kind: SpaceKind) -> Option<&Space> {
-        match kind {
-            SpaceKind::Wide => Some(&self.wide),
-            SpaceKind::Low => self.low.get_or_init(|| Space::claim(SpaceKind::Low)).as_ref(),
-        }
-    }
-
-    /// The space that an address belongs to, if any.
-    pub(crate) fn of(&self, addr: u64) -> Option<&Space> {
-        if self.wide.contains(addr) {
-            return Some(&self.wide);
-        }
-        self.low.get().and_then(Option::as_ref).filter(|s| s.contains(addr))
-    }
-
-    /// Changes when an allocation ends.
-    pub(crate) fn generation(&self) -> u64 {
-        self.wide.generation() + self.low.get().and_then(Option::as_ref).map_or(0, Space::generation)
-    }
-}
 
 /// A range that an address was found in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +36,7 @@ pub(crate) struct Own {
 /// What a cta may touch.
 #[derive(Debug)]
 pub(crate) struct View {
-    memory: Arc<Memory>,
+    memory: Arc<DeviceMemory>,
     kind: SpaceKind,
     /// Parameters of the launch: base and size.
     pub(crate) param: (u64, u64),
@@ -86,7 +52,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(memory: Arc<Memory>, kind: SpaceKind) -> View {
+    pub(crate) fn new(memory: Arc<DeviceMemory>, kind: SpaceKind) -> View {
         let generation = memory.generation();
         View {
             memory,
@@ -159,6 +125,7 @@ impl View {
                 AllocKind::Const
                 | AllocKind::Param
                 | AllocKind::Buffer
+                | AllocKind::Linear
                 | AllocKind::Global
                 | AllocKind::Malloc
                 | AllocKind::Shared
@@ -204,7 +171,7 @@ mod tests {
 
     #[test]
     fn resolves_by_space_and_protects() {
-        let memory = Arc::new(Memory::claim().unwrap());
+        let memory = Arc::new(DeviceMemory::claim().unwrap());
         let a = memory.wide.allocate(AllocKind::Buffer, 100, 1, "", "").unwrap();
         let c = memory.wide.allocate(AllocKind::Const, 8, 1, "", "").unwrap();
         let (slab, (l, _)) = memory.wide.take_seat(64).unwrap();

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use handloom_check::{Checked, CheckedModule, check_text, link};
-use handloom_diag::{Diagnostic, FileId, SourceMap};
+use handloom_diag::{Code, Diagnostic, FileId, Kind, Severity, SourceMap};
 
 use super::Module;
 use crate::device::Device;
-use crate::memory::NoRoom;
+use crate::error::{ErrorKind, NoRoom};
 
 /// Why a module cannot be loaded.
 #[derive(Clone, Debug)]
@@ -18,6 +18,22 @@ pub enum LoadError {
     Diagnostics(Vec<Diagnostic>),
     /// There is no device memory for its variables.
     NoRoom(NoRoom),
+}
+
+impl LoadError {
+    /// What sort of error it is: a text that is wrong comes before texts that do not fit each other, and that before what is not supported.
+    pub fn kind(&self) -> ErrorKind {
+        let LoadError::Diagnostics(list) = self else { return ErrorKind::OutOfMemory };
+        let errors = || list.iter().filter(|d| d.severity == Severity::Error);
+        let supported = || errors().filter(|d| d.kind != Kind::Unsupported);
+        if errors().next().is_some() && supported().next().is_none() {
+            ErrorKind::Unsupported
+        } else if supported().all(|d| d.code == Code::Link) {
+            ErrorKind::LinkFailed
+        } else {
+            ErrorKind::InvalidModule
+        }
+    }
 }
 
 impl fmt::Display for LoadError {

@@ -1,28 +1,23 @@
-//! A loaded module: its IR, its variables in device memory, and the code made for it.
+//! A loaded module: its IR, its variables in device memory, and the code made for it, by the key of a launch.
 
-mod listing;
 mod load;
 mod program;
 mod symbols;
 mod task;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::{self, Builtin, Op, Param, SymKind};
 
-pub use listing::Listing;
 pub use load::{LoadError, front};
-pub use program::Tier;
-pub(crate) use program::{Key, Program, local_stride, panic_text};
+pub(crate) use program::{Key, Plan, Program, Slot, local_stride};
 pub(crate) use task::{Left, Patience};
 
 use crate::device::Device;
-use crate::launch::{Engine, LaunchConfig, LaunchError, Progress};
-use crate::memory::{NoRoom, SpaceKind};
-use crate::trap::TrapReport;
-use program::{Programs, Slot};
+use crate::error::{ErrorKind, NoRoom, Wrong};
+use crate::memory::SpaceKind;
+use program::Programs;
 use symbols::Symbols;
 
 /// A module on a device. A clone is the same module.
@@ -41,17 +36,6 @@ pub(crate) struct ModuleInner {
     warnings: Vec<Diagnostic>,
     /// Some function prints.
     pub(crate) prints: bool,
-}
-
-/// How compiling an entry went.
-#[derive(Clone, Debug)]
-pub struct Compiled {
-    /// Its name.
-    pub entry: String,
-    /// Time from checked module to runnable code; zero if the code was there.
-    pub time: Duration,
-    /// Bytes of machine code.
-    pub code_bytes: usize,
 }
 
 impl Module {
@@ -108,17 +92,18 @@ impl Module {
     /// An entry by name; with `None` the only one.
     ///
     /// # Errors
-    /// There is no such entry, or several without a name: [`LaunchError::Wrong`].
-    pub fn function(&self, name: Option<&str>) -> Result<Function, LaunchError> {
+    /// There is no such entry, or several without a name.
+    pub fn function(&self, name: Option<&str>) -> Result<Function, Wrong> {
         let all: Vec<&str> = self.entries().collect();
         let list = || all.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        let not_found = |text: String| Err(Wrong::new(ErrorKind::NotFound, text));
         let name = match (name, all.as_slice()) {
             (Some(n), _) if all.contains(&n) => n,
-            (Some(n), []) => return Err(LaunchError::Wrong(format!("no entry `{n}`: the module has no entry"))),
-            (Some(n), _) => return Err(LaunchError::Wrong(format!("no entry `{n}`: the module has {}", list()))),
+            (Some(n), []) => return not_found(format!("no entry `{n}`: the module has no entry")),
+            (Some(n), _) => return not_found(format!("no entry `{n}`: the module has {}", list())),
             (None, [only]) => only,
-            (None, []) => return Err(LaunchError::Wrong("the module has no entry".into())),
-            (None, _) => return Err(LaunchError::Wrong(format!("which entry: the module has {}", list()))),
+            (None, []) => return not_found("the module has no entry".into()),
+            (None, _) => return not_found(format!("which entry: the module has {}", list())),
         };
         Ok(Function { module: self.clone(), name: Arc::from(name) })
     }
@@ -162,26 +147,6 @@ impl Module {
         let is_var = |s: &simt::Symbol| s.name == name && matches!(s.kind, SymKind::Global | SymKind::Const);
         self.inner.ir.syms.iter().position(is_var)
     }
-
-    /// Makes the code of launches beforehand, in parallel. One result a launch, in order, as of [`Function::compile`]; an entry is made once for a
-    /// shape.
-    pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
-        let function = |name: &str| self.function(Some(name));
-        let jit = launches.iter().filter(|(_, config)| config.engine == Engine::Jit);
-        let slots = jit.filter_map(|(name, config)| Some(function(name).ok()?.slot(config)));
-        let absent: Vec<Arc<Slot>> = slots.filter(|slot| slot.get().is_none()).collect();
-        // While others are waited for, none is given up.
-        let _wanted: Vec<_> = absent.iter().map(|slot| slot.ticket()).collect();
-        absent.iter().for_each(|slot| slot.start(&self.inner, absent.len() > 1));
-        let compile = |(name, config): &(&str, &LaunchConfig)| {
-            let function = function(name)?;
-            match absent.iter().find(|slot| slot.is_of(&function.key(config))) {
-                Some(slot) if config.engine == Engine::Jit => Ok(function.compiled(function.make(slot, config)?)),
-                Some(_) | None => function.compile(config),
-            }
-        };
-        launches.iter().map(compile).collect()
-    }
 }
 
 impl Drop for ModuleInner {
@@ -193,6 +158,11 @@ impl Drop for ModuleInner {
 }
 
 impl ModuleInner {
+    /// The slot of the code of a key.
+    pub(crate) fn slot(&self, key: &Key) -> Arc<Slot> {
+        self.programs.slot(key)
+    }
+
     /// By symbol: address, offset or handle.
     pub(crate) fn symbol_values(&self) -> &[u64] {
         &self.symbols.values
@@ -243,76 +213,5 @@ impl Function {
             SymKind::DynamicShared { offset } => Some(offset.saturating_sub(ir.shared.reserved)),
             _ => None,
         })
-    }
-
-    pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
-        let cluster: u32 = config.cluster_of(self.entry()).iter().product();
-        Key { entry: Arc::clone(&self.name), shape: config.shape(), bounds: config.bounds, cluster: cluster > 1 }
-    }
-
-    fn slot(&self, config: &LaunchConfig) -> Arc<Slot> {
-        self.module.inner.programs.slot(&self.key(config))
-    }
-
-    /// The code of a launch, made if it is not there, and the time that took.
-    ///
-    /// # Errors
-    /// As [`compile`](Self::compile).
-    pub(crate) fn program(&self, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
-        let slot = self.slot(config);
-        let (program, time) = match slot.get() {
-            Some(made) => (made.map_err(LaunchError::Bug)?, Duration::ZERO),
-            None => self.make(&slot, config)?,
-        };
-        if program.preferred() >= config.tier {
-            return Ok((program, time));
-        }
-        let start = Instant::now();
-        let patience = Patience { stop: &config.stop, limit: config.timeout };
-        let raised = program.obtain(config.tier, patience);
-        let time = time + start.elapsed();
-        raised.map_err(|Left| self.left(config, time))?;
-        Ok((program, time))
-    }
-
-    /// Why nobody waited any longer for code.
-    fn left(&self, config: &LaunchConfig, spent: Duration) -> LaunchError {
-        if config.stop.is_stopped() {
-            return LaunchError::Stopped;
-        }
-        LaunchError::Trap(Box::new(TrapReport::of_compiling(self, config.block, spent)))
-    }
-
-    /// The code of a launch that was not there, and the time that took.
-    fn make(&self, slot: &Arc<Slot>, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
-        let start = Instant::now();
-        let patience = Patience { stop: &config.stop, limit: config.timeout };
-        let wait = || slot.obtain(&self.module.inner, patience);
-        let program = match Progress::while_compiling(config.progress.as_ref(), wait) {
-            Ok(made) => made.map_err(LaunchError::Bug)?,
-            Err(Left) => return Err(self.left(config, start.elapsed())),
-        };
-        let time = program.compile_time;
-        // It may have been made in good time for others only.
-        if config.timeout.is_some_and(|limit| time > limit) {
-            return Err(LaunchError::Trap(Box::new(TrapReport::of_compiling(self, config.block, time))));
-        }
-        Ok((program, time))
-    }
-
-    /// Makes the code of a launch beforehand, if it is not there. The interpreter needs none. The time limit and the stop handle of the launch hold
-    /// for that too; what was being made is then finished later, or dropped.
-    ///
-    /// # Errors
-    /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. A fault of ours: [`LaunchError::Bug`].
-    pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
-        if config.engine == Engine::Interp {
-            return Ok(Compiled { entry: self.name.to_string(), time: Duration::ZERO, code_bytes: 0 });
-        }
-        Ok(self.compiled(self.program(config)?))
-    }
-
-    fn compiled(&self, (program, time): (Arc<Program>, Duration)) -> Compiled {
-        Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() }
     }
 }

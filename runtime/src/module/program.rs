@@ -1,20 +1,21 @@
 //! Code of one entry for one launch shape, and the cache of it.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use handloom_codegen::{Code, Stage, compile};
+use handloom_codegen::{Code, Failure, Stage, compile};
 use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, LaunchShape, Op, SymKind, Term};
 use handloom_plan::{Bounds, Options};
 use rayon::prelude::*;
 
 use super::ModuleInner;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
-use crate::device::lock;
+use crate::error::panic_text;
+use crate::lock::lock;
+use crate::run::Tier;
 
 /// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
 const CALL_STACK: u64 = 64 << 10;
@@ -48,43 +49,12 @@ pub(crate) struct Program {
     pub(crate) compile_time: Duration,
 }
 
-/// What code is made for. When a lower one meets what it was not made for, a block starts over in the next.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Tier {
-    /// All lanes of a warp stay together: there are no masked copies.
-    #[default]
-    Lean,
-    /// Everything, resting on tests that programs without faults hardly ever fail.
-    Quick,
-    /// Everything, resting on nothing.
-    Careful,
-}
-
-impl Tier {
-    /// All of them, the lowest first.
-    pub const ALL: [Tier; 3] = [Tier::Lean, Tier::Quick, Tier::Careful];
-
-    /// Its word: `lean`, `quick` or `careful`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Tier::Lean => "lean",
-            Tier::Quick => "quick",
-            Tier::Careful => "careful",
-        }
-    }
-
-    /// The one that a block starts over in.
-    pub(crate) fn next(self) -> Option<Tier> {
-        Tier::ALL.get(self as usize + 1).copied()
-    }
-}
-
 /// Code by function; `None` if the entry cannot reach it.
 pub(crate) type Codes = Vec<Option<Code>>;
 
 impl Program {
-    /// Makes code; `None` when nobody wants it any more. The error is the text of a fault of ours.
-    fn make(module: &simt::Module, key: &Key, wanted: Wanted<'_>) -> Option<Result<Program, String>> {
+    /// Makes code; `None` when nobody wants it any more. The error is why there is none.
+    fn make(module: &simt::Module, key: &Key, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
         let start = Instant::now();
         let plan = match Plan::make(module, key) {
             Ok(plan) => plan,
@@ -128,10 +98,10 @@ impl Program {
     }
 
     /// The code of a tier that was made.
-    pub(crate) fn codes(&self, tier: Tier) -> Result<&Codes, String> {
+    pub(crate) fn codes(&self, tier: Tier) -> Result<&Codes, Failure> {
         match self.tiers[tier as usize].get() {
-            Some(made) => made.map_err(String::clone),
-            None => Err(format!("there is no {} code", tier.name())),
+            Some(made) => made.map_err(Failure::clone),
+            None => Err(Failure::Bug(format!("there is no {} code", tier.name()))),
         }
     }
 
@@ -175,15 +145,9 @@ impl Program {
     }
 }
 
-/// The text of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
-}
-
 /// What is compiled for a key, and how.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     ir: simt::Module,
     entry: FuncId,
     frames: Vec<FrameLayout>,
@@ -192,10 +156,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn make(module: &simt::Module, key: &Key) -> Result<Plan, String> {
+    pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Plan, Failure> {
         let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
-            return Err(format!("bug: `{}` was lost by specialisation", key.entry));
+            return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
         };
         // Frames as the program wrote them: then what is said of local memory does not depend on what was optimised away.
         let mut frames = FrameLayout::of_module(module);
@@ -209,22 +173,22 @@ impl Plan {
     }
 
     /// The tier that the first launch starts in.
-    pub(super) fn first_tier(&self, key: &Key) -> Tier {
+    pub(crate) fn first_tier(&self, key: &Key) -> Tier {
         // A cta of whole warps without calls may never need masked copies; others do from the start.
         let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
         if whole && self.reach.len() == 1 { Tier::Lean } else { Tier::Quick }
     }
 
     /// The functions that the entry may run, by number.
-    pub(super) fn functions(&self) -> impl Iterator<Item = &simt::Function> {
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &simt::Function> {
         let all = self.ir.funcs.iter().enumerate();
         all.filter(|(i, _)| self.reach.iter().any(|f| f.idx() == *i)).map(|(_, f)| f)
     }
 
     /// The text of a stage of all functions that the entry may run, itself first.
-    pub(super) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, String> {
+    pub(crate) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, Failure> {
         let one = |&f: &FuncId| handloom_codegen::print(&self.ir.funcs[f.idx()], &self.options(key, f, tier), stage);
-        let texts: Result<Vec<String>, String> = self.reach.iter().map(one).collect();
+        let texts: Result<Vec<String>, Failure> = self.reach.iter().map(one).collect();
         Ok(texts?.join("\n"))
     }
 
@@ -234,26 +198,27 @@ impl Plan {
     }
 
     /// Code of all functions that the entry may run; `None` when nobody wants it any more.
-    fn compile(&self, key: &Key, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, String>> {
+    fn compile(&self, key: &Key, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
         let given_up = AtomicBool::new(false);
         let one = |&f: &FuncId| {
             let func = &self.ir.funcs[f.idx()];
             let options = self.options(key, f, tier);
             // A panic of the code generator fails this entry and no other.
             let made = catch_unwind(AssertUnwindSafe(|| compile(func, &options)));
-            let made = made.unwrap_or_else(|p| Err(format!("codegen: `{}`: {}", func.name, panic_text(p.as_ref()))));
+            let panicked = |text| Failure::Bug(format!("codegen: `{}`: {text}", func.name));
+            let made = made.unwrap_or_else(|p| Err(panicked(panic_text(p.as_ref()))));
             made.map(|code| (f, code))
         };
         let unless_given_up = |f: &FuncId| match wanted() {
             true => one(f),
             false => {
                 given_up.store(true, Ordering::Relaxed);
-                Err("nobody wants the code".into())
+                Err(Failure::Bug("nobody wants the code".into()))
             }
         };
         let reach = &self.reach;
         // Waking the pool costs more than a small function, and small ones may be made on a thread of another pool.
-        let made: Vec<Result<(FuncId, Code), String>> = if reach.len() == 1 || self.is_small() {
+        let made: Vec<Result<(FuncId, Code), Failure>> = if reach.len() == 1 || self.is_small() {
             reach.iter().map(unless_given_up).collect()
         } else {
             task::in_pool(|| reach.par_iter().map(unless_given_up).collect())
@@ -416,8 +381,8 @@ impl Slot {
     }
 
     /// The program, if it is there.
-    pub(crate) fn get(&self) -> Option<Result<Arc<Program>, String>> {
-        self.program.get().map(|made| made.map(Arc::clone).map_err(String::clone))
+    pub(crate) fn get(&self) -> Option<Result<Arc<Program>, Failure>> {
+        self.program.get().map(|made| made.map(Arc::clone).map_err(Failure::clone))
     }
 
     /// Keeps the program wanted.
@@ -430,10 +395,10 @@ impl Slot {
         self: &Arc<Self>,
         module: &Arc<ModuleInner>,
         patience: Patience<'_>,
-    ) -> Result<Result<Arc<Program>, String>, Left> {
+    ) -> Result<Result<Arc<Program>, Failure>, Left> {
         task::obtain(&self.program, patience, || self.start(module, false))?;
         let made = self.get();
-        Ok(made.unwrap_or_else(|| Err("a program was lost".into())))
+        Ok(made.unwrap_or_else(|| Err(Failure::Bug("a program was lost".into()))))
     }
 }
 

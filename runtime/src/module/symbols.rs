@@ -2,8 +2,9 @@
 
 use handloom_ir::simt::{self, SymKind};
 
+use crate::error::NoRoom;
 use crate::memory::access::{copy_in, copy_out};
-use crate::memory::{AllocKind, NoRoom, Space};
+use crate::memory::{AllocKind, Space};
 
 /// The value that each symbol stands for, and the memory behind it.
 #[derive(Debug, Default)]

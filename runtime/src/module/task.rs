@@ -11,9 +11,11 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::panic_text;
-use crate::device::lock;
-use crate::launch::StopHandle;
+use handloom_codegen::Failure;
+
+use crate::error::panic_text;
+use crate::lock::lock;
+use crate::run::StopHandle;
 
 /// How often one who waits looks whether to go on waiting.
 const TICK: Duration = Duration::from_millis(20);
@@ -21,7 +23,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// What those who want a thing share.
 #[derive(Debug)]
 pub(crate) struct Task<T> {
-    there: OnceLock<Result<T, String>>,
+    there: OnceLock<Result<T, Failure>>,
     work: Mutex<Work>,
     changed: Condvar,
 }
@@ -81,7 +83,7 @@ impl<T> Drop for Ticket<'_, T> {
 
 impl<T> Task<T> {
     /// What was made.
-    pub(crate) fn get(&self) -> Option<Result<&T, &String>> {
+    pub(crate) fn get(&self) -> Option<Result<&T, &Failure>> {
         self.there.get().map(Result::as_ref)
     }
 
@@ -110,12 +112,12 @@ impl<T> Task<T> {
     }
 
     /// Makes it, after `claim`.
-    fn make(&self, make: impl FnOnce(Wanted<'_>) -> Option<Result<T, String>>) {
+    fn make(&self, make: impl FnOnce(Wanted<'_>) -> Option<Result<T, Failure>>) {
         lock(&self.work).since.get_or_insert_with(Instant::now);
         let work = &self.work;
         let wanted = move || lock(work).n_waiting > 0;
         let made = catch_unwind(AssertUnwindSafe(|| make(&wanted)));
-        let made = made.unwrap_or_else(|p| Some(Err(format!("compiling: {}", panic_text(p.as_ref())))));
+        let made = made.unwrap_or_else(|p| Some(Err(Failure::Bug(format!("compiling: {}", panic_text(p.as_ref()))))));
         if let Some(made) = made {
             _ = self.there.set(made);
         }
@@ -144,7 +146,7 @@ pub(crate) fn start<O, T>(
     owner: &O,
     task: impl Fn(&O) -> &Task<T> + Send + 'static,
     place: Place,
-    make: impl FnOnce(&O, Wanted<'_>) -> Option<Result<T, String>> + Send + 'static,
+    make: impl FnOnce(&O, Wanted<'_>) -> Option<Result<T, Failure>> + Send + 'static,
 ) where
     O: Clone + Send + 'static,
 {
@@ -212,7 +214,11 @@ mod tests {
 
     type Slot = Arc<Task<u32>>;
 
-    fn begin(slot: &Slot, place: Place, make: impl FnOnce(Wanted<'_>) -> Option<Result<u32, String>> + Send + 'static) {
+    fn begin(
+        slot: &Slot,
+        place: Place,
+        make: impl FnOnce(Wanted<'_>) -> Option<Result<u32, Failure>> + Send + 'static,
+    ) {
         start(slot, |s| s, place, |_, wanted| make(wanted));
     }
 
@@ -239,7 +245,7 @@ mod tests {
         let (slot, stop) = (Slot::default(), StopHandle::new());
         let patience = Patience { stop: &stop, limit: FOREVER };
         obtain(&slot, patience, || begin(&slot, Place::Aside, |_| panic!("no"))).unwrap();
-        assert!(slot.get().unwrap().unwrap_err().contains("no"));
+        assert!(slot.get().unwrap().unwrap_err().text().contains("no"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use handloom_plan::abi::{MemSite, SiteCache};
 
 use super::Call;
 use crate::memory::{AllocKind, Hit, Own};
-use crate::sched::host::CtaHost;
+use crate::warp::host::CtaHost;
 
 /// What an access asks for, the same in all lanes.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
             let hit = view.resolve(addr, bytes, r.writes(), None)?;
             // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
             match hit.kind {
-                AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc => Ok((addr, hit)),
+                AllocKind::Buffer | AllocKind::Linear | AllocKind::Global | AllocKind::Malloc => Ok((addr, hit)),
                 AllocKind::Const | AllocKind::Param | AllocKind::Shared | AllocKind::Local => Err(TrapKind::BadSpace),
             }
         }
@@ -227,7 +227,12 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
     let align = u64::from(r.bytes.max(1));
     match hit.kind {
         _ if hit.size < length => {}
-        AllocKind::Buffer | AllocKind::Global | AllocKind::Malloc | AllocKind::Const | AllocKind::Param => {
+        AllocKind::Buffer
+        | AllocKind::Linear
+        | AllocKind::Global
+        | AllocKind::Malloc
+        | AllocKind::Const
+        | AllocKind::Param => {
             // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.
             unsafe {
                 let sites: *mut SiteCache = std::ptr::with_exposed_provenance_mut((*c.cta).sites as usize);

@@ -8,7 +8,7 @@ use handloom_plan::abi::EvalSite;
 use super::Call;
 #[cfg(target_arch = "x86_64")]
 use super::fast;
-use crate::sched::context::Ctx;
+use crate::warp::context::Ctx;
 
 /// More sources than any value op has.
 const MAX_SOURCES: usize = 9;

@@ -13,7 +13,7 @@ use handloom_plan::abi::{EvalSite, Loc};
 use super::convert;
 use super::eval::Lanes;
 use super::halves;
-use crate::sched::context::Ctx;
+use crate::warp::context::Ctx;
 
 /// A row of 32-bit lanes.
 pub(super) type Row = [u32; 32];

@@ -9,7 +9,7 @@ use super::Call;
 use super::check::{Request, locate, record, refresh};
 use super::{atomic, stack};
 use crate::memory::access;
-use crate::sched::host::CtaHost;
+use crate::warp::host::CtaHost;
 
 /// The lanes of a mask.
 pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {

@@ -23,9 +23,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use handloom_plan::abi::{CtaCtx, N_ROUTINES, Routine, Tables, WarpCtx};
 
-use crate::module::panic_text;
-use crate::sched::context::Ctx;
-use crate::sched::host::CtaHost;
+use crate::error::panic_text;
+use crate::warp::context::Ctx;
+use crate::warp::host::CtaHost;
 
 pub(crate) use sync::complete_parked;
 

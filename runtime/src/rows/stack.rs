@@ -6,7 +6,7 @@ use handloom_ir::trap::TrapKind;
 
 use super::Call;
 use super::memory::lanes;
-use crate::sched::host::CtaHost;
+use crate::warp::host::CtaHost;
 
 /// Does the op for each lane of the call. Gives 1, or 0 after recording a trap.
 pub(super) fn stack(c: &mut Call<'_>, op: StackOp) -> u64 {

@@ -6,8 +6,8 @@ use handloom_plan::abi::Loc;
 
 use super::Call;
 use super::memory::lanes;
-use crate::sched::context::Ctx;
-use crate::sched::host::{CtaHost, Parked};
+use crate::warp::context::Ctx;
+use crate::warp::host::{CtaHost, Parked};
 
 /// `Routine::Sync`.
 pub(super) fn sync(c: &mut Call<'_>) -> u64 {

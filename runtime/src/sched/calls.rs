@@ -6,11 +6,11 @@ use handloom_ir::simt::{Callee, FuncId};
 use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::{CallSite, CtaCtx, Reason, Tables, WarpCtx};
 
-use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address};
-use super::host::Activation;
-use crate::launch::Ended;
-use crate::module::Tier;
+use crate::grid::Ended;
+use crate::run::Tier;
+use crate::warp::context::{Contexts, Ctx};
+use crate::warp::host::Activation;
 
 /// Finished contexts of a function that a warp keeps for its next calls.
 const SPARE: usize = 64;
@@ -19,7 +19,7 @@ impl CtaRun {
     /// Enters functions: one activation for each function that lanes call.
     pub(super) fn call(&mut self, ctx: Ctx, h: &WarpCtx, caller: Option<usize>) -> Result<(), Ended> {
         let Some(site) = ctx.tables().calls.get(h.a as usize) else {
-            return Err(Ended::Bug(format!("`{}` has no call {}", ctx.tables().name, h.a)));
+            return Err(Ended::bug(format!("`{}` has no call {}", ctx.tables().name, h.a)));
         };
         if let Callee::Direct(f) = site.callee {
             return self.enter(ctx, h, site, caller, f, h.lanes);
@@ -91,8 +91,8 @@ impl CtaRun {
             return Err(Ended::Trap(trap));
         };
         let tier = if self.careful[f.idx()] { Tier::Careful } else { self.tier };
-        let Some(code) = &self.program.codes(tier).map_err(Ended::Bug)?[f.idx()] else {
-            return Err(Ended::Bug(format!("`{}` is called and has no code", self.program.ir().funcs[f.idx()].name)));
+        let Some(code) = &self.program.codes(tier)?[f.idx()] else {
+            return Err(Ended::bug(format!("`{}` is called and has no code", self.program.ir().funcs[f.idx()].name)));
         };
         let code: *const Code = code;
         let (memory, callee) = self.spare_context(h.warp as usize, f.idx(), code);

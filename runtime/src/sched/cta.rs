@@ -20,16 +20,18 @@ use handloom_ir::simt::Term;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
 use handloom_plan::abi::{BarCode, CtaCtx, Reason, Tables, WarpCtx};
 
-use super::context::{Contexts, Ctx};
 use super::fill_shared;
 use super::grid::Turn;
-use super::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 use super::seats::Seats;
 use super::sites::Sites;
-use crate::launch::{Ended, Grid, Progress, Recompile, StopHandle, Watchdog};
-use crate::memory::{KernelMemory, Space, View};
-use crate::module::{Left, Patience, Program, Tier};
+use crate::grid::{Ended, Grid};
+use crate::memory::{Space, View};
+use crate::module::{Left, Patience, Program};
 use crate::rows;
+use crate::run::{Progress, Recompile, StopHandle, Tier, Watchdog};
+use crate::warp::KernelMemory;
+use crate::warp::context::{Contexts, Ctx};
+use crate::warp::host::{BarWait, ClusterWait, CtaHost, WarpHost, Yielded};
 
 /// How long other warps may run after a trap until nobody waits for them any more.
 const GRACE: Duration = Duration::from_millis(400);
@@ -296,7 +298,7 @@ impl CtaRun {
         // What else came of it, but for a fault of ours, may have come of the trap.
         match (self.traps.report(!matches!(turn, Err(Ended::Stopped))), turn) {
             (None, turn) => turn,
-            (Some(_), Err(bug @ (Ended::Bug(_) | Ended::NoRoom(_)))) => Err(bug),
+            (Some(_), Err(bug @ (Ended::Failed(_) | Ended::NoRoom(_)))) => Err(bug),
             (Some(trap), _) => Err(Ended::Trap(trap)),
         }
     }
@@ -379,7 +381,7 @@ impl CtaRun {
         if self.grace.is_none() {
             let stop = StopHandle::new();
             // Without a thread for it, nobody waits for the others.
-            let watchdog = Watchdog::start(&stop, GRACE).ok_or(Ended::Stopped)?;
+            let watchdog = Watchdog::start(&stop, None, GRACE).ok_or(Ended::Stopped)?;
             self.ctx().stop = stop.address();
             self.grace = Some((stop, watchdog));
         }
@@ -415,12 +417,12 @@ impl CtaRun {
         if self.host_ref().bug.is_some()
             && let Some(bug) = self.host().bug.take()
         {
-            return Err(Ended::Bug(bug));
+            return Err(Ended::bug(bug));
         }
         if number == Reason::Phase as u32 {
             return Ok(Reason::Phase);
         }
-        Reason::from_u32(number).ok_or_else(|| Ended::Bug(format!("code gave reason {number}")))
+        Reason::from_u32(number).ok_or_else(|| Ended::bug(format!("code gave reason {number}")))
     }
 
     /// Handles what code reported of a context. `call`: the call in progress that the context is for.
@@ -456,13 +458,13 @@ impl CtaRun {
                     }
                     Ended::Trap(trap)
                 }
-                None => Ended::Bug(format!("`{}` has no trap {}", ctx.tables().name, h.a)),
+                None => Ended::bug(format!("`{}` has no trap {}", ctx.tables().name, h.a)),
             },
             1 => match self.host().trap.take() {
                 Some(trap) => Ended::Trap(trap),
-                None => Ended::Bug(format!("a routine of `{}` failed without a trap", ctx.tables().name)),
+                None => Ended::bug(format!("a routine of `{}` failed without a trap", ctx.tables().name)),
             },
-            _ => Ended::Bug(format!(
+            _ => Ended::bug(format!(
                 "lanes {:#x} of `{}` went apart where code expects them together",
                 h.lanes,
                 ctx.tables().name
@@ -729,8 +731,8 @@ impl Drop for CtaRun {
 
 /// The code of the entry.
 pub(super) fn entry_code(program: &Program, tier: Tier) -> Result<&Code, Ended> {
-    let codes = program.codes(tier).map_err(Ended::Bug)?;
-    codes[program.entry().idx()].as_ref().ok_or_else(|| Ended::Bug("the entry has no code".into()))
+    let codes = program.codes(tier)?;
+    codes[program.entry().idx()].as_ref().ok_or_else(|| Ended::bug("the entry has no code"))
 }
 
 /// The lanes of a warp with so many threads left for it.

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use handloom_plan::abi::Tables;
 
-use super::context::{Contexts, Ctx};
 use super::cta::{CtaRun, address, entry_code};
-use crate::launch::Ended;
-use crate::module::Tier;
+use crate::grid::Ended;
+use crate::run::Tier;
+use crate::warp::context::{Contexts, Ctx};
 
 impl CtaRun {
     /// Moves all contexts of the entry to code of the next tier.
     pub(super) fn change_code(&mut self) -> Result<(), Ended> {
         let Some(tier) = self.tier.next() else {
-            return Err(Ended::Bug("careful code rests on a guess".into()));
+            return Err(Ended::bug("careful code rests on a guess"));
         };
         self.obtain(tier)?;
         let program = Arc::clone(&self.program);
@@ -45,14 +45,14 @@ impl CtaRun {
         self.obtain(Tier::Careful)?;
         let program = Arc::clone(&self.program);
         let func = self.host().warps[w].calls[i].func;
-        let Some(code) = &program.codes(Tier::Careful).map_err(Ended::Bug)?[func] else {
-            return Err(Ended::Bug("a call lost its code".into()));
+        let Some(code) = &program.codes(Tier::Careful)?[func] else {
+            return Err(Ended::bug("a call lost its code"));
         };
         let from = self.host().warps[w].calls[i].ctx;
         let memory = Contexts::new(&code.tables, 1);
         let to = memory.at(0, &raw const *code.tables);
         if from.tables == to.tables {
-            return Err(Ended::Bug("careful code rests on a guess".into()));
+            return Err(Ended::bug("careful code rests on a guess"));
         }
         copy(from, to);
         self.rename(&[(from, to)]);

@@ -14,12 +14,13 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use handloom_interp::pace::splitmix;
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
-use crate::device::lock;
-use crate::launch::{Ended, Grid};
+use crate::grid::{Ended, Grid};
+use crate::lock::lock;
 
 /// Turns in which a unit only waits before another one is started.
 const PATIENCE: u32 = 2;
@@ -29,6 +30,9 @@ const NOISE: u32 = 64;
 
 /// Quanta of a unit in which it changed memory, before they vary.
 const AFTER: u32 = 64;
+
+/// How long a worker of a launch that is not alone rests when all that it has waits.
+const LOOK: Duration = Duration::from_micros(50);
 
 /// Longest quantum that varies, in turns, as a power of 2.
 const LONGEST: u64 = 7;
@@ -433,7 +437,10 @@ impl<C: Crew> Worker<'_, '_, C> {
             return;
         }
         self.shared.stuck[self.me].store(moves + 1, Ordering::SeqCst);
-        if self.shared.all_stuck(moves) {
+        if self.shared.all_stuck(moves) && !self.shared.grid.is_alone {
+            // Others may still change what the units wait for.
+            std::thread::sleep(LOOK);
+        } else if self.shared.all_stuck(moves) {
             self.shared.deadlock.store(true, Ordering::SeqCst);
         } else {
             // Others still run: they are what this worker waits for.

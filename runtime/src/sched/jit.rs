@@ -6,9 +6,12 @@ use handloom_ir::trap::Waiter;
 
 use super::cta::CtaRun;
 use super::grid::{Crew, Finished, Shared, Turn, work};
-use crate::launch::{Ended, Grid};
+use crate::device::Pool;
+use crate::error::Lack;
+use crate::grid::{Ended, Grid};
 use crate::memory::Space;
-use crate::module::{Program, Tier};
+use crate::module::Program;
+use crate::run::Tier;
 
 /// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
 const SMALL_NS: u64 = 20_000;
@@ -35,12 +38,12 @@ impl Workers {
 pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) -> Result<Finished, Ended> {
     let module = &grid.module;
     let Some(space) = module.device.inner.memory.space(module.space_kind()) else {
-        return Err(Ended::NoRoom("the host has no room for an address window".into()));
+        return Err(Ended::NoRoom(Lack::Window));
     };
     let known = program.unit_ns();
     let is_small = grid.units == 1 || known != 0 && known.saturating_mul(grid.units) < SMALL_NS;
     let most = usize::try_from(grid.units).unwrap_or(usize::MAX);
-    let pool = if is_small || grid.threads < 2 { None } else { module.device.inner.pool(grid.threads - 1) };
+    let pool = if is_small || grid.threads < 2 { None } else { Pool::take(&module.device.inner, grid.threads - 1) };
     let n = if pool.is_some() { grid.threads.min(most) } else { 1 };
     workers.n_active = n;
     if workers.list.len() < n {
@@ -55,7 +58,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
         grid.recompile.end(crew.tier);
     };
     let mut lists = workers.list.iter_mut().take(n).enumerate();
-    match (lists.next(), pool) {
+    match (lists.next(), &pool) {
         (Some((_, mine)), Some(pool)) => pool.in_place_scope(|scope| {
             for (me, free) in lists {
                 scope.spawn(move |_| one(me, free));

@@ -1,11 +1,9 @@
 //! Who runs when: units of a grid over workers, warps and activations of a cta.
 
 mod calls;
-pub(crate) mod context;
 mod cta;
 mod deopt;
 pub(crate) mod grid;
-pub(crate) mod host;
 mod jit;
 mod rounds;
 mod seats;
@@ -13,21 +11,16 @@ mod sites;
 mod waiters;
 
 use handloom_interp::CtaEnv;
-use handloom_ir::simt::SharedRules;
 
 pub(crate) use jit::{Workers, run};
 pub(crate) use seats::Seats;
 
-use crate::launch::MAX_SHARED;
 use crate::memory::access::fill;
-use crate::memory::space::SLAB_OPEN;
 
 /// What fresh shared memory is filled with.
 // Choice: shared memory is undefined when a block starts. A pattern that is neither zero nor a usual number shows a missing
 // initialisation; that it is always the same keeps runs repeatable.
 const FRESH_SHARED: u8 = 0xa5;
-
-const _: () = assert!(MAX_SHARED as u64 + SharedRules::REGION as u64 <= SLAB_OPEN);
 
 /// Fills the shared memory of a block that starts: zero where system software keeps its barriers, the pattern elsewhere.
 ///

@@ -3,10 +3,10 @@
 use handloom_diag::Span;
 use handloom_ir::trap::{Trap, TrapKind};
 
-use super::context::mix;
 use super::cta::CtaRun;
 use super::grid::Turn;
-use crate::launch::Ended;
+use crate::grid::Ended;
+use crate::warp::context::mix;
 
 /// Rounds without a change of memory before the state of the threads is compared too.
 const STILL: u32 = 64;

@@ -1,6 +1,6 @@
 //! Shared and local memory for the ctas of a unit.
 
-use crate::launch::Ended;
+use crate::grid::Ended;
 use crate::memory::Space;
 
 /// Shared and local memory, one of each for every cta of a unit.

@@ -3,8 +3,9 @@
 use handloom_plan::abi::SiteCache;
 
 use super::cta::address;
-use crate::launch::Ended;
-use crate::module::{Program, Tier};
+use crate::grid::Ended;
+use crate::module::Program;
+use crate::run::Tier;
 
 /// A table for each function in each tier, made when it is first wanted. Tiers number their sites each in its own way and test other lengths, and
 /// calls in progress may be in another tier than the entry.
@@ -18,7 +19,7 @@ impl Sites {
     pub(super) fn of(&mut self, program: &Program, tier: Tier, func: usize) -> Result<u64, Ended> {
         let tables = &mut self.tiers[tier as usize];
         if tables.is_empty() {
-            let codes = program.codes(tier).map_err(Ended::Bug)?;
+            let codes = program.codes(tier)?;
             let n = |c: &Option<handloom_codegen::Code>| c.as_ref().map_or(0, |c| c.tables.mems.len());
             *tables = codes.iter().map(|c| vec![SiteCache::EMPTY; n(c)]).collect();
         }

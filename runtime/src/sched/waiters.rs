@@ -3,8 +3,8 @@
 use handloom_diag::Span;
 use handloom_ir::trap::Waiter;
 
-use super::context::Ctx;
 use super::cta::{CtaRun, plain_barrier_span};
+use crate::warp::context::Ctx;
 
 impl CtaRun {
     /// Where the threads that are left stand, and what they wait for. Lanes of a warp at one place are one entry.

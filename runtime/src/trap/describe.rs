@@ -4,7 +4,8 @@ use handloom_ir::simt::{CODE_BASE, CODE_END, FuncId};
 use handloom_ir::trap::{AccessKind, OwnMemory, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
 
-use crate::launch::{Binding, Grid};
+use super::Binding;
+use crate::grid::Grid;
 use crate::memory::{AllocKind, Allocation, Space};
 
 /// Farther from every allocation than this, the nearest one says nothing.
@@ -311,7 +312,7 @@ fn made_by(a: &Allocation) -> Option<String> {
 
 fn what_is(kind: AllocKind) -> &'static str {
     match kind {
-        AllocKind::Buffer | AllocKind::Malloc => "an allocation",
+        AllocKind::Buffer | AllocKind::Linear | AllocKind::Malloc => "an allocation",
         AllocKind::Global => "a variable",
         AllocKind::Const => "a constant",
         AllocKind::Param => "the parameters",

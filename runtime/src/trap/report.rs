@@ -10,8 +10,9 @@ use handloom_diag::{
 use handloom_ir::simt::{self, LineEntry};
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
+use super::Binding;
 use super::describe::{Described, describe, timeout_message};
-use crate::launch::{Binding, Grid, LaunchReport};
+use crate::grid::{Grid, LaunchReport, compiling_trap};
 use crate::module::Function;
 
 /// Most waiting groups that a report lists.
@@ -230,11 +231,6 @@ impl TrapReport {
         };
         format!("block ({bx},{by},{bz}): {who} for {}{place}", w.what)
     }
-}
-
-/// The trap of a launch whose time limit passed while code of an entry was made. `span`: the entry.
-pub(crate) fn compiling_trap(name: &str, span: Span) -> Trap {
-    Trap { detail: format!("while compiling {name}"), ..Trap::new(TrapKind::Timeout, span, [0; 3], [0; 3]) }
 }
 
 /// The lanes of a mask: `0-3, 7`.

@@ -17,12 +17,12 @@ use handloom_plan::deferral::{Deferral, deferral};
 use handloom_plan::layout::{Home, WORD_SLOTS};
 use handloom_plan::ways::{Way, way};
 
+use super::Emit;
 use super::lanes::Lanes;
 use super::rep::{Rep, vector_type, width};
 use super::sreg;
 use super::vector::Source;
 use super::whole::{constant, site_of};
-use super::{Emit, FULL};
 
 /// A value op that waits for the loop over packs.
 struct Deferred {
@@ -306,7 +306,15 @@ impl Emit<'_, '_> {
     fn row_offset(&self, r: Reg) -> u32 {
         match self.row_of(r) {
             Loc::Row32(at) | Loc::Row64(at) => at,
-            Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => 0,
+            other => panic!("{r:?} has {other:?} for a row at {}", self.here()),
+        }
+    }
+
+    /// Offset of the row of a register of at most 32 bits.
+    pub(crate) fn word_row(&self, r: Reg) -> u32 {
+        match self.row_of(r) {
+            Loc::Row32(at) => at,
+            other => panic!("{r:?} has {other:?} for a row of words at {}", self.here()),
         }
     }
 
@@ -384,8 +392,8 @@ impl Emit<'_, '_> {
         if let Some((s, base)) = self.scalar_source(v) {
             return self.bits(&Rep::Affine(s, base));
         }
-        let Val::Reg(r) = v else { return self.i32(FULL) };
-        let at = self.row_offset(r);
+        let Val::Reg(r) = v else { panic!("{v:?} is no scalar at {}", self.here()) };
+        let at = self.word_row(r);
         let rows: Vec<Value> = (0..PACKS).map(|p| self.load_warp(types::I32X4, at as usize + 16 * p)).collect();
         self.bits_of_rows(&rows)
     }
@@ -433,7 +441,7 @@ impl Emit<'_, '_> {
     fn eval_masked(&mut self, b: usize, item: &Deferred, m: Value) {
         let f = self.f;
         let inst = &f.blocks[b].insts[item.inst];
-        let Op::Pure(op) = inst.op else { return };
+        let Op::Pure(op) = inst.op else { panic!("{:?} is no value op and waits for a routine", inst.op) };
         self.n_scratch_used = 0;
         let src: Vec<Loc> = inst
             .src
@@ -686,7 +694,7 @@ impl Emit<'_, '_> {
             return;
         }
         let masks = self.rows_of_bits(m);
-        let Rep::Rows(masks) = masks else { return };
+        let Rep::Rows(masks) = masks else { panic!("a mask of lanes that is {masks:?} at {}", self.here()) };
         for (r, rep) in rows {
             let ty = self.f.regs[r.idx()];
             let new = self.rows(&rep, ty);

@@ -99,6 +99,16 @@ pub struct Emit<'a, 'b> {
 }
 
 impl Emit<'_, '_> {
+    /// The function, block and instruction being emitted, for the text of a bug.
+    pub(crate) fn here(&self) -> String {
+        let (b, i) = self.at;
+        let block = &self.f.blocks[b];
+        match block.insts.get(i) {
+            Some(inst) => format!("`{}` block {b}, {:?}", self.f.name, inst.op),
+            None => format!("`{}` block {b}, {:?}", self.f.name, block.term),
+        }
+    }
+
     pub(crate) fn trusted() -> MemFlagsData {
         MemFlagsData::trusted()
     }

@@ -73,7 +73,11 @@ impl Emit<'_, '_> {
 
     /// Value of lane 0 of pack 0 of a register with a shape.
     pub(crate) fn shaped_base(&mut self, s: Sreg) -> Value {
-        let Sreg::Tid(i) = s else { return self.i32(0) };
+        let i = match s {
+            Sreg::Laneid => return self.i32(0),
+            Sreg::Tid(i) => i,
+            other => panic!("{other:?} has no base of a shape"),
+        };
         let [nx, ny, _] = self.facts.shape.ntid.map(i64::from);
         if self.facts.shape.ntid[i as usize] == 1 {
             return self.i32(0);

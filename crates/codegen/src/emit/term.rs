@@ -564,8 +564,8 @@ impl Emit<'_, '_> {
     }
 
     fn row_vectors(&mut self, v: Val) -> Vec<Value> {
-        let Val::Reg(r) = v else { return vec![] };
-        let Loc::Row32(at) = self.row_of(r) else { return vec![] };
+        let Val::Reg(r) = v else { panic!("{v:?} is no scalar at {}", self.here()) };
+        let at = self.word_row(r);
         (0..PACKS).map(|p| self.load_warp(types::I32X4, at as usize + 16 * p)).collect()
     }
 
@@ -577,10 +577,7 @@ impl Emit<'_, '_> {
             return base[0];
         }
         let at = match v {
-            Val::Reg(r) if self.scalar_source(v).is_none() => match self.row_of(r) {
-                Loc::Row32(at) | Loc::Row64(at) => at,
-                Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => 0,
-            },
+            Val::Reg(r) if self.scalar_source(v).is_none() => self.word_row(r),
             _ => {
                 let rep = self.rep(v);
                 let (at, _) = self.scratch_row(Ty::B32);

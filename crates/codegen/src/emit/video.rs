@@ -235,7 +235,7 @@ impl Emit<'_, '_> {
                 let one = self.splat32(1);
                 Num::narrow(self.b.ins().band(mask, one), (0, 1))
             }
-            VideoOp::Shl { .. } | VideoOp::Shr { .. } => panic!("a shift is no arithmetic of two numbers"),
+            VideoOp::Shl { .. } | VideoOp::Shr { .. } => panic!("{op:?} is no arithmetic of two numbers"),
         }
     }
 

@@ -60,7 +60,7 @@ impl Emit<'_, '_> {
                 let all = self.i32(FULL);
                 self.set(inst.dst[0], Rep::Affine(Shape::constant(FULL as u64), vec![all]));
             }
-            Op::Builtin(_) => self.full_builtin(inst),
+            Op::Builtin(which) => self.full_builtin(which, inst),
             Op::Nanosleep | Op::Hint => {}
         }
     }
@@ -534,8 +534,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn full_builtin(&mut self, inst: &Inst) {
-        let Op::Builtin(which) = inst.op else { return };
+    fn full_builtin(&mut self, which: Builtin, inst: &Inst) {
         let src = self.loc(inst.src[0]);
         let site = self.tables.builtins.len();
         self.tables.builtins.push((which, src, inst.span));

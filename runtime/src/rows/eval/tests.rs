@@ -6,7 +6,7 @@ use handloom_ir::types::*;
 use handloom_plan::abi::{EvalSite, Loc};
 
 use super::{Lanes, as_lane, eval_lanes};
-use crate::sched::context::Ctx;
+use crate::warp::context::Ctx;
 
 /// Rows of a context: sixteen of 64-bit lanes.
 #[repr(align(64))]

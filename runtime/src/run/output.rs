@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use crate::device::lock;
+use crate::lock::lock;
 
 /// Takes text that a kernel printed. It is called while the kernel runs, by one thread at a time; the kernel waits for it.
 #[derive(Clone)]

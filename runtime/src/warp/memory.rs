@@ -9,11 +9,10 @@ use handloom_ir::simt::SymId;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
 
-use super::access;
-use super::space::AllocKind;
-use super::view::View;
-use crate::launch::{Grid, Printer};
+use crate::grid::Grid;
+use crate::memory::{AllocKind, View, access};
 use crate::module::ModuleInner;
+use crate::run::Printer;
 
 /// Most bytes that one `malloc` of a kernel gets.
 // Choice: the size of the device heap is a setting on GPUs, 8 MiB by default; we bound one block instead.

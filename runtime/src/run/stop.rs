@@ -96,7 +96,10 @@ impl Progress {
     }
 }
 
-/// Sets the stop word of a launch when its time is over. Ends when dropped.
+/// How often a watchdog looks whether somebody asked for the end.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Sets the stop word of a launch when its time is over, or when another handle asks for the end. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     handle: StopHandle,
@@ -106,9 +109,9 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     /// Starts to watch; `None` if the host refuses the thread.
-    pub(crate) fn start(handle: &StopHandle, limit: Duration) -> Option<Watchdog> {
+    pub(crate) fn start(handle: &StopHandle, asked: Option<&StopHandle>, limit: Duration) -> Option<Watchdog> {
         let over = Arc::new((Mutex::new(false), Condvar::new()));
-        let (watched, shared) = (handle.clone(), Arc::clone(&over));
+        let (watched, asked, shared) = (handle.clone(), asked.cloned(), Arc::clone(&over));
         let deadline = Instant::now().checked_add(limit)?;
         let watch = move || {
             let (done, changed) = &*shared;
@@ -119,6 +122,11 @@ impl Watchdog {
                     watched.time_out();
                     return;
                 }
+                if asked.as_ref().is_some_and(StopHandle::is_stopped) {
+                    watched.stop();
+                    return;
+                }
+                let left = if asked.is_some() { left.min(TICK) } else { left };
                 done = changed.wait_timeout(done, left).unwrap_or_else(PoisonError::into_inner).0;
             }
         };
@@ -146,15 +154,21 @@ mod tests {
     #[test]
     fn a_watchdog_sets_the_word_and_takes_it_back() {
         let h = StopHandle::new();
-        let w = Watchdog::start(&h, Duration::from_millis(1)).unwrap();
+        let w = Watchdog::start(&h, None, Duration::from_millis(1)).unwrap();
         while !h.is_timeout() {
             std::thread::yield_now();
         }
         drop(w);
         assert!(!h.is_set());
-        let w = Watchdog::start(&h, Duration::from_secs(1000)).unwrap();
+        let w = Watchdog::start(&h, None, Duration::from_secs(1000)).unwrap();
         h.stop();
         drop(w);
         assert!(h.is_stopped());
+        // Another handle asks: its word goes on to the one that code looks at.
+        let own = StopHandle::new();
+        let _w = Watchdog::start(&own, Some(&h), Duration::from_secs(1000)).unwrap();
+        while !own.is_stopped() {
+            std::thread::yield_now();
+        }
     }
 }

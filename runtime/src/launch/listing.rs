@@ -2,13 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use handloom_codegen::Stage;
+use handloom_codegen::{Failure, Stage};
 use handloom_diag::Span;
 use handloom_ir::simt::text;
 
-use super::program::{Key, Plan, Tier, panic_text};
-use super::{Function, ModuleInner};
-use crate::launch::{LaunchConfig, LaunchError};
+use super::{LaunchConfig, LaunchError};
+use crate::error::panic_text;
+use crate::module::{Function, Key, ModuleInner, Plan};
+use crate::run::Tier;
 
 /// The functions that a launch of an entry may run, and what each tier makes of them. Nothing of it is kept or run.
 #[derive(Debug)]
@@ -22,11 +23,11 @@ impl Function {
     /// What the entry becomes for a launch.
     ///
     /// # Errors
-    /// A fault of ours: [`LaunchError::Bug`].
+    /// There is no code, or a fault of ours: [`LaunchError::Failed`].
     pub fn listing(&self, config: &LaunchConfig) -> Result<Listing<'_>, LaunchError> {
         let module = &*self.module.inner;
         let key = self.key(config);
-        let plan = Plan::make(&module.ir, &key).map_err(LaunchError::Bug)?;
+        let plan = Plan::make(&module.ir, &key)?;
         Ok(Listing { module, key, plan })
     }
 }
@@ -54,9 +55,9 @@ impl Listing<'_> {
     /// A stage of the code of a tier.
     ///
     /// # Errors
-    /// A fault of ours: [`LaunchError::Bug`].
+    /// There is no code, or a fault of ours: [`LaunchError::Failed`].
     pub fn code(&self, tier: Tier, stage: Stage) -> Result<String, LaunchError> {
         let made = catch_unwind(AssertUnwindSafe(|| self.plan.print(&self.key, tier, stage)));
-        made.unwrap_or_else(|p| Err(format!("codegen: {}", panic_text(p.as_ref())))).map_err(LaunchError::Bug)
+        Ok(made.unwrap_or_else(|p| Err(Failure::Bug(format!("codegen: {}", panic_text(p.as_ref())))))?)
     }
 }

@@ -8,9 +8,9 @@ use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::trap::{Trap, TrapKind};
 use handloom_plan::abi::{CtaCtx, Tables, WarpCtx};
 
+use super::KernelMemory;
 use super::context::{Contexts, Ctx};
-use crate::memory::KernelMemory;
-use crate::module::Tier;
+use crate::run::Tier;
 
 /// State of a cta that routines and the scheduler share.
 #[derive(Debug)]

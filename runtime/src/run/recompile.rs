@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::stop::Progress;
-use crate::device::lock;
-use crate::module::Tier;
+use super::tier::Tier;
+use crate::lock::lock;
 
 /// What the workers of a launch share about its code.
 #[derive(Debug, Default)]

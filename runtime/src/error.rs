@@ -1,0 +1,146 @@
+//! Why something that a host asked for was not done: a kind that a program can act on, and a sentence for people.
+//!
+//! Each error type of this crate returns its [`ErrorKind`] by `kind()`. Whose fault it is follows from the kind: [`ErrorKind::Bug`] is
+//! Handloom's, [`ErrorKind::Trap`] and [`ErrorKind::InvalidModule`] are the program's, all others are those of whoever asked or of the host.
+
+use std::any::Any;
+use std::fmt;
+
+use handloom_ir::trap::TrapKind;
+
+/// What sort of error it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A size, a dimension, an address or a number outside of what is allowed.
+    InvalidValue,
+    /// More or fewer arguments than the entry has parameters.
+    ArgumentCount,
+    /// An argument whose size or type is not that of its parameter.
+    ArgumentSize,
+    /// Something of another device, or something that has ended.
+    InvalidHandle,
+    /// No entry, variable or symbol of that name.
+    NotFound,
+    /// The shape of a cluster does not fit the device, the entry or the grid.
+    InvalidCluster,
+    /// More threads or shared memory for a block than the device or the entry has.
+    TooManyResources,
+    /// More blocks in a cooperative launch than can run at the same time.
+    CooperativeTooLarge,
+    /// The device or the host has no memory, address window or thread for it.
+    OutOfMemory,
+    /// It is right, and Handloom or this host does not support it.
+    Unsupported,
+    /// A text that is wrong.
+    InvalidModule,
+    /// Texts that are right and do not fit each other, or a symbol without a definition.
+    LinkFailed,
+    /// Work that has not ended yet.
+    NotReady,
+    /// A function of the host that a stream called panicked.
+    HostFunction,
+    /// A kernel stopped.
+    Trap(TrapKind),
+    /// A launch was stopped by its [`StopHandle`](crate::StopHandle).
+    Stopped,
+    /// A fault of Handloom's.
+    Bug,
+}
+
+/// A request that does not fit the device, the module or the entry: a sentence says what was expected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wrong {
+    kind: ErrorKind,
+    text: String,
+}
+
+impl Wrong {
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Wrong {
+        Wrong { kind, text: text.into() }
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The sentence.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// A [`Wrong`] of a kind, with a sentence as of `format!`.
+macro_rules! wrong {
+    ($kind:ident, $($text:tt)+) => {
+        $crate::error::Wrong::new($crate::error::ErrorKind::$kind, format!($($text)+))
+    };
+}
+pub(crate) use wrong;
+
+/// There is no room for an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoom {
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no room for {} bytes of device memory", self.bytes)
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+/// What a launch found no room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Lack {
+    /// Device memory.
+    Memory(NoRoom),
+    /// Addresses of the host for a device.
+    Window,
+    /// The barrier of a cooperative launch.
+    Barrier,
+    /// The thread that watches the time limit.
+    Watchdog,
+    /// The thread of a stream.
+    StreamThread,
+}
+
+impl From<NoRoom> for Lack {
+    fn from(e: NoRoom) -> Lack {
+        Lack::Memory(e)
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Lack::Memory(e) => return e.fmt(f),
+            Lack::Window => "an address window",
+            Lack::Barrier => "a barrier",
+            Lack::Watchdog => "a thread for the time limit",
+            Lack::StreamThread => "a thread for a stream",
+        };
+        write!(f, "the host has no room for {what}")
+    }
+}
+
+impl std::error::Error for Lack {}
+
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
+}

@@ -1,0 +1,147 @@
+//! A launch as its engine sees it, and how it ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use handloom_codegen::Failure;
+use handloom_diag::Span;
+use handloom_interp::CtaEnv;
+use handloom_ir::simt::FuncId;
+use handloom_ir::trap::{Trap, TrapKind};
+
+use crate::error::{Lack, NoRoom};
+use crate::module::ModuleInner;
+use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Tier};
+
+/// What a launch did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct LaunchReport {
+    /// Time to make its code; zero if the code was there.
+    pub compile: Duration,
+    /// Time of the launch alone: without what it waited for code.
+    pub run: Duration,
+    /// Time that the launch waited for code of further tiers: none of its threads did anything else.
+    pub recompile: Duration,
+    /// The highest tier of code that ran; the interpreter has none.
+    pub tier: Option<Tier>,
+    /// Blocks that ran to their end.
+    pub blocks: u64,
+}
+
+/// Why an engine gave a grid up.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Trap(Box<Trap>),
+    Stopped,
+    NoRoom(Lack),
+    Failed(Failure),
+}
+
+impl Ended {
+    /// A fault of ours.
+    pub(crate) fn bug(why: impl Into<String>) -> Ended {
+        Ended::Failed(Failure::Bug(why.into()))
+    }
+}
+
+impl From<NoRoom> for Ended {
+    fn from(e: NoRoom) -> Self {
+        Ended::NoRoom(Lack::Memory(e))
+    }
+}
+
+impl From<Failure> for Ended {
+    fn from(e: Failure) -> Self {
+        Ended::Failed(e)
+    }
+}
+
+/// What both engines must know of a launch.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    pub(crate) module: Arc<ModuleInner>,
+    /// The entry.
+    pub(crate) entry: (Arc<str>, FuncId),
+    /// As each cta sees it, but for its own number and memory.
+    pub(crate) env: CtaEnv,
+    /// Bytes of parameters.
+    pub(crate) param_bytes: u64,
+    /// Units of scheduling: ctas, or clusters of them.
+    pub(crate) units: u64,
+    /// Ctas of a unit.
+    pub(crate) unit_size: u32,
+    /// In which order.
+    pub(crate) order: Order,
+    pub(crate) stop: StopHandle,
+    /// Nobody else changes memory.
+    pub(crate) is_alone: bool,
+    pub(crate) progress: Option<Progress>,
+    /// Takes what is printed; `None` if no function of the module can print.
+    pub(crate) printer: Option<Arc<Printer>>,
+    pub(crate) recompile: Arc<Recompile>,
+    /// Host threads.
+    pub(crate) threads: usize,
+}
+
+impl Grid {
+    /// `%ctaid` of a cta of a unit, by rank in it.
+    #[inline]
+    pub(crate) fn ctaid(&self, unit: u64, rank: u32) -> [u32; 3] {
+        // Most grids: one dimension, no clusters. Division is slow beside what else a small block costs.
+        match u32::try_from(unit) {
+            Ok(unit) if self.unit_size == 1 && unit < self.env.nctaid[0] => [unit, 0, 0],
+            Ok(_) | Err(_) => self.ctaid_in_shape(unit, rank),
+        }
+    }
+
+    #[inline]
+    /// The place of a cta in the order in which text is printed.
+    pub(crate) fn number(&self, unit: u64, rank: u32) -> u64 {
+        unit * u64::from(self.unit_size) + u64::from(rank)
+    }
+
+    /// The trap of a launch whose time limit passed while it waited for code.
+    pub(crate) fn compiling_trap(&self) -> Trap {
+        let span = self.module.ir.funcs.get(self.entry.1.idx()).map_or(Span::NONE, |f| f.span);
+        compiling_trap(&self.entry.0, span)
+    }
+
+    /// A cta prints no more.
+    pub(crate) fn end_text(&self, number: u64) {
+        if let Some(printer) = &self.printer {
+            printer.end(number);
+        }
+    }
+
+    fn ctaid_in_shape(&self, unit: u64, rank: u32) -> [u32; 3] {
+        let shape = self.env.cluster.nctaid;
+        // Division is slow: a unit of one block needs none by the shape, and most grids have fewer blocks than 2^32.
+        let grid = match self.unit_size {
+            1 => self.env.nctaid,
+            _ => [0, 1, 2].map(|i| self.env.nctaid[i] / shape[i].max(1)),
+        };
+        let first = match u32::try_from(unit) {
+            Ok(unit) if unit < grid[0] => [unit, 0, 0],
+            Ok(unit) => {
+                let row = unit / grid[0];
+                let plane = if row < grid[1] { 0 } else { row / grid[1] };
+                [unit - row * grid[0], row - plane * grid[1], plane]
+            }
+            Err(_) => {
+                let [x, y, _] = grid.map(u64::from);
+                [unit % x, unit / x % y, unit / x / y].map(|v| u32::try_from(v).unwrap_or(0))
+            }
+        };
+        if self.unit_size == 1 {
+            return first;
+        }
+        let inner = [rank % shape[0], rank / shape[0] % shape[1], rank / shape[0] / shape[1]];
+        [0, 1, 2].map(|i| first[i] * shape[i] + inner[i])
+    }
+}
+
+/// The trap of a launch whose time limit passed while code of an entry was made. `span`: the entry.
+pub(crate) fn compiling_trap(name: &str, span: Span) -> Trap {
+    Trap { detail: format!("while compiling {name}"), ..Trap::new(TrapKind::Timeout, span, [0; 3], [0; 3]) }
+}

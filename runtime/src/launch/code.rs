@@ -1,0 +1,115 @@
+//! The code of launches: its key, and how it is made and waited for.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Engine, LaunchConfig, LaunchError};
+use crate::module::{Function, Key, Left, Module, Patience, Program, Slot};
+use crate::run::Progress;
+use crate::trap::TrapReport;
+
+/// How compiling an entry went.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Its name.
+    pub entry: String,
+    /// Time from checked module to runnable code; zero if the code was there.
+    pub time: Duration,
+    /// Bytes of machine code.
+    pub code_bytes: usize,
+}
+
+impl Module {
+    /// Makes the code of launches beforehand, in parallel. One result a launch, in order, as of [`Function::compile`]; an entry is made once for a
+    /// shape.
+    pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
+        let function = |name: &str| self.function(Some(name));
+        let jit = launches.iter().filter(|(_, config)| config.engine == Engine::Jit);
+        let slots = jit.filter_map(|(name, config)| Some(function(name).ok()?.slot(config)));
+        let absent: Vec<Arc<Slot>> = slots.filter(|slot| slot.get().is_none()).collect();
+        // While others are waited for, none is given up.
+        let _wanted: Vec<_> = absent.iter().map(|slot| slot.ticket()).collect();
+        absent.iter().for_each(|slot| slot.start(&self.inner, absent.len() > 1));
+        let compile = |(name, config): &(&str, &LaunchConfig)| {
+            let function = function(name)?;
+            match absent.iter().find(|slot| slot.is_of(&function.key(config))) {
+                Some(slot) if config.engine == Engine::Jit => Ok(function.compiled(function.make(slot, config)?)),
+                Some(_) | None => function.compile(config),
+            }
+        };
+        launches.iter().map(compile).collect()
+    }
+}
+
+impl Function {
+    pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
+        let cluster: u32 = config.cluster_of(self.entry()).iter().product();
+        Key { entry: Arc::clone(&self.name), shape: config.shape(), bounds: config.bounds, cluster: cluster > 1 }
+    }
+
+    fn slot(&self, config: &LaunchConfig) -> Arc<Slot> {
+        self.module.inner.slot(&self.key(config))
+    }
+
+    /// The code of a launch, made if it is not there, and the time that took.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub(crate) fn program(&self, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
+        let slot = self.slot(config);
+        let (program, time) = match slot.get() {
+            Some(made) => (made?, Duration::ZERO),
+            None => self.make(&slot, config)?,
+        };
+        if program.preferred() >= config.tier {
+            return Ok((program, time));
+        }
+        let start = Instant::now();
+        let patience = Patience { stop: &config.stop, limit: config.timeout };
+        let raised = program.obtain(config.tier, patience);
+        let time = time + start.elapsed();
+        raised.map_err(|Left| self.left(config, time))?;
+        Ok((program, time))
+    }
+
+    /// Why nobody waited any longer for code.
+    fn left(&self, config: &LaunchConfig, spent: Duration) -> LaunchError {
+        if config.stop.is_stopped() {
+            return LaunchError::Stopped;
+        }
+        LaunchError::Trap(Box::new(TrapReport::of_compiling(self, config.block, spent)))
+    }
+
+    /// The code of a launch that was not there, and the time that took.
+    fn make(&self, slot: &Arc<Slot>, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
+        let start = Instant::now();
+        let patience = Patience { stop: &config.stop, limit: config.timeout };
+        let wait = || slot.obtain(&self.module.inner, patience);
+        let program = match Progress::while_compiling(config.progress.as_ref(), wait) {
+            Ok(made) => made?,
+            Err(Left) => return Err(self.left(config, start.elapsed())),
+        };
+        let time = program.compile_time;
+        // It may have been made in good time for others only.
+        if config.timeout.is_some_and(|limit| time > limit) {
+            return Err(LaunchError::Trap(Box::new(TrapReport::of_compiling(self, config.block, time))));
+        }
+        Ok((program, time))
+    }
+
+    /// Makes the code of a launch beforehand, if it is not there. The interpreter needs none. The time limit and the stop handle of the launch hold
+    /// for that too; what was being made is then finished later, or dropped.
+    ///
+    /// # Errors
+    /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. There is no code: [`LaunchError::Failed`].
+    pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
+        if config.engine == Engine::Interp {
+            return Ok(Compiled { entry: self.name.to_string(), time: Duration::ZERO, code_bytes: 0 });
+        }
+        Ok(self.compiled(self.program(config)?))
+    }
+
+    fn compiled(&self, (program, time): (Arc<Program>, Duration)) -> Compiled {
+        Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() }
+    }
+}

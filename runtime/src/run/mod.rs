@@ -1,0 +1,17 @@
+//! What a launch and those around it say to each other: stop, progress, text, the order of blocks, tiers of code and the wait for them.
+//!
+//! None of it knows memory, modules or grids.
+
+mod order;
+mod output;
+mod recompile;
+mod stop;
+mod tier;
+
+pub(crate) use order::Order;
+pub(crate) use output::Printer;
+pub use output::Sink;
+pub(crate) use recompile::Recompile;
+pub(crate) use stop::Watchdog;
+pub use stop::{Progress, StopHandle};
+pub use tier::Tier;

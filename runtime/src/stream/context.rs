@@ -1,0 +1,210 @@
+//! What streams of a device share: the error that ends them, the default stream, and the order that it brings.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
+
+use handloom_codegen::Failure;
+
+use super::error::StreamError;
+use super::event::Event;
+use super::queue::{self, Item, Queue};
+use super::stream::{Order, Stream};
+use crate::device::Device;
+use crate::error::panic_text;
+use crate::grid::LaunchReport;
+use crate::launch::{LaunchError, PreparedLaunch};
+use crate::lock::lock;
+use crate::memory::DeviceMemory;
+
+/// A place in a stream.
+pub(super) type Place = queue::Place<Work>;
+
+/// Work on the device's memory.
+type OnMemory = dyn FnOnce(&DeviceMemory) -> Result<(), StreamError> + Send;
+
+/// Something that a stream does.
+pub(super) enum Work {
+    /// Runs a launch and leaves its report.
+    Launch(Box<PreparedLaunch>, Arc<OnceLock<LaunchReport>>),
+    /// Does something with the device's memory.
+    Memory(Box<OnMemory>),
+    /// Calls a function of the host, unless work has failed.
+    Host(Box<dyn FnOnce() + Send>),
+    /// Calls a function of the host in any case.
+    Callback(Box<dyn FnOnce(Result<(), StreamError>) + Send>),
+    /// Notes the time of an event.
+    Record(Arc<OnceLock<Instant>>),
+    /// Only waits.
+    Wait,
+}
+
+/// What the streams and events of a context share.
+pub(super) struct Shared {
+    pub(super) device: Device,
+    /// The first error of work. It stays.
+    error: OnceLock<StreamError>,
+    /// The streams. Held while work is put in, so that what it has to wait for was put in before.
+    streams: Mutex<Vec<(Weak<Queue<Work>>, Order)>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Whether work has failed.
+    pub(super) fn result(&self) -> Result<(), StreamError> {
+        self.error.get().map_or(Ok(()), |e| Err(e.clone()))
+    }
+
+    /// A queue of its own for a stream.
+    pub(super) fn queue(&self, order: Order) -> Arc<Queue<Work>> {
+        let queue = Queue::new();
+        lock(&self.streams).push((Arc::downgrade(&queue), order));
+        queue
+    }
+
+    /// The ends of the streams that new work of a stream has to wait for, because of the default stream.
+    fn before(streams: &[(Weak<Queue<Work>>, Order)], order: Order) -> Vec<Place> {
+        let other = match order {
+            Order::Default => Order::Blocking,
+            Order::Blocking => Order::Default,
+            Order::NonBlocking => return Vec::new(),
+        };
+        let others = streams.iter().filter(|(_, o)| *o == other);
+        others.filter_map(|(queue, _)| Some(queue.upgrade()?.end())).filter(|place| !place.is_passed()).collect()
+    }
+
+    /// Puts work at the end of a stream, also to be done after `place`.
+    pub(super) fn put(
+        self: &Arc<Self>,
+        queue: &Arc<Queue<Work>>,
+        order: Order,
+        place: Option<Place>,
+        work: Work,
+    ) -> Result<Place, StreamError> {
+        self.result()?;
+        let mut streams = lock(&self.streams);
+        streams.retain(|(queue, _)| queue.strong_count() > 0);
+        let mut after = Shared::before(&streams, order);
+        after.extend(place);
+        let shared = Arc::clone(self);
+        let perform = || Box::new(move |work| shared.perform(work)) as Box<dyn FnMut(Work) + Send>;
+        Ok(queue.put(Item { after, work }, perform)?)
+    }
+
+    /// The ends of all streams.
+    fn ends(&self) -> Vec<Place> {
+        lock(&self.streams).iter().filter_map(|(queue, _)| Some(queue.upgrade()?.end())).collect()
+    }
+
+    /// Whether a stream has done all that it was given; the default stream, whether all did whose work it waits for.
+    pub(super) fn pending(&self, queue: &Arc<Queue<Work>>, order: Order) -> Vec<Place> {
+        let mut places = match order {
+            Order::Default => Shared::before(&lock(&self.streams), order),
+            Order::Blocking | Order::NonBlocking => Vec::new(),
+        };
+        places.push(queue.end());
+        places
+    }
+
+    /// Does work, on the thread of its stream. After an error nothing is done but what must be told.
+    fn perform(&self, work: Work) {
+        let error = self.error.get();
+        let done = match work {
+            Work::Record(time) => {
+                let _ = time.set(Instant::now());
+                return;
+            }
+            Work::Callback(call) => caught(|| call(self.result()), StreamError::HostFunction),
+            Work::Wait | Work::Launch(..) | Work::Memory(_) | Work::Host(_) if error.is_some() => return,
+            Work::Wait => return,
+            Work::Host(call) => caught(call, StreamError::HostFunction),
+            Work::Memory(act) => {
+                caught(|| act(self.device.memory()), StreamError::HostFunction).and_then(|result| result)
+            }
+            Work::Launch(mut launch, report) => {
+                let bug = |text| StreamError::from(LaunchError::Failed(Failure::Bug(text)));
+                caught(move || launch.run(), bug).and_then(|result| {
+                    let _ = report.set(result?);
+                    Ok(())
+                })
+            }
+        };
+        if let Err(e) = done {
+            let _ = self.error.set(e);
+        }
+    }
+}
+
+/// What a function returns, or an error of the text of its panic.
+fn caught<R>(work: impl FnOnce() -> R, error: impl FnOnce(String) -> StreamError) -> Result<R, StreamError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| error(panic_text(panic.as_ref())))
+}
+
+/// Streams and events of a device that share one fate: when work of one of them fails, none does anything more, and every call says why.
+///
+/// A clone is the same context.
+#[derive(Clone, Debug)]
+pub struct Context {
+    shared: Arc<Shared>,
+    default: Arc<Stream>,
+}
+
+impl Context {
+    /// A context without streams but the default one.
+    pub fn new(device: &Device) -> Context {
+        let (error, streams) = (OnceLock::new(), Mutex::default());
+        let shared = Arc::new(Shared { device: device.clone(), error, streams });
+        let default = Arc::new(Stream::new(Arc::clone(&shared), Order::Default));
+        Context { shared, default }
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Device {
+        &self.shared.device
+    }
+
+    /// The default stream: its work is done after all work that blocking streams were given before, and before all that they are given later.
+    pub fn default_stream(&self) -> &Stream {
+        &self.default
+    }
+
+    /// A new stream that keeps the order of the default stream.
+    pub fn stream(&self) -> Stream {
+        Stream::new(Arc::clone(&self.shared), Order::Blocking)
+    }
+
+    /// A new stream that does not care about the default stream.
+    pub fn non_blocking_stream(&self) -> Stream {
+        Stream::new(Arc::clone(&self.shared), Order::NonBlocking)
+    }
+
+    /// A new event that keeps the time at which its work ended.
+    pub fn event(&self) -> Event {
+        Event::new(Arc::clone(&self.shared), true)
+    }
+
+    /// A new event to wait for only.
+    pub fn event_without_time(&self) -> Event {
+        Event::new(Arc::clone(&self.shared), false)
+    }
+
+    /// The error that ended the context, if one did.
+    pub fn error(&self) -> Option<StreamError> {
+        self.shared.result().err()
+    }
+
+    /// Waits for all that its streams were given until now.
+    ///
+    /// # Errors
+    /// Work has failed.
+    pub fn synchronize(&self) -> Result<(), StreamError> {
+        self.shared.ends().iter().for_each(Place::wait);
+        self.shared.result()
+    }
+}

@@ -1,0 +1,182 @@
+//! A stream: work that is done later, in order.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use super::context::{Place, Shared, Work};
+use super::error::StreamError;
+use super::event::{Event, Recorded};
+use super::queue::Queue;
+use crate::grid::LaunchReport;
+use crate::launch::{Arg, LaunchConfig, PreparedLaunch};
+use crate::lock::lock;
+use crate::memory::DeviceMemory;
+use crate::module::Function;
+
+/// What a stream has to do with the default stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// It is the default stream.
+    Default,
+    /// Its work and that of the default stream keep the order in which they were given.
+    Blocking,
+    /// Nothing.
+    NonBlocking,
+}
+
+/// Work that is done one after the other by a thread of its own, while the host goes on. Streams run beside each other.
+///
+/// What is wrong with work when it is given is said at once and changes nothing. What fails later ends the [`Context`](super::Context).
+/// Dropping a stream does not wait: what it was given is still done.
+pub struct Stream {
+    shared: Arc<Shared>,
+    queue: Arc<Queue<Work>>,
+    order: Order,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("order", &self.order).finish_non_exhaustive()
+    }
+}
+
+/// A launch that a stream was given.
+#[derive(Clone, Debug)]
+pub struct Pending(Arc<OnceLock<LaunchReport>>);
+
+impl Pending {
+    /// What it did, once it has come to its end.
+    pub fn report(&self) -> Option<&LaunchReport> {
+        self.0.get()
+    }
+}
+
+impl Stream {
+    pub(super) fn new(shared: Arc<Shared>, order: Order) -> Stream {
+        let queue = shared.queue(order);
+        Stream { shared, queue, order }
+    }
+
+    fn put(&self, work: Work) -> Result<Place, StreamError> {
+        self.shared.put(&self.queue, self.order, None, work)
+    }
+
+    /// Launches an entry. Arguments are copied, and code is compiled, before it returns. A buffer among the arguments has to live until the
+    /// launch has ended; if it does not, the kernel traps.
+    ///
+    /// Threads that wait for memory to change are not taken for a deadlock, since other streams and the host may change it; only the stop handle
+    /// and the time limit of the launch end them.
+    ///
+    /// # Errors
+    /// As [`PreparedLaunch::new`], or the context has failed.
+    pub fn launch(&self, function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<Pending, StreamError> {
+        self.shared.result()?;
+        let config = LaunchConfig { is_alone: false, ..config.clone() };
+        let launch = PreparedLaunch::new(function, &config, args)?;
+        let report = Arc::default();
+        self.put(Work::Launch(Box::new(launch), Arc::clone(&report)))?;
+        Ok(Pending(report))
+    }
+
+    /// Copies from the host to the device.
+    ///
+    /// # Errors
+    /// The context has failed. That the range does not lie in one allocation is found when it is done.
+    pub fn write(&self, address: u64, from: impl AsRef<[u8]> + Send + 'static) -> Result<(), StreamError> {
+        self.memory(move |memory| Ok(memory.write(address, from.as_ref())?))
+    }
+
+    /// Copies from the device to the host, and hands what was filled to `done`.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn read<T: AsMut<[u8]> + Send + 'static>(
+        &self,
+        address: u64,
+        mut to: T,
+        done: impl FnOnce(T) + Send + 'static,
+    ) -> Result<(), StreamError> {
+        self.memory(move |memory| {
+            memory.read(address, to.as_mut())?;
+            done(to);
+            Ok(())
+        })
+    }
+
+    /// Does something with the device's memory: a fill, a copy inside the device, a free.
+    ///
+    /// # Errors
+    /// The context has failed. An error of the work itself ends the context.
+    pub fn memory(
+        &self,
+        work: impl FnOnce(&DeviceMemory) -> Result<(), StreamError> + Send + 'static,
+    ) -> Result<(), StreamError> {
+        self.put(Work::Memory(Box::new(work))).map(drop)
+    }
+
+    /// Calls a function of the host; not if work has failed before. It must not wait for work of this context.
+    ///
+    /// # Errors
+    /// The context has failed.
+    pub fn host(&self, call: impl FnOnce() + Send + 'static) -> Result<(), StreamError> {
+        self.put(Work::Host(Box::new(call))).map(drop)
+    }
+
+    /// Calls a function of the host in any case, and tells it whether work has failed before.
+    ///
+    /// # Errors
+    /// The context has failed already: the function is not called.
+    pub fn callback(&self, call: impl FnOnce(Result<(), StreamError>) + Send + 'static) -> Result<(), StreamError> {
+        self.put(Work::Callback(Box::new(call))).map(drop)
+    }
+
+    /// Makes an event stand for all work that the stream was given until now.
+    ///
+    /// # Errors
+    /// The context has failed, or the event is one of another context.
+    pub fn record(&self, event: &Event) -> Result<(), StreamError> {
+        if !Arc::ptr_eq(&self.shared, &event.shared) {
+            return Err(StreamError::OtherContext);
+        }
+        let mut recorded = lock(&event.recorded);
+        let time = Arc::default();
+        let place = self.put(Work::Record(Arc::clone(&time)))?;
+        *recorded = Some(Recorded { place, time });
+        Ok(())
+    }
+
+    /// Makes all that the stream is given later wait for the work that an event stands for now. The event may be one of another context.
+    ///
+    /// # Errors
+    /// The context has failed.
+    pub fn wait(&self, event: &Event) -> Result<(), StreamError> {
+        match event.place() {
+            Some(place) => self.shared.put(&self.queue, self.order, Some(place), Work::Wait).map(drop),
+            None => self.shared.result(),
+        }
+    }
+
+    /// Whether all is done that it was given; for the default stream, also what blocking streams were given.
+    ///
+    /// # Errors
+    /// Work of the context has failed.
+    pub fn is_done(&self) -> Result<bool, StreamError> {
+        let is_done = self.shared.pending(&self.queue, self.order).iter().all(Place::is_passed);
+        self.shared.result().map(|()| is_done)
+    }
+
+    /// Waits for all that it was given until now; the default stream also for what blocking streams were given.
+    ///
+    /// # Errors
+    /// Work of the context has failed.
+    pub fn synchronize(&self) -> Result<(), StreamError> {
+        self.shared.pending(&self.queue, self.order).iter().for_each(Place::wait);
+        self.shared.result()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
