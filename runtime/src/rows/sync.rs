@@ -2,6 +2,7 @@
 
 use handloom_codegen::abi::Loc;
 use handloom_interp::warp;
+use handloom_ir::num::matrix;
 use handloom_ir::simt::Op;
 
 use super::Call;
@@ -101,22 +102,22 @@ fn release(p: &Parked) {
 fn complete(all: &[Parked]) {
     let Some(op) = all.first().map(|p| p.ctx.tables().syncs[p.site].op) else { return };
     let active = all.iter().fold(0, |m, p| m | p.lanes);
-    let mut inputs = [[0_u64; 32]; 3];
-    for p in all {
-        let site = &p.ctx.tables().syncs[p.site];
-        let values = &site.src[..site.src.len().saturating_sub(1)];
-        for (row, loc) in inputs.iter_mut().zip(values) {
-            if p.lanes == active {
-                p.ctx.read_row(*loc, active, row);
-                // Lanes that are not there count as zero, as in the interpreter.
-                row.iter_mut().enumerate().for_each(|(l, v)| *v = if active >> l & 1 == 1 { *v } else { 0 });
-                continue;
-            }
-            for lane in lanes(p.lanes) {
-                row[lane] = p.ctx.read(*loc, lane);
-            }
+    if let Op::Matrix(op) = op {
+        let mut src = vec![[0; 32]; op.sources().len() - 1];
+        let mut dst = vec![[0; 32]; op.results().len()];
+        read_rows(all, active, &mut src);
+        for (row, ty) in src.iter_mut().zip(op.sources()) {
+            row.iter_mut().for_each(|v| *v &= ty.mask());
         }
+        matrix::matrix(op, &src, &mut dst);
+        for p in all {
+            let site = &p.ctx.tables().syncs[p.site];
+            site.dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, p.lanes, row));
+        }
+        return;
     }
+    let mut inputs = [[0_u64; 32]; 3];
+    read_rows(all, active, &mut inputs);
     let [a, b, c] = inputs;
     let narrow = |row: [u64; 32]| row.map(|v| v as u32);
     let preds = |row: [u64; 32]| (0..32).fold(0_u32, |m, l| m | ((row[l] & 1) as u32) << l);
@@ -151,6 +152,25 @@ fn complete(all: &[Parked]) {
                 p.ctx.write_row(*loc, p.lanes, &row.map(|v| if v != 0 { 0xffff_ffff } else { 0 }));
             } else {
                 p.ctx.write_row(*loc, p.lanes, row);
+            }
+        }
+    }
+}
+
+/// The sources before the membermask, by lane. Lanes that are not there count as zero.
+fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
+    for p in all {
+        let site = &p.ctx.tables().syncs[p.site];
+        let values = &site.src[..site.src.len().saturating_sub(1)];
+        for (row, loc) in rows.iter_mut().zip(values) {
+            if p.lanes == active {
+                p.ctx.read_row(*loc, active, row);
+                // As in the interpreter.
+                row.iter_mut().enumerate().for_each(|(l, v)| *v = if active >> l & 1 == 1 { *v } else { 0 });
+                continue;
+            }
+            for lane in lanes(p.lanes) {
+                row[lane] = p.ctx.read(*loc, lane);
             }
         }
     }

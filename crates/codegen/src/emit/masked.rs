@@ -142,7 +142,13 @@ impl Emit<'_, '_> {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.fence(order, scope);
                 }
-                Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
+                Op::Shfl(_)
+                | Op::Vote(_)
+                | Op::Match { .. }
+                | Op::Redux { .. }
+                | Op::Matrix(_)
+                | Op::Elect
+                | Op::BarWarp => {
                     self.flush_waiting(b, &mut waiting, m, None);
                     self.masked_sync(b, inst, m);
                     synced = true;

@@ -51,7 +51,13 @@ impl Emit<'_, '_> {
             }
             Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => self.full_by_routine(inst),
             Op::Fence { order, scope } => self.fence(order, scope),
-            Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
+            Op::Shfl(_)
+            | Op::Vote(_)
+            | Op::Match { .. }
+            | Op::Redux { .. }
+            | Op::Matrix(_)
+            | Op::Elect
+            | Op::BarWarp => {
                 self.full_sync(inst);
             }
             Op::Activemask => {

@@ -23,6 +23,7 @@ mod bits;
 mod cvt;
 pub mod format;
 mod int;
+pub mod matrix;
 mod order;
 pub mod soft;
 mod video;

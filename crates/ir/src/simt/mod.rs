@@ -6,6 +6,7 @@
 pub mod build;
 mod frame;
 pub mod func;
+pub mod matrix;
 pub mod op;
 pub mod sig;
 pub mod text;
@@ -16,5 +17,6 @@ pub mod video;
 pub use build::{Addr, Builder};
 pub use frame::FrameLayout;
 pub use func::*;
+pub use matrix::{Accumulator, Element, MatrixOp, Product, Step};
 pub use op::*;
 pub use video::{Negated, Part, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};
