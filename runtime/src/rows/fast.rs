@@ -66,7 +66,7 @@ pub(super) fn lanes<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f:
 
 /// A source of at most 32 bits.
 #[inline(always)]
-fn row(ctx: Ctx, loc: Loc) -> Row {
+pub(super) fn row(ctx: Ctx, loc: Loc) -> Row {
     let Loc::Row32(at) = loc else {
         let mut wide = [0; 32];
         ctx.read_row(loc, u32::MAX, &mut wide);

@@ -2,11 +2,13 @@
 
 use handloom_codegen::abi::Loc;
 use handloom_interp::warp;
-use handloom_ir::num::matrix;
-use handloom_ir::simt::Op;
+use handloom_ir::num;
+use handloom_ir::simt::{MatrixOp, Op};
 
 use super::Call;
 use super::memory::lanes;
+#[cfg(target_arch = "x86_64")]
+use super::{fast, matrix};
 use crate::sched::context::Ctx;
 use crate::sched::host::{CtaHost, Parked};
 
@@ -103,13 +105,19 @@ fn complete(all: &[Parked]) {
     let Some(op) = all.first().map(|p| p.ctx.tables().syncs[p.site].op) else { return };
     let active = all.iter().fold(0, |m, p| m | p.lanes);
     if let Op::Matrix(op) = op {
+        if let [one] = all
+            && one.lanes == u32::MAX
+            && by_vectors(one, op)
+        {
+            return;
+        }
         let mut src = vec![[0; 32]; op.sources().len() - 1];
         let mut dst = vec![[0; 32]; op.results().len()];
         read_rows(all, active, &mut src);
         for (row, ty) in src.iter_mut().zip(op.sources()) {
             row.iter_mut().for_each(|v| *v &= ty.mask());
         }
-        matrix::matrix(op, &src, &mut dst);
+        num::matrix::matrix(op, &src, &mut dst);
         for p in all {
             let site = &p.ctx.tables().syncs[p.site];
             site.dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, p.lanes, row));
@@ -173,5 +181,29 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
                 row[lane] = p.ctx.read(*loc, lane);
             }
         }
+    }
+}
+
+/// Does a matrix op for the whole warp if there is vector code for it on this host.
+fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let MatrixOp::Product(product) = op;
+        let Some(width) = matrix::Width::of_host().first() else { return false };
+        let site = &p.ctx.tables().syncs[p.site];
+        let (mut src, mut dst) = ([[0; 32]; matrix::MAX_ROWS], [[0; 32]; matrix::MAX_ROWS]);
+        let (n, results) = (site.src.len() - 1, site.dst.len());
+        let (Some(src), Some(dst)) = (src.get_mut(..n), dst.get_mut(..results)) else { return false };
+        src.iter_mut().zip(&site.src).for_each(|(row, loc)| *row = fast::row(p.ctx, *loc));
+        if !matrix::product(*width, product, src, dst) {
+            return false;
+        }
+        site.dst.iter().zip(dst).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
+        true
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (p, op);
+        false
     }
 }
