@@ -172,7 +172,7 @@ impl<'m> Cta<'m> {
         let few: [[u64; 32]; 2] = match op {
             Op::Matrix(op) => {
                 many.resize(op.results().len(), [0; 32]);
-                num::matrix::matrix(op, &inputs, &mut many);
+                num::matrix::matrix(op, active, &inputs, &mut many);
                 [[0; 32]; 2]
             }
             Op::Shfl(mode) => {

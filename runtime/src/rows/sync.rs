@@ -117,7 +117,7 @@ fn complete(all: &[Parked]) {
         for (row, ty) in src.iter_mut().zip(op.sources()) {
             row.iter_mut().for_each(|v| *v &= ty.mask());
         }
-        num::matrix::matrix(op, &src, &mut dst);
+        num::matrix::matrix(op, active, &src, &mut dst);
         for p in all {
             let site = &p.ctx.tables().syncs[p.site];
             site.dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, p.lanes, row));
@@ -188,7 +188,7 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
 fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        let MatrixOp::Product(product) = op;
+        let MatrixOp::Product(product) = op else { return false };
         let Some(width) = matrix::Width::of_host().first() else { return false };
         let site = &p.ctx.tables().syncs[p.site];
         let (mut src, mut dst) = ([[0; 32]; matrix::MAX_ROWS], [[0; 32]; matrix::MAX_ROWS]);

@@ -3,7 +3,7 @@
 //! Choice: products of floats are added one by one in ascending order of depth, each with one rounding to nearest at `.f32`, or at `.f64`. The
 //! manual leaves the order and the precision of the sums open. An accumulator of `.f16` is rounded at the end.
 
-use crate::simt::{Accumulator, Cvt, Element, FMode, MatrixOp, Product, Step};
+use crate::simt::{Accumulator, Addresses, Cvt, Element, FMode, MatrixOp, Product, Step};
 use crate::types::{Float, Int, Rounding, ScalarType};
 
 use super::format::{Format, widen};
@@ -12,12 +12,39 @@ use super::{arith, cvt, int};
 /// A register of all lanes.
 pub type Row = [u64; 32];
 
-/// Computes the op. `src` has the registers before the membermask; `dst` has one row for each result.
+/// Computes the op for the lanes of `active`. `src` has the registers before the membermask; `dst` has one row for each result.
 ///
 /// # Panics
 /// When there are fewer rows than [`MatrixOp::sources`] and [`MatrixOp::results`] have types.
-pub fn matrix(op: MatrixOp, src: &[Row], dst: &mut [Row]) {
-    let MatrixOp::Product(p) = op;
+pub fn matrix(op: MatrixOp, active: u32, src: &[Row], dst: &mut [Row]) {
+    match op {
+        MatrixOp::Product(p) => product(p, src, dst),
+        MatrixOp::Addresses(a) => addresses(a, active, &src[0], dst),
+        MatrixOp::Transpose => {
+            dst[0] = std::array::from_fn(|lane| {
+                let (g, t) = (lane / 4, lane % 4);
+                // Column `g` of the rows `2 * t` and the next.
+                let element = |row: usize| src[0][4 * row + g / 2] >> (16 * (g % 2)) & 0xffff;
+                element(2 * t) | element(2 * t + 1) << 16
+            });
+        }
+    }
+}
+
+fn addresses(a: Addresses, active: u32, rows: &Row, dst: &mut [Row]) {
+    for (i, to) in dst.iter_mut().enumerate() {
+        *to = std::array::from_fn(|lane| {
+            let (g, t) = (lane / 4, lane % 4);
+            let (from, distance) =
+                if a.trans { (8 * (i / 2) + 2 * t + i % 2, 2 * g as u64) } else { (8 * i + g, 4 * t as u64) };
+            // Choice: the address of a lane that does not take part is undefined; we take the lane's own.
+            let row = rows[if active >> from & 1 == 1 { from } else { lane }];
+            row.wrapping_add(distance) & a.ty.mask()
+        });
+    }
+}
+
+fn product(p: Product, src: &[Row], dst: &mut [Row]) {
     let [n_a, n_b, _, _] = p.registers();
     let (a, rest) = src.split_at(n_a);
     let (b, c) = rest.split_at(n_b);

@@ -10,6 +10,26 @@ use crate::types::Ty;
 pub enum MatrixOp {
     /// registers of `a`, of `b`, of `c`, membermask (B32) -> registers of `d = a * b + c`
     Product(Product),
+    /// address of a row, membermask (B32) -> addresses of the lane's elements: eight lanes name the rows of a matrix, which each lane holds as
+    /// [`Transpose`](MatrixOp::Transpose) says
+    Addresses(Addresses),
+    /// register, membermask (B32) -> register: an 8 by 8 matrix of 16-bit elements with rows and columns changed. Lane `l` holds the elements
+    /// `2 * (l % 4)` and the next of row `l / 4`.
+    Transpose,
+}
+
+/// Where the elements of small matrices lie in memory.
+///
+/// # PTX ISA
+/// Warp-level matrix load instruction: ldmatrix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct Addresses {
+    /// Type of an address: `B32` or `B64`.
+    pub ty: Ty,
+    /// Matrices: 1, 2 or 4. The rows of matrix `i` come from the lanes from `8 * i` on.
+    pub count: u8,
+    /// Rows are columns: the two elements of a lane lie apart, and have an address each.
+    pub trans: bool,
 }
 
 /// What the elements of `a` or `b` are.
@@ -182,21 +202,37 @@ impl Product {
 impl MatrixOp {
     /// Types of the sources, the membermask among them.
     pub fn sources(self) -> Vec<Ty> {
-        let MatrixOp::Product(p) = self;
-        let [a, b, c, _] = p.registers();
-        let of = |ty: Ty, n: usize| std::iter::repeat_n(ty, n);
-        of(p.a.register(), a).chain(of(p.b.register(), b)).chain(of(p.c.register(), c)).chain([Ty::B32]).collect()
+        let mut types = match self {
+            MatrixOp::Product(p) => {
+                let [a, b, c, _] = p.registers();
+                let of = |ty: Ty, n: usize| std::iter::repeat_n(ty, n);
+                of(p.a.register(), a).chain(of(p.b.register(), b)).chain(of(p.c.register(), c)).collect()
+            }
+            MatrixOp::Addresses(a) => vec![a.ty],
+            MatrixOp::Transpose => vec![Ty::B32],
+        };
+        types.push(Ty::B32);
+        types
     }
 
     /// Types of the results.
     pub fn results(self) -> Vec<Ty> {
-        let MatrixOp::Product(p) = self;
-        vec![p.d.register(); p.registers()[3]]
+        match self {
+            MatrixOp::Product(p) => vec![p.d.register(); p.registers()[3]],
+            MatrixOp::Addresses(a) => vec![a.ty; usize::from(a.count) << usize::from(a.trans)],
+            MatrixOp::Transpose => vec![Ty::B32],
+        }
     }
 
     /// Its name with modifiers in the text of the IR.
     pub fn name(self) -> String {
-        let MatrixOp::Product(p) = self;
+        let p = match self {
+            MatrixOp::Product(p) => p,
+            MatrixOp::Addresses(a) => {
+                return format!("matrix.addresses.x{}{}.{}", a.count, if a.trans { ".trans" } else { "" }, a.ty);
+            }
+            MatrixOp::Transpose => return "matrix.transpose".into(),
+        };
         let step = match p.step {
             Step::Add => "",
             Step::AddSaturating => ".sat",

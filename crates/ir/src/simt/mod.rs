@@ -17,6 +17,6 @@ pub mod video;
 pub use build::{Addr, Builder};
 pub use frame::FrameLayout;
 pub use func::*;
-pub use matrix::{Accumulator, Element, MatrixOp, Product, Step};
+pub use matrix::{Accumulator, Addresses, Element, MatrixOp, Product, Step};
 pub use op::*;
 pub use video::{Negated, Part, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};

@@ -1,10 +1,10 @@
 //! `mma` as one op on the registers of a warp. What it computes stands in `ir::num::matrix`, which element lies where at
 //! [`Product`](handloom_ir::simt::Product).
 
-use handloom_ir::simt::{Accumulator, Element, MatrixOp, Op, Product, Step, Val};
+use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Step};
 use handloom_ir::types::ScalarType::{self, *};
-use handloom_ir::types::Ty;
 
+use super::ldmatrix::warp_op;
 use super::shape::mnk;
 use crate::form::*;
 
@@ -26,11 +26,9 @@ pub(super) fn product(x: &mut Cx<'_, '_>) {
         d: accumulator(x.u.ty(Slot::Type)),
         step,
     });
-    let everyone = Val::Imm(0xffff_ffff, Ty::B32);
-    let src = (0..3).flat_map(|i| x.srcs(i)).chain([everyone]).collect();
-    let dst: Vec<_> = op.results().into_iter().map(|ty| x.b.reg(ty)).collect();
-    x.b.push(Op::Matrix(op), dst.clone(), src);
-    dst.into_iter().enumerate().for_each(|(i, r)| x.set_at(0, i, Val::Reg(r)));
+    let src = (0..3).flat_map(|i| x.srcs(i)).collect();
+    let values = warp_op(x, op, src);
+    values.into_iter().enumerate().for_each(|(i, v)| x.set_at(0, i, v));
 }
 
 fn element(format: &str) -> Element {

@@ -39,7 +39,7 @@ fn compare(p: Product, random: &mut u64) {
     src.extend((0..n_c).map(|_| row(random, c_bits)));
     let wide: Vec<[u64; 32]> = src.iter().map(|row| row.map(u64::from)).collect();
     let mut want = vec![[0; 32]; n_d];
-    matrix(MatrixOp::Product(p), &wide, &mut want);
+    matrix(MatrixOp::Product(p), u32::MAX, &wide, &mut want);
     for width in Width::of_host() {
         let mut got = vec![[0; 32]; n_d];
         assert!(product(*width, p, &src, &mut got), "{p:?} has no vector code");
