@@ -191,15 +191,23 @@ fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
         let MatrixOp::Product(product) = op else { return false };
         let Some(width) = matrix::Width::of_host().first() else { return false };
         let site = &p.ctx.tables().syncs[p.site];
-        let (mut src, mut dst) = ([[0; 32]; matrix::MAX_ROWS], [[0; 32]; matrix::MAX_ROWS]);
-        let (n, results) = (site.src.len() - 1, site.dst.len());
-        let (Some(src), Some(dst)) = (src.get_mut(..n), dst.get_mut(..results)) else { return false };
-        src.iter_mut().zip(&site.src).for_each(|(row, loc)| *row = fast::row(p.ctx, *loc));
-        if !matrix::product(*width, product, src, dst) {
+        let n = site.src.len() - 1;
+        if n > matrix::MAX_ROWS {
             return false;
         }
-        site.dst.iter().zip(dst).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
-        true
+        // Copies of those that are no rows.
+        let mut others = Vec::new();
+        if site.src[..n].iter().any(|loc| fast::row_at(p.ctx, *loc).is_none()) {
+            others = site.src[..n].iter().map(|loc| fast::row(p.ctx, *loc)).collect();
+        }
+        let none = [0; 32];
+        let mut src = [&none; matrix::MAX_ROWS];
+        for (i, loc) in site.src[..n].iter().enumerate() {
+            src[i] = fast::row_at(p.ctx, *loc).unwrap_or_else(|| &others[i]);
+        }
+        matrix::product(*width, product, &src[..n], |results| {
+            site.dst.iter().zip(results).for_each(|(loc, row)| fast::put_all(p.ctx, *loc, row));
+        })
     }
     #[cfg(not(target_arch = "x86_64"))]
     {

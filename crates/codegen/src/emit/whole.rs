@@ -13,7 +13,7 @@ use handloom_ir::types::*;
 use super::lanes::Lanes;
 use super::rep::{Compare, Logic, Rep, scalar_type, vector_type, width};
 use super::vector::{Source, inlined, is_loose, takes_loose};
-use super::{Emit, FULL};
+use super::{Emit, FULL, Home};
 use crate::abi::*;
 use crate::analysis::transfer::{self, Arg, LANES, PACKS, Shape};
 
@@ -496,17 +496,23 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Operands and results of a routine in scratch rows; results hold their old values where a guard may leave them.
+    /// Where a routine finds a source with canonical NaNs: in its home, if that is a row which this copy has not read yet.
+    fn source_loc(&mut self, v: Val) -> Loc {
+        if let Val::Reg(r) = v
+            && matches!(self.homes[r.idx()], Some(Home::Row32(_) | Home::Row64(_)))
+            && !self.loose[r.idx()]
+            && !self.reps.contains_key(&r)
+        {
+            return self.row_of(r);
+        }
+        self.clean(v);
+        self.loc(v)
+    }
+
+    /// Operands and results of a routine; results, in scratch rows, hold their old values where a guard may leave them.
     fn routine_operands(&mut self, inst: &Inst) -> (Vec<Loc>, Vec<Loc>, Vec<(Reg, u32)>) {
         self.n_scratch_used = 0;
-        let src: Vec<Loc> = inst
-            .operands()
-            .iter()
-            .map(|v| {
-                self.clean(*v);
-                self.loc(*v)
-            })
-            .collect();
+        let src: Vec<Loc> = inst.operands().iter().map(|v| self.source_loc(*v)).collect();
         let mut dst = Vec::new();
         let mut outs = Vec::new();
         for d in &inst.dst {

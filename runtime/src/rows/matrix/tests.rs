@@ -41,8 +41,9 @@ fn compare(p: Product, random: &mut u64) {
     let mut want = vec![[0; 32]; n_d];
     matrix(MatrixOp::Product(p), u32::MAX, &wide, &mut want);
     for width in Width::of_host() {
-        let mut got = vec![[0; 32]; n_d];
-        assert!(product(*width, p, &src, &mut got), "{p:?} has no vector code");
+        let mut got: Vec<Row> = Vec::new();
+        let rows: Vec<&Row> = src.iter().collect();
+        assert!(product(*width, p, &rows, |d| got = d.to_vec()), "{p:?} has no vector code");
         let got: Vec<[u64; 32]> = got.iter().map(|row| row.map(u64::from)).collect();
         assert_eq!(got, want, "{p:?} by {width:?}");
     }
