@@ -72,7 +72,13 @@ impl<'m> Cta<'m> {
             }
             // One thread of the host runs one op after the other: every order holds already.
             Op::Fence { .. } => {}
-            Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
+            Op::Shfl(_)
+            | Op::Vote(_)
+            | Op::Match { .. }
+            | Op::Redux { .. }
+            | Op::Matrix(_)
+            | Op::Elect
+            | Op::BarWarp => {
                 for t in group.threads() {
                     self.reach_warp_sync(t, inst);
                 }
@@ -118,14 +124,10 @@ impl<'m> Cta<'m> {
 
     /// Lets a lane wait at a warp-synchronising op.
     pub(crate) fn reach_warp_sync(&mut self, thread: usize, inst: &'m Inst) {
-        let mut inputs = [0; 3];
-        let (mask, values) = inst.src.split_last().expect("bug: a warp-synchronising op without member mask");
-        for (input, v) in inputs.iter_mut().zip(values) {
-            *input = self.get(thread, *v);
-        }
-        let mask = self.get32(thread, *mask);
+        let mask = *inst.src.last().expect("bug: a warp-synchronising op without member mask");
+        let mask = self.get32(thread, mask);
         let lane = &mut self.threads[thread];
-        lane.state = State::WarpSync { inst, mask, inputs };
+        lane.state = State::WarpSync { inst, mask };
         lane.span = inst.span;
     }
 
@@ -153,20 +155,27 @@ impl<'m> Cta<'m> {
     /// Computes the results of a warp-synchronising op for all lanes that arrived.
     fn complete_warp_sync(&mut self, op: Op, group: Group) {
         let active = group.lanes;
-        let mut inputs = [[0_u64; 32]; 3];
+        // Sources before the mask by lane: nothing has changed them while lanes waited.
+        let mut inputs: Vec<[u64; 32]> = Vec::new();
         for t in group.threads() {
-            if let State::WarpSync { inputs: own, .. } = self.threads[t].state {
-                for (row, value) in inputs.iter_mut().zip(own) {
-                    row[t % 32] = value;
-                }
+            let State::WarpSync { inst, .. } = self.threads[t].state else { continue };
+            inputs.resize(inst.src.len() - 1, [0; 32]);
+            for (row, v) in inputs.iter_mut().zip(&inst.src) {
+                row[t % 32] = self.get(t, *v);
             }
         }
-        let [a, b, c] = inputs;
+        let [a, b, c] = std::array::from_fn(|i| inputs.get(i).copied().unwrap_or_default());
         let narrow = |row: [u64; 32]| row.map(low32);
         let preds = |row: [u64; 32]| (0..WARP_SIZE).zip(row).fold(0, |mask, (lane, p)| mask | low32(p & 1) << lane);
         let bit = |mask: u32, lane: usize| u64::from(mask >> lane & 1);
-        // Results by lane: the first and the second destination.
-        let results: [[u64; 32]; 2] = match op {
+        // Results by lane: of a matrix op, or the first and the second destination.
+        let mut many = Vec::new();
+        let few: [[u64; 32]; 2] = match op {
+            Op::Matrix(op) => {
+                many.resize(op.results().len(), [0; 32]);
+                num::matrix::matrix(op, active, &inputs, &mut many);
+                [[0; 32]; 2]
+            }
             Op::Shfl(mode) => {
                 let (values, in_range) = warp::shfl(mode, active, &narrow(a), &narrow(b), &narrow(c));
                 [values.map(u64::from), std::array::from_fn(|lane| bit(in_range, lane))]
@@ -203,6 +212,7 @@ impl<'m> Cta<'m> {
             | Op::Stack(_)
             | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),
         };
+        let results = if many.is_empty() { &few[..] } else { &many };
         for t in group.threads() {
             let State::WarpSync { inst, .. } = self.threads[t].state else { continue };
             for (reg, row) in inst.dst.iter().zip(results) {

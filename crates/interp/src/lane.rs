@@ -20,8 +20,6 @@ pub(crate) enum State<'m> {
         inst: &'m Inst,
         /// The member mask as written.
         mask: u32,
-        /// Sources before the mask.
-        inputs: [u64; 3],
     },
     /// It waits for a barrier of the cta.
     Barrier {

@@ -33,7 +33,9 @@ pub fn deferral(op: Op) -> Deferral {
         Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => Deferral::Memory,
         Op::Builtin(which) => Deferral::Builtin(which),
         Op::Fence { order, scope } => Deferral::Fence(order, scope),
-        Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => Deferral::Sync,
+        Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Matrix(_) | Op::Elect | Op::BarWarp => {
+            Deferral::Sync
+        }
         Op::Nanosleep | Op::Hint => Deferral::Nothing,
         Op::Activemask
         | Op::SymAddr(_)

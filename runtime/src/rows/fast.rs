@@ -66,14 +66,29 @@ pub(super) fn lanes<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f:
 
 /// A source of at most 32 bits.
 #[inline(always)]
-fn row(ctx: Ctx, loc: Loc) -> Row {
-    let Loc::Row32(at) = loc else {
-        let mut wide = [0; 32];
-        ctx.read_row(loc, u32::MAX, &mut wide);
-        return map(&wide, |v| v as u32);
-    };
-    // SAFETY: codegen's tables name rows inside the context, 32 lanes long and aligned.
-    unsafe { ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>().read() }
+pub(super) fn row(ctx: Ctx, loc: Loc) -> Row {
+    match row_at(ctx, loc) {
+        Some(row) => *row,
+        None => {
+            let mut wide = [0; 32];
+            ctx.read_row(loc, u32::MAX, &mut wide);
+            map(&wide, |v| v as u32)
+        }
+    }
+}
+
+/// The same as it lies in the context, if it is a row there. The reference must not live on when something is written.
+#[inline(always)]
+pub(super) fn row_at<'c>(ctx: Ctx, loc: Loc) -> Option<&'c Row> {
+    let Loc::Row32(at) = loc else { return None };
+    // SAFETY: codegen's tables name rows inside the context, 32 lanes long and aligned; no code runs on it now.
+    Some(unsafe { &*ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>() })
+}
+
+/// Writes all lanes.
+#[inline(always)]
+pub(super) fn put_all(ctx: Ctx, loc: Loc, values: &Row) {
+    put(Lanes { ctx, mask: u32::MAX }, loc, *values);
 }
 
 /// Writes the lanes of the mask.

@@ -14,6 +14,8 @@ mod eval;
 mod fast;
 #[cfg(target_arch = "x86_64")]
 mod halves;
+#[cfg(target_arch = "x86_64")]
+mod matrix;
 mod memory;
 mod sreg;
 mod stack;

@@ -1,11 +1,14 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
 use handloom_interp::warp;
-use handloom_ir::simt::Op;
+use handloom_ir::num;
+use handloom_ir::simt::{MatrixOp, Op};
 use handloom_plan::abi::Loc;
 
 use super::Call;
 use super::memory::lanes;
+#[cfg(target_arch = "x86_64")]
+use super::{fast, matrix};
 use crate::warp::context::Ctx;
 use crate::warp::host::{CtaHost, Parked};
 
@@ -101,22 +104,28 @@ fn release(p: &Parked) {
 fn complete(all: &[Parked]) {
     let Some(op) = all.first().map(|p| p.ctx.tables().syncs[p.site].op) else { return };
     let active = all.iter().fold(0, |m, p| m | p.lanes);
-    let mut inputs = [[0_u64; 32]; 3];
-    for p in all {
-        let site = &p.ctx.tables().syncs[p.site];
-        let values = &site.src[..site.src.len().saturating_sub(1)];
-        for (row, loc) in inputs.iter_mut().zip(values) {
-            if p.lanes == active {
-                p.ctx.read_row(*loc, active, row);
-                // Lanes that are not there count as zero, as in the interpreter.
-                row.iter_mut().enumerate().for_each(|(l, v)| *v = if active >> l & 1 == 1 { *v } else { 0 });
-                continue;
-            }
-            for lane in lanes(p.lanes) {
-                row[lane] = p.ctx.read(*loc, lane);
-            }
+    if let Op::Matrix(op) = op {
+        if let [one] = all
+            && one.lanes == u32::MAX
+            && by_vectors(one, op)
+        {
+            return;
         }
+        let mut src = vec![[0; 32]; op.sources().len() - 1];
+        let mut dst = vec![[0; 32]; op.results().len()];
+        read_rows(all, active, &mut src);
+        for (row, ty) in src.iter_mut().zip(op.sources()) {
+            row.iter_mut().for_each(|v| *v &= ty.mask());
+        }
+        num::matrix::matrix(op, active, &src, &mut dst);
+        for p in all {
+            let site = &p.ctx.tables().syncs[p.site];
+            site.dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, p.lanes, row));
+        }
+        return;
     }
+    let mut inputs = [[0_u64; 32]; 3];
+    read_rows(all, active, &mut inputs);
     let [a, b, c] = inputs;
     let narrow = |row: [u64; 32]| row.map(|v| v as u32);
     let preds = |row: [u64; 32]| (0..32).fold(0_u32, |m, l| m | ((row[l] & 1) as u32) << l);
@@ -153,5 +162,56 @@ fn complete(all: &[Parked]) {
                 p.ctx.write_row(*loc, p.lanes, row);
             }
         }
+    }
+}
+
+/// The sources before the membermask, by lane. Lanes that are not there count as zero.
+fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
+    for p in all {
+        let site = &p.ctx.tables().syncs[p.site];
+        let values = &site.src[..site.src.len().saturating_sub(1)];
+        for (row, loc) in rows.iter_mut().zip(values) {
+            if p.lanes == active {
+                p.ctx.read_row(*loc, active, row);
+                // As in the interpreter.
+                row.iter_mut().enumerate().for_each(|(l, v)| *v = if active >> l & 1 == 1 { *v } else { 0 });
+                continue;
+            }
+            for lane in lanes(p.lanes) {
+                row[lane] = p.ctx.read(*loc, lane);
+            }
+        }
+    }
+}
+
+/// Does a matrix op for the whole warp if there is vector code for it on this host.
+fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let MatrixOp::Product(product) = op else { return false };
+        let Some(width) = matrix::Width::of_host().first() else { return false };
+        let site = &p.ctx.tables().syncs[p.site];
+        let n = site.src.len() - 1;
+        if n > matrix::MAX_ROWS {
+            return false;
+        }
+        // Copies of those that are no rows.
+        let mut others = Vec::new();
+        if site.src[..n].iter().any(|loc| fast::row_at(p.ctx, *loc).is_none()) {
+            others = site.src[..n].iter().map(|loc| fast::row(p.ctx, *loc)).collect();
+        }
+        let none = [0; 32];
+        let mut src = [&none; matrix::MAX_ROWS];
+        for (i, loc) in site.src[..n].iter().enumerate() {
+            src[i] = fast::row_at(p.ctx, *loc).unwrap_or_else(|| &others[i]);
+        }
+        matrix::product(*width, product, &src[..n], |results| {
+            site.dst.iter().zip(results).for_each(|(loc, row)| fast::put_all(p.ctx, *loc, row));
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (p, op);
+        false
     }
 }

@@ -12,6 +12,7 @@ use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
+use handloom_plan::layout::Home;
 use handloom_plan::ways::{Way, scalar, way};
 
 use super::lanes::Lanes;
@@ -53,7 +54,13 @@ impl Emit<'_, '_> {
             }
             Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => self.full_by_routine(inst),
             Op::Fence { order, scope } => self.fence(order, scope),
-            Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp => {
+            Op::Shfl(_)
+            | Op::Vote(_)
+            | Op::Match { .. }
+            | Op::Redux { .. }
+            | Op::Matrix(_)
+            | Op::Elect
+            | Op::BarWarp => {
                 self.full_sync(inst);
             }
             Op::Activemask => {
@@ -495,17 +502,23 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Operands and results of a routine in scratch rows; results hold their old values where a guard may leave them.
+    /// Where a routine finds a source with canonical NaNs: in its home, if that is a row which this copy has not read yet.
+    fn source_loc(&mut self, v: Val) -> Loc {
+        if let Val::Reg(r) = v
+            && matches!(self.plan.layout.homes[r.idx()], Some(Home::Row32(_) | Home::Row64(_)))
+            && !self.plan.may_hold_odd_nan[r.idx()]
+            && !self.reps.contains_key(&r)
+        {
+            return self.row_of(r);
+        }
+        self.clean(v);
+        self.loc(v)
+    }
+
+    /// Operands and results of a routine; results, in scratch rows, hold their old values where a guard may leave them.
     fn routine_operands(&mut self, inst: &Inst) -> (Vec<Loc>, Vec<Loc>, Vec<(Reg, u32)>) {
         self.n_scratch_used = 0;
-        let src: Vec<Loc> = inst
-            .operands()
-            .iter()
-            .map(|v| {
-                self.clean(*v);
-                self.loc(*v)
-            })
-            .collect();
+        let src: Vec<Loc> = inst.operands().iter().map(|v| self.source_loc(*v)).collect();
         let mut dst = Vec::new();
         let mut outs = Vec::new();
         for d in &inst.dst {

@@ -24,6 +24,7 @@ mod cvt;
 mod element;
 pub mod format;
 mod int;
+pub mod matrix;
 mod order;
 pub mod soft;
 mod video;

@@ -5,6 +5,7 @@
 use crate::types::*;
 
 use super::ids::{FuncId, SlotId, SymId};
+use super::matrix::MatrixOp;
 use super::pure::Pure;
 
 /// Extent and ordering of a memory access.
@@ -149,6 +150,8 @@ pub enum Op {
     },
     /// membermask (B32) -> leader's lane (B32), P: this lane is the leader
     Elect,
+    /// registers of matrices, membermask (B32) -> registers of matrices
+    Matrix(MatrixOp),
     /// membermask (B32): waits for the named lanes and orders their memory
     BarWarp,
     /// -> mask of the lanes that execute it together (B32)
@@ -205,7 +208,10 @@ pub enum Callee {
 impl Op {
     /// Whether the op waits for the lanes of a member mask. Such an op is the last of its block.
     pub const fn is_warp_sync(self) -> bool {
-        matches!(self, Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Elect | Op::BarWarp)
+        matches!(
+            self,
+            Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Matrix(_) | Op::Elect | Op::BarWarp
+        )
     }
 
     /// Whether the op computes values only and may be removed when they are unused.

@@ -198,6 +198,7 @@ fn address_offset(op: &Op) -> Option<i64> {
         | Op::Vote(_)
         | Op::Match { .. }
         | Op::Redux { .. }
+        | Op::Matrix(_)
         | Op::Elect
         | Op::BarWarp
         | Op::Activemask
@@ -232,6 +233,7 @@ fn op_name(op: &Op) -> String {
         Op::Vote(mode) => format!("vote.{}", lower_case(mode)),
         Op::Match { ty, all } => format!("match.{}.{ty}", if *all { "all" } else { "any" }),
         Op::Redux { op, signed } => format!("redux.{}.{}", lower_case(op), if *signed { "s32" } else { "u32" }),
+        Op::Matrix(op) => op.name(),
         Op::Elect => "elect".into(),
         Op::BarWarp => "bar_warp".into(),
         Op::Activemask => "activemask".into(),

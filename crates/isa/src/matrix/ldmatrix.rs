@@ -1,13 +1,13 @@
 //! `ldmatrix`, `stmatrix`, `movmatrix`: small matrices between shared memory and the registers of a warp.
 //!
 //! Lane `l` holds of each matrix of 8 by 8 the elements `2 * (l % 4)` and the next one of row `l / 4`, or with `.trans` of that column. The
-//! addresses of the rows come from eight lanes for each matrix, and go round by shuffles.
+//! addresses of the rows come from eight lanes for each matrix.
 //!
 //! Choice: each lane reads or writes its own elements, so that an address which is not a multiple of 16 goes unnoticed if its elements lie well.
 
-use handloom_ir::simt::{Access, Addr, Op, Pure, Val};
+use handloom_ir::simt::{Access, Addr, Addresses, MatrixOp, Op, Val};
 use handloom_ir::types::ScalarType::*;
-use handloom_ir::types::{Int, Order, Scope, ShflMode, Sreg, StateSpace, Ty};
+use handloom_ir::types::{Order, Scope, Ty};
 
 use crate::data_movement::memory::{SHARED, SHARED_CTA, space};
 use crate::form::*;
@@ -35,15 +35,15 @@ pub const LDMATRIX: Form = Form {
     src: &[address("p")],
     needs: Needs::on(6, 5, SM_75),
     semantics: Semantics::Warp(|x| {
-        for m in 0..x.u.count(Slot::Num) {
-            let value = match places(x, m).as_slice() {
-                [word] => x.b.load(access(x.u, 32), *word)[0],
-                halves => {
-                    let h: Vec<Val> = halves.iter().map(|at| x.b.load(access(x.u, 16), *at)[0]).collect();
-                    x.b.pack(h[0], h[1])
-                }
+        let places = places(x);
+        for m in 0..usize::from(x.u.count(Slot::Num)) {
+            let value = if x.u.has(Slot::Flag) {
+                let halves = [0, 1].map(|i| x.b.load(access(x.u, 16), places[2 * m + i])[0]);
+                x.b.pack(halves[0], halves[1])
+            } else {
+                x.b.load(access(x.u, 32), places[m])[0]
             };
-            x.set_at(0, usize::from(m), value);
+            x.set_at(0, m, value);
         }
     }),
     ..UNSUPPORTED_FORM
@@ -88,16 +88,15 @@ pub const STMATRIX: Form = Form {
     src: &[address("p"), R],
     needs: Needs::on(7, 8, SM_90),
     semantics: Semantics::Warp(|x| {
-        let words = x.srcs(1);
-        for (m, word) in (0..x.u.count(Slot::Num)).zip(words) {
-            match places(x, m).as_slice() {
-                [at] => x.b.store(access(x.u, 32), *at, &[word]),
-                halves => {
-                    for (hi, at) in [false, true].into_iter().zip(halves) {
-                        let half = x.b.half(word, hi);
-                        x.b.store(access(x.u, 16), *at, &[half]);
-                    }
+        let (words, places) = (x.srcs(1), places(x));
+        for (m, word) in words.into_iter().enumerate() {
+            if x.u.has(Slot::Flag) {
+                for (i, hi) in [false, true].into_iter().enumerate() {
+                    let half = x.b.half(word, hi);
+                    x.b.store(access(x.u, 16), places[2 * m + i], &[half]);
                 }
+            } else {
+                x.b.store(access(x.u, 32), places[m], &[word]);
             }
         }
     }),
@@ -123,81 +122,29 @@ pub const MOVMATRIX: Form = Form {
     src: &[reg("a", Is::Fixed(B32))],
     needs: Needs::on(7, 8, &[AtLeast(75)]),
     semantics: Semantics::Warp(|x| {
-        // Column `l / 4`: its elements lie in rows `2 * (l % 4)` and the next, four lanes a row and two columns a lane.
-        let (source, lane) = (x.src(0), lane(x));
-        let (row, column) = (bits(x, lane, 0, 2, 3), bits(x, lane, 3, 2, 0));
-        let (first, odd) = (x.b.add(row, column), bits(x, lane, 2, 1, 4));
-        let second = x.b.add(first, Val::Imm(4, Ty::B32));
-        let halves = [first, second].map(|from| {
-            let word = shuffle(x, source, from);
-            let moved = x.b.pure(Pure::Shr(Int::U32), Ty::B32, &[word, odd]);
-            x.b.half(moved, false)
-        });
-        let value = x.b.pack(halves[0], halves[1]);
+        let source = x.src(0);
+        let value = warp_op(x, MatrixOp::Transpose, vec![source])[0];
         x.set(value);
     }),
     ..LDMATRIX
 };
 
-/// Where the elements of matrix `m` that belong to the lane lie: a word, or with `.trans` two halves.
-fn places(x: &mut Cx<'_, '_>, m: u8) -> Vec<Addr> {
-    let lane = lane(x);
-    let first = Val::Imm(8 * u64::from(m), Ty::B32);
-    let (quarter, eighth) = (bits(x, lane, 0, 2, 1), bits(x, lane, 2, 3, 0));
-    if x.u.has(Slot::Flag) {
-        let column = bits(x, lane, 2, 3, 1);
-        let row = x.b.add(first, quarter);
-        let next = x.b.add(row, Val::Imm(1, Ty::B32));
-        vec![row_at(x, row, column), row_at(x, next, column)]
-    } else {
-        let (row, column) = (x.b.add(first, eighth), bits(x, lane, 0, 2, 2));
-        vec![row_at(x, row, column)]
-    }
-}
-
-/// The address that lane `from` names, and `distance` bytes more.
-fn row_at(x: &mut Cx<'_, '_>, from: Val, distance: Val) -> Addr {
+/// Where the elements of the lane lie: a word of each matrix, or with `.trans` two halves.
+fn places(x: &mut Cx<'_, '_>) -> Vec<Addr> {
     let Addr { base, offset } = x.addr(0);
-    let wide = x.b.ty(base) == Ty::B64;
-    let low = if wide { x.b.half(base, false) } else { base };
-    let low = shuffle(x, low, from);
-    if !wide {
-        return Addr { base: x.b.add(low, distance), offset };
-    }
-    // An offset in shared memory has nothing above the lower half.
-    let high = match space(x.u) {
-        StateSpace::Shared => Val::Imm(0, Ty::B32),
-        _ => {
-            let high = x.b.half(base, true);
-            shuffle(x, high, from)
-        }
-    };
-    let row = x.b.pack(low, high);
-    let distance = x.b.ext(distance, 32, false, Ty::B64);
-    Addr { base: x.b.add(row, distance), offset }
+    let op =
+        MatrixOp::Addresses(Addresses { ty: x.b.ty(base), count: x.u.count(Slot::Num), trans: x.u.has(Slot::Flag) });
+    warp_op(x, op, vec![base]).into_iter().map(|base| Addr { base, offset }).collect()
 }
 
 fn access(u: &Use, bits: u8) -> Access {
     Access { space: space(u), bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Cta, whole: false }
 }
 
-pub(super) fn lane(x: &mut Cx<'_, '_>) -> Val {
-    let lane = x.b.reg(Ty::B32);
-    x.b.push(Op::Sreg(Sreg::Laneid), vec![lane], vec![]);
-    Val::Reg(lane)
-}
-
-/// `count` bits of a value from bit `from` on, shifted left by `by`.
-pub(super) fn bits(x: &mut Cx<'_, '_>, value: Val, from: u64, count: u32, by: u64) -> Val {
-    let moved = x.b.pure(Pure::Shr(Int::U32), Ty::B32, &[value, Val::Imm(from, Ty::B32)]);
-    let kept = x.b.and(moved, Val::Imm((1 << count) - 1, Ty::B32));
-    x.b.pure(Pure::Shl(Ty::B32), Ty::B32, &[kept, Val::Imm(by, Ty::B32)])
-}
-
-/// The value of another lane.
-pub(super) fn shuffle(x: &mut Cx<'_, '_>, value: Val, from: Val) -> Val {
-    let (got, in_range) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
-    let all = [Val::Imm(31, Ty::B32), Val::Imm(0xffff_ffff, Ty::B32)];
-    x.b.push(Op::Shfl(ShflMode::Idx), vec![got, in_range], vec![value, from, all[0], all[1]]);
-    Val::Reg(got)
+/// A matrix op by the whole warp.
+pub(super) fn warp_op(x: &mut Cx<'_, '_>, op: MatrixOp, mut src: Vec<Val>) -> Vec<Val> {
+    src.push(Val::Imm(0xffff_ffff, Ty::B32));
+    let dst: Vec<_> = op.results().into_iter().map(|ty| x.b.reg(ty)).collect();
+    x.b.push(Op::Matrix(op), dst.clone(), src);
+    dst.into_iter().map(Val::Reg).collect()
 }

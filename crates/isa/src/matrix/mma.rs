@@ -65,7 +65,7 @@ pub const MMA_FLOAT: Form = Form {
     src: &[A, B, C],
     needs: Needs::on(6, 4, SM_70),
     legal: floats,
-    semantics: Semantics::Warp(product::floats),
+    semantics: Semantics::Warp(product::product),
 };
 
 /// `mma.sync.aligned.m8n8k4` of `.f16`: four products at a time, each by eight lanes, which lay out in their own way.
@@ -137,7 +137,7 @@ pub const MMA_F64: Form = Form {
             _ => no_shape(u, Slot::Type2),
         }
     },
-    semantics: Semantics::Warp(product::doubles),
+    semantics: Semantics::Warp(product::product),
     ..MMA_FLOAT
 };
 
@@ -155,7 +155,7 @@ pub const MMA_INT: Form = Form {
     ],
     needs: Needs::on(6, 5, SM_75),
     legal: integers,
-    semantics: Semantics::Warp(product::integers),
+    semantics: Semantics::Warp(product::product),
     ..MMA_FLOAT
 };
 
@@ -181,7 +181,7 @@ pub const MMA_BIT: Form = Form {
             _ => no_shape(u, Slot::Type2),
         }
     },
-    semantics: Semantics::Warp(product::single_bits),
+    semantics: Semantics::Warp(product::product),
     ..MMA_FLOAT
 };
 

@@ -120,6 +120,7 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
         | Op::Vote(_)
         | Op::Match { .. }
         | Op::Redux { .. }
+        | Op::Matrix(_)
         | Op::Elect
         | Op::BarWarp
         | Op::Nanosleep

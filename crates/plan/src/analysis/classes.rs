@@ -152,6 +152,7 @@ fn has_effect(inst: &Inst) -> bool {
         | Op::Vote(_)
         | Op::Match { .. }
         | Op::Redux { .. }
+        | Op::Matrix(_)
         | Op::Elect
         | Op::BarWarp
         | Op::Nanosleep
@@ -346,6 +347,7 @@ impl Facts {
             | Op::Fence { .. }
             | Op::Shfl(_)
             | Op::Match { .. }
+            | Op::Matrix(_)
             | Op::Elect
             | Op::BarWarp
             | Op::Nanosleep
