@@ -278,7 +278,7 @@ pub const CASES: &[Case] = &[
 ];
 
 fn raytracer(scale: Scale) -> Job {
-    let side = scale.of(160, 48, 16);
+    let side = scale.of(96, 48, 8);
     let (samples, turns) = (scale.of(4, 2, 1), 7);
     let want = paths::picture(side, side, samples, turns);
     Job {
