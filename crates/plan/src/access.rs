@@ -1,6 +1,6 @@
 //! What an access to memory is, in one place: for the code of full and masked copies, for joint tests and runs, and for the analyses.
 //!
-//! An access is *simple* if a plain instruction of the host does what its order asks for: see [`AccessClass::is_simple`]. What is not simple is
+//! An access is *simple* if a plain instruction of the host does what its order asks for: see `AccessClass::is_simple`. What is not simple is
 //! done by the routine, which knows all rules. The questions below it build on that one.
 
 use handloom_diag::Span;

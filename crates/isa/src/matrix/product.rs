@@ -1,5 +1,5 @@
 //! `mma` as one op on the registers of a warp. What it computes stands in `ir::num::matrix`, which element lies where at
-//! [`Product`](handloom_ir::simt::Product).
+//! [`Product`].
 
 use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Step};
 use handloom_ir::types::ScalarType::{self, *};

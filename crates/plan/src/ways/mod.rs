@@ -1,7 +1,7 @@
 //! How value ops are done.
 //!
 //! [`way`] is the one place that says whether there is vector code for an op, and which: an emitter matches on what it returns, so that "is it
-//! done inline" and "how" cannot disagree. [`scalar`] is the same for values that all lanes share. What neither does is done by a routine on rows.
+//! done inline" and "how" cannot disagree. [`scalar()`] is the same for values that all lanes share. What neither does is done by a routine on rows.
 
 pub mod convert;
 pub mod scalar;
