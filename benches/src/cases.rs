@@ -618,7 +618,7 @@ mod tests {
     fn jobs_say_what_their_kernels_take() {
         for case in CASES {
             let job = (case.job)(Scale::Tiny);
-            let parameters = case.ptx.matches(&format!("{}_param_", case.entry)).count() / 2;
+            let parameters = (0..).take_while(|i| case.ptx.contains(&format!("{}_param_{i}", case.entry))).count();
             assert_eq!(job.inputs.len(), parameters, "{}", case.name);
             assert!(matches!(job.inputs[job.output], Input::Buffer(_)), "{}", case.name);
             assert!(job.work > 0.0 && case.c.text.contains(case.judged), "{}", case.name);
