@@ -187,11 +187,7 @@ impl AccessClass {
 
     /// Whether all lanes of a group have the alignment of its lowest address, and are in ascending order, in groups that are not too many.
     pub fn is_regular(&self, address: &Shape) -> bool {
-        let a = self.bytes();
-        address.stride % a == 0
-            && address.stride >= 0
-            && address.off.iter().all(|o| o % a == 0)
-            && address.groups() <= 4
+        address.is_regular(self.bytes())
     }
 
     /// Whether it may be to the thread's own local memory.

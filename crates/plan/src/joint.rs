@@ -32,11 +32,7 @@ pub struct JointTest {
 impl JointTest {
     /// Whether an address of this shape can be tested: ascending, every lane aligned if the lowest one is, and not too many groups.
     pub fn fits(&self, address: &Shape) -> bool {
-        let a = self.align;
-        address.stride % a == 0
-            && address.stride >= 0
-            && address.groups() <= 4
-            && address.off.iter().all(|o| o % a == 0)
+        address.is_regular(self.align)
     }
 }
 

@@ -20,13 +20,17 @@ pub(super) type Row = [u32; 32];
 
 /// Does the op for the lanes, if there is a loop for it.
 pub(super) fn eval(c: Lanes, site: &EvalSite) -> bool {
-    let has_all = is_x86_feature_detected!("avx2")
+    // SAFETY: the host has the features that the function asks for.
+    has_features() && unsafe { with_features(c, site) }
+}
+
+/// Whether the host has the features that the loops over rows ask for.
+pub(super) fn has_features() -> bool {
+    is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
         && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt");
-    // SAFETY: the host has the features that the function asks for.
-    has_all && unsafe { with_features(c, site) }
+        && is_x86_feature_detected!("popcnt")
 }
 
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]

@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 use handloom_ir::simt::{Accumulator, Element, Product, Step};
 
-use super::fast::{Row, map, zip};
+use super::fast::{Row, has_features, map, zip};
 use super::halves::narrow_f16;
 
 /// More registers than any product with vector code has in sources, or in results.
@@ -552,13 +552,8 @@ impl Width {
     pub(super) fn of_host() -> &'static [Width] {
         static WIDTHS: OnceLock<&[Width]> = OnceLock::new();
         WIDTHS.get_or_init(|| {
-            let has_avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c")
-                && is_x86_feature_detected!("lzcnt")
-                && is_x86_feature_detected!("popcnt");
             let has_avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-            match (has_avx2, has_avx512) {
+            match (has_features(), has_avx512) {
                 (true, true) => &[Width::Avx512, Width::Avx2],
                 (true, false) => &[Width::Avx2],
                 (false, _) => &[],

@@ -53,6 +53,12 @@ impl Shape {
         self.group == [0; PACKS] && (0..PACKS).all(|p| self.off[p] == self.stride.wrapping_mul((p * LANES) as i64))
     }
 
+    /// Whether every lane of a group is a multiple of `align` if the first one is, the lanes are in ascending order, and the groups not too many to
+    /// be tested one by one.
+    pub fn is_regular(&self, align: i64) -> bool {
+        self.stride % align == 0 && self.stride >= 0 && self.groups() <= 4 && self.off.iter().all(|o| o % align == 0)
+    }
+
     /// Whether the lanes of each group, in ascending order, stand at even distances.
     pub fn is_even(&self) -> bool {
         (0..self.groups()).all(|g| {
