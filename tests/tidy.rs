@@ -2,50 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use handloom_tests::workspace::{SourceFile, files, packages};
+use handloom_tests::crates::{self, CRATES, Crate, FREE};
+use handloom_tests::workspace::{SourceFile, files, packages, root};
 use handloom_tests::{circles, coverage, filetest};
-
-/// A crate, the crates it may use, and the outside packages it may use. A new edge is a reviewed line here.
-const EDGES: &[(&str, &[&str], &[&str])] = &[
-    // The demanglers make names of C++ and Rust readable.
-    ("diag", &[], &["annotate-snippets", "serde_json", "cpp_demangle", "rustc-demangle"]),
-    ("syntax", &["diag"], &[]),
-    ("ir", &["diag"], &[]),
-    ("isa", &["ir"], &[]),
-    ("check", &["diag", "syntax", "ir", "isa"], &[]),
-    ("lower", &["diag", "ir", "isa", "check"], &[]),
-    ("interp", &["diag", "ir"], &[]),
-    // Decisions about code, for every generator of code: no outside package.
-    ("plan", &["diag", "ir"], &[]),
-    (
-        "codegen",
-        &["diag", "ir", "plan"],
-        // `cranelift-native` sets every host flag.
-        // `smallvec` for its features alone.
-        &["cranelift-codegen", "cranelift-frontend", "cranelift-jit", "cranelift-native", "target-lexicon", "smallvec"],
-    ),
-    (
-        "runtime",
-        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen"],
-        &["rayon", "rustix", "libc"],
-    ),
-    ("images", &[], &["object", "ruzstd", "lz4_flex"]),
-    (
-        "cli",
-        &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "runtime", "images"],
-        // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
-        &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
-    ),
-];
 
 /// Files and folders of `runtime/src` from the bottom up: each uses only itself and those before it.
 const RUNTIME: &[&str] = &[
     "error", "lock", "run", "memory", "device", "module", "grid", "warp", "rows", "sched", "engine", "trap", "launch",
     "stream",
 ];
-
-/// Packages that may use any crate.
-const FREE: &[&str] = &["tests", "benches"];
 
 /// What only tests of a crate may use beside its own packages.
 const DEV: &[&str] = &["rustc_apfloat", "half", "handloom-diag", "rustix"];
@@ -108,10 +73,10 @@ fn crates_use_whom_they_may() {
             wrong.push(format!("`{}` is not called handloom-FOLDER", p.name));
             continue;
         };
-        if FREE.contains(&short) {
+        if FREE.iter().any(|(name, _)| *name == short) {
             continue;
         }
-        let Some((_, crates, outside)) = EDGES.iter().find(|e| e.0 == short) else {
+        let Some(&Crate { crates, outside, .. }) = CRATES.iter().find(|c| c.name == short) else {
             wrong.push(format!("`{short}` has no line in the table"));
             continue;
         };
@@ -122,6 +87,35 @@ fn crates_use_whom_they_may() {
         wrong.extend(dev.map(|d| format!("the tests of `{short}` use `{d}`")));
     }
     fail("edges that no line of the table allows", &wrong);
+}
+
+#[test]
+fn crates_stand_above_those_that_they_use() {
+    let place = |name: &str| CRATES.iter().position(|c| c.name == name);
+    let mut wrong = Vec::new();
+    for (i, c) in CRATES.iter().enumerate() {
+        let above = c.crates.iter().filter(|used| place(used).is_none_or(|there| there >= i));
+        wrong.extend(above.map(|used| format!("`{}` uses `{used}`", c.name)));
+    }
+    fail("edges to a crate that does not stand above in the table", &wrong);
+}
+
+#[test]
+fn the_table_of_crates_is_printed() {
+    let (begin, end) = ("<!-- printed from tests/src/crates.rs -->\n\n", "\n<!-- end -->");
+    let path = root().join("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(&path).expect("ARCHITECTURE.md can be read");
+    let (before, rest) = text.split_once(begin).expect("the table has a beginning");
+    let (written, after) = rest.split_once(end).expect("the table has an end");
+    let printed = crates::table();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&path, [before, begin, &printed, end, after].concat()).expect("ARCHITECTURE.md can be written");
+        return;
+    }
+    assert!(
+        written == printed,
+        "the table in ARCHITECTURE.md differs from tests/src/crates.rs; UPDATE_EXPECT=1 writes it"
+    );
 }
 
 #[test]

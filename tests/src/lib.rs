@@ -12,6 +12,7 @@
 pub mod circles;
 pub mod convert;
 pub mod coverage;
+pub mod crates;
 pub mod engines;
 pub mod filetest;
 pub mod generate;

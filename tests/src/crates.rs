@@ -1,0 +1,122 @@
+//! The crates of the tree: what each takes and returns, which crates and which outside packages it may use.
+//!
+//! `tests/tidy.rs` holds the tree to this table, and the table in `ARCHITECTURE.md` is printed from it.
+
+/// A crate of the workspace.
+#[derive(Clone, Copy, Debug)]
+pub struct Crate {
+    /// Name without `handloom-`.
+    pub name: &'static str,
+    /// What it takes and what it returns, or is for.
+    pub about: &'static str,
+    /// The crates that it may use; all of them stand before it in the table.
+    pub crates: &'static [&'static str],
+    /// The outside packages that it may use.
+    pub outside: &'static [&'static str],
+}
+
+/// All crates, from the bottom up, but those that may use anything. A new edge is a reviewed line here.
+pub const CRATES: &[Crate] = &[
+    Crate {
+        name: "diag",
+        about: "data about a fault; text or JSON; readable names",
+        crates: &[],
+        // The demanglers make names of C++ and Rust readable.
+        outside: &["annotate-snippets", "serde_json", "cpp_demangle", "rustc-demangle"],
+    },
+    Crate {
+        name: "syntax",
+        about: "text; tree, errors, printed text. Lexer and parser are written by hand",
+        crates: &["diag"],
+        outside: &[],
+    },
+    Crate {
+        name: "ir",
+        about: "types, value arithmetic (`num`), SIMT IR (`simt`), table of traps",
+        crates: &["diag"],
+        outside: &[],
+    },
+    Crate {
+        name: "isa",
+        about: "one record for each instruction form, special registers, gates",
+        crates: &["ir"],
+        outside: &[],
+    },
+    Crate {
+        name: "check",
+        about: "tree; `CheckedModule` or diagnostics",
+        crates: &["diag", "syntax", "ir", "isa"],
+        outside: &[],
+    },
+    Crate {
+        name: "lower",
+        about: "`CheckedModule`; SIMT IR; `specialise`; passes; `float_reads`, the types that memory is read as",
+        crates: &["diag", "ir", "isa", "check"],
+        outside: &[],
+    },
+    Crate {
+        name: "interp",
+        about: "SIMT IR, a `Memory`; a state machine for one cta",
+        crates: &["diag", "ir"],
+        outside: &[],
+    },
+    Crate {
+        name: "plan",
+        about: "a SIMT function; a `Plan` for every generator of code: facts, decisions, layout; the ABI of compiled code",
+        crates: &["diag", "ir"],
+        outside: &[],
+    },
+    Crate {
+        name: "codegen",
+        about: "a SIMT function; `Code` with tables",
+        crates: &["diag", "ir", "plan"],
+        // `cranelift-native` sets every host flag. `smallvec` stands here for its features alone.
+        outside: &[
+            "cranelift-codegen",
+            "cranelift-frontend",
+            "cranelift-jit",
+            "cranelift-native",
+            "target-lexicon",
+            "smallvec",
+        ],
+    },
+    Crate {
+        name: "runtime",
+        about: "text or IR, launch shape, arguments; a report or a trap",
+        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen"],
+        outside: &["rayon", "rustix", "libc"],
+    },
+    Crate {
+        name: "images",
+        about: "bytes of a file; what it is, its members, the PTX in them. Made for a driver too: choice by capability, \
+                wrappers, lengths",
+        crates: &[],
+        outside: &["object", "ruzstd", "lz4_flex"],
+    },
+    Crate {
+        name: "cli",
+        about: "the program `handloom`",
+        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "runtime", "images"],
+        // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
+        outside: &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
+    },
+];
+
+/// Packages that may use any crate and any package, and what they are for.
+pub const FREE: &[(&str, &str)] = &[
+    ("tests", "the runner of file tests, generators, references, the tests of the whole"),
+    ("benches", "Handloom beside C on the same work"),
+];
+
+/// The table as Markdown.
+pub fn table() -> String {
+    let words = |list: &[&str]| if list.is_empty() { "–".to_owned() } else { list.join(", ") };
+    let mut rows =
+        vec!["| crate | takes, returns | may use | outside packages |".to_owned(), "|---|---|---|---|".to_owned()];
+    for (i, c) in CRATES.iter().enumerate() {
+        let may = if i > 2 && c.crates.len() == i { "all above".to_owned() } else { words(c.crates) };
+        rows.push(format!("| `{}` | {} | {may} | {} |", c.name, c.about, words(c.outside)));
+    }
+    rows.extend(FREE.iter().map(|(name, about)| format!("| `{name}` | {about} | anything | anything |")));
+    rows.join("\n") + "\n"
+}
