@@ -6,7 +6,7 @@
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::data_movement::memory::UNIFIED;
-use handloom_isa::form::{Is, Slot};
+use handloom_isa::form::{Is, Role};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::consts::{Const, eval};
@@ -51,7 +51,7 @@ impl<'a> BodyCx<'_, 'a> {
         self.placed(icx, p, base, space, guarded)?;
         self.unified(icx, p.written.span, base, space, unified)?;
         if unified {
-            std::sync::Arc::make_mut(&mut icx.used.chosen)[Slot::Unified as usize] = Some(&UNIFIED);
+            std::sync::Arc::make_mut(&mut icx.used.chosen)[Role::Unified as usize] = Some(&UNIFIED);
         }
         Ok(Operand::Addr { base, offset })
     }
@@ -217,7 +217,7 @@ impl<'a> BodyCx<'_, 'a> {
             },
             AddrBase::Var(id) => self.space_of_local(id),
             AddrBase::Reg(_) | AddrBase::Absolute => {
-                if icx.used.text(Slot::Space) == ".param::func" {
+                if icx.used.text(Role::Space) == ".param::func" {
                     let message = format!("`{}` takes the name of a parameter", icx.words());
                     let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
                     return Err(self.cx.push(d.section("Parameter State Space")));
@@ -258,7 +258,7 @@ impl<'a> BodyCx<'_, 'a> {
         own: StateSpace,
         guarded: bool,
     ) -> Result<(), Told> {
-        let written = icx.used.text(Slot::Space);
+        let written = icx.used.text(Role::Space);
         if own != StateSpace::ParamEntry && written == ".param::entry" {
             // The assembler takes it.
             let message = format!("`{written}` names a parameter of a function or a call");
@@ -295,7 +295,7 @@ impl<'a> BodyCx<'_, 'a> {
         if !icx.is("cvta") {
             return Ok(());
         }
-        let wanted = icx.used.space(Slot::Space);
+        let wanted = icx.used.space(Role::Space);
         let own = match base {
             AddrBase::Symbol(id) => match &self.cx.symbol(id).kind {
                 SymbolKind::Var(v) => v.space,

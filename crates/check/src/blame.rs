@@ -126,7 +126,7 @@ impl<'a> BodyCx<'_, 'a> {
         ];
         let text = self.cx.text.get(index(span.start)..index(span.end)).unwrap_or("");
         let message = format!("`{}` cannot take the `{ty}` register `{text}` as `{}`", icx.words(), p.wanted.name);
-        let takes = |r: &ScalarType| rule.fits(*r, p.role).is_some();
+        let takes = |r: &ScalarType| rule.fits(*r, p.side).is_some();
         let fitting: Vec<String> = REGISTERS.iter().filter(|r| takes(r)).map(|r| format!("`{r}`")).collect();
         let section = if rule.relaxed { WIDE_SECTION } else { TYPES_SECTION };
         let d = Diagnostic::error(Code::OperandType, span, message).section(section);

@@ -6,7 +6,7 @@ use crate::module::Fit;
 
 /// Whether an operand is read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum Side {
     /// The instruction reads it.
     Source,
     /// The instruction writes it.
@@ -31,7 +31,7 @@ pub fn ordinary(inst: ScalarType, reg: ScalarType) -> Option<Fit> {
 ///
 /// # PTX ISA
 /// Operand Size Exceeding Instruction-Type Size (Tables 27 and 28).
-pub fn relaxed(inst: ScalarType, reg: ScalarType, role: Role) -> Option<Fit> {
+pub fn relaxed(inst: ScalarType, reg: ScalarType, side: Side) -> Option<Fit> {
     if inst == reg {
         return Some(Fit::Same);
     }
@@ -45,9 +45,9 @@ pub fn relaxed(inst: ScalarType, reg: ScalarType, role: Role) -> Option<Fit> {
         return None;
     }
     // A 128-bit instruction type takes nothing but `.b128`, which the size test has ensured.
-    Some(match (inst.bits() == reg.bits(), role) {
+    Some(match (inst.bits() == reg.bits(), side) {
         (true, _) => Fit::Same,
-        (false, Role::Destination) if inst.class() == TypeClass::Signed => Fit::Sign,
+        (false, Side::Destination) if inst.class() == TypeClass::Signed => Fit::Sign,
         (false, _) => Fit::Zero,
     })
 }

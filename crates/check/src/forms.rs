@@ -12,7 +12,7 @@ use handloom_isa::{Match, lookup, suggest, suggest_qualifier};
 use handloom_syntax::ast;
 
 use crate::elsewhere::target_without;
-use crate::fit::{Role, ordinary, relaxed};
+use crate::fit::{Side, ordinary, relaxed};
 use crate::hash::Map;
 use crate::module::Fit;
 use crate::words::twice;
@@ -66,14 +66,14 @@ impl Rule {
     }
 
     /// How a register fits.
-    pub fn fits(self, reg: ScalarType, role: Role) -> Option<Fit> {
+    pub fn fits(self, reg: ScalarType, side: Side) -> Option<Fit> {
         if self.only {
             return (reg == self.ty).then_some(Fit::Same);
         }
         if self.own && reg == ScalarType::F16x2 && matches!(self.ty.class(), TypeClass::Unsigned | TypeClass::Signed) {
             return None;
         }
-        if self.relaxed { relaxed(self.ty, reg, role) } else { ordinary(self.ty, reg) }
+        if self.relaxed { relaxed(self.ty, reg, side) } else { ordinary(self.ty, reg) }
     }
 }
 
@@ -158,7 +158,7 @@ fn candidate(m: &Match, i: &ast::Inst<'_>, version: Version, target: Target) -> 
 
 /// The type rule of an operand, where the qualifiers alone decide it.
 fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
-    let of = |slot| match u.value(slot) {
+    let of = |role| match u.value(role) {
         Some(Value::Ty(t)) => Some(t),
         _ => None,
     };
@@ -166,10 +166,10 @@ fn static_rule(o: &form::Operand, u: &Use) -> Option<Rule> {
     match o.is {
         Is::Fixed(t) => Some(Rule { own: true, ..ordinary(t) }),
         Is::Only(t) => Some(Rule { only: true, ..ordinary(t) }),
-        Is::Like(slot) => of(slot).map(ordinary),
-        Is::Exactly(slot) => of(slot).map(|ty| Rule { own: true, ..ordinary(ty) }),
-        Is::Relaxed(slot) => of(slot).map(|ty| Rule { relaxed: true, ..ordinary(ty) }),
-        Is::Twice(slot) => of(slot).map(|t| ordinary(twice(t))),
+        Is::Like(role) => of(role).map(ordinary),
+        Is::Exactly(role) => of(role).map(|ty| Rule { own: true, ..ordinary(ty) }),
+        Is::Relaxed(role) => of(role).map(|ty| Rule { relaxed: true, ..ordinary(ty) }),
+        Is::Twice(role) => of(role).map(|t| ordinary(twice(t))),
         // Asked again at each instruction: it may look at the number of operands.
         Is::Of(_) | Is::Address | Is::Any => None,
     }
@@ -187,22 +187,22 @@ fn failing_gate(m: &Match, i: &ast::Inst<'_>, version: Version, target: Target) 
     })
 }
 
-/// State spaces of the address operands: those of the slots, or those among the fixed words.
+/// State spaces of the address operands: those of the roles, or those among the fixed words.
 fn spaces(form: &Form, u: &Use) -> Vec<StateSpace> {
     let n = form.dst.iter().chain(form.src).filter(|o| o.kind == Kind::Address).count();
     if n == 0 {
         return Vec::new();
     }
-    let in_slot = |slot| match u.value(slot) {
+    let in_role = |role| match u.value(role) {
         Some(Value::Space(s)) => Some(s),
         _ => None,
     };
     let mut all: Vec<StateSpace> = form.words.iter().filter_map(|w| space_word(w)).collect();
-    all.extend(in_slot(form::Slot::Space));
-    all.extend(in_slot(form::Slot::Space2));
-    let has_slot = form.qualifiers.iter().any(|g| g.slot == form::Slot::Space);
+    all.extend(in_role(form::Role::Space));
+    all.extend(in_role(form::Role::Space2));
+    let has_role = form.qualifiers.iter().any(|g| g.role == form::Role::Space);
     match all.len() {
-        0 if n == 1 && has_slot => vec![StateSpace::Generic],
+        0 if n == 1 && has_role => vec![StateSpace::Generic],
         1.. if all.len() <= n => all,
         _ => Vec::new(),
     }

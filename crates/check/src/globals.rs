@@ -7,7 +7,7 @@ use handloom_syntax::ast;
 use crate::context::{Cx, Global, Told, linkage};
 use crate::gates;
 use crate::init::initialise;
-use crate::layout::{Shape, element, shape, sized};
+use crate::layout::{Extent, element, shape, sized};
 use crate::module::{GlobalVar, Linkage, Symbol, SymbolId, SymbolKind};
 use crate::words::is_opaque;
 
@@ -178,7 +178,7 @@ pub(crate) fn lasting<'a>(
     cx: &mut Cx<'a>,
     decl: &'a ast::VarDecl<'a>,
     var: &'a ast::Var<'a>,
-    mut shape: Shape,
+    mut shape: Extent,
     space: StateSpace,
 ) -> Result<GlobalVar, Told> {
     let is_extern = matches!(decl.linkage, Some((ast::Linkage::Extern, _)));
@@ -236,7 +236,7 @@ pub(crate) fn body_var<'a>(
     cx: &mut Cx<'a>,
     decl: &'a ast::VarDecl<'a>,
     var: &'a ast::Var<'a>,
-    shape: Shape,
+    shape: Extent,
     space: StateSpace,
     owner: (SymbolId, &str, Span),
 ) -> Result<SymbolId, Told> {

@@ -13,7 +13,7 @@ use handloom_isa::target::{Needs, Version};
 
 use crate::consts::literal_mismatch;
 use crate::gates;
-use crate::layout::{Shape, sized};
+use crate::layout::{Extent, sized};
 use crate::module::{Reloc, SymbolKind};
 
 /// Initial bytes of a variable.
@@ -32,7 +32,7 @@ const MAX_INIT_BYTES: u64 = 1 << 32;
 /// Evaluates an initialiser. Sets the extent of `[]`.
 pub(crate) fn initialise<'a>(
     cx: &mut Cx<'a>,
-    shape: &mut Shape,
+    shape: &mut Extent,
     init: &'a ast::Init<'a>,
     name: Span,
 ) -> Result<Initial, Told> {

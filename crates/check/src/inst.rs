@@ -8,7 +8,7 @@ use handloom_isa::target::Needs;
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::context::{Told, index};
-use crate::fit::Role;
+use crate::fit::Side;
 use crate::forms::{Candidate, Entry, Rule, last_span, unsupported_form, word_span};
 use crate::module::{Inst, Operand, RegId};
 use crate::names::Bind;
@@ -192,10 +192,10 @@ impl<'a> BodyCx<'_, 'a> {
         let sources = form.src.iter().enumerate().map(|(at, o)| (at + n, o)).filter(belongs).take(n_src);
         let wanted = form.dst.iter().enumerate().filter(belongs).take(n_dst).chain(sources);
         for ((at, wanted), written) in wanted.zip(&i.operands) {
-            let (role, list) = if at < n { (Role::Destination, &mut dst) } else { (Role::Source, &mut src) };
+            let (side, list) = if at < n { (Side::Destination, &mut dst) } else { (Side::Source, &mut src) };
             icx.at = at;
             let rule = self.rule(icx, wanted, at);
-            let p = Pairing { wanted, written, rule, role };
+            let p = Pairing { wanted, written, rule, side };
             match self.operand(icx, p, guarded) {
                 Ok(o) => list.push(o),
                 Err(Told) => {

@@ -24,9 +24,9 @@ pub(crate) struct Element {
     pub align: u32,
 }
 
-/// The shape of one variable.
+/// How one variable is laid out.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct Extent {
     /// Its element.
     pub element: Element,
     /// Extents, outermost first; the first may be 0 for `[]`.
@@ -108,8 +108,8 @@ fn unknown_type(decl: &ast::VarDecl<'_>) -> Diagnostic {
     }
 }
 
-/// The shape of one variable of a declaration. `None` after an error.
-pub(crate) fn shape(element: Element, var: &ast::Var<'_>, report: &mut Report) -> Option<Shape> {
+/// How one variable is laid out of a declaration. `None` after an error.
+pub(crate) fn shape(element: Element, var: &ast::Var<'_>, report: &mut Report) -> Option<Extent> {
     let mut dims = Vec::with_capacity(var.dims.len());
     let mut is_unsized = false;
     for (i, dim) in var.dims.iter().enumerate() {
@@ -126,13 +126,13 @@ pub(crate) fn shape(element: Element, var: &ast::Var<'_>, report: &mut Report) -
             Some(e) => dims.push(extent(e, report)?),
         }
     }
-    let mut shape = Shape { element, dims, is_unsized, size: 0 };
+    let mut shape = Extent { element, dims, is_unsized, size: 0 };
     shape.size = sized(&shape, var.name.span, report)?;
     Some(shape)
 }
 
 /// Size from the extents.
-pub(crate) fn sized(shape: &Shape, span: Span, report: &mut Report) -> Option<u64> {
+pub(crate) fn sized(shape: &Extent, span: Span, report: &mut Report) -> Option<u64> {
     let bytes = u64::from(shape.element.bytes);
     let size = shape.dims.iter().try_fold(bytes, |n, d| n.checked_mul(*d)).filter(|n| *n <= MAX_BYTES);
     if size.is_none() {

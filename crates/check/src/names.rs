@@ -44,7 +44,7 @@ pub(crate) struct Reg {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Slot<'a> {
+enum Meaning<'a> {
     Bound(Bind<'a>),
     /// A register that nobody has used yet.
     Unused {
@@ -55,7 +55,7 @@ enum Slot<'a> {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<'a> {
-    slot: Slot<'a>,
+    meaning: Meaning<'a>,
     depth: u32,
     span: Span,
 }
@@ -123,15 +123,15 @@ impl<'a> Scopes<'a> {
 
     /// Declares a name. Returns the earlier declaration if this scope has one; that one stays.
     pub fn declare(&mut self, name: ast::Name<'a>, bind: Bind<'a>) -> Result<(), Span> {
-        self.put(name, Slot::Bound(bind))
+        self.put(name, Meaning::Bound(bind))
     }
 
     /// Declares a register of `n` components without giving it a place.
     pub fn declare_reg(&mut self, name: ast::Name<'a>, ty: ScalarType, n: u8) -> Result<(), Span> {
-        self.put(name, Slot::Unused { ty, n })
+        self.put(name, Meaning::Unused { ty, n })
     }
 
-    fn put(&mut self, name: ast::Name<'a>, slot: Slot<'a>) -> Result<(), Span> {
+    fn put(&mut self, name: ast::Name<'a>, meaning: Meaning<'a>) -> Result<(), Span> {
         let depth = self.depth();
         if let Some(old) = self.names.get(name.text).filter(|e| e.depth == depth) {
             return Err(old.span);
@@ -143,7 +143,7 @@ impl<'a> Scopes<'a> {
         {
             return Err(range.span);
         }
-        let old = self.names.insert(name.text, Entry { slot, depth, span: name.span });
+        let old = self.names.insert(name.text, Entry { meaning, depth, span: name.span });
         self.undo.push(Undo::Name(name.text, old));
         Ok(())
     }
@@ -187,11 +187,11 @@ impl<'a> Scopes<'a> {
             return Some(range.bind(number, name, body));
         }
         let Some(entry) = exact else { return self.find_padded(name, body) };
-        match entry.slot {
-            Slot::Bound(b) => Some(b),
-            Slot::Unused { ty, n } => {
+        match entry.meaning {
+            Meaning::Bound(b) => Some(b),
+            Meaning::Unused { ty, n } => {
                 let bind = Bind::Reg(Reg { id: RegId(materialise(name, ty, n, body)), ty, n });
-                entry.slot = Slot::Bound(bind);
+                entry.meaning = Meaning::Bound(bind);
                 Some(bind)
             }
         }

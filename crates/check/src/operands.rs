@@ -3,14 +3,14 @@
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
 use handloom_isa::check_literal;
-use handloom_isa::form::{Count, Is, Kind, Slot};
+use handloom_isa::form::{Count, Is, Kind, Role};
 use handloom_isa::selector::{Select, Selector};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::blame::TYPES_SECTION;
 use crate::consts::{Const, Mismatch, SymbolAddress, eval, literal_mismatch, to_bits};
 use crate::context::{Told, index};
-use crate::fit::{Role, is_packed};
+use crate::fit::{Side, is_packed};
 use crate::forms::Rule;
 use crate::module::{AddrBase, Operand, RegId, SymbolKind};
 use crate::names::{Bind, Reg};
@@ -51,9 +51,9 @@ impl<'a> BodyCx<'_, 'a> {
             OperandKind::Name(name) => self.name(icx, p, name, p.written.span),
             OperandKind::Member(name, words) => self.member(icx, p, name, words),
             OperandKind::Expr(e) => match p.wanted.kind {
-                Kind::Val | Kind::MovSource | Kind::Vector if p.role == Role::Source => self.constant(icx, p, e),
-                Kind::Reg if p.role == Role::Source && is_sum(e) => self.constant(icx, p, e),
-                Kind::Reg if p.role == Role::Source && p.rule.is_some_and(|r| !has_literals(r.ty)) => {
+                Kind::Val | Kind::MovSource | Kind::Vector if p.side == Side::Source => self.constant(icx, p, e),
+                Kind::Reg if p.side == Side::Source && is_sum(e) => self.constant(icx, p, e),
+                Kind::Reg if p.side == Side::Source && p.rule.is_some_and(|r| !has_literals(r.ty)) => {
                     let ty = p.rule.map_or(ScalarType::F16, |r| r.ty);
                     Err(self.cx.push(literal_mismatch(Mismatch::NoLiteral, ty, e.span)))
                 }
@@ -137,7 +137,7 @@ impl<'a> BodyCx<'_, 'a> {
         let Some(rule) = address_rule(p, ty) else {
             return Ok(Operand::Reg { reg: id, ty, fit: crate::module::Fit::Same, negated: false });
         };
-        match rule.fits(ty, p.role) {
+        match rule.fits(ty, p.side) {
             Some(fit) => Ok(Operand::Reg { reg: id, ty: rule.ty, fit, negated: false }),
             None if is_lax_element(icx, p, rule, ty) => {
                 let message = format!("a `{ty}` register as an element of type `{}`", rule.ty);
@@ -172,7 +172,7 @@ impl<'a> BodyCx<'_, 'a> {
         };
         // Of `.rna` the assembler makes a move of bits, which takes no other float.
         let bits = match to_bits(value, ty) {
-            Ok(_) if matches!(value, Const::Float(_)) && icx.is("cvt") && icx.used.text(Slot::Round) == ".rna" => {
+            Ok(_) if matches!(value, Const::Float(_)) && icx.is("cvt") && icx.used.text(Role::Round) == ".rna" => {
                 let d = Diagnostic::error(Code::LiteralType, e.span, "`.rna` takes a literal only by its bits");
                 return Err(self.cx.push(d.help("write `0f3F800000` for one").section("Constants")));
             }
@@ -377,13 +377,13 @@ impl<'a> BodyCx<'_, 'a> {
                 None => self.special_vector(icx, p, name, n),
             },
             // Whether the texel is resident.
-            OperandKind::Pair(texel, resident) if (icx.is("tex") || icx.is("tld4")) && p.role == Role::Destination => {
+            OperandKind::Pair(texel, resident) if (icx.is("tex") || icx.is("tld4")) && p.side == Side::Destination => {
                 let texel = self.vector(icx, Pairing { written: texel, ..p });
                 let pred = Some(Rule::ordinary(ScalarType::Pred));
                 self.half(icx, Pairing { written: resident, rule: pred, ..p })?;
                 texel
             }
-            OperandKind::Sink if n > 1 && icx.is("atom") && p.role == Role::Destination => {
+            OperandKind::Sink if n > 1 && icx.is("atom") && p.side == Side::Destination => {
                 Ok(Operand::Vector(vec![Operand::Sink; usize::from(n)]))
             }
             _ if matches!(p.wanted.count, Count::Fragment(_)) && p.wanted.kind == Kind::Vector => {
@@ -419,10 +419,10 @@ impl<'a> BodyCx<'_, 'a> {
         let mut failed = false;
         let is_wide = p.rule.map_or(0, |r| r.ty.bits()) as usize * elements.len() == 256;
         for e in elements {
-            let element = match (&e.kind, p.role) {
-                (OperandKind::Sink, Role::Destination) => Ok(Operand::Sink),
+            let element = match (&e.kind, p.side) {
+                (OperandKind::Sink, Side::Destination) => Ok(Operand::Sink),
                 // What is not written by a store of 256 bits.
-                (OperandKind::Sink, Role::Source) if icx.is("st") && is_wide => Ok(Operand::Sink),
+                (OperandKind::Sink, Side::Source) if icx.is("st") && is_wide => Ok(Operand::Sink),
                 (OperandKind::Vector(_), _) => Err(self.wrong_kind(icx, Pairing { written: e, ..p }, "a register")),
                 (OperandKind::Expr(sum), _) if is_sum(sum) => Err(self.no_sum(e.span)),
                 _ => self.value(icx, Pairing { written: e, ..p }),
@@ -481,7 +481,7 @@ impl<'a> BodyCx<'_, 'a> {
         match &p.written.kind {
             OperandKind::Name(name) => self.predicate(name, p.written.span).map(|r| register(r, false)),
             OperandKind::Not(name) if negatable => self.predicate(name.text, name.span).map(|r| register(r, true)),
-            OperandKind::Expr(e) if p.role == Role::Source && !matches!(p.wanted.is, Is::Only(_)) => {
+            OperandKind::Expr(e) if p.side == Side::Source && !matches!(p.wanted.is, Is::Only(_)) => {
                 self.constant(icx, Pairing { rule: Some(Rule::ordinary(ScalarType::Pred)), ..p }, e)
             }
             _ => Err(self.wrong_kind(icx, p, "a predicate register")),
@@ -542,7 +542,7 @@ fn takes_sums(icx: &InstCx<'_, '_>, p: Pairing<'_, '_>) -> bool {
         Kind::Video { select, literal, .. } => literal && select == Select::Nothing,
         _ => false,
     };
-    kind && p.role == Role::Source && !icx.is("stackrestore")
+    kind && p.side == Side::Source && !icx.is("stackrestore")
 }
 
 /// Whether an operand that takes sums may be the address of a variable of some space: packed integers, operands of exactly one type, policies,

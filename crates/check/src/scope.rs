@@ -5,7 +5,7 @@ use handloom_isa::form::{self, Form, FuncKind, Use};
 use handloom_syntax::ast;
 
 use crate::context::{Cx, Global, Told, index};
-use crate::fit::Role;
+use crate::fit::Side;
 use crate::forms::{Candidate, Rule, words_of};
 use crate::hash::Set;
 use crate::module::{Body, LocalKind, LocalVar, SymbolId, SymbolKind, VarId};
@@ -131,14 +131,14 @@ pub(crate) struct Pairing<'i, 'a> {
     /// Its type rule, if it has one.
     pub rule: Option<Rule>,
     /// Read or written.
-    pub role: Role,
+    pub side: Side,
 }
 
 /// How many registers an operand is.
 pub(crate) fn n_elements(o: &form::Operand, u: &Use) -> u8 {
     match o.count {
         form::Count::One => 1,
-        form::Count::By(slot) => u.count(slot),
+        form::Count::By(role) => u.count(role),
         form::Count::Fixed(n) => n,
         form::Count::Fragment(f) => f(u),
     }

@@ -5,11 +5,11 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, TypeClass};
-use handloom_isa::form::{Kind, Slot, Value};
+use handloom_isa::form::{Kind, Role, Value};
 use handloom_isa::sreg::{Found, What, is_family, lookup};
 
 use crate::context::{Told, index};
-use crate::fit::Role;
+use crate::fit::Side;
 use crate::module::Operand;
 use crate::scope::{BodyCx, InstCx, Pairing};
 
@@ -67,14 +67,14 @@ impl<'a> BodyCx<'_, 'a> {
         shown: &str,
         span: Span,
     ) -> Result<(), Told> {
-        if p.role == Role::Destination {
+        if p.side == Side::Destination {
             let message = format!("the special register `{shown}` cannot be written");
             let d = Diagnostic::error(Code::OperandKind, span, message);
             return Err(self.cx.push(d.section(SECTION)));
         }
         // The assembler lets `cvt` read one into an integer, not into a float.
         let integer_cvt =
-            icx.is("cvt") && !matches!(icx.used.value(Slot::Type), Some(Value::Ty(t)) if t.class() == TypeClass::Float);
+            icx.is("cvt") && !matches!(icx.used.value(Role::Type), Some(Value::Ty(t)) if t.class() == TypeClass::Float);
         if !(p.wanted.kind == Kind::MovSource && icx.is("mov") || integer_cvt) {
             let message = format!("`{}` cannot read the special register `{shown}`", icx.words());
             let d = Diagnostic::error(Code::OperandKind, span, message);

@@ -129,12 +129,12 @@ struct Standing {
     leaving: u32,
     /// Predicates of the lanes.
     trues: u32,
-    shape: Shape,
+    terms: Terms,
 }
 
 /// What arrivals at one barrier must agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Shape {
+struct Terms {
     kind: Arrival,
     /// Threads expected; for a barrier without a count, the threads of all warps.
     threads: u32,
@@ -148,7 +148,7 @@ pub struct Barrier {
     /// By warp: its lanes that wait for their warp.
     standing: Vec<Option<Standing>>,
     /// What the warps that have arrived agreed on; `None` while none has.
-    shape: Option<Shape>,
+    terms: Option<Terms>,
     /// Some arrival came without a count, and so expects every warp.
     all: bool,
     /// Some arrival came with a count.
@@ -170,17 +170,17 @@ impl Barrier {
     }
 
     /// Adds lanes that reached the barrier to those of their warp.
-    fn stand(&mut self, id: u32, warp: usize, lanes: u32, trues: u32, shape: Shape) -> Result<(), Misuse> {
-        let leaving = if shape.kind == Arrival::Arrive { lanes } else { 0 };
+    fn stand(&mut self, id: u32, warp: usize, lanes: u32, trues: u32, terms: Terms) -> Result<(), Misuse> {
+        let leaving = if terms.kind == Arrival::Arrive { lanes } else { 0 };
         let slot = &mut self.standing[warp];
         match slot {
-            None => *slot = Some(Standing { lanes, leaving, trues, shape }),
+            None => *slot = Some(Standing { lanes, leaving, trues, terms }),
             Some(there) => {
-                agree(id, there.shape, shape)?;
+                agree(id, there.terms, terms)?;
                 there.lanes |= lanes;
                 there.leaving |= leaving;
                 there.trues |= trues;
-                there.shape.all |= shape.all;
+                there.terms.all |= terms.all;
             }
         }
         Ok(())
@@ -192,13 +192,13 @@ impl Barrier {
         if live & !there.lanes != 0 {
             return Ok(());
         }
-        if let Some(shape) = self.shape {
-            agree(id, shape, there.shape)?;
+        if let Some(terms) = self.terms {
+            agree(id, terms, there.terms)?;
         }
         self.standing[warp] = None;
-        self.shape = Some(there.shape);
-        self.all |= there.shape.all;
-        self.counted |= !there.shape.all;
+        self.terms = Some(there.terms);
+        self.all |= there.terms.all;
+        self.counted |= !there.terms.all;
         self.arrived += WARP_SIZE;
         self.warps[warp] = true;
         self.trues += there.trues.count_ones();
@@ -215,13 +215,13 @@ impl Barrier {
 
     /// Starts the barrier over if it is met.
     fn complete_if_met(&mut self, id: u32, live: &[u32], out: &mut Vec<Released>) {
-        let Some(shape) = self.shape else { return };
-        let by_count = self.counted && self.arrived >= shape.threads;
+        let Some(terms) = self.terms else { return };
+        let by_count = self.counted && self.arrived >= terms.threads;
         let by_all = self.all && live.iter().zip(&self.warps).all(|(lanes, arrived)| *lanes == 0 || *arrived);
         if !by_count && !by_all {
             return;
         }
-        let result = match shape.kind {
+        let result = match terms.kind {
             Arrival::Arrive | Arrival::Sync => 0,
             Arrival::RedPopc => self.trues,
             Arrival::RedAnd => u32::from(self.trues == self.voters),
@@ -234,7 +234,7 @@ impl Barrier {
 }
 
 /// Whether a later arrival fits the earlier ones.
-fn agree(id: u32, earlier: Shape, later: Shape) -> Result<(), Misuse> {
+fn agree(id: u32, earlier: Terms, later: Terms) -> Result<(), Misuse> {
     if !earlier.kind.mixes_with(later.kind) {
         return Err(Misuse::Kinds { id, earlier: earlier.kind, kind: later.kind });
     }
@@ -287,9 +287,9 @@ impl Barriers {
         let whole_cta = WARP_SIZE * u32::try_from(self.live.len()).unwrap_or(u32::MAX / WARP_SIZE);
         // Choice: a count of all warps' threads and no count are the same barrier, as they are one instruction on the
         // device.
-        let shape = Shape { kind, threads: count.unwrap_or(whole_cta), all: count.is_none() };
+        let terms = Terms { kind, threads: count.unwrap_or(whole_cta), all: count.is_none() };
         let bar = &mut self.bars[usize::try_from(id).unwrap_or(0)];
-        bar.stand(id, warp, lanes, preds & lanes, shape)?;
+        bar.stand(id, warp, lanes, preds & lanes, terms)?;
         bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
         bar.complete_if_met(id, &self.live, &mut self.released);
         Ok(())

@@ -15,7 +15,7 @@ pub(crate) fn apply(x: &mut Cx<'_, '_>, op: Pure, ty: Ty, n: usize) {
 
 /// The float type of the instruction.
 pub(crate) fn float(u: &Use) -> Float {
-    float_of(u.ty(Slot::Type))
+    float_of(u.ty(Role::Type))
 }
 
 /// The float type of a scalar type.
@@ -27,10 +27,10 @@ pub(crate) fn float_of(t: ScalarType) -> Float {
 pub(crate) fn mode(u: &Use, ty: Float) -> FMode {
     FMode {
         ty,
-        round: u.round(Slot::Round).unwrap_or(Rounding::Nearest),
-        ftz: u.has(Slot::Ftz),
-        sat: u.has(Slot::Sat),
-        relu: u.has(Slot::Relu),
+        round: u.round(Role::Round).unwrap_or(Rounding::Nearest),
+        ftz: u.has(Role::Ftz),
+        sat: u.has(Role::Sat),
+        relu: u.has(Role::Relu),
     }
 }
 
@@ -41,7 +41,7 @@ pub(crate) const fn plain(ty: Float) -> FMode {
 
 /// The part of a product that the instruction keeps.
 pub(crate) fn half(u: &Use) -> Half {
-    match u.value(Slot::Half) {
+    match u.value(Role::Half) {
         Some(Value::Tag(tag)) if tag == Half::Hi as u16 => Half::Hi,
         Some(Value::Tag(tag)) if tag == Half::Wide as u16 => Half::Wide,
         _ => Half::Lo,
@@ -50,7 +50,7 @@ pub(crate) fn half(u: &Use) -> Half {
 
 /// The part of the product of sources 0 and 1 that the instruction keeps.
 pub(crate) fn product(x: &mut Cx<'_, '_>) -> Val {
-    let int = Int::of(x.u.ty(Slot::Type));
+    let int = Int::of(x.u.ty(Role::Type));
     let (op, ty) = match half(x.u) {
         Half::Lo => (Pure::Mul(int.ty), int.ty),
         Half::Hi => (Pure::MulHi(int), int.ty),
@@ -61,7 +61,7 @@ pub(crate) fn product(x: &mut Cx<'_, '_>) -> Val {
 
 /// Whether `.wrap` is written, not `.clamp`.
 pub(crate) fn wraps(u: &Use) -> bool {
-    u.value(Slot::Mode) == Some(Value::Tag(1))
+    u.value(Role::Mode) == Some(Value::Tag(1))
 }
 
 /// Refuses operators that the type of a comparison does not have.
@@ -69,7 +69,7 @@ pub(crate) fn check_comparison(u: &Use, t: ScalarType) -> Result<(), Reason> {
     const SIGNED: &[&str] = &[".eq", ".ne", ".lt", ".le", ".gt", ".ge"];
     const UNSIGNED: &[&str] = &[".eq", ".ne", ".lt", ".le", ".gt", ".ge", ".lo", ".ls", ".hi", ".hs"];
     const BITS: &[&str] = &[".eq", ".ne"];
-    let word = u.text(Slot::Cmp);
+    let word = u.text(Role::Cmp);
     let (fits, help) = match t.class() {
         TypeClass::Bits | TypeClass::Pred => (BITS.contains(&word), "bit types compare with `.eq` and `.ne`"),
         TypeClass::Unsigned => {
@@ -86,7 +86,7 @@ pub(crate) fn check_comparison(u: &Use, t: ScalarType) -> Result<(), Reason> {
 
 /// The comparison operator of the instruction.
 pub(crate) fn cmp(u: &Use) -> Cmp {
-    match u.value(Slot::Cmp) {
+    match u.value(Role::Cmp) {
         Some(Value::Cmp(cmp)) => cmp,
         other => panic!("record asks for a comparison and finds {other:?}"),
     }
@@ -95,7 +95,7 @@ pub(crate) fn cmp(u: &Use) -> Cmp {
 /// `a CmpOp b` of a scalar type, as a predicate.
 pub(crate) fn compare(x: &mut Cx<'_, '_>, t: ScalarType, a: Val, b: Val) -> Val {
     let op = match Float::of(t) {
-        Some(ty) => Pure::FCmp { cmp: cmp(x.u), ty, ftz: x.u.has(Slot::Ftz) },
+        Some(ty) => Pure::FCmp { cmp: cmp(x.u), ty, ftz: x.u.has(Role::Ftz) },
         None => Pure::ICmp(cmp(x.u), Int::of(t)),
     };
     x.b.pure(op, Ty::P, &[a, b])
@@ -103,7 +103,7 @@ pub(crate) fn compare(x: &mut Cx<'_, '_>, t: ScalarType, a: Val, b: Val) -> Val 
 
 /// A comparison joined with the predicate in source 2 by the operator of the instruction; itself if there is none.
 pub(crate) fn join(x: &mut Cx<'_, '_>, t: Val) -> Val {
-    match (x.u.value(Slot::Bool), x.src_opt(2)) {
+    match (x.u.value(Role::Bool), x.src_opt(2)) {
         (Some(Value::Bool(BoolOp::And)), Some(c)) => x.b.and(t, c),
         (Some(Value::Bool(BoolOp::Or)), Some(c)) => x.b.or(t, c),
         (Some(Value::Bool(BoolOp::Xor)), Some(c)) => x.b.xor(t, c),

@@ -11,11 +11,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::form::{Choice, Form, FuncKind, Group, Kind, N_SLOTS, Slot, Use, Value};
+use crate::form::{Choice, Form, FuncKind, Group, Kind, N_SLOTS, Role, Use, Value};
 use crate::spelling::distance;
 use crate::target::{Target, Version};
 
-/// The qualifier chosen in each slot.
+/// The qualifier chosen in each role.
 pub type Chosen = [Option<&'static Choice>; N_SLOTS];
 
 /// The records of one opcode.
@@ -313,7 +313,7 @@ impl Matcher {
         let Some(choice) = group.choices.iter().find(|c| c.text == text) else {
             return false;
         };
-        self.chosen[group.slot as usize] = Some(choice);
+        self.chosen[group.role as usize] = Some(choice);
         self.filled |= 1 << i;
         true
     }
@@ -360,7 +360,7 @@ impl Matcher {
 
 fn holds_types(group: &Group) -> bool {
     group.choices.iter().any(|c| matches!(c.value, Value::Ty(_)))
-        || matches!(group.slot, Slot::Type | Slot::Type2 | Slot::Type3 | Slot::Type4)
+        || matches!(group.role, Role::Type | Role::Type2 | Role::Type3 | Role::Type4)
 }
 
 /// Whether a qualifier reads like a type: a letter or two, then digits.

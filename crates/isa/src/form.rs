@@ -78,7 +78,7 @@ pub fn always(_: &Use) -> Result<Needs, Reason> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names say it; uses stand in the records")]
-pub enum Slot {
+pub enum Role {
     Type,
     /// Source type of `cvt`, `set`, `slct`, `dp4a`, video.
     Type2,
@@ -120,14 +120,14 @@ pub enum Slot {
     Sel,
 }
 
-/// Number of slots.
-pub const N_SLOTS: usize = Slot::Sel as usize + 1;
+/// Number of roles.
+pub const N_SLOTS: usize = Role::Sel as usize + 1;
 
 /// A group of qualifiers: at most one of its choices is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// Its role.
-    pub slot: Slot,
+    pub role: Role,
     /// The choices.
     pub choices: &'static [Choice],
     /// Whether one must be written.
@@ -139,33 +139,33 @@ pub struct Group {
 }
 
 /// A required group that belongs to the opcode.
-pub const fn lead(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: true, free: false, lead: true }
+pub const fn lead(role: Role, choices: &'static [Choice]) -> Group {
+    Group { role, choices, required: true, free: false, lead: true }
 }
 
 /// An optional group that belongs to the opcode.
-pub const fn maybe_lead(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: false, free: false, lead: true }
+pub const fn maybe_lead(role: Role, choices: &'static [Choice]) -> Group {
+    Group { role, choices, required: false, free: false, lead: true }
 }
 
 /// A required group, in sequence with the others.
-pub const fn one_of(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: true, free: false, lead: false }
+pub const fn one_of(role: Role, choices: &'static [Choice]) -> Group {
+    Group { role, choices, required: true, free: false, lead: false }
 }
 
 /// An optional group in sequence with the others.
-pub const fn opt_seq(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: false, free: false, lead: false }
+pub const fn opt_seq(role: Role, choices: &'static [Choice]) -> Group {
+    Group { role, choices, required: false, free: false, lead: false }
 }
 
 /// A required group at any place.
-pub const fn must(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: true, free: true, lead: false }
+pub const fn must(role: Role, choices: &'static [Choice]) -> Group {
+    Group { role, choices, required: true, free: true, lead: false }
 }
 
 /// An optional group at any place.
-pub const fn maybe(slot: Slot, choices: &'static [Choice]) -> Group {
-    Group { slot, choices, required: false, free: true, lead: false }
+pub const fn maybe(role: Role, choices: &'static [Choice]) -> Group {
+    Group { role, choices, required: false, free: true, lead: false }
 }
 
 /// One qualifier of a group.
@@ -279,14 +279,14 @@ pub enum Is {
     Fixed(ScalarType),
     /// A register of exactly this type.
     Only(ScalarType),
-    /// The type of a slot, by the rule for ordinary instructions (Operand Size Exceeding ... does not apply).
-    Like(Slot),
-    /// The type of a slot; wider registers are allowed (`ld`, `st`, `cvt`).
-    Relaxed(Slot),
-    /// The type of a slot; no widening and no other register type of the same size than the table allows.
-    Exactly(Slot),
-    /// Twice the width of the type of a slot (`mul.wide`).
-    Twice(Slot),
+    /// The type of a role, by the rule for ordinary instructions (Operand Size Exceeding ... does not apply).
+    Like(Role),
+    /// The type of a role; wider registers are allowed (`ld`, `st`, `cvt`).
+    Relaxed(Role),
+    /// The type of a role; no widening and no other register type of the same size than the table allows.
+    Exactly(Role),
+    /// Twice the width of the type of a role (`mul.wide`).
+    Twice(Role),
     /// The bit type of half or other computed width: decided by a function of the use.
     Of(fn(&Use) -> ScalarType),
     /// An address of the module's address size.
@@ -300,8 +300,8 @@ pub enum Is {
 pub enum Count {
     /// One register.
     One,
-    /// The count of a slot (`.v4`); one when it is not written.
-    By(Slot),
+    /// The count of a role (`.v4`); one when it is not written.
+    By(Role),
     /// A fixed number.
     Fixed(u8),
     /// Computed (matrix fragments).
@@ -330,23 +330,23 @@ pub struct Operand {
 pub enum When {
     /// It is always written.
     Always,
-    /// It belongs to any choice of the slot.
-    Has(Slot),
-    /// It belongs to these choices of the slot.
-    Word(Slot, &'static [&'static str]),
-    /// It belongs to all choices of the slot but these, and to none written.
-    Not(Slot, &'static [&'static str]),
+    /// It belongs to any choice of the role.
+    Has(Role),
+    /// It belongs to these choices of the role.
+    Word(Role, &'static [&'static str]),
+    /// It belongs to all choices of the role but these, and to none written.
+    Not(Role, &'static [&'static str]),
 }
 
 impl When {
     /// Whether it holds for the choices made.
     pub fn holds(self, chosen: &[Option<&'static Choice>; N_SLOTS]) -> bool {
-        let text = |slot: Slot| chosen[slot as usize].map_or("", |c| c.text);
+        let text = |role: Role| chosen[role as usize].map_or("", |c| c.text);
         match self {
             When::Always => true,
-            When::Has(slot) => chosen[slot as usize].is_some(),
-            When::Word(slot, words) => words.contains(&text(slot)),
-            When::Not(slot, words) => !words.contains(&text(slot)),
+            When::Has(role) => chosen[role as usize].is_some(),
+            When::Word(role, words) => words.contains(&text(role)),
+            When::Not(role, words) => !words.contains(&text(role)),
         }
     }
 }
@@ -393,8 +393,8 @@ pub const fn tmem(name: &'static str) -> Operand {
     Operand { is: Is::Fixed(ScalarType::U32), ..address(name) }
 }
 
-/// A vector operand of the count of a slot.
-pub const fn vector(name: &'static str, is: Is, by: Slot) -> Operand {
+/// A vector operand of the count of a role.
+pub const fn vector(name: &'static str, is: Is, by: Role) -> Operand {
     Operand { name, kind: Kind::Vector, is, count: Count::By(by), optional: false, when: When::Always }
 }
 
@@ -405,9 +405,9 @@ impl Operand {
         self
     }
 
-    /// The same, written exactly with a qualifier of the slot.
-    pub const fn with(mut self, slot: Slot) -> Operand {
-        self.when = When::Has(slot);
+    /// The same, written exactly with a qualifier of the role.
+    pub const fn with(mut self, role: Role) -> Operand {
+        self.when = When::Has(role);
         self
     }
 
@@ -436,7 +436,7 @@ pub enum FuncKind {
 /// How a form is used by one instruction: the choice made in each group.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// The chosen qualifier of each slot. Uses that are written alike share it.
+    /// The chosen qualifier of each role. Uses that are written alike share it.
     pub chosen: Arc<[Option<&'static Choice>; N_SLOTS]>,
     /// Kind of the function around it.
     pub func: FuncKind,
@@ -486,67 +486,67 @@ pub const UNSUPPORTED_FORM: Form = Form {
 };
 
 impl Use {
-    /// The value chosen for a slot.
-    pub fn value(&self, slot: Slot) -> Option<Value> {
-        self.chosen[slot as usize].map(|c| c.value)
+    /// The value chosen for a role.
+    pub fn value(&self, role: Role) -> Option<Value> {
+        self.chosen[role as usize].map(|c| c.value)
     }
 
-    /// Whether a qualifier of the slot is written.
-    pub fn has(&self, slot: Slot) -> bool {
-        self.chosen[slot as usize].is_some()
+    /// Whether a qualifier of the role is written.
+    pub fn has(&self, role: Role) -> bool {
+        self.chosen[role as usize].is_some()
     }
 
-    /// The text chosen for a slot, with its dot; empty if none.
-    pub fn text(&self, slot: Slot) -> &'static str {
-        self.chosen[slot as usize].map_or("", |c| c.text)
+    /// The text chosen for a role, with its dot; empty if none.
+    pub fn text(&self, role: Role) -> &'static str {
+        self.chosen[role as usize].map_or("", |c| c.text)
     }
 
-    /// The type of a slot.
+    /// The type of a role.
     ///
     /// # Panics
-    /// If the slot holds no type: a fault of the record.
-    pub fn ty(&self, slot: Slot) -> ScalarType {
-        match self.value(slot) {
+    /// If the role holds no type: a fault of the record.
+    pub fn ty(&self, role: Role) -> ScalarType {
+        match self.value(role) {
             Some(Value::Ty(t)) => t,
-            other => panic!("record asks {slot:?} for a type and finds {other:?}"),
+            other => panic!("record asks {role:?} for a type and finds {other:?}"),
         }
     }
 
-    /// The count of a slot; 1 if it is not written.
-    pub fn count(&self, slot: Slot) -> u8 {
-        match self.value(slot) {
+    /// The count of a role; 1 if it is not written.
+    pub fn count(&self, role: Role) -> u8 {
+        match self.value(role) {
             Some(Value::Count(n)) => n,
             _ => 1,
         }
     }
 
-    /// The state space of a slot; generic if it is not written.
-    pub fn space(&self, slot: Slot) -> StateSpace {
-        match self.value(slot) {
+    /// The state space of a role; generic if it is not written.
+    pub fn space(&self, role: Role) -> StateSpace {
+        match self.value(role) {
             Some(Value::Space(s)) => s,
             _ => StateSpace::Generic,
         }
     }
 
-    /// The rounding of a slot, if written.
-    pub fn round(&self, slot: Slot) -> Option<Rounding> {
-        match self.value(slot) {
+    /// The rounding of a role, if written.
+    pub fn round(&self, role: Role) -> Option<Rounding> {
+        match self.value(role) {
             Some(Value::Round(r)) => Some(r),
             _ => None,
         }
     }
 
-    /// The scope of a slot, if written.
-    pub fn scope(&self, slot: Slot) -> Option<Scope> {
-        match self.value(slot) {
+    /// The scope of a role, if written.
+    pub fn scope(&self, role: Role) -> Option<Scope> {
+        match self.value(role) {
             Some(Value::Scope(s)) => Some(s),
             _ => None,
         }
     }
 
-    /// The ordering of a slot, if written.
-    pub fn order(&self, slot: Slot) -> Option<Order> {
-        match self.value(slot) {
+    /// The ordering of a role, if written.
+    pub fn order(&self, role: Role) -> Option<Order> {
+        match self.value(role) {
             Some(Value::Order(o)) => Some(o),
             _ => None,
         }

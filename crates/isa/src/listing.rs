@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::CHAPTERS;
-use crate::form::{Form, Group, Kind, Operand, Semantics, Slot};
+use crate::form::{Form, Group, Kind, Operand, Role, Semantics};
 use crate::selector::Select;
 use crate::target::{Needs, TargetGate};
 
@@ -38,7 +38,7 @@ pub fn syntax(f: &Form) -> String {
     let group = |line: &mut String, g: &Group| {
         let text = match g.choices {
             [one] => one.text.to_owned(),
-            _ => name(g.slot),
+            _ => name(g.role),
         };
         line.push_str(&if g.required { text } else { format!("{{{text}}}") });
     };
@@ -58,9 +58,9 @@ pub fn syntax(f: &Form) -> String {
     line
 }
 
-/// A slot as the manual names a group of qualifiers.
-pub fn name(slot: Slot) -> String {
-    format!(".{slot:?}").to_lowercase()
+/// A role as the manual names a group of qualifiers.
+pub fn name(role: Role) -> String {
+    format!(".{role:?}").to_lowercase()
 }
 
 fn operand(o: &Operand) -> String {

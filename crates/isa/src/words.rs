@@ -112,28 +112,28 @@ pub const ROUNDINGS: &[Choice] = &[
 /// `.rn` alone.
 pub const NEAREST: &[Choice] = &[choice(".rn", Value::Round(Rounding::Nearest))];
 /// An optional rounding; none means `.rn`.
-pub const ROUND_OPT: Group = maybe(Slot::Round, ROUNDINGS);
+pub const ROUND_OPT: Group = maybe(Role::Round, ROUNDINGS);
 /// A rounding that must be written.
-pub const ROUND: Group = must(Slot::Round, ROUNDINGS);
+pub const ROUND: Group = must(Role::Round, ROUNDINGS);
 /// An optional `.rn`.
-pub const RN_OPT: Group = maybe(Slot::Round, NEAREST);
+pub const RN_OPT: Group = maybe(Role::Round, NEAREST);
 /// `.rn`, which must be written.
-pub const RN: Group = must(Slot::Round, NEAREST);
+pub const RN: Group = must(Role::Round, NEAREST);
 /// Optional `.ftz`.
-pub const FTZ: Group = maybe(Slot::Ftz, &[choice(".ftz", Value::Flag)]);
+pub const FTZ: Group = maybe(Role::Ftz, &[choice(".ftz", Value::Flag)]);
 /// Optional `.sat`.
-pub const SAT: Group = maybe(Slot::Sat, &[choice(".sat", Value::Flag)]);
+pub const SAT: Group = maybe(Role::Sat, &[choice(".sat", Value::Flag)]);
 /// Optional `.relu`.
-pub const RELU: Group = maybe(Slot::Relu, &[choice(".relu", Value::Flag)]);
+pub const RELU: Group = maybe(Role::Relu, &[choice(".relu", Value::Flag)]);
 
 /// Optional `.xorsign`; the word `.abs` belongs to it.
-pub const XORSIGN: Group = maybe(Slot::XorSign, &[choice(".xorsign", Value::Flag)]);
+pub const XORSIGN: Group = maybe(Role::XorSign, &[choice(".xorsign", Value::Flag)]);
 /// Optional `.abs` of `min` and `max`.
-pub const ABS: Group = maybe(Slot::Flag, &[choice(".abs", Value::Flag)]);
+pub const ABS: Group = maybe(Role::Flag, &[choice(".abs", Value::Flag)]);
 
 /// Comparison operators.
 pub const CMP: Group = must(
-    Slot::Cmp,
+    Role::Cmp,
     &[
         choice(".eq", Value::Cmp(Cmp::Eq)),
         choice(".ne", Value::Cmp(Cmp::Ne)),
@@ -157,7 +157,7 @@ pub const CMP: Group = must(
 );
 /// The operator that joins a comparison with a predicate.
 pub const BOOL: Group = must(
-    Slot::Bool,
+    Role::Bool,
     &[
         choice(".and", Value::Bool(BoolOp::And)),
         choice(".or", Value::Bool(BoolOp::Or)),
@@ -166,9 +166,9 @@ pub const BOOL: Group = must(
 );
 /// `.lo` and `.hi`: the half of a product that is kept. The place is fixed: the assembler takes no `mul.s32.lo`.
 pub const HALF: Group =
-    lead(Slot::Half, &[choice(".lo", Value::Tag(Half::Lo as u16)), choice(".hi", Value::Tag(Half::Hi as u16))]);
+    lead(Role::Half, &[choice(".lo", Value::Tag(Half::Lo as u16)), choice(".hi", Value::Tag(Half::Hi as u16))]);
 /// `.clamp` and `.wrap`.
-pub const CLAMP: Group = must(Slot::Mode, &[choice(".clamp", Value::Tag(0)), choice(".wrap", Value::Tag(1))]);
+pub const CLAMP: Group = must(Role::Mode, &[choice(".clamp", Value::Tag(0)), choice(".wrap", Value::Tag(1))]);
 
 /// What of a product is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,10 +183,10 @@ pub enum Half {
 }
 
 /// The type of the instruction.
-pub const TYPE: Is = Is::Like(Slot::Type);
+pub const TYPE: Is = Is::Like(Role::Type);
 /// The second type of the instruction.
-pub const TYPE2: Is = Is::Like(Slot::Type2);
+pub const TYPE2: Is = Is::Like(Role::Type2);
 /// The third type of the instruction.
-pub const TYPE3: Is = Is::Like(Slot::Type3);
+pub const TYPE3: Is = Is::Like(Role::Type3);
 /// An unsigned word: shift amounts, positions, counts.
 pub const WORD: Is = Is::Fixed(U32);

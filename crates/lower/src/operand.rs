@@ -8,7 +8,7 @@ use handloom_check::module::{AddrBase, Fit, LocalKind, Operand};
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
-use handloom_isa::form::{Arg, Cx, Slot as Group};
+use handloom_isa::form::{Arg, Cx, Role};
 
 use crate::function::{FunctionCx, Home, Place};
 use crate::short;
@@ -45,7 +45,7 @@ impl FunctionCx<'_> {
     /// Choice: what makes an address generic may get a whole address too, which the distance to a slot leaves as it is (see [`short`]).
     fn complete_stack_addresses(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
         let Some(slot) = self.short_stack else { return };
-        if inst.u.space(Group::Space) != StateSpace::Local {
+        if inst.u.space(Role::Space) != StateSpace::Local {
             return;
         }
         let is_cvta = short::makes_generic(inst);
@@ -403,7 +403,7 @@ impl FunctionCx<'_> {
 /// Whether the address of an instruction is one offset in shared memory, which may stay 32 bits wide.
 fn takes_shared_offset(inst: &checked::Inst) -> bool {
     let addresses = inst.src.iter().filter(|o| matches!(o, Operand::Addr { .. })).count();
-    addresses == 1 && matches!(inst.u.space(Group::Space), StateSpace::Shared | StateSpace::SharedCluster)
+    addresses == 1 && matches!(inst.u.space(Role::Space), StateSpace::Shared | StateSpace::SharedCluster)
 }
 
 /// Which elements of a destination nobody wants.

@@ -8,7 +8,7 @@ use handloom_check::module as checked;
 use handloom_check::module::{AddrBase, Body, LocalKind, Operand, Stmt};
 use handloom_ir::simt::{Function, Slot, SlotId};
 use handloom_ir::types::StateSpace;
-use handloom_isa::form::Slot as Group;
+use handloom_isa::form::Role;
 
 /// Whether a function makes an address of local memory in 32 bits.
 pub(crate) fn makes_short_addresses(body: &Body) -> bool {
@@ -19,7 +19,7 @@ pub(crate) fn makes_short_addresses(body: &Body) -> bool {
             }
             _ => false,
         };
-        let allocates = inst.form.opcode == "alloca" && inst.u.ty(Group::Type).bits() == 32;
+        let allocates = inst.form.opcode == "alloca" && inst.u.ty(Role::Type).bits() == 32;
         allocates || inst.src.iter().any(takes)
     })
 }
@@ -31,13 +31,13 @@ pub(crate) fn uses_short_addresses(body: &Body) -> bool {
             Operand::Addr { base: AddrBase::Reg(r), .. } => body.regs[r.0 as usize].ty.bits() == 32,
             _ => false,
         };
-        inst.u.space(Group::Space) == StateSpace::Local && (makes_generic(inst) || inst.src.iter().any(by_short))
+        inst.u.space(Role::Space) == StateSpace::Local && (makes_generic(inst) || inst.src.iter().any(by_short))
     })
 }
 
 /// Whether an instruction turns an address of a space into a generic one.
 pub(crate) fn makes_generic(inst: &checked::Inst) -> bool {
-    inst.form.opcode == "cvta" && !inst.u.has(Group::Mode)
+    inst.form.opcode == "cvta" && !inst.u.has(Role::Mode)
 }
 
 /// A slot to measure distances to.

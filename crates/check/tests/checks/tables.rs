@@ -1,7 +1,7 @@
 //! Tables 26, 27 and 28 of the manual, row by row.
 
 use crate::common::*;
-use handloom_check::fit::{Role, ordinary, relaxed};
+use handloom_check::fit::{Side, ordinary, relaxed};
 use handloom_check::module::Fit;
 use handloom_ir::types::ScalarType::{self, *};
 
@@ -40,8 +40,8 @@ fn tables_27_and_28() {
                 Some(Fit::Zero) if inst.is_signed() => Some(Fit::Sign),
                 other => other,
             };
-            assert_eq!(relaxed(inst, reg, Role::Source), source, "{inst} from {reg}");
-            assert_eq!(relaxed(inst, reg, Role::Destination), destination, "{inst} to {reg}");
+            assert_eq!(relaxed(inst, reg, Side::Source), source, "{inst} from {reg}");
+            assert_eq!(relaxed(inst, reg, Side::Destination), destination, "{inst} to {reg}");
         }
     }
 }
@@ -82,10 +82,10 @@ fn other_formats() {
         (B32, Pred, false),
     ] {
         assert_eq!(ordinary(inst, reg).is_some(), fits, "{inst} with {reg}");
-        assert_eq!(relaxed(inst, reg, Role::Destination).is_some(), fits, "{inst} to {reg}");
+        assert_eq!(relaxed(inst, reg, Side::Destination).is_some(), fits, "{inst} to {reg}");
     }
     // An `.f16x2` register is a `.b32` to narrower integers too.
-    assert_eq!(relaxed(B16, F16x2, Role::Source), Some(Fit::Zero));
+    assert_eq!(relaxed(B16, F16x2, Side::Source), Some(Fit::Zero));
 }
 
 /// The tables as programs: every type of `ld` into every register.

@@ -9,7 +9,7 @@ pub const SELP: Form = Form {
     opcode: "selp",
     words: &[],
     section: "Comparison and Selection Instructions: selp",
-    qualifiers: &[one_of(Slot::Type, ORDINARY)],
+    qualifiers: &[one_of(Role::Type, ORDINARY)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), pred("c")],
     needs: Needs::ptx(1, 0),

@@ -12,7 +12,7 @@ pub const SETP: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Comparison and Selection Instructions: setp",
-    qualifiers: &[CMP, FTZ, one_of(Slot::Type, ORDINARY)],
+    qualifiers: &[CMP, FTZ, one_of(Role::Type, ORDINARY)],
     dst: &[operand("p", Kind::PredPair, Is::Fixed(ScalarType::Pred))],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
@@ -25,7 +25,7 @@ pub const SETP_BOOL: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Comparison and Selection Instructions: setp",
-    qualifiers: &[CMP, BOOL, FTZ, one_of(Slot::Type, ORDINARY)],
+    qualifiers: &[CMP, BOOL, FTZ, one_of(Role::Type, ORDINARY)],
     dst: &[operand("p", Kind::PredPair, Is::Fixed(ScalarType::Pred))],
     src: &[val("a", TYPE), val("b", TYPE), pred("c")],
     needs: Needs::ptx(1, 0),
@@ -34,20 +34,20 @@ pub const SETP_BOOL: Form = Form {
 };
 
 fn comparable(u: &Use) -> Result<Needs, Reason> {
-    check_comparison(u, u.ty(Slot::Type))?;
-    flushes_single(u, u.ty(Slot::Type))
+    check_comparison(u, u.ty(Role::Type))?;
+    flushes_single(u, u.ty(Role::Type))
 }
 
 /// `.ftz` belongs to comparisons of single precision.
 pub(super) fn flushes_single(u: &Use, t: ScalarType) -> Result<Needs, Reason> {
-    if u.has(Slot::Ftz) && t != ScalarType::F32 {
+    if u.has(Role::Ftz) && t != ScalarType::F32 {
         return Err(Reason::new(format!("`.ftz` does not go with `{t}`")).at(".ftz").help("`.ftz` takes `.f32`"));
     }
     Ok(Needs::NONE)
 }
 
 fn both(x: &mut Cx<'_, '_>) {
-    let t = compare(x, x.u.ty(Slot::Type), x.src(0), x.src(1));
+    let t = compare(x, x.u.ty(Role::Type), x.src(0), x.src(1));
     if x.wants(0, 0) {
         let p = join(x, t);
         x.set_at(0, 0, p);

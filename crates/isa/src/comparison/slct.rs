@@ -12,7 +12,7 @@ pub const SLCT_S32: Form = Form {
     opcode: "slct",
     words: &[],
     section: "Comparison and Selection Instructions: slct",
-    qualifiers: &[one_of(Slot::Type, ORDINARY), one_of(Slot::Type2, &[ty(".s32", S32)])],
+    qualifiers: &[one_of(Role::Type, ORDINARY), one_of(Role::Type2, &[ty(".s32", S32)])],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE2)],
     needs: Needs::ptx(1, 0),
@@ -29,13 +29,13 @@ pub const SLCT_F32: Form = Form {
     opcode: "slct",
     words: &[],
     section: "Comparison and Selection Instructions: slct",
-    qualifiers: &[FTZ, one_of(Slot::Type, ORDINARY), one_of(Slot::Type2, ONLY_F32)],
+    qualifiers: &[FTZ, one_of(Role::Type, ORDINARY), one_of(Role::Type2, ONLY_F32)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE2)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let op = Pure::FCmp { cmp: Cmp::Ge, ty: Float::F32, ftz: x.u.has(Slot::Ftz) };
+        let op = Pure::FCmp { cmp: Cmp::Ge, ty: Float::F32, ftz: x.u.has(Role::Ftz) };
         let p = x.b.pure(op, Ty::P, &[x.src(2), Val::Imm(0, Ty::B32)]);
         let value = x.b.select(p, x.src(0), x.src(1));
         x.set(value);

@@ -4,7 +4,7 @@ use crate::form::*;
 use crate::target::Needs;
 
 /// `.uni`: a promise that all lanes go the same way; a hint.
-pub const UNI: Group = maybe(Slot::Flag, &[choice(".uni", Value::Flag)]);
+pub const UNI: Group = maybe(Role::Flag, &[choice(".uni", Value::Flag)]);
 
 /// `bra{.uni} tgt`.
 pub const BRA: Form = Form {

@@ -12,7 +12,7 @@ pub const APPLYPRIORITY: Form = Form {
     opcode: "applypriority",
     words: &[".L2::evict_normal"],
     section: "Data Movement and Conversion Instructions: applypriority",
-    qualifiers: &[maybe(Slot::Space, &[GLOBAL])],
+    qualifiers: &[maybe(Role::Space, &[GLOBAL])],
     dst: &[],
     src: &[address("a"), operand("size", Kind::Imm, Is::Fixed(U32))],
     needs: Needs::on(7, 4, &[AtLeast(80)]),

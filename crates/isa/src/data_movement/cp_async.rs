@@ -17,11 +17,11 @@ use crate::words::*;
 const SECTION: &str = "Data Movement and Conversion Instructions: cp.async";
 
 const QUALIFIERS: &[Group] = &[
-    must(Slot::CacheOp, &[choice(".ca", Value::Flag)]),
-    one_of(Slot::Space, &[SHARED, SHARED_CTA]),
-    one_of(Slot::Space2, &[GLOBAL]),
-    maybe(Slot::CacheHint, CACHE_HINT),
-    maybe(Slot::Prefetch, PREFETCH),
+    must(Role::CacheOp, &[choice(".ca", Value::Flag)]),
+    one_of(Role::Space, &[SHARED, SHARED_CTA]),
+    one_of(Role::Space2, &[GLOBAL]),
+    maybe(Role::CacheHint, CACHE_HINT),
+    maybe(Role::Prefetch, PREFETCH),
 ];
 
 /// `cp.async.cop.shared.global{hints} [dst], [src], cp-size{, src-size}{, cache-policy}`.
@@ -33,7 +33,7 @@ pub const CP_ASYNC: Form = Form {
         address("dst"),
         address("src"),
         operand("cp-size", Kind::Imm, WORD),
-        val("cache-policy", Is::Fixed(U64)).with(Slot::CacheHint),
+        val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint),
     ],
     needs: Needs::on(7, 0, &[AtLeast(80)]),
     semantics: Semantics::Build(copy_all),
@@ -48,7 +48,7 @@ pub const CP_ASYNC_SIZED: Form = Form {
         address("src"),
         operand("cp-size", Kind::Imm, WORD),
         val("src-size", WORD),
-        val("cache-policy", Is::Fixed(U64)).with(Slot::CacheHint),
+        val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint),
     ],
     ..CP_ASYNC
 };
@@ -66,16 +66,16 @@ pub const CP_ASYNC_IGNORE: Form = Form {
         address("src"),
         operand("cp-size", Kind::Imm, WORD),
         operand("ignore-src", Kind::Pred { negatable: true }, Is::Only(Pred)),
-        val("cache-policy", Is::Fixed(U64)).with(Slot::CacheHint),
+        val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint),
     ],
     needs: Needs::on(7, 5, &[AtLeast(80)]),
     ..CP_ASYNC
 };
 
 const CG: &[Group] =
-    &[must(Slot::CacheOp, &[choice(".cg", Value::Flag)]), QUALIFIERS[1], QUALIFIERS[2], QUALIFIERS[3], QUALIFIERS[4]];
+    &[must(Role::CacheOp, &[choice(".cg", Value::Flag)]), QUALIFIERS[1], QUALIFIERS[2], QUALIFIERS[3], QUALIFIERS[4]];
 const SIXTEEN: Operand = operand("16", Kind::Imm, WORD);
-const POLICY_WITH_HINT: Operand = val("cache-policy", Is::Fixed(U64)).with(Slot::CacheHint);
+const POLICY_WITH_HINT: Operand = val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint);
 
 /// `cp.async.cg.shared.global{hints} [dst], [src], 16{, cache-policy}`.
 pub const CP_ASYNC_CG: Form =
@@ -126,11 +126,11 @@ pub const MBARRIER_ARRIVE: Form = Form {
     opcode: "cp.async.mbarrier.arrive",
     words: &[".b64"],
     section: "Parallel Synchronization and Communication Instructions: cp.async.mbarrier.arrive",
-    qualifiers: &[maybe(Slot::Flag, &[choice(".noinc", Value::Flag)]), maybe(Slot::Space, &[SHARED, SHARED_CTA])],
+    qualifiers: &[maybe(Role::Flag, &[choice(".noinc", Value::Flag)]), maybe(Role::Space, &[SHARED, SHARED_CTA])],
     src: &[address("addr")],
     semantics: Semantics::Build(|x| {
         // Without `.noinc` one more arrival is expected in this phase, and it has come.
-        if x.u.has(Slot::Flag) {
+        if x.u.has(Role::Flag) {
             mbarrier::step(x, Val::Imm(u64::MAX, Ty::B64));
         }
     }),

@@ -12,13 +12,13 @@ const SECTION: &str = "Data Movement and Conversion Instructions: cp.async.bulk"
 const WHY: &str = "asynchronous copies";
 
 /// The hint of a bulk copy.
-pub const HINT: Group = maybe(Slot::CacheHint, &[choice(".L2::cache_hint", Value::Flag)]);
+pub const HINT: Group = maybe(Role::CacheHint, &[choice(".L2::cache_hint", Value::Flag)]);
 /// The policy that belongs to it.
-pub const HINT_POLICY: Operand = val("cache-policy", Is::Fixed(U64)).with(Slot::CacheHint);
+pub const HINT_POLICY: Operand = val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint);
 /// The ctas that get a copy.
-pub const MULTICAST: Group = maybe(Slot::Flag, &[choice(".multicast::cluster", Value::Flag)]);
+pub const MULTICAST: Group = maybe(Role::Flag, &[choice(".multicast::cluster", Value::Flag)]);
 /// Their mask.
-pub const CTA_MASK: Operand = val("ctaMask", Is::Fixed(U16)).with(Slot::Flag);
+pub const CTA_MASK: Operand = val("ctaMask", Is::Fixed(U16)).with(Role::Flag);
 /// Gate of the bulk copies.
 pub const BULK: Needs = Needs::on(8, 0, SM_90);
 
@@ -27,7 +27,7 @@ pub const BULK_TO_CTA: Form = Form {
     opcode: "cp.async.bulk",
     words: &[COMPLETE_TX],
     section: SECTION,
-    qualifiers: &[one_of(Slot::Space, &[SHARED_CTA]), one_of(Slot::Space2, &[GLOBAL]), HINT],
+    qualifiers: &[one_of(Role::Space, &[SHARED_CTA]), one_of(Role::Space2, &[GLOBAL]), HINT],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar"), HINT_POLICY],
     needs: Needs::on(8, 6, SM_90),
     semantics: Semantics::Unsupported(WHY),
@@ -36,7 +36,7 @@ pub const BULK_TO_CTA: Form = Form {
 
 /// The same to `.shared::cluster`, with a mask of ctas where `.multicast::cluster` is written.
 pub const BULK_TO_CLUSTER: Form = Form {
-    qualifiers: &[one_of(Slot::Space, &[SHARED_CLUSTER]), one_of(Slot::Space2, &[GLOBAL]), MULTICAST, HINT],
+    qualifiers: &[one_of(Role::Space, &[SHARED_CLUSTER]), one_of(Role::Space2, &[GLOBAL]), MULTICAST, HINT],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar"), CTA_MASK, HINT_POLICY],
     needs: BULK,
     ..BULK_TO_CTA
@@ -44,7 +44,7 @@ pub const BULK_TO_CLUSTER: Form = Form {
 
 /// `cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [dstMem], [srcMem], size, [mbar]`.
 pub const BULK_CTA_TO_CLUSTER: Form = Form {
-    qualifiers: &[one_of(Slot::Space, &[SHARED_CLUSTER]), one_of(Slot::Space2, &[SHARED_CTA])],
+    qualifiers: &[one_of(Role::Space, &[SHARED_CLUSTER]), one_of(Role::Space2, &[SHARED_CTA])],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar")],
     needs: BULK,
     ..BULK_TO_CTA
@@ -54,17 +54,17 @@ pub const BULK_CTA_TO_CLUSTER: Form = Form {
 pub const BULK_TO_GLOBAL: Form = Form {
     words: &[".bulk_group"],
     qualifiers: &[
-        one_of(Slot::Space, &[GLOBAL]),
-        one_of(Slot::Space2, &[SHARED_CTA]),
+        one_of(Role::Space, &[GLOBAL]),
+        one_of(Role::Space2, &[SHARED_CTA]),
         HINT,
-        maybe(Slot::Flag, &[choice_if(".cp_mask", Value::Flag, Needs::on(8, 6, &[AtLeast(100)]))]),
+        maybe(Role::Flag, &[choice_if(".cp_mask", Value::Flag, Needs::on(8, 6, &[AtLeast(100)]))]),
     ],
     src: &[
         address("dstMem"),
         address("srcMem"),
         val("size", WORD),
         HINT_POLICY,
-        val("byteMask", Is::Fixed(U16)).with(Slot::Flag),
+        val("byteMask", Is::Fixed(U16)).with(Role::Flag),
     ],
     needs: BULK,
     ..BULK_TO_CTA
@@ -72,7 +72,7 @@ pub const BULK_TO_GLOBAL: Form = Form {
 
 /// Operations of the reductions.
 pub const REDUCTIONS: Group = must(
-    Slot::Op,
+    Role::Op,
     &[
         choice(".and", Value::Flag),
         choice(".or", Value::Flag),
@@ -90,10 +90,10 @@ pub const BULK_REDUCE_TO_CLUSTER: Form = Form {
     opcode: "cp.reduce.async.bulk",
     section: "Data Movement and Conversion Instructions: cp.reduce.async.bulk",
     qualifiers: &[
-        one_of(Slot::Space, &[SHARED_CLUSTER]),
-        one_of(Slot::Space2, &[SHARED_CTA]),
+        one_of(Role::Space, &[SHARED_CLUSTER]),
+        one_of(Role::Space2, &[SHARED_CTA]),
         REDUCTIONS,
-        must(Slot::Type, &[ty(".b32", B32), ty(".u32", U32), ty(".s32", S32), ty(".u64", U64)]),
+        must(Role::Type, &[ty(".b32", B32), ty(".u32", U32), ty(".s32", S32), ty(".u64", U64)]),
     ],
     legal: |u| operation(u, true),
     ..BULK_CTA_TO_CLUSTER
@@ -105,12 +105,12 @@ pub const BULK_REDUCE: Form = Form {
     words: &[".bulk_group"],
     section: "Data Movement and Conversion Instructions: cp.reduce.async.bulk",
     qualifiers: &[
-        one_of(Slot::Space, &[GLOBAL]),
-        one_of(Slot::Space2, &[SHARED_CTA]),
+        one_of(Role::Space, &[GLOBAL]),
+        one_of(Role::Space2, &[SHARED_CTA]),
         HINT,
         REDUCTIONS,
         must(
-            Slot::Type,
+            Role::Type,
             &[
                 ty(".f16", F16),
                 ty(".bf16", BF16),
@@ -135,10 +135,10 @@ pub const BULK_REDUCE: Form = Form {
 pub const ADD_NOFTZ: Form = Form {
     words: &[".bulk_group", ".add", ".noftz"],
     qualifiers: &[
-        one_of(Slot::Space, &[GLOBAL]),
-        one_of(Slot::Space2, &[SHARED_CTA]),
+        one_of(Role::Space, &[GLOBAL]),
+        one_of(Role::Space2, &[SHARED_CTA]),
         HINT,
-        must(Slot::Type, &[ty(".f16", F16), ty(".bf16", BF16)]),
+        must(Role::Type, &[ty(".f16", F16), ty(".bf16", BF16)]),
     ],
     legal: always,
     ..BULK_REDUCE
@@ -149,7 +149,7 @@ pub const BULK_PREFETCH: Form = Form {
     opcode: "cp.async.bulk.prefetch",
     words: &[".L2"],
     section: "Data Movement and Conversion Instructions: cp.async.bulk.prefetch",
-    qualifiers: &[must(Slot::Space, &[GLOBAL]), HINT],
+    qualifiers: &[must(Role::Space, &[GLOBAL]), HINT],
     src: &[address("srcMem"), val("size", WORD), HINT_POLICY],
     needs: BULK,
     ..BULK_TO_CTA
@@ -168,14 +168,14 @@ pub const BULK_COMMIT_GROUP: Form = Form {
 pub const BULK_WAIT_GROUP: Form = Form {
     opcode: "cp.async.bulk.wait_group",
     section: "Data Movement and Conversion Instructions: cp.async.bulk.wait_group",
-    qualifiers: &[maybe(Slot::Flag, &[choice(".read", Value::Flag)])],
+    qualifiers: &[maybe(Role::Flag, &[choice(".read", Value::Flag)])],
     src: &[operand("N", Kind::Imm, WORD)],
     ..BULK_COMMIT_GROUP
 };
 
 /// Which types an operation of a bulk reduction takes.
 fn operation(u: &Use, to_shared: bool) -> Result<Needs, Reason> {
-    let (op, t) = (u.text(Slot::Op), u.ty(Slot::Type));
+    let (op, t) = (u.text(Role::Op), u.ty(Role::Type));
     let fits = match op {
         ".and" | ".or" | ".xor" => matches!(t, B32 | B64),
         ".inc" | ".dec" => t == U32,

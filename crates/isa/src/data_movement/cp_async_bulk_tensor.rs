@@ -13,7 +13,7 @@ const SECTION: &str = "Data Movement and Conversion Instructions: cp.async.bulk.
 const WHY: &str = "tensor copies";
 
 const DIM: Group = must(
-    Slot::Shape,
+    Role::Shape,
     &[
         choice(".1d", Value::Count(1)),
         choice(".2d", Value::Count(2)),
@@ -26,7 +26,7 @@ const NEW: Needs = Needs::on(8, 6, ARCH_100);
 const NEW_CTA: Needs = Needs::on(8, 6, &[AtLeast(100)]);
 /// Ways to load.
 const LOAD_MODE: Group = maybe(
-    Slot::Mode,
+    Role::Mode,
     &[
         choice(".tile", Value::Tag(0)),
         choice_if(".tile::gather4", Value::Tag(1), NEW),
@@ -36,7 +36,7 @@ const LOAD_MODE: Group = maybe(
     ],
 );
 const LOAD_MODE_CTA: Group = maybe(
-    Slot::Mode,
+    Role::Mode,
     &[
         choice(".tile", Value::Tag(0)),
         choice_if(".tile::gather4", Value::Tag(1), NEW_CTA),
@@ -46,7 +46,7 @@ const LOAD_MODE_CTA: Group = maybe(
     ],
 );
 const CTA_GROUP: Group = maybe(
-    Slot::Flag2,
+    Role::Flag2,
     &[choice_if(".cta_group::1", Value::Count(1), NEW), choice_if(".cta_group::2", Value::Count(2), NEW)],
 );
 /// A tensor and coordinates in it.
@@ -65,7 +65,7 @@ const IM2COL: Operand = Operand {
     is: Is::Fixed(U16),
     count: Count::Fragment(n_offsets),
     optional: false,
-    when: When::Word(Slot::Mode, &[".im2col", ".im2col::w", ".im2col::w::128"]),
+    when: When::Word(Role::Mode, &[".im2col", ".im2col::w", ".im2col::w::128"]),
 };
 
 /// `cp.async.bulk.tensor.dim.shared::cta.global{.load_mode}.mbarrier::complete_tx::bytes{.cta_group}{.L2::cache_hint}
@@ -76,8 +76,8 @@ pub const TENSOR_TO_CTA: Form = Form {
     section: SECTION,
     qualifiers: &[
         DIM,
-        one_of(Slot::Space, &[SHARED_CTA]),
-        one_of(Slot::Space2, &[GLOBAL]),
+        one_of(Role::Space, &[SHARED_CTA]),
+        one_of(Role::Space2, &[GLOBAL]),
         LOAD_MODE_CTA,
         CTA_GROUP,
         HINT,
@@ -93,8 +93,8 @@ pub const TENSOR_TO_CTA: Form = Form {
 pub const TENSOR_TO_CLUSTER: Form = Form {
     qualifiers: &[
         DIM,
-        one_of(Slot::Space, &[SHARED_CLUSTER]),
-        one_of(Slot::Space2, &[GLOBAL]),
+        one_of(Role::Space, &[SHARED_CLUSTER]),
+        one_of(Role::Space2, &[GLOBAL]),
         LOAD_MODE,
         MULTICAST,
         CTA_GROUP,
@@ -110,10 +110,10 @@ pub const TENSOR_TO_GLOBAL: Form = Form {
     words: &[".bulk_group"],
     qualifiers: &[
         DIM,
-        one_of(Slot::Space, &[GLOBAL]),
-        one_of(Slot::Space2, &[SHARED_CTA]),
+        one_of(Role::Space, &[GLOBAL]),
+        one_of(Role::Space2, &[SHARED_CTA]),
         maybe(
-            Slot::Mode,
+            Role::Mode,
             &[
                 choice(".tile", Value::Tag(0)),
                 choice_if(".tile::scatter4", Value::Tag(1), NEW),
@@ -134,10 +134,10 @@ pub const TENSOR_REDUCE: Form = Form {
     section: "Data Movement and Conversion Instructions: cp.reduce.async.bulk.tensor",
     qualifiers: &[
         DIM,
-        one_of(Slot::Space, &[GLOBAL]),
-        one_of(Slot::Space2, &[SHARED_CTA]),
+        one_of(Role::Space, &[GLOBAL]),
+        one_of(Role::Space2, &[SHARED_CTA]),
         REDUCTIONS,
-        maybe(Slot::Mode, &[choice(".tile", Value::Tag(0)), choice(".im2col_no_offs", Value::Tag(2))]),
+        maybe(Role::Mode, &[choice(".tile", Value::Tag(0)), choice(".im2col_no_offs", Value::Tag(2))]),
         HINT,
     ],
     ..TENSOR_TO_GLOBAL
@@ -148,7 +148,7 @@ pub const TENSOR_PREFETCH: Form = Form {
     opcode: "cp.async.bulk.prefetch.tensor",
     words: &[".L2"],
     section: "Data Movement and Conversion Instructions: cp.async.bulk.prefetch.tensor",
-    qualifiers: &[DIM, must(Slot::Space, &[GLOBAL]), LOAD_MODE, HINT],
+    qualifiers: &[DIM, must(Role::Space, &[GLOBAL]), LOAD_MODE, HINT],
     src: &[TENSOR, IM2COL, HINT_POLICY],
     needs: BULK,
     ..TENSOR_TO_CTA
@@ -156,21 +156,21 @@ pub const TENSOR_PREFETCH: Form = Form {
 
 /// Rows of four come with one column and four rows.
 fn n_coordinates(u: &Use) -> u8 {
-    match u.text(Slot::Mode) {
+    match u.text(Role::Mode) {
         ".tile::gather4" | ".tile::scatter4" => 5,
-        _ => u.count(Slot::Shape),
+        _ => u.count(Role::Shape),
     }
 }
 
 fn n_offsets(u: &Use) -> u8 {
-    match u.text(Slot::Mode) {
-        ".im2col" => u.count(Slot::Shape).saturating_sub(2),
+    match u.text(Role::Mode) {
+        ".im2col" => u.count(Role::Shape).saturating_sub(2),
         _ => 2,
     }
 }
 
 fn dimensions(u: &Use) -> Result<Needs, Reason> {
-    let (mode, dim) = (u.text(Slot::Mode), u.count(Slot::Shape));
+    let (mode, dim) = (u.text(Role::Mode), u.count(Role::Shape));
     let fits = match mode {
         ".tile::gather4" | ".tile::scatter4" => dim == 2,
         ".im2col" | ".im2col::w" | ".im2col::w::128" | ".im2col_no_offs" => dim >= 3,

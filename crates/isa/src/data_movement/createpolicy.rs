@@ -10,13 +10,13 @@ use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 
-const FRACTIONAL: Group = lead(Slot::Mode, &[choice(".fractional", Value::Flag)]);
-const RANGE: Group = lead(Slot::Mode, &[choice(".range", Value::Flag)]);
-const CVT: Group = lead(Slot::Mode, &[choice(".cvt", Value::Flag)]);
+const FRACTIONAL: Group = lead(Role::Mode, &[choice(".fractional", Value::Flag)]);
+const RANGE: Group = lead(Role::Mode, &[choice(".range", Value::Flag)]);
+const CVT: Group = lead(Role::Mode, &[choice(".cvt", Value::Flag)]);
 
 const PRIORITIES: &[Group] = &[
     one_of(
-        Slot::EvictL2,
+        Role::EvictL2,
         &[
             choice(".L2::evict_last", Value::Flag),
             choice(".L2::evict_normal", Value::Flag),
@@ -24,7 +24,7 @@ const PRIORITIES: &[Group] = &[
             choice(".L2::evict_unchanged", Value::Flag),
         ],
     ),
-    opt_seq(Slot::Sel, &[choice(".L2::evict_first", Value::Flag), choice(".L2::evict_unchanged", Value::Flag)]),
+    opt_seq(Role::Sel, &[choice(".L2::evict_first", Value::Flag), choice(".L2::evict_unchanged", Value::Flag)]),
 ];
 
 /// `createpolicy.fractional.primary{.secondary}.b64 cache-policy{, fraction}`.
@@ -47,7 +47,7 @@ pub const CREATEPOLICY_FRACTIONAL: Form = Form {
 /// `createpolicy.range{.global}.primary{.secondary}.b64 cache-policy, [a], primary-size, total-size`.
 pub const CREATEPOLICY_RANGE: Form = Form {
     words: &[".b64"],
-    qualifiers: &[RANGE, PRIORITIES[0], PRIORITIES[1], maybe(Slot::Space, &[GLOBAL])],
+    qualifiers: &[RANGE, PRIORITIES[0], PRIORITIES[1], maybe(Role::Space, &[GLOBAL])],
     src: &[address("a"), val("primary-size", Is::Fixed(U32)), val("total-size", Is::Fixed(U32))],
     legal: |u| check_named_space(u).map(|()| Needs::NONE),
     ..CREATEPOLICY_FRACTIONAL

@@ -73,13 +73,13 @@ pub const CVT_INT: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[SAT, one_of(Slot::Type, INTEGERS), one_of(Slot::Type2, INTEGERS)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[SAT, one_of(Role::Type, INTEGERS), one_of(Role::Type2, INTEGERS)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: |u| {
-        let (to, from) = (u.ty(Slot::Type), u.ty(Slot::Type2));
-        if u.has(Slot::Sat) && holds(to, from) {
+        let (to, from) = (u.ty(Role::Type), u.ty(Role::Type2));
+        if u.has(Role::Sat) && holds(to, from) {
             let reason = Reason::new(format!("`.sat` has nothing to do: `{to}` holds every `{from}`"));
             return Err(reason.at(".sat").help("leave `.sat` out"));
         }
@@ -93,9 +93,9 @@ pub const CVT_INT_TO_F32: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND, FTZ, SAT, one_of(Slot::Type, ONLY_F32), one_of(Slot::Type2, INTEGERS)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[ROUND, FTZ, SAT, one_of(Role::Type, ONLY_F32), one_of(Role::Type2, INTEGERS)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -106,9 +106,9 @@ pub const CVT_INT_TO_FLOAT: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND, SAT, one_of(Slot::Type, F16_F64), one_of(Slot::Type2, INTEGERS)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[ROUND, SAT, one_of(Role::Type, F16_F64), one_of(Role::Type2, INTEGERS)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -119,9 +119,9 @@ pub const CVT_INT_TO_BF16: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND, one_of(Slot::Type, &[ty(".bf16", BF16)]), one_of(Slot::Type2, INTEGERS)],
-    dst: &[reg("d", Is::Like(Slot::Type))],
-    src: &[val("a", Is::Like(Slot::Type2))],
+    qualifiers: &[ROUND, one_of(Role::Type, &[ty(".bf16", BF16)]), one_of(Role::Type2, INTEGERS)],
+    dst: &[reg("d", Is::Like(Role::Type))],
+    src: &[val("a", Is::Like(Role::Type2))],
     needs: Needs::on(7, 8, SM_90),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -132,9 +132,9 @@ pub const CVT_F32_TO_INT: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[IROUND, FTZ, SAT, one_of(Slot::Type, INTEGERS), one_of(Slot::Type2, ONLY_F32)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[IROUND, FTZ, SAT, one_of(Role::Type, INTEGERS), one_of(Role::Type2, ONLY_F32)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -145,9 +145,9 @@ pub const CVT_FLOAT_TO_INT: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[IROUND, SAT, one_of(Slot::Type, INTEGERS), one_of(Slot::Type2, F16_F64)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[IROUND, SAT, one_of(Role::Type, INTEGERS), one_of(Role::Type2, F16_F64)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -158,9 +158,9 @@ pub const CVT_BF16_TO_INT: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[IROUND, one_of(Slot::Type, INTEGERS), one_of(Slot::Type2, &[ty(".bf16", BF16)])],
-    dst: &[reg("d", Is::Like(Slot::Type))],
-    src: &[val("a", Is::Like(Slot::Type2))],
+    qualifiers: &[IROUND, one_of(Role::Type, INTEGERS), one_of(Role::Type2, &[ty(".bf16", BF16)])],
+    dst: &[reg("d", Is::Like(Role::Type))],
+    src: &[val("a", Is::Like(Role::Type2))],
     needs: Needs::on(7, 8, SM_90),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -171,9 +171,9 @@ pub const CVT_F32_TO_F32: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[IROUND_OPT, FTZ, SAT, one_of(Slot::Type, ONLY_F32), one_of(Slot::Type2, ONLY_F32)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[IROUND_OPT, FTZ, SAT, one_of(Role::Type, ONLY_F32), one_of(Role::Type2, ONLY_F32)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -184,9 +184,9 @@ pub const CVT_F16_TO_F16: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[IROUND_OPT, SAT, one_of(Slot::Type, &[ty(".f16", F16)]), one_of(Slot::Type2, &[ty(".f16", F16)])],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[IROUND_OPT, SAT, one_of(Role::Type, &[ty(".f16", F16)]), one_of(Role::Type2, &[ty(".f16", F16)])],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -197,9 +197,9 @@ pub const CVT_F64_TO_F64: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[IROUND_OPT, SAT, one_of(Slot::Type, ONLY_F64), one_of(Slot::Type2, ONLY_F64)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[IROUND_OPT, SAT, one_of(Role::Type, ONLY_F64), one_of(Role::Type2, ONLY_F64)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -210,9 +210,9 @@ pub const CVT_BF16_TO_BF16: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[IROUND_OPT, one_of(Slot::Type, &[ty(".bf16", BF16)]), one_of(Slot::Type2, &[ty(".bf16", BF16)])],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    qualifiers: &[IROUND_OPT, one_of(Role::Type, &[ty(".bf16", BF16)]), one_of(Role::Type2, &[ty(".bf16", BF16)])],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 8, SM_90),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -223,9 +223,9 @@ pub const CVT_F16_TO_F32: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[FTZ, SAT, one_of(Slot::Type, ONLY_F32), one_of(Slot::Type2, &[ty(".f16", F16)])],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[FTZ, SAT, one_of(Role::Type, ONLY_F32), one_of(Role::Type2, &[ty(".f16", F16)])],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -236,9 +236,9 @@ pub const CVT_F32_TO_F64: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[FTZ, SAT, one_of(Slot::Type, ONLY_F64), one_of(Slot::Type2, ONLY_F32)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[FTZ, SAT, one_of(Role::Type, ONLY_F64), one_of(Role::Type2, ONLY_F32)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -249,9 +249,9 @@ pub const CVT_F16_TO_F64: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[SAT, one_of(Slot::Type, ONLY_F64), one_of(Slot::Type2, &[ty(".f16", F16)])],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[SAT, one_of(Role::Type, ONLY_F64), one_of(Role::Type2, &[ty(".f16", F16)])],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -264,12 +264,12 @@ pub const CVT_BF16_TO_F32: Form = Form {
     section: "Data Movement and Conversion Instructions: cvt",
     qualifiers: &[
         ROUND_OPT,
-        maybe(Slot::Ftz, &[choice_if(".ftz", Value::Flag, Needs::on(7, 8, SM_90))]),
-        one_of(Slot::Type, ONLY_F32),
-        one_of(Slot::Type2, &[ty(".bf16", BF16)]),
+        maybe(Role::Ftz, &[choice_if(".ftz", Value::Flag, Needs::on(7, 8, SM_90))]),
+        one_of(Role::Type, ONLY_F32),
+        one_of(Role::Type2, &[ty(".bf16", BF16)]),
     ],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 1, SM_80),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -280,9 +280,9 @@ pub const CVT_BF16_TO_FLOAT: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND_OPT, one_of(Slot::Type, F16_F64), one_of(Slot::Type2, &[ty(".bf16", BF16)])],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    qualifiers: &[ROUND_OPT, one_of(Role::Type, F16_F64), one_of(Role::Type2, &[ty(".bf16", BF16)])],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 8, SM_90),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -293,9 +293,9 @@ pub const CVT_F64_TO_F32: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND, FTZ, SAT, one_of(Slot::Type, ONLY_F32), one_of(Slot::Type2, ONLY_F64)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[ROUND, FTZ, SAT, one_of(Role::Type, ONLY_F32), one_of(Role::Type2, ONLY_F64)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -306,9 +306,9 @@ pub const CVT_F64_TO_F16: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND, SAT, one_of(Slot::Type, &[ty(".f16", F16)]), one_of(Slot::Type2, ONLY_F64)],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    qualifiers: &[ROUND, SAT, one_of(Role::Type, &[ty(".f16", F16)]), one_of(Role::Type2, ONLY_F64)],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -323,13 +323,13 @@ pub const CVT_F32_TO_F16: Form = Form {
         ROUND,
         FTZ,
         SAT,
-        maybe(Slot::Relu, &[choice_if(".relu", Value::Flag, Needs::on(7, 0, SM_80))]),
+        maybe(Role::Relu, &[choice_if(".relu", Value::Flag, Needs::on(7, 0, SM_80))]),
         SATFINITE,
-        one_of(Slot::Type, &[ty(".f16", F16)]),
-        one_of(Slot::Type2, ONLY_F32),
+        one_of(Role::Type, &[ty(".f16", F16)]),
+        one_of(Role::Type2, ONLY_F32),
     ],
-    dst: &[reg("d", Is::Relaxed(Slot::Type))],
-    src: &[val("a", Is::Relaxed(Slot::Type2))],
+    dst: &[reg("d", Is::Relaxed(Role::Type))],
+    src: &[val("a", Is::Relaxed(Role::Type2))],
     needs: Needs::ptx(1, 0),
     legal: finite_or_flushed,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -340,9 +340,9 @@ pub const CVT_F32_TO_BF16: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND, FTZ, RELU, SATFINITE, one_of(Slot::Type, &[ty(".bf16", BF16)]), one_of(Slot::Type2, ONLY_F32)],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    qualifiers: &[ROUND, FTZ, RELU, SATFINITE, one_of(Role::Type, &[ty(".bf16", BF16)]), one_of(Role::Type2, ONLY_F32)],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 0, SM_80),
     legal: finite_or_flushed,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -353,9 +353,9 @@ pub const CVT_F16_TO_BF16: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND_OPT, one_of(Slot::Type, &[ty(".bf16", BF16)]), one_of(Slot::Type2, &[ty(".f16", F16)])],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    qualifiers: &[ROUND_OPT, one_of(Role::Type, &[ty(".bf16", BF16)]), one_of(Role::Type2, &[ty(".f16", F16)])],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 8, SM_90),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -366,9 +366,9 @@ pub const CVT_F64_TO_BF16: Form = Form {
     opcode: "cvt",
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
-    qualifiers: &[ROUND, one_of(Slot::Type, &[ty(".bf16", BF16)]), one_of(Slot::Type2, ONLY_F64)],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    qualifiers: &[ROUND, one_of(Role::Type, &[ty(".bf16", BF16)]), one_of(Role::Type2, ONLY_F64)],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 8, SM_90),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -380,13 +380,13 @@ pub const CVT_RNA_TO_TF32: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: cvt",
     qualifiers: &[
-        must(Slot::Round, &[choice(".rna", Value::Round(Rounding::NearestAway))]),
+        must(Role::Round, &[choice(".rna", Value::Round(Rounding::NearestAway))]),
         SATFINITE,
-        one_of(Slot::Type, &[ty(".tf32", TF32)]),
-        one_of(Slot::Type2, ONLY_F32),
+        one_of(Role::Type, &[ty(".tf32", TF32)]),
+        one_of(Role::Type2, ONLY_F32),
     ],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 0, SM_80),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -399,13 +399,13 @@ pub const CVT_TO_TF32: Form = Form {
     section: "Data Movement and Conversion Instructions: cvt",
     qualifiers: &[
         ROUND2,
-        maybe(Slot::SatFinite, &[choice_if(".satfinite", Value::Flag, Needs::on(8, 6, SM_100))]),
+        maybe(Role::SatFinite, &[choice_if(".satfinite", Value::Flag, Needs::on(8, 6, SM_100))]),
         RELU,
-        one_of(Slot::Type, &[ty(".tf32", TF32)]),
-        one_of(Slot::Type2, ONLY_F32),
+        one_of(Role::Type, &[ty(".tf32", TF32)]),
+        one_of(Role::Type2, ONLY_F32),
     ],
-    dst: &[reg("d", Is::Exactly(Slot::Type))],
-    src: &[val("a", Is::Exactly(Slot::Type2))],
+    dst: &[reg("d", Is::Exactly(Role::Type))],
+    src: &[val("a", Is::Exactly(Role::Type2))],
     needs: Needs::on(7, 8, SM_90),
     legal: always,
     semantics: Semantics::Build(|x| convert(x, 1)),
@@ -428,8 +428,8 @@ const IROUNDINGS: &[Choice] = &[
     choice(".rmi", Value::Round(Rounding::Down)),
     choice(".rpi", Value::Round(Rounding::Up)),
 ];
-const IROUND: Group = must(Slot::Round, IROUNDINGS);
-const IROUND_OPT: Group = maybe(Slot::Round, IROUNDINGS);
+const IROUND: Group = must(Role::Round, IROUNDINGS);
+const IROUND_OPT: Group = maybe(Role::Round, IROUNDINGS);
 /// Whether the range of an integer type lies within that of another.
 fn holds(outer: ScalarType, inner: ScalarType) -> bool {
     match (outer.is_signed(), inner.is_signed()) {
@@ -441,29 +441,29 @@ fn holds(outer: ScalarType, inner: ScalarType) -> bool {
 
 /// `.relu` and `.satfinite` go with `.rn` and `.rz`, and not with `.ftz` or `.sat`.
 fn finite_or_flushed(u: &Use) -> Result<Needs, Reason> {
-    let word = match (u.has(Slot::Relu), u.has(Slot::SatFinite)) {
+    let word = match (u.has(Role::Relu), u.has(Role::SatFinite)) {
         (true, _) => ".relu",
         (_, true) => ".satfinite",
         _ => return Ok(Needs::NONE),
     };
-    for other in [Slot::Ftz, Slot::Sat] {
+    for other in [Role::Ftz, Role::Sat] {
         if u.has(other) {
             return Err(Reason::new(format!("`{word}` does not go with `{}`", u.text(other))).at(word));
         }
     }
-    if !matches!(u.round(Slot::Round), Some(Rounding::Nearest | Rounding::Zero)) {
-        let reason = Reason::new(format!("`{word}` does not go with `{}`", u.text(Slot::Round)));
-        return Err(reason.at(u.text(Slot::Round)).help("write `.rn` or `.rz`"));
+    if !matches!(u.round(Role::Round), Some(Rounding::Nearest | Rounding::Zero)) {
+        let reason = Reason::new(format!("`{word}` does not go with `{}`", u.text(Role::Round)));
+        return Err(reason.at(u.text(Role::Round)).help("write `.rn` or `.rz`"));
     }
     Ok(Needs::NONE)
 }
 
 fn between_integers(x: &mut Cx<'_, '_>) {
-    if x.u.has(Slot::Sat) {
+    if x.u.has(Role::Sat) {
         return convert(x, 1);
     }
     // The lower bits of the source, extended by its sign where the destination is wider; an 8-bit result has a zero upper byte.
-    let (to, from) = (x.u.ty(Slot::Type), x.u.ty(Slot::Type2));
+    let (to, from) = (x.u.ty(Role::Type), x.u.ty(Role::Type2));
     let a = x.src(0);
     let value = if from.bits() < to.bits() {
         x.b.ext(a, from.bits(), from.is_signed(), to.ty())

@@ -16,11 +16,11 @@ pub const CVT_PACK_16: Form = Form {
     words: &[".sat"],
     section: "Data Movement and Conversion Instructions: cvt.pack",
     qualifiers: &[
-        one_of(Slot::Op, &[choice(".u16", code(16, false)), choice(".s16", code(16, true))]),
-        one_of(Slot::Type2, &[ty(".s32", S32)]),
+        one_of(Role::Op, &[choice(".u16", code(16, false)), choice(".s16", code(16, true))]),
+        one_of(Role::Type2, &[ty(".s32", S32)]),
     ],
-    dst: &[reg("d", Is::Relaxed(Slot::Type2))],
-    src: &[val("a", Is::Relaxed(Slot::Type2)), val("b", Is::Relaxed(Slot::Type2))],
+    dst: &[reg("d", Is::Relaxed(Role::Type2))],
+    src: &[val("a", Is::Relaxed(Role::Type2)), val("b", Is::Relaxed(Role::Type2))],
     needs: Needs::on(6, 5, SM_72),
     legal: always,
     semantics: Semantics::Build(|x| {
@@ -36,7 +36,7 @@ pub const CVT_PACK: Form = Form {
     section: "Data Movement and Conversion Instructions: cvt.pack",
     qualifiers: &[
         one_of(
-            Slot::Op,
+            Role::Op,
             &[
                 choice_if(".u2", code(2, false), Needs::on(6, 5, SM_75)),
                 choice_if(".s2", code(2, true), Needs::on(6, 5, SM_75)),
@@ -46,11 +46,11 @@ pub const CVT_PACK: Form = Form {
                 choice(".s8", code(8, true)),
             ],
         ),
-        one_of(Slot::Type2, &[ty(".s32", S32)]),
-        one_of(Slot::Type3, &[ty(".b32", B32)]),
+        one_of(Role::Type2, &[ty(".s32", S32)]),
+        one_of(Role::Type3, &[ty(".b32", B32)]),
     ],
-    dst: &[reg("d", Is::Relaxed(Slot::Type2))],
-    src: &[val("a", Is::Relaxed(Slot::Type2)), val("b", Is::Relaxed(Slot::Type2)), val("c", Is::Relaxed(Slot::Type3))],
+    dst: &[reg("d", Is::Relaxed(Role::Type2))],
+    src: &[val("a", Is::Relaxed(Role::Type2)), val("b", Is::Relaxed(Role::Type2)), val("c", Is::Relaxed(Role::Type3))],
     needs: Needs::on(6, 5, SM_72),
     legal: always,
     semantics: Semantics::Build(|x| {
@@ -71,7 +71,7 @@ const fn code(bits: u16, signed: bool) -> Value {
 
 /// Width and sign of the small type.
 fn target_type(u: &Use) -> (u64, bool) {
-    match u.value(Slot::Op) {
+    match u.value(Role::Op) {
         Some(Value::Tag(code)) => (u64::from(code & 255), code & 256 != 0),
         other => panic!("`cvt.pack` to {other:?}"),
     }

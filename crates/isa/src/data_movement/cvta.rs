@@ -23,8 +23,8 @@ pub const SPACES: &[Choice] = &[
     choice_if(".param::entry", Value::Space(StateSpace::ParamEntry), Needs::on(8, 3, &[AtLeast(70)])),
 ];
 
-const SIZE: Group = must(Slot::Type, &[ty(".u32", U32), ty(".u64", U64)]);
-const SPACE: Group = must(Slot::Space, SPACES);
+const SIZE: Group = must(Role::Type, &[ty(".u32", U32), ty(".u64", U64)]);
+const SPACE: Group = must(Role::Space, SPACES);
 
 /// `cvta.space.size p, a`: from an address of the space, or a variable in it, to a generic address.
 pub const CVTA: Form = Form {
@@ -32,8 +32,8 @@ pub const CVTA: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: cvta",
     qualifiers: &[SIZE, SPACE],
-    dst: &[reg("p", Is::Like(Slot::Type))],
-    src: &[operand("a", Kind::MovSource, Is::Like(Slot::Type))],
+    dst: &[reg("p", Is::Like(Role::Type))],
+    src: &[operand("a", Kind::MovSource, Is::Like(Role::Type))],
     needs: Needs::on(2, 0, &[AtLeast(20)]),
     legal: same_space,
     semantics: Semantics::Build(|x| convert(x, false)),
@@ -41,18 +41,18 @@ pub const CVTA: Form = Form {
 
 /// `cvta.to.space.size p, a`: from a generic address to the address in the space.
 pub const CVTA_TO: Form = Form {
-    qualifiers: &[lead(Slot::Mode, &[choice(".to", Value::Flag)]), SIZE, SPACE],
-    src: &[val("a", Is::Like(Slot::Type))],
+    qualifiers: &[lead(Role::Mode, &[choice(".to", Value::Flag)]), SIZE, SPACE],
+    src: &[val("a", Is::Like(Role::Type))],
     semantics: Semantics::Build(|x| convert(x, true)),
     ..CVTA
 };
 
 /// A variable must be in the space that is written.
 fn same_space(u: &Use) -> Result<Needs, Reason> {
-    let written = u.space(Slot::Space);
+    let written = u.space(Role::Space);
     match u.named_space {
         Some(named) if named != written && (named, written) != (StateSpace::Shared, StateSpace::SharedCluster) => {
-            let word = u.text(Slot::Space);
+            let word = u.text(Role::Space);
             Err(Reason::new(format!("the variable is in `.{}`, not in `{word}`", named.name())).at(word))
         }
         _ => Ok(Needs::NONE),
@@ -60,8 +60,8 @@ fn same_space(u: &Use) -> Result<Needs, Reason> {
 }
 
 fn convert(x: &mut Cx<'_, '_>, to_space: bool) {
-    let op = Op::Cvta { space: x.u.space(Slot::Space), to_space };
-    let narrow = x.u.ty(Slot::Type).ty();
+    let op = Op::Cvta { space: x.u.space(Role::Space), to_space };
+    let narrow = x.u.ty(Role::Type).ty();
     let a = x.src(0);
     let wide = x.b.ext(a, narrow.bits(), false, Ty::B64);
     let d = x.b.reg(Ty::B64);

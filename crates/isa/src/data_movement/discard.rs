@@ -15,7 +15,7 @@ pub const DISCARD: Form = Form {
     opcode: "discard",
     words: &[".L2"],
     section: "Data Movement and Conversion Instructions: discard",
-    qualifiers: &[maybe(Slot::Space, &[GLOBAL])],
+    qualifiers: &[maybe(Role::Space, &[GLOBAL])],
     dst: &[],
     src: &[address("a"), operand("size", Kind::Imm, Is::Fixed(U32))],
     needs: Needs::on(7, 4, &[AtLeast(80)]),

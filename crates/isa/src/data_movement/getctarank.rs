@@ -15,9 +15,9 @@ pub const GETCTARANK: Form = Form {
     opcode: "getctarank",
     words: &[],
     section: "Data Movement and Conversion Instructions: getctarank",
-    qualifiers: &[must(Slot::Type, &[ty(".u32", U32), ty(".u64", U64)]), maybe(Slot::Space, &[SHARED_CLUSTER])],
+    qualifiers: &[must(Role::Type, &[ty(".u32", U32), ty(".u64", U64)]), maybe(Role::Space, &[SHARED_CLUSTER])],
     dst: &[reg("d", Is::Fixed(U32))],
-    src: &[operand("a", Kind::MovSource, Is::Like(Slot::Type))],
+    src: &[operand("a", Kind::MovSource, Is::Like(Role::Type))],
     needs: Needs::on(7, 8, &[AtLeast(90)]),
     legal: always,
     semantics: Semantics::Build(|x| {

@@ -13,7 +13,7 @@ pub const ISSPACEP: Form = Form {
     opcode: "isspacep",
     words: &[],
     section: "Data Movement and Conversion Instructions: isspacep",
-    qualifiers: &[must(Slot::Space, SPACES)],
+    qualifiers: &[must(Role::Space, SPACES)],
     dst: &[reg("p", Is::Fixed(ScalarType::Pred))],
     src: &[val("a", Is::Address)],
     needs: Needs::on(2, 0, &[AtLeast(20)]),
@@ -23,7 +23,7 @@ pub const ISSPACEP: Form = Form {
         let bits = x.b.ty(a).bits();
         let wide = x.b.ext(a, bits, false, Ty::B64);
         let p = x.b.reg(Ty::P);
-        x.b.push(Op::IsSpace(x.u.space(Slot::Space)), vec![p], vec![wide]);
+        x.b.push(Op::IsSpace(x.u.space(Role::Space)), vec![p], vec![wide]);
         x.set(Val::Reg(p));
     }),
 };

@@ -23,7 +23,7 @@ const COPS: &[Choice] = &[
     choice(".cv", Value::Flag),
 ];
 
-const DST: &[Operand] = &[vector("d", Is::Relaxed(Slot::Type), Slot::Vec)];
+const DST: &[Operand] = &[vector("d", Is::Relaxed(Role::Type), Role::Vec)];
 const SRC: &[Operand] = &[address("a"), POLICY];
 
 /// `ld{.weak}{.ss}{.cop}{.level2::eviction_priority}{.level::cache_hint}{.level::prefetch_size}{.vec}.type`.
@@ -32,14 +32,14 @@ pub const LD_WEAK: Form = Form {
     words: &[],
     section: SECTION,
     qualifiers: &[
-        must(Slot::Type, TYPES),
-        maybe(Slot::Space, SPACES),
-        maybe(Slot::Vec, VECTORS),
-        maybe(Slot::Order, WEAK),
-        maybe(Slot::CacheOp, COPS),
-        maybe(Slot::EvictL2, EVICT_L2),
-        maybe(Slot::CacheHint, CACHE_HINT),
-        maybe(Slot::Prefetch, PREFETCH),
+        must(Role::Type, TYPES),
+        maybe(Role::Space, SPACES),
+        maybe(Role::Vec, VECTORS),
+        maybe(Role::Order, WEAK),
+        maybe(Role::CacheOp, COPS),
+        maybe(Role::EvictL2, EVICT_L2),
+        maybe(Role::CacheHint, CACHE_HINT),
+        maybe(Role::Prefetch, PREFETCH),
     ],
     dst: DST,
     src: SRC,
@@ -51,14 +51,14 @@ pub const LD_WEAK: Form = Form {
 /// `ld{.weak}` with an eviction priority of the first level instead of a cache operator.
 pub const LD_EVICT: Form = Form {
     qualifiers: &[
-        must(Slot::Type, TYPES),
-        maybe(Slot::Space, SPACES),
-        maybe(Slot::Vec, VECTORS),
-        maybe(Slot::Order, WEAK),
-        maybe(Slot::EvictL1, EVICT_L1),
-        maybe(Slot::EvictL2, EVICT_L2),
-        maybe(Slot::CacheHint, CACHE_HINT),
-        maybe(Slot::Prefetch, PREFETCH),
+        must(Role::Type, TYPES),
+        maybe(Role::Space, SPACES),
+        maybe(Role::Vec, VECTORS),
+        maybe(Role::Order, WEAK),
+        maybe(Role::EvictL1, EVICT_L1),
+        maybe(Role::EvictL2, EVICT_L2),
+        maybe(Role::CacheHint, CACHE_HINT),
+        maybe(Role::Prefetch, PREFETCH),
     ],
     ..LD_WEAK
 };
@@ -67,11 +67,11 @@ pub const LD_EVICT: Form = Form {
 pub const LD_VOLATILE: Form = Form {
     words: &[".volatile"],
     qualifiers: &[
-        must(Slot::Type, TYPES),
-        maybe(Slot::Space, SPACES),
-        maybe(Slot::Vec, VECTORS),
-        maybe(Slot::EvictL2, EVICT_L2),
-        maybe(Slot::Prefetch, PREFETCH),
+        must(Role::Type, TYPES),
+        maybe(Role::Space, SPACES),
+        maybe(Role::Vec, VECTORS),
+        maybe(Role::EvictL2, EVICT_L2),
+        maybe(Role::Prefetch, PREFETCH),
     ],
     src: &[address("a")],
     needs: Needs::ptx(1, 1),
@@ -110,22 +110,22 @@ pub const LD_ACQUIRE: Form = Form {
 pub const LD_MMIO: Form = Form {
     words: &[".mmio", ".sys"],
     qualifiers: &[
-        must(Slot::Type, TYPES),
+        must(Role::Type, TYPES),
         must(
-            Slot::Order,
+            Role::Order,
             &[
                 choice(".relaxed", Value::Order(Order::Relaxed)),
                 choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(9, 3)),
             ],
         ),
-        maybe(Slot::Space, &[GLOBAL]),
+        maybe(Role::Space, &[GLOBAL]),
     ],
     src: &[address("a")],
     needs: Needs::on(8, 2, &[AtLeast(70)]),
     legal: |u| check_mmio(u, 1),
     semantics: Semantics::Build(|x| {
         load(x, Order::Mmio, Scope::Sys);
-        if x.u.order(Slot::Order) == Some(Order::Acquire) {
+        if x.u.order(Role::Order) == Some(Order::Acquire) {
             let fence = handloom_ir::simt::Op::Fence { order: Order::Acquire, scope: Scope::Sys };
             x.b.push(fence, vec![], vec![]);
         }
@@ -134,14 +134,14 @@ pub const LD_MMIO: Form = Form {
 };
 
 const STRONG: &[Group] = &[
-    must(Slot::Type, TYPES),
-    must(Slot::Scope, SCOPES),
-    maybe(Slot::Space, SPACES),
-    maybe(Slot::Vec, VECTORS),
-    maybe(Slot::EvictL1, EVICT_L1),
-    maybe(Slot::EvictL2, EVICT_L2),
-    maybe(Slot::CacheHint, CACHE_HINT),
-    maybe(Slot::Prefetch, PREFETCH),
+    must(Role::Type, TYPES),
+    must(Role::Scope, SCOPES),
+    maybe(Role::Space, SPACES),
+    maybe(Role::Vec, VECTORS),
+    maybe(Role::EvictL1, EVICT_L1),
+    maybe(Role::EvictL2, EVICT_L2),
+    maybe(Role::CacheHint, CACHE_HINT),
+    maybe(Role::Prefetch, PREFETCH),
 ];
 
 fn weak(u: &Use) -> Result<Needs, Reason> {
@@ -150,7 +150,7 @@ fn weak(u: &Use) -> Result<Needs, Reason> {
 
 fn load_weak(x: &mut Cx<'_, '_>) {
     // Choice: `.cv` asks for the value in memory at this moment, so on `.global` it is done each time like a volatile load.
-    let fresh = x.u.text(Slot::CacheOp) == ".cv" && space(x.u) == StateSpace::Global;
+    let fresh = x.u.text(Role::CacheOp) == ".cv" && space(x.u) == StateSpace::Global;
     let (order, scope) = if fresh { (Order::Volatile, Scope::Sys) } else { (Order::Weak, Scope::Cta) };
     load(x, order, scope);
 }

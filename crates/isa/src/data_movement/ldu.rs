@@ -14,16 +14,16 @@ pub const LDU: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: ldu",
     qualifiers: &[
-        must(Slot::Type, TYPES),
-        maybe(Slot::Space, &[GLOBAL]),
-        maybe(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
+        must(Role::Type, TYPES),
+        maybe(Role::Space, &[GLOBAL]),
+        maybe(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
     ],
-    dst: &[vector("d", Is::Relaxed(Slot::Type), Slot::Vec)],
+    dst: &[vector("d", Is::Relaxed(Role::Type), Role::Vec)],
     src: &[address("a")],
     needs: Needs::ptx(2, 0),
     legal: |u| {
-        if u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec)) > 128 {
-            return Err(Reason::new("`ldu` reads at most 128 bits").at(u.text(Slot::Vec)));
+        if u.ty(Role::Type).bits() * u32::from(u.count(Role::Vec)) > 128 {
+            return Err(Reason::new("`ldu` reads at most 128 bits").at(u.text(Role::Vec)));
         }
         check_access(u, 1)
     },

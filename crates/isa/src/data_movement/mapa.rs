@@ -20,9 +20,9 @@ pub const MAPA: Form = Form {
     opcode: "mapa",
     words: &[],
     section: "Data Movement and Conversion Instructions: mapa",
-    qualifiers: &[must(Slot::Type, &[ty(".u32", U32), ty(".u64", U64)]), maybe(Slot::Space, &[SHARED_CLUSTER])],
-    dst: &[reg("d", Is::Like(Slot::Type))],
-    src: &[operand("a", Kind::MovSource, Is::Like(Slot::Type)), val("b", Is::Fixed(U32))],
+    qualifiers: &[must(Role::Type, &[ty(".u32", U32), ty(".u64", U64)]), maybe(Role::Space, &[SHARED_CLUSTER])],
+    dst: &[reg("d", Is::Like(Role::Type))],
+    src: &[operand("a", Kind::MovSource, Is::Like(Role::Type)), val("b", Is::Fixed(U32))],
     needs: Needs::on(7, 8, &[AtLeast(90)]),
     legal: always,
     semantics: Semantics::Build(|x| {
@@ -37,8 +37,8 @@ pub const MAPA: Form = Form {
         let inside = x.b.imm(CLUSTER_STRIDE - 1, Ty::B64);
         let inside = x.b.and(offset, inside);
         let there = x.b.or(part, inside);
-        let d = if x.u.has(Slot::Space) { there } else { convert(x, there, false) };
-        let d = if x.u.ty(Slot::Type).ty() == Ty::B64 { d } else { x.b.half(d, false) };
+        let d = if x.u.has(Role::Space) { there } else { convert(x, there, false) };
+        let d = if x.u.ty(Role::Type).ty() == Ty::B64 { d } else { x.b.half(d, false) };
         x.set(d);
     }),
 };
@@ -48,7 +48,7 @@ pub(super) fn cluster_offset(x: &mut Cx<'_, '_>) -> Val {
     let a = x.src(0);
     let bits = x.b.ty(a).bits();
     let wide = x.b.ext(a, bits, false, Ty::B64);
-    if x.u.has(Slot::Space) { wide } else { convert(x, wide, true) }
+    if x.u.has(Role::Space) { wide } else { convert(x, wide, true) }
 }
 
 fn convert(x: &mut Cx<'_, '_>, a: Val, to_space: bool) -> Val {

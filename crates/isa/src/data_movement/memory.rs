@@ -98,7 +98,7 @@ pub const POLICY: Operand = val("cache-policy", Is::Fixed(U64)).optional();
 
 /// The state space an access goes to: the one written, with plain `.param` resolved; the named variable's own if none is written.
 pub fn space(u: &Use) -> StateSpace {
-    match (u.text(Slot::Space), u.named_space) {
+    match (u.text(Role::Space), u.named_space) {
         (".param", Some(StateSpace::ParamEntry)) => StateSpace::ParamEntry,
         (".param", Some(_)) => StateSpace::ParamFunc,
         // Choice: a register in an entry may hold the address of a kernel parameter only, since those of call parameters cannot be taken.
@@ -107,7 +107,7 @@ pub fn space(u: &Use) -> StateSpace {
             FuncKind::Func => StateSpace::ParamFunc,
         },
         ("", Some(named)) => named,
-        _ => u.space(Slot::Space),
+        _ => u.space(Role::Space),
     }
 }
 
@@ -118,21 +118,21 @@ pub fn check_named_space(u: &Use) -> Result<(), Reason> {
     };
     let written = space(u);
     let agree = written == named || (written == StateSpace::SharedCluster && named == StateSpace::Shared);
-    if agree || !u.has(Slot::Space) {
+    if agree || !u.has(Role::Space) {
         return Ok(());
     }
-    Err(Reason::new(format!("the variable is in `.{}`, not in `{}`", named.name(), u.text(Slot::Space)))
-        .at(u.text(Slot::Space)))
+    Err(Reason::new(format!("the variable is in `.{}`, not in `{}`", named.name(), u.text(Role::Space)))
+        .at(u.text(Role::Space)))
 }
 
-/// Refuses a qualifier of a slot.
-pub fn refuse(u: &Use, slot: Slot, why: &str) -> Result<(), Reason> {
-    if u.has(slot) { Err(Reason::new(format!("`{}` {why}", u.text(slot))).at(u.text(slot))) } else { Ok(()) }
+/// Refuses a qualifier of a role.
+pub fn refuse(u: &Use, role: Role, why: &str) -> Result<(), Reason> {
+    if u.has(role) { Err(Reason::new(format!("`{}` {why}", u.text(role))).at(u.text(role))) } else { Ok(()) }
 }
 
 /// Whether a cache policy is written exactly where the hint is; `n_others` operands come before it.
 pub fn check_policy(u: &Use, n_others: usize) -> Result<(), Reason> {
-    match (u.has(Slot::CacheHint), u.n_src > n_others) {
+    match (u.has(Role::CacheHint), u.n_src > n_others) {
         (true, false) => {
             Err(Reason::new("`.L2::cache_hint` needs a cache policy as last operand").at(".L2::cache_hint"))
         }
@@ -143,34 +143,34 @@ pub fn check_policy(u: &Use, n_others: usize) -> Result<(), Reason> {
 
 /// Whether `.global` or no space is written. A variable of another space may be named without writing its space, constants excepted.
 pub fn is_global(u: &Use) -> bool {
-    u.named_space != Some(StateSpace::Const) && matches!(u.space(Slot::Space), StateSpace::Global | StateSpace::Generic)
+    u.named_space != Some(StateSpace::Const) && matches!(u.space(Role::Space), StateSpace::Global | StateSpace::Generic)
 }
 
 /// The rules of vectors, hints and spaces that `ld` and `st` share; returns the gates of a 256-bit access.
 pub fn check_access(u: &Use, n_others: usize) -> Result<Needs, Reason> {
     check_named_space(u)?;
     check_policy(u, n_others)?;
-    let t = u.ty(Slot::Type);
-    let count = u.count(Slot::Vec);
+    let t = u.ty(Role::Type);
+    let count = u.count(Role::Vec);
     let wide = t.bits() * u32::from(count) == 256 && t.bits() >= 32;
     if t == B128 && count > 1 {
-        return Err(Reason::new("`.b128` takes no vector").at(u.text(Slot::Vec)));
+        return Err(Reason::new("`.b128` takes no vector").at(u.text(Role::Vec)));
     }
     // The manual has no `.v8` of 8 and 16 bits; the assembler takes them in any space.
     if count == 8 && !wide && t.bits() > 16 {
-        return Err(Reason::new("`.v8` takes only types of 8, 16 and 32 bits").at(u.text(Slot::Vec)));
+        return Err(Reason::new("`.v8` takes only types of 8, 16 and 32 bits").at(u.text(Role::Vec)));
     }
     if !is_global(u) {
         let why = "goes only with `.global` or generic addresses";
         if wide {
-            refuse(u, Slot::Vec, &format!("of {} {why}", u.text(Slot::Type)))?;
+            refuse(u, Role::Vec, &format!("of {} {why}", u.text(Role::Type)))?;
         }
-        for slot in [Slot::Prefetch, Slot::CacheHint, Slot::EvictL1] {
-            refuse(u, slot, why)?;
+        for role in [Role::Prefetch, Role::CacheHint, Role::EvictL1] {
+            refuse(u, role, why)?;
         }
     }
     if !wide {
-        refuse(u, Slot::EvictL2, "goes only with `.v8` of 32-bit types and `.v4` of 64-bit types")?;
+        refuse(u, Role::EvictL2, "goes only with `.v8` of 32-bit types and `.v4` of 64-bit types")?;
     }
     Ok(if wide { WIDE_GATE } else { Needs::NONE })
 }
@@ -187,10 +187,10 @@ pub fn check_strong(u: &Use, order: Order, n_others: usize) -> Result<Needs, Rea
     if !shared_or_global {
         let spaces = if order == Order::Volatile { "`.global`, `.shared`, `.local`" } else { "`.global`, `.shared`" };
         return Err(
-            Reason::new(format!("a strong access goes only to {spaces} or generic addresses")).at(u.text(Slot::Space))
+            Reason::new(format!("a strong access goes only to {spaces} or generic addresses")).at(u.text(Role::Space))
         );
     }
-    if u.ty(Slot::Type) == B128 && u.scope(Slot::Scope) == Some(Scope::Sys) {
+    if u.ty(Role::Type) == B128 && u.scope(Role::Scope) == Some(Scope::Sys) {
         return Ok(Needs::ptx(8, 4));
     }
     Ok(needs)
@@ -202,14 +202,14 @@ pub fn check_mmio(u: &Use, n_others: usize) -> Result<Needs, Reason> {
         return Err(Reason::new("`.mmio` goes only with `.global` or generic addresses").at(".mmio"));
     }
     check_access(u, n_others)?;
-    Ok(if u.ty(Slot::Type) == B128 { Needs::ptx(8, 4) } else { Needs::NONE })
+    Ok(if u.ty(Role::Type) == B128 { Needs::ptx(8, 4) } else { Needs::NONE })
 }
 
 /// The access of a use: `.b128` is two elements of 64 bits.
 pub fn access(u: &Use, order: Order, scope: Scope) -> Access {
-    let t = u.ty(Slot::Type);
+    let t = u.ty(Role::Type);
     let whole = t == B128;
-    let (bits, count) = if whole { (64, 2) } else { (element_bits(t), u.count(Slot::Vec)) };
+    let (bits, count) = if whole { (64, 2) } else { (element_bits(t), u.count(Role::Vec)) };
     let elements = if count == 8 { 0xff } else { (1u8 << count) - 1 };
     let space = match space(u) {
         StateSpace::Generic if is_for_global(u) => StateSpace::Global,
@@ -223,7 +223,7 @@ pub const UNIFIED: Choice = choice(".unified", Value::Flag);
 
 /// Whether a generic address must point to `.global`: that of a 256-bit access, with a cache policy, and with `.unified`.
 fn is_for_global(u: &Use) -> bool {
-    u.has(Slot::CacheHint) || u.has(Slot::Unified) || u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec)) == 256
+    u.has(Role::CacheHint) || u.has(Role::Unified) || u.ty(Role::Type).bits() * u32::from(u.count(Role::Vec)) == 256
 }
 
 fn element_bits(t: ScalarType) -> u8 {
@@ -260,5 +260,5 @@ pub fn store(x: &mut Cx<'_, '_>, order: Order, scope: Scope) {
 
 /// The scope written.
 pub fn scope(x: &Cx<'_, '_>) -> Scope {
-    x.u.scope(Slot::Scope).unwrap_or(Scope::Gpu)
+    x.u.scope(Role::Scope).unwrap_or(Scope::Gpu)
 }

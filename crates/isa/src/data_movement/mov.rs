@@ -15,7 +15,7 @@ pub const FORMS: &[&Form] =
 
 /// `mov.type d, {a}`: one element in braces, which the manual does not have and the assembler takes.
 pub const MOV_PACK1: Form = Form {
-    qualifiers: &[one_of(Slot::Type, BY_1)],
+    qualifiers: &[one_of(Role::Type, BY_1)],
     src: &[Operand { is: TYPE, count: Count::Fixed(1), ..BRACED }],
     semantics: Semantics::Build(one),
     ..MOV_PACK2
@@ -23,7 +23,7 @@ pub const MOV_PACK1: Form = Form {
 
 /// `mov.type {d}, a`: the same on the other side.
 pub const MOV_UNPACK1: Form = Form {
-    qualifiers: &[one_of(Slot::Type, BY_1)],
+    qualifiers: &[one_of(Role::Type, BY_1)],
     dst: &[Operand { is: TYPE, count: Count::Fixed(1), ..BRACED }],
     src: &[operand("a", Kind::MovSource, TYPE)],
     semantics: Semantics::Build(one),
@@ -39,7 +39,7 @@ pub const MOV_PACK2: Form = Form {
     opcode: "mov",
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
-    qualifiers: &[one_of(Slot::Type, BY_2)],
+    qualifiers: &[one_of(Role::Type, BY_2)],
     dst: &[reg("d", TYPE)],
     src: &[Operand {
         name: "a",
@@ -59,7 +59,7 @@ pub const MOV_UNPACK2: Form = Form {
     opcode: "mov",
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
-    qualifiers: &[one_of(Slot::Type, BY_2)],
+    qualifiers: &[one_of(Role::Type, BY_2)],
     dst: &[Operand {
         name: "d",
         kind: Kind::Vector,
@@ -79,7 +79,7 @@ pub const MOV_PACK4: Form = Form {
     opcode: "mov",
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
-    qualifiers: &[one_of(Slot::Type, BY_4)],
+    qualifiers: &[one_of(Role::Type, BY_4)],
     dst: &[reg("d", TYPE)],
     src: &[Operand {
         name: "a",
@@ -99,7 +99,7 @@ pub const MOV_UNPACK4: Form = Form {
     opcode: "mov",
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
-    qualifiers: &[one_of(Slot::Type, BY_4)],
+    qualifiers: &[one_of(Role::Type, BY_4)],
     dst: &[Operand {
         name: "d",
         kind: Kind::Vector,
@@ -122,21 +122,21 @@ pub const MOV_VECTOR: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
     qualifiers: &[
-        must(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
-        must(Slot::Type, ORDINARY),
+        must(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
+        must(Role::Type, ORDINARY),
     ],
-    dst: &[vector("d", TYPE, Slot::Vec)],
+    dst: &[vector("d", TYPE, Role::Vec)],
     src: &[Operand {
         name: "a",
         kind: Kind::MovSource,
         is: TYPE,
-        count: Count::By(Slot::Vec),
+        count: Count::By(Role::Vec),
         optional: false,
         when: When::Always,
     }],
     needs: Needs::ptx(1, 0),
     legal: |u| {
-        let bits = u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec));
+        let bits = u.ty(Role::Type).bits() * u32::from(u.count(Role::Vec));
         if bits > 128 { Err(Reason::new("the vector has more than 128 bits")) } else { Ok(Needs::NONE) }
     },
     semantics: Semantics::Build(one),
@@ -147,7 +147,7 @@ pub const MOV: Form = Form {
     opcode: "mov",
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
-    qualifiers: &[one_of(Slot::Type, PLAIN_OR_PRED)],
+    qualifiers: &[one_of(Role::Type, PLAIN_OR_PRED)],
     dst: &[reg("d", TYPE)],
     src: &[operand("a", Kind::MovSource, TYPE)],
     needs: Needs::ptx(1, 0),
@@ -160,7 +160,7 @@ pub const MOV_B128: Form = Form {
     opcode: "mov",
     words: &[],
     section: "Data Movement and Conversion Instructions: mov",
-    qualifiers: &[one_of(Slot::Type, &[ty(".b128", B128)])],
+    qualifiers: &[one_of(Role::Type, &[ty(".b128", B128)])],
     dst: &[reg("d", TYPE)],
     src: &[operand("a", Kind::MovSource, TYPE)],
     needs: Needs::on(8, 3, SM_70),
@@ -206,12 +206,12 @@ const fn bits(n: u32) -> ScalarType {
 
 /// The type of one of two elements.
 fn half(u: &Use) -> ScalarType {
-    bits(u.ty(Slot::Type).bits() / 2)
+    bits(u.ty(Role::Type).bits() / 2)
 }
 
 /// The type of one of four elements.
 fn quarter(u: &Use) -> ScalarType {
-    bits(u.ty(Slot::Type).bits() / 4)
+    bits(u.ty(Role::Type).bits() / 4)
 }
 
 /// Copies what there is; a `.b128` value is its two halves.
@@ -244,7 +244,7 @@ fn join(x: &mut Cx<'_, '_>, width: u32, low: Val, high: Val) -> Val {
 fn unpack(x: &mut Cx<'_, '_>, n: usize) {
     let mut values = x.srcs(0);
     // A .b128 value is its two halves.
-    let mut width = x.u.ty(Slot::Type).bits().min(64);
+    let mut width = x.u.ty(Role::Type).bits().min(64);
     while values.len() < n {
         values = values.iter().flat_map(|&v| split(x, width, v)).collect();
         width /= 2;

@@ -14,11 +14,11 @@ const SECTION: &str = "Data Movement and Conversion Instructions: multimem.ld_re
 const WHY: &str = "multimem addresses";
 
 const INTEGERS: Group = must(
-    Slot::Type,
+    Role::Type,
     &[ty(".b32", B32), ty(".b64", B64), ty(".u32", U32), ty(".u64", U64), ty(".s32", S32), ty(".s64", S64)],
 );
 const FLOATS: Group = must(
-    Slot::Type,
+    Role::Type,
     &[
         ty(".f16", F16),
         ty(".f16x2", F16x2),
@@ -35,12 +35,12 @@ const FLOATS: Group = must(
     ],
 );
 const RED_FLOATS: Group = must(
-    Slot::Type,
+    Role::Type,
     &[ty(".f16", F16), ty(".f16x2", F16x2), ty(".bf16", BF16), ty(".bf16x2", BF16x2), ty(".f32", F32), ty(".f64", F64)],
 );
 const SMALL: Needs = Needs::on(8, 6, ARCH_100_120);
 const OPS: Group = must(
-    Slot::Op,
+    Role::Op,
     &[
         choice(".min", Value::Tag(0)),
         choice(".max", Value::Tag(1)),
@@ -51,9 +51,9 @@ const OPS: Group = must(
     ],
 );
 const FLOAT_OPS: Group =
-    must(Slot::Op, &[choice(".min", Value::Tag(0)), choice(".max", Value::Tag(1)), choice(".add", Value::Tag(2))]);
+    must(Role::Op, &[choice(".min", Value::Tag(0)), choice(".max", Value::Tag(1)), choice(".add", Value::Tag(2))]);
 const LOAD_ORDER: Group = maybe(
-    Slot::Order,
+    Role::Order,
     &[
         choice(".weak", Value::Order(Order::Weak)),
         choice(".relaxed", Value::Order(Order::Relaxed)),
@@ -61,7 +61,7 @@ const LOAD_ORDER: Group = maybe(
     ],
 );
 const STORE_ORDER: Group = maybe(
-    Slot::Order,
+    Role::Order,
     &[
         choice(".weak", Value::Order(Order::Weak)),
         choice(".relaxed", Value::Order(Order::Relaxed)),
@@ -69,14 +69,14 @@ const STORE_ORDER: Group = maybe(
     ],
 );
 const RED_ORDER: Group = maybe(
-    Slot::Order,
+    Role::Order,
     &[choice(".relaxed", Value::Order(Order::Relaxed)), choice(".release", Value::Order(Order::Release))],
 );
-const SCOPE: Group = maybe(Slot::Scope, SCOPES);
-const SPACE: Group = maybe(Slot::Space, &[GLOBAL]);
-const VEC: Group = maybe(Slot::Vec, VECTORS);
+const SCOPE: Group = maybe(Role::Scope, SCOPES);
+const SPACE: Group = maybe(Role::Space, &[GLOBAL]);
+const VEC: Group = maybe(Role::Vec, VECTORS);
 const ACC: Group = maybe(
-    Slot::Mode,
+    Role::Mode,
     &[choice_if(".acc::f32", Value::Flag, Needs::ptx(8, 2)), choice_if(".acc::f16", Value::Flag, SMALL)],
 );
 const NEEDS: Needs = Needs::on(8, 1, SM_90);
@@ -97,7 +97,7 @@ pub const LD_REDUCE: Form = Form {
 /// `multimem.ld_reduce{.ldsem}{.scope}{.ss}.op{.acc_prec}{.vec}.type d, [a]` of floats.
 pub const LD_REDUCE_FLOAT: Form = Form {
     qualifiers: &[LOAD_ORDER, SCOPE, SPACE, FLOAT_OPS, ACC, VEC, FLOATS],
-    dst: &[vector("d", Is::Exactly(Slot::Type), Slot::Vec)],
+    dst: &[vector("d", Is::Exactly(Role::Type), Role::Vec)],
     legal: |u| orders(u).and_then(|()| float(u)),
     ..LD_REDUCE
 };
@@ -115,7 +115,7 @@ pub const MULTIMEM_ST: Form = Form {
 /// `multimem.st{.stsem}{.scope}{.ss}{.vec}.type [a], b` of floats.
 pub const MULTIMEM_ST_FLOAT: Form = Form {
     qualifiers: &[STORE_ORDER, SCOPE, SPACE, VEC, FLOATS],
-    src: &[address("a"), vector("b", Is::Exactly(Slot::Type), Slot::Vec)],
+    src: &[address("a"), vector("b", Is::Exactly(Role::Type), Role::Vec)],
     legal: |u| orders(u).and_then(|()| float(u)),
     ..MULTIMEM_ST
 };
@@ -134,7 +134,7 @@ pub const MULTIMEM_RED: Form = Form {
 pub const MULTIMEM_RED_FLOAT: Form = Form {
     words: &[".add"],
     qualifiers: &[RED_ORDER, SCOPE, SPACE, VEC, RED_FLOATS],
-    src: &[address("a"), vector("b", Is::Exactly(Slot::Type), Slot::Vec)],
+    src: &[address("a"), vector("b", Is::Exactly(Role::Type), Role::Vec)],
     legal: |u| orders(u).and_then(|()| float(u)),
     ..MULTIMEM_RED
 };
@@ -145,11 +145,11 @@ pub const MULTIMEM_COPY: Form = Form {
     words: &[".bulk_group"],
     section: "Data Movement and Conversion Instructions: multimem.cp.async.bulk",
     qualifiers: &[
-        one_of(Slot::Space, &[GLOBAL]),
-        one_of(Slot::Space2, &[SHARED_CTA]),
-        maybe(Slot::Flag, &[choice_if(".cp_mask", Value::Flag, Needs::on(9, 1, &[AtLeast(100)]))]),
+        one_of(Role::Space, &[GLOBAL]),
+        one_of(Role::Space2, &[SHARED_CTA]),
+        maybe(Role::Flag, &[choice_if(".cp_mask", Value::Flag, Needs::on(9, 1, &[AtLeast(100)]))]),
     ],
-    src: &[address("dstMem"), address("srcMem"), val("size", WORD), val("byteMask", Is::Fixed(U16)).with(Slot::Flag)],
+    src: &[address("dstMem"), address("srcMem"), val("size", WORD), val("byteMask", Is::Fixed(U16)).with(Role::Flag)],
     needs: Needs::on(9, 1, SM_90),
     semantics: Semantics::Unsupported(WHY),
     ..UNSUPPORTED_FORM
@@ -175,16 +175,16 @@ pub const MULTIMEM_REDUCE_HALF: Form = Form {
 
 /// A weak access has no scope; another order comes with one, and a scope with an order.
 fn orders(u: &Use) -> Result<(), Reason> {
-    match u.order(Slot::Order) {
-        Some(Order::Weak) => refuse(u, Slot::Scope, "does not go with `.weak`"),
-        Some(_) if !u.has(Slot::Scope) => Err(Reason::new("a scope is missing").at(u.text(Slot::Order))),
-        None => refuse(u, Slot::Scope, "needs an order"),
+    match u.order(Role::Order) {
+        Some(Order::Weak) => refuse(u, Role::Scope, "does not go with `.weak`"),
+        Some(_) if !u.has(Role::Scope) => Err(Reason::new("a scope is missing").at(u.text(Role::Order))),
+        None => refuse(u, Role::Scope, "needs an order"),
         Some(_) => Ok(()),
     }
 }
 
 fn integer_op(u: &Use) -> Result<Needs, Reason> {
-    let (op, t) = (u.text(Slot::Op), u.ty(Slot::Type));
+    let (op, t) = (u.text(Role::Op), u.ty(Role::Type));
     let fits = match op {
         ".and" | ".or" | ".xor" => matches!(t, B32 | B64),
         ".min" | ".max" => matches!(t, U32 | S32 | U64 | S64),
@@ -194,24 +194,24 @@ fn integer_op(u: &Use) -> Result<Needs, Reason> {
 }
 
 fn float(u: &Use) -> Result<Needs, Reason> {
-    let t = u.ty(Slot::Type);
-    let word = u.text(Slot::Type);
-    let bits = t.bits() * u32::from(u.count(Slot::Vec));
+    let t = u.ty(Role::Type);
+    let word = u.text(Role::Type);
+    let bits = t.bits() * u32::from(u.count(Role::Vec));
     let refuse = |why: &str, at| Err(Reason::new(format!("{why} `{word}`")).at(at));
     let is_small = word.starts_with(".e");
-    if matches!(t, F64) && u.has(Slot::Vec) || bits > 128 {
-        return refuse("a vector of this length does not go with", u.text(Slot::Vec));
+    if matches!(t, F64) && u.has(Role::Vec) || bits > 128 {
+        return refuse("a vector of this length does not go with", u.text(Role::Vec));
     }
-    let ordered = [".min", ".max"].contains(&u.text(Slot::Op));
+    let ordered = [".min", ".max"].contains(&u.text(Role::Op));
     if ordered && matches!(t, F32 | F64) {
-        return refuse("`.min` and `.max` do not go with", u.text(Slot::Op));
+        return refuse("`.min` and `.max` do not go with", u.text(Role::Op));
     }
-    let acc = match u.text(Slot::Mode) {
+    let acc = match u.text(Role::Mode) {
         "" => true,
-        ".acc::f32" => u.text(Slot::Op) == ".add" && is_pairable(t) && !is_small,
-        _ => u.text(Slot::Op) == ".add" && is_small,
+        ".acc::f32" => u.text(Role::Op) == ".add" && is_pairable(t) && !is_small,
+        _ => u.text(Role::Op) == ".add" && is_small,
     };
-    if acc { Ok(Needs::NONE) } else { refuse("the accumulator does not go with", u.text(Slot::Mode)) }
+    if acc { Ok(Needs::NONE) } else { refuse("the accumulator does not go with", u.text(Role::Mode)) }
 }
 
 fn is_pairable(t: ScalarType) -> bool {

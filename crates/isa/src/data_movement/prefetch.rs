@@ -15,8 +15,8 @@ pub const PREFETCH_LEVEL: Form = Form {
     words: &[],
     section: SECTION,
     qualifiers: &[
-        maybe(Slot::Space, &[GLOBAL, LOCAL]),
-        must(Slot::Mode, &[choice(".L1", Value::Flag), choice(".L2", Value::Flag)]),
+        maybe(Role::Space, &[GLOBAL, LOCAL]),
+        must(Role::Mode, &[choice(".L1", Value::Flag), choice(".L2", Value::Flag)]),
     ],
     dst: &[],
     src: &[address("a")],
@@ -28,8 +28,8 @@ pub const PREFETCH_LEVEL: Form = Form {
 /// `prefetch{.global}.level::eviction_priority [a]`.
 pub const PREFETCH_EVICT: Form = Form {
     qualifiers: &[
-        maybe(Slot::Space, &[GLOBAL]),
-        must(Slot::EvictL2, &[choice(".L2::evict_last", Value::Flag), choice(".L2::evict_normal", Value::Flag)]),
+        maybe(Role::Space, &[GLOBAL]),
+        must(Role::EvictL2, &[choice(".L2::evict_last", Value::Flag), choice(".L2::evict_normal", Value::Flag)]),
     ],
     needs: Needs::on(7, 4, &[AtLeast(80)]),
     ..PREFETCH_LEVEL
@@ -38,7 +38,7 @@ pub const PREFETCH_EVICT: Form = Form {
 /// `prefetch{.tensormap_space}.tensormap [a]`.
 pub const PREFETCH_TENSORMAP: Form = Form {
     words: &[".tensormap"],
-    qualifiers: &[maybe(Slot::Space, &[CONST, choice(".param", Value::Space(StateSpace::ParamEntry))])],
+    qualifiers: &[maybe(Role::Space, &[CONST, choice(".param", Value::Space(StateSpace::ParamEntry))])],
     needs: Needs::on(8, 0, &[AtLeast(90)]),
     ..PREFETCH_LEVEL
 };

@@ -16,13 +16,13 @@ pub const PRMT: Form = Form {
     opcode: "prmt",
     words: &[],
     section: "Data Movement and Conversion Instructions: prmt",
-    qualifiers: &[MODE, one_of(Slot::Type, &[ty(".b32", B32)])],
+    qualifiers: &[MODE, one_of(Role::Type, &[ty(".b32", B32)])],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE)],
     needs: Needs::on(2, 0, SM_20),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let mode = match x.u.value(Slot::Op) {
+        let mode = match x.u.value(Role::Op) {
             Some(Value::Prmt(mode)) => mode,
             _ => PrmtMode::Default,
         };
@@ -31,7 +31,7 @@ pub const PRMT: Form = Form {
 };
 
 const MODE: Group = maybe(
-    Slot::Op,
+    Role::Op,
     &[
         choice(".f4e", Value::Prmt(PrmtMode::F4e)),
         choice(".b4e", Value::Prmt(PrmtMode::B4e)),

@@ -10,7 +10,7 @@ use crate::target::TargetGate::AtLeast;
 
 const QUALIFIERS: &[Group] = &[
     must(
-        Slot::Mode,
+        Role::Mode,
         &[
             choice(".up", Value::Shfl(ShflMode::Up)),
             choice(".down", Value::Shfl(ShflMode::Down)),
@@ -18,7 +18,7 @@ const QUALIFIERS: &[Group] = &[
             choice(".idx", Value::Shfl(ShflMode::Idx)),
         ],
     ),
-    must(Slot::Type, &[ty(".b32", B32)]),
+    must(Role::Type, &[ty(".b32", B32)]),
 ];
 
 /// `shfl.sync.mode.b32 d[|p], a, b, c, membermask`: lane `b` or lane distance `b`, clamp and segment mask in `c`.
@@ -27,9 +27,9 @@ pub const SHFL_SYNC: Form = Form {
     words: &[".sync"],
     section: "Data Movement and Conversion Instructions: shfl.sync",
     qualifiers: QUALIFIERS,
-    dst: &[operand("d", Kind::RegPredPair, Is::Like(Slot::Type))],
+    dst: &[operand("d", Kind::RegPredPair, Is::Like(Role::Type))],
     src: &[
-        val("a", Is::Like(Slot::Type)),
+        val("a", Is::Like(Role::Type)),
         val("b", Is::Fixed(B32)),
         val("c", Is::Fixed(B32)),
         val("membermask", Is::Fixed(U32)),
@@ -46,7 +46,7 @@ pub const SHFL_SYNC: Form = Form {
 pub const SHFL: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: shfl (deprecated)",
-    src: &[val("a", Is::Like(Slot::Type)), val("b", Is::Fixed(B32)), val("c", Is::Fixed(B32))],
+    src: &[val("a", Is::Like(Role::Type)), val("b", Is::Fixed(B32)), val("c", Is::Fixed(B32))],
     needs: Needs::on(3, 0, &[AtLeast(30)]),
     legal: legacy,
     semantics: Semantics::Warp(|x| {
@@ -57,7 +57,7 @@ pub const SHFL: Form = Form {
 };
 
 fn shuffle(x: &mut Cx<'_, '_>, membermask: Val) {
-    let Some(Value::Shfl(mode)) = x.u.value(Slot::Mode) else {
+    let Some(Value::Shfl(mode)) = x.u.value(Role::Mode) else {
         panic!("record of shfl without a mode");
     };
     let (value, in_range) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));

@@ -13,8 +13,8 @@ use crate::target::TargetGate::AtLeast;
 /// State spaces of `st`.
 const SPACES: &[Choice] = &[GLOBAL, LOCAL, PARAM, PARAM_FUNC, SHARED, SHARED_CTA, SHARED_CLUSTER];
 
-const SRC: &[Operand] = &[address("a"), vector("b", Is::Relaxed(Slot::Type), Slot::Vec), POLICY];
-const SRC_PLAIN: &[Operand] = &[address("a"), vector("b", Is::Relaxed(Slot::Type), Slot::Vec)];
+const SRC: &[Operand] = &[address("a"), vector("b", Is::Relaxed(Role::Type), Role::Vec), POLICY];
+const SRC_PLAIN: &[Operand] = &[address("a"), vector("b", Is::Relaxed(Role::Type), Role::Vec)];
 
 /// `st{.weak}{.ss}{.cop}{.level2::eviction_priority}{.level::cache_hint}{.vec}.type`.
 pub const ST_WEAK: Form = Form {
@@ -22,12 +22,12 @@ pub const ST_WEAK: Form = Form {
     words: &[],
     section: "Data Movement and Conversion Instructions: st",
     qualifiers: &[
-        must(Slot::Type, TYPES),
-        maybe(Slot::Space, SPACES),
-        maybe(Slot::Vec, VECTORS),
-        maybe(Slot::Order, WEAK),
+        must(Role::Type, TYPES),
+        maybe(Role::Space, SPACES),
+        maybe(Role::Vec, VECTORS),
+        maybe(Role::Order, WEAK),
         maybe(
-            Slot::CacheOp,
+            Role::CacheOp,
             &[
                 choice(".wb", Value::Flag),
                 choice(".cg", Value::Flag),
@@ -35,8 +35,8 @@ pub const ST_WEAK: Form = Form {
                 choice(".wt", Value::Flag),
             ],
         ),
-        maybe(Slot::EvictL2, EVICT_L2),
-        maybe(Slot::CacheHint, CACHE_HINT),
+        maybe(Role::EvictL2, EVICT_L2),
+        maybe(Role::CacheHint, CACHE_HINT),
     ],
     dst: &[],
     src: SRC,
@@ -51,13 +51,13 @@ pub const ST_WEAK: Form = Form {
 /// `st{.weak}` with an eviction priority of the first level instead of a cache operator.
 pub const ST_EVICT: Form = Form {
     qualifiers: &[
-        must(Slot::Type, TYPES),
-        maybe(Slot::Space, SPACES),
-        maybe(Slot::Vec, VECTORS),
-        maybe(Slot::Order, WEAK),
-        maybe(Slot::EvictL1, EVICT_L1),
-        maybe(Slot::EvictL2, EVICT_L2),
-        maybe(Slot::CacheHint, CACHE_HINT),
+        must(Role::Type, TYPES),
+        maybe(Role::Space, SPACES),
+        maybe(Role::Vec, VECTORS),
+        maybe(Role::Order, WEAK),
+        maybe(Role::EvictL1, EVICT_L1),
+        maybe(Role::EvictL2, EVICT_L2),
+        maybe(Role::CacheHint, CACHE_HINT),
     ],
     ..ST_WEAK
 };
@@ -66,10 +66,10 @@ pub const ST_EVICT: Form = Form {
 pub const ST_VOLATILE: Form = Form {
     words: &[".volatile"],
     qualifiers: &[
-        must(Slot::Type, TYPES),
-        maybe(Slot::Space, SPACES),
-        maybe(Slot::Vec, VECTORS),
-        maybe(Slot::EvictL2, EVICT_L2),
+        must(Role::Type, TYPES),
+        maybe(Role::Space, SPACES),
+        maybe(Role::Vec, VECTORS),
+        maybe(Role::EvictL2, EVICT_L2),
     ],
     src: SRC_PLAIN,
     needs: Needs::ptx(1, 1),
@@ -117,21 +117,21 @@ pub const ST_RELEASE: Form = Form {
 pub const ST_MMIO: Form = Form {
     words: &[".mmio", ".sys"],
     qualifiers: &[
-        must(Slot::Type, TYPES),
+        must(Role::Type, TYPES),
         must(
-            Slot::Order,
+            Role::Order,
             &[
                 choice(".relaxed", Value::Order(Order::Relaxed)),
                 choice_if(".release", Value::Order(Order::Release), Needs::ptx(9, 3)),
             ],
         ),
-        maybe(Slot::Space, &[GLOBAL]),
+        maybe(Role::Space, &[GLOBAL]),
     ],
     src: SRC_PLAIN,
     needs: Needs::on(8, 2, &[AtLeast(70)]),
     legal: |u| check_mmio(u, 2),
     semantics: Semantics::Build(|x| {
-        if x.u.order(Slot::Order) == Some(Order::Release) {
+        if x.u.order(Role::Order) == Some(Order::Release) {
             x.b.push(Op::Fence { order: Order::Release, scope: Scope::Sys }, vec![], vec![]);
         }
         store(x, Order::Mmio, Scope::Sys);
@@ -140,13 +140,13 @@ pub const ST_MMIO: Form = Form {
 };
 
 const STRONG: &[Group] = &[
-    must(Slot::Type, TYPES),
-    must(Slot::Scope, SCOPES),
-    maybe(Slot::Space, SPACES),
-    maybe(Slot::Vec, VECTORS),
-    maybe(Slot::EvictL1, EVICT_L1),
-    maybe(Slot::EvictL2, EVICT_L2),
-    maybe(Slot::CacheHint, CACHE_HINT),
+    must(Role::Type, TYPES),
+    must(Role::Scope, SCOPES),
+    maybe(Role::Space, SPACES),
+    maybe(Role::Vec, VECTORS),
+    maybe(Role::EvictL1, EVICT_L1),
+    maybe(Role::EvictL2, EVICT_L2),
+    maybe(Role::CacheHint, CACHE_HINT),
 ];
 
 /// Refuses constants and the parameters of an entry.

@@ -16,17 +16,17 @@ pub const ST_ASYNC: Form = Form {
     words: &[COMPLETE_TX],
     section: "Data Movement and Conversion Instructions: st.async",
     qualifiers: &[
-        maybe(Slot::Order, &[choice(".weak", Value::Flag), choice(".cluster", Value::Flag)]),
-        maybe(Slot::Space, &[SHARED_CLUSTER]),
-        maybe(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
-        must(Slot::Type, TYPES_32_64),
+        maybe(Role::Order, &[choice(".weak", Value::Flag), choice(".cluster", Value::Flag)]),
+        maybe(Role::Space, &[SHARED_CLUSTER]),
+        maybe(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]),
+        must(Role::Type, TYPES_32_64),
     ],
-    src: &[address("a"), vector("b", Is::Like(Slot::Type), Slot::Vec), address("mbar")],
+    src: &[address("a"), vector("b", Is::Like(Role::Type), Role::Vec), address("mbar")],
     needs: Needs::on(8, 1, SM_90),
     legal: |u| {
-        let bits = u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec));
+        let bits = u.ty(Role::Type).bits() * u32::from(u.count(Role::Vec));
         if bits > 128 {
-            Err(Reason::new("the vector has more than 128 bits").at(u.text(Slot::Vec)))
+            Err(Reason::new("the vector has more than 128 bits").at(u.text(Role::Vec)))
         } else {
             Ok(Needs::NONE)
         }
@@ -41,11 +41,11 @@ pub const ST_ASYNC_RELEASE: Form = Form {
     words: &[".release"],
     section: "Data Movement and Conversion Instructions: st.async",
     qualifiers: &[
-        maybe(Slot::Flag, &[choice(".mmio", Value::Flag)]),
-        must(Slot::Scope, &[choice(".gpu", Value::Flag), choice(".sys", Value::Flag)]),
-        maybe(Slot::Space, &[GLOBAL]),
+        maybe(Role::Flag, &[choice(".mmio", Value::Flag)]),
+        must(Role::Scope, &[choice(".gpu", Value::Flag), choice(".sys", Value::Flag)]),
+        maybe(Role::Space, &[GLOBAL]),
         must(
-            Slot::Type,
+            Role::Type,
             &[
                 ty(".b8", B8),
                 ty(".b16", B16),
@@ -64,7 +64,7 @@ pub const ST_ASYNC_RELEASE: Form = Form {
             ],
         ),
     ],
-    src: &[address("a"), val("b", Is::Relaxed(Slot::Type))],
+    src: &[address("a"), val("b", Is::Relaxed(Role::Type))],
     needs: Needs::on(8, 7, &[AtLeast(100)]),
     semantics: Semantics::Unsupported(WHY),
     ..UNSUPPORTED_FORM
@@ -75,8 +75,8 @@ pub const ST_BULK: Form = Form {
     opcode: "st.bulk",
     section: "Data Movement and Conversion Instructions: st.bulk",
     qualifiers: &[
-        maybe(Slot::Order, &[choice(".weak", Value::Flag)]),
-        maybe(Slot::Space, &[choice(".shared::cta", SHARED.value)]),
+        maybe(Role::Order, &[choice(".weak", Value::Flag)]),
+        maybe(Role::Space, &[choice(".shared::cta", SHARED.value)]),
     ],
     src: &[address("a"), val("size", Is::Any), operand("initval", Kind::Imm, Is::Fixed(B64))],
     needs: Needs::on(8, 6, &[AtLeast(100)]),

@@ -16,15 +16,15 @@ const TARGETS: &[TargetGate] = &[
     TargetGate::Family(110, Version::new(9, 0)),
     TargetGate::Family(120, Version::new(8, 8)),
 ];
-const SPACE: Group = maybe(Slot::Space, &[GLOBAL, SHARED_CTA]);
-const B32_ONLY: Group = must(Slot::Type, &[ty(".b32", B32)]);
+const SPACE: Group = maybe(Role::Space, &[GLOBAL, SHARED_CTA]);
+const B32_ONLY: Group = must(Role::Type, &[ty(".b32", B32)]);
 
 /// `tensormap.replace.tile.global_address{.ss}.b1024.b64 [addr], new_val`.
 pub const REPLACE_ADDRESS: Form = Form {
     opcode: "tensormap.replace",
     words: &[".tile", ".b1024", ".global_address"],
     section: "Data Movement and Conversion Instructions: tensormap.replace",
-    qualifiers: &[SPACE, must(Slot::Type, &[ty(".b64", B64)])],
+    qualifiers: &[SPACE, must(Role::Type, &[ty(".b64", B64)])],
     src: &[address("addr"), val("new_val", Is::Fixed(U64))],
     needs: Needs::on(8, 3, TARGETS),
     semantics: Semantics::Unsupported("tensor maps"),
@@ -44,7 +44,7 @@ pub const REPLACE_DIM: Form = Form {
     words: &[".tile", ".b1024"],
     qualifiers: &[
         must(
-            Slot::Op,
+            Role::Op,
             &[
                 choice(".box_dim", Value::Flag),
                 choice(".global_dim", Value::Flag),
@@ -70,7 +70,7 @@ pub const REPLACE_FIELD: Form = Form {
     words: &[".tile", ".b1024"],
     qualifiers: &[
         must(
-            Slot::Op,
+            Role::Op,
             &[
                 choice(".elemtype", Value::Flag),
                 choice(".interleave_layout", Value::Flag),

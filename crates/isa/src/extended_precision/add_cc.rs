@@ -13,13 +13,13 @@ pub const ADD_CC: Form = Form {
     opcode: "add",
     words: &[".cc"],
     section: "Extended-Precision Arithmetic Instructions: add.cc",
-    qualifiers: &[one_of(Slot::Type, CARRIED)],
+    qualifiers: &[one_of(Role::Type, CARRIED)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 2),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let op = Pure::AddCarry(x.u.ty(Slot::Type).ty());
+        let op = Pure::AddCarry(x.u.ty(Role::Type).ty());
         let (value, out) = with_carry(x, op, x.src(0), x.src(1), Val::Imm(0, Ty::P));
         carry_out(x, out);
         x.set(value);

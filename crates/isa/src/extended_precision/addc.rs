@@ -13,22 +13,22 @@ pub const ADDC: Form = Form {
     opcode: "addc",
     words: &[],
     section: "Extended-Precision Arithmetic Instructions: addc",
-    qualifiers: &[CC, one_of(Slot::Type, CARRIED_ON)],
+    qualifiers: &[CC, one_of(Role::Type, CARRIED_ON)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 2),
     legal: no_carry_of_16,
     semantics: Semantics::Build(|x| {
-        if x.u.ty(Slot::Type).bits() == 16 {
+        if x.u.ty(Role::Type).bits() == 16 {
             let carry = carry_in(x);
             let sum = x.b.add(x.src(0), x.src(1));
             let value = plus_one_if(x, sum, carry);
             return x.set(value);
         }
-        let op = Pure::AddCarry(x.u.ty(Slot::Type).ty());
+        let op = Pure::AddCarry(x.u.ty(Role::Type).ty());
         let carry = carry_in(x);
         let (value, out) = with_carry(x, op, x.src(0), x.src(1), carry);
-        if x.u.has(Slot::Flag) {
+        if x.u.has(Role::Flag) {
             carry_out(x, out);
         }
         x.set(value);
@@ -47,11 +47,11 @@ pub(super) const CARRIED_ON: &[Choice] = &[
 
 /// `.cc` does not go with 16 bits.
 pub(super) fn no_carry_of_16(u: &Use) -> Result<Needs, Reason> {
-    if u.has(Slot::Flag) && u.ty(Slot::Type).bits() == 16 {
+    if u.has(Role::Flag) && u.ty(Role::Type).bits() == 16 {
         return Err(Reason::new("`.cc` does not go with types of 16 bits").at(".cc"));
     }
     Ok(Needs::NONE)
 }
 
 /// Optional `.cc`.
-pub(super) const CC: Group = maybe(Slot::Flag, &[choice(".cc", Value::Flag)]);
+pub(super) const CC: Group = maybe(Role::Flag, &[choice(".cc", Value::Flag)]);

@@ -15,13 +15,13 @@ pub const MAD_CC: Form = Form {
     opcode: "mad",
     words: &[".cc"],
     section: "Extended-Precision Arithmetic Instructions: mad.cc",
-    qualifiers: &[HALF, one_of(Slot::Type, CARRIED_PRODUCT)],
+    qualifiers: &[HALF, one_of(Role::Type, CARRIED_PRODUCT)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE)],
     needs: Needs::on(3, 0, SM_20),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let op = Pure::AddCarry(x.u.ty(Slot::Type).ty());
+        let op = Pure::AddCarry(x.u.ty(Role::Type).ty());
         let part = product(x);
         let (value, out) = with_carry(x, op, part, x.src(2), Val::Imm(0, Ty::P));
         carry_out(x, out);

@@ -15,22 +15,22 @@ pub const MADC: Form = Form {
     opcode: "madc",
     words: &[],
     section: "Extended-Precision Arithmetic Instructions: madc",
-    qualifiers: &[HALF, CC, one_of(Slot::Type, TYPES)],
+    qualifiers: &[HALF, CC, one_of(Role::Type, TYPES)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE)],
     needs: Needs::on(3, 0, SM_20),
     legal: no_carry_of_16,
     semantics: Semantics::Build(|x| {
-        let op = Pure::AddCarry(x.u.ty(Slot::Type).ty());
+        let op = Pure::AddCarry(x.u.ty(Role::Type).ty());
         let part = product(x);
         let carry = carry_in(x);
-        if x.u.ty(Slot::Type).bits() == 16 {
+        if x.u.ty(Role::Type).bits() == 16 {
             let sum = x.b.add(part, x.src(2));
             let value = plus_one_if(x, sum, carry);
             return x.set(value);
         }
         let (value, out) = with_carry(x, op, part, x.src(2), carry);
-        if x.u.has(Slot::Flag) {
+        if x.u.has(Role::Flag) {
             carry_out(x, out);
         }
         x.set(value);

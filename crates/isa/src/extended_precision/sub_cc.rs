@@ -18,13 +18,13 @@ pub const SUB_CC: Form = Form {
     opcode: "sub",
     words: &[".cc"],
     section: "Extended-Precision Arithmetic Instructions: sub.cc",
-    qualifiers: &[one_of(Slot::Type, CARRIED)],
+    qualifiers: &[one_of(Role::Type, CARRIED)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 2),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let op = Pure::SubBorrow(x.u.ty(Slot::Type).ty());
+        let op = Pure::SubBorrow(x.u.ty(Role::Type).ty());
         let (value, borrow) = with_carry(x, op, x.src(0), x.src(1), Val::Imm(0, Ty::P));
         let carry = x.b.not(borrow);
         carry_out(x, carry);

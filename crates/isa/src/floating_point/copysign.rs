@@ -12,7 +12,7 @@ pub const COPYSIGN: Form = Form {
     opcode: "copysign",
     words: &[],
     section: "Floating Point Instructions: copysign",
-    qualifiers: &[one_of(Slot::Type, F32_F64)],
+    qualifiers: &[one_of(Role::Type, F32_F64)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::on(2, 0, SM_20),

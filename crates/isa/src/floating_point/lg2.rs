@@ -13,10 +13,10 @@ pub const LG2: Form = Form {
     opcode: "lg2",
     words: &[".approx"],
     section: "Floating Point Instructions: lg2",
-    qualifiers: &[FTZ, one_of(Slot::Type, ONLY_F32)],
+    qualifiers: &[FTZ, one_of(Role::Type, ONLY_F32)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::ptx(1, 4),
     legal: always,
-    semantics: Semantics::Build(|x| apply(x, Pure::Lg2 { ftz: x.u.has(Slot::Ftz) }, Ty::B32, 1)),
+    semantics: Semantics::Build(|x| apply(x, Pure::Lg2 { ftz: x.u.has(Role::Ftz) }, Ty::B32, 1)),
 };

@@ -16,10 +16,10 @@ pub const MAX_F32: Form = Form {
     section: "Floating Point Instructions: max",
     qualifiers: &[
         FTZ,
-        maybe(Slot::Nan, &[choice_if(".NaN", Value::Flag, Needs::on(7, 0, SM_80))]),
+        maybe(Role::Nan, &[choice_if(".NaN", Value::Flag, Needs::on(7, 0, SM_80))]),
         XORSIGN,
         ABS,
-        one_of(Slot::Type, ONLY_F32),
+        one_of(Role::Type, ONLY_F32),
     ],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE).optional()],
@@ -27,12 +27,12 @@ pub const MAX_F32: Form = Form {
     legal: magnitudes_and_signs,
     semantics: Semantics::Build(|x| {
         let mut sources: Vec<Val> = (0..x.u.n_src).map(|i| x.src(i)).collect();
-        let xorsign = x.u.has(Slot::XorSign);
-        if x.u.has(Slot::Flag) && !xorsign {
-            let op = Pure::FAbs { ty: float(x.u), ftz: x.u.has(Slot::Ftz) };
+        let xorsign = x.u.has(Role::XorSign);
+        if x.u.has(Role::Flag) && !xorsign {
+            let op = Pure::FAbs { ty: float(x.u), ftz: x.u.has(Role::Ftz) };
             sources = sources.iter().map(|&s| x.b.pure(op, float(x.u).ty(), &[s])).collect();
         }
-        let op = Pure::FMax { ty: float(x.u), ftz: x.u.has(Slot::Ftz), nan: x.u.has(Slot::Nan), xorsign };
+        let op = Pure::FMax { ty: float(x.u), ftz: x.u.has(Role::Ftz), nan: x.u.has(Role::Nan), xorsign };
         let mut value = sources[0];
         for &s in &sources[1..] {
             value = x.b.pure(op, float(x.u).ty(), &[value, s]);
@@ -46,7 +46,7 @@ pub const MAX_F64: Form = Form {
     opcode: "max",
     words: &[],
     section: "Floating Point Instructions: max",
-    qualifiers: &[one_of(Slot::Type, ONLY_F64)],
+    qualifiers: &[one_of(Role::Type, ONLY_F64)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),

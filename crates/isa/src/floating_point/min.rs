@@ -14,10 +14,10 @@ pub const MIN_F32: Form = Form {
     section: "Floating Point Instructions: min",
     qualifiers: &[
         FTZ,
-        maybe(Slot::Nan, &[choice_if(".NaN", Value::Flag, Needs::on(7, 0, SM_80))]),
+        maybe(Role::Nan, &[choice_if(".NaN", Value::Flag, Needs::on(7, 0, SM_80))]),
         XORSIGN,
         ABS,
-        one_of(Slot::Type, ONLY_F32),
+        one_of(Role::Type, ONLY_F32),
     ],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE).optional()],
@@ -25,12 +25,12 @@ pub const MIN_F32: Form = Form {
     legal: magnitudes_and_signs,
     semantics: Semantics::Build(|x| {
         let mut sources: Vec<Val> = (0..x.u.n_src).map(|i| x.src(i)).collect();
-        let xorsign = x.u.has(Slot::XorSign);
-        if x.u.has(Slot::Flag) && !xorsign {
-            let op = Pure::FAbs { ty: float(x.u), ftz: x.u.has(Slot::Ftz) };
+        let xorsign = x.u.has(Role::XorSign);
+        if x.u.has(Role::Flag) && !xorsign {
+            let op = Pure::FAbs { ty: float(x.u), ftz: x.u.has(Role::Ftz) };
             sources = sources.iter().map(|&s| x.b.pure(op, float(x.u).ty(), &[s])).collect();
         }
-        let op = Pure::FMin { ty: float(x.u), ftz: x.u.has(Slot::Ftz), nan: x.u.has(Slot::Nan), xorsign };
+        let op = Pure::FMin { ty: float(x.u), ftz: x.u.has(Role::Ftz), nan: x.u.has(Role::Nan), xorsign };
         let mut value = sources[0];
         for &s in &sources[1..] {
             value = x.b.pure(op, float(x.u).ty(), &[value, s]);
@@ -44,7 +44,7 @@ pub const MIN_F64: Form = Form {
     opcode: "min",
     words: &[],
     section: "Floating Point Instructions: min",
-    qualifiers: &[one_of(Slot::Type, ONLY_F64)],
+    qualifiers: &[one_of(Role::Type, ONLY_F64)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
@@ -57,7 +57,7 @@ pub const MIN_F64: Form = Form {
 
 /// What of `.xorsign` and `.abs` goes with two and with three sources.
 pub(super) fn magnitudes_and_signs(u: &Use) -> Result<Needs, Reason> {
-    match (u.has(Slot::XorSign), u.has(Slot::Flag), u.n_src) {
+    match (u.has(Role::XorSign), u.has(Role::Flag), u.n_src) {
         (true, _, 3) => Err(Reason::new("three sources do not take `.xorsign`").at(".xorsign")),
         (_, _, 3) => Ok(Needs::on(8, 8, SM_100)),
         (true, true, _) => Ok(Needs::on(7, 2, SM_86)),

@@ -13,7 +13,7 @@ pub const RCP_APPROX_FTZ_F64: Form = Form {
     opcode: "rcp",
     words: &[".approx", ".ftz"],
     section: "Floating Point Instructions: rcp.approx.ftz.f64",
-    qualifiers: &[one_of(Slot::Type, ONLY_F64)],
+    qualifiers: &[one_of(Role::Type, ONLY_F64)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::on(2, 1, SM_20),

@@ -15,7 +15,7 @@ pub const RSQRT_APPROX_FTZ_F64: Form = Form {
     opcode: "rsqrt",
     words: &[".approx", ".ftz"],
     section: "Floating Point Instructions: rsqrt.approx.ftz.f64",
-    qualifiers: &[one_of(Slot::Type, ONLY_F64)],
+    qualifiers: &[one_of(Role::Type, ONLY_F64)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::on(4, 0, SM_20),

@@ -13,7 +13,7 @@ pub const TANH: Form = Form {
     opcode: "tanh",
     words: &[".approx"],
     section: "Floating Point Instructions: tanh",
-    qualifiers: &[one_of(Slot::Type, ONLY_F32)],
+    qualifiers: &[one_of(Role::Type, ONLY_F32)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::on(7, 0, SM_75),

@@ -15,20 +15,20 @@ pub const TESTP: Form = Form {
     opcode: "testp",
     words: &[],
     section: "Floating Point Instructions: testp",
-    qualifiers: &[PROPERTY, one_of(Slot::Type, F32_F64)],
+    qualifiers: &[PROPERTY, one_of(Role::Type, F32_F64)],
     dst: &[reg("p", Is::Fixed(ScalarType::Pred))],
     src: &[val("a", TYPE)],
     needs: Needs::on(2, 0, SM_20),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let Some(Value::Test(property)) = x.u.value(Slot::Op) else { panic!("`testp` without a property") };
+        let Some(Value::Test(property)) = x.u.value(Role::Op) else { panic!("`testp` without a property") };
         let ty = float(x.u);
         apply(x, Pure::Testp { property, ty }, Ty::P, 1);
     }),
 };
 
 const PROPERTY: Group = must(
-    Slot::Op,
+    Role::Op,
     &[
         choice(".finite", Value::Test(TestProperty::Finite)),
         choice(".infinite", Value::Test(TestProperty::Infinite)),

@@ -15,7 +15,7 @@ pub const SET_TO_F16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, FTZ, one_of(Slot::Type, &[ty(".f16", F16)]), one_of(Slot::Type2, ANY)],
+    qualifiers: &[CMP, FTZ, one_of(Role::Type, &[ty(".f16", F16)]), one_of(Role::Type2, ANY)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE2), val("b", TYPE2)],
     needs: Needs::on(4, 2, SM_53),
@@ -28,7 +28,7 @@ pub const SET_BOOL_TO_F16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, BOOL, FTZ, one_of(Slot::Type, &[ty(".f16", F16)]), one_of(Slot::Type2, ANY)],
+    qualifiers: &[CMP, BOOL, FTZ, one_of(Role::Type, &[ty(".f16", F16)]), one_of(Role::Type2, ANY)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE2), val("b", TYPE2), pred("c")],
     needs: Needs::on(4, 2, SM_53),
@@ -41,7 +41,7 @@ pub const SET_TO_BF16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, one_of(Slot::Type, &[ty(".bf16", BF16)]), one_of(Slot::Type2, ANY_OR_BF16)],
+    qualifiers: &[CMP, one_of(Role::Type, &[ty(".bf16", BF16)]), one_of(Role::Type2, ANY_OR_BF16)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE2), val("b", TYPE2)],
     needs: Needs::on(7, 8, SM_90),
@@ -54,7 +54,7 @@ pub const SET_BOOL_TO_BF16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, BOOL, one_of(Slot::Type, &[ty(".bf16", BF16)]), one_of(Slot::Type2, ANY_OR_BF16)],
+    qualifiers: &[CMP, BOOL, one_of(Role::Type, &[ty(".bf16", BF16)]), one_of(Role::Type2, ANY_OR_BF16)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE2), val("b", TYPE2), pred_reg("c")],
     needs: Needs::on(7, 8, SM_90),
@@ -67,7 +67,7 @@ pub const SET_INT_F16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, FTZ, one_of(Slot::Type, SMALL_INTS), one_of(Slot::Type2, &[ty(".f16", F16)])],
+    qualifiers: &[CMP, FTZ, one_of(Role::Type, SMALL_INTS), one_of(Role::Type2, &[ty(".f16", F16)])],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2)],
     needs: Needs::on(6, 5, SM_53),
@@ -80,7 +80,7 @@ pub const SET_BOOL_INT_F16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, BOOL, FTZ, one_of(Slot::Type, SMALL_INTS), one_of(Slot::Type2, &[ty(".f16", F16)])],
+    qualifiers: &[CMP, BOOL, FTZ, one_of(Role::Type, SMALL_INTS), one_of(Role::Type2, &[ty(".f16", F16)])],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2), pred("c")],
     needs: Needs::on(6, 5, SM_53),
@@ -93,7 +93,7 @@ pub const SET_INT_BF16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, one_of(Slot::Type, SMALL_INTS), one_of(Slot::Type2, &[ty(".bf16", BF16)])],
+    qualifiers: &[CMP, one_of(Role::Type, SMALL_INTS), one_of(Role::Type2, &[ty(".bf16", BF16)])],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2)],
     needs: Needs::on(7, 8, SM_90),
@@ -106,7 +106,7 @@ pub const SET_BOOL_INT_BF16: Form = Form {
     opcode: "set",
     words: &[],
     section: "Half Precision Comparison Instructions: set",
-    qualifiers: &[CMP, BOOL, one_of(Slot::Type, SMALL_INTS), one_of(Slot::Type2, &[ty(".bf16", BF16)])],
+    qualifiers: &[CMP, BOOL, one_of(Role::Type, SMALL_INTS), one_of(Role::Type2, &[ty(".bf16", BF16)])],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2), pred_reg("c")],
     needs: Needs::on(7, 8, SM_90),
@@ -123,10 +123,10 @@ pub const SET_F16X2: Form = Form {
         CMP,
         FTZ,
         one_of(
-            Slot::Type,
+            Role::Type,
             &[ty(".f16x2", F16x2), ty_if(".u32", U32, Needs::ptx(6, 5)), ty_if(".s32", S32, Needs::ptx(6, 5))],
         ),
-        one_of(Slot::Type2, &[ty(".f16x2", F16x2)]),
+        one_of(Role::Type2, &[ty(".f16x2", F16x2)]),
     ],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2)],
@@ -145,10 +145,10 @@ pub const SET_BOOL_F16X2: Form = Form {
         BOOL,
         FTZ,
         one_of(
-            Slot::Type,
+            Role::Type,
             &[ty(".f16x2", F16x2), ty_if(".u32", U32, Needs::ptx(6, 5)), ty_if(".s32", S32, Needs::ptx(6, 5))],
         ),
-        one_of(Slot::Type2, &[ty(".f16x2", F16x2)]),
+        one_of(Role::Type2, &[ty(".f16x2", F16x2)]),
     ],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2), pred("c")],
@@ -164,8 +164,8 @@ pub const SET_BF16X2: Form = Form {
     section: "Half Precision Comparison Instructions: set",
     qualifiers: &[
         CMP,
-        one_of(Slot::Type, &[ty(".bf16x2", BF16x2), ty(".u32", U32), ty(".s32", S32)]),
-        one_of(Slot::Type2, &[ty(".bf16x2", BF16x2)]),
+        one_of(Role::Type, &[ty(".bf16x2", BF16x2), ty(".u32", U32), ty(".s32", S32)]),
+        one_of(Role::Type2, &[ty(".bf16x2", BF16x2)]),
     ],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2)],
@@ -182,8 +182,8 @@ pub const SET_BOOL_BF16X2: Form = Form {
     qualifiers: &[
         CMP,
         BOOL,
-        one_of(Slot::Type, &[ty(".bf16x2", BF16x2), ty(".u32", U32), ty(".s32", S32)]),
-        one_of(Slot::Type2, &[ty(".bf16x2", BF16x2)]),
+        one_of(Role::Type, &[ty(".bf16x2", BF16x2), ty(".u32", U32), ty(".s32", S32)]),
+        one_of(Role::Type2, &[ty(".bf16x2", BF16x2)]),
     ],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2), pred_reg("c")],
@@ -229,31 +229,31 @@ const ANY_OR_BF16: &[Choice] = &[
 
 /// Operators by the source type; `.ftz` goes with half and single precision.
 fn comparable(u: &Use) -> Result<Needs, Reason> {
-    let t = u.ty(Slot::Type2);
+    let t = u.ty(Role::Type2);
     check_comparison(u, t)?;
-    if u.has(Slot::Ftz) && !matches!(t, F16 | F16x2 | F32) {
+    if u.has(Role::Ftz) && !matches!(t, F16 | F16x2 | F32) {
         return Err(Reason::new(format!("`.ftz` does not go with `{t}`")).at(".ftz"));
     }
     Ok(Needs::NONE)
 }
 
 fn one(x: &mut Cx<'_, '_>) {
-    let t = compare(x, x.u.ty(Slot::Type2), x.src(0), x.src(1));
+    let t = compare(x, x.u.ty(Role::Type2), x.src(0), x.src(1));
     let t = join(x, t);
-    let value = truth(x, t, x.u.ty(Slot::Type));
+    let value = truth(x, t, x.u.ty(Role::Type));
     x.set(value);
 }
 
 fn each(x: &mut Cx<'_, '_>) {
     // Halves of an integer result are all ones.
-    let result = match x.u.ty(Slot::Type) {
+    let result = match x.u.ty(Role::Type) {
         F16x2 => F16,
         BF16x2 => BF16,
         _ => U16,
     };
     by_parts(
         x,
-        x.u.ty(Slot::Type2),
+        x.u.ty(Role::Type2),
         2,
         match result {
             F16 => |x, t, s| half(x, t, s, F16),

@@ -12,7 +12,7 @@ pub const SETP_F16: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, FTZ, one_of(Slot::Type, &[ty(".f16", F16)])],
+    qualifiers: &[CMP, FTZ, one_of(Role::Type, &[ty(".f16", F16)])],
     dst: &[operand("p", Kind::RegOrSink, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::on(4, 2, SM_53),
@@ -25,7 +25,7 @@ pub const SETP_BOOL_F16: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, BOOL, FTZ, one_of(Slot::Type, &[ty(".f16", F16)])],
+    qualifiers: &[CMP, BOOL, FTZ, one_of(Role::Type, &[ty(".f16", F16)])],
     dst: &[operand("p", Kind::RegOrSink, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE), pred("c")],
     needs: Needs::on(4, 2, SM_53),
@@ -38,7 +38,7 @@ pub const SETP_F16X2: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, FTZ, one_of(Slot::Type, &[ty(".f16x2", F16x2)])],
+    qualifiers: &[CMP, FTZ, one_of(Role::Type, &[ty(".f16x2", F16x2)])],
     dst: &[operand("p", Kind::PredPair, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::on(4, 2, SM_53),
@@ -51,7 +51,7 @@ pub const SETP_BOOL_F16X2: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, BOOL, FTZ, one_of(Slot::Type, &[ty(".f16x2", F16x2)])],
+    qualifiers: &[CMP, BOOL, FTZ, one_of(Role::Type, &[ty(".f16x2", F16x2)])],
     dst: &[operand("p", Kind::PredPair, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE), pred("c")],
     needs: Needs::on(4, 2, SM_53),
@@ -64,7 +64,7 @@ pub const SETP_BF16: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, one_of(Slot::Type, &[ty(".bf16", BF16)])],
+    qualifiers: &[CMP, one_of(Role::Type, &[ty(".bf16", BF16)])],
     dst: &[operand("p", Kind::RegOrSink, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::on(7, 8, SM_90),
@@ -77,7 +77,7 @@ pub const SETP_BOOL_BF16: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, BOOL, one_of(Slot::Type, &[ty(".bf16", BF16)])],
+    qualifiers: &[CMP, BOOL, one_of(Role::Type, &[ty(".bf16", BF16)])],
     dst: &[operand("p", Kind::RegOrSink, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE), pred_reg("c")],
     needs: Needs::on(7, 8, SM_90),
@@ -90,7 +90,7 @@ pub const SETP_BF16X2: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, one_of(Slot::Type, &[ty(".bf16x2", BF16x2)])],
+    qualifiers: &[CMP, one_of(Role::Type, &[ty(".bf16x2", BF16x2)])],
     dst: &[operand("p", Kind::PredPair, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::on(7, 8, SM_90),
@@ -103,7 +103,7 @@ pub const SETP_BOOL_BF16X2: Form = Form {
     opcode: "setp",
     words: &[],
     section: "Half Precision Comparison Instructions: setp",
-    qualifiers: &[CMP, BOOL, one_of(Slot::Type, &[ty(".bf16x2", BF16x2)])],
+    qualifiers: &[CMP, BOOL, one_of(Role::Type, &[ty(".bf16x2", BF16x2)])],
     dst: &[operand("p", Kind::PredPair, Is::Fixed(ScalarType::Pred))],
     src: &[reg("a", TYPE), reg("b", TYPE), pred_reg("c")],
     needs: Needs::on(7, 8, SM_90),
@@ -112,18 +112,18 @@ pub const SETP_BOOL_BF16X2: Form = Form {
 };
 
 fn comparable(u: &Use) -> Result<Needs, Reason> {
-    check_comparison(u, u.ty(Slot::Type))?;
+    check_comparison(u, u.ty(Role::Type))?;
     Ok(Needs::NONE)
 }
 
 fn one(x: &mut Cx<'_, '_>) {
-    let t = compare(x, x.u.ty(Slot::Type), x.src(0), x.src(1));
+    let t = compare(x, x.u.ty(Role::Type), x.src(0), x.src(1));
     let p = join(x, t);
     x.set(p);
 }
 
 fn each(x: &mut Cx<'_, '_>) {
-    let element = element(x.u.ty(Slot::Type));
+    let element = element(x.u.ty(Role::Type));
     for j in 0..2 {
         if x.wants(0, j) {
             let a = x.b.half(x.src(0), j == 1);

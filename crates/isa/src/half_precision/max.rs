@@ -14,14 +14,14 @@ pub const MAX_F16: Form = Form {
     opcode: "max",
     words: &[],
     section: "Half Precision Floating Point Instructions: max",
-    qualifiers: &[FTZ, NAN, XORSIGN, ABS, one_of(Slot::Type, F16_F16X2)],
+    qualifiers: &[FTZ, NAN, XORSIGN, ABS, one_of(Role::Type, F16_F16X2)],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::on(7, 0, SM_80),
     legal: signs,
     semantics: Semantics::Build(|x| {
         let ty = float(x.u);
-        let op = Pure::FMax { ty, ftz: x.u.has(Slot::Ftz), nan: x.u.has(Slot::Nan), xorsign: x.u.has(Slot::XorSign) };
+        let op = Pure::FMax { ty, ftz: x.u.has(Role::Ftz), nan: x.u.has(Role::Nan), xorsign: x.u.has(Role::XorSign) };
         apply(x, op, ty.ty(), 2);
     }),
 };
@@ -31,14 +31,14 @@ pub const MAX_BF16: Form = Form {
     opcode: "max",
     words: &[],
     section: "Half Precision Floating Point Instructions: max",
-    qualifiers: &[NAN, XORSIGN, ABS, one_of(Slot::Type, BF16_BF16X2)],
+    qualifiers: &[NAN, XORSIGN, ABS, one_of(Role::Type, BF16_BF16X2)],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::on(7, 0, SM_80),
     legal: signs,
     semantics: Semantics::Build(|x| {
         let ty = float(x.u);
-        let op = Pure::FMax { ty, ftz: x.u.has(Slot::Ftz), nan: x.u.has(Slot::Nan), xorsign: x.u.has(Slot::XorSign) };
+        let op = Pure::FMax { ty, ftz: x.u.has(Role::Ftz), nan: x.u.has(Role::Nan), xorsign: x.u.has(Role::XorSign) };
         apply(x, op, ty.ty(), 2);
     }),
 };

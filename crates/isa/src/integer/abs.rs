@@ -12,13 +12,13 @@ pub const ABS_INT: Form = Form {
     opcode: "abs",
     words: &[],
     section: "Integer Arithmetic Instructions: abs",
-    qualifiers: &[one_of(Slot::Type, SIGNED_INTS)],
+    qualifiers: &[one_of(Role::Type, SIGNED_INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Abs(ty), ty, 1);
     }),
 };

@@ -13,13 +13,13 @@ pub const ADD: Form = Form {
     opcode: "add",
     words: &[],
     section: "Integer Arithmetic Instructions: add",
-    qualifiers: &[one_of(Slot::Type, INTS)],
+    qualifiers: &[one_of(Role::Type, INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Add(ty), ty, 2);
     }),
 };
@@ -29,13 +29,13 @@ pub const ADD_SAT: Form = Form {
     opcode: "add",
     words: &[".sat"],
     section: "Integer Arithmetic Instructions: add",
-    qualifiers: &[one_of(Slot::Type, &[ty(".s32", S32), ty_if(".u32", U32, Needs::on(9, 2, FAMILY_120))])],
+    qualifiers: &[one_of(Role::Type, &[ty(".s32", S32), ty_if(".u32", U32, Needs::on(9, 2, FAMILY_120))])],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let int = Int::of(x.u.ty(Slot::Type));
+        let int = Int::of(x.u.ty(Role::Type));
         apply(x, Pure::AddSat(int), int.ty, 2);
     }),
 };
@@ -53,16 +53,16 @@ pub const ADD_PACKED: Form = Form {
     opcode: "add",
     words: &[],
     section: "Integer Arithmetic Instructions: add",
-    qualifiers: &[SAT, one_of(Slot::Type, PACKED)],
+    qualifiers: &[SAT, one_of(Role::Type, PACKED)],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::ptx(8, 0),
-    legal: |u| Ok(if u.has(Slot::Sat) { Needs::on(9, 2, FAMILY_120) } else { Needs::NONE }),
-    semantics: Semantics::Build(|x| by_parts(x, x.u.ty(Slot::Type), 2, part)),
+    legal: |u| Ok(if u.has(Role::Sat) { Needs::on(9, 2, FAMILY_120) } else { Needs::NONE }),
+    semantics: Semantics::Build(|x| by_parts(x, x.u.ty(Role::Type), 2, part)),
 };
 
 fn part(x: &mut Cx<'_, '_>, t: ScalarType, s: &[Val]) -> Val {
-    let clamped = x.u.has(Slot::Sat);
+    let clamped = x.u.has(Role::Sat);
     if clamped && is_pair(t) {
         return x.b.pure(Pure::AddSat(Int { ty: Ty::B16, signed: t.is_signed() }), Ty::B16, s);
     }

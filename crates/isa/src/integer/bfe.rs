@@ -13,13 +13,13 @@ pub const BFE: Form = Form {
     opcode: "bfe",
     words: &[],
     section: "Integer Arithmetic Instructions: bfe",
-    qualifiers: &[one_of(Slot::Type, WIDE_INTS)],
+    qualifiers: &[one_of(Role::Type, WIDE_INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", WORD), val("c", WORD)],
     needs: Needs::on(2, 0, SM_20),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let int = Int::of(x.u.ty(Slot::Type));
+        let int = Int::of(x.u.ty(Role::Type));
         apply(x, Pure::Bfe(int), int.ty, 3);
     }),
 };

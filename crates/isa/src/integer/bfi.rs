@@ -12,13 +12,13 @@ pub const BFI: Form = Form {
     opcode: "bfi",
     words: &[],
     section: "Integer Arithmetic Instructions: bfi",
-    qualifiers: &[one_of(Slot::Type, WIDE_BITS)],
+    qualifiers: &[one_of(Role::Type, WIDE_BITS)],
     dst: &[reg("f", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", WORD), val("d", WORD)],
     needs: Needs::on(2, 0, SM_20),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Bfi(ty), ty, 4);
     }),
 };

@@ -13,13 +13,13 @@ pub const BFIND: Form = Form {
     opcode: "bfind",
     words: &[],
     section: "Integer Arithmetic Instructions: bfind",
-    qualifiers: &[maybe(Slot::Mode, &[choice(".shiftamt", Value::Flag)]), one_of(Slot::Type, WIDE_INTS)],
+    qualifiers: &[maybe(Role::Mode, &[choice(".shiftamt", Value::Flag)]), one_of(Role::Type, WIDE_INTS)],
     dst: &[reg("d", WORD)],
     src: &[val("a", TYPE)],
     needs: Needs::on(2, 0, SM_20),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let op = Pure::Bfind { int: Int::of(x.u.ty(Slot::Type)), shiftamt: x.u.has(Slot::Mode) };
+        let op = Pure::Bfind { int: Int::of(x.u.ty(Role::Type)), shiftamt: x.u.has(Role::Mode) };
         apply(x, op, Ty::B32, 1);
     }),
 };

@@ -15,7 +15,7 @@ pub const BMSK: Form = Form {
     opcode: "bmsk",
     words: &[],
     section: "Integer Arithmetic Instructions: bmsk",
-    qualifiers: &[CLAMP, one_of(Slot::Type, &[ty(".b32", B32)])],
+    qualifiers: &[CLAMP, one_of(Role::Type, &[ty(".b32", B32)])],
     dst: &[reg("d", WORD)],
     src: &[val("a", WORD), val("b", WORD)],
     needs: Needs::on(7, 6, SM_70),

@@ -12,13 +12,13 @@ pub const BREV: Form = Form {
     opcode: "brev",
     words: &[],
     section: "Integer Arithmetic Instructions: brev",
-    qualifiers: &[one_of(Slot::Type, WIDE_BITS)],
+    qualifiers: &[one_of(Role::Type, WIDE_BITS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::on(2, 0, SM_20),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Brev(ty), ty, 1);
     }),
 };

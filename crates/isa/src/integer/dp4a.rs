@@ -13,13 +13,13 @@ pub const DP4A: Form = Form {
     opcode: "dp4a",
     words: &[],
     section: "Integer Arithmetic Instructions: dp4a",
-    qualifiers: &[one_of(Slot::Type, INTS_32), one_of(Slot::Type2, INTS_32)],
+    qualifiers: &[one_of(Role::Type, INTS_32), one_of(Role::Type2, INTS_32)],
     dst: &[reg("d", SUM)],
     src: &[val("a", TYPE), val("b", TYPE2), val("c", SUM)],
     needs: Needs::on(5, 0, SM_61),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let (a_signed, b_signed) = (x.u.ty(Slot::Type).is_signed(), x.u.ty(Slot::Type2).is_signed());
+        let (a_signed, b_signed) = (x.u.ty(Role::Type).is_signed(), x.u.ty(Role::Type2).is_signed());
         apply(x, Pure::Dp4a { a_signed, b_signed }, Ty::B32, 3);
     }),
 };

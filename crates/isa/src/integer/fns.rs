@@ -15,7 +15,7 @@ pub const FNS: Form = Form {
     opcode: "fns",
     words: &[],
     section: "Integer Arithmetic Instructions: fns",
-    qualifiers: &[one_of(Slot::Type, &[ty(".b32", B32)])],
+    qualifiers: &[one_of(Role::Type, &[ty(".b32", B32)])],
     dst: &[reg("d", TYPE)],
     src: &[val("mask", TYPE), val("base", TYPE), val("offset", TYPE)],
     needs: Needs::on(6, 0, SM_30),

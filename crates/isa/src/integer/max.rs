@@ -15,13 +15,13 @@ pub const MAX: Form = Form {
     opcode: "max",
     words: &[],
     section: "Integer Arithmetic Instructions: max",
-    qualifiers: &[one_of(Slot::Type, INTS)],
+    qualifiers: &[one_of(Role::Type, INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let int = Int::of(x.u.ty(Slot::Type));
+        let int = Int::of(x.u.ty(Role::Type));
         apply(x, Pure::Max(int), int.ty, 2);
     }),
 };
@@ -31,7 +31,7 @@ pub const MAX_RELU: Form = Form {
     opcode: "max",
     words: &[".relu"],
     section: "Integer Arithmetic Instructions: max",
-    qualifiers: &[one_of(Slot::Type, &[ty(".s32", S32)])],
+    qualifiers: &[one_of(Role::Type, &[ty(".s32", S32)])],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::on(8, 0, SM_90),
@@ -51,7 +51,7 @@ pub const MAX_PACKED: Form = Form {
     qualifiers: &[
         RELU,
         one_of(
-            Slot::Type,
+            Role::Type,
             &[
                 ty_if(".u16x2", U16x2, Needs::on(8, 0, SM_90)),
                 ty_if(".s16x2", S16x2, Needs::on(8, 0, SM_90)),
@@ -64,11 +64,11 @@ pub const MAX_PACKED: Form = Form {
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::ptx(8, 0),
     legal: signed_relu,
-    semantics: Semantics::Build(|x| by_parts(x, x.u.ty(Slot::Type), 2, part)),
+    semantics: Semantics::Build(|x| by_parts(x, x.u.ty(Role::Type), 2, part)),
 };
 
 fn part(x: &mut Cx<'_, '_>, t: ScalarType, s: &[Val]) -> Val {
     let int = Int { ty: Ty::B16, signed: t.is_signed() };
     let value = x.b.pure(Pure::Max(int), Ty::B16, s);
-    if x.u.has(Slot::Relu) { x.b.pure(Pure::Max(int), Ty::B16, &[value, Val::Imm(0, Ty::B16)]) } else { value }
+    if x.u.has(Role::Relu) { x.b.pure(Pure::Max(int), Ty::B16, &[value, Val::Imm(0, Ty::B16)]) } else { value }
 }

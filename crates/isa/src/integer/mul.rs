@@ -12,7 +12,7 @@ pub const MUL: Form = Form {
     opcode: "mul",
     words: &[],
     section: "Integer Arithmetic Instructions: mul",
-    qualifiers: &[HALF, one_of(Slot::Type, INTS)],
+    qualifiers: &[HALF, one_of(Role::Type, INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
@@ -28,8 +28,8 @@ pub const MUL_WIDE: Form = Form {
     opcode: "mul",
     words: &[],
     section: "Integer Arithmetic Instructions: mul",
-    qualifiers: &[WIDE, one_of(Slot::Type, NARROW_INTS)],
-    dst: &[reg("d", Is::Twice(Slot::Type))],
+    qualifiers: &[WIDE, one_of(Role::Type, NARROW_INTS)],
+    dst: &[reg("d", Is::Twice(Role::Type))],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
@@ -40,7 +40,7 @@ pub const MUL_WIDE: Form = Form {
 };
 
 /// `.wide`, which is written where `.lo` and `.hi` do.
-pub(super) const WIDE: Group = one_of(Slot::Half, &[choice(".wide", Value::Tag(Half::Wide as u16))]);
+pub(super) const WIDE: Group = one_of(Role::Half, &[choice(".wide", Value::Tag(Half::Wide as u16))]);
 
 /// Types that have a product of twice their width.
 pub(super) const NARROW_INTS: &[Choice] = &[ty(".u16", U16), ty(".u32", U32), ty(".s16", S16), ty(".s32", S32)];

@@ -13,7 +13,7 @@ pub const MUL24: Form = Form {
     opcode: "mul24",
     words: &[],
     section: "Integer Arithmetic Instructions: mul24",
-    qualifiers: &[HALF, one_of(Slot::Type, INTS_32)],
+    qualifiers: &[HALF, one_of(Role::Type, INTS_32)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
@@ -26,6 +26,6 @@ pub const MUL24: Form = Form {
 
 /// The part of the 48-bit product of sources 0 and 1 that the instruction keeps.
 pub(super) fn product24(x: &mut Cx<'_, '_>) -> Val {
-    let op = Pure::Mul24 { signed: x.u.ty(Slot::Type).is_signed(), hi: half(x.u) == Half::Hi };
+    let op = Pure::Mul24 { signed: x.u.ty(Role::Type).is_signed(), hi: half(x.u) == Half::Hi };
     x.b.pure(op, Ty::B32, &[x.src(0), x.src(1)])
 }

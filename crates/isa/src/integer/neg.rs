@@ -13,13 +13,13 @@ pub const NEG: Form = Form {
     opcode: "neg",
     words: &[],
     section: "Integer Arithmetic Instructions: neg",
-    qualifiers: &[one_of(Slot::Type, SIGNED_INTS)],
+    qualifiers: &[one_of(Role::Type, SIGNED_INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Neg(ty), ty, 1);
     }),
 };
@@ -29,7 +29,7 @@ pub const NEG_PACKED: Form = Form {
     opcode: "neg",
     words: &[],
     section: "Integer Arithmetic Instructions: neg",
-    qualifiers: &[one_of(Slot::Type, &[ty(".s8x4", S8x4)])],
+    qualifiers: &[one_of(Role::Type, &[ty(".s8x4", S8x4)])],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE)],
     needs: Needs::on(9, 2, FAMILY_120),

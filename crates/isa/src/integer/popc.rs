@@ -13,10 +13,10 @@ pub const POPC: Form = Form {
     opcode: "popc",
     words: &[],
     section: "Integer Arithmetic Instructions: popc",
-    qualifiers: &[one_of(Slot::Type, WIDE_BITS)],
+    qualifiers: &[one_of(Role::Type, WIDE_BITS)],
     dst: &[reg("d", WORD)],
     src: &[val("a", TYPE)],
     needs: Needs::on(2, 0, SM_20),
     legal: always,
-    semantics: Semantics::Build(|x| apply(x, Pure::Popc(x.u.ty(Slot::Type).ty()), Ty::B32, 1)),
+    semantics: Semantics::Build(|x| apply(x, Pure::Popc(x.u.ty(Role::Type).ty()), Ty::B32, 1)),
 };

@@ -15,13 +15,13 @@ pub const REM: Form = Form {
     opcode: "rem",
     words: &[],
     section: "Integer Arithmetic Instructions: rem",
-    qualifiers: &[one_of(Slot::Type, INTS)],
+    qualifiers: &[one_of(Role::Type, INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let int = Int::of(x.u.ty(Slot::Type));
+        let int = Int::of(x.u.ty(Role::Type));
         apply(x, Pure::Rem(int), int.ty, 2);
     }),
 };

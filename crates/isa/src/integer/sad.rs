@@ -12,13 +12,13 @@ pub const SAD: Form = Form {
     opcode: "sad",
     words: &[],
     section: "Integer Arithmetic Instructions: sad",
-    qualifiers: &[one_of(Slot::Type, INTS)],
+    qualifiers: &[one_of(Role::Type, INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let int = Int::of(x.u.ty(Slot::Type));
+        let int = Int::of(x.u.ty(Role::Type));
         let distance = x.b.pure(Pure::AbsDiff(int), int.ty, &[x.src(0), x.src(1)]);
         let sum = x.b.add(x.src(2), distance);
         x.set(sum);

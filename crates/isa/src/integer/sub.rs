@@ -13,13 +13,13 @@ pub const SUB: Form = Form {
     opcode: "sub",
     words: &[],
     section: "Integer Arithmetic Instructions: sub",
-    qualifiers: &[one_of(Slot::Type, INTS)],
+    qualifiers: &[one_of(Role::Type, INTS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Sub(ty), ty, 2);
     }),
 };
@@ -29,13 +29,13 @@ pub const SUB_SAT: Form = Form {
     opcode: "sub",
     words: &[".sat"],
     section: "Integer Arithmetic Instructions: sub",
-    qualifiers: &[one_of(Slot::Type, &[ty(".s32", S32)])],
+    qualifiers: &[one_of(Role::Type, &[ty(".s32", S32)])],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let int = Int::of(x.u.ty(Slot::Type));
+        let int = Int::of(x.u.ty(Role::Type));
         apply(x, Pure::SubSat(int), int.ty, 2);
     }),
 };
@@ -48,15 +48,15 @@ pub const SUB_PACKED: Form = Form {
     opcode: "sub",
     words: &[],
     section: "Integer Arithmetic Instructions: sub",
-    qualifiers: &[SAT, one_of(Slot::Type, PACKED)],
+    qualifiers: &[SAT, one_of(Role::Type, PACKED)],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE), reg("b", TYPE)],
     needs: Needs::on(9, 2, FAMILY_120),
     legal: always,
-    semantics: Semantics::Build(|x| by_parts(x, x.u.ty(Slot::Type), 2, part)),
+    semantics: Semantics::Build(|x| by_parts(x, x.u.ty(Role::Type), 2, part)),
 };
 
 fn part(x: &mut Cx<'_, '_>, t: ScalarType, s: &[Val]) -> Val {
     let value = x.b.sub(s[0], s[1]);
-    if x.u.has(Slot::Sat) { clamp_byte(x, t, value) } else { value }
+    if x.u.has(Role::Sat) { clamp_byte(x, t, value) } else { value }
 }

@@ -13,13 +13,13 @@ pub const SZEXT: Form = Form {
     opcode: "szext",
     words: &[],
     section: "Integer Arithmetic Instructions: szext",
-    qualifiers: &[CLAMP, one_of(Slot::Type, INTS_32)],
+    qualifiers: &[CLAMP, one_of(Role::Type, INTS_32)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", WORD)],
     needs: Needs::on(7, 6, SM_70),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let op = Pure::Szext { signed: x.u.ty(Slot::Type).is_signed(), wrap: wraps(x.u) };
+        let op = Pure::Szext { signed: x.u.ty(Role::Type).is_signed(), wrap: wraps(x.u) };
         apply(x, op, Ty::B32, 2);
     }),
 };

@@ -12,13 +12,13 @@ pub const CNOT: Form = Form {
     opcode: "cnot",
     words: &[],
     section: "Logic and Shift Instructions: cnot",
-    qualifiers: &[one_of(Slot::Type, BITS)],
+    qualifiers: &[one_of(Role::Type, BITS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Cnot(ty), ty, 1);
     }),
 };

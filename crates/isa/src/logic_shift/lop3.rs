@@ -12,7 +12,7 @@ pub const LOP3: Form = Form {
     opcode: "lop3",
     words: &[],
     section: "Logic and Shift Instructions: lop3",
-    qualifiers: &[one_of(Slot::Type, &[ty(".b32", B32)])],
+    qualifiers: &[one_of(Role::Type, &[ty(".b32", B32)])],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE), operand("immLut", Kind::Imm, WORD)],
     needs: Needs::on(4, 3, &[TargetGate::AtLeast(50)]),
@@ -29,8 +29,8 @@ pub const LOP3_BOOL: Form = Form {
     words: &[],
     section: "Logic and Shift Instructions: lop3",
     qualifiers: &[
-        must(Slot::Bool, &[choice(".or", Value::Bool(BoolOp::Or)), choice(".and", Value::Bool(BoolOp::And))]),
-        one_of(Slot::Type, &[ty(".b32", B32)]),
+        must(Role::Bool, &[choice(".or", Value::Bool(BoolOp::Or)), choice(".and", Value::Bool(BoolOp::And))]),
+        one_of(Role::Type, &[ty(".b32", B32)]),
     ],
     dst: &[operand("d|p", Kind::RegPredPair, TYPE).both()],
     src: &[val("a", TYPE), val("b", TYPE), val("c", TYPE), operand("immLut", Kind::Imm, WORD), pred("q")],
@@ -40,7 +40,7 @@ pub const LOP3_BOOL: Form = Form {
         let value = look_up(x);
         let any = x.b.pure(Pure::ToPred(Ty::B32), Ty::P, &[value]);
         let q = x.src(4);
-        let p = if x.u.text(Slot::Bool) == ".or" { x.b.or(any, q) } else { x.b.and(any, q) };
+        let p = if x.u.text(Role::Bool) == ".or" { x.b.or(any, q) } else { x.b.and(any, q) };
         x.set_at(0, 0, value);
         x.set_at(0, 1, p);
     }),

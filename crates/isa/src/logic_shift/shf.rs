@@ -14,16 +14,16 @@ pub const SHF: Form = Form {
     words: &[],
     section: "Logic and Shift Instructions: shf",
     qualifiers: &[
-        lead(Slot::Op, &[choice(".l", Value::Tag(0)), choice(".r", Value::Tag(1))]),
+        lead(Role::Op, &[choice(".l", Value::Tag(0)), choice(".r", Value::Tag(1))]),
         CLAMP,
-        one_of(Slot::Type, &[ty(".b32", B32)]),
+        one_of(Role::Type, &[ty(".b32", B32)]),
     ],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", TYPE), val("c", WORD)],
     needs: Needs::on(3, 1, &[TargetGate::AtLeast(32)]),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let op = Pure::Shf { right: x.u.value(Slot::Op) == Some(Value::Tag(1)), wrap: wraps(x.u) };
+        let op = Pure::Shf { right: x.u.value(Role::Op) == Some(Value::Tag(1)), wrap: wraps(x.u) };
         apply(x, op, Ty::B32, 3);
     }),
 };

@@ -12,13 +12,13 @@ pub const SHL: Form = Form {
     opcode: "shl",
     words: &[],
     section: "Logic and Shift Instructions: shl",
-    qualifiers: &[one_of(Slot::Type, BITS)],
+    qualifiers: &[one_of(Role::Type, BITS)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", WORD)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let ty = x.u.ty(Slot::Type).ty();
+        let ty = x.u.ty(Role::Type).ty();
         apply(x, Pure::Shl(ty), ty, 2);
     }),
 };

@@ -13,13 +13,13 @@ pub const SHR: Form = Form {
     opcode: "shr",
     words: &[],
     section: "Logic and Shift Instructions: shr",
-    qualifiers: &[one_of(Slot::Type, SHIFTED)],
+    qualifiers: &[one_of(Role::Type, SHIFTED)],
     dst: &[reg("d", TYPE)],
     src: &[val("a", TYPE), val("b", WORD)],
     needs: Needs::ptx(1, 0),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let int = Int::of(x.u.ty(Slot::Type));
+        let int = Int::of(x.u.ty(Role::Type));
         apply(x, Pure::Shr(int), int.ty, 2);
     }),
 };

@@ -22,12 +22,12 @@ pub(super) const fn fragment(name: &'static str, is: fn(&Use) -> ScalarType, cou
     }
 }
 
-/// Bits of an element of a fragment of the type in a slot.
-pub(super) fn bits(u: &Use, slot: Slot) -> u32 {
-    match u.text(slot) {
+/// Bits of an element of a fragment of the type in a role.
+pub(super) fn bits(u: &Use, role: Role) -> u32 {
+    match u.text(role) {
         ".b1" => 1,
         ".u4" | ".s4" => 4,
-        _ => u.ty(slot).bits(),
+        _ => u.ty(role).bits(),
     }
 }
 
@@ -37,15 +37,15 @@ pub(super) fn registers(elements: u32, bits: u32) -> u8 {
     u8::try_from((elements * bits / size / 32).max(1)).unwrap_or(u8::MAX)
 }
 
-/// Refuses a shape that the type in a slot does not have.
-pub(super) fn no_shape(u: &Use, slot: Slot) -> Result<Needs, Reason> {
-    let shape = u.text(Slot::Shape);
-    Err(Reason::new(format!("`{shape}` does not go with `{}`", u.text(slot))).at(shape))
+/// Refuses a shape that the type in a role does not have.
+pub(super) fn no_shape(u: &Use, role: Role) -> Result<Needs, Reason> {
+    let shape = u.text(Role::Shape);
+    Err(Reason::new(format!("`{shape}` does not go with `{}`", u.text(role))).at(shape))
 }
 
 /// Wants rows of `a` and columns of `b`. `who` begins the sentence.
 pub(super) fn row_col(u: &Use, who: impl Display) -> Result<(), Reason> {
-    let (a, b) = (u.text(Slot::LayoutA), u.text(Slot::LayoutB));
+    let (a, b) = (u.text(Role::LayoutA), u.text(Role::LayoutB));
     if (a, b) == (".row", ".col") {
         return Ok(());
     }

@@ -17,27 +17,27 @@ use crate::words::*;
 
 const WHY: &str = "tensor instructions";
 const NUM: Group =
-    must(Slot::Num, &[choice(".x1", Value::Count(1)), choice(".x2", Value::Count(2)), choice(".x4", Value::Count(4))]);
-const SMALL_NUM: Group = must(Slot::Num, &[choice(".x1", Value::Count(1)), choice(".x2", Value::Count(2))]);
-const SPACE: Group = maybe(Slot::Space, &[SHARED, SHARED_CTA]);
+    must(Role::Num, &[choice(".x1", Value::Count(1)), choice(".x2", Value::Count(2)), choice(".x4", Value::Count(4))]);
+const SMALL_NUM: Group = must(Role::Num, &[choice(".x1", Value::Count(1)), choice(".x2", Value::Count(2))]);
+const SPACE: Group = maybe(Role::Space, &[SHARED, SHARED_CTA]);
 const NEW: Needs = Needs::on(8, 6, ARCH_100_120);
-const R: Operand = Operand { count: Count::Fragment(|u| u.count(Slot::Num)), ..vector("r", Is::Fixed(B32), Slot::Num) };
+const R: Operand = Operand { count: Count::Fragment(|u| u.count(Role::Num)), ..vector("r", Is::Fixed(B32), Role::Num) };
 /// Matrices of 16 rows take two registers each.
-const R2: Operand = Operand { count: Count::Fragment(|u| 2 * u.count(Slot::Num)), ..R };
+const R2: Operand = Operand { count: Count::Fragment(|u| 2 * u.count(Role::Num)), ..R };
 
 /// `ldmatrix.sync.aligned.m8n8.num{.trans}{.ss}.b16 r, [p]`.
 pub const LDMATRIX: Form = Form {
     opcode: "ldmatrix",
     words: &[".sync", ".aligned", ".m8n8", ".b16"],
     section: "Warp-level matrix load instruction: ldmatrix",
-    qualifiers: &[NUM, maybe(Slot::Flag, &[choice(".trans", Value::Flag)]), SPACE],
+    qualifiers: &[NUM, maybe(Role::Flag, &[choice(".trans", Value::Flag)]), SPACE],
     dst: &[R],
     src: &[address("p")],
     needs: Needs::on(6, 5, SM_75),
     semantics: Semantics::Warp(|x| {
         let places = places(x);
-        for m in 0..usize::from(x.u.count(Slot::Num)) {
-            let value = if x.u.has(Slot::Flag) {
+        for m in 0..usize::from(x.u.count(Role::Num)) {
+            let value = if x.u.has(Role::Flag) {
                 let halves = [0, 1].map(|i| x.b.load(access(x.u, 16), places[2 * m + i])[0]);
                 x.b.pack(halves[0], halves[1])
             } else {
@@ -59,7 +59,7 @@ pub const LDMATRIX_B8: Form = Form {
     ..LDMATRIX
 };
 
-const SOURCE: Group = must(Slot::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]);
+const SOURCE: Group = must(Role::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]);
 
 /// `ldmatrix.sync.aligned.m8n16.num{.ss}.b8x16.src_fmt r, [p]`.
 pub const LDMATRIX_PACKED: Form = Form {
@@ -90,7 +90,7 @@ pub const STMATRIX: Form = Form {
     semantics: Semantics::Warp(|x| {
         let (words, places) = (x.srcs(1), places(x));
         for (m, word) in words.into_iter().enumerate() {
-            if x.u.has(Slot::Flag) {
+            if x.u.has(Role::Flag) {
                 for (i, hi) in [false, true].into_iter().enumerate() {
                     let half = x.b.half(word, hi);
                     x.b.store(access(x.u, 16), places[2 * m + i], &[half]);
@@ -133,7 +133,7 @@ pub const MOVMATRIX: Form = Form {
 fn places(x: &mut Cx<'_, '_>) -> Vec<Addr> {
     let Addr { base, offset } = x.addr(0);
     let op =
-        MatrixOp::Addresses(Addresses { ty: x.b.ty(base), count: x.u.count(Slot::Num), trans: x.u.has(Slot::Flag) });
+        MatrixOp::Addresses(Addresses { ty: x.b.ty(base), count: x.u.count(Role::Num), trans: x.u.has(Role::Flag) });
     warp_op(x, op, vec![base]).into_iter().map(|base| Addr { base, offset }).collect()
 }
 

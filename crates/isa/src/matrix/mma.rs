@@ -18,10 +18,10 @@ const SM_120A: &[TargetGate] =
 /// Sparse products of 4-bit formats.
 const ONLY_120A: &[TargetGate] = &[TargetGate::Arch(120), TargetGate::Arch(121)];
 
-const SHAPE: Group = must(Slot::Shape, MMA);
+const SHAPE: Group = must(Role::Shape, MMA);
 const LAYOUTS: [Group; 2] = [
-    one_of(Slot::LayoutA, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
-    one_of(Slot::LayoutB, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
+    one_of(Role::LayoutA, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
+    one_of(Role::LayoutB, &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))]),
 ];
 const ONLY_F16: &[Choice] = &[ty(".f16", F16)];
 const ACCUMULATOR: &[Choice] = &[ty(".f16", F16), ty(".f32", F32)];
@@ -29,11 +29,11 @@ const FLOATS: &[Choice] = &[ty(".f16", F16), ty(".bf16", BF16), ty(".tf32", TF32
 const SMALL_FLOATS: &[Choice] = &[ty(".e4m3", B8), ty(".e5m2", B8), ty(".e3m2", B8), ty(".e2m3", B8), ty(".e2m1", B8)];
 const INTEGERS: &[Choice] = &[ty(".u8", U8), ty(".s8", S8), ty(".u4", B8), ty(".s4", B8)];
 
-const D: Operand = fragment("d", |u| register(u.ty(Slot::Type)), |u| accumulators(u, Slot::Type));
+const D: Operand = fragment("d", |u| register(u.ty(Role::Type)), |u| accumulators(u, Role::Type));
 const A: Operand = fragment("a", multiplicand, |u| n_a(u, 1));
 const A_SPARSE: Operand = fragment("a", multiplicand, |u| n_a(u, 2));
 const B: Operand = fragment("b", multiplicand, n_b);
-const C: Operand = fragment("c", |u| register(u.ty(Slot::Type4)), |u| accumulators(u, Slot::Type4));
+const C: Operand = fragment("c", |u| register(u.ty(Role::Type4)), |u| accumulators(u, Role::Type4));
 const META: Operand = reg("e", Is::Fixed(B32));
 const SEL: Operand = operand("f", Kind::Imm, WORD);
 const SCALE_A: Operand = reg("scale-a-data", Is::Fixed(B32));
@@ -56,10 +56,10 @@ pub const MMA_FLOAT: Form = Form {
         SHAPE,
         LAYOUTS[0],
         LAYOUTS[1],
-        one_of(Slot::Type, ACCUMULATOR),
-        one_of(Slot::Type2, FLOATS),
-        one_of(Slot::Type3, FLOATS),
-        one_of(Slot::Type4, ACCUMULATOR),
+        one_of(Role::Type, ACCUMULATOR),
+        one_of(Role::Type2, FLOATS),
+        one_of(Role::Type3, FLOATS),
+        one_of(Role::Type4, ACCUMULATOR),
     ],
     dst: &[D],
     src: &[A, B, C],
@@ -74,19 +74,19 @@ pub const MMA_VOLTA: Form = Form {
     qualifiers: &[
         LAYOUTS[0],
         LAYOUTS[1],
-        one_of(Slot::Type, ACCUMULATOR),
-        one_of(Slot::Type2, ONLY_F16),
-        one_of(Slot::Type3, ONLY_F16),
-        one_of(Slot::Type4, ACCUMULATOR),
+        one_of(Role::Type, ACCUMULATOR),
+        one_of(Role::Type2, ONLY_F16),
+        one_of(Role::Type3, ONLY_F16),
+        one_of(Role::Type4, ACCUMULATOR),
     ],
-    dst: &[fragment("d", |u| register(u.ty(Slot::Type)), |u| 2 * halved(u, Slot::Type))],
+    dst: &[fragment("d", |u| register(u.ty(Role::Type)), |u| 2 * halved(u, Role::Type))],
     src: &[
         fragment("a", multiplicand, |_| 2),
         fragment("b", multiplicand, |_| 2),
-        fragment("c", |u| register(u.ty(Slot::Type4)), |u| 2 * halved(u, Slot::Type4)),
+        fragment("c", |u| register(u.ty(Role::Type4)), |u| 2 * halved(u, Role::Type4)),
     ],
     legal: |u| {
-        if u.ty(Slot::Type) == F16 && u.ty(Slot::Type4) == F32 {
+        if u.ty(Role::Type) == F16 && u.ty(Role::Type4) == F32 {
             same_accumulators(u)?;
         }
         Ok(Needs::NONE)
@@ -101,17 +101,17 @@ pub const MMA_SMALL: Form = Form {
     qualifiers: &[
         LAYOUTS[0],
         LAYOUTS[1],
-        one_of(Slot::Type, ACCUMULATOR),
-        one_of(Slot::Type2, SMALL_FLOATS),
-        one_of(Slot::Type3, SMALL_FLOATS),
-        one_of(Slot::Type4, ACCUMULATOR),
+        one_of(Role::Type, ACCUMULATOR),
+        one_of(Role::Type2, SMALL_FLOATS),
+        one_of(Role::Type3, SMALL_FLOATS),
+        one_of(Role::Type4, ACCUMULATOR),
     ],
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 2),
-        fragment("c", |u| register(u.ty(Slot::Type4)), |u| halved(u, Slot::Type4)),
+        fragment("c", |u| register(u.ty(Role::Type4)), |u| halved(u, Role::Type4)),
     ],
-    dst: &[fragment("d", |u| register(u.ty(Slot::Type)), |u| halved(u, Slot::Type))],
+    dst: &[fragment("d", |u| register(u.ty(Role::Type)), |u| halved(u, Role::Type))],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| row_col(u).and_then(|()| same_accumulators(u)).map(|()| Needs::NONE),
     semantics: Semantics::Unsupported(WHY),
@@ -124,17 +124,17 @@ pub const MMA_F64: Form = Form {
         SHAPE,
         LAYOUTS[0],
         LAYOUTS[1],
-        one_of(Slot::Type, ONLY_F64),
-        one_of(Slot::Type2, ONLY_F64),
-        one_of(Slot::Type3, ONLY_F64),
-        one_of(Slot::Type4, ONLY_F64),
+        one_of(Role::Type, ONLY_F64),
+        one_of(Role::Type2, ONLY_F64),
+        one_of(Role::Type3, ONLY_F64),
+        one_of(Role::Type4, ONLY_F64),
     ],
     legal: |u| {
         row_col(u)?;
-        match u.text(Slot::Shape) {
+        match u.text(Role::Shape) {
             ".m8n8k4" => Ok(Needs::on(7, 0, SM_80)),
             ".m16n8k4" | ".m16n8k8" | ".m16n8k16" => Ok(Needs::on(7, 8, SM_90)),
-            _ => no_shape(u, Slot::Type2),
+            _ => no_shape(u, Role::Type2),
         }
     },
     semantics: Semantics::Warp(product::product),
@@ -147,11 +147,11 @@ pub const MMA_INT: Form = Form {
         SHAPE,
         LAYOUTS[0],
         LAYOUTS[1],
-        maybe(Slot::SatFinite, &[choice(".satfinite", Value::Flag)]),
-        one_of(Slot::Type, &[ty(".s32", S32)]),
-        one_of(Slot::Type2, INTEGERS),
-        one_of(Slot::Type3, INTEGERS),
-        one_of(Slot::Type4, &[ty(".s32", S32)]),
+        maybe(Role::SatFinite, &[choice(".satfinite", Value::Flag)]),
+        one_of(Role::Type, &[ty(".s32", S32)]),
+        one_of(Role::Type2, INTEGERS),
+        one_of(Role::Type3, INTEGERS),
+        one_of(Role::Type4, &[ty(".s32", S32)]),
     ],
     needs: Needs::on(6, 5, SM_75),
     legal: integers,
@@ -166,19 +166,19 @@ pub const MMA_BIT: Form = Form {
         SHAPE,
         LAYOUTS[0],
         LAYOUTS[1],
-        must(Slot::Op, &[choice(".xor", Value::Flag), choice_if(".and", Value::Flag, Needs::on(7, 1, SM_80))]),
-        one_of(Slot::Type, &[ty(".s32", S32)]),
-        one_of(Slot::Type2, &[ty(".b1", B32)]),
-        one_of(Slot::Type3, &[ty(".b1", B32)]),
-        one_of(Slot::Type4, &[ty(".s32", S32)]),
+        must(Role::Op, &[choice(".xor", Value::Flag), choice_if(".and", Value::Flag, Needs::on(7, 1, SM_80))]),
+        one_of(Role::Type, &[ty(".s32", S32)]),
+        one_of(Role::Type2, &[ty(".b1", B32)]),
+        one_of(Role::Type3, &[ty(".b1", B32)]),
+        one_of(Role::Type4, &[ty(".s32", S32)]),
     ],
     needs: Needs::on(7, 0, SM_75),
     legal: |u| {
         row_col(u)?;
-        match u.text(Slot::Shape) {
+        match u.text(Role::Shape) {
             ".m8n8k128" => Ok(Needs::NONE),
             ".m16n8k128" | ".m16n8k256" => Ok(Needs::on(7, 0, SM_80)),
-            _ => no_shape(u, Slot::Type2),
+            _ => no_shape(u, Role::Type2),
         }
     },
     semantics: Semantics::Warp(product::product),
@@ -190,7 +190,7 @@ const SCALED: &[Group] = &[
     LAYOUTS[0],
     LAYOUTS[1],
     must(
-        Slot::Mode,
+        Role::Mode,
         &[
             choice(".kind::mxf4", Value::Flag),
             choice(".kind::mxf4nvf4", Value::Flag),
@@ -198,18 +198,18 @@ const SCALED: &[Group] = &[
         ],
     ),
     maybe(
-        Slot::Num,
+        Role::Num,
         &[
             choice(".scale_vec::1X", Value::Flag),
             choice(".scale_vec::2X", Value::Flag),
             choice(".scale_vec::4X", Value::Flag),
         ],
     ),
-    one_of(Slot::Type, ONLY_F32),
-    one_of(Slot::Type2, SMALL_FLOATS),
-    one_of(Slot::Type3, SMALL_FLOATS),
-    one_of(Slot::Type4, ONLY_F32),
-    one_of(Slot::Sel, &[choice(".ue8m0", Value::Flag), choice(".ue4m3", Value::Flag)]),
+    one_of(Role::Type, ONLY_F32),
+    one_of(Role::Type2, SMALL_FLOATS),
+    one_of(Role::Type3, SMALL_FLOATS),
+    one_of(Role::Type4, ONLY_F32),
+    one_of(Role::Sel, &[choice(".ue8m0", Value::Flag), choice(".ue4m3", Value::Flag)]),
 ];
 
 /// `mma.sync.aligned.shape.row.col.kind.block_scale{.scale_vec_size}.f32.atype.btype.f32.stype
@@ -270,7 +270,7 @@ pub const MMA_SPO_SMALL: Form = Form {
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 4),
-        fragment("c", |u| register(u.ty(Slot::Type4)), |u| halved(u, Slot::Type4)),
+        fragment("c", |u| register(u.ty(Role::Type4)), |u| halved(u, Role::Type4)),
         META,
         SEL,
     ],
@@ -302,46 +302,46 @@ fn register(t: ScalarType) -> ScalarType {
 }
 
 fn multiplicand(u: &Use) -> ScalarType {
-    if u.ty(Slot::Type2) == F64 { F64 } else { B32 }
+    if u.ty(Role::Type2) == F64 { F64 } else { B32 }
 }
 
-fn accumulators(u: &Use, slot: Slot) -> u8 {
-    let (m, n, _) = mnk(u.text(Slot::Shape));
-    registers(m * n, u.ty(slot).bits())
+fn accumulators(u: &Use, role: Role) -> u8 {
+    let (m, n, _) = mnk(u.text(Role::Shape));
+    registers(m * n, u.ty(role).bits())
 }
 
-fn halved(u: &Use, slot: Slot) -> u8 {
-    if u.ty(slot) == F16 { 2 } else { 4 }
+fn halved(u: &Use, role: Role) -> u8 {
+    if u.ty(role) == F16 { 2 } else { 4 }
 }
 
 fn n_a(u: &Use, sparse: u32) -> u8 {
-    let (m, _, k) = mnk(u.text(Slot::Shape));
-    registers(m * k / sparse, bits(u, Slot::Type2))
+    let (m, _, k) = mnk(u.text(Role::Shape));
+    registers(m * k / sparse, bits(u, Role::Type2))
 }
 
 fn n_b(u: &Use) -> u8 {
-    let (_, n, k) = mnk(u.text(Slot::Shape));
-    registers(n * k, bits(u, Slot::Type2))
+    let (_, n, k) = mnk(u.text(Role::Shape));
+    registers(n * k, bits(u, Role::Type2))
 }
 
 fn row_col(u: &Use) -> Result<(), Reason> {
-    fragment::row_col(u, format_args!("`{}` takes", u.text(Slot::Shape)))
+    fragment::row_col(u, format_args!("`{}` takes", u.text(Role::Shape)))
 }
 
 fn same_accumulators(u: &Use) -> Result<(), Reason> {
-    let (d, c) = (u.text(Slot::Type), u.text(Slot::Type4));
+    let (d, c) = (u.text(Role::Type), u.text(Role::Type4));
     if d == c { Ok(()) } else { Err(Reason::new(format!("`{d}` and `{c}`: both must be the same")).at(c)) }
 }
 
 fn f32_accumulators(u: &Use) -> Result<(), Reason> {
-    if u.ty(Slot::Type) == F32 && u.ty(Slot::Type4) == F32 {
+    if u.ty(Role::Type) == F32 && u.ty(Role::Type4) == F32 {
         return Ok(());
     }
-    Err(Reason::new(format!("`{}` gives `.f32`", u.text(Slot::Type2))).at(u.text(Slot::Type2)))
+    Err(Reason::new(format!("`{}` gives `.f32`", u.text(Role::Type2))).at(u.text(Role::Type2)))
 }
 
 fn same_types(u: &Use) -> Result<(), Reason> {
-    let (a, b) = (u.text(Slot::Type2), u.text(Slot::Type3));
+    let (a, b) = (u.text(Role::Type2), u.text(Role::Type3));
     let is_f8 = |t: &str| t.starts_with(".e");
     if a == b || is_f8(a) && is_f8(b) {
         return Ok(());
@@ -351,26 +351,26 @@ fn same_types(u: &Use) -> Result<(), Reason> {
 
 fn floats(u: &Use) -> Result<Needs, Reason> {
     same_types(u)?;
-    let shape = u.text(Slot::Shape);
+    let shape = u.text(Role::Shape);
     row_col(u)?;
-    match u.text(Slot::Type2) {
+    match u.text(Role::Type2) {
         ".f16" => match shape {
             ".m16n8k8" => same_accumulators(u).map(|()| Needs::on(6, 5, SM_75)),
             ".m16n8k16" => same_accumulators(u).map(|()| Needs::on(7, 0, SM_80)),
-            _ => no_shape(u, Slot::Type2),
+            _ => no_shape(u, Role::Type2),
         },
         ".bf16" | ".tf32" => {
             f32_accumulators(u)?;
             let depth =
-                if u.text(Slot::Type2) == ".bf16" { [".m16n8k8", ".m16n8k16"] } else { [".m16n8k4", ".m16n8k8"] };
-            if depth.contains(&shape) { Ok(Needs::on(7, 0, SM_80)) } else { no_shape(u, Slot::Type2) }
+                if u.text(Role::Type2) == ".bf16" { [".m16n8k8", ".m16n8k16"] } else { [".m16n8k4", ".m16n8k8"] };
+            if depth.contains(&shape) { Ok(Needs::on(7, 0, SM_80)) } else { no_shape(u, Role::Type2) }
         }
         _ => {
             same_accumulators(u)?;
-            match (shape, u.ty(Slot::Type)) {
+            match (shape, u.ty(Role::Type)) {
                 (".m16n8k32", F32) => Ok(Needs::on(8, 4, SM_89)),
                 (".m16n8k16" | ".m16n8k32", _) => Ok(Needs::on(8, 7, SM_89)),
-                _ => no_shape(u, Slot::Type2),
+                _ => no_shape(u, Role::Type2),
             }
         }
     }
@@ -381,7 +381,7 @@ fn is_nibble(t: &str) -> bool {
 }
 
 fn same_width(u: &Use) -> Result<(), Reason> {
-    let (a, b) = (u.text(Slot::Type2), u.text(Slot::Type3));
+    let (a, b) = (u.text(Role::Type2), u.text(Role::Type3));
     if is_nibble(a) == is_nibble(b) {
         return Ok(());
     }
@@ -391,27 +391,27 @@ fn same_width(u: &Use) -> Result<(), Reason> {
 fn integers(u: &Use) -> Result<Needs, Reason> {
     same_width(u)?;
     row_col(u)?;
-    match (is_nibble(u.text(Slot::Type2)), u.text(Slot::Shape)) {
+    match (is_nibble(u.text(Role::Type2)), u.text(Role::Shape)) {
         (false, ".m8n8k16") | (true, ".m8n8k32") => Ok(Needs::NONE),
         (false, ".m16n8k16" | ".m16n8k32") | (true, ".m16n8k32" | ".m16n8k64") => Ok(Needs::on(7, 0, SM_80)),
-        _ => no_shape(u, Slot::Type2),
+        _ => no_shape(u, Role::Type2),
     }
 }
 
 fn sparse_integers(u: &Use) -> Result<Needs, Reason> {
     same_width(u)?;
     row_col(u)?;
-    match (is_nibble(u.text(Slot::Type2)), u.text(Slot::Shape)) {
+    match (is_nibble(u.text(Role::Type2)), u.text(Role::Shape)) {
         (false, ".m16n8k32" | ".m16n8k64") | (true, ".m16n8k64" | ".m16n8k128") => Ok(Needs::NONE),
-        _ => no_shape(u, Slot::Type2),
+        _ => no_shape(u, Role::Type2),
     }
 }
 
 fn sparse_floats(u: &Use) -> Result<Needs, Reason> {
     same_types(u)?;
     row_col(u)?;
-    let shape = u.text(Slot::Shape);
-    let (fits, needs) = match u.text(Slot::Type2) {
+    let shape = u.text(Role::Shape);
+    let (fits, needs) = match u.text(Role::Type2) {
         ".f16" => {
             same_accumulators(u)?;
             (matches!(shape, ".m16n8k16" | ".m16n8k32"), Needs::NONE)
@@ -426,7 +426,7 @@ fn sparse_floats(u: &Use) -> Result<Needs, Reason> {
         }
         _ => {
             same_accumulators(u)?;
-            match (shape, u.ty(Slot::Type)) {
+            match (shape, u.ty(Role::Type)) {
                 (".m16n8k64", F32) => (true, Needs::on(8, 4, SM_89)),
                 (".m16n8k64", _) => (true, Needs::on(8, 7, SM_120)),
                 (".m16n8k32", _) => (true, Needs::on(8, 7, SM_120)),
@@ -434,27 +434,27 @@ fn sparse_floats(u: &Use) -> Result<Needs, Reason> {
             }
         }
     };
-    if fits { Ok(needs) } else { no_shape(u, Slot::Type2) }
+    if fits { Ok(needs) } else { no_shape(u, Role::Type2) }
 }
 
 const SM_120: &[TargetGate] = &[TargetGate::AtLeast(120)];
 
 fn scaled(u: &Use, sparse: bool) -> Result<Needs, Reason> {
     row_col(u)?;
-    let (kind, vec, scale) = (u.text(Slot::Mode), u.text(Slot::Num), u.text(Slot::Sel));
+    let (kind, vec, scale) = (u.text(Role::Mode), u.text(Role::Num), u.text(Role::Sel));
     let shape = match (kind, sparse) {
         (".kind::mxf8f6f4", false) => ".m16n8k32",
         (".kind::mxf8f6f4", true) | (_, false) => ".m16n8k64",
         (_, true) => ".m16n8k128",
     };
     let refuse = |word: &'static str| Err(Reason::new(format!("`{word}` does not go with `{kind}`")).at(word));
-    if u.text(Slot::Shape) != shape {
-        return refuse(u.text(Slot::Shape));
+    if u.text(Role::Shape) != shape {
+        return refuse(u.text(Role::Shape));
     }
     if kind != ".kind::mxf8f6f4" {
-        for slot in [Slot::Type2, Slot::Type3] {
-            if u.text(slot) != ".e2m1" {
-                return refuse(u.text(slot));
+        for role in [Role::Type2, Role::Type3] {
+            if u.text(role) != ".e2m1" {
+                return refuse(u.text(role));
             }
         }
     }

@@ -10,20 +10,20 @@ use crate::form::*;
 
 /// `mma` of dense matrices, but for the shape of Volta.
 pub(super) fn product(x: &mut Cx<'_, '_>) {
-    let (m, _, k) = mnk(x.u.text(Slot::Shape));
-    let step = match x.u.text(Slot::Op) {
+    let (m, _, k) = mnk(x.u.text(Role::Shape));
+    let step = match x.u.text(Role::Op) {
         ".xor" => Step::XorPopc,
         ".and" => Step::AndPopc,
-        _ if x.u.has(Slot::SatFinite) => Step::AddSaturating,
+        _ if x.u.has(Role::SatFinite) => Step::AddSaturating,
         _ => Step::Add,
     };
     let op = MatrixOp::Product(Product {
         m: u8::try_from(m).expect("bug: more than 255 rows"),
         k: u16::try_from(k).expect("bug: a depth beyond 16 bits"),
-        a: element(x.u.text(Slot::Type2)),
-        b: element(x.u.text(Slot::Type3)),
-        c: accumulator(x.u.ty(Slot::Type4)),
-        d: accumulator(x.u.ty(Slot::Type)),
+        a: element(x.u.text(Role::Type2)),
+        b: element(x.u.text(Role::Type3)),
+        c: accumulator(x.u.ty(Role::Type4)),
+        d: accumulator(x.u.ty(Role::Type)),
         step,
     });
     let src = (0..3).flat_map(|i| x.srcs(i)).collect();

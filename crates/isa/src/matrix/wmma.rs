@@ -11,10 +11,10 @@ use crate::words::*;
 
 const SM_72: &[TargetGate] = &[TargetGate::AtLeast(72)];
 const ROW_COL: &[Choice] = &[choice(".row", Value::Tag(0)), choice(".col", Value::Tag(1))];
-const SHAPE: Group = must(Slot::Shape, WMMA);
-const SPACE: Group = maybe(Slot::Space, &[GLOBAL, SHARED, SHARED_CTA]);
+const SHAPE: Group = must(Role::Shape, WMMA);
+const SPACE: Group = maybe(Role::Space, &[GLOBAL, SHARED, SHARED_CTA]);
 const STRIDE: Operand = val("stride", WORD).optional();
-const ALIGNED: Group = maybe(Slot::Flag2, &[choice(".aligned", Value::Flag)]);
+const ALIGNED: Group = maybe(Role::Flag2, &[choice(".aligned", Value::Flag)]);
 const MULTIPLICANDS: &[Choice] = &[
     ty(".f16", F16),
     ty(".bf16", BF16),
@@ -34,26 +34,26 @@ pub const WMMA_LOAD: Form = Form {
     words: &[".sync"],
     section: "Warp-level Matrix Load Instruction: wmma.load",
     qualifiers: &[
-        must(Slot::Op, &[choice(".a", Value::Tag(0)), choice(".b", Value::Tag(1))]),
+        must(Role::Op, &[choice(".a", Value::Tag(0)), choice(".b", Value::Tag(1))]),
         ALIGNED,
-        must(Slot::LayoutA, ROW_COL),
+        must(Role::LayoutA, ROW_COL),
         SHAPE,
         SPACE,
-        must(Slot::Type, MULTIPLICANDS),
+        must(Role::Type, MULTIPLICANDS),
     ],
-    dst: &[fragment("r", |u| register(u, Slot::Type), |u| n_multiplicand(u, Slot::Type, u.text(Slot::Op) == ".a"))],
+    dst: &[fragment("r", |u| register(u, Role::Type), |u| n_multiplicand(u, Role::Type, u.text(Role::Op) == ".a"))],
     src: &[address("p"), STRIDE],
     needs: Needs::on(6, 0, SM_70),
-    legal: |u| aligned(u).and_then(|()| multiplicand(u, Slot::Type)).and_then(|n| sub_byte_layout(u).map(|()| n)),
+    legal: |u| aligned(u).and_then(|()| multiplicand(u, Role::Type)).and_then(|n| sub_byte_layout(u).map(|()| n)),
     semantics: Semantics::Unsupported(WHY),
 };
 
 /// `wmma.load.c.sync.aligned.layout.shape{.ss}.type r, [p]{, stride}`.
 pub const WMMA_LOAD_C: Form = Form {
     words: &[".sync", ".c"],
-    qualifiers: &[ALIGNED, must(Slot::LayoutA, ROW_COL), SHAPE, SPACE, must(Slot::Type, ACCUMULATORS)],
-    dst: &[fragment("r", |u| register(u, Slot::Type), |u| n_accumulator(u, Slot::Type))],
-    legal: |u| aligned(u).and_then(|()| accumulator(u, Slot::Type)),
+    qualifiers: &[ALIGNED, must(Role::LayoutA, ROW_COL), SHAPE, SPACE, must(Role::Type, ACCUMULATORS)],
+    dst: &[fragment("r", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type))],
+    legal: |u| aligned(u).and_then(|()| accumulator(u, Role::Type)),
     ..WMMA_LOAD
 };
 
@@ -63,14 +63,14 @@ pub const WMMA_STORE: Form = Form {
     words: &[".sync", ".d"],
     section: "Warp-level Matrix Store Instruction: wmma.store",
     dst: &[],
-    src: &[address("p"), fragment("r", |u| register(u, Slot::Type), |u| n_accumulator(u, Slot::Type)), STRIDE],
+    src: &[address("p"), fragment("r", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type)), STRIDE],
     ..WMMA_LOAD_C
 };
 
-const LAYOUT_A: Group = one_of(Slot::LayoutA, ROW_COL);
-const LAYOUT_B: Group = one_of(Slot::LayoutB, ROW_COL);
-const D: Operand = fragment("d", |u| register(u, Slot::Type), |u| n_accumulator(u, Slot::Type));
-const C: Operand = fragment("c", |u| register(u, Slot::Type4), |u| n_accumulator(u, Slot::Type4));
+const LAYOUT_A: Group = one_of(Role::LayoutA, ROW_COL);
+const LAYOUT_B: Group = one_of(Role::LayoutB, ROW_COL);
+const D: Operand = fragment("d", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type));
+const C: Operand = fragment("c", |u| register(u, Role::Type4), |u| n_accumulator(u, Role::Type4));
 
 /// `wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c` of `.f16`.
 pub const WMMA_HALF: Form = Form {
@@ -82,16 +82,16 @@ pub const WMMA_HALF: Form = Form {
         LAYOUT_A,
         LAYOUT_B,
         SHAPE,
-        one_of(Slot::Type, &[ty(".f16", F16), ty(".f32", F32)]),
-        one_of(Slot::Type4, &[ty(".f16", F16), ty(".f32", F32)]),
-        maybe(Slot::SatFinite, &[choice(".satfinite", Value::Flag)]),
+        one_of(Role::Type, &[ty(".f16", F16), ty(".f32", F32)]),
+        one_of(Role::Type4, &[ty(".f16", F16), ty(".f32", F32)]),
+        maybe(Role::SatFinite, &[choice(".satfinite", Value::Flag)]),
     ],
     dst: &[D],
     src: &[fragment("a", |_| B32, |_| 8), fragment("b", |_| B32, |_| 8), C],
     needs: Needs::on(6, 0, SM_70),
     legal: |u| {
         aligned(u)?;
-        if u.has(Slot::SatFinite) && u.version >= crate::target::Version::new(6, 5) {
+        if u.has(Role::SatFinite) && u.version >= crate::target::Version::new(6, 5) {
             return Err(Reason::new("`.satfinite` of floats is gone from PTX 6.5 on").at(".satfinite"));
         }
         wide_shape(u)
@@ -106,16 +106,16 @@ pub const WMMA_MMA: Form = Form {
         LAYOUT_A,
         LAYOUT_B,
         SHAPE,
-        one_of(Slot::Type, ACCUMULATORS),
-        one_of(Slot::Type2, MULTIPLICANDS),
-        one_of(Slot::Type3, MULTIPLICANDS),
-        one_of(Slot::Type4, ACCUMULATORS),
-        maybe(Slot::SatFinite, &[choice(".satfinite", Value::Flag)]),
+        one_of(Role::Type, ACCUMULATORS),
+        one_of(Role::Type2, MULTIPLICANDS),
+        one_of(Role::Type3, MULTIPLICANDS),
+        one_of(Role::Type4, ACCUMULATORS),
+        maybe(Role::SatFinite, &[choice(".satfinite", Value::Flag)]),
         ROUND_OPT,
     ],
     src: &[
-        fragment("a", |u| register(u, Slot::Type2), |u| n_multiplicand(u, Slot::Type2, true)),
-        fragment("b", |u| register(u, Slot::Type2), |u| n_multiplicand(u, Slot::Type2, false)),
+        fragment("a", |u| register(u, Role::Type2), |u| n_multiplicand(u, Role::Type2, true)),
+        fragment("b", |u| register(u, Role::Type2), |u| n_multiplicand(u, Role::Type2, false)),
         C,
     ],
     legal: product,
@@ -126,14 +126,14 @@ pub const WMMA_MMA: Form = Form {
 pub const WMMA_BIT: Form = Form {
     words: &[".sync", ".popc", ".m8n8k128"],
     qualifiers: &[
-        must(Slot::Op, &[choice(".xor", Value::Flag), choice_if(".and", Value::Flag, Needs::on(7, 1, SM_80))]),
+        must(Role::Op, &[choice(".xor", Value::Flag), choice_if(".and", Value::Flag, Needs::on(7, 1, SM_80))]),
         ALIGNED,
         LAYOUT_A,
         LAYOUT_B,
-        one_of(Slot::Type, &[ty(".s32", S32)]),
-        one_of(Slot::Type2, &[ty(".b1", B32)]),
-        one_of(Slot::Type3, &[ty(".b1", B32)]),
-        one_of(Slot::Type4, &[ty(".s32", S32)]),
+        one_of(Role::Type, &[ty(".s32", S32)]),
+        one_of(Role::Type2, &[ty(".b1", B32)]),
+        one_of(Role::Type3, &[ty(".b1", B32)]),
+        one_of(Role::Type4, &[ty(".s32", S32)]),
     ],
     dst: &[fragment("d", |_| S32, |_| 2)],
     src: &[fragment("a", |_| B32, |_| 1), fragment("b", |_| B32, |_| 1), fragment("c", |_| S32, |_| 2)],
@@ -142,8 +142,8 @@ pub const WMMA_BIT: Form = Form {
     ..WMMA_HALF
 };
 
-fn register(u: &Use, slot: Slot) -> ScalarType {
-    match u.ty(slot) {
+fn register(u: &Use, role: Role) -> ScalarType {
+    match u.ty(role) {
         F32 => F32,
         F64 => F64,
         S32 => S32,
@@ -152,19 +152,19 @@ fn register(u: &Use, slot: Slot) -> ScalarType {
 }
 
 /// Fragments of `.f16` hold each element twice.
-fn n_multiplicand(u: &Use, slot: Slot, is_a: bool) -> u8 {
-    let (m, n, k) = mnk(u.text(Slot::Shape));
-    if u.ty(slot) == F16 { 8 } else { registers(if is_a { m * k } else { k * n }, bits(u, slot)) }
+fn n_multiplicand(u: &Use, role: Role, is_a: bool) -> u8 {
+    let (m, n, k) = mnk(u.text(Role::Shape));
+    if u.ty(role) == F16 { 8 } else { registers(if is_a { m * k } else { k * n }, bits(u, role)) }
 }
 
-fn n_accumulator(u: &Use, slot: Slot) -> u8 {
-    let (m, n, _) = mnk(u.text(Slot::Shape));
-    registers(m * n, u.ty(slot).bits())
+fn n_accumulator(u: &Use, role: Role) -> u8 {
+    let (m, n, _) = mnk(u.text(Role::Shape));
+    registers(m * n, u.ty(role).bits())
 }
 
 /// `.aligned` must be written from PTX 6.3 on.
 fn aligned(u: &Use) -> Result<(), Reason> {
-    if !u.has(Slot::Flag2) && u.version >= crate::target::Version::new(6, 3) {
+    if !u.has(Role::Flag2) && u.version >= crate::target::Version::new(6, 3) {
         return Err(Reason::new("`.aligned` must be written").help("write `.sync.aligned`"));
     }
     Ok(())
@@ -172,27 +172,27 @@ fn aligned(u: &Use) -> Result<(), Reason> {
 
 /// Small types lie in rows of `a` and columns of `b`.
 fn sub_byte_layout(u: &Use) -> Result<(), Reason> {
-    if bits(u, Slot::Type) >= 8 && u.text(Slot::Type) != ".b1" {
+    if bits(u, Role::Type) >= 8 && u.text(Role::Type) != ".b1" {
         return Ok(());
     }
-    let wanted = if u.text(Slot::Op) == ".a" { ".row" } else { ".col" };
-    if u.text(Slot::LayoutA) == wanted {
+    let wanted = if u.text(Role::Op) == ".a" { ".row" } else { ".col" };
+    if u.text(Role::LayoutA) == wanted {
         return Ok(());
     }
-    Err(Reason::new(format!("`{}` takes `{wanted}`", u.text(Slot::Type))).at(u.text(Slot::LayoutA)))
+    Err(Reason::new(format!("`{}` takes `{wanted}`", u.text(Role::Type))).at(u.text(Role::LayoutA)))
 }
 
 fn wide_shape(u: &Use) -> Result<Needs, Reason> {
-    match u.text(Slot::Shape) {
+    match u.text(Role::Shape) {
         ".m16n16k16" => Ok(Needs::NONE),
         ".m8n32k16" | ".m32n8k16" => Ok(Needs::ptx(6, 1)),
-        _ => no_shape(u, Slot::Type),
+        _ => no_shape(u, Role::Type),
     }
 }
 
-fn multiplicand(u: &Use, slot: Slot) -> Result<Needs, Reason> {
-    let shape = u.text(Slot::Shape);
-    let (fits, needs) = match u.text(slot) {
+fn multiplicand(u: &Use, role: Role) -> Result<Needs, Reason> {
+    let shape = u.text(Role::Shape);
+    let (fits, needs) = match u.text(role) {
         ".f16" => return wide_shape(u),
         ".bf16" => (wide_shape(u).is_ok(), Needs::on(7, 0, SM_80)),
         ".s8" | ".u8" => (wide_shape(u).is_ok(), Needs::on(6, 3, SM_72)),
@@ -201,12 +201,12 @@ fn multiplicand(u: &Use, slot: Slot) -> Result<Needs, Reason> {
         ".b1" => (shape == ".m8n8k128", Needs::on(6, 3, SM_75)),
         _ => (shape == ".m8n8k32", Needs::on(6, 3, SM_75)),
     };
-    if fits { Ok(needs) } else { no_shape(u, slot) }
+    if fits { Ok(needs) } else { no_shape(u, role) }
 }
 
-fn accumulator(u: &Use, slot: Slot) -> Result<Needs, Reason> {
-    let shape = u.text(Slot::Shape);
-    let (fits, needs) = match u.text(slot) {
+fn accumulator(u: &Use, role: Role) -> Result<Needs, Reason> {
+    let shape = u.text(Role::Shape);
+    let (fits, needs) = match u.text(role) {
         ".f16" => return wide_shape(u),
         ".f32" if shape == ".m16n16k8" => (true, Needs::on(7, 0, SM_80)),
         ".f32" => return wide_shape(u),
@@ -214,14 +214,14 @@ fn accumulator(u: &Use, slot: Slot) -> Result<Needs, Reason> {
         _ if matches!(shape, ".m8n8k32" | ".m8n8k128") => (true, Needs::on(6, 3, SM_75)),
         _ => (wide_shape(u).is_ok(), Needs::on(6, 3, SM_72)),
     };
-    if fits { Ok(needs) } else { no_shape(u, slot) }
+    if fits { Ok(needs) } else { no_shape(u, role) }
 }
 
 fn product(u: &Use) -> Result<Needs, Reason> {
     aligned(u)?;
-    let (a, b) = (u.text(Slot::Type2), u.text(Slot::Type3));
+    let (a, b) = (u.text(Role::Type2), u.text(Role::Type3));
     let (accumulator, is_int) = match a {
-        ".f16" | ".b1" => return no_shape(u, Slot::Type2),
+        ".f16" | ".b1" => return no_shape(u, Role::Type2),
         ".bf16" | ".tf32" => (F32, false),
         ".f64" => (F64, false),
         _ => (S32, true),
@@ -230,19 +230,19 @@ fn product(u: &Use) -> Result<Needs, Reason> {
     if a != b {
         return Err(Reason::new(format!("`{a}` and `{b}` are not multiplied")).at(b));
     }
-    for slot in [Slot::Type, Slot::Type4] {
-        if u.ty(slot) != accumulator {
-            return Err(Reason::new(format!("`{a}` gives `{accumulator}`")).at(u.text(slot)));
+    for role in [Role::Type, Role::Type4] {
+        if u.ty(role) != accumulator {
+            return Err(Reason::new(format!("`{a}` gives `{accumulator}`")).at(u.text(role)));
         }
     }
-    if u.has(Slot::SatFinite) && !is_int {
+    if u.has(Role::SatFinite) && !is_int {
         return Err(Reason::new("`.satfinite` goes only with integers").at(".satfinite"));
     }
-    if u.has(Slot::Round) && accumulator != F64 {
-        return Err(Reason::new("a rounding goes only with `.f64`").at(u.text(Slot::Round)));
+    if u.has(Role::Round) && accumulator != F64 {
+        return Err(Reason::new("a rounding goes only with `.f64`").at(u.text(Role::Round)));
     }
-    if bits(u, Slot::Type2) < 8 {
+    if bits(u, Role::Type2) < 8 {
         row_col(u, "these types take")?;
     }
-    multiplicand(u, Slot::Type2)
+    multiplicand(u, Role::Type2)
 }

@@ -12,9 +12,9 @@ pub const NANOSLEEP: Form = Form {
     opcode: "nanosleep",
     words: &[],
     section: "Miscellaneous Instructions: nanosleep",
-    qualifiers: &[must(Slot::Type, &[ty(".u32", U32)])],
+    qualifiers: &[must(Role::Type, &[ty(".u32", U32)])],
     dst: &[],
-    src: &[val("t", Is::Exactly(Slot::Type))],
+    src: &[val("t", Is::Exactly(Role::Type))],
     needs: Needs::on(6, 3, &[AtLeast(70)]),
     legal: always,
     semantics: Semantics::Build(|x| {

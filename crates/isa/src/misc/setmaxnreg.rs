@@ -12,11 +12,11 @@ pub const SETMAXNREG: Form = Form {
     words: &[".sync", ".aligned"],
     section: "Miscellaneous Instructions: setmaxnreg",
     qualifiers: &[
-        must(Slot::Mode, &[choice(".inc", Value::Flag), choice(".dec", Value::Flag)]),
-        must(Slot::Type, &[ty(".u32", U32)]),
+        must(Role::Mode, &[choice(".inc", Value::Flag), choice(".dec", Value::Flag)]),
+        must(Role::Type, &[ty(".u32", U32)]),
     ],
     dst: &[],
-    src: &[operand("imm-reg-count", Kind::Imm, Is::Like(Slot::Type))],
+    src: &[operand("imm-reg-count", Kind::Imm, Is::Like(Role::Type))],
     needs: Needs::on(
         8,
         0,

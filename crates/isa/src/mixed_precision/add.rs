@@ -15,7 +15,7 @@ pub const ADD_MIXED: Form = Form {
     opcode: "add",
     words: &[],
     section: "Mixed Precision Floating Point Instructions: add",
-    qualifiers: &[ROUND_OPT, SAT, one_of(Slot::Type, ONLY_F32), HALVES],
+    qualifiers: &[ROUND_OPT, SAT, one_of(Role::Type, ONLY_F32), HALVES],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), val("c", TYPE)],
     needs: Needs::on(8, 6, SM_100),

@@ -13,7 +13,7 @@ pub const FMA_MIXED: Form = Form {
     opcode: "fma",
     words: &[],
     section: "Mixed Precision Floating Point Instructions: fma",
-    qualifiers: &[ROUND, SAT, one_of(Slot::Type, ONLY_F32), HALVES],
+    qualifiers: &[ROUND, SAT, one_of(Role::Type, ONLY_F32), HALVES],
     dst: &[reg("d", TYPE)],
     src: &[reg("a", TYPE2), reg("b", TYPE2), val("c", TYPE)],
     needs: Needs::on(8, 6, SM_100),
@@ -26,10 +26,10 @@ pub const FMA_MIXED: Form = Form {
 };
 
 /// The type of the half sources.
-pub(super) const HALVES: Group = one_of(Slot::Type2, &[ty(".f16", F16), ty(".bf16", BF16)]);
+pub(super) const HALVES: Group = one_of(Role::Type2, &[ty(".f16", F16), ty(".bf16", BF16)]);
 
 /// A half source as a single value, exactly.
 pub(super) fn widened(x: &mut Cx<'_, '_>, i: usize) -> Val {
-    let op = Cvt::plain(F32, x.u.ty(Slot::Type2));
+    let op = Cvt::plain(F32, x.u.ty(Role::Type2));
     x.b.pure(Pure::Cvt(op), Ty::B32, &[x.src(i)])
 }

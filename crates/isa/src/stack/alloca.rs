@@ -16,7 +16,7 @@ use crate::words::*;
 /// Choice: the manual promises 8; frames are aligned to 16 here.
 const LEAST_ALIGN: u32 = 16;
 
-const TYPES: &[Group] = &[must(Slot::Type, &[ty(".u32", U32), ty(".u64", U64)])];
+const TYPES: &[Group] = &[must(Role::Type, &[ty(".u32", U32), ty(".u64", U64)])];
 
 /// `alloca.type ptr, size{, immAlign}`.
 pub const ALLOCA: Form = Form {
@@ -87,6 +87,6 @@ fn save(x: &mut Cx<'_, '_>) -> handloom_ir::simt::Reg {
 
 fn set_address(x: &mut Cx<'_, '_>, address: handloom_ir::simt::Reg) {
     let whole = Val::Reg(address);
-    let v = if x.u.ty(Slot::Type).ty() == Ty::B64 { whole } else { x.b.half(whole, false) };
+    let v = if x.u.ty(Role::Type).ty() == Ty::B64 { whole } else { x.b.half(whole, false) };
     x.set(v);
 }

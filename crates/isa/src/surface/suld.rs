@@ -10,7 +10,7 @@ const WHY: &str = "surfaces";
 const SM_50: &[TargetGate] = &[TargetGate::AtLeast(50)];
 
 const GEOMETRY: Group = must(
-    Slot::Shape,
+    Role::Shape,
     &[
         choice(".1d", Value::Count(1)),
         choice(".2d", Value::Count(2)),
@@ -20,19 +20,19 @@ const GEOMETRY: Group = must(
     ],
 );
 const PLAIN_GEOMETRY: Group = must(
-    Slot::Shape,
+    Role::Shape,
     &[choice(".1d", Value::Count(1)), choice(".2d", Value::Count(2)), choice(".3d", Value::Count(4))],
 );
-const VEC: Group = maybe(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]);
-const BITS: Group = must(Slot::Type, &[ty(".b8", B8), ty(".b16", B16), ty(".b32", B32), ty(".b64", B64)]);
+const VEC: Group = maybe(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]);
+const BITS: Group = must(Role::Type, &[ty(".b8", B8), ty(".b16", B16), ty(".b32", B32), ty(".b64", B64)]);
 const CLAMP: Group =
-    must(Slot::Mode, &[choice(".trap", Value::Flag), choice(".clamp", Value::Flag), choice(".zero", Value::Flag)]);
+    must(Role::Mode, &[choice(".trap", Value::Flag), choice(".clamp", Value::Flag), choice(".zero", Value::Flag)]);
 const LOAD_COP: Group = maybe(
-    Slot::CacheOp,
+    Role::CacheOp,
     &[choice(".ca", Value::Flag), choice(".cg", Value::Flag), choice(".cs", Value::Flag), choice(".cv", Value::Flag)],
 );
 const STORE_COP: Group = maybe(
-    Slot::CacheOp,
+    Role::CacheOp,
     &[choice(".wb", Value::Flag), choice(".cg", Value::Flag), choice(".cs", Value::Flag), choice(".wt", Value::Flag)],
 );
 /// The surface and a place in it.
@@ -40,7 +40,7 @@ const PLACE: Operand = Operand {
     name: "a, b",
     kind: Kind::Point,
     is: Is::Fixed(S32),
-    count: Count::By(Slot::Shape),
+    count: Count::By(Role::Shape),
     optional: false,
     when: When::Always,
 };
@@ -51,7 +51,7 @@ pub const SULD: Form = Form {
     words: &[".b"],
     section: "Surface Instructions: suld",
     qualifiers: &[GEOMETRY, LOAD_COP, VEC, BITS, CLAMP],
-    dst: &[vector("d", Is::Relaxed(Slot::Type), Slot::Vec)],
+    dst: &[vector("d", Is::Relaxed(Role::Type), Role::Vec)],
     src: &[PLACE],
     needs: Needs::ptx(1, 5),
     legal: no_wide_vector,
@@ -64,20 +64,20 @@ pub const SUST: Form = Form {
     section: "Surface Instructions: sust",
     qualifiers: &[GEOMETRY, STORE_COP, VEC, BITS, CLAMP],
     dst: &[],
-    src: &[PLACE, vector("c", Is::Relaxed(Slot::Type), Slot::Vec)],
+    src: &[PLACE, vector("c", Is::Relaxed(Role::Type), Role::Vec)],
     ..SULD
 };
 
 /// `sust.p.geom{.vec}.b32.clamp [a, b], c`.
 pub const SUST_P: Form = Form {
     words: &[".p"],
-    qualifiers: &[PLAIN_GEOMETRY, STORE_COP, VEC, must(Slot::Type, &[ty(".b32", B32)]), CLAMP],
+    qualifiers: &[PLAIN_GEOMETRY, STORE_COP, VEC, must(Role::Type, &[ty(".b32", B32)]), CLAMP],
     needs: Needs::on(2, 0, SM_20),
     ..SUST
 };
 
 const OPS: Group = must(
-    Slot::Op,
+    Role::Op,
     &[
         choice(".add", Value::Flag),
         choice(".min", Value::Flag),
@@ -94,7 +94,7 @@ pub const SURED: Form = Form {
     qualifiers: &[
         OPS,
         PLAIN_GEOMETRY,
-        must(Slot::Type, &[ty(".u32", U32), ty(".u64", U64), ty(".s32", S32), ty(".b32", B32), ty(".s64", S64)]),
+        must(Role::Type, &[ty(".u32", U32), ty(".u64", U64), ty(".s32", S32), ty(".b32", B32), ty(".s64", S64)]),
         CLAMP,
     ],
     src: &[PLACE, val("c", TYPE)],
@@ -106,7 +106,7 @@ pub const SURED: Form = Form {
 /// `sured.p.op.geom.ctype.clamp [a, b], c`.
 pub const SURED_P: Form = Form {
     words: &[".p"],
-    qualifiers: &[OPS, PLAIN_GEOMETRY, must(Slot::Type, &[ty(".b32", B32), ty(".b64", B64)]), CLAMP],
+    qualifiers: &[OPS, PLAIN_GEOMETRY, must(Role::Type, &[ty(".b32", B32), ty(".b64", B64)]), CLAMP],
     ..SURED
 };
 
@@ -116,7 +116,7 @@ pub const SUQ: Form = Form {
     words: &[".b32"],
     section: "Surface Instructions: suq",
     qualifiers: &[must(
-        Slot::Op,
+        Role::Op,
         &[
             choice(".width", Value::Flag),
             choice(".height", Value::Flag),
@@ -135,14 +135,14 @@ pub const SUQ: Form = Form {
 };
 
 fn no_wide_vector(u: &Use) -> Result<Needs, Reason> {
-    if u.ty(Slot::Type).bits() * u32::from(u.count(Slot::Vec)) > 128 {
-        return Err(Reason::new("the vector has more than 128 bits").at(u.text(Slot::Vec)));
+    if u.ty(Role::Type).bits() * u32::from(u.count(Role::Vec)) > 128 {
+        return Err(Reason::new("the vector has more than 128 bits").at(u.text(Role::Vec)));
     }
     Ok(Needs::NONE)
 }
 
 fn reduction(u: &Use) -> Result<Needs, Reason> {
-    let (op, t) = (u.text(Slot::Op), u.ty(Slot::Type));
+    let (op, t) = (u.text(Role::Op), u.ty(Role::Type));
     let fits = match op {
         ".add" => matches!(t, U32 | S32 | U64 | B32 | B64),
         ".min" | ".max" => matches!(t, U32 | S32 | U64 | S64 | B32 | B64),

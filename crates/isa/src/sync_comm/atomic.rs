@@ -12,15 +12,15 @@ use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 
 /// State spaces; generic if none is written.
-pub const SPACES: Group = maybe(Slot::Space, &[GLOBAL, SHARED, SHARED_CTA, SHARED_CLUSTER]);
+pub const SPACES: Group = maybe(Role::Space, &[GLOBAL, SHARED, SHARED_CTA, SHARED_CLUSTER]);
 /// State space of vectors.
-pub const VECTOR_SPACES: Group = maybe(Slot::Space, &[GLOBAL]);
+pub const VECTOR_SPACES: Group = maybe(Role::Space, &[GLOBAL]);
 
 const SCOPE_GATE: Needs = Needs::on(5, 0, &[AtLeast(60)]);
 
 /// Scopes; `.gpu` if none is written.
 pub const SCOPE: Group = maybe(
-    Slot::Scope,
+    Role::Scope,
     &[
         choice_if(".cta", Value::Scope(Scope::Cta), SCOPE_GATE),
         choice_if(".cluster", Value::Scope(Scope::Cluster), Needs::on(7, 8, &[AtLeast(90)])),
@@ -36,12 +36,12 @@ const RELEASE: Choice = choice_if(".release", Value::Order(Order::Release), ORDE
 const ACQ_REL: Choice = choice_if(".acq_rel", Value::Order(Order::AcqRel), ORDER_GATE);
 
 /// Orders of `atom`; relaxed if none is written.
-pub const ATOM_ORDER: Group = maybe(Slot::Order, &[RELAXED, ACQUIRE, RELEASE, ACQ_REL]);
+pub const ATOM_ORDER: Group = maybe(Role::Order, &[RELAXED, ACQUIRE, RELEASE, ACQ_REL]);
 /// Orders of `red`: it reads nothing that could acquire.
-pub const RED_ORDER: Group = maybe(Slot::Order, &[RELAXED, RELEASE]);
+pub const RED_ORDER: Group = maybe(Role::Order, &[RELAXED, RELEASE]);
 
 /// `.L2::cache_hint`.
-pub const HINT: Group = maybe(Slot::CacheHint, CACHE_HINT);
+pub const HINT: Group = maybe(Role::CacheHint, CACHE_HINT);
 
 /// `.add`.
 pub const ADD: Choice = choice(".add", Value::Atom(AtomOp::Add));
@@ -52,7 +52,7 @@ pub const MAX: Choice = choice(".max", Value::Atom(AtomOp::Max));
 
 /// Bitwise operations.
 pub const BITWISE: Group = must(
-    Slot::Op,
+    Role::Op,
     &[
         choice(".and", Value::Atom(AtomOp::And)),
         choice(".or", Value::Atom(AtomOp::Or)),
@@ -60,17 +60,17 @@ pub const BITWISE: Group = must(
     ],
 );
 /// Types of bitwise operations.
-pub const BITWISE_TYPES: Group = must(Slot::Type, &[ty(".b32", B32), ty_if(".b64", B64, LONG_GATE)]);
+pub const BITWISE_TYPES: Group = must(Role::Type, &[ty(".b32", B32), ty_if(".b64", B64, LONG_GATE)]);
 
 /// `.inc` and `.dec`, which wrap at their operand.
 pub const WRAPPING: Group =
-    must(Slot::Op, &[choice(".inc", Value::Atom(AtomOp::Inc)), choice(".dec", Value::Atom(AtomOp::Dec))]);
+    must(Role::Op, &[choice(".inc", Value::Atom(AtomOp::Inc)), choice(".dec", Value::Atom(AtomOp::Dec))]);
 /// Their type.
-pub const WRAPPING_TYPES: Group = must(Slot::Type, &[ty(".u32", U32)]);
+pub const WRAPPING_TYPES: Group = must(Role::Type, &[ty(".u32", U32)]);
 
 /// Types of a scalar `.add`.
 pub const ADD_TYPES: Group = must(
-    Slot::Type,
+    Role::Type,
     &[
         ty(".u32", U32),
         ty(".s32", S32),
@@ -82,14 +82,14 @@ pub const ADD_TYPES: Group = must(
 
 /// Types of `.min` and `.max`.
 pub const ORDERED_TYPES: Group =
-    must(Slot::Type, &[ty(".u32", U32), ty(".s32", S32), ty_if(".u64", U64, LONG_GATE), ty_if(".s64", S64, LONG_GATE)]);
+    must(Role::Type, &[ty(".u32", U32), ty(".s32", S32), ty_if(".u64", U64, LONG_GATE), ty_if(".s64", S64, LONG_GATE)]);
 
 const LONG_GATE: Needs = Needs::on(3, 1, &[AtLeast(32)]);
 const BF16_GATE: Needs = Needs::on(7, 8, &[AtLeast(90)]);
 
 /// Types of `.add.noftz`.
 pub const HALF_TYPES: Group = must(
-    Slot::Type,
+    Role::Type,
     &[
         ty_if(".f16", F16, Needs::on(6, 3, &[AtLeast(70)])),
         ty_if(".f16x2", F16x2, Needs::on(6, 2, &[AtLeast(60)])),
@@ -101,10 +101,10 @@ pub const HALF_TYPES: Group = must(
 /// Gate of vectors.
 pub const VECTOR_GATE: Needs = Needs::on(8, 1, &[AtLeast(90)]);
 /// Vector lengths of 32-bit floats.
-pub const VECTORS_F32: Group = must(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]);
+pub const VECTORS_F32: Group = must(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4))]);
 /// Vector lengths of half-precision types; [`legal_vector`] keeps `.v8` to those of 16 bits.
 pub const VECTORS_HALF: Group =
-    must(Slot::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4)), choice(".v8", Value::Count(8))]);
+    must(Role::Vec, &[choice(".v2", Value::Count(2)), choice(".v4", Value::Count(4)), choice(".v8", Value::Count(8))]);
 
 /// Rules of the scalar forms with `n_others` source operands before the policy.
 pub fn legal_scalar(u: &Use, n_others: usize) -> Result<Needs, Reason> {
@@ -115,9 +115,9 @@ pub fn legal_scalar(u: &Use, n_others: usize) -> Result<Needs, Reason> {
         return Err(Reason::new(format!("an atomic operation cannot go to `.{}`", place.name())));
     }
     if !is_global(u) {
-        refuse(u, Slot::CacheHint, "goes only with `.global` or generic addresses")?;
+        refuse(u, Role::CacheHint, "goes only with `.global` or generic addresses")?;
     }
-    if u.ty(Slot::Type) == B128 && u.scope(Slot::Scope) == Some(Scope::Sys) {
+    if u.ty(Role::Type) == B128 && u.scope(Role::Scope) == Some(Scope::Sys) {
         return Ok(Needs::ptx(8, 4));
     }
     Ok(Needs::NONE)
@@ -128,7 +128,7 @@ pub fn legal_vector(u: &Use, n_others: usize) -> Result<Needs, Reason> {
     if !is_global(u) {
         return Err(Reason::new("an atomic operation on a vector goes only to `.global`"));
     }
-    if u.count(Slot::Vec) == 8 && u.ty(Slot::Type).bits() != 16 {
+    if u.count(Role::Vec) == 8 && u.ty(Role::Type).bits() != 16 {
         return Err(Reason::new("`.v8` takes only `.f16` and `.bf16`").at(".v8"));
     }
     legal_scalar(u, n_others)
@@ -137,17 +137,17 @@ pub fn legal_vector(u: &Use, n_others: usize) -> Result<Needs, Reason> {
 fn access(u: &Use, op: AtomOp) -> AtomAccess {
     AtomAccess {
         op,
-        ty: u.ty(Slot::Type),
+        ty: u.ty(Role::Type),
         space: space(u),
-        order: u.order(Slot::Order).unwrap_or(Order::Relaxed),
-        scope: u.scope(Slot::Scope).unwrap_or(Scope::Gpu),
-        count: u.count(Slot::Vec),
+        order: u.order(Role::Order).unwrap_or(Order::Relaxed),
+        scope: u.scope(Role::Scope).unwrap_or(Scope::Gpu),
+        count: u.count(Role::Vec),
     }
 }
 
 /// The operation of a use; `.add` where it is a fixed word.
 fn operation(u: &Use) -> AtomOp {
-    match u.value(Slot::Op) {
+    match u.value(Role::Op) {
         Some(Value::Atom(op)) => op,
         _ => AtomOp::Add,
     }

@@ -12,11 +12,11 @@ use crate::target::TargetGate::AtLeast;
 
 const SECTION: &str = "Parallel Synchronization and Communication Instructions: bar, barrier";
 
-const CTA: Group = maybe_lead(Slot::Flag, &[choice_if(".cta", Value::Flag, Needs::ptx(7, 8))]);
-const SYNC: Group = lead(Slot::Mode, &[choice(".sync", Value::Flag)]);
-const ARRIVE: Group = lead(Slot::Mode, &[choice(".arrive", Value::Flag)]);
-const RED: Group = lead(Slot::Mode, &[choice(".red", Value::Flag)]);
-const ALIGNED: Group = maybe(Slot::Flag2, &[choice(".aligned", Value::Flag)]);
+const CTA: Group = maybe_lead(Role::Flag, &[choice_if(".cta", Value::Flag, Needs::ptx(7, 8))]);
+const SYNC: Group = lead(Role::Mode, &[choice(".sync", Value::Flag)]);
+const ARRIVE: Group = lead(Role::Mode, &[choice(".arrive", Value::Flag)]);
+const RED: Group = lead(Role::Mode, &[choice(".red", Value::Flag)]);
+const ALIGNED: Group = maybe(Role::Flag2, &[choice(".aligned", Value::Flag)]);
 
 const NUMBER: Operand = val("a", Is::Fixed(U32));
 const COUNT: Operand = val("b", Is::Fixed(U32));

@@ -7,7 +7,7 @@ use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 
-const ALIGNED: Group = maybe(Slot::Flag2, &[choice(".aligned", Value::Flag)]);
+const ALIGNED: Group = maybe(Role::Flag2, &[choice(".aligned", Value::Flag)]);
 
 /// `barrier.cluster.arrive{.sem}{.aligned}`: release if no order is written.
 pub const BARRIER_CLUSTER_ARRIVE: Form = Form {
@@ -15,9 +15,9 @@ pub const BARRIER_CLUSTER_ARRIVE: Form = Form {
     words: &[],
     section: "Parallel Synchronization and Communication Instructions: barrier.cluster",
     qualifiers: &[
-        lead(Slot::Mode, &[choice(".arrive", Value::Flag)]),
+        lead(Role::Mode, &[choice(".arrive", Value::Flag)]),
         maybe(
-            Slot::Order,
+            Role::Order,
             &[
                 choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0)),
                 choice_if(".relaxed", Value::Order(Order::Relaxed), Needs::ptx(8, 0)),
@@ -36,8 +36,8 @@ pub const BARRIER_CLUSTER_ARRIVE: Form = Form {
 pub const BARRIER_CLUSTER_WAIT: Form = Form {
     words: &[],
     qualifiers: &[
-        lead(Slot::Mode, &[choice(".wait", Value::Flag)]),
-        maybe(Slot::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0))]),
+        lead(Role::Mode, &[choice(".wait", Value::Flag)]),
+        maybe(Role::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0))]),
         ALIGNED,
     ],
     semantics: Semantics::Control(Control::Barrier(BarKind::ClusterWait)),

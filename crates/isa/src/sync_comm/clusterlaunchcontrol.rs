@@ -17,8 +17,8 @@ pub const TRY_CANCEL: Form = Form {
     words: &[".async", COMPLETE_TX, ".b128"],
     section: "Parallel Synchronization and Communication Instructions: clusterlaunchcontrol.try_cancel",
     qualifiers: &[
-        maybe(Slot::Space, &[SHARED_CTA]),
-        maybe(Slot::Flag, &[choice_if(".multicast::cluster::all", Value::Flag, Needs::on(8, 6, ARCH_100_120))]),
+        maybe(Role::Space, &[SHARED_CTA]),
+        maybe(Role::Flag, &[choice_if(".multicast::cluster::all", Value::Flag, Needs::on(8, 6, ARCH_100_120))]),
     ],
     src: &[address("addr"), address("mbar")],
     needs: Needs::on(8, 6, &[AtLeast(100)]),

@@ -22,9 +22,9 @@ pub const FENCE: Form = Form {
     words: &[],
     section: SECTION,
     qualifiers: &[
-        must(Slot::Scope, SCOPES),
+        must(Role::Scope, SCOPES),
         maybe(
-            Slot::Order,
+            Role::Order,
             &[
                 choice(".sc", Value::Order(Order::Sc)),
                 choice(".acq_rel", Value::Order(Order::AcqRel)),
@@ -38,8 +38,8 @@ pub const FENCE: Form = Form {
     needs: Needs::on(6, 0, &[AtLeast(70)]),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let order = x.u.order(Slot::Order).unwrap_or(Order::AcqRel);
-        let scope = x.u.scope(Slot::Scope).unwrap_or(Scope::Sys);
+        let order = x.u.order(Role::Order).unwrap_or(Order::AcqRel);
+        let scope = x.u.scope(Role::Scope).unwrap_or(Scope::Sys);
         fence(x, order, scope);
     }),
 };
@@ -73,14 +73,14 @@ pub const FENCE_MBARRIER_INIT: Form = Form {
 
 /// The kind of a proxy fence in both directions.
 pub const PROXY_KINDS: Group = must(
-    Slot::Mode,
+    Role::Mode,
     &[choice(".alias", Value::Flag), choice_if(".async", Value::Flag, Needs::on(8, 0, &[AtLeast(90)]))],
 );
 
 /// `fence.proxy.proxykind`.
 pub const FENCE_PROXY: Form = Form {
     opcode: "fence.proxy",
-    qualifiers: &[PROXY_KINDS, maybe(Slot::Space, &[GLOBAL, SHARED_CTA, SHARED_CLUSTER])],
+    qualifiers: &[PROXY_KINDS, maybe(Role::Space, &[GLOBAL, SHARED_CTA, SHARED_CLUSTER])],
     needs: Needs::on(7, 5, &[AtLeast(70)]),
     legal: proxy_space,
     semantics: Semantics::Hint,
@@ -93,10 +93,10 @@ const TENSORMAP_GATE: Needs = Needs::on(8, 3, &[AtLeast(90)]);
 pub const FENCE_PROXY_RELEASE: Form = Form {
     opcode: "fence.proxy",
     words: &[".tensormap::generic", ".release"],
-    qualifiers: &[must(Slot::Scope, SCOPES)],
+    qualifiers: &[must(Role::Scope, SCOPES)],
     needs: TENSORMAP_GATE,
     semantics: Semantics::Build(|x| {
-        let scope = x.u.scope(Slot::Scope).unwrap_or(Scope::Sys);
+        let scope = x.u.scope(Role::Scope).unwrap_or(Scope::Sys);
         fence(x, Order::Release, scope);
     }),
     ..FENCE
@@ -106,11 +106,11 @@ pub const FENCE_PROXY_RELEASE: Form = Form {
 pub const FENCE_PROXY_ACQUIRE: Form = Form {
     opcode: "fence.proxy",
     words: &[".tensormap::generic", ".acquire"],
-    qualifiers: &[must(Slot::Scope, SCOPES)],
+    qualifiers: &[must(Role::Scope, SCOPES)],
     src: &[address("addr"), operand("size", Kind::Imm, Is::Fixed(B32))],
     needs: TENSORMAP_GATE,
     semantics: Semantics::Build(|x| {
-        let scope = x.u.scope(Slot::Scope).unwrap_or(Scope::Sys);
+        let scope = x.u.scope(Role::Scope).unwrap_or(Scope::Sys);
         fence(x, Order::Acquire, scope);
     }),
     ..FENCE
@@ -137,8 +137,8 @@ pub fn fence(x: &mut Cx<'_, '_>, order: Order, scope: Scope) {
 
 /// A state space goes only with `.async`.
 fn proxy_space(u: &Use) -> Result<Needs, Reason> {
-    if u.text(Slot::Mode) == ".alias" && u.space(Slot::Space) != StateSpace::Generic {
-        return Err(Reason::new("a state space goes only with `.async`").at(u.text(Slot::Space)));
+    if u.text(Role::Mode) == ".alias" && u.space(Role::Space) != StateSpace::Generic {
+        return Err(Reason::new("a state space goes only with `.async`").at(u.text(Role::Space)));
     }
     Ok(Needs::NONE)
 }

@@ -11,7 +11,7 @@ pub const GRIDDEPCONTROL: Form = Form {
     opcode: "griddepcontrol",
     words: &[],
     section: "Parallel Synchronization and Communication Instructions: griddepcontrol",
-    qualifiers: &[must(Slot::Mode, &[choice(".launch_dependents", Value::Flag), choice(".wait", Value::Flag)])],
+    qualifiers: &[must(Role::Mode, &[choice(".launch_dependents", Value::Flag), choice(".wait", Value::Flag)])],
     dst: &[],
     src: &[],
     needs: Needs::on(7, 8, &[AtLeast(90)]),

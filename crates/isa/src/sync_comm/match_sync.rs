@@ -13,14 +13,14 @@ pub const MATCH_ANY: Form = Form {
     opcode: "match",
     words: &[".any", ".sync"],
     section: "Parallel Synchronization and Communication Instructions: match.sync",
-    qualifiers: &[must(Slot::Type, &[ty(".b32", B32), ty(".b64", B64)])],
+    qualifiers: &[must(Role::Type, &[ty(".b32", B32), ty(".b64", B64)])],
     dst: &[reg("d", Is::Fixed(U32))],
-    src: &[val("a", Is::Like(Slot::Type)), val("membermask", Is::Fixed(U32))],
+    src: &[val("a", Is::Like(Role::Type)), val("membermask", Is::Fixed(U32))],
     needs: Needs::on(6, 0, &[AtLeast(70)]),
     legal: always,
     semantics: Semantics::Warp(|x| {
         let mask = x.b.reg(Ty::B32);
-        let (op, src) = (Op::Match { ty: x.u.ty(Slot::Type).ty(), all: false }, vec![x.src(0), x.src(1)]);
+        let (op, src) = (Op::Match { ty: x.u.ty(Role::Type).ty(), all: false }, vec![x.src(0), x.src(1)]);
         x.b.push(op, vec![mask], src);
         x.set(Val::Reg(mask));
     }),
@@ -32,7 +32,7 @@ pub const MATCH_ALL: Form = Form {
     dst: &[operand("d", Kind::RegPredPair, Is::Fixed(U32))],
     semantics: Semantics::Warp(|x| {
         let (mask, same) = (x.b.reg(Ty::B32), x.b.reg(Ty::P));
-        let (op, src) = (Op::Match { ty: x.u.ty(Slot::Type).ty(), all: true }, vec![x.src(0), x.src(1)]);
+        let (op, src) = (Op::Match { ty: x.u.ty(Role::Type).ty(), all: true }, vec![x.src(0), x.src(1)]);
         x.b.push(op, vec![mask, same], src);
         x.set_at(0, 0, Val::Reg(mask));
         x.set_at(0, 1, Val::Reg(same));

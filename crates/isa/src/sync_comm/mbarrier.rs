@@ -13,11 +13,11 @@ use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
 
-const SPACE: Group = maybe(Slot::Space, &[SHARED, SHARED_CTA]);
-const ANY_SPACE: Group = maybe(Slot::Space, &[SHARED, SHARED_CTA, SHARED_CLUSTER]);
-const CLUSTER_SPACE: Group = must(Slot::Space, &[SHARED_CLUSTER]);
+const SPACE: Group = maybe(Role::Space, &[SHARED, SHARED_CTA]);
+const ANY_SPACE: Group = maybe(Role::Space, &[SHARED, SHARED_CTA, SHARED_CLUSTER]);
+const CLUSTER_SPACE: Group = must(Role::Space, &[SHARED_CLUSTER]);
 const SCOPE: Group = maybe(
-    Slot::Scope,
+    Role::Scope,
     &[
         choice_if(".cta", Value::Scope(Scope::Cta), Needs::ptx(8, 0)),
         choice_if(".cluster", Value::Scope(Scope::Cluster), Needs::on(8, 0, SM_90)),
@@ -25,9 +25,9 @@ const SCOPE: Group = maybe(
 );
 const RELAXED: Choice = choice_if(".relaxed", Value::Order(Order::Relaxed), Needs::on(8, 6, SM_90));
 const RELEASE: Group =
-    maybe(Slot::Order, &[choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0)), RELAXED]);
+    maybe(Role::Order, &[choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0)), RELAXED]);
 const ACQUIRE: Group =
-    maybe(Slot::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0)), RELAXED]);
+    maybe(Role::Order, &[choice_if(".acquire", Value::Order(Order::Acquire), Needs::ptx(8, 0)), RELAXED]);
 const SM_80_NEEDS: Needs = Needs::on(7, 0, &[AtLeast(80)]);
 const STATE: Operand = operand("state", Kind::RegOrSink, Is::Fixed(B64));
 const ONLY_SINK: Operand = operand("_", Kind::Sink, Is::Any);
@@ -64,7 +64,7 @@ pub const INVAL: Form = Form {
 pub const EXPECT_TX: Form = Form {
     opcode: "mbarrier.expect_tx",
     section: "Parallel Synchronization and Communication Instructions: mbarrier.expect_tx",
-    qualifiers: &[maybe(Slot::Order, &[choice(".relaxed", Value::Order(Order::Relaxed))]), SCOPE, ANY_SPACE],
+    qualifiers: &[maybe(Role::Order, &[choice(".relaxed", Value::Order(Order::Relaxed))]), SCOPE, ANY_SPACE],
     src: &[address("addr"), val("txCount", WORD)],
     needs: Needs::on(8, 0, SM_90),
     legal: paired,
@@ -130,8 +130,8 @@ pub const ARRIVE_EXPECT_TX_CLUSTER: Form =
 pub const ARRIVE_NO_COMPLETE: Form = Form {
     opcode: "mbarrier.arrive.noComplete",
     qualifiers: &[
-        maybe(Slot::Order, &[choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0))]),
-        maybe(Slot::Scope, &[choice_if(".cta", Value::Scope(Scope::Cta), Needs::ptx(8, 0))]),
+        maybe(Role::Order, &[choice_if(".release", Value::Order(Order::Release), Needs::ptx(8, 0))]),
+        maybe(Role::Scope, &[choice_if(".cta", Value::Scope(Scope::Cta), Needs::ptx(8, 0))]),
         SPACE,
     ],
     src: &[address("addr"), val("count", WORD)],
@@ -244,13 +244,13 @@ pub const PENDING_COUNT: Form = Form {
 
 /// The access to the object. An unwritten scope is `.cta`.
 fn object(u: &Use, order: Order) -> Access {
-    let scope = u.scope(Slot::Scope).unwrap_or(Scope::Cta);
+    let scope = u.scope(Role::Scope).unwrap_or(Scope::Cta);
     Access { space: space(u), bits: 64, count: 1, elements: 1, order, scope, whole: false }
 }
 
 /// Adds to the object, and returns the state it had.
 pub(crate) fn step(x: &mut Cx<'_, '_>, delta: Val) {
-    let order = x.u.order(Slot::Order).unwrap_or(Order::Release);
+    let order = x.u.order(Role::Order).unwrap_or(Order::Release);
     let Access { space, order, scope, .. } = object(x.u, order);
     let access = AtomAccess { op: AtomOp::Step, ty: B64, space, order, scope, count: 1 };
     let address = x.addr(0);
@@ -265,7 +265,7 @@ pub(crate) fn step(x: &mut Cx<'_, '_>, delta: Val) {
 
 /// The object as it is now.
 fn load_word(x: &mut Cx<'_, '_>) -> Val {
-    let order = x.u.order(Slot::Order).unwrap_or(Order::Acquire);
+    let order = x.u.order(Role::Order).unwrap_or(Order::Acquire);
     let address = x.addr(0);
     x.b.load(object(x.u, order), address)[0]
 }
@@ -323,10 +323,10 @@ fn shared_only(u: &Use) -> Result<Needs, Reason> {
 /// An order comes with a scope, and a scope with an order.
 fn paired(u: &Use) -> Result<Needs, Reason> {
     shared_only(u)?;
-    if u.has(Slot::Order) == u.has(Slot::Scope) {
+    if u.has(Role::Order) == u.has(Role::Scope) {
         return Ok(Needs::NONE);
     }
-    let (word, other) = if u.has(Slot::Order) { (Slot::Order, "a scope") } else { (Slot::Scope, "an order") };
+    let (word, other) = if u.has(Role::Order) { (Role::Order, "a scope") } else { (Role::Scope, "an order") };
     Err(Reason::new(format!("`{}` needs {other}", u.text(word))).at(u.text(word)))
 }
 

@@ -17,7 +17,7 @@ pub const MEMBAR: Form = Form {
     words: &[],
     section: SECTION,
     qualifiers: &[must(
-        Slot::Scope,
+        Role::Scope,
         &[
             choice(".cta", Value::Scope(Scope::Cta)),
             choice(".gl", Value::Scope(Scope::Gpu)),
@@ -29,7 +29,7 @@ pub const MEMBAR: Form = Form {
     needs: Needs::ptx(1, 4),
     legal: always,
     semantics: Semantics::Build(|x| {
-        let scope = x.u.scope(Slot::Scope).unwrap_or(Scope::Sys);
+        let scope = x.u.scope(Role::Scope).unwrap_or(Scope::Sys);
         fence(x, Order::Sc, scope);
     }),
 };

@@ -8,8 +8,8 @@ use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 
-const SRC: &[Operand] = &[address("a"), val("b", Is::Like(Slot::Type)), POLICY];
-const VECTOR_SRC: &[Operand] = &[address("a"), vector("b", Is::Like(Slot::Type), Slot::Vec), POLICY];
+const SRC: &[Operand] = &[address("a"), val("b", Is::Like(Role::Type)), POLICY];
+const VECTOR_SRC: &[Operand] = &[address("a"), vector("b", Is::Like(Role::Type), Role::Vec), POLICY];
 
 /// `red{.sem}{.scope}{.space}.and`, `.or`, `.xor`.
 pub const RED_BITWISE: Form = Form {
@@ -26,7 +26,7 @@ pub const RED_BITWISE: Form = Form {
 
 /// `red.add` of integers, `.f32` and `.f64`.
 pub const RED_ADD: Form =
-    Form { qualifiers: &[must(Slot::Op, &[ADD]), ADD_TYPES, SPACES, SCOPE, RED_ORDER, HINT], ..RED_BITWISE };
+    Form { qualifiers: &[must(Role::Op, &[ADD]), ADD_TYPES, SPACES, SCOPE, RED_ORDER, HINT], ..RED_BITWISE };
 
 /// `red.inc` and `red.dec`.
 pub const RED_WRAPPING: Form =
@@ -34,20 +34,20 @@ pub const RED_WRAPPING: Form =
 
 /// `red.min` and `red.max` of integers.
 pub const RED_MIN_MAX: Form =
-    Form { qualifiers: &[must(Slot::Op, &[MIN, MAX]), ORDERED_TYPES, SPACES, SCOPE, RED_ORDER, HINT], ..RED_BITWISE };
+    Form { qualifiers: &[must(Role::Op, &[MIN, MAX]), ORDERED_TYPES, SPACES, SCOPE, RED_ORDER, HINT], ..RED_BITWISE };
 
 /// `red.add.noftz` of half-precision types and their pairs.
 pub const RED_ADD_HALF: Form = Form {
     words: &[".noftz"],
-    qualifiers: &[must(Slot::Op, &[ADD]), HALF_TYPES, SPACES, SCOPE, RED_ORDER, HINT],
+    qualifiers: &[must(Role::Op, &[ADD]), HALF_TYPES, SPACES, SCOPE, RED_ORDER, HINT],
     ..RED_BITWISE
 };
 
 /// `red.add.vec.f32`.
 pub const RED_VECTOR_F32: Form = Form {
     qualifiers: &[
-        must(Slot::Op, &[ADD]),
-        must(Slot::Type, &[ty(".f32", F32)]),
+        must(Role::Op, &[ADD]),
+        must(Role::Type, &[ty(".f32", F32)]),
         VECTORS_F32,
         VECTOR_SPACES,
         SCOPE,
@@ -63,6 +63,6 @@ pub const RED_VECTOR_F32: Form = Form {
 /// `red.op.noftz.vec` of half-precision types and their pairs.
 pub const RED_VECTOR_HALF: Form = Form {
     words: &[".noftz"],
-    qualifiers: &[must(Slot::Op, &[ADD, MIN, MAX]), HALF_TYPES, VECTORS_HALF, VECTOR_SPACES, SCOPE, RED_ORDER, HINT],
+    qualifiers: &[must(Role::Op, &[ADD, MIN, MAX]), HALF_TYPES, VECTORS_HALF, VECTOR_SPACES, SCOPE, RED_ORDER, HINT],
     ..RED_VECTOR_F32
 };

@@ -10,7 +10,7 @@ use crate::words::*;
 
 const SECTION: &str = "Parallel Synchronization and Communication Instructions: red.async";
 const WHY: &str = "asynchronous reductions";
-const SPACE: Group = maybe(Slot::Space, &[SHARED_CLUSTER]);
+const SPACE: Group = maybe(Role::Space, &[SHARED_CLUSTER]);
 
 /// `red.async.relaxed.cluster{.ss}.mbarrier::complete_tx::bytes.op.u32 [a], b, [mbar]` of `.inc` and `.dec`.
 pub const RED_ASYNC_INC: Form = Form {
@@ -19,8 +19,8 @@ pub const RED_ASYNC_INC: Form = Form {
     section: SECTION,
     qualifiers: &[
         SPACE,
-        must(Slot::Op, &[choice(".inc", Value::Flag), choice(".dec", Value::Flag)]),
-        must(Slot::Type, &[ty(".u32", U32)]),
+        must(Role::Op, &[choice(".inc", Value::Flag), choice(".dec", Value::Flag)]),
+        must(Role::Type, &[ty(".u32", U32)]),
     ],
     src: &[address("a"), val("b", TYPE), address("mbar")],
     needs: Needs::on(8, 1, SM_90),
@@ -32,8 +32,8 @@ pub const RED_ASYNC_INC: Form = Form {
 pub const RED_ASYNC_MIN: Form = Form {
     qualifiers: &[
         SPACE,
-        must(Slot::Op, &[choice(".min", Value::Flag), choice(".max", Value::Flag)]),
-        must(Slot::Type, &[ty(".u32", U32), ty(".s32", S32)]),
+        must(Role::Op, &[choice(".min", Value::Flag), choice(".max", Value::Flag)]),
+        must(Role::Type, &[ty(".u32", U32), ty(".s32", S32)]),
     ],
     ..RED_ASYNC_INC
 };
@@ -42,8 +42,8 @@ pub const RED_ASYNC_MIN: Form = Form {
 pub const RED_ASYNC_AND: Form = Form {
     qualifiers: &[
         SPACE,
-        must(Slot::Op, &[choice(".and", Value::Flag), choice(".or", Value::Flag), choice(".xor", Value::Flag)]),
-        must(Slot::Type, &[ty(".b32", B32)]),
+        must(Role::Op, &[choice(".and", Value::Flag), choice(".or", Value::Flag), choice(".xor", Value::Flag)]),
+        must(Role::Type, &[ty(".b32", B32)]),
     ],
     ..RED_ASYNC_INC
 };
@@ -52,8 +52,8 @@ pub const RED_ASYNC_AND: Form = Form {
 pub const RED_ASYNC_ADD: Form = Form {
     qualifiers: &[
         SPACE,
-        must(Slot::Op, &[choice(".add", Value::Flag)]),
-        must(Slot::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".u64", U64)]),
+        must(Role::Op, &[choice(".add", Value::Flag)]),
+        must(Role::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".u64", U64)]),
     ],
     ..RED_ASYNC_INC
 };
@@ -64,9 +64,9 @@ pub const RED_ASYNC_ADD: Form = Form {
 pub const RED_ASYNC_RELEASE: Form = Form {
     words: &[".release", ".add"],
     qualifiers: &[
-        must(Slot::Scope, &[choice(".gpu", Value::Flag), choice(".sys", Value::Flag)]),
-        maybe(Slot::Space, &[GLOBAL]),
-        must(Slot::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".u64", U64), ty(".s64", S64)]),
+        must(Role::Scope, &[choice(".gpu", Value::Flag), choice(".sys", Value::Flag)]),
+        maybe(Role::Space, &[GLOBAL]),
+        must(Role::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".u64", U64), ty(".s64", S64)]),
     ],
     src: &[address("a"), val("b", TYPE)],
     needs: Needs::on(8, 7, &[AtLeast(100)]),

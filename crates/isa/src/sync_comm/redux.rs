@@ -15,17 +15,17 @@ pub const REDUX_INTEGER: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: redux.sync",
     qualifiers: &[
         must(
-            Slot::Op,
+            Role::Op,
             &[
                 choice(".add", Value::Atom(AtomOp::Add)),
                 choice(".min", Value::Atom(AtomOp::Min)),
                 choice(".max", Value::Atom(AtomOp::Max)),
             ],
         ),
-        must(Slot::Type, &[ty(".u32", U32), ty(".s32", S32)]),
+        must(Role::Type, &[ty(".u32", U32), ty(".s32", S32)]),
     ],
-    dst: &[reg("dst", Is::Exactly(Slot::Type))],
-    src: &[val("src", Is::Exactly(Slot::Type)), val("membermask", Is::Fixed(U32))],
+    dst: &[reg("dst", Is::Exactly(Role::Type))],
+    src: &[val("src", Is::Exactly(Role::Type)), val("membermask", Is::Fixed(U32))],
     needs: Needs::on(7, 0, &[AtLeast(80)]),
     legal: always,
     semantics: Semantics::Warp(reduce),
@@ -35,14 +35,14 @@ pub const REDUX_INTEGER: Form = Form {
 pub const REDUX_BITWISE: Form = Form {
     qualifiers: &[
         must(
-            Slot::Op,
+            Role::Op,
             &[
                 choice(".and", Value::Atom(AtomOp::And)),
                 choice(".or", Value::Atom(AtomOp::Or)),
                 choice(".xor", Value::Atom(AtomOp::Xor)),
             ],
         ),
-        must(Slot::Type, &[ty(".b32", B32)]),
+        must(Role::Type, &[ty(".b32", B32)]),
     ],
     // As the assembler has it, these are integers too.
     dst: &[reg("dst", Is::Fixed(U32))],
@@ -53,10 +53,10 @@ pub const REDUX_BITWISE: Form = Form {
 /// `redux.sync.op{.abs}{.NaN}.f32 dst, src, membermask`.
 pub const REDUX_FLOAT: Form = Form {
     qualifiers: &[
-        must(Slot::Op, &[choice(".min", Value::Atom(AtomOp::Min)), choice(".max", Value::Atom(AtomOp::Max))]),
-        must(Slot::Type, &[ty(".f32", F32)]),
-        maybe(Slot::Flag, &[choice(".abs", Value::Flag)]),
-        maybe(Slot::Nan, &[choice(".NaN", Value::Flag)]),
+        must(Role::Op, &[choice(".min", Value::Atom(AtomOp::Min)), choice(".max", Value::Atom(AtomOp::Max))]),
+        must(Role::Type, &[ty(".f32", F32)]),
+        maybe(Role::Flag, &[choice(".abs", Value::Flag)]),
+        maybe(Role::Nan, &[choice(".NaN", Value::Flag)]),
     ],
     needs: Needs::on(8, 6, &[Arch(100), Family(100, Version::new(8, 8))]),
     semantics: Semantics::Warp(reduce_float),
@@ -64,7 +64,7 @@ pub const REDUX_FLOAT: Form = Form {
 };
 
 fn reduce(x: &mut Cx<'_, '_>) {
-    let (value, signed) = (x.src(0), x.u.ty(Slot::Type).is_signed());
+    let (value, signed) = (x.src(0), x.u.ty(Role::Type).is_signed());
     let result = redux(x, signed, value);
     x.set(result);
 }
@@ -78,7 +78,7 @@ fn redux(x: &mut Cx<'_, '_>, signed: bool, value: Val) -> Val {
 }
 
 fn operation(u: &Use) -> AtomOp {
-    match u.value(Slot::Op) {
+    match u.value(Role::Op) {
         Some(Value::Atom(op)) => op,
         other => panic!("record of redux with operation {other:?}"),
     }
@@ -92,10 +92,10 @@ fn reduce_float(x: &mut Cx<'_, '_>) {
     let infinity = x.b.imm(0x7f80_0000, Ty::B32);
     let source = x.src(0);
     let magnitude = x.b.and(source, magnitude_mask);
-    let value = if x.u.has(Slot::Flag) { magnitude } else { source };
+    let value = if x.u.has(Role::Flag) { magnitude } else { source };
     let is_nan = x.b.pure(Pure::ICmp(Cmp::Gt, Int::U32), Ty::P, &[magnitude, infinity]);
 
-    let nan_is_large = (operation(x.u) == AtomOp::Max) == x.u.has(Slot::Nan);
+    let nan_is_large = (operation(x.u) == AtomOp::Max) == x.u.has(Role::Nan);
     let nan_key = x.b.imm(if nan_is_large { 0x7fff_ffff } else { 0x8000_0000 }, Ty::B32);
     let ordered = reorder(x, value);
     let key = x.b.select(is_nan, nan_key, ordered);

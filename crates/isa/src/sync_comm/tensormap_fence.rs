@@ -12,7 +12,7 @@ pub const CP_FENCEPROXY: Form = Form {
     opcode: "tensormap.cp_fenceproxy",
     words: &[".tensormap::generic", ".release", ".sync", ".aligned"],
     section: "Parallel Synchronization and Communication Instructions: tensormap.cp_fenceproxy",
-    qualifiers: &[one_of(Slot::Space, &[GLOBAL]), one_of(Slot::Space2, &[SHARED_CTA]), must(Slot::Scope, SCOPES)],
+    qualifiers: &[one_of(Role::Space, &[GLOBAL]), one_of(Role::Space2, &[SHARED_CTA]), must(Role::Scope, SCOPES)],
     src: &[address("dst"), address("src"), operand("size", Kind::Imm, Is::Fixed(B32))],
     needs: Needs::on(8, 3, SM_90),
     semantics: Semantics::Unsupported("tensor maps"),

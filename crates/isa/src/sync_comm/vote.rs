@@ -10,14 +10,14 @@ use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 
 const MODES: &[Group] = &[must(
-    Slot::Mode,
+    Role::Mode,
     &[
         choice(".all", Value::Vote(VoteMode::All)),
         choice(".any", Value::Vote(VoteMode::Any)),
         choice(".uni", Value::Vote(VoteMode::Uni)),
     ],
 )];
-const BALLOT: &[Group] = &[must(Slot::Mode, &[choice(".ballot", Value::Vote(VoteMode::Ballot))])];
+const BALLOT: &[Group] = &[must(Role::Mode, &[choice(".ballot", Value::Vote(VoteMode::Ballot))])];
 
 /// `vote.sync.mode.pred d, {!}a, membermask`.
 pub const VOTE_SYNC: Form = Form {
@@ -63,7 +63,7 @@ pub const VOTE_BALLOT: Form = Form {
 };
 
 fn vote(x: &mut Cx<'_, '_>, membermask: Val) {
-    let Some(Value::Vote(mode)) = x.u.value(Slot::Mode) else {
+    let Some(Value::Vote(mode)) = x.u.value(Role::Mode) else {
         panic!("record of vote without a mode");
     };
     let result = x.b.reg(if mode == VoteMode::Ballot { Ty::B32 } else { Ty::P });

@@ -19,14 +19,14 @@ const RED: &[TargetGate] =
     &[TargetGate::Arch(101), TargetGate::Family(103, Version::new(8, 8)), TargetGate::Family(110, Version::new(9, 0))];
 /// One cta, or a pair.
 pub const CTA_GROUP: Group =
-    must(Slot::Flag2, &[choice(".cta_group::1", Value::Count(1)), choice(".cta_group::2", Value::Count(2))]);
+    must(Role::Flag2, &[choice(".cta_group::1", Value::Count(1)), choice(".cta_group::2", Value::Count(2))]);
 
 /// `tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32 [dst], nCols`.
 pub const ALLOC: Form = Form {
     opcode: "tcgen05.alloc",
     words: &[".sync", ".aligned", ".b32"],
     section: ALLOC_SECTION,
-    qualifiers: &[CTA_GROUP, maybe(Slot::Space, &[SHARED_CTA])],
+    qualifiers: &[CTA_GROUP, maybe(Role::Space, &[SHARED_CTA])],
     src: &[address("dst"), val("nCols", WORD)],
     needs: NEEDS,
     semantics: Semantics::Unsupported(WHY),
@@ -51,7 +51,7 @@ pub const RELINQUISH: Form = Form {
 };
 
 const SHAPE: Group = must(
-    Slot::Shape,
+    Role::Shape,
     &[
         choice(".16x64b", Value::Count(1)),
         choice(".16x128b", Value::Count(2)),
@@ -60,7 +60,7 @@ const SHAPE: Group = must(
     ],
 );
 const NUM: Group = must(
-    Slot::Num,
+    Role::Num,
     &[
         choice(".x1", Value::Count(1)),
         choice(".x2", Value::Count(2)),
@@ -72,13 +72,13 @@ const NUM: Group = must(
         choice(".x128", Value::Count(128)),
     ],
 );
-const PACK: Group = maybe(Slot::Flag, &[choice(".pack::16b", Value::Flag)]);
-const UNPACK: Group = maybe(Slot::Flag, &[choice(".unpack::16b", Value::Flag)]);
+const PACK: Group = maybe(Role::Flag, &[choice(".pack::16b", Value::Flag)]);
+const UNPACK: Group = maybe(Role::Flag, &[choice(".unpack::16b", Value::Flag)]);
 const R: Operand = Operand {
     name: "r",
     kind: Kind::Vector,
     is: Is::Fixed(B32),
-    count: Count::Fragment(|u| u.count(Slot::Num).saturating_mul(u.count(Slot::Shape))),
+    count: Count::Fragment(|u| u.count(Role::Num).saturating_mul(u.count(Role::Shape))),
     optional: false,
     when: When::Always,
 };
@@ -105,9 +105,9 @@ pub const LD_SPLIT: Form = Form {
     ..LD
 };
 
-const RED_OP: Group = must(Slot::Op, &[choice(".min", Value::Flag), choice(".max", Value::Flag)]);
+const RED_OP: Group = must(Role::Op, &[choice(".min", Value::Flag), choice(".max", Value::Flag)]);
 const RED_NEEDS: Needs = Needs::on(8, 8, RED);
-const RED_R: Operand = Operand { is: Is::Like(Slot::Type), ..R };
+const RED_R: Operand = Operand { is: Is::Like(Role::Type), ..R };
 
 /// `tcgen05.ld.red.sync.aligned.32x32b.num.redOp{.abs}{.NaN}.f32 r, redval, [taddr]`.
 pub const LD_RED_FLOAT: Form = Form {
@@ -116,9 +116,9 @@ pub const LD_RED_FLOAT: Form = Form {
     qualifiers: &[
         NUM,
         RED_OP,
-        maybe(Slot::XorSign, &[choice(".abs", Value::Flag)]),
-        maybe(Slot::Nan, &[choice(".NaN", Value::Flag)]),
-        must(Slot::Type, ONLY_F32),
+        maybe(Role::XorSign, &[choice(".abs", Value::Flag)]),
+        maybe(Role::Nan, &[choice(".NaN", Value::Flag)]),
+        must(Role::Type, ONLY_F32),
     ],
     dst: &[RED_R, reg("redval", TYPE)],
     needs: RED_NEEDS,
@@ -131,7 +131,7 @@ pub const LD_RED_FLOAT_SPLIT: Form =
     Form { words: &[".sync", ".aligned", ".16x32bx2"], src: &[tmem("taddr"), SPLIT], ..LD_RED_FLOAT };
 
 /// `tcgen05.ld.red.sync.aligned.32x32b.num.redOp.type r, redval, [taddr]` of integers.
-pub const LD_RED_INT: Form = Form { qualifiers: &[NUM, RED_OP, must(Slot::Type, INTS_32)], ..LD_RED_FLOAT };
+pub const LD_RED_INT: Form = Form { qualifiers: &[NUM, RED_OP, must(Role::Type, INTS_32)], ..LD_RED_FLOAT };
 
 /// The same of shape `.16x32bx2`.
 pub const LD_RED_INT_SPLIT: Form =
@@ -186,7 +186,7 @@ pub const CP: Form = Form {
     qualifiers: &[
         CTA_GROUP,
         must(
-            Slot::Shape,
+            Role::Shape,
             &[
                 choice(".128x256b", Value::Flag),
                 choice(".4x256b", Value::Flag),
@@ -196,15 +196,15 @@ pub const CP: Form = Form {
             ],
         ),
         maybe(
-            Slot::Mode,
+            Role::Mode,
             &[
                 choice(".warpx2::02_13", Value::Flag),
                 choice(".warpx2::01_23", Value::Flag),
                 choice(".warpx4", Value::Flag),
             ],
         ),
-        maybe(Slot::Type, &[choice(".b8x16", Value::Flag)]),
-        maybe(Slot::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]),
+        maybe(Role::Type, &[choice(".b8x16", Value::Flag)]),
+        maybe(Role::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]),
     ],
     src: &[tmem("taddr"), reg("s-desc", Is::Fixed(B64))],
     needs: NEEDS,
@@ -232,31 +232,31 @@ pub const COMMIT: Form = Form {
     section: "TensorCore 5th Generation Instructions: tcgen05.commit",
     qualifiers: &[
         CTA_GROUP,
-        maybe(Slot::Space, &[crate::data_movement::memory::SHARED_CLUSTER]),
-        maybe(Slot::Flag, &[choice(".multicast::cluster", Value::Flag)]),
+        maybe(Role::Space, &[crate::data_movement::memory::SHARED_CLUSTER]),
+        maybe(Role::Flag, &[choice(".multicast::cluster", Value::Flag)]),
     ],
-    src: &[address("mbar"), val("ctaMask", Is::Fixed(U16)).with(Slot::Flag)],
+    src: &[address("mbar"), val("ctaMask", Is::Fixed(U16)).with(Role::Flag)],
     needs: NEEDS,
     semantics: Semantics::Unsupported(WHY),
     ..UNSUPPORTED_FORM
 };
 
 fn at_most_128(u: &Use) -> Result<Needs, Reason> {
-    if u32::from(u.count(Slot::Num)) * u32::from(u.count(Slot::Shape)) > 128 {
-        return Err(Reason::new("more than 128 registers").at(u.text(Slot::Num)));
+    if u32::from(u.count(Role::Num)) * u32::from(u.count(Role::Shape)) > 128 {
+        return Err(Reason::new("more than 128 registers").at(u.text(Role::Num)));
     }
     Ok(Needs::NONE)
 }
 
 fn not_one(u: &Use) -> Result<Needs, Reason> {
-    if u.count(Slot::Num) == 1 {
+    if u.count(Role::Num) == 1 {
         return Err(Reason::new("a reduction takes two or more").at(".x1"));
     }
     Ok(Needs::NONE)
 }
 
 fn copy(u: &Use) -> Result<Needs, Reason> {
-    let (shape, mode) = (u.text(Slot::Shape), u.text(Slot::Mode));
+    let (shape, mode) = (u.text(Role::Shape), u.text(Role::Mode));
     let fits = match shape {
         ".64x128b" => mode.starts_with(".warpx2"),
         ".32x128b" => mode == ".warpx4",
@@ -268,7 +268,7 @@ fn copy(u: &Use) -> Result<Needs, Reason> {
             .at(word)
             .help("`.64x128b` goes with `.warpx2::…`, `.32x128b` with `.warpx4`, and no other shape with either"));
     }
-    if u.has(Slot::Type) != u.has(Slot::Type2) {
+    if u.has(Role::Type) != u.has(Role::Type2) {
         return Err(Reason::new("a format of the destination comes with one of the source"));
     }
     Ok(Needs::NONE)

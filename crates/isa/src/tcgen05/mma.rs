@@ -17,7 +17,7 @@ const BLOCKS: Needs =
     Needs::on(8, 8, &[TargetGate::Family(100, Version::new(8, 8)), TargetGate::Family(110, Version::new(9, 0))]);
 
 const KIND: Group = must(
-    Slot::Mode,
+    Role::Mode,
     &[
         choice(".kind::f16", Value::Flag),
         choice(".kind::tf32", Value::Flag),
@@ -26,7 +26,7 @@ const KIND: Group = must(
     ],
 );
 const SCALED_KIND: Group = must(
-    Slot::Mode,
+    Role::Mode,
     &[
         choice(".kind::mxf8f6f4", Value::Flag),
         choice(".kind::mxf4", Value::Flag),
@@ -34,7 +34,7 @@ const SCALED_KIND: Group = must(
     ],
 );
 const VECTOR_SIZE: Group = maybe(
-    Slot::Num,
+    Role::Num,
     &[
         choice_if(".scale_vec::1X", Value::Flag, Needs::on(8, 6, ARCHS)),
         choice_if(".scale_vec::2X", Value::Flag, Needs::on(8, 6, ARCHS)),
@@ -44,7 +44,7 @@ const VECTOR_SIZE: Group = maybe(
     ],
 );
 const COLLECTOR: Group = maybe(
-    Slot::Sem,
+    Role::Sem,
     &[
         choice(".collector::a::fill", Value::Flag),
         choice(".collector::a::use", Value::Flag),
@@ -52,8 +52,8 @@ const COLLECTOR: Group = maybe(
         choice(".collector::a::discard", Value::Flag),
     ],
 );
-const ASHIFT: Group = maybe(Slot::Flag, &[choice(".ashift", Value::Flag)]);
-const BLOCK_SCALE: Group = must(Slot::Flag3, &[choice(".block_scale", Value::Flag)]);
+const ASHIFT: Group = maybe(Role::Flag, &[choice(".ashift", Value::Flag)]);
+const BLOCK_SCALE: Group = must(Role::Flag3, &[choice(".block_scale", Value::Flag)]);
 
 const D: Operand = tmem("d-tmem");
 const A: Operand = tmem("a-tmem");
@@ -65,7 +65,7 @@ const LANES: Operand = Operand {
     name: "disable-output-lane",
     kind: Kind::Vector,
     is: Is::Fixed(B32),
-    count: Count::Fragment(|u| 4 * u.count(Slot::Flag2)),
+    count: Count::Fragment(|u| 4 * u.count(Role::Flag2)),
     optional: false,
     when: When::Always,
 };
@@ -143,9 +143,9 @@ pub const SP_SCALED: Form = Form {
 /// The same with `a` in tensor memory.
 pub const SP_SCALED_TMEM: Form = Form { src: &[D, A, B_DESC, META, IDESC, SCALE_A, SCALE_B, ENABLE], ..SP_SCALED };
 
-const ONE_CTA: Group = must(Slot::Flag2, &[choice(".cta_group::1", Value::Count(1))]);
+const ONE_CTA: Group = must(Role::Flag2, &[choice(".cta_group::1", Value::Count(1))]);
 const B_COLLECTOR: Group = maybe(
-    Slot::Sem,
+    Role::Sem,
     &[
         choice(".collector::b0::fill", Value::Flag),
         choice(".collector::b0::use", Value::Flag),
@@ -193,14 +193,14 @@ pub const WS_SP_TMEM: Form = Form { src: &[D, A, B_DESC, META, IDESC, ENABLE, ZE
 
 /// Shifted rows are not kept.
 fn collector(u: &Use) -> Result<Needs, Reason> {
-    if u.has(Slot::Flag) && matches!(u.text(Slot::Sem), ".collector::a::use" | ".collector::a::fill") {
-        return Err(Reason::new("`.ashift` does not go with this use of the collector").at(u.text(Slot::Sem)));
+    if u.has(Role::Flag) && matches!(u.text(Role::Sem), ".collector::a::use" | ".collector::a::fill") {
+        return Err(Reason::new("`.ashift` does not go with this use of the collector").at(u.text(Role::Sem)));
     }
     Ok(Needs::NONE)
 }
 
 fn vector_size(u: &Use) -> Result<Needs, Reason> {
-    let (kind, size) = (u.text(Slot::Mode), u.text(Slot::Num));
+    let (kind, size) = (u.text(Role::Mode), u.text(Role::Num));
     let sizes: &[&str] = match kind {
         ".kind::mxf8f6f4" => &["", ".scale_vec::1X", ".block32"],
         ".kind::mxf4" => &["", ".scale_vec::2X", ".block32"],

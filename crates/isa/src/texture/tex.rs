@@ -11,7 +11,7 @@ const SECTION: &str = "Texture Instructions: tex";
 pub const WHY: &str = "textures";
 
 const GEOMETRY: Group = must(
-    Slot::Shape,
+    Role::Shape,
     &[
         choice(".1d", Value::Count(1)),
         choice(".2d", Value::Count(2)),
@@ -25,14 +25,14 @@ const GEOMETRY: Group = must(
     ],
 );
 const RESULT: Group = one_of(
-    Slot::Type,
+    Role::Type,
     &[ty(".u32", U32), ty(".s32", S32), ty_if(".f16", F16, Needs::on(4, 2, SM_53)), ty(".f32", F32)],
 );
-const COORDINATE: Group = one_of(Slot::Type2, &[ty(".s32", S32), ty(".f32", F32)]);
+const COORDINATE: Group = one_of(Role::Type2, &[ty(".s32", S32), ty(".f32", F32)]);
 const V4: Operand = Operand {
     name: "d",
     kind: Kind::Vector,
-    is: Is::Like(Slot::Type),
+    is: Is::Like(Role::Type),
     count: Count::Fixed(4),
     optional: false,
     when: When::Always,
@@ -43,7 +43,7 @@ pub const PLACE: Operand = Operand {
     name: "a, c",
     kind: Kind::Point,
     is: Is::Of(coordinate_type),
-    count: Count::By(Slot::Shape),
+    count: Count::By(Role::Shape),
     optional: false,
     when: When::Always,
 };
@@ -84,7 +84,7 @@ pub const TEX_BASE: Form = Form { words: &[".base", ".v4"], needs: Needs::on(3, 
 
 /// `tex.level.geom.v4.dtype.ctype d, [a, {b,} c], lod{, e}{, f}`.
 pub const TEX_LEVEL: Form =
-    Form { words: &[".level", ".v4"], src: &[PLACE, val("lod", Is::Like(Slot::Type2)), OFFSETS, DEPTH], ..TEX_BASE };
+    Form { words: &[".level", ".v4"], src: &[PLACE, val("lod", Is::Like(Role::Type2)), OFFSETS, DEPTH], ..TEX_BASE };
 
 /// `tex.grad.geom.v4.dtype.ctype d, [a, {b,} c], dPdx, dPdy{, e}{, f}`.
 pub const TEX_GRAD: Form = Form {
@@ -108,7 +108,7 @@ pub const TEX_BASE_PAIR: Form = Form { words: &[".base", ".v2", ".f16x2"], ..TEX
 /// `tex.level.geom.v2.f16x2.ctype d, [a, {b,} c], lod{, e}{, f}`.
 pub const TEX_LEVEL_PAIR: Form = Form {
     words: &[".level", ".v2", ".f16x2"],
-    src: &[PLACE, val("lod", Is::Like(Slot::Type2)), OFFSETS, DEPTH],
+    src: &[PLACE, val("lod", Is::Like(Role::Type2)), OFFSETS, DEPTH],
     ..TEX_PAIR
 };
 
@@ -126,7 +126,7 @@ pub const TLD4: Form = Form {
     section: "Texture Instructions: tld4",
     qualifiers: &[
         must(
-            Slot::Op,
+            Role::Op,
             &[
                 choice(".r", Value::Flag),
                 choice(".g", Value::Flag),
@@ -135,7 +135,7 @@ pub const TLD4: Form = Form {
             ],
         ),
         must(
-            Slot::Shape,
+            Role::Shape,
             &[
                 choice(".2d", Value::Count(2)),
                 choice_if(".a2d", Value::Count(4), Needs::on(4, 3, SM_30)),
@@ -143,8 +143,8 @@ pub const TLD4: Form = Form {
                 choice_if(".acube", Value::Count(4), Needs::on(4, 3, SM_30)),
             ],
         ),
-        one_of(Slot::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".f32", F32)]),
-        one_of(Slot::Type2, &[ty(".f32", F32)]),
+        one_of(Role::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".f32", F32)]),
+        one_of(Role::Type2, &[ty(".f32", F32)]),
     ],
     needs: Needs::on(2, 2, SM_20),
     ..TEX
@@ -152,11 +152,11 @@ pub const TLD4: Form = Form {
 
 /// The first coordinate of an array is an index whatever the type; sizes are the same.
 fn coordinate_type(u: &Use) -> ScalarType {
-    if u.text(Slot::Shape).starts_with(".a") { B32 } else { u.ty(Slot::Type2) }
+    if u.text(Role::Shape).starts_with(".a") { B32 } else { u.ty(Role::Type2) }
 }
 
 fn n_offsets(u: &Use) -> u8 {
-    match u.text(Slot::Shape) {
+    match u.text(Role::Shape) {
         ".1d" | ".a1d" => 1,
         ".3d" => 4,
         _ => 2,
@@ -164,7 +164,7 @@ fn n_offsets(u: &Use) -> u8 {
 }
 
 fn n_gradients(u: &Use) -> u8 {
-    match u.text(Slot::Shape) {
+    match u.text(Role::Shape) {
         ".1d" | ".a1d" => 1,
         ".2d" | ".a2d" => 2,
         _ => 4,
@@ -172,13 +172,13 @@ fn n_gradients(u: &Use) -> u8 {
 }
 
 fn geometry(u: &Use) -> Result<Needs, Reason> {
-    let shape = u.text(Slot::Shape);
+    let shape = u.text(Role::Shape);
     let wanted = match shape {
         ".cube" | ".acube" => ".f32",
         ".2dms" | ".a2dms" => ".s32",
         _ => "",
     };
-    let given = u.text(Slot::Type2);
+    let given = u.text(Role::Type2);
     if wanted.is_empty() || wanted == given {
         return Ok(Needs::NONE);
     }

@@ -15,7 +15,7 @@ pub const TXQ: Form = Form {
     words: &[".b32"],
     section: SECTION,
     qualifiers: &[must(
-        Slot::Op,
+        Role::Op,
         &[
             choice(".width", Value::Flag),
             choice(".height", Value::Flag),
@@ -44,7 +44,7 @@ pub const TXQ: Form = Form {
 pub const TXQ_LEVEL: Form = Form {
     words: &[".level", ".b32"],
     qualifiers: &[must(
-        Slot::Op,
+        Role::Op,
         &[choice(".width", Value::Flag), choice(".height", Value::Flag), choice(".depth", Value::Flag)],
     )],
     src: &[address("a"), val("lod", WORD)],
@@ -57,7 +57,7 @@ pub const ISTYPEP: Form = Form {
     opcode: "istypep",
     section: "Texture Instructions: istypep",
     qualifiers: &[must(
-        Slot::Op,
+        Role::Op,
         &[choice(".texref", Value::Flag), choice(".samplerref", Value::Flag), choice(".surfref", Value::Flag)],
     )],
     words: &[],

@@ -14,19 +14,19 @@ use crate::words::*;
 pub(super) const ARITHMETIC: &str = "Scalar Video Instructions: vadd, vsub, vabsdiff, vmin, vmax";
 pub(super) const SCALAR: Needs = Needs::on(2, 0, SM_20);
 
-pub(super) const DTYPE: Group = one_of(Slot::Type, INTS_32);
-pub(super) const ATYPE: Group = one_of(Slot::Type2, INTS_32);
-pub(super) const BTYPE: Group = one_of(Slot::Type3, INTS_32);
+pub(super) const DTYPE: Group = one_of(Role::Type, INTS_32);
+pub(super) const ATYPE: Group = one_of(Role::Type2, INTS_32);
+pub(super) const BTYPE: Group = one_of(Role::Type3, INTS_32);
 /// The amount of a shift is unsigned.
-pub(super) const UNSIGNED_BTYPE: Group = one_of(Slot::Type3, &[ty(".u32", U32)]);
+pub(super) const UNSIGNED_BTYPE: Group = one_of(Role::Type3, &[ty(".u32", U32)]);
 /// The assembler takes `.sat` twice.
-pub(super) const SAT_AGAIN: Group = opt_seq(Slot::Flag2, &[choice(".sat", Value::Flag)]);
+pub(super) const SAT_AGAIN: Group = opt_seq(Role::Flag2, &[choice(".sat", Value::Flag)]);
 /// The secondary operation.
 pub(super) const OP2: Group =
-    must(Slot::Op, &[choice(".add", Value::Tag(0)), choice(".min", Value::Tag(1)), choice(".max", Value::Tag(2))]);
+    must(Role::Op, &[choice(".add", Value::Tag(0)), choice(".min", Value::Tag(1)), choice(".max", Value::Tag(2))]);
 /// The comparisons of `vset` and its SIMD kin.
 pub(super) const COMPARISON: Group = must(
-    Slot::Cmp,
+    Role::Cmp,
     &[
         choice(".eq", Value::Cmp(Cmp::Eq)),
         choice(".ne", Value::Cmp(Cmp::Ne)),
@@ -84,33 +84,33 @@ pub(super) fn merges(u: &Use) -> Result<Needs, Reason> {
 
 /// `.sat` once.
 pub(super) fn once(u: &Use) -> Result<Needs, Reason> {
-    if u.has(Slot::Sat) && u.has(Slot::Flag2) {
+    if u.has(Role::Sat) && u.has(Role::Flag2) {
         return Err(Reason { warning: true, ..Reason::new("`.sat` is written twice").at(".sat") });
     }
     Ok(Needs::NONE)
 }
 
-/// Builds an op whose types are in the usual slots.
+/// Builds an op whose types are in the usual roles.
 pub(super) fn scalar(x: &mut Cx<'_, '_>, op: VideoOp) {
-    let signed = x.u.ty(Slot::Type).is_signed();
-    of_signs(x, op, signed, Slot::Type2, Slot::Type3);
+    let signed = x.u.ty(Role::Type).is_signed();
+    of_signs(x, op, signed, Role::Type2, Role::Type3);
 }
 
 /// Builds an op; `atype` and `btype` hold the types of the sources.
-pub(super) fn of_signs(x: &mut Cx<'_, '_>, op: VideoOp, signed: bool, atype: Slot, btype: Slot) {
-    let end = match (x.u.value(Slot::Op), x.u.marks[0].part()) {
+pub(super) fn of_signs(x: &mut Cx<'_, '_>, op: VideoOp, signed: bool, atype: Role, btype: Role) {
+    let end = match (x.u.value(Role::Op), x.u.marks[0].part()) {
         (Some(Value::Tag(0)), _) => VideoEnd::Add,
         (Some(Value::Tag(1)), _) => VideoEnd::Min,
         (Some(_), _) => VideoEnd::Max,
         (None, Part::Word) => VideoEnd::Plain,
         (None, part) => VideoEnd::Merge(part),
     };
-    let sat = x.u.has(Slot::Sat) || x.u.has(Slot::Flag2);
+    let sat = x.u.has(Role::Sat) || x.u.has(Role::Flag2);
     let video = Video { op, signed, a: source(x.u, 1, atype), b: source(x.u, 2, btype), sat, end };
     apply(x, Pure::Video(video), Ty::B32, if end == VideoEnd::Plain { 2 } else { 3 });
 }
 
 /// Operand `i` and its type.
-pub(super) fn source(u: &Use, i: usize, ty: Slot) -> PartOf {
+pub(super) fn source(u: &Use, i: usize, ty: Role) -> PartOf {
     PartOf { part: u.marks[i].part(), signed: u.ty(ty).is_signed() }
 }

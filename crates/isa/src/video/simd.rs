@@ -40,17 +40,17 @@ pub(super) fn clamps(u: &Use) -> Result<Needs, Reason> {
 
 /// Builds an op on `n` elements.
 pub(super) fn simd(x: &mut Cx<'_, '_>, op: SimdOp, n: u8, accumulate: bool) {
-    let signed = x.u.ty(Slot::Type).is_signed();
-    of_signs(x, op, n, accumulate, signed, Slot::Type2, Slot::Type3);
+    let signed = x.u.ty(Role::Type).is_signed();
+    of_signs(x, op, n, accumulate, signed, Role::Type2, Role::Type3);
 }
 
 /// Builds a comparison of `n` elements.
 pub(super) fn set(x: &mut Cx<'_, '_>, n: u8, accumulate: bool) {
     let op = SimdOp::Set(crate::compose::cmp(x.u));
-    of_signs(x, op, n, accumulate, false, Slot::Type, Slot::Type2);
+    of_signs(x, op, n, accumulate, false, Role::Type, Role::Type2);
 }
 
-fn of_signs(x: &mut Cx<'_, '_>, op: SimdOp, n: u8, accumulate: bool, signed: bool, atype: Slot, btype: Slot) {
+fn of_signs(x: &mut Cx<'_, '_>, op: SimdOp, n: u8, accumulate: bool, signed: bool, atype: Role, btype: Role) {
     let [d, a, b, _] = x.u.marks;
     let simd = VideoSimd {
         op,
@@ -59,7 +59,7 @@ fn of_signs(x: &mut Cx<'_, '_>, op: SimdOp, n: u8, accumulate: bool, signed: boo
         a: Elements { select: a.elements(0), signed: x.u.ty(atype).is_signed() },
         b: Elements { select: b.elements(n), signed: x.u.ty(btype).is_signed() },
         mask: d.mask(u8::MAX >> (8 - n)),
-        sat: x.u.has(Slot::Sat) || x.u.has(Slot::Flag2),
+        sat: x.u.has(Role::Sat) || x.u.has(Role::Flag2),
         accumulate,
     };
     apply(x, Pure::VideoSimd(simd), Ty::B32, 3);

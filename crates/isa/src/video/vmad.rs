@@ -9,8 +9,8 @@ use crate::form::*;
 use crate::target::Needs;
 use crate::words::SAT;
 
-const SCALE: Group = maybe(Slot::Num, &[choice(".shr7", Value::Count(7)), choice(".shr15", Value::Count(15))]);
-const PLUS_ONE: Group = must(Slot::Flag, &[choice(".po", Value::Flag)]);
+const SCALE: Group = maybe(Role::Num, &[choice(".shr7", Value::Count(7)), choice(".shr15", Value::Count(15))]);
+const PLUS_ONE: Group = must(Role::Flag, &[choice(".po", Value::Flag)]);
 
 /// `vmad.dtype.atype.btype{.sat}{.scale} d, {-}a{.asel}, {-}b{.bsel}, {-}c`: `a * b + c`, scaled.
 ///
@@ -32,12 +32,12 @@ pub const VMAD: Form = Form {
             (false, false) => Negated::None,
         };
         let vmad = Vmad {
-            a: source(x.u, 1, Slot::Type2),
-            b: source(x.u, 2, Slot::Type3),
+            a: source(x.u, 1, Role::Type2),
+            b: source(x.u, 2, Role::Type3),
             negated,
-            plus_one: x.u.has(Slot::Flag),
-            sat: x.u.has(Slot::Sat) || x.u.has(Slot::Flag2),
-            shift: if x.u.has(Slot::Num) { x.u.count(Slot::Num) } else { 0 },
+            plus_one: x.u.has(Role::Flag),
+            sat: x.u.has(Role::Sat) || x.u.has(Role::Flag2),
+            shift: if x.u.has(Role::Num) { x.u.count(Role::Num) } else { 0 },
         };
         apply(x, Pure::Vmad(vmad), Ty::B32, 3);
     }),

@@ -9,7 +9,7 @@ use crate::form::*;
 use crate::words::*;
 
 /// Types of the sources; the destination has none, it is unsigned.
-const SOURCE_TYPES: [Group; 2] = [one_of(Slot::Type, INTS_32), one_of(Slot::Type2, INTS_32)];
+const SOURCE_TYPES: [Group; 2] = [one_of(Role::Type, INTS_32), one_of(Role::Type2, INTS_32)];
 const A: Operand = part_of("a", TYPE);
 const B: Operand = part_of("b", TYPE2);
 const C: Operand = whole("c", Is::Fixed(U32));
@@ -24,7 +24,7 @@ pub const VSET: Form = Form {
     src: &[A, B, C.optional()],
     needs: SCALAR,
     legal: merges,
-    semantics: Semantics::Build(|x| of_signs(x, VideoOp::Set(cmp(x.u)), false, Slot::Type, Slot::Type2)),
+    semantics: Semantics::Build(|x| of_signs(x, VideoOp::Set(cmp(x.u)), false, Role::Type, Role::Type2)),
 };
 
 /// `vset.atype.btype.cmp.op2 d, a{.asel}, b{.bsel}, c`: 1 or 0, and `c`.

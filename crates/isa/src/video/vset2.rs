@@ -13,7 +13,7 @@ pub const VSET2: Form = Form {
     opcode: "vset2",
     words: &[],
     section: "SIMD Video Instructions: vset2",
-    qualifiers: &[one_of(Slot::Type, INTS_32), one_of(Slot::Type2, INTS_32), COMPARISON],
+    qualifiers: &[one_of(Role::Type, INTS_32), one_of(Role::Type2, INTS_32), COMPARISON],
     dst: &[SET_D2],
     src: &SET_SOURCES2,
     needs: SIMD,

@@ -13,7 +13,7 @@ pub const VSET4: Form = Form {
     opcode: "vset4",
     words: &[],
     section: "SIMD Video Instructions: vset4",
-    qualifiers: &[one_of(Slot::Type, INTS_32), one_of(Slot::Type2, INTS_32), COMPARISON],
+    qualifiers: &[one_of(Role::Type, INTS_32), one_of(Role::Type2, INTS_32), COMPARISON],
     dst: &[SET_D4],
     src: &SET_SOURCES4,
     needs: SIMD,

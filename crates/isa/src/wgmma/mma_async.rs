@@ -41,29 +41,29 @@ const TRANS_A: Operand = operand("imm-trans-a", Kind::Imm, WORD);
 const TRANS_B: Operand = operand("imm-trans-b", Kind::Imm, WORD);
 
 const HALF_TYPES: &[Group] = &[
-    must(Slot::Shape, SHAPE_64),
-    one_of(Slot::Type, &[ty(".f16", F16), ty(".f32", F32)]),
-    one_of(Slot::Type2, &[ty(".f16", F16), ty(".bf16", BF16)]),
-    one_of(Slot::Type3, &[ty(".f16", F16), ty(".bf16", BF16)]),
+    must(Role::Shape, SHAPE_64),
+    one_of(Role::Type, &[ty(".f16", F16), ty(".f32", F32)]),
+    one_of(Role::Type2, &[ty(".f16", F16), ty(".bf16", BF16)]),
+    one_of(Role::Type3, &[ty(".f16", F16), ty(".bf16", BF16)]),
 ];
 const FLOAT_TYPES: &[Group] = &[
-    must(Slot::Shape, SHAPE_64),
-    one_of(Slot::Type, &[ty(".f16", F16), ty(".f32", F32)]),
-    one_of(Slot::Type2, &[ty(".tf32", TF32), ty(".e4m3", B8), ty(".e5m2", B8)]),
-    one_of(Slot::Type3, &[ty(".tf32", TF32), ty(".e4m3", B8), ty(".e5m2", B8)]),
+    must(Role::Shape, SHAPE_64),
+    one_of(Role::Type, &[ty(".f16", F16), ty(".f32", F32)]),
+    one_of(Role::Type2, &[ty(".tf32", TF32), ty(".e4m3", B8), ty(".e5m2", B8)]),
+    one_of(Role::Type3, &[ty(".tf32", TF32), ty(".e4m3", B8), ty(".e5m2", B8)]),
 ];
 const INT_TYPES: &[Group] = &[
-    must(Slot::Shape, SHAPE_64),
-    maybe(Slot::SatFinite, &[choice(".satfinite", Value::Flag)]),
-    one_of(Slot::Type, &[ty(".s32", S32)]),
-    one_of(Slot::Type2, &[ty(".s8", S8), ty(".u8", U8)]),
-    one_of(Slot::Type3, &[ty(".s8", S8), ty(".u8", U8)]),
+    must(Role::Shape, SHAPE_64),
+    maybe(Role::SatFinite, &[choice(".satfinite", Value::Flag)]),
+    one_of(Role::Type, &[ty(".s32", S32)]),
+    one_of(Role::Type2, &[ty(".s8", S8), ty(".u8", U8)]),
+    one_of(Role::Type3, &[ty(".s8", S8), ty(".u8", U8)]),
 ];
 const BIT_TYPES: &[Group] = &[
-    must(Slot::Shape, SHAPE_64),
-    one_of(Slot::Type, &[ty(".s32", S32)]),
-    one_of(Slot::Type2, &[ty(".b1", B32)]),
-    one_of(Slot::Type3, &[ty(".b1", B32)]),
+    must(Role::Shape, SHAPE_64),
+    one_of(Role::Type, &[ty(".s32", S32)]),
+    one_of(Role::Type2, &[ty(".b1", B32)]),
+    one_of(Role::Type3, &[ty(".b1", B32)]),
 ];
 
 /// `wgmma.mma_async.sync.aligned.shape.dtype.f16.f16 d, a-desc, b-desc, scale-d, imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b`;
@@ -155,7 +155,7 @@ pub const WAIT_GROUP: Form = Form {
 };
 
 fn d_type(u: &Use) -> ScalarType {
-    match u.ty(Slot::Type) {
+    match u.ty(Role::Type) {
         F16 => B32,
         other => other,
     }
@@ -163,20 +163,20 @@ fn d_type(u: &Use) -> ScalarType {
 
 /// 64 rows of `n` over 128 threads: half as many registers as columns, and half of that for pairs.
 fn n_d(u: &Use) -> u8 {
-    let (_, n, _) = mnk(u.text(Slot::Shape));
-    let registers = if u.ty(Slot::Type) == F16 { n / 4 } else { n / 2 };
+    let (_, n, _) = mnk(u.text(Role::Shape));
+    let registers = if u.ty(Role::Type) == F16 { n / 4 } else { n / 2 };
     u8::try_from(registers).unwrap_or(u8::MAX)
 }
 
 /// A sparse product is twice as deep.
 fn floats(u: &Use, factor: u32) -> Result<Needs, Reason> {
-    let (a, b) = (u.text(Slot::Type2), u.text(Slot::Type3));
+    let (a, b) = (u.text(Role::Type2), u.text(Role::Type3));
     let is_small = |t: &str| t.starts_with(".e");
     if a != b && !(is_small(a) && is_small(b)) {
         return Err(Reason::new(format!("`{a}` and `{b}` are not multiplied")).at(b));
     }
-    if u.ty(Slot::Type) == F16 && (a == ".bf16" || a == ".tf32") {
-        return Err(Reason::new(format!("`{a}` gives `.f32`")).at(u.text(Slot::Type)));
+    if u.ty(Role::Type) == F16 && (a == ".bf16" || a == ".tf32") {
+        return Err(Reason::new(format!("`{a}` gives `.f32`")).at(u.text(Role::Type)));
     }
     let depth = match a {
         ".tf32" => 8,
@@ -187,20 +187,20 @@ fn floats(u: &Use, factor: u32) -> Result<Needs, Reason> {
 }
 
 fn ints(u: &Use, factor: u32) -> Result<Needs, Reason> {
-    let (_, n, _) = mnk(u.text(Slot::Shape));
+    let (_, n, _) = mnk(u.text(Role::Shape));
     if n > 24 && n % 16 != 0 {
-        return Err(Reason::new("integers take 8, 24 or a multiple of 16 columns").at(u.text(Slot::Shape)));
+        return Err(Reason::new("integers take 8, 24 or a multiple of 16 columns").at(u.text(Role::Shape)));
     }
-    let mixed = u.text(Slot::Type2) != u.text(Slot::Type3);
-    deep(u, if u.text(Slot::Type2) == ".b1" { 256 } else { 32 * factor })?;
+    let mixed = u.text(Role::Type2) != u.text(Role::Type3);
+    deep(u, if u.text(Role::Type2) == ".b1" { 256 } else { 32 * factor })?;
     Ok(if mixed { Needs::ptx(8, 4) } else { Needs::NONE })
 }
 
 fn deep(u: &Use, depth: u32) -> Result<Needs, Reason> {
-    let (_, _, k) = mnk(u.text(Slot::Shape));
+    let (_, _, k) = mnk(u.text(Role::Shape));
     if k == depth {
         return Ok(Needs::NONE);
     }
-    let message = format!("`{}` takes shapes that end in `k{depth}`", u.text(Slot::Type2));
-    Err(Reason::new(message).at(u.text(Slot::Shape)))
+    let message = format!("`{}` takes shapes that end in `k{depth}`", u.text(Role::Type2));
+    Err(Reason::new(message).at(u.text(Role::Shape)))
 }

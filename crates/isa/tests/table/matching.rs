@@ -37,14 +37,14 @@ fn used(text: &str, n_dst: usize, n_src: usize) -> Use {
 #[test]
 fn qualifiers_in_any_order() {
     let u = used("ld.b32.global.acquire.sys", 1, 1);
-    assert_eq!((u.ty(Slot::Type), u.space(Slot::Space)), (ScalarType::B32, StateSpace::Global));
-    assert_eq!(u.scope(Slot::Scope), Some(Scope::Sys));
+    assert_eq!((u.ty(Role::Type), u.space(Role::Space)), (ScalarType::B32, StateSpace::Global));
+    assert_eq!(u.scope(Role::Scope), Some(Scope::Sys));
     let u = used("shfl.b32.idx.sync", 1, 4);
-    assert_eq!(u.value(Slot::Mode), Some(Value::Shfl(ShflMode::Idx)));
+    assert_eq!(u.value(Role::Mode), Some(Value::Shfl(ShflMode::Idx)));
     let u = used("fence.gpu.sc", 0, 0);
-    assert_eq!((u.order(Slot::Order), u.scope(Slot::Scope)), (Some(Order::Sc), Some(Scope::Gpu)));
+    assert_eq!((u.order(Role::Order), u.scope(Role::Scope)), (Some(Order::Sc), Some(Scope::Gpu)));
     let u = used("atom.add.global.u32", 1, 2);
-    assert_eq!((u.value(Slot::Op), u.order(Slot::Order)), (Some(Value::Atom(AtomOp::Add)), None));
+    assert_eq!((u.value(Role::Op), u.order(Role::Order)), (Some(Value::Atom(AtomOp::Add)), None));
 }
 
 /// Forms of the manual's examples and of the corpus: (text, number of operands).

@@ -29,14 +29,14 @@ fn no_text_belongs_to_two_free_groups_of_a_form() {
 }
 
 #[test]
-fn qualifiers_have_dots_and_groups_have_their_own_slot() {
+fn qualifiers_have_dots_and_groups_have_their_own_role() {
     for form in forms() {
         assert!(!form.opcode.starts_with('.') && !form.section.is_empty());
         assert!(form.qualifiers.len() <= 64 && form.words.len() <= 32, "`{}` is too large to match", form.opcode);
-        let mut slots = HashSet::new();
+        let mut roles = HashSet::new();
         for group in form.qualifiers {
             assert!(!group.choices.is_empty(), "empty group in `{}`", form.opcode);
-            assert!(slots.insert(group.slot), "{:?} twice in `{}`", group.slot, form.opcode);
+            assert!(roles.insert(group.role), "{:?} twice in `{}`", group.role, form.opcode);
         }
         let texts = form.qualifiers.iter().flat_map(|g| g.choices).map(|c| c.text);
         for text in form.words.iter().copied().chain(texts) {
@@ -72,16 +72,16 @@ fn products(form: &'static Form, visit: &mut dyn FnMut(&Use)) {
             visit(u);
             return;
         };
-        let slot = group.slot as usize;
+        let role = group.role as usize;
         if !group.required {
-            Arc::make_mut(&mut u.chosen)[slot] = None;
+            Arc::make_mut(&mut u.chosen)[role] = None;
             go(form, i + 1, u, visit);
         }
         for choice in group.choices {
-            Arc::make_mut(&mut u.chosen)[slot] = Some(choice);
+            Arc::make_mut(&mut u.chosen)[role] = Some(choice);
             go(form, i + 1, u, visit);
         }
-        Arc::make_mut(&mut u.chosen)[slot] = None;
+        Arc::make_mut(&mut u.chosen)[role] = None;
     }
     go(form, 0, &mut u, visit);
 }
@@ -90,7 +90,7 @@ fn products(form: &'static Form, visit: &mut dyn FnMut(&Use)) {
 fn n_values(u: &Use, operand: &Operand) -> usize {
     match operand.count {
         Count::One => 1,
-        Count::By(slot) => usize::from(u.count(slot)),
+        Count::By(role) => usize::from(u.count(role)),
         Count::Fixed(n) => usize::from(n),
         Count::Fragment(f) => usize::from(f(u)),
     }

@@ -287,26 +287,26 @@ fn three_sources_and_gross_reciprocals() {
 /// Calls `visit` with every product of the choices of a form.
 fn products(form: &'static Form, i: usize, m: &mut Match, visit: &mut dyn FnMut(&Match)) {
     let Some(group) = form.qualifiers.get(i) else { return visit(m) };
-    let slot = group.slot as usize;
+    let role = group.role as usize;
     if !group.required {
         products(form, i + 1, m, visit);
     }
     for choice in group.choices {
-        m.chosen[slot] = Some(choice);
+        m.chosen[role] = Some(choice);
         products(form, i + 1, m, visit);
     }
-    m.chosen[slot] = None;
+    m.chosen[role] = None;
 }
 
 /// The words of an instruction, in the order of the groups.
 fn spelled(m: &Match) -> String {
     let mut text = m.form.opcode.to_string();
     for group in m.form.qualifiers.iter().filter(|g| g.lead) {
-        text.push_str(m.chosen[group.slot as usize].map_or("", |c| c.text));
+        text.push_str(m.chosen[group.role as usize].map_or("", |c| c.text));
     }
     m.form.words.iter().for_each(|w| text.push_str(w));
     for group in m.form.qualifiers.iter().filter(|g| !g.lead) {
-        text.push_str(m.chosen[group.slot as usize].map_or("", |c| c.text));
+        text.push_str(m.chosen[group.role as usize].map_or("", |c| c.text));
     }
     text
 }
@@ -363,7 +363,7 @@ fn every_legal_product_is_well_typed() {
                 let mut values = Vec::new();
                 let count = |o: &Operand| match o.count {
                     Count::One => 1,
-                    Count::By(slot) => usize::from(u.count(slot)),
+                    Count::By(role) => usize::from(u.count(role)),
                     Count::Fixed(n) => usize::from(n),
                     Count::Fragment(_) => panic!("value instructions have no fragments"),
                 };

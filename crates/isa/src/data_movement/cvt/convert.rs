@@ -8,22 +8,22 @@ use crate::target::Needs;
 
 /// `.rn` and `.rz`.
 pub(super) const ROUND2: Group =
-    must(Slot::Round, &[choice(".rn", Value::Round(Rounding::Nearest)), choice(".rz", Value::Round(Rounding::Zero))]);
+    must(Role::Round, &[choice(".rn", Value::Round(Rounding::Nearest)), choice(".rz", Value::Round(Rounding::Zero))]);
 /// `.satfinite`, if it is written.
-pub(super) const SATFINITE: Group = maybe(Slot::SatFinite, &[choice_if(".satfinite", Value::Flag, Needs::ptx(8, 1))]);
+pub(super) const SATFINITE: Group = maybe(Role::SatFinite, &[choice_if(".satfinite", Value::Flag, Needs::ptx(8, 1))]);
 
 /// The conversion that the qualifiers say. Without a rounding it is exact or to nearest.
 pub(super) fn conversion(u: &Use) -> Cvt {
-    let (to, from) = (u.ty(Slot::Type), u.ty(Slot::Type2));
+    let (to, from) = (u.ty(Role::Type), u.ty(Role::Type2));
     Cvt {
         to,
         from,
-        round: u.round(Slot::Round).unwrap_or(Rounding::Nearest),
-        integral: to == from && u.has(Slot::Round),
-        ftz: u.has(Slot::Ftz),
-        sat: u.has(Slot::Sat),
-        relu: u.has(Slot::Relu),
-        satfinite: u.has(Slot::SatFinite),
+        round: u.round(Role::Round).unwrap_or(Rounding::Nearest),
+        integral: to == from && u.has(Role::Round),
+        ftz: u.has(Role::Ftz),
+        sat: u.has(Role::Sat),
+        relu: u.has(Role::Relu),
+        satfinite: u.has(Role::SatFinite),
     }
 }
 
