@@ -87,7 +87,7 @@ fn row(f: &'static Form) -> Row<'static> {
         Semantics::Unsupported(why) => ("no", Some(why)),
     };
     let qualifiers = f.qualifiers.iter().map(|g| Choices {
-        name: name(g.slot),
+        name: name(g.role),
         lead: g.lead,
         required: g.required,
         choices: g.choices.iter().map(|c| with_gates(c.text, &c.needs)).collect(),

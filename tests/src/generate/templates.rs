@@ -126,7 +126,7 @@ fn propose(form: &'static Form, version: Version, target: Target, rng: &mut Rng)
     let mut chosen = [None; N_SLOTS];
     for group in form.qualifiers {
         if group.required || rng.one_in(3) {
-            chosen[group.slot as usize] = Some(rng.pick(group.choices));
+            chosen[group.role as usize] = Some(rng.pick(group.choices));
         }
     }
     let optional = |o: &&Operand| !o.optional;
@@ -153,7 +153,7 @@ fn propose(form: &'static Form, version: Version, target: Target, rng: &mut Rng)
     let src = dst.split_off(form.dst.len());
     let mut words = form.opcode.to_owned() + &form.words.concat();
     for group in form.qualifiers {
-        words.push_str(used.text(group.slot));
+        words.push_str(used.text(group.role));
     }
     Some(Template { words, dst, src })
 }

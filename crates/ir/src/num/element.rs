@@ -14,16 +14,25 @@ pub(super) fn each<const N: usize>(ty: Float, src: [u64; N], op: impl Fn(Float, 
     match ty {
         Float::F16 | Float::BF16 | Float::F32 | Float::F64 => op(ty, src),
         Float::F16x2 | Float::BF16x2 => {
-            let low = op(ty.element(), src.map(|a| a & 0xffff));
-            let high = op(ty.element(), src.map(|a| a >> 16));
+            let low = op(ty.element(), part(src, 0, 0xffff));
+            let high = op(ty.element(), part(src, 16, 0xffff));
             low | high << 16
         }
         Float::F32x2 => {
-            let low = op(Float::F32, src.map(|a| a & 0xffff_ffff));
-            let high = op(Float::F32, src.map(|a| a >> 32));
+            let low = op(Float::F32, part(src, 0, 0xffff_ffff));
+            let high = op(Float::F32, part(src, 32, 0xffff_ffff));
             low | high << 32
         }
     }
+}
+
+/// One element of each packed source. (A loop: `map` is ten functions for each closure of each number of sources.)
+#[inline]
+fn part<const N: usize>(mut src: [u64; N], shift: u32, mask: u64) -> [u64; N] {
+    for bits in &mut src {
+        *bits = *bits >> shift & mask;
+    }
+    src
 }
 
 /// Format of a type, or of the elements of a packed one.

@@ -40,7 +40,6 @@ use crate::simt::Pure;
 ///
 /// # Panics
 /// When `src` is shorter than [`Pure::sources`].
-#[inline]
 pub fn eval(op: Pure, src: &[u64]) -> [u64; 2] {
     let value = match op {
         Pure::Mov(_) => src[0],
