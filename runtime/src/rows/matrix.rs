@@ -17,6 +17,8 @@
     reason = "iterators with closures are not inlined into functions that have features of the host"
 )]
 
+mod halves;
+
 use std::arch::x86_64::*;
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -66,6 +68,8 @@ trait Vectors {
     unsafe fn fma(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
     /// The products of both signed 16-bit halves added to a sum.
     unsafe fn dot(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
+    /// As `multiply` of floats, if these vectors have a better way for the elements of the product.
+    unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool;
 }
 
 /// Vectors of 256 bits.
@@ -198,6 +202,11 @@ impl Vectors for Avx2 {
     unsafe fn dot(a: __m256i, b: __m256i, sum: __m256i) -> __m256i {
         // SAFETY: by the promise of the caller.
         unsafe { _mm256_add_epi32(_mm256_madd_epi16(a, b), sum) }
+    }
+
+    #[inline(always)]
+    unsafe fn floats<const N_ROWS: usize>(_: Product, _: &[&Row], _: &mut Planes) -> bool {
+        false
     }
 }
 
@@ -336,9 +345,16 @@ impl Vectors for Avx512 {
         // SAFETY: by the promise of the caller.
         unsafe { _mm512_add_epi32(_mm512_madd_epi16(a, b), sum) }
     }
+
+    #[inline(always)]
+    unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+        // SAFETY: by the promise of the caller.
+        unsafe { halves::multiply::<N_ROWS>(p, src, planes) }
+    }
 }
 
-/// Elements of `a` and `b` as rows of 32-bit words, one for each of the parts of a register that a step takes.
+/// Elements of `a` and `b` as rows of 32-bit words, one for each of the parts of a register that a step takes. In lines of the cache.
+#[repr(C, align(64))]
 struct Planes {
     a: [Row; MAX_PLANES],
     b: [Row; MAX_PLANES],
@@ -498,7 +514,9 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[&Row], plan
                 planes.sums[i] = *c[i];
             }
         }
-        multiply::<W, false, N_ROWS>(p, src, planes);
+        if !W::floats::<N_ROWS>(p, src, planes) {
+            multiply::<W, false, N_ROWS>(p, src, planes);
+        }
         if p.d == Accumulator::F16 {
             for i in 0..N_ROWS {
                 let low = narrow_f16(&map(&planes.sums[2 * i], f32::from_bits));

@@ -1,0 +1,124 @@
+//! Products of 16-bit floats in vectors of 512 bits.
+//!
+//! Registers are widened as they lie: eight words of `a` are the eight depths of two rows, so a vector has what the lanes of two groups want, and
+//! one permutation of two vectors spreads the element of a depth over the four lanes of each of four groups. Elements of `b` are brought into the
+//! order of depths while they have 16 bits; then the four numbers that all groups want of a depth lie side by side.
+
+use std::arch::x86_64::*;
+
+use handloom_ir::simt::{Element, Product};
+
+use super::{Planes, Row};
+
+/// Depths of a register, of which each of four lanes has two.
+const DEPTHS: usize = 8;
+
+/// Where the lanes of four groups find the element of a depth in two vectors of `a`.
+static SPREAD: [[u32; 16]; DEPTHS] = {
+    let mut table = [[0; 16]; DEPTHS];
+    let mut i = 0;
+    while i < 16 * DEPTHS {
+        table[i / 16][i % 16] = (i % 16 / 4 * DEPTHS + i / 16) as u32;
+        i += 1;
+    }
+    table
+};
+
+/// Where halves of `b` in the order of depth, number of the column in its lane, lane come from: columns in order, each with its depths.
+static BY_DEPTH: [[u16; 32]; 2] = {
+    let mut table = [[0; 32]; 2];
+    let mut i = 0;
+    while i < 64 {
+        let (depth, odd, lane) = (i / 8, i / 4 % 2, i % 4);
+        table[i / 32][i % 32] = ((2 * lane + odd) * DEPTHS + depth) as u16;
+        i += 1;
+    }
+    table
+};
+
+/// Sixteen halves as `.f32`.
+///
+/// # Safety
+/// The host has AVX-512 F.
+#[inline(always)]
+unsafe fn widen<const IS_BF16: bool>(v: __m256i) -> __m512 {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        if IS_BF16 {
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(v)))
+        } else {
+            _mm512_cvtph_ps(v)
+        }
+    }
+}
+
+/// As `multiply`, for elements of `.f16` or `.bf16`; `false` if those of the product are others.
+///
+/// # Safety
+/// The host has AVX-512 F and BW.
+#[inline(always)]
+pub(super) unsafe fn multiply<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        match p.a {
+            Element::F16 => sums::<N_ROWS, false>(p, src, planes),
+            Element::Bf16 => sums::<N_ROWS, true>(p, src, planes),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// # Safety
+/// The host has AVX-512 F and BW.
+#[inline(always)]
+unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row], planes: &mut Planes) {
+    let depth = p.depth_registers();
+    // SAFETY: by the promise of the caller; loads and stores lie in rows and planes of 32 words, of which `b` has two for each register.
+    unsafe {
+        for q in 0..depth {
+            let from = src[depth * N_ROWS + q].as_ptr();
+            let (low, high) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(from.add(16).cast()));
+            for i in 0..2 {
+                let order = _mm512_loadu_si512(BY_DEPTH[i].as_ptr().cast());
+                let halves = _mm512_permutex2var_epi16(low, order, high);
+                let to = planes.b[2 * q + i].as_mut_ptr().cast::<f32>();
+                _mm512_storeu_ps(to, widen::<IS_BF16>(_mm512_castsi512_si256(halves)));
+                _mm512_storeu_ps(to.add(16), widen::<IS_BF16>(_mm512_extracti64x4_epi64::<1>(halves)));
+            }
+        }
+        let mut acc = [[_mm512_setzero_ps(); 2]; 4];
+        for i in 0..2 * N_ROWS {
+            for u in 0..2 {
+                acc[i][u] = _mm512_loadu_ps(planes.sums[i].as_ptr().add(16 * u).cast());
+            }
+        }
+        for q in 0..depth {
+            let mut a = [[[_mm512_setzero_ps(); 2]; 2]; 2];
+            for h in 0..N_ROWS {
+                let from = src[q * N_ROWS + h].as_ptr();
+                for u in 0..4 {
+                    a[h][u / 2][u % 2] = widen::<IS_BF16>(_mm256_loadu_si256(from.add(8 * u).cast()));
+                }
+            }
+            let b = planes.b[2 * q..][..2].as_ptr().cast::<f32>();
+            for k in 0..DEPTHS {
+                let even = _mm512_broadcast_f32x4(_mm_loadu_ps(b.add(8 * k)));
+                let odd = _mm512_broadcast_f32x4(_mm_loadu_ps(b.add(8 * k + 4)));
+                let spread = _mm512_loadu_si512(SPREAD[k].as_ptr().cast());
+                for h in 0..N_ROWS {
+                    for u in 0..2 {
+                        let a = _mm512_permutex2var_ps(a[h][u][0], spread, a[h][u][1]);
+                        acc[2 * h][u] = _mm512_fmadd_ps(a, even, acc[2 * h][u]);
+                        acc[2 * h + 1][u] = _mm512_fmadd_ps(a, odd, acc[2 * h + 1][u]);
+                    }
+                }
+            }
+        }
+        for i in 0..2 * N_ROWS {
+            for u in 0..2 {
+                _mm512_storeu_ps(planes.sums[i].as_mut_ptr().add(16 * u).cast(), acc[i][u]);
+            }
+        }
+    }
+}
