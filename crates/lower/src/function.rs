@@ -13,7 +13,7 @@ use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
 use crate::names::Names;
-use crate::{passes, short, yields};
+use crate::{passes, short_addresses, yields};
 
 /// Lowers the function of a symbol. One without a body traps when it is called.
 pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
@@ -130,7 +130,7 @@ impl<'m> FunctionCx<'m> {
         func.blocks.extend(labels.iter().map(|_| empty_block()));
         let (places, call_slots) = place_variables(decl, body, &mut func);
         let call_slots = call_slots.into_iter();
-        let short_stack = (names.short_locals && short::uses_short_addresses(body)).then(|| short::anchor(&mut func));
+        let short_stack = (names.short_locals && short_addresses::uses_short_addresses(body)).then(|| short_addresses::anchor(&mut func));
         FunctionCx {
             names,
             decl,

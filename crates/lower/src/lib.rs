@@ -25,7 +25,7 @@ mod operand;
 pub mod passes;
 mod reads;
 mod shared;
-mod short;
+mod short_addresses;
 mod specialise;
 mod yields;
 

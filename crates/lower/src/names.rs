@@ -5,7 +5,7 @@ use handloom_check::module::{CheckedModule, SymbolId, SymbolKind};
 use handloom_ir::simt::FuncId;
 use handloom_ir::types::StateSpace;
 
-use crate::short;
+use crate::short_addresses;
 
 /// A module with the numbers that its functions get.
 pub(crate) struct Names<'m> {
@@ -31,7 +31,7 @@ impl<'m> Names<'m> {
         }
         let short_locals = module.address_size == 64
             && module.symbols.iter().any(|s| match &s.kind {
-                SymbolKind::Func(f) => f.body.as_ref().is_some_and(short::makes_short_addresses),
+                SymbolKind::Func(f) => f.body.as_ref().is_some_and(short_addresses::makes_short_addresses),
                 SymbolKind::Var(_) | SymbolKind::Alias(_) => false,
             });
         Names { module, bodies, numbers, short_locals }

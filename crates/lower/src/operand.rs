@@ -11,7 +11,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::{Arg, Cx, Role};
 
 use crate::function::{FunctionCx, Home, Place};
-use crate::short;
+use crate::short_addresses;
 
 /// One result: where it goes.
 struct Target {
@@ -48,7 +48,7 @@ impl FunctionCx<'_> {
         if inst.u.space(Role::Space) != StateSpace::Local {
             return;
         }
-        let is_cvta = short::makes_generic(inst);
+        let is_cvta = short_addresses::makes_generic(inst);
         for (operand, arg) in inst.src.iter().zip(args) {
             let address = match (operand, arg) {
                 (Operand::Addr { base: AddrBase::Reg(r), .. }, Arg::Addr(a)) if self.home(*r).ty.bits() == 32 => {
