@@ -1,5 +1,6 @@
 //! Loads, stores and atomics that code gives away: lane by lane, by all rules. All lanes are checked before the first one has an effect.
 
+use handloom_codegen::Failure;
 use handloom_ir::simt::Op;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Order, StateSpace};
@@ -44,7 +45,7 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         return stack::stack(c, op);
     }
     let Some(r) = Request::of(site) else {
-        c.host.bug = Some(format!("memory routine for {:?}", site.op));
+        c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));
         return 0;
     };
     let header = c.ctx.header();

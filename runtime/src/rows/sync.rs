@@ -3,13 +3,12 @@
 use handloom_interp::warp;
 use handloom_ir::num;
 use handloom_ir::simt::{MatrixOp, Op};
-use handloom_plan::abi::Loc;
+use handloom_plan::abi::{CopyKind, Loc};
 
 use super::Call;
 use super::memory::lanes;
 #[cfg(target_arch = "x86_64")]
 use super::{fast, matrix};
-use crate::warp::context::Ctx;
 use crate::warp::host::{CtaHost, Parked};
 
 /// `Routine::Sync`.
@@ -17,10 +16,14 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let w = c.warp() as usize;
     let op = c.tables.syncs[c.site].op;
     let live = c.host.live(w);
+    let copy = if c.x == CopyKind::Full as u64 { CopyKind::Full } else { CopyKind::Masked };
+    // The lanes of the call with their members, and the member mask of a lane.
+    let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0 };
+    let member_mask = |lane: usize| member_mask(&here, lane);
     if c.host.warps[w].parked.is_empty() {
-        let members = member_mask(c.ctx, c.site, c.mask.trailing_zeros().min(31) as usize);
-        if members & live & !c.mask == 0 && is_uniform(c, members) {
-            complete(&[Parked { ctx: c.ctx, site: c.site, lanes: c.mask, members }]);
+        let members = member_mask(c.mask.trailing_zeros().min(31) as usize);
+        if members & live & !c.mask == 0 && is_uniform(&here, members) {
+            complete(&[Parked { members, ..here }]);
             return 1;
         }
     }
@@ -28,10 +31,10 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let mut left = c.mask;
     while left != 0 {
         // The lanes with the member mask of the first.
-        let members = member_mask(c.ctx, c.site, left.trailing_zeros() as usize);
-        let group = lanes(left).filter(|l| member_mask(c.ctx, c.site, *l) == members).fold(0, |m, l| m | 1 << l);
+        let members = member_mask(left.trailing_zeros() as usize);
+        let group = lanes(left).filter(|l| member_mask(*l) == members).fold(0, |m, l| m | 1 << l);
         left &= !group;
-        groups.push(Parked { ctx: c.ctx, site: c.site, lanes: group, members });
+        groups.push(Parked { lanes: group, members, ..here });
     }
     // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
     let is_met = |g: &Parked, elsewhere: u32| g.members & live & !(g.lanes | elsewhere) == 0;
@@ -57,7 +60,7 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
     let live = host.live(w);
     let mut i = 0;
     while let Some(p) = host.warps[w].parked.get(i).copied() {
-        let op = p.ctx.tables().syncs[p.site].op;
+        let op = p.op().op;
         let there = matching(host, w, op, p.members);
         if p.members & live & !there == 0 {
             let all = take_matching(host, w, op, p.members);
@@ -70,21 +73,21 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
     }
 }
 
-/// Whether all lanes of the call name the same members.
-fn is_uniform(c: &Call<'_>, members: u32) -> bool {
-    match c.tables.syncs[c.site].src.last() {
+/// Whether all lanes of a call name the same members.
+fn is_uniform(p: &Parked, members: u32) -> bool {
+    match p.operands().src.last() {
         None | Some(Loc::Imm(_) | Loc::Scalar(_)) => true,
-        Some(_) => lanes(c.mask).all(|l| member_mask(c.ctx, c.site, l) == members),
+        Some(_) => lanes(p.lanes).all(|l| member_mask(p, l) == members),
     }
 }
 
 /// The member mask is the last source.
-fn member_mask(ctx: Ctx, site: usize, lane: usize) -> u32 {
-    ctx.tables().syncs[site].src.last().map_or(u32::MAX, |loc| ctx.read(*loc, lane) as u32)
+fn member_mask(p: &Parked, lane: usize) -> u32 {
+    p.operands().src.last().map_or(u32::MAX, |loc| p.ctx.read(*loc, lane) as u32)
 }
 
 fn fits(p: &Parked, op: Op, members: u32) -> bool {
-    p.members == members && p.ctx.tables().syncs[p.site].op == op
+    p.members == members && p.op().op == op
 }
 
 /// Lanes that are parked at such an op.
@@ -97,12 +100,12 @@ fn take_matching(host: &mut CtaHost, w: usize, op: Op, members: u32) -> Vec<Park
 }
 
 fn release(p: &Parked) {
-    p.ctx.resume(p.ctx.tables().syncs[p.site].next, p.lanes);
+    p.ctx.resume(p.op().next, p.lanes);
 }
 
 /// Computes the op for all lanes that are there, and writes each lane's results to its own rows.
 fn complete(all: &[Parked]) {
-    let Some(op) = all.first().map(|p| p.ctx.tables().syncs[p.site].op) else { return };
+    let Some(op) = all.first().map(|p| p.op().op) else { return };
     let active = all.iter().fold(0, |m, p| m | p.lanes);
     if let Op::Matrix(op) = op {
         if let [one] = all
@@ -119,7 +122,7 @@ fn complete(all: &[Parked]) {
         }
         num::matrix::matrix(op, active, &src, &mut dst);
         for p in all {
-            let site = &p.ctx.tables().syncs[p.site];
+            let site = p.operands();
             site.dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, p.lanes, row));
         }
         return;
@@ -154,7 +157,7 @@ fn complete(all: &[Parked]) {
         _ => [[0; 32]; 2],
     };
     for p in all {
-        let site = &p.ctx.tables().syncs[p.site];
+        let site = p.operands();
         for (i, (loc, row)) in site.dst.iter().zip(&results).enumerate() {
             if i == 1 || first_is_pred {
                 p.ctx.write_row(*loc, p.lanes, &row.map(|v| if v != 0 { 0xffff_ffff } else { 0 }));
@@ -168,7 +171,7 @@ fn complete(all: &[Parked]) {
 /// The sources before the membermask, by lane. Lanes that are not there count as zero.
 fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
     for p in all {
-        let site = &p.ctx.tables().syncs[p.site];
+        let site = p.operands();
         let values = &site.src[..site.src.len().saturating_sub(1)];
         for (row, loc) in rows.iter_mut().zip(values) {
             if p.lanes == active {
@@ -190,7 +193,7 @@ fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
     {
         let MatrixOp::Product(product) = op else { return false };
         let Some(width) = matrix::Width::of_host().first() else { return false };
-        let site = &p.ctx.tables().syncs[p.site];
+        let site = p.operands();
         let n = site.src.len() - 1;
         if n > matrix::MAX_ROWS {
             return false;

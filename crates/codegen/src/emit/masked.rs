@@ -404,12 +404,10 @@ impl Emit<'_, '_> {
         let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
         inst.dst.iter().for_each(|d| self.now_in_row(*d));
         self.masked_write_back(b, m);
-        let Term::Jump(next) = self.f.blocks[b].term else {
-            panic!("a warp-level op before {:?}", self.f.blocks[b].term)
-        };
-        let site = self.tables.syncs.len();
-        self.tables.syncs.push(SyncSite { op: inst.op, src, dst, next: next.0, span: inst.span });
-        let done = self.routine(Routine::Sync, site, m, None, None);
+        let site = self.plan.sites.number(b) as usize;
+        self.tables.syncs[site].masked = Some(Operands { src, dst });
+        let copy = self.i64(CopyKind::Masked as i64);
+        let done = self.routine(Routine::Sync, site, m, Some(copy), None);
         let (go, look) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(done, go, &[], look, &[]);
         self.b.switch_to_block(look);

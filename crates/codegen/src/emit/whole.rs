@@ -589,11 +589,10 @@ impl Emit<'_, '_> {
             _ => {}
         }
         let (src, dst, outs) = self.routine_operands(inst);
-        let site = self.tables.syncs.len();
-        let next = self.at.0 + 1;
-        self.tables.syncs.push(SyncSite { op: inst.op, src, dst, next: next as u32, span: inst.span });
-        let m = self.i32(FULL);
-        let ok = self.routine(Routine::Sync, site, m, None, None);
+        let site = self.plan.sites.number(self.at.0) as usize;
+        self.tables.syncs[site].full = Some(Operands { src, dst });
+        let (m, copy) = (self.i32(FULL), self.i64(CopyKind::Full as i64));
+        let ok = self.routine(Routine::Sync, site, m, Some(copy), None);
         let (go, stuck) = (self.b.create_block(), self.cold_block());
         let on = self.on_line();
         self.b.ins().brif(ok, go, &[], stuck, &[]);
@@ -671,12 +670,7 @@ impl Emit<'_, '_> {
             Some(m) => m,
             None => self.i32(FULL),
         };
-        let site = self.i32(site as i64);
-        let zero = self.i32(0);
-        self.store_warp(lanes, offset_of!(WarpCtx, lanes));
-        self.store_warp(site, offset_of!(WarpCtx, a));
-        self.store_warp(zero, offset_of!(WarpCtx, c));
-        self.give_back(Reason::Trap);
+        self.leave(Stop::Trap(TrapSource::Site { site: site as u32, lanes }));
     }
 }
 
