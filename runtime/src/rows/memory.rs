@@ -5,6 +5,7 @@ use handloom_ir::simt::Op;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Order, StateSpace};
 use handloom_plan::abi::{Loc, WarpCtx};
+use handloom_plan::host::Feature;
 
 use super::Call;
 use super::check::{Request, locate, record, refresh};
@@ -49,9 +50,10 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         return 0;
     };
     let header = c.ctx.header();
+    let machine = c.host.machine;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the host has the features that the function asks for.
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && unsafe { quick(c, &r, &header) } {
+    // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.
+    if machine.has(Feature::Avx2) && machine.has(Feature::Bmi1) && unsafe { quick(c, &r, &header) } {
         return 1;
     }
     by_lane(c, &r, &header)

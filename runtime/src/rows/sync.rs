@@ -3,6 +3,7 @@
 use handloom_interp::warp;
 use handloom_ir::num;
 use handloom_ir::simt::{MatrixOp, Op};
+use handloom_plan::Host;
 use handloom_plan::abi::{CopyKind, Loc};
 
 use super::Call;
@@ -23,7 +24,7 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     if c.host.warps[w].parked.is_empty() {
         let members = member_mask(c.mask.trailing_zeros().min(31) as usize);
         if members & live & !c.mask == 0 && is_uniform(&here, members) {
-            complete(&[Parked { members, ..here }]);
+            complete(&c.host.machine, &[Parked { members, ..here }]);
             return 1;
         }
     }
@@ -39,14 +40,14 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
     let is_met = |g: &Parked, elsewhere: u32| g.members & live & !(g.lanes | elsewhere) == 0;
     if groups.iter().all(|g| matching(c.host, w, op, g.members) == 0 && is_met(g, 0)) {
-        groups.iter().for_each(|g| complete(&[*g]));
+        groups.iter().for_each(|g| complete(&c.host.machine, &[*g]));
         return 1;
     }
     for g in groups {
         if is_met(&g, matching(c.host, w, op, g.members)) {
             let mut all = take_matching(c.host, w, op, g.members);
             all.push(g);
-            complete(&all);
+            complete(&c.host.machine, &all);
             all.iter().for_each(release);
         } else {
             c.host.warps[w].parked.push(g);
@@ -64,7 +65,7 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
         let there = matching(host, w, op, p.members);
         if p.members & live & !there == 0 {
             let all = take_matching(host, w, op, p.members);
-            complete(&all);
+            complete(&host.machine, &all);
             all.iter().for_each(release);
             i = 0;
         } else {
@@ -104,13 +105,13 @@ fn release(p: &Parked) {
 }
 
 /// Computes the op for all lanes that are there, and writes each lane's results to its own rows.
-fn complete(all: &[Parked]) {
+fn complete(machine: &Host, all: &[Parked]) {
     let Some(op) = all.first().map(|p| p.op().op) else { return };
     let active = all.iter().fold(0, |m, p| m | p.lanes);
     if let Op::Matrix(op) = op {
         if let [one] = all
             && one.lanes == u32::MAX
-            && by_vectors(one, op)
+            && by_vectors(machine, one, op)
         {
             return;
         }
@@ -188,11 +189,15 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
 }
 
 /// Does a matrix op for the whole warp if there is vector code for it on this host.
-fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
+fn by_vectors(machine: &Host, p: &Parked, op: MatrixOp) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         let MatrixOp::Product(product) = op else { return false };
-        let Some(width) = matrix::Width::of_host().first() else { return false };
+        let may_use = |w: &&matrix::Width| match w {
+            matrix::Width::Avx2 => machine.has_row_loops(),
+            matrix::Width::Avx512 => machine.has_wide_row_loops(),
+        };
+        let Some(width) = matrix::Width::of_host().iter().find(may_use) else { return false };
         let site = p.operands();
         let n = site.src.len() - 1;
         if n > matrix::MAX_ROWS {
@@ -214,7 +219,7 @@ fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (p, op);
+        let _ = (machine, p, op);
         false
     }
 }

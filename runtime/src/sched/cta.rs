@@ -135,6 +135,7 @@ impl CtaRun {
         };
         let host = CtaHost {
             env,
+            machine: grid.module.device.inner.host,
             memory: KernelMemory::new(view, grid, 0),
             trap: None,
             failure: None,

@@ -6,6 +6,7 @@ use handloom_interp::CtaEnv;
 use handloom_interp::barrier::Barriers;
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::trap::{Trap, TrapKind};
+use handloom_plan::Host;
 use handloom_plan::abi::{BarrierSite, CopyKind, CtaCtx, Operands, SyncSite, Tables, WarpCtx, YieldSite};
 
 use super::KernelMemory;
@@ -17,6 +18,8 @@ use crate::run::Tier;
 pub(crate) struct CtaHost {
     /// The launch as this cta sees it.
     pub(crate) env: CtaEnv,
+    /// What the machine has that routines may use: never more than was detected.
+    pub(crate) machine: Host,
     pub(crate) memory: KernelMemory,
     /// The trap that a routine recorded.
     pub(crate) trap: Option<Box<Trap>>,

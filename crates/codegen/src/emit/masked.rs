@@ -15,6 +15,7 @@ use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::deferral::{Deferral, deferral};
 use handloom_plan::layout::{Home, WORD_SLOTS};
+use handloom_plan::order::AccessOrder;
 use handloom_plan::ways::{Way, way};
 
 use super::Emit;
@@ -102,7 +103,9 @@ impl Emit<'_, '_> {
                 // Neighbouring words are read in the loop, together with what is done to them.
                 Deferral::Load
                     if AccessClass::of(inst).is_some_and(|a| {
-                        !a.is_guarded && self.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
+                        !a.is_guarded
+                            && a.order_inline(&self.opt.host) == AccessOrder::Plain
+                            && self.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
                     }) =>
                 {
                     self.n_scratch_used = 0;
@@ -354,9 +357,12 @@ impl Emit<'_, '_> {
             _ => AccessClass::of(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(self.opt.cluster)),
         };
         if inline {
+            let order = AccessClass::of(inst).map(|a| a.order_inline(&self.opt.host));
             let operands: Vec<(Lanes, Ty)> = inst.operands().iter().map(|v| (self.lanes_of(*v), self.ty(*v))).collect();
             let dst: Vec<u32> = inst.dst.iter().map(|d| self.row_offset(*d)).collect();
+            self.fence_if(order == Some(AccessOrder::FenceBefore));
             self.lanes_inline(inst, &operands, &dst, mask);
+            self.fence_if(order == Some(AccessOrder::FenceAfter));
         } else {
             let mut src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
             if let Some(addr) = inst.src.first() {

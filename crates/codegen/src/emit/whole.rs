@@ -13,6 +13,7 @@ use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
 use handloom_plan::layout::Home;
+use handloom_plan::order::{AccessOrder, FenceOrder};
 use handloom_plan::ways::{Way, scalar, way};
 
 use super::lanes::Lanes;
@@ -49,8 +50,12 @@ impl Emit<'_, '_> {
             Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => self.full_by_routine(inst),
             Op::Cvta { space, to_space } => self.cvta(inst, space, to_space),
             Op::Load { .. } | Op::Store { .. } => {
+                let order = AccessClass::of(inst).filter(AccessClass::is_inline_in_full);
+                let order = order.map(|a| a.order_inline(&self.opt.host));
+                self.fence_if(order == Some(AccessOrder::FenceBefore));
                 self.verify_at(b, i);
                 self.full_access(inst);
+                self.fence_if(order == Some(AccessOrder::FenceAfter));
             }
             Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => self.full_by_routine(inst),
             Op::Fence { order, scope } => self.fence(order, scope),
@@ -538,12 +543,23 @@ impl Emit<'_, '_> {
     }
 
     pub(crate) fn fence(&mut self, order: Order, scope: Scope) {
-        if order == Order::Sc && scope != Scope::Cta {
-            let at = self.b.ins().iadd_imm_s(self.cta, offset_of!(CtaCtx, fence) as i64);
-            let zero = self.i64(0);
-            self.b.ins().atomic_rmw(types::I64, clif::MemFlagsData::trusted(), clif::AtomicRmwOp::Or, at, zero);
-        } else {
-            self.b.ins().sequence_point();
+        match FenceOrder::of(order, scope, &self.opt.host) {
+            FenceOrder::Program => {
+                self.b.ins().sequence_point();
+            }
+            FenceOrder::Total => {
+                let at = self.b.ins().iadd_imm_s(self.cta, offset_of!(CtaCtx, fence) as i64);
+                let zero = self.i64(0);
+                self.b.ins().atomic_rmw(types::I64, clif::MemFlagsData::trusted(), clif::AtomicRmwOp::Or, at, zero);
+            }
+            FenceOrder::Instruction => self.fence_if(true),
+        }
+    }
+
+    /// A fence instruction, if one is needed.
+    pub(crate) fn fence_if(&mut self, needed: bool) {
+        if needed {
+            self.b.ins().fence();
         }
     }
 

@@ -8,6 +8,7 @@ use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::{
     BadStop, BarrierSite, CallSite, Reason, SiteCache, Stop, Tables, TrapSite, TrapSource, WarpCtx, Word, YieldSite,
 };
+use handloom_plan::host::{Architecture, Features, Host};
 use handloom_plan::{Bounds, Options, Plan};
 
 use super::LOCAL_STRIDE;
@@ -27,6 +28,7 @@ fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
         cluster: false,
         masked,
         speculate,
+        host: Host::new(Architecture::X86_64, Features::NONE),
     };
     Plan::new(f, &options)
 }

@@ -3,6 +3,7 @@
 use handloom_ir::num;
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
 use handloom_ir::types::*;
+use handloom_plan::Host;
 use handloom_plan::abi::{EvalSite, Loc};
 
 use super::{Lanes, as_lane, eval_lanes};
@@ -84,7 +85,7 @@ fn compare(op: Pure, random: &mut Random) {
         for (i, t) in types.iter().enumerate() {
             (0..32).for_each(|l| ctx.write(site.src[i], l, as_lane(*t == Ty::P, values[i][l])));
         }
-        eval_lanes(Lanes { ctx, mask }, &site);
+        eval_lanes(&Host::detect(), Lanes { ctx, mask }, &site);
         for lane in 0..32 {
             let src: Vec<u64> = values.iter().map(|row| row[lane]).collect();
             let want = num::eval(op, &src);
@@ -253,7 +254,7 @@ fn every_half_widens_and_every_neighbourhood_of_one_narrows() {
         let ctx = Ctx { warp: (&raw mut rows.0).cast(), tables: std::ptr::null() };
         let site = EvalSite { op, dst: vec![Loc::Row32(0)], src: vec![Loc::Row32(256)] };
         (0..32).for_each(|l| ctx.write(site.src[0], l, values[l]));
-        eval_lanes(Lanes { ctx, mask: u32::MAX }, &site);
+        eval_lanes(&Host::detect(), Lanes { ctx, mask: u32::MAX }, &site);
         for (lane, value) in values.iter().enumerate() {
             assert_eq!(ctx.read(site.dst[0], lane), num::eval(op, &[*value])[0], "{op:?} of {value:#x}");
         }
