@@ -1,7 +1,6 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
 use handloom_interp::warp;
-use handloom_ir::num;
 use handloom_ir::simt::{MatrixOp, Op};
 use handloom_plan::Host;
 use handloom_plan::abi::{CopyKind, Loc};
@@ -106,7 +105,8 @@ fn release(p: &Parked) {
 
 /// Computes the op for all lanes that are there, and writes each lane's results to its own rows.
 fn complete(machine: &Host, all: &[Parked]) {
-    let Some(op) = all.first().map(|p| p.op().op) else { return };
+    let Some(first) = all.first() else { return };
+    let op = first.op().op;
     let active = all.iter().fold(0, |m, p| m | p.lanes);
     if let Op::Matrix(op) = op {
         if let [one] = all
@@ -121,46 +121,22 @@ fn complete(machine: &Host, all: &[Parked]) {
         for (row, ty) in src.iter_mut().zip(op.sources()) {
             row.iter_mut().for_each(|v| *v &= ty.mask());
         }
-        num::matrix::matrix(op, active, &src, &mut dst);
-        for p in all {
-            let site = p.operands();
-            site.dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, p.lanes, row));
-        }
+        warp::complete(Op::Matrix(op), active, &src, &mut dst);
+        write_rows(all, Op::Matrix(op), &dst);
         return;
     }
-    let mut inputs = [[0_u64; 32]; 3];
-    read_rows(all, active, &mut inputs);
-    let [a, b, c] = inputs;
-    let narrow = |row: [u64; 32]| row.map(|v| v as u32);
-    let preds = |row: [u64; 32]| (0..32).fold(0_u32, |m, l| m | ((row[l] & 1) as u32) << l);
-    let bit = |mask: u32, lane: usize| u64::from(mask >> lane & 1);
-    // Whether the first result is a predicate; the second always is.
-    let mut first_is_pred = false;
-    let results: [[u64; 32]; 2] = match op {
-        Op::Shfl(mode) => {
-            let (values, in_range) = warp::shfl(mode, active, &narrow(a), &narrow(b), &narrow(c));
-            [values.map(u64::from), std::array::from_fn(|l| bit(in_range, l))]
-        }
-        Op::Vote(mode) => {
-            first_is_pred = mode != handloom_ir::types::VoteMode::Ballot;
-            [[u64::from(warp::vote(mode, active, preds(a))); 32], [0; 32]]
-        }
-        Op::Match { all: false, .. } => [warp::match_any(active, &a).map(u64::from), [0; 32]],
-        Op::Match { all: true, .. } => {
-            let (mask, same) = warp::match_all(active, &a);
-            [[u64::from(mask); 32], [u64::from(same); 32]]
-        }
-        Op::Redux { op, signed } => [[u64::from(warp::redux(op, signed, active, &narrow(a))); 32], [0; 32]],
-        Op::Elect => {
-            let leader = warp::elect(active);
-            [[u64::from(leader); 32], std::array::from_fn(|l| bit(1 << leader, l))]
-        }
-        _ => [[0; 32]; 2],
-    };
+    // No other op has more.
+    let (mut src, mut dst) = ([[0; 32]; 3], [[0; 32]; 2]);
+    read_rows(all, active, &mut src);
+    warp::complete(op, active, &src, &mut dst);
+    write_rows(all, op, &dst);
+}
+
+/// Writes results to the rows of all lanes that are there. A predicate is all ones there.
+fn write_rows(all: &[Parked], op: Op, rows: &[[u64; 32]]) {
     for p in all {
-        let site = p.operands();
-        for (i, (loc, row)) in site.dst.iter().zip(&results).enumerate() {
-            if i == 1 || first_is_pred {
+        for (i, (loc, row)) in p.operands().dst.iter().zip(rows).enumerate() {
+            if warp::is_predicate(op, i) {
                 p.ctx.write_row(*loc, p.lanes, &row.map(|v| if v != 0 { 0xffff_ffff } else { 0 }));
             } else {
                 p.ctx.write_row(*loc, p.lanes, row);

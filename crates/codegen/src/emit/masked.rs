@@ -23,7 +23,7 @@ use super::lanes::Lanes;
 use super::rep::{Rep, vector_type, width};
 use super::sreg;
 use super::vector::Source;
-use super::whole::{constant, site_of};
+use super::whole::constant;
 
 /// A value op that waits for the loop over packs.
 struct Deferred {
@@ -364,13 +364,11 @@ impl Emit<'_, '_> {
             self.lanes_inline(inst, &operands, &dst, mask);
             self.fence_if(order == Some(AccessOrder::FenceAfter));
         } else {
-            let mut src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
-            if let Some(addr) = inst.src.first() {
-                src[0] = self.address_loc(src[0], self.ty(*addr));
-            }
+            let src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
             let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
             let site = self.tables.mems.len();
-            self.tables.mems.push(site_of(inst, &src, dst));
+            let made = self.site_of(inst, &src, dst);
+            self.tables.mems.push(made);
             let ok = self.routine(Routine::Memory, site, mask, None, None);
             let go = self.b.create_block();
             self.return_unless(ok, go);

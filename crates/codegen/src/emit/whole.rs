@@ -429,12 +429,10 @@ impl Emit<'_, '_> {
             }
             return;
         }
-        let (mut src, dst, outs) = self.routine_operands(inst);
-        if let Some(addr) = inst.src.first() {
-            src[0] = self.address_loc(src[0], self.ty(*addr));
-        }
+        let (src, dst, outs) = self.routine_operands(inst);
         let site = self.tables.mems.len();
-        self.tables.mems.push(site_of(inst, &src, dst));
+        let made = self.site_of(inst, &src, dst);
+        self.tables.mems.push(made);
         let mask = match inst.guard() {
             Some(g) => {
                 let g = self.rep(g);
@@ -661,6 +659,15 @@ impl Emit<'_, '_> {
         }
     }
 
+    /// The site of an op that the memory routine does, which finds the address where it wraps at its own width.
+    pub(crate) fn site_of(&mut self, inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> MemSite {
+        let (addr, rest) = match (src, inst.src.first()) {
+            ([addr, rest @ ..], Some(v)) => (self.address_loc(*addr, self.ty(*v)), rest),
+            _ => (Loc::Imm(0), src),
+        };
+        MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span }
+    }
+
     /// Raises a trap of code's own, by the lanes of a mask (all if none).
     pub(crate) fn trap(&mut self, kind: TrapKind, span: handloom_diag::Span, lanes: Option<Value>) {
         self.trap_at(TrapSite { kind, span, index: None }, lanes);
@@ -735,12 +742,6 @@ fn logic_of(op: Pure, args: &[Rep]) -> Option<Logic> {
         Pure::Not(Ty::P) => Some(Logic::Not(part(0)?)),
         _ => None,
     }
-}
-
-/// The site of an op that the memory routine does.
-pub(crate) fn site_of(inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> MemSite {
-    let (addr, rest) = src.split_first().map_or((Loc::Imm(0), [].as_slice()), |(a, rest)| (*a, rest));
-    MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span }
 }
 
 /// The value of a constant source.
