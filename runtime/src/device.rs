@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use handloom_plan::Host;
+
 use crate::error::NoRoom;
 use crate::lock::lock;
 use crate::memory::access::{fill_words, read_words, write_words};
@@ -21,6 +23,8 @@ pub struct Device {
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
     pub(crate) memory: Arc<DeviceMemory>,
+    /// The machine: what it has, as detected, or less.
+    pub(crate) host: Host,
     /// Text that kernels printed and nobody took yet.
     output: Mutex<Vec<u8>>,
     /// Pools that no launch uses, by number of threads; one is made when a launch finds none.
@@ -40,6 +44,7 @@ impl Device {
         Ok(Device {
             inner: Arc::new(DeviceInner {
                 memory,
+                host: Host::detect(),
                 output: Mutex::default(),
                 pools: Mutex::default(),
                 grids: AtomicU64::new(1),

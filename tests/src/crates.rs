@@ -70,7 +70,7 @@ pub const CRATES: &[Crate] = &[
         name: "codegen",
         about: "a SIMT function; `Code` with tables",
         crates: &["diag", "ir", "plan"],
-        // `cranelift-native` sets every host flag. `smallvec` stands here for its features alone.
+        // `cranelift-native` knows which backend is that of this machine. `smallvec` stands here for its features alone.
         outside: &[
             "cranelift-codegen",
             "cranelift-frontend",

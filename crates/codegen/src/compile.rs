@@ -11,6 +11,7 @@ use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use handloom_ir::simt::Function;
 use handloom_plan::abi::Tables;
+use handloom_plan::host::{Architecture, CallConvention, Feature, Host};
 use handloom_plan::{Options, Plan};
 
 use crate::emit::{Emit, POOL_BYTES};
@@ -75,13 +76,13 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// The host lacks what code needs, the function is too large, or a fault of ours.
 pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
-    let isa = host()?;
+    let isa = target(&options.host)?;
     let (mut cx, tables) = build(&Plan::new(func, options));
     let compiled = finish(&func.name, &mut cx, &isa)?;
     Code::load(compiled, tables, pool())
 }
 
-/// The text of a stage. Only [`Stage::Asm`] depends on the host.
+/// The text of a stage. Only [`Stage::Asm`] needs a host that there is code for, and depends on its features.
 ///
 /// # Errors
 /// As [`compile`].
@@ -92,7 +93,7 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
         Stage::Clif => Ok(build(&plan).0.func.display().to_string()),
         Stage::Tables => Ok(format!("{:#?}\n", build(&plan).1)),
         Stage::Asm => {
-            let isa = host()?;
+            let isa = target(&options.host)?;
             let (mut cx, _) = build(&plan);
             cx.set_disasm(true);
             let compiled = finish(&func.name, &mut cx, &isa)?;
@@ -106,49 +107,74 @@ fn finish<'c>(name: &str, cx: &'c mut Context, isa: &OwnedTargetIsa) -> Result<&
     cx.compile(isa.as_ref(), &mut control).map_err(|e| Failure::of(name, &e.inner, || e.func.display().to_string()))
 }
 
-/// The host's instruction set, set up once.
-fn host() -> Result<OwnedTargetIsa, Failure> {
-    static HOST: OnceLock<Result<OwnedTargetIsa, Failure>> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let mut flags = settings::builder();
-        let verify = if cfg!(debug_assertions) { "true" } else { "false" };
-        for (name, value) in [
-            ("opt_level", "none"),
-            ("regalloc_algorithm", "backtracking"),
-            ("enable_verifier", verify),
-            ("unwind_info", "false"),
-        ] {
-            flags.set(name, value).map_err(|e| Failure::Bug(format!("setting {name}: {e}")))?;
-        }
-        let unfit = |why: &dyn fmt::Display| Failure::Unsupported(format!("this host is not supported: {why}"));
-        let builder = cranelift_native::builder().map_err(|e| unfit(&e))?;
-        if builder.triple().architecture != target_lexicon::Architecture::X86_64 {
-            return Err(unfit(builder.triple()));
-        }
-        if let Some(missing) = missing_feature() {
-            return Err(unfit(&format!("it lacks {missing} (AVX2, FMA, F16C and cmpxchg16b are needed)")));
-        }
-        builder.finish(settings::Flags::new(flags)).map_err(|e| Failure::Bug(format!("host settings: {e}")))
-    })
-    .clone()
+/// The instruction set of a host. That of the first one that is asked for, mostly the only one, is kept.
+fn target(host: &Host) -> Result<OwnedTargetIsa, Failure> {
+    static FIRST: OnceLock<(Host, Result<OwnedTargetIsa, Failure>)> = OnceLock::new();
+    let (first, isa) = FIRST.get_or_init(|| (*host, make_target(host)));
+    if first == host { isa.clone() } else { make_target(host) }
 }
 
-/// The first feature that compiled code needs and the host lacks.
-pub fn missing_feature() -> Option<&'static str> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let have = [
-            ("AVX2", std::is_x86_feature_detected!("avx2")),
-            ("FMA", std::is_x86_feature_detected!("fma")),
-            ("F16C", std::is_x86_feature_detected!("f16c")),
-            ("cmpxchg16b", std::is_x86_feature_detected!("cmpxchg16b")),
-        ];
-        have.into_iter().find(|(_, have)| !have).map(|(name, _)| name)
+fn make_target(host: &Host) -> Result<OwnedTargetIsa, Failure> {
+    let mut flags = settings::builder();
+    let verify = if cfg!(debug_assertions) { "true" } else { "false" };
+    for (name, value) in [
+        ("opt_level", "none"),
+        ("regalloc_algorithm", "backtracking"),
+        ("enable_verifier", verify),
+        ("unwind_info", "false"),
+    ] {
+        flags.set(name, value).map_err(|e| Failure::Bug(format!("setting {name}: {e}")))?;
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        Some("the x86-64 instruction set")
+    let unfit = |why: &dyn fmt::Display| Failure::Unsupported(format!("this host is not supported: {why}"));
+    if host.architecture != Architecture::X86_64 {
+        return Err(unfit(&format!("it is {}", host.architecture.name())));
     }
+    if let Some(missing) = host.missing() {
+        return Err(unfit(&format!("it lacks {missing} (AVX2, FMA, F16C and cmpxchg16b are needed)")));
+    }
+    // Features come from the record, which may be capped; the package knows the kind of machine that this is.
+    let mut builder = cranelift_native::builder_with_options(false).map_err(|e| unfit(&e))?;
+    if builder.triple().architecture != target_lexicon::Architecture::X86_64 {
+        return Err(unfit(builder.triple()));
+    }
+    for flag in Feature::ALL.iter().filter(|f| host.has(**f)).filter_map(|f| flag(*f)) {
+        builder.enable(flag).map_err(|e| Failure::Bug(format!("setting {flag}: {e}")))?;
+    }
+    builder.finish(settings::Flags::new(flags)).map_err(|e| Failure::Bug(format!("host settings: {e}")))
+}
+
+/// What Cranelift may use of a host, as `name=value`: the same as where it looks by itself, unless the host is capped.
+///
+/// # Errors
+/// There is no code for the host.
+pub fn settings_of(host: &Host) -> Result<Vec<String>, Failure> {
+    Ok(target(host)?.isa_flags().iter().map(ToString::to_string).collect())
+}
+
+/// The setting of Cranelift that says that the host has a feature; `None` for what it does not ask for.
+fn flag(feature: Feature) -> Option<&'static str> {
+    Some(match feature {
+        Feature::Sse3 => "has_sse3",
+        Feature::Ssse3 => "has_ssse3",
+        Feature::Sse41 => "has_sse41",
+        Feature::Sse42 => "has_sse42",
+        Feature::Popcnt => "has_popcnt",
+        Feature::Lzcnt => "has_lzcnt",
+        Feature::Bmi1 => "has_bmi1",
+        Feature::Bmi2 => "has_bmi2",
+        Feature::Cmpxchg16b => "has_cmpxchg16b",
+        Feature::Avx => "has_avx",
+        Feature::Avx2 => "has_avx2",
+        Feature::Fma => "has_fma",
+        Feature::AvxVnni => "has_avx_vnni",
+        Feature::Avx512f => "has_avx512f",
+        Feature::Avx512dq => "has_avx512dq",
+        Feature::Avx512vl => "has_avx512vl",
+        Feature::Avx512vbmi => "has_avx512vbmi",
+        Feature::Avx512bitalg => "has_avx512bitalg",
+        Feature::Avx512vnni => "has_avx512vnni",
+        Feature::F16c | Feature::Avx512bw => return None,
+    })
 }
 
 /// Masks by nibble, then lane masks `eq le lt ge gt`.
@@ -169,17 +195,28 @@ fn pool() -> Vec<u8> {
     out
 }
 
-/// What the builder of functions asks of a target: the same on every x86-64 host, so that Cranelift IR is too.
-const FRONTEND: TargetFrontendConfig = TargetFrontendConfig {
-    default_call_conv: CallConv::SystemV,
-    pointer_width: target_lexicon::PointerWidth::U64,
-    page_size_align_log2: 12,
-};
+/// How functions are called.
+fn call_conv(host: &Host) -> CallConv {
+    match host.calls {
+        // Cranelift's name for the convention of C on both.
+        CallConvention::SystemV | CallConvention::Aapcs64 => CallConv::SystemV,
+    }
+}
+
+/// What the builder of functions asks of a target: the same on every host with the same calls, so that Cranelift IR is too.
+fn frontend(host: &Host) -> TargetFrontendConfig {
+    TargetFrontendConfig {
+        default_call_conv: call_conv(host),
+        pointer_width: target_lexicon::PointerWidth::U64,
+        page_size_align_log2: 12,
+    }
+}
 
 fn build(plan: &Plan) -> (Context, Tables) {
     let f = &plan.func;
     let mut tables = plan.tables();
-    let mut sig = Signature::new(CallConv::SystemV);
+    let calls = call_conv(&plan.options.host);
+    let mut sig = Signature::new(calls);
     sig.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);
     sig.returns.push(AbiParam::new(types::I32));
     let mut cx = Context::for_function(clif::Function::with_name_signature(UserFuncName::user(0, 0), sig));
@@ -193,7 +230,7 @@ fn build(plan: &Plan) -> (Context, Tables) {
         let (advance, idle) = (b.create_block(), b.create_block());
         let full = f.blocks.iter().map(|_| b.create_block()).collect();
         let prologue = f.blocks.iter().map(|_| b.create_block()).collect();
-        let mut routine = Signature::new(CallConv::SystemV);
+        let mut routine = Signature::new(calls);
         for t in [types::I64, types::I64, types::I32, types::I32, types::I64, types::I64] {
             routine.params.push(AbiParam::new(t));
         }
@@ -231,7 +268,7 @@ fn build(plan: &Plan) -> (Context, Tables) {
         };
         emit.run(entry);
         tables = emit.tables;
-        emit.b.finalize(FRONTEND);
+        emit.b.finalize(frontend(&plan.options.host));
     }
     (cx, tables)
 }

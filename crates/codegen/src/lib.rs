@@ -11,5 +11,5 @@ mod compile;
 mod emit;
 mod load;
 
-pub use compile::{Failure, Stage, compile, missing_feature, print};
+pub use compile::{Failure, Stage, compile, print, settings_of};
 pub use load::Code;

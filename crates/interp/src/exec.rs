@@ -8,9 +8,9 @@ use handloom_ir::types::StateSpace;
 use crate::cta::{Cta, Group};
 use crate::lane::State;
 use crate::memory::Memory;
-use crate::numbers::{low32, number};
+use crate::numbers::number;
 use crate::sreg;
-use crate::warp::{self, WARP_SIZE};
+use crate::warp;
 
 /// As many sources as a value op can have.
 const MAX_SOURCES: usize = 9;
@@ -157,65 +157,20 @@ impl<'m> Cta<'m> {
         let active = group.lanes;
         // Sources before the mask by lane: nothing has changed them while lanes waited.
         let mut inputs: Vec<[u64; 32]> = Vec::new();
+        let mut n_results = 0;
         for t in group.threads() {
             let State::WarpSync { inst, .. } = self.threads[t].state else { continue };
             inputs.resize(inst.src.len() - 1, [0; 32]);
+            n_results = inst.dst.len();
             for (row, v) in inputs.iter_mut().zip(&inst.src) {
                 row[t % 32] = self.get(t, *v);
             }
         }
-        let [a, b, c] = std::array::from_fn(|i| inputs.get(i).copied().unwrap_or_default());
-        let narrow = |row: [u64; 32]| row.map(low32);
-        let preds = |row: [u64; 32]| (0..WARP_SIZE).zip(row).fold(0, |mask, (lane, p)| mask | low32(p & 1) << lane);
-        let bit = |mask: u32, lane: usize| u64::from(mask >> lane & 1);
-        // Results by lane: of a matrix op, or the first and the second destination.
-        let mut many = Vec::new();
-        let few: [[u64; 32]; 2] = match op {
-            Op::Matrix(op) => {
-                many.resize(op.results().len(), [0; 32]);
-                num::matrix::matrix(op, active, &inputs, &mut many);
-                [[0; 32]; 2]
-            }
-            Op::Shfl(mode) => {
-                let (values, in_range) = warp::shfl(mode, active, &narrow(a), &narrow(b), &narrow(c));
-                [values.map(u64::from), std::array::from_fn(|lane| bit(in_range, lane))]
-            }
-            Op::Vote(mode) => [[u64::from(warp::vote(mode, active, preds(a))); 32], [0; 32]],
-            Op::Match { ty: _, all: false } => [warp::match_any(active, &a).map(u64::from), [0; 32]],
-            Op::Match { ty: _, all: true } => {
-                let (mask, same) = warp::match_all(active, &a);
-                [[u64::from(mask); 32], [u64::from(same); 32]]
-            }
-            Op::Redux { op, signed } => [[u64::from(warp::redux(op, signed, active, &narrow(a))); 32], [0; 32]],
-            Op::Elect => {
-                let leader = warp::elect(active);
-                [[u64::from(leader); 32], std::array::from_fn(|lane| bit(1 << leader, lane))]
-            }
-            Op::BarWarp => [[0; 32]; 2],
-            Op::Pure(_)
-            | Op::Sreg(_)
-            | Op::SymAddr(_)
-            | Op::SharedAddr(_)
-            | Op::ParamAddr { .. }
-            | Op::SlotAddr(_)
-            | Op::ArgAddr { .. }
-            | Op::Cvta { .. }
-            | Op::IsSpace(_)
-            | Op::Load { .. }
-            | Op::Store { .. }
-            | Op::Atom { .. }
-            | Op::Red { .. }
-            | Op::Fence { .. }
-            | Op::Activemask
-            | Op::Nanosleep
-            | Op::Builtin(_)
-            | Op::Stack(_)
-            | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),
-        };
-        let results = if many.is_empty() { &few[..] } else { &many };
+        let mut results = vec![[0; 32]; n_results];
+        warp::complete(op, active, &inputs, &mut results);
         for t in group.threads() {
             let State::WarpSync { inst, .. } = self.threads[t].state else { continue };
-            for (reg, row) in inst.dst.iter().zip(results) {
+            for (reg, row) in inst.dst.iter().zip(&results) {
                 self.set(t, *reg, row[t % 32]);
             }
             let lane = &mut self.threads[t];

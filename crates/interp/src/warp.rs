@@ -3,7 +3,11 @@
 //! `active` is the set of lanes that take part: those that arrived together. Bit `i` of a mask is lane `i`; entries of
 //! lanes that are not active are not read, and are zero in results.
 
+use handloom_ir::num;
+use handloom_ir::simt::Op;
 use handloom_ir::types::{AtomOp, ShflMode, VoteMode};
+
+use crate::numbers::low32;
 
 /// Lanes of a warp.
 pub const WARP_SIZE: u32 = 32;
@@ -11,6 +15,66 @@ pub const WARP_SIZE: u32 = 32;
 /// The lanes of a mask, lowest first.
 pub fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..32_usize).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+/// What a warp-synchronising op computes for the lanes that take part: `src` has the sources before the member mask, `dst` gets the results, each a
+/// row of lanes. A predicate is 0 or 1 in both.
+///
+/// # Panics
+/// Lanes do not wait for each other at the op, which is a fault of ours.
+pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
+    let narrow = |i: usize| src[i].map(low32);
+    let bits = |mask: u32| std::array::from_fn(|lane| u64::from(mask >> lane & 1));
+    let mut put = |rows: [[u64; 32]; 2]| dst.iter_mut().zip(rows).for_each(|(to, row)| *to = row);
+    match op {
+        Op::Matrix(op) => num::matrix::matrix(op, active, src, dst),
+        Op::Shfl(mode) => {
+            let (values, in_range) = shfl(mode, active, &narrow(0), &narrow(1), &narrow(2));
+            put([values.map(u64::from), bits(in_range)]);
+        }
+        Op::Vote(mode) => {
+            let preds = (0..WARP_SIZE).zip(&src[0]).fold(0, |mask, (lane, p)| mask | low32(p & 1) << lane);
+            put([[u64::from(vote(mode, active, preds)); 32], [0; 32]]);
+        }
+        Op::Match { ty: _, all: false } => put([match_any(active, &src[0]).map(u64::from), [0; 32]]),
+        Op::Match { ty: _, all: true } => {
+            let (mask, same) = match_all(active, &src[0]);
+            put([[u64::from(mask); 32], [u64::from(same); 32]]);
+        }
+        Op::Redux { op, signed } => put([[u64::from(redux(op, signed, active, &narrow(0))); 32], [0; 32]]),
+        Op::Elect => {
+            let leader = elect(active);
+            put([[u64::from(leader); 32], bits(1 << leader)]);
+        }
+        Op::BarWarp => {}
+        Op::Pure(_)
+        | Op::Sreg(_)
+        | Op::SymAddr(_)
+        | Op::SharedAddr(_)
+        | Op::ParamAddr { .. }
+        | Op::SlotAddr(_)
+        | Op::ArgAddr { .. }
+        | Op::Cvta { .. }
+        | Op::IsSpace(_)
+        | Op::Load { .. }
+        | Op::Store { .. }
+        | Op::Atom { .. }
+        | Op::Red { .. }
+        | Op::Fence { .. }
+        | Op::Activemask
+        | Op::Nanosleep
+        | Op::Builtin(_)
+        | Op::Stack(_)
+        | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),
+    }
+}
+
+/// Whether a result of a warp-synchronising op is a predicate.
+pub const fn is_predicate(op: Op, result: usize) -> bool {
+    if let Op::Vote(mode) = op {
+        return !matches!(mode, VoteMode::Ballot);
+    }
+    result == 1 && matches!(op, Op::Shfl(_) | Op::Match { .. } | Op::Elect)
 }
 
 /// The lane that `shfl` reads for `lane`, and whether it is in range; out of range it is the own lane.

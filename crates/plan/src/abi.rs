@@ -12,15 +12,24 @@
 //! run now. Entering an unstarted warp: `pend[0] = live`, `state = 0`.
 //!
 //! # What code gives back
-//! [`Reason`], for the context in `CtaCtx::cur`. After handling it the runtime calls the code again, with `cur` on the same or another
-//! context.
+//! A [`Reason`], for the context in `CtaCtx::cur`. What belongs to it is in the header of the context: [`Stop`] says which word holds what,
+//! to the generators, which write a stop, and to the runtime, which reads it. After handling it the runtime calls the code again, with `cur` on the
+//! same or another context.
+//!
+//! # Sites
+//! Barriers, yields and warp-level ops have numbers ([`handloom_ir::simt::Sites`]) that are the same in all code of a function: an index of
+//! [`Tables::barriers`], [`Tables::yields`], [`Tables::syncs`]. So what the runtime knows of lanes that wait stays right when they go on in other
+//! code. Other tables are numbered as their code was emitted, and mean something to that code alone.
 //!
 //! # Barriers inside code
 //! A plain `bar.sync 0` in an entry, reached by all 32 lanes together, does not leave the code: it writes `wait_epoch = CtaCtx::epoch`,
-//! `state = next`, adds 1 to `CtaCtx::arrived` and goes on with the next context. When the array ends and `arrived + retired == n_warps` (and
+//! `state = next` and `site`, the number of the barrier, adds 1 to `CtaCtx::arrived` and goes on with the next context. When the array ends and `arrived + retired == n_warps` (and
 //! `arrived > 0`), code sets `arrived = 0`, adds 1 to `epoch` and starts over at `CtaCtx::first`. Otherwise it returns [`Reason::Phase`]: the runtime
-//! counts the contexts with `wait_epoch == epoch` as waiting at barrier 0 with all lanes, `pend[state]` being empty for them.
-//! (The runtime must write `pend[state] = live` before it lets such a context go on by itself.)
+//! counts the contexts with `wait_epoch == epoch` as waiting there with all lanes ([`WarpCtx::plain_barrier`]), which are in `pend[state]` already.
+
+mod stop;
+
+pub use stop::{BadStop, Stop, TrapSource, Word};
 
 /// Launch and cta facts that compiled code reads. One for each cta that runs.
 #[repr(C)]
@@ -86,44 +95,20 @@ pub struct WarpCtx {
     pub wait_epoch: u32,
     /// Index of the warp in its cta.
     pub warp: u32,
-    /// Lanes of a suspension.
+    /// Lanes of a [`Stop`].
     pub lanes: u32,
-    /// Block where they go on.
-    pub next: u32,
-    /// Barrier number; index of the call, trap or other site.
-    pub a: u32,
-    /// Barrier count (0: all threads).
-    pub b: u32,
-    /// Predicate bits of a barrier reduction; 1 for a trap that happened in a routine (details are with the runtime).
-    pub c: u32,
-    /// Kind of barrier: [`BarCode`].
-    pub d: u32,
+    /// The number of its site; or of the plain barrier that the context waits at inside code.
+    pub site: u32,
+    /// What else belongs to the stop.
+    pub words: [u32; 4],
     /// Host address of lane 0's frame in local memory; lane `l` has it at `+ l * local_stride`.
     pub local: u64,
     /// Host address of lane 0's incoming argument block, same stride.
     pub args: u64,
     /// The runtime's own: parent activation and so on.
     pub host: u64,
-    /// Yields seen since the runtime last cleared it.
-    pub yields: u32,
-    /// Block whose end left the code (barrier, call, yield).
-    pub from: u32,
     /// Host address of lane 0's local memory as a whole, same stride.
     pub window: u64,
-}
-
-/// Barrier kinds as written to [`WarpCtx::d`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-#[allow(missing_docs, reason = "as ir::simt::BarKind")]
-pub enum BarCode {
-    Sync,
-    Arrive,
-    RedPopc,
-    RedAnd,
-    RedOr,
-    ClusterArrive,
-    ClusterWait,
 }
 
 /// Why code came back.
@@ -132,21 +117,20 @@ pub enum BarCode {
 pub enum Reason {
     /// The array of contexts was run through; nobody is left to run in it now.
     Phase = 0,
-    /// Lanes `lanes` of `cur` arrived at a barrier: number `a`, count `b`, predicate bits `c`, kind `d`. They go on at `next`; an index of the
-    /// reduction's result register (its row) is in [`Tables::barriers`] under `from`. Other lanes of the context may be pending: after
-    /// handling, set `state` to its lowest pending block.
+    /// Lanes of `cur` arrived at a barrier that code does not pass by itself. Other lanes of the context may be pending: after handling, set `state`
+    /// to its lowest pending block.
     Barrier = 1,
-    /// Lanes `lanes` of `cur` give way; they go on at `next`.
+    /// Lanes of `cur` give way.
     Yield = 2,
-    /// Lanes `lanes` of `cur` call: site `a` of [`Tables::calls`]; they go on at `next`.
+    /// Lanes of `cur` call a function.
     Call = 3,
-    /// Trap at site `a` of [`Tables::traps`] by lanes `lanes`, or in a routine when `c == 1`.
+    /// Lanes of `cur` trapped.
     Trap = 4,
     /// The stop word was set.
     Stop = 5,
     /// All pending lanes of `cur` have exited or are parked (warp-level ops): nothing in it is runnable now.
     Idle = 6,
-    /// Lanes `lanes` of `cur` end their threads from inside a function.
+    /// Lanes of `cur` end their threads from inside a function.
     Exit = 7,
     /// Code met what it was not made for: a test that it rests on failed at the start of block `state`, or lanes went different ways and it has no
     /// masked copies. `cur` must go on in code of the next tier, with the values of its registers ([`Tables::homes`]) and its pending lanes
@@ -197,7 +181,7 @@ pub enum Routine {
     /// Memory op of memory site, lane by lane in ascending order, rows to rows, for the lanes of `mask` (guard already applied). Gives 1, or 0 after recording
     /// a trap. Refreshes the cache of the site for single accesses.
     Memory = 2,
-    /// Warp-level op of sync site by the lanes of `mask`. Gives 1 when it is complete for exactly these lanes (go on), 0 when they were parked, or
+    /// Warp-level op of a number by the lanes of `mask`; `x` is the [`CopyKind`] of the code, which tells where the operands are. Gives 1 when it is complete for exactly these lanes (go on), 0 when they were parked, or
     /// completed together with lanes parked elsewhere (all of them are then pending at their own next blocks: look for the lowest).
     Sync = 3,
     /// Built-in function of builtin site. Gives 1, or 0 after recording a trap.
@@ -284,17 +268,84 @@ pub struct MemSite {
     pub span: handloom_diag::Span,
 }
 
-/// A warp-level op.
+/// Which code a site is used by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum CopyKind {
+    /// Code for all 32 lanes together.
+    Full = 0,
+    /// Code for some lanes.
+    Masked = 1,
+}
+
+/// Where the operands of a warp-level op are.
+#[derive(Clone, Debug, Default)]
+pub struct Operands {
+    /// Sources by the op's order; the member mask is the last.
+    pub src: Vec<Loc>,
+    /// Rows of the results.
+    pub dst: Vec<Loc>,
+}
+
+/// A warp-level op. Its number is its index in every table of the function.
 #[derive(Clone, Debug)]
 pub struct SyncSite {
     /// The op.
     pub op: handloom_ir::simt::Op,
-    /// Sources by the op's order.
-    pub src: Vec<Loc>,
-    /// Rows of the results.
-    pub dst: Vec<Loc>,
     /// Block where lanes go on.
     pub next: u32,
+    /// The statement.
+    pub span: handloom_diag::Span,
+    /// Operands of code for all lanes, where it calls the routine: live lanes never park there.
+    pub full: Option<Operands>,
+    /// Operands of code for some lanes, where there is such code. Lanes that park are found there later, also by other code of the function, whose
+    /// operands of the same number hold the same values.
+    pub masked: Option<Operands>,
+}
+
+impl SyncSite {
+    /// The operands that a copy uses.
+    pub fn operands(&self, copy: CopyKind) -> Option<&Operands> {
+        match copy {
+            CopyKind::Full => self.full.as_ref(),
+            CopyKind::Masked => self.masked.as_ref(),
+        }
+    }
+}
+
+/// A barrier at the end of a block. Its number is its index in every table of the function.
+#[derive(Clone, Debug)]
+pub struct BarrierSite {
+    /// What an arrival does.
+    pub kind: handloom_ir::simt::BarKind,
+    /// Whether it was written with a number of threads.
+    pub is_counted: bool,
+    /// Where the result of a reduction lives; `None` if there is none.
+    pub result: Option<Loc>,
+    /// Block where lanes go on.
+    pub next: u32,
+    /// The statement.
+    pub span: handloom_diag::Span,
+}
+
+impl BarrierSite {
+    /// Whether arriving lanes bring a predicate.
+    pub fn takes_predicate(&self) -> bool {
+        use handloom_ir::simt::BarKind::*;
+        match self.kind {
+            RedPopc | RedAnd | RedOr => true,
+            Sync | Arrive | ClusterArrive | ClusterWait => false,
+        }
+    }
+}
+
+/// A yield at the end of a block. Its number is its index in every table of the function.
+#[derive(Clone, Debug)]
+pub struct YieldSite {
+    /// Block where lanes go on.
+    pub next: u32,
+    /// Whether some of the lanes may go on without the others.
+    pub in_part: bool,
     /// The statement.
     pub span: handloom_diag::Span,
 }
@@ -302,7 +353,7 @@ pub struct SyncSite {
 /// A call.
 #[derive(Clone, Debug)]
 pub struct CallSite {
-    /// Whom.
+    /// The function, or that it is called through a handle.
     pub callee: handloom_ir::simt::Callee,
     /// Function handle of an indirect call.
     pub target: Option<Loc>,
@@ -312,6 +363,8 @@ pub struct CallSite {
     pub args: u32,
     /// Where the frame of the callee begins, from that of the caller.
     pub frame_end: u64,
+    /// Block where lanes go on.
+    pub next: u32,
     /// The statement.
     pub span: handloom_diag::Span,
 }
@@ -340,16 +393,18 @@ pub struct Tables {
     pub n_blocks: u32,
     /// Statement at the start of each block, for reports of who waits where.
     pub block_spans: Vec<handloom_diag::Span>,
-    /// Whether part of a warp may execute a block without the rest, by block.
-    pub in_part: Vec<bool>,
     /// Bytes of the frame in local memory.
     pub frame_bytes: u32,
     /// Value ops done by routine.
     pub evals: Vec<EvalSite>,
     /// Memory ops.
     pub mems: Vec<MemSite>,
-    /// Warp-level ops.
+    /// Warp-level ops by number.
     pub syncs: Vec<SyncSite>,
+    /// Barriers by number.
+    pub barriers: Vec<BarrierSite>,
+    /// Yields by number.
+    pub yields: Vec<YieldSite>,
     /// Calls.
     pub calls: Vec<CallSite>,
     /// Traps.
@@ -358,10 +413,6 @@ pub struct Tables {
     pub builtins: Vec<(handloom_ir::simt::Builtin, Loc, handloom_diag::Span)>,
     /// Special registers read by routine.
     pub sregs: Vec<handloom_ir::types::Sreg>,
-    /// Row of the result of a barrier reduction, by the block that ends with it.
-    pub barriers: std::collections::BTreeMap<u32, Loc>,
-    /// The statement of each block's end (barriers, calls), by block.
-    pub term_spans: Vec<handloom_diag::Span>,
     /// Where each register lives between blocks; `None` for those that do not.
     pub homes: Vec<Option<Loc>>,
 }
@@ -370,5 +421,21 @@ impl Tables {
     /// The state that means "not to run now".
     pub fn skip(&self) -> u32 {
         self.n_blocks
+    }
+
+    /// A barrier of the function.
+    ///
+    /// # Panics
+    /// There is none of that number. The numbers in a [`Stop`] are tested when it is read.
+    pub fn barrier(&self, number: u32) -> &BarrierSite {
+        &self.barriers[number as usize]
+    }
+
+    /// A yield of the function.
+    ///
+    /// # Panics
+    /// As [`barrier`](Self::barrier).
+    pub fn yield_site(&self, number: u32) -> &YieldSite {
+        &self.yields[number as usize]
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! How to read it: [`abi`] is the contract between compiled code and the runtime. [`analysis`] finds facts. The other modules decide: [`prepare`]
 //! the form of the function, [`access`] what an
-//! access to memory is, [`layout`] where values are kept, [`copies`] which code a block gets, [`deferral`] what waits in a
+//! access to memory is, [`order`] what the [`host`] does for its order, [`layout`] where values are kept, [`copies`] which code a block gets, [`deferral`] what waits in a
 //! masked copy, [`nans`] where NaNs may stay as they come, [`ways`] how a value op is done. Joint tests of bounds and runs of accesses are questions
 //! to a [`Plan`], asked where an emitter comes to them; its `Display` asks them all.
 //!
@@ -17,16 +17,19 @@ pub mod access;
 pub mod analysis;
 pub mod copies;
 pub mod deferral;
+pub mod host;
 mod joint;
 pub mod layout;
 pub mod nans;
 mod options;
+pub mod order;
 mod plan;
 pub mod prepare;
 mod runs;
 mod text;
 pub mod ways;
 
+pub use host::Host;
 pub use joint::JointTest;
 pub use options::{Bounds, Options};
 pub use plan::Plan;

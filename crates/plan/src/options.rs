@@ -2,6 +2,8 @@
 
 use handloom_ir::simt::LaunchShape;
 
+use crate::host::Host;
+
 /// How strictly accesses are checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Bounds {
@@ -28,6 +30,8 @@ pub struct Options {
     pub cluster: bool,
     /// Blocks have masked copies. Without them, lanes that go different ways give [`crate::abi::Reason::Deopt`].
     pub masked: bool,
+    /// The machine that runs it.
+    pub host: Host,
     /// Affine values may rest on run-time tests; a failed one gives [`crate::abi::Reason::Deopt`].
     pub speculate: bool,
 }

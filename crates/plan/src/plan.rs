@@ -1,9 +1,9 @@
 //! A function with all that was decided about it.
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Block, Function, Op, Reg, Term};
+use handloom_ir::simt::{Block, BlockId, Function, Op, Reg, Sites, Term};
 
-use crate::abi::Tables;
+use crate::abi::{BarrierSite, Loc, SyncSite, Tables, YieldSite};
 use crate::analysis::cfg::{Cfg, Set};
 use crate::analysis::classes::{Facts, analyse_with};
 use crate::analysis::live::Live;
@@ -36,6 +36,8 @@ pub struct Plan {
     pub may_hold_odd_nan: Vec<bool>,
     /// Whether stores must tell that memory changed.
     pub tells_dirty: bool,
+    /// The numbers of barriers, yields and warp-level ops.
+    pub sites: Sites,
 }
 
 impl Plan {
@@ -61,6 +63,7 @@ impl Plan {
             chained: chained(&f, &facts, &pendable),
             may_hold_odd_nan: loose(&f, &facts),
             tells_dirty: f.blocks.iter().any(|b| matches!(b.term, Term::Yield { .. })),
+            sites: Sites::of(&f),
             def_count,
             pendable,
             facts,
@@ -69,9 +72,11 @@ impl Plan {
         }
     }
 
-    /// The tables of the code, without sites: those are numbered while it is emitted.
+    /// The tables of the code: what has a number for all code of the function is in them, without the operands of warp-level ops. Other sites are
+    /// numbered while code is emitted.
     pub fn tables(&self) -> Tables {
         let f = &self.func;
+        let homes = self.layout.locs(f, &self.facts);
         let known = |span: &Span| *span != Span::NONE;
         let first_span = |b: &Block| {
             let mut spans = b.insts.iter().map(|i| i.span).chain([b.term_span]);
@@ -83,12 +88,39 @@ impl Plan {
             pend_offset: self.layout.pend_offset,
             n_blocks: f.blocks.len() as u32,
             block_spans: f.blocks.iter().map(first_span).collect(),
-            in_part: (0..f.blocks.len()).map(|b| self.facts.masked.has(b)).collect(),
             frame_bytes: u64::from(self.layout.frame_bytes).max(self.options.frame_bytes) as u32,
-            term_spans: f.blocks.iter().map(|b| b.term_span).collect(),
-            homes: self.layout.locs(f, &self.facts),
+            barriers: self.sites.barriers.iter().map(|b| self.barrier_site(*b, &homes)).collect(),
+            yields: self.sites.yields.iter().map(|b| self.yield_site(*b)).collect(),
+            syncs: self.sites.warp_ops.iter().map(|b| self.sync_site(*b)).collect(),
+            homes,
             ..Tables::default()
         }
+    }
+
+    fn barrier_site(&self, block: BlockId, homes: &[Option<Loc>]) -> BarrierSite {
+        let Block { term, term_span, .. } = &self.func.blocks[block.idx()];
+        let Term::Barrier { kind, count, dst, next, .. } = term else { unreachable!("bug: {term:?} is no barrier") };
+        BarrierSite {
+            kind: *kind,
+            is_counted: count.is_some(),
+            result: dst.and_then(|d| homes[d.idx()]),
+            next: next.0,
+            span: *term_span,
+        }
+    }
+
+    fn yield_site(&self, block: BlockId) -> YieldSite {
+        let Block { term, term_span, .. } = &self.func.blocks[block.idx()];
+        let Term::Yield { next } = term else { unreachable!("bug: {term:?} is no yield") };
+        YieldSite { next: next.0, in_part: self.facts.masked.has(block.idx()), span: *term_span }
+    }
+
+    fn sync_site(&self, block: BlockId) -> SyncSite {
+        let Block { term, insts, .. } = &self.func.blocks[block.idx()];
+        let (Term::Jump(next), Some(inst)) = (term, insts.last()) else {
+            unreachable!("bug: a warp-level op before {term:?}")
+        };
+        SyncSite { op: inst.op, next: next.0, span: inst.span, full: None, masked: None }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::analysis::shape::{Arg, Shape, pure};
 use crate::deferral::{Deferral, deferral};
 use crate::layout::Home;
 use crate::options::Bounds;
+use crate::order::{AccessOrder, FenceOrder};
 use crate::plan::Plan;
 use crate::ways::{Scalar, Vector, Way, scalar, way};
 
@@ -144,8 +145,15 @@ impl Plan {
         let is_masked = self.options.masked && self.facts.masked.has(b);
         match inst.op {
             Op::Pure(op) => notes.push(self.way_text(b, i, inst, op)),
+            Op::Fence { order, scope } => {
+                notes.push(match FenceOrder::of(order, scope, &self.options.host) {
+                    FenceOrder::Program => "ordered as the program".into(),
+                    FenceOrder::Total => "total order by a locked instruction".into(),
+                    FenceOrder::Instruction => "fence instruction".into(),
+                });
+            }
             _ => match AccessClass::of(inst) {
-                Some(a) => notes.push(self.access_text(&a, inst)),
+                Some(a) => notes.push(self.access_text(&a)),
                 // What all lanes share, or is affine, is done by scalars there too.
                 None if is_masked
                     && deferral(inst.op) != Deferral::Scalar
@@ -183,24 +191,35 @@ impl Plan {
         lanes(&uniform)
     }
 
-    fn access_text(&self, a: &AccessClass, inst: &Inst) -> String {
+    fn access_text(&self, a: &AccessClass) -> String {
+        let host = &self.options.host;
         let address = match a.address {
             Val::Imm(..) => "at a constant".to_owned(),
             Val::Reg(r) => format!("at {}", self.class_text(r.idx())),
         };
-        let inline = match (a.kind, inst.op) {
-            (Kind::Atomic(..), _) if a.is_inline_atomic(self.options.cluster) => "inline",
-            (Kind::Atomic(..), _) => "routine",
-            _ if a.is_inline_in_full() && a.is_inline_by_lane() => "inline",
-            _ if a.is_inline_in_full() => "inline in full copies",
-            _ => "routine",
+        let (inline, order) = match a.kind {
+            Kind::Atomic(..) if a.is_inline_atomic(self.options.cluster) => ("inline", a.order_inline(host)),
+            Kind::Load | Kind::Store if a.is_inline_in_full() && a.is_inline_by_lane() => {
+                ("inline", a.order_inline(host))
+            }
+            Kind::Load | Kind::Store if a.is_inline_in_full() => ("inline in full copies", a.order_inline(host)),
+            Kind::Atomic(..) | Kind::Load | Kind::Store => ("routine", AccessOrder::Routine),
         };
         let own = match a.own() {
             Own::Never => "",
             Own::Perhaps => ", perhaps own memory",
             Own::Always => ", own memory",
         };
-        format!("{address}, {inline}{own}")
+        let asked = if a.order.is_strong() { format!("{}.{}", word(&a.order), word(&a.scope)) } else { word(&a.order) };
+        let by = match order {
+            _ if !a.order.is_strong() => "",
+            AccessOrder::Plain => " by plain moves",
+            AccessOrder::FenceBefore => " by a fence before it",
+            AccessOrder::FenceAfter => " by a fence after it",
+            AccessOrder::Atomic => " by an atomic instruction",
+            AccessOrder::Routine => " by the routine",
+        };
+        format!("{address}, {inline}{own}, {asked}{by}")
     }
 
     fn class_text(&self, r: usize) -> String {

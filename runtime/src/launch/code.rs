@@ -44,7 +44,13 @@ impl Module {
 impl Function {
     pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
         let cluster: u32 = config.cluster_of(self.entry()).iter().product();
-        Key { entry: Arc::clone(&self.name), shape: config.shape(), bounds: config.bounds, cluster: cluster > 1 }
+        Key {
+            entry: Arc::clone(&self.name),
+            shape: config.shape(),
+            bounds: config.bounds,
+            cluster: cluster > 1,
+            host: self.module.inner.device.inner.host,
+        }
     }
 
     fn slot(&self, config: &LaunchConfig) -> Arc<Slot> {

@@ -1,7 +1,8 @@
 //! Reads and writes of bytes that passed a check: each access is one host access of its size, so it never tears.
 //!
-//! On x86-64 a plain move of an aligned scalar is atomic and has acquire and release order, so weak, relaxed and acquire loads are the same
-//! access. The functions use atomic types so that races between threads of a kernel are no undefined behaviour of the host program.
+//! All loads acquire and all stores release, whatever their order: on a host whose plain moves do that anyway (`plan::host::MemoryOrder`) it
+//! costs nothing, on others it is right. The functions use atomic types so that races between threads of a kernel are no undefined behaviour of the
+//! host program.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 

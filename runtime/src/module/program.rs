@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use handloom_codegen::{Code, Failure, Stage, compile};
 use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, LaunchShape, Op, SymKind, Term};
-use handloom_plan::{Bounds, Options};
+use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
 
 use super::ModuleInner;
@@ -32,6 +32,8 @@ pub(crate) struct Key {
     pub(crate) bounds: Bounds,
     /// Clusters of more than one cta.
     pub(crate) cluster: bool,
+    /// The machine.
+    pub(crate) host: Host,
 }
 
 /// Code of an entry and of all functions that it may call.
@@ -246,6 +248,7 @@ impl Plan {
             frame_bytes: self.frames[f.idx()].size,
             is_callee: f != self.entry,
             cluster: key.cluster,
+            host: key.host,
         }
     }
 }

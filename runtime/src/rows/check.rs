@@ -1,5 +1,6 @@
 //! Bounds: what a quick test in code refused is looked up by all rules, and recorded as a trap if it is wrong.
 
+use handloom_codegen::Failure;
 use handloom_diag::Span;
 use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::trap::{AccessKind, TrapKind};
@@ -168,7 +169,7 @@ pub(super) fn record(c: &mut Call<'_>, r: &Request, span: Span, refused: &[(usiz
 pub(super) fn check(c: &mut Call<'_>) -> u64 {
     let site = &c.tables.mems[c.site];
     let Some(r) = Request::of(site) else {
-        c.host.bug = Some(format!("bounds of {:?}", site.op));
+        c.host.failure = Some(Failure::Bug(format!("bounds of {:?}", site.op)));
         return 0;
     };
     let (x, length) = (c.x, c.y);

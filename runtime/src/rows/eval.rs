@@ -3,6 +3,7 @@
 
 use handloom_ir::num;
 use handloom_ir::types::Ty;
+use handloom_plan::Host;
 use handloom_plan::abi::EvalSite;
 
 use super::Call;
@@ -24,14 +25,14 @@ pub(super) struct Lanes {
 }
 
 pub(super) fn eval(c: &mut Call<'_>) -> u64 {
-    eval_lanes(Lanes { ctx: c.ctx, mask: c.mask }, &c.tables.evals[c.site]);
+    eval_lanes(&c.host.machine, Lanes { ctx: c.ctx, mask: c.mask }, &c.tables.evals[c.site]);
     1
 }
 
-fn eval_lanes(c: Lanes, site: &EvalSite) {
+fn eval_lanes(host: &Host, c: Lanes, site: &EvalSite) {
     if c.mask.count_ones() <= FEW {
         few(c, site);
-    } else if !has_loop(c, site) {
+    } else if !has_loop(host, c, site) {
         match site.src.len() {
             1 => many::<1>(c, site),
             2 => many::<2>(c, site),
@@ -43,12 +44,12 @@ fn eval_lanes(c: Lanes, site: &EvalSite) {
 }
 
 /// Does the op if there is a loop for it. The loops are vector code for one kind of host.
-fn has_loop(c: Lanes, site: &EvalSite) -> bool {
+fn has_loop(host: &Host, c: Lanes, site: &EvalSite) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return fast::eval(c, site);
+    return fast::eval(host, c, site);
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (c, site);
+        let _ = (host, c, site);
         false
     }
 }

@@ -8,6 +8,7 @@
 
 use handloom_ir::simt::{Exactness, FMode, Pure};
 use handloom_ir::types::{Float, Int, Rounding, Ty};
+use handloom_plan::Host;
 use handloom_plan::abi::{EvalSite, Loc};
 
 use super::convert;
@@ -19,18 +20,9 @@ use crate::warp::context::Ctx;
 pub(super) type Row = [u32; 32];
 
 /// Does the op for the lanes, if there is a loop for it.
-pub(super) fn eval(c: Lanes, site: &EvalSite) -> bool {
-    // SAFETY: the host has the features that the function asks for.
-    has_features() && unsafe { with_features(c, site) }
-}
-
-/// Whether the host has the features that the loops over rows ask for.
-pub(super) fn has_features() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("fma")
-        && is_x86_feature_detected!("f16c")
-        && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt")
+pub(super) fn eval(host: &Host, c: Lanes, site: &EvalSite) -> bool {
+    // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.
+    host.has_row_loops() && unsafe { with_features(c, site) }
 }
 
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]

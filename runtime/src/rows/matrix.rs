@@ -24,8 +24,9 @@ use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use handloom_ir::simt::{Accumulator, Element, Product, Step};
+use handloom_plan::Host;
 
-use super::fast::{Row, has_features, map, zip};
+use super::fast::{Row, map, zip};
 use super::halves::narrow_f16;
 
 /// More registers than any product with vector code has in sources, or in results.
@@ -566,12 +567,12 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// Those that this host has, the widest first.
+    /// Those that this machine has, the widest first. What is used of them is for the record of the device to say.
     pub(super) fn of_host() -> &'static [Width] {
         static WIDTHS: OnceLock<&[Width]> = OnceLock::new();
         WIDTHS.get_or_init(|| {
-            let has_avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-            match (has_features(), has_avx512) {
+            let host = Host::detect();
+            match (host.has_row_loops(), host.has_wide_row_loops()) {
                 (true, true) => &[Width::Avx512, Width::Avx2],
                 (true, false) => &[Width::Avx2],
                 (false, _) => &[],

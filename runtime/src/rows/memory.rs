@@ -1,9 +1,11 @@
 //! Loads, stores and atomics that code gives away: lane by lane, by all rules. All lanes are checked before the first one has an effect.
 
+use handloom_codegen::Failure;
 use handloom_ir::simt::Op;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Order, StateSpace};
 use handloom_plan::abi::{Loc, WarpCtx};
+use handloom_plan::host::Feature;
 
 use super::Call;
 use super::check::{Request, locate, record, refresh};
@@ -44,13 +46,14 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
         return stack::stack(c, op);
     }
     let Some(r) = Request::of(site) else {
-        c.host.bug = Some(format!("memory routine for {:?}", site.op));
+        c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));
         return 0;
     };
     let header = c.ctx.header();
+    let machine = c.host.machine;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the host has the features that the function asks for.
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && unsafe { quick(c, &r, &header) } {
+    // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.
+    if machine.has(Feature::Avx2) && machine.has(Feature::Bmi1) && unsafe { quick(c, &r, &header) } {
         return 1;
     }
     by_lane(c, &r, &header)

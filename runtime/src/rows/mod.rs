@@ -23,6 +23,7 @@ mod sync;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use handloom_codegen::Failure;
 use handloom_plan::abi::{CtaCtx, N_ROUTINES, Routine, Tables, WarpCtx};
 
 use crate::error::panic_text;
@@ -111,7 +112,7 @@ fn enter(
     match catch_unwind(AssertUnwindSafe(|| body(&mut call))) {
         Ok(result) => result,
         Err(panic) => {
-            call.host.bug = Some(format!("a routine: {}", panic_text(panic.as_ref())));
+            call.host.failure = Some(Failure::Bug(format!("a routine: {}", panic_text(panic.as_ref()))));
             0
         }
     }

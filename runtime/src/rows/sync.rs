@@ -1,15 +1,14 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
 use handloom_interp::warp;
-use handloom_ir::num;
 use handloom_ir::simt::{MatrixOp, Op};
-use handloom_plan::abi::Loc;
+use handloom_plan::Host;
+use handloom_plan::abi::{CopyKind, Loc};
 
 use super::Call;
 use super::memory::lanes;
 #[cfg(target_arch = "x86_64")]
 use super::{fast, matrix};
-use crate::warp::context::Ctx;
 use crate::warp::host::{CtaHost, Parked};
 
 /// `Routine::Sync`.
@@ -17,10 +16,14 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let w = c.warp() as usize;
     let op = c.tables.syncs[c.site].op;
     let live = c.host.live(w);
+    let copy = if c.x == CopyKind::Full as u64 { CopyKind::Full } else { CopyKind::Masked };
+    // The lanes of the call with their members, and the member mask of a lane.
+    let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0 };
+    let member_mask = |lane: usize| member_mask(&here, lane);
     if c.host.warps[w].parked.is_empty() {
-        let members = member_mask(c.ctx, c.site, c.mask.trailing_zeros().min(31) as usize);
-        if members & live & !c.mask == 0 && is_uniform(c, members) {
-            complete(&[Parked { ctx: c.ctx, site: c.site, lanes: c.mask, members }]);
+        let members = member_mask(c.mask.trailing_zeros().min(31) as usize);
+        if members & live & !c.mask == 0 && is_uniform(&here, members) {
+            complete(&c.host.machine, &[Parked { members, ..here }]);
             return 1;
         }
     }
@@ -28,22 +31,22 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let mut left = c.mask;
     while left != 0 {
         // The lanes with the member mask of the first.
-        let members = member_mask(c.ctx, c.site, left.trailing_zeros() as usize);
-        let group = lanes(left).filter(|l| member_mask(c.ctx, c.site, *l) == members).fold(0, |m, l| m | 1 << l);
+        let members = member_mask(left.trailing_zeros() as usize);
+        let group = lanes(left).filter(|l| member_mask(*l) == members).fold(0, |m, l| m | 1 << l);
         left &= !group;
-        groups.push(Parked { ctx: c.ctx, site: c.site, lanes: group, members });
+        groups.push(Parked { lanes: group, members, ..here });
     }
     // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
     let is_met = |g: &Parked, elsewhere: u32| g.members & live & !(g.lanes | elsewhere) == 0;
     if groups.iter().all(|g| matching(c.host, w, op, g.members) == 0 && is_met(g, 0)) {
-        groups.iter().for_each(|g| complete(&[*g]));
+        groups.iter().for_each(|g| complete(&c.host.machine, &[*g]));
         return 1;
     }
     for g in groups {
         if is_met(&g, matching(c.host, w, op, g.members)) {
             let mut all = take_matching(c.host, w, op, g.members);
             all.push(g);
-            complete(&all);
+            complete(&c.host.machine, &all);
             all.iter().for_each(release);
         } else {
             c.host.warps[w].parked.push(g);
@@ -57,11 +60,11 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
     let live = host.live(w);
     let mut i = 0;
     while let Some(p) = host.warps[w].parked.get(i).copied() {
-        let op = p.ctx.tables().syncs[p.site].op;
+        let op = p.op().op;
         let there = matching(host, w, op, p.members);
         if p.members & live & !there == 0 {
             let all = take_matching(host, w, op, p.members);
-            complete(&all);
+            complete(&host.machine, &all);
             all.iter().for_each(release);
             i = 0;
         } else {
@@ -70,21 +73,21 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
     }
 }
 
-/// Whether all lanes of the call name the same members.
-fn is_uniform(c: &Call<'_>, members: u32) -> bool {
-    match c.tables.syncs[c.site].src.last() {
+/// Whether all lanes of a call name the same members.
+fn is_uniform(p: &Parked, members: u32) -> bool {
+    match p.operands().src.last() {
         None | Some(Loc::Imm(_) | Loc::Scalar(_)) => true,
-        Some(_) => lanes(c.mask).all(|l| member_mask(c.ctx, c.site, l) == members),
+        Some(_) => lanes(p.lanes).all(|l| member_mask(p, l) == members),
     }
 }
 
 /// The member mask is the last source.
-fn member_mask(ctx: Ctx, site: usize, lane: usize) -> u32 {
-    ctx.tables().syncs[site].src.last().map_or(u32::MAX, |loc| ctx.read(*loc, lane) as u32)
+fn member_mask(p: &Parked, lane: usize) -> u32 {
+    p.operands().src.last().map_or(u32::MAX, |loc| p.ctx.read(*loc, lane) as u32)
 }
 
 fn fits(p: &Parked, op: Op, members: u32) -> bool {
-    p.members == members && p.ctx.tables().syncs[p.site].op == op
+    p.members == members && p.op().op == op
 }
 
 /// Lanes that are parked at such an op.
@@ -97,17 +100,18 @@ fn take_matching(host: &mut CtaHost, w: usize, op: Op, members: u32) -> Vec<Park
 }
 
 fn release(p: &Parked) {
-    p.ctx.resume(p.ctx.tables().syncs[p.site].next, p.lanes);
+    p.ctx.resume(p.op().next, p.lanes);
 }
 
 /// Computes the op for all lanes that are there, and writes each lane's results to its own rows.
-fn complete(all: &[Parked]) {
-    let Some(op) = all.first().map(|p| p.ctx.tables().syncs[p.site].op) else { return };
+fn complete(machine: &Host, all: &[Parked]) {
+    let Some(first) = all.first() else { return };
+    let op = first.op().op;
     let active = all.iter().fold(0, |m, p| m | p.lanes);
     if let Op::Matrix(op) = op {
         if let [one] = all
             && one.lanes == u32::MAX
-            && by_vectors(one, op)
+            && by_vectors(machine, one, op)
         {
             return;
         }
@@ -117,46 +121,22 @@ fn complete(all: &[Parked]) {
         for (row, ty) in src.iter_mut().zip(op.sources()) {
             row.iter_mut().for_each(|v| *v &= ty.mask());
         }
-        num::matrix::matrix(op, active, &src, &mut dst);
-        for p in all {
-            let site = &p.ctx.tables().syncs[p.site];
-            site.dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, p.lanes, row));
-        }
+        warp::complete(Op::Matrix(op), active, &src, &mut dst);
+        write_rows(all, Op::Matrix(op), &dst);
         return;
     }
-    let mut inputs = [[0_u64; 32]; 3];
-    read_rows(all, active, &mut inputs);
-    let [a, b, c] = inputs;
-    let narrow = |row: [u64; 32]| row.map(|v| v as u32);
-    let preds = |row: [u64; 32]| (0..32).fold(0_u32, |m, l| m | ((row[l] & 1) as u32) << l);
-    let bit = |mask: u32, lane: usize| u64::from(mask >> lane & 1);
-    // Whether the first result is a predicate; the second always is.
-    let mut first_is_pred = false;
-    let results: [[u64; 32]; 2] = match op {
-        Op::Shfl(mode) => {
-            let (values, in_range) = warp::shfl(mode, active, &narrow(a), &narrow(b), &narrow(c));
-            [values.map(u64::from), std::array::from_fn(|l| bit(in_range, l))]
-        }
-        Op::Vote(mode) => {
-            first_is_pred = mode != handloom_ir::types::VoteMode::Ballot;
-            [[u64::from(warp::vote(mode, active, preds(a))); 32], [0; 32]]
-        }
-        Op::Match { all: false, .. } => [warp::match_any(active, &a).map(u64::from), [0; 32]],
-        Op::Match { all: true, .. } => {
-            let (mask, same) = warp::match_all(active, &a);
-            [[u64::from(mask); 32], [u64::from(same); 32]]
-        }
-        Op::Redux { op, signed } => [[u64::from(warp::redux(op, signed, active, &narrow(a))); 32], [0; 32]],
-        Op::Elect => {
-            let leader = warp::elect(active);
-            [[u64::from(leader); 32], std::array::from_fn(|l| bit(1 << leader, l))]
-        }
-        _ => [[0; 32]; 2],
-    };
+    // No other op has more.
+    let (mut src, mut dst) = ([[0; 32]; 3], [[0; 32]; 2]);
+    read_rows(all, active, &mut src);
+    warp::complete(op, active, &src, &mut dst);
+    write_rows(all, op, &dst);
+}
+
+/// Writes results to the rows of all lanes that are there. A predicate is all ones there.
+fn write_rows(all: &[Parked], op: Op, rows: &[[u64; 32]]) {
     for p in all {
-        let site = &p.ctx.tables().syncs[p.site];
-        for (i, (loc, row)) in site.dst.iter().zip(&results).enumerate() {
-            if i == 1 || first_is_pred {
+        for (i, (loc, row)) in p.operands().dst.iter().zip(rows).enumerate() {
+            if warp::is_predicate(op, i) {
                 p.ctx.write_row(*loc, p.lanes, &row.map(|v| if v != 0 { 0xffff_ffff } else { 0 }));
             } else {
                 p.ctx.write_row(*loc, p.lanes, row);
@@ -168,7 +148,7 @@ fn complete(all: &[Parked]) {
 /// The sources before the membermask, by lane. Lanes that are not there count as zero.
 fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
     for p in all {
-        let site = &p.ctx.tables().syncs[p.site];
+        let site = p.operands();
         let values = &site.src[..site.src.len().saturating_sub(1)];
         for (row, loc) in rows.iter_mut().zip(values) {
             if p.lanes == active {
@@ -185,12 +165,16 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
 }
 
 /// Does a matrix op for the whole warp if there is vector code for it on this host.
-fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
+fn by_vectors(machine: &Host, p: &Parked, op: MatrixOp) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         let MatrixOp::Product(product) = op else { return false };
-        let Some(width) = matrix::Width::of_host().first() else { return false };
-        let site = &p.ctx.tables().syncs[p.site];
+        let may_use = |w: &&matrix::Width| match w {
+            matrix::Width::Avx2 => machine.has_row_loops(),
+            matrix::Width::Avx512 => machine.has_wide_row_loops(),
+        };
+        let Some(width) = matrix::Width::of_host().iter().find(may_use) else { return false };
+        let site = p.operands();
         let n = site.src.len() - 1;
         if n > matrix::MAX_ROWS {
             return false;
@@ -211,7 +195,7 @@ fn by_vectors(p: &Parked, op: MatrixOp) -> bool {
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (p, op);
+        let _ = (machine, p, op);
         false
     }
 }

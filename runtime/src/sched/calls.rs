@@ -17,20 +17,18 @@ const SPARE: usize = 64;
 
 impl CtaRun {
     /// Enters functions: one activation for each function that lanes call.
-    pub(super) fn call(&mut self, ctx: Ctx, h: &WarpCtx, caller: Option<usize>) -> Result<(), Ended> {
-        let Some(site) = ctx.tables().calls.get(h.a as usize) else {
-            return Err(Ended::bug(format!("`{}` has no call {}", ctx.tables().name, h.a)));
-        };
+    pub(super) fn call(&mut self, ctx: Ctx, site: &CallSite, lanes: u32, caller: Option<usize>) -> Result<(), Ended> {
+        let h = &ctx.header();
         if let Callee::Direct(f) = site.callee {
-            return self.enter(ctx, h, site, caller, f, h.lanes);
+            return self.enter(ctx, h, site, caller, f, lanes);
         }
         let mut targets = [0; 32];
         if let Some(loc) = site.target {
-            ctx.read_row(loc, h.lanes, &mut targets);
+            ctx.read_row(loc, lanes, &mut targets);
         }
         let (mut groups, mut n) = ([(FuncId(0), 0); 32], 0);
         let mut bad: Option<(u32, String)> = None;
-        let mut left = h.lanes;
+        let mut left = lanes;
         while left != 0 {
             let target = targets[left.trailing_zeros() as usize & 31];
             let lanes = left & lanes_with(&targets, target);
@@ -102,17 +100,12 @@ impl CtaRun {
             wait_epoch: 0,
             warp: h.warp,
             lanes: 0,
-            next: 0,
-            a: 0,
-            b: 0,
-            c: 0,
-            d: 0,
+            site: 0,
+            words: [0; 4],
             local,
             args: h.local + u64::from(site.args),
             window: h.window,
             host: 0,
-            yields: 0,
-            from: 0,
         });
         self.host().warps[h.warp as usize].calls.push(Activation {
             memory,
@@ -122,7 +115,7 @@ impl CtaRun {
             func: f.idx(),
             caller: ctx,
             lanes,
-            next: h.next,
+            next: site.next,
             depth: depth + 1,
         });
         Ok(())

@@ -16,9 +16,9 @@ use handloom_interp::CtaEnv;
 use handloom_interp::barrier::{Arrival, Barriers};
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_interp::pace::Pace;
-use handloom_ir::simt::Term;
+use handloom_ir::simt::BarKind;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
-use handloom_plan::abi::{BarCode, CtaCtx, Reason, Tables, WarpCtx};
+use handloom_plan::abi::{BadStop, BarrierSite, CtaCtx, Reason, Stop, TrapSource};
 
 use super::fill_shared;
 use super::grid::Turn;
@@ -135,9 +135,10 @@ impl CtaRun {
         };
         let host = CtaHost {
             env,
+            machine: grid.module.device.inner.host,
             memory: KernelMemory::new(view, grid, 0),
             trap: None,
-            bug: None,
+            failure: None,
             base_tables: &raw const *code.tables,
             base,
             warps: (0..n_warps).map(|_| WarpHost::default()).collect(),
@@ -414,61 +415,61 @@ impl CtaRun {
 
     /// The reason that code gave, unless a routine met a fault of ours.
     pub(super) fn reason(&mut self, number: u32) -> Result<Reason, Ended> {
-        if self.host_ref().bug.is_some()
-            && let Some(bug) = self.host().bug.take()
+        if self.host_ref().failure.is_some()
+            && let Some(failure) = self.host().failure.take()
         {
-            return Err(Ended::bug(bug));
+            return Err(failure.into());
         }
         if number == Reason::Phase as u32 {
             return Ok(Reason::Phase);
         }
-        Reason::from_u32(number).ok_or_else(|| Ended::bug(format!("code gave reason {number}")))
+        Reason::from_u32(number).ok_or_else(|| self.bad_stop(BadStop::Reason(number)))
+    }
+
+    fn bad_stop(&self, why: BadStop) -> Ended {
+        let func = &self.program.ir().funcs[self.program.entry().idx()];
+        Ended::bug(format!("`{}`: {why}", func.name))
     }
 
     /// Handles what code reported of a context. `call`: the call in progress that the context is for.
     pub(super) fn handle(&mut self, reason: Reason, ctx: Ctx, call: Option<usize>) -> Result<(), Ended> {
-        let h = ctx.header();
+        let (h, tables) = (ctx.header(), ctx.tables());
         let w = h.warp as usize;
-        let span = ctx.tables().term_spans.get(h.from as usize).copied().unwrap_or(Span::NONE);
-        match reason {
-            Reason::Barrier => self.barrier(ctx, &h, span, call)?,
-            Reason::Yield => {
-                ctx.update(|h| h.yields = 0);
-                let parts = ctx.tables().in_part.get(h.from as usize).copied().unwrap_or(false);
-                self.host().warps[w].yielded.push(Yielded { ctx, next: h.next, lanes: h.lanes, span, parts });
+        match Stop::read(reason as u32, &h, tables).map_err(|why| self.bad_stop(why))? {
+            Stop::Barrier { site, lanes, id, count, predicates } => {
+                let wait = BarWait { warp: w, ctx, site, lanes, id };
+                self.barrier(wait, count, predicates.unwrap_or(0))?;
             }
-            Reason::Call => self.call(ctx, &h, call)?,
-            Reason::Trap => return Err(self.trap(ctx, &h)),
-            Reason::Stop => return Err(Ended::Stopped),
-            Reason::Idle => rows::complete_parked(self.host(), w),
-            Reason::Exit => self.exit(w, call, h.lanes),
-            Reason::Phase | Reason::Deopt => {}
+            Stop::Yield { site, lanes } => self.host().warps[w].yielded.push(Yielded { ctx, site, lanes }),
+            Stop::Call { site, lanes } => self.call(ctx, &tables.calls[site as usize], lanes, call)?,
+            Stop::Trap(source) => return Err(self.trap(ctx, source)),
+            Stop::Stopped => return Err(Ended::Stopped),
+            Stop::Idle => rows::complete_parked(self.host(), w),
+            Stop::Exit { lanes } => self.exit(w, call, lanes),
+            Stop::Phase | Stop::Deopt => {}
         }
         Ok(())
     }
 
-    fn trap(&mut self, ctx: Ctx, h: &WarpCtx) -> Ended {
-        match h.c {
-            0 => match ctx.tables().traps.get(h.a as usize) {
-                Some(site) => {
-                    let mut trap = self.host().trap_of(site.kind, site.span, h.warp, h.lanes);
-                    if let Some((index, targets)) = site.index {
-                        let index = ctx.read(index, h.lanes.trailing_zeros().min(31) as usize);
-                        trap.detail = no_such_target(index, targets);
-                    }
-                    Ended::Trap(trap)
+    fn trap(&mut self, ctx: Ctx, source: TrapSource<u32>) -> Ended {
+        let name = &ctx.tables().name;
+        match source {
+            TrapSource::Site { site, lanes } => {
+                let site = &ctx.tables().traps[site as usize];
+                let mut trap = self.host().trap_of(site.kind, site.span, ctx.header().warp, lanes);
+                if let Some((index, targets)) = site.index {
+                    let index = ctx.read(index, lanes.trailing_zeros().min(31) as usize);
+                    trap.detail = no_such_target(index, targets);
                 }
-                None => Ended::bug(format!("`{}` has no trap {}", ctx.tables().name, h.a)),
-            },
-            1 => match self.host().trap.take() {
+                Ended::Trap(trap)
+            }
+            TrapSource::Routine => match self.host().trap.take() {
                 Some(trap) => Ended::Trap(trap),
-                None => Ended::bug(format!("a routine of `{}` failed without a trap", ctx.tables().name)),
+                None => Ended::bug(format!("a routine of `{name}` failed without a trap")),
             },
-            _ => Ended::bug(format!(
-                "lanes {:#x} of `{}` went apart where code expects them together",
-                h.lanes,
-                ctx.tables().name
-            )),
+            TrapSource::Apart { lanes } => {
+                Ended::bug(format!("lanes {lanes:#x} of `{name}` went apart where code expects them together"))
+            }
         }
     }
 
@@ -507,46 +508,30 @@ impl CtaRun {
         Ended::Trap(trap)
     }
 
-    fn barrier(&mut self, ctx: Ctx, h: &WarpCtx, span: Span, call: Option<usize>) -> Result<(), Ended> {
-        let w = h.warp as usize;
-        let kind = match h.d {
-            k if k == BarCode::ClusterArrive as u32 => return self.cluster_arrive(ctx, h, span),
-            k if k == BarCode::ClusterWait as u32 => {
-                self.cluster_wait(ctx, h, span);
+    /// Lanes arrive at a barrier. `count`: threads expected, where it was written; `predicates`: those of a reduction.
+    fn barrier(&mut self, wait: BarWait, count: Option<u32>, predicates: u32) -> Result<(), Ended> {
+        let (BarWait { warp: w, ctx, site: number, lanes, id }, site) = (wait, wait.site());
+        let kind = match site.kind {
+            BarKind::ClusterArrive => return self.cluster_arrive(ctx, w, lanes, site),
+            BarKind::ClusterWait => {
+                self.cluster_wait(ClusterWait { ctx, site: number, lanes, phase: 0 });
                 return Ok(());
             }
-            k if k == BarCode::Sync as u32 => Arrival::Sync,
-            k if k == BarCode::Arrive as u32 => Arrival::Arrive,
-            k if k == BarCode::RedPopc as u32 => Arrival::RedPopc,
-            k if k == BarCode::RedAnd as u32 => Arrival::RedAnd,
-            _ => Arrival::RedOr,
+            BarKind::Sync => Arrival::Sync,
+            BarKind::Arrive => Arrival::Arrive,
+            BarKind::RedPopc => Arrival::RedPopc,
+            BarKind::RedAnd => Arrival::RedAnd,
+            BarKind::RedOr => Arrival::RedOr,
         };
-        self.sync_live(span)?;
-        let is_pred = matches!(kind, Arrival::RedAnd | Arrival::RedOr);
-        let reduces = matches!(kind, Arrival::RedPopc | Arrival::RedAnd | Arrival::RedOr);
-        let result = reduces.then_some((h.from, is_pred));
-        // The IR says whether a count was written; code writes 0 for none, which no program means.
-        let count = if h.b == 0 && !self.has_count(ctx, h.from, call) { None } else { Some(h.b) };
+        self.sync_live(site.span)?;
         let host = self.host();
-        host.waiting.push(BarWait { warp: w, ctx, next: h.next, lanes: h.lanes, id: h.a, result, span });
+        host.waiting.push(wait);
         let Some(barriers) = &mut host.barriers else { return Ok(()) };
-        if let Err(why) = barriers.arrive(w, h.lanes, kind, h.a, count, h.c) {
-            return Err(self.misuse(&why, span, w, h.lanes));
+        if let Err(why) = barriers.arrive(w, lanes, kind, id, count, predicates) {
+            return Err(self.misuse(&why, site.span, w, lanes));
         }
         self.pass_barriers();
         Ok(())
-    }
-
-    /// Whether the barrier at the end of a block was written with a thread count.
-    fn has_count(&mut self, ctx: Ctx, from: u32, call: Option<usize>) -> bool {
-        let func = match call {
-            Some(i) => self.host().warps[ctx.header().warp as usize].calls.get(i).map(|a| a.func),
-            None => Some(self.program.entry().idx()),
-        };
-        let span = ctx.tables().term_spans.get(from as usize).copied();
-        let Some(func) = func.and_then(|f| self.program.ir().funcs.get(f)) else { return false };
-        // Positions may have moved in code; the statement has not.
-        func.blocks.iter().any(|b| Some(b.term_span) == span && matches!(b.term, Term::Barrier { count: Some(_), .. }))
     }
 
     /// Lets lanes go on whose barrier is met.
@@ -559,18 +544,17 @@ impl CtaRun {
                 if wait.warp != r.warp || wait.id != r.id || go == 0 {
                     return true;
                 }
-                if let Some((from, is_pred)) = wait.result
-                    && let Some(&loc) = wait.ctx.tables().barriers.get(&from)
-                {
+                let site = wait.site();
+                if let Some(loc) = site.result {
                     for lane in (0..32).filter(|l| go >> l & 1 == 1) {
-                        if is_pred {
+                        if site.result_is_predicate() {
                             wait.ctx.write_pred(loc, lane, r.result != 0);
                         } else {
                             wait.ctx.write(loc, lane, u64::from(r.result));
                         }
                     }
                 }
-                wait.ctx.resume(wait.next, go);
+                wait.ctx.resume(site.next, go);
                 wait.lanes &= !go;
                 wait.lanes != 0
             });
@@ -590,33 +574,33 @@ impl CtaRun {
         host.cluster.get_or_insert_with(|| ClusterBarrier::new(&full, true))
     }
 
-    fn cluster_arrive(&mut self, ctx: Ctx, h: &WarpCtx, span: Span) -> Result<(), Ended> {
-        let w = h.warp as usize;
+    fn cluster_arrive(&mut self, ctx: Ctx, w: usize, lanes: u32, site: &BarrierSite) -> Result<(), Ended> {
         self.cluster_barrier();
-        self.sync_live(span)?;
-        match self.cluster_barrier().arrive(w, h.lanes) {
-            Err(why) => Err(self.misuse(&why, span, w, h.lanes)),
+        self.sync_live(site.span)?;
+        match self.cluster_barrier().arrive(w, lanes) {
+            Err(why) => Err(self.misuse(&why, site.span, w, lanes)),
             Ok(phase) => {
                 let warp = &mut self.host().warps[w];
-                (0..32).filter(|l| h.lanes >> l & 1 == 1).for_each(|l| warp.cluster_phase[l] = Some(phase));
-                ctx.resume(h.next, h.lanes);
+                (0..32).filter(|l| lanes >> l & 1 == 1).for_each(|l| warp.cluster_phase[l] = Some(phase));
+                ctx.resume(site.next, lanes);
                 Ok(())
             }
         }
     }
 
-    fn cluster_wait(&mut self, ctx: Ctx, h: &WarpCtx, span: Span) {
+    /// Lets each lane of `all` wait for the phase that it arrived in.
+    fn cluster_wait(&mut self, all: ClusterWait) {
         self.cluster_barrier();
         let host = self.host();
-        let warp = &mut host.warps[h.warp as usize];
-        for lane in (0..32).filter(|l| h.lanes >> l & 1 == 1) {
-            let bit = 1 << lane;
+        let warp = &mut host.warps[all.ctx.header().warp as usize];
+        for lane in (0..32).filter(|l| all.lanes >> l & 1 == 1) {
+            let lanes = 1 << lane;
             match (warp.cluster_phase[lane].take(), &host.cluster) {
                 (Some(phase), Some(c)) if !c.is_met(phase) => {
-                    host.cluster_waits.push(ClusterWait { ctx, next: h.next, lanes: bit, phase, span });
+                    host.cluster_waits.push(ClusterWait { lanes, phase, ..all });
                 }
                 // Choice: waiting without having arrived is undefined; there is nothing to wait for.
-                _ => ctx.resume(h.next, bit),
+                _ => all.ctx.resume(all.site().next, lanes),
             }
         }
     }
@@ -629,7 +613,7 @@ impl CtaRun {
         host.cluster_waits.retain(|wait| {
             let met = cluster.is_met(wait.phase);
             if met {
-                wait.ctx.resume(wait.next, wait.lanes);
+                wait.ctx.resume(wait.site().next, wait.lanes);
             }
             !met
         });
@@ -678,19 +662,16 @@ impl CtaRun {
         for w in 0..self.full.len() {
             let ctx = self.host().base.at(w, tables);
             let h = ctx.header();
-            let skip = ctx.tables().skip();
-            if h.wait_epoch != epoch || h.state == skip {
-                continue;
-            }
+            let Some(site) = h.plain_barrier(epoch, ctx.tables()) else { continue };
             ctx.set_pend(h.state, 0);
             ctx.update(|h| {
                 h.wait_epoch = 0;
-                h.state = skip;
+                h.state = ctx.tables().skip();
             });
-            let span = plain_barrier_span(ctx.tables(), h.state);
+            let span = ctx.tables().barrier(site).span;
             self.sync_live(span)?;
             let host = self.host();
-            host.waiting.push(BarWait { warp: w, ctx, next: h.state, lanes: h.live, id: 0, result: None, span });
+            host.waiting.push(BarWait { warp: w, ctx, site, lanes: h.live, id: 0 });
             if let Some(b) = &mut host.barriers
                 && let Err(why) = b.arrive(w, h.live, Arrival::Sync, 0, None, 0)
             {
@@ -738,10 +719,4 @@ pub(super) fn entry_code(program: &Program, tier: Tier) -> Result<&Code, Ended> 
 /// The lanes of a warp with so many threads left for it.
 fn lanes_of(threads: u32) -> u32 {
     1_u32.checked_shl(threads).map_or(u32::MAX, |top| top - 1)
-}
-
-/// The statement of a plain barrier, by the block behind it: the one whose end stands before that block.
-pub(super) fn plain_barrier_span(tables: &Tables, next: u32) -> Span {
-    let before = (next as usize).checked_sub(1).and_then(|b| tables.term_spans.get(b));
-    before.or(tables.block_spans.get(next as usize)).copied().unwrap_or(Span::NONE)
 }

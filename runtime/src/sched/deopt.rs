@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use handloom_plan::abi::Tables;
-
 use super::cta::{CtaRun, address, entry_code};
 use crate::grid::Ended;
 use crate::run::Tier;
@@ -62,7 +60,7 @@ impl CtaRun {
         Ok(())
     }
 
-    /// Replaces contexts in all lists of lanes.
+    /// Replaces contexts in all lists of lanes. The numbers of barriers, yields and warp-level ops in them mean the same in all code.
     fn rename(&mut self, moves: &[(Ctx, Ctx)]) {
         let new = |ctx: &mut Ctx| {
             if let Some((_, to)) = moves.iter().find(|(from, _)| from == ctx) {
@@ -74,26 +72,13 @@ impl CtaRun {
         host.cluster_waits.iter_mut().for_each(|x| new(&mut x.ctx));
         for warp in &mut host.warps {
             warp.yielded.iter_mut().for_each(|x| new(&mut x.ctx));
-            for p in &mut warp.parked {
-                let old = p.ctx;
-                new(&mut p.ctx);
-                if p.ctx != old {
-                    p.site = same_site(old.tables(), p.site, p.ctx.tables());
-                }
-            }
+            warp.parked.iter_mut().for_each(|x| new(&mut x.ctx));
             for a in &mut warp.calls {
                 new(&mut a.ctx);
                 new(&mut a.caller);
             }
         }
     }
-}
-
-/// The warp-level site of the same statement. Masked code, where lanes park, is made before full code.
-fn same_site(from: &Tables, site: usize, to: &Tables) -> usize {
-    let old = &from.syncs[site];
-    let same = |s: &handloom_plan::abi::SyncSite| s.op == old.op && s.span == old.span && s.next == old.next;
-    to.syncs.iter().position(same).unwrap_or(site)
 }
 
 /// Copies header, pending lanes and registers.

@@ -21,7 +21,7 @@ impl CtaRun {
         self.holds = false;
         for warp in &mut self.host().warps {
             for y in warp.yielded.drain(..) {
-                y.ctx.resume(y.next, y.lanes);
+                y.ctx.resume(y.site().next, y.lanes);
                 y.ctx.settle();
             }
         }
@@ -35,8 +35,8 @@ impl CtaRun {
             let mut stay = false;
             self.host().warps[w].yielded.retain_mut(|y| {
                 // Lanes that code takes for equal go on together.
-                let go = if y.parts { y.lanes & lanes } else { all_or_none(y.lanes, lanes) };
-                y.ctx.resume(y.next, go);
+                let go = if y.site().in_part { y.lanes & lanes } else { all_or_none(y.lanes, lanes) };
+                y.ctx.resume(y.site().next, go);
                 y.ctx.settle();
                 any |= go != 0;
                 y.lanes &= !go;
@@ -77,7 +77,7 @@ impl CtaRun {
         let host = self.host();
         let mut h = host.base.hash(1);
         for w in &host.warps {
-            w.yielded.iter().for_each(|y| h = mix(h, u64::from(y.next) << 32 | u64::from(y.lanes)));
+            w.yielded.iter().for_each(|y| h = mix(h, u64::from(y.site) << 32 | u64::from(y.lanes)));
             w.calls.iter().for_each(|a| h = a.memory.hash(h));
             w.parked.iter().for_each(|p| h = mix(h, p.lanes.into()));
         }

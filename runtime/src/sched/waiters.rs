@@ -1,58 +1,61 @@
 //! Where the threads of a cta stand, for reports.
 
+use std::collections::BTreeMap;
+
 use handloom_diag::Span;
 use handloom_ir::trap::Waiter;
 
-use super::cta::{CtaRun, plain_barrier_span};
+use super::cta::CtaRun;
 use crate::warp::context::Ctx;
 
 impl CtaRun {
     /// Where the threads that are left stand, and what they wait for. Lanes of a warp at one place are one entry.
     pub(crate) fn waiters(&self) -> Vec<Waiter> {
         let host = self.host_ref();
-        let mut found: Vec<(usize, u32, Span, String)> = Vec::new();
+        // By what a line of the report shows: warp, statement, and what is waited for.
+        let mut found: BTreeMap<(usize, Span, String), u32> = BTreeMap::new();
         let mut add = |w: usize, lanes: u32, span: Span, what: &str| {
-            if lanes == 0 {
-                return;
-            }
-            match found.iter_mut().find(|(x, _, s, t)| *x == w && *s == span && t == what) {
-                Some((_, mask, _, _)) => *mask |= lanes,
-                None => found.push((w, lanes, span, what.to_owned())),
+            if lanes != 0 {
+                *found.entry((w, span, what.to_owned())).or_default() |= lanes;
             }
         };
         for b in &host.waiting {
-            add(b.warp, b.lanes, b.span, &format!("barrier {}", b.id));
+            add(b.warp, b.lanes, b.site().span, &format!("barrier {}", b.id));
         }
         for c in &host.cluster_waits {
-            add(c.ctx.header().warp as usize, c.lanes, c.span, "the cluster barrier");
+            add(c.ctx.header().warp as usize, c.lanes, c.site().span, "the cluster barrier");
         }
         for (w, warp) in host.warps.iter().enumerate() {
-            warp.yielded.iter().for_each(|y| add(w, y.lanes, y.span, "memory"));
+            warp.yielded.iter().for_each(|y| add(w, y.lanes, y.site().span, "memory"));
             for p in &warp.parked {
-                add(w, p.lanes, p.ctx.tables().syncs[p.site].span, &format!("lanes {:#010x}", p.members));
-            }
-            for ctx in std::iter::once(host.base_ctx(w)).chain(warp.calls.iter().map(|a| a.ctx)) {
-                pending(ctx).into_iter().for_each(|(lanes, span)| add(w, lanes, span, "its turn"));
+                add(w, p.lanes, p.op().span, &format!("lanes {:#010x}", p.members));
             }
             let base = host.base_ctx(w);
             let h = base.header();
-            if h.wait_epoch == self.epoch() && base.is_runnable() {
-                add(w, h.live, plain_barrier_span(base.tables(), h.state), "barrier 0");
+            // Its lanes are pending already at the block after the barrier.
+            let at_barrier = h.plain_barrier(self.epoch(), base.tables());
+            if let Some(site) = at_barrier {
+                add(w, h.live, base.tables().barrier(site).span, "barrier 0");
+            }
+            let base = at_barrier.is_none().then_some(base);
+            for ctx in base.into_iter().chain(warp.calls.iter().map(|a| a.ctx)) {
+                pending(ctx).into_iter().for_each(|(lanes, span)| add(w, lanes, span, "its turn"));
             }
         }
         // Lanes that code holds, as when it was stopped in a loop, stand in no list.
         for w in 0..host.warps.len() {
-            let told = found.iter().filter(|(x, ..)| *x == w).fold(0, |m, (_, lanes, ..)| m | lanes);
+            let told = found.iter().filter(|((x, ..), _)| *x == w).fold(0, |m, (_, lanes)| m | lanes);
             let ctx = host.warps[w].calls.last().map_or(host.base_ctx(w), |a| a.ctx);
             let left = host.live(w) & !told;
             let state = ctx.header().state as usize;
             let span = ctx.tables().block_spans.get(state).copied().unwrap_or(Span::NONE);
             if left != 0 {
-                found.push((w, left, span, "its turn".into()));
+                *found.entry((w, span, "its turn".into())).or_default() |= left;
             }
         }
-        found.sort_by_key(|(w, lanes, ..)| (*w, lanes.trailing_zeros()));
-        let waiter = |(w, lanes, span, what): (usize, u32, Span, String)| Waiter {
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_by_key(|((w, ..), lanes)| (*w, lanes.trailing_zeros()));
+        let waiter = |((w, span, what), lanes): ((usize, Span, String), u32)| Waiter {
             cta: host.env.ctaid,
             thread: host.env.tid(w as u32 * 32 + lanes.trailing_zeros().min(31)),
             count: lanes.count_ones(),

@@ -98,7 +98,6 @@ impl Contexts {
                 h.live = *live;
                 h.state = 0;
                 h.wait_epoch = 0;
-                h.yields = 0;
             });
             ctx.set_pend(0, *live);
         }

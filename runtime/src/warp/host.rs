@@ -1,12 +1,13 @@
 //! What the runtime keeps for a cta of compiled code, beside the contexts. `CtaCtx::host` points to it.
 
-use handloom_codegen::Code;
+use handloom_codegen::{Code, Failure};
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::barrier::Barriers;
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_ir::trap::{Trap, TrapKind};
-use handloom_plan::abi::{CtaCtx, Tables, WarpCtx};
+use handloom_plan::Host;
+use handloom_plan::abi::{BarrierSite, CopyKind, CtaCtx, Operands, SyncSite, Tables, WarpCtx, YieldSite};
 
 use super::KernelMemory;
 use super::context::{Contexts, Ctx};
@@ -17,11 +18,13 @@ use crate::run::Tier;
 pub(crate) struct CtaHost {
     /// The launch as this cta sees it.
     pub(crate) env: CtaEnv,
+    /// What the machine has that routines may use: never more than was detected.
+    pub(crate) machine: Host,
     pub(crate) memory: KernelMemory,
     /// The trap that a routine recorded.
     pub(crate) trap: Option<Box<Trap>>,
     /// A fault of ours that a routine met.
-    pub(crate) bug: Option<String>,
+    pub(crate) failure: Option<Failure>,
     /// Contexts of the entry, by warp.
     pub(crate) base: Contexts,
     /// Tables of the entry's code.
@@ -76,21 +79,49 @@ impl WarpHost {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parked {
     pub(crate) ctx: Ctx,
+    /// Number of the op.
     pub(crate) site: usize,
+    /// Whose operands they use.
+    pub(crate) copy: CopyKind,
     pub(crate) lanes: u32,
     /// The member mask.
     pub(crate) members: u32,
+}
+
+impl Parked {
+    /// The op, in the code that the lanes are in now.
+    pub(crate) fn op<'t>(&self) -> &'t SyncSite {
+        &self.ctx.tables().syncs[self.site]
+    }
+
+    /// Where the operands are in that code.
+    ///
+    /// # Panics
+    /// The code has no such copy of the op, so no lane can be there.
+    pub(crate) fn operands<'t>(&self) -> &'t Operands {
+        match self.op().operands(self.copy) {
+            Some(operands) => operands,
+            None => {
+                panic!("lanes are in the {:?} copy of warp-level op {}, which there is none of", self.copy, self.site)
+            }
+        }
+    }
 }
 
 /// Lanes at a yield point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yielded {
     pub(crate) ctx: Ctx,
-    pub(crate) next: u32,
+    /// Number of the yield.
+    pub(crate) site: u32,
     pub(crate) lanes: u32,
-    pub(crate) span: Span,
-    /// Some of them may go on without the others.
-    pub(crate) parts: bool,
+}
+
+impl Yielded {
+    /// The yield.
+    pub(crate) fn site<'t>(&self) -> &'t YieldSite {
+        self.ctx.tables().yield_site(self.site)
+    }
 }
 
 /// Lanes at a barrier.
@@ -98,22 +129,35 @@ pub(crate) struct Yielded {
 pub(crate) struct BarWait {
     pub(crate) warp: usize,
     pub(crate) ctx: Ctx,
-    pub(crate) next: u32,
+    /// Number of the barrier.
+    pub(crate) site: u32,
     pub(crate) lanes: u32,
+    /// The number that the program gives it.
     pub(crate) id: u32,
-    /// Block of a reduction, and whether its result is a predicate. The result's row is looked up when it is written: code may change until then.
-    pub(crate) result: Option<(u32, bool)>,
-    pub(crate) span: Span,
+}
+
+impl BarWait {
+    /// The barrier, in the code that the lanes are in now.
+    pub(crate) fn site<'t>(&self) -> &'t BarrierSite {
+        self.ctx.tables().barrier(self.site)
+    }
 }
 
 /// Lanes at `barrier.cluster.wait`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClusterWait {
     pub(crate) ctx: Ctx,
-    pub(crate) next: u32,
+    /// Number of the barrier.
+    pub(crate) site: u32,
     pub(crate) lanes: u32,
     pub(crate) phase: u64,
-    pub(crate) span: Span,
+}
+
+impl ClusterWait {
+    /// The barrier.
+    pub(crate) fn site<'t>(&self) -> &'t BarrierSite {
+        self.ctx.tables().barrier(self.site)
+    }
 }
 
 /// A function called by lanes of a warp.

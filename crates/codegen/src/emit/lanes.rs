@@ -73,18 +73,14 @@ impl Emit<'_, '_> {
         m: Value,
         done: clif::Block,
     ) {
-        let mut locs = self.lane_locs(operands);
-        locs[0] = self.address_loc(locs[0], operands[0].1);
+        let locs = self.lane_locs(operands);
         let dst = inst
             .dst
             .iter()
             .zip(dst)
             .map(|(d, at)| if self.f.regs[d.idx()] == Ty::B64 { Loc::Row64(*at) } else { Loc::Row32(*at) });
         let dst = dst.collect();
-        let site = &mut self.tables.mems[mem.site];
-        site.addr = locs[0];
-        site.src = locs[1..].to_vec();
-        site.dst = dst;
+        self.tables.mems[mem.site] = self.site_of(inst, &locs, dst);
         let ok = self.routine(Routine::Memory, mem.site, m, None, None);
         self.return_unless(ok, done);
     }

@@ -15,6 +15,7 @@ use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::deferral::{Deferral, deferral};
 use handloom_plan::layout::{Home, WORD_SLOTS};
+use handloom_plan::order::AccessOrder;
 use handloom_plan::ways::{Way, way};
 
 use super::Emit;
@@ -22,7 +23,7 @@ use super::lanes::Lanes;
 use super::rep::{Rep, vector_type, width};
 use super::sreg;
 use super::vector::Source;
-use super::whole::{constant, site_of};
+use super::whole::constant;
 
 /// A value op that waits for the loop over packs.
 struct Deferred {
@@ -102,7 +103,9 @@ impl Emit<'_, '_> {
                 // Neighbouring words are read in the loop, together with what is done to them.
                 Deferral::Load
                     if AccessClass::of(inst).is_some_and(|a| {
-                        !a.is_guarded && self.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
+                        !a.is_guarded
+                            && a.order_inline(&self.opt.host) == AccessOrder::Plain
+                            && self.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
                     }) =>
                 {
                     self.n_scratch_used = 0;
@@ -354,17 +357,18 @@ impl Emit<'_, '_> {
             _ => AccessClass::of(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(self.opt.cluster)),
         };
         if inline {
+            let order = AccessClass::of(inst).map(|a| a.order_inline(&self.opt.host));
             let operands: Vec<(Lanes, Ty)> = inst.operands().iter().map(|v| (self.lanes_of(*v), self.ty(*v))).collect();
             let dst: Vec<u32> = inst.dst.iter().map(|d| self.row_offset(*d)).collect();
+            self.fence_if(order == Some(AccessOrder::FenceBefore));
             self.lanes_inline(inst, &operands, &dst, mask);
+            self.fence_if(order == Some(AccessOrder::FenceAfter));
         } else {
-            let mut src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
-            if let Some(addr) = inst.src.first() {
-                src[0] = self.address_loc(src[0], self.ty(*addr));
-            }
+            let src: Vec<Loc> = inst.operands().iter().map(|v| self.row_or_scalar(*v)).collect();
             let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
             let site = self.tables.mems.len();
-            self.tables.mems.push(site_of(inst, &src, dst));
+            let made = self.site_of(inst, &src, dst);
+            self.tables.mems.push(made);
             let ok = self.routine(Routine::Memory, site, mask, None, None);
             let go = self.b.create_block();
             self.return_unless(ok, go);
@@ -404,12 +408,10 @@ impl Emit<'_, '_> {
         let dst: Vec<Loc> = inst.dst.iter().map(|d| self.row_of(*d)).collect();
         inst.dst.iter().for_each(|d| self.now_in_row(*d));
         self.masked_write_back(b, m);
-        let Term::Jump(next) = self.f.blocks[b].term else {
-            panic!("a warp-level op before {:?}", self.f.blocks[b].term)
-        };
-        let site = self.tables.syncs.len();
-        self.tables.syncs.push(SyncSite { op: inst.op, src, dst, next: next.0, span: inst.span });
-        let done = self.routine(Routine::Sync, site, m, None, None);
+        let site = self.plan.sites.number(b) as usize;
+        self.tables.syncs[site].masked = Some(Operands { src, dst });
+        let copy = self.i64(CopyKind::Masked as i64);
+        let done = self.routine(Routine::Sync, site, m, Some(copy), None);
         let (go, look) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(done, go, &[], look, &[]);
         self.b.switch_to_block(look);

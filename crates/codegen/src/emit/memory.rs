@@ -362,9 +362,7 @@ impl Emit<'_, '_> {
         let fail = self.cold_block();
         self.b.ins().brif(ok, go, &[], fail, &[]);
         self.b.switch_to_block(fail);
-        let one = self.i32(1);
-        self.store_warp(one, offset_of!(WarpCtx, c));
-        self.give_back(Reason::Trap);
+        self.leave(Stop::Trap(TrapSource::Routine));
     }
 
     /// Whether the quick test refuses `length` bytes at `first` (an offset for shared memory).

@@ -157,6 +157,19 @@ impl Emit<'_, '_> {
         self.b.ins().return_(&[r]);
     }
 
+    /// Leaves the code with all that belongs to the reason.
+    pub(crate) fn leave(&mut self, stop: Stop<Value>) {
+        let reason = stop.reason();
+        for (at, word) in stop.words() {
+            let v = match word {
+                Word::Number(n) => self.i32(i64::from(n)),
+                Word::Value(v) => v,
+            };
+            self.store_warp(v, at);
+        }
+        self.give_back(reason);
+    }
+
     /// Calls a routine with the current context.
     pub(crate) fn routine(
         &mut self,
@@ -314,10 +327,7 @@ impl Emit<'_, '_> {
             self.emit_masked(b, m);
         } else {
             // Cannot happen: all lanes come here together. Told as a fault of ours if it does.
-            let two = self.i32(2);
-            self.store_warp(two, offset_of!(WarpCtx, c));
-            self.store_warp(m, offset_of!(WarpCtx, lanes));
-            self.give_back(Reason::Trap);
+            self.leave(Stop::Trap(TrapSource::Apart { lanes: m }));
         }
     }
 

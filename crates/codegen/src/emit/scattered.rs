@@ -229,9 +229,9 @@ impl Emit<'_, '_> {
         self.n_scratch_used = 0;
         let aty = self.ty(mem.class.address);
         let addr = self.loc_of(addr, aty);
-        let addr = self.address_loc(addr, aty);
         let types: Vec<Ty> = inst.operands()[1..].iter().map(|v| self.ty(*v)).collect();
-        let src: Vec<Loc> = data.iter().zip(types).map(|(d, t)| self.loc_of(d, t)).collect();
+        let src: Vec<Loc> =
+            std::iter::once(addr).chain(data.iter().zip(types).map(|(d, t)| self.loc_of(d, t))).collect();
         let outs: Vec<(u32, Loc, Ty)> = inst
             .dst
             .iter()
@@ -248,7 +248,7 @@ impl Emit<'_, '_> {
             }
         }
         let dst = outs.iter().map(|o| o.1).collect();
-        self.tables.mems[site] = MemSite { op: inst.op, addr, src, dst, span: inst.span };
+        self.tables.mems[site] = self.site_of(inst, &src, dst);
         let ok = self.routine(Routine::Memory, site, mask, None, None);
         self.go_on_if(ok);
         outs.into_iter().map(|(at, _, ty)| self.read_scratch(at, ty)).collect()

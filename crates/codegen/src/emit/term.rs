@@ -9,7 +9,6 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::PACKS;
-use handloom_plan::layout::Home;
 
 use super::rep::{Compare, Logic, Rep};
 use super::scalar::int_cc;
@@ -109,13 +108,12 @@ impl Emit<'_, '_> {
                 if self.f.is_entry || matches!(f.blocks[b].term, Term::Ret) {
                     self.retire_all();
                 } else {
-                    let all = self.i32(FULL);
-                    self.store_warp(all, offset_of!(WarpCtx, lanes));
-                    self.give_back(Reason::Exit);
+                    let lanes = self.i32(FULL);
+                    self.leave(Stop::Exit { lanes });
                 }
             }
             Term::Trap(kind) => self.trap(*kind, span, None),
-            Term::Barrier { kind, id, count, pred, dst, next } => {
+            Term::Barrier { kind, id, count, pred, dst: _, next } => {
                 let simple = *kind == BarKind::Sync
                     && constant(*id) == Some(0)
                     && count.is_none()
@@ -129,23 +127,17 @@ impl Emit<'_, '_> {
                 }
                 let id = self.rep(*id);
                 let id = self.lane_of(&id, 0, 0, Ty::B32);
-                let count = match count {
-                    Some(c) => {
-                        let c = self.rep(*c);
-                        self.lane_of(&c, 0, 0, Ty::B32)
-                    }
-                    None => self.i32(0),
-                };
-                let pred = match pred {
-                    Some(p) => {
-                        let p = self.rep(*p);
-                        self.bits(&p)
-                    }
-                    None => self.i32(0),
-                };
+                let count = count.map(|c| {
+                    let c = self.rep(c);
+                    self.lane_of(&c, 0, 0, Ty::B32)
+                });
+                let predicates = pred.map(|p| {
+                    let p = self.rep(p);
+                    self.bits(&p)
+                });
                 self.write_back(b);
-                let all = self.i32(FULL);
-                self.barrier(*kind, id, count, pred, *dst, next.idx(), all);
+                let lanes = self.i32(FULL);
+                self.leave(Stop::Barrier { site: self.plan.sites.number(b), lanes, id, count, predicates });
             }
             Term::Call { callee, target, signature, args, next } => {
                 let target = target.map(|t| self.loc(t));
@@ -156,15 +148,16 @@ impl Emit<'_, '_> {
                     signature: *signature,
                     args: self.plan.layout.slot_offsets[args.idx()],
                     frame_end: self.frame_end(*args),
+                    next: next.0,
                     span,
                 };
                 let all = self.i32(FULL);
-                self.call(site, next.idx(), all);
+                self.call(site, all);
             }
-            Term::Yield { next } => {
+            Term::Yield { .. } => {
                 self.write_back(b);
-                let all = self.i32(FULL);
-                self.give_way(next.idx(), all);
+                let lanes = self.i32(FULL);
+                self.leave(Stop::Yield { site: self.plan.sites.number(b), lanes });
             }
         }
     }
@@ -192,6 +185,8 @@ impl Emit<'_, '_> {
         self.store_warp(state, offset_of!(WarpCtx, state));
         let all = self.i32(FULL);
         self.store_warp(all, self.pend(next));
+        let site = self.i32(i64::from(self.plan.sites.number(self.at.0)));
+        self.store_warp(site, WarpCtx::PLAIN_BARRIER);
         let epoch = self.load_cta(types::I32, offset_of!(CtaCtx, epoch));
         self.store_warp(epoch, offset_of!(WarpCtx, wait_epoch));
         let n = self.load_cta(types::I32, offset_of!(CtaCtx, arrived));
@@ -201,65 +196,16 @@ impl Emit<'_, '_> {
         self.b.ins().jump(a, &[]);
     }
 
-    #[allow(clippy::too_many_arguments, reason = "they are the fields of the context that a barrier fills")]
-    fn barrier(
-        &mut self,
-        kind: BarKind,
-        id: Value,
-        count: Value,
-        pred: Value,
-        dst: Option<Reg>,
-        next: usize,
-        lanes: Value,
-    ) {
-        let code = match kind {
-            BarKind::Sync => BarCode::Sync,
-            BarKind::Arrive => BarCode::Arrive,
-            BarKind::RedPopc => BarCode::RedPopc,
-            BarKind::RedAnd => BarCode::RedAnd,
-            BarKind::RedOr => BarCode::RedOr,
-            BarKind::ClusterArrive => BarCode::ClusterArrive,
-            BarKind::ClusterWait => BarCode::ClusterWait,
-        };
-        if let Some(d) = dst
-            && let Some(Home::Row32(_) | Home::Row64(_)) = self.plan.layout.homes[d.idx()]
-        {
-            let row = self.row_of(d);
-            self.tables.barriers.insert(self.at.0 as u32, row);
-        }
-        let code = self.i32(code as i64);
-        self.store_warp(id, offset_of!(WarpCtx, a));
-        self.store_warp(count, offset_of!(WarpCtx, b));
-        self.store_warp(pred, offset_of!(WarpCtx, c));
-        self.store_warp(code, offset_of!(WarpCtx, d));
-        self.leave_for(next, lanes, Reason::Barrier);
-    }
-
-    fn leave_for(&mut self, next: usize, lanes: Value, reason: Reason) {
-        let next = self.i32(next as i64);
-        self.store_warp(next, offset_of!(WarpCtx, next));
-        self.store_warp(lanes, offset_of!(WarpCtx, lanes));
-        let at = self.i32(self.at.0 as i64);
-        self.store_warp(at, offset_of!(WarpCtx, from));
-        self.give_back(reason);
-    }
-
     /// Where the frame of a callee begins whose arguments lie in a slot.
     fn frame_end(&self, args: SlotId) -> u64 {
         let at = self.f.slots[args.idx()].at;
         u64::from(at.map_or(self.tables.frame_bytes, |at| at.frame_end))
     }
 
-    fn call(&mut self, site: CallSite, next: usize, lanes: Value) {
-        let index = self.tables.calls.len();
-        self.tables.calls.push(site);
-        let index = self.i32(index as i64);
-        self.store_warp(index, offset_of!(WarpCtx, a));
-        self.leave_for(next, lanes, Reason::Call);
-    }
-
-    fn give_way(&mut self, next: usize, lanes: Value) {
-        self.leave_for(next, lanes, Reason::Yield);
+    fn call(&mut self, call: CallSite, lanes: Value) {
+        let site = self.tables.calls.len() as u32;
+        self.tables.calls.push(call);
+        self.leave(Stop::Call { site, lanes });
     }
 
     fn full_branch(&mut self, b: usize, cond: &Rep, then: usize, otherwise: usize) {
@@ -515,8 +461,7 @@ impl Emit<'_, '_> {
             }
             Term::Ret | Term::Exit => {
                 if !self.f.is_entry && matches!(f.blocks[b].term, Term::Exit) {
-                    self.store_warp(m, offset_of!(WarpCtx, lanes));
-                    self.give_back(Reason::Exit);
+                    self.leave(Stop::Exit { lanes: m });
                     return;
                 }
                 let live = self.load_warp(types::I32, offset_of!(WarpCtx, live));
@@ -529,20 +474,14 @@ impl Emit<'_, '_> {
                 self.retired();
             }
             Term::Trap(kind) => self.trap(*kind, span, Some(m)),
-            Term::Barrier { kind, id, count, pred, dst, next } => {
+            Term::Barrier { kind: _, id, count, pred, dst: _, next: _ } => {
                 let id = self.first_active(*id, m);
-                let count = match count {
-                    Some(c) => self.first_active(*c, m),
-                    None => self.i32(0),
-                };
-                let pred = match pred {
-                    Some(p) => {
-                        let bits = self.masked_bits(*p);
-                        self.b.ins().band(bits, m)
-                    }
-                    None => self.i32(0),
-                };
-                self.barrier(*kind, id, count, pred, *dst, next.idx(), m);
+                let count = count.map(|c| self.first_active(c, m));
+                let predicates = pred.map(|p| {
+                    let bits = self.masked_bits(p);
+                    self.b.ins().band(bits, m)
+                });
+                self.leave(Stop::Barrier { site: self.plan.sites.number(b), lanes: m, id, count, predicates });
             }
             Term::Call { callee, target, signature, args, next } => {
                 let target = target.map(|t| match (self.scalar_source(t), t) {
@@ -555,11 +494,12 @@ impl Emit<'_, '_> {
                     signature: *signature,
                     args: self.plan.layout.slot_offsets[args.idx()],
                     frame_end: self.frame_end(*args),
+                    next: next.0,
                     span,
                 };
-                self.call(site, next.idx(), m);
+                self.call(site, m);
             }
-            Term::Yield { next } => self.give_way(next.idx(), m),
+            Term::Yield { .. } => self.leave(Stop::Yield { site: self.plan.sites.number(b), lanes: m }),
         }
     }
 

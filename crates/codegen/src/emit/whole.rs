@@ -13,6 +13,7 @@ use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::{self as shapes, Arg, LANES, PACKS, Shape};
 use handloom_plan::layout::Home;
+use handloom_plan::order::{AccessOrder, FenceOrder};
 use handloom_plan::ways::{Way, scalar, way};
 
 use super::lanes::Lanes;
@@ -49,8 +50,12 @@ impl Emit<'_, '_> {
             Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => self.full_by_routine(inst),
             Op::Cvta { space, to_space } => self.cvta(inst, space, to_space),
             Op::Load { .. } | Op::Store { .. } => {
+                let order = AccessClass::of(inst).filter(AccessClass::is_inline_in_full);
+                let order = order.map(|a| a.order_inline(&self.opt.host));
+                self.fence_if(order == Some(AccessOrder::FenceBefore));
                 self.verify_at(b, i);
                 self.full_access(inst);
+                self.fence_if(order == Some(AccessOrder::FenceAfter));
             }
             Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => self.full_by_routine(inst),
             Op::Fence { order, scope } => self.fence(order, scope),
@@ -424,12 +429,10 @@ impl Emit<'_, '_> {
             }
             return;
         }
-        let (mut src, dst, outs) = self.routine_operands(inst);
-        if let Some(addr) = inst.src.first() {
-            src[0] = self.address_loc(src[0], self.ty(*addr));
-        }
+        let (src, dst, outs) = self.routine_operands(inst);
         let site = self.tables.mems.len();
-        self.tables.mems.push(site_of(inst, &src, dst));
+        let made = self.site_of(inst, &src, dst);
+        self.tables.mems.push(made);
         let mask = match inst.guard() {
             Some(g) => {
                 let g = self.rep(g);
@@ -538,12 +541,23 @@ impl Emit<'_, '_> {
     }
 
     pub(crate) fn fence(&mut self, order: Order, scope: Scope) {
-        if order == Order::Sc && scope != Scope::Cta {
-            let at = self.b.ins().iadd_imm_s(self.cta, offset_of!(CtaCtx, fence) as i64);
-            let zero = self.i64(0);
-            self.b.ins().atomic_rmw(types::I64, clif::MemFlagsData::trusted(), clif::AtomicRmwOp::Or, at, zero);
-        } else {
-            self.b.ins().sequence_point();
+        match FenceOrder::of(order, scope, &self.opt.host) {
+            FenceOrder::Program => {
+                self.b.ins().sequence_point();
+            }
+            FenceOrder::Total => {
+                let at = self.b.ins().iadd_imm_s(self.cta, offset_of!(CtaCtx, fence) as i64);
+                let zero = self.i64(0);
+                self.b.ins().atomic_rmw(types::I64, clif::MemFlagsData::trusted(), clif::AtomicRmwOp::Or, at, zero);
+            }
+            FenceOrder::Instruction => self.fence_if(true),
+        }
+    }
+
+    /// A fence instruction, if one is needed.
+    pub(crate) fn fence_if(&mut self, needed: bool) {
+        if needed {
+            self.b.ins().fence();
         }
     }
 
@@ -589,11 +603,10 @@ impl Emit<'_, '_> {
             _ => {}
         }
         let (src, dst, outs) = self.routine_operands(inst);
-        let site = self.tables.syncs.len();
-        let next = self.at.0 + 1;
-        self.tables.syncs.push(SyncSite { op: inst.op, src, dst, next: next as u32, span: inst.span });
-        let m = self.i32(FULL);
-        let ok = self.routine(Routine::Sync, site, m, None, None);
+        let site = self.plan.sites.number(self.at.0) as usize;
+        self.tables.syncs[site].full = Some(Operands { src, dst });
+        let (m, copy) = (self.i32(FULL), self.i64(CopyKind::Full as i64));
+        let ok = self.routine(Routine::Sync, site, m, Some(copy), None);
         let (go, stuck) = (self.b.create_block(), self.cold_block());
         let on = self.on_line();
         self.b.ins().brif(ok, go, &[], stuck, &[]);
@@ -646,6 +659,15 @@ impl Emit<'_, '_> {
         }
     }
 
+    /// The site of an op that the memory routine does, which finds the address where it wraps at its own width.
+    pub(crate) fn site_of(&mut self, inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> MemSite {
+        let (addr, rest) = match (src, inst.src.first()) {
+            ([addr, rest @ ..], Some(v)) => (self.address_loc(*addr, self.ty(*v)), rest),
+            _ => (Loc::Imm(0), src),
+        };
+        MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span }
+    }
+
     /// Raises a trap of code's own, by the lanes of a mask (all if none).
     pub(crate) fn trap(&mut self, kind: TrapKind, span: handloom_diag::Span, lanes: Option<Value>) {
         self.trap_at(TrapSite { kind, span, index: None }, lanes);
@@ -671,12 +693,7 @@ impl Emit<'_, '_> {
             Some(m) => m,
             None => self.i32(FULL),
         };
-        let site = self.i32(site as i64);
-        let zero = self.i32(0);
-        self.store_warp(lanes, offset_of!(WarpCtx, lanes));
-        self.store_warp(site, offset_of!(WarpCtx, a));
-        self.store_warp(zero, offset_of!(WarpCtx, c));
-        self.give_back(Reason::Trap);
+        self.leave(Stop::Trap(TrapSource::Site { site: site as u32, lanes }));
     }
 }
 
@@ -725,12 +742,6 @@ fn logic_of(op: Pure, args: &[Rep]) -> Option<Logic> {
         Pure::Not(Ty::P) => Some(Logic::Not(part(0)?)),
         _ => None,
     }
-}
-
-/// The site of an op that the memory routine does.
-pub(crate) fn site_of(inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> MemSite {
-    let (addr, rest) = src.split_first().map_or((Loc::Imm(0), [].as_slice()), |(a, rest)| (*a, rest));
-    MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span }
 }
 
 /// The value of a constant source.

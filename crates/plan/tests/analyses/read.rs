@@ -99,6 +99,18 @@ fn names(f: &Function) -> Vec<(String, Op)> {
             ops.extend([Op::Load { access, offset: 0 }, Op::Store { access, offset: 0 }]);
         }
     }
+    for scope in [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
+        for space in [StateSpace::Global, StateSpace::Shared] {
+            for order in [Order::Acquire, Order::Release] {
+                let access = Access { space, bits: 32, count: 1, elements: 1, order, scope, whole: false };
+                ops.extend([Op::Load { access, offset: 0 }, Op::Store { access, offset: 0 }]);
+            }
+        }
+        ops.extend([Order::Sc, Order::AcqRel].map(|order| Op::Fence { order, scope }));
+        let (op, ty, space) = (AtomOp::Add, ScalarType::U32, StateSpace::Global);
+        let access = AtomAccess { op, ty, space, order: Order::AcqRel, scope, count: 1 };
+        ops.push(Op::Red { access, offset: 0 });
+    }
     let alone = |op| text::inst(f, &Inst { op, dst: vec![], src: vec![], guarded: false, span: Span::NONE });
     ops.into_iter().map(|op| (alone(op), op)).collect()
 }
@@ -112,7 +124,7 @@ fn inst(f: &Function, names: &[(String, Op)], line: &str) -> Inst {
     let sources = rest[name.len()..].trim();
     let mut op = *op;
     let mut src: Vec<&str> = sources.split(", ").filter(|s| !s.is_empty()).collect();
-    if let Op::Load { offset, .. } | Op::Store { offset, .. } = &mut op {
+    if let Op::Load { offset, .. } | Op::Store { offset, .. } | Op::Red { offset, .. } = &mut op {
         let inner = src[0].trim_start_matches('[').trim_end_matches(']');
         let (base, at) = inner.split_once(' ').unwrap_or((inner, "0"));
         *offset = at.replace(' ', "").parse().unwrap_or_else(|_| panic!("`{line}`: no offset"));
@@ -121,7 +133,7 @@ fn inst(f: &Function, names: &[(String, Op)], line: &str) -> Inst {
     let types: Vec<Ty> = match op {
         Op::Pure(p) => p.sources().to_vec(),
         Op::Store { access, .. } if access.bits == 64 => vec![Ty::B64, Ty::B64],
-        Op::Load { .. } | Op::Store { .. } => vec![Ty::B64, Ty::B32],
+        Op::Load { .. } | Op::Store { .. } | Op::Red { .. } => vec![Ty::B64, Ty::B32],
         Op::Vote(_) => vec![Ty::P, Ty::B32],
         _ => vec![Ty::B32; 4],
     };

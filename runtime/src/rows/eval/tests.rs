@@ -4,8 +4,9 @@ use handloom_ir::num;
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
 use handloom_ir::types::*;
 use handloom_plan::abi::{EvalSite, Loc};
+use handloom_plan::host::{Host, Vectors};
 
-use super::{Lanes, as_lane, eval_lanes};
+use super::{Lanes, as_lane, eval_lanes, has_loop};
 use crate::warp::context::Ctx;
 
 /// Rows of a context: sixteen of 64-bit lanes.
@@ -84,7 +85,7 @@ fn compare(op: Pure, random: &mut Random) {
         for (i, t) in types.iter().enumerate() {
             (0..32).for_each(|l| ctx.write(site.src[i], l, as_lane(*t == Ty::P, values[i][l])));
         }
-        eval_lanes(Lanes { ctx, mask }, &site);
+        eval_lanes(&Host::detect(), Lanes { ctx, mask }, &site);
         for lane in 0..32 {
             let src: Vec<u64> = values.iter().map(|row| row[lane]).collect();
             let want = num::eval(op, &src);
@@ -253,7 +254,7 @@ fn every_half_widens_and_every_neighbourhood_of_one_narrows() {
         let ctx = Ctx { warp: (&raw mut rows.0).cast(), tables: std::ptr::null() };
         let site = EvalSite { op, dst: vec![Loc::Row32(0)], src: vec![Loc::Row32(256)] };
         (0..32).for_each(|l| ctx.write(site.src[0], l, values[l]));
-        eval_lanes(Lanes { ctx, mask: u32::MAX }, &site);
+        eval_lanes(&Host::detect(), Lanes { ctx, mask: u32::MAX }, &site);
         for (lane, value) in values.iter().enumerate() {
             assert_eq!(ctx.read(site.dst[0], lane), num::eval(op, &[*value])[0], "{op:?} of {value:#x}");
         }
@@ -271,4 +272,20 @@ fn every_half_widens_and_every_neighbourhood_of_one_narrows() {
             check(cvt(half, F32), std::array::from_fn(near));
         }
     }
+}
+
+#[test]
+fn loops_are_for_the_host_that_the_record_names() {
+    let mut host = Host::detect();
+    let mut rows = Rows([[3; 32]; 16]);
+    let ctx = Ctx { warp: (&raw mut rows.0).cast(), tables: std::ptr::null() };
+    let op = Pure::FAdd(FMode { ty: Float::F16, round: Rounding::Nearest, ftz: false, sat: false, relu: false });
+    let site = EvalSite { op, dst: vec![Loc::Row32(0)], src: vec![Loc::Row32(256), Loc::Row32(512)] };
+    let lanes = Lanes { ctx, mask: u32::MAX };
+    assert_eq!(has_loop(&host, lanes, &site), host.has_row_loops());
+    // A cap leaves the definition of the op, lane by lane.
+    host.vectors = Vectors::V128;
+    assert!(!has_loop(&host, lanes, &site));
+    eval_lanes(&host, lanes, &site);
+    assert_eq!(ctx.read(site.dst[0], 30), num::eval(op, &[3, 3])[0]);
 }

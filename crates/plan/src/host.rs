@@ -1,0 +1,257 @@
+//! The machine that code is made for and runs on.
+//!
+//! One record says all that decisions depend on. It is made once, when a device is opened ([`Host::detect`]), and passed down: plans, generators and
+//! the routines of the runtime ask it, and nobody asks the machine. What code may use is capped by writing a smaller value to
+//! [`Host::vectors`]; a test writes down a machine that it does not run on. Support for another kind of host begins here: its row of
+//! [`Architecture`], its features, and what its plain moves keep of the order of memory.
+
+/// A kind of host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Architecture {
+    /// x86-64.
+    X86_64,
+    /// AArch64, also known as ARM64.
+    Aarch64,
+    /// One that nothing here knows.
+    Other,
+}
+
+impl Architecture {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "x86-64",
+            Architecture::Aarch64 => "aarch64",
+            Architecture::Other => "of an unknown kind",
+        }
+    }
+
+    /// What plain moves keep of the order of memory.
+    pub const fn order(self) -> MemoryOrder {
+        match self {
+            Architecture::X86_64 => MemoryOrder::Strong,
+            Architecture::Aarch64 | Architecture::Other => MemoryOrder::Weak,
+        }
+    }
+
+    /// How functions are called.
+    pub const fn calls(self) -> CallConvention {
+        match self {
+            Architecture::X86_64 => CallConvention::SystemV,
+            Architecture::Aarch64 | Architecture::Other => CallConvention::Aapcs64,
+        }
+    }
+}
+
+/// What plain moves of a host keep of the order of memory, as other threads see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum MemoryOrder {
+    /// A load happens before all that follows it, a store after all before it: each load acquires and each store releases.
+    Strong,
+    /// Nothing: what must be ordered takes an instruction for it.
+    Weak,
+}
+
+/// How functions are called on a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum CallConvention {
+    /// System V, x86-64.
+    SystemV,
+    /// Procedure Call Standard for the Arm 64-bit Architecture.
+    Aapcs64,
+}
+
+/// Bits of a vector.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Vectors {
+    /// 128.
+    V128,
+    /// 256.
+    V256,
+    /// 512.
+    V512,
+}
+
+impl Vectors {
+    /// The number.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Vectors::V128 => 128,
+            Vectors::V256 => 256,
+            Vectors::V512 => 512,
+        }
+    }
+}
+
+/// What says which lanes of a vector take part in an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Masks {
+    /// Another vector: results are blended.
+    Blended,
+    /// A register of a bit for each lane, which most instructions take.
+    Registers,
+}
+
+macro_rules! features {
+    ($($name:ident = $text:tt, $vectors:ident;)*) => {
+        /// Something that only some hosts of a kind have.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        #[allow(missing_docs, reason = "each name is the maker's own")]
+        pub enum Feature {
+            $($name,)*
+        }
+
+        impl Feature {
+            /// All of them.
+            pub const ALL: &[Feature] = &[$(Feature::$name),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Feature::$name => $text,)*
+                }
+            }
+
+            /// The vectors that it comes with: a host that is capped below them does not have it.
+            pub const fn vectors(self) -> Vectors {
+                match self {
+                    $(Feature::$name => Vectors::$vectors,)*
+                }
+            }
+        }
+
+        /// What this machine has.
+        fn detect() -> Features {
+            #[cfg(target_arch = "x86_64")]
+            return Features::NONE$(.and_if(Feature::$name, std::is_x86_feature_detected!($text)))*;
+            #[cfg(not(target_arch = "x86_64"))]
+            Features::NONE
+        }
+    };
+}
+
+features! {
+    Sse3 = "sse3", V128;
+    Ssse3 = "ssse3", V128;
+    Sse41 = "sse4.1", V128;
+    Sse42 = "sse4.2", V128;
+    Popcnt = "popcnt", V128;
+    Lzcnt = "lzcnt", V128;
+    Bmi1 = "bmi1", V128;
+    Bmi2 = "bmi2", V128;
+    Cmpxchg16b = "cmpxchg16b", V128;
+    Avx = "avx", V256;
+    Avx2 = "avx2", V256;
+    Fma = "fma", V256;
+    F16c = "f16c", V256;
+    AvxVnni = "avxvnni", V256;
+    Avx512f = "avx512f", V512;
+    Avx512bw = "avx512bw", V512;
+    Avx512dq = "avx512dq", V512;
+    Avx512vl = "avx512vl", V512;
+    Avx512vbmi = "avx512vbmi", V512;
+    Avx512bitalg = "avx512bitalg", V512;
+    Avx512vnni = "avx512vnni", V512;
+}
+
+/// A set of features.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub struct Features(u32);
+
+impl Features {
+    /// None.
+    pub const NONE: Features = Features(0);
+
+    /// With one more.
+    #[must_use]
+    pub const fn and(self, feature: Feature) -> Features {
+        Features(self.0 | 1 << feature as u32)
+    }
+
+    /// With one more, if the machine has it.
+    #[must_use]
+    pub const fn and_if(self, feature: Feature, has: bool) -> Features {
+        if has { self.and(feature) } else { self }
+    }
+
+    /// Whether one is in it.
+    pub const fn has(self, feature: Feature) -> bool {
+        self.0 >> feature as u32 & 1 == 1
+    }
+}
+
+/// What compiled code cannot do without, with the names that people know.
+const NEEDED: &[(Feature, &str)] =
+    &[(Feature::Avx2, "AVX2"), (Feature::Fma, "FMA"), (Feature::F16c, "F16C"), (Feature::Cmpxchg16b, "cmpxchg16b")];
+
+/// What the loops over rows of the runtime ask for.
+const ROW_LOOPS: &[Feature] = &[Feature::Avx2, Feature::Fma, Feature::F16c, Feature::Lzcnt, Feature::Popcnt];
+
+/// A machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Host {
+    /// Its kind.
+    pub architecture: Architecture,
+    /// The widest vectors that it has and code may use.
+    pub vectors: Vectors,
+    /// What plain moves keep of the order of memory.
+    pub order: MemoryOrder,
+    /// How functions are called.
+    pub calls: CallConvention,
+    /// What it has. Ask [`has`](Host::has), which knows the cap of `vectors`.
+    pub features: Features,
+}
+
+impl Host {
+    /// The machine that this program runs on.
+    pub fn detect() -> Host {
+        let architecture = if cfg!(target_arch = "x86_64") {
+            Architecture::X86_64
+        } else if cfg!(target_arch = "aarch64") {
+            Architecture::Aarch64
+        } else {
+            Architecture::Other
+        };
+        Host::new(architecture, detect())
+    }
+
+    /// A machine of a kind with these features.
+    pub fn new(architecture: Architecture, features: Features) -> Host {
+        let vectors = if features.has(Feature::Avx512f) {
+            Vectors::V512
+        } else if features.has(Feature::Avx2) {
+            Vectors::V256
+        } else {
+            Vectors::V128
+        };
+        Host { architecture, vectors, order: architecture.order(), calls: architecture.calls(), features }
+    }
+
+    /// Whether it has a feature, and may use vectors as wide as those that the feature comes with.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.has(feature) && feature.vectors() <= self.vectors
+    }
+
+    /// What says which lanes of its widest vectors take part.
+    pub fn masks(&self) -> Masks {
+        if self.vectors == Vectors::V512 { Masks::Registers } else { Masks::Blended }
+    }
+
+    /// The first feature that compiled code needs and the host lacks; its kind, where there is no code for that.
+    pub fn missing(&self) -> Option<&'static str> {
+        if self.architecture != Architecture::X86_64 {
+            return Some("the x86-64 instruction set");
+        }
+        NEEDED.iter().find(|(feature, _)| !self.has(*feature)).map(|(_, name)| *name)
+    }
+
+    /// Whether the vector code of the runtime's loops over rows runs here.
+    pub fn has_row_loops(&self) -> bool {
+        ROW_LOOPS.iter().all(|feature| self.has(*feature))
+    }
+
+    /// Whether the vector code of the runtime that is 512 bits wide runs here.
+    pub fn has_wide_row_loops(&self) -> bool {
+        self.has_row_loops() && self.has(Feature::Avx512f) && self.has(Feature::Avx512bw)
+    }
+}
