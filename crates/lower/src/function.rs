@@ -130,7 +130,8 @@ impl<'m> FunctionCx<'m> {
         func.blocks.extend(labels.iter().map(|_| empty_block()));
         let (places, call_slots) = place_variables(decl, body, &mut func);
         let call_slots = call_slots.into_iter();
-        let short_stack = (names.short_locals && short_addresses::uses_short_addresses(body)).then(|| short_addresses::anchor(&mut func));
+        let short_stack = (names.short_locals && short_addresses::uses_short_addresses(body))
+            .then(|| short_addresses::anchor(&mut func));
         FunctionCx {
             names,
             decl,

@@ -567,16 +567,28 @@ pub(super) enum Width {
 }
 
 impl Width {
+    /// The widest first.
+    const ALL: [Width; 2] = [Width::Avx512, Width::Avx2];
+
+    /// Whether a machine with this record has them.
+    fn is_of(self, machine: &Host) -> bool {
+        match self {
+            Width::Avx2 => machine.has_row_loops(),
+            Width::Avx512 => machine.has_wide_row_loops(),
+        }
+    }
+
+    /// The widest of a machine with this record.
+    pub(super) fn of(machine: &Host) -> Option<Width> {
+        Width::ALL.into_iter().find(|w| w.is_of(machine))
+    }
+
     /// Those that this machine has, the widest first. What is used of them is for the record of the device to say.
     pub(super) fn of_host() -> &'static [Width] {
-        static WIDTHS: OnceLock<&[Width]> = OnceLock::new();
+        static WIDTHS: OnceLock<Vec<Width>> = OnceLock::new();
         WIDTHS.get_or_init(|| {
             let host = Host::detect();
-            match (host.has_row_loops(), host.has_wide_row_loops()) {
-                (true, true) => &[Width::Avx512, Width::Avx2],
-                (true, false) => &[Width::Avx2],
-                (false, _) => &[],
-            }
+            Width::ALL.into_iter().filter(|w| w.is_of(&host)).collect()
         })
     }
 }

@@ -13,12 +13,16 @@ use crate::warp::host::{CtaHost, Parked};
 
 /// `Routine::Sync`.
 pub(super) fn sync(c: &mut Call<'_>) -> u64 {
-    let w = c.warp() as usize;
-    let op = c.tables.syncs[c.site].op;
-    let live = c.host.live(w);
     let copy = if c.x == CopyKind::Full as u64 { CopyKind::Full } else { CopyKind::Masked };
     // The lanes of the call with their members, and the member mask of a lane.
     let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0 };
+    // If the whole warp is here, no lane is parked elsewhere.
+    if c.mask == u32::MAX && has_constant_members(&here) && by_vectors(&c.host.machine, &here) {
+        return 1;
+    }
+    let w = c.warp() as usize;
+    let op = c.tables.syncs[c.site].op;
+    let live = c.host.live(w);
     let member_mask = |lane: usize| member_mask(&here, lane);
     if c.host.warps[w].parked.is_empty() {
         let members = member_mask(c.mask.trailing_zeros().min(31) as usize);
@@ -73,6 +77,11 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
     }
 }
 
+/// Whether all lanes of a call name the same members, whatever registers hold.
+fn has_constant_members(p: &Parked) -> bool {
+    matches!(p.operands().src.last(), None | Some(Loc::Imm(_)))
+}
+
 /// Whether all lanes of a call name the same members.
 fn is_uniform(p: &Parked, members: u32) -> bool {
     match p.operands().src.last() {
@@ -111,7 +120,7 @@ fn complete(machine: &Host, all: &[Parked]) {
     if let Op::Matrix(op) = op {
         if let [one] = all
             && one.lanes == u32::MAX
-            && by_vectors(machine, one, op)
+            && by_vectors(machine, one)
         {
             return;
         }
@@ -164,38 +173,35 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
     }
 }
 
-/// Does a matrix op for the whole warp if there is vector code for it on this host.
-fn by_vectors(machine: &Host, p: &Parked, op: MatrixOp) -> bool {
+/// Does a warp-level op for the whole warp if there is vector code for it on this host.
+fn by_vectors(machine: &Host, p: &Parked) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        let MatrixOp::Product(product) = op else { return false };
-        let may_use = |w: &&matrix::Width| match w {
-            matrix::Width::Avx2 => machine.has_row_loops(),
-            matrix::Width::Avx512 => machine.has_wide_row_loops(),
-        };
-        let Some(width) = matrix::Width::of_host().iter().find(may_use) else { return false };
+        let Op::Matrix(MatrixOp::Product(product)) = p.op().op else { return false };
+        let Some(width) = matrix::Width::of(machine) else { return false };
         let site = p.operands();
-        let n = site.src.len() - 1;
-        if n > matrix::MAX_ROWS {
+        let Some((_, from)) = site.src.split_last().filter(|(_, from)| from.len() <= matrix::MAX_ROWS) else {
             return false;
-        }
-        // Copies of those that are no rows.
-        let mut others = Vec::new();
-        if site.src[..n].iter().any(|loc| fast::row_at(p.ctx, *loc).is_none()) {
-            others = site.src[..n].iter().map(|loc| fast::row(p.ctx, *loc)).collect();
-        }
+        };
         let none = [0; 32];
         let mut src = [&none; matrix::MAX_ROWS];
-        for (i, loc) in site.src[..n].iter().enumerate() {
-            src[i] = fast::row_at(p.ctx, *loc).unwrap_or_else(|| &others[i]);
+        let mut n_rows = 0;
+        for loc in from {
+            let Some(row) = fast::row_at(p.ctx, *loc) else { break };
+            src[n_rows] = row;
+            n_rows += 1;
         }
-        matrix::product(*width, product, &src[..n], |results| {
+        // Copies, where some are no rows.
+        let copies: Vec<_> =
+            if n_rows == from.len() { vec![] } else { from.iter().map(|loc| fast::row(p.ctx, *loc)).collect() };
+        src.iter_mut().zip(&copies).for_each(|(to, copy)| *to = copy);
+        matrix::product(width, product, &src[..from.len()], |results| {
             site.dst.iter().zip(results).for_each(|(loc, row)| fast::put_all(p.ctx, *loc, row));
         })
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (machine, p, op);
+        let _ = (machine, p);
         false
     }
 }
