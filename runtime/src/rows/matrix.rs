@@ -69,7 +69,7 @@ trait Vectors {
     unsafe fn fma(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
     /// The products of both signed 16-bit halves added to a sum.
     unsafe fn dot(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
-    /// As `multiply` of floats, if these vectors have a better way for the elements of the product.
+    /// As `multiply` of floats, if there is a better way for the elements of the product.
     unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool;
 }
 
@@ -206,8 +206,9 @@ impl Vectors for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N_ROWS: usize>(_: Product, _: &[&Row], _: &mut Planes) -> bool {
-        false
+    unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+        // SAFETY: by the promise of the caller.
+        unsafe { halves::by_256::<N_ROWS>(p, src, planes) }
     }
 }
 
@@ -350,7 +351,7 @@ impl Vectors for Avx512 {
     #[inline(always)]
     unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
         // SAFETY: by the promise of the caller.
-        unsafe { halves::multiply::<N_ROWS>(p, src, planes) }
+        unsafe { halves::by_512::<N_ROWS>(p, src, planes) }
     }
 }
 

@@ -1,8 +1,10 @@
-//! Products of 16-bit floats in vectors of 512 bits.
+//! Products of 16-bit floats.
 //!
-//! Registers are widened as they lie: eight words of `a` are the eight depths of two rows, so a vector has what the lanes of two groups want, and
-//! one permutation of two vectors spreads the element of a depth over the four lanes of each of four groups. Elements of `b` are brought into the
-//! order of depths while they have 16 bits; then the four numbers that all groups want of a depth lie side by side.
+//! Registers are widened as they lie: four words of `a` are the eight depths of a row, which the lanes of one group want. So a vector of 512 bits
+//! has the rows of two groups, and one permutation of two vectors spreads the element of a depth over the four lanes of each of four groups. Of 256
+//! bits, the halves of two rows are exchanged once, and then a depth is spread in each half.
+//!
+//! Elements of `b` are brought into the order of depths: then the four numbers that all groups want of a depth lie side by side.
 
 use std::arch::x86_64::*;
 
@@ -52,12 +54,12 @@ unsafe fn widen<const IS_BF16: bool>(v: __m256i) -> __m512 {
     }
 }
 
-/// As `multiply`, for elements of `.f16` or `.bf16`; `false` if those of the product are others.
+/// As `multiply` in vectors of 512 bits, for elements of `.f16` or `.bf16`; `false` if those of the product are others.
 ///
 /// # Safety
 /// The host has AVX-512 F and BW.
 #[inline(always)]
-pub(super) unsafe fn multiply<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+pub(super) unsafe fn by_512<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
     // SAFETY: by the promise of the caller.
     unsafe {
         match p.a {
@@ -67,6 +69,147 @@ pub(super) unsafe fn multiply<const N_ROWS: usize>(p: Product, src: &[&Row], pla
         }
     }
     true
+}
+
+/// The same in vectors of 256 bits.
+///
+/// # Safety
+/// The host has AVX2, FMA and F16C.
+#[inline(always)]
+pub(super) unsafe fn by_256<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        match p.a {
+            Element::F16 => sums_256::<N_ROWS, false>(p, src, planes),
+            Element::Bf16 => sums_256::<N_ROWS, true>(p, src, planes),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Eight halves as `.f32`: four words of a register.
+///
+/// # Safety
+/// The host has AVX2 and F16C; there are four words.
+#[inline(always)]
+unsafe fn widen_256<const IS_BF16: bool>(from: *const u32) -> __m256 {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        let v = _mm_loadu_si128(from.cast());
+        if IS_BF16 {
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(v)))
+        } else {
+            _mm256_cvtph_ps(v)
+        }
+    }
+}
+
+/// Lays a register of `b` out by depth: of each, first the columns of even number, then those of odd number.
+///
+/// # Safety
+/// As for [`widen_256`]; `to` has room for 64 numbers.
+#[inline(always)]
+unsafe fn lay_out_256<const IS_BF16: bool>(from: &Row, to: *mut f32) {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        let mut columns = [_mm256_setzero_ps(); 8];
+        for i in 0..8 {
+            columns[i] = widen_256::<IS_BF16>(from.as_ptr().add(4 * (2 * (i % 4) + i / 4)));
+        }
+        let mut pairs = columns;
+        for i in 0..4 {
+            pairs[2 * i] = _mm256_unpacklo_ps(columns[2 * i], columns[2 * i + 1]);
+            pairs[2 * i + 1] = _mm256_unpackhi_ps(columns[2 * i], columns[2 * i + 1]);
+        }
+        for i in 0..4 {
+            // Depth `i` of four columns in the lower half of each, depth `i + 4` in the upper.
+            let (a, b) = (pairs[i / 2], pairs[i / 2 + 2]);
+            let (c, d) = (pairs[i / 2 + 4], pairs[i / 2 + 6]);
+            let (even, odd) = if i % 2 == 0 {
+                (_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0x44>(c, d))
+            } else {
+                (_mm256_shuffle_ps::<0xee>(a, b), _mm256_shuffle_ps::<0xee>(c, d))
+            };
+            _mm256_storeu_ps(to.add(8 * i), _mm256_permute2f128_ps::<0x20>(even, odd));
+            _mm256_storeu_ps(to.add(8 * (i + 4)), _mm256_permute2f128_ps::<0x31>(even, odd));
+        }
+    }
+}
+
+/// # Safety
+/// The host has AVX2, FMA and F16C.
+#[inline(always)]
+unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row], planes: &mut Planes) {
+    let depth = p.depth_registers();
+    // SAFETY: by the promise of the caller; loads and stores lie in rows and planes of 32 words, of which `b` has two for each register.
+    unsafe {
+        for q in 0..depth {
+            let to = planes.b[2 * q..][..2].as_mut_ptr().cast::<f32>();
+            lay_out_256::<IS_BF16>(src[depth * N_ROWS + q], to);
+        }
+        // Four groups at a time: more sums than that are not kept in 16 registers.
+        for first in [0, 16] {
+            let mut acc = [[_mm256_setzero_ps(); 2]; 4];
+            for i in 0..2 * N_ROWS {
+                for u in 0..2 {
+                    acc[i][u] = _mm256_loadu_ps(planes.sums[i].as_ptr().add(first + 8 * u).cast());
+                }
+            }
+            for q in 0..depth {
+                let b = planes.b[2 * q..][..2].as_ptr().cast::<f32>();
+                for half in 0..2 {
+                    // Four depths of two rows, by row and pair of groups.
+                    let mut a = [[_mm256_setzero_ps(); 2]; 2];
+                    for h in 0..N_ROWS {
+                        for u in 0..2 {
+                            let from = src[q * N_ROWS + h].as_ptr().add(first + 8 * u);
+                            let (x, y) = (widen_256::<IS_BF16>(from), widen_256::<IS_BF16>(from.add(4)));
+                            a[h][u] = if half == 0 {
+                                _mm256_permute2f128_ps::<0x20>(x, y)
+                            } else {
+                                _mm256_permute2f128_ps::<0x31>(x, y)
+                            };
+                        }
+                    }
+                    let b = b.add(32 * half);
+                    step_256::<N_ROWS, 0x00>(&a, b, &mut acc);
+                    step_256::<N_ROWS, 0x55>(&a, b.add(8), &mut acc);
+                    step_256::<N_ROWS, 0xaa>(&a, b.add(16), &mut acc);
+                    step_256::<N_ROWS, 0xff>(&a, b.add(24), &mut acc);
+                }
+            }
+            for i in 0..2 * N_ROWS {
+                for u in 0..2 {
+                    _mm256_storeu_ps(planes.sums[i].as_mut_ptr().add(first + 8 * u).cast(), acc[i][u]);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products of one depth, the one that `SPREAD` takes from each half of a vector.
+///
+/// # Safety
+/// The host has AVX2 and FMA; `b` has eight numbers, at a multiple of 16 bytes.
+#[inline(always)]
+unsafe fn step_256<const N_ROWS: usize, const SPREAD: i32>(
+    a: &[[__m256; 2]; 2],
+    b: *const f32,
+    acc: &mut [[__m256; 2]; 4],
+) {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        let even = _mm256_broadcast_ps(&*b.cast::<__m128>());
+        let odd = _mm256_broadcast_ps(&*b.add(4).cast::<__m128>());
+        for h in 0..N_ROWS {
+            for u in 0..2 {
+                let a = _mm256_permute_ps::<SPREAD>(a[h][u]);
+                acc[2 * h][u] = _mm256_fmadd_ps(a, even, acc[2 * h][u]);
+                acc[2 * h + 1][u] = _mm256_fmadd_ps(a, odd, acc[2 * h + 1][u]);
+            }
+        }
+    }
 }
 
 /// # Safety
