@@ -3,7 +3,7 @@
 //! # PTX ISA
 //! Special Registers.
 
-use handloom_ir::types::Sreg;
+use handloom_ir::types::{Sreg, Varies};
 
 use crate::env::CtaEnv;
 use crate::memory::Memory;
@@ -82,8 +82,5 @@ pub fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
 
 /// Whether reading it makes a waiting loop more than waiting: time passes by itself.
 pub fn is_clock(s: Sreg) -> bool {
-    matches!(
-        s,
-        Sreg::Clock | Sreg::ClockHi | Sreg::Clock64 | Sreg::Globaltimer | Sreg::GlobaltimerLo | Sreg::GlobaltimerHi
-    )
+    s.varies() == Varies::InTime
 }

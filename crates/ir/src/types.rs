@@ -608,3 +608,61 @@ pub enum Sreg {
     ClusterNctarank,
     CurrentGraphExec,
 }
+
+/// Between which reads the value of a special register may differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Varies {
+    /// Between lanes of a warp; never in a thread's life.
+    ByLane,
+    /// Between warps or launches; it is the same in all lanes of a warp, and never changes in a thread's life.
+    ByWarp,
+    /// Between two reads: it tells the time.
+    InTime,
+}
+
+impl Sreg {
+    /// Between which reads its value may differ.
+    pub fn varies(self) -> Varies {
+        match self {
+            Sreg::Tid(_)
+            | Sreg::Laneid
+            | Sreg::LanemaskEq
+            | Sreg::LanemaskLe
+            | Sreg::LanemaskLt
+            | Sreg::LanemaskGe
+            | Sreg::LanemaskGt => Varies::ByLane,
+            Sreg::Clock
+            | Sreg::ClockHi
+            | Sreg::Clock64
+            | Sreg::Globaltimer
+            | Sreg::GlobaltimerLo
+            | Sreg::GlobaltimerHi => Varies::InTime,
+            Sreg::Ntid(_)
+            | Sreg::Ctaid(_)
+            | Sreg::Nctaid(_)
+            | Sreg::Warpid
+            | Sreg::Nwarpid
+            | Sreg::Smid
+            | Sreg::Nsmid
+            | Sreg::Gridid
+            | Sreg::DynamicSmemSize
+            | Sreg::TotalSmemSize
+            | Sreg::AggrSmemSize
+            | Sreg::ReservedSmemBegin
+            | Sreg::ReservedSmemEnd
+            | Sreg::ReservedSmemCap
+            | Sreg::ReservedSmemOffset(_)
+            | Sreg::Pm(_)
+            | Sreg::Pm64(_)
+            | Sreg::Envreg(_)
+            | Sreg::IsExplicitCluster
+            | Sreg::Clusterid(_)
+            | Sreg::Nclusterid(_)
+            | Sreg::ClusterCtaid(_)
+            | Sreg::ClusterNctaid(_)
+            | Sreg::ClusterCtarank
+            | Sreg::ClusterNctarank
+            | Sreg::CurrentGraphExec => Varies::ByWarp,
+        }
+    }
+}

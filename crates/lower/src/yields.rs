@@ -11,7 +11,7 @@
 //! Loops with several entries always yield.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Cmp, Order, Sreg, StateSpace};
+use handloom_ir::types::{Cmp, Order, StateSpace, Varies};
 
 use crate::graph::{Dominators, Loop, Loops, Predecessors, for_each_successor, order_blocks};
 
@@ -186,13 +186,7 @@ impl<'f> Waiting<'f> {
 }
 
 fn reads_time(op: &Op) -> bool {
-    let is_clock = |s: &Sreg| {
-        matches!(
-            s,
-            Sreg::Clock | Sreg::ClockHi | Sreg::Clock64 | Sreg::Globaltimer | Sreg::GlobaltimerLo | Sreg::GlobaltimerHi
-        )
-    };
-    matches!(op, Op::Nanosleep) || matches!(op, Op::Sreg(s) if is_clock(s))
+    matches!(op, Op::Nanosleep) || matches!(op, Op::Sreg(s) if s.varies() == Varies::InTime)
 }
 
 /// Registers written in the loop that are live where a turn starts: liveness within the loop, only for them. Sorted.

@@ -195,8 +195,13 @@ pub enum Routine {
     Range = 7,
 }
 
-/// Number of routines.
-pub const N_ROUTINES: usize = 8;
+impl Routine {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Routine; 8] = {
+        use Routine::*;
+        [Check, Eval, Memory, Sync, Builtin, Sreg, Misaligned, Range]
+    };
+}
 
 /// Where a routine finds a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -24,7 +24,7 @@ mod sync;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use handloom_codegen::Failure;
-use handloom_plan::abi::{CtaCtx, N_ROUTINES, Routine, Tables, WarpCtx};
+use handloom_plan::abi::{CtaCtx, Routine, Tables, WarpCtx};
 
 use crate::error::panic_text;
 use crate::warp::context::Ctx;
@@ -61,18 +61,28 @@ impl Call<'_> {
 }
 
 /// The table that `CtaCtx::routines` points to.
-pub(crate) static TABLE: [Entry; N_ROUTINES] = {
-    let mut table: [Entry; N_ROUTINES] = [eval_entry; N_ROUTINES];
-    table[Routine::Check as usize] = check_entry;
-    table[Routine::Eval as usize] = eval_entry;
-    table[Routine::Memory as usize] = memory_entry;
-    table[Routine::Sync as usize] = sync_entry;
-    table[Routine::Builtin as usize] = builtin_entry;
-    table[Routine::Sreg as usize] = sreg_entry;
-    table[Routine::Misaligned as usize] = misaligned_entry;
-    table[Routine::Range as usize] = range_entry;
+pub(crate) static TABLE: [Entry; Routine::ALL.len()] = {
+    let mut table: [Entry; Routine::ALL.len()] = [eval_entry; Routine::ALL.len()];
+    let mut i = 0;
+    while i < table.len() {
+        table[Routine::ALL[i] as usize] = entry(Routine::ALL[i]);
+        i += 1;
+    }
     table
 };
+
+const fn entry(routine: Routine) -> Entry {
+    match routine {
+        Routine::Check => check_entry,
+        Routine::Eval => eval_entry,
+        Routine::Memory => memory_entry,
+        Routine::Sync => sync_entry,
+        Routine::Builtin => builtin_entry,
+        Routine::Sreg => sreg_entry,
+        Routine::Misaligned => misaligned_entry,
+        Routine::Range => range_entry,
+    }
+}
 
 macro_rules! entries {
     ($($name:ident => $path:path),*) => {$(

@@ -6,7 +6,7 @@
 //! holds are known to the end of the block.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
+use handloom_ir::types::{Order, StateSpace, Ty, Varies};
 
 use super::fold::{Definition, Folded, canonical, fold};
 use super::hash::Table;
@@ -224,7 +224,7 @@ pub(super) fn is_repeatable(i: &Inst) -> bool {
         return !i.guarded && access.count == 1 && is_read_only(&access);
     }
     if let Op::Sreg(s) = i.op {
-        return is_constant_of_thread(s);
+        return s.varies() != Varies::InTime;
     }
     i.op.is_value() && i.dst.len() == 1
 }
@@ -232,46 +232,4 @@ pub(super) fn is_repeatable(i: &Inst) -> bool {
 /// Whether nobody can write what a load reads while the launch runs.
 pub(super) fn is_read_only(access: &Access) -> bool {
     matches!(access.space, StateSpace::Const | StateSpace::ParamEntry) && access.order == Order::Weak
-}
-
-/// Whether a special register never changes in a thread's life.
-fn is_constant_of_thread(s: Sreg) -> bool {
-    match s {
-        Sreg::Tid(_)
-        | Sreg::Ntid(_)
-        | Sreg::Ctaid(_)
-        | Sreg::Nctaid(_)
-        | Sreg::Laneid
-        | Sreg::Warpid
-        | Sreg::Nwarpid
-        | Sreg::Smid
-        | Sreg::Nsmid
-        | Sreg::Gridid
-        | Sreg::LanemaskEq
-        | Sreg::LanemaskLe
-        | Sreg::LanemaskLt
-        | Sreg::LanemaskGe
-        | Sreg::LanemaskGt
-        | Sreg::DynamicSmemSize
-        | Sreg::TotalSmemSize
-        | Sreg::AggrSmemSize
-        | Sreg::ReservedSmemBegin
-        | Sreg::ReservedSmemEnd
-        | Sreg::ReservedSmemCap
-        | Sreg::ReservedSmemOffset(_)
-        | Sreg::Pm(_)
-        | Sreg::Pm64(_)
-        | Sreg::Envreg(_)
-        | Sreg::IsExplicitCluster
-        | Sreg::Clusterid(_)
-        | Sreg::Nclusterid(_)
-        | Sreg::ClusterCtaid(_)
-        | Sreg::ClusterNctaid(_)
-        | Sreg::ClusterCtarank
-        | Sreg::ClusterNctarank
-        | Sreg::CurrentGraphExec => true,
-        Sreg::Clock | Sreg::ClockHi | Sreg::Clock64 | Sreg::Globaltimer | Sreg::GlobaltimerLo | Sreg::GlobaltimerHi => {
-            false
-        }
-    }
 }

@@ -4,7 +4,7 @@
 //! register that several groups of lanes may hold with different values at the same time is `Varying`.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Sreg, StateSpace};
+use handloom_ir::types::{StateSpace, Varies};
 
 use super::cfg::{Cfg, Set};
 use super::live::Live;
@@ -305,15 +305,7 @@ impl Facts {
             Op::Pure(p) if k == 0 => shape::pure(p, args, self.may_test(b, i)).map(|r| r.shape),
             Op::Pure(_) => args.iter().all(|a| a.shape.is_some_and(|s| s.is_uniform())).then_some(Shape::UNIFORM),
             Op::Sreg(s) => {
-                let timed = matches!(
-                    s,
-                    Sreg::Clock
-                        | Sreg::ClockHi
-                        | Sreg::Clock64
-                        | Sreg::Globaltimer
-                        | Sreg::GlobaltimerLo
-                        | Sreg::GlobaltimerHi
-                );
+                let timed = s.varies() == Varies::InTime;
                 if timed && !together { None } else { shape::sreg(s, &self.shape) }
             }
             Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => Some(Shape { align: 0, ..Shape::UNIFORM }),

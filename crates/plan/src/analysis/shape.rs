@@ -4,7 +4,7 @@
 //! are known at run time only. The first pack of each group has offset 0.
 
 use handloom_ir::simt::{LaunchShape, Pure, Val};
-use handloom_ir::types::{Int, Sreg, Ty};
+use handloom_ir::types::{Int, Sreg, Ty, Varies};
 
 /// Packs of a warp.
 pub const PACKS: usize = 8;
@@ -143,6 +143,8 @@ pub fn sreg(s: Sreg, shape: &LaunchShape) -> Option<Shape> {
     let limit = |n: u64| if shape.small_grid { (0x7fff_ffff / n.max(1)).saturating_sub(1) } else { 0x7fff_ffff };
     Some(match s {
         Sreg::Tid(i) if i < 3 => return tid(i, shape),
+        // The fourth component is always 0.
+        Sreg::Tid(_) => Shape::constant(0),
         Sreg::Laneid => {
             let keys: [((), i64); PACKS] = std::array::from_fn(|p| ((), (p * LANES) as i64));
             Shape { align: 63, ..Shape::build(keys, 1, 63) }.within(0, 31, Ty::B32)
@@ -153,7 +155,7 @@ pub fn sreg(s: Sreg, shape: &LaunchShape) -> Option<Shape> {
         Sreg::Nctaid(0) => Shape::ranged(1, limit(nx) + 1),
         Sreg::Nctaid(1 | 2) => Shape::ranged(1, 65535),
         Sreg::Warpid => Shape::ranged(0, 31),
-        Sreg::LanemaskEq | Sreg::LanemaskLe | Sreg::LanemaskLt | Sreg::LanemaskGe | Sreg::LanemaskGt => return None,
+        _ if s.varies() == Varies::ByLane => return None,
         _ => Shape::ranged(0, u64::MAX),
     })
 }
