@@ -1,24 +1,41 @@
 //! The graph of imports among the files of a crate, and its circles.
 //!
 //! An arrow goes from a file to the file that *defines* what it names: by `use`, or by a path that starts with `crate`, `super`, `self` or a
-//! module of its own. A re-export is no arrow, and what is named through one leads to the definition. Test modules are left out. Methods draw
-//! no arrow.
+//! module of its own. A re-export is no arrow, and what is named through one leads to the definition. Test modules are left out.
 //!
-//! It reads text, not what the compiler knows: a name that a macro makes is taken for defined where the macro is called.
+//! Where that is asked for, a call of a method draws an arrow to the file that has the method, if that is not the file that defines the type. Methods in the file of their
+//! type need none: a file that calls one got the value from something that it names, and from there arrows lead to the type. Methods of traits draw no
+//! arrow, as it is the trait that their callers know.
+//!
+//! It reads text, not what the compiler knows: a name that a macro makes is taken for defined where the macro is called, and a call is by its name
+//! alone, from any file that arrows lead from to the type. A method outside the file of its type needs a name that no other method has, then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An arrow: the file that names, the file that defines, and what is named.
 pub type Arrow = (String, String, String);
 
+/// What draws arrows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    /// Names of items.
+    Names,
+    /// Names of items, and calls of methods.
+    NamesAndCalls,
+}
+
 /// The circles among `files`: of each, its arrows. A file is its path below the folder `src` of one crate, and its text.
-pub fn circles(files: &[(String, String)]) -> Vec<Vec<Arrow>> {
+pub fn circles(files: &[(String, String)], by: By) -> Vec<Vec<Arrow>> {
     let modules: BTreeMap<Vec<String>, Module> = files
         .iter()
         .filter(|(path, _)| !is_test(path))
         .map(|(path, text)| (place(path), Module::read(path, text)))
         .collect();
-    let arrows = Graph { modules: &modules }.arrows();
+    let graph = Graph { modules: &modules };
+    let mut arrows = graph.arrows();
+    if by == By::NamesAndCalls {
+        arrows.extend(graph.calls(&arrows));
+    }
     let mut circles = Vec::new();
     let mut seen = BTreeSet::new();
     for module in modules.values() {
@@ -73,6 +90,7 @@ struct Import {
 }
 
 /// What a file says of names.
+#[derive(Default)]
 struct Module {
     path: String,
     imports: Vec<Import>,
@@ -80,14 +98,19 @@ struct Module {
     defines: BTreeSet<String>,
     /// Paths in code, and single names.
     uses: BTreeSet<Vec<String>>,
+    /// Methods in blocks `impl Type`: the type, the name, and whether others may see it.
+    methods: Vec<(String, String, bool)>,
+    /// Names of methods that are called.
+    calls: BTreeSet<String>,
 }
 
 impl Module {
     fn read(path: &str, text: &str) -> Module {
         let tokens = tokens(text);
-        let mut module =
-            Module { path: path.to_owned(), imports: vec![], defines: BTreeSet::new(), uses: BTreeSet::new() };
+        let mut module = Module { path: path.to_owned(), ..Module::default() };
         let mut depth = 0;
+        // The type of the `impl` that is open.
+        let mut owner = None;
         let mut at = 0;
         while at < tokens.len() {
             let token = tokens[at].as_str();
@@ -111,6 +134,16 @@ impl Module {
                     at = end;
                     continue;
                 }
+                "impl" if depth == 0 => owner = type_of_impl(&tokens[at + 1..]),
+                "fn" if depth == 1 => {
+                    if let Some(owner) = &owner {
+                        let is_public = matches!(tokens[at - 1].as_str(), "pub" | ")");
+                        module.methods.push((String::clone(owner), after(1).to_owned(), is_public));
+                    }
+                }
+                "." if is_word(after(1)) && matches!(after(2), "(" | "::") => {
+                    module.calls.insert(after(1).to_owned());
+                }
                 "fn" | "struct" | "enum" | "trait" | "const" | "static" | "type" if depth == 0 => {
                     module.defines.insert(after(1).to_owned());
                 }
@@ -131,6 +164,9 @@ impl Module {
                 // A small letter alone may be a variable, unless it is called.
                 let is_item = name.len() > 1 || token.starts_with(char::is_uppercase) || matches!(after(1), "(" | "!");
                 if is_item {
+                    if name.len() > 1 {
+                        module.calls.extend(name.last().cloned());
+                    }
                     module.uses.insert(name);
                 }
             }
@@ -142,6 +178,24 @@ impl Module {
 
 fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// The type of a block `impl Type { … }`, given what is after `impl`; none if it is of a trait.
+fn type_of_impl(tokens: &[String]) -> Option<String> {
+    let head = &tokens[..tokens.iter().position(|t| t == "{")?];
+    let mut depth = 0;
+    let mut name = None;
+    for token in head {
+        match token.as_str() {
+            "<" => depth += 1,
+            ">" => depth -= 1,
+            "for" if depth == 0 => return None,
+            "where" if depth == 0 => break,
+            _ if depth == 0 && is_word(token) => name = Some(token.clone()),
+            _ => {}
+        }
+    }
+    name
 }
 
 /// The place after the item that starts at `at`: after its braces, or its semicolon.
@@ -286,6 +340,27 @@ impl Graph<'_> {
         arrows.into_iter().collect()
     }
 
+    /// Arrows to methods that are not in the file of their type, given those of names.
+    fn calls(&self, arrows: &[Arrow]) -> BTreeSet<Arrow> {
+        let mut out = BTreeSet::new();
+        for (at, module) in self.modules {
+            for (owner, name, is_public) in &module.methods {
+                let Some(home) = self.resolve(at, std::slice::from_ref(owner), 0) else { continue };
+                let home = &self.modules[&home];
+                // What is private is seen in the file, and in the modules of its folder.
+                if home.path == module.path || !home.defines.contains(owner) || !is_public && !self.is_folder(at) {
+                    continue;
+                }
+                for caller in self.modules.values().filter(|c| c.path != module.path && c.calls.contains(name)) {
+                    if caller.path == home.path || reached(arrows, &caller.path).contains(&home.path) {
+                        out.insert((caller.path.clone(), module.path.clone(), format!("{owner}::{name}")));
+                    }
+                }
+            }
+        }
+        out
+    }
+
     fn is_folder(&self, at: &[String]) -> bool {
         self.modules.keys().any(|k| k.len() > at.len() && k.starts_with(at))
     }
@@ -366,10 +441,11 @@ impl Graph<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arrow, circles};
+    use super::{Arrow, By, circles};
 
     fn arrows(files: &[(&str, &str)]) -> Vec<Vec<Arrow>> {
-        circles(&files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect::<Vec<_>>())
+        let files: Vec<_> = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        circles(&files, By::NamesAndCalls)
     }
 
     fn arrow(from: &str, to: &str, what: &str) -> Arrow {
@@ -410,6 +486,29 @@ mod tests {
         ]);
         let circle = [arrow("x/a.rs", "x/mod.rs", "super::m"), arrow("x/mod.rs", "x/a.rs", "a::f")];
         assert_eq!(found, [circle]);
+    }
+
+    #[test]
+    fn methods_outside_the_file_of_their_type() {
+        let asm = ("asm.rs", "pub struct Asm(u32);\nimpl Asm { pub fn word(&mut self) { self.0 += 1 } }");
+        let low =
+            "use super::asm::Asm;\nimpl Asm {\n    pub fn low(&mut self) { self.word() }\n    fn own(&self) {}\n}";
+        // Each is above the one before, by calls of methods alone.
+        let high = "use super::asm::Asm;\nimpl<'a> Asm {\n    pub(crate) fn high(&mut self) { self.low() }\n}";
+        let one_way = [("lib.rs", "mod asm;\nmod low;\nmod high;"), asm, ("low.rs", low), ("high.rs", high)];
+        let none: [Vec<Arrow>; 0] = [];
+        assert_eq!(arrows(&one_way), none);
+        // The lower file calls the higher one; a private method, a trait's and a name that only looks alike are no calls of it.
+        let back = "use super::asm::Asm;\nimpl Asm {\n    pub fn low(&mut self) { Asm::high(self) }\n}";
+        let found = arrows(&[one_way[0], asm, ("low.rs", back), ("high.rs", high)]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains(&arrow("low.rs", "high.rs", "Asm::high")));
+        assert!(found[0].contains(&arrow("high.rs", "low.rs", "Asm::low")));
+        let alike = "impl std::ops::Add for super::asm::Asm { fn low(&self) {} }\npub fn f(own: u32) { high(own) }";
+        assert_eq!(arrows(&[one_way[0], asm, ("low.rs", alike), ("high.rs", high)]), none);
+        // The file of the type calls a method from elsewhere.
+        let asm = ("asm.rs", "pub struct Asm;\nimpl Asm { pub fn word(&mut self) { self.low() } }");
+        assert_eq!(arrows(&[one_way[0], asm, ("low.rs", low)])[0].len(), 2);
     }
 
     #[test]

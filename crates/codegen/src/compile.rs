@@ -3,18 +3,15 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use cranelift_codegen::ir as clif;
-use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetFrontendConfig};
+use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{CodegenError, CompiledCode, Context};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_codegen::{CompiledCode, Context};
 use handloom_ir::simt::Function;
-use handloom_plan::abi::Tables;
-use handloom_plan::host::{Architecture, CallConvention, Feature, Host};
+use handloom_plan::host::{Architecture, Feature, Host};
 use handloom_plan::{Options, Plan};
 
-use crate::emit::{Emit, POOL_BYTES};
+use crate::emit::{POOL_BYTES, emit};
+use crate::failure::Failure;
 use crate::load::Code;
 
 /// A stage that can be printed.
@@ -30,54 +27,13 @@ pub enum Stage {
     Asm,
 }
 
-/// Why there is no code, or none that does what it must.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// This host lacks what code needs.
-    Unsupported(String),
-    /// The function or its code is larger than the compiler or the host allows.
-    Limit(String),
-    /// A fault of ours.
-    Bug(String),
-}
-
-impl Failure {
-    /// The sentence.
-    pub fn text(&self) -> &str {
-        match self {
-            Failure::Unsupported(text) | Failure::Limit(text) | Failure::Bug(text) => text,
-        }
-    }
-
-    /// What Cranelift refused in the function `name`; `clif` is asked for the function as text where that helps.
-    pub fn of(name: &str, error: &CodegenError, clif: impl FnOnce() -> String) -> Failure {
-        match error {
-            CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded => {
-                Failure::Limit(format!("`{name}` is too large to compile: {error}"))
-            }
-            CodegenError::Unsupported(_)
-            | CodegenError::Verifier(_)
-            | CodegenError::RegisterMappingError(_)
-            | CodegenError::Regalloc(_) => Failure::Bug(format!("codegen: {error:?}\n{}", clif())),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
-impl std::error::Error for Failure {}
-
 /// Compiles a function.
 ///
 /// # Errors
 /// The host lacks what code needs, the function is too large, or a fault of ours.
 pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
     let isa = target(&options.host)?;
-    let (mut cx, tables) = build(&Plan::new(func, options));
+    let (mut cx, tables) = emit(&Plan::new(func, options));
     let compiled = finish(&func.name, &mut cx, &isa)?;
     Code::load(compiled, tables, pool())
 }
@@ -90,11 +46,11 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
     let plan = Plan::new(func, options);
     match stage {
         Stage::Plan => Ok(plan.to_string()),
-        Stage::Clif => Ok(build(&plan).0.func.display().to_string()),
-        Stage::Tables => Ok(format!("{:#?}\n", build(&plan).1)),
+        Stage::Clif => Ok(emit(&plan).0.func.display().to_string()),
+        Stage::Tables => Ok(format!("{:#?}\n", emit(&plan).1)),
         Stage::Asm => {
             let isa = target(&options.host)?;
-            let (mut cx, _) = build(&plan);
+            let (mut cx, _) = emit(&plan);
             cx.set_disasm(true);
             let compiled = finish(&func.name, &mut cx, &isa)?;
             Ok(compiled.vcode.clone().unwrap_or_default())
@@ -193,82 +149,4 @@ fn pool() -> Vec<u8> {
         (0..32).for_each(|l| out.extend(mask(l).to_le_bytes()));
     }
     out
-}
-
-/// How functions are called.
-fn call_conv(host: &Host) -> CallConv {
-    match host.calls {
-        // Cranelift's name for the convention of C on both.
-        CallConvention::SystemV | CallConvention::Aapcs64 => CallConv::SystemV,
-    }
-}
-
-/// What the builder of functions asks of a target: the same on every host with the same calls, so that Cranelift IR is too.
-fn frontend(host: &Host) -> TargetFrontendConfig {
-    TargetFrontendConfig {
-        default_call_conv: call_conv(host),
-        pointer_width: target_lexicon::PointerWidth::U64,
-        page_size_align_log2: 12,
-    }
-}
-
-fn build(plan: &Plan) -> (Context, Tables) {
-    let f = &plan.func;
-    let mut tables = plan.tables();
-    let calls = call_conv(&plan.options.host);
-    let mut sig = Signature::new(calls);
-    sig.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);
-    sig.returns.push(AbiParam::new(types::I32));
-    let mut cx = Context::for_function(clif::Function::with_name_signature(UserFuncName::user(0, 0), sig));
-    let mut fb = FunctionBuilderContext::new();
-    {
-        let mut b = FunctionBuilder::new(&mut cx.func, &mut fb);
-        let entry = b.create_block();
-        b.append_block_params_for_function_params(entry);
-        let dispatch = b.create_block();
-        let warp = b.append_block_param(dispatch, types::I64);
-        let (advance, idle) = (b.create_block(), b.create_block());
-        let full = f.blocks.iter().map(|_| b.create_block()).collect();
-        let prologue = f.blocks.iter().map(|_| b.create_block()).collect();
-        let mut routine = Signature::new(calls);
-        for t in [types::I64, types::I64, types::I32, types::I32, types::I64, types::I64] {
-            routine.params.push(AbiParam::new(t));
-        }
-        routine.returns.push(AbiParam::new(types::I64));
-        let sig = b.import_signature(routine);
-        let params = b.block_params(entry).to_vec();
-        let mut emit = Emit {
-            b,
-            plan,
-            f,
-            facts: &plan.facts,
-            opt: &plan.options,
-            tables,
-            cta: params[0],
-            pool_ptr: params[1],
-            warp,
-            full,
-            prologue,
-            dispatch,
-            advance,
-            idle,
-            reps: Default::default(),
-            written: Vec::new(),
-            at: (0, 0),
-            sig,
-            n_scratch_used: 0,
-            cleaned: Default::default(),
-            turned: Default::default(),
-            mask: None,
-            held: Vec::new(),
-            given_up: Default::default(),
-            in_row: Default::default(),
-            verified: Default::default(),
-            line: Default::default(),
-        };
-        emit.run(entry);
-        tables = emit.tables;
-        emit.b.finalize(frontend(&plan.options.host));
-    }
-    (cx, tables)
 }

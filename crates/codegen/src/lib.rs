@@ -9,7 +9,9 @@
 
 mod compile;
 mod emit;
+mod failure;
 mod load;
 
-pub use compile::{Failure, Stage, compile, print, settings_of};
+pub use compile::{Stage, compile, print, settings_of};
+pub use failure::Failure;
 pub use load::Code;

@@ -5,7 +5,7 @@ use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider, SystemMe
 
 use handloom_plan::abi::{CtaCtx, Tables};
 
-use crate::compile::Failure;
+use crate::failure::Failure;
 
 type Entry = extern "sysv64" fn(*mut CtaCtx, *const u8) -> u32;
 

@@ -3,13 +3,14 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
-use handloom_ir::simt::shape_constant;
+use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::{self as shapes, LANES, PACKS, Shape};
 
-use super::rep::Rep;
-use super::{Emit, POOL_LANEMASKS};
+use crate::emit::asm::{Asm, POOL_LANEMASKS};
+use crate::emit::copy::Emit;
+use crate::emit::value::Rep;
 
 /// How a special register is made.
 pub(crate) enum Source {
@@ -40,134 +41,132 @@ pub(crate) fn source(s: Sreg, shape: &handloom_ir::simt::LaunchShape) -> Source 
     }
 }
 
-impl Emit<'_, '_> {
-    pub(crate) fn sreg_rep(&mut self, s: Sreg) -> Rep {
-        match source(s, &self.facts.shape) {
-            Source::Scalar => {
-                let v = self.sreg_scalar(s);
-                Rep::Affine(shapes::sreg(s, &self.facts.shape).unwrap_or(Shape::UNIFORM), vec![v])
-            }
-            Source::Shaped(shape) => {
-                let v = self.shaped_base(s);
-                Rep::Affine(shape, vec![v])
-            }
-            Source::Mask(n) => {
-                let at = POOL_LANEMASKS as usize + 128 * n;
-                let pool = self.pool_ptr;
-                let rows = (0..PACKS)
-                    .map(|p| self.b.ins().load(types::I32X4, Self::trusted(), pool, (at + 16 * p) as i32))
-                    .collect();
-                Rep::Rows(rows)
-            }
-            Source::Tid(i) => {
-                let rows = (0..PACKS)
-                    .map(|p| {
-                        let first = self.i32((p * LANES) as i64);
-                        self.tid_pack(i, first)
-                    })
-                    .collect();
-                Rep::Rows(rows)
-            }
+pub(crate) fn sreg_rep(cx: &mut Emit<'_, '_>, s: Sreg) -> Rep {
+    match source(s, &cx.plan.facts.shape) {
+        Source::Scalar => {
+            let v = sreg_scalar(cx, s);
+            Rep::Affine(shapes::sreg(s, &cx.plan.facts.shape).unwrap_or(Shape::UNIFORM), vec![v])
+        }
+        Source::Shaped(shape) => {
+            let v = shaped_base(cx, s);
+            Rep::Affine(shape, vec![v])
+        }
+        Source::Mask(n) => {
+            let at = POOL_LANEMASKS as usize + 128 * n;
+            let pool = cx.asm.pool_ptr;
+            let rows = (0..PACKS)
+                .map(|p| cx.asm.b.ins().load(types::I32X4, Asm::trusted(), pool, (at + 16 * p) as i32))
+                .collect();
+            Rep::Rows(rows)
+        }
+        Source::Tid(i) => {
+            let rows = (0..PACKS)
+                .map(|p| {
+                    let first = cx.asm.i32((p * LANES) as i64);
+                    tid_pack(cx, i, first)
+                })
+                .collect();
+            Rep::Rows(rows)
         }
     }
+}
 
-    /// Value of lane 0 of pack 0 of a register with a shape.
-    pub(crate) fn shaped_base(&mut self, s: Sreg) -> Value {
-        let i = match s {
-            Sreg::Laneid => return self.i32(0),
-            Sreg::Tid(i) => i,
-            other => panic!("{other:?} has no base of a shape"),
-        };
-        let [nx, ny, _] = self.facts.shape.ntid.map(i64::from);
-        if self.facts.shape.ntid[i as usize] == 1 {
-            return self.i32(0);
-        }
-        let warp = self.load_warp(types::I32, offset_of!(WarpCtx, warp));
-        let linear = self.b.ins().ishl_imm_s(warp, 5);
-        let row = self.divide(linear, nx);
-        match i {
-            0 => self.remainder(linear, nx),
-            1 => self.remainder(row, ny),
-            _ => self.divide(row, ny),
-        }
+/// A register that is the same in all lanes.
+fn sreg_scalar(cx: &mut Emit<'_, '_>, s: Sreg) -> Value {
+    if let Some(c) = shape_constant(s, &cx.plan.facts.shape) {
+        return cx.asm.i32(c as i64);
     }
-
-    fn divide(&mut self, v: Value, by: i64) -> Value {
-        if by.count_ones() == 1 {
-            self.b.ins().ushr_imm_s(v, i64::from(by.trailing_zeros()))
-        } else {
-            let d = self.i32(by);
-            self.b.ins().udiv(v, d)
-        }
-    }
-
-    fn remainder(&mut self, v: Value, by: i64) -> Value {
-        if by.count_ones() == 1 {
-            self.b.ins().band_imm_s(v, by - 1)
-        } else {
-            let d = self.i32(by);
-            self.b.ins().urem(v, d)
-        }
-    }
-
-    /// A component of `%tid` for the four lanes from lane `first` on, by exact division in f32.
-    ///
-    /// Thread numbers are below 1024: `(n + 1/2) / d` differs from every whole number by at least `1 / 2048`, relative to 1024 far more
-    /// than the two roundings.
-    pub(crate) fn tid_pack(&mut self, i: u8, first: Value) -> Value {
-        let [nx, ny, _] = self.facts.shape.ntid;
-        let warp = self.load_warp(types::I32, offset_of!(WarpCtx, warp));
-        let linear = self.b.ins().ishl_imm_s(warp, 5);
-        let linear = self.b.ins().iadd(linear, first);
-        let n = self.spread(linear, 1, Ty::B32)[0];
-        let row = self.quotient(n, nx);
-        match i {
-            0 => self.rest(n, row, nx),
-            1 => {
-                let plane = self.quotient(row, ny);
-                self.rest(row, plane, ny)
-            }
-            _ => self.quotient(row, ny),
-        }
-    }
-
-    fn quotient(&mut self, n: Value, by: u32) -> Value {
-        let f = self.b.ins().fcvt_from_sint(types::F32X4, n);
-        let half = self.vector_const32([0.5f32.to_bits(); 4]);
-        let half = self.bitcast(half, types::F32X4);
-        let f = self.b.ins().fadd(f, half);
-        let inverse = self.vector_const32([(1.0f32 / by as f32).to_bits(); 4]);
-        let inverse = self.bitcast(inverse, types::F32X4);
-        let q = self.b.ins().fmul(f, inverse);
-        self.b.ins().fcvt_to_sint_sat(types::I32X4, q)
-    }
-
-    fn rest(&mut self, n: Value, q: Value, by: u32) -> Value {
-        let d = self.vector_const32([by; 4]);
-        let whole = self.b.ins().imul(q, d);
-        self.b.ins().isub(n, whole)
-    }
-
-    /// A register that is the same in all lanes.
-    fn sreg_scalar(&mut self, s: Sreg) -> Value {
-        if let Some(c) = shape_constant(s, &self.facts.shape) {
-            return self.i32(c as i64);
-        }
-        match s {
-            Sreg::Ctaid(i) if i < 3 => self.load_cta(types::I32, offset_of!(CtaCtx, ctaid) + 4 * usize::from(i)),
-            Sreg::Nctaid(i) if i < 3 => self.load_cta(types::I32, offset_of!(CtaCtx, nctaid) + 4 * usize::from(i)),
-            Sreg::Warpid => self.load_warp(types::I32, offset_of!(WarpCtx, warp)),
-            Sreg::DynamicSmemSize => self.load_cta(types::I32, offset_of!(CtaCtx, dynamic_shared)),
-            _ => {
-                let site = self.tables.sregs.len();
-                self.tables.sregs.push(s);
-                let m = self.i32(1);
-                let v = self.routine(Routine::Sreg, site, m, None, None);
-                match s {
-                    Sreg::Clock64 | Sreg::Globaltimer | Sreg::Gridid | Sreg::Pm64(_) | Sreg::CurrentGraphExec => v,
-                    _ => self.b.ins().ireduce(types::I32, v),
-                }
+    match s {
+        Sreg::Ctaid(i) if i < 3 => cx.asm.load_cta(types::I32, offset_of!(CtaCtx, ctaid) + 4 * usize::from(i)),
+        Sreg::Nctaid(i) if i < 3 => cx.asm.load_cta(types::I32, offset_of!(CtaCtx, nctaid) + 4 * usize::from(i)),
+        Sreg::Warpid => cx.asm.load_warp(types::I32, offset_of!(WarpCtx, warp)),
+        Sreg::DynamicSmemSize => cx.asm.load_cta(types::I32, offset_of!(CtaCtx, dynamic_shared)),
+        _ => {
+            let site = cx.code.tables.sregs.len();
+            cx.code.tables.sregs.push(s);
+            let m = cx.asm.i32(1);
+            let v = cx.asm.routine(Routine::Sreg, site, m, None, None);
+            match s {
+                Sreg::Clock64 | Sreg::Globaltimer | Sreg::Gridid | Sreg::Pm64(_) | Sreg::CurrentGraphExec => v,
+                _ => cx.asm.b.ins().ireduce(types::I32, v),
             }
         }
     }
+}
+
+/// Value of lane 0 of pack 0 of a register with a shape.
+fn shaped_base(cx: &mut Emit<'_, '_>, s: Sreg) -> Value {
+    let i = match s {
+        Sreg::Laneid => return cx.asm.i32(0),
+        Sreg::Tid(i) => i,
+        other => panic!("{other:?} has no base of a shape"),
+    };
+    let [nx, ny, _] = cx.plan.facts.shape.ntid.map(i64::from);
+    if cx.plan.facts.shape.ntid[i as usize] == 1 {
+        return cx.asm.i32(0);
+    }
+    let warp = cx.asm.load_warp(types::I32, offset_of!(WarpCtx, warp));
+    let linear = cx.asm.b.ins().ishl_imm_s(warp, 5);
+    let row = divide(cx, linear, nx);
+    match i {
+        0 => remainder(cx, linear, nx),
+        1 => remainder(cx, row, ny),
+        _ => divide(cx, row, ny),
+    }
+}
+
+fn divide(cx: &mut Emit<'_, '_>, v: Value, by: i64) -> Value {
+    if by.count_ones() == 1 {
+        cx.asm.b.ins().ushr_imm_s(v, i64::from(by.trailing_zeros()))
+    } else {
+        let d = cx.asm.i32(by);
+        cx.asm.b.ins().udiv(v, d)
+    }
+}
+
+fn remainder(cx: &mut Emit<'_, '_>, v: Value, by: i64) -> Value {
+    if by.count_ones() == 1 {
+        cx.asm.b.ins().band_imm_s(v, by - 1)
+    } else {
+        let d = cx.asm.i32(by);
+        cx.asm.b.ins().urem(v, d)
+    }
+}
+
+/// A component of `%tid` for the four lanes from lane `first` on, by exact division in f32.
+///
+/// Thread numbers are below 1024: `(n + 1/2) / d` differs from every whole number by at least `1 / 2048`, relative to 1024 far more
+/// than the two roundings.
+pub(crate) fn tid_pack(cx: &mut Emit<'_, '_>, i: u8, first: Value) -> Value {
+    let [nx, ny, _] = cx.plan.facts.shape.ntid;
+    let warp = cx.asm.load_warp(types::I32, offset_of!(WarpCtx, warp));
+    let linear = cx.asm.b.ins().ishl_imm_s(warp, 5);
+    let linear = cx.asm.b.ins().iadd(linear, first);
+    let n = cx.asm.spread(linear, 1, Ty::B32)[0];
+    let row = quotient(cx, n, nx);
+    match i {
+        0 => rest(cx, n, row, nx),
+        1 => {
+            let plane = quotient(cx, row, ny);
+            rest(cx, row, plane, ny)
+        }
+        _ => quotient(cx, row, ny),
+    }
+}
+
+fn quotient(cx: &mut Emit<'_, '_>, n: Value, by: u32) -> Value {
+    let f = cx.asm.b.ins().fcvt_from_sint(types::F32X4, n);
+    let half = cx.asm.vector_const32([0.5f32.to_bits(); 4]);
+    let half = cx.asm.cast(half, types::F32X4);
+    let f = cx.asm.b.ins().fadd(f, half);
+    let inverse = cx.asm.vector_const32([(1.0f32 / by as f32).to_bits(); 4]);
+    let inverse = cx.asm.cast(inverse, types::F32X4);
+    let q = cx.asm.b.ins().fmul(f, inverse);
+    cx.asm.b.ins().fcvt_to_sint_sat(types::I32X4, q)
+}
+
+fn rest(cx: &mut Emit<'_, '_>, n: Value, q: Value, by: u32) -> Value {
+    let d = cx.asm.vector_const32([by; 4]);
+    let whole = cx.asm.b.ins().imul(q, d);
+    cx.asm.b.ins().isub(n, whole)
 }

@@ -8,8 +8,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::video::*;
 
-use super::Emit;
-use super::scalar::int_cc;
+use crate::emit::asm::Asm;
+use crate::emit::ops::condition::int_cc;
 
 /// Results of the elements.
 enum Results {
@@ -19,7 +19,7 @@ enum Results {
     Spread([Value; 2]),
 }
 
-impl Emit<'_, '_> {
+impl Asm<'_> {
     /// A SIMD video op.
     pub(crate) fn video_simd(&mut self, v: VideoSimd, a: &[Vec<Value>]) -> Value {
         let own = if v.bits() == 8 { types::I8X16 } else { types::I16X8 };

@@ -14,9 +14,9 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::ways::convert::Way;
 
-use super::Emit;
+use crate::emit::asm::Asm;
 
-impl Emit<'_, '_> {
+impl Asm<'_> {
     pub(crate) fn vector_cvt(&mut self, c: Cvt, way: Way, a: &[Vec<Value>]) -> Vec<Value> {
         match way {
             Way::Clamp => vec![self.clamp_int(c, a[0][0])],
@@ -50,7 +50,7 @@ impl Emit<'_, '_> {
             Way::Tf32 => vec![self.round_tf32(c, a[0][0])],
             Way::Powers { is_pair } => {
                 let parts = if is_pair {
-                    [self.masked(a[0][0], 0xffff_0000), self.left(a[0][0], 16)]
+                    [self.and_mask(a[0][0], 0xffff_0000), self.left(a[0][0], 16)]
                 } else {
                     [a[0][0], a[1][0]]
                 };
@@ -58,7 +58,7 @@ impl Emit<'_, '_> {
                 vec![self.side_by_side(&parts, 8)]
             }
             Way::FromPowers => {
-                let parts = [self.right(a[0][0], 8), self.masked(a[0][0], 0xff)].map(|code| {
+                let parts = [self.right(a[0][0], 8), self.and_mask(a[0][0], 0xff)].map(|code| {
                     let power = self.left(code, 7);
                     // 2^-127 is a subnormal number, and the last code is NaN.
                     let (zero, last) = (self.splat32(0), self.splat32(0xff));
@@ -88,7 +88,7 @@ impl Emit<'_, '_> {
             Way::NarrowPair { from, to, step } => {
                 let parts: Vec<Value> = [true, false]
                     .map(|high| {
-                        let half = if high { self.right(a[0][0], 16) } else { self.masked(a[0][0], 0xffff) };
+                        let half = if high { self.right(a[0][0], 16) } else { self.and_mask(a[0][0], 0xffff) };
                         let wide = self.widen_float(from, half);
                         self.narrow_float(c, to, wide)
                     })
@@ -108,7 +108,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    fn masked(&mut self, v: Value, mask: u32) -> Value {
+    fn and_mask(&mut self, v: Value, mask: u32) -> Value {
         let m = self.splat32(mask);
         self.b.ins().band(v, m)
     }
@@ -158,14 +158,14 @@ impl Emit<'_, '_> {
                 let up = self.b.ins().ishl(v, n);
                 self.b.ins().sshr(up, n)
             }
-            (bits, false) => self.masked(v, (1 << bits) - 1),
+            (bits, false) => self.and_mask(v, (1 << bits) - 1),
         }
     }
 
     fn clamp_int(&mut self, c: Cvt, v: Value) -> Value {
         let v = self.word_of(c.from, v);
         let v = if c.sat { self.clamp_word(c.to, v, c.from.is_signed()) } else { v };
-        if c.to.bits() == 32 { v } else { self.masked(v, (1 << c.to.bits()) - 1) }
+        if c.to.bits() == 32 { v } else { self.and_mask(v, (1 << c.to.bits()) - 1) }
     }
 
     /// A word, signed or not, clamped to an integer type of at most 32 bits.
@@ -270,7 +270,7 @@ impl Emit<'_, '_> {
             return word;
         }
         let word = self.clamp_word(c.to, word, true);
-        self.masked(word, (1 << c.to.bits()) - 1)
+        self.and_mask(word, (1 << c.to.bits()) - 1)
     }
 
     /// NaN becomes the top bit of the type.
@@ -288,7 +288,7 @@ impl Emit<'_, '_> {
             return parts;
         }
         let word = self.low_words(parts[0], parts[1]);
-        vec![if bits == 32 { word } else { self.masked(word, (1 << bits) - 1) }]
+        vec![if bits == 32 { word } else { self.and_mask(word, (1 << bits) - 1) }]
     }
 
     /// An integral number in the lower bits of a lane: what is added to 1.5 * 2^52 stands in the last bits of the sum.
@@ -418,10 +418,10 @@ impl Emit<'_, '_> {
             return self.narrow_bf16(v);
         }
         let cut = 23 - f.fraction;
-        let size = self.masked(v, 0x7fff_ffff);
+        let size = self.and_mask(v, 0x7fff_ffff);
         // The exponent moves to the new bias in the same addition as the rounding.
         let odd = self.right(size, i64::from(cut));
-        let odd = self.masked(odd, 1);
+        let odd = self.and_mask(odd, 1);
         let rebias = ((-126 - f.least_exponent) << 23).cast_unsigned();
         let almost_half = self.splat32(rebias.wrapping_add((1 << (cut - 1)) - 1));
         let sum = self.b.ins().iadd(size, almost_half);
@@ -449,7 +449,7 @@ impl Emit<'_, '_> {
             self.b.ins().band_not(code, negative)
         } else {
             let sign = self.right(v, i64::from(31 - f.sign));
-            let sign = self.masked(sign, 1 << f.sign);
+            let sign = self.and_mask(sign, 1 << f.sign);
             self.b.ins().bor(code, sign)
         };
         let infinite = self.splat32(0x7f80_0000);
@@ -460,11 +460,11 @@ impl Emit<'_, '_> {
 
     /// Rounds in place; the carry moves the exponent and ends at infinity.
     fn round_tf32(&mut self, c: Cvt, v: Value) -> Value {
-        let size = self.masked(v, 0x7fff_ffff);
+        let size = self.and_mask(v, 0x7fff_ffff);
         let sum = match c.round {
             Rounding::Nearest => {
                 let odd = self.right(size, 13);
-                let odd = self.masked(odd, 1);
+                let odd = self.and_mask(odd, 1);
                 let almost_half = self.splat32(0xfff);
                 let sum = self.b.ins().iadd(size, almost_half);
                 self.b.ins().iadd(sum, odd)
@@ -476,7 +476,7 @@ impl Emit<'_, '_> {
             Rounding::Zero => size,
             Rounding::Down | Rounding::Up | Rounding::Stochastic => panic!("tf32 is not rounded so: {:?}", c.round),
         };
-        let code = self.masked(sum, 0xffff_e000);
+        let code = self.and_mask(sum, 0xffff_e000);
         let code = if c.satfinite {
             let most = self.splat32((Format::TF32.max << 13) as u32);
             self.b.ins().umin(code, most)
@@ -488,7 +488,7 @@ impl Emit<'_, '_> {
             let negative = self.b.ins().sshr(v, n);
             self.b.ins().band_not(code, negative)
         } else {
-            let sign = self.masked(v, 0x8000_0000);
+            let sign = self.and_mask(v, 0x8000_0000);
             self.b.ins().bor(code, sign)
         };
         let x = self.cast(v, types::F32X4);
@@ -499,7 +499,7 @@ impl Emit<'_, '_> {
 
     /// The exponent of an `.f32`, without its sign. Code 0 is 2^-127, a subnormal number of `.f32`, and what lies below.
     fn power_code(&mut self, c: Cvt, v: Value) -> Value {
-        let size = self.masked(v, 0x7fff_ffff);
+        let size = self.and_mask(v, 0x7fff_ffff);
         let code = if c.round == Rounding::Up {
             let rest = self.splat32(0x7f_ffff);
             let sum = self.b.ins().iadd(size, rest);
@@ -521,7 +521,7 @@ impl Emit<'_, '_> {
     /// The bias is the same and a carry ends at infinity, so that sign and exponent need no look.
     fn narrow_bf16(&mut self, v: Value) -> Value {
         let odd = self.right(v, 16);
-        let odd = self.masked(odd, 1);
+        let odd = self.and_mask(odd, 1);
         let almost_half = self.splat32(0x7fff);
         let sum = self.b.ins().iadd(v, almost_half);
         let sum = self.b.ins().iadd(sum, odd);
@@ -538,7 +538,7 @@ impl Emit<'_, '_> {
             return self.left(v, 16);
         }
         // The code at its place in an `.f32`, times the distance of the biases: exact, for subnormal numbers too.
-        let code = self.masked(v, 0x7fff);
+        let code = self.and_mask(v, 0x7fff);
         let placed = self.left(code, 13);
         let x = self.cast(placed, types::F32X4);
         let scale = self.splat_f32(2_f32.powi(112));
@@ -546,9 +546,9 @@ impl Emit<'_, '_> {
         let scaled = self.cast(scaled, types::I32X4);
         let infinite = self.splat32(0x7bff);
         let special = self.b.ins().icmp(IntCC::SignedGreaterThan, code, infinite);
-        let special = self.masked(special, 0x7f80_0000);
+        let special = self.and_mask(special, 0x7f80_0000);
         let size = self.b.ins().bor(scaled, special);
-        let sign = self.masked(v, 0x8000);
+        let sign = self.and_mask(v, 0x8000);
         let sign = self.left(sign, 16);
         self.b.ins().bor(size, sign)
     }
@@ -564,7 +564,7 @@ impl Emit<'_, '_> {
         let up = self.left(v, 16 - step);
         let both = self.b.ins().bor(v, up);
         let ones = (1_u32 << (f.sign + 1)) - 1;
-        let codes = self.masked(both, ones << 16 | ones);
+        let codes = self.and_mask(both, ones << 16 | ones);
         let codes = self.cast(codes, t);
         let magnitude = words(self, ones >> 1);
         let size = self.b.ins().band(codes, magnitude);
@@ -597,7 +597,7 @@ impl Emit<'_, '_> {
         }
         let sign = shift(self, codes, 15 - f.sign);
         let sign = self.cast(sign, types::I32X4);
-        let sign = self.masked(sign, 0x8000_8000);
+        let sign = self.and_mask(sign, 0x8000_8000);
         let sign = self.cast(sign, t);
         if c.relu {
             let n = self.b.ins().iconst(types::I32, 15);

@@ -6,11 +6,11 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::video::*;
-use handloom_ir::types::{Cmp, Int};
+use handloom_ir::types::*;
 
-use super::Emit;
-use super::scalar::int_cc;
-use super::vector::Source;
+use crate::emit::asm::Asm;
+use crate::emit::ops::Source;
+use crate::emit::ops::condition::int_cc;
 
 /// A left shift by 32 of a number from here on is held as this power of two and more: what it is compared with is below 2^33.
 const HUGE: i64 = 1 << 62;
@@ -47,21 +47,7 @@ impl Num {
     }
 }
 
-/// Least and greatest number of some bits.
-fn range(bits: u32, signed: bool) -> (i64, i64) {
-    if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
-}
-
-fn fits((low, high): (i64, i64), signed: bool) -> bool {
-    let (least, most) = range(32, signed);
-    low >= least && high <= most
-}
-
-fn fits_narrow(bounds: (i64, i64)) -> bool {
-    fits(bounds, true) || fits(bounds, false)
-}
-
-impl Emit<'_, '_> {
+impl Asm<'_> {
     /// A scalar video op. `s` tells of constants among the sources.
     pub(crate) fn video(&mut self, v: Video, a: &[Vec<Value>], s: &[Source]) -> Value {
         let x = self.video_part(a[0][0], v.a);
@@ -420,4 +406,18 @@ impl Emit<'_, '_> {
         }
         Num { lanes: Lanes::Wide(lanes), low: bounds.0, high: bounds.1 }
     }
+}
+
+/// Least and greatest number of some bits.
+fn range(bits: u32, signed: bool) -> (i64, i64) {
+    if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+fn fits((low, high): (i64, i64), signed: bool) -> bool {
+    let (least, most) = range(32, signed);
+    low >= least && high <= most
+}
+
+fn fits_narrow(bounds: (i64, i64)) -> bool {
+    fits(bounds, true) || fits(bounds, false)
 }

@@ -4,11 +4,12 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::ways::FloatOp;
 
-use super::Emit;
-use super::scalar::float_cc;
+use crate::emit::asm::Asm;
+use crate::emit::ops::condition::float_cc;
 
-impl Emit<'_, '_> {
+impl Asm<'_> {
     /// Subnormal f32 lanes to zero with their sign.
     pub(crate) fn flush(&mut self, v: Value) -> Value {
         let bits = self.cast(v, types::I32X4);
@@ -93,7 +94,7 @@ impl Emit<'_, '_> {
             .collect()
     }
 
-    pub(crate) fn quiet(&mut self, ty: Float) -> Value {
+    fn quiet(&mut self, ty: Float) -> Value {
         if ty == Float::F64 { self.vector_const64([0x7fff_ffff_ffff_ffff; 2]) } else { self.splat32(0x7fff_ffff) }
     }
 
@@ -150,5 +151,27 @@ impl Emit<'_, '_> {
             })
             .collect();
         if m.len() == 2 { self.low_words(m[0], m[1]) } else { m[0] }
+    }
+
+    pub(crate) fn float(&mut self, op: FloatOp, x: &[Value]) -> Value {
+        match op {
+            FloatOp::Add => self.b.ins().fadd(x[0], x[1]),
+            FloatOp::Sub => self.b.ins().fsub(x[0], x[1]),
+            FloatOp::Mul => self.b.ins().fmul(x[0], x[1]),
+            FloatOp::Fma => self.b.ins().fma(x[0], x[1], x[2]),
+            FloatOp::Div => self.b.ins().fdiv(x[0], x[1]),
+            FloatOp::Sqrt => self.b.ins().sqrt(x[0]),
+            FloatOp::Reciprocal => {
+                let ty = self.b.func.dfg.value_type(x[0]);
+                let one = if ty == types::F64X2 {
+                    let v = self.vector_const64([1f64.to_bits(); 2]);
+                    self.cast(v, types::F64X2)
+                } else {
+                    let v = self.splat32(1f32.to_bits());
+                    self.cast(v, types::F32X4)
+                };
+                self.b.ins().fdiv(one, x[0])
+            }
+        }
     }
 }

@@ -1,0 +1,111 @@
+//! Instructions of full copies: all 32 lanes together, packs side by side.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::types;
+use handloom_ir::simt::*;
+use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::order::{AccessOrder, FenceOrder};
+
+use crate::emit::address::address;
+use crate::emit::asm::FULL;
+use crate::emit::copy::Emit;
+use crate::emit::exits::tell_dirty;
+use crate::emit::full::by_routine::full_by_routine;
+use crate::emit::full::joint_bounds::verify_at;
+use crate::emit::full::memory::full_access;
+use crate::emit::full::sync::full_sync;
+use crate::emit::sreg::sreg_rep;
+use crate::emit::value::{Rep, constant};
+use crate::emit::value_op::{pure_value, pure_values};
+
+/// One instruction of a full copy.
+pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
+    let f = &cx.plan.func;
+    let inst = &f.blocks[b].insts[i];
+    cx.copy.n_scratch_used = 0;
+    match inst.op {
+        Op::Pure(p) => full_pure(cx, inst, p, cx.plan.facts.may_test(b, i)),
+        Op::Sreg(s) => {
+            let rep = sreg_rep(cx, s);
+            cx.set(inst.dst[0], rep);
+        }
+        Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::SlotAddr(_) | Op::ArgAddr { .. } => {
+            let rep = address(cx, inst.op);
+            cx.set(inst.dst[0], rep);
+        }
+        Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => full_by_routine(cx, inst),
+        Op::Cvta { space, to_space } => cvta(cx, inst, space, to_space),
+        Op::Load { .. } | Op::Store { .. } => {
+            let order = AccessClass::of(inst).filter(AccessClass::is_inline_in_full);
+            let order = order.map(|a| a.order_inline(&cx.plan.options.host));
+            cx.asm.fence_if(order == Some(AccessOrder::FenceBefore));
+            verify_at(cx, b, i);
+            full_access(cx, inst);
+            cx.asm.fence_if(order == Some(AccessOrder::FenceAfter));
+        }
+        Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => full_by_routine(cx, inst),
+        Op::Fence { order, scope } => cx.asm.fence(FenceOrder::of(order, scope, &cx.plan.options.host)),
+        Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Matrix(_) | Op::Elect | Op::BarWarp => {
+            full_sync(cx, inst);
+        }
+        Op::Activemask => {
+            let all = cx.asm.i32(FULL);
+            cx.set(inst.dst[0], Rep::Affine(Shape::constant(FULL as u64), vec![all]));
+        }
+        Op::Builtin(which) => full_builtin(cx, which, inst),
+        Op::Nanosleep | Op::Hint => {}
+    }
+}
+
+fn cvta(cx: &mut Emit<'_, '_>, inst: &Inst, space: StateSpace, to_space: bool) {
+    let rep = cx.rep(inst.src[0]);
+    if space != StateSpace::Shared {
+        cx.set(inst.dst[0], rep);
+        return;
+    }
+    let base = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
+    let op = if to_space { Pure::Sub(Ty::B64) } else { Pure::Add(Ty::B64) };
+    let shift = Rep::Affine(Shape::UNIFORM, vec![base]);
+    let out = pure_value(cx, op, &[rep, shift], &[Ty::B64, Ty::B64], false);
+    cx.set(inst.dst[0], out.0);
+}
+
+fn full_pure(cx: &mut Emit<'_, '_>, inst: &Inst, op: Pure, may_test: bool) {
+    let args: Vec<Rep> = inst
+        .src
+        .iter()
+        .map(|v| {
+            let keeps = matches!(op, Pure::Mov(_)) && cx.plan.may_hold_odd_nan[inst.dst[0].idx()];
+            if op.facts().takes_loose || keeps { cx.rep(*v) } else { cx.clean(*v) }
+        })
+        .collect();
+    let tys: Vec<Ty> = inst.src.iter().map(|v| cx.ty(*v)).collect();
+    let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+    let (first, second) = pure_values(cx, op, &args, &tys, &consts, may_test);
+    let d = inst.dst[0];
+    let first = if op.facts().is_loose && !cx.plan.may_hold_odd_nan[d.idx()] {
+        cx.asm.canonical_rep(&first, cx.plan.func.regs[d.idx()])
+    } else {
+        first
+    };
+    cx.copy.cleaned.remove(&d);
+    cx.set(d, first);
+    if let Some(d2) = inst.dst.get(1) {
+        let second = second.unwrap_or(Rep::Affine(Shape::UNIFORM, vec![]));
+        cx.set(*d2, second);
+    }
+}
+
+fn full_builtin(cx: &mut Emit<'_, '_>, which: Builtin, inst: &Inst) {
+    let src = cx.loc(inst.src[0]);
+    let site = cx.code.tables.builtins.len();
+    cx.code.tables.builtins.push((which, src, inst.span));
+    let m = cx.asm.i32(FULL);
+    let ok = cx.asm.routine(Routine::Builtin, site, m, None, None);
+    cx.asm.go_on_if(ok);
+    tell_dirty(cx);
+}

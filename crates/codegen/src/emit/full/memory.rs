@@ -1,0 +1,258 @@
+//! Loads and stores of full copies.
+//!
+//! An affine address is checked once for each group and then accessed at constant distances; other addresses are checked together, as
+//! vectors, and accessed lane by lane. What a check refuses goes to a routine, which knows all rules, and comes back if it was right.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
+
+use crate::emit::asm::{FULL, width};
+use crate::emit::bounds::{mem_op, own_refused, refuse, safe_address, site_of_group};
+use crate::emit::copy::Emit;
+use crate::emit::device::MemOp;
+use crate::emit::exits::{start_over, tell_dirty};
+use crate::emit::full::joint_bounds::verified_address;
+use crate::emit::full::scattered::{access_by_routine, access_scattered};
+use crate::emit::value::Rep;
+
+/// What tells the addresses of packs apart: group and offset.
+type PackKey = (u8, i64);
+
+/// A load or store of a full copy, with its guard.
+pub(crate) fn full_access(cx: &mut Emit<'_, '_>, inst: &Inst) {
+    let mem = mem_op(cx, inst);
+    let addr = cx.rep(mem.class.address);
+    let data: Vec<Rep> = inst.operands()[1..].iter().map(|v| cx.clean(*v)).collect();
+    let Some(guard) = inst.guard() else {
+        let results = access_all(cx, &mem, inst, &addr, &data);
+        set_results(cx, inst, results);
+        return;
+    };
+    let g = cx.rep(guard);
+    let uniform = matches!(&g, Rep::Affine(s, _) if s.is_uniform());
+    let bits = cx.asm.predicate_bits(&g);
+    // Lanes that do not take part keep what the register held.
+    let old: Vec<Option<Rep>> =
+        inst.dst.iter().map(|d| if cx.n_defs(*d) > 1 { Some(cx.rep(Val::Reg(*d))) } else { None }).collect();
+    let all = cx.asm.b.ins().icmp_imm_s(IntCC::Equal, bits, FULL as u32 as i32 as i64);
+    let (fast, other, join) = (cx.asm.b.create_block(), cx.asm.b.create_block(), cx.asm.b.create_block());
+    let on = cx.asm.on_line();
+    cx.asm.b.ins().brif(all, fast, &[], other, &[]);
+    cx.asm.b.switch_to_block(fast);
+    let results = access_all(cx, &mem, inst, &addr, &data);
+    // With lanes that differ, both sides meet as rows.
+    let results: Vec<Rep> =
+        if uniform { results } else { results.iter().map(|r| Rep::Rows(cx.asm.rows(r, mem.ty))).collect() };
+    let flat = cx.asm.flatten(&results, mem.ty);
+    cx.asm.b.ins().jump(join, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
+    cx.asm.b.switch_to_block(other);
+    let others: Vec<Rep> = if uniform {
+        (0..results.len()).map(|i| cx.asm.shaped_like(&results[i], old[i].as_ref(), mem.ty)).collect()
+    } else {
+        cx.asm.b.set_cold_block(other);
+        let (some, none) = (cx.asm.b.create_block(), cx.asm.b.create_block());
+        let meet = cx.asm.b.create_block();
+        let mut rows: Vec<Rep> = Vec::new();
+        for o in old.iter().take(results.len()) {
+            let r = match o {
+                Some(o) => o.clone(),
+                None => cx.asm.zero_rows(mem.ty),
+            };
+            rows.push(Rep::Rows(cx.asm.rows(&r, mem.ty)));
+        }
+        let flat: Vec<Value> = rows.iter().flat_map(|r| cx.asm.rows(r, mem.ty)).collect();
+        for v in &flat {
+            let t = cx.asm.b.func.dfg.value_type(*v);
+            cx.asm.b.append_block_param(meet, t);
+        }
+        cx.asm.b.ins().brif(bits, some, &[], none, &[]);
+        cx.asm.b.switch_to_block(none);
+        cx.asm.b.ins().jump(meet, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
+        cx.asm.b.switch_to_block(some);
+        let out = access_by_routine(cx, &mem, inst, &addr, &data, bits, &rows);
+        let flat: Vec<Value> = out.iter().flat_map(|r| cx.asm.rows(r, mem.ty)).collect();
+        cx.asm.b.ins().jump(meet, &flat.iter().map(|v| (*v).into()).collect::<Vec<_>>());
+        cx.asm.b.switch_to_block(meet);
+        let params = cx.asm.b.block_params(meet).to_vec();
+        let n = PACKS * width(mem.ty);
+        (0..results.len()).map(|i| Rep::Rows(params[i * n..(i + 1) * n].to_vec())).collect()
+    };
+    // Both sides in the form of the fast side; rows unless the guard is uniform.
+    let results = cx.asm.join_forms(join, &results, &others, mem.ty);
+    cx.asm.rejoin(join, on);
+    set_results(cx, inst, results);
+}
+
+fn set_results(cx: &mut Emit<'_, '_>, inst: &Inst, results: Vec<Rep>) {
+    for (d, r) in inst.dst.iter().zip(results) {
+        cx.set_fetched(*d, r);
+    }
+}
+
+/// The access by all 32 lanes.
+pub(crate) fn access_all(cx: &mut Emit<'_, '_>, mem: &MemOp, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
+    cx.copy.n_scratch_used = 0;
+    if !mem.class.is_inline_in_full() {
+        let m = cx.asm.i32(FULL);
+        return access_by_routine(cx, mem, inst, addr, data, m, &[]);
+    }
+    let is_store = matches!(inst.op, Op::Store { .. });
+    // A range that the check passes may end in elements that nobody wants, and those may lie anywhere.
+    let whole = mem.class.wants_all();
+    let out = match addr {
+        Rep::Affine(s, base) if whole && mem.class.is_regular(s) && (s.is_even() || cx.may_start_over()) => {
+            let at = check_affine(cx, mem, s, base);
+            if is_store { store_affine(cx, mem, s, &at, data) } else { load_affine(cx, mem, s, &at) }
+        }
+        _ => access_scattered(cx, mem, inst, addr, data),
+    };
+    if is_store {
+        tell_dirty(cx);
+    }
+    out
+}
+
+/// Host address of the lowest lane of each group, checked, with its difference to the group's base.
+pub(crate) fn check_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, base: &[Value]) -> Vec<(Value, i64)> {
+    let shared_base = mem.is_shared().then(|| cx.asm.shared_base());
+    if let Some(at) = verified_address(cx, mem) {
+        return at;
+    }
+    (0..s.groups())
+        .map(|g| {
+            let (low, high) = s.span(g);
+            let length = high - low + mem.bytes();
+            if let Some(at) = safe_address(cx, mem, g) {
+                return (at, low);
+            }
+            let lanes = (0..PACKS).filter(|p| usize::from(s.group[*p]) == g).fold(0u32, |m, p| m | 15 << (4 * p));
+            let first = if cx.ty(mem.class.address) == Ty::B64 {
+                cx.asm.moved(base[g], low + mem.class.offset)
+            } else {
+                // Addresses of 32 bits are sums of 32 bits.
+                let v = cx.asm.moved(base[g], low + mem.class.offset);
+                cx.asm.b.ins().uextend(types::I64, v)
+            };
+            let site = site_of_group(cx, mem, g);
+            let bad = if mem.class.is_own_by_lane(s, cx.plan.facts.local_stride) {
+                own_refused(cx, first, mem.bytes(), mem.bytes())
+            } else {
+                refuse(cx, mem, first, length)
+            };
+            check_range(cx, &MemOp { site, ..*mem }, s.is_even(), first, length, lanes, bad);
+            match shared_base {
+                Some(b) => (cx.asm.b.ins().iadd(first, b), low),
+                None => (first, low),
+            }
+        })
+        .collect()
+}
+
+/// Goes on only if `length` bytes from `first` may be accessed; `bad`: whether the quick test refuses them.
+fn check_range(cx: &mut Emit<'_, '_>, mem: &MemOp, even: bool, first: Value, length: i64, lanes: u32, bad: Value) {
+    let (cold, go) = (cx.asm.cold_block(), cx.asm.b.create_block());
+    let on = cx.asm.on_line();
+    cx.asm.b.ins().brif(bad, cold, &[], go, &[]);
+    cx.asm.b.switch_to_block(cold);
+    // In a masked copy a group is all lanes at one address; those that take part are to blame.
+    let mask = match cx.copy.mask {
+        Some(m) => m,
+        None => cx.asm.i32(i64::from(lanes)),
+    };
+    let len = cx.asm.i64(length);
+    if !even {
+        // The lanes are not told from the range: code that tests each of them finds which one it is.
+        if !mem.is_shared() {
+            let ok = cx.asm.routine(Routine::Range, mem.site, mask, Some(first), Some(len));
+            let align = cx.asm.b.ins().band_imm_s(first, mem.bytes() - 1);
+            let right = cx.asm.b.ins().icmp_imm_s(IntCC::Equal, align, 0);
+            let zero = cx.asm.i64(0);
+            let ok = cx.asm.b.ins().select(right, ok, zero);
+            let fail = cx.asm.cold_block();
+            cx.asm.b.ins().brif(ok, go, &[], fail, &[]);
+            cx.asm.b.switch_to_block(fail);
+        }
+        start_over(cx, cx.copy.at.0);
+        cx.asm.rejoin(go, on);
+        return;
+    }
+    let ok = cx.asm.routine(Routine::Check, mem.site, mask, Some(first), Some(len));
+    cx.asm.return_unless(ok, go);
+    cx.asm.rejoin(go, on);
+}
+
+fn load_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
+    let count = usize::from(mem.class.count);
+    if s.stride == 0 {
+        return (0..count).map(|e| load_uniform(cx, mem, s, at, e)).collect();
+    }
+    let n = width(mem.ty);
+    let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
+    let weak = mem.class.order == Order::Weak;
+    let mut packs_read: Vec<(PackKey, Vec<Vec<Value>>)> = Vec::new();
+    for p in 0..PACKS {
+        let (base, low) = at[usize::from(s.group[p])];
+        let d = (s.off[p] - low) as i32;
+        // Packs that read the same bytes share the load.
+        let key = (s.group[p], s.off[p]);
+        let packs = match packs_read.iter().find(|(k, _)| weak && *k == key) {
+            Some((_, v)) => v.clone(),
+            None => {
+                let v = cx.asm.load_pack(mem, base, d, s.stride);
+                packs_read.push((key, v.clone()));
+                v
+            }
+        };
+        for (e, v) in packs.into_iter().enumerate() {
+            out[e].extend(v);
+        }
+    }
+    out.into_iter().map(Rep::Rows).collect()
+}
+
+/// An element that is the same within each pack: one scalar load for each distinct address.
+fn load_uniform(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)], element: usize) -> Rep {
+    let mut shape = Shape { stride: 0, ..Shape::UNIFORM };
+    let mut keys: Vec<(u8, i64)> = Vec::new();
+    let mut base = Vec::new();
+    for p in 0..PACKS {
+        let key = (s.group[p], s.off[p]);
+        let g = match keys.iter().position(|k| *k == key) {
+            Some(g) => g,
+            None => {
+                let (host, low) = at[usize::from(s.group[p])];
+                let d = s.off[p] - low + element as i64 * mem.size();
+                let v = cx.asm.load_scalar(mem, host, d as i32);
+                keys.push(key);
+                base.push(v);
+                keys.len() - 1
+            }
+        };
+        shape.group[p] = g as u8;
+    }
+    Rep::Affine(shape, base)
+}
+
+fn store_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)], data: &[Rep]) -> Vec<Rep> {
+    let n = width(mem.ty);
+    if s.stride == 0 && s.is_uniform() {
+        // Every lane writes the same place; which one wins is open. The last does.
+        for (e, rep) in data.iter().enumerate() {
+            let v = cx.asm.lane_of(rep, PACKS - 1, LANES - 1, mem.ty);
+            cx.asm.store_scalar(mem, v, at[0].0, (e as i64 * mem.size()) as i32);
+        }
+        return vec![];
+    }
+    let rows: Vec<Vec<Value>> = data.iter().map(|r| cx.asm.rows(r, mem.ty)).collect();
+    for p in 0..PACKS {
+        let (base, low) = at[usize::from(s.group[p])];
+        let d = (s.off[p] - low) as i32;
+        let packs: Vec<&[Value]> = rows.iter().map(|r| &r[p * n..(p + 1) * n]).collect();
+        cx.asm.store_pack(mem, &packs, base, d, s.stride);
+    }
+    vec![]
+}

@@ -1,0 +1,282 @@
+//! Runs of plain accesses and value ops of a full copy, done for a few packs at a time.
+//!
+//! Packs side by side keep eight vectors of every value alive, more than the host has registers. A run of loads, ops and stores that needs nothing of
+//! other lanes is done for two packs from its first load to its last store, then for the next two. All addresses of the run are tested first.
+//! Within a run no load stands behind a store, so lanes see memory as if they had gone side by side.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::Value;
+use handloom_ir::simt::*;
+use handloom_ir::types::*;
+use handloom_plan::TOGETHER;
+use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
+use handloom_plan::ways::{Vector, Way, way};
+
+use crate::emit::asm::width;
+use crate::emit::bounds::mem_op;
+use crate::emit::copy::Emit;
+use crate::emit::device::MemOp;
+use crate::emit::exits::tell_dirty;
+use crate::emit::full::inst::full_inst;
+use crate::emit::full::joint_bounds::verify_at;
+use crate::emit::full::memory::check_affine;
+use crate::emit::ops::Source;
+use crate::emit::value::{Rep, constant, is_uniform};
+
+/// What a run does with packs.
+enum Step {
+    Pure { inst: usize, op: Pure, way: Vector },
+    Load { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
+    Store { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
+}
+
+/// Does a run that starts at instruction `i` of block `b`. Gives the instruction behind it; `i` itself if there is no run.
+pub(crate) fn full_run(cx: &mut Emit<'_, '_>, b: usize, i: usize) -> usize {
+    let Some(end) = cx.plan.run_end(b, i) else { return i };
+    let mut steps = Vec::new();
+    let mut pending: Vec<Reg> = Vec::new();
+    // Registers that steps read as they are now.
+    let mut reads: Vec<Reg> = Vec::new();
+    let mut k = i;
+    while k < end {
+        cx.set_loc(b, k);
+        let f = &cx.plan.func;
+        let inst = &f.blocks[b].insts[k];
+        if inst.dst.iter().any(|d| reads.contains(d) || pending.contains(d)) {
+            break;
+        }
+        match step(cx, b, k, &pending) {
+            Some(Some(step)) => {
+                let dst = &inst.dst;
+                reads.extend(inst.src.iter().filter_map(|v| match v {
+                    Val::Reg(r) if !pending.contains(r) => Some(*r),
+                    Val::Reg(_) | Val::Imm(..) => None,
+                }));
+                pending.extend(dst);
+                // What they were stays known until the run is done: a step may read a register that it writes.
+                for d in dst {
+                    cx.copy.verified.remove(d);
+                }
+                steps.push(step);
+            }
+            Some(None) => {}
+            None => break,
+        }
+        k += 1;
+    }
+    run_steps(cx, b, &steps);
+    k.max(i)
+}
+
+/// Takes instruction `k` into a run: `Some(None)` if it is done by scalars at once, `None` if it does not fit.
+fn step(cx: &mut Emit<'_, '_>, b: usize, k: usize, pending: &[Reg]) -> Option<Option<Step>> {
+    let f = &cx.plan.func;
+    let inst = &f.blocks[b].insts[k];
+    let waits = |v: &Val| matches!(v, Val::Reg(r) if pending.contains(r));
+    match inst.op {
+        Op::Pure(op) => {
+            let waiting = inst.src.iter().any(waits);
+            if !waiting && is_scalar(cx, b, k) {
+                full_inst(cx, b, k);
+                return Some(None);
+            }
+            let uniform: Vec<bool> = inst.src.iter().map(|v| !waits(v) && is_uniform(&cx.rep(*v))).collect();
+            let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+            match way(op, &consts, &uniform) {
+                Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, op, way })),
+                Way::Vector(_) | Way::Routine => None,
+            }
+        }
+        Op::Load { .. } | Op::Store { .. } => {
+            if inst.src.first().is_some_and(waits) {
+                return None;
+            }
+            let addr = cx.rep(inst.src[0]);
+            let Rep::Affine(s, base) = &addr else { return None };
+            let mem = mem_op(cx, inst);
+            let distinct = (0..PACKS).all(|p| (0..p).all(|q| (s.group[p], s.off[p]) != (s.group[q], s.off[q])));
+            let is_load = matches!(inst.op, Op::Load { .. });
+            if is_load && s.stride == 0 && s.is_uniform() {
+                full_inst(cx, b, k);
+                return Some(None);
+            }
+            if s.stride == 0 || !distinct || !mem.class.is_regular(s) || !(s.is_even() || cx.may_start_over()) {
+                return None;
+            }
+            verify_at(cx, b, k);
+            let at = check_affine(cx, &mem, s, base);
+            let (inst, shape) = (k, *s);
+            Some(Some(if is_load { Step::Load { inst, mem, shape, at } } else { Step::Store { inst, mem, shape, at } }))
+        }
+        _ if inst.src.iter().any(waits) => None,
+        _ => {
+            full_inst(cx, b, k);
+            Some(None)
+        }
+    }
+}
+
+/// Whether a value op is done by scalars.
+fn is_scalar(cx: &mut Emit<'_, '_>, b: usize, k: usize) -> bool {
+    let f = &cx.plan.func;
+    let inst = &f.blocks[b].insts[k];
+    let Op::Pure(op) = inst.op else { return false };
+    let mut args = Vec::new();
+    for v in &inst.src {
+        let Rep::Affine(s, _) = cx.rep(*v) else { return false };
+        args.push(Arg { shape: Some(s), value: constant(*v) });
+    }
+    shapes::pure(op, &args, cx.plan.facts.may_test(b, k)).is_some()
+}
+
+fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
+    let f = &cx.plan.func;
+    let insts = &f.blocks[b].insts;
+    let mut done: HashMap<Reg, Vec<Value>> = HashMap::new();
+    let mut splats: HashMap<Val, Vec<Value>> = HashMap::new();
+    let mut order: Vec<Reg> = Vec::new();
+    for first in (0..PACKS).step_by(TOGETHER) {
+        // The latest value of each register in each pack of the group.
+        let mut now: HashMap<(Reg, usize), Vec<Value>> = HashMap::new();
+        for step in steps {
+            for p in first..first + TOGETHER {
+                match step {
+                    Step::Pure { inst, op, way } => {
+                        let inst = &insts[*inst];
+                        let v = step_pure(cx, inst, (*op, *way), p, &now, &mut splats);
+                        now.insert((inst.dst[0], p), v);
+                    }
+                    Step::Load { inst, mem, shape, at } => {
+                        let (base, low) = at[usize::from(shape.group[p])];
+                        let out = cx.asm.load_pack(mem, base, (shape.off[p] - low) as i32, shape.stride);
+                        for (d, v) in insts[*inst].dst.iter().zip(out) {
+                            now.insert((*d, p), v);
+                        }
+                    }
+                    Step::Store { inst, mem, shape, at } => {
+                        let data: Vec<Vec<Value>> = insts[*inst].operands()[1..]
+                            .iter()
+                            .map(|v| step_source(cx, *v, p, false, &now, &mut splats))
+                            .collect();
+                        let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
+                        let (base, low) = at[usize::from(shape.group[p])];
+                        cx.asm.store_pack(mem, &packs, base, (shape.off[p] - low) as i32, shape.stride);
+                    }
+                }
+            }
+        }
+        for step in steps {
+            let inst = match step {
+                Step::Pure { inst, .. } | Step::Load { inst, .. } | Step::Store { inst, .. } => *inst,
+            };
+            for d in &insts[inst].dst {
+                if first == 0 && !order.contains(d) {
+                    order.push(*d);
+                }
+            }
+        }
+        for d in &order {
+            for p in first..first + TOGETHER {
+                if let Some(v) = now.get(&(*d, p)) {
+                    done.entry(*d).or_default().extend(v);
+                }
+            }
+        }
+    }
+    for d in order {
+        if let Some(v) = done.remove(&d) {
+            cx.copy.cleaned.remove(&d);
+            cx.set(d, Rep::Rows(v));
+        }
+    }
+    if steps.iter().any(|s| matches!(s, Step::Store { .. })) {
+        tell_dirty(cx);
+    }
+}
+
+fn step_pure(
+    cx: &mut Emit<'_, '_>,
+    inst: &Inst,
+    (op, way): (Pure, Vector),
+    p: usize,
+    now: &HashMap<(Reg, usize), Vec<Value>>,
+    splats: &mut HashMap<Val, Vec<Value>>,
+) -> Vec<Value> {
+    let d = inst.dst[0];
+    let keeps = matches!(op, Pure::Mov(_)) && cx.plan.may_hold_odd_nan[d.idx()];
+    let mut packs = Vec::new();
+    let mut sources = Vec::new();
+    for v in &inst.src {
+        packs.push(step_source(cx, *v, p, op.facts().takes_loose || keeps, now, splats));
+        let in_run = matches!(v, Val::Reg(r) if now.contains_key(&(*r, p)));
+        let scalar = match cx.copy.reps.get(&reg_or_zero(*v)) {
+            Some(Rep::Affine(s, base)) if s.is_uniform() && !in_run && matches!(v, Val::Reg(_)) => Some(base[0]),
+            _ => None,
+        };
+        let scalar = match v {
+            Val::Imm(x, ty) => Some(cx.asm.scalar_const(*x, *ty)),
+            Val::Reg(_) => scalar,
+        };
+        sources.push(Source { constant: constant(*v), scalar });
+    }
+    let (one, _) = cx.asm.vector_op(way, &packs, &sources);
+    if op.facts().is_loose && !cx.plan.may_hold_odd_nan[d.idx()] {
+        let ty = float_of(cx.plan.func.regs[d.idx()]);
+        return one.into_iter().map(|x| cx.asm.canonical(x, ty)).collect();
+    }
+    one
+}
+
+/// The vectors of a source for pack `p`.
+fn step_source(
+    cx: &mut Emit<'_, '_>,
+    v: Val,
+    p: usize,
+    loose: bool,
+    now: &HashMap<(Reg, usize), Vec<Value>>,
+    splats: &mut HashMap<Val, Vec<Value>>,
+) -> Vec<Value> {
+    let ty = cx.ty(v);
+    if let Val::Reg(r) = v
+        && let Some(x) = now.get(&(r, p))
+    {
+        if cx.plan.may_hold_odd_nan[r.idx()] && !loose {
+            let ty = float_of(ty);
+            return x.iter().map(|y| cx.asm.canonical(*y, ty)).collect();
+        }
+        return x.clone();
+    }
+    if let Some(x) = splats.get(&v) {
+        return x.clone();
+    }
+    let rep = if loose { cx.rep(v) } else { cx.clean(v) };
+    match &rep {
+        Rep::Affine(s, base) => {
+            let first = cx.asm.first_lane(&(*s, base.clone()), p, ty);
+            let x = cx.asm.spread(first, s.stride, ty);
+            if s.is_uniform() && !loose {
+                splats.insert(v, x.clone());
+            }
+            x
+        }
+        Rep::Rows(_) | Rep::Logic(_) => {
+            let rows = cx.asm.rows(&rep, ty);
+            if let (Rep::Logic(_), Val::Reg(r)) = (&rep, v) {
+                cx.copy.reps.insert(r, Rep::Rows(rows.clone()));
+            }
+            rows[p * width(ty)..(p + 1) * width(ty)].to_vec()
+        }
+    }
+}
+
+fn float_of(ty: Ty) -> Float {
+    if ty == Ty::B64 { Float::F64 } else { Float::F32 }
+}
+
+fn reg_or_zero(v: Val) -> Reg {
+    match v {
+        Val::Reg(r) => r,
+        Val::Imm(..) => Reg(u32::MAX),
+    }
+}

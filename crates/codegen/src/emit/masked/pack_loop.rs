@@ -1,0 +1,319 @@
+//! The loop of a masked copy over the packs that have lanes: what waited for it is done for one pack at a time.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::*;
+use handloom_plan::abi::*;
+use handloom_plan::analysis::shape::{PACKS, Shape};
+use handloom_plan::layout::WORD_SLOTS;
+use handloom_plan::ways::Way;
+
+use crate::emit::asm::{Asm, vector_type};
+use crate::emit::asm::{POOL_LANEMASKS, scalar_type, width};
+use crate::emit::copy::Emit;
+use crate::emit::ops::Source;
+use crate::emit::sreg;
+use crate::emit::sreg::tid_pack;
+use crate::emit::value::{Rep, constant};
+
+/// A value op that waits for the loop over packs.
+pub(crate) struct Deferred {
+    pub(crate) inst: usize,
+    /// Operands that are scalars; `None`: in a row, or made by an earlier op of the loop.
+    pub(crate) scalars: Vec<Option<(Shape, Vec<Value>)>>,
+    /// How a value op is done; nothing for other ops, which join the loop.
+    pub(crate) way: Option<Way>,
+    /// A load: where pack 0 reads.
+    pub(crate) from: Option<Value>,
+}
+
+impl Deferred {
+    /// Whether the routine does it instead of the loop.
+    fn by_routine(&self) -> bool {
+        matches!(self.way, Some(Way::Routine))
+    }
+}
+
+/// A scalar operand prepared for the loop.
+enum Prepared {
+    /// The vectors for every pack.
+    Vectors(Vec<Value>),
+    /// Words of the packs' first lanes in scratch memory, and the stride.
+    Words(u32, i64),
+}
+
+/// What one turn of the loop knows.
+struct Turn {
+    /// Context plus 16 bytes for each pack before this one.
+    row32: Value,
+    /// Context plus 32 bytes for each pack before this one.
+    row64: Value,
+    /// Context plus 8 bytes for each pack before this one.
+    word: Value,
+    /// 16 bytes for each pack before this one.
+    offset: Value,
+    mask: Value,
+    values: Vec<(Reg, Vec<Value>)>,
+}
+
+/// Does what waits. Gives the bits of `cond` if it was made in the last loop.
+pub(crate) fn flush_waiting(
+    cx: &mut Emit<'_, '_>,
+    b: usize,
+    waiting: &mut Vec<Deferred>,
+    m: Value,
+    cond: Option<Reg>,
+) -> Option<Value> {
+    let items = std::mem::take(waiting);
+    let mut bits = None;
+    let mut i = 0;
+    while i < items.len() {
+        if items[i].by_routine() {
+            eval_masked(cx, b, &items[i], m);
+            i += 1;
+            continue;
+        }
+        let end = (i..items.len()).find(|k| items[*k].by_routine()).unwrap_or(items.len());
+        let wanted = if end == items.len() { cond } else { None };
+        bits = pack_loop(cx, b, &items[i..end], m, wanted);
+        i = end;
+    }
+    bits
+}
+
+fn eval_masked(cx: &mut Emit<'_, '_>, b: usize, item: &Deferred, m: Value) {
+    let f = &cx.plan.func;
+    let inst = &f.blocks[b].insts[item.inst];
+    let Op::Pure(op) = inst.op else { panic!("{:?} is no value op and waits for a routine", inst.op) };
+    cx.copy.n_scratch_used = 0;
+    let src: Vec<Loc> = inst
+        .src
+        .iter()
+        .zip(&item.scalars)
+        .map(|(v, s)| match (s, v) {
+            (Some(_), Val::Imm(..)) => cx.loc(*v),
+            (Some((s, base)), _) => {
+                let ty = cx.ty(*v);
+                let rep = Rep::Affine(*s, base.clone());
+                let loose = matches!(v, Val::Reg(r) if cx.plan.may_hold_odd_nan[r.idx()]);
+                let rep = if loose { cx.asm.canonical_rep(&rep, ty) } else { rep };
+                cx.loc_of(&rep, ty)
+            }
+            (None, Val::Reg(r)) => cx.row_of(*r),
+            (None, Val::Imm(..)) => cx.loc(*v),
+        })
+        .collect();
+    let dst: Vec<Loc> = inst.dst.iter().map(|d| cx.row_of(*d)).collect();
+    let site = cx.code.tables.evals.len();
+    cx.code.tables.evals.push(EvalSite { op, dst, src });
+    cx.asm.routine(Routine::Eval, site, m, None, None);
+}
+
+/// Whether a register is read behind instruction `i` of block `b`, or lives on.
+fn read_later(cx: &Emit<'_, '_>, b: usize, i: usize, r: Reg) -> bool {
+    if cx.plan.facts.live.exit[b].has(r.idx()) {
+        return true;
+    }
+    let block = &cx.plan.func.blocks[b];
+    let is = |v: &Val| *v == Val::Reg(r);
+    block.insts[i + 1..].iter().any(|x| x.src.iter().any(is)) || block.term.sources().iter().any(is)
+}
+
+fn pack_loop(cx: &mut Emit<'_, '_>, b: usize, items: &[Deferred], m: Value, cond: Option<Reg>) -> Option<Value> {
+    let f = &cx.plan.func;
+    let block = &f.blocks[b];
+    // Scalars for every turn.
+    let mut words_used = 0;
+    let mut prepared: Vec<Vec<Option<Prepared>>> = Vec::new();
+    for item in items {
+        let inst = &block.insts[item.inst];
+        let list = item
+            .scalars
+            .iter()
+            .zip(&inst.src)
+            .map(|(s, v)| {
+                let (s, base) = s.as_ref()?;
+                let ty = cx.ty(*v);
+                Some(prepare(cx, s, base, ty, &mut words_used))
+            })
+            .collect();
+        prepared.push(list);
+    }
+    let (head, body, next, exit) =
+        (cx.asm.b.create_block(), cx.asm.b.create_block(), cx.asm.b.create_block(), cx.asm.b.create_block());
+    let index = cx.asm.b.append_block_param(head, types::I64);
+    let rest = cx.asm.b.append_block_param(head, types::I32);
+    let acc = cx.asm.b.append_block_param(head, types::I32);
+    let acc_next = cx.asm.b.append_block_param(next, types::I32);
+    let acc_exit = cx.asm.b.append_block_param(exit, types::I32);
+    let (none, (start, lanes)) = (cx.asm.i32(0), cx.asm.first_pack(m));
+    cx.asm.b.ins().jump(head, &[start.into(), lanes.into(), none.into()]);
+    cx.asm.b.switch_to_block(head);
+    let nibble = cx.asm.b.ins().band_imm_s(rest, 15);
+    cx.asm.b.ins().brif(nibble, body, &[], next, &[acc.into()]);
+    cx.asm.b.switch_to_block(body);
+    let mask = cx.asm.mask_of_nibble(nibble);
+    let offset = cx.asm.b.ins().ishl_imm_s(index, 4);
+    let row32 = cx.asm.b.ins().iadd(cx.asm.warp, offset);
+    let row64 = cx.asm.b.ins().iadd(row32, offset);
+    let byte8 = cx.asm.b.ins().ishl_imm_s(index, 3);
+    let word = cx.asm.b.ins().iadd(cx.asm.warp, byte8);
+    let mut turn = Turn { row32, row64, word, offset, mask, values: Vec::new() };
+    for (item, ready) in items.iter().zip(&prepared) {
+        turn_inst(cx, &block.insts[item.inst], item, ready, &mut turn);
+    }
+    let last = items[items.len() - 1].inst;
+    let values = std::mem::take(&mut turn.values);
+    for (k, (r, v)) in values.iter().enumerate() {
+        // Only the last value of a register counts.
+        if values[k + 1..].iter().any(|x| x.0 == *r) || !read_later(cx, b, last, *r) {
+            continue;
+        }
+        let old = load_turn_row(cx, &turn, *r);
+        let new = cx.asm.blend(turn.mask, v, &old);
+        store_turn_row(cx, &turn, *r, &new);
+    }
+    let made = cond.and_then(|c| values.iter().rev().find(|x| x.0 == c).map(|x| x.1[0]));
+    let acc_body = match made {
+        Some(c) => {
+            let both = cx.asm.b.ins().band(c, turn.mask);
+            let bits = cx.asm.b.ins().vhigh_bits(types::I32, both);
+            let by = cx.asm.b.ins().ishl_imm_s(index, 2);
+            let by = cx.asm.b.ins().ireduce(types::I32, by);
+            let bits = cx.asm.b.ins().ishl(bits, by);
+            cx.asm.b.ins().bor(acc, bits)
+        }
+        None => acc,
+    };
+    cx.asm.b.ins().jump(next, &[acc_body.into()]);
+    cx.asm.b.switch_to_block(next);
+    let index2 = cx.asm.b.ins().iadd_imm_s(index, 1);
+    let rest2 = cx.asm.b.ins().ushr_imm_s(rest, 4);
+    cx.asm.b.ins().brif(rest2, head, &[index2.into(), rest2.into(), acc_next.into()], exit, &[acc_next.into()]);
+    cx.asm.b.switch_to_block(exit);
+    made.map(|_| acc_exit)
+}
+
+fn prepare(cx: &mut Emit<'_, '_>, s: &Shape, base: &[Value], ty: Ty, words_used: &mut u32) -> Prepared {
+    if s.is_uniform() {
+        return Prepared::Vectors(cx.asm.spread(base[0], 0, ty));
+    }
+    let at = cx.plan.layout.words + 64 * *words_used;
+    *words_used += 1;
+    assert!(*words_used <= WORD_SLOTS, "out of words at {:?}", cx.copy.at);
+    for p in 0..PACKS {
+        let first = cx.asm.first_lane(&(*s, base.to_vec()), p, ty);
+        let w = cx.asm.as_word(first, ty);
+        cx.asm.store_warp(w, at as usize + 8 * p);
+    }
+    Prepared::Words(at, s.stride)
+}
+
+fn turn_source(cx: &mut Emit<'_, '_>, v: Val, ready: Option<&Prepared>, turn: &Turn) -> Vec<Value> {
+    let ty = cx.ty(v);
+    match (ready, v) {
+        (Some(Prepared::Vectors(x)), _) => x.clone(),
+        (Some(Prepared::Words(at, stride)), _) => {
+            let t = scalar_type(ty);
+            let first = cx.asm.b.ins().load(t, Asm::trusted(), turn.word, *at as i32);
+            cx.asm.spread(first, *stride, ty)
+        }
+        (None, Val::Reg(r)) => match turn.values.iter().rev().find(|x| x.0 == r) {
+            Some((_, v)) => v.clone(),
+            None => load_turn_row(cx, turn, r),
+        },
+        (None, Val::Imm(x, ty)) => {
+            let c = cx.asm.scalar_const(x, ty);
+            cx.asm.spread(c, 0, ty)
+        }
+    }
+}
+
+fn load_turn_row(cx: &mut Emit<'_, '_>, turn: &Turn, r: Reg) -> Vec<Value> {
+    let ty = cx.plan.func.regs[r.idx()];
+    let at = cx.row_offset(r) as i32;
+    let t = vector_type(ty);
+    let base = if ty == Ty::B64 { turn.row64 } else { turn.row32 };
+    (0..width(ty) as i32).map(|h| cx.asm.b.ins().load(t, Asm::trusted(), base, at + 16 * h)).collect()
+}
+
+fn store_turn_row(cx: &mut Emit<'_, '_>, turn: &Turn, r: Reg, v: &[Value]) {
+    let at = cx.row_offset(r) as i32;
+    let base = if v.len() == 2 { turn.row64 } else { turn.row32 };
+    for (h, x) in v.iter().enumerate() {
+        cx.asm.b.ins().store(Asm::trusted(), *x, base, at + 16 * h as i32);
+    }
+}
+
+fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Option<Prepared>], turn: &mut Turn) {
+    match inst.op {
+        Op::Pure(op) => {
+            let mut packs = Vec::new();
+            let mut sources = Vec::new();
+            for (k, v) in inst.src.iter().enumerate() {
+                let mut x = turn_source(cx, *v, ready[k].as_ref(), turn);
+                let keeps = matches!(op, Pure::Mov(_)) && cx.plan.may_hold_odd_nan[inst.dst[0].idx()];
+                if let Val::Reg(r) = v
+                    && cx.plan.may_hold_odd_nan[r.idx()]
+                    && !op.facts().takes_loose
+                    && !keeps
+                {
+                    let ty = if cx.plan.func.regs[r.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
+                    x = x.into_iter().map(|y| cx.asm.canonical(y, ty)).collect();
+                }
+                packs.push(x);
+                let scalar = item.scalars[k].as_ref().filter(|(s, _)| s.is_uniform()).map(|(_, b)| b[0]);
+                sources.push(Source { constant: constant(*v), scalar });
+            }
+            let Some(Way::Vector(way)) = item.way else { panic!("{op:?} in a loop over packs") };
+            let (mut one, two) = cx.asm.vector_op(way, &packs, &sources);
+            let d = inst.dst[0];
+            if op.facts().is_loose && !cx.plan.may_hold_odd_nan[d.idx()] {
+                let ty = if cx.plan.func.regs[d.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
+                one = one.into_iter().map(|y| cx.asm.canonical(y, ty)).collect();
+            }
+            turn.values.push((d, one));
+            if let Some(d2) = inst.dst.get(1) {
+                turn.values.push((*d2, two));
+            }
+        }
+        Op::Cvta { space, to_space } => {
+            let x = turn_source(cx, inst.src[0], ready[0].as_ref(), turn);
+            let y = if space == StateSpace::Shared {
+                let base = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
+                let by = cx.asm.b.ins().splat(types::I64X2, base);
+                x.into_iter()
+                    .map(|v| if to_space { cx.asm.b.ins().isub(v, by) } else { cx.asm.b.ins().iadd(v, by) })
+                    .collect()
+            } else {
+                x
+            };
+            turn.values.push((inst.dst[0], y));
+        }
+        Op::Load { .. } => {
+            let Some(from) = item.from else { panic!("a load without its address") };
+            let at = cx.asm.b.ins().iadd(from, turn.offset);
+            let v = cx.asm.load_words(at);
+            turn.values.push((inst.dst[0], vec![v]));
+        }
+        Op::Sreg(s) => {
+            let v = match sreg::source(s, &cx.plan.facts.shape) {
+                sreg::Source::Mask(n) => {
+                    let at = cx.asm.b.ins().iadd(cx.asm.pool_ptr, turn.offset);
+                    let d = POOL_LANEMASKS as i32 + 128 * n as i32;
+                    cx.asm.b.ins().load(types::I32X4, Asm::trusted(), at, d)
+                }
+                sreg::Source::Tid(i) => {
+                    let lane = cx.asm.b.ins().ushr_imm_s(turn.offset, 2);
+                    let lane = cx.asm.b.ins().ireduce(types::I32, lane);
+                    tid_pack(cx, i, lane)
+                }
+                sreg::Source::Scalar | sreg::Source::Shaped(_) => panic!("{s:?} is a scalar"),
+            };
+            turn.values.push((inst.dst[0], vec![v]));
+        }
+        other => panic!("{other:?} in a loop over packs"),
+    }
+}
