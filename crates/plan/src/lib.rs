@@ -27,6 +27,7 @@ mod plan;
 pub mod prepare;
 mod runs;
 mod text;
+mod value_op;
 pub mod ways;
 
 pub use host::Host;
@@ -34,3 +35,4 @@ pub use joint::JointTest;
 pub use options::{Bounds, Options};
 pub use plan::Plan;
 pub use runs::TOGETHER;
+pub use value_op::ValueOp;

@@ -159,11 +159,11 @@ impl Emit<'_, '_> {
     /// A source whose NaNs are canonical.
     pub(crate) fn clean(&mut self, v: Val) -> Rep {
         let rep = self.rep(v);
-        let Val::Reg(r) = v else { return rep };
-        if !self.plan.may_hold_odd_nan[r.idx()] || self.copy.cleaned.contains(&r) {
+        let (Val::Reg(r), Some(float)) = (v, self.plan.odd_nans_of(v)) else { return rep };
+        if self.copy.cleaned.contains(&r) {
             return rep;
         }
-        let rep = self.asm.canonical_rep(&rep, self.plan.func.regs[r.idx()]);
+        let rep = self.asm.canonical_rep(&rep, float);
         self.copy.reps.insert(r, rep.clone());
         self.copy.cleaned.insert(r);
         rep

@@ -7,51 +7,24 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::{self as shapes, LANES, PACKS, Shape};
+use handloom_plan::ways::{SregWay, sreg_way};
 
 use crate::emit::asm::{Asm, POOL_LANEMASKS};
 use crate::emit::copy::Emit;
 use crate::emit::value::Rep;
 
-/// How a special register is made.
-pub(crate) enum Source {
-    /// The same in all lanes.
-    Scalar,
-    /// By shape.
-    Shaped(Shape),
-    /// A row of the pool.
-    Mask(usize),
-    /// `%tid` of a cta whose rows do not fit packs.
-    Tid(u8),
-}
-
-pub(crate) fn source(s: Sreg, shape: &handloom_ir::simt::LaunchShape) -> Source {
-    let mask = |n| Source::Mask(n);
-    match s {
-        Sreg::LanemaskEq => mask(0),
-        Sreg::LanemaskLe => mask(1),
-        Sreg::LanemaskLt => mask(2),
-        Sreg::LanemaskGe => mask(3),
-        Sreg::LanemaskGt => mask(4),
-        Sreg::Tid(i) if i < 3 => match shapes::sreg(s, shape) {
-            Some(x) => Source::Shaped(x),
-            None => Source::Tid(i),
-        },
-        Sreg::Laneid => Source::Shaped(shapes::sreg(s, shape).unwrap_or(Shape::UNIFORM)),
-        _ => Source::Scalar,
-    }
-}
-
+/// The value of a special register in a full copy, or by scalars.
 pub(crate) fn sreg_rep(cx: &mut Emit<'_, '_>, s: Sreg) -> Rep {
-    match source(s, &cx.plan.facts.shape) {
-        Source::Scalar => {
+    match sreg_way(s, &cx.plan.facts.shape) {
+        SregWay::Scalar => {
             let v = sreg_scalar(cx, s);
             Rep::Affine(shapes::sreg(s, &cx.plan.facts.shape).unwrap_or(Shape::UNIFORM), vec![v])
         }
-        Source::Shaped(shape) => {
+        SregWay::Shaped(shape) => {
             let v = shaped_base(cx, s);
             Rep::Affine(shape, vec![v])
         }
-        Source::Mask(n) => {
+        SregWay::Mask(n) => {
             let at = POOL_LANEMASKS as usize + 128 * n;
             let pool = cx.asm.pool_ptr;
             let rows = (0..PACKS)
@@ -59,7 +32,7 @@ pub(crate) fn sreg_rep(cx: &mut Emit<'_, '_>, s: Sreg) -> Rep {
                 .collect();
             Rep::Rows(rows)
         }
-        Source::Tid(i) => {
+        SregWay::Tid(i) => {
             let rows = (0..PACKS)
                 .map(|p| {
                     let first = cx.asm.i32((p * LANES) as i64);

@@ -215,11 +215,11 @@ impl Asm<'_> {
         }
     }
 
-    pub(crate) fn canonical_rep(&mut self, rep: &Rep, ty: Ty) -> Rep {
-        let float = if ty == Ty::B64 { Float::F64 } else { Float::F32 };
+    /// A float value with its NaNs made canonical.
+    pub(crate) fn canonical_rep(&mut self, rep: &Rep, float: Float) -> Rep {
         match rep {
             Rep::Affine(s, base) => {
-                let t = vector_type(ty);
+                let t = Self::bits_type(float);
                 let base = base
                     .iter()
                     .map(|v| {

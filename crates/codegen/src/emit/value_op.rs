@@ -6,9 +6,10 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::ValueOp;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
-use handloom_plan::ways::{Way, scalar, way};
+use handloom_plan::ways::{Vector, Way, scalar};
 
 use crate::emit::asm::{FULL, scalar_type, width};
 use crate::emit::copy::Emit;
@@ -16,60 +17,107 @@ use crate::emit::exits::start_over;
 use crate::emit::ops::Source;
 use crate::emit::value::{Compare, Logic, Rep, is_uniform, logic_of};
 
-/// A value op on values without constants.
-pub(crate) fn pure_value(
-    cx: &mut Emit<'_, '_>,
-    op: Pure,
-    args: &[Rep],
-    tys: &[Ty],
-    may_test: bool,
-) -> (Rep, Option<Rep>) {
-    pure_values(cx, op, args, tys, &vec![None; args.len()], may_test)
-}
-
-/// A value op: by scalars where the shape allows, as vectors, or by the routine.
-pub(crate) fn pure_values(
-    cx: &mut Emit<'_, '_>,
-    op: Pure,
-    args: &[Rep],
-    tys: &[Ty],
-    consts: &[Option<u64>],
-    may_test: bool,
-) -> (Rep, Option<Rep>) {
-    if let Some(out) = pure_scalar(cx, op, args, tys, consts, may_test) {
+/// A value op for all lanes of a full copy: by scalars where the shape allows, as vectors, or by the routine.
+pub(crate) fn for_all_lanes(cx: &mut Emit<'_, '_>, v: &ValueOp, args: &[Rep], may_test: bool) -> (Rep, Option<Rep>) {
+    if let Some(out) = by_scalars(cx, v, args, may_test) {
         return out;
     }
-    if let (Pure::ICmp(cmp, int), [Rep::Affine(sa, a), Rep::Affine(sb, b)]) = (op, args)
+    if let (Pure::ICmp(cmp, int), [Rep::Affine(sa, a), Rep::Affine(sb, b)]) = (v.op, args)
         && (sa.is_uniform() || sb.is_uniform())
     {
         let c = Compare { cmp, int, a: (*sa, a.clone()), b: (*sb, b.clone()) };
         return (Rep::Logic(Rc::new(Logic::Compare(Box::new(c)))), None);
     }
-    if let Some(l) = logic_of(op, args) {
+    if let Some(l) = logic_of(v.op, args) {
         return (Rep::Logic(Rc::new(l)), None);
     }
     let uniform: Vec<bool> = args.iter().map(is_uniform).collect();
-    let way = match way(op, consts, &uniform) {
-        Way::Vector(way) => way,
-        Way::Routine => return pure_by_routine(cx, op, args, tys),
+    let (one, two) = match v.way(&uniform) {
+        Way::Vector(way) => on_all_packs(cx, v, way, args),
+        Way::Routine => by_routine(cx, v, args),
     };
-    let sources: Vec<Source> = args
+    (finished(cx, v, one), two)
+}
+
+/// A value op by scalars, once for each group of the result's shape; none if the shapes of its sources do not allow it.
+pub(crate) fn by_scalars(
+    cx: &mut Emit<'_, '_>,
+    v: &ValueOp,
+    args: &[Rep],
+    may_test: bool,
+) -> Option<(Rep, Option<Rep>)> {
+    let affine: Vec<(Shape, Vec<Value>)> = args
         .iter()
-        .zip(consts)
-        .map(|(r, c)| Source {
-            constant: *c,
-            scalar: match r {
-                Rep::Affine(s, base) if s.is_uniform() => Some(base[0]),
-                _ => None,
-            },
+        .map(|r| match r {
+            Rep::Affine(s, b) => Some((*s, b.clone())),
+            Rep::Rows(_) | Rep::Logic(_) => None,
         })
-        .collect();
-    let rows: Vec<Vec<Value>> = args.iter().zip(tys).map(|(r, t)| cx.asm.rows(r, *t)).collect();
+        .collect::<Option<_>>()?;
+    let shapes: Vec<Arg> =
+        affine.iter().zip(&v.constants).map(|((s, _), c)| Arg { shape: Some(*s), value: *c }).collect();
+    let result = shapes::pure(v.op, &shapes, may_test)?;
+    if let Some((k, signed)) = result.check {
+        test_wrap(cx, &affine[k], signed);
+    }
+    let (_, second) = v.op.results();
+    let mut base = Vec::new();
+    let mut carry = Vec::new();
+    for g in 0..result.shape.groups() {
+        let p = result.shape.first(g);
+        let at: Vec<Value> = affine.iter().zip(&v.types).map(|(a, t)| cx.asm.first_lane(a, p, *t)).collect();
+        match scalar(v.op) {
+            Some(way) if second.is_none() => base.push(cx.asm.scalar_op(way, &at)),
+            _ => {
+                let (x, y) = uniform_by_vector(cx, v, &at);
+                base.push(x);
+                carry.extend(y);
+            }
+        }
+    }
+    let one = finished(cx, v, Rep::Affine(result.shape, base));
+    Some((one, second.map(|_| Rep::Affine(Shape::UNIFORM, carry))))
+}
+
+/// A value op on the vectors of one pack, by the way that was found for it. `scalars`: those of the sources that are the same in all lanes.
+pub(crate) fn on_pack(
+    cx: &mut Emit<'_, '_>,
+    v: &ValueOp,
+    way: Vector,
+    packs: &[Vec<Value>],
+    scalars: &[Option<Value>],
+) -> (Vec<Value>, Vec<Value>) {
+    let (one, two) = cx.asm.vector_op(way, packs, &sources(v, scalars.iter().copied()));
+    match v.canonical {
+        Some(float) => (one.into_iter().map(|x| cx.asm.canonical(x, float)).collect(), two),
+        None => (one, two),
+    }
+}
+
+/// The result with its NaNs as they are to be.
+fn finished(cx: &mut Emit<'_, '_>, v: &ValueOp, result: Rep) -> Rep {
+    match v.canonical {
+        Some(float) => cx.asm.canonical_rep(&result, float),
+        None => result,
+    }
+}
+
+/// What is known of the sources beside their lanes.
+fn sources(v: &ValueOp, scalars: impl Iterator<Item = Option<Value>>) -> Vec<Source> {
+    v.constants.iter().zip(scalars).map(|(c, scalar)| Source { constant: *c, scalar }).collect()
+}
+
+fn on_all_packs(cx: &mut Emit<'_, '_>, v: &ValueOp, way: Vector, args: &[Rep]) -> (Rep, Option<Rep>) {
+    let scalars = args.iter().map(|r| match r {
+        Rep::Affine(s, base) if s.is_uniform() => Some(base[0]),
+        Rep::Affine(..) | Rep::Rows(_) | Rep::Logic(_) => None,
+    });
+    let sources = sources(v, scalars);
+    let rows: Vec<Vec<Value>> = args.iter().zip(&v.types).map(|(r, t)| cx.asm.rows(r, *t)).collect();
     let (mut one, mut two) = (Vec::new(), Vec::new());
     for p in 0..PACKS {
         let packs: Vec<Vec<Value>> = rows
             .iter()
-            .zip(tys)
+            .zip(&v.types)
             .map(|(r, t)| {
                 let w = width(*t);
                 r[p * w..(p + 1) * w].to_vec()
@@ -82,76 +130,27 @@ pub(crate) fn pure_values(
     (Rep::Rows(one), if two.is_empty() { None } else { Some(Rep::Rows(two)) })
 }
 
-/// The op on scalars, once for each group of the result's shape.
-pub(crate) fn pure_scalar(
-    cx: &mut Emit<'_, '_>,
-    op: Pure,
-    args: &[Rep],
-    tys: &[Ty],
-    consts: &[Option<u64>],
-    may_test: bool,
-) -> Option<(Rep, Option<Rep>)> {
-    let affine: Vec<(Shape, Vec<Value>)> = args
-        .iter()
-        .map(|r| match r {
-            Rep::Affine(s, b) => Some((*s, b.clone())),
-            Rep::Rows(_) | Rep::Logic(_) => None,
-        })
-        .collect::<Option<_>>()?;
-    let shapes: Vec<Arg> = affine.iter().zip(consts).map(|((s, _), c)| Arg { shape: Some(*s), value: *c }).collect();
-    let result = shapes::pure(op, &shapes, may_test)?;
-    if let Some((k, signed)) = result.check {
-        test_wrap(cx, &affine[k], signed);
-    }
-    let (ty, second) = op.results();
-    let mut base = Vec::new();
-    let mut carry = Vec::new();
-    for g in 0..result.shape.groups() {
-        let p = result.shape.first(g);
-        let at: Vec<Value> = affine.iter().zip(tys).map(|(a, t)| cx.asm.first_lane(a, p, *t)).collect();
-        match scalar(op) {
-            Some(way) if second.is_none() => base.push(cx.asm.scalar_op(way, &at)),
-            _ => {
-                let (x, y) = scalar_by_vector(cx, op, &at, tys, consts, ty, second)?;
-                base.push(x);
-                carry.extend(y);
-            }
-        }
-    }
-    let two = second.map(|_| Rep::Affine(Shape::UNIFORM, carry));
-    Some((Rep::Affine(result.shape, base), two))
-}
-
 /// A uniform op without scalar form: on one pack, or by the routine for one lane.
-fn scalar_by_vector(
-    cx: &mut Emit<'_, '_>,
-    op: Pure,
-    at: &[Value],
-    tys: &[Ty],
-    consts: &[Option<u64>],
-    ty: Ty,
-    second: Option<Ty>,
-) -> Option<(Value, Option<Value>)> {
-    if let Way::Vector(way) = way(op, consts, &vec![true; at.len()]) {
-        let packs: Vec<Vec<Value>> = at.iter().zip(tys).map(|(v, t)| cx.asm.spread(*v, 0, *t)).collect();
-        let sources: Vec<Source> =
-            at.iter().zip(consts).map(|(v, c)| Source { constant: *c, scalar: Some(*v) }).collect();
-        let (x, y) = cx.asm.vector_op(way, &packs, &sources);
+fn uniform_by_vector(cx: &mut Emit<'_, '_>, v: &ValueOp, at: &[Value]) -> (Value, Option<Value>) {
+    let (ty, second) = v.op.results();
+    if let Way::Vector(way) = v.way(&vec![true; at.len()]) {
+        let packs: Vec<Vec<Value>> = at.iter().zip(&v.types).map(|(x, t)| cx.asm.spread(*x, 0, *t)).collect();
+        let (x, y) = cx.asm.vector_op(way, &packs, &sources(v, at.iter().map(|x| Some(*x))));
         let x = lane0(cx, x[0], ty);
         let y = second.map(|t| lane0(cx, y[0], t));
-        return Some((x, y));
+        return (x, y);
     }
     cx.copy.n_scratch_used = 0;
     let src: Vec<Loc> = at
         .iter()
-        .zip(tys)
-        .map(|(v, t)| {
+        .zip(&v.types)
+        .map(|(x, t)| {
             let (off, loc) = cx.scratch_row(*t);
             let word = if *t == Ty::P {
-                let w = cx.asm.b.ins().uextend(types::I32, *v);
+                let w = cx.asm.b.ins().uextend(types::I32, *x);
                 cx.asm.b.ins().ineg(w)
             } else {
-                *v
+                *x
             };
             cx.asm.store_warp(word, off as usize);
             loc
@@ -165,12 +164,12 @@ fn scalar_by_vector(
         at
     });
     let site = cx.code.tables.evals.len();
-    cx.code.tables.evals.push(EvalSite { op, dst, src });
+    cx.code.tables.evals.push(EvalSite { op: v.op, dst, src });
     let one = cx.asm.i32(1);
     cx.asm.routine(Routine::Eval, site, one, None, None);
     let x = scalar_from(cx, d, ty);
     let y = d2.zip(second).map(|(at, t)| scalar_from(cx, at, t));
-    Some((x, y))
+    (x, y)
 }
 
 fn lane0(cx: &mut Emit<'_, '_>, v: Value, ty: Ty) -> Value {
@@ -207,10 +206,10 @@ fn test_wrap(cx: &mut Emit<'_, '_>, v: &(Shape, Vec<Value>), signed: bool) {
     }
 }
 
-fn pure_by_routine(cx: &mut Emit<'_, '_>, op: Pure, args: &[Rep], tys: &[Ty]) -> (Rep, Option<Rep>) {
+fn by_routine(cx: &mut Emit<'_, '_>, v: &ValueOp, args: &[Rep]) -> (Rep, Option<Rep>) {
     cx.copy.n_scratch_used = 0;
-    let src: Vec<Loc> = args.iter().zip(tys).map(|(r, t)| cx.loc_of(r, *t)).collect();
-    let (ty, second) = op.results();
+    let src: Vec<Loc> = args.iter().zip(&v.types).map(|(r, t)| cx.loc_of(r, *t)).collect();
+    let (ty, second) = v.op.results();
     let (d, dl) = cx.scratch_row(ty);
     let mut dst = vec![dl];
     let d2 = second.map(|t| {
@@ -219,7 +218,7 @@ fn pure_by_routine(cx: &mut Emit<'_, '_>, op: Pure, args: &[Rep], tys: &[Ty]) ->
         (at, t)
     });
     let site = cx.code.tables.evals.len();
-    cx.code.tables.evals.push(EvalSite { op, dst, src });
+    cx.code.tables.evals.push(EvalSite { op: v.op, dst, src });
     let m = cx.asm.i32(FULL);
     cx.asm.routine(Routine::Eval, site, m, None, None);
     let one = cx.read_scratch(d, ty);

@@ -5,11 +5,13 @@
 
 pub mod convert;
 pub mod scalar;
+mod sreg;
 pub mod vector;
 
 use handloom_ir::simt::Pure;
 
 pub use scalar::{Scalar, scalar};
+pub use sreg::{SregWay, sreg_way};
 pub use vector::{Each, Extend, FloatOp, Vector};
 
 /// How a value op on lanes is done.

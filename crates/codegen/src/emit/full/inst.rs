@@ -19,8 +19,9 @@ use crate::emit::full::joint_bounds::verify_at;
 use crate::emit::full::memory::full_access;
 use crate::emit::full::sync::full_sync;
 use crate::emit::sreg::sreg_rep;
-use crate::emit::value::{Rep, constant};
-use crate::emit::value_op::{pure_value, pure_values};
+use crate::emit::value::Rep;
+use crate::emit::value_op::for_all_lanes;
+use handloom_plan::ValueOp;
 
 /// One instruction of a full copy.
 pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
@@ -70,28 +71,15 @@ fn cvta(cx: &mut Emit<'_, '_>, inst: &Inst, space: StateSpace, to_space: bool) {
     let base = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
     let op = if to_space { Pure::Sub(Ty::B64) } else { Pure::Add(Ty::B64) };
     let shift = Rep::Affine(Shape::UNIFORM, vec![base]);
-    let out = pure_value(cx, op, &[rep, shift], &[Ty::B64, Ty::B64], false);
+    let out = for_all_lanes(cx, &ValueOp::of_values(op, &[Ty::B64; 2]), &[rep, shift], false);
     cx.set(inst.dst[0], out.0);
 }
 
 fn full_pure(cx: &mut Emit<'_, '_>, inst: &Inst, op: Pure, may_test: bool) {
-    let args: Vec<Rep> = inst
-        .src
-        .iter()
-        .map(|v| {
-            let keeps = matches!(op, Pure::Mov(_)) && cx.plan.may_hold_odd_nan[inst.dst[0].idx()];
-            if op.facts().takes_loose || keeps { cx.rep(*v) } else { cx.clean(*v) }
-        })
-        .collect();
-    let tys: Vec<Ty> = inst.src.iter().map(|v| cx.ty(*v)).collect();
-    let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
-    let (first, second) = pure_values(cx, op, &args, &tys, &consts, may_test);
+    let v = cx.plan.value_op(inst, op);
+    let args: Vec<Rep> = inst.src.iter().map(|s| if v.takes_odd_nans { cx.rep(*s) } else { cx.clean(*s) }).collect();
+    let (first, second) = for_all_lanes(cx, &v, &args, may_test);
     let d = inst.dst[0];
-    let first = if op.facts().is_loose && !cx.plan.may_hold_odd_nan[d.idx()] {
-        cx.asm.canonical_rep(&first, cx.plan.func.regs[d.idx()])
-    } else {
-        first
-    };
     cx.copy.cleaned.remove(&d);
     cx.set(d, first);
     if let Some(d2) = inst.dst.get(1) {

@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 
+use crate::emit::value_op::on_pack;
 use cranelift_codegen::ir::Value;
 use handloom_ir::simt::*;
-use handloom_ir::types::*;
 use handloom_plan::TOGETHER;
+use handloom_plan::ValueOp;
 use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
-use handloom_plan::ways::{Vector, Way, way};
+use handloom_plan::ways::{Vector, Way};
 
 use crate::emit::asm::width;
 use crate::emit::bounds::mem_op;
@@ -21,12 +22,11 @@ use crate::emit::exits::tell_dirty;
 use crate::emit::full::inst::full_inst;
 use crate::emit::full::joint_bounds::verify_at;
 use crate::emit::full::memory::check_affine;
-use crate::emit::ops::Source;
 use crate::emit::value::{Rep, constant, is_uniform};
 
 /// What a run does with packs.
 enum Step {
-    Pure { inst: usize, op: Pure, way: Vector },
+    Pure { inst: usize, value_op: ValueOp, way: Vector },
     Load { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
     Store { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
 }
@@ -82,9 +82,9 @@ fn step(cx: &mut Emit<'_, '_>, b: usize, k: usize, pending: &[Reg]) -> Option<Op
                 return Some(None);
             }
             let uniform: Vec<bool> = inst.src.iter().map(|v| !waits(v) && is_uniform(&cx.rep(*v))).collect();
-            let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
-            match way(op, &consts, &uniform) {
-                Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, op, way })),
+            let value_op = cx.plan.value_op(inst, op);
+            match value_op.way(&uniform) {
+                Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, value_op, way })),
                 Way::Vector(_) | Way::Routine => None,
             }
         }
@@ -142,9 +142,9 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
         for step in steps {
             for p in first..first + TOGETHER {
                 match step {
-                    Step::Pure { inst, op, way } => {
+                    Step::Pure { inst, value_op, way } => {
                         let inst = &insts[*inst];
-                        let v = step_pure(cx, inst, (*op, *way), p, &now, &mut splats);
+                        let v = step_pure(cx, inst, (value_op, *way), p, &now, &mut splats);
                         now.insert((inst.dst[0], p), v);
                     }
                     Step::Load { inst, mem, shape, at } => {
@@ -198,34 +198,25 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
 fn step_pure(
     cx: &mut Emit<'_, '_>,
     inst: &Inst,
-    (op, way): (Pure, Vector),
+    (v, way): (&ValueOp, Vector),
     p: usize,
     now: &HashMap<(Reg, usize), Vec<Value>>,
     splats: &mut HashMap<Val, Vec<Value>>,
 ) -> Vec<Value> {
-    let d = inst.dst[0];
-    let keeps = matches!(op, Pure::Mov(_)) && cx.plan.may_hold_odd_nan[d.idx()];
     let mut packs = Vec::new();
-    let mut sources = Vec::new();
-    for v in &inst.src {
-        packs.push(step_source(cx, *v, p, op.facts().takes_loose || keeps, now, splats));
-        let in_run = matches!(v, Val::Reg(r) if now.contains_key(&(*r, p)));
-        let scalar = match cx.copy.reps.get(&reg_or_zero(*v)) {
-            Some(Rep::Affine(s, base)) if s.is_uniform() && !in_run && matches!(v, Val::Reg(_)) => Some(base[0]),
-            _ => None,
-        };
-        let scalar = match v {
+    let mut scalars = Vec::new();
+    for source in &inst.src {
+        packs.push(step_source(cx, *source, p, v.takes_odd_nans, now, splats));
+        scalars.push(match source {
             Val::Imm(x, ty) => Some(cx.asm.scalar_const(*x, *ty)),
-            Val::Reg(_) => scalar,
-        };
-        sources.push(Source { constant: constant(*v), scalar });
+            Val::Reg(r) if now.contains_key(&(*r, p)) => None,
+            Val::Reg(r) => match cx.copy.reps.get(r) {
+                Some(Rep::Affine(s, base)) if s.is_uniform() => Some(base[0]),
+                _ => None,
+            },
+        });
     }
-    let (one, _) = cx.asm.vector_op(way, &packs, &sources);
-    if op.facts().is_loose && !cx.plan.may_hold_odd_nan[d.idx()] {
-        let ty = float_of(cx.plan.func.regs[d.idx()]);
-        return one.into_iter().map(|x| cx.asm.canonical(x, ty)).collect();
-    }
-    one
+    on_pack(cx, v, way, &packs, &scalars).0
 }
 
 /// The vectors of a source for pack `p`.
@@ -241,11 +232,10 @@ fn step_source(
     if let Val::Reg(r) = v
         && let Some(x) = now.get(&(r, p))
     {
-        if cx.plan.may_hold_odd_nan[r.idx()] && !loose {
-            let ty = float_of(ty);
-            return x.iter().map(|y| cx.asm.canonical(*y, ty)).collect();
-        }
-        return x.clone();
+        return match cx.plan.odd_nans_of(v) {
+            Some(float) if !loose => x.iter().map(|y| cx.asm.canonical(*y, float)).collect(),
+            _ => x.clone(),
+        };
     }
     if let Some(x) = splats.get(&v) {
         return x.clone();
@@ -267,16 +257,5 @@ fn step_source(
             }
             rows[p * width(ty)..(p + 1) * width(ty)].to_vec()
         }
-    }
-}
-
-fn float_of(ty: Ty) -> Float {
-    if ty == Ty::B64 { Float::F64 } else { Float::F32 }
-}
-
-fn reg_or_zero(v: Val) -> Reg {
-    match v {
-        Val::Reg(r) => r,
-        Val::Imm(..) => Reg(u32::MAX),
     }
 }

@@ -15,7 +15,6 @@ use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::deferral::{Deferral, deferral};
 use handloom_plan::layout::Home;
 use handloom_plan::order::{AccessOrder, FenceOrder};
-use handloom_plan::ways::way;
 
 use crate::emit::address::address;
 use crate::emit::asm::{vector_type, width};
@@ -26,10 +25,11 @@ use crate::emit::full::memory::access_all;
 use crate::emit::masked::memory::{Lanes, begin_load, lanes_inline};
 use crate::emit::masked::pack_loop::{Deferred, flush_waiting};
 use crate::emit::masked::term::{masked_bits, masked_term};
-use crate::emit::sreg;
 use crate::emit::sreg::sreg_rep;
-use crate::emit::value::{Rep, constant};
-use crate::emit::value_op::pure_scalar;
+use crate::emit::value::Rep;
+use crate::emit::value_op::by_scalars;
+use handloom_plan::ValueOp;
+use handloom_plan::ways::{SregWay, sreg_way};
 
 /// The masked copy of block `b` for the lanes of `m`.
 pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
@@ -46,16 +46,17 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
         match deferral(inst.op) {
             Deferral::Waits => {
                 let scalars: Vec<_> = inst.src.iter().map(|v| cx.scalar_source(*v)).collect();
-                let way = match inst.op {
+                let value_op = match inst.op {
                     Op::Pure(op) => {
-                        let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
                         let uniform: Vec<bool> =
                             scalars.iter().map(|s| s.as_ref().is_some_and(|(s, _)| s.is_uniform())).collect();
-                        Some(way(op, &consts, &uniform))
+                        let v = cx.plan.value_op(inst, op);
+                        let way = v.way(&uniform);
+                        Some((v, way))
                     }
                     _ => None,
                 };
-                waiting.push(Deferred { inst: i, scalars, way, from: None });
+                waiting.push(Deferred { inst: i, scalars, value_op, from: None });
                 inst.dst.iter().for_each(|d| now_in_row(cx, *d));
             }
             // Neighbouring words are read in the loop, together with what is done to them.
@@ -79,7 +80,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
                 }
                 let row = cx.row_offset(inst.dst[0]);
                 let from = begin_load(cx, inst, &mem, address, row, m);
-                waiting.push(Deferred { inst: i, scalars: vec![], way: None, from: Some(from) });
+                waiting.push(Deferred { inst: i, scalars: vec![], value_op: None, from: Some(from) });
                 inst.dst.iter().for_each(|d| now_in_row(cx, *d));
             }
             Deferral::Load | Deferral::Memory => {
@@ -137,22 +138,16 @@ fn now_in_row(cx: &mut Emit<'_, '_>, r: Reg) {
 fn masked_scalar(cx: &mut Emit<'_, '_>, b: usize, i: usize, inst: &Inst, m: Value) -> bool {
     match inst.op {
         Op::Pure(op) => {
+            let v = cx.plan.value_op(inst, op);
             let mut args = Vec::new();
-            for v in &inst.src {
-                let Some((s, base)) = cx.scalar_source(*v) else { return false };
-                let loose = matches!(v, Val::Reg(r) if cx.plan.may_hold_odd_nan[r.idx()]) && !op.facts().takes_loose;
-                args.push(if loose { cx.clean(*v) } else { Rep::Affine(s, base) });
+            for source in &inst.src {
+                let Some((s, base)) = cx.scalar_source(*source) else { return false };
+                let cleans = !v.takes_odd_nans && cx.plan.odd_nans_of(*source).is_some();
+                args.push(if cleans { cx.clean(*source) } else { Rep::Affine(s, base) });
             }
-            let tys: Vec<Ty> = inst.src.iter().map(|v| cx.ty(*v)).collect();
-            let consts: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
             let may_test = cx.plan.facts.may_test(b, i);
-            let Some((one, two)) = pure_scalar(cx, op, &args, &tys, &consts, may_test) else { return false };
+            let Some((one, two)) = by_scalars(cx, &v, &args, may_test) else { return false };
             let d = inst.dst[0];
-            let one = if op.facts().is_loose && !cx.plan.may_hold_odd_nan[d.idx()] {
-                cx.asm.canonical_rep(&one, cx.plan.func.regs[d.idx()])
-            } else {
-                one
-            };
             cx.copy.cleaned.remove(&d);
             set_scalar(cx, d, one);
             if let (Some(d2), Some(two)) = (inst.dst.get(1), two) {
@@ -160,13 +155,13 @@ fn masked_scalar(cx: &mut Emit<'_, '_>, b: usize, i: usize, inst: &Inst, m: Valu
             }
             true
         }
-        Op::Sreg(s) => match sreg::source(s, &cx.plan.facts.shape) {
-            sreg::Source::Scalar | sreg::Source::Shaped(_) => {
+        Op::Sreg(s) => match sreg_way(s, &cx.plan.facts.shape) {
+            SregWay::Scalar | SregWay::Shaped(_) => {
                 let rep = sreg_rep(cx, s);
                 set_scalar(cx, inst.dst[0], rep);
                 true
             }
-            sreg::Source::Mask(_) | sreg::Source::Tid(_) => false,
+            SregWay::Mask(_) | SregWay::Tid(_) => false,
         },
         Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::SlotAddr(_) | Op::ArgAddr { .. } => {
             let rep = address(cx, inst.op);
@@ -184,7 +179,7 @@ fn masked_scalar(cx: &mut Emit<'_, '_>, b: usize, i: usize, inst: &Inst, m: Valu
                 let shared = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
                 let op = if to_space { Pure::Sub(Ty::B64) } else { Pure::Add(Ty::B64) };
                 let by = Rep::Affine(Shape::UNIFORM, vec![shared]);
-                match pure_scalar(cx, op, &[rep, by], &[Ty::B64; 2], &[None, None], false) {
+                match by_scalars(cx, &ValueOp::of_values(op, &[Ty::B64; 2]), &[rep, by], false) {
                     Some((r, _)) => r,
                     None => return false,
                 }
@@ -223,11 +218,7 @@ fn row_or_scalar(cx: &mut Emit<'_, '_>, v: Val) -> Loc {
     }
     match (cx.scalar_source(v), v) {
         (Some((s, base)), _) => {
-            let rep = if matches!(v, Val::Reg(r) if cx.plan.may_hold_odd_nan[r.idx()]) {
-                cx.clean(v)
-            } else {
-                Rep::Affine(s, base)
-            };
+            let rep = if cx.plan.odd_nans_of(v).is_some() { cx.clean(v) } else { Rep::Affine(s, base) };
             let ty = cx.ty(v);
             cx.loc_of(&rep, ty)
         }

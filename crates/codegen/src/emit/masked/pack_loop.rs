@@ -13,18 +13,19 @@ use handloom_plan::ways::Way;
 use crate::emit::asm::{Asm, vector_type};
 use crate::emit::asm::{POOL_LANEMASKS, scalar_type, width};
 use crate::emit::copy::Emit;
-use crate::emit::ops::Source;
-use crate::emit::sreg;
 use crate::emit::sreg::tid_pack;
-use crate::emit::value::{Rep, constant};
+use crate::emit::value::Rep;
+use crate::emit::value_op::on_pack;
+use handloom_plan::ValueOp;
+use handloom_plan::ways::{SregWay, sreg_way};
 
 /// A value op that waits for the loop over packs.
 pub(crate) struct Deferred {
     pub(crate) inst: usize,
     /// Operands that are scalars; `None`: in a row, or made by an earlier op of the loop.
     pub(crate) scalars: Vec<Option<(Shape, Vec<Value>)>>,
-    /// How a value op is done; nothing for other ops, which join the loop.
-    pub(crate) way: Option<Way>,
+    /// A value op and how it is done; nothing for other ops, which join the loop.
+    pub(crate) value_op: Option<(ValueOp, Way)>,
     /// A load: where pack 0 reads.
     pub(crate) from: Option<Value>,
 }
@@ -32,7 +33,7 @@ pub(crate) struct Deferred {
 impl Deferred {
     /// Whether the routine does it instead of the loop.
     fn by_routine(&self) -> bool {
-        matches!(self.way, Some(Way::Routine))
+        matches!(self.value_op, Some((_, Way::Routine)))
     }
 }
 
@@ -97,8 +98,10 @@ fn eval_masked(cx: &mut Emit<'_, '_>, b: usize, item: &Deferred, m: Value) {
             (Some((s, base)), _) => {
                 let ty = cx.ty(*v);
                 let rep = Rep::Affine(*s, base.clone());
-                let loose = matches!(v, Val::Reg(r) if cx.plan.may_hold_odd_nan[r.idx()]);
-                let rep = if loose { cx.asm.canonical_rep(&rep, ty) } else { rep };
+                let rep = match cx.plan.odd_nans_of(*v) {
+                    Some(float) => cx.asm.canonical_rep(&rep, float),
+                    None => rep,
+                };
                 cx.loc_of(&rep, ty)
             }
             (None, Val::Reg(r)) => cx.row_of(*r),
@@ -250,31 +253,19 @@ fn store_turn_row(cx: &mut Emit<'_, '_>, turn: &Turn, r: Reg, v: &[Value]) {
 fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Option<Prepared>], turn: &mut Turn) {
     match inst.op {
         Op::Pure(op) => {
+            let Some((v, Way::Vector(way))) = &item.value_op else { panic!("{op:?} in a loop over packs") };
             let mut packs = Vec::new();
-            let mut sources = Vec::new();
-            for (k, v) in inst.src.iter().enumerate() {
-                let mut x = turn_source(cx, *v, ready[k].as_ref(), turn);
-                let keeps = matches!(op, Pure::Mov(_)) && cx.plan.may_hold_odd_nan[inst.dst[0].idx()];
-                if let Val::Reg(r) = v
-                    && cx.plan.may_hold_odd_nan[r.idx()]
-                    && !op.facts().takes_loose
-                    && !keeps
-                {
-                    let ty = if cx.plan.func.regs[r.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
-                    x = x.into_iter().map(|y| cx.asm.canonical(y, ty)).collect();
-                }
-                packs.push(x);
-                let scalar = item.scalars[k].as_ref().filter(|(s, _)| s.is_uniform()).map(|(_, b)| b[0]);
-                sources.push(Source { constant: constant(*v), scalar });
+            let mut scalars = Vec::new();
+            for (k, source) in inst.src.iter().enumerate() {
+                let x = turn_source(cx, *source, ready[k].as_ref(), turn);
+                packs.push(match cx.plan.odd_nans_of(*source) {
+                    Some(float) if !v.takes_odd_nans => x.into_iter().map(|y| cx.asm.canonical(y, float)).collect(),
+                    _ => x,
+                });
+                scalars.push(item.scalars[k].as_ref().filter(|(s, _)| s.is_uniform()).map(|(_, b)| b[0]));
             }
-            let Some(Way::Vector(way)) = item.way else { panic!("{op:?} in a loop over packs") };
-            let (mut one, two) = cx.asm.vector_op(way, &packs, &sources);
-            let d = inst.dst[0];
-            if op.facts().is_loose && !cx.plan.may_hold_odd_nan[d.idx()] {
-                let ty = if cx.plan.func.regs[d.idx()] == Ty::B64 { Float::F64 } else { Float::F32 };
-                one = one.into_iter().map(|y| cx.asm.canonical(y, ty)).collect();
-            }
-            turn.values.push((d, one));
+            let (one, two) = on_pack(cx, v, *way, &packs, &scalars);
+            turn.values.push((inst.dst[0], one));
             if let Some(d2) = inst.dst.get(1) {
                 turn.values.push((*d2, two));
             }
@@ -299,18 +290,18 @@ fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Optio
             turn.values.push((inst.dst[0], vec![v]));
         }
         Op::Sreg(s) => {
-            let v = match sreg::source(s, &cx.plan.facts.shape) {
-                sreg::Source::Mask(n) => {
+            let v = match sreg_way(s, &cx.plan.facts.shape) {
+                SregWay::Mask(n) => {
                     let at = cx.asm.b.ins().iadd(cx.asm.pool_ptr, turn.offset);
                     let d = POOL_LANEMASKS as i32 + 128 * n as i32;
                     cx.asm.b.ins().load(types::I32X4, Asm::trusted(), at, d)
                 }
-                sreg::Source::Tid(i) => {
+                SregWay::Tid(i) => {
                     let lane = cx.asm.b.ins().ushr_imm_s(turn.offset, 2);
                     let lane = cx.asm.b.ins().ireduce(types::I32, lane);
                     tid_pack(cx, i, lane)
                 }
-                sreg::Source::Scalar | sreg::Source::Shaped(_) => panic!("{s:?} is a scalar"),
+                SregWay::Scalar | SregWay::Shaped(_) => panic!("{s:?} is a scalar"),
             };
             turn.values.push((inst.dst[0], vec![v]));
         }
