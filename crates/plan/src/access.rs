@@ -31,6 +31,17 @@ pub enum Own {
     Always,
 }
 
+/// How a full copy does a load or store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FullWay {
+    /// The range of each group of lanes is tested, then lanes are at constant distances.
+    ByGroups,
+    /// The addresses of all lanes are tested together, then done one by one.
+    ByLanes,
+    /// The routine does it.
+    Routine,
+}
+
 /// What an access is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccessClass {
@@ -135,6 +146,24 @@ impl AccessClass {
     pub fn is_inline_in_full(&self) -> bool {
         use StateSpace::*;
         self.is_simple() && matches!(self.space, Global | Generic | Const | ParamEntry | Local | ParamFunc | Shared)
+    }
+
+    /// How a full copy does a load or store at an address of a shape. `may_start_over`: nothing has happened in the block yet.
+    pub fn full_way(&self, address: Option<&Shape>, may_start_over: bool) -> FullWay {
+        match address {
+            _ if !self.is_inline_in_full() => FullWay::Routine,
+            // A range that the check passes may end in elements that nobody wants, and those may lie anywhere. What fails the check of a
+            // range with gaps is found by starting over.
+            Some(s) if self.wants_all() && self.is_regular(s) && (s.is_even() || may_start_over) => FullWay::ByGroups,
+            _ => FullWay::ByLanes,
+        }
+    }
+
+    /// Whether it joins a run with an address of this shape: packs have addresses of their own, and lanes too.
+    pub fn joins_run_at(&self, address: &Shape, may_start_over: bool) -> bool {
+        address.stride != 0
+            && address.packs_differ()
+            && self.full_way(Some(address), may_start_over) == FullWay::ByGroups
     }
 
     /// Whether some lanes do a load or store inline.

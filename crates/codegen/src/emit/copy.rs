@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, SourceLoc, Value, types};
+use cranelift_codegen::ir::{InstBuilder, SourceLoc, Value};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::Plan;
@@ -19,7 +19,7 @@ use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::layout::Home;
 use handloom_plan::layout::SCRATCH_ROWS;
 
-use crate::emit::asm::{Asm, scalar_type, vector_type, width};
+use crate::emit::asm::{Asm, scalar_type};
 use crate::emit::value::Rep;
 
 /// What is known while one copy of a block is emitted. Where its code parts, each way goes on with a copy of its own of this.
@@ -135,7 +135,7 @@ impl Emit<'_, '_> {
     /// Whether nothing has happened in the block being emitted, so that it may start over.
     pub(crate) fn may_start_over(&self) -> bool {
         let (b, i) = self.copy.at;
-        self.plan.facts.speculate && self.copy.mask.is_none() && i <= self.plan.facts.n_before_effects[b]
+        self.copy.mask.is_none() && self.plan.may_test_at(b, i)
     }
 
     /// The value of a source.
@@ -239,12 +239,7 @@ impl Emit<'_, '_> {
                 let base = (0..s.groups()).map(|g| self.asm.load_warp(t, at as usize + 8 * g)).collect();
                 Rep::Affine(s, base)
             }
-            (Some(Home::Row32(at)), _) => {
-                Rep::Rows((0..PACKS).map(|p| self.asm.load_warp(types::I32X4, at as usize + 16 * p)).collect())
-            }
-            (Some(Home::Row64(at)), _) => {
-                Rep::Rows((0..2 * PACKS).map(|p| self.asm.load_warp(types::I64X2, at as usize + 16 * p)).collect())
-            }
+            (Some(Home::Row32(at) | Home::Row64(at)), _) => Rep::Rows(self.asm.load_row(at, ty)),
             _ => {
                 let z = self.asm.scalar_const(0, ty);
                 Rep::Affine(Shape::constant(0), vec![z])
@@ -265,9 +260,7 @@ impl Emit<'_, '_> {
             }
             (Some(Home::Row32(at) | Home::Row64(at)), _) => {
                 let rows = self.asm.rows(rep, ty);
-                for (i, v) in rows.into_iter().enumerate() {
-                    self.asm.store_warp(v, at as usize + 16 * i);
-                }
+                self.asm.store_row(at, &rows);
             }
             _ => {}
         }
@@ -349,9 +342,7 @@ impl Emit<'_, '_> {
             return if words == 1 { Loc::Linear { at, stride, bits } } else { Loc::Affine { at, stride, bits } };
         }
         let rows = self.asm.rows(rep, ty);
-        for (i, v) in rows.into_iter().enumerate() {
-            self.asm.store_warp(v, at as usize + 16 * i);
-        }
+        self.asm.store_row(at, &rows);
         loc
     }
 
@@ -381,7 +372,6 @@ impl Emit<'_, '_> {
 
     /// Reads a result that a routine left in a scratch row.
     pub(crate) fn read_scratch(&mut self, at: u32, ty: Ty) -> Rep {
-        let t = vector_type(ty);
-        Rep::Rows((0..PACKS * width(ty)).map(|i| self.asm.load_warp(t, at as usize + 16 * i)).collect())
+        Rep::Rows(self.asm.load_row(at, ty))
     }
 }

@@ -9,7 +9,6 @@ use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::{self as shapes, LANES, PACKS, Shape};
 use handloom_plan::ways::{SregWay, sreg_way};
 
-use crate::emit::asm::{Asm, POOL_LANEMASKS};
 use crate::emit::copy::Emit;
 use crate::emit::value::Rep;
 
@@ -25,12 +24,8 @@ pub(crate) fn sreg_rep(cx: &mut Emit<'_, '_>, s: Sreg) -> Rep {
             Rep::Affine(shape, vec![v])
         }
         SregWay::Mask(n) => {
-            let at = POOL_LANEMASKS as usize + 128 * n;
             let pool = cx.asm.pool_ptr;
-            let rows = (0..PACKS)
-                .map(|p| cx.asm.b.ins().load(types::I32X4, Asm::trusted(), pool, (at + 16 * p) as i32))
-                .collect();
-            Rep::Rows(rows)
+            Rep::Rows((0..PACKS).map(|p| cx.asm.lane_masks(pool, n, p)).collect())
         }
         SregWay::Tid(i) => {
             let rows = (0..PACKS)
@@ -106,40 +101,20 @@ fn remainder(cx: &mut Emit<'_, '_>, v: Value, by: i64) -> Value {
     }
 }
 
-/// A component of `%tid` for the four lanes from lane `first` on, by exact division in f32.
-///
-/// Thread numbers are below 1024: `(n + 1/2) / d` differs from every whole number by at least `1 / 2048`, relative to 1024 far more
-/// than the two roundings.
+/// A component of `%tid` for the four lanes from lane `first` on. Thread numbers are below 1024.
 pub(crate) fn tid_pack(cx: &mut Emit<'_, '_>, i: u8, first: Value) -> Value {
     let [nx, ny, _] = cx.plan.facts.shape.ntid;
     let warp = cx.asm.load_warp(types::I32, offset_of!(WarpCtx, warp));
     let linear = cx.asm.b.ins().ishl_imm_s(warp, 5);
     let linear = cx.asm.b.ins().iadd(linear, first);
     let n = cx.asm.spread(linear, 1, Ty::B32)[0];
-    let row = quotient(cx, n, nx);
+    let row = cx.asm.small_quotient(n, nx);
     match i {
-        0 => rest(cx, n, row, nx),
+        0 => cx.asm.small_rest(n, row, nx),
         1 => {
-            let plane = quotient(cx, row, ny);
-            rest(cx, row, plane, ny)
+            let plane = cx.asm.small_quotient(row, ny);
+            cx.asm.small_rest(row, plane, ny)
         }
-        _ => quotient(cx, row, ny),
+        _ => cx.asm.small_quotient(row, ny),
     }
-}
-
-fn quotient(cx: &mut Emit<'_, '_>, n: Value, by: u32) -> Value {
-    let f = cx.asm.b.ins().fcvt_from_sint(types::F32X4, n);
-    let half = cx.asm.vector_const32([0.5f32.to_bits(); 4]);
-    let half = cx.asm.cast(half, types::F32X4);
-    let f = cx.asm.b.ins().fadd(f, half);
-    let inverse = cx.asm.vector_const32([(1.0f32 / by as f32).to_bits(); 4]);
-    let inverse = cx.asm.cast(inverse, types::F32X4);
-    let q = cx.asm.b.ins().fmul(f, inverse);
-    cx.asm.b.ins().fcvt_to_sint_sat(types::I32X4, q)
-}
-
-fn rest(cx: &mut Emit<'_, '_>, n: Value, q: Value, by: u32) -> Value {
-    let d = cx.asm.vector_const32([by; 4]);
-    let whole = cx.asm.b.ins().imul(q, d);
-    cx.asm.b.ins().isub(n, whole)
 }

@@ -3,9 +3,9 @@
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::types::*;
-use handloom_plan::analysis::shape::LANES;
+use handloom_plan::analysis::shape::{LANES, PACKS};
 
-use crate::emit::asm::Asm;
+use crate::emit::asm::{Asm, POOL_LANEMASKS, vector_type, width};
 use crate::emit::once::Key;
 
 impl Asm<'_> {
@@ -17,6 +17,43 @@ impl Asm<'_> {
         if ty == Float::F64 { types::I64X2 } else { types::I32X4 }
     }
 
+    /// A row of the warp's context: the vectors of all packs.
+    pub(crate) fn load_row(&mut self, at: u32, ty: Ty) -> Vec<Value> {
+        (0..PACKS * width(ty)).map(|i| self.load_warp(vector_type(ty), at as usize + 16 * i)).collect()
+    }
+
+    /// Writes a row of the warp's context.
+    pub(crate) fn store_row(&mut self, at: u32, rows: &[Value]) {
+        for (i, v) in rows.iter().enumerate() {
+            self.store_warp(*v, at as usize + 16 * i);
+        }
+    }
+
+    /// The vectors of a pack in a row. `base`: the context plus the distance of the pack in a row of this type.
+    pub(crate) fn load_of_row(&mut self, base: Value, at: u32, ty: Ty) -> Vec<Value> {
+        let t = vector_type(ty);
+        (0..width(ty) as i32).map(|h| self.b.ins().load(t, Self::trusted(), base, at as i32 + 16 * h)).collect()
+    }
+
+    /// Writes the vectors of a pack to a row.
+    pub(crate) fn store_of_row(&mut self, base: Value, at: u32, pack: &[Value]) {
+        for (h, x) in pack.iter().enumerate() {
+            self.b.ins().store(Self::trusted(), *x, base, at as i32 + 16 * h as i32);
+        }
+    }
+
+    /// A pack of a row of lane masks in the pool. `base`: the pool plus 16 bytes for each pack before it.
+    pub(crate) fn lane_masks(&mut self, base: Value, row: usize, pack: usize) -> Value {
+        let at = POOL_LANEMASKS as usize + 128 * row + 16 * pack;
+        self.b.ins().load(types::I32X4, Self::trusted(), base, at as i32)
+    }
+
+    /// A 64-bit scalar in both lanes of a vector.
+    pub(crate) fn splat64(&mut self, v: Value) -> Value {
+        self.b.ins().splat(types::I64X2, v)
+    }
+
+    /// The vectors of a pack that are zero.
     pub(crate) fn zeros(&mut self, ty: Ty) -> Vec<Value> {
         if ty == Ty::B64 {
             let z = self.vector_const64([0, 0]);

@@ -38,6 +38,11 @@ impl Shape {
         Shape { align: v.trailing_zeros().min(63) as u8, low: v, high: v, ..Shape::UNIFORM }
     }
 
+    /// Whether no two packs have the same values.
+    pub fn packs_differ(&self) -> bool {
+        (0..PACKS).all(|p| (0..p).all(|q| (self.group[p], self.off[p]) != (self.group[q], self.off[q])))
+    }
+
     /// Uniform with a range.
     pub fn ranged(low: u64, high: u64) -> Shape {
         Shape { low, high, ..Shape::UNIFORM }

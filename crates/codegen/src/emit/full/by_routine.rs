@@ -63,9 +63,7 @@ fn full_atomic(cx: &mut Emit<'_, '_>, inst: &Inst) {
             let (at, _) = cx.scratch_row(ty);
             if let Some(o) = o {
                 let rows = cx.asm.rows(&o, ty);
-                for (k, v) in rows.into_iter().enumerate() {
-                    cx.asm.store_warp(v, at as usize + 16 * k);
-                }
+                cx.asm.store_row(at, &rows);
             }
             outs.push((*d, at));
         }
@@ -82,9 +80,7 @@ fn full_atomic(cx: &mut Emit<'_, '_>, inst: &Inst) {
                 rep => {
                     let (at, _) = cx.scratch_row(ty);
                     let rows = cx.asm.rows(&rep, ty);
-                    for (k, x) in rows.into_iter().enumerate() {
-                        cx.asm.store_warp(x, at as usize + 16 * k);
-                    }
+                    cx.asm.store_row(at, &rows);
                     Lanes::Row(at)
                 }
             };
@@ -124,9 +120,7 @@ pub(crate) fn routine_operands(cx: &mut Emit<'_, '_>, inst: &Inst) -> (Vec<Loc>,
         if inst.guarded && cx.n_defs(*d) > 1 {
             let old = cx.rep(Val::Reg(*d));
             let rows = cx.asm.rows(&old, ty);
-            for (k, v) in rows.into_iter().enumerate() {
-                cx.asm.store_warp(v, at as usize + 16 * k);
-            }
+            cx.asm.store_row(at, &rows);
         }
         dst.push(loc);
         outs.push((*d, at));

@@ -8,6 +8,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
+use handloom_plan::access::FullWay;
 use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
 
 use crate::emit::asm::{FULL, width};
@@ -96,19 +97,21 @@ fn set_results(cx: &mut Emit<'_, '_>, inst: &Inst, results: Vec<Rep>) {
 /// The access by all 32 lanes.
 pub(crate) fn access_all(cx: &mut Emit<'_, '_>, mem: &MemOp, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
     cx.copy.n_scratch_used = 0;
-    if !mem.class.is_inline_in_full() {
-        let m = cx.asm.i32(FULL);
-        return access_by_routine(cx, mem, inst, addr, data, m, &[]);
-    }
+    let shape = match addr {
+        Rep::Affine(s, _) => Some(s),
+        Rep::Rows(_) | Rep::Logic(_) => None,
+    };
     let is_store = matches!(inst.op, Op::Store { .. });
-    // A range that the check passes may end in elements that nobody wants, and those may lie anywhere.
-    let whole = mem.class.wants_all();
-    let out = match addr {
-        Rep::Affine(s, base) if whole && mem.class.is_regular(s) && (s.is_even() || cx.may_start_over()) => {
+    let out = match (mem.class.full_way(shape, cx.may_start_over()), addr) {
+        (FullWay::Routine, _) => {
+            let m = cx.asm.i32(FULL);
+            return access_by_routine(cx, mem, inst, addr, data, m, &[]);
+        }
+        (FullWay::ByGroups, Rep::Affine(s, base)) => {
             let at = check_affine(cx, mem, s, base);
             if is_store { store_affine(cx, mem, s, &at, data) } else { load_affine(cx, mem, s, &at) }
         }
-        _ => access_scattered(cx, mem, inst, addr, data),
+        (FullWay::ByGroups | FullWay::ByLanes, _) => access_scattered(cx, mem, inst, addr, data),
     };
     if is_store {
         tell_dirty(cx);

@@ -95,13 +95,12 @@ fn step(cx: &mut Emit<'_, '_>, b: usize, k: usize, pending: &[Reg]) -> Option<Op
             let addr = cx.rep(inst.src[0]);
             let Rep::Affine(s, base) = &addr else { return None };
             let mem = mem_op(cx, inst);
-            let distinct = (0..PACKS).all(|p| (0..p).all(|q| (s.group[p], s.off[p]) != (s.group[q], s.off[q])));
             let is_load = matches!(inst.op, Op::Load { .. });
             if is_load && s.stride == 0 && s.is_uniform() {
                 full_inst(cx, b, k);
                 return Some(None);
             }
-            if s.stride == 0 || !distinct || !mem.class.is_regular(s) || !(s.is_even() || cx.may_start_over()) {
+            if !mem.class.joins_run_at(s, cx.may_start_over()) {
                 return None;
             }
             verify_at(cx, b, k);

@@ -117,9 +117,9 @@ fn refuse_apart(cx: &mut Emit<'_, '_>, mem: &MemOp, rows: &[Value], base: Value,
     };
     // Signed comparison of values moved by 2^63 is unsigned comparison.
     let moved = cx.asm.b.ins().iadd_imm_s(base, i64::MIN.wrapping_sub(mem.class.offset));
-    let moved = cx.asm.b.ins().splat(types::I64X2, moved);
+    let moved = cx.asm.splat64(moved);
     let limit = cx.asm.b.ins().bxor_imm_s(limit, i64::MIN);
-    let limit = cx.asm.b.ins().splat(types::I64X2, limit);
+    let limit = cx.asm.splat64(limit);
     let mut inside = None;
     let mut any = None;
     for (lane, v) in (0..).step_by(2).zip(rows) {
@@ -230,9 +230,7 @@ pub(crate) fn access_at_site(
         .collect();
     for (i, r) in old.iter().enumerate() {
         let rows = cx.asm.rows(r, outs[i].2);
-        for (k, v) in rows.into_iter().enumerate() {
-            cx.asm.store_warp(v, outs[i].0 as usize + 16 * k);
-        }
+        cx.asm.store_row(outs[i].0, &rows);
     }
     let dst = outs.iter().map(|o| o.1).collect();
     cx.code.tables.mems[site] = site_of(cx, inst, &src, dst);

@@ -14,7 +14,7 @@ use handloom_plan::abi::*;
 use handloom_plan::access::Own;
 use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
 
-use crate::emit::asm::{Asm, scalar_type, vector_type, width};
+use crate::emit::asm::{Asm, scalar_type, width};
 use crate::emit::bounds::{bounds, mem_op, outside_own, own_refused, safe_address, site_of};
 use crate::emit::copy::Emit;
 use crate::emit::device::MemOp;
@@ -442,8 +442,7 @@ fn ready_vectors(cx: &mut Emit<'_, '_>, r: &Ready, ty: Ty, index: Value) -> Vec<
         }
         Ready::Row(at) => {
             let from = row_at(cx, index, ty);
-            let t = vector_type(ty);
-            (0..width(ty) as i32).map(|h| cx.asm.b.ins().load(t, Asm::trusted(), from, *at as i32 + 16 * h)).collect()
+            cx.asm.load_of_row(from, *at, ty)
         }
     }
 }
@@ -457,9 +456,7 @@ fn row_at(cx: &mut Emit<'_, '_>, index: Value, ty: Ty) -> Value {
 fn write_rows(cx: &mut Emit<'_, '_>, v: &[Vec<Value>], dst: &[u32], ty: Ty, index: Value) {
     let from = row_at(cx, index, ty);
     for (x, at) in v.iter().zip(dst) {
-        for (h, part) in x.iter().enumerate() {
-            cx.asm.b.ins().store(Asm::trusted(), *part, from, *at as i32 + 16 * h as i32);
-        }
+        cx.asm.store_of_row(from, *at, x);
     }
 }
 
@@ -486,9 +483,7 @@ fn lane_atomic(
             Lanes::Affine(s, base) => {
                 let (at, _) = cx.scratch_row(*ty);
                 let v = cx.asm.rows(&Rep::Affine(*s, base.clone()), *ty);
-                for (i, x) in v.into_iter().enumerate() {
-                    cx.asm.store_warp(x, at as usize + 16 * i);
-                }
+                cx.asm.store_row(at, &v);
                 (at, *ty)
             }
         })

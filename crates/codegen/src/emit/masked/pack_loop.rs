@@ -10,8 +10,8 @@ use handloom_plan::analysis::shape::{PACKS, Shape};
 use handloom_plan::layout::WORD_SLOTS;
 use handloom_plan::ways::Way;
 
-use crate::emit::asm::{Asm, vector_type};
-use crate::emit::asm::{POOL_LANEMASKS, scalar_type, width};
+use crate::emit::asm::Asm;
+use crate::emit::asm::scalar_type;
 use crate::emit::copy::Emit;
 use crate::emit::sreg::tid_pack;
 use crate::emit::value::Rep;
@@ -236,18 +236,15 @@ fn turn_source(cx: &mut Emit<'_, '_>, v: Val, ready: Option<&Prepared>, turn: &T
 
 fn load_turn_row(cx: &mut Emit<'_, '_>, turn: &Turn, r: Reg) -> Vec<Value> {
     let ty = cx.plan.func.regs[r.idx()];
-    let at = cx.row_offset(r) as i32;
-    let t = vector_type(ty);
+    let at = cx.row_offset(r);
     let base = if ty == Ty::B64 { turn.row64 } else { turn.row32 };
-    (0..width(ty) as i32).map(|h| cx.asm.b.ins().load(t, Asm::trusted(), base, at + 16 * h)).collect()
+    cx.asm.load_of_row(base, at, ty)
 }
 
 fn store_turn_row(cx: &mut Emit<'_, '_>, turn: &Turn, r: Reg, v: &[Value]) {
-    let at = cx.row_offset(r) as i32;
+    let at = cx.row_offset(r);
     let base = if v.len() == 2 { turn.row64 } else { turn.row32 };
-    for (h, x) in v.iter().enumerate() {
-        cx.asm.b.ins().store(Asm::trusted(), *x, base, at + 16 * h as i32);
-    }
+    cx.asm.store_of_row(base, at, v);
 }
 
 fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Option<Prepared>], turn: &mut Turn) {
@@ -274,7 +271,7 @@ fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Optio
             let x = turn_source(cx, inst.src[0], ready[0].as_ref(), turn);
             let y = if space == StateSpace::Shared {
                 let base = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, shared_base));
-                let by = cx.asm.b.ins().splat(types::I64X2, base);
+                let by = cx.asm.splat64(base);
                 x.into_iter()
                     .map(|v| if to_space { cx.asm.b.ins().isub(v, by) } else { cx.asm.b.ins().iadd(v, by) })
                     .collect()
@@ -293,8 +290,7 @@ fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Optio
             let v = match sreg_way(s, &cx.plan.facts.shape) {
                 SregWay::Mask(n) => {
                     let at = cx.asm.b.ins().iadd(cx.asm.pool_ptr, turn.offset);
-                    let d = POOL_LANEMASKS as i32 + 128 * n as i32;
-                    cx.asm.b.ins().load(types::I32X4, Asm::trusted(), at, d)
+                    cx.asm.lane_masks(at, n, 0)
                 }
                 SregWay::Tid(i) => {
                     let lane = cx.asm.b.ins().ushr_imm_s(turn.offset, 2);

@@ -7,7 +7,6 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::PACKS;
 
 use crate::emit::asm::Asm;
 use crate::emit::copy::Emit;
@@ -108,16 +107,15 @@ pub(crate) fn masked_bits(cx: &mut Emit<'_, '_>, v: Val) -> Value {
     if let Some((s, base)) = cx.scalar_source(v) {
         return cx.asm.predicate_bits(&Rep::Affine(s, base));
     }
-    let Val::Reg(r) = v else { panic!("{v:?} is no scalar at {}", cx.here()) };
-    let at = cx.word_row(r);
-    let rows: Vec<Value> = (0..PACKS).map(|p| cx.asm.load_warp(types::I32X4, at as usize + 16 * p)).collect();
+    let rows = row_vectors(cx, v);
     cx.asm.bits_of_rows(&rows)
 }
 
+/// The row of a value of at most 32 bits that is no scalar.
 fn row_vectors(cx: &mut Emit<'_, '_>, v: Val) -> Vec<Value> {
     let Val::Reg(r) = v else { panic!("{v:?} is no scalar at {}", cx.here()) };
     let at = cx.word_row(r);
-    (0..PACKS).map(|p| cx.asm.load_warp(types::I32X4, at as usize + 16 * p)).collect()
+    cx.asm.load_row(at, Ty::B32)
 }
 
 /// A 32-bit value of the first lane of a mask.
@@ -133,9 +131,7 @@ fn first_active(cx: &mut Emit<'_, '_>, v: Val, m: Value) -> Value {
             let rep = cx.rep(v);
             let (at, _) = cx.scratch_row(Ty::B32);
             let rows = cx.asm.rows(&rep, Ty::B32);
-            for (i, x) in rows.into_iter().enumerate() {
-                cx.asm.store_warp(x, at as usize + 16 * i);
-            }
+            cx.asm.store_row(at, &rows);
             at
         }
     };

@@ -292,4 +292,24 @@ impl Asm<'_> {
             _ => self.splat32(u32::MAX),
         }
     }
+
+    /// Numbers below 1024 divided by another, in f32, which is exact: `(n + 1/2) / d` differs from every whole number by at least `1 / 2048`,
+    /// relative to 1024 far more than the two roundings.
+    pub(crate) fn small_quotient(&mut self, n: Value, by: u32) -> Value {
+        let f = self.b.ins().fcvt_from_sint(types::F32X4, n);
+        let half = self.splat32(0.5f32.to_bits());
+        let half = self.cast(half, types::F32X4);
+        let f = self.b.ins().fadd(f, half);
+        let inverse = self.splat32((1.0f32 / by as f32).to_bits());
+        let inverse = self.cast(inverse, types::F32X4);
+        let q = self.b.ins().fmul(f, inverse);
+        self.b.ins().fcvt_to_sint_sat(types::I32X4, q)
+    }
+
+    /// What such a division leaves.
+    pub(crate) fn small_rest(&mut self, n: Value, q: Value, by: u32) -> Value {
+        let d = self.splat32(by);
+        let whole = self.b.ins().imul(q, d);
+        self.b.ins().isub(n, whole)
+    }
 }
