@@ -3,7 +3,7 @@
 use handloom_diag::Span;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Op, Reg, Val};
 use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
-use handloom_plan::access::{AccessClass, Own};
+use handloom_plan::access::{AccessClass, FullWay, Own};
 use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
 
 const WORD: Access = Access {
@@ -112,4 +112,35 @@ fn atomics_are_integers_of_a_word() {
     // One host thread runs a cta; those of a cluster see each other's shared memory.
     assert!(atomic(Add, U32, StateSpace::Shared).is_inline_atomic(false));
     assert!(!atomic(Add, U32, StateSpace::Shared).is_inline_atomic(true));
+}
+
+/// Lanes `stride` bytes apart, and packs `off` bytes.
+fn packs(stride: i64, off: i64) -> Shape {
+    Shape { stride, off: std::array::from_fn(|p| off * p as i64), ..Shape::UNIFORM }
+}
+
+#[test]
+fn full_copies_test_ranges_where_they_can() {
+    let way = |a: AccessClass, s: Option<Shape>| [true, false].map(|first| a.full_way(s.as_ref(), first));
+    let words = load(WORD, 0, false);
+    assert_eq!(way(words, Some(packs(4, 16))), [FullWay::ByGroups; 2]);
+    assert_eq!(way(words, Some(packs(0, 0))), [FullWay::ByGroups; 2], "one address for all lanes is a range too");
+    // A range with gaps may end in another allocation: only a block that may start over can test it as one.
+    assert_eq!(way(words, Some(packs(4, 64))), [FullWay::ByGroups, FullWay::ByLanes]);
+    assert_eq!(way(words, Some(packs(2, 8))), [FullWay::ByLanes; 2], "every second lane is misaligned");
+    assert_eq!(way(words, None), [FullWay::ByLanes; 2]);
+    let sink = load(Access { count: 4, elements: 0b1011, ..WORD }, 0, false);
+    assert_eq!(way(sink, Some(packs(16, 64))), [FullWay::ByLanes; 2], "nobody wants an element that ends the range");
+    let mmio = load(Access { order: Order::Mmio, ..WORD }, 0, false);
+    assert_eq!(way(mmio, Some(packs(4, 16))), [FullWay::Routine; 2]);
+}
+
+#[test]
+fn runs_are_of_packs_with_addresses_of_their_own() {
+    let joins = |s: Shape| load(WORD, 0, false).joins_run_at(&s, false);
+    assert!(joins(packs(4, 16)));
+    assert!(!joins(packs(0, 4)), "lanes that share an address read it once");
+    assert!(!joins(packs(4, 0)), "packs that share addresses read them once");
+    assert!(!joins(packs(4, 64)), "a range with gaps is not tested as one");
+    assert!(load(WORD, 0, false).joins_run_at(&packs(4, 64), true));
 }

@@ -14,6 +14,8 @@ mod ways;
 use handloom_ir::simt::{Function, LaunchShape};
 use handloom_plan::analysis::classes::{Class, Facts, analyse};
 use handloom_plan::analysis::shape::Shape;
+use handloom_plan::host::{Architecture, Features, Host};
+use handloom_plan::{Bounds, Options, Plan};
 
 /// Bytes between the frames of two lanes.
 const LOCAL_STRIDE: u32 = 48;
@@ -26,6 +28,23 @@ fn facts(f: &Function, ntid: [u32; 3]) -> Facts {
 /// The same with values that rest on tests.
 fn speculative(f: &Function, ntid: [u32; 3]) -> Facts {
     analyse(f, &LaunchShape { ntid, small_grid: false }, LOCAL_STRIDE, true)
+}
+
+/// The plan of an entry for two whole warps in a tier of code: `masked`, `speculate`.
+fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
+    let shape = LaunchShape { ntid: [64, 1, 1], small_grid: false };
+    let options = Options {
+        shape,
+        bounds: Bounds::Exact,
+        local_stride: LOCAL_STRIDE,
+        frame_bytes: 0,
+        is_callee: false,
+        cluster: false,
+        masked,
+        speculate,
+        host: Host::new(Architecture::X86_64, Features::NONE),
+    };
+    Plan::new(f, &options)
 }
 
 fn shape(facts: &Facts, v: usize) -> Shape {

@@ -3,35 +3,17 @@
 use std::mem::offset_of;
 
 use handloom_diag::{FileId, Span};
-use handloom_ir::simt::{BarKind, Function, LaunchShape, Sites};
+use handloom_ir::simt::{BarKind, Function, Sites};
 use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::{
     BadStop, BarrierSite, CallSite, Reason, SiteCache, Stop, Tables, TrapSite, TrapSource, WarpCtx, Word, YieldSite,
 };
-use handloom_plan::host::{Architecture, Features, Host};
-use handloom_plan::{Bounds, Options, Plan};
 
-use super::LOCAL_STRIDE;
+use super::plan;
 use super::read::entry;
 
 /// The choices that tiers of code differ in: `masked`, `speculate`.
 const TIERS: [(bool, bool); 3] = [(false, true), (true, true), (true, false)];
-
-fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
-    let shape = LaunchShape { ntid: [64, 1, 1], small_grid: false };
-    let options = Options {
-        shape,
-        bounds: Bounds::Exact,
-        local_stride: LOCAL_STRIDE,
-        frame_bytes: 0,
-        is_callee: false,
-        cluster: false,
-        masked,
-        speculate,
-        host: Host::new(Architecture::X86_64, Features::NONE),
-    };
-    Plan::new(f, &options)
-}
 
 /// Statements at places of their own, as a text has them.
 fn spans(f: &mut Function) {

@@ -1,8 +1,10 @@
 //! How value ops are done: what the vector instructions of the host can and cannot do.
 
-use handloom_ir::simt::{FMode, Pure};
-use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, Ty};
-use handloom_plan::ways::{Scalar, Vector, Way, scalar, way};
+use handloom_ir::simt::{FMode, LaunchShape, Op, Pure, Reg, Val};
+use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, Sreg, Ty};
+use handloom_plan::ways::{Scalar, SregWay, Vector, Way, scalar, sreg_way, way};
+
+use crate::{plan, read};
 
 const S64: Int = Int { ty: Ty::B64, signed: true };
 
@@ -72,4 +74,46 @@ fn scalars_have_their_own_instructions() {
     assert!(matches!(scalar(Pure::Div(Int::U32)), Some(Scalar::Divide { quotient: true, .. })));
     assert!(vector(Pure::Div(Int::U32), &[None; 2], &[true; 2]).is_none(), "no vector divides integers");
     assert!(scalar(Pure::Not(Ty::P)).is_some_and(|w| matches!(w, Scalar::NotPred)));
+}
+
+#[test]
+fn special_registers_are_read_by_what_lanes_see() {
+    let launch = |ntid| LaunchShape { ntid, small_grid: false };
+    let way = |s| sreg_way(s, &launch([64, 1, 1]));
+    assert_eq!(way(Sreg::Ctaid(0)), SregWay::Scalar);
+    assert_eq!(way(Sreg::LanemaskLt), SregWay::Mask(2), "no base and stride makes it");
+    assert!(matches!(way(Sreg::Laneid), SregWay::Shaped(s) if s.stride == 1 && s.is_linear()));
+    assert!(matches!(way(Sreg::Tid(0)), SregWay::Shaped(_)));
+    // A row of six threads ends in the middle of a pack.
+    assert_eq!(sreg_way(Sreg::Tid(0), &launch([6, 16, 1])), SregWay::Tid(0));
+}
+
+#[test]
+fn nans_become_canonical_where_bits_are_looked_at() {
+    let f = read::entry(
+        "b0:
+        v0:b32 = sreg.tid.x
+        v1:b32 = fadd.rn.f32 v0, v0
+        v2:b32 = fmul.rn.f32 v1, v0
+        v3:b32 = xor.b32 v1, 1
+        v4:b32 = mov.b32 v0
+        v4:b32 = fadd.rn.f32 v2, v3
+        exit",
+    );
+    let plan = plan(&f, (false, false));
+    let op = |i: usize| match plan.func.blocks[0].insts[i].op {
+        Op::Pure(op) => plan.value_op(&plan.func.blocks[0].insts[i], op),
+        other => panic!("{other:?}"),
+    };
+    let reg = |r: u32| plan.odd_nans_of(Val::Reg(Reg(r)));
+    // A sum of floats may be any NaN; what another op writes too may not.
+    assert_eq!([reg(1), reg(2), reg(4)], [Some(Float::F32), Some(Float::F32), None]);
+    assert_eq!(plan.odd_nans_of(Val::Imm(0x7fff_ffff, Ty::B32)), None);
+    let (sum, product, xor, last) = (op(1), op(2), op(3), op(5));
+    assert_eq!((sum.takes_odd_nans, sum.canonical), (true, None));
+    assert_eq!((product.takes_odd_nans, product.canonical), (true, None));
+    // `xor` looks at bits.
+    assert_eq!((xor.takes_odd_nans, xor.canonical), (false, None));
+    assert_eq!((last.takes_odd_nans, last.canonical), (true, Some(Float::F32)));
+    assert_eq!((xor.types, xor.constants), (vec![Ty::B32; 2], vec![None, Some(1)]));
 }
