@@ -127,7 +127,7 @@ pub enum Reason {
     /// Lanes of `cur` trapped.
     Trap = 4,
     /// The stop word was set.
-    Stop = 5,
+    Stopped = 5,
     /// All pending lanes of `cur` have exited or are parked (warp-level ops): nothing in it is runnable now.
     Idle = 6,
     /// Lanes of `cur` end their threads from inside a function.
@@ -142,7 +142,7 @@ impl Reason {
     /// From the number that code returned.
     pub fn from_u32(n: u32) -> Option<Reason> {
         use Reason::*;
-        [Phase, Barrier, Yield, Call, Trap, Stop, Idle, Exit, Deopt].into_iter().find(|r| *r as u32 == n)
+        [Phase, Barrier, Yield, Call, Trap, Stopped, Idle, Exit, Deopt].into_iter().find(|r| *r as u32 == n)
     }
 }
 

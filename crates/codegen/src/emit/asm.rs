@@ -297,7 +297,7 @@ impl Asm<'_> {
         self.b.switch_to_block(cold);
         let state = self.i32(header as i64);
         self.store_warp(state, offset_of!(WarpCtx, state));
-        self.give_back(Reason::Stop);
+        self.give_back(Reason::Stopped);
         self.b.switch_to_block(go);
     }
 }

@@ -62,7 +62,7 @@ pub enum Stop<V> {
     },
     /// [`Reason::Trap`].
     Trap(TrapSource<V>),
-    /// [`Reason::Stop`].
+    /// [`Reason::Stopped`].
     Stopped,
     /// [`Reason::Idle`].
     Idle,
@@ -140,7 +140,7 @@ impl<V> Stop<V> {
             Stop::Yield { .. } => Reason::Yield,
             Stop::Call { .. } => Reason::Call,
             Stop::Trap(_) => Reason::Trap,
-            Stop::Stopped => Reason::Stop,
+            Stop::Stopped => Reason::Stopped,
             Stop::Idle => Reason::Idle,
             Stop::Exit { .. } => Reason::Exit,
             Stop::Deopt => Reason::Deopt,
@@ -206,7 +206,7 @@ impl Stop<u32> {
                 source::APART => TrapSource::Apart { lanes },
                 other => return Err(BadStop::TrapSource(other)),
             }),
-            Reason::Stop => Stop::Stopped,
+            Reason::Stopped => Stop::Stopped,
             Reason::Idle => Stop::Idle,
             Reason::Exit => Stop::Exit { lanes },
             Reason::Deopt => Stop::Deopt,
