@@ -3,9 +3,9 @@
 //! An arrow goes from a file to the file that *defines* what it names: by `use`, or by a path that starts with `crate`, `super`, `self` or a
 //! module of its own. A re-export is no arrow, and what is named through one leads to the definition. Test modules are left out.
 //!
-//! Where that is asked for, a call of a method draws an arrow to the file that has the method, if that is not the file that defines the type. Methods in the file of their
-//! type need none: a file that calls one got the value from something that it names, and from there arrows lead to the type. Methods of traits draw no
-//! arrow, as it is the trait that their callers know.
+//! Where that is asked for, a call of a method draws an arrow to the file that has the method, if that is not the file that defines the type.
+//! Methods in the file of their type need none: a file that calls one got the value from something that it names, and from there arrows lead to
+//! the type. Methods of traits draw no arrow, as it is the trait that their callers know.
 //!
 //! It reads text, not what the compiler knows: a name that a macro makes is taken for defined where the macro is called, and a call is by its name
 //! alone, from any file that arrows lead from to the type. A method outside the file of its type needs a name that no other method has, then.

@@ -21,7 +21,7 @@ pub enum Stage {
     Plan,
     /// Cranelift IR.
     Clif,
-    /// What the runtime must know of the code: [`Tables`].
+    /// What the runtime must know of the code: its [tables](handloom_plan::abi::Tables).
     Tables,
     /// Machine code as Cranelift prints it.
     Asm,

@@ -252,14 +252,14 @@ impl Asm<'_> {
         self.b.inst_results(call)[0]
     }
 
-    /// Goes on if a routine said yes; else gives the trap back.
+    /// Goes on if a routine said yes; else returns with the trap.
     pub(crate) fn go_on_if(&mut self, ok: Value) {
         let (go, on) = (self.b.create_block(), self.on_line());
         self.return_unless(ok, go);
         self.rejoin(go, on);
     }
 
-    /// Goes to `go` if a routine said yes; else gives the trap back.
+    /// Goes to `go` if a routine said yes; else returns with the trap.
     pub(crate) fn return_unless(&mut self, ok: Value, go: clif::Block) {
         let fail = self.cold_block();
         self.b.ins().brif(ok, go, &[], fail, &[]);

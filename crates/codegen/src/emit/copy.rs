@@ -3,7 +3,7 @@
 //! # Invariants
 //! - A register that is live across blocks has one home: a row, or one 64-bit word for each group of its shape.
 //! - Homes are written at the end of a block, after all of its side effects, and read at first use.
-//! - Where code parts, each way goes on with a [`Copy`] of its own; nothing is put back by hand.
+//! - Where code parts, each way goes on with a [`struct@Copy`] of its own; nothing is put back by hand.
 
 use std::collections::{HashMap, HashSet};
 
@@ -91,7 +91,7 @@ pub(crate) struct Verified {
     pub(crate) low: i64,
     pub(crate) high: i64,
     pub(crate) align: i64,
-    /// Host address that the register's lowest lane of each group stands for, and its difference to the group's base.
+    /// Host address of the register's lowest lane of each group, and its difference to the group's base.
     pub(crate) at: Vec<(Value, i64)>,
 }
 
@@ -266,7 +266,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Writes back what lives on behind block `b`.
+    /// Writes back what lives on after block `b`.
     pub(crate) fn write_back(&mut self, b: usize) {
         let mut regs = std::mem::take(&mut self.copy.written);
         regs.sort_unstable();

@@ -24,7 +24,7 @@ pub(crate) struct Possible {
 }
 
 impl Asm<'_> {
-    /// Branches if scalars tell that a predicate holds in all lanes or in none. Says whether they tell of every warp, so that behind this some
+    /// Branches if scalars tell that a predicate holds in all lanes or in none. Says whether they tell of every warp, so that after this some
     /// lanes do and some do not.
     pub(crate) fn branch_if_known(&mut self, l: &Logic, possible: Possible, yes: clif::Block, no: clif::Block) -> bool {
         let mut ends = Vec::new();

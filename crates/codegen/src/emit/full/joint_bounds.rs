@@ -76,8 +76,8 @@ fn verify_uses(cx: &mut Emit<'_, '_>, b: usize, from: usize, r: Reg) {
     cx.copy.verified.insert(r, Verified { space: uses.space, low: uses.low, high: uses.high, align: a, at });
 }
 
-/// Tests `length` bytes from the lowest lane of a group; gives its address.
-#[allow(clippy::too_many_arguments, reason = "an address, its reach, and where the test stands")]
+/// Tests `length` bytes from the lowest lane of a group; returns its address.
+#[allow(clippy::too_many_arguments, reason = "an address, its reach, and where the test is")]
 fn verify_group(
     cx: &mut Emit<'_, '_>,
     b: usize,

@@ -2,7 +2,7 @@
 //!
 //! Packs side by side keep eight vectors of every value alive, more than the host has registers. A run of loads, ops and stores that needs nothing of
 //! other lanes is done for two packs from its first load to its last store, then for the next two. All addresses of the run are tested first.
-//! Within a run no load stands behind a store, so lanes see memory as if they had gone side by side.
+//! Within a run no load is after a store, so lanes see memory as if they had gone side by side.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ enum Step {
     Store { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
 }
 
-/// Does a run that starts at instruction `i` of block `b`. Gives the instruction behind it; `i` itself if there is no run.
+/// Does a run that starts at instruction `i` of block `b`. Returns the instruction after it; `i` itself if there is no run.
 pub(crate) fn full_run(cx: &mut Emit<'_, '_>, b: usize, i: usize) -> usize {
     let Some(end) = cx.plan.run_end(b, i) else { return i };
     let mut steps = Vec::new();

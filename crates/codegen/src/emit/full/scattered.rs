@@ -108,7 +108,7 @@ fn refuse_own_rows(cx: &mut Emit<'_, '_>, mem: &MemOp, rows: &[Value]) -> Value 
     refuse_apart(cx, mem, rows, window, limit, cx.plan.facts.local_stride)
 }
 
-/// Whether any of 32 addresses is misaligned, or `limit` bytes or more behind `base`, which moves by `stride` from lane to lane.
+/// Whether any of 32 addresses is misaligned, or `limit` bytes or more above `base`, which moves by `stride` from lane to lane.
 fn refuse_apart(cx: &mut Emit<'_, '_>, mem: &MemOp, rows: &[Value], base: Value, limit: Value, stride: i64) -> Value {
     let rows: Vec<Value> = if cx.ty(mem.class.address) == Ty::B64 {
         rows.to_vec()

@@ -258,7 +258,7 @@ fn lane_host(
     }
 }
 
-/// The start of a load that a loop over packs does together with other ops: tests it, or lets the routine do it. Gives the address that pack 0
+/// The start of a load that a loop over packs does together with other ops: tests it, or lets the routine do it. Returns the address that pack 0
 /// reads from; packs are 16 bytes apart there, in memory as in the row where the routine left the result.
 pub(crate) fn begin_load(
     cx: &mut Emit<'_, '_>,
@@ -374,7 +374,7 @@ fn end_refused(cx: &mut Emit<'_, '_>, at: Value, l: Limits) -> Value {
     cx.asm.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, off, l.limit)
 }
 
-/// Tests the first and last lane of `m` of a linear address; gives the host address of lane 0 (which need not be in bounds).
+/// Tests the first and last lane of `m` of a linear address; returns the host address of lane 0 (which need not be in bounds).
 #[allow(clippy::too_many_arguments, reason = "an address with its shape, its test, and who takes part")]
 fn test_ends(
     cx: &mut Emit<'_, '_>,

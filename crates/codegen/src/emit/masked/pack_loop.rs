@@ -59,7 +59,7 @@ struct Turn {
     values: Vec<(Reg, Vec<Value>)>,
 }
 
-/// Does what waits. Gives the bits of `cond` if it was made in the last loop.
+/// Does what waits. Returns the bits of `cond` if it was made in the last loop.
 pub(crate) fn flush_waiting(
     cx: &mut Emit<'_, '_>,
     b: usize,
@@ -114,7 +114,7 @@ fn eval_masked(cx: &mut Emit<'_, '_>, b: usize, item: &Deferred, m: Value) {
     cx.asm.routine(Routine::Eval, site, m, None, None);
 }
 
-/// Whether a register is read behind instruction `i` of block `b`, or lives on.
+/// Whether a register is read after instruction `i` of block `b`, or lives on.
 fn read_later(cx: &Emit<'_, '_>, b: usize, i: usize, r: Reg) -> bool {
     if cx.plan.facts.live.exit[b].has(r.idx()) {
         return true;

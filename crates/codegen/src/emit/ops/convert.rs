@@ -291,7 +291,7 @@ impl Asm<'_> {
         vec![if bits == 32 { word } else { self.and_mask(word, (1 << bits) - 1) }]
     }
 
-    /// An integral number in the lower bits of a lane: what is added to 1.5 * 2^52 stands in the last bits of the sum.
+    /// An integral number in the lower bits of a lane: what is added to 1.5 * 2^52 is in the last bits of the sum.
     fn f64_to_word(&mut self, x: Value, bits: u32, signed: bool) -> Value {
         let nan = self.b.ins().fcmp(FloatCC::Unordered, x, x);
         let (least, most) = if signed {

@@ -62,7 +62,7 @@ impl Asm<'_> {
         self.b.ins().bitselect(nan, quiet, v)
     }
 
-    /// One NaN gives the other operand; -0 is below +0.
+    /// Of one NaN and a number the result is the number; -0 is below +0.
     pub(crate) fn float_extreme(&mut self, a: &[Vec<Value>], ty: Float, nan: bool, cc: FloatCC) -> Vec<Value> {
         let (t, bits) = (Self::float_type(ty), Self::bits_type(ty));
         (0..a[0].len())

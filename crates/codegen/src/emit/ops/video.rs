@@ -51,7 +51,7 @@ impl Asm<'_> {
     /// A scalar video op. `s` tells of constants among the sources.
     pub(crate) fn video(&mut self, v: Video, a: &[Vec<Value>], s: &[Source]) -> Value {
         let x = self.video_part(a[0][0], v.a);
-        // Without a clamp or a comparison behind it, only the low 32 bits of the result are seen.
+        // Without a clamp or a comparison after it, only the low 32 bits of the result are seen.
         let exact = v.sat || matches!(v.end, VideoEnd::Min | VideoEnd::Max);
         let result = match v.op {
             VideoOp::Shl { wrap } | VideoOp::Shr { wrap } => {
