@@ -201,6 +201,15 @@ impl Emit<'_, '_> {
         self.copy.verified.remove(&r);
     }
 
+    /// Notes that a routine writes a register to its row: what was known of it, and what was to be written there, is out of date.
+    pub(crate) fn set_at_home(&mut self, r: Reg) {
+        self.copy.reps.remove(&r);
+        self.copy.cleaned.remove(&r);
+        self.copy.verified.remove(&r);
+        self.copy.written.retain(|written| *written != r);
+        self.copy.held.retain(|(held, _)| *held != r);
+    }
+
     /// Sets a register to what all lanes of a full copy read, or were told by a routine. Rows become scalars where the analysis promised lanes
     /// that are alike: that rests on where the value comes from, not on how it was fetched.
     pub(crate) fn set_fetched(&mut self, r: Reg, rep: Rep) {

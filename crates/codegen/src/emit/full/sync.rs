@@ -7,6 +7,7 @@ use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
+use handloom_plan::layout::Home;
 
 use crate::emit::asm::FULL;
 use crate::emit::copy::Emit;
@@ -46,7 +47,15 @@ pub(crate) fn full_sync(cx: &mut Emit<'_, '_>, inst: &Inst) {
         }
         _ => {}
     }
-    let (src, dst, outs) = routine_operands(cx, inst);
+    let (src, mut dst, mut outs) = routine_operands(cx, inst);
+    // The block ends here, so nothing starts it over that would find its registers changed: results go to their homes.
+    for (loc, d) in dst.iter_mut().zip(&inst.dst) {
+        if matches!(cx.plan.layout.homes[d.idx()], Some(Home::Row32(_) | Home::Row64(_))) {
+            *loc = cx.row_of(*d);
+            outs.retain(|(out, _)| out != d);
+            cx.set_at_home(*d);
+        }
+    }
     let site = cx.plan.sites.number(cx.copy.at.0) as usize;
     cx.code.tables.syncs[site].full = Some(Operands { src, dst });
     let (m, copy) = (cx.asm.i32(FULL), cx.asm.i64(CopyKind::Full as i64));
