@@ -13,10 +13,10 @@ use crate::emit::copy::Emit;
 use crate::emit::value::Rep;
 
 /// The value of a special register in a full copy, or by scalars.
-pub(crate) fn sreg_rep(cx: &mut Emit<'_, '_>, s: Sreg) -> Rep {
+pub(crate) fn sreg_rep(cx: &mut Emit<'_, '_>, s: Sreg, ty: Ty) -> Rep {
     match sreg_way(s, &cx.plan.facts.shape) {
         SregWay::Scalar => {
-            let v = sreg_scalar(cx, s);
+            let v = sreg_scalar(cx, s, ty);
             Rep::Affine(shapes::sreg(s, &cx.plan.facts.shape).unwrap_or(Shape::UNIFORM), vec![v])
         }
         SregWay::Shaped(shape) => {
@@ -40,7 +40,7 @@ pub(crate) fn sreg_rep(cx: &mut Emit<'_, '_>, s: Sreg) -> Rep {
 }
 
 /// A register that is the same in all lanes.
-fn sreg_scalar(cx: &mut Emit<'_, '_>, s: Sreg) -> Value {
+fn sreg_scalar(cx: &mut Emit<'_, '_>, s: Sreg, ty: Ty) -> Value {
     if let Some(c) = shape_constant(s, &cx.plan.facts.shape) {
         return cx.asm.i32(c as i64);
     }
@@ -54,10 +54,7 @@ fn sreg_scalar(cx: &mut Emit<'_, '_>, s: Sreg) -> Value {
             cx.code.tables.sregs.push(s);
             let m = cx.asm.i32(1);
             let v = cx.asm.routine(Routine::Sreg, site, m, None, None);
-            match s {
-                Sreg::Clock64 | Sreg::Globaltimer | Sreg::Gridid | Sreg::Pm64(_) | Sreg::CurrentGraphExec => v,
-                _ => cx.asm.b.ins().ireduce(types::I32, v),
-            }
+            if ty == Ty::B64 { v } else { cx.asm.b.ins().ireduce(types::I32, v) }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How a special register is read.
 
 use handloom_ir::simt::LaunchShape;
-use handloom_ir::types::Sreg;
+use handloom_ir::types::{Sreg, Varies};
 
 use crate::analysis::shape::{self, Shape};
 
@@ -31,6 +31,10 @@ pub fn sreg_way(s: Sreg, launch: &LaunchShape) -> SregWay {
             None => SregWay::Tid(i),
         },
         Sreg::Laneid => SregWay::Shaped(shape::sreg(s, launch).unwrap_or(Shape::UNIFORM)),
-        _ => SregWay::Scalar,
+        other => {
+            let is_known = other.varies() != Varies::ByLane || matches!(other, Sreg::Tid(_));
+            assert!(is_known, "bug: no way to read {other:?}, which differs between lanes");
+            SregWay::Scalar
+        }
     }
 }

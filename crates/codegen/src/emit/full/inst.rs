@@ -31,7 +31,7 @@ pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
     match inst.op {
         Op::Pure(p) => full_pure(cx, inst, p, cx.plan.facts.may_test(b, i)),
         Op::Sreg(s) => {
-            let rep = sreg_rep(cx, s);
+            let rep = sreg_rep(cx, s, cx.plan.func.regs[inst.dst[0].idx()]);
             cx.set(inst.dst[0], rep);
         }
         Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::SlotAddr(_) | Op::ArgAddr { .. } => {

@@ -157,7 +157,7 @@ fn masked_scalar(cx: &mut Emit<'_, '_>, b: usize, i: usize, inst: &Inst, m: Valu
         }
         Op::Sreg(s) => match sreg_way(s, &cx.plan.facts.shape) {
             SregWay::Scalar | SregWay::Shaped(_) => {
-                let rep = sreg_rep(cx, s);
+                let rep = sreg_rep(cx, s, cx.plan.func.regs[inst.dst[0].idx()]);
                 set_scalar(cx, inst.dst[0], rep);
                 true
             }
