@@ -165,7 +165,7 @@ pub enum TierArg {
     Lean,
     /// Everything, resting on tests that hardly ever fail.
     Quick,
-    /// Everything.
+    /// Code that rests on no assumption.
     Careful,
 }
 

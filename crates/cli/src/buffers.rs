@@ -20,9 +20,9 @@ pub enum Source {
         /// What a plain file holds, if it was said.
         element: Option<&'static Element>,
     },
-    /// Zeros.
+    /// So many bytes of zeros.
     Zero(u64),
-    /// Numbers.
+    /// Numbers that were written out, of one type.
     Values {
         /// Their bytes.
         bytes: Vec<u8>,

@@ -25,7 +25,7 @@ pub enum Place {
 /// What stands in a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Item {
-    /// Numbers.
+    /// Numbers as the bytes that the kernel sees.
     Bytes {
         /// Their bytes.
         bytes: Vec<u8>,

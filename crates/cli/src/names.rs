@@ -12,7 +12,7 @@ use crate::report::Failure;
 pub enum Found<'a> {
     /// This one.
     One(&'a str),
-    /// None.
+    /// No entry has the name.
     None,
     /// Any of these.
     Many(Vec<&'a str>),

@@ -16,7 +16,7 @@ use crate::bug::Panic;
 /// For people or for programs.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// Text.
+    /// Text for people.
     Human,
     /// One JSON object a line.
     Json,

@@ -124,7 +124,7 @@ impl Scalar {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, expecting = "an object with `values` or `file`")]
 pub struct ExpectSpec {
-    /// Numbers.
+    /// The numbers that are expected, written out.
     pub values: Option<Box<RawValue>>,
     /// A file with them.
     pub file: Option<String>,

@@ -64,7 +64,7 @@ pub enum Work {
     Compile,
     /// A launch of so many blocks, which counts them.
     Launch {
-        /// Blocks.
+        /// Blocks of the grid.
         blocks: u64,
         /// Where they are counted.
         progress: Progress,

@@ -254,7 +254,7 @@ pub struct EvalSite {
     pub op: handloom_ir::simt::Pure,
     /// Rows of the results.
     pub dst: Vec<Loc>,
-    /// Sources.
+    /// Where the sources are found, in the order of the op.
     pub src: Vec<Loc>,
 }
 
@@ -377,7 +377,7 @@ pub struct CallSite {
 /// A trap raised by code itself.
 #[derive(Clone, Debug)]
 pub struct TrapSite {
-    /// Kind.
+    /// What the report calls the trap.
     pub kind: handloom_ir::trap::TrapKind,
     /// Of a branch by index: the index, and the number of targets.
     pub index: Option<(Loc, usize)>,
@@ -410,9 +410,9 @@ pub struct Tables {
     pub barriers: Vec<BarrierSite>,
     /// Yields by number.
     pub yields: Vec<YieldSite>,
-    /// Calls.
+    /// Calls, by the number that a stop names.
     pub calls: Vec<CallSite>,
-    /// Traps.
+    /// Traps that code raises itself, by the number that a stop names.
     pub traps: Vec<TrapSite>,
     /// Built-in functions: which, where its argument block is (address per lane), the statement.
     pub builtins: Vec<(handloom_ir::simt::Builtin, Loc, handloom_diag::Span)>,

@@ -12,9 +12,9 @@ use crate::analysis::shape::Shape;
 /// What an access does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Reads.
+    /// Reads memory, and writes registers.
     Load,
-    /// Writes.
+    /// Writes memory.
     Store,
     /// Reads, computes and writes as one: an `atom` or a `red` of this operation and type.
     Atomic(AtomOp, ScalarType),
@@ -55,7 +55,7 @@ pub struct AccessClass {
     pub count: u8,
     /// Which of them are wanted.
     pub elements: u8,
-    /// Ordering.
+    /// How it is ordered with other accesses.
     pub order: Order,
     /// Scope of a strong access.
     pub scope: Scope,

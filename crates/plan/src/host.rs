@@ -64,11 +64,11 @@ pub enum CallConvention {
 /// Bits of a vector.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Vectors {
-    /// 128.
+    /// Of 128 bits.
     V128,
-    /// 256.
+    /// Of 256 bits.
     V256,
-    /// 512.
+    /// Of 512 bits.
     V512,
 }
 
@@ -159,7 +159,7 @@ features! {
 pub struct Features(u32);
 
 impl Features {
-    /// None.
+    /// A host with no feature that is asked for.
     pub const NONE: Features = Features(0);
 
     /// With one more.

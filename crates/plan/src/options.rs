@@ -18,7 +18,7 @@ pub enum Bounds {
 pub struct Options {
     /// Shape of the cta.
     pub shape: LaunchShape,
-    /// Bounds.
+    /// How strictly accesses are tested.
     pub bounds: Bounds,
     /// Bytes of local memory of a thread: the stride between lanes. The same for all functions of a launch. A multiple of 16.
     pub local_stride: u32,

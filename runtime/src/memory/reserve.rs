@@ -97,7 +97,7 @@ impl Reservation {
 pub(crate) struct Window {
     /// First address.
     pub(crate) base: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) size: u64,
     index: usize,
     from: &'static Reservation,

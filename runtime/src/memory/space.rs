@@ -34,9 +34,9 @@ pub enum AllocKind {
 pub struct Allocation {
     /// First address.
     pub base: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// What.
+    /// What the program or the runtime uses it for.
     pub kind: AllocKind,
     /// Whether kernels may write it.
     pub writable: bool,

@@ -20,7 +20,7 @@ pub(super) enum Order {
     Default,
     /// Its work and that of the default stream keep the order in which they were given.
     Blocking,
-    /// Nothing.
+    /// Its work waits for none of the default stream, nor that one for it.
     NonBlocking,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Described {
     pub(crate) message: String,
     /// More about the allocation.
     pub(crate) notes: Vec<String>,
-    /// Advice.
+    /// What to do about it.
     pub(crate) help: Option<String>,
 }
 

@@ -66,7 +66,7 @@ impl TrapReport {
         &self.trap
     }
 
-    /// Why.
+    /// The fault, as `handloom traps` lists them.
     pub fn kind(&self) -> TrapKind {
         self.trap.kind
     }

@@ -29,20 +29,20 @@ pub enum Logic {
     Compare(Box<Compare>),
     /// The same in all lanes.
     Uniform(Value),
-    /// Both.
+    /// Holds in lanes where both hold.
     And(Rc<Logic>, Rc<Logic>),
-    /// Either.
+    /// Holds in lanes where one of them holds.
     Or(Rc<Logic>, Rc<Logic>),
-    /// Not.
+    /// Holds in lanes where the other does not.
     Not(Rc<Logic>),
 }
 
 /// A comparison kept for later.
 #[derive(Clone, Debug)]
 pub struct Compare {
-    /// Comparison.
+    /// Which relation is asked for.
     pub cmp: Cmp,
-    /// Type.
+    /// The integers that are compared: width and sign.
     pub int: Int,
     /// Left side.
     pub a: (Shape, Vec<Value>),

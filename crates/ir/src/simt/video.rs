@@ -138,7 +138,7 @@ pub enum Negated {
     None,
     /// The product.
     Product,
-    /// c.
+    /// The sum of the product with `c`.
     Addend,
 }
 

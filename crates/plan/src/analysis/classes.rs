@@ -44,7 +44,7 @@ impl Class {
 pub struct Facts {
     /// Control flow.
     pub cfg: Cfg,
-    /// Liveness.
+    /// The registers that live at the ends of blocks.
     pub live: Live,
     /// Class of each register.
     pub class: Vec<Class>,

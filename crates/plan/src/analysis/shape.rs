@@ -225,7 +225,7 @@ impl Arg {
 /// Result of a value op.
 #[derive(Clone, Copy, Debug)]
 pub struct Result {
-    /// Shape.
+    /// How the lanes of the result differ.
     pub shape: Shape,
     /// The shape holds only if the (32-bit) source `check` does not wrap between lanes: to be tested at run time, read as signed or not.
     pub check: Option<(usize, bool)>,

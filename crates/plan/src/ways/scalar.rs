@@ -22,7 +22,7 @@ pub enum Scalar {
     Extreme {
         /// The lesser.
         least: bool,
-        /// Type.
+        /// Width and sign.
         int: Int,
     },
     /// Product of twice the width, of 16 bits.
@@ -38,16 +38,16 @@ pub enum Scalar {
     },
     /// Quotient or remainder as `num` defines them.
     Divide {
-        /// Type.
+        /// Width and sign.
         int: Int,
         /// The quotient.
         quotient: bool,
     },
     /// A shift; amounts at or above the width give 0, or the sign.
     Shift {
-        /// Type.
+        /// Width and sign.
         int: Int,
-        /// Left.
+        /// To the left, else to the right.
         left: bool,
     },
     /// Low bits, extended.

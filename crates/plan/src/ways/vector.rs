@@ -22,7 +22,7 @@ pub enum Vector {
     Extreme {
         /// The lesser.
         least: bool,
-        /// Type.
+        /// Width and sign.
         int: Int,
     },
     /// Absolute value of a signed integer.
@@ -67,23 +67,23 @@ pub enum Vector {
     VideoSimd(handloom_ir::simt::video::VideoSimd),
     /// A shift whose amount is a constant.
     ShiftBy {
-        /// Type.
+        /// Width and sign.
         int: Int,
-        /// Left.
+        /// To the left, else to the right.
         left: bool,
         /// How far.
         amount: u64,
     },
     /// A shift whose amount all lanes share.
     ShiftUniform {
-        /// Type.
+        /// Width and sign.
         int: Int,
-        /// Left.
+        /// To the left, else to the right.
         left: bool,
     },
     /// A funnel shift by a constant.
     Funnel {
-        /// Right.
+        /// To the right, else to the left.
         right: bool,
         /// How far, at most 32.
         amount: u64,
@@ -100,25 +100,25 @@ pub enum Vector {
     FloatExtreme {
         /// The lesser.
         least: bool,
-        /// Type.
+        /// The float type.
         ty: Float,
         /// A NaN wins.
         nan: bool,
     },
     /// A sign is flipped, or cleared.
     Sign {
-        /// Type.
+        /// The float type.
         ty: Float,
         /// Subnormal numbers become zero.
         ftz: bool,
-        /// Flipped.
+        /// The sign is flipped, else cleared.
         negate: bool,
     },
     /// A float comparison.
     FloatCompare {
-        /// Comparison.
+        /// Which relation is asked for.
         cmp: Cmp,
-        /// Type.
+        /// The float type.
         ty: Float,
         /// Subnormal numbers are zero.
         ftz: bool,
