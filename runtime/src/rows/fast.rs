@@ -84,7 +84,11 @@ pub(super) fn row_at<'c>(ctx: Ctx, loc: Loc) -> Option<&'c Row> {
 /// Writes all lanes.
 #[inline(always)]
 pub(super) fn put_all(ctx: Ctx, loc: Loc, values: &Row) {
-    put(Lanes { ctx, mask: u32::MAX }, loc, *values);
+    let Loc::Row32(at) = loc else {
+        return ctx.write_row(loc, u32::MAX, &map(values, u64::from));
+    };
+    // SAFETY: as in `row`; no code runs on the context now.
+    unsafe { ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>().write(*values) }
 }
 
 /// Writes the lanes of the mask.

@@ -69,7 +69,8 @@ trait Vectors {
     unsafe fn fma(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
     /// The products of both signed 16-bit halves added to a sum.
     unsafe fn dot(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
-    /// As `multiply` of floats, if there is a better way for the elements of the product.
+    /// The sums of floats with canonical NaNs, as `planes.sums`; `false` if there is no better way for the elements of the product than `multiply`.
+    /// They start from `c` if that has `.f32`, else from what `planes.sums` holds.
     unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool;
 }
 
@@ -509,30 +510,30 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[&Row], plan
     let c = &src[src.len() - p.registers()[2]..];
     // SAFETY: by the caller's promise; loads and stores lie in rows of 32 words.
     unsafe {
-        for i in 0..2 * N_ROWS {
-            if p.c == Accumulator::F16 {
+        if p.c == Accumulator::F16 {
+            for i in 0..2 * N_ROWS {
                 lay_out::<W>(Element::F16, i % 2, c[i / 2], &mut planes.sums[i]);
-            } else {
-                planes.sums[i] = *c[i];
             }
         }
         if !W::floats::<N_ROWS>(p, src, planes) {
+            if p.c == Accumulator::F32 {
+                (0..2 * N_ROWS).for_each(|i| planes.sums[i] = *c[i]);
+            }
             multiply::<W, false, N_ROWS>(p, src, planes);
+            for i in 0..2 * N_ROWS {
+                let mut at = 0;
+                while at < 32 {
+                    let sum = planes.sums[i].as_mut_ptr().add(at);
+                    W::store(sum, W::canonical(W::load(sum)));
+                    at += W::LANES;
+                }
+            }
         }
         if p.d == Accumulator::F16 {
             for i in 0..N_ROWS {
                 let low = narrow_f16(&map(&planes.sums[2 * i], f32::from_bits));
                 let high = narrow_f16(&map(&planes.sums[2 * i + 1], f32::from_bits));
                 planes.sums[i] = zip(&low, &high, |low, high| low | high << 16);
-            }
-            return;
-        }
-        for i in 0..2 * N_ROWS {
-            let mut at = 0;
-            while at < 32 {
-                let sum = planes.sums[i].as_mut_ptr().add(at);
-                W::store(sum, W::canonical(W::load(sum)));
-                at += W::LANES;
             }
         }
     }

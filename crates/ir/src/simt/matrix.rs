@@ -82,7 +82,8 @@ impl Element {
 
     /// How many lie in a register.
     pub const fn per_register(self) -> usize {
-        (self.register().bits() / self.bits()) as usize
+        // All are powers of two, and a routine asks for each product.
+        (self.register().bits() >> self.bits().trailing_zeros()) as usize
     }
 
     const fn name(self) -> &'static str {
@@ -189,13 +190,14 @@ impl Product {
 
     /// Registers of `b` in a lane. `a` has as many for each row of eight.
     pub const fn depth_registers(self) -> usize {
-        self.k as usize / (4 * self.b.per_register())
+        self.k as usize >> (2 + self.b.per_register().trailing_zeros())
     }
 
     /// Registers of `a`, of `b`, of `c` and of `d` in a lane.
     pub const fn registers(self) -> [usize; 4] {
         let (rows, depth) = (self.n_rows(), self.depth_registers());
-        [rows * depth, depth, 2 * rows / self.c.per_register(), 2 * rows / self.d.per_register()]
+        let (c, d) = (self.c.per_register().trailing_zeros(), self.d.per_register().trailing_zeros());
+        [rows * depth, depth, (2 * rows) >> c, (2 * rows) >> d]
     }
 }
 

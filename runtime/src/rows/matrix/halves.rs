@@ -8,9 +8,9 @@
 
 use std::arch::x86_64::*;
 
-use handloom_ir::simt::{Element, Product};
+use handloom_ir::simt::{Accumulator, Element, Product};
 
-use super::{Planes, Row};
+use super::{Avx2, Avx512, Planes, Row, Vectors};
 
 /// Depths of a register, of which each of four lanes has two.
 const DEPTHS: usize = 8;
@@ -88,6 +88,12 @@ pub(super) unsafe fn by_256<const N_ROWS: usize>(p: Product, src: &[&Row], plane
     true
 }
 
+/// What sum `i` starts from.
+#[inline(always)]
+fn start_of(p: Product, src: &[&Row], planes: &Planes, i: usize) -> *const u32 {
+    if p.c == Accumulator::F32 { src[src.len() - p.registers()[2] + i].as_ptr() } else { planes.sums[i].as_ptr() }
+}
+
 /// Eight halves as `.f32`: four words of a register.
 ///
 /// # Safety
@@ -152,8 +158,9 @@ unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[
         for first in [0, 16] {
             let mut acc = [[_mm256_setzero_ps(); 2]; 4];
             for i in 0..2 * N_ROWS {
+                let start = start_of(p, src, planes, i);
                 for u in 0..2 {
-                    acc[i][u] = _mm256_loadu_ps(planes.sums[i].as_ptr().add(first + 8 * u).cast());
+                    acc[i][u] = _mm256_loadu_ps(start.add(first + 8 * u).cast());
                 }
             }
             for q in 0..depth {
@@ -181,7 +188,8 @@ unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[
             }
             for i in 0..2 * N_ROWS {
                 for u in 0..2 {
-                    _mm256_storeu_ps(planes.sums[i].as_mut_ptr().add(first + 8 * u).cast(), acc[i][u]);
+                    let sum = Avx2::canonical(_mm256_castps_si256(acc[i][u]));
+                    _mm256_storeu_si256(planes.sums[i].as_mut_ptr().add(first + 8 * u).cast(), sum);
                 }
             }
         }
@@ -232,8 +240,9 @@ unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row
         }
         let mut acc = [[_mm512_setzero_ps(); 2]; 4];
         for i in 0..2 * N_ROWS {
+            let start = start_of(p, src, planes, i);
             for u in 0..2 {
-                acc[i][u] = _mm512_loadu_ps(planes.sums[i].as_ptr().add(16 * u).cast());
+                acc[i][u] = _mm512_loadu_ps(start.add(16 * u).cast());
             }
         }
         for q in 0..depth {
@@ -260,7 +269,8 @@ unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row
         }
         for i in 0..2 * N_ROWS {
             for u in 0..2 {
-                _mm512_storeu_ps(planes.sums[i].as_mut_ptr().add(16 * u).cast(), acc[i][u]);
+                let sum = Avx512::canonical(_mm512_castps_si512(acc[i][u]));
+                _mm512_storeu_si512(planes.sums[i].as_mut_ptr().add(16 * u).cast(), sum);
             }
         }
     }
