@@ -81,14 +81,11 @@ pub(super) fn row_at<'c>(ctx: Ctx, loc: Loc) -> Option<&'c Row> {
     Some(unsafe { &*ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>() })
 }
 
-/// Writes all lanes.
+/// Where a row of the context is, if it is one.
 #[inline(always)]
-pub(super) fn put_all(ctx: Ctx, loc: Loc, values: &Row) {
-    let Loc::Row32(at) = loc else {
-        return ctx.write_row(loc, u32::MAX, &map(values, u64::from));
-    };
-    // SAFETY: as in `row`; no code runs on the context now.
-    unsafe { ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>().write(*values) }
+pub(super) fn place_of_row(ctx: Ctx, loc: Loc) -> Option<*mut u32> {
+    let Loc::Row32(at) = loc else { return None };
+    Some(ctx.warp.cast::<u8>().wrapping_add(at as usize).cast())
 }
 
 /// Writes the lanes of the mask.

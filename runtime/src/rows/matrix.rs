@@ -69,9 +69,14 @@ trait Vectors {
     unsafe fn fma(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
     /// The products of both signed 16-bit halves added to a sum.
     unsafe fn dot(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
-    /// The sums of floats with canonical NaNs, as `planes.sums`; `false` if there is no better way for the elements of the product than `multiply`.
-    /// They start from `c` if that has `.f32`, else from what `planes.sums` holds.
-    unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool;
+    /// The sums of floats with canonical NaNs; `false` if there is no better way for the elements of the product than `multiply`.
+    /// They start from `c` if that has `.f32`, else from what `planes.sums` holds, and go to `out`, whose rows may be those of sources, or to `planes.sums`.
+    unsafe fn floats<const N_ROWS: usize>(
+        p: Product,
+        src: &[*const Row],
+        planes: &mut Planes,
+        out: Option<&Sums>,
+    ) -> bool;
 }
 
 /// Vectors of 256 bits.
@@ -207,9 +212,14 @@ impl Vectors for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+    unsafe fn floats<const N_ROWS: usize>(
+        p: Product,
+        src: &[*const Row],
+        planes: &mut Planes,
+        out: Option<&Sums>,
+    ) -> bool {
         // SAFETY: by the promise of the caller.
-        unsafe { halves::by_256::<N_ROWS>(p, src, planes) }
+        unsafe { halves::by_256::<N_ROWS>(p, src, planes, out) }
     }
 }
 
@@ -350,9 +360,14 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+    unsafe fn floats<const N_ROWS: usize>(
+        p: Product,
+        src: &[*const Row],
+        planes: &mut Planes,
+        out: Option<&Sums>,
+    ) -> bool {
         // SAFETY: by the promise of the caller.
-        unsafe { halves::by_512::<N_ROWS>(p, src, planes) }
+        unsafe { halves::by_512::<N_ROWS>(p, src, planes, out) }
     }
 }
 
@@ -363,6 +378,9 @@ struct Planes {
     b: [Row; MAX_PLANES],
     sums: [Row; 4],
 }
+
+/// Where four rows of sums go: those of `d`, or rows for them in [`Planes`].
+type Sums = [*mut u32; 4];
 
 thread_local! {
     /// Written before it is read by each product.
@@ -380,13 +398,13 @@ thread_local! {
 /// # Safety
 /// The host has the instructions of `W`.
 #[inline(always)]
-unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: &Row, to: &mut Row) {
+unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: *const Row, to: &mut Row) {
     let (bits, part) = (e.bits(), part as u32);
     let mut at = 0;
     while at < 32 {
         // SAFETY: by the caller's promise; `LANES` divides 32.
         unsafe {
-            let v = W::load(from.as_ptr().add(at));
+            let v = W::load(from.cast::<u32>().add(at));
             let out = match e {
                 Element::F16 => W::widen(W::and(W::right(v, 16 * part), 0xffff)),
                 Element::Bf16 if part == 0 => W::left(v, 16),
@@ -424,7 +442,7 @@ unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: &Row, to: &mut Row)
 #[inline(always)]
 unsafe fn multiply<W: Vectors, const INTEGERS: bool, const N_ROWS: usize>(
     p: Product,
-    src: &[&Row],
+    src: &[*const Row],
     planes: &mut Planes,
 ) {
     let depth = p.depth_registers();
@@ -501,12 +519,12 @@ unsafe fn steps<W: Vectors, const INTEGERS: bool, const N_ROWS: usize, const T: 
     }
 }
 
-/// A product of floats of at most 32 bits: the registers of `d` come to lie in `planes.sums`.
+/// A product of floats of at most 32 bits.
 ///
 /// # Safety
 /// The host has the instructions of `W`, and those of AVX2.
 #[inline(always)]
-unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) {
+unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
     let c = &src[src.len() - p.registers()[2]..];
     // SAFETY: by the caller's promise; loads and stores lie in rows of 32 words.
     unsafe {
@@ -515,7 +533,12 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[&Row], plan
                 lay_out::<W>(Element::F16, i % 2, c[i / 2], &mut planes.sums[i]);
             }
         }
-        if !W::floats::<N_ROWS>(p, src, planes) {
+        let direct = (p.d == Accumulator::F32).then_some(out);
+        if W::floats::<N_ROWS>(p, src, planes, direct) {
+            if direct.is_some() {
+                return;
+            }
+        } else {
             if p.c == Accumulator::F32 {
                 (0..2 * N_ROWS).for_each(|i| planes.sums[i] = *c[i]);
             }
@@ -536,6 +559,7 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[&Row], plan
                 planes.sums[i] = zip(&low, &high, |low, high| low | high << 16);
             }
         }
+        copy_out(planes, p.registers()[3], out);
     }
 }
 
@@ -544,18 +568,33 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[&Row], plan
 /// # Safety
 /// As for `floats`.
 #[inline(always)]
-unsafe fn integers<W: Vectors, const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) {
+unsafe fn integers<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
     planes.sums = [[0; 32]; 4];
-    // SAFETY: by the caller's promise.
-    unsafe { multiply::<W, true, N_ROWS>(p, src, planes) }
     let c = &src[src.len() - 2 * N_ROWS..];
-    for i in 0..2 * N_ROWS {
-        let sum = &planes.sums[i];
-        planes.sums[i] = if p.step == Step::AddSaturating {
-            zip(sum, c[i], |a, b| a.cast_signed().saturating_add(b.cast_signed()).cast_unsigned())
-        } else {
-            zip(sum, c[i], u32::wrapping_add)
-        };
+    // SAFETY: by the caller's promise.
+    unsafe {
+        multiply::<W, true, N_ROWS>(p, src, planes);
+        for i in 0..2 * N_ROWS {
+            let (sum, c) = (&planes.sums[i], &*c[i]);
+            planes.sums[i] = if p.step == Step::AddSaturating {
+                zip(sum, c, |a, b| a.cast_signed().saturating_add(b.cast_signed()).cast_unsigned())
+            } else {
+                zip(sum, c, u32::wrapping_add)
+            };
+        }
+        copy_out(planes, 2 * N_ROWS, out);
+    }
+}
+
+/// Copies the first rows of sums to where they are wanted.
+///
+/// # Safety
+/// There is a row at each of them.
+#[inline(always)]
+unsafe fn copy_out(planes: &Planes, n: usize, out: &Sums) {
+    for i in 0..n {
+        // SAFETY: by the promise of the caller.
+        unsafe { out[i].cast::<Row>().write(planes.sums[i]) }
     }
 }
 
@@ -595,50 +634,57 @@ impl Width {
     }
 }
 
-/// Computes a product if there is vector code for it. `src` has the registers of `a`, `b` and `c`; `write` gets those of `d`.
+/// Computes a product if there is vector code for it. `src` has the registers of `a`, `b` and `c`; those of `d` go to `out`, whose rows may be
+/// those of sources.
+///
+/// # Safety
+/// There is a row at each source, and one that may be written at each place of `out` that a register of `d` has.
 ///
 /// # Panics
 /// When the host does not have such vectors.
-pub(super) fn product(width: Width, p: Product, src: &[&Row], write: impl FnOnce(&[Row])) -> bool {
+pub(super) unsafe fn product(width: Width, p: Product, src: &[*const Row], out: &[*mut u32; 4]) -> bool {
     if p.d == Accumulator::F64 || p.a == Element::B1 {
         return false;
     }
     assert!(Width::of_host().contains(&width), "{width:?} is not of this host");
     PLANES.with_borrow_mut(|planes| {
-        // SAFETY: the host has the instructions, as was asked for above.
+        // SAFETY: the host has the instructions, as was asked for above; the rest is by the promise of the caller.
         unsafe {
             match width {
-                Width::Avx2 => by_avx2(p, src, planes),
-                Width::Avx512 => by_avx512(p, src, planes),
+                Width::Avx2 => by_avx2(p, src, planes, out),
+                Width::Avx512 => by_avx512(p, src, planes, out),
             }
         }
-        write(&planes.sums[..p.registers()[3]]);
     });
     true
 }
 
+/// # Safety
+/// As for [`product`].
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn by_avx2(p: Product, src: &[&Row], planes: &mut Planes) {
-    // SAFETY: this function has the features.
+unsafe fn by_avx2(p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
+    // SAFETY: this function has the features; the rest is by the promise of the caller.
     unsafe {
         match (p.d, p.n_rows()) {
-            (Accumulator::S32, 1) => integers::<Avx2, 1>(p, src, planes),
-            (Accumulator::S32, _) => integers::<Avx2, 2>(p, src, planes),
-            (_, 1) => floats::<Avx2, 1>(p, src, planes),
-            _ => floats::<Avx2, 2>(p, src, planes),
+            (Accumulator::S32, 1) => integers::<Avx2, 1>(p, src, planes, out),
+            (Accumulator::S32, _) => integers::<Avx2, 2>(p, src, planes, out),
+            (_, 1) => floats::<Avx2, 1>(p, src, planes, out),
+            _ => floats::<Avx2, 2>(p, src, planes, out),
         }
     }
 }
 
+/// # Safety
+/// As for [`product`].
 #[target_feature(enable = "avx512f,avx512bw,avx2,fma,f16c,lzcnt,popcnt")]
-fn by_avx512(p: Product, src: &[&Row], planes: &mut Planes) {
-    // SAFETY: this function has the features.
+unsafe fn by_avx512(p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
+    // SAFETY: this function has the features; the rest is by the promise of the caller.
     unsafe {
         match (p.d, p.n_rows()) {
-            (Accumulator::S32, 1) => integers::<Avx512, 1>(p, src, planes),
-            (Accumulator::S32, _) => integers::<Avx512, 2>(p, src, planes),
-            (_, 1) => floats::<Avx512, 1>(p, src, planes),
-            _ => floats::<Avx512, 2>(p, src, planes),
+            (Accumulator::S32, 1) => integers::<Avx512, 1>(p, src, planes, out),
+            (Accumulator::S32, _) => integers::<Avx512, 2>(p, src, planes, out),
+            (_, 1) => floats::<Avx512, 1>(p, src, planes, out),
+            _ => floats::<Avx512, 2>(p, src, planes, out),
         }
     }
 }

@@ -184,20 +184,30 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
             return false;
         };
         let none = [0; 32];
-        let mut src = [&none; matrix::MAX_ROWS];
+        let mut src = [std::ptr::from_ref(&none); matrix::MAX_ROWS];
         let mut n_rows = 0;
         for loc in from {
-            let Some(row) = fast::row_at(p.ctx, *loc) else { break };
-            src[n_rows] = row;
+            let Some(row) = fast::place_of_row(p.ctx, *loc) else { break };
+            src[n_rows] = row.cast_const().cast();
             n_rows += 1;
         }
         // Copies, where some are no rows.
         let copies: Vec<_> =
             if n_rows == from.len() { vec![] } else { from.iter().map(|loc| fast::row(p.ctx, *loc)).collect() };
         src.iter_mut().zip(&copies).for_each(|(to, copy)| *to = copy);
-        matrix::product(width, product, &src[..from.len()], |results| {
-            site.dst.iter().zip(results).for_each(|(loc, row)| fast::put_all(p.ctx, *loc, row));
-        })
+        // Results go to rows of the context, or by way of rows here.
+        let mut own = [[0; 32]; 4];
+        let mut out = own.each_mut().map(|row| row.as_mut_ptr());
+        for (to, loc) in out.iter_mut().zip(&site.dst) {
+            *to = fast::place_of_row(p.ctx, *loc).unwrap_or(*to);
+        }
+        // SAFETY: all places have a row; those of the context may be read and written, since no code runs on it now.
+        let is_done = unsafe { matrix::product(width, product, &src[..from.len()], &out) };
+        if is_done {
+            let others = site.dst.iter().zip(&own).filter(|(loc, _)| fast::place_of_row(p.ctx, **loc).is_none());
+            others.for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
+        }
+        is_done
     }
     #[cfg(not(target_arch = "x86_64"))]
     {

@@ -73,6 +73,7 @@ impl Element {
     }
 
     /// The register type that holds it, or several.
+    #[inline]
     pub const fn register(self) -> Ty {
         match self {
             Element::F64 => Ty::B64,
@@ -81,6 +82,7 @@ impl Element {
     }
 
     /// How many lie in a register.
+    #[inline]
     pub const fn per_register(self) -> usize {
         // All are powers of two, and a routine asks for each product.
         (self.register().bits() >> self.bits().trailing_zeros()) as usize
@@ -118,6 +120,7 @@ pub enum Accumulator {
 
 impl Accumulator {
     /// The register type that holds it.
+    #[inline]
     pub const fn register(self) -> Ty {
         match self {
             Accumulator::F64 => Ty::B64,
@@ -126,6 +129,7 @@ impl Accumulator {
     }
 
     /// How many lie in a register.
+    #[inline]
     pub const fn per_register(self) -> usize {
         match self {
             Accumulator::F16 => 2,
@@ -184,16 +188,19 @@ pub struct Product {
 
 impl Product {
     /// Rows of eight: 1 or 2.
+    #[inline]
     pub const fn n_rows(self) -> usize {
         self.m as usize / 8
     }
 
     /// Registers of `b` in a lane. `a` has as many for each row of eight.
+    #[inline]
     pub const fn depth_registers(self) -> usize {
         self.k as usize >> (2 + self.b.per_register().trailing_zeros())
     }
 
     /// Registers of `a`, of `b`, of `c` and of `d` in a lane.
+    #[inline]
     pub const fn registers(self) -> [usize; 4] {
         let (rows, depth) = (self.n_rows(), self.depth_registers());
         let (c, d) = (self.c.per_register().trailing_zeros(), self.d.per_register().trailing_zeros());

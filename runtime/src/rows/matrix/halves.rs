@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 
 use handloom_ir::simt::{Accumulator, Element, Product};
 
-use super::{Avx2, Avx512, Planes, Row, Vectors};
+use super::{Avx2, Avx512, Planes, Row, Sums, Vectors};
 
 /// Depths of a register, of which each of four lanes has two.
 const DEPTHS: usize = 8;
@@ -59,12 +59,17 @@ unsafe fn widen<const IS_BF16: bool>(v: __m256i) -> __m512 {
 /// # Safety
 /// The host has AVX-512 F and BW.
 #[inline(always)]
-pub(super) unsafe fn by_512<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+pub(super) unsafe fn by_512<const N_ROWS: usize>(
+    p: Product,
+    src: &[*const Row],
+    planes: &mut Planes,
+    out: Option<&Sums>,
+) -> bool {
     // SAFETY: by the promise of the caller.
     unsafe {
         match p.a {
-            Element::F16 => sums::<N_ROWS, false>(p, src, planes),
-            Element::Bf16 => sums::<N_ROWS, true>(p, src, planes),
+            Element::F16 => sums::<N_ROWS, false>(p, src, planes, out),
+            Element::Bf16 => sums::<N_ROWS, true>(p, src, planes, out),
             _ => return false,
         }
     }
@@ -76,22 +81,38 @@ pub(super) unsafe fn by_512<const N_ROWS: usize>(p: Product, src: &[&Row], plane
 /// # Safety
 /// The host has AVX2, FMA and F16C.
 #[inline(always)]
-pub(super) unsafe fn by_256<const N_ROWS: usize>(p: Product, src: &[&Row], planes: &mut Planes) -> bool {
+pub(super) unsafe fn by_256<const N_ROWS: usize>(
+    p: Product,
+    src: &[*const Row],
+    planes: &mut Planes,
+    out: Option<&Sums>,
+) -> bool {
     // SAFETY: by the promise of the caller.
     unsafe {
         match p.a {
-            Element::F16 => sums_256::<N_ROWS, false>(p, src, planes),
-            Element::Bf16 => sums_256::<N_ROWS, true>(p, src, planes),
+            Element::F16 => sums_256::<N_ROWS, false>(p, src, planes, out),
+            Element::Bf16 => sums_256::<N_ROWS, true>(p, src, planes, out),
             _ => return false,
         }
     }
     true
 }
 
-/// What sum `i` starts from.
+/// What the sums start from.
 #[inline(always)]
-fn start_of(p: Product, src: &[&Row], planes: &Planes, i: usize) -> *const u32 {
-    if p.c == Accumulator::F32 { src[src.len() - p.registers()[2] + i].as_ptr() } else { planes.sums[i].as_ptr() }
+fn starts<const N_ROWS: usize>(p: Product, src: &[*const Row], planes: &Planes) -> [*const u32; 4] {
+    let c = &src[src.len() - p.registers()[2]..];
+    let mut starts = [planes.sums[0].as_ptr(); 4];
+    for i in 0..2 * N_ROWS {
+        starts[i] = if p.c == Accumulator::F32 { c[i].cast() } else { planes.sums[i].as_ptr() };
+    }
+    starts
+}
+
+/// Where a sum goes.
+#[inline(always)]
+fn place(planes: &mut Planes, out: Option<&Sums>, i: usize) -> *mut u32 {
+    out.map_or_else(|| planes.sums[i].as_mut_ptr(), |out| out[i])
 }
 
 /// Eight halves as `.f32`: four words of a register.
@@ -116,12 +137,12 @@ unsafe fn widen_256<const IS_BF16: bool>(from: *const u32) -> __m256 {
 /// # Safety
 /// As for [`widen_256`]; `to` has room for 64 numbers.
 #[inline(always)]
-unsafe fn lay_out_256<const IS_BF16: bool>(from: &Row, to: *mut f32) {
+unsafe fn lay_out_256<const IS_BF16: bool>(from: *const Row, to: *mut f32) {
     // SAFETY: by the promise of the caller.
     unsafe {
         let mut columns = [_mm256_setzero_ps(); 8];
         for i in 0..8 {
-            columns[i] = widen_256::<IS_BF16>(from.as_ptr().add(4 * (2 * (i % 4) + i / 4)));
+            columns[i] = widen_256::<IS_BF16>(from.cast::<u32>().add(4 * (2 * (i % 4) + i / 4)));
         }
         let mut pairs = columns;
         for i in 0..4 {
@@ -146,7 +167,12 @@ unsafe fn lay_out_256<const IS_BF16: bool>(from: &Row, to: *mut f32) {
 /// # Safety
 /// The host has AVX2, FMA and F16C.
 #[inline(always)]
-unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row], planes: &mut Planes) {
+unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(
+    p: Product,
+    src: &[*const Row],
+    planes: &mut Planes,
+    out: Option<&Sums>,
+) {
     let depth = p.depth_registers();
     // SAFETY: by the promise of the caller; loads and stores lie in rows and planes of 32 words, of which `b` has two for each register.
     unsafe {
@@ -154,13 +180,13 @@ unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[
             let to = planes.b[2 * q..][..2].as_mut_ptr().cast::<f32>();
             lay_out_256::<IS_BF16>(src[depth * N_ROWS + q], to);
         }
+        let starts = starts::<N_ROWS>(p, src, planes);
         // Four groups at a time: more sums than that are not kept in 16 registers.
         for first in [0, 16] {
             let mut acc = [[_mm256_setzero_ps(); 2]; 4];
             for i in 0..2 * N_ROWS {
-                let start = start_of(p, src, planes, i);
                 for u in 0..2 {
-                    acc[i][u] = _mm256_loadu_ps(start.add(first + 8 * u).cast());
+                    acc[i][u] = _mm256_loadu_ps(starts[i].add(first + 8 * u).cast());
                 }
             }
             for q in 0..depth {
@@ -170,7 +196,7 @@ unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[
                     let mut a = [[_mm256_setzero_ps(); 2]; 2];
                     for h in 0..N_ROWS {
                         for u in 0..2 {
-                            let from = src[q * N_ROWS + h].as_ptr().add(first + 8 * u);
+                            let from = src[q * N_ROWS + h].cast::<u32>().add(first + 8 * u);
                             let (x, y) = (widen_256::<IS_BF16>(from), widen_256::<IS_BF16>(from.add(4)));
                             a[h][u] = if half == 0 {
                                 _mm256_permute2f128_ps::<0x20>(x, y)
@@ -189,7 +215,7 @@ unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[
             for i in 0..2 * N_ROWS {
                 for u in 0..2 {
                     let sum = Avx2::canonical(_mm256_castps_si256(acc[i][u]));
-                    _mm256_storeu_si256(planes.sums[i].as_mut_ptr().add(first + 8 * u).cast(), sum);
+                    _mm256_storeu_si256(place(planes, out, i).add(first + 8 * u).cast(), sum);
                 }
             }
         }
@@ -223,12 +249,17 @@ unsafe fn step_256<const N_ROWS: usize, const SPREAD: i32>(
 /// # Safety
 /// The host has AVX-512 F and BW.
 #[inline(always)]
-unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row], planes: &mut Planes) {
+unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(
+    p: Product,
+    src: &[*const Row],
+    planes: &mut Planes,
+    out: Option<&Sums>,
+) {
     let depth = p.depth_registers();
     // SAFETY: by the promise of the caller; loads and stores lie in rows and planes of 32 words, of which `b` has two for each register.
     unsafe {
         for q in 0..depth {
-            let from = src[depth * N_ROWS + q].as_ptr();
+            let from = src[depth * N_ROWS + q].cast::<u32>();
             let (low, high) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(from.add(16).cast()));
             for i in 0..2 {
                 let order = _mm512_loadu_si512(BY_DEPTH[i].as_ptr().cast());
@@ -238,17 +269,17 @@ unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row
                 _mm512_storeu_ps(to.add(16), widen::<IS_BF16>(_mm512_extracti64x4_epi64::<1>(halves)));
             }
         }
+        let starts = starts::<N_ROWS>(p, src, planes);
         let mut acc = [[_mm512_setzero_ps(); 2]; 4];
         for i in 0..2 * N_ROWS {
-            let start = start_of(p, src, planes, i);
             for u in 0..2 {
-                acc[i][u] = _mm512_loadu_ps(start.add(16 * u).cast());
+                acc[i][u] = _mm512_loadu_ps(starts[i].add(16 * u).cast());
             }
         }
         for q in 0..depth {
             let mut a = [[[_mm512_setzero_ps(); 2]; 2]; 2];
             for h in 0..N_ROWS {
-                let from = src[q * N_ROWS + h].as_ptr();
+                let from = src[q * N_ROWS + h].cast::<u32>();
                 for u in 0..4 {
                     a[h][u / 2][u % 2] = widen::<IS_BF16>(_mm256_loadu_si256(from.add(8 * u).cast()));
                 }
@@ -270,7 +301,7 @@ unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(p: Product, src: &[&Row
         for i in 0..2 * N_ROWS {
             for u in 0..2 {
                 let sum = Avx512::canonical(_mm512_castps_si512(acc[i][u]));
-                _mm512_storeu_si512(planes.sums[i].as_mut_ptr().add(16 * u).cast(), sum);
+                _mm512_storeu_si512(place(planes, out, i).add(16 * u).cast(), sum);
             }
         }
     }
