@@ -2,6 +2,7 @@
 //!
 //! None of it knows memory, modules or grids.
 
+mod backend;
 mod order;
 mod output;
 mod recompile;
@@ -14,4 +15,5 @@ pub use output::Sink;
 pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
+pub use backend::Backend;
 pub use tier::Tier;
