@@ -80,7 +80,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
     tables.homes = e.places.homes(&plan);
-    let bytes = e.a.finish().map_err(|why| refused(format!("encoding: {why}")))?;
+    let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
     Ok(Assembly { bytes, tables })
 }
 

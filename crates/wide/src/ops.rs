@@ -70,7 +70,7 @@ impl Emit<'_> {
         for q in 0..crate::alloc::n_parts(ty) {
             let out = self.out(d, q);
             self.part(op, q, &src, out);
-            if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] && needs_canon(op) {
+            if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
                 self.canonical(ty, out);
             }
             self.commit(d, q);
@@ -247,6 +247,10 @@ impl Emit<'_> {
         }
         if let Some(x) = arithmetic(op) {
             self.arithmetic(x, ty, q, src, out);
+            // A loose result becomes canonical where it is asked for.
+            if !op.facts().is_loose && !x.mode.sat && !x.mode.relu {
+                self.canonical(ty, out);
+            }
             return;
         }
         match op {
@@ -522,8 +526,6 @@ impl Emit<'_> {
                 );
                 self.a.op3(code, out, out.reg, zero);
             }
-        } else if !mode.is_plain() || !matches!(x.form, ArithmeticForm::Two | ArithmeticForm::Three) {
-            self.canonical(ty, out);
         }
     }
 
@@ -728,11 +730,6 @@ impl Emit<'_> {
         self.a.op2(load_code(ty), Out::masked(a, Register::K5), c);
         self.copy(ty, out, a.into());
     }
-}
-
-/// Whether NaNs of a loose op are still as they came.
-fn needs_canon(op: Pure) -> bool {
-    arithmetic(op).is_some_and(|x| x.mode.is_plain() && matches!(x.form, ArithmeticForm::Two | ArithmeticForm::Three))
 }
 
 fn and(ty: Ty) -> Code {
