@@ -7,7 +7,8 @@
 //!
 //! # Why lanes in different blocks may share a vector
 //! Blocks that only part of a warp executes write vectors under the mask of their lanes. So what another register keeps in the same vector for lanes
-//! that wait elsewhere stays as it is, and it is enough that no two registers of one place are live for the same lane at the same time.
+//! that wait elsewhere stays as it is, and it is enough that no two registers of one place are live for the same lane at the same time. That holds as long
+//! as a lane is at the same bytes of the vector for both: so a vector is for one width, and for one part of it.
 //!
 //! # Invariants
 //! - What lives across blocks, and what a warp-level op reads or writes, has words in the context that nothing else uses: its *home*. There its value
@@ -81,8 +82,23 @@ pub fn places(plan: &Plan) -> Places {
     let own = own(plan);
     let mut of = vec![Place::Nowhere; f.regs.len()];
     let is_vector = |i: &Interval| plan.facts.class[i.reg] == Class::Varying && f.regs[i.reg] != Ty::P;
+    let (wide, narrow): (Vec<Interval>, Vec<Interval>) =
+        intervals.iter().copied().filter(is_vector).partition(|i| f.regs[i.reg] == Ty::B64);
+    // The share of each width that leaves the fewest mentions to memory.
+    let of_share = |n: u8| {
+        let (wide, w) = scan(&wide, FIRST_VECTOR, n, 4);
+        let (narrow, v) = scan(&narrow, FIRST_VECTOR + 4 * n, (VECTORS - FIRST_VECTOR - 4 * n) / 2, 2);
+        (w + v, n, wide, narrow)
+    };
+    let shares = (0..=(VECTORS - FIRST_VECTOR) / 4).map(of_share);
     let mut n_vectors = 0;
-    scan(intervals.iter().copied().filter(is_vector), f, &mut of, &mut n_vectors);
+    if let Some((_, _, wide, narrow)) = shares.min_by_key(|s| (s.0, s.1)) {
+        for (r, v) in wide.into_iter().chain(narrow) {
+            of[r] = Place::Vectors(v);
+            let last = v[..n_parts(f.regs[r])].iter().max().copied().unwrap_or(0);
+            n_vectors = n_vectors.max(last + 1 - FIRST_VECTOR);
+        }
+    }
     let pend = std::mem::size_of::<WarpCtx>() as u32;
     let mut room = Room { end: (pend + 4 * f.blocks.len() as u32).next_multiple_of(64), free: Vec::new() };
     let mut home = vec![0; f.regs.len()];
@@ -249,44 +265,38 @@ fn intervals(plan: &Plan) -> Vec<Interval> {
     all
 }
 
-/// Gives vectors to those that are mentioned most for the time that they live.
-fn scan(list: impl Iterator<Item = Interval>, f: &Function, of: &mut [Place], n_vectors: &mut u8) {
-    let mut free: Vec<u8> = (FIRST_VECTOR..VECTORS).rev().collect();
-    let mut active: Vec<Interval> = Vec::new();
+/// Gives sets of vectors, `n` of them of `size` vectors each, to those that are mentioned most for the time that they live. Returns who got which, and the
+/// mentions of the others.
+fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>, u64) {
+    let mut free: Vec<u8> = (0..n).rev().collect();
+    let mut active: Vec<(Interval, u8)> = Vec::new();
+    let mut done: Vec<(usize, [u8; 4])> = Vec::new();
+    let mut left = 0;
     // Mentions for each position of the life: those with few leave first.
     let worth = |i: &Interval| i.weight.saturating_mul(1 << 16) / u64::from(i.end - i.start + 1);
+    let set = |k: u8| std::array::from_fn(|part| first + k * size + part as u8);
     for i in list {
-        active.retain(|a| {
+        active.retain(|(a, k)| {
             let lives = a.end >= i.start;
-            if let (false, Place::Vectors(v)) = (lives, of[a.reg]) {
-                free.extend_from_slice(&v[..n_parts(f.regs[a.reg])]);
+            if !lives {
+                free.push(*k);
+                done.push((a.reg, set(*k)));
             }
             lives
         });
-        free.sort_unstable_by(|a, b| b.cmp(a));
-        let need = n_parts(f.regs[i.reg]);
-        while free.len() < need {
-            let least = active.iter().enumerate().min_by_key(|(_, a)| worth(a)).map(|(k, a)| (k, worth(a)));
-            let Some((k, _)) = least.filter(|l| l.1 < worth(&i)) else { break };
-            let out = active.swap_remove(k);
-            if let Place::Vectors(v) = of[out.reg] {
-                free.extend_from_slice(&v[..n_parts(f.regs[out.reg])]);
-            }
-            of[out.reg] = Place::Nowhere;
-        }
-        if free.len() < need {
-            continue;
-        }
-        free.sort_unstable_by(|a, b| b.cmp(a));
-        let mut v = [0; 4];
-        for part in v.iter_mut().take(need) {
-            if let Some(one) = free.pop() {
-                *part = one;
-                *n_vectors = (*n_vectors).max(one + 1 - FIRST_VECTOR);
+        if free.is_empty() {
+            let least = active.iter().enumerate().min_by_key(|(_, (a, _))| worth(a)).map(|(at, (a, _))| (at, worth(a)));
+            if let Some((at, _)) = least.filter(|l| l.1 < worth(i)) {
+                let (out, k) = active.swap_remove(at);
+                left += out.weight;
+                free.push(k);
             }
         }
-        of[i.reg] = Place::Vectors(v);
-        active.push(i);
+        match free.pop() {
+            Some(k) => active.push((*i, k)),
+            None => left += i.weight,
+        }
     }
+    done.extend(active.iter().map(|(a, k)| (a.reg, set(*k))));
+    (done, left)
 }
-
