@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use handloom_plan::host::Host;
 use handloom_runtime::{
     Arg, Backend, Bounds, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Tier, TrapReport, launch,
 };
@@ -64,7 +65,7 @@ fn chosen(ways: &'static [Way]) -> impl Iterator<Item = Way> {
 
 /// Whether this host runs such code.
 pub fn is_there(way: Way) -> bool {
-    way.backend.missing_feature().is_none()
+    way.backend.missing_feature(&Host::detect()).is_none()
 }
 
 /// Tiers that the ways do not start in.

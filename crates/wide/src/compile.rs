@@ -5,6 +5,7 @@ use std::mem::offset_of;
 use handloom_ir::simt::{Function, Inst, Op, Reg};
 use handloom_ir::types::{Order, Scope, Sreg, StateSpace, Ty};
 use handloom_plan::abi::{Routine, Tables, WarpCtx};
+use handloom_plan::host::{Feature, Host};
 use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
@@ -23,24 +24,19 @@ pub struct Assembly {
     pub tables: Tables,
 }
 
-/// The first feature that wide code needs and the host lacks.
-pub fn missing_feature() -> Option<&'static str> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let have = [
-            ("AVX-512 F", std::is_x86_feature_detected!("avx512f")),
-            ("AVX-512 BW", std::is_x86_feature_detected!("avx512bw")),
-            ("AVX-512 DQ", std::is_x86_feature_detected!("avx512dq")),
-            ("AVX-512 VL", std::is_x86_feature_detected!("avx512vl")),
-            ("AVX-512 CD", std::is_x86_feature_detected!("avx512cd")),
-            ("BMI1", std::is_x86_feature_detected!("bmi1")),
-        ];
-        have.into_iter().find(|(_, have)| !have).map(|(name, _)| name)
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        Some("the x86-64 instruction set")
-    }
+/// What wide code cannot do without, with the names that people know.
+const NEEDED: &[(Feature, &str)] = &[
+    (Feature::Avx512f, "AVX-512 F"),
+    (Feature::Avx512bw, "AVX-512 BW"),
+    (Feature::Avx512dq, "AVX-512 DQ"),
+    (Feature::Avx512vl, "AVX-512 VL"),
+    (Feature::Avx512cd, "AVX-512 CD"),
+    (Feature::Bmi1, "BMI1"),
+];
+
+/// The first feature that wide code needs and a host lacks.
+pub fn missing_feature(host: &Host) -> Option<&'static str> {
+    NEEDED.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name)
 }
 
 /// Compiles a function. It rests on no test that could fail later: `Options::speculate` and `Options::masked` are not asked.
@@ -80,6 +76,10 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
     tables.homes = e.places.homes(&plan);
+    for (site, block) in tables.barriers.iter_mut().zip(&plan.sites.barriers) {
+        let result = plan.func.blocks[block.idx()].term.result();
+        site.result = result.and_then(|d| tables.homes[d.idx()]);
+    }
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
     Ok(Assembly { bytes, tables })
 }

@@ -11,7 +11,7 @@ use handloom_diag::Span;
 use handloom_ir::simt::{Function, Inst, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
-use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Tables, WarpCtx};
+use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Stop, Tables, TrapSource, Word};
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
@@ -182,7 +182,7 @@ impl Emit<'_> {
         self.a.imm(Code::Mov_rm32_imm32, m, n.cast_signed());
     }
 
-    /// Calls a routine for the lanes in `mask`. The result is in `rax`, with flags of a test for zero; `r12` to `r15` and what registers live in stay.
+    /// Calls a routine for the lanes in `mask`, with what the caller put into `r8` and `r9` as its last operands. The result is in `rax`, with flags of a test for zero; `r12` to `r15` and what registers live in stay.
     pub(crate) fn routine(&mut self, r: Routine, site: usize, mask: Register) {
         if mask != ECX {
             self.a.op2(Code::Mov_r32_rm32, ECX, mask);
@@ -205,12 +205,23 @@ impl Emit<'_> {
         self.a.op0(Code::Retnq);
     }
 
+    /// Leaves with all that belongs to the reason.
+    pub(crate) fn leave(&mut self, stop: Stop<Register>) {
+        let reason = stop.reason();
+        for (at, word) in stop.words() {
+            match word {
+                Word::Number(n) => self.store_number(warp(at), n),
+                Word::Value(r) => self.store32(warp(at), r),
+            }
+        }
+        self.give_back(reason);
+    }
+
     /// Goes on if a routine said yes; else returns its trap.
     pub(crate) fn go_on_if_right(&mut self) {
         let go = self.a.label();
         self.a.jump(Code::Jne_rel32_64, go);
-        self.store_number(warp(offset_of!(WarpCtx, c)), 1);
-        self.give_back(Reason::Trap);
+        self.leave(Stop::Trap(TrapSource::Routine));
         self.a.bind(go);
     }
 

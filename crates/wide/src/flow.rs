@@ -14,7 +14,7 @@ use std::mem::offset_of;
 use handloom_ir::simt::{BarKind, BlockId, Inst, Pure, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
-use handloom_plan::abi::{BarCode, CallSite, CtaCtx, Loc, Reason, Routine, SyncSite, TrapSite, WarpCtx};
+use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Reason, Routine, Stop, TrapSite, TrapSource, WarpCtx};
 use iced_x86::{Code, Register};
 
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
@@ -137,9 +137,7 @@ impl Emit<'_> {
         }
         // Cannot happen: all lanes come to such a block together. Told as a fault of ours if it does.
         self.a.bind(wrong);
-        self.store_number(warp(offset_of!(WarpCtx, c)), 2);
-        self.store32(warp(offset_of!(WarpCtx, lanes)), LANES);
-        self.give_back(Reason::Trap);
+        self.leave(Stop::Trap(TrapSource::Apart { lanes: LANES }));
     }
 
     /// Calls a routine with all registers kept: see [`Emit::routine`].
@@ -329,7 +327,7 @@ impl Emit<'_> {
             Term::Switch { index, targets } => self.switch(b, *index, targets),
             Term::Ret | Term::Exit => self.exit(b),
             Term::Trap(kind) => self.trap(*kind, None),
-            Term::Barrier { kind, id, count, pred, dst, next } => {
+            Term::Barrier { kind, id, count, pred, dst: _, next } => {
                 let plain = *kind == BarKind::Sync
                     && constant(*id) == Some(0)
                     && count.is_none()
@@ -348,27 +346,25 @@ impl Emit<'_> {
                     }
                 }
                 self.a.bind(leave);
+                // In registers that `save` keeps.
+                let [id_in, count_in, predicates_in] = [Register::R14D, Register::R15D, TAKERS];
                 self.first_taker(*id);
-                self.store32(warp(offset_of!(WarpCtx, a)), EAX);
-                match count {
-                    Some(c) => self.first_taker(*c),
-                    None => self.a.number(RAX, 0),
-                }
-                self.store32(warp(offset_of!(WarpCtx, b)), EAX);
-                match pred {
-                    Some(p) => {
-                        let p = self.src(*p);
-                        self.bits(&p);
-                        self.a.op2(Code::And_r32_rm32, EAX, LANES);
-                    }
-                    None => self.a.number(RAX, 0),
-                }
-                self.store32(warp(offset_of!(WarpCtx, c)), EAX);
-                self.store_number(warp(offset_of!(WarpCtx, d)), bar_code(*kind) as u32);
-                if let Some(loc) = dst.and_then(|d| self.places.home_of(self.plan, d.idx())) {
-                    self.tables.barriers.insert(b as u32, loc);
-                }
-                self.leave_for(b, next.idx(), Reason::Barrier);
+                self.a.op2(Code::Mov_r32_rm32, id_in, EAX);
+                let count = count.map(|c| {
+                    self.first_taker(c);
+                    self.a.op2(Code::Mov_r32_rm32, count_in, EAX);
+                    count_in
+                });
+                let predicates = pred.map(|p| {
+                    let p = self.src(p);
+                    self.bits(&p);
+                    self.a.op2(Code::And_r32_rm32, EAX, LANES);
+                    self.a.op2(Code::Mov_r32_rm32, predicates_in, EAX);
+                    predicates_in
+                });
+                let site = self.plan.sites.number(b);
+                let stop = Stop::Barrier { site, lanes: LANES, id: id_in, count, predicates };
+                self.leave_for(next.idx(), stop);
             }
             Term::Call { callee, target, signature, args, next } => {
                 let target = target.map(|t| self.loc(t));
@@ -378,13 +374,17 @@ impl Emit<'_> {
                     signature: *signature,
                     args: self.plan.layout.slot_offsets[args.idx()],
                     frame_end: self.frame_end(*args),
+                    next: next.0,
                     span: f.blocks[b].term_span,
                 };
                 self.tables.calls.push(site);
-                self.store_number(warp(offset_of!(WarpCtx, a)), self.tables.calls.len() as u32 - 1);
-                self.leave_for(b, next.idx(), Reason::Call);
+                let site = self.tables.calls.len() as u32 - 1;
+                self.leave_for(next.idx(), Stop::Call { site, lanes: LANES });
             }
-            Term::Yield { next } => self.leave_for(b, next.idx(), Reason::Yield),
+            Term::Yield { next } => {
+                let site = self.plan.sites.number(b);
+                self.leave_for(next.idx(), Stop::Yield { site, lanes: LANES });
+            }
         }
     }
 
@@ -394,16 +394,13 @@ impl Emit<'_> {
     }
 
     /// Leaves the code; the lanes of the block go on at `next`.
-    fn leave_for(&mut self, b: usize, next: usize, reason: Reason) {
+    fn leave_for(&mut self, next: usize, stop: Stop<Register>) {
         self.move_live(next, Way::Out);
         if self.in_part {
             let save = self.save;
             self.a.jump(Code::Call_rel32_64, save);
         }
-        self.store_number(warp(offset_of!(WarpCtx, next)), next as u32);
-        self.store32(warp(offset_of!(WarpCtx, lanes)), LANES);
-        self.store_number(warp(offset_of!(WarpCtx, from)), b as u32);
-        self.give_back(reason);
+        self.leave(stop);
     }
 
     /// A plain barrier reached by all lanes.
@@ -411,6 +408,7 @@ impl Emit<'_> {
         self.move_live(next, Way::Out);
         self.store_number(warp(offset_of!(WarpCtx, state)), next as u32);
         self.store_number(self.pend(next), u32::MAX);
+        self.store_number(warp(WarpCtx::PLAIN_BARRIER), self.plan.sites.number(self.at.0));
         self.load32(EAX, cta(offset_of!(CtaCtx, epoch)));
         self.store32(warp(offset_of!(WarpCtx, wait_epoch)), EAX);
         self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, arrived)), 1);
@@ -424,8 +422,7 @@ impl Emit<'_> {
                 let save = self.save;
                 self.a.jump(Code::Call_rel32_64, save);
             }
-            self.store32(warp(offset_of!(WarpCtx, lanes)), LANES);
-            self.give_back(Reason::Exit);
+            self.leave(Stop::Exit { lanes: LANES });
             return;
         }
         if self.in_part {
@@ -450,10 +447,7 @@ impl Emit<'_> {
         let span = self.f.blocks[self.at.0].term_span;
         self.tables.traps.push(TrapSite { kind, index, span });
         let site = self.tables.traps.len() as u32 - 1;
-        self.store32(warp(offset_of!(WarpCtx, lanes)), LANES);
-        self.store_number(warp(offset_of!(WarpCtx, a)), site);
-        self.store_number(warp(offset_of!(WarpCtx, c)), 0);
-        self.give_back(Reason::Trap);
+        self.leave(Stop::Trap(TrapSource::Site { site, lanes: LANES }));
     }
 
     fn switch(&mut self, b: usize, index: Val, targets: &[BlockId]) {
@@ -508,9 +502,6 @@ impl Emit<'_> {
 
     /// A warp-level op, the last of its block.
     pub(crate) fn sync(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
-        let Term::Jump(next) = self.f.blocks[b].term else {
-            panic!("a warp-level op before {:?}", self.f.blocks[b].term)
-        };
         let mut src = Vec::new();
         for v in &inst.src {
             src.push(self.sync_source(*v, inst)?);
@@ -534,8 +525,16 @@ impl Emit<'_> {
             let save = self.save;
             self.a.jump(Code::Call_rel32_64, save);
         }
-        self.tables.syncs.push(SyncSite { op: inst.op, src, dst: dst.clone(), next: next.0, span: inst.span });
-        let site = self.tables.syncs.len() - 1;
+        let site = self.plan.sites.number(b) as usize;
+        let operands = Some(Operands { src, dst: dst.clone() });
+        let copy = if self.in_part {
+            self.tables.syncs[site].masked = operands;
+            CopyKind::Masked
+        } else {
+            self.tables.syncs[site].full = operands;
+            CopyKind::Full
+        };
+        self.a.number(Register::R8, copy as u64);
         self.routine(Routine::Sync, site, LANES);
         let (done, load, first) = (self.a.label(), self.load, self.prologue[0]);
         self.a.jump(Code::Jne_rel32_64, done);
@@ -566,17 +565,5 @@ impl Emit<'_> {
             self.a.store(store_code(s.ty), ctx(at + 64 * q as u32), part, mask);
         }
         Ok(if s.ty == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) })
-    }
-}
-
-fn bar_code(kind: BarKind) -> BarCode {
-    match kind {
-        BarKind::Sync => BarCode::Sync,
-        BarKind::Arrive => BarCode::Arrive,
-        BarKind::RedPopc => BarCode::RedPopc,
-        BarKind::RedAnd => BarCode::RedAnd,
-        BarKind::RedOr => BarCode::RedOr,
-        BarKind::ClusterArrive => BarCode::ClusterArrive,
-        BarKind::ClusterWait => BarCode::ClusterWait,
     }
 }

@@ -260,7 +260,7 @@ impl Plan {
         if key.backend != Backend::Wide {
             return None;
         }
-        if let Some(missing) = handloom_wide::missing_feature() {
+        if let Some(missing) = handloom_wide::missing_feature(&key.host) {
             return Some(Err(format!("the host lacks {missing}")));
         }
         let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use handloom_plan::host::Host;
+
 /// Who makes code of an entry. An entry that one of them cannot take goes to Cranelift with all functions that it can reach.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Backend {
@@ -33,11 +35,11 @@ impl Backend {
         })
     }
 
-    /// Which instructions of the host wide code would need and do without; `None` if it can run.
-    pub fn missing_feature(self) -> Option<&'static str> {
+    /// What its code needs and a host lacks.
+    pub fn missing_feature(self, host: &Host) -> Option<&'static str> {
         match self {
-            Backend::Cranelift => None,
-            Backend::Wide => handloom_wide::missing_feature(),
+            Backend::Cranelift => host.missing(),
+            Backend::Wide => host.missing().or(handloom_wide::missing_feature(host)),
         }
     }
 }
