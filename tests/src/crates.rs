@@ -103,7 +103,9 @@ pub const CRATES: &[Crate] = &[
     Crate {
         name: "cli",
         about: "the program `handloom`",
-        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "runtime", "images"],
+        crates: &[
+            "diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "runtime", "images",
+        ],
         // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
         outside: &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
     },

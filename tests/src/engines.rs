@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use handloom_plan::host::Host;
 use handloom_runtime::{
-    Arg, Backend, Bounds, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Tier, TrapReport, launch,
+    Arg, Backend, Bounds, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Tier, TrapReport,
+    launch,
 };
 
 /// An engine with its bounds setting.
@@ -26,14 +27,13 @@ pub struct Way {
 pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, ..JIT_EXACT };
 
 /// Compiled code with exact bounds.
-pub const JIT_EXACT: Way =
-    Way {
-        name: "jit, exact bounds",
-        engine: Engine::Jit,
-        bounds: Bounds::Exact,
-        tier: Tier::Lean,
-        backend: Backend::Cranelift,
-    };
+pub const JIT_EXACT: Way = Way {
+    name: "jit, exact bounds",
+    engine: Engine::Jit,
+    bounds: Bounds::Exact,
+    tier: Tier::Lean,
+    backend: Backend::Cranelift,
+};
 
 /// Compiled code with contained bounds.
 pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", bounds: Bounds::Contained, ..JIT_EXACT };
@@ -60,12 +60,12 @@ pub fn tiers() -> impl Iterator<Item = Way> {
 
 fn chosen(ways: &'static [Way]) -> impl Iterator<Item = Way> {
     let word = std::env::var("HANDLOOM_WAYS").unwrap_or_default();
-    ways.iter().copied().filter(move |way| is_there(*way) && (*way == INTERP || way.name.contains(&word)))
+    ways.iter().copied().filter(move |way| is_there(way.backend) && (*way == INTERP || way.name.contains(&word)))
 }
 
-/// Whether this host runs such code.
-pub fn is_there(way: Way) -> bool {
-    way.backend.missing_feature(&Host::detect()).is_none()
+/// Whether this host runs the code of a generator.
+pub fn is_there(backend: Backend) -> bool {
+    backend.missing_feature(&Host::detect()).is_none()
 }
 
 /// Tiers that the ways do not start in.

@@ -64,11 +64,6 @@ impl Mem {
         Mem { spread: false, ..self }
     }
 
-    /// The same from another register.
-    pub fn rebased(self, base: Register) -> Mem {
-        Mem { base: Base::Reg(base), ..self }
-    }
-
     /// One element, for every lane of a vector.
     pub fn spread(self) -> Mem {
         Mem { spread: true, ..self }
@@ -215,10 +210,12 @@ impl Asm {
 
     fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>, mem: Option<Mem>) {
         let start = self.len;
-        let encoded = made.and_then(|i| self.encoder.encode(&i, start as u64).map_err(|e| {
-            self.error.get_or_insert_with(|| format!("{i:?}: {e}"));
-            e
-        }));
+        let encoded = made.and_then(|i| {
+            self.encoder.encode(&i, start as u64).map_err(|e| {
+                self.error.get_or_insert_with(|| format!("{i:?}: {e}"));
+                e
+            })
+        });
         match encoded {
             Ok(n) => self.len += n,
             Err(e) => {

@@ -163,7 +163,12 @@ impl Emit<'_> {
                 self.tell_dirty();
             }
             Op::Nanosleep | Op::Hint => {}
-            Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Matrix(_) | Op::Elect
+            Op::Shfl(_)
+            | Op::Vote(_)
+            | Op::Match { .. }
+            | Op::Redux { .. }
+            | Op::Matrix(_)
+            | Op::Elect
             | Op::BarWarp => self.sync(b, inst)?,
         }
         Ok(())

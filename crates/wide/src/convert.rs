@@ -202,7 +202,13 @@ impl Emit<'_> {
         let lane = if to_wide { Ty::B64 } else { Ty::B32 };
         let (result, upper) = (zmm(4), zmm(6));
         for &h in halves {
-            let part = if from_wide && !to_wide { 2 * q + h } else if to_wide && !from_wide { q / 2 } else { q };
+            let part = if from_wide && !to_wide {
+                2 * q + h
+            } else if to_wide && !from_wide {
+                q / 2
+            } else {
+                q
+            };
             let flush = c.ftz && !from_wide;
             let mut a = if flush { self.flushed(s, part, 0) } else { self.reg(s, part, 0) };
             if to_wide && !from_wide {
@@ -254,7 +260,8 @@ impl Emit<'_> {
                 self.a.op2(load_code(lane), Out::masked(to, Register::K6), most);
             }
             if bits < 32 {
-                let (low, high) = if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+                let (low, high) =
+                    if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
                 let low = self.constant(lane, low.cast_unsigned() & lane.mask());
                 let high = self.constant(lane, high.cast_unsigned());
                 if signed {

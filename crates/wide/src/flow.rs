@@ -11,10 +11,12 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BarKind, BlockId, Inst, Pure, SlotId, Term, Val};
+use handloom_ir::simt::{BarKind, BlockId, Inst, Op, Pure, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
-use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Reason, Routine, Stop, TrapSite, TrapSource, WarpCtx};
+use handloom_plan::abi::{
+    CallSite, CopyKind, CtaCtx, Loc, Operands, Reason, Routine, Stop, TrapSite, TrapSource, WarpCtx,
+};
 use iced_x86::{Code, Register};
 
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
@@ -44,13 +46,18 @@ impl Emit<'_> {
         self.call_routine();
         for (l, way) in [(self.save, Way::Out), (self.load, Way::In)] {
             self.a.bind(l);
-            self.move_pending(way);
+            if self.comes_back_in_part() {
+                self.move_pending(way);
+            }
+            self.a.op0(Code::Retnq);
         }
     }
 
     fn dispatch(&mut self) {
         let n = self.f.blocks.len();
-        let stubs: Vec<Label> = (0..n).map(|_| self.a.label()).collect();
+        // Where all lanes of a warp stand at one block, which they mostly do, its values alone are read.
+        let any = self.a.label();
+        let stubs: Vec<Label> = self.landings().iter().map(|is| if *is { self.a.label() } else { any }).collect();
         let table = self.a.table(stubs.clone());
         self.a.bind(self.dispatch);
         let advance = self.advance;
@@ -59,6 +66,7 @@ impl Emit<'_> {
         self.a.jump(Code::Je_rel32_64, advance);
         self.load32(EAX, warp(offset_of!(WarpCtx, state)));
         if n == 1 {
+            // Its only stub follows.
             self.a.op2(Code::Test_rm32_r32, EAX, EAX);
             self.a.jump(Code::Jne_rel32_64, advance);
         } else {
@@ -69,21 +77,21 @@ impl Emit<'_> {
             self.a.op2(Code::Add_r64_rm64, RAX, RCX);
             self.a.op1(Code::Jmp_rm64, RAX);
         }
-        for (b, stub) in stubs.into_iter().enumerate() {
+        for (b, stub) in stubs.into_iter().enumerate().filter(|(_, stub)| *stub != any) {
             self.a.bind(stub);
-            let (general, prologue, load) = (self.a.label(), self.prologue[b], self.load);
             self.a.imm(Code::Cmp_rm32_imm32, self.pend(b), -1);
-            self.a.jump(Code::Jne_rel32_64, general);
+            self.a.jump(Code::Jne_rel32_64, any);
             self.store_number(self.pend(b), 0);
             self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
             self.in_part = false;
             self.move_live(b, Way::In);
             let block = self.block[b];
             self.a.jump(Code::Jmp_rel32_64, block);
-            self.a.bind(general);
-            self.a.jump(Code::Call_rel32_64, load);
-            self.a.jump(Code::Jmp_rel32_64, prologue);
         }
+        self.a.bind(any);
+        let (first, load) = (self.prologue[0], self.load);
+        self.a.jump(Code::Call_rel32_64, load);
+        self.a.jump(Code::Jmp_rel32_64, first);
     }
 
     /// On to the next context. Emitted last, when the size of a context is known.
@@ -213,7 +221,29 @@ impl Emit<'_> {
             self.move_live(b, way);
             self.a.bind(next);
         }
-        self.a.op0(Code::Retnq);
+    }
+
+    /// Whether lanes may leave, or wait for others, in a block that only part of a warp executes: else all lanes that come back come to one block.
+    fn comes_back_in_part(&self) -> bool {
+        let waits = |b: usize| {
+            let block = &self.f.blocks[b];
+            let ends = !self.f.is_entry && block.term == Term::Exit;
+            ends || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+        };
+        (0..self.f.blocks.len()).any(|b| self.plan.facts.masked.has(b) && waits(b))
+    }
+
+    /// Blocks that lanes start or go on at after they left the code.
+    fn landings(&self) -> Vec<bool> {
+        let mut landing = vec![false; self.f.blocks.len()];
+        landing[0] = true;
+        for block in &self.f.blocks {
+            let waits = block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync());
+            if waits {
+                block.term.successors().iter().for_each(|s| landing[s.idx()] = true);
+            }
+        }
+        landing
     }
 
     /// Adds lanes to a block's pending ones.
@@ -304,7 +334,8 @@ impl Emit<'_> {
         }
         self.a.jump(Code::Je_rel32_64, yes);
         // Lanes part: those that stand lower go on.
-        let (low, high) = if then < otherwise { ((then, EAX), (otherwise, ECX)) } else { ((otherwise, ECX), (then, EAX)) };
+        let (low, high) =
+            if then < otherwise { ((then, EAX), (otherwise, ECX)) } else { ((otherwise, ECX), (then, EAX)) };
         let was = self.in_part;
         self.add_pending(high.0, high.1);
         self.a.op2(Code::Mov_r32_rm32, LANES, low.1);
@@ -502,6 +533,9 @@ impl Emit<'_> {
 
     /// A warp-level op, the last of its block.
     pub(crate) fn sync(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+        if inst.op == Op::BarWarp && !self.in_part && constant(inst.src[0]) == Some(0xffff_ffff) {
+            return Ok(());
+        }
         let mut src = Vec::new();
         for v in &inst.src {
             src.push(self.sync_source(*v, inst)?);

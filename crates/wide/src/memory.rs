@@ -2,7 +2,7 @@
 //!
 //! Addresses are tested before anything happens: a uniform one alone, neighbouring ones by their ends, others as vectors. What a test refuses is done by the
 //! routine, which knows all rules, in code after all blocks; it comes back with the results. Neighbouring elements are read and written as vectors
-//! under a mask, others by the gathers and scatters of the host; a scatter writes its lanes in ascending order, as the manual's order of lanes here is.
+//! under a mask; `scattered` does the others.
 
 use std::mem::{offset_of, size_of};
 
@@ -17,7 +17,7 @@ use iced_x86::{Code, Register};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
-use crate::values::{Src, is_wide, load_code, store_code};
+use crate::values::{is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
@@ -39,7 +39,7 @@ enum Form {
 
 /// What a test is against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Limits {
+pub(crate) enum Limits {
     /// Nothing: the address is known to be right.
     Safe,
     /// An allocation, or the heap.
@@ -50,20 +50,22 @@ enum Limits {
     Own,
 }
 
-struct Access {
-    class: AccessClass,
-    limits: Limits,
+/// An access with what is decided about it.
+pub(crate) struct Access {
+    pub(crate) class: AccessClass,
+    pub(crate) limits: Limits,
     /// Lanes that take part.
-    lanes: Register,
-    cold: Label,
+    pub(crate) lanes: Register,
+    pub(crate) cold: Label,
     /// IR type of an element.
-    ty: Ty,
+    pub(crate) ty: Ty,
     /// Addresses are offsets of 32 bits.
-    short: bool,
+    pub(crate) short: bool,
 }
 
 impl Access {
-    fn size(&self) -> i32 {
+    /// Bytes of an element.
+    pub(crate) fn size(&self) -> i32 {
         i32::from(self.class.bits) / 8
     }
 }
@@ -163,7 +165,12 @@ impl Emit<'_> {
         } else {
             match form {
                 Form::Same => self.load_same(inst, &x),
-                Form::Row | Form::Parts => self.neighbours(inst, &x, form == Form::Row),
+                Form::Row => {
+                    self.limits(&x);
+                    self.pack_address(&x, 0);
+                    self.row(inst, &x);
+                }
+                Form::Parts => self.parts(inst, &x),
                 Form::Scattered => self.scattered(inst, &x),
             }
         }
@@ -191,8 +198,7 @@ impl Emit<'_> {
             && s.stride == i64::from(x.size())
             && (0..8).all(|p| {
                 let first = p / n * n;
-                s.group[p] == s.group[first]
-                    && s.off[p] - s.off[first] == s.stride * ((p - first) * PACK) as i64
+                s.group[p] == s.group[first] && s.off[p] - s.off[first] == s.stride * ((p - first) * PACK) as i64
             })
     }
 
@@ -210,7 +216,7 @@ impl Emit<'_> {
     }
 
     /// Base in `r8` and limit in `r9` of a test of one access: an aligned distance below the limit is right.
-    fn limits(&mut self, x: &Access) {
+    pub(crate) fn limits(&mut self, x: &Access) {
         let bytes = x.class.bytes() as i32;
         match x.limits {
             Limits::Safe => {}
@@ -328,7 +334,7 @@ impl Emit<'_> {
     }
 
     /// Writes a part of a result for some lanes.
-    fn put(&mut self, d: Reg, q: usize, from: Register, lanes: Register) {
+    pub(crate) fn put(&mut self, d: Reg, q: usize, from: Register, lanes: Register) {
         let ty = self.f.regs[d.idx()];
         match self.place(d) {
             Place::Vectors(v) => {
@@ -336,83 +342,76 @@ impl Emit<'_> {
                 self.a.op2(load_code(ty), Out::masked(zmm(v[q]), mask), from);
             }
             Place::Row(at) => {
-                let mask = if lanes == LANES && !self.places.is_own[d.idx()] {
-                    ALL
-                } else {
-                    self.lanes_mask(lanes, ty, q)
-                };
+                let mask =
+                    if lanes == LANES && !self.places.is_own[d.idx()] { ALL } else { self.lanes_mask(lanes, ty, q) };
                 self.a.store(store_code(ty), ctx(at + 64 * q as u32), from, mask);
             }
             Place::Nowhere | Place::Mask(_) | Place::Flags(_) | Place::Words(_) => {}
         }
     }
 
-    /// Elements that follow each other.
-    fn neighbours(&mut self, inst: &Inst, x: &Access, is_row: bool) {
-        let n_parts = crate::alloc::n_parts(x.ty);
-        let n = 32 / n_parts as i32;
+    /// Elements that follow each other through the warp; the address of lane 0 is in `rax`, and the limits are known.
+    pub(crate) fn row(&mut self, inst: &Inst, x: &Access) {
+        let n = 32 / crate::alloc::n_parts(x.ty) as i32;
         let stride = x.size();
-        let mut at = vec![(RAX, 0); n_parts];
-        self.limits(x);
-        if is_row {
-            self.pack_address(x, 0);
-            if self.in_part || x.lanes != LANES {
-                let lanes = x.lanes;
-                self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
-                self.a.op2(Code::Bsr_r32_rm32, Register::ESI, lanes);
-                self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RCX, stride.cast_unsigned(), 0));
-                self.test(x, R11, false);
-                self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RSI, stride.cast_unsigned(), 0));
-                self.test(x, R11, true);
-            } else {
-                self.test(x, RAX, false);
-                self.a.op2(Code::Lea_r64_m, R11, Mem::at(RAX, 31 * stride));
-                self.test(x, R11, true);
-            }
-            self.host(x, RAX);
-            at.iter_mut().enumerate().for_each(|(q, a)| a.1 = q as i32 * n * stride);
+        if self.in_part || x.lanes != LANES {
+            // Lanes that take no part may lie anywhere.
+            let lanes = x.lanes;
+            self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
+            self.a.op2(Code::Bsr_r32_rm32, Register::ESI, lanes);
+            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RCX, stride.cast_unsigned(), 0));
+            self.test(x, R11, false);
+            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RSI, stride.cast_unsigned(), 0));
+            self.test(x, R11, true);
         } else {
-            let regs = [RCX, RSI, R11, Register::RDI];
-            for (q, to) in regs.into_iter().take(n_parts).enumerate() {
-                self.pack_address(x, q * n as usize / PACK);
-                self.a.op2(Code::Mov_r64_rm64, to, RAX);
-                self.test(x, RAX, false);
-                self.a.op2(Code::Lea_r64_m, RAX, Mem::at(to, (n - 1) * stride));
-                self.test(x, RAX, true);
-                at[q] = (to, 0);
-            }
-            for (to, _) in at.clone() {
-                self.host(x, to);
-            }
+            self.test(x, RAX, false);
+            self.a.op2(Code::Lea_r64_m, R11, Mem::at(RAX, 31 * stride));
+            self.test(x, R11, true);
         }
-        for (q, (base, by)) in at.into_iter().enumerate() {
-            let m = Mem::at(base, by);
-            if x.class.kind == Kind::Load {
-                // `eax` is clobbered by masks of takers.
-                self.load_part(inst.dst[0], q, m, x, base == RAX);
-            } else {
-                let s = self.clean_src(inst.src[1]);
-                if base == RAX && q == 0 {
-                    self.a.op2(Code::Mov_r64_rm64, R8, RAX);
-                }
-                let m = Mem::at(if base == RAX { R8 } else { base }, by);
-                let r = self.reg(&s, q, 4);
-                let mask = self.lanes_mask(x.lanes, x.ty, q);
-                let code = match x.class.bits {
-                    8 => Code::EVEX_Vpmovdb_xmmm128_k1z_zmm,
-                    16 => Code::EVEX_Vpmovdw_ymmm256_k1z_zmm,
-                    _ => store_code(x.ty),
-                };
-                self.a.store(code, m, r, mask);
-            }
+        self.host(x, RAX);
+        self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        for q in 0..crate::alloc::n_parts(x.ty) {
+            self.move_part(inst, x, q, Mem::at(R8, q as i32 * n * stride));
         }
     }
 
-    fn load_part(&mut self, d: Reg, q: usize, m: Mem, x: &Access, in_rax: bool) {
-        if in_rax && q == 0 {
-            self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+    /// Elements that follow each other within each part of a vector, in a block that all lanes execute.
+    fn parts(&mut self, inst: &Inst, x: &Access) {
+        let n_parts = crate::alloc::n_parts(x.ty);
+        let n = 32 / n_parts as i32;
+        let regs = [RCX, RSI, R11, Register::RDI];
+        self.limits(x);
+        for (q, to) in regs.into_iter().take(n_parts).enumerate() {
+            self.pack_address(x, q * n as usize / PACK);
+            self.a.op2(Code::Mov_r64_rm64, to, RAX);
+            self.test(x, RAX, false);
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::at(to, (n - 1) * x.size()));
+            self.test(x, RAX, true);
         }
-        let m = if in_rax { m.rebased(R8) } else { m };
+        for (q, to) in regs.into_iter().take(n_parts).enumerate() {
+            self.host(x, to);
+            self.move_part(inst, x, q, Mem::at(to, 0));
+        }
+    }
+
+    /// A part of a load or store of neighbours. Clobbers `eax`.
+    fn move_part(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
+        if x.class.kind == Kind::Load {
+            self.load_part(inst.dst[0], q, m, x);
+            return;
+        }
+        let s = self.clean_src(inst.src[1]);
+        let r = self.reg(&s, q, 4);
+        let mask = self.lanes_mask(x.lanes, x.ty, q);
+        let code = match x.class.bits {
+            8 => Code::EVEX_Vpmovdb_xmmm128_k1z_zmm,
+            16 => Code::EVEX_Vpmovdw_ymmm256_k1z_zmm,
+            _ => store_code(x.ty),
+        };
+        self.a.store(code, m, r, mask);
+    }
+
+    fn load_part(&mut self, d: Reg, q: usize, m: Mem, x: &Access) {
         let code = match x.class.bits {
             8 => Code::EVEX_Vpmovzxbd_zmm_k1z_xmmm128,
             16 => Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256,
@@ -429,299 +428,6 @@ impl Emit<'_> {
             }
             Place::Nowhere | Place::Mask(_) | Place::Flags(_) | Place::Words(_) => {}
         }
-    }
-
-    /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
-    fn scattered(&mut self, inst: &Inst, x: &Access) {
-        let aty = if x.short { Ty::B32 } else { Ty::B64 };
-        let s = self.src(x.class.address);
-        let n = crate::alloc::n_parts(aty);
-        for q in 0..n {
-            let r = self.reg(&s, q, q as u8);
-            let to = zmm(q as u8);
-            if x.class.offset != 0 {
-                let c = self.constant(aty, x.class.offset.cast_unsigned() & aty.mask());
-                let code = if x.short {
-                    Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32
-                } else {
-                    Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64
-                };
-                self.a.op3(code, to, r, c);
-            } else if r != to {
-                self.a.op2(load_code(aty), to, r);
-            }
-        }
-        if x.limits != Limits::Safe {
-            self.test_lanes(x, n);
-        }
-        if x.class.space == StateSpace::Shared {
-            self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
-        } else {
-            self.a.number(R11, 0);
-        }
-        if x.class.kind == Kind::Load {
-            for (e, d) in (0..).zip(&inst.dst) {
-                self.gather(x, e, *d);
-            }
-        } else if x.class.bits < 32 {
-            self.store_by_lane(inst, x, n);
-        } else {
-            for e in 0..i32::from(x.class.count) {
-                let s = self.clean_src(inst.src[1 + e as usize]);
-                self.scatter(x, e, &s);
-            }
-        }
-    }
-
-    /// Tests the addresses in vectors 0 to `n`. Uses vectors 4 to 6, `k5` to `k7`.
-    fn test_lanes(&mut self, x: &Access, n: usize) {
-        let k = x.class.bytes().trailing_zeros();
-        self.limits(x);
-        if k > 0 {
-            self.a.imm8(Code::Shr_rm64_imm8, R9, k);
-        }
-        let ty = if x.short { Ty::B32 } else { Ty::B64 };
-        if x.short {
-            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), Register::R9D);
-        } else {
-            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(6), R9);
-            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(5), R8);
-        }
-        for q in 0..n {
-            let mut r = zmm(q as u8);
-            if x.limits != Limits::Shared {
-                self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, zmm(4), r, zmm(5));
-                r = zmm(4);
-            }
-            if x.limits == Limits::Own {
-                let stride = self.plan.facts.local_stride;
-                let lanes: Vec<u64> = (0..8).map(|l| ((8 * q as i64 + l) * stride).cast_unsigned()).collect();
-                let c = self.lanes_constant(Ty::B64, &lanes);
-                self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, zmm(4), r, c);
-            }
-            if k > 0 {
-                let code = if x.short {
-                    Code::EVEX_Vprord_zmm_k1z_zmmm512b32_imm8
-                } else {
-                    Code::EVEX_Vprorq_zmm_k1z_zmmm512b64_imm8
-                };
-                self.a.op2i(code, zmm(4), r, k);
-                r = zmm(4);
-            }
-            let mask = self.lanes_mask(x.lanes, ty, q);
-            let (code, to) = (
-                if x.short {
-                    Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8
-                } else {
-                    Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8
-                },
-                if q == 0 { Register::K7 } else { Register::K6 },
-            );
-            self.a.op3i(code, Out::masked(to, mask), r, zmm(6), 5);
-            if q > 0 {
-                self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
-            }
-        }
-        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
-        self.a.jump(Code::Jne_rel32_64, x.cold);
-    }
-
-    /// The mask of a gather or scatter, which it clears, in `k6`.
-    fn own_mask(&mut self, x: &Access, ty: Ty, q: usize) {
-        match self.lanes_mask(x.lanes, ty, q) {
-            Register::None => self.a.op3(Code::VEX_Kxnorw_kr_kr_kr, Register::K6, Register::K6, Register::K6),
-            k => self.a.op2(Code::VEX_Kmovw_kr_km16, Register::K6, k),
-        }
-    }
-
-    /// The addresses of eight or sixteen lanes, as an index.
-    fn index(&mut self, x: &Access, ty: Ty, q: usize) -> Register {
-        if !x.short {
-            return zmm(q as u8);
-        }
-        if !is_wide(ty) {
-            return zmm(q as u8);
-        }
-        // Eight of sixteen offsets.
-        if q.is_multiple_of(2) {
-            return ymm(zmm(q as u8 / 2));
-        }
-        self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(6)), zmm(q as u8 / 2), 1);
-        ymm(zmm(6))
-    }
-
-    fn gather(&mut self, x: &Access, e: i32, d: Reg) {
-        if x.class.bits < 32 {
-            self.gather_small(x, e, d);
-            return;
-        }
-        let at = |i| Mem::indexed(R11, i, 1, e * x.size());
-        let t = zmm(4);
-        let zero = |s: &mut Self, r| s.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, r, r, r);
-        if is_wide(x.ty) {
-            for q in 0..4 {
-                let i = self.index(x, Ty::B64, q);
-                self.own_mask(x, Ty::B64, q);
-                zero(self, t);
-                let code =
-                    if x.short { Code::EVEX_Vpgatherdq_zmm_k1_vm32y } else { Code::EVEX_Vpgatherqq_zmm_k1_vm64z };
-                self.a.op2(code, Out::masked(t, Register::K6), at(i));
-                self.put(d, q, t, x.lanes);
-            }
-        } else if x.short {
-            for q in 0..2 {
-                self.own_mask(x, Ty::B32, q);
-                zero(self, t);
-                let i = zmm(q as u8);
-                self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(t, Register::K6), at(i));
-                self.put(d, q, t, x.lanes);
-            }
-        } else {
-            for q in 0..2 {
-                for (h, to) in [(0, zmm(4)), (1, zmm(5))] {
-                    self.own_mask(x, Ty::B64, 2 * q + h);
-                    zero(self, to);
-                    let i = zmm((2 * q + h) as u8);
-                    self.a.op2(Code::EVEX_Vpgatherqd_ymm_k1_vm64z, Out::masked(ymm(to), Register::K6), at(i));
-                }
-                self.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, t, t, ymm(zmm(5)), 1);
-                self.put(d, q, t, x.lanes);
-            }
-        }
-    }
-
-    /// Elements of 8 and 16 bits: the aligned word around each is read, which lies in the same page.
-    fn gather_small(&mut self, x: &Access, e: i32, d: Reg) {
-        let aty = if x.short { Ty::B32 } else { Ty::B64 };
-        let (add, and, shift) = if x.short {
-            (
-                Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32,
-                Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32,
-                Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8,
-            )
-        } else {
-            (
-                Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64,
-                Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64,
-                Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8,
-            )
-        };
-        let kept = (1u64 << x.class.bits) - 1;
-        for q in 0..2 {
-            // The words in vector 4, how far to shift them in vector 5.
-            let halves: &[usize] = if x.short { &[0] } else { &[0, 1] };
-            for &h in halves {
-                let part = if x.short { q } else { 2 * q + h };
-                let (data, by) = if h == 0 { (zmm(4), zmm(5)) } else { (zmm(6), zmm(7)) };
-                let c = self.constant(aty, (e * x.size()) as u64);
-                self.a.op3(add, data, zmm(part as u8), c);
-                let c = self.constant(aty, 3);
-                self.a.op3(and, by, data, c);
-                self.a.op2i(shift, by, by, 3);
-                let c = self.constant(aty, !3 & aty.mask());
-                self.a.op3(and, data, data, c);
-                self.own_mask(x, aty, part);
-                if x.short {
-                    // Vector 3 is free: there are two vectors of offsets.
-                    self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(3), zmm(3), zmm(3));
-                    let m = Mem::indexed(R11, data, 1, 0);
-                    self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(zmm(3), Register::K6), m);
-                    self.a.op2(load_code(Ty::B32), data, zmm(3));
-                } else {
-                    self.gather_word(data);
-                    self.a.op2(Code::EVEX_Vpmovqd_ymmm256_k1z_zmm, ymm(by), by);
-                }
-            }
-            if !x.short {
-                let insert = Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8;
-                self.a.op3i(insert, zmm(4), zmm(4), ymm(zmm(6)), 1);
-                self.a.op3i(insert, zmm(5), zmm(5), ymm(zmm(7)), 1);
-            }
-            self.a.op3(Code::EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(4), zmm(5));
-            let c = self.constant(Ty::B32, kept);
-            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(4), c);
-            self.put(d, q, zmm(4), x.lanes);
-        }
-    }
-
-    /// Reads eight words at the addresses in a vector into its lower half, by way of the stack: all other vectors are in use.
-    fn gather_word(&mut self, data: Register) {
-        let spare = Mem::at(RSP, FRAME - 72);
-        self.a.store(store_code(Ty::B64), spare, zmm(0), ALL);
-        self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), zmm(0));
-        let m = Mem::indexed(R11, data, 1, 0);
-        self.a.op2(Code::EVEX_Vpgatherqd_ymm_k1_vm64z, Out::masked(ymm(zmm(0)), Register::K6), m);
-        self.a.op2(load_code(Ty::B64), data, zmm(0));
-        self.a.op2(load_code(Ty::B64), zmm(0), spare);
-    }
-
-    fn scatter(&mut self, x: &Access, e: i32, s: &Src) {
-        let at = |i| Mem::indexed(R11, i, 1, e * x.size());
-        if is_wide(x.ty) {
-            for q in 0..4 {
-                let r = self.reg(s, q, 4);
-                let i = self.index(x, Ty::B64, q);
-                self.own_mask(x, Ty::B64, q);
-                let code =
-                    if x.short { Code::EVEX_Vpscatterdq_vm32y_k1_zmm } else { Code::EVEX_Vpscatterqq_vm64z_k1_zmm };
-                self.a.store(code, at(i), r, Register::K6);
-            }
-        } else if x.short {
-            for q in 0..2 {
-                let r = self.reg(s, q, 4);
-                self.own_mask(x, Ty::B32, q);
-                self.a.store(Code::EVEX_Vpscatterdd_vm32z_k1_zmm, at(zmm(q as u8)), r, Register::K6);
-            }
-        } else {
-            for q in 0..4 {
-                let mut r = self.reg(s, q / 2, 4);
-                if q % 2 == 1 {
-                    self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(5)), r, 1);
-                    r = zmm(5);
-                }
-                self.own_mask(x, Ty::B64, q);
-                self.a.store(Code::EVEX_Vpscatterqd_vm64z_k1_ymm, at(zmm(q as u8)), ymm(r), Register::K6);
-            }
-        }
-    }
-
-    /// Stores of 8 and 16 bits, lane by lane in ascending order.
-    fn store_by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
-        let aty = if x.short { Ty::B32 } else { Ty::B64 };
-        let addresses = self.take_scratch(64 * n as u32);
-        for q in 0..n {
-            self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
-        }
-        let rows: Vec<u32> = (0..x.class.count).map(|_| self.take_scratch(128)).collect();
-        for (at, v) in rows.iter().zip(&inst.src[1..]) {
-            let s = self.clean_src(*v);
-            for q in 0..2 {
-                let r = self.reg(&s, q, 4);
-                self.a.store(store_code(Ty::B32), ctx(at + 64 * q as u32), r, ALL);
-            }
-        }
-        let again = self.a.label();
-        self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
-        self.a.bind(again);
-        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
-        if x.short {
-            self.load32(EAX, Mem::indexed(WARP, RDX, 4, addresses as i32));
-        } else {
-            self.load64(RAX, Mem::indexed(WARP, RDX, 8, addresses as i32));
-        }
-        self.a.op2(Code::Add_r64_rm64, RAX, R11);
-        for (e, at) in (0..).zip(&rows) {
-            self.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
-            let m = Mem::at(RAX, e * x.size());
-            if x.class.bits == 8 {
-                self.a.store(Code::Mov_rm8_r8, m, Register::SIL, ALL);
-            } else {
-                self.a.store(Code::Mov_rm16_r16, m, Register::SI, ALL);
-            }
-        }
-        self.a.op2(Code::Lea_r32_m, EDX, Mem::at(RCX, -1));
-        self.a.op2(Code::And_r32_rm32, ECX, EDX);
-        self.a.jump(Code::Jne_rel32_64, again);
     }
 
     /// The code after all blocks: accesses that tests refused.

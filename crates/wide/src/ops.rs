@@ -172,11 +172,8 @@ impl Emit<'_> {
             }
             Pure::ToPred(ty) => {
                 let a = self.reg(&src[0], q, 0);
-                let code = by_width(
-                    ty,
-                    Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32,
-                    Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64,
-                );
+                let code =
+                    by_width(ty, Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64);
                 self.a.op3(code, k, a, a);
             }
             other => panic!("{other:?} as a mask at {:?}", self.at),
@@ -261,11 +258,8 @@ impl Emit<'_> {
             Pure::Neg(_) => {
                 let a = self.rm(&src[0], q, 0);
                 self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t0, t0, t0);
-                let code = by_width(
-                    ty,
-                    Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32,
-                    Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64,
-                );
+                let code =
+                    by_width(ty, Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64);
                 self.a.op3(code, out, t0, a);
                 if ty == Ty::B16 {
                     self.cut16(out);
@@ -274,17 +268,13 @@ impl Emit<'_> {
             Pure::Not(_) => {
                 let a = self.reg(&src[0], q, 0);
                 let c = self.constant(ty, ty.mask());
-                let code = by_width(
-                    ty,
-                    Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32,
-                    Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64,
-                );
+                let code =
+                    by_width(ty, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64);
                 self.a.op3(code, out, a, c);
             }
             Pure::Abs(_) => {
                 let a = if ty == Ty::B16 { Rm::Reg(self.sext16(&src[0], q, 0)) } else { self.rm(&src[0], q, 0) };
-                let code =
-                    by_width(ty, Code::EVEX_Vpabsd_zmm_k1z_zmmm512b32, Code::EVEX_Vpabsq_zmm_k1z_zmmm512b64);
+                let code = by_width(ty, Code::EVEX_Vpabsd_zmm_k1z_zmmm512b32, Code::EVEX_Vpabsq_zmm_k1z_zmmm512b64);
                 self.a.op2(code, out, a);
                 if ty == Ty::B16 {
                     self.cut16(out);
@@ -294,11 +284,8 @@ impl Emit<'_> {
                 for (to, which) in [(t0, Pure::Max(int)), (t1, Pure::Min(int))] {
                     self.part(which, q, src, to.into());
                 }
-                let code = by_width(
-                    ty,
-                    Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32,
-                    Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64,
-                );
+                let code =
+                    by_width(ty, Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64);
                 self.a.op3(code, out, t0, t1);
                 if ty == Ty::B16 {
                     self.cut16(out);
@@ -306,11 +293,8 @@ impl Emit<'_> {
             }
             Pure::Cnot(_) => {
                 let a = self.reg(&src[0], q, 0);
-                let code = by_width(
-                    ty,
-                    Code::EVEX_Vptestnmd_kr_k1_zmm_zmmm512b32,
-                    Code::EVEX_Vptestnmq_kr_k1_zmm_zmmm512b64,
-                );
+                let code =
+                    by_width(ty, Code::EVEX_Vptestnmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestnmq_kr_k1_zmm_zmmm512b64);
                 self.a.op3(code, Register::K7, a, a);
                 self.ones_of_mask(ty, out);
             }
@@ -519,11 +503,8 @@ impl Emit<'_> {
                 self.a.op3(min, out, out.reg, one);
             } else {
                 self.canonical(ty, out);
-                let code = by_width(
-                    ty,
-                    Code::EVEX_Vpmaxsd_zmm_k1z_zmm_zmmm512b32,
-                    Code::EVEX_Vpmaxsq_zmm_k1z_zmm_zmmm512b64,
-                );
+                let code =
+                    by_width(ty, Code::EVEX_Vpmaxsd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpmaxsq_zmm_k1z_zmm_zmmm512b64);
                 self.a.op3(code, out, out.reg, zero);
             }
         }
@@ -701,8 +682,11 @@ impl Emit<'_> {
             }
             zmm(i)
         });
-        let cmp =
-            by_width(ty, Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae);
+        let cmp = by_width(
+            ty,
+            Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
+            Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
+        );
         if nan {
             self.a.op3i(cmp, Register::K5, a, b, 3);
         } else {
@@ -737,9 +721,5 @@ fn and(ty: Ty) -> Code {
 }
 
 fn ternary(ty: Ty) -> Code {
-    by_width(
-        ty,
-        Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8,
-        Code::EVEX_Vpternlogq_zmm_k1z_zmm_zmmm512b64_imm8,
-    )
+    by_width(ty, Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8, Code::EVEX_Vpternlogq_zmm_k1z_zmm_zmmm512b64_imm8)
 }

@@ -30,13 +30,9 @@ impl Emit<'_> {
             At::Row(at) if !s.odd => row(s.ty, at),
             At::Flags(at) => Loc::Row32(at),
             At::Words(shape, at) if !s.odd && shape.is_uniform() => Loc::Scalar(at),
-            At::Words(shape, at) if !s.odd => Loc::Groups {
-                at,
-                group: shape.group,
-                off: shape.off,
-                stride: shape.stride,
-                bits: s.ty.bits() as u8,
-            },
+            At::Words(shape, at) if !s.odd => {
+                Loc::Groups { at, group: shape.group, off: shape.off, stride: shape.stride, bits: s.ty.bits() as u8 }
+            }
             _ => {
                 let at = self.take_scratch(row_bytes(s.ty));
                 self.put_row(&s, at);
@@ -229,7 +225,11 @@ impl Emit<'_> {
         self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
         let scale = if is_wide(ty) { 8 } else { 4 };
         let m = crate::asm::Mem::indexed(WARP, RCX, scale, from as i32);
-        if is_wide(ty) { self.load64(RAX, m) } else { self.load32(EAX, m) }
+        if is_wide(ty) {
+            self.load64(RAX, m)
+        } else {
+            self.load32(EAX, m)
+        }
         self.store64(ctx(at), RAX);
     }
 

@@ -140,8 +140,7 @@ impl Emit<'_> {
     pub(crate) fn copy(&mut self, ty: Ty, out: Out, rm: Rm) {
         match rm {
             Rm::Mem(m) if m.is_spread() => {
-                let code =
-                    by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
+                let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
                 self.a.op2(code, out, m.single());
             }
             rm if rm == Rm::Reg(out.reg) => {}
@@ -167,8 +166,7 @@ impl Emit<'_> {
             self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K7, EAX);
             self.a.op2(spread, Out::masked(to, Register::K7), ctx(at + 8 * u32::from(g)));
         }
-        let deltas: Vec<u64> =
-            (0..lane_bits).map(|l| s.delta(first + l / PACK, l % PACK).cast_unsigned()).collect();
+        let deltas: Vec<u64> = (0..lane_bits).map(|l| s.delta(first + l / PACK, l % PACK).cast_unsigned()).collect();
         if deltas.iter().any(|d| *d != 0) {
             let c = self.lanes_constant(ty, &deltas);
             let add = by_width(ty, Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64);
@@ -192,8 +190,7 @@ impl Emit<'_> {
 
     /// Eight lanes of a source of 32 bits or less as 64 bits, extended from 32.
     pub(crate) fn widened(&mut self, s: &Src, q: usize, signed: bool, scratch: u8) -> Register {
-        let code =
-            if signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };
+        let code = if signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };
         let to = zmm(scratch);
         match (s.at, s.odd) {
             (At::Row(at), false) => self.a.op2(code, to, ctx(at + 32 * q as u32)),

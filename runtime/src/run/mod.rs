@@ -9,11 +9,11 @@ mod recompile;
 mod stop;
 mod tier;
 
+pub use backend::Backend;
 pub(crate) use order::Order;
 pub(crate) use output::Printer;
 pub use output::Sink;
 pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
-pub use backend::Backend;
 pub use tier::Tier;

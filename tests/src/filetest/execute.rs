@@ -81,8 +81,11 @@ fn without_window(text: &str) -> String {
 
 fn ways(d: &Directives) -> impl Iterator<Item = Way> {
     let exact = d.exact_bounds_only;
-    let all: Vec<Way> =
-        if std::env::var_os("HANDLOOM_TIERS").is_some() { engines::tiers().collect() } else { engines::ways().collect() };
+    let all: Vec<Way> = if std::env::var_os("HANDLOOM_TIERS").is_some() {
+        engines::tiers().collect()
+    } else {
+        engines::ways().collect()
+    };
     all.into_iter().filter(move |w| !exact || w.bounds == Bounds::Exact)
 }
 
