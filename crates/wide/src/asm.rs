@@ -138,6 +138,12 @@ pub struct Asm {
     error: Option<String>,
 }
 
+impl Default for Asm {
+    fn default() -> Asm {
+        Asm::new()
+    }
+}
+
 impl Asm {
     /// No code yet.
     pub fn new() -> Asm {
@@ -319,6 +325,18 @@ impl Asm {
     pub fn store(&mut self, code: Code, m: Mem, r: Register, mask: Register) {
         let made = Instruction::with2(code, self.memory(m), r);
         self.put(made.map(|i| masked(i, Out { reg: r, mask })), Some(m));
+    }
+
+    /// `memory, r`: reads and writes memory, as one if it is locked.
+    pub fn store_locked(&mut self, code: Code, m: Mem, r: Register, locked: bool) {
+        let made = Instruction::with2(code, self.memory(m), r);
+        self.put(
+            made.map(|mut i| {
+                i.set_has_lock_prefix(locked);
+                i
+            }),
+            Some(m),
+        );
     }
 
     /// A number in a register of 64 bits.

@@ -9,6 +9,7 @@ use handloom_plan::host::{Feature, Host};
 use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
+use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::emit::*;
@@ -66,6 +67,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         save,
         load,
         cold: Vec::new(),
+        joints: Joints::new(),
         in_part: false,
         at: (0, 0),
         scratch: (0, 0),
@@ -96,6 +98,7 @@ impl Emit<'_> {
             if self.in_part {
                 self.set_masks();
             }
+            self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
             for (i, inst) in block.insts.iter().enumerate() {
                 self.at = (b, i);
                 self.scratch.0 = 0;

@@ -101,7 +101,7 @@ impl Emit<'_> {
                     let a = self.reg(&src[0], q, 0);
                     self.a.op2r(code, out, a, round);
                 } else {
-                    self.from_halves(code, q, &src[0], round, out);
+                    self.halves_as(code, q, &src[0], round, out);
                 }
             }
             Conversion::FromInt { bits, signed } => {
@@ -134,7 +134,7 @@ impl Emit<'_> {
                     self.a.op2r(code, out, a, round);
                 }
             }
-            Conversion::ToInt { bits, signed } => self.to_int(c, bits, signed, q, &src[0], round, out),
+            Conversion::ToInt { bits, signed } => self.float_as_int(c, bits, signed, q, &src[0], round, out),
             Conversion::Widen => {
                 let a = if ftz { self.flushed(&src[0], q / 2, 0) } else { self.reg(&src[0], q / 2, 0) };
                 let half = self.half_of(a, q, 5);
@@ -142,7 +142,7 @@ impl Emit<'_> {
                 self.canonical(ty, out);
             }
             Conversion::Narrow => {
-                self.from_halves(Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er, q, &src[0], round, out);
+                self.halves_as(Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er, q, &src[0], round, out);
                 self.canonical(ty, out);
             }
             Conversion::Integral => {
@@ -183,7 +183,7 @@ impl Emit<'_> {
     }
 
     /// 16 lanes of 32 bits from two vectors of 64 bits.
-    fn from_halves(&mut self, code: Code, q: usize, s: &Src, round: RoundingControl, out: Out) {
+    fn halves_as(&mut self, code: Code, q: usize, s: &Src, round: RoundingControl, out: Out) {
         for (i, to) in [(0, 4), (1, 5)] {
             let a = self.reg(s, 2 * q + i, 0);
             self.a.op2r(code, ymm(zmm(to)), a, round);
@@ -193,7 +193,7 @@ impl Emit<'_> {
 
     /// To an integer: rounded, then clamped. NaN is 0 from `.f32` to at most 32 bits, else the least signed number of the width.
     #[allow(clippy::too_many_arguments, reason = "the fields of the conversion, and its part")]
-    fn to_int(&mut self, c: Cvt, bits: u32, signed: bool, q: usize, s: &Src, round: RoundingControl, out: Out) {
+    fn float_as_int(&mut self, c: Cvt, bits: u32, signed: bool, q: usize, s: &Src, round: RoundingControl, out: Out) {
         let from_wide = c.from == ScalarType::F64;
         let to_wide = bits == 64;
         let nan = if from_wide || to_wide { 1u64 << (bits - 1) } else { 0 };

@@ -16,6 +16,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
+use crate::access::Joints;
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 
@@ -74,6 +75,8 @@ pub(crate) struct Emit<'p> {
     /// The opposite.
     pub(crate) load: Label,
     pub(crate) cold: Vec<Cold>,
+    /// Accesses of the block that are tested together.
+    pub(crate) joints: Joints,
     /// Whether only part of the warp may execute the block being emitted.
     pub(crate) in_part: bool,
     /// Block and instruction being emitted.

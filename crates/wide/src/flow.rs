@@ -194,11 +194,11 @@ impl Emit<'_> {
     fn move_register(&mut self, r: usize, way: Way) {
         let (Place::Vectors(v), home) = (self.places.of[r], self.places.home[r]) else { return };
         let ty = self.f.regs[r];
-        for q in 0..n_parts(ty) {
+        for (q, v) in v.into_iter().take(n_parts(ty)).enumerate() {
             let (m, mask) = (ctx(home + 64 * q as u32), self.mask(ty, q));
             match way {
-                Way::Out => self.a.store(store_code(ty), m, zmm(v[q]), mask),
-                Way::In => self.a.op2(load_code(ty), Out::masked(zmm(v[q]), mask), m),
+                Way::Out => self.a.store(store_code(ty), m, zmm(v), mask),
+                Way::In => self.a.op2(load_code(ty), Out::masked(zmm(v), mask), m),
             }
         }
     }

@@ -14,6 +14,7 @@ use handloom_plan::access::{AccessClass, Kind, Own};
 use handloom_plan::analysis::shape::{LANES as PACK, Shape};
 use iced_x86::{Code, Register};
 
+use crate::access::{Access, Limits};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
@@ -35,39 +36,6 @@ enum Form {
     Parts,
     /// Anywhere.
     Scattered,
-}
-
-/// What a test is against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Limits {
-    /// Nothing: the address is known to be right.
-    Safe,
-    /// An allocation, or the heap.
-    Heap(usize),
-    /// The CTA's shared memory.
-    Shared,
-    /// The thread's own local memory.
-    Own,
-}
-
-/// An access with what is decided about it.
-pub(crate) struct Access {
-    pub(crate) class: AccessClass,
-    pub(crate) limits: Limits,
-    /// Lanes that take part.
-    pub(crate) lanes: Register,
-    pub(crate) cold: Label,
-    /// IR type of an element.
-    pub(crate) ty: Ty,
-    /// Addresses are offsets of 32 bits.
-    pub(crate) short: bool,
-}
-
-impl Access {
-    /// Bytes of an element.
-    pub(crate) fn size(&self) -> i32 {
-        i32::from(self.class.bits) / 8
-    }
 }
 
 impl Emit<'_> {
@@ -96,10 +64,10 @@ impl Emit<'_> {
     fn inline(&mut self, inst: &Inst) -> Option<(AccessClass, Limits)> {
         use StateSpace::{Const, Generic, Global, Local, ParamFunc, Shared};
         let class = AccessClass::of(inst)?;
-        let plain = matches!(class.kind, Kind::Load | Kind::Store)
-            && class.order == Order::Weak
-            && !class.is_single
-            && class.wants_all();
+        let plain = match class.kind {
+            Kind::Load | Kind::Store => class.order == Order::Weak && !class.is_single && class.wants_all(),
+            Kind::Atomic(..) => crate::scattered::atomic_code(inst, &class, self.plan).is_some(),
+        };
         let n_scalars = inst.dst.iter().filter(|d| matches!(self.place(**d), Place::Words(_))).count();
         if !plain || (n_scalars != 0 && n_scalars != inst.dst.len()) {
             return None;
@@ -150,11 +118,17 @@ impl Emit<'_> {
             _ => Ty::B64,
         };
         let cold = self.a.label();
-        let x = Access { class, limits, lanes, cold, ty, short: self.ty(class.address) != Ty::B64 };
+        let joint = match limits {
+            Limits::Heap(_) | Limits::Shared if !self.in_part => self.joints.get(&self.at.1).copied(),
+            Limits::Heap(_) | Limits::Shared | Limits::Safe | Limits::Own => None,
+        };
+        let short = self.ty(class.address) != Ty::B64;
+        let x = Access { class, limits, lanes, cold, ty, short, joint };
         let is_load = class.kind == Kind::Load;
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let shape = self.shape(class.address);
         let form = match shape {
+            _ if matches!(class.kind, Kind::Atomic(..)) => Form::Scattered,
             Some(s) if s.is_uniform() && is_load => Form::Same,
             Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
@@ -166,8 +140,14 @@ impl Emit<'_> {
             match form {
                 Form::Same => self.load_same(inst, &x),
                 Form::Row => {
+                    let skip = self.around_tests(&x);
                     self.limits(&x);
                     self.pack_address(&x, 0);
+                    self.test_row(&x);
+                    self.after_tests(skip);
+                    if x.joint.is_some() {
+                        self.pack_address(&x, 0);
+                    }
                     self.row(inst, &x);
                 }
                 Form::Parts => self.parts(inst, &x),
@@ -252,7 +232,7 @@ impl Emit<'_> {
     }
 
     /// Tests the address in `rax` against `limits`; `aligned`: whether its alignment is known. Uses `rdx` and `r10`.
-    fn test(&mut self, x: &Access, at: Register, aligned: bool) {
+    pub(crate) fn test(&mut self, x: &Access, at: Register, aligned: bool) {
         let k = x.class.bytes().trailing_zeros();
         self.a.op2(Code::Mov_r64_rm64, RDX, at);
         self.a.op2(Code::Sub_r64_rm64, RDX, R8);
@@ -290,14 +270,16 @@ impl Emit<'_> {
     fn load_words(&mut self, inst: &Inst, x: &Access) {
         let Some((shape, _)) = inst.dst.iter().find_map(|d| self.words(*d)) else { return };
         if x.limits != Limits::Safe {
+            let skip = self.around_tests(x);
             self.limits(x);
             for g in 0..shape.groups() {
                 self.pack_address(x, shape.first(g));
                 self.test(x, RAX, false);
             }
+            self.after_tests(skip);
         }
         for g in 0..shape.groups() {
-            if shape.groups() > 1 || x.limits == Limits::Safe {
+            if shape.groups() > 1 || x.limits == Limits::Safe || x.joint.is_some() {
                 self.pack_address(x, shape.first(g));
             }
             self.host(x, RAX);
@@ -312,11 +294,14 @@ impl Emit<'_> {
 
     /// All lanes read one place.
     fn load_same(&mut self, inst: &Inst, x: &Access) {
-        self.pack_address(x, 0);
+        let skip = self.around_tests(x);
         if x.limits != Limits::Safe {
+            self.pack_address(x, 0);
             self.limits(x);
             self.test(x, RAX, false);
         }
+        self.after_tests(skip);
+        self.pack_address(x, 0);
         self.host(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
         for (e, d) in (0..).zip(&inst.dst) {
@@ -350,9 +335,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Elements that follow each other through the warp; the address of lane 0 is in `rax`, and the limits are known.
-    pub(crate) fn row(&mut self, inst: &Inst, x: &Access) {
-        let n = 32 / crate::alloc::n_parts(x.ty) as i32;
+    /// Tests elements that follow each other through the warp: the address of lane 0 is in `rax`, and the limits are known.
+    pub(crate) fn test_row(&mut self, x: &Access) {
         let stride = x.size();
         if self.in_part || x.lanes != LANES {
             // Lanes that take no part may lie anywhere.
@@ -368,6 +352,12 @@ impl Emit<'_> {
             self.a.op2(Code::Lea_r64_m, R11, Mem::at(RAX, 31 * stride));
             self.test(x, R11, true);
         }
+    }
+
+    /// Elements that follow each other through the warp, from the address in `rax` on.
+    pub(crate) fn row(&mut self, inst: &Inst, x: &Access) {
+        let stride = x.size();
+        let n = 32 / crate::alloc::n_parts(x.ty) as i32;
         self.host(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
         for q in 0..crate::alloc::n_parts(x.ty) {
@@ -380,13 +370,18 @@ impl Emit<'_> {
         let n_parts = crate::alloc::n_parts(x.ty);
         let n = 32 / n_parts as i32;
         let regs = [RCX, RSI, R11, Register::RDI];
+        let skip = self.around_tests(x);
         self.limits(x);
+        for q in 0..n_parts {
+            self.pack_address(x, q * n as usize / PACK);
+            self.test(x, RAX, false);
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RAX, (n - 1) * x.size()));
+            self.test(x, RAX, true);
+        }
+        self.after_tests(skip);
         for (q, to) in regs.into_iter().take(n_parts).enumerate() {
             self.pack_address(x, q * n as usize / PACK);
             self.a.op2(Code::Mov_r64_rm64, to, RAX);
-            self.test(x, RAX, false);
-            self.a.op2(Code::Lea_r64_m, RAX, Mem::at(to, (n - 1) * x.size()));
-            self.test(x, RAX, true);
         }
         for (q, to) in regs.into_iter().take(n_parts).enumerate() {
             self.host(x, to);

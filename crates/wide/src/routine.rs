@@ -95,9 +95,9 @@ impl Emit<'_> {
         let (Loc::Row32(from) | Loc::Row64(from)) = loc else { panic!("{d:?} in {loc:?} at {:?}", self.at) };
         match self.place(d) {
             Place::Vectors(v) => {
-                for q in 0..n_parts(ty) {
+                for (q, v) in v.into_iter().take(n_parts(ty)).enumerate() {
                     let mask = self.lanes_mask(lanes, ty, q);
-                    self.a.op2(load_code(ty), Out::masked(zmm(v[q]), mask), ctx(from + 64 * q as u32));
+                    self.a.op2(load_code(ty), Out::masked(zmm(v), mask), ctx(from + 64 * q as u32));
                 }
             }
             Place::Mask(at) => {

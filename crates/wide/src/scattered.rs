@@ -4,15 +4,16 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Reg};
-use handloom_ir::types::{StateSpace, Ty};
+use handloom_ir::simt::{Inst, Op, Reg};
+use handloom_ir::types::{AtomOp, StateSpace, Ty};
+use handloom_plan::Plan;
 use handloom_plan::abi::CtaCtx;
-use handloom_plan::access::Kind;
+use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
+use crate::access::{Access, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
-use crate::memory::{Access, Limits};
 use crate::values::{Src, is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
@@ -41,11 +42,17 @@ impl Emit<'_> {
             }
         }
         let done = self.a.label();
-        if matches!(x.limits, Limits::Heap(_)) && x.class.count == 1 && x.class.bits >= 32 && !self.is_known(x) {
+        if matches!(x.limits, Limits::Heap(_))
+            && matches!(x.class.kind, Kind::Load | Kind::Store)
+            && x.class.count == 1
+            && x.class.bits >= 32
+            && !self.is_known(x)
+        {
             // Indices that nothing is known of are mostly those of neighbours.
             let apart = self.a.label();
             self.first_of_row(x, apart);
             self.limits(x);
+            self.test_row(x);
             self.row(inst, x);
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(apart);
@@ -62,8 +69,8 @@ impl Emit<'_> {
             for (e, d) in (0..).zip(&inst.dst) {
                 self.gather(x, e, *d);
             }
-        } else if x.class.bits < 32 {
-            self.store_by_lane(inst, x, n);
+        } else if x.class.bits < 32 || x.class.kind != Kind::Store {
+            self.by_lane(inst, x, n);
         } else {
             for e in 0..i32::from(x.class.count) {
                 let s = self.clean_src(inst.src[1 + e as usize]);
@@ -324,19 +331,19 @@ impl Emit<'_> {
         }
     }
 
-    /// Stores of 8 and 16 bits, lane by lane in ascending order.
-    fn store_by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
+    /// Stores of 8 and 16 bits, and atomics without results, lane by lane in ascending order.
+    fn by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         let addresses = self.take_scratch(64 * n as u32);
         for q in 0..n {
             self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
         }
-        let rows: Vec<u32> = (0..x.class.count).map(|_| self.take_scratch(128)).collect();
+        let rows: Vec<u32> = (0..x.class.count).map(|_| self.take_scratch(256)).collect();
         for (at, v) in rows.iter().zip(&inst.src[1..]) {
             let s = self.clean_src(*v);
-            for q in 0..2 {
+            for q in 0..crate::alloc::n_parts(x.ty) {
                 let r = self.reg(&s, q, 4);
-                self.a.store(store_code(Ty::B32), ctx(at + 64 * q as u32), r, ALL);
+                self.a.store(store_code(x.ty), ctx(at + 64 * q as u32), r, ALL);
             }
         }
         let again = self.a.label();
@@ -350,16 +357,41 @@ impl Emit<'_> {
         }
         self.a.op2(Code::Add_r64_rm64, RAX, R11);
         for (e, at) in (0..).zip(&rows) {
-            self.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
             let m = Mem::at(RAX, e * x.size());
-            if x.class.bits == 8 {
-                self.a.store(Code::Mov_rm8_r8, m, Register::SIL, ALL);
+            if is_wide(x.ty) {
+                self.load64(RSI, Mem::indexed(WARP, RDX, 8, *at as i32));
             } else {
-                self.a.store(Code::Mov_rm16_r16, m, Register::SI, ALL);
+                self.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
+            }
+            match (x.class.bits, atomic_code(inst, &x.class, self.plan)) {
+                // Shared memory is that of one host thread.
+                (bits, Some(code)) => {
+                    let r = if bits == 64 { RSI } else { Register::ESI };
+                    self.a.store_locked(code, m, r, x.class.space != StateSpace::Shared);
+                }
+                (8, None) => self.a.store(Code::Mov_rm8_r8, m, Register::SIL, ALL),
+                (_, None) => self.a.store(Code::Mov_rm16_r16, m, Register::SI, ALL),
             }
         }
         self.a.op2(Code::Lea_r32_m, EDX, Mem::at(RCX, -1));
         self.a.op2(Code::And_r32_rm32, ECX, EDX);
         self.a.jump(Code::Jne_rel32_64, again);
+    }
+}
+
+/// The instruction of an atomic whose old value nobody wants, if it is one. Where somebody watches whether memory changed, the routine says so.
+pub(crate) fn atomic_code(inst: &Inst, class: &AccessClass, plan: &Plan) -> Option<Code> {
+    let Kind::Atomic(op, _) = class.kind else { return None };
+    let fits = matches!(inst.op, Op::Red { .. })
+        && inst.dst.is_empty()
+        && class.is_inline_atomic(plan.options.cluster)
+        && !plan.tells_dirty;
+    let pick = |narrow, wide| fits.then_some(if class.bits == 64 { wide } else { narrow });
+    match op {
+        AtomOp::Add => pick(Code::Add_rm32_r32, Code::Add_rm64_r64),
+        AtomOp::And => pick(Code::And_rm32_r32, Code::And_rm64_r64),
+        AtomOp::Or => pick(Code::Or_rm32_r32, Code::Or_rm64_r64),
+        AtomOp::Xor => pick(Code::Xor_rm32_r32, Code::Xor_rm64_r64),
+        AtomOp::Inc | AtomOp::Dec | AtomOp::Min | AtomOp::Max | AtomOp::Exch | AtomOp::Cas | AtomOp::Step => None,
     }
 }
