@@ -52,6 +52,7 @@ fn engines_agree_on_random_kernels() {
 
 /// Says by name on hosts where tests leave wide code out.
 #[test]
+#[allow(clippy::print_stdout, reason = "the name of what is skipped")]
 fn wide_code_is_tested_where_the_host_has_avx_512() {
     let runs = ways().any(|way| way.backend == Backend::Wide);
     match Backend::Wide.missing_feature(&Host::detect()) {
