@@ -14,9 +14,7 @@ use std::mem::offset_of;
 use handloom_ir::simt::{BarKind, BlockId, Inst, Op, Pure, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
-use handloom_plan::abi::{
-    CallSite, CopyKind, CtaCtx, Loc, Operands, Reason, Routine, Stop, TrapSite, TrapSource, WarpCtx,
-};
+use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
 use iced_x86::{Code, Register};
 
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
@@ -117,7 +115,7 @@ impl Emit<'_> {
         self.load64(WARP, cta(offset_of!(CtaCtx, first)));
         self.a.jump(Code::Jmp_rel32_64, dispatch);
         self.a.bind(out);
-        self.give_back(Reason::Phase);
+        self.leave(Stop::Phase);
     }
 
     /// The prologues, in order: the first block with lanes takes them.
@@ -131,7 +129,7 @@ impl Emit<'_> {
         }
         self.a.bind(self.idle);
         self.store_number(warp(offset_of!(WarpCtx, state)), self.f.blocks.len() as u32);
-        self.give_back(Reason::Idle);
+        self.leave(Stop::Idle);
         let wrong = self.a.label();
         for (b, start) in starts.into_iter().enumerate() {
             self.a.bind(start);
@@ -269,7 +267,7 @@ impl Emit<'_> {
         self.a.imm(Code::Cmp_rm32_imm32, Mem::at(RAX, 0), 0);
         self.a.jump(Code::Je_rel32_64, go);
         self.store_number(warp(offset_of!(WarpCtx, state)), header as u32);
-        self.give_back(Reason::Stop);
+        self.leave(Stop::Stopped);
         self.a.bind(go);
     }
 

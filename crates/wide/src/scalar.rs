@@ -103,6 +103,11 @@ impl Emit<'_> {
             return Src { at: At::Imm(x & ty.mask()), ty, odd: false };
         }
         self.lane_value(v, p, RAX);
+        if ty == Ty::P {
+            let at = self.take_scratch(64);
+            self.store64(ctx(at), RAX);
+            return Src { at: At::Words(Shape::UNIFORM, at), ty, odd: false };
+        }
         if is_wide(ty) {
             self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(i), RAX);
         } else {
