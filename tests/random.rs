@@ -6,6 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use handloom_plan::host::Host;
+use handloom_runtime::Backend;
+use handloom_tests::engines::ways;
 use handloom_tests::generate::{compare, kernel};
 
 /// Kernels of a plain run.
@@ -45,6 +48,20 @@ fn engines_agree_on_random_kernels() {
         handles.into_iter().flat_map(|h| h.join().expect("a worker does not panic")).collect()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Says by name on hosts where tests leave wide code out.
+#[test]
+#[allow(clippy::print_stdout, reason = "the name of what is skipped")]
+fn wide_code_is_tested_where_the_host_has_avx_512() {
+    let runs = ways().any(|way| way.backend == Backend::Wide);
+    match Backend::Wide.missing_feature(&Host::detect()) {
+        Some(missing) => {
+            assert!(!runs);
+            println!("skipped: wide code, since this host lacks {missing}");
+        }
+        None => assert!(runs || std::env::var_os("HANDLOOM_WAYS").is_some()),
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use handloom_ir::simt::SharedRules;
 use handloom_ir::types::{ScalarType, Sreg};
 use handloom_isa::sreg::{SPECIAL_REGISTERS, Source};
 use handloom_runtime::{Arg, Bounds, Engine, LaunchConfig, MAX_SHARED, MAX_STATIC_SHARED, Module, launch};
-use handloom_tests::engines::{Argument, Job, Launch, TIERS, device};
+use handloom_tests::engines::{Argument, Job, Launch, device, tiers};
 use handloom_tests::reference::data::mixed;
 
 /// Static shared memory of the kernel: two units of alignment of dynamic shared memory, so that nothing is lost between them.
@@ -365,9 +365,9 @@ fn every_register_tells_the_shape_of_the_launch() {
             variables: vec![],
         };
         // Bounds make no difference to them.
-        let ways = TIERS.iter().filter(|way| way.bounds == Bounds::Exact);
+        let ways = tiers().filter(|way| way.bounds == Bounds::Exact);
         let faults = ways.filter_map(|way| {
-            let what = match job.run(*way, 0) {
+            let what = match job.run(way, 0) {
                 Err(e) => Some(e.lines().next().unwrap_or_default().to_owned()),
                 Ok(got) => match &got.trap {
                     Some(trap) => Some(trap.message().to_owned()),

@@ -27,6 +27,7 @@ const ONE_WAY: &[(&str, By)] = &[
     ("crates/interp/src/", By::Names),
     ("crates/plan/src/", By::NamesAndCalls),
     ("crates/codegen/src/", By::NamesAndCalls),
+    ("crates/wide/src/", By::Names),
 ];
 
 /// Licences whose text asks for nothing that a binary of ours does not do. One choice of an `OR` is enough.

@@ -54,6 +54,6 @@ pub use launch::{
 };
 pub use memory::{AllocKind, Allocation, DeviceMemory, Elements, Found, MemoryError, Rows, Word};
 pub use module::{Function, LoadError, Module, front};
-pub use run::{Progress, Sink, StopHandle, Tier};
+pub use run::{Backend, Progress, Sink, StopHandle, Tier};
 pub use stream::{Context, Event, Pending, Stream, StreamError};
 pub use trap::TrapReport;

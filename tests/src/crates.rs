@@ -81,9 +81,16 @@ pub const CRATES: &[Crate] = &[
         ],
     },
     Crate {
+        name: "wide",
+        about: "a SIMT function; bytes of machine code for AVX-512 with tables, or the op that it has no code for",
+        crates: &["diag", "ir", "plan"],
+        // The encoder of instructions alone.
+        outside: &["iced-x86"],
+    },
+    Crate {
         name: "runtime",
         about: "text or IR, launch shape, arguments; a report or a trap",
-        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen"],
+        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide"],
         outside: &["rayon", "rustix", "libc"],
     },
     Crate {
@@ -96,7 +103,9 @@ pub const CRATES: &[Crate] = &[
     Crate {
         name: "cli",
         about: "the program `handloom`",
-        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "runtime", "images"],
+        crates: &[
+            "diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "runtime", "images",
+        ],
         // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
         outside: &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
     },

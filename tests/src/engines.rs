@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use handloom_plan::host::Host;
 use handloom_runtime::{
-    Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Tier, TrapReport, launch,
+    Arg, Backend, Bounds, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Tier, TrapReport,
+    launch,
 };
 
 /// An engine with its bounds setting.
@@ -17,26 +19,57 @@ pub struct Way {
     pub bounds: Bounds,
     /// The lowest tier of code.
     pub tier: Tier,
+    /// Who makes the code.
+    pub backend: Backend,
 }
 
 /// The reference.
 pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, ..JIT_EXACT };
 
 /// Compiled code with exact bounds.
-pub const JIT_EXACT: Way =
-    Way { name: "jit, exact bounds", engine: Engine::Jit, bounds: Bounds::Exact, tier: Tier::Lean };
+pub const JIT_EXACT: Way = Way {
+    name: "jit, exact bounds",
+    engine: Engine::Jit,
+    bounds: Bounds::Exact,
+    tier: Tier::Lean,
+    backend: Backend::Cranelift,
+};
 
 /// Compiled code with contained bounds.
 pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", bounds: Bounds::Contained, ..JIT_EXACT };
 
+/// Wide code with exact bounds.
+pub const WIDE_EXACT: Way = Way { name: "wide, exact bounds", backend: Backend::Wide, ..JIT_EXACT };
+
+/// Wide code with contained bounds.
+pub const WIDE_CONTAINED: Way = Way { name: "wide, contained bounds", backend: Backend::Wide, ..JIT_CONTAINED };
+
 /// All ways that tests compare; the first is the reference.
-pub const WAYS: &[Way] = &[INTERP, JIT_EXACT, JIT_CONTAINED];
+const WAYS: &[Way] = &[INTERP, JIT_EXACT, JIT_CONTAINED, WIDE_EXACT, WIDE_CONTAINED];
+
+/// All ways that tests compare and that this host has; the first is the reference. `HANDLOOM_WAYS=WORD` keeps those whose name has the word, and
+/// the reference.
+pub fn ways() -> impl Iterator<Item = Way> {
+    chosen(WAYS)
+}
 
 /// The same with compiled code that starts in each of its tiers.
-pub const TIERS: &[Way] = &[
-    INTERP,
-    JIT_EXACT,
-    JIT_CONTAINED,
+pub fn tiers() -> impl Iterator<Item = Way> {
+    ways().chain(chosen(TIERS))
+}
+
+fn chosen(ways: &'static [Way]) -> impl Iterator<Item = Way> {
+    let word = std::env::var("HANDLOOM_WAYS").unwrap_or_default();
+    ways.iter().copied().filter(move |way| is_there(way.backend) && (*way == INTERP || way.name.contains(&word)))
+}
+
+/// Whether this host runs the code of a generator.
+pub fn is_there(backend: Backend) -> bool {
+    backend.missing_feature(&Host::detect()).is_none()
+}
+
+/// Tiers that the ways do not start in.
+const TIERS: &[Way] = &[
     Way { name: "jit, quick code", tier: Tier::Quick, ..JIT_EXACT },
     Way { name: "jit, careful code", tier: Tier::Careful, ..JIT_EXACT },
 ];
@@ -148,9 +181,16 @@ impl Job<'_> {
                 engine: way.engine,
                 bounds: way.bounds,
                 tier: way.tier,
+                backend: way.backend,
                 timeout: Some(limit),
                 ..LaunchConfig::new(l.grid, l.block)
             };
+            if way.backend == Backend::Wide
+                && let Ok(Compiled { refused: Some(why), .. }) = function.compile(&config)
+                && why.starts_with("a bug")
+            {
+                return Err(format!("wide code of `{}`: {why}", l.entry));
+            }
             match launch(&function, &config, &args) {
                 Ok(_) => {}
                 Err(LaunchError::Trap(report)) => {

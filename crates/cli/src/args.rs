@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use handloom_runtime::{Bounds, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
+use handloom_runtime::{Backend, Bounds, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
 
 use crate::report::Format;
 
@@ -188,7 +188,10 @@ pub struct CompileArgs {
     /// Block shape that code is made for; the `.reqntid` of an entry wins.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block, default_value = "256")]
     pub block: [u32; 3],
-    /// Print a stage of every entry.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else cranelift.
+    #[arg(long, value_enum, conflicts_with = "emit")]
+    pub backend: Option<BackendArg>,
+    /// Print a stage of every entry, as cranelift makes it.
     #[arg(long, value_enum)]
     pub emit: Option<Emit>,
     /// Whose code to print. Default: that of the tier that a launch would run first.
@@ -212,6 +215,24 @@ impl From<BoundsArg> for Bounds {
         match b {
             BoundsArg::Exact => Bounds::Exact,
             BoundsArg::Contained => Bounds::Contained,
+        }
+    }
+}
+
+/// Who makes machine code.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackendArg {
+    /// Vectors of 128 bits: every op, every host.
+    Cranelift,
+    /// Vectors of 512 bits, on hosts with AVX-512; entries that it has no code for go to cranelift.
+    Wide,
+}
+
+impl From<BackendArg> for Backend {
+    fn from(b: BackendArg) -> Backend {
+        match b {
+            BackendArg::Cranelift => Backend::Cranelift,
+            BackendArg::Wide => Backend::Wide,
         }
     }
 }
@@ -277,6 +298,9 @@ pub struct RunArgs {
     /// Who runs the kernel. Default: jit.
     #[arg(long, value_enum)]
     pub engine: Option<EngineArg>,
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else cranelift.
+    #[arg(long, value_enum)]
+    pub backend: Option<BackendArg>,
     /// Stop a launch that takes longer to compile and run.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use handloom_diag::SourceMap;
 use handloom_diag::names::readable;
-use handloom_runtime::{Device, ErrorKind, Function, LaunchConfig, LaunchError, Stage, Tier};
+use handloom_runtime::{Backend, Compiled, Device, ErrorKind, Function, LaunchConfig, LaunchError, Stage, Tier};
 use serde::Serialize;
 
 use crate::args::{CompileArgs, Emit};
@@ -29,6 +29,12 @@ struct Object<'a> {
     compile_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code_bytes: Option<usize>,
+    /// Who made the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<&'static str>,
+    /// What kept the entry from wide code, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
 }
@@ -103,6 +109,9 @@ fn module(input: Input, device: &Device, args: &CompileArgs, watch: &Watch, out:
 struct Made {
     compile: Duration,
     code_bytes: usize,
+    backend: Option<Backend>,
+    /// What kept it from the generator that was asked for.
+    refused: Option<String>,
     /// The stage that was asked for, with a line that says what it is of.
     text: Option<String>,
 }
@@ -124,15 +133,17 @@ fn make(
         let function = loaded.module.function(Some(entry)).map_err(|e| Unmade::Bug(e.to_string()))?;
         let mut config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
         config.stop = watch.stop().clone();
+        config.backend = args.backend.map_or(config.backend, Backend::from);
         if let Some(emit) = args.emit {
             let text = print(&function, file, &config, emit, args.tier.map(Tier::from));
             let text = text.map_err(Unmade::from)?;
-            return Ok(Made { compile: Duration::ZERO, code_bytes: 0, text: Some(text) });
+            return Ok(Made { compile: Duration::ZERO, code_bytes: 0, backend: None, refused: None, text: Some(text) });
         }
         let start = Instant::now();
         let compiled = function.compile(&config).map_err(Unmade::from)?;
         let compile = loaded.lower + start.elapsed();
-        Ok(Made { compile, code_bytes: compiled.code_bytes, text: None })
+        let Compiled { code_bytes, backend, refused, .. } = compiled;
+        Ok(Made { compile, code_bytes, backend, refused, text: None })
     });
     match made {
         Ok(Ok(made)) => Ok(Ok(made)),
@@ -203,6 +214,8 @@ fn report(file: &str, entry: &str, parse: Duration, result: &Result<Made, Fault>
             parse_us: micros(parse),
             compile_us: made.map(|m| micros(m.compile)),
             code_bytes: made.map(|m| m.code_bytes),
+            backend: made.and_then(|m| m.backend).map(Backend::name),
+            refused: made.and_then(|m| m.refused.as_deref()),
             message: result.as_ref().err().map(|fault| fault.message.as_str()),
         });
         return;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use handloom_runtime::{Bounds, Engine, LaunchConfig};
+use handloom_runtime::{Backend, Bounds, Engine, LaunchConfig};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
@@ -198,6 +198,7 @@ impl Job {
             (None, Some(BoundsSpec::Contained)) => Bounds::Contained,
             (None, Some(BoundsSpec::Exact) | None) => Bounds::Exact,
         };
+        config.backend = args.backend.map_or(config.backend, Backend::from);
         config.threads = args.threads.map(std::num::NonZeroUsize::get).or(self.threads).unwrap_or(0);
         config.timeout = match launch.timeout {
             Some(seconds) => Some(limit(seconds)?),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use handloom_check::{Checked, link};
 use handloom_diag::SourceMap;
-use handloom_runtime::{Arg, Bounds, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch};
+use handloom_runtime::{Arg, Backend, Bounds, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch};
 
 use crate::args::RunArgs;
 use crate::buffers::{Buffers, Content, Written, check_store};
@@ -151,6 +151,7 @@ fn config(args: &RunArgs) -> LaunchConfig {
     config.seed = args.seed.unwrap_or(0);
     config.engine = args.engine.map_or(Engine::Jit, Engine::from);
     config.bounds = args.bounds.map_or(Bounds::Exact, Bounds::from);
+    config.backend = args.backend.map_or(config.backend, Backend::from);
     config.timeout = args.timeout;
     config.threads = args.threads.map_or(0, std::num::NonZeroUsize::get);
     config

@@ -129,7 +129,7 @@ fn flag(feature: Feature) -> Option<&'static str> {
         Feature::Avx512vbmi => "has_avx512vbmi",
         Feature::Avx512bitalg => "has_avx512bitalg",
         Feature::Avx512vnni => "has_avx512vnni",
-        Feature::F16c | Feature::Avx512bw => return None,
+        Feature::F16c | Feature::Avx512bw | Feature::Avx512cd => return None,
     })
 }
 

@@ -46,15 +46,27 @@ impl Code {
             let why = format!("codegen: `{}` needs relocations: {:?}", tables.name, compiled.buffer.relocs());
             return Err(Failure::Bug(why));
         }
-        let bytes = compiled.code_buffer();
         let align = u64::from(compiled.buffer.alignment).max(64);
+        // SAFETY: the bytes are a function that was compiled with exactly this signature and calling convention.
+        unsafe { Code::place(compiled.code_buffer(), align, tables, pool) }
+    }
+
+    /// Places machine code of any generator at a multiple of `align`.
+    ///
+    /// # Errors
+    /// When memory cannot be had.
+    ///
+    /// # Safety
+    /// The bytes must be a function of the contract of [`handloom_plan::abi`], which the tables describe: its start is the entry, which takes the CTA and
+    /// the pool, and returns the number of a reason, in the System V calling convention.
+    pub unsafe fn place(bytes: &[u8], align: u64, tables: Tables, pool: Vec<u8>) -> Result<Code, Failure> {
         let mut memory = SystemMemoryProvider::new();
         let no_memory = |e: &dyn std::fmt::Display| Failure::Limit(format!("code memory: {e}"));
         let place = memory.allocate(bytes.len(), align, JITMemoryKind::Executable).map_err(|e| no_memory(&e))?;
         // SAFETY: `place` is a fresh allocation of `bytes.len()` bytes, writable until `finalize`, and overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
         memory.finalize(BranchProtection::None).map_err(|e| no_memory(&e))?;
-        // SAFETY: the bytes are a function that was compiled with exactly this signature and calling convention.
+        // SAFETY: the caller says that the bytes are such a function.
         let entry = unsafe { std::mem::transmute::<*mut u8, Entry>(place) };
         let pool = pool.chunks(16).map(|c| Aligned(std::array::from_fn(|i| c.get(i).copied().unwrap_or(0)))).collect();
         Ok(Code { tables: Box::new(tables), code_bytes: bytes.len(), entry, pool, memory })

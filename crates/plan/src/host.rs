@@ -147,6 +147,7 @@ features! {
     AvxVnni = "avxvnni", V256;
     Avx512f = "avx512f", V512;
     Avx512bw = "avx512bw", V512;
+    Avx512cd = "avx512cd", V512;
     Avx512dq = "avx512dq", V512;
     Avx512vl = "avx512vl", V512;
     Avx512vbmi = "avx512vbmi", V512;

@@ -131,7 +131,7 @@ impl Layout {
 ///
 /// A block walks over the headers of its warps in turn. At distances near a multiple of a page they would all lie in a few sets of the first
 /// cache, and be driven out of it by the data that the kernel streams.
-fn spread(bytes: u32) -> u32 {
+pub fn spread(bytes: u32) -> u32 {
     let lines = bytes.div_ceil(64);
     64 * (lines + (13 - lines % 8) % 8)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Engine, LaunchConfig, LaunchError};
 use crate::module::{Function, Key, Left, Module, Patience, Program, Slot};
-use crate::run::Progress;
+use crate::run::{Backend, Progress};
 use crate::trap::TrapReport;
 
 /// How compiling an entry went.
@@ -17,6 +17,10 @@ pub struct Compiled {
     pub time: Duration,
     /// Bytes of machine code.
     pub code_bytes: usize,
+    /// Who made it; `None` of the interpreter.
+    pub backend: Option<Backend>,
+    /// What kept it from the generator that was asked for.
+    pub refused: Option<String>,
 }
 
 impl Module {
@@ -50,6 +54,7 @@ impl Function {
             bounds: config.bounds,
             cluster: cluster > 1,
             host: self.module.inner.device.inner.host,
+            backend: config.backend,
         }
     }
 
@@ -110,12 +115,20 @@ impl Function {
     /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. There is no code: [`LaunchError::Failed`].
     pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
         if config.engine == Engine::Interp {
-            return Ok(Compiled { entry: self.name.to_string(), time: Duration::ZERO, code_bytes: 0 });
+            return Ok(Compiled {
+                entry: self.name.to_string(),
+                time: Duration::ZERO,
+                code_bytes: 0,
+                backend: None,
+                refused: None,
+            });
         }
         Ok(self.compiled(self.program(config)?))
     }
 
     fn compiled(&self, (program, time): (Arc<Program>, Duration)) -> Compiled {
-        Compiled { entry: self.name.to_string(), time, code_bytes: program.code_bytes() }
+        let entry = self.name.to_string();
+        let (backend, refused) = program.made_by();
+        Compiled { entry, time, code_bytes: program.code_bytes(), backend: Some(backend), refused }
     }
 }

@@ -7,7 +7,7 @@ use handloom_plan::Bounds;
 
 use crate::error::{Wrong, wrong};
 use crate::memory::space::SLAB_OPEN;
-use crate::run::{Progress, Sink, StopHandle, Tier};
+use crate::run::{Backend, Progress, Sink, StopHandle, Tier};
 
 /// Most threads of a block.
 pub const MAX_BLOCK_THREADS: u64 = 1024;
@@ -55,6 +55,8 @@ pub struct LaunchConfig {
     pub bounds: Bounds,
     /// The lowest tier of compiled code that blocks start in. It stays so for later launches of the code, as after a block that needed it.
     pub tier: Tier,
+    /// Who makes its code.
+    pub backend: Backend,
     /// Longest time it may take: to make its code, and to run.
     pub timeout: Option<Duration>,
     /// Host threads; 0 for one a core.
@@ -82,6 +84,7 @@ impl LaunchConfig {
             engine: Engine::Jit,
             bounds: Bounds::Exact,
             tier: Tier::Lean,
+            backend: Backend::of_environment(),
             timeout: None,
             threads: 0,
             stop: StopHandle::new(),

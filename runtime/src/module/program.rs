@@ -15,7 +15,7 @@ use super::ModuleInner;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
 use crate::error::panic_text;
 use crate::lock::lock;
-use crate::run::Tier;
+use crate::run::{Backend, Tier};
 
 /// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
 const CALL_STACK: u64 = 64 << 10;
@@ -34,6 +34,8 @@ pub(crate) struct Key {
     pub(crate) cluster: bool,
     /// The machine.
     pub(crate) host: Host,
+    /// Who is to make it.
+    pub(crate) backend: Backend,
 }
 
 /// Code of an entry and of all functions that it may call.
@@ -41,6 +43,8 @@ pub(crate) struct Key {
 pub(crate) struct Program {
     key: Key,
     plan: Plan,
+    /// What kept it from wide code, if that was asked for.
+    refused: Option<String>,
     /// Code by tier; each is made when it is first needed.
     tiers: [Task<Codes>; 3],
     /// The tier that new ctas start in.
@@ -62,21 +66,34 @@ impl Program {
             Ok(plan) => plan,
             Err(why) => return Some(Err(why)),
         };
-        let first = plan.first_tier(key);
-        let codes = match plan.compile(key, first, wanted)? {
-            Ok(codes) => codes,
-            Err(why) => return Some(Err(why)),
+        let (first, codes, refused) = match plan.wide(key) {
+            // Wide code rests on nothing.
+            Some(Ok(codes)) => (Tier::Careful, codes, None),
+            refused => {
+                let first = plan.first_tier(key);
+                match plan.compile(key, first, wanted)? {
+                    Ok(codes) => (first, codes, refused.and_then(Result::err)),
+                    Err(why) => return Some(Err(why)),
+                }
+            }
         };
         let mut tiers = [const { None }; 3];
         tiers[first as usize] = Some(codes);
         Some(Ok(Program {
             key: key.clone(),
             plan,
+            refused,
             tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
             preferred: AtomicU8::new(first as u8),
             unit_ns: AtomicU64::new(0),
             compile_time: start.elapsed(),
         }))
+    }
+
+    /// Who made it, and what kept it from the generator that was asked for.
+    pub(crate) fn made_by(&self) -> (Backend, Option<String>) {
+        let made = if self.refused.is_some() { Backend::Cranelift } else { self.key.backend };
+        (made, self.refused.clone())
     }
 
     /// The specialised module; functions keep their numbers.
@@ -233,6 +250,35 @@ impl Plan {
             match result {
                 Ok((f, code)) => codes[f.idx()] = Some(code),
                 Err(why) => return Some(Err(why)),
+            }
+        }
+        Some(Ok(codes))
+    }
+
+    /// Wide code of all functions that the entry may run, if it is asked for. The error is what it has no wide code for.
+    fn wide(&self, key: &Key) -> Option<Result<Codes, String>> {
+        if key.backend != Backend::Wide {
+            return None;
+        }
+        if let Some(missing) = handloom_wide::missing_feature(&key.host) {
+            return Some(Err(format!("the host lacks {missing}")));
+        }
+        let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();
+        for &f in &self.reach {
+            let func = &self.ir.funcs[f.idx()];
+            let options = self.options(key, f, Tier::Careful);
+            // A panic of the generator is a fault of ours; the other generator takes the entry.
+            let made = catch_unwind(AssertUnwindSafe(|| handloom_wide::compile(func, &options)));
+            let assembly = match made {
+                Ok(Ok(assembly)) => assembly,
+                Ok(Err(refusal)) => return Some(Err(refusal.what)),
+                Err(panic) => return Some(Err(format!("a bug: {}", panic_text(panic.as_ref())))),
+            };
+            // SAFETY: the bytes are a function of the contract, which the tables describe; it does not use a pool.
+            let placed = unsafe { Code::place(&assembly.bytes, 64, assembly.tables, Vec::new()) };
+            match placed {
+                Ok(code) => codes[f.idx()] = Some(code),
+                Err(why) => return Some(Err(why.to_string())),
             }
         }
         Some(Ok(codes))

@@ -2,12 +2,14 @@
 //!
 //! None of it knows memory, modules or grids.
 
+mod backend;
 mod order;
 mod output;
 mod recompile;
 mod stop;
 mod tier;
 
+pub use backend::Backend;
 pub(crate) use order::Order;
 pub(crate) use output::Printer;
 pub use output::Sink;

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use handloom_check::check_text;
 use handloom_diag::{FileId, Style};
 use handloom_ir::simt::Param;
+use handloom_runtime::Bounds;
 
 use super::FileTest;
 use super::directives::{Argument, Directives, Expect, Launch};
 use super::values::{Elem, bytes};
-use crate::engines::{self, JIT_CONTAINED, Job, Outcome, TIERS, WAYS, Way};
+use crate::engines::{self, Job, Outcome, Way};
 
 /// Most wrong elements that are shown of one buffer.
 const SHOWN: usize = 8;
@@ -80,8 +81,12 @@ fn without_window(text: &str) -> String {
 
 fn ways(d: &Directives) -> impl Iterator<Item = Way> {
     let exact = d.exact_bounds_only;
-    let all = if std::env::var_os("HANDLOOM_TIERS").is_some() { TIERS } else { WAYS };
-    all.iter().copied().filter(move |w| !exact || *w != JIT_CONTAINED)
+    let all: Vec<Way> = if std::env::var_os("HANDLOOM_TIERS").is_some() {
+        engines::tiers().collect()
+    } else {
+        engines::ways().collect()
+    };
+    all.into_iter().filter(move |w| !exact || w.bounds == Bounds::Exact)
 }
 
 fn on(way: Way, seed: u64, what: &str) -> String {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use handloom_isa::target::{Suffix, Target, Version};
 
-use crate::engines::{Argument, Job, Launch, TIERS};
+use crate::engines::{Argument, Job, Launch, tiers};
 use crate::filetest::values::edge;
 use crate::rng::Rng;
 use templates::{Special, Template};
@@ -221,10 +221,10 @@ impl Kernel {
     fn differs(&self, text: &str) -> Result<(), String> {
         let job = self.job(text);
         let mut reference = None;
-        for way in TIERS {
+        for way in tiers() {
             // The first line is enough: faults of ours carry whole listings.
             let got = job
-                .run_within(*way, 0, LIMIT)
+                .run_within(way, 0, LIMIT)
                 .map_err(|e| format!("[{}] {}", way.name, e.lines().next().unwrap_or_default()))?;
             if let Some(trap) = &got.trap {
                 return Err(format!("[{}] trap: {}", way.name, trap.message()));

@@ -3,15 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, launch};
+use handloom_runtime::{Arg, Backend, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, launch};
 
 use super::data::{Element, bytes_of, values_of};
+use crate::engines::is_there;
 
 /// How a kernel is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// Who runs it.
     pub engine: Engine,
+    /// Who makes its code.
+    pub backend: Backend,
     /// How strictly compiled code checks addresses.
     pub bounds: Bounds,
     /// Host threads.
@@ -26,9 +29,12 @@ pub fn many_ways() -> Vec<Way> {
     for seed in [0, 1, 7] {
         for threads in [1, 2] {
             for bounds in [Bounds::Exact, Bounds::Contained] {
-                ways.push(Way { engine: Engine::Jit, bounds, threads, seed });
+                for backend in Backend::ALL.into_iter().filter(|b| is_there(*b)) {
+                    ways.push(Way { engine: Engine::Jit, backend, bounds, threads, seed });
+                }
             }
-            ways.push(Way { engine: Engine::Interp, bounds: Bounds::Exact, threads, seed });
+            let backend = Backend::Cranelift;
+            ways.push(Way { engine: Engine::Interp, backend, bounds: Bounds::Exact, threads, seed });
         }
     }
     ways
@@ -36,15 +42,20 @@ pub fn many_ways() -> Vec<Way> {
 
 /// Each engine, each kind of bounds, one thread and two, at least once.
 pub fn ways() -> Vec<Way> {
-    let way = |engine, bounds, threads, seed| Way { engine, bounds, threads, seed };
-    vec![
-        way(Engine::Interp, Bounds::Exact, 1, 0),
-        way(Engine::Interp, Bounds::Exact, 2, 5),
-        way(Engine::Jit, Bounds::Exact, 1, 0),
-        way(Engine::Jit, Bounds::Exact, 2, 7),
-        way(Engine::Jit, Bounds::Contained, 1, 3),
-        way(Engine::Jit, Bounds::Contained, 2, 0),
-    ]
+    use Backend::{Cranelift, Wide};
+    use Engine::{Interp, Jit};
+    let way = |engine, backend, bounds, threads, seed| Way { engine, backend, bounds, threads, seed };
+    let all = [
+        way(Interp, Cranelift, Bounds::Exact, 1, 0),
+        way(Interp, Cranelift, Bounds::Exact, 2, 5),
+        way(Jit, Cranelift, Bounds::Exact, 1, 0),
+        way(Jit, Cranelift, Bounds::Exact, 2, 7),
+        way(Jit, Cranelift, Bounds::Contained, 1, 3),
+        way(Jit, Cranelift, Bounds::Contained, 2, 0),
+        way(Jit, Wide, Bounds::Exact, 1, 0),
+        way(Jit, Wide, Bounds::Contained, 2, 7),
+    ];
+    all.into_iter().filter(|way| is_there(way.backend)).collect()
 }
 
 /// A loaded module, to be launched in one way.
@@ -180,6 +191,7 @@ impl Kernels<'_> {
     fn config(&self, grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
         LaunchConfig {
             engine: self.way.engine,
+            backend: self.way.backend,
             bounds: self.way.bounds,
             threads: self.way.threads,
             seed: self.way.seed,

@@ -114,6 +114,19 @@ fn compile_gives_one_object_an_entry() {
 }
 
 #[test]
+fn compile_says_which_generator_took_an_entry() {
+    let f = Folder::with("backends", &format!("{SCALE}{EMPTY}"));
+    for (asked, may_be) in [("cranelift", &["cranelift"][..]), ("wide", &["wide", "cranelift"][..])] {
+        for e in f.run(&format!("compile --backend {asked} --format json k.ptx")).ends(0).objects() {
+            let made = e["backend"].as_str().unwrap();
+            assert!(may_be.contains(&made), "{e}");
+            // Where the other one made it, there is a reason: a host without AVX-512 has one for all entries.
+            assert_eq!(e.get("refused").is_some(), made != asked, "{e}");
+        }
+    }
+}
+
+#[test]
 fn a_caller_of_what_is_unsupported_is_unsupported() {
     let body = ".func f() { .reg .b32 %r; .reg .b64 %t; txq.width.b32 %r, [%t]; ret; }\n.entry a() { call f; ret; }\n";
     let f = Folder::with("callers", &format!("{body}{EMPTY}"));

@@ -1,0 +1,57 @@
+//! What is decided about an access before its code is emitted.
+
+use std::collections::HashMap;
+
+use handloom_ir::types::Ty;
+use handloom_plan::access::AccessClass;
+use iced_x86::Register;
+
+use crate::asm::Label;
+
+/// What a test is against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Limits {
+    /// Nothing: the address is known to be right.
+    Safe,
+    /// An allocation, or the heap.
+    Heap(usize),
+    /// The CTA's shared memory.
+    Shared,
+    /// The thread's own local memory.
+    Own,
+}
+
+/// An access with what is decided about it.
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) class: AccessClass,
+    pub(crate) limits: Limits,
+    /// Lanes that take part.
+    pub(crate) lanes: Register,
+    pub(crate) cold: Label,
+    /// IR type of an element.
+    pub(crate) ty: Ty,
+    /// Addresses are offsets of 32 bits.
+    pub(crate) short: bool,
+    /// Whether other accesses are tested with it.
+    pub(crate) joint: Option<Member>,
+}
+
+impl Access {
+    /// Bytes of an element.
+    pub(crate) fn size(&self) -> i32 {
+        i32::from(self.class.bits) / 8
+    }
+}
+
+/// What an access has to do with a joint test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Member {
+    /// Its bit.
+    pub(crate) bit: u32,
+    /// The lowest and the highest offset, of the first access.
+    pub(crate) test: Option<(i64, i64)>,
+}
+
+/// The accesses of a block that are tested together, by index of their instruction.
+pub(crate) type Joints = HashMap<usize, Member>;

@@ -1,0 +1,302 @@
+//! Where each register of a function lives: in vectors of the host, or in the context of the warp. Decided once, for the whole function.
+//!
+//! # The model
+//! A register has one place for all of its life, found by a linear scan over the order of blocks. A register whose lanes vary has a place in
+//! vectors (two for 32 bits, four for 64), or a row of the context; a predicate is a word with a bit for each lane; a uniform or affine register
+//! is a word of 64 bits for each group of its shape.
+//!
+//! # Why lanes in different blocks may share a vector
+//! Blocks that only part of a warp executes write vectors under the mask of their lanes. So what another register keeps in the same vector for lanes
+//! that wait elsewhere stays as it is, and it is enough that no two registers of one place are live for the same lane at the same time. That holds as long
+//! as a lane is at the same bytes of the vector for both: so a vector is for one width, and for one part of it.
+//!
+//! # Invariants
+//! - What lives across blocks, and what a warp-level op reads or writes, has words in the context that nothing else uses: its *home*. There its value
+//!   is while lanes are not in the code (`flow` writes and reads it).
+//! - A source of an instruction and its results have different places, unless they are one register.
+
+use handloom_ir::simt::{Function, Val};
+use handloom_ir::types::Ty;
+use handloom_plan::Plan;
+use handloom_plan::abi::{Loc, WarpCtx};
+use handloom_plan::analysis::cfg::Set;
+use handloom_plan::analysis::classes::Class;
+use handloom_plan::layout::spread;
+
+/// Vectors 0 to 7 are for the code of one instruction; the others hold registers.
+pub const FIRST_VECTOR: u8 = 8;
+const VECTORS: u8 = 32;
+
+/// Where a register lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Nowhere: it is never written, and reads as zero.
+    Nowhere,
+    /// In vectors, by number; the first two for 32 bits.
+    Vectors([u8; 4]),
+    /// A row of 32 or 64 bits a lane, at this offset of the context.
+    Row(u32),
+    /// A predicate: a word with a bit for each lane.
+    Mask(u32),
+    /// A predicate that routines write: a row whose lanes are 0 or all ones.
+    Flags(u32),
+    /// A uniform or affine value: a 64-bit word for each group of its shape.
+    Words(u32),
+}
+
+/// The places of a function.
+pub struct Places {
+    /// By register.
+    pub of: Vec<Place>,
+    /// The row of a register in vectors that has a home; 0 for none.
+    pub home: Vec<u32>,
+    /// Whether its words in the context are its own.
+    pub is_own: Vec<bool>,
+    /// Number of vectors in use, from `FIRST_VECTOR` on.
+    pub n_vectors: u8,
+    /// Offset of the pending words.
+    pub pend: u32,
+    /// Where rows for routines begin.
+    pub scratch: u32,
+}
+
+/// Life of a register: positions of its first and last mention, loops included.
+#[derive(Clone, Copy)]
+struct Interval {
+    reg: usize,
+    start: u32,
+    end: u32,
+    /// Mentions, weighted by the loops around them.
+    weight: u64,
+}
+
+/// Number of vectors of a type.
+pub fn n_parts(ty: Ty) -> usize {
+    if ty == Ty::B64 { 4 } else { 2 }
+}
+
+/// Finds places.
+pub fn places(plan: &Plan) -> Places {
+    let f = &plan.func;
+    let intervals = intervals(plan);
+    let own = own(plan);
+    let mut of = vec![Place::Nowhere; f.regs.len()];
+    let is_vector = |i: &Interval| plan.facts.class[i.reg] == Class::Varying && f.regs[i.reg] != Ty::P;
+    let (wide, narrow): (Vec<Interval>, Vec<Interval>) =
+        intervals.iter().copied().filter(is_vector).partition(|i| f.regs[i.reg] == Ty::B64);
+    // The share of each width that leaves the fewest mentions to memory.
+    let of_share = |n: u8| {
+        let (wide, w) = scan(&wide, FIRST_VECTOR, n, 4);
+        let (narrow, v) = scan(&narrow, FIRST_VECTOR + 4 * n, (VECTORS - FIRST_VECTOR - 4 * n) / 2, 2);
+        (w + v, n, wide, narrow)
+    };
+    let shares = (0..=(VECTORS - FIRST_VECTOR) / 4).map(of_share);
+    let mut n_vectors = 0;
+    if let Some((_, _, wide, narrow)) = shares.min_by_key(|s| (s.0, s.1)) {
+        for (r, v) in wide.into_iter().chain(narrow) {
+            of[r] = Place::Vectors(v);
+            let last = v[..n_parts(f.regs[r])].iter().max().copied().unwrap_or(0);
+            n_vectors = n_vectors.max(last + 1 - FIRST_VECTOR);
+        }
+    }
+    let pend = std::mem::size_of::<WarpCtx>() as u32;
+    let mut room = Room { end: (pend + 4 * f.blocks.len() as u32).next_multiple_of(64), free: Vec::new() };
+    let mut home = vec![0; f.regs.len()];
+    let written = written(f);
+    // Homes first, then what lives in one block, sharing space.
+    let mut busy: Vec<(u32, u32, u32)> = Vec::new();
+    let mut order: Vec<Interval> = intervals;
+    order.sort_by_key(|i| (!own.has(i.reg), i.start));
+    for i in order {
+        let r = i.reg;
+        busy.retain(|(end, at, bytes)| {
+            let lives = *end >= i.start;
+            if !lives {
+                room.give(*at, *bytes);
+            }
+            lives
+        });
+        let ty = f.regs[r];
+        let (bytes, make): (u32, fn(u32) -> Place) = match (plan.facts.class[r], ty, of[r]) {
+            (Class::Unknown, ..) => continue,
+            (Class::Affine(s), ..) => (8 * s.groups() as u32, Place::Words),
+            (Class::Varying, Ty::P, _) if written.has(r) => (128, Place::Flags),
+            (Class::Varying, Ty::P, _) => (4, Place::Mask),
+            (Class::Varying, _, Place::Vectors(_)) if !own.has(r) => continue,
+            (Class::Varying, Ty::B64, _) => (256, Place::Row),
+            (Class::Varying, ..) => (128, Place::Row),
+        };
+        let at = room.take(bytes);
+        if !own.has(r) {
+            busy.push((i.end, at, bytes));
+        }
+        match of[r] {
+            Place::Vectors(_) => home[r] = at,
+            _ => of[r] = make(at),
+        }
+    }
+    let scratch = room.end.next_multiple_of(64);
+    let is_own = (0..f.regs.len()).map(|r| own.has(r)).collect();
+    Places { of, home, is_own, n_vectors, pend, scratch }
+}
+
+impl Places {
+    /// Where the runtime finds each register that has a home.
+    pub fn homes(&self, plan: &Plan) -> Vec<Option<Loc>> {
+        (0..self.of.len()).map(|r| self.home_of(plan, r)).collect()
+    }
+
+    /// Where the runtime finds a register between blocks.
+    pub fn home_of(&self, plan: &Plan, r: usize) -> Option<Loc> {
+        if !self.is_own[r] {
+            return None;
+        }
+        let bits = plan.func.regs[r].bits() as u8;
+        Some(match (self.of[r], plan.facts.class[r]) {
+            (Place::Vectors(_), _) if bits == 64 => Loc::Row64(self.home[r]),
+            (Place::Vectors(_), _) => Loc::Row32(self.home[r]),
+            (Place::Row(at), _) if bits == 64 => Loc::Row64(at),
+            (Place::Row(at) | Place::Flags(at), _) => Loc::Row32(at),
+            (Place::Words(at), Class::Affine(s)) => {
+                Loc::Groups { at, group: s.group, off: s.off, stride: s.stride, bits }
+            }
+            (Place::Nowhere | Place::Mask(_) | Place::Words(_), _) => return None,
+        })
+    }
+
+    /// Bytes of a context with so many bytes of scratch space.
+    pub fn ctx_bytes(&self, scratch: u32) -> u32 {
+        spread(self.scratch + scratch)
+    }
+}
+
+/// Space of a context that grows at its end.
+struct Room {
+    end: u32,
+    free: Vec<(u32, u32)>,
+}
+
+impl Room {
+    fn take(&mut self, bytes: u32) -> u32 {
+        let bytes = if bytes > 64 { bytes.next_multiple_of(64) } else { bytes.next_power_of_two() };
+        if let Some(k) = self.free.iter().position(|f| f.1 == bytes) {
+            return self.free.swap_remove(k).0;
+        }
+        let at = self.end.next_multiple_of(bytes.min(64));
+        self.end = at + bytes;
+        at
+    }
+
+    fn give(&mut self, at: u32, bytes: u32) {
+        let bytes = if bytes > 64 { bytes.next_multiple_of(64) } else { bytes.next_power_of_two() };
+        self.free.push((at, bytes));
+    }
+}
+
+/// Predicates that the runtime writes as rows: results of warp-level ops and of barriers.
+fn written(f: &Function) -> Set {
+    let mut set = Set::new(f.regs.len());
+    for b in &f.blocks {
+        let sync = b.insts.iter().filter(|i| i.op.is_warp_sync()).flat_map(|i| &i.dst);
+        sync.chain(b.term.result().iter()).for_each(|r| {
+            set.add(r.idx());
+        });
+        // What a parked lane is to be completed with is read later.
+        let read = b.insts.iter().filter(|i| i.op.is_warp_sync()).flat_map(|i| &i.src);
+        read.for_each(|v| {
+            if let Val::Reg(r) = v {
+                set.add(r.idx());
+            }
+        });
+    }
+    set
+}
+
+/// Registers whose words in the context are their own.
+fn own(plan: &Plan) -> Set {
+    let f = &plan.func;
+    let mut set = written(f);
+    plan.facts.live.entry.iter().for_each(|s| {
+        set.union(s);
+    });
+    set
+}
+
+/// Lives of all registers, in the order of their starts.
+fn intervals(plan: &Plan) -> Vec<Interval> {
+    let f = &plan.func;
+    let n = f.blocks.len();
+    let mut depth = vec![0u32; n];
+    for (_, body) in &plan.facts.cfg.loops {
+        body.iter().for_each(|b| depth[b] += 1);
+    }
+    let mut all: Vec<Interval> =
+        (0..f.regs.len()).map(|reg| Interval { reg, start: u32::MAX, end: 0, weight: 0 }).collect();
+    let mut at = 0;
+    for (b, block) in f.blocks.iter().enumerate() {
+        let weight = 10u64.pow(depth[b].min(6));
+        let mut mention = |r: usize, at: u32, weight: u64| {
+            let i = &mut all[r];
+            i.start = i.start.min(at);
+            i.end = i.end.max(at);
+            i.weight += weight;
+        };
+        plan.facts.live.entry[b].iter().for_each(|r| mention(r, at, 0));
+        for inst in &block.insts {
+            at += 1;
+            let reads = inst.src.iter().filter_map(|v| match v {
+                Val::Reg(r) => Some(r.idx()),
+                Val::Imm(..) => None,
+            });
+            reads.chain(inst.dst.iter().map(|d| d.idx())).for_each(|r| mention(r, at, weight));
+        }
+        at += 1;
+        for v in block.term.sources() {
+            if let Val::Reg(r) = v {
+                mention(r.idx(), at, weight);
+            }
+        }
+        block.term.result().iter().for_each(|r| mention(r.idx(), at, weight));
+        plan.facts.live.exit[b].iter().for_each(|r| mention(r, at, 0));
+        at += 1;
+    }
+    all.retain(|i| i.start != u32::MAX);
+    all.sort_by_key(|i| i.start);
+    all
+}
+
+/// Gives sets of vectors, `n` of them of `size` vectors each, to those that are mentioned most for the time that they live. Returns who got which, and the
+/// mentions of the others.
+fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>, u64) {
+    let mut free: Vec<u8> = (0..n).rev().collect();
+    let mut active: Vec<(Interval, u8)> = Vec::new();
+    let mut done: Vec<(usize, [u8; 4])> = Vec::new();
+    let mut left = 0;
+    // Mentions for each position of the life: those with few leave first.
+    let worth = |i: &Interval| i.weight.saturating_mul(1 << 16) / u64::from(i.end - i.start + 1);
+    let set = |k: u8| std::array::from_fn(|part| first + k * size + part as u8);
+    for i in list {
+        active.retain(|(a, k)| {
+            let lives = a.end >= i.start;
+            if !lives {
+                free.push(*k);
+                done.push((a.reg, set(*k)));
+            }
+            lives
+        });
+        if free.is_empty() {
+            let least = active.iter().enumerate().min_by_key(|(_, (a, _))| worth(a)).map(|(at, (a, _))| (at, worth(a)));
+            if let Some((at, _)) = least.filter(|l| l.1 < worth(i)) {
+                let (out, k) = active.swap_remove(at);
+                left += out.weight;
+                free.push(k);
+            }
+        }
+        match free.pop() {
+            Some(k) => active.push((*i, k)),
+            None => left += i.weight,
+        }
+    }
+    done.extend(active.iter().map(|(a, k)| (a.reg, set(*k))));
+    (done, left)
+}

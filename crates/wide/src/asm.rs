@@ -1,0 +1,410 @@
+//! Instructions of the host into bytes: an encoder with labels, and constants that lie after the code.
+//!
+//! An operand that cannot be encoded is a fault of ours: the first one is kept and returned by [`Asm::finish`], so that emitters need not ask after
+//! each instruction.
+
+use std::collections::HashMap;
+
+use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register, RoundingControl};
+
+/// A place in the code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Label(usize);
+
+/// 64 bytes after the code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Const(usize);
+
+/// Where a memory operand starts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Base {
+    Reg(Register),
+    Const(Const),
+    Label(Label),
+}
+
+/// A memory operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mem {
+    base: Base,
+    index: Register,
+    scale: u32,
+    at: i32,
+    spread: bool,
+}
+
+impl Mem {
+    /// `[base + at]`.
+    pub fn at(base: Register, at: i32) -> Mem {
+        Mem { base: Base::Reg(base), index: Register::None, scale: 1, at, spread: false }
+    }
+
+    /// `[base + index * scale + at]`.
+    pub fn indexed(base: Register, index: Register, scale: u32, at: i32) -> Mem {
+        Mem { index, scale, ..Mem::at(base, at) }
+    }
+
+    /// Bytes of a constant.
+    pub fn constant(c: Const, at: i32) -> Mem {
+        Mem { base: Base::Const(c), ..Mem::at(Register::None, at) }
+    }
+
+    /// The code or data at a label.
+    pub fn label(l: Label) -> Mem {
+        Mem { base: Base::Label(l), ..Mem::at(Register::None, 0) }
+    }
+
+    /// Whether it is one element for every lane.
+    pub fn is_spread(self) -> bool {
+        self.spread
+    }
+
+    /// The element alone.
+    pub fn single(self) -> Mem {
+        Mem { spread: false, ..self }
+    }
+
+    /// One element, for every lane of a vector.
+    pub fn spread(self) -> Mem {
+        Mem { spread: true, ..self }
+    }
+}
+
+/// A register or memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rm {
+    /// A register.
+    Reg(Register),
+    /// Memory.
+    Mem(Mem),
+}
+
+impl From<Register> for Rm {
+    fn from(r: Register) -> Rm {
+        Rm::Reg(r)
+    }
+}
+
+impl From<Mem> for Rm {
+    fn from(m: Mem) -> Rm {
+        Rm::Mem(m)
+    }
+}
+
+/// A register that is written, and which of its elements are: those of a mask register, or all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Out {
+    /// The register.
+    pub reg: Register,
+    /// `Register::None` for all elements. Others keep their value.
+    pub mask: Register,
+}
+
+impl Out {
+    /// Some elements of a register.
+    pub fn masked(reg: Register, mask: Register) -> Out {
+        Out { reg, mask }
+    }
+}
+
+impl From<Register> for Out {
+    fn from(reg: Register) -> Out {
+        Out { reg, mask: Register::None }
+    }
+}
+
+enum Target {
+    Label(Label),
+    Const(Const, i32),
+}
+
+/// Four bytes that hold a distance from the end of their instruction.
+struct Fixup {
+    at: usize,
+    end: usize,
+    to: Target,
+}
+
+/// Code in the making.
+pub struct Asm {
+    encoder: Encoder,
+    /// Bytes so far.
+    len: usize,
+    labels: Vec<Option<usize>>,
+    fixups: Vec<Fixup>,
+    constants: Vec<[u8; 64]>,
+    known: HashMap<[u8; 64], Const>,
+    tables: Vec<(Label, Vec<Label>)>,
+    error: Option<String>,
+}
+
+impl Default for Asm {
+    fn default() -> Asm {
+        Asm::new()
+    }
+}
+
+impl Asm {
+    /// No code yet.
+    pub fn new() -> Asm {
+        Asm {
+            encoder: Encoder::new(64),
+            len: 0,
+            labels: Vec::new(),
+            fixups: Vec::new(),
+            constants: Vec::new(),
+            known: HashMap::new(),
+            tables: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// A label that stands nowhere yet.
+    pub fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    /// Puts a label here.
+    pub fn bind(&mut self, l: Label) {
+        self.labels[l.0] = Some(self.len);
+    }
+
+    /// A table of distances of code from the table itself, of 32 bits each.
+    pub fn table(&mut self, of: Vec<Label>) -> Label {
+        let l = self.label();
+        self.tables.push((l, of));
+        l
+    }
+
+    /// 64 bytes.
+    pub fn bytes(&mut self, bytes: [u8; 64]) -> Const {
+        if let Some(c) = self.known.get(&bytes) {
+            return *c;
+        }
+        let c = Const(self.constants.len());
+        self.constants.push(bytes);
+        self.known.insert(bytes, c);
+        c
+    }
+
+    /// 16 words.
+    pub fn words(&mut self, words: [u32; 16]) -> Const {
+        let mut bytes = [0; 64];
+        bytes.chunks_exact_mut(4).zip(words).for_each(|(to, w)| to.copy_from_slice(&w.to_le_bytes()));
+        self.bytes(bytes)
+    }
+
+    /// Eight double words.
+    pub fn doubles(&mut self, words: [u64; 8]) -> Const {
+        let mut bytes = [0; 64];
+        bytes.chunks_exact_mut(8).zip(words).for_each(|(to, w)| to.copy_from_slice(&w.to_le_bytes()));
+        self.bytes(bytes)
+    }
+
+    fn memory(&self, m: Mem) -> MemoryOperand {
+        match m.base {
+            Base::Reg(base) => {
+                let size = u32::from(m.at != 0);
+                MemoryOperand::new(base, m.index, m.scale, i64::from(m.at), size, m.spread, Register::None)
+            }
+            Base::Const(_) | Base::Label(_) => {
+                MemoryOperand::with_base_displ_bcst_seg(Register::RIP, self.len as i64, m.spread, Register::None)
+            }
+        }
+    }
+
+    fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>, mem: Option<Mem>) {
+        let start = self.len;
+        let encoded = made.and_then(|i| {
+            self.encoder.encode(&i, start as u64).map_err(|e| {
+                self.error.get_or_insert_with(|| format!("{i:?}: {e}"));
+                e
+            })
+        });
+        match encoded {
+            Ok(n) => self.len += n,
+            Err(e) => {
+                self.error.get_or_insert_with(|| e.to_string());
+                return;
+            }
+        }
+        let to = match mem.map(|m| (m.base, m.at)) {
+            Some((Base::Const(c), at)) => Target::Const(c, at),
+            Some((Base::Label(l), _)) => Target::Label(l),
+            Some((Base::Reg(_), _)) | None => return,
+        };
+        let at = start + self.encoder.get_constant_offsets().displacement_offset();
+        self.fixups.push(Fixup { at, end: self.len, to });
+    }
+
+    /// An instruction without operands.
+    pub fn op0(&mut self, code: Code) {
+        self.put(Ok(Instruction::with(code)), None);
+    }
+
+    /// One operand.
+    pub fn op1(&mut self, code: Code, rm: impl Into<Rm>) {
+        match rm.into() {
+            Rm::Reg(r) => self.put(Instruction::with1(code, r), None),
+            Rm::Mem(m) => self.put(Instruction::with1(code, self.memory(m)), Some(m)),
+        }
+    }
+
+    /// `out, rm`.
+    pub fn op2(&mut self, code: Code, out: impl Into<Out>, rm: impl Into<Rm>) {
+        let out = out.into();
+        let (made, mem) = match rm.into() {
+            Rm::Reg(r) => (Instruction::with2(code, out.reg, r), None),
+            Rm::Mem(m) => (Instruction::with2(code, out.reg, self.memory(m)), Some(m)),
+        };
+        self.put(made.map(|i| masked(i, out)), mem);
+    }
+
+    /// `out, rm` with a rounding of its own.
+    pub fn op2r(&mut self, code: Code, out: impl Into<Out>, r: Register, round: RoundingControl) {
+        let out = out.into();
+        let made = Instruction::with2(code, out.reg, r);
+        self.put(made.map(|i| rounded(masked(i, out), round)), None);
+    }
+
+    /// `out, a, rm`.
+    pub fn op3(&mut self, code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>) {
+        let out = out.into();
+        let (made, mem) = match rm.into() {
+            Rm::Reg(r) => (Instruction::with3(code, out.reg, a, r), None),
+            Rm::Mem(m) => (Instruction::with3(code, out.reg, a, self.memory(m)), Some(m)),
+        };
+        self.put(made.map(|i| masked(i, out)), mem);
+    }
+
+    /// `out, a, b` with a rounding of its own.
+    pub fn op3r(&mut self, code: Code, out: impl Into<Out>, a: Register, b: Register, round: RoundingControl) {
+        let out = out.into();
+        let made = Instruction::with3(code, out.reg, a, b);
+        self.put(made.map(|i| rounded(masked(i, out), round)), None);
+    }
+
+    /// `out, rm, number`.
+    pub fn op2i(&mut self, code: Code, out: impl Into<Out>, rm: impl Into<Rm>, n: u32) {
+        let out = out.into();
+        let (made, mem) = match rm.into() {
+            Rm::Reg(r) => (Instruction::with3(code, out.reg, r, n), None),
+            Rm::Mem(m) => (Instruction::with3(code, out.reg, self.memory(m), n), Some(m)),
+        };
+        self.put(made.map(|i| masked(i, out)), mem);
+    }
+
+    /// `out, a, rm, number`.
+    pub fn op3i(&mut self, code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>, n: u32) {
+        let out = out.into();
+        let (made, mem) = match rm.into() {
+            Rm::Reg(r) => (Instruction::with4(code, out.reg, a, r, n), None),
+            Rm::Mem(m) => (Instruction::with4(code, out.reg, a, self.memory(m), n), Some(m)),
+        };
+        self.put(made.map(|i| masked(i, out)), mem);
+    }
+
+    /// `rm, number`.
+    pub fn imm(&mut self, code: Code, rm: impl Into<Rm>, n: i32) {
+        match rm.into() {
+            Rm::Reg(r) => self.put(Instruction::with2(code, r, n), None),
+            Rm::Mem(m) => self.put(Instruction::with2(code, self.memory(m), n), Some(m)),
+        }
+    }
+
+    /// `rm, number` of 8 bits.
+    pub fn imm8(&mut self, code: Code, rm: impl Into<Rm>, n: u32) {
+        match rm.into() {
+            Rm::Reg(r) => self.put(Instruction::with2(code, r, n), None),
+            Rm::Mem(m) => self.put(Instruction::with2(code, self.memory(m), n), Some(m)),
+        }
+    }
+
+    /// `memory, r`: a store; elements of `mask` only, if it is one.
+    pub fn store(&mut self, code: Code, m: Mem, r: Register, mask: Register) {
+        let made = Instruction::with2(code, self.memory(m), r);
+        self.put(made.map(|i| masked(i, Out { reg: r, mask })), Some(m));
+    }
+
+    /// `memory, r`: reads and writes memory, as one if it is locked.
+    pub fn store_locked(&mut self, code: Code, m: Mem, r: Register, locked: bool) {
+        let made = Instruction::with2(code, self.memory(m), r);
+        self.put(
+            made.map(|mut i| {
+                i.set_has_lock_prefix(locked);
+                i
+            }),
+            Some(m),
+        );
+    }
+
+    /// A number in a register of 64 bits.
+    pub fn number(&mut self, r: Register, n: u64) {
+        match (u32::try_from(n), i32::try_from(n.cast_signed())) {
+            (Ok(0), _) => self.op2(Code::Xor_r32_rm32, low32(r), low32(r)),
+            (Ok(n), _) => self.put(Instruction::with2(Code::Mov_r32_imm32, low32(r), n), None),
+            (_, Ok(n)) => self.imm(Code::Mov_rm64_imm32, r, n),
+            _ => self.put(Instruction::with2(Code::Mov_r64_imm64, r, n), None),
+        }
+    }
+
+    /// A jump or call to a label.
+    pub fn jump(&mut self, code: Code, to: Label) {
+        self.put(Instruction::with_branch(code, self.len as u64), None);
+        self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
+    }
+
+    /// The bytes: code, then constants, then tables. They may lie anywhere at a multiple of 64.
+    pub fn finish(mut self) -> Result<Vec<u8>, String> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let mut out = self.encoder.take_buffer();
+        out.resize(out.len().next_multiple_of(64), 0xcc);
+        let constants = out.len();
+        self.constants.iter().for_each(|c| out.extend_from_slice(c));
+        for (l, of) in &self.tables {
+            let start = out.len();
+            self.labels[l.0] = Some(start);
+            for to in of {
+                let there = self.labels[to.0].ok_or("a label without a place in a table")?;
+                out.extend_from_slice(&distance(there, start)?.to_le_bytes());
+            }
+        }
+        for f in &self.fixups {
+            let there = match f.to {
+                Target::Label(l) => self.labels[l.0].ok_or("a label without a place")?,
+                Target::Const(c, at) => (constants + 64 * c.0).wrapping_add_signed(at as isize),
+            };
+            out[f.at..f.at + 4].copy_from_slice(&distance(there, f.end)?.to_le_bytes());
+        }
+        Ok(out)
+    }
+}
+
+/// The lower half of a general register of 64 bits; another register as it is.
+pub fn low32(r: Register) -> Register {
+    match (r as u32).checked_sub(Register::RAX as u32) {
+        Some(n) if n < 16 => Register::EAX + n,
+        _ => r,
+    }
+}
+
+fn distance(to: usize, from: usize) -> Result<i32, String> {
+    i32::try_from(to.wrapping_sub(from) as isize).map_err(|_| "more than 2 GiB of code".to_owned())
+}
+
+fn masked(mut i: Instruction, out: Out) -> Instruction {
+    if out.mask != Register::None {
+        i.set_op_mask(out.mask);
+    }
+    i
+}
+
+fn rounded(mut i: Instruction, round: RoundingControl) -> Instruction {
+    if round != RoundingControl::None {
+        i.set_rounding_control(round);
+    }
+    i
+}

@@ -1,0 +1,300 @@
+//! The walk over a function.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Function, Inst, Op, Reg};
+use handloom_ir::types::{Order, Scope, Sreg, StateSpace, Ty};
+use handloom_plan::abi::{Routine, Tables, WarpCtx};
+use handloom_plan::host::{Feature, Host};
+use handloom_plan::{Options, Plan};
+use iced_x86::Code;
+
+use crate::access::Joints;
+use crate::alloc::{Place, n_parts, places};
+use crate::asm::Asm;
+use crate::emit::*;
+use crate::ops::has_vector_code;
+use crate::scalar::constant;
+
+/// Machine code of one function, to be placed at a multiple of 64.
+#[derive(Debug)]
+pub struct Assembly {
+    /// The bytes. The entry is the first one; it takes a `CtaCtx` and returns the number of a `Reason`.
+    pub bytes: Vec<u8>,
+    /// What the runtime must know.
+    pub tables: Tables,
+}
+
+/// What wide code cannot do without, with the names that people know.
+const NEEDED: &[(Feature, &str)] = &[
+    (Feature::Avx512f, "AVX-512 F"),
+    (Feature::Avx512bw, "AVX-512 BW"),
+    (Feature::Avx512dq, "AVX-512 DQ"),
+    (Feature::Avx512vl, "AVX-512 VL"),
+    (Feature::Avx512cd, "AVX-512 CD"),
+    (Feature::Bmi1, "BMI1"),
+];
+
+/// The first feature that wide code needs and a host lacks.
+pub fn missing_feature(host: &Host) -> Option<&'static str> {
+    NEEDED.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name)
+}
+
+/// Compiles a function. It rests on no test that could fail later: `Options::speculate` and `Options::masked` are not asked.
+///
+/// # Errors
+/// An op has no wide code, or (which would be a fault of ours) an instruction cannot be encoded.
+pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> {
+    let plan = Plan::new(func, &Options { speculate: false, masked: true, ..*options });
+    let refused = |what: String| Refusal { what, span: func.span };
+    let places = places(&plan);
+    let mut a = Asm::new();
+    let n = plan.func.blocks.len();
+    let block = (0..n).map(|_| a.label()).collect();
+    let prologue = (0..n).map(|_| a.label()).collect();
+    let [dispatch, advance, idle, call, save, load] = std::array::from_fn(|_| a.label());
+    let mut e = Emit {
+        plan: &plan,
+        f: &plan.func,
+        tables: plan.tables(),
+        places,
+        block,
+        prologue,
+        dispatch,
+        advance,
+        idle,
+        call,
+        save,
+        load,
+        cold: Vec::new(),
+        joints: Joints::new(),
+        in_part: false,
+        at: (0, 0),
+        scratch: (0, 0),
+        a,
+    };
+    e.run()?;
+    let mut tables = std::mem::take(&mut e.tables);
+    tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
+    tables.pend_offset = e.places.pend;
+    tables.homes = e.places.homes(&plan);
+    for (site, block) in tables.barriers.iter_mut().zip(&plan.sites.barriers) {
+        let result = plan.func.blocks[block.idx()].term.result();
+        site.result = result.and_then(|d| tables.homes[d.idx()]);
+    }
+    let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
+    Ok(Assembly { bytes, tables })
+}
+
+impl Emit<'_> {
+    fn run(&mut self) -> Result<(), Refusal> {
+        let f = self.f;
+        self.frame();
+        for (b, block) in f.blocks.iter().enumerate() {
+            self.in_part = self.plan.facts.masked.has(b);
+            self.at = (b, 0);
+            let start = self.block[b];
+            self.a.bind(start);
+            if self.in_part {
+                self.set_masks();
+            }
+            self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
+            for (i, inst) in block.insts.iter().enumerate() {
+                self.at = (b, i);
+                self.scratch.0 = 0;
+                self.inst(b, inst)?;
+            }
+            self.at = (b, block.insts.len());
+            self.term(b);
+        }
+        self.cold_code();
+        self.advance();
+        Ok(())
+    }
+
+    fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+        match inst.op {
+            Op::Pure(op) => {
+                let constants: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+                let mixed = inst.dst.len() > 1;
+                if inst.dst.iter().all(|d| self.is_affine(*d)) {
+                    self.scalar_op(inst, op);
+                } else if mixed {
+                    self.eval(inst, op);
+                } else if self.logic(inst, op) {
+                    // Done.
+                } else if has_vector_code(op, &constants) {
+                    self.vector_op(inst);
+                } else {
+                    self.eval(inst, op);
+                }
+            }
+            Op::Sreg(s) => self.sreg(inst.dst[0], s),
+            Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::SlotAddr(_) | Op::ArgAddr { .. } => {
+                self.named_address(inst);
+            }
+            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::IsSpace(_) | Op::Stack(_) => {
+                self.memory_routine(inst, LANES, None);
+            }
+            Op::Cvta { space, to_space } => match self.place(inst.dst[0]) {
+                Place::Words(_) => self.scalar_cvta(inst, space, to_space),
+                _ => self.cvta(inst, space, to_space),
+            },
+            Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } => self.access(inst),
+            Op::Fence { order, scope } => {
+                // Other fences ask for nothing of this host.
+                if order == Order::Sc && scope != Scope::Cta {
+                    self.a.op0(Code::Mfence);
+                }
+            }
+            Op::Activemask => match self.place(inst.dst[0]) {
+                Place::Words(at) => {
+                    self.a.op2(Code::Mov_r32_rm32, EAX, LANES);
+                    self.store64(ctx(at), RAX);
+                }
+                _ => {
+                    self.a.op2(Code::Mov_r32_rm32, EAX, LANES);
+                    self.spread(inst.dst[0]);
+                }
+            },
+            Op::Builtin(which) => {
+                let at = self.loc(inst.src[0]);
+                self.tables.builtins.push((which, at, inst.span));
+                let site = self.tables.builtins.len() - 1;
+                self.routine(Routine::Builtin, site, LANES);
+                self.go_on_if_right();
+                self.tell_dirty();
+            }
+            Op::Nanosleep | Op::Hint => {}
+            Op::Shfl(_)
+            | Op::Vote(_)
+            | Op::Match { .. }
+            | Op::Redux { .. }
+            | Op::Matrix(_)
+            | Op::Elect
+            | Op::BarWarp => self.sync(b, inst)?,
+        }
+        Ok(())
+    }
+
+    /// The value in `rax` for all lanes of the block, in a register whose lanes vary.
+    fn spread(&mut self, d: Reg) {
+        let ty = self.f.regs[d.idx()];
+        for q in 0..n_parts(ty) {
+            let out = self.out(d, q);
+            if ty == Ty::B64 {
+                self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, out, RAX);
+            } else {
+                self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, out, EAX);
+            }
+            self.commit(d, q);
+        }
+    }
+
+    /// The address of something that the function names.
+    fn named_address(&mut self, inst: &Inst) {
+        let d = inst.dst[0];
+        match self.place(d) {
+            Place::Words(_) | Place::Nowhere => {
+                self.address(d, inst.op);
+            }
+            _ => {
+                self.address_value(inst.op);
+                let stride = match inst.op {
+                    Op::SlotAddr(_) | Op::ArgAddr { .. } => self.plan.facts.local_stride,
+                    _ => 0,
+                };
+                for q in 0..4 {
+                    let out = self.out(d, q);
+                    let lanes: Vec<u64> = (0..8).map(|l| ((8 * q as i64 + l) * stride).cast_unsigned()).collect();
+                    let c = self.lanes_constant(Ty::B64, &lanes);
+                    self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), RAX);
+                    self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, out, zmm(4), c);
+                    self.commit(d, q);
+                }
+            }
+        }
+    }
+
+    fn sreg(&mut self, d: Reg, s: Sreg) {
+        if let Place::Words(_) | Place::Nowhere = self.place(d) {
+            self.scalar_sreg(d, s);
+            return;
+        }
+        let mask: Option<fn(u64) -> u64> = match s {
+            Sreg::LanemaskEq => Some(|l| 1 << l),
+            Sreg::LanemaskLt => Some(|l| (1 << l) - 1),
+            Sreg::LanemaskLe => Some(|l| (2 << l) - 1),
+            Sreg::LanemaskGe => Some(|l| !((1 << l) - 1) & 0xffff_ffff),
+            Sreg::LanemaskGt => Some(|l| !((2 << l) - 1) & 0xffff_ffff),
+            Sreg::Laneid => Some(|l| l),
+            _ => None,
+        };
+        if let Some(of) = mask {
+            for q in 0..2 {
+                let lanes: Vec<u64> = (0..16).map(|l| of(16 * q as u64 + l)).collect();
+                let c = self.lanes_constant(Ty::B32, &lanes);
+                let out = self.out(d, q);
+                self.copy(Ty::B32, out, c.into());
+                self.commit(d, q);
+            }
+            return;
+        }
+        if let Sreg::Tid(i) = s
+            && i < 3
+        {
+            self.tid(d, i);
+            return;
+        }
+        self.sreg_value(s);
+        self.spread(d);
+    }
+
+    /// A component of `%tid`, by division in `.f32`.
+    ///
+    /// Thread numbers are below 1024: `(n + 1/2) / d` differs from every whole number by at least `1 / 2048`, relative to 1024 far more than the two
+    /// roundings.
+    fn tid(&mut self, d: Reg, i: u8) {
+        let [nx, ny, _] = self.plan.facts.shape.ntid;
+        for q in 0..2 {
+            let lanes: Vec<u64> = (0..16).map(|l| 16 * q as u64 + l).collect();
+            let c = self.lanes_constant(Ty::B32, &lanes);
+            self.load32(EAX, warp(offset_of!(WarpCtx, warp)));
+            self.a.imm8(Code::Shl_rm32_imm8, EAX, 5);
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
+            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), c);
+            // The number in vector 0, the row in 1, the plane in 2.
+            self.quotient(0, 1, nx);
+            let out = self.out(d, q);
+            match i {
+                0 => self.rest(out, 0, 1, nx),
+                1 => {
+                    self.quotient(1, 2, ny);
+                    self.rest(out, 1, 2, ny);
+                }
+                _ => {
+                    self.quotient(1, 2, ny);
+                    self.copy(Ty::B32, out, zmm(2).into());
+                }
+            }
+            self.commit(d, q);
+        }
+    }
+
+    fn quotient(&mut self, from: u8, to: u8, by: u32) {
+        let (half, inverse) = (0.5f32.to_bits(), (1.0f32 / by as f32).to_bits());
+        let half = self.constant(Ty::B32, u64::from(half));
+        let inverse = self.constant(Ty::B32, u64::from(inverse));
+        self.a.op2(Code::EVEX_Vcvtdq2ps_zmm_k1z_zmmm512b32_er, zmm(to), zmm(from));
+        self.a.op3(Code::EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er, zmm(to), zmm(to), half);
+        self.a.op3(Code::EVEX_Vmulps_zmm_k1z_zmm_zmmm512b32_er, zmm(to), zmm(to), inverse);
+        self.a.op2(Code::EVEX_Vcvttps2dq_zmm_k1z_zmmm512b32_sae, zmm(to), zmm(to));
+    }
+
+    /// `n - row * by`.
+    fn rest(&mut self, out: crate::asm::Out, n: u8, row: u8, by: u32) {
+        let by = self.constant(Ty::B32, u64::from(by));
+        self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(row), by);
+        self.a.op3(Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, out, zmm(n), zmm(4));
+    }
+}

@@ -1,0 +1,284 @@
+//! Conversions that the host has instructions for.
+
+use handloom_ir::simt::Cvt;
+use handloom_ir::types::{Rounding, ScalarType, Ty};
+use iced_x86::{Code, Register, RoundingControl};
+
+use crate::asm::Out;
+use crate::emit::*;
+use crate::table::rounding;
+use crate::values::{Src, by_width, is_wide, load_code};
+
+/// What a conversion is for the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Conversion {
+    /// An integer of so many bits and a sign to a float.
+    FromInt { bits: u32, signed: bool },
+    /// A float to an integer.
+    ToInt { bits: u32, signed: bool },
+    /// `.f32` to `.f64`.
+    Widen,
+    /// `.f64` to `.f32`.
+    Narrow,
+    /// `.f32` or `.f64` to an integral number of its own type.
+    Integral,
+    /// `.f16` to `.f32`.
+    FromHalf,
+    /// `.f32` to `.f16`.
+    ToHalf,
+}
+
+fn integer(t: ScalarType) -> Option<(u32, bool)> {
+    use ScalarType::*;
+    Some(match t {
+        U8 => (8, false),
+        U16 => (16, false),
+        U32 => (32, false),
+        U64 => (64, false),
+        S8 => (8, true),
+        S16 => (16, true),
+        S32 => (32, true),
+        S64 => (64, true),
+        _ => return None,
+    })
+}
+
+/// What a conversion is for the host, if it has it.
+pub(crate) fn conversion(c: Cvt) -> Option<Conversion> {
+    use ScalarType::{F16, F32, F64};
+    rounding(c.round)?;
+    let is_float = |t| matches!(t, F32 | F64);
+    if c.relu || c.satfinite {
+        return None;
+    }
+    match (c.from, c.to) {
+        // Clamping an integer is its own; a float result is not clamped here.
+        (from, to) if is_float(from) && integer(to).is_some() => {
+            let (bits, signed) = integer(to)?;
+            Some(Conversion::ToInt { bits, signed })
+        }
+        _ if c.sat => None,
+        (from, to) if integer(from).is_some() && is_float(to) => {
+            let (bits, signed) = integer(from)?;
+            Some(Conversion::FromInt { bits, signed })
+        }
+        (F32, F64) => Some(Conversion::Widen),
+        (F64, F32) if !c.ftz => Some(Conversion::Narrow),
+        (F32, F32) | (F64, F64) if c.integral => Some(Conversion::Integral),
+        (F16, F32) if !c.ftz => Some(Conversion::FromHalf),
+        (F32, F16) if !c.ftz => Some(Conversion::ToHalf),
+        _ => None,
+    }
+}
+
+/// The rounding as a number of `vrndscale` and `vcvtps2ph`.
+fn number(r: Rounding) -> u32 {
+    match r {
+        Rounding::Nearest | Rounding::NearestAway | Rounding::Stochastic => 0,
+        Rounding::Down => 1,
+        Rounding::Up => 2,
+        Rounding::Zero => 3,
+    }
+}
+
+impl Emit<'_> {
+    /// A part of the result of a conversion.
+    pub(crate) fn convert(&mut self, c: Cvt, q: usize, src: &[Src], out: Out) {
+        let (Some(kind), Some(round)) = (conversion(c), rounding(c.round)) else {
+            panic!("{c:?} has no vector code at {:?}", self.at)
+        };
+        let ty = c.to.ty();
+        let ftz = c.ftz && c.from == ScalarType::F32;
+        match kind {
+            Conversion::FromInt { bits: 64, signed } => {
+                let code = match (is_wide(ty), signed) {
+                    (true, true) => Code::EVEX_Vcvtqq2pd_zmm_k1z_zmmm512b64_er,
+                    (true, false) => Code::EVEX_Vcvtuqq2pd_zmm_k1z_zmmm512b64_er,
+                    (false, true) => Code::EVEX_Vcvtqq2ps_ymm_k1z_zmmm512b64_er,
+                    (false, false) => Code::EVEX_Vcvtuqq2ps_ymm_k1z_zmmm512b64_er,
+                };
+                if is_wide(ty) {
+                    let a = self.reg(&src[0], q, 0);
+                    self.a.op2r(code, out, a, round);
+                } else {
+                    self.halves_as(code, q, &src[0], round, out);
+                }
+            }
+            Conversion::FromInt { bits, signed } => {
+                // Bits above the source's width are not the integer's.
+                let mut a = self.reg(&src[0], if is_wide(ty) { q / 2 } else { q }, 0);
+                if bits < 32 {
+                    self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, zmm(4), a, 32 - bits);
+                    let code = if signed {
+                        Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8
+                    } else {
+                        Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8
+                    };
+                    self.a.op2i(code, zmm(4), zmm(4), 32 - bits);
+                    a = zmm(4);
+                }
+                if is_wide(ty) {
+                    let half = self.half_of(a, q, 5);
+                    let code = if signed {
+                        Code::EVEX_Vcvtdq2pd_zmm_k1z_ymmm256b32_er
+                    } else {
+                        Code::EVEX_Vcvtudq2pd_zmm_k1z_ymmm256b32_er
+                    };
+                    self.a.op2(code, out, ymm(half));
+                } else {
+                    let code = if signed {
+                        Code::EVEX_Vcvtdq2ps_zmm_k1z_zmmm512b32_er
+                    } else {
+                        Code::EVEX_Vcvtudq2ps_zmm_k1z_zmmm512b32_er
+                    };
+                    self.a.op2r(code, out, a, round);
+                }
+            }
+            Conversion::ToInt { bits, signed } => self.float_as_int(c, bits, signed, q, &src[0], round, out),
+            Conversion::Widen => {
+                let a = if ftz { self.flushed(&src[0], q / 2, 0) } else { self.reg(&src[0], q / 2, 0) };
+                let half = self.half_of(a, q, 5);
+                self.a.op2(Code::EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae, out, ymm(half));
+                self.canonical(ty, out);
+            }
+            Conversion::Narrow => {
+                self.halves_as(Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er, q, &src[0], round, out);
+                self.canonical(ty, out);
+            }
+            Conversion::Integral => {
+                let a = if ftz { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
+                let code = by_width(
+                    ty,
+                    Code::EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae,
+                    Code::EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae,
+                );
+                self.a.op2i(code, out, a, 8 | number(c.round));
+                self.canonical(ty, out);
+            }
+            Conversion::FromHalf => {
+                let a = self.reg(&src[0], q, 0);
+                self.a.op2(Code::EVEX_Vpmovdw_ymmm256_k1z_zmm, ymm(zmm(4)), a);
+                self.a.op2(Code::EVEX_Vcvtph2ps_zmm_k1z_ymmm256_sae, out, ymm(zmm(4)));
+                self.canonical(ty, out);
+            }
+            Conversion::ToHalf => {
+                let a = self.reg(&src[0], q, 0);
+                self.a.op3i(Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, Register::K5, a, a, 3);
+                self.a.op2i(Code::EVEX_Vcvtps2ph_ymmm256_k1z_zmm_imm8_sae, ymm(zmm(4)), a, number(c.round));
+                self.a.op2(Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256, zmm(4), ymm(zmm(4)));
+                let nan = self.constant(Ty::B16, 0x7fff);
+                self.a.op2(load_code(Ty::B32), Out::masked(zmm(4), Register::K5), nan);
+                self.copy(Ty::B32, out, zmm(4).into());
+            }
+        }
+    }
+
+    /// The half of a vector of 32-bit lanes that is part `q` of 64-bit ones, as the lower half of a vector.
+    fn half_of(&mut self, r: Register, q: usize, scratch: u8) -> Register {
+        if q.is_multiple_of(2) {
+            return r;
+        }
+        self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(scratch)), r, 1);
+        zmm(scratch)
+    }
+
+    /// 16 lanes of 32 bits from two vectors of 64 bits.
+    fn halves_as(&mut self, code: Code, q: usize, s: &Src, round: RoundingControl, out: Out) {
+        for (i, to) in [(0, 4), (1, 5)] {
+            let a = self.reg(s, 2 * q + i, 0);
+            self.a.op2r(code, ymm(zmm(to)), a, round);
+        }
+        self.a.op3i(Code::EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8, out, zmm(4), ymm(zmm(5)), 1);
+    }
+
+    /// To an integer: rounded, then clamped. NaN is 0 from `.f32` to at most 32 bits, else the least signed number of the width.
+    #[allow(clippy::too_many_arguments, reason = "the fields of the conversion, and its part")]
+    fn float_as_int(&mut self, c: Cvt, bits: u32, signed: bool, q: usize, s: &Src, round: RoundingControl, out: Out) {
+        let from_wide = c.from == ScalarType::F64;
+        let to_wide = bits == 64;
+        let nan = if from_wide || to_wide { 1u64 << (bits - 1) } else { 0 };
+        // The instruction makes lanes of 32 or of 64 bits; a source of 64 bits for lanes of 32 goes by halves.
+        let halves: &[usize] = if from_wide && !to_wide { &[0, 1] } else { &[0] };
+        let lane = if to_wide { Ty::B64 } else { Ty::B32 };
+        let (result, upper) = (zmm(4), zmm(6));
+        for &h in halves {
+            let part = if from_wide && !to_wide {
+                2 * q + h
+            } else if to_wide && !from_wide {
+                q / 2
+            } else {
+                q
+            };
+            let flush = c.ftz && !from_wide;
+            let mut a = if flush { self.flushed(s, part, 0) } else { self.reg(s, part, 0) };
+            if to_wide && !from_wide {
+                a = self.half_of(a, q, 1);
+            }
+            let wide_source = if from_wide { Ty::B64 } else { Ty::B32 };
+            let cmp = by_width(
+                wide_source,
+                Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
+                Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
+            );
+            // Which are no numbers, and which are positive.
+            self.a.op3i(cmp, Register::K5, a, a, 3);
+            self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
+            self.a.op3i(cmp, Register::K6, a, zmm(5), 0x1e);
+            if !signed {
+                let max = by_width(
+                    wide_source,
+                    Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae,
+                    Code::EVEX_Vmaxpd_zmm_k1z_zmm_zmmm512b64_sae,
+                );
+                self.a.op3(max, zmm(5), a, zmm(5));
+                a = zmm(5);
+            }
+            let code = match (from_wide, to_wide, signed) {
+                (false, false, true) => Code::EVEX_Vcvtps2dq_zmm_k1z_zmmm512b32_er,
+                (false, false, false) => Code::EVEX_Vcvtps2udq_zmm_k1z_zmmm512b32_er,
+                (true, false, true) => Code::EVEX_Vcvtpd2dq_ymm_k1z_zmmm512b64_er,
+                (true, false, false) => Code::EVEX_Vcvtpd2udq_ymm_k1z_zmmm512b64_er,
+                (false, true, true) => Code::EVEX_Vcvtps2qq_zmm_k1z_ymmm256b32_er,
+                (false, true, false) => Code::EVEX_Vcvtps2uqq_zmm_k1z_ymmm256b32_er,
+                (true, true, true) => Code::EVEX_Vcvtpd2qq_zmm_k1z_zmmm512b64_er,
+                (true, true, false) => Code::EVEX_Vcvtpd2uqq_zmm_k1z_zmmm512b64_er,
+            };
+            let to = if h == 0 { result } else { upper };
+            let dst = if from_wide && !to_wide { ymm(to) } else { to };
+            let source = if to_wide && !from_wide { ymm(a) } else { a };
+            self.a.op2r(code, dst, source, round);
+            // The host's answer to what does not fit is the least number, also where the greatest is right.
+            let eq = by_width(
+                lane,
+                Code::EVEX_Vpcmpd_kr_k1_zmm_zmmm512b32_imm8,
+                Code::EVEX_Vpcmpq_kr_k1_zmm_zmmm512b64_imm8,
+            );
+            if signed {
+                let least = self.constant(lane, 1 << (lane.bits() - 1));
+                self.a.op3i(eq, Out::masked(Register::K6, Register::K6), to, least, 0);
+                let most = self.constant(lane, lane.mask() >> 1);
+                self.a.op2(load_code(lane), Out::masked(to, Register::K6), most);
+            }
+            if bits < 32 {
+                let (low, high) =
+                    if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+                let low = self.constant(lane, low.cast_unsigned() & lane.mask());
+                let high = self.constant(lane, high.cast_unsigned());
+                if signed {
+                    self.a.op3(Code::EVEX_Vpmaxsd_zmm_k1z_zmm_zmmm512b32, to, to, low);
+                    self.a.op3(Code::EVEX_Vpminsd_zmm_k1z_zmm_zmmm512b32, to, to, high);
+                } else {
+                    self.a.op3(Code::EVEX_Vpminud_zmm_k1z_zmm_zmmm512b32, to, to, high);
+                }
+                let kept = self.constant(lane, (1 << bits) - 1);
+                self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, to, to, kept);
+            }
+            let nan = self.constant(lane, nan);
+            self.a.op2(load_code(lane), Out::masked(to, Register::K5), nan);
+        }
+        if halves.len() == 2 {
+            self.a.op3i(Code::EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8, result, result, ymm(upper), 1);
+        }
+        self.copy(lane, out, result.into());
+    }
+}

@@ -1,0 +1,240 @@
+//! The state of the emission of one function, and what all parts of it use: registers of the host, fields of contexts, routines.
+//!
+//! # Registers of the host
+//! `rbx` is the CTA, `rbp` the context of the warp, `r12d` the lanes that execute the block, `r13d` the lanes of an access. `k1` to `k4` are the lanes of
+//! the block from 0, 8, 16 and 24 on, where only part of the warp may execute it. `k5`, `k6`, `k7`, the vectors below `FIRST_VECTOR` and the other
+//! general registers hold nothing from one instruction to the next.
+
+use std::mem::offset_of;
+
+use handloom_diag::Span;
+use handloom_ir::simt::{Function, Inst, Reg, Val};
+use handloom_ir::types::Ty;
+use handloom_plan::Plan;
+use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Stop, Tables, TrapSource, Word};
+use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape::Shape;
+use iced_x86::{Code, Register};
+
+use crate::access::Joints;
+use crate::alloc::{Place, Places};
+use crate::asm::{Asm, Label, Mem};
+
+pub(crate) use Register::{EAX, ECX, EDX, R12D, R13D, RAX, RBP, RBX, RCX, RDX, RSI, RSP};
+
+/// The CTA.
+pub(crate) const CTA: Register = RBX;
+/// The context of the warp.
+pub(crate) const WARP: Register = RBP;
+/// Lanes of the block.
+pub(crate) const LANES: Register = R12D;
+/// Lanes of an access.
+pub(crate) const TAKERS: Register = R13D;
+/// No mask.
+pub(crate) const ALL: Register = Register::None;
+
+/// Why a function has no wide code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The op, as the SIMT IR writes it, or what else stood in the way.
+    pub what: String,
+    /// The statement.
+    pub span: Span,
+}
+
+/// Code that is rarely run, emitted after all blocks: an access that the quick test refused.
+pub(crate) struct Cold {
+    pub(crate) start: Label,
+    pub(crate) back: Label,
+    pub(crate) inst: Inst,
+    /// Its site, whose cache the test looks at.
+    pub(crate) site: Option<usize>,
+    /// Whether only part of the warp may execute the block.
+    pub(crate) in_part: bool,
+    pub(crate) at: (usize, usize),
+}
+
+/// The emission of one function.
+pub(crate) struct Emit<'p> {
+    pub(crate) a: Asm,
+    pub(crate) plan: &'p Plan,
+    pub(crate) f: &'p Function,
+    pub(crate) places: Places,
+    pub(crate) tables: Tables,
+    /// Where a block starts for lanes in `LANES`.
+    pub(crate) block: Vec<Label>,
+    /// Where the pending lanes of a block are taken.
+    pub(crate) prologue: Vec<Label>,
+    pub(crate) dispatch: Label,
+    pub(crate) advance: Label,
+    pub(crate) idle: Label,
+    /// Calls the routine in `rax` (times 8) with registers kept.
+    pub(crate) call: Label,
+    /// Writes what pending lanes hold in vectors to their homes.
+    pub(crate) save: Label,
+    /// The opposite.
+    pub(crate) load: Label,
+    pub(crate) cold: Vec<Cold>,
+    /// Accesses of the block that are tested together.
+    pub(crate) joints: Joints,
+    /// Whether only part of the warp may execute the block being emitted.
+    pub(crate) in_part: bool,
+    /// Block and instruction being emitted.
+    pub(crate) at: (usize, usize),
+    /// Bytes of scratch space that the instruction uses, and the most that any uses.
+    pub(crate) scratch: (u32, u32),
+}
+
+/// Vector `n`.
+pub(crate) fn zmm(n: u8) -> Register {
+    Register::ZMM0 + u32::from(n)
+}
+
+/// Its lower half.
+pub(crate) fn ymm(r: Register) -> Register {
+    Register::YMM0 + (r as u32 - Register::ZMM0 as u32)
+}
+
+/// Its lowest quarter.
+pub(crate) fn xmm(r: Register) -> Register {
+    Register::XMM0 + (r as u32 - Register::ZMM0 as u32)
+}
+
+/// A field of the CTA.
+pub(crate) fn cta(offset: usize) -> Mem {
+    Mem::at(CTA, offset as i32)
+}
+
+/// A field of the context.
+pub(crate) fn warp(offset: usize) -> Mem {
+    Mem::at(WARP, offset as i32)
+}
+
+/// A place in the context.
+pub(crate) fn ctx(offset: u32) -> Mem {
+    Mem::at(WARP, offset as i32)
+}
+
+impl Emit<'_> {
+    pub(crate) fn ty(&self, v: Val) -> Ty {
+        self.f.ty(v)
+    }
+
+    pub(crate) fn place(&self, r: Reg) -> Place {
+        self.places.of[r.idx()]
+    }
+
+    /// The shape of a value that is not a vector.
+    pub(crate) fn shape(&self, v: Val) -> Option<Shape> {
+        match v {
+            Val::Imm(x, ty) => Some(Shape::constant(x & ty.mask())),
+            Val::Reg(r) => self.plan.facts.class[r.idx()].shape(),
+        }
+    }
+
+    pub(crate) fn is_affine(&self, r: Reg) -> bool {
+        matches!(self.plan.facts.class[r.idx()], Class::Affine(_) | Class::Unknown)
+    }
+
+    /// The mask register of a part of 16 lanes (of 32 bits) or of 8 (of 64).
+    pub(crate) fn mask(&self, ty: Ty, q: usize) -> Register {
+        if !self.in_part {
+            return ALL;
+        }
+        let step = if ty == Ty::B64 { q } else { 2 * q };
+        Register::K1 + step as u32
+    }
+
+    pub(crate) fn pend(&self, b: usize) -> Mem {
+        ctx(self.places.pend + 4 * b as u32)
+    }
+
+    /// The mask registers of the lanes of the block.
+    pub(crate) fn set_masks(&mut self) {
+        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, LANES);
+        for (k, by) in [(Register::K2, 8), (Register::K3, 16), (Register::K4, 24)] {
+            self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, k, Register::K1, by);
+        }
+    }
+
+    /// Bytes of scratch space for the instruction.
+    pub(crate) fn take_scratch(&mut self, bytes: u32) -> u32 {
+        let at = self.scratch.0;
+        self.scratch.0 += bytes.next_multiple_of(64);
+        self.scratch.1 = self.scratch.1.max(self.scratch.0);
+        self.places.scratch + at
+    }
+
+    pub(crate) fn load32(&mut self, to: Register, m: Mem) {
+        self.a.op2(Code::Mov_r32_rm32, to, m);
+    }
+
+    pub(crate) fn load64(&mut self, to: Register, m: Mem) {
+        self.a.op2(Code::Mov_r64_rm64, to, m);
+    }
+
+    pub(crate) fn store32(&mut self, m: Mem, r: Register) {
+        self.a.store(Code::Mov_rm32_r32, m, r, ALL);
+    }
+
+    pub(crate) fn store64(&mut self, m: Mem, r: Register) {
+        self.a.store(Code::Mov_rm64_r64, m, r, ALL);
+    }
+
+    pub(crate) fn store_number(&mut self, m: Mem, n: u32) {
+        self.a.imm(Code::Mov_rm32_imm32, m, n.cast_signed());
+    }
+
+    /// Calls a routine for the lanes in `mask`, with what the caller put into `r8` and `r9` as its last operands. The result is in `rax`, with flags of a test for zero; `r12` to `r15` and what registers live in stay.
+    pub(crate) fn routine(&mut self, r: Routine, site: usize, mask: Register) {
+        if mask != ECX {
+            self.a.op2(Code::Mov_r32_rm32, ECX, mask);
+        }
+        self.a.number(RDX, site as u64);
+        self.a.number(RAX, 8 * r as u64);
+        let call = self.call;
+        self.a.jump(Code::Call_rel32_64, call);
+    }
+
+    /// Leaves with a reason, for the context in `rbp`.
+    pub(crate) fn give_back(&mut self, reason: Reason) {
+        self.store64(cta(offset_of!(CtaCtx, cur)), WARP);
+        self.a.number(RAX, reason as u64);
+        self.a.op0(Code::VEX_Vzeroupper);
+        self.a.imm(Code::Add_rm64_imm32, RSP, FRAME);
+        for r in [Register::R15, Register::R14, Register::R13, Register::R12, RBP, RBX] {
+            self.a.op1(Code::Pop_r64, r);
+        }
+        self.a.op0(Code::Retnq);
+    }
+
+    /// Leaves with all that belongs to the reason.
+    pub(crate) fn leave(&mut self, stop: Stop<Register>) {
+        let reason = stop.reason();
+        for (at, word) in stop.words() {
+            match word {
+                Word::Number(n) => self.store_number(warp(at), n),
+                Word::Value(r) => self.store32(warp(at), r),
+            }
+        }
+        self.give_back(reason);
+    }
+
+    /// Goes on if a routine said yes; else returns its trap.
+    pub(crate) fn go_on_if_right(&mut self) {
+        let go = self.a.label();
+        self.a.jump(Code::Jne_rel32_64, go);
+        self.leave(Stop::Trap(TrapSource::Routine));
+        self.a.bind(go);
+    }
+
+    /// A site of a memory op.
+    pub(crate) fn mem_site(&mut self, inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> usize {
+        let (addr, rest) = src.split_first().map_or((Loc::Imm(0), [].as_slice()), |(a, rest)| (*a, rest));
+        self.tables.mems.push(MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span });
+        self.tables.mems.len() - 1
+    }
+}
+
+/// Bytes of the stack for vectors during calls. The stack is a multiple of 16 at a call.
+pub(crate) const FRAME: i32 = 64 * 24 + 64 + 8;

@@ -1,0 +1,601 @@
+//! How lanes come and go: dispatch, pending lanes, ends of blocks, leaving and coming back.
+//!
+//! # The model
+//! As the contract says ([`handloom_plan::abi`]), the lowest block with pending lanes runs, with all of them. Blocks that all lanes execute together jump to
+//! each other. A block that part of them may execute goes on to the next block in order, taking lanes that wait there along, or adds its lanes to the
+//! word of a later block and looks for the lowest one in the chain of *prologues*.
+//!
+//! Registers stay in their vectors over all of this. Only where lanes leave the code are they written to their homes: those of the lanes that leave, by
+//! what lives in the block where they go on, and those of all pending lanes, each by the block that it waits for. On the way back the same is
+//! read.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{BarKind, BlockId, Inst, Op, Pure, SlotId, Term, Val};
+use handloom_ir::trap::TrapKind;
+use handloom_ir::types::{Cmp, Int, Ty};
+use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
+use iced_x86::{Code, Register};
+
+use crate::alloc::{FIRST_VECTOR, Place, n_parts};
+use crate::asm::{Label, Mem, Out};
+use crate::emit::*;
+use crate::scalar::constant;
+use crate::values::{At, Src, load_code, store_code};
+
+/// Which way values go between vectors and homes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Out,
+    In,
+}
+
+impl Emit<'_> {
+    /// The start of the function, and how contexts follow each other.
+    pub(crate) fn frame(&mut self) {
+        for r in [RBX, RBP, Register::R12, Register::R13, Register::R14, Register::R15] {
+            self.a.op1(Code::Push_r64, r);
+        }
+        self.a.imm(Code::Sub_rm64_imm32, RSP, FRAME);
+        self.a.op2(Code::Mov_r64_rm64, CTA, Register::RDI);
+        self.load64(WARP, cta(offset_of!(CtaCtx, cur)));
+        self.dispatch();
+        self.chain();
+        self.call_routine();
+        for (l, way) in [(self.save, Way::Out), (self.load, Way::In)] {
+            self.a.bind(l);
+            if self.comes_back_in_part() {
+                self.move_pending(way);
+            }
+            self.a.op0(Code::Retnq);
+        }
+    }
+
+    fn dispatch(&mut self) {
+        let n = self.f.blocks.len();
+        // Where all lanes of a warp stand at one block, which they mostly do, its values alone are read.
+        let any = self.a.label();
+        let stubs: Vec<Label> = self.landings().iter().map(|is| if *is { self.a.label() } else { any }).collect();
+        let table = self.a.table(stubs.clone());
+        self.a.bind(self.dispatch);
+        let advance = self.advance;
+        self.load32(EAX, warp(offset_of!(WarpCtx, wait_epoch)));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, cta(offset_of!(CtaCtx, epoch)));
+        self.a.jump(Code::Je_rel32_64, advance);
+        self.load32(EAX, warp(offset_of!(WarpCtx, state)));
+        if n == 1 {
+            // Its only stub follows.
+            self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+            self.a.jump(Code::Jne_rel32_64, advance);
+        } else {
+            self.a.imm(Code::Cmp_rm32_imm32, EAX, n as i32);
+            self.a.jump(Code::Jae_rel32_64, advance);
+            self.a.op2(Code::Lea_r64_m, RCX, Mem::label(table));
+            self.a.op2(Code::Movsxd_r64_rm32, RAX, Mem::indexed(RCX, RAX, 4, 0));
+            self.a.op2(Code::Add_r64_rm64, RAX, RCX);
+            self.a.op1(Code::Jmp_rm64, RAX);
+        }
+        for (b, stub) in stubs.into_iter().enumerate().filter(|(_, stub)| *stub != any) {
+            self.a.bind(stub);
+            self.a.imm(Code::Cmp_rm32_imm32, self.pend(b), -1);
+            self.a.jump(Code::Jne_rel32_64, any);
+            self.store_number(self.pend(b), 0);
+            self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
+            self.in_part = false;
+            self.move_live(b, Way::In);
+            let block = self.block[b];
+            self.a.jump(Code::Jmp_rel32_64, block);
+        }
+        self.a.bind(any);
+        let (first, load) = (self.prologue[0], self.load);
+        self.a.jump(Code::Call_rel32_64, load);
+        self.a.jump(Code::Jmp_rel32_64, first);
+    }
+
+    /// On to the next context. Emitted last, when the size of a context is known.
+    pub(crate) fn advance(&mut self) {
+        self.a.bind(self.advance);
+        let (dispatch, out) = (self.dispatch, self.a.label());
+        let step = self.places.ctx_bytes(self.scratch.1).cast_signed();
+        self.a.op2(Code::Lea_r64_m, RAX, Mem::at(WARP, step));
+        let phase = self.a.label();
+        self.a.op2(Code::Cmp_r64_rm64, RAX, cta(offset_of!(CtaCtx, end)));
+        self.a.jump(Code::Jae_rel32_64, phase);
+        self.a.op2(Code::Mov_r64_rm64, WARP, RAX);
+        self.a.jump(Code::Jmp_rel32_64, dispatch);
+        self.a.bind(phase);
+        self.load32(EAX, cta(offset_of!(CtaCtx, arrived)));
+        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+        self.a.jump(Code::Je_rel32_64, out);
+        self.a.op2(Code::Add_r32_rm32, EAX, cta(offset_of!(CtaCtx, retired)));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, cta(offset_of!(CtaCtx, n_warps)));
+        self.a.jump(Code::Jne_rel32_64, out);
+        self.store_number(cta(offset_of!(CtaCtx, arrived)), 0);
+        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
+        self.load64(WARP, cta(offset_of!(CtaCtx, first)));
+        self.a.jump(Code::Jmp_rel32_64, dispatch);
+        self.a.bind(out);
+        self.leave(Stop::Phase);
+    }
+
+    /// The prologues, in order: the first block with lanes takes them.
+    fn chain(&mut self) {
+        let starts: Vec<Label> = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
+        for (b, start) in starts.iter().enumerate() {
+            self.a.bind(self.prologue[b]);
+            self.load32(LANES, self.pend(b));
+            self.a.op2(Code::Test_rm32_r32, LANES, LANES);
+            self.a.jump(Code::Jne_rel32_64, *start);
+        }
+        self.a.bind(self.idle);
+        self.store_number(warp(offset_of!(WarpCtx, state)), self.f.blocks.len() as u32);
+        self.leave(Stop::Idle);
+        let wrong = self.a.label();
+        for (b, start) in starts.into_iter().enumerate() {
+            self.a.bind(start);
+            self.store_number(self.pend(b), 0);
+            if !self.plan.facts.masked.has(b) {
+                self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
+                self.a.jump(Code::Jne_rel32_64, wrong);
+            }
+            let block = self.block[b];
+            self.a.jump(Code::Jmp_rel32_64, block);
+        }
+        // Cannot happen: all lanes come to such a block together. Told as a fault of ours if it does.
+        self.a.bind(wrong);
+        self.leave(Stop::Trap(TrapSource::Apart { lanes: LANES }));
+    }
+
+    /// Calls a routine with all registers kept: see [`Emit::routine`].
+    fn call_routine(&mut self) {
+        self.a.bind(self.call);
+        let n = self.places.n_vectors;
+        self.a.imm(Code::Sub_rm64_imm32, RSP, 8);
+        let area = |e: &mut Self| {
+            e.a.op2(Code::Lea_r64_m, Register::R10, Mem::at(RSP, 16 + 63));
+            e.a.imm(Code::And_rm64_imm32, Register::R10, -64);
+        };
+        area(self);
+        for v in 0..n {
+            let m = Mem::at(Register::R10, 64 * i32::from(v));
+            self.a.store(store_code(Ty::B64), m, zmm(FIRST_VECTOR + v), ALL);
+        }
+        self.a.op0(Code::VEX_Vzeroupper);
+        self.a.op2(Code::Mov_r64_rm64, Register::RDI, CTA);
+        self.a.op2(Code::Mov_r64_rm64, RSI, WARP);
+        self.load64(Register::R10, cta(offset_of!(CtaCtx, routines)));
+        self.a.op1(Code::Call_rm64, Mem::indexed(Register::R10, RAX, 1, 0));
+        area(self);
+        for v in 0..n {
+            let m = Mem::at(Register::R10, 64 * i32::from(v));
+            self.a.op2(load_code(Ty::B64), zmm(FIRST_VECTOR + v), m);
+        }
+        self.set_masks();
+        self.a.imm(Code::Add_rm64_imm32, RSP, 8);
+        self.a.op2(Code::Test_rm64_r64, RAX, RAX);
+        self.a.op0(Code::Retnq);
+    }
+
+    /// Whether a block's start finds anything in vectors.
+    fn live_vectors(&self, b: usize) -> Vec<usize> {
+        let live = self.plan.facts.live.entry[b].iter();
+        live.filter(|r| matches!(self.places.of[*r], Place::Vectors(_)) && self.places.home[*r] != 0).collect()
+    }
+
+    /// Moves what lives at the start of a block, for lanes of the mask registers or all.
+    fn move_live(&mut self, b: usize, way: Way) {
+        for r in self.live_vectors(b) {
+            self.move_register(r, way);
+        }
+    }
+
+    fn move_register(&mut self, r: usize, way: Way) {
+        let (Place::Vectors(v), home) = (self.places.of[r], self.places.home[r]) else { return };
+        let ty = self.f.regs[r];
+        for (q, v) in v.into_iter().take(n_parts(ty)).enumerate() {
+            let (m, mask) = (ctx(home + 64 * q as u32), self.mask(ty, q));
+            match way {
+                Way::Out => self.a.store(store_code(ty), m, zmm(v), mask),
+                Way::In => self.a.op2(load_code(ty), Out::masked(zmm(v), mask), m),
+            }
+        }
+    }
+
+    /// A subroutine that moves what all pending lanes hold. Clobbers the masks.
+    fn move_pending(&mut self, way: Way) {
+        self.in_part = true;
+        for b in 0..self.f.blocks.len() {
+            if self.live_vectors(b).is_empty() {
+                continue;
+            }
+            let next = self.a.label();
+            self.load32(EAX, self.pend(b));
+            self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+            self.a.jump(Code::Je_rel32_64, next);
+            self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, EAX);
+            for (k, by) in [(Register::K2, 8), (Register::K3, 16), (Register::K4, 24)] {
+                self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, k, Register::K1, by);
+            }
+            self.move_live(b, way);
+            self.a.bind(next);
+        }
+    }
+
+    /// Whether lanes may leave, or wait for others, in a block that only part of a warp executes: else all lanes that come back come to one block.
+    fn comes_back_in_part(&self) -> bool {
+        let waits = |b: usize| {
+            let block = &self.f.blocks[b];
+            let ends = !self.f.is_entry && block.term == Term::Exit;
+            ends || block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync())
+        };
+        (0..self.f.blocks.len()).any(|b| self.plan.facts.masked.has(b) && waits(b))
+    }
+
+    /// Blocks that lanes start or go on at after they left the code.
+    fn landings(&self) -> Vec<bool> {
+        let mut landing = vec![false; self.f.blocks.len()];
+        landing[0] = true;
+        for block in &self.f.blocks {
+            let waits = block.term.suspends() || block.insts.last().is_some_and(|i| i.op.is_warp_sync());
+            if waits {
+                block.term.successors().iter().for_each(|s| landing[s.idx()] = true);
+            }
+        }
+        landing
+    }
+
+    /// Adds lanes to a block's pending ones.
+    fn add_pending(&mut self, b: usize, lanes: Register) {
+        let m = self.pend(b);
+        if self.in_part {
+            self.a.store(Code::Or_rm32_r32, m, lanes, ALL);
+        } else {
+            self.store32(m, lanes);
+        }
+    }
+
+    /// To the first block after `b` that has lanes.
+    fn look_after(&mut self, b: usize) {
+        let to = if b + 1 < self.f.blocks.len() { self.prologue[b + 1] } else { self.idle };
+        self.a.jump(Code::Jmp_rel32_64, to);
+    }
+
+    /// Before a back edge: leaves if the launch is to stop. The context is then not run again.
+    fn stop_check(&mut self, header: usize) {
+        let go = self.a.label();
+        self.load64(RAX, cta(offset_of!(CtaCtx, stop)));
+        self.a.imm(Code::Cmp_rm32_imm32, Mem::at(RAX, 0), 0);
+        self.a.jump(Code::Je_rel32_64, go);
+        self.store_number(warp(offset_of!(WarpCtx, state)), header as u32);
+        self.leave(Stop::Stopped);
+        self.a.bind(go);
+    }
+
+    /// The lanes of `LANES` go from block `b` to block `t`. `alone`: no other lanes wait before `t`, or at it.
+    fn go(&mut self, b: usize, t: usize, alone: bool) {
+        let (block, in_part) = (self.block[t], self.plan.facts.masked.has(t));
+        if t <= b {
+            self.stop_check(t);
+        }
+        if !self.in_part || in_part && (t <= b || alone) {
+            self.a.jump(Code::Jmp_rel32_64, block);
+        } else if in_part && t == b + 1 {
+            let m = self.pend(t);
+            self.a.op2(Code::Or_r32_rm32, LANES, m);
+            self.store_number(m, 0);
+            self.a.jump(Code::Jmp_rel32_64, block);
+        } else {
+            self.add_pending(t, LANES);
+            if t <= b {
+                let p = self.prologue[t];
+                self.a.jump(Code::Jmp_rel32_64, p);
+            } else {
+                self.look_after(b);
+            }
+        }
+    }
+
+    /// A branch.
+    fn branch(&mut self, b: usize, cond: Val, then: usize, otherwise: usize) {
+        if then == otherwise {
+            self.go(b, then, false);
+            return;
+        }
+        let s = self.src(cond);
+        let (yes, no) = (self.a.label(), self.a.label());
+        match s.at {
+            At::Imm(x) => {
+                self.go(b, if x & 1 == 1 { then } else { otherwise }, false);
+                return;
+            }
+            At::Words(shape, at) if shape.is_uniform() => {
+                self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
+                self.a.jump(Code::Je_rel32_64, no);
+                self.go(b, then, false);
+                self.a.bind(no);
+                self.go(b, otherwise, false);
+                return;
+            }
+            _ => {}
+        }
+        self.bits(&s);
+        if self.in_part {
+            self.a.op2(Code::And_r32_rm32, EAX, LANES);
+            self.a.jump(Code::Je_rel32_64, no);
+            self.a.op2(Code::Mov_r32_rm32, ECX, LANES);
+            self.a.op2(Code::Xor_r32_rm32, ECX, EAX);
+        } else {
+            self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+            self.a.jump(Code::Je_rel32_64, no);
+            self.a.op2(Code::Mov_r32_rm32, ECX, EAX);
+            self.a.imm(Code::Xor_rm32_imm32, ECX, -1);
+        }
+        self.a.jump(Code::Je_rel32_64, yes);
+        // Lanes part: those that stand lower go on.
+        let (low, high) =
+            if then < otherwise { ((then, EAX), (otherwise, ECX)) } else { ((otherwise, ECX), (then, EAX)) };
+        let was = self.in_part;
+        self.add_pending(high.0, high.1);
+        self.a.op2(Code::Mov_r32_rm32, LANES, low.1);
+        self.in_part = true;
+        self.go(b, low.0, !was);
+        self.in_part = was;
+        self.a.bind(yes);
+        self.go(b, then, false);
+        self.a.bind(no);
+        self.go(b, otherwise, false);
+    }
+
+    /// The end of a block.
+    pub(crate) fn term(&mut self, b: usize) {
+        let f = self.f;
+        self.scratch.0 = 0;
+        match &f.blocks[b].term {
+            Term::Jump(t) => self.go(b, t.idx(), false),
+            Term::Branch { cond, then, otherwise } => self.branch(b, *cond, then.idx(), otherwise.idx()),
+            Term::Switch { index, targets } => self.switch(b, *index, targets),
+            Term::Ret | Term::Exit => self.exit(b),
+            Term::Trap(kind) => self.trap(*kind, None),
+            Term::Barrier { kind, id, count, pred, dst: _, next } => {
+                let plain = *kind == BarKind::Sync
+                    && constant(*id) == Some(0)
+                    && count.is_none()
+                    && pred.is_none()
+                    && f.is_entry
+                    && !self.plan.options.is_callee;
+                let leave = self.a.label();
+                if plain {
+                    if self.in_part {
+                        self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
+                        self.a.jump(Code::Jne_rel32_64, leave);
+                    }
+                    self.arrive(next.idx());
+                    if !self.in_part {
+                        return;
+                    }
+                }
+                self.a.bind(leave);
+                // In registers that `save` keeps.
+                let [id_in, count_in, predicates_in] = [Register::R14D, Register::R15D, TAKERS];
+                self.first_taker(*id);
+                self.a.op2(Code::Mov_r32_rm32, id_in, EAX);
+                let count = count.map(|c| {
+                    self.first_taker(c);
+                    self.a.op2(Code::Mov_r32_rm32, count_in, EAX);
+                    count_in
+                });
+                let predicates = pred.map(|p| {
+                    let p = self.src(p);
+                    self.bits(&p);
+                    self.a.op2(Code::And_r32_rm32, EAX, LANES);
+                    self.a.op2(Code::Mov_r32_rm32, predicates_in, EAX);
+                    predicates_in
+                });
+                let site = self.plan.sites.number(b);
+                let stop = Stop::Barrier { site, lanes: LANES, id: id_in, count, predicates };
+                self.leave_for(next.idx(), stop);
+            }
+            Term::Call { callee, target, signature, args, next } => {
+                let target = target.map(|t| self.loc(t));
+                let site = CallSite {
+                    callee: *callee,
+                    target,
+                    signature: *signature,
+                    args: self.plan.layout.slot_offsets[args.idx()],
+                    frame_end: self.frame_end(*args),
+                    next: next.0,
+                    span: f.blocks[b].term_span,
+                };
+                self.tables.calls.push(site);
+                let site = self.tables.calls.len() as u32 - 1;
+                self.leave_for(next.idx(), Stop::Call { site, lanes: LANES });
+            }
+            Term::Yield { next } => {
+                let site = self.plan.sites.number(b);
+                self.leave_for(next.idx(), Stop::Yield { site, lanes: LANES });
+            }
+        }
+    }
+
+    fn frame_end(&self, args: SlotId) -> u64 {
+        let at = self.f.slots[args.idx()].at;
+        u64::from(at.map_or(self.tables.frame_bytes, |at| at.frame_end))
+    }
+
+    /// Leaves the code; the lanes of the block go on at `next`.
+    fn leave_for(&mut self, next: usize, stop: Stop<Register>) {
+        self.move_live(next, Way::Out);
+        if self.in_part {
+            let save = self.save;
+            self.a.jump(Code::Call_rel32_64, save);
+        }
+        self.leave(stop);
+    }
+
+    /// A plain barrier reached by all lanes.
+    fn arrive(&mut self, next: usize) {
+        self.move_live(next, Way::Out);
+        self.store_number(warp(offset_of!(WarpCtx, state)), next as u32);
+        self.store_number(self.pend(next), u32::MAX);
+        self.store_number(warp(WarpCtx::PLAIN_BARRIER), self.plan.sites.number(self.at.0));
+        self.load32(EAX, cta(offset_of!(CtaCtx, epoch)));
+        self.store32(warp(offset_of!(WarpCtx, wait_epoch)), EAX);
+        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, arrived)), 1);
+        let advance = self.advance;
+        self.a.jump(Code::Jmp_rel32_64, advance);
+    }
+
+    fn exit(&mut self, b: usize) {
+        if !self.f.is_entry && matches!(self.f.blocks[b].term, Term::Exit) {
+            if self.in_part {
+                let save = self.save;
+                self.a.jump(Code::Call_rel32_64, save);
+            }
+            self.leave(Stop::Exit { lanes: LANES });
+            return;
+        }
+        if self.in_part {
+            let gone = self.a.label();
+            self.a.op2(Code::Mov_r32_rm32, EAX, LANES);
+            self.a.op1(Code::Not_rm32, EAX);
+            self.a.store(Code::And_rm32_r32, warp(offset_of!(WarpCtx, live)), EAX, ALL);
+            self.a.jump(Code::Je_rel32_64, gone);
+            self.look_after(b);
+            self.a.bind(gone);
+        } else {
+            self.store_number(warp(offset_of!(WarpCtx, live)), 0);
+        }
+        self.store_number(warp(offset_of!(WarpCtx, state)), self.f.blocks.len() as u32);
+        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, retired)), 1);
+        let advance = self.advance;
+        self.a.jump(Code::Jmp_rel32_64, advance);
+    }
+
+    /// Lanes of the block, or those in `eax`, trap.
+    fn trap(&mut self, kind: TrapKind, index: Option<(Loc, usize)>) {
+        let span = self.f.blocks[self.at.0].term_span;
+        self.tables.traps.push(TrapSite { kind, index, span });
+        let site = self.tables.traps.len() as u32 - 1;
+        self.leave(Stop::Trap(TrapSource::Site { site, lanes: LANES }));
+    }
+
+    fn switch(&mut self, b: usize, index: Val, targets: &[BlockId]) {
+        let s = self.src(index);
+        let of = |k: usize| Src { at: At::Imm(k as u64), ty: Ty::B32, odd: false };
+        let go = self.a.label();
+        self.mask_op(Pure::ICmp(Cmp::Ge, Int::U32), &[s, of(targets.len())]);
+        self.a.op2(Code::And_r32_rm32, EAX, LANES);
+        self.a.jump(Code::Je_rel32_64, go);
+        self.a.op2(Code::Mov_r32_rm32, LANES, EAX);
+        let loc = self.loc(index);
+        self.trap(TrapKind::BadCall, Some((loc, targets.len())));
+        self.a.bind(go);
+        let was = std::mem::replace(&mut self.in_part, true);
+        for (k, t) in targets.iter().enumerate() {
+            self.mask_op(Pure::ICmp(Cmp::Eq, Int::U32), &[s, of(k)]);
+            self.a.op2(Code::And_r32_rm32, EAX, LANES);
+            self.add_pending(t.idx(), EAX);
+        }
+        self.in_part = was;
+        match targets.iter().map(|t| t.idx()).min() {
+            Some(first) if first <= b => {
+                self.stop_check(first);
+                let p = self.prologue[first];
+                self.a.jump(Code::Jmp_rel32_64, p);
+            }
+            _ => self.look_after(b),
+        }
+    }
+
+    /// A 32-bit value of the first lane of the block, in `eax`.
+    fn first_taker(&mut self, v: Val) {
+        if self.shape(v).is_some_and(|s| s.is_uniform()) {
+            self.lane_value(v, 0, RAX);
+            return;
+        }
+        let s = self.src(v);
+        let at = match s.at {
+            At::Row(at) => at,
+            _ => {
+                let at = self.take_scratch(128);
+                for q in 0..2 {
+                    let r = self.reg(&s, q, 0);
+                    self.a.store(store_code(Ty::B32), ctx(at + 64 * q as u32), r, ALL);
+                }
+                at
+            }
+        };
+        self.a.op2(Code::Tzcnt_r32_rm32, ECX, LANES);
+        self.load32(EAX, Mem::indexed(WARP, RCX, 4, at as i32));
+    }
+
+    /// A warp-level op, the last of its block.
+    pub(crate) fn sync(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+        if inst.op == Op::BarWarp && !self.in_part && constant(inst.src[0]) == Some(0xffff_ffff) {
+            return Ok(());
+        }
+        let mut src = Vec::new();
+        for v in &inst.src {
+            src.push(self.sync_source(*v, inst)?);
+        }
+        let mut dst = Vec::new();
+        for d in &inst.dst {
+            let loc = match self.places.home_of(self.plan, d.idx()) {
+                Some(loc @ (Loc::Row32(_) | Loc::Row64(_))) => loc,
+                _ => self.result_loc(*d, true),
+            };
+            dst.push(loc);
+        }
+        if self.in_part {
+            // Lanes may be parked, and others may come back.
+            let live: Vec<usize> = self.plan.facts.live.exit[b].iter().collect();
+            for r in live {
+                if self.places.home[r] != 0 && inst.dst.iter().all(|d| d.idx() != r) {
+                    self.move_register(r, Way::Out);
+                }
+            }
+            let save = self.save;
+            self.a.jump(Code::Call_rel32_64, save);
+        }
+        let site = self.plan.sites.number(b) as usize;
+        let operands = Some(Operands { src, dst: dst.clone() });
+        let copy = if self.in_part {
+            self.tables.syncs[site].masked = operands;
+            CopyKind::Masked
+        } else {
+            self.tables.syncs[site].full = operands;
+            CopyKind::Full
+        };
+        self.a.number(Register::R8, copy as u64);
+        self.routine(Routine::Sync, site, LANES);
+        let (done, load, first) = (self.a.label(), self.load, self.prologue[0]);
+        self.a.jump(Code::Jne_rel32_64, done);
+        self.a.jump(Code::Call_rel32_64, load);
+        self.a.jump(Code::Jmp_rel32_64, first);
+        self.a.bind(done);
+        for (d, loc) in inst.dst.iter().zip(dst) {
+            self.take_result(*d, loc, LANES);
+        }
+        Ok(())
+    }
+
+    /// Where the routine finds a source of a warp-level op, also later, for lanes that are parked.
+    fn sync_source(&mut self, v: Val, inst: &Inst) -> Result<Loc, Refusal> {
+        let s = self.clean_src(v);
+        let Val::Reg(r) = v else { return Ok(self.loc(v)) };
+        let at = match s.at {
+            At::Vectors(_) => self.places.home[r.idx()],
+            At::Row(at) if s.odd => at,
+            At::Words(..) if s.odd => {
+                return Err(Refusal { what: format!("{:?} of a uniform float", inst.op), span: inst.span });
+            }
+            _ => return Ok(self.loc(v)),
+        };
+        for q in 0..n_parts(s.ty) {
+            let part = self.reg(&s, q, 0);
+            let mask = self.mask(s.ty, q);
+            self.a.store(store_code(s.ty), ctx(at + 64 * q as u32), part, mask);
+        }
+        Ok(if s.ty == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) })
+    }
+}

@@ -1,0 +1,33 @@
+//! From a plan to wide code: machine code with vectors of 512 bits, one copy of each block under the mask of its lanes.
+//!
+//! Takes: a function of SIMT IR, specialised and optimised. Returns: an [`Assembly`], bytes of machine code and their
+//! [tables](handloom_plan::abi::Tables), or a [`Refusal`]: which op kept the function from having wide code. Does not know: PTX text, grids, streams,
+//! Cranelift, and how memory becomes executable.
+//!
+//! How to read it: [`asm`] writes instructions; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
+//! operands; `table` says which instruction is which op; `ops`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered` and `joint` loads and stores, `routine` what the runtime does;
+//! `flow` is how lanes come and go; [`compile()`] is the walk.
+//!
+//! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
+//! [`handloom_plan::abi`] and never returns `Deopt`; vectors that hold registers are written under the mask of the block's lanes wherever part of a warp
+//! may execute it.
+#![forbid(unsafe_code)]
+
+mod access;
+pub mod alloc;
+pub mod asm;
+mod compile;
+mod convert;
+mod emit;
+mod flow;
+mod joint;
+mod memory;
+mod ops;
+mod routine;
+mod scalar;
+mod scattered;
+mod table;
+mod values;
+
+pub use compile::{Assembly, compile, missing_feature};
+pub use emit::Refusal;

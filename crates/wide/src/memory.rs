@@ -1,0 +1,462 @@
+//! Loads and stores.
+//!
+//! Addresses are tested before anything happens: a uniform one alone, neighbouring ones by their ends, others as vectors. What a test refuses is done by the
+//! routine, which knows all rules, in code after all blocks; it comes back with the results. Neighbouring elements are read and written as vectors
+//! under a mask; `scattered` does the others.
+
+use std::mem::{offset_of, size_of};
+
+use handloom_ir::simt::{Inst, Op, Reg, Val};
+use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_plan::Bounds;
+use handloom_plan::abi::{CtaCtx, SiteCache, WarpCtx};
+use handloom_plan::access::{AccessClass, Kind, Own};
+use handloom_plan::analysis::shape::{LANES as PACK, Shape};
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Limits};
+use crate::alloc::Place;
+use crate::asm::{Label, Mem, Out};
+use crate::emit::*;
+use crate::values::{is_wide, load_code, store_code};
+
+const R8: Register = Register::R8;
+const R9: Register = Register::R9;
+const R10: Register = Register::R10;
+const R11: Register = Register::R11;
+
+/// Where lanes of a part lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// All at one address.
+    Same,
+    /// Elements follow each other through the whole warp.
+    Row,
+    /// Elements follow each other within each part of a vector.
+    Parts,
+    /// Anywhere.
+    Scattered,
+}
+
+impl Emit<'_> {
+    /// A load, a store or an atomic.
+    pub(crate) fn access(&mut self, inst: &Inst) {
+        let skip = self.a.label();
+        let lanes = match inst.guard() {
+            None => LANES,
+            Some(g) => {
+                let g = self.src(g);
+                self.bits(&g);
+                self.a.op2(Code::And_r32_rm32, EAX, LANES);
+                self.a.op2(Code::Mov_r32_rm32, TAKERS, EAX);
+                self.a.jump(Code::Je_rel32_64, skip);
+                TAKERS
+            }
+        };
+        match self.inline(inst) {
+            Some((class, limits)) => self.plain(inst, class, limits, lanes, skip),
+            None => self.memory_routine(inst, lanes, None),
+        }
+        self.a.bind(skip);
+    }
+
+    /// What a load or store is tested against, if it is done here.
+    fn inline(&mut self, inst: &Inst) -> Option<(AccessClass, Limits)> {
+        use StateSpace::{Const, Generic, Global, Local, ParamFunc, Shared};
+        let class = AccessClass::of(inst)?;
+        let plain = match class.kind {
+            Kind::Load | Kind::Store => class.order == Order::Weak && !class.is_single && class.wants_all(),
+            Kind::Atomic(..) => crate::scattered::atomic_code(inst, &class, self.plan).is_some(),
+        };
+        let n_scalars = inst.dst.iter().filter(|d| matches!(self.place(**d), Place::Words(_))).count();
+        if !plain || (n_scalars != 0 && n_scalars != inst.dst.len()) {
+            return None;
+        }
+        let short = self.ty(class.address) != Ty::B64;
+        let limits = if self.is_safe(&class) {
+            Limits::Safe
+        } else {
+            match class.space {
+                Global | Const | Generic => Limits::Heap(self.mem_site(inst, &[], vec![])),
+                Shared => Limits::Shared,
+                Local | ParamFunc if class.own() == Own::Always => Limits::Own,
+                _ => return None,
+            }
+        };
+        // Other spaces have host addresses.
+        (!short || limits == Limits::Shared).then_some((class, limits))
+    }
+
+    /// Whether an address needs no test: parameters and frame slots at constant offsets.
+    fn is_safe(&self, class: &AccessClass) -> bool {
+        let Val::Reg(r) = class.address else { return false };
+        let bytes = class.bytes();
+        match self.plan.origins[r.idx()] {
+            Some(Op::ParamAddr { offset }) => {
+                let at = i64::from(offset).wrapping_add(class.offset);
+                class.space == StateSpace::ParamEntry
+                    && at >= 0
+                    && at + bytes <= i64::from(self.f.param_bytes)
+                    && at % bytes == 0
+            }
+            Some(Op::SlotAddr(slot)) => {
+                let s = self.f.slots[slot.idx()];
+                matches!(class.space, StateSpace::Local | StateSpace::Generic)
+                    && class.offset >= 0
+                    && class.offset + bytes <= i64::from(s.size)
+                    && class.offset % bytes == 0
+                    && i64::from(s.align) % bytes == 0
+            }
+            _ => false,
+        }
+    }
+
+    fn plain(&mut self, inst: &Inst, class: AccessClass, limits: Limits, lanes: Register, done: Label) {
+        let ty = match class.bits {
+            8 | 16 => Ty::B16,
+            32 => Ty::B32,
+            _ => Ty::B64,
+        };
+        let cold = self.a.label();
+        let joint = match limits {
+            Limits::Heap(_) | Limits::Shared if !self.in_part => self.joints.get(&self.at.1).copied(),
+            Limits::Heap(_) | Limits::Shared | Limits::Safe | Limits::Own => None,
+        };
+        let short = self.ty(class.address) != Ty::B64;
+        let x = Access { class, limits, lanes, cold, ty, short, joint };
+        let is_load = class.kind == Kind::Load;
+        let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
+        let shape = self.shape(class.address);
+        let form = match shape {
+            _ if matches!(class.kind, Kind::Atomic(..)) => Form::Scattered,
+            Some(s) if s.is_uniform() && is_load => Form::Same,
+            Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
+            Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
+            _ => Form::Scattered,
+        };
+        if scalars {
+            self.load_words(inst, &x);
+        } else {
+            match form {
+                Form::Same => self.load_same(inst, &x),
+                Form::Row => {
+                    let skip = self.around_tests(&x);
+                    self.limits(&x);
+                    self.pack_address(&x, 0);
+                    self.test_row(&x);
+                    self.after_tests(skip);
+                    if x.joint.is_some() {
+                        self.pack_address(&x, 0);
+                    }
+                    self.row(inst, &x);
+                }
+                Form::Parts => self.parts(inst, &x),
+                Form::Scattered => self.scattered(inst, &x),
+            }
+        }
+        if !is_load {
+            self.tell_dirty();
+        }
+        if limits != Limits::Safe {
+            let site = match limits {
+                Limits::Heap(site) => Some(site),
+                Limits::Safe | Limits::Shared | Limits::Own => None,
+            };
+            let (in_part, at) = (self.in_part, self.at);
+            self.cold.push(Cold { start: cold, back: done, inst: inst.clone(), site, in_part, at });
+        } else {
+            // Nothing goes there.
+            self.a.bind(cold);
+        }
+    }
+
+    /// Whether each part's elements follow each other, in a block that all lanes execute.
+    fn is_by_parts(&self, s: &Shape, x: &Access) -> bool {
+        let n = if is_wide(x.ty) { 2 } else { 4 };
+        !self.in_part
+            && x.lanes == LANES
+            && s.stride == i64::from(x.size())
+            && (0..8).all(|p| {
+                let first = p / n * n;
+                s.group[p] == s.group[first] && s.off[p] - s.off[first] == s.stride * ((p - first) * PACK) as i64
+            })
+    }
+
+    /// The address of the first lane of a pack, with the access's offset, in `rax`.
+    fn pack_address(&mut self, x: &Access, p: usize) {
+        self.lane_value(x.class.address, p, RAX);
+        if x.short {
+            if x.class.offset != 0 {
+                let by = (x.class.offset.cast_unsigned() as u32).cast_signed();
+                self.a.imm(Code::Add_rm32_imm32, EAX, by);
+            }
+        } else {
+            self.add_number(RAX, x.class.offset);
+        }
+    }
+
+    /// Base in `r8` and limit in `r9` of a test of one access: an aligned distance below the limit is right.
+    pub(crate) fn limits(&mut self, x: &Access) {
+        let bytes = x.class.bytes() as i32;
+        match x.limits {
+            Limits::Safe => {}
+            Limits::Heap(site) => match self.plan.options.bounds {
+                Bounds::Exact => {
+                    self.load64(R9, cta(offset_of!(CtaCtx, sites)));
+                    let at = (site * size_of::<SiteCache>()) as i32;
+                    self.load64(R8, Mem::at(R9, at));
+                    self.load64(R9, Mem::at(R9, at + 8));
+                }
+                Bounds::Contained => {
+                    // The heap ends at a page.
+                    self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
+                    self.load64(R9, cta(offset_of!(CtaCtx, heap_high)));
+                    self.a.op2(Code::Sub_r64_rm64, R9, R8);
+                }
+            },
+            Limits::Shared => {
+                self.a.number(R8, 0);
+                self.load64(R9, cta(offset_of!(CtaCtx, shared_size)));
+                self.a.imm(Code::Sub_rm64_imm32, R9, bytes);
+                self.a.jump(Code::Jb_rel32_64, x.cold);
+                self.a.imm(Code::And_rm64_imm32, R9, -bytes);
+                self.a.imm(Code::Add_rm64_imm32, R9, bytes);
+            }
+            Limits::Own => {
+                self.load64(R8, warp(offset_of!(WarpCtx, window)));
+                let stride = self.plan.facts.local_stride;
+                let units = (stride - x.class.bytes()).div_euclid(x.class.bytes()) + 1;
+                self.a.number(R9, (units.max(0) * x.class.bytes()).cast_unsigned());
+            }
+        }
+    }
+
+    /// Tests the address in `rax` against `limits`; `aligned`: whether its alignment is known. Uses `rdx` and `r10`.
+    pub(crate) fn test(&mut self, x: &Access, at: Register, aligned: bool) {
+        let k = x.class.bytes().trailing_zeros();
+        self.a.op2(Code::Mov_r64_rm64, RDX, at);
+        self.a.op2(Code::Sub_r64_rm64, RDX, R8);
+        if k == 0 || aligned {
+            self.a.op2(Code::Cmp_r64_rm64, RDX, R9);
+        } else {
+            // Low bits of a misaligned address become high ones.
+            self.a.imm8(Code::Ror_rm64_imm8, RDX, k);
+            self.a.op2(Code::Mov_r64_rm64, R10, R9);
+            self.a.imm8(Code::Shr_rm64_imm8, R10, k);
+            self.a.op2(Code::Cmp_r64_rm64, RDX, R10);
+        }
+        self.a.jump(Code::Jae_rel32_64, x.cold);
+    }
+
+    /// Makes a host address of the one in a register.
+    fn host(&mut self, x: &Access, r: Register) {
+        if x.class.space == StateSpace::Shared {
+            self.a.op2(Code::Add_r64_rm64, r, cta(offset_of!(CtaCtx, shared_base)));
+        }
+    }
+
+    /// An element of a scalar load, to `rdx`.
+    fn load_scalar(&mut self, x: &Access, at: Register, e: i32) {
+        let m = Mem::at(at, e * x.size());
+        match x.class.bits {
+            8 => self.a.op2(Code::Movzx_r32_rm8, EDX, m),
+            16 => self.a.op2(Code::Movzx_r32_rm16, EDX, m),
+            32 => self.load32(EDX, m),
+            _ => self.load64(RDX, m),
+        }
+    }
+
+    /// A load whose results are scalars.
+    fn load_words(&mut self, inst: &Inst, x: &Access) {
+        let Some((shape, _)) = inst.dst.iter().find_map(|d| self.words(*d)) else { return };
+        if x.limits != Limits::Safe {
+            let skip = self.around_tests(x);
+            self.limits(x);
+            for g in 0..shape.groups() {
+                self.pack_address(x, shape.first(g));
+                self.test(x, RAX, false);
+            }
+            self.after_tests(skip);
+        }
+        for g in 0..shape.groups() {
+            if shape.groups() > 1 || x.limits == Limits::Safe || x.joint.is_some() {
+                self.pack_address(x, shape.first(g));
+            }
+            self.host(x, RAX);
+            for (e, d) in (0..).zip(&inst.dst) {
+                if let Some((_, at)) = self.words(*d) {
+                    self.load_scalar(x, RAX, e);
+                    self.store64(ctx(at + 8 * g as u32), RDX);
+                }
+            }
+        }
+    }
+
+    /// All lanes read one place.
+    fn load_same(&mut self, inst: &Inst, x: &Access) {
+        let skip = self.around_tests(x);
+        if x.limits != Limits::Safe {
+            self.pack_address(x, 0);
+            self.limits(x);
+            self.test(x, RAX, false);
+        }
+        self.after_tests(skip);
+        self.pack_address(x, 0);
+        self.host(x, RAX);
+        self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        for (e, d) in (0..).zip(&inst.dst) {
+            self.load_scalar(x, R8, e);
+            let t = zmm(4);
+            if is_wide(x.ty) {
+                self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, t, RDX);
+            } else {
+                self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, t, EDX);
+            }
+            for q in 0..crate::alloc::n_parts(x.ty) {
+                self.put(*d, q, t, x.lanes);
+            }
+        }
+    }
+
+    /// Writes a part of a result for some lanes.
+    pub(crate) fn put(&mut self, d: Reg, q: usize, from: Register, lanes: Register) {
+        let ty = self.f.regs[d.idx()];
+        match self.place(d) {
+            Place::Vectors(v) => {
+                let mask = self.lanes_mask(lanes, ty, q);
+                self.a.op2(load_code(ty), Out::masked(zmm(v[q]), mask), from);
+            }
+            Place::Row(at) => {
+                let mask =
+                    if lanes == LANES && !self.places.is_own[d.idx()] { ALL } else { self.lanes_mask(lanes, ty, q) };
+                self.a.store(store_code(ty), ctx(at + 64 * q as u32), from, mask);
+            }
+            Place::Nowhere | Place::Mask(_) | Place::Flags(_) | Place::Words(_) => {}
+        }
+    }
+
+    /// Tests elements that follow each other through the warp: the address of lane 0 is in `rax`, and the limits are known.
+    pub(crate) fn test_row(&mut self, x: &Access) {
+        let stride = x.size();
+        if self.in_part || x.lanes != LANES {
+            // Lanes that take no part may lie anywhere.
+            let lanes = x.lanes;
+            self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
+            self.a.op2(Code::Bsr_r32_rm32, Register::ESI, lanes);
+            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RCX, stride.cast_unsigned(), 0));
+            self.test(x, R11, false);
+            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RSI, stride.cast_unsigned(), 0));
+            self.test(x, R11, true);
+        } else {
+            self.test(x, RAX, false);
+            self.a.op2(Code::Lea_r64_m, R11, Mem::at(RAX, 31 * stride));
+            self.test(x, R11, true);
+        }
+    }
+
+    /// Elements that follow each other through the warp, from the address in `rax` on.
+    pub(crate) fn row(&mut self, inst: &Inst, x: &Access) {
+        let stride = x.size();
+        let n = 32 / crate::alloc::n_parts(x.ty) as i32;
+        self.host(x, RAX);
+        self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        for q in 0..crate::alloc::n_parts(x.ty) {
+            self.move_part(inst, x, q, Mem::at(R8, q as i32 * n * stride));
+        }
+    }
+
+    /// Elements that follow each other within each part of a vector, in a block that all lanes execute.
+    fn parts(&mut self, inst: &Inst, x: &Access) {
+        let n_parts = crate::alloc::n_parts(x.ty);
+        let n = 32 / n_parts as i32;
+        let regs = [RCX, RSI, R11, Register::RDI];
+        let skip = self.around_tests(x);
+        self.limits(x);
+        for q in 0..n_parts {
+            self.pack_address(x, q * n as usize / PACK);
+            self.test(x, RAX, false);
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RAX, (n - 1) * x.size()));
+            self.test(x, RAX, true);
+        }
+        self.after_tests(skip);
+        for (q, to) in regs.into_iter().take(n_parts).enumerate() {
+            self.pack_address(x, q * n as usize / PACK);
+            self.a.op2(Code::Mov_r64_rm64, to, RAX);
+        }
+        for (q, to) in regs.into_iter().take(n_parts).enumerate() {
+            self.host(x, to);
+            self.move_part(inst, x, q, Mem::at(to, 0));
+        }
+    }
+
+    /// A part of a load or store of neighbours. Clobbers `eax`.
+    fn move_part(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
+        if x.class.kind == Kind::Load {
+            self.load_part(inst.dst[0], q, m, x);
+            return;
+        }
+        let s = self.clean_src(inst.src[1]);
+        let r = self.reg(&s, q, 4);
+        let mask = self.lanes_mask(x.lanes, x.ty, q);
+        let code = match x.class.bits {
+            8 => Code::EVEX_Vpmovdb_xmmm128_k1z_zmm,
+            16 => Code::EVEX_Vpmovdw_ymmm256_k1z_zmm,
+            _ => store_code(x.ty),
+        };
+        self.a.store(code, m, r, mask);
+    }
+
+    fn load_part(&mut self, d: Reg, q: usize, m: Mem, x: &Access) {
+        let code = match x.class.bits {
+            8 => Code::EVEX_Vpmovzxbd_zmm_k1z_xmmm128,
+            16 => Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256,
+            _ => load_code(x.ty),
+        };
+        let mask = self.lanes_mask(x.lanes, x.ty, q);
+        match self.place(d) {
+            Place::Vectors(v) => self.a.op2(code, Out::masked(zmm(v[q]), mask), m),
+            Place::Row(at) => {
+                // Lanes outside of the mask are not read: they may lie outside of memory.
+                self.a.op2(code, Out::masked(zmm(7), mask), m);
+                let own = self.places.is_own[d.idx()] || x.lanes != LANES;
+                self.a.store(store_code(x.ty), ctx(at + 64 * q as u32), zmm(7), if own { mask } else { ALL });
+            }
+            Place::Nowhere | Place::Mask(_) | Place::Flags(_) | Place::Words(_) => {}
+        }
+    }
+
+    /// The code after all blocks: accesses that tests refused.
+    pub(crate) fn cold_code(&mut self) {
+        for c in std::mem::take(&mut self.cold) {
+            (self.in_part, self.at) = (c.in_part, c.at);
+            self.scratch.0 = 0;
+            self.a.bind(c.start);
+            let lanes = if c.inst.guarded { TAKERS } else { LANES };
+            self.memory_routine(&c.inst, lanes, c.site);
+            self.a.jump(Code::Jmp_rel32_64, c.back);
+        }
+    }
+
+    /// `cvta` of addresses that vary.
+    pub(crate) fn cvta(&mut self, inst: &Inst, space: StateSpace, to_space: bool) {
+        let s = self.src(inst.src[0]);
+        let d = inst.dst[0];
+        for q in 0..4 {
+            let out = self.out(d, q);
+            if space == StateSpace::Shared {
+                let r = self.reg(&s, q, 0);
+                let by = cta(offset_of!(CtaCtx, shared_base)).spread();
+                let code = if to_space {
+                    Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64
+                } else {
+                    Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64
+                };
+                self.a.op3(code, out, r, by);
+            } else {
+                let r = self.rm(&s, q, 0);
+                self.copy(Ty::B64, out, r);
+            }
+            self.commit(d, q);
+        }
+    }
+}

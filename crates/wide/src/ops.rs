@@ -1,0 +1,725 @@
+//! Value ops as vector instructions, part by part: 16 lanes of 32 bits, or 8 of 64.
+//!
+//! # Invariants
+//! - Sources may use vectors 0 to 3, an op vectors 4 to 6. The result goes to `out` with the last instruction that reads a source, so that a register
+//!   may be source and result.
+//! - An op that has no arm here is done by the routine; nothing is written before that is known.
+
+use handloom_ir::simt::{Inst, Op, Pure};
+use handloom_ir::types::{Float, Int, PrmtMode, Ty};
+use iced_x86::{Code, Register, RoundingControl};
+
+use crate::asm::{Out, Rm};
+use crate::emit::*;
+use crate::table::{ArithmeticForm, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
+use crate::values::{At, Src, by_width, is_wide, load_code};
+
+/// Whether an op with these sources has vector code here. `constants`: values of sources that are constants.
+pub(crate) fn has_vector_code(op: Pure, constants: &[Option<u64>]) -> bool {
+    let bits32 = |int: Int| int.ty == Ty::B32;
+    match op {
+        _ if op.results().0 == Ty::P => has_mask_code(op),
+        Pure::Mov(_) | Pure::Neg(_) | Pure::Not(_) | Pure::Abs(_) | Pure::AbsDiff(_) | Pure::Cnot(_) => true,
+        _ if simple(op).is_some() || shift(op).is_some() => true,
+        _ if arithmetic(op).is_some() => true,
+        Pure::MulHi(int) => int.ty != Ty::B64,
+        Pure::MulWide(int) => int.ty != Ty::B64,
+        Pure::Shf { .. } | Pure::Lop3(_) | Pure::Select(_) | Pure::Ext { .. } | Pure::Pack(_) | Pure::Half { .. } => {
+            true
+        }
+        Pure::FromPred(ty) => ty != Ty::P,
+        Pure::Clz(ty) => ty == Ty::B32,
+        Pure::Bfind { int, shiftamt } => bits32(int) && !shiftamt,
+        Pure::Bfe(int) => int.ty != Ty::B16 && constants[1].is_some() && constants[2].is_some(),
+        Pure::Bfi(ty) => ty != Ty::B16 && constants[2].is_some() && constants[3].is_some(),
+        Pure::Prmt(PrmtMode::Default) => constants[2].is_some_and(|c| c & 0x8888 == 0),
+        Pure::FMin { ty, xorsign, .. } | Pure::FMax { ty, xorsign, .. } => ty.is_of_host() && !xorsign,
+        Pure::FAbs { ty, .. } | Pure::FNeg { ty, .. } | Pure::Copysign(ty) => ty.is_of_host(),
+        Pure::Cvt(c) => crate::convert::conversion(c).is_some(),
+        _ => false,
+    }
+}
+
+fn has_mask_code(op: Pure) -> bool {
+    match op {
+        Pure::ICmp(cmp, _) => int_cmp(cmp).is_some(),
+        Pure::FCmp { ty, .. } => ty.is_of_host(),
+        Pure::ToPred(ty) => ty != Ty::P,
+        _ => false,
+    }
+}
+
+/// The type whose lanes an op's parts have.
+pub(crate) fn lanes_of(op: Pure) -> Ty {
+    let (result, _) = op.results();
+    if result == Ty::P { op.sources().first().copied().unwrap_or(Ty::B32) } else { result }
+}
+
+impl Emit<'_> {
+    /// A value op whose result varies, or is one vector of a scalar.
+    pub(crate) fn vector_op(&mut self, inst: &Inst) {
+        let Op::Pure(op) = inst.op else { panic!("{:?} is no value op", inst.op) };
+        let src: Vec<Src> = inst.src.iter().map(|v| self.source_of(op, *v)).collect();
+        let d = inst.dst[0];
+        let ty = self.f.regs[d.idx()];
+        if ty == Ty::P {
+            self.mask_op(op, &src);
+            self.set_bits(d);
+            return;
+        }
+        for q in 0..crate::alloc::n_parts(ty) {
+            let out = self.out(d, q);
+            self.part(op, q, &src, out);
+            if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
+                self.canonical(ty, out);
+            }
+            self.commit(d, q);
+        }
+    }
+
+    pub(crate) fn source_of(&self, op: Pure, v: handloom_ir::simt::Val) -> Src {
+        if op.facts().takes_loose { self.src(v) } else { self.clean_src(v) }
+    }
+
+    /// A value op on predicates alone, if it is one.
+    pub(crate) fn logic(&mut self, inst: &Inst, op: Pure) -> bool {
+        let d = inst.dst[0];
+        let src: Vec<Src> = inst.src.iter().map(|v| self.src(*v)).collect();
+        match op {
+            Pure::Mov(Ty::P) => self.bits(&src[0]),
+            Pure::Not(Ty::P) => {
+                self.bits(&src[0]);
+                self.a.op1(Code::Not_rm32, EAX);
+            }
+            Pure::And(Ty::P) | Pure::Or(Ty::P) | Pure::Xor(Ty::P) => {
+                self.bits(&src[0]);
+                self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
+                self.bits(&src[1]);
+                let code = match op {
+                    Pure::And(_) => Code::And_r32_rm32,
+                    Pure::Or(_) => Code::Or_r32_rm32,
+                    _ => Code::Xor_r32_rm32,
+                };
+                self.a.op2(code, EAX, EDX);
+            }
+            Pure::Select(Ty::P) => {
+                // `b ^ (p & (a ^ b))`.
+                self.bits(&src[1]);
+                self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
+                self.bits(&src[2]);
+                self.a.op2(Code::Mov_r32_rm32, Register::ESI, EAX);
+                self.a.op2(Code::Xor_r32_rm32, EDX, EAX);
+                self.bits(&src[0]);
+                self.a.op2(Code::And_r32_rm32, EAX, EDX);
+                self.a.op2(Code::Xor_r32_rm32, EAX, Register::ESI);
+            }
+            _ => return false,
+        }
+        self.set_bits(d);
+        true
+    }
+
+    /// A comparison: its bits in `eax`.
+    pub(crate) fn mask_op(&mut self, op: Pure, src: &[Src]) {
+        let ty = lanes_of(op);
+        if is_wide(ty) {
+            let k = [Register::K5, Register::K6, Register::K7];
+            self.mask_part(op, 0, src, k[0]);
+            self.mask_part(op, 1, src, k[1]);
+            self.a.op3(Code::VEX_Kunpckbw_kr_kr_kr, k[0], k[1], k[0]);
+            self.a.op2(Code::VEX_Kmovd_r32_kr, EDX, k[0]);
+            self.mask_part(op, 2, src, k[0]);
+            self.mask_part(op, 3, src, k[1]);
+            self.a.op3(Code::VEX_Kunpckbw_kr_kr_kr, k[0], k[1], k[0]);
+            self.a.op2(Code::VEX_Kmovd_r32_kr, EAX, k[0]);
+            self.a.imm8(Code::Shl_rm32_imm8, EAX, 16);
+            self.a.op2(Code::Or_r32_rm32, EAX, EDX);
+        } else {
+            self.mask_part(op, 0, src, Register::K5);
+            self.mask_part(op, 1, src, Register::K6);
+            self.a.op3(Code::VEX_Kunpckwd_kr_kr_kr, Register::K5, Register::K6, Register::K5);
+            self.a.op2(Code::VEX_Kmovd_r32_kr, EAX, Register::K5);
+        }
+    }
+
+    /// A part of a comparison, in a mask register. Uses `eax` and `k7` before it writes.
+    pub(crate) fn mask_part(&mut self, op: Pure, q: usize, src: &[Src], k: Register) {
+        match op {
+            Pure::ICmp(cmp, int) => {
+                let Some(n) = int_cmp(cmp) else { panic!("{op:?} at {:?}", self.at) };
+                let signed16 = int.ty == Ty::B16 && int.signed;
+                let a = if signed16 { self.sext16(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
+                let b = if signed16 { Rm::Reg(self.sext16(&src[1], q, 1)) } else { self.rm(&src[1], q, 1) };
+                let code = match (is_wide(int.ty), int.signed) {
+                    (false, true) => Code::EVEX_Vpcmpd_kr_k1_zmm_zmmm512b32_imm8,
+                    (false, false) => Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8,
+                    (true, true) => Code::EVEX_Vpcmpq_kr_k1_zmm_zmmm512b64_imm8,
+                    (true, false) => Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8,
+                };
+                self.a.op3i(code, k, a, b, n);
+            }
+            Pure::FCmp { cmp, ty, ftz } => {
+                let w = width_of(ty);
+                let flush = ftz && ty == Float::F32;
+                let a = if flush { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
+                let b = if flush { Rm::Reg(self.flushed(&src[1], q, 1)) } else { self.rm(&src[1], q, 1) };
+                let code = by_width(
+                    w,
+                    Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
+                    Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
+                );
+                self.a.op3i(code, k, a, b, float_cmp(cmp));
+            }
+            Pure::ToPred(ty) => {
+                let a = self.reg(&src[0], q, 0);
+                let code =
+                    by_width(ty, Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64);
+                self.a.op3(code, k, a, a);
+            }
+            other => panic!("{other:?} as a mask at {:?}", self.at),
+        }
+    }
+
+    /// A source of 16 bits, extended by its sign.
+    fn sext16(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
+        let r = self.reg(s, q, scratch);
+        let to = zmm(scratch);
+        self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, to, r, 16);
+        self.a.op2i(Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, to, to, 16);
+        to
+    }
+
+    /// A source of `.f32` with subnormal numbers made zero. Uses `k7`.
+    pub(crate) fn flushed(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
+        let r = self.reg(s, q, scratch);
+        let to = zmm(scratch);
+        if r != to {
+            self.a.op2(load_code(Ty::B32), to, r);
+        }
+        self.flush(to.into());
+        to
+    }
+
+    /// Makes subnormal numbers of `.f32` zero. Uses `k7`.
+    pub(crate) fn flush(&mut self, out: Out) {
+        let k = Out::masked(Register::K7, out.mask);
+        self.a.op2i(Code::EVEX_Vfpclassps_kr_k1_zmmm512b32_imm8, k, out.reg, 0x20);
+        let c = self.constant(Ty::B32, 1 << 31);
+        self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Out::masked(out.reg, Register::K7), out.reg, c);
+    }
+
+    /// Cuts the lanes of a result to 16 bits.
+    fn cut16(&mut self, out: Out) {
+        let c = self.constant(Ty::B16, 0xffff);
+        self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, out, out.reg, c);
+    }
+
+    /// A part of the result of an op.
+    pub(crate) fn part(&mut self, op: Pure, q: usize, src: &[Src], out: Out) {
+        let ty = op.results().0;
+        let (t0, t1) = (zmm(4), zmm(5));
+        if let Some(s) = simple(op) {
+            let extend = s.signed && ty == Ty::B16;
+            let a = if extend { self.sext16(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
+            let b = if extend { Rm::Reg(self.sext16(&src[1], q, 1)) } else { self.rm(&src[1], q, 1) };
+            self.a.op3(by_width(ty, s.narrow, s.wide), out, a, b);
+            if s.cut && ty == Ty::B16 {
+                self.cut16(out);
+            }
+            return;
+        }
+        if let Some(s) = shift(op) {
+            let extend = s.signed && ty == Ty::B16;
+            let a = if extend { self.sext16(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
+            let b = match (is_wide(ty), src[1].at) {
+                (true, At::Imm(x)) => Rm::Mem(self.constant(Ty::B64, x)),
+                (true, _) => Rm::Reg(self.widened(&src[1], q, false, 1)),
+                (false, _) => self.rm(&src[1], q, 1),
+            };
+            self.a.op3(by_width(ty, s.narrow, s.wide), out, a, b);
+            if s.cut && ty == Ty::B16 {
+                self.cut16(out);
+            }
+            return;
+        }
+        if let Some(x) = arithmetic(op) {
+            self.arithmetic(x, ty, q, src, out);
+            // A loose result becomes canonical where it is asked for.
+            if !op.facts().is_loose && !x.mode.sat && !x.mode.relu {
+                self.canonical(ty, out);
+            }
+            return;
+        }
+        match op {
+            Pure::Mov(_) => {
+                let a = self.rm(&src[0], q, 0);
+                self.copy(ty, out, a);
+            }
+            Pure::Neg(_) => {
+                let a = self.rm(&src[0], q, 0);
+                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t0, t0, t0);
+                let code =
+                    by_width(ty, Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64);
+                self.a.op3(code, out, t0, a);
+                if ty == Ty::B16 {
+                    self.cut16(out);
+                }
+            }
+            Pure::Not(_) => {
+                let a = self.reg(&src[0], q, 0);
+                let c = self.constant(ty, ty.mask());
+                let code =
+                    by_width(ty, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64);
+                self.a.op3(code, out, a, c);
+            }
+            Pure::Abs(_) => {
+                let a = if ty == Ty::B16 { Rm::Reg(self.sext16(&src[0], q, 0)) } else { self.rm(&src[0], q, 0) };
+                let code = by_width(ty, Code::EVEX_Vpabsd_zmm_k1z_zmmm512b32, Code::EVEX_Vpabsq_zmm_k1z_zmmm512b64);
+                self.a.op2(code, out, a);
+                if ty == Ty::B16 {
+                    self.cut16(out);
+                }
+            }
+            Pure::AbsDiff(int) => {
+                for (to, which) in [(t0, Pure::Max(int)), (t1, Pure::Min(int))] {
+                    self.part(which, q, src, to.into());
+                }
+                let code =
+                    by_width(ty, Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64);
+                self.a.op3(code, out, t0, t1);
+                if ty == Ty::B16 {
+                    self.cut16(out);
+                }
+            }
+            Pure::Cnot(_) => {
+                let a = self.reg(&src[0], q, 0);
+                let code =
+                    by_width(ty, Code::EVEX_Vptestnmd_kr_k1_zmm_zmmm512b32, Code::EVEX_Vptestnmq_kr_k1_zmm_zmmm512b64);
+                self.a.op3(code, Register::K7, a, a);
+                self.ones_of_mask(ty, out);
+            }
+            Pure::FromPred(_) => {
+                self.part_bits(&src[0], ty, q, Register::K7);
+                self.ones_of_mask(ty, out);
+            }
+            Pure::MulHi(int) => self.mul_hi(int, q, src, out),
+            Pure::MulWide(int) if int.ty == Ty::B32 => {
+                let a = self.widened(&src[0], q, int.signed, 0);
+                let b = self.widened(&src[1], q, int.signed, 1);
+                let code = if int.signed {
+                    Code::EVEX_Vpmuldq_zmm_k1z_zmm_zmmm512b64
+                } else {
+                    Code::EVEX_Vpmuludq_zmm_k1z_zmm_zmmm512b64
+                };
+                self.a.op3(code, out, a, b);
+            }
+            Pure::MulWide(int) => {
+                let [a, b] = [0, 1].map(|i| match int.signed {
+                    true => self.sext16(&src[i], q, i as u8),
+                    false => self.reg(&src[i], q, i as u8),
+                });
+                self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, out, a, b);
+            }
+            Pure::Shf { right, wrap } => self.funnel(right, wrap, q, src, out),
+            Pure::Lop3(table) => {
+                let a = self.reg(&src[0], q, 0);
+                let b = self.reg(&src[1], q, 1);
+                let c = self.rm(&src[2], q, 2);
+                self.a.op2(load_code(ty), t0, a);
+                self.a.op3i(Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8, t0, b, c, u32::from(table));
+                self.copy(ty, out, t0.into());
+            }
+            Pure::Select(_) => {
+                self.part_bits(&src[0], ty, q, Register::K5);
+                let a = self.rm(&src[1], q, 0);
+                let b = self.reg(&src[2], q, 1);
+                let code = by_width(
+                    ty,
+                    Code::EVEX_Vpblendmd_zmm_k1z_zmm_zmmm512b32,
+                    Code::EVEX_Vpblendmq_zmm_k1z_zmm_zmmm512b64,
+                );
+                if out.mask == ALL {
+                    self.a.op3(code, Out::masked(out.reg, Register::K5), b, a);
+                } else {
+                    self.a.op3(code, Out::masked(t0, Register::K5), b, a);
+                    self.copy(ty, out, t0.into());
+                }
+            }
+            Pure::Ext { bits, signed, from, to } => self.extend(u32::from(bits), signed, from, to, q, src, out),
+            Pure::Pack(Ty::B32) => {
+                let a = self.widened(&src[0], q, false, 0);
+                let b = self.widened(&src[1], q, false, 1);
+                self.a.op2i(Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8, b, b, 32);
+                self.a.op3(Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64, out, a, b);
+            }
+            Pure::Pack(_) => {
+                let a = self.rm(&src[0], q, 0);
+                let b = self.reg(&src[1], q, 1);
+                self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, t0, b, 16);
+                self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, t0, a);
+            }
+            Pure::Half { from: Ty::B64, hi } => {
+                let r = self.narrowed(&src[0], q, hi, 0);
+                self.copy(ty, out, r.into());
+            }
+            Pure::Half { hi, .. } => {
+                let a = self.reg(&src[0], q, 0);
+                if hi {
+                    self.a.op2i(Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, out, a, 16);
+                } else {
+                    let c = self.constant(ty, 0xffff);
+                    self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, out, a, c);
+                }
+            }
+            Pure::Clz(_) => {
+                let a = self.rm(&src[0], q, 0);
+                self.a.op2(Code::EVEX_Vplzcntd_zmm_k1z_zmmm512b32, out, a);
+            }
+            Pure::Bfind { int, .. } => {
+                let mut a = self.reg(&src[0], q, 0);
+                if int.signed {
+                    self.a.op2i(Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, t0, a, 31);
+                    self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t0, t0, a);
+                    a = t0;
+                }
+                self.a.op2(Code::EVEX_Vplzcntd_zmm_k1z_zmmm512b32, t0, a);
+                let c = self.constant(ty, 31);
+                self.a.op2(load_code(ty), t1, c);
+                self.a.op3(Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, out, t1, t0);
+            }
+            Pure::Bfe(int) => self.field(int, q, src, out),
+            Pure::Bfi(_) => self.insert(ty, q, src, out),
+            Pure::Prmt(_) => self.permute(q, src, out),
+            Pure::FMin { ty: float, ftz, nan, .. } => self.min_max(false, float, ftz, nan, q, src, out),
+            Pure::FMax { ty: float, ftz, nan, .. } => self.min_max(true, float, ftz, nan, q, src, out),
+            Pure::FAbs { ty: float, ftz } | Pure::FNeg { ty: float, ftz } => {
+                let flush = ftz && float == Float::F32;
+                let a = if flush { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
+                let sign = (ty.mask() >> 1) + 1;
+                if matches!(op, Pure::FAbs { .. }) {
+                    let c = self.constant(ty, sign - 1);
+                    self.a.op3(and(ty), out, a, c);
+                } else {
+                    let c = self.constant(ty, sign);
+                    let code = by_width(
+                        ty,
+                        Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32,
+                        Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64,
+                    );
+                    self.a.op3(code, out, a, c);
+                }
+            }
+            Pure::Copysign(_) => {
+                // `c ? a : b`, bit by bit.
+                let (sign, magnitude) = (self.reg(&src[0], q, 0), self.rm(&src[1], q, 1));
+                let c = self.constant(ty, (ty.mask() >> 1) + 1);
+                self.a.op2(load_code(ty), t0, c);
+                self.a.op3i(ternary(ty), t0, sign, magnitude, 0xca);
+                self.copy(ty, out, t0.into());
+            }
+            Pure::Cvt(c) => self.convert(c, q, src, out),
+            other => panic!("{other:?} has no vector code at {:?}", self.at),
+        }
+    }
+
+    /// One where `k7` says so, else zero.
+    fn ones_of_mask(&mut self, ty: Ty, out: Out) {
+        let t = zmm(4);
+        self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t, t, t);
+        let c = self.constant(ty, 1);
+        self.a.op2(load_code(ty), Out::masked(t, Register::K7), c);
+        self.copy(ty, out, t.into());
+    }
+
+    fn arithmetic(&mut self, x: crate::table::Arithmetic, ty: Ty, q: usize, src: &[Src], out: Out) {
+        let flush = x.mode.ftz && x.mode.ty == Float::F32;
+        let code = by_width(ty, x.narrow, x.wide);
+        let nearest = x.round == RoundingControl::None;
+        let source = |e: &mut Self, i: usize, scratch: u8| {
+            if flush { e.flushed(&src[i], q, scratch) } else { e.reg(&src[i], q, scratch) }
+        };
+        match x.form {
+            ArithmeticForm::Two => {
+                let a = source(self, 0, 0);
+                if nearest && !flush {
+                    let b = self.rm(&src[1], q, 1);
+                    self.a.op3(code, out, a, b);
+                } else {
+                    let b = source(self, 1, 1);
+                    self.a.op3r(code, out, a, b, x.round);
+                }
+            }
+            ArithmeticForm::Three => {
+                let a = source(self, 0, 0);
+                let c = source(self, 2, 2);
+                let b = if nearest && !flush { self.rm(&src[1], q, 1) } else { source(self, 1, 1).into() };
+                // The sum is read and written.
+                let sum = if out.reg == c { out } else { zmm(4).into() };
+                if sum.reg != c {
+                    self.a.op2(load_code(ty), sum, c);
+                }
+                match b {
+                    Rm::Reg(b) => self.a.op3r(code, sum, a, b, x.round),
+                    Rm::Mem(_) => self.a.op3(code, sum, a, b),
+                }
+                if sum.reg != out.reg {
+                    self.copy(ty, out, sum.reg.into());
+                }
+            }
+            ArithmeticForm::One => {
+                let a = source(self, 0, 0);
+                self.a.op2r(code, out, a, x.round);
+            }
+            ArithmeticForm::OneBy => {
+                let a = source(self, 0, 0);
+                let one = if ty == Ty::B64 { 1f64.to_bits() } else { u64::from(1f32.to_bits()) };
+                let c = self.constant(ty, one);
+                self.a.op2(load_code(ty), zmm(4), c);
+                self.a.op3r(code, out, zmm(4), a, x.round);
+            }
+        }
+        let mode = x.mode;
+        if flush {
+            self.flush(out);
+        }
+        if mode.sat || mode.relu {
+            // NaN: zero for `.sat`, else the canonical one. The maximum of the host is its second source then; -0 becomes +0.
+            let zero = zmm(5);
+            self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zero, zero, zero);
+            if mode.sat {
+                let max = by_width(
+                    ty,
+                    Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae,
+                    Code::EVEX_Vmaxpd_zmm_k1z_zmm_zmmm512b64_sae,
+                );
+                let min = by_width(
+                    ty,
+                    Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae,
+                    Code::EVEX_Vminpd_zmm_k1z_zmm_zmmm512b64_sae,
+                );
+                self.a.op3(max, out, out.reg, zero);
+                let one = if ty == Ty::B64 { 1f64.to_bits() } else { u64::from(1f32.to_bits()) };
+                let one = self.constant(ty, one);
+                self.a.op3(min, out, out.reg, one);
+            } else {
+                self.canonical(ty, out);
+                let code =
+                    by_width(ty, Code::EVEX_Vpmaxsd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpmaxsq_zmm_k1z_zmm_zmmm512b64);
+                self.a.op3(code, out, out.reg, zero);
+            }
+        }
+    }
+
+    fn mul_hi(&mut self, int: Int, q: usize, src: &[Src], out: Out) {
+        if int.ty == Ty::B16 {
+            let [a, b] = [0, 1].map(|i| match int.signed {
+                true => self.sext16(&src[i], q, i as u8),
+                false => self.reg(&src[i], q, i as u8),
+            });
+            self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, zmm(4), a, b);
+            self.a.op2i(Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, out, zmm(4), 16);
+            return;
+        }
+        let a = self.reg(&src[0], q, 0);
+        let b = self.reg(&src[1], q, 1);
+        let code = if int.signed {
+            Code::EVEX_Vpmuldq_zmm_k1z_zmm_zmmm512b64
+        } else {
+            Code::EVEX_Vpmuludq_zmm_k1z_zmm_zmmm512b64
+        };
+        let shift = Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8;
+        self.a.op3(code, zmm(4), a, b);
+        self.a.op2i(shift, zmm(5), a, 32);
+        self.a.op2i(shift, zmm(6), b, 32);
+        self.a.op3(code, zmm(5), zmm(5), zmm(6));
+        self.a.op2i(shift, zmm(4), zmm(4), 32);
+        self.a.number(RAX, 0xaaaa);
+        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K7, EAX);
+        self.a.op2(load_code(Ty::B32), Out::masked(zmm(4), Register::K7), zmm(5));
+        self.copy(Ty::B32, out, zmm(4).into());
+    }
+
+    /// `lo, hi, amount`: shifts of the host give zero from 32 on, so that the halves add up.
+    fn funnel(&mut self, right: bool, wrap: bool, q: usize, src: &[Src], out: Out) {
+        use Code::{EVEX_Vpsllvd_zmm_k1z_zmm_zmmm512b32 as LEFT, EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32 as RIGHT};
+        let ty = Ty::B32;
+        let lo = self.reg(&src[0], q, 0);
+        let hi = self.reg(&src[1], q, 1);
+        let (n, rest) = (zmm(4), zmm(5));
+        match src[2].at {
+            At::Imm(x) => {
+                let by = if wrap { x & 31 } else { x.min(32) };
+                if lo == hi && wrap {
+                    let code = if right {
+                        Code::EVEX_Vprord_zmm_k1z_zmmm512b32_imm8
+                    } else {
+                        Code::EVEX_Vprold_zmm_k1z_zmmm512b32_imm8
+                    };
+                    self.a.op2i(code, out, lo, by as u32);
+                    return;
+                }
+                for (to, by) in [(n, by), (rest, 32 - by)] {
+                    let c = self.constant(ty, by);
+                    self.a.op2(load_code(ty), to, c);
+                }
+            }
+            _ => {
+                let by = self.reg(&src[2], q, 2);
+                let (code, most) = if wrap {
+                    (Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, 31)
+                } else {
+                    (Code::EVEX_Vpminud_zmm_k1z_zmm_zmmm512b32, 32)
+                };
+                let c = self.constant(ty, most);
+                self.a.op3(code, n, by, c);
+                let c = self.constant(ty, 32);
+                self.a.op2(load_code(ty), rest, c);
+                self.a.op3(Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, rest, rest, n);
+            }
+        }
+        let (first, second) = if right { (RIGHT, LEFT) } else { (LEFT, RIGHT) };
+        let (shifted, other) = if right { (lo, hi) } else { (hi, lo) };
+        self.a.op3(first, n, shifted, n);
+        self.a.op3(second, rest, other, rest);
+        self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, n, rest);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of the op, and its part")]
+    fn extend(&mut self, bits: u32, signed: bool, from: Ty, to: Ty, q: usize, src: &[Src], out: Out) {
+        let (left, right) = (
+            by_width(to, Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8),
+            by_width(to, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsraq_zmm_k1z_zmmm512b64_imm8),
+        );
+        // A source is zero above its width, so bits from there on are known.
+        let wide = if is_wide(to) { 64 } else { 32 };
+        let a = match (is_wide(from), is_wide(to)) {
+            (false, true) => self.widened(&src[0], q, signed && bits == 32, 0),
+            (true, false) => self.narrowed(&src[0], q, false, 0),
+            _ => self.reg(&src[0], q, 0),
+        };
+        if signed && bits < wide && !(is_wide(to) && !is_wide(from) && bits == 32) {
+            self.a.op2i(left, zmm(4), a, wide - bits);
+            self.a.op2i(right, out, zmm(4), wide - bits);
+            if to == Ty::B16 {
+                self.cut16(out);
+            }
+            return;
+        }
+        let kept = if signed { u64::MAX } else { u64::MAX >> (64 - bits) } & to.mask();
+        if kept & from.mask() == from.mask() && to.bits() >= from.bits() || kept == Ty::B32.mask() && to == Ty::B32 {
+            self.copy(to, out, a.into());
+        } else {
+            let c = self.constant(to, kept);
+            self.a.op3(and(to), out, a, c);
+        }
+    }
+
+    /// A field at a constant place.
+    fn field(&mut self, int: Int, q: usize, src: &[Src], out: Out) {
+        let (At::Imm(pos), At::Imm(len)) = (src[1].at, src[2].at) else { panic!("a field at {:?}", self.at) };
+        let (ty, width) = (int.ty, int.bits());
+        let (pos, len) = ((pos & 0xff) as u32, (len & 0xff) as u32);
+        let a = self.reg(&src[0], q, 0);
+        let left = by_width(ty, Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8);
+        let sra = by_width(ty, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsraq_zmm_k1z_zmmm512b64_imm8);
+        let srl = by_width(ty, Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8);
+        if len == 0 || (!int.signed && pos >= width) {
+            let c = self.constant(ty, 0);
+            self.copy(ty, out, c.into());
+        } else if int.signed {
+            // From the top on there is only the sign.
+            let pos = pos.min(width - 1);
+            let len = len.min(width - pos);
+            self.a.op2i(left, zmm(4), a, width - pos - len);
+            self.a.op2i(sra, out, zmm(4), width - len);
+        } else {
+            self.a.op2i(srl, zmm(4), a, pos);
+            let kept = if len < width { (1u64 << len) - 1 } else { ty.mask() };
+            let c = self.constant(ty, kept);
+            self.a.op3(and(ty), out, zmm(4), c);
+        }
+    }
+
+    fn insert(&mut self, ty: Ty, q: usize, src: &[Src], out: Out) {
+        let (At::Imm(pos), At::Imm(len)) = (src[2].at, src[3].at) else { panic!("a field at {:?}", self.at) };
+        let (pos, len) = ((pos & 0xff) as u32, (len & 0xff) as u32);
+        let field = self.reg(&src[0], q, 0);
+        let base = self.rm(&src[1], q, 1);
+        let ones = if pos >= ty.bits() { 0 } else { (if len < 64 { (1u64 << len) - 1 } else { u64::MAX }) << pos };
+        let left = by_width(ty, Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8);
+        self.a.op2i(left, zmm(4), field, pos);
+        let c = self.constant(ty, ones & ty.mask());
+        self.a.op2(load_code(ty), zmm(5), c);
+        self.a.op3i(ternary(ty), zmm(5), zmm(4), base, 0xca);
+        self.copy(ty, out, zmm(5).into());
+    }
+
+    /// Bytes of two words by a constant selector without signs: each source is shuffled, what is not its own is zero.
+    fn permute(&mut self, q: usize, src: &[Src], out: Out) {
+        let At::Imm(selector) = src[2].at else { panic!("a selector at {:?}", self.at) };
+        let mut bytes = [[0x80u8; 64]; 2];
+        for (at, nibble) in (0..64).map(|i| (i, (selector >> (4 * (i % 4)) & 7) as usize)) {
+            bytes[nibble / 4][at] = ((at % 16) / 4 * 4 + nibble % 4) as u8;
+        }
+        let code = Code::EVEX_Vpshufb_zmm_k1z_zmm_zmmm512;
+        let (a, b) = (self.reg(&src[0], q, 0), self.reg(&src[1], q, 1));
+        for (to, from, bytes) in [(zmm(4), a, bytes[0]), (zmm(5), b, bytes[1])] {
+            let c = self.a.bytes(bytes);
+            self.a.op3(code, to, from, crate::asm::Mem::constant(c, 0));
+        }
+        self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, zmm(4), zmm(5));
+    }
+
+    /// By keys that order floats as integers, -0 below +0. A NaN gives way to the other source.
+    #[allow(clippy::too_many_arguments, reason = "the fields of the op, and its part")]
+    fn min_max(&mut self, max: bool, float: Float, ftz: bool, nan: bool, q: usize, src: &[Src], out: Out) {
+        let ty = width_of(float);
+        let flush = ftz && float == Float::F32;
+        let [a, b] = [0u8, 1].map(|i| {
+            let r = if flush { self.flushed(&src[usize::from(i)], q, i) } else { self.reg(&src[usize::from(i)], q, i) };
+            if r != zmm(i) {
+                self.a.op2(load_code(ty), zmm(i), r);
+            }
+            zmm(i)
+        });
+        let cmp = by_width(
+            ty,
+            Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
+            Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
+        );
+        if nan {
+            self.a.op3i(cmp, Register::K5, a, b, 3);
+        } else {
+            self.a.op3i(cmp, Register::K5, a, a, 3);
+            self.a.op3i(cmp, Register::K6, b, b, 3);
+            self.a.op2(load_code(ty), Out::masked(a, Register::K5), b);
+            self.a.op2(load_code(ty), Out::masked(b, Register::K6), a);
+            // Both: neither is a number now.
+            self.a.op3(Code::VEX_Kandw_kr_kr_kr, Register::K5, Register::K5, Register::K6);
+        }
+        let sra = by_width(ty, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsraq_zmm_k1z_zmmm512b64_imm8);
+        let srl = by_width(ty, Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8);
+        let key = |e: &mut Self, r: Register| {
+            e.a.op2i(sra, zmm(4), r, ty.bits() - 1);
+            e.a.op2i(srl, zmm(4), zmm(4), 1);
+            e.a.op3(Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64, r, r, zmm(4));
+        };
+        key(self, a);
+        key(self, b);
+        let int = Int { ty, signed: true };
+        let Some(s) = simple(if max { Pure::Max(int) } else { Pure::Min(int) }) else { panic!("{int:?}") };
+        self.a.op3(by_width(ty, s.narrow, s.wide), a, a, b);
+        key(self, a);
+        let c = self.constant(ty, ty.mask() >> 1);
+        self.a.op2(load_code(ty), Out::masked(a, Register::K5), c);
+        self.copy(ty, out, a.into());
+    }
+}
+
+fn and(ty: Ty) -> Code {
+    by_width(ty, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64)
+}
+
+fn ternary(ty: Ty) -> Code {
+    by_width(ty, Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8, Code::EVEX_Vpternlogq_zmm_k1z_zmm_zmmm512b64_imm8)
+}

@@ -1,0 +1,424 @@
+//! Uniform and affine values: one word for each group of their shape.
+//!
+//! A value op acts lane by lane, so the word of a group is the op of what its sources are in the first lane of the group.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val, shape_constant};
+use handloom_ir::types::{Cmp, Int, Sreg, StateSpace, Ty};
+use handloom_plan::abi::{CtaCtx, Routine, WarpCtx};
+use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape::Shape;
+use iced_x86::{Code, Register};
+
+use crate::alloc::Place;
+use crate::asm::{Mem, low32};
+use crate::emit::*;
+use crate::ops::has_vector_code;
+use crate::values::{At, Src, is_wide};
+
+const REGS: [Register; 4] = [RAX, RCX, RDX, RSI];
+
+impl Emit<'_> {
+    /// The words of a register, with its shape.
+    pub(crate) fn words(&self, d: Reg) -> Option<(Shape, u32)> {
+        match (self.place(d), self.plan.facts.class[d.idx()]) {
+            (Place::Words(at), Class::Affine(s)) => Some((s, at)),
+            _ => None,
+        }
+    }
+
+    /// A value op with an affine result.
+    pub(crate) fn scalar_op(&mut self, inst: &Inst, op: Pure) {
+        let Some((shape, at)) = self.words(inst.dst[0]) else { return };
+        let constants: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
+        let is_odd = |v: &Val| matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]);
+        let clean = op.facts().takes_loose || !inst.src.iter().any(is_odd);
+        let by_gpr = clean && has_scalar_code(op, &constants);
+        if inst.dst.len() > 1 || !by_gpr && !has_vector_code(op, &constants) {
+            self.eval(inst, op);
+            return;
+        }
+        for g in 0..shape.groups() {
+            let p = shape.first(g);
+            if by_gpr {
+                for (v, to) in inst.src.iter().zip(REGS) {
+                    self.lane_value(*v, p, to);
+                }
+                self.gpr_op(op, &constants);
+            } else {
+                let mut src = Vec::new();
+                for (i, v) in inst.src.iter().enumerate() {
+                    src.push(self.given(op, *v, p, i as u8));
+                }
+                self.one_lane(op, inst.dst[0], &src);
+            }
+            self.store64(ctx(at + 8 * g as u32), RAX);
+        }
+    }
+
+    /// The value of a scalar source in the first lane of a pack, in a register.
+    pub(crate) fn lane_value(&mut self, v: Val, p: usize, to: Register) {
+        let s = self.src(v);
+        match s.at {
+            At::Imm(x) => self.a.number(to, x),
+            At::Words(shape, at) => {
+                let from = ctx(at + 8 * u32::from(shape.group[p]));
+                let by = shape.off[p];
+                if s.ty == Ty::B64 {
+                    self.load64(to, from);
+                    self.add_number(to, by);
+                    return;
+                }
+                let to = low32(to);
+                self.load32(to, from);
+                if by != 0 {
+                    // The low half is all that counts.
+                    self.a.imm(Code::Add_rm32_imm32, to, (by.cast_unsigned() as u32).cast_signed());
+                    if s.ty == Ty::B16 {
+                        self.a.imm(Code::And_rm32_imm32, to, 0xffff);
+                    }
+                }
+            }
+            other => panic!("{other:?} as a scalar at {:?}", self.at),
+        }
+    }
+
+    /// Adds a number to a register of 64 bits. Clobbers `r10`.
+    pub(crate) fn add_number(&mut self, to: Register, by: i64) {
+        match i32::try_from(by) {
+            Ok(0) => {}
+            Ok(by) => self.a.imm(Code::Add_rm64_imm32, to, by),
+            Err(_) => {
+                self.a.number(Register::R10, by.cast_unsigned());
+                self.a.op2(Code::Add_r64_rm64, to, Register::R10);
+            }
+        }
+    }
+
+    /// The same in all lanes of vector `i`, as a source of vector code.
+    fn given(&mut self, op: Pure, v: Val, p: usize, i: u8) -> Src {
+        let ty = self.ty(v);
+        if let Val::Imm(x, ty) = v {
+            return Src { at: At::Imm(x & ty.mask()), ty, odd: false };
+        }
+        self.lane_value(v, p, RAX);
+        if ty == Ty::P {
+            let at = self.take_scratch(64);
+            self.store64(ctx(at), RAX);
+            return Src { at: At::Words(Shape::UNIFORM, at), ty, odd: false };
+        }
+        if is_wide(ty) {
+            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(i), RAX);
+        } else {
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(i), EAX);
+        }
+        if self.source_of(op, v).odd {
+            self.canonical(ty, zmm(i).into());
+        }
+        Src { at: At::Given(zmm(i)), ty, odd: false }
+    }
+
+    /// One lane of an op, by vector code, in `rax`.
+    fn one_lane(&mut self, op: Pure, d: Reg, src: &[Src]) {
+        let ty = self.f.regs[d.idx()];
+        if ty == Ty::P {
+            self.mask_part(op, 0, src, Register::K5);
+            self.a.op2(Code::VEX_Kmovd_r32_kr, EAX, Register::K5);
+            self.a.imm(Code::And_rm32_imm32, EAX, 1);
+            return;
+        }
+        self.part(op, 0, src, zmm(7).into());
+        if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {
+            self.canonical(ty, zmm(7).into());
+        }
+        if is_wide(ty) {
+            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RAX, xmm(zmm(7)));
+        } else {
+            self.a.op2(Code::EVEX_Vmovd_rm32_xmm, EAX, xmm(zmm(7)));
+        }
+    }
+
+    /// An op on `rax`, `rcx`, `rdx`, to `rax`. Sources are zero above their width, and so is the result.
+    fn gpr_op(&mut self, op: Pure, constants: &[Option<u64>]) {
+        let ty = op.results().0;
+        let wide = is_wide(ty);
+        let pick = |narrow, wide_code| if wide { wide_code } else { narrow };
+        let (a, b) = if wide { (RAX, RCX) } else { (EAX, ECX) };
+        match op {
+            Pure::Mov(_) | Pure::FromPred(_) => {}
+            Pure::Add(_) => self.a.op2(pick(Code::Add_r32_rm32, Code::Add_r64_rm64), a, b),
+            Pure::Sub(_) => self.a.op2(pick(Code::Sub_r32_rm32, Code::Sub_r64_rm64), a, b),
+            Pure::Mul(_) => self.a.op2(pick(Code::Imul_r32_rm32, Code::Imul_r64_rm64), a, b),
+            Pure::And(_) => self.a.op2(pick(Code::And_r32_rm32, Code::And_r64_rm64), a, b),
+            Pure::Or(_) => self.a.op2(pick(Code::Or_r32_rm32, Code::Or_r64_rm64), a, b),
+            Pure::Xor(_) => self.a.op2(pick(Code::Xor_r32_rm32, Code::Xor_r64_rm64), a, b),
+            Pure::Not(Ty::P) => self.a.imm(Code::Xor_rm32_imm32, EAX, 1),
+            Pure::Not(_) => self.a.op1(pick(Code::Not_rm32, Code::Not_rm64), a),
+            Pure::Neg(_) => self.a.op1(pick(Code::Neg_rm32, Code::Neg_rm64), a),
+            Pure::Shl(_) | Pure::Shr(_) => {
+                let by = constants[1].unwrap_or(0);
+                let most = u64::from(ty.bits());
+                match op {
+                    Pure::Shr(int) if int.signed => {
+                        if ty == Ty::B16 {
+                            self.a.op2(Code::Movsx_r32_rm16, EAX, Register::AX);
+                        }
+                        let by = by.min(if wide { 63 } else { 31 }) as u32;
+                        self.a.imm8(pick(Code::Sar_rm32_imm8, Code::Sar_rm64_imm8), a, by);
+                    }
+                    _ if by >= most => self.a.number(RAX, 0),
+                    Pure::Shr(_) => self.a.imm8(pick(Code::Shr_rm32_imm8, Code::Shr_rm64_imm8), a, by as u32),
+                    _ => self.a.imm8(pick(Code::Shl_rm32_imm8, Code::Shl_rm64_imm8), a, by as u32),
+                }
+            }
+            Pure::Min(int) | Pure::Max(int) => {
+                let max = matches!(op, Pure::Max(_));
+                self.compare(int);
+                let code = match (int.signed, max) {
+                    (true, false) => Code::Cmovg_r64_rm64,
+                    (true, true) => Code::Cmovl_r64_rm64,
+                    (false, false) => Code::Cmova_r64_rm64,
+                    (false, true) => Code::Cmovb_r64_rm64,
+                };
+                self.a.op2(code, RAX, RCX);
+            }
+            Pure::MulWide(int) => {
+                if int.signed {
+                    self.sign_extend(int.ty, RAX);
+                    self.sign_extend(int.ty, RCX);
+                }
+                self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
+                if int.ty == Ty::B16 {
+                    self.a.op2(Code::Mov_r32_rm32, EAX, EAX);
+                }
+            }
+            Pure::ICmp(cmp, int) => {
+                self.compare(int);
+                let code = match (cmp, int.signed) {
+                    (Cmp::Eq | Cmp::Equ, _) => Code::Sete_rm8,
+                    (Cmp::Ne | Cmp::Neu, _) => Code::Setne_rm8,
+                    (Cmp::Lt | Cmp::Ltu, true) => Code::Setl_rm8,
+                    (Cmp::Le | Cmp::Leu, true) => Code::Setle_rm8,
+                    (Cmp::Gt | Cmp::Gtu, true) => Code::Setg_rm8,
+                    (Cmp::Ge | Cmp::Geu, true) => Code::Setge_rm8,
+                    (Cmp::Lt | Cmp::Ltu, false) => Code::Setb_rm8,
+                    (Cmp::Le | Cmp::Leu, false) => Code::Setbe_rm8,
+                    (Cmp::Gt | Cmp::Gtu, false) => Code::Seta_rm8,
+                    (Cmp::Ge | Cmp::Geu, false) => Code::Setae_rm8,
+                    (Cmp::Num | Cmp::Nan, _) => panic!("{op:?} at {:?}", self.at),
+                };
+                self.a.op1(code, Register::AL);
+                self.a.op2(Code::Movzx_r32_rm8, EAX, Register::AL);
+            }
+            Pure::Select(_) => {
+                self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+                self.a.op2(Code::Mov_r64_rm64, RAX, RDX);
+                self.a.op2(Code::Cmovne_r64_rm64, RAX, RCX);
+            }
+            Pure::ToPred(_) => {
+                self.a.op2(Code::Test_rm64_r64, RAX, RAX);
+                self.a.op1(Code::Setne_rm8, Register::AL);
+                self.a.op2(Code::Movzx_r32_rm8, EAX, Register::AL);
+            }
+            Pure::Ext { bits, signed, to, .. } => {
+                match (bits, signed) {
+                    (8, true) => self.a.op2(Code::Movsx_r64_rm8, RAX, Register::AL),
+                    (16, true) => self.a.op2(Code::Movsx_r64_rm16, RAX, Register::AX),
+                    (32, true) => self.a.op2(Code::Movsxd_r64_rm32, RAX, EAX),
+                    (8, false) => self.a.op2(Code::Movzx_r32_rm8, EAX, Register::AL),
+                    (16, false) => self.a.op2(Code::Movzx_r32_rm16, EAX, Register::AX),
+                    (32, false) => self.a.op2(Code::Mov_r32_rm32, EAX, EAX),
+                    _ => {}
+                }
+                match to {
+                    Ty::B64 => {}
+                    Ty::B32 => self.a.op2(Code::Mov_r32_rm32, EAX, EAX),
+                    Ty::B16 | Ty::P => self.a.op2(Code::Movzx_r32_rm16, EAX, Register::AX),
+                }
+                return;
+            }
+            Pure::Pack(half) => {
+                self.a.imm8(Code::Shl_rm64_imm8, RCX, half.bits());
+                self.a.op2(Code::Or_r64_rm64, RAX, RCX);
+            }
+            Pure::Half { from, hi } => {
+                if hi {
+                    self.a.imm8(Code::Shr_rm64_imm8, RAX, from.bits() / 2);
+                }
+                if from == Ty::B64 {
+                    self.a.op2(Code::Mov_r32_rm32, EAX, EAX);
+                } else {
+                    self.a.op2(Code::Movzx_r32_rm16, EAX, Register::AX);
+                }
+            }
+            other => panic!("{other:?} has no scalar code at {:?}", self.at),
+        }
+        if ty == Ty::B16 {
+            self.a.op2(Code::Movzx_r32_rm16, EAX, Register::AX);
+        }
+    }
+
+    fn sign_extend(&mut self, ty: Ty, r: Register) {
+        match ty {
+            Ty::B32 => self.a.op2(Code::Movsxd_r64_rm32, r, low32(r)),
+            Ty::B16 if r == RAX => self.a.op2(Code::Movsx_r64_rm16, RAX, Register::AX),
+            Ty::B16 => self.a.op2(Code::Movsx_r64_rm16, RCX, Register::CX),
+            Ty::P | Ty::B64 => {}
+        }
+    }
+
+    /// Compares `rax` with `rcx`; both keep their bits.
+    fn compare(&mut self, int: Int) {
+        match int.ty {
+            Ty::B64 => self.a.op2(Code::Cmp_r64_rm64, RAX, RCX),
+            Ty::B32 => self.a.op2(Code::Cmp_r32_rm32, EAX, ECX),
+            Ty::B16 | Ty::P => self.a.op2(Code::Cmp_r16_rm16, Register::AX, Register::CX),
+        }
+    }
+
+    /// An address of something that the function names.
+    pub(crate) fn address(&mut self, d: Reg, op: Op) {
+        if let Some((_, at)) = self.words(d) {
+            self.address_value(op);
+            self.store64(ctx(at), RAX);
+        }
+    }
+
+    /// The same for lane 0, in `rax`.
+    pub(crate) fn address_value(&mut self, op: Op) {
+        match op {
+            Op::SymAddr(s) | Op::SharedAddr(s) => {
+                self.load64(RAX, cta(offset_of!(CtaCtx, symbols)));
+                self.load64(RAX, Mem::at(RAX, s.0 as i32 * 8));
+            }
+            Op::ParamAddr { offset } => {
+                self.load64(RAX, cta(offset_of!(CtaCtx, param)));
+                self.add_number(RAX, i64::from(offset));
+            }
+            Op::SlotAddr(slot) => {
+                self.load64(RAX, warp(offset_of!(WarpCtx, local)));
+                self.add_number(RAX, i64::from(self.plan.layout.slot_offsets[slot.idx()]));
+            }
+            Op::ArgAddr { offset } => {
+                self.load64(RAX, warp(offset_of!(WarpCtx, args)));
+                self.add_number(RAX, i64::from(offset));
+            }
+            other => panic!("{other:?} is no address"),
+        }
+    }
+
+    /// `cvta` between generic and shared addresses, of a scalar.
+    pub(crate) fn scalar_cvta(&mut self, inst: &Inst, space: StateSpace, to_space: bool) {
+        let Some((shape, at)) = self.words(inst.dst[0]) else { return };
+        for g in 0..shape.groups() {
+            self.lane_value(inst.src[0], shape.first(g), RAX);
+            if space == StateSpace::Shared {
+                let code = if to_space { Code::Sub_r64_rm64 } else { Code::Add_r64_rm64 };
+                self.a.op2(code, RAX, cta(offset_of!(CtaCtx, shared_base)));
+            }
+            self.store64(ctx(at + 8 * g as u32), RAX);
+        }
+    }
+
+    /// A special register that is a scalar.
+    pub(crate) fn scalar_sreg(&mut self, d: Reg, s: Sreg) {
+        let Some((shape, at)) = self.words(d) else { return };
+        // What the first lane has, others have with their differences: the shape of a special register has one group.
+        assert!(shape.groups() == 1, "{s:?} with {shape:?}");
+        self.sreg_value(s);
+        if self.f.regs[d.idx()] != Ty::B64 {
+            self.a.op2(Code::Mov_r32_rm32, EAX, EAX);
+        }
+        self.store64(ctx(at), RAX);
+    }
+
+    /// A special register of lane 0, in `rax`.
+    pub(crate) fn sreg_value(&mut self, s: Sreg) {
+        if let Some(c) = shape_constant(s, &self.plan.facts.shape) {
+            self.a.number(RAX, c);
+            return;
+        }
+        match s {
+            Sreg::Laneid => self.a.number(RAX, 0),
+            Sreg::Tid(i) if i < 3 => self.lane_zero(i),
+            Sreg::Ctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, ctaid) + 4 * usize::from(i))),
+            Sreg::Nctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, nctaid) + 4 * usize::from(i))),
+            Sreg::Warpid => self.load32(EAX, warp(offset_of!(WarpCtx, warp))),
+            Sreg::DynamicSmemSize => self.load32(EAX, cta(offset_of!(CtaCtx, dynamic_shared))),
+            _ => self.sreg_routine(s),
+        }
+    }
+
+    /// A special register by the routine, in `rax`.
+    fn sreg_routine(&mut self, s: Sreg) {
+        self.tables.sregs.push(s);
+        let site = self.tables.sregs.len() - 1;
+        self.a.number(RCX, 1);
+        self.routine(Routine::Sreg, site, ECX);
+    }
+
+    /// A component of `%tid` of lane 0, in `eax`. Uses `ecx` and `edx`.
+    fn lane_zero(&mut self, i: u8) {
+        let [nx, ny, _] = self.plan.facts.shape.ntid;
+        self.load32(EAX, warp(offset_of!(WarpCtx, warp)));
+        self.a.imm8(Code::Shl_rm32_imm8, EAX, 5);
+        // `eax` is what is left, `edx` the remainder.
+        self.divide(nx);
+        if i == 0 {
+            self.a.op2(Code::Mov_r32_rm32, EAX, EDX);
+            return;
+        }
+        self.divide(ny);
+        if i == 1 {
+            self.a.op2(Code::Mov_r32_rm32, EAX, EDX);
+        }
+    }
+
+    /// Quotient in `eax` and remainder in `edx` of `eax` by a constant.
+    fn divide(&mut self, by: u32) {
+        if by.is_power_of_two() {
+            self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
+            self.a.imm(Code::And_rm32_imm32, EDX, (by - 1).cast_signed());
+            self.a.imm8(Code::Shr_rm32_imm8, EAX, by.trailing_zeros());
+        } else {
+            self.a.number(RCX, u64::from(by));
+            self.a.number(RDX, 0);
+            self.a.op1(Code::Div_rm32, ECX);
+        }
+    }
+}
+
+/// The value of a constant source.
+pub(crate) fn constant(v: Val) -> Option<u64> {
+    match v {
+        Val::Imm(x, ty) => Some(x & ty.mask()),
+        Val::Reg(_) => None,
+    }
+}
+
+/// Whether an op is a few instructions on general registers.
+fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
+    match op {
+        Pure::Mov(_)
+        | Pure::FromPred(_)
+        | Pure::Add(_)
+        | Pure::Sub(_)
+        | Pure::Mul(_)
+        | Pure::And(_)
+        | Pure::Or(_)
+        | Pure::Xor(_)
+        | Pure::Not(_)
+        | Pure::Neg(_)
+        | Pure::Select(_)
+        | Pure::ToPred(_)
+        | Pure::Ext { .. }
+        | Pure::Pack(_)
+        | Pure::Half { .. } => true,
+        Pure::Min(int) | Pure::Max(int) => int.ty != Ty::B16,
+        Pure::MulWide(int) => int.ty != Ty::B64,
+        Pure::ICmp(cmp, _) => !matches!(cmp, Cmp::Num | Cmp::Nan),
+        Pure::Shl(_) | Pure::Shr(_) => constants[1].is_some(),
+        _ => false,
+    }
+}

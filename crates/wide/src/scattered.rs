@@ -1,0 +1,397 @@
+//! Loads and stores whose lanes are anywhere: gathers and scatters of the host, unless the lanes turn out to be neighbours.
+//!
+//! A scatter writes its lanes in ascending order, so that the last of those with one address wins, as in the interpreter.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Inst, Op, Reg};
+use handloom_ir::types::{AtomOp, StateSpace, Ty};
+use handloom_plan::Plan;
+use handloom_plan::abi::CtaCtx;
+use handloom_plan::access::{AccessClass, Kind};
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Limits};
+use crate::asm::{Label, Mem, Out};
+use crate::emit::*;
+use crate::values::{Src, is_wide, load_code, store_code};
+
+const R8: Register = Register::R8;
+const R9: Register = Register::R9;
+const R11: Register = Register::R11;
+
+impl Emit<'_> {
+    /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
+    pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        let s = self.src(x.class.address);
+        let n = crate::alloc::n_parts(aty);
+        for q in 0..n {
+            let r = self.reg(&s, q, q as u8);
+            let to = zmm(q as u8);
+            if x.class.offset != 0 {
+                let c = self.constant(aty, x.class.offset.cast_unsigned() & aty.mask());
+                let code = if x.short {
+                    Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32
+                } else {
+                    Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64
+                };
+                self.a.op3(code, to, r, c);
+            } else if r != to {
+                self.a.op2(load_code(aty), to, r);
+            }
+        }
+        let done = self.a.label();
+        if matches!(x.limits, Limits::Heap(_))
+            && matches!(x.class.kind, Kind::Load | Kind::Store)
+            && x.class.count == 1
+            && x.class.bits >= 32
+            && !self.is_known(x)
+        {
+            // Indices that nothing is known of are mostly those of neighbours.
+            let apart = self.a.label();
+            self.first_of_row(x, apart);
+            self.limits(x);
+            self.test_row(x);
+            self.row(inst, x);
+            self.a.jump(Code::Jmp_rel32_64, done);
+            self.a.bind(apart);
+        }
+        if x.limits != Limits::Safe {
+            self.test_lanes(x, n);
+        }
+        if x.class.space == StateSpace::Shared {
+            self.load64(R11, cta(offset_of!(CtaCtx, shared_base)));
+        } else {
+            self.a.number(R11, 0);
+        }
+        if x.class.kind == Kind::Load {
+            for (e, d) in (0..).zip(&inst.dst) {
+                self.gather(x, e, *d);
+            }
+        } else if x.class.bits < 32 || x.class.kind != Kind::Store {
+            self.by_lane(inst, x, n);
+        } else {
+            for e in 0..i32::from(x.class.count) {
+                let s = self.clean_src(inst.src[1 + e as usize]);
+                self.scatter(x, e, &s);
+            }
+        }
+        self.a.bind(done);
+    }
+
+    /// Whether something is known of how the lanes of an address differ.
+    fn is_known(&self, x: &Access) -> bool {
+        self.shape(x.class.address).is_some()
+    }
+
+    /// Where lane 0 would be, in `rax`, if the addresses in vectors 0 to 3 of the lanes that take part follow each other; else goes to `apart`. Uses
+    /// vectors 4 and 5, `k5` to `k7`.
+    fn first_of_row(&mut self, x: &Access, apart: Label) {
+        if self.in_part || x.lanes != LANES {
+            let row = self.take_scratch(256);
+            for q in 0..4 {
+                self.a.store(store_code(Ty::B64), ctx(row + 64 * q), zmm(q as u8), ALL);
+            }
+            let lanes = x.lanes;
+            self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
+            self.load64(R11, Mem::indexed(WARP, RCX, 8, row as i32));
+            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.size().trailing_zeros());
+            self.a.op2(Code::Sub_r64_rm64, R11, RCX);
+        } else {
+            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R11, xmm(zmm(0)));
+        }
+        self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R11);
+        for q in 0..4 {
+            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.size() as u64).collect();
+            let c = self.lanes_constant(Ty::B64, &lanes);
+            self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, zmm(5), zmm(4), c);
+            let mask = self.lanes_mask(x.lanes, Ty::B64, q);
+            let to = if q == 0 { Register::K7 } else { Register::K6 };
+            let code = Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8;
+            self.a.op3i(code, Out::masked(to, mask), zmm(5), zmm(q as u8), 4);
+            if q > 0 {
+                self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
+            }
+        }
+        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
+        self.a.jump(Code::Jne_rel32_64, apart);
+        self.a.op2(Code::Mov_r64_rm64, RAX, R11);
+    }
+
+    /// Tests the addresses in vectors 0 to `n`. Uses vectors 4 to 6, `k5` to `k7`.
+    fn test_lanes(&mut self, x: &Access, n: usize) {
+        let k = x.class.bytes().trailing_zeros();
+        self.limits(x);
+        if k > 0 {
+            self.a.imm8(Code::Shr_rm64_imm8, R9, k);
+        }
+        let ty = if x.short { Ty::B32 } else { Ty::B64 };
+        if x.short {
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(6), Register::R9D);
+        } else {
+            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(6), R9);
+            self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(5), R8);
+        }
+        for q in 0..n {
+            let mut r = zmm(q as u8);
+            if x.limits != Limits::Shared {
+                self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, zmm(4), r, zmm(5));
+                r = zmm(4);
+            }
+            if x.limits == Limits::Own {
+                let stride = self.plan.facts.local_stride;
+                let lanes: Vec<u64> = (0..8).map(|l| ((8 * q as i64 + l) * stride).cast_unsigned()).collect();
+                let c = self.lanes_constant(Ty::B64, &lanes);
+                self.a.op3(Code::EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, zmm(4), r, c);
+            }
+            if k > 0 {
+                let code = if x.short {
+                    Code::EVEX_Vprord_zmm_k1z_zmmm512b32_imm8
+                } else {
+                    Code::EVEX_Vprorq_zmm_k1z_zmmm512b64_imm8
+                };
+                self.a.op2i(code, zmm(4), r, k);
+                r = zmm(4);
+            }
+            let mask = self.lanes_mask(x.lanes, ty, q);
+            let (code, to) = (
+                if x.short {
+                    Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8
+                } else {
+                    Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8
+                },
+                if q == 0 { Register::K7 } else { Register::K6 },
+            );
+            self.a.op3i(code, Out::masked(to, mask), r, zmm(6), 5);
+            if q > 0 {
+                self.a.op3(Code::VEX_Korw_kr_kr_kr, Register::K7, Register::K7, Register::K6);
+            }
+        }
+        self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
+        self.a.jump(Code::Jne_rel32_64, x.cold);
+    }
+
+    /// The mask of a gather or scatter, which it clears, in `k6`.
+    fn own_mask(&mut self, x: &Access, ty: Ty, q: usize) {
+        match self.lanes_mask(x.lanes, ty, q) {
+            Register::None => self.a.op3(Code::VEX_Kxnorw_kr_kr_kr, Register::K6, Register::K6, Register::K6),
+            k => self.a.op2(Code::VEX_Kmovw_kr_km16, Register::K6, k),
+        }
+    }
+
+    /// The addresses of eight or sixteen lanes, as an index.
+    fn index(&mut self, x: &Access, ty: Ty, q: usize) -> Register {
+        if !x.short {
+            return zmm(q as u8);
+        }
+        if !is_wide(ty) {
+            return zmm(q as u8);
+        }
+        // Eight of sixteen offsets.
+        if q.is_multiple_of(2) {
+            return ymm(zmm(q as u8 / 2));
+        }
+        self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(6)), zmm(q as u8 / 2), 1);
+        ymm(zmm(6))
+    }
+
+    fn gather(&mut self, x: &Access, e: i32, d: Reg) {
+        if x.class.bits < 32 {
+            self.gather_small(x, e, d);
+            return;
+        }
+        let at = |i| Mem::indexed(R11, i, 1, e * x.size());
+        let t = zmm(4);
+        let zero = |s: &mut Self, r| s.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, r, r, r);
+        if is_wide(x.ty) {
+            for q in 0..4 {
+                let i = self.index(x, Ty::B64, q);
+                self.own_mask(x, Ty::B64, q);
+                zero(self, t);
+                let code =
+                    if x.short { Code::EVEX_Vpgatherdq_zmm_k1_vm32y } else { Code::EVEX_Vpgatherqq_zmm_k1_vm64z };
+                self.a.op2(code, Out::masked(t, Register::K6), at(i));
+                self.put(d, q, t, x.lanes);
+            }
+        } else if x.short {
+            for q in 0..2 {
+                self.own_mask(x, Ty::B32, q);
+                zero(self, t);
+                let i = zmm(q as u8);
+                self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(t, Register::K6), at(i));
+                self.put(d, q, t, x.lanes);
+            }
+        } else {
+            for q in 0..2 {
+                for (h, to) in [(0, zmm(4)), (1, zmm(5))] {
+                    self.own_mask(x, Ty::B64, 2 * q + h);
+                    zero(self, to);
+                    let i = zmm((2 * q + h) as u8);
+                    self.a.op2(Code::EVEX_Vpgatherqd_ymm_k1_vm64z, Out::masked(ymm(to), Register::K6), at(i));
+                }
+                self.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, t, t, ymm(zmm(5)), 1);
+                self.put(d, q, t, x.lanes);
+            }
+        }
+    }
+
+    /// Elements of 8 and 16 bits: the aligned word around each is read, which lies in the same page.
+    fn gather_small(&mut self, x: &Access, e: i32, d: Reg) {
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        let (add, and, shift) = if x.short {
+            (
+                Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32,
+                Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32,
+                Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8,
+            )
+        } else {
+            (
+                Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64,
+                Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64,
+                Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8,
+            )
+        };
+        let kept = (1u64 << x.class.bits) - 1;
+        for q in 0..2 {
+            // The words in vector 4, how far to shift them in vector 5.
+            let halves: &[usize] = if x.short { &[0] } else { &[0, 1] };
+            for &h in halves {
+                let part = if x.short { q } else { 2 * q + h };
+                let (data, by) = if h == 0 { (zmm(4), zmm(5)) } else { (zmm(6), zmm(7)) };
+                let c = self.constant(aty, (e * x.size()) as u64);
+                self.a.op3(add, data, zmm(part as u8), c);
+                let c = self.constant(aty, 3);
+                self.a.op3(and, by, data, c);
+                self.a.op2i(shift, by, by, 3);
+                let c = self.constant(aty, !3 & aty.mask());
+                self.a.op3(and, data, data, c);
+                self.own_mask(x, aty, part);
+                if x.short {
+                    // Vector 3 is free: there are two vectors of offsets.
+                    self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(3), zmm(3), zmm(3));
+                    let m = Mem::indexed(R11, data, 1, 0);
+                    self.a.op2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, Out::masked(zmm(3), Register::K6), m);
+                    self.a.op2(load_code(Ty::B32), data, zmm(3));
+                } else {
+                    self.gather_word(data);
+                    self.a.op2(Code::EVEX_Vpmovqd_ymmm256_k1z_zmm, ymm(by), by);
+                }
+            }
+            if !x.short {
+                let insert = Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8;
+                self.a.op3i(insert, zmm(4), zmm(4), ymm(zmm(6)), 1);
+                self.a.op3i(insert, zmm(5), zmm(5), ymm(zmm(7)), 1);
+            }
+            self.a.op3(Code::EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(4), zmm(5));
+            let c = self.constant(Ty::B32, kept);
+            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, zmm(4), zmm(4), c);
+            self.put(d, q, zmm(4), x.lanes);
+        }
+    }
+
+    /// Reads eight words at the addresses in a vector into its lower half, by way of the stack: all other vectors are in use.
+    fn gather_word(&mut self, data: Register) {
+        let spare = Mem::at(RSP, FRAME - 72);
+        self.a.store(store_code(Ty::B64), spare, zmm(0), ALL);
+        self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), zmm(0));
+        let m = Mem::indexed(R11, data, 1, 0);
+        self.a.op2(Code::EVEX_Vpgatherqd_ymm_k1_vm64z, Out::masked(ymm(zmm(0)), Register::K6), m);
+        self.a.op2(load_code(Ty::B64), data, zmm(0));
+        self.a.op2(load_code(Ty::B64), zmm(0), spare);
+    }
+
+    fn scatter(&mut self, x: &Access, e: i32, s: &Src) {
+        let at = |i| Mem::indexed(R11, i, 1, e * x.size());
+        if is_wide(x.ty) {
+            for q in 0..4 {
+                let r = self.reg(s, q, 4);
+                let i = self.index(x, Ty::B64, q);
+                self.own_mask(x, Ty::B64, q);
+                let code =
+                    if x.short { Code::EVEX_Vpscatterdq_vm32y_k1_zmm } else { Code::EVEX_Vpscatterqq_vm64z_k1_zmm };
+                self.a.store(code, at(i), r, Register::K6);
+            }
+        } else if x.short {
+            for q in 0..2 {
+                let r = self.reg(s, q, 4);
+                self.own_mask(x, Ty::B32, q);
+                self.a.store(Code::EVEX_Vpscatterdd_vm32z_k1_zmm, at(zmm(q as u8)), r, Register::K6);
+            }
+        } else {
+            for q in 0..4 {
+                let mut r = self.reg(s, q / 2, 4);
+                if q % 2 == 1 {
+                    self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(zmm(5)), r, 1);
+                    r = zmm(5);
+                }
+                self.own_mask(x, Ty::B64, q);
+                self.a.store(Code::EVEX_Vpscatterqd_vm64z_k1_ymm, at(zmm(q as u8)), ymm(r), Register::K6);
+            }
+        }
+    }
+
+    /// Stores of 8 and 16 bits, and atomics without results, lane by lane in ascending order.
+    fn by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        let addresses = self.take_scratch(64 * n as u32);
+        for q in 0..n {
+            self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
+        }
+        let rows: Vec<u32> = (0..x.class.count).map(|_| self.take_scratch(256)).collect();
+        for (at, v) in rows.iter().zip(&inst.src[1..]) {
+            let s = self.clean_src(*v);
+            for q in 0..crate::alloc::n_parts(x.ty) {
+                let r = self.reg(&s, q, 4);
+                self.a.store(store_code(x.ty), ctx(at + 64 * q as u32), r, ALL);
+            }
+        }
+        let again = self.a.label();
+        self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
+        self.a.bind(again);
+        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
+        if x.short {
+            self.load32(EAX, Mem::indexed(WARP, RDX, 4, addresses as i32));
+        } else {
+            self.load64(RAX, Mem::indexed(WARP, RDX, 8, addresses as i32));
+        }
+        self.a.op2(Code::Add_r64_rm64, RAX, R11);
+        for (e, at) in (0..).zip(&rows) {
+            let m = Mem::at(RAX, e * x.size());
+            if is_wide(x.ty) {
+                self.load64(RSI, Mem::indexed(WARP, RDX, 8, *at as i32));
+            } else {
+                self.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
+            }
+            match (x.class.bits, atomic_code(inst, &x.class, self.plan)) {
+                // Shared memory is that of one host thread.
+                (bits, Some(code)) => {
+                    let r = if bits == 64 { RSI } else { Register::ESI };
+                    self.a.store_locked(code, m, r, x.class.space != StateSpace::Shared);
+                }
+                (8, None) => self.a.store(Code::Mov_rm8_r8, m, Register::SIL, ALL),
+                (_, None) => self.a.store(Code::Mov_rm16_r16, m, Register::SI, ALL),
+            }
+        }
+        self.a.op2(Code::Lea_r32_m, EDX, Mem::at(RCX, -1));
+        self.a.op2(Code::And_r32_rm32, ECX, EDX);
+        self.a.jump(Code::Jne_rel32_64, again);
+    }
+}
+
+/// The instruction of an atomic whose old value nobody wants, if it is one. Where somebody watches whether memory changed, the routine says so.
+pub(crate) fn atomic_code(inst: &Inst, class: &AccessClass, plan: &Plan) -> Option<Code> {
+    let Kind::Atomic(op, _) = class.kind else { return None };
+    let fits = matches!(inst.op, Op::Red { .. })
+        && inst.dst.is_empty()
+        && class.is_inline_atomic(plan.options.cluster)
+        && !plan.tells_dirty;
+    let pick = |narrow, wide| fits.then_some(if class.bits == 64 { wide } else { narrow });
+    match op {
+        AtomOp::Add => pick(Code::Add_rm32_r32, Code::Add_rm64_r64),
+        AtomOp::And => pick(Code::And_rm32_r32, Code::And_rm64_r64),
+        AtomOp::Or => pick(Code::Or_rm32_r32, Code::Or_rm64_r64),
+        AtomOp::Xor => pick(Code::Xor_rm32_r32, Code::Xor_rm64_r64),
+        AtomOp::Inc | AtomOp::Dec | AtomOp::Min | AtomOp::Max | AtomOp::Exch | AtomOp::Cas | AtomOp::Step => None,
+    }
+}

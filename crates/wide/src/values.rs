@@ -1,0 +1,338 @@
+//! Values as operands of vector instructions: part by part, from wherever they live.
+
+use handloom_ir::simt::{Reg, Val};
+use handloom_ir::types::Ty;
+use handloom_plan::analysis::shape::{LANES as PACK, Shape};
+use iced_x86::{Code, Register};
+
+use crate::alloc::Place;
+use crate::asm::{Mem, Out, Rm};
+use crate::emit::*;
+
+/// A source, as the code of an op sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Src {
+    pub(crate) at: At,
+    pub(crate) ty: Ty,
+    /// Its NaNs need not be canonical, and the op looks at their bits.
+    pub(crate) odd: bool,
+}
+
+/// Where a source is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum At {
+    Vectors([u8; 4]),
+    Row(u32),
+    /// Words of the groups of a shape.
+    Words(Shape, u32),
+    Imm(u64),
+    /// One vector, every part of it.
+    Given(Register),
+    /// A predicate.
+    Mask(u32),
+    Flags(u32),
+}
+
+/// 64 bits, or 32 and less.
+pub(crate) fn is_wide(ty: Ty) -> bool {
+    ty == Ty::B64
+}
+
+/// One of two codes by width.
+pub(crate) fn by_width(ty: Ty, narrow: Code, wide: Code) -> Code {
+    if is_wide(ty) { wide } else { narrow }
+}
+
+/// Loads of a whole vector.
+pub(crate) fn load_code(ty: Ty) -> Code {
+    by_width(ty, Code::EVEX_Vmovdqu32_zmm_k1z_zmmm512, Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512)
+}
+
+/// Stores of a whole vector.
+pub(crate) fn store_code(ty: Ty) -> Code {
+    by_width(ty, Code::EVEX_Vmovdqu32_zmmm512_k1z_zmm, Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm)
+}
+
+/// Packs of a part.
+fn packs(ty: Ty, q: usize) -> std::ops::Range<usize> {
+    if is_wide(ty) { 2 * q..2 * q + 2 } else { 4 * q..4 * q + 4 }
+}
+
+impl Emit<'_> {
+    pub(crate) fn src(&self, v: Val) -> Src {
+        let ty = self.ty(v);
+        let at = match v {
+            Val::Imm(x, ty) => At::Imm(x & ty.mask()),
+            Val::Reg(r) => match self.place(r) {
+                Place::Nowhere => At::Imm(0),
+                Place::Vectors(v) => At::Vectors(v),
+                Place::Row(at) => At::Row(at),
+                Place::Mask(at) => At::Mask(at),
+                Place::Flags(at) => At::Flags(at),
+                Place::Words(at) => At::Words(self.shape(v).unwrap_or(Shape::UNIFORM), at),
+            },
+        };
+        Src { at, ty, odd: false }
+    }
+
+    /// A source whose NaNs are to be canonical.
+    pub(crate) fn clean_src(&self, v: Val) -> Src {
+        let odd = matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]);
+        Src { odd, ..self.src(v) }
+    }
+
+    /// A constant for every lane.
+    pub(crate) fn constant(&mut self, ty: Ty, x: u64) -> Mem {
+        let c = if is_wide(ty) { self.a.doubles([x; 8]) } else { self.a.words([x as u32; 16]) };
+        Mem::constant(c, 0)
+    }
+
+    /// A part of a source as a register or memory; `scratch` where it must be made. Clobbers `eax` and `k7`.
+    pub(crate) fn rm(&mut self, s: &Src, q: usize, scratch: u8) -> Rm {
+        if s.odd {
+            return Rm::Reg(self.reg(s, q, scratch));
+        }
+        match s.at {
+            At::Vectors(v) => Rm::Reg(zmm(v[q])),
+            At::Given(r) => Rm::Reg(r),
+            At::Row(at) => Rm::Mem(ctx(at + 64 * q as u32)),
+            At::Imm(x) => Rm::Mem(self.constant(s.ty, x)),
+            At::Words(shape, at) if shape.is_uniform() => Rm::Mem(ctx(at).spread()),
+            At::Words(shape, at) => {
+                self.make_affine(&shape, at, s.ty, q, zmm(scratch));
+                Rm::Reg(zmm(scratch))
+            }
+            At::Mask(_) | At::Flags(_) => panic!("a predicate as a vector at {:?}", self.at),
+        }
+    }
+
+    /// A part of a source in a register.
+    pub(crate) fn reg(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
+        let plain = Src { odd: false, ..*s };
+        let to = zmm(scratch);
+        let r = match self.rm(&plain, q, scratch) {
+            Rm::Reg(r) => r,
+            Rm::Mem(m) => {
+                self.fetch(s.ty, to, m, matches!(s.at, At::Words(..)));
+                to
+            }
+        };
+        if s.odd {
+            if r != to {
+                self.a.op2(load_code(s.ty), to, r);
+            }
+            self.canonical(s.ty, to.into());
+            return to;
+        }
+        r
+    }
+
+    fn fetch(&mut self, ty: Ty, to: Register, m: Mem, spread: bool) {
+        if spread {
+            let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
+            self.a.op2(code, to, m.single());
+        } else {
+            self.a.op2(load_code(ty), to, m);
+        }
+    }
+
+    /// Copies a part to a register.
+    pub(crate) fn copy(&mut self, ty: Ty, out: Out, rm: Rm) {
+        match rm {
+            Rm::Mem(m) if m.is_spread() => {
+                let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
+                self.a.op2(code, out, m.single());
+            }
+            rm if rm == Rm::Reg(out.reg) => {}
+            rm => self.a.op2(load_code(ty), out, rm),
+        }
+    }
+
+    /// A part of an affine value.
+    fn make_affine(&mut self, s: &Shape, at: u32, ty: Ty, q: usize, to: Register) {
+        let lane_bits = packs(ty, q).len() * PACK;
+        let spread = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
+        let first = packs(ty, q).start;
+        self.a.op2(spread, to, ctx(at + 8 * u32::from(s.group[first])));
+        let mut done = vec![s.group[first]];
+        for p in packs(ty, q) {
+            let g = s.group[p];
+            if done.contains(&g) {
+                continue;
+            }
+            done.push(g);
+            let lanes = packs(ty, q).filter(|x| s.group[*x] == g).fold(0u64, |m, x| m | 15 << (PACK * (x - first)));
+            self.a.number(RAX, lanes);
+            self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K7, EAX);
+            self.a.op2(spread, Out::masked(to, Register::K7), ctx(at + 8 * u32::from(g)));
+        }
+        let deltas: Vec<u64> = (0..lane_bits).map(|l| s.delta(first + l / PACK, l % PACK).cast_unsigned()).collect();
+        if deltas.iter().any(|d| *d != 0) {
+            let c = self.lanes_constant(ty, &deltas);
+            let add = by_width(ty, Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64);
+            self.a.op3(add, to, to, c);
+        }
+        if ty == Ty::B16 {
+            let c = self.constant(ty, 0xffff);
+            self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, to, to, c);
+        }
+    }
+
+    /// A constant that differs between lanes.
+    pub(crate) fn lanes_constant(&mut self, ty: Ty, lanes: &[u64]) -> Mem {
+        let c = if is_wide(ty) {
+            self.a.doubles(std::array::from_fn(|i| lanes[i]))
+        } else {
+            self.a.words(std::array::from_fn(|i| lanes[i] as u32))
+        };
+        Mem::constant(c, 0)
+    }
+
+    /// Eight lanes of a source of 32 bits or less as 64 bits, extended from 32.
+    pub(crate) fn widened(&mut self, s: &Src, q: usize, signed: bool, scratch: u8) -> Register {
+        let code = if signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };
+        let to = zmm(scratch);
+        match (s.at, s.odd) {
+            (At::Row(at), false) => self.a.op2(code, to, ctx(at + 32 * q as u32)),
+            _ => {
+                let r = self.reg(s, q / 2, scratch);
+                if q % 2 == 1 {
+                    self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(to), r, 1);
+                    self.a.op2(code, to, ymm(to));
+                } else {
+                    self.a.op2(code, to, ymm(r));
+                }
+            }
+        }
+        to
+    }
+
+    /// Sixteen lanes of the lower halves of 64 bits, or of the upper ones. Uses the vector after `scratch` too.
+    pub(crate) fn narrowed(&mut self, s: &Src, q: usize, high: bool, scratch: u8) -> Register {
+        let (to, other) = (zmm(scratch), zmm(scratch + 1));
+        let code = Code::EVEX_Vpmovqd_ymmm256_k1z_zmm;
+        for (part, at, tmp) in [(2 * q, to, scratch), (2 * q + 1, other, scratch + 1)] {
+            let mut r = self.reg(s, part, tmp);
+            if high {
+                self.a.op2i(Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8, at, r, 32);
+                r = at;
+            }
+            self.a.op2(code, ymm(at), r);
+        }
+        self.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, to, to, ymm(other), 1);
+        to
+    }
+
+    /// Makes NaNs canonical. Uses `k7`.
+    pub(crate) fn canonical(&mut self, ty: Ty, out: Out) {
+        let (code, nan) = if is_wide(ty) {
+            (Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae, u64::MAX >> 1)
+        } else {
+            (Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, u64::from(u32::MAX >> 1))
+        };
+        self.a.op3i(code, Out::masked(Register::K7, out.mask), out.reg, out.reg, 3);
+        let c = self.constant(ty, nan);
+        self.a.op2(load_code(ty), Out::masked(out.reg, Register::K7), c);
+    }
+
+    /// Where a part of a result is written: its own vector, or vector 7 on the way to its row.
+    pub(crate) fn out(&self, r: Reg, q: usize) -> Out {
+        let ty = self.f.regs[r.idx()];
+        match self.place(r) {
+            Place::Vectors(v) => Out::masked(zmm(v[q]), self.mask(ty, q)),
+            _ => zmm(7).into(),
+        }
+    }
+
+    /// After a part of a result was written to `out`.
+    pub(crate) fn commit(&mut self, r: Reg, q: usize) {
+        let ty = self.f.regs[r.idx()];
+        if let Place::Row(at) = self.place(r) {
+            // Rows of values of one block are nobody else's there.
+            let mask = if self.places.is_own[r.idx()] { self.mask(ty, q) } else { ALL };
+            self.a.store(store_code(ty), ctx(at + 64 * q as u32), zmm(7), mask);
+        }
+    }
+
+    /// Bits of a predicate in `eax`, for lanes outside of the block anything. Uses `ecx`, `k5`, `k6`, vector 3.
+    pub(crate) fn bits(&mut self, s: &Src) {
+        match s.at {
+            At::Imm(x) => self.a.number(RAX, if x & 1 == 1 { 0xffff_ffff } else { 0 }),
+            At::Mask(at) => self.load32(EAX, ctx(at)),
+            At::Flags(at) => {
+                for (k, q) in [(Register::K5, 0), (Register::K6, 1)] {
+                    self.a.op2(load_code(Ty::B32), zmm(3), ctx(at + 64 * q));
+                    self.a.op3(Code::EVEX_Vptestmd_kr_k1_zmm_zmmm512b32, k, zmm(3), zmm(3));
+                }
+                self.a.op3(Code::VEX_Kunpckwd_kr_kr_kr, Register::K5, Register::K6, Register::K5);
+                self.a.op2(Code::VEX_Kmovd_r32_kr, EAX, Register::K5);
+            }
+            At::Words(shape, at) => {
+                for g in 0..shape.groups() {
+                    let to = if g == 0 { EAX } else { ECX };
+                    self.load32(to, ctx(at + 8 * g as u32));
+                    self.a.op1(Code::Neg_rm32, to);
+                    if shape.groups() > 1 {
+                        let lanes = (0..8).filter(|p| usize::from(shape.group[*p]) == g);
+                        let lanes = lanes.fold(0u32, |m, p| m | 15 << (4 * p));
+                        self.a.imm(Code::And_rm32_imm32, to, lanes.cast_signed());
+                    }
+                    if g > 0 {
+                        self.a.op2(Code::Or_r32_rm32, EAX, ECX);
+                    }
+                }
+            }
+            At::Vectors(_) | At::Row(_) | At::Given(_) => panic!("a vector as a predicate at {:?}", self.at),
+        }
+    }
+
+    /// A part of a predicate in a mask register. Clobbers `eax`, `ecx`, `k5`, `k6`, vector 3, before it writes.
+    pub(crate) fn part_bits(&mut self, s: &Src, ty: Ty, q: usize, k: Register) {
+        if let At::Mask(at) = s.at {
+            let (code, at) = if is_wide(ty) {
+                (Code::VEX_Kmovb_kr_km8, at + q as u32)
+            } else {
+                (Code::VEX_Kmovw_kr_km16, at + 2 * q as u32)
+            };
+            self.a.op2(code, k, ctx(at));
+            return;
+        }
+        self.bits(s);
+        let by = if is_wide(ty) { 8 * q } else { 16 * q };
+        if by > 0 {
+            self.a.imm8(Code::Shr_rm32_imm8, EAX, by as u32);
+        }
+        self.a.op2(Code::VEX_Kmovd_kr_r32, k, EAX);
+    }
+
+    /// Writes the predicate in `eax` to a register, for the lanes of the block. Uses `ecx`, `k5`, vector 3.
+    pub(crate) fn set_bits(&mut self, r: Reg) {
+        match self.place(r) {
+            Place::Mask(at) => {
+                if self.in_part && self.places.is_own[r.idx()] {
+                    self.a.op2(Code::Xor_r32_rm32, EAX, ctx(at));
+                    self.a.op2(Code::And_r32_rm32, EAX, LANES);
+                    self.a.store(Code::Xor_rm32_r32, ctx(at), EAX, ALL);
+                } else {
+                    self.store32(ctx(at), EAX);
+                }
+            }
+            Place::Flags(at) => {
+                for q in 0..2 {
+                    if q == 1 {
+                        self.a.imm8(Code::Shr_rm32_imm8, EAX, 16);
+                    }
+                    self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K5, EAX);
+                    self.a.op2(Code::EVEX_Vpmovm2d_zmm_kr, zmm(3), Register::K5);
+                    let mask = self.mask(Ty::B32, q as usize);
+                    self.a.store(store_code(Ty::B32), ctx(at + 64 * q), zmm(3), mask);
+                }
+            }
+            Place::Words(at) => {
+                self.a.imm(Code::And_rm32_imm32, EAX, 1);
+                self.store64(ctx(at), RAX);
+            }
+            Place::Nowhere | Place::Vectors(_) | Place::Row(_) => {}
+        }
+    }
+}

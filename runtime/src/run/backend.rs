@@ -1,0 +1,45 @@
+//! The generators of code.
+
+use std::sync::OnceLock;
+
+use handloom_plan::host::Host;
+
+/// Who makes code of an entry. An entry that one of them cannot take goes to Cranelift with all functions that it can reach.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Backend {
+    /// Cranelift, with vectors of 128 bits: every op, every host.
+    #[default]
+    Cranelift,
+    /// Wide code: vectors of 512 bits, one copy of each block under a mask. Only on hosts with AVX-512.
+    Wide,
+}
+
+impl Backend {
+    /// All of them.
+    pub const ALL: [Backend; 2] = [Backend::Cranelift, Backend::Wide];
+
+    /// Its word: `cranelift` or `wide`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Cranelift => "cranelift",
+            Backend::Wide => "wide",
+        }
+    }
+
+    /// The one that the variable `HANDLOOM_BACKEND` names when the process first asks, else Cranelift.
+    pub fn of_environment() -> Backend {
+        static ASKED: OnceLock<Backend> = OnceLock::new();
+        *ASKED.get_or_init(|| {
+            let word = std::env::var("HANDLOOM_BACKEND").unwrap_or_default();
+            Backend::ALL.into_iter().find(|b| b.name() == word).unwrap_or_default()
+        })
+    }
+
+    /// What its code needs and a host lacks.
+    pub fn missing_feature(self, host: &Host) -> Option<&'static str> {
+        match self {
+            Backend::Cranelift => host.missing(),
+            Backend::Wide => host.missing().or(handloom_wide::missing_feature(host)),
+        }
+    }
+}
