@@ -71,16 +71,20 @@ impl Layout {
             crosses.add(r.idx());
         });
         let mut homes = vec![None; n_regs];
-        for r in crosses.iter() {
-            if def_count[r] == 0 {
-                continue;
+        let written: Vec<usize> = crosses.iter().filter(|r| def_count[*r] != 0).collect();
+        for &r in &written {
+            if let Class::Affine(s) = facts.class[r] {
+                homes[r] = Some(Home::Words(take((8 * s.groups() as u32).next_multiple_of(16))));
             }
-            homes[r] = Some(match facts.class[r] {
-                Class::Affine(s) => Home::Words(take((8 * s.groups() as u32).next_multiple_of(16))),
-                Class::Unknown => continue,
-                Class::Varying if f.regs[r] == Ty::B64 => Home::Row64(take(256)),
-                Class::Varying => Home::Row32(take(128)),
-            });
+        }
+        // Rows in lines of the cache: vectors of 512 bits are one each.
+        let filled = take(0);
+        take(filled.next_multiple_of(64) - filled);
+        for &r in &written {
+            if facts.class[r] == Class::Varying {
+                let is_wide = f.regs[r] == Ty::B64;
+                homes[r] = Some(if is_wide { Home::Row64(take(256)) } else { Home::Row32(take(128)) });
+            }
         }
         // Values of one block: the blocks share the space.
         let mut temp_rows = vec![0; n_regs];
