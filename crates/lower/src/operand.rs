@@ -42,7 +42,7 @@ impl FunctionCx<'_> {
 
     /// Gives addresses of local memory that come from 32-bit registers their upper half.
     ///
-    /// Choice: what makes an address generic may get a whole address too, which the distance to a slot leaves as it is (see [`short`]).
+    /// Choice: what makes an address generic may get a whole address too, which the distance to a slot leaves as it is (see [`short_addresses`]).
     fn complete_stack_addresses(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
         let Some(slot) = self.short_stack else { return };
         if inst.u.space(Role::Space) != StateSpace::Local {
