@@ -49,6 +49,7 @@ mod words;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use handloom_runtime::Backend;
 
 use args::{Args, Command};
 use report::{Failure, Out, Status};
@@ -67,6 +68,9 @@ fn main() -> ExitCode {
 }
 
 fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
+    if let Err(word) = Backend::named() {
+        return Err(Failure::usage(format!("HANDLOOM_BACKEND is `{word}`: expected `cranelift` or `wide`")));
+    }
     match command {
         Command::Check(args) => check::check(args, out),
         Command::Compile(args) => compile::compile(args, out),

@@ -29,10 +29,17 @@ impl Backend {
     /// The one that the variable `HANDLOOM_BACKEND` names when the process first asks, else Cranelift.
     pub fn of_environment() -> Backend {
         static ASKED: OnceLock<Backend> = OnceLock::new();
-        *ASKED.get_or_init(|| {
-            let word = std::env::var("HANDLOOM_BACKEND").unwrap_or_default();
-            Backend::ALL.into_iter().find(|b| b.name() == word).unwrap_or_default()
-        })
+        *ASKED.get_or_init(|| Backend::named().unwrap_or_default())
+    }
+
+    /// The one that the variable `HANDLOOM_BACKEND` names now; Cranelift if it names nothing.
+    ///
+    /// # Errors
+    /// Its word, if there is no such generator.
+    pub fn named() -> Result<Backend, String> {
+        let word = std::env::var_os("HANDLOOM_BACKEND").unwrap_or_default();
+        let found = Backend::ALL.into_iter().find(|b| word == b.name());
+        found.or(word.is_empty().then(Backend::default)).ok_or_else(|| word.to_string_lossy().into_owned())
     }
 
     /// What its code needs and a host lacks.

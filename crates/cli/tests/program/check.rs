@@ -1,6 +1,6 @@
 //! `check` and `compile`: exit statuses, JSON, every error with its place.
 
-use crate::common::{EMPTY, Folder, HEAD, SCALE, UNSUPPORTED, WRONG};
+use crate::common::{EMPTY, Folder, HEAD, Ran, SCALE, UNSUPPORTED, WRONG};
 use serde_json::Value;
 
 #[test]
@@ -124,6 +124,18 @@ fn compile_says_which_generator_took_an_entry() {
             assert_eq!(e.get("refused").is_some(), made != asked, "{e}");
         }
     }
+}
+
+#[test]
+fn a_generator_that_there_is_not_is_an_error() {
+    let f = Folder::with("no_backend", EMPTY);
+    let with = |word: &str| {
+        let output = f.command("compile k.ptx").env("HANDLOOM_BACKEND", word).output().expect("the program runs");
+        Ran::of(&output)
+    };
+    with("widest").ends(2).says("HANDLOOM_BACKEND").says("`cranelift` or `wide`");
+    with("").ends(0);
+    with("wide").ends(0);
 }
 
 #[test]
