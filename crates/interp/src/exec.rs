@@ -3,7 +3,7 @@
 use handloom_ir::num;
 use handloom_ir::simt::{Inst, Op, SymId, SymKind};
 use handloom_ir::trap::Trap;
-use handloom_ir::types::StateSpace;
+use handloom_ir::types::{StateSpace, Varies};
 
 use crate::cta::{Cta, Group};
 use crate::lane::State;
@@ -32,7 +32,8 @@ impl<'m> Cta<'m> {
                 }
             }
             Op::Sreg(s) => {
-                self.touched |= sreg::is_clock(s);
+                // Time passes by itself: the loop does more than wait.
+                self.touched |= s.varies() == Varies::InTime;
                 for t in group.threads() {
                     let who = sreg::Asker { env: &self.env, thread: number(t), clock: self.clock };
                     let value = sreg::value(s, &who, mem);

@@ -3,7 +3,7 @@
 //! # PTX ISA
 //! Special Registers.
 
-use handloom_ir::types::{Sreg, Varies};
+use handloom_ir::types::Sreg;
 
 use crate::env::CtaEnv;
 use crate::memory::Memory;
@@ -78,9 +78,4 @@ pub fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
         Sreg::ClusterNctarank => u64::from(env.cluster_size()),
         Sreg::CurrentGraphExec => 0,
     }
-}
-
-/// Whether reading it makes a waiting loop more than waiting: time passes by itself.
-pub fn is_clock(s: Sreg) -> bool {
-    s.varies() == Varies::InTime
 }
