@@ -63,22 +63,15 @@ pub(super) fn lanes<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f:
 /// A source of at most 32 bits.
 #[inline(always)]
 pub(super) fn row(ctx: Ctx, loc: Loc) -> Row {
-    match row_at(ctx, loc) {
-        Some(row) => *row,
+    match place_of_row(ctx, loc) {
+        // SAFETY: tables name rows inside the context, 32 lanes long and aligned; no code runs on it now.
+        Some(place) => unsafe { place.cast::<Row>().read() },
         None => {
             let mut wide = [0; 32];
             ctx.read_row(loc, u32::MAX, &mut wide);
             map(&wide, |v| v as u32)
         }
     }
-}
-
-/// The same as it lies in the context, if it is a row there. The reference must not live on when something is written.
-#[inline(always)]
-pub(super) fn row_at<'c>(ctx: Ctx, loc: Loc) -> Option<&'c Row> {
-    let Loc::Row32(at) = loc else { return None };
-    // SAFETY: codegen's tables name rows inside the context, 32 lanes long and aligned; no code runs on it now.
-    Some(unsafe { &*ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>() })
 }
 
 /// Where a row of the context is, if it is one.
@@ -91,10 +84,9 @@ pub(super) fn place_of_row(ctx: Ctx, loc: Loc) -> Option<*mut u32> {
 /// Writes the lanes of the mask.
 #[inline(always)]
 fn put(c: Lanes, loc: Loc, values: Row) {
-    let Loc::Row32(at) = loc else {
+    let Some(place) = place_of_row(c.ctx, loc).map(|place| place.cast::<Row>()) else {
         return c.ctx.write_row(loc, c.mask, &map(&values, u64::from));
     };
-    let place = c.ctx.warp.cast::<u8>().wrapping_add(at as usize).cast::<Row>();
     // SAFETY: as in `row`.
     let old = unsafe { place.read() };
     let mut new = old;

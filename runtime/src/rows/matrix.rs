@@ -69,14 +69,14 @@ trait Vectors {
     unsafe fn fma(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
     /// The products of both signed 16-bit halves added to a sum.
     unsafe fn dot(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
-    /// The sums of floats with canonical NaNs; `false` if there is no better way for the elements of the product than `multiply`.
-    /// They start from `c` if that has `.f32`, else from what `planes.sums` holds, and go to `out`, whose rows may be those of sources, or to `planes.sums`.
-    unsafe fn floats<const N_ROWS: usize>(
+    /// The sums of `.bf16` or `.f16` with canonical NaNs. They start from `c` if that has `.f32`, else from what `planes.sums` holds, and go to
+    /// `out`, whose rows may be those of sources, or to `planes.sums`.
+    unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
         p: Product,
         src: &[*const Row],
         planes: &mut Planes,
         out: Option<&Sums>,
-    ) -> bool;
+    );
 }
 
 /// Vectors of 256 bits.
@@ -212,14 +212,14 @@ impl Vectors for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N_ROWS: usize>(
+    unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
         p: Product,
         src: &[*const Row],
         planes: &mut Planes,
         out: Option<&Sums>,
-    ) -> bool {
+    ) {
         // SAFETY: by the promise of the caller.
-        unsafe { halves::by_256::<N_ROWS>(p, src, planes, out) }
+        unsafe { halves::by_256::<N_ROWS, IS_BF16>(p, src, planes, out) }
     }
 }
 
@@ -360,14 +360,14 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N_ROWS: usize>(
+    unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
         p: Product,
         src: &[*const Row],
         planes: &mut Planes,
         out: Option<&Sums>,
-    ) -> bool {
+    ) {
         // SAFETY: by the promise of the caller.
-        unsafe { halves::by_512::<N_ROWS>(p, src, planes, out) }
+        unsafe { halves::by_512::<N_ROWS, IS_BF16>(p, src, planes, out) }
     }
 }
 
@@ -407,8 +407,6 @@ unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: *const Row, to: &mu
             let v = W::load(from.cast::<u32>().add(at));
             let out = match e {
                 Element::F16 => W::widen(W::and(W::right(v, 16 * part), 0xffff)),
-                Element::Bf16 if part == 0 => W::left(v, 16),
-                Element::Bf16 => W::and(v, 0xffff_0000),
                 // An `.e5m2` is the upper half of an `.f16`.
                 Element::E5m2 => W::widen(W::left(W::and(W::right(v, 8 * part), 0xff), 8)),
                 Element::E4m3 => {
@@ -427,7 +425,8 @@ unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: *const Row, to: &mu
                     W::or(W::and(one(2 * part * bits), 0xffff), W::left(one((2 * part + 1) * bits), 16))
                 }
                 // The lower 13 bits of a `.tf32` do not count.
-                Element::Tf32 | Element::F64 | Element::B1 => W::and(v, 0xffff_e000),
+                Element::Tf32 => W::and(v, 0xffff_e000),
+                Element::Bf16 | Element::F64 | Element::B1 => unreachable!("bug: elements that are not laid out"),
             };
             W::store(to.as_mut_ptr().add(at), out);
         }
@@ -533,24 +532,28 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Row]
                 lay_out::<W>(Element::F16, i % 2, c[i / 2], &mut planes.sums[i]);
             }
         }
-        let direct = (p.d == Accumulator::F32).then_some(out);
-        if W::floats::<N_ROWS>(p, src, planes, direct) {
-            if direct.is_some() {
-                return;
-            }
-        } else {
-            if p.c == Accumulator::F32 {
-                (0..2 * N_ROWS).for_each(|i| planes.sums[i] = *c[i]);
-            }
-            multiply::<W, false, N_ROWS>(p, src, planes);
-            for i in 0..2 * N_ROWS {
-                let mut at = 0;
-                while at < 32 {
-                    let sum = planes.sums[i].as_mut_ptr().add(at);
-                    W::store(sum, W::canonical(W::load(sum)));
-                    at += W::LANES;
+        let is_direct = p.d == Accumulator::F32 && matches!(p.a, Element::F16 | Element::Bf16);
+        let direct = is_direct.then_some(out);
+        match p.a {
+            Element::F16 => W::halves::<N_ROWS, false>(p, src, planes, direct),
+            Element::Bf16 => W::halves::<N_ROWS, true>(p, src, planes, direct),
+            _ => {
+                if p.c == Accumulator::F32 {
+                    (0..2 * N_ROWS).for_each(|i| planes.sums[i] = *c[i]);
+                }
+                multiply::<W, false, N_ROWS>(p, src, planes);
+                for i in 0..2 * N_ROWS {
+                    let mut at = 0;
+                    while at < 32 {
+                        let sum = planes.sums[i].as_mut_ptr().add(at);
+                        W::store(sum, W::canonical(W::load(sum)));
+                        at += W::LANES;
+                    }
                 }
             }
+        }
+        if is_direct {
+            return;
         }
         if p.d == Accumulator::F16 {
             for i in 0..N_ROWS {

@@ -8,7 +8,7 @@
 
 use std::arch::x86_64::*;
 
-use handloom_ir::simt::{Accumulator, Element, Product};
+use handloom_ir::simt::{Accumulator, Product};
 
 use super::{Avx2, Avx512, Planes, Row, Sums, Vectors};
 
@@ -52,50 +52,6 @@ unsafe fn widen<const IS_BF16: bool>(v: __m256i) -> __m512 {
             _mm512_cvtph_ps(v)
         }
     }
-}
-
-/// As `multiply` in vectors of 512 bits, for elements of `.f16` or `.bf16`; `false` if those of the product are others.
-///
-/// # Safety
-/// The host has AVX-512 F and BW.
-#[inline(always)]
-pub(super) unsafe fn by_512<const N_ROWS: usize>(
-    p: Product,
-    src: &[*const Row],
-    planes: &mut Planes,
-    out: Option<&Sums>,
-) -> bool {
-    // SAFETY: by the promise of the caller.
-    unsafe {
-        match p.a {
-            Element::F16 => sums::<N_ROWS, false>(p, src, planes, out),
-            Element::Bf16 => sums::<N_ROWS, true>(p, src, planes, out),
-            _ => return false,
-        }
-    }
-    true
-}
-
-/// The same in vectors of 256 bits.
-///
-/// # Safety
-/// The host has AVX2, FMA and F16C.
-#[inline(always)]
-pub(super) unsafe fn by_256<const N_ROWS: usize>(
-    p: Product,
-    src: &[*const Row],
-    planes: &mut Planes,
-    out: Option<&Sums>,
-) -> bool {
-    // SAFETY: by the promise of the caller.
-    unsafe {
-        match p.a {
-            Element::F16 => sums_256::<N_ROWS, false>(p, src, planes, out),
-            Element::Bf16 => sums_256::<N_ROWS, true>(p, src, planes, out),
-            _ => return false,
-        }
-    }
-    true
 }
 
 /// What the sums start from.
@@ -164,10 +120,12 @@ unsafe fn lay_out_256<const IS_BF16: bool>(from: *const Row, to: *mut f32) {
     }
 }
 
+/// As [`Vectors::halves`], in 256 bits.
+///
 /// # Safety
 /// The host has AVX2, FMA and F16C.
 #[inline(always)]
-unsafe fn sums_256<const N_ROWS: usize, const IS_BF16: bool>(
+pub(super) unsafe fn by_256<const N_ROWS: usize, const IS_BF16: bool>(
     p: Product,
     src: &[*const Row],
     planes: &mut Planes,
@@ -246,10 +204,12 @@ unsafe fn step_256<const N_ROWS: usize, const SPREAD: i32>(
     }
 }
 
+/// As [`Vectors::halves`], in 512 bits.
+///
 /// # Safety
 /// The host has AVX-512 F and BW.
 #[inline(always)]
-unsafe fn sums<const N_ROWS: usize, const IS_BF16: bool>(
+pub(super) unsafe fn by_512<const N_ROWS: usize, const IS_BF16: bool>(
     p: Product,
     src: &[*const Row],
     planes: &mut Planes,
