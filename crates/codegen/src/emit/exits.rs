@@ -5,6 +5,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
@@ -80,15 +81,26 @@ pub(crate) fn retired(cx: &mut Emit<'_, '_>) {
     cx.asm.b.ins().jump(a, &[]);
 }
 
-/// Calls the function of a site with some lanes.
-pub(crate) fn call(cx: &mut Emit<'_, '_>, call: CallSite, lanes: Value) {
+/// Calls with some lanes; `target` is where the handle of the function is, if the call is indirect.
+pub(crate) fn call(cx: &mut Emit<'_, '_>, term: &Term, target: Option<Loc>, span: Span, lanes: Value) {
+    let Term::Call { callee, target: _, signature, args, next } = term else {
+        panic!("bug: no call at {}", cx.here());
+    };
     let site = cx.code.tables.calls.len() as u32;
-    cx.code.tables.calls.push(call);
+    cx.code.tables.calls.push(CallSite {
+        callee: *callee,
+        target,
+        signature: *signature,
+        args: cx.plan.layout.slot_offsets[args.idx()],
+        frame_end: frame_end(cx, *args),
+        next: next.0,
+        span,
+    });
     cx.asm.leave(Stop::Call { site, lanes });
 }
 
 /// Where the frame of a callee begins whose arguments lie in a slot.
-pub(crate) fn frame_end(cx: &Emit<'_, '_>, args: SlotId) -> u64 {
+fn frame_end(cx: &Emit<'_, '_>, args: SlotId) -> u64 {
     let at = cx.plan.func.slots[args.idx()].at;
     u64::from(at.map_or(cx.code.tables.frame_bytes, |at| at.frame_end))
 }

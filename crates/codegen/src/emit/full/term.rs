@@ -11,7 +11,7 @@ use handloom_plan::abi::*;
 
 use crate::emit::asm::FULL;
 use crate::emit::copy::{Copy, Emit};
-use crate::emit::exits::{add_pending, call, frame_end, retired, scatter, trap, trap_of_index};
+use crate::emit::exits::{add_pending, call, retired, scatter, trap, trap_of_index};
 use crate::emit::full::branch::{Possible, possible_ends};
 use crate::emit::once::Line;
 use crate::emit::value::{Rep, constant, is_uniform};
@@ -85,20 +85,11 @@ pub(crate) fn full_term(cx: &mut Emit<'_, '_>, b: usize) -> Vec<Onward> {
             let lanes = cx.asm.i32(FULL);
             cx.asm.leave(Stop::Barrier { site: cx.plan.sites.number(b), lanes, id, count, predicates });
         }
-        Term::Call { callee, target, signature, args, next } => {
+        term @ Term::Call { callee: _, target, signature: _, args: _, next: _ } => {
             let target = target.map(|t| cx.loc(t));
             cx.write_back(b);
-            let site = CallSite {
-                callee: *callee,
-                target,
-                signature: *signature,
-                args: cx.plan.layout.slot_offsets[args.idx()],
-                frame_end: frame_end(cx, *args),
-                next: next.0,
-                span,
-            };
             let all = cx.asm.i32(FULL);
-            call(cx, site, all);
+            call(cx, term, target, span, all);
         }
         Term::Yield { .. } => {
             cx.write_back(b);

@@ -10,7 +10,7 @@ use handloom_plan::abi::*;
 
 use crate::emit::asm::Asm;
 use crate::emit::copy::Emit;
-use crate::emit::exits::{add_pending, call, frame_end, next_pendable, retired, scatter, trap};
+use crate::emit::exits::{add_pending, call, next_pendable, retired, scatter, trap};
 use crate::emit::value::Rep;
 
 /// The end of a masked copy. `taken`: bits of the branch's predicate, if the block made it.
@@ -67,21 +67,12 @@ pub(crate) fn masked_term(cx: &mut Emit<'_, '_>, b: usize, m: Value, taken: Opti
             });
             cx.asm.leave(Stop::Barrier { site: cx.plan.sites.number(b), lanes: m, id, count, predicates });
         }
-        Term::Call { callee, target, signature, args, next } => {
+        term @ Term::Call { callee: _, target, signature: _, args: _, next: _ } => {
             let target = target.map(|t| match (cx.scalar_source(t), t) {
                 (None, Val::Reg(r)) => cx.row_of(r),
                 _ => cx.loc(t),
             });
-            let site = CallSite {
-                callee: *callee,
-                target,
-                signature: *signature,
-                args: cx.plan.layout.slot_offsets[args.idx()],
-                frame_end: frame_end(cx, *args),
-                next: next.0,
-                span,
-            };
-            call(cx, site, m);
+            call(cx, term, target, span, m);
         }
         Term::Yield { .. } => cx.asm.leave(Stop::Yield { site: cx.plan.sites.number(b), lanes: m }),
     }
