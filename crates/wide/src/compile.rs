@@ -3,9 +3,10 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Function, Inst, Op, Reg};
-use handloom_ir::types::{Order, Scope, Sreg, StateSpace, Ty};
+use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{Routine, Tables, WarpCtx};
 use handloom_plan::host::{Feature, Host};
+use handloom_plan::order::FenceOrder;
 use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
@@ -141,12 +142,10 @@ impl Emit<'_> {
                 _ => self.cvta(inst, space, to_space),
             },
             Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } => self.access(inst),
-            Op::Fence { order, scope } => {
-                // Other fences ask for nothing of this host.
-                if order == Order::Sc && scope != Scope::Cta {
-                    self.a.op0(Code::Mfence);
-                }
-            }
+            Op::Fence { order, scope } => match FenceOrder::of(order, scope, &self.plan.options.host) {
+                FenceOrder::Program => {}
+                FenceOrder::Total | FenceOrder::Instruction => self.a.op0(Code::Mfence),
+            },
             Op::Activemask => match self.place(inst.dst[0]) {
                 Place::Words(at) => {
                     self.a.op2(Code::Mov_r32_rm32, EAX, LANES);
