@@ -30,6 +30,13 @@ const ONE_WAY: &[(&str, By)] = &[
     ("crates/wide/src/", By::Names),
 ];
 
+/// What of `plan` is for one generator of code, how others would name it, and who may.
+const STRATEGY: (&str, &str, &[&str]) = (
+    "crates/plan/src/packs/",
+    "packs",
+    &["crates/plan/src/lib.rs", "crates/plan/tests/", "crates/codegen/", "tests/tidy.rs"],
+);
+
 /// Licences whose text asks for nothing that a binary of ours does not do. One choice of an `OR` is enough.
 const LICENCES: &[&str] =
     &["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "Zlib", "Unicode-3.0"];
@@ -138,6 +145,36 @@ fn imports_run_one_way() {
         }
     }
     fail("files that import or call each other in a circle: move what both need below both", &wrong);
+}
+
+/// The words of a text that speak of packs, but for the ops of that name (`Pack64`).
+fn words_of_packs(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|word| word.split('_').any(|part| ["pack", "packs", "PACK", "PACKS"].contains(&part)))
+}
+
+#[test]
+fn facts_know_no_pack_width() {
+    let (folder, module, may) = STRATEGY;
+    let import = format!("handloom_plan::{module}");
+    let mut wrong = Vec::new();
+    let mut strategy = 0;
+    for f in files().iter().filter(|f| f.path.ends_with(".rs")) {
+        if f.path.starts_with(folder) {
+            strategy += 1;
+        } else if may.iter().all(|m| !f.path.starts_with(m)) {
+            if f.text.contains(&import) {
+                wrong.push(format!("{}: `{import}`", f.path));
+            }
+            if f.path.starts_with("crates/plan/src/") {
+                wrong.extend(words_of_packs(&f.text).map(|word| format!("{}: `{word}`", f.path)));
+            }
+        }
+    }
+    assert!(strategy > 0, "no file in {folder}");
+    fail("what every generator of code reads speaks of the packs of one of them", &wrong);
+    // The rule sees what it is to see.
+    assert_eq!(words_of_packs("by_pack(PACKS); Vector::Pack64 unpacked").collect::<Vec<_>>(), ["by_pack", "PACKS"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
 use handloom_ir::simt::Function;
 use handloom_plan::host::{Architecture, Feature, Host};
+use handloom_plan::packs::Strategy;
 use handloom_plan::{Options, Plan};
 
 use crate::emit::{POOL_BYTES, emit};
@@ -17,7 +18,7 @@ use crate::load::Code;
 /// A stage that can be printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// What was decided about a function before code is emitted: [`Plan`].
+    /// What was decided about a function before code is emitted: [`Plan`] and [`Strategy`].
     Plan,
     /// Cranelift IR.
     Clif,
@@ -33,7 +34,7 @@ pub enum Stage {
 /// The host lacks what code needs, the function is too large, or a fault of ours.
 pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
     let isa = target(&options.host)?;
-    let (mut cx, tables) = emit(&Plan::new(func, options));
+    let (mut cx, tables) = emit(&Strategy::new(&Plan::new(func, options)));
     let compiled = finish(&func.name, &mut cx, &isa)?;
     Code::load(compiled, tables, pool())
 }
@@ -44,13 +45,14 @@ pub fn compile(func: &Function, options: &Options) -> Result<Code, Failure> {
 /// As [`compile`].
 pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String, Failure> {
     let plan = Plan::new(func, options);
+    let packs = Strategy::new(&plan);
     match stage {
-        Stage::Plan => Ok(plan.to_string()),
-        Stage::Clif => Ok(emit(&plan).0.func.display().to_string()),
-        Stage::Tables => Ok(format!("{:#?}\n", emit(&plan).1)),
+        Stage::Plan => Ok(packs.to_string()),
+        Stage::Clif => Ok(emit(&packs).0.func.display().to_string()),
+        Stage::Tables => Ok(format!("{:#?}\n", emit(&packs).1)),
         Stage::Asm => {
             let isa = target(&options.host)?;
-            let (mut cx, _) = emit(&plan);
+            let (mut cx, _) = emit(&packs);
             cx.set_disasm(true);
             let compiled = finish(&func.name, &mut cx, &isa)?;
             Ok(compiled.vcode.clone().unwrap_or_default())

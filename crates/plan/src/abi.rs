@@ -29,6 +29,8 @@
 
 mod stop;
 
+use crate::analysis::shape::Shape;
+
 pub use stop::{BadStop, Stop, TrapSource, Word};
 
 /// Launch and cta facts that compiled code reads. One for each cta that runs.
@@ -223,24 +225,22 @@ pub enum Loc {
         /// Width: the value is taken modulo 2^bits.
         bits: u8,
     },
-    /// `word of the pack's group + off of the pack + stride * lane within the pack`: the home of an affine value.
-    Groups {
+    /// `word of the lane's group + the lane's difference`: the home of a value with a shape.
+    Shaped {
         /// Offset of the first group's 64-bit word; the others follow.
         at: u32,
-        /// Group of each pack, numbered by first appearance.
-        group: [u8; 8],
-        /// Added for each pack; 0 for the first pack of a group.
-        off: [i64; 8],
-        /// Added for each lane.
-        stride: i64,
+        /// Which group a lane belongs to, and how far it is from the group's first lane, whose value the word is.
+        shape: Shape,
         /// Width: the value is taken modulo 2^bits.
         bits: u8,
     },
-    /// `word of the pack + stride * lane within the pack`: an affine value.
-    Affine {
-        /// Offset of eight 64-bit words: the value of the first lane of each pack.
+    /// `word of the piece + stride * lane within the piece`: a value with a shape, written out.
+    Pieces {
+        /// Offset of a 64-bit word for each piece: the value of its first lane.
         at: u32,
-        /// Added for each lane within the pack.
+        /// Lanes of a piece, a power of two.
+        len: u8,
+        /// Added for each lane within the piece.
         stride: i64,
         /// Width: the value is taken modulo 2^bits.
         bits: u8,
@@ -443,4 +443,13 @@ impl Tables {
     pub fn yield_site(&self, number: u32) -> &YieldSite {
         &self.yields[number as usize]
     }
+}
+
+/// The distance of contexts that need so many bytes: an odd number of cache lines that is 5 more than a multiple of 8.
+///
+/// A block walks over the headers of its warps in turn. At distances near a multiple of a page they would all lie in a few sets of the first
+/// cache, and be driven out of it by the data that the kernel streams.
+pub fn spread(bytes: u32) -> u32 {
+    let lines = bytes.div_ceil(64);
+    64 * (lines + (13 - lines % 8) % 8)
 }

@@ -1,4 +1,4 @@
-//! What an access to memory is, in one place: for the code of full and masked copies, for joint tests and runs, and for the analyses.
+//! What an access to memory is, in one place: for every generator of code, and for the analyses.
 //!
 //! An access is *simple* if a plain instruction of the host does what its order asks for: see `AccessClass::is_simple`. What is not simple is
 //! done by the routine, which knows all rules. The questions below it build on that one.
@@ -29,17 +29,6 @@ pub enum Own {
     Perhaps,
     /// Nothing else is in its space.
     Always,
-}
-
-/// How a full copy does a load or store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FullWay {
-    /// The range of each group of lanes is tested, then lanes are at constant distances.
-    ByGroups,
-    /// The addresses of all lanes are tested together, then done one by one.
-    ByLanes,
-    /// The routine does it.
-    Routine,
 }
 
 /// What an access is.
@@ -136,66 +125,20 @@ impl AccessClass {
 
     /// Whether plain instructions of the host do a load or store as its order asks: they do not for what nobody may see in part, and not for
     /// `.mmio`, which happens exactly as often as it is written.
-    fn is_simple(&self) -> bool {
+    pub(crate) fn is_simple(&self) -> bool {
         // Of strong accesses: a single copy is no two words, and for a generic address the routine finds out the space first.
         let asks_more = self.order.is_strong() && (self.is_single || self.space == StateSpace::Generic);
         !(matches!(self.kind, Kind::Atomic(..)) || self.order == Order::Mmio || asks_more)
     }
 
-    /// Whether a full copy does a load or store inline: in every space that one host address reaches.
-    pub fn is_inline_in_full(&self) -> bool {
-        use StateSpace::*;
-        self.is_simple() && matches!(self.space, Global | Generic | Const | ParamEntry | Local | ParamFunc | Shared)
-    }
-
-    /// How a full copy does a load or store at an address of a shape. `may_start_over`: nothing has happened in the block yet.
-    pub fn full_way(&self, address: Option<&Shape>, may_start_over: bool) -> FullWay {
-        match address {
-            _ if !self.is_inline_in_full() => FullWay::Routine,
-            // A range that the check passes may end in elements that nobody wants, and those may lie anywhere. What fails the check of a
-            // range with gaps is found by starting over.
-            Some(s) if self.wants_all() && self.is_regular(s) && (s.is_even() || may_start_over) => FullWay::ByGroups,
-            _ => FullWay::ByLanes,
-        }
-    }
-
-    /// Whether it joins a run with an address of this shape: packs have addresses of their own, and lanes too.
-    pub fn joins_run_at(&self, address: &Shape, may_start_over: bool) -> bool {
-        address.stride != 0
-            && address.packs_differ()
-            && self.full_way(Some(address), may_start_over) == FullWay::ByGroups
-    }
-
-    /// Whether some lanes do a load or store inline.
-    pub fn is_inline_by_lane(&self) -> bool {
-        let fits = match self.space {
-            StateSpace::Global | StateSpace::Const | StateSpace::Shared => true,
-            StateSpace::Generic | StateSpace::Local | StateSpace::ParamFunc => self.order == Order::Weak,
-            // Parameters are read by scalars.
-            StateSpace::ParamEntry => false,
-            StateSpace::SharedCluster | StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => false,
-        };
-        self.is_simple() && self.wants_all() && fits
-    }
-
-    /// Whether its bounds may be tested together with those of other accesses of its block: it happens in every full copy, and all of it is
-    /// wanted.
+    /// Whether its bounds may be tested together with those of other accesses of its block: it happens wherever the block is executed by all lanes,
+    /// and all of it is wanted.
     pub fn may_be_tested_jointly(&self) -> bool {
         self.is_simple() && self.is_of_data() && self.wants_all() && !self.is_guarded && self.offset % self.bytes() == 0
     }
 
-    /// Whether it may be done a few packs at a time, between others: nobody sees the order of weak accesses.
-    pub fn may_join_run(&self) -> bool {
-        self.is_simple()
-            && self.order == Order::Weak
-            && !self.is_single
-            && self.is_of_data()
-            && self.wants_all()
-            && !self.is_guarded
-    }
-
     /// Whether its space is one that holds data of the program.
-    fn is_of_data(&self) -> bool {
+    pub(crate) fn is_of_data(&self) -> bool {
         matches!(self.space, StateSpace::Global | StateSpace::Generic | StateSpace::Shared)
     }
 
@@ -242,15 +185,6 @@ impl AccessClass {
             && address.stride == local_stride
             && local_stride % self.bytes() == 0
             && local_stride >= self.bytes()
-    }
-
-    /// Whether a load fits a loop over packs: neighbouring words.
-    pub fn is_by_words(&self, address: &Shape) -> bool {
-        self.kind == Kind::Load
-            && self.is_inline_by_lane()
-            && (self.count, self.bits) == (1, 32)
-            && address.is_linear()
-            && address.stride == 4
     }
 
     /// Whether an atomic is done inline: integers of 32 and 64 bits in shared memory of a lone cta, or in global memory where the host has the

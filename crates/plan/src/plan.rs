@@ -1,14 +1,12 @@
-//! A function with all that was decided about it.
+//! A function with what is known and decided about it for every generator of code.
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Block, BlockId, Function, Op, Reg, Sites, Term};
+use handloom_ir::simt::{Block, BlockId, FrameLayout, Function, Op, Reg, Sites, Term};
 
-use crate::abi::{BarrierSite, Loc, SyncSite, Tables, YieldSite};
-use crate::analysis::cfg::{Cfg, Set};
+use crate::abi::{BarrierSite, SyncSite, Tables, YieldSite};
+use crate::analysis::cfg::Cfg;
 use crate::analysis::classes::{Facts, analyse_with};
 use crate::analysis::live::Live;
-use crate::copies::{chained, pendable};
-use crate::layout::Layout;
 use crate::nans::loose;
 use crate::options::Options;
 use crate::prepare::{addresses_first, single_latches, zero_first};
@@ -22,22 +20,34 @@ pub struct Plan {
     pub facts: Facts,
     /// What the code is made for.
     pub options: Options,
-    /// Where values are kept.
-    pub layout: Layout,
+    /// The frame of a thread in local memory.
+    pub frame: Frame,
     /// Number of definitions of each register.
     pub def_count: Vec<u32>,
     /// The op of registers with one definition.
     pub origins: Vec<Option<Op>>,
-    /// Blocks that lanes may be pending at: they get a prologue.
-    pub pendable: Set,
-    /// Blocks whose full copy follows that of the only block that goes to them.
-    pub chained: Set,
     /// Registers whose bits may hold a NaN that is not canonical.
     pub may_hold_odd_nan: Vec<bool>,
     /// Whether stores must tell that memory changed.
     pub tells_dirty: bool,
     /// The numbers of barriers, yields and warp-level ops.
     pub sites: Sites,
+}
+
+/// The frame of a thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// Offset of each slot.
+    pub slot_offsets: Vec<u32>,
+    /// Bytes of all of them.
+    pub bytes: u32,
+}
+
+impl Frame {
+    fn of(f: &Function) -> Frame {
+        let frame = FrameLayout::new(f);
+        Frame { slot_offsets: frame.offsets.iter().map(|o| *o as u32).collect(), bytes: frame.size as u32 }
+    }
 }
 
 impl Plan {
@@ -56,27 +66,23 @@ impl Plan {
             def_count = n_definitions(&f);
         }
         let facts = analyse_with(&f, cfg, live, &options.shape, options.local_stride, options.speculate);
-        let pendable = pendable(&f, &facts, options.masked);
         Plan {
-            layout: Layout::new(&f, &facts, &def_count),
+            frame: Frame::of(&f),
             origins: origins(&f, &def_count),
-            chained: chained(&f, &facts, &pendable),
             may_hold_odd_nan: loose(&f, &facts),
             tells_dirty: f.blocks.iter().any(|b| matches!(b.term, Term::Yield { .. })),
             sites: Sites::of(&f),
             def_count,
-            pendable,
             facts,
             func: f,
             options: *options,
         }
     }
 
-    /// The tables of the code: what has a number for all code of the function is in them, without the operands of warp-level ops. Other sites are
-    /// numbered while code is emitted.
+    /// The tables of the code: what has a number for all code of the function is in them. Left out is what a generator decides: the context and
+    /// the homes in it, results of barriers, operands of warp-level ops. Other sites are numbered while code is emitted.
     pub fn tables(&self) -> Tables {
         let f = &self.func;
-        let homes = self.layout.locs(f, &self.facts);
         let known = |span: &Span| *span != Span::NONE;
         let first_span = |b: &Block| {
             let mut spans = b.insts.iter().map(|i| i.span).chain([b.term_span]);
@@ -84,29 +90,20 @@ impl Plan {
         };
         Tables {
             name: f.name.clone(),
-            ctx_bytes: self.layout.ctx_bytes,
-            pend_offset: self.layout.pend_offset,
             n_blocks: f.blocks.len() as u32,
             block_spans: f.blocks.iter().map(first_span).collect(),
-            frame_bytes: u64::from(self.layout.frame_bytes).max(self.options.frame_bytes) as u32,
-            barriers: self.sites.barriers.iter().map(|b| self.barrier_site(*b, &homes)).collect(),
+            frame_bytes: u64::from(self.frame.bytes).max(self.options.frame_bytes) as u32,
+            barriers: self.sites.barriers.iter().map(|b| self.barrier_site(*b)).collect(),
             yields: self.sites.yields.iter().map(|b| self.yield_site(*b)).collect(),
             syncs: self.sites.warp_ops.iter().map(|b| self.sync_site(*b)).collect(),
-            homes,
             ..Tables::default()
         }
     }
 
-    fn barrier_site(&self, block: BlockId, homes: &[Option<Loc>]) -> BarrierSite {
+    fn barrier_site(&self, block: BlockId) -> BarrierSite {
         let Block { term, term_span, .. } = &self.func.blocks[block.idx()];
-        let Term::Barrier { kind, count, dst, next, .. } = term else { unreachable!("bug: {term:?} is no barrier") };
-        BarrierSite {
-            kind: *kind,
-            is_counted: count.is_some(),
-            result: dst.and_then(|d| homes[d.idx()]),
-            next: next.0,
-            span: *term_span,
-        }
+        let Term::Barrier { kind, count, next, .. } = term else { unreachable!("bug: {term:?} is no barrier") };
+        BarrierSite { kind: *kind, is_counted: count.is_some(), result: None, next: next.0, span: *term_span }
     }
 
     fn yield_site(&self, block: BlockId) -> YieldSite {

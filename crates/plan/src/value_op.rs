@@ -1,4 +1,4 @@
-//! What the value op of an instruction asks of whoever emits it, by whatever means: scalars, the vectors of a pack, or the routine.
+//! What the value op of an instruction asks of whoever emits it, by whatever means: scalars, vectors, or the routine.
 
 use handloom_ir::simt::{Inst, Pure, Val};
 use handloom_ir::types::{Float, Ty};

@@ -18,10 +18,9 @@
 use handloom_ir::simt::{Function, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
-use handloom_plan::abi::{Loc, WarpCtx};
+use handloom_plan::abi::{Loc, WarpCtx, spread};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
-use handloom_plan::layout::spread;
 
 /// Vectors 0 to 7 are for the code of one instruction; the others hold registers.
 pub const FIRST_VECTOR: u8 = 8;
@@ -157,9 +156,7 @@ impl Places {
             (Place::Vectors(_), _) => Loc::Row32(self.home[r]),
             (Place::Row(at), _) if bits == 64 => Loc::Row64(at),
             (Place::Row(at) | Place::Flags(at), _) => Loc::Row32(at),
-            (Place::Words(at), Class::Affine(s)) => {
-                Loc::Groups { at, group: s.group, off: s.off, stride: s.stride, bits }
-            }
+            (Place::Words(at), Class::Affine(shape)) => Loc::Shaped { at, shape, bits },
             (Place::Nowhere | Place::Mask(_) | Place::Words(_), _) => return None,
         })
     }

@@ -401,7 +401,7 @@ impl Emit<'_> {
                     callee: *callee,
                     target,
                     signature: *signature,
-                    args: self.plan.layout.slot_offsets[args.idx()],
+                    args: self.plan.frame.slot_offsets[args.idx()],
                     frame_end: self.frame_end(*args),
                     next: next.0,
                     span: f.blocks[b].term_span,

@@ -98,7 +98,7 @@ impl Emit<'_> {
         self.limits(&own);
         for g in 0..shape.groups() {
             let (first, last) = shape.span(g);
-            self.lane_value(x.class.address, shape.first(g), RAX);
+            self.lane_value(x.class.address, shape.first_lane(g), RAX);
             let by = first + low;
             if x.short {
                 self.a.imm(Code::Add_rm32_imm32, EAX, (by.cast_unsigned() as u32).cast_signed());

@@ -11,7 +11,7 @@ use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::Bounds;
 use handloom_plan::abi::{CtaCtx, SiteCache, WarpCtx};
 use handloom_plan::access::{AccessClass, Kind, Own};
-use handloom_plan::analysis::shape::{LANES as PACK, Shape};
+use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
@@ -142,11 +142,11 @@ impl Emit<'_> {
                 Form::Row => {
                     let skip = self.around_tests(&x);
                     self.limits(&x);
-                    self.pack_address(&x, 0);
+                    self.lane_address(&x, 0);
                     self.test_row(&x);
                     self.after_tests(skip);
                     if x.joint.is_some() {
-                        self.pack_address(&x, 0);
+                        self.lane_address(&x, 0);
                     }
                     self.row(inst, &x);
                 }
@@ -172,19 +172,19 @@ impl Emit<'_> {
 
     /// Whether each part's elements follow each other, in a block that all lanes execute.
     fn is_by_parts(&self, s: &Shape, x: &Access) -> bool {
-        let n = if is_wide(x.ty) { 2 } else { 4 };
+        let n = if is_wide(x.ty) { 8 } else { 16 };
         !self.in_part
             && x.lanes == LANES
             && s.stride == i64::from(x.size())
-            && (0..8).all(|p| {
-                let first = p / n * n;
-                s.group[p] == s.group[first] && s.off[p] - s.off[first] == s.stride * ((p - first) * PACK) as i64
+            && (0..32).all(|l| {
+                let first = l / n * n;
+                s.group_of(l) == s.group_of(first) && s.delta(l) - s.delta(first) == s.stride * (l - first) as i64
             })
     }
 
-    /// The address of the first lane of a pack, with the access's offset, in `rax`.
-    fn pack_address(&mut self, x: &Access, p: usize) {
-        self.lane_value(x.class.address, p, RAX);
+    /// The address of a lane, with the access's offset, in `rax`.
+    fn lane_address(&mut self, x: &Access, lane: usize) {
+        self.lane_value(x.class.address, lane, RAX);
         if x.short {
             if x.class.offset != 0 {
                 let by = (x.class.offset.cast_unsigned() as u32).cast_signed();
@@ -273,14 +273,14 @@ impl Emit<'_> {
             let skip = self.around_tests(x);
             self.limits(x);
             for g in 0..shape.groups() {
-                self.pack_address(x, shape.first(g));
+                self.lane_address(x, shape.first_lane(g));
                 self.test(x, RAX, false);
             }
             self.after_tests(skip);
         }
         for g in 0..shape.groups() {
             if shape.groups() > 1 || x.limits == Limits::Safe || x.joint.is_some() {
-                self.pack_address(x, shape.first(g));
+                self.lane_address(x, shape.first_lane(g));
             }
             self.host(x, RAX);
             for (e, d) in (0..).zip(&inst.dst) {
@@ -296,12 +296,12 @@ impl Emit<'_> {
     fn load_same(&mut self, inst: &Inst, x: &Access) {
         let skip = self.around_tests(x);
         if x.limits != Limits::Safe {
-            self.pack_address(x, 0);
+            self.lane_address(x, 0);
             self.limits(x);
             self.test(x, RAX, false);
         }
         self.after_tests(skip);
-        self.pack_address(x, 0);
+        self.lane_address(x, 0);
         self.host(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
         for (e, d) in (0..).zip(&inst.dst) {
@@ -373,14 +373,14 @@ impl Emit<'_> {
         let skip = self.around_tests(x);
         self.limits(x);
         for q in 0..n_parts {
-            self.pack_address(x, q * n as usize / PACK);
+            self.lane_address(x, q * n as usize);
             self.test(x, RAX, false);
             self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RAX, (n - 1) * x.size()));
             self.test(x, RAX, true);
         }
         self.after_tests(skip);
         for (q, to) in regs.into_iter().take(n_parts).enumerate() {
-            self.pack_address(x, q * n as usize / PACK);
+            self.lane_address(x, q * n as usize);
             self.a.op2(Code::Mov_r64_rm64, to, RAX);
         }
         for (q, to) in regs.into_iter().take(n_parts).enumerate() {

@@ -4,7 +4,6 @@ use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::abi::{EvalSite, Loc, Routine};
 use handloom_plan::analysis::classes::Class;
-use handloom_plan::analysis::shape::LANES as PACK;
 use iced_x86::{Code, Register};
 
 use crate::alloc::{Place, n_parts};
@@ -30,9 +29,7 @@ impl Emit<'_> {
             At::Row(at) if !s.odd => row(s.ty, at),
             At::Flags(at) => Loc::Row32(at),
             At::Words(shape, at) if !s.odd && shape.is_uniform() => Loc::Scalar(at),
-            At::Words(shape, at) if !s.odd => {
-                Loc::Groups { at, group: shape.group, off: shape.off, stride: shape.stride, bits: s.ty.bits() as u8 }
-            }
+            At::Words(shape, at) if !s.odd => Loc::Shaped { at, shape, bits: s.ty.bits() as u8 },
             _ => {
                 let at = self.take_scratch(row_bytes(s.ty));
                 self.put_row(&s, at);
@@ -110,8 +107,7 @@ impl Emit<'_> {
             Place::Words(at) => {
                 let Class::Affine(s) = self.plan.facts.class[d.idx()] else { panic!("{d:?} without a shape") };
                 for g in 0..s.groups() {
-                    let lane = (s.first(g) * PACK) as u32;
-                    self.word_of_row(ty, from, lane);
+                    self.word_of_row(ty, from, s.first_lane(g) as u32);
                     self.store64(ctx(at + 8 * g as u32), RAX);
                 }
             }
@@ -160,7 +156,7 @@ impl Emit<'_> {
             Place::Words(_) => self.plan.facts.class[d.idx()].shape(),
             _ => None,
         });
-        let firsts = shaped.fold(0u32, |m, s| (0..s.groups()).fold(m, |m, g| m | 1 << (s.first(g) * PACK)));
+        let firsts = shaped.fold(0u32, |m, s| (0..s.groups()).fold(m, |m, g| m | 1 << s.first_lane(g)));
         let all_scalars = inst.dst.iter().all(|d| matches!(self.place(*d), Place::Words(_) | Place::Nowhere));
         // A row that is a register's own must keep lanes of others.
         let dst: Vec<Loc> = inst.dst.iter().map(|d| self.result_loc(*d, firsts == 0)).collect();
@@ -217,7 +213,7 @@ impl Emit<'_> {
         let Class::Affine(s) = self.plan.facts.class[d.idx()] else { panic!("{d:?} without a shape") };
         if s.groups() > 1 || !self.in_part {
             for g in 0..s.groups() {
-                self.word_of_row(ty, from, (s.first(g) * PACK) as u32);
+                self.word_of_row(ty, from, s.first_lane(g) as u32);
                 self.store64(ctx(at + 8 * g as u32), RAX);
             }
             return;

@@ -40,16 +40,16 @@ impl Emit<'_> {
             return;
         }
         for g in 0..shape.groups() {
-            let p = shape.first(g);
+            let lane = shape.first_lane(g);
             if by_gpr {
                 for (v, to) in inst.src.iter().zip(REGS) {
-                    self.lane_value(*v, p, to);
+                    self.lane_value(*v, lane, to);
                 }
                 self.gpr_op(op, &constants);
             } else {
                 let mut src = Vec::new();
                 for (i, v) in inst.src.iter().enumerate() {
-                    src.push(self.given(op, *v, p, i as u8));
+                    src.push(self.given(op, *v, lane, i as u8));
                 }
                 self.one_lane(op, inst.dst[0], &src);
             }
@@ -57,14 +57,14 @@ impl Emit<'_> {
         }
     }
 
-    /// The value of a scalar source in the first lane of a pack, in a register.
-    pub(crate) fn lane_value(&mut self, v: Val, p: usize, to: Register) {
+    /// The value of a scalar source in a lane, in a register.
+    pub(crate) fn lane_value(&mut self, v: Val, lane: usize, to: Register) {
         let s = self.src(v);
         match s.at {
             At::Imm(x) => self.a.number(to, x),
             At::Words(shape, at) => {
-                let from = ctx(at + 8 * u32::from(shape.group[p]));
-                let by = shape.off[p];
+                let from = ctx(at + 8 * shape.group_of(lane) as u32);
+                let by = shape.delta(lane);
                 if s.ty == Ty::B64 {
                     self.load64(to, from);
                     self.add_number(to, by);
@@ -97,12 +97,12 @@ impl Emit<'_> {
     }
 
     /// The same in all lanes of vector `i`, as a source of vector code.
-    fn given(&mut self, op: Pure, v: Val, p: usize, i: u8) -> Src {
+    fn given(&mut self, op: Pure, v: Val, lane: usize, i: u8) -> Src {
         let ty = self.ty(v);
         if let Val::Imm(x, ty) = v {
             return Src { at: At::Imm(x & ty.mask()), ty, odd: false };
         }
-        self.lane_value(v, p, RAX);
+        self.lane_value(v, lane, RAX);
         if ty == Ty::P {
             let at = self.take_scratch(64);
             self.store64(ctx(at), RAX);
@@ -298,7 +298,7 @@ impl Emit<'_> {
             }
             Op::SlotAddr(slot) => {
                 self.load64(RAX, warp(offset_of!(WarpCtx, local)));
-                self.add_number(RAX, i64::from(self.plan.layout.slot_offsets[slot.idx()]));
+                self.add_number(RAX, i64::from(self.plan.frame.slot_offsets[slot.idx()]));
             }
             Op::ArgAddr { offset } => {
                 self.load64(RAX, warp(offset_of!(WarpCtx, args)));
@@ -312,7 +312,7 @@ impl Emit<'_> {
     pub(crate) fn scalar_cvta(&mut self, inst: &Inst, space: StateSpace, to_space: bool) {
         let Some((shape, at)) = self.words(inst.dst[0]) else { return };
         for g in 0..shape.groups() {
-            self.lane_value(inst.src[0], shape.first(g), RAX);
+            self.lane_value(inst.src[0], shape.first_lane(g), RAX);
             if space == StateSpace::Shared {
                 let code = if to_space { Code::Sub_r64_rm64 } else { Code::Add_r64_rm64 };
                 self.a.op2(code, RAX, cta(offset_of!(CtaCtx, shared_base)));

@@ -2,7 +2,7 @@
 
 use handloom_ir::simt::{Reg, Val};
 use handloom_ir::types::Ty;
-use handloom_plan::analysis::shape::{LANES as PACK, Shape};
+use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::alloc::Place;
@@ -53,9 +53,9 @@ pub(crate) fn store_code(ty: Ty) -> Code {
     by_width(ty, Code::EVEX_Vmovdqu32_zmmm512_k1z_zmm, Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm)
 }
 
-/// Packs of a part.
-fn packs(ty: Ty, q: usize) -> std::ops::Range<usize> {
-    if is_wide(ty) { 2 * q..2 * q + 2 } else { 4 * q..4 * q + 4 }
+/// Lanes of a part.
+fn lanes(ty: Ty, q: usize) -> std::ops::Range<usize> {
+    if is_wide(ty) { 8 * q..8 * q + 8 } else { 16 * q..16 * q + 16 }
 }
 
 impl Emit<'_> {
@@ -150,23 +150,22 @@ impl Emit<'_> {
 
     /// A part of an affine value.
     fn make_affine(&mut self, s: &Shape, at: u32, ty: Ty, q: usize, to: Register) {
-        let lane_bits = packs(ty, q).len() * PACK;
         let spread = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
-        let first = packs(ty, q).start;
-        self.a.op2(spread, to, ctx(at + 8 * u32::from(s.group[first])));
-        let mut done = vec![s.group[first]];
-        for p in packs(ty, q) {
-            let g = s.group[p];
+        let first = lanes(ty, q).start;
+        self.a.op2(spread, to, ctx(at + 8 * s.group_of(first) as u32));
+        let mut done = vec![s.group_of(first)];
+        for l in lanes(ty, q) {
+            let g = s.group_of(l);
             if done.contains(&g) {
                 continue;
             }
             done.push(g);
-            let lanes = packs(ty, q).filter(|x| s.group[*x] == g).fold(0u64, |m, x| m | 15 << (PACK * (x - first)));
-            self.a.number(RAX, lanes);
+            let of_group = lanes(ty, q).filter(|l| s.group_of(*l) == g).fold(0u64, |m, l| m | 1 << (l - first));
+            self.a.number(RAX, of_group);
             self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K7, EAX);
-            self.a.op2(spread, Out::masked(to, Register::K7), ctx(at + 8 * u32::from(g)));
+            self.a.op2(spread, Out::masked(to, Register::K7), ctx(at + 8 * g as u32));
         }
-        let deltas: Vec<u64> = (0..lane_bits).map(|l| s.delta(first + l / PACK, l % PACK).cast_unsigned()).collect();
+        let deltas: Vec<u64> = lanes(ty, q).map(|l| s.delta(l).cast_unsigned()).collect();
         if deltas.iter().any(|d| *d != 0) {
             let c = self.lanes_constant(ty, &deltas);
             let add = by_width(ty, Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64);
@@ -273,9 +272,7 @@ impl Emit<'_> {
                     self.load32(to, ctx(at + 8 * g as u32));
                     self.a.op1(Code::Neg_rm32, to);
                     if shape.groups() > 1 {
-                        let lanes = (0..8).filter(|p| usize::from(shape.group[*p]) == g);
-                        let lanes = lanes.fold(0u32, |m, p| m | 15 << (4 * p));
-                        self.a.imm(Code::And_rm32_imm32, to, lanes.cast_signed());
+                        self.a.imm(Code::And_rm32_imm32, to, shape.lanes_of(g).cast_signed());
                     }
                     if g > 0 {
                         self.a.op2(Code::Or_r32_rm32, EAX, ECX);

@@ -184,8 +184,10 @@ fn store_rows<const BYTES: u32>(c: &mut Call<'_>, hosts: &[u64; 32]) {
 /// A 32-bit address wraps at its own width.
 fn wrap(loc: Loc, addr: u64) -> u64 {
     match loc {
-        Loc::Row32(_) | Loc::Linear { bits: 32, .. } | Loc::Affine { bits: 32, .. } => addr & 0xffff_ffff,
-        Loc::Row64(_) | Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => {
+        Loc::Row32(_) | Loc::Linear { bits: 32, .. } | Loc::Shaped { bits: 32, .. } | Loc::Pieces { bits: 32, .. } => {
+            addr & 0xffff_ffff
+        }
+        Loc::Row64(_) | Loc::Scalar(_) | Loc::Imm(_) | Loc::Linear { .. } | Loc::Shaped { .. } | Loc::Pieces { .. } => {
             addr
         }
     }

@@ -237,17 +237,16 @@ impl Ctx {
                 let base = unsafe { at(o as usize).cast::<u64>().read() };
                 cut(base.wrapping_add_signed(stride.wrapping_mul(lane as i64)), bits)
             }
-            Loc::Groups { at: o, group, off, stride, bits } => {
-                let pack = lane / 4;
+            Loc::Shaped { at: o, shape, bits } => {
                 // SAFETY: as above, for one word of each group.
-                let base = unsafe { at(o as usize + 8 * usize::from(group[pack])).cast::<u64>().read() };
-                let value = base.wrapping_add_signed(off[pack].wrapping_add(stride.wrapping_mul((lane % 4) as i64)));
-                value & 1_u64.checked_shl(u32::from(bits)).map_or(u64::MAX, |t| t - 1)
+                let base = unsafe { at(o as usize + 8 * shape.group_of(lane)).cast::<u64>().read() };
+                cut(base.wrapping_add_signed(shape.delta(lane)), bits)
             }
-            Loc::Affine { at: o, stride, bits } => {
-                // SAFETY: as above, for eight words.
-                let base = unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().read() };
-                cut(base.wrapping_add_signed(stride.wrapping_mul((lane % 4) as i64)), bits)
+            Loc::Pieces { at: o, len, stride, bits } => {
+                let len = usize::from(len);
+                // SAFETY: as above, for one word of each piece.
+                let base = unsafe { at(o as usize + 8 * (lane / len)).cast::<u64>().read() };
+                cut(base.wrapping_add_signed(stride.wrapping_mul((lane % len) as i64)), bits)
             }
         }
     }
@@ -267,19 +266,17 @@ impl Ctx {
                 // SAFETY: as in `read`.
                 unsafe { at(o as usize).cast::<u64>().write(value) }
             }
-            // The word of a pack is the value of its first lane.
-            Loc::Affine { at: o, .. } if lane.is_multiple_of(4) => {
+            // The word of a piece is the value of its first lane.
+            Loc::Pieces { at: o, len, .. } if lane.is_multiple_of(usize::from(len)) => {
                 // SAFETY: as in `read`.
-                unsafe { at(o as usize + 8 * (lane / 4)).cast::<u64>().write(value) }
+                unsafe { at(o as usize + 8 * (lane / usize::from(len))).cast::<u64>().write(value) }
             }
-            // The word of a group is the value of the first lane of its first pack.
-            Loc::Groups { at: o, group, .. }
-                if lane.is_multiple_of(4) && !group[..lane / 4].contains(&group[lane / 4]) =>
-            {
+            // The word of a group is the value of its first lane.
+            Loc::Shaped { at: o, shape, .. } if shape.first_lane(shape.group_of(lane)) == lane => {
                 // SAFETY: as in `read`.
-                unsafe { at(o as usize + 8 * usize::from(group[lane / 4])).cast::<u64>().write(value) }
+                unsafe { at(o as usize + 8 * shape.group_of(lane)).cast::<u64>().write(value) }
             }
-            Loc::Imm(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => {}
+            Loc::Imm(_) | Loc::Linear { .. } | Loc::Shaped { .. } | Loc::Pieces { .. } => {}
         }
     }
 
@@ -296,7 +293,7 @@ impl Ctx {
             // SAFETY: as above.
             Loc::Row64(o) => *out = unsafe { at(o).cast::<[u64; 32]>().read() },
             Loc::Imm(v) => *out = [v; 32],
-            Loc::Scalar(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => {
+            Loc::Scalar(_) | Loc::Linear { .. } | Loc::Shaped { .. } | Loc::Pieces { .. } => {
                 (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l));
             }
         }

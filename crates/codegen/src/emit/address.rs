@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::{PACKS, Shape};
+use handloom_plan::analysis::shape::Shape;
 
 use crate::emit::asm::Asm;
 use crate::emit::copy::Emit;
@@ -14,11 +14,7 @@ use crate::emit::value::Rep;
 /// Addresses that the contexts hold.
 pub(crate) fn address(cx: &mut Emit<'_, '_>, op: Op) -> Rep {
     let stride = cx.plan.facts.local_stride;
-    let by_lane = |base: Value| {
-        let mut s = Shape { stride, ..Shape::UNIFORM };
-        (0..PACKS).for_each(|p| s.off[p] = stride * 4 * p as i64);
-        Rep::Affine(s, vec![base])
-    };
+    let by_lane = |base: Value| Rep::Affine(Shape::linear(stride), vec![base]);
     match op {
         Op::SymAddr(s) | Op::SharedAddr(s) => {
             let table = cx.asm.cta_field(offset_of!(CtaCtx, symbols));
@@ -32,7 +28,7 @@ pub(crate) fn address(cx: &mut Emit<'_, '_>, op: Op) -> Rep {
         }
         Op::SlotAddr(slot) => {
             let l = cx.asm.load_warp(types::I64, offset_of!(WarpCtx, local));
-            let v = cx.asm.b.ins().iadd_imm_s(l, i64::from(cx.plan.layout.slot_offsets[slot.idx()]));
+            let v = cx.asm.b.ins().iadd_imm_s(l, i64::from(cx.plan.frame.slot_offsets[slot.idx()]));
             by_lane(v)
         }
         Op::ArgAddr { offset } => {

@@ -13,7 +13,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::LANES;
+use handloom_plan::packs::LANES;
 
 use crate::emit::once::{Key, Line};
 

@@ -76,7 +76,7 @@ pub(crate) fn safe_address(cx: &mut Emit<'_, '_>, mem: &MemOp, g: usize) -> Opti
                 && matches!(mem.class.space, StateSpace::Local | StateSpace::Generic);
             (fits && g == 0).then(|| {
                 let l = cx.asm.load_warp(types::I64, offset_of!(WarpCtx, local));
-                let at = i64::from(cx.plan.layout.slot_offsets[slot.idx()]) + mem.class.offset;
+                let at = i64::from(cx.plan.frame.slot_offsets[slot.idx()]) + mem.class.offset;
                 cx.asm.moved(l, at)
             })
         }

@@ -15,9 +15,9 @@ use handloom_ir::types::*;
 use handloom_plan::Plan;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::classes::Class;
-use handloom_plan::analysis::shape::{PACKS, Shape};
-use handloom_plan::layout::Home;
-use handloom_plan::layout::SCRATCH_ROWS;
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::layout::{Home, SCRATCH_ROWS};
+use handloom_plan::packs::{LANES, PACKS, Strategy, first_pack};
 
 use crate::emit::asm::{Asm, scalar_type};
 use crate::emit::value::Rep;
@@ -79,6 +79,7 @@ pub(crate) struct Code {
 pub(crate) struct Emit<'e, 'b> {
     pub(crate) asm: &'e mut Asm<'b>,
     pub(crate) plan: &'e Plan,
+    pub(crate) packs: &'e Strategy<'e>,
     pub(crate) code: &'e mut Code,
     pub(crate) copy: Copy,
 }
@@ -98,7 +99,7 @@ pub(crate) struct Verified {
 impl<'b> Emit<'_, 'b> {
     /// The same function, with what is known in another copy.
     pub(crate) fn with(&mut self, copy: Copy) -> Emit<'_, 'b> {
-        Emit { asm: self.asm, plan: self.plan, code: self.code, copy }
+        Emit { asm: self.asm, plan: self.plan, packs: self.packs, code: self.code, copy }
     }
 }
 
@@ -135,7 +136,7 @@ impl Emit<'_, '_> {
     /// Whether nothing has happened in the block being emitted, so that it may start over.
     pub(crate) fn may_start_over(&self) -> bool {
         let (b, i) = self.copy.at;
-        self.copy.mask.is_none() && self.plan.may_test_at(b, i)
+        self.copy.mask.is_none() && self.packs.may_test_at(b, i)
     }
 
     /// The value of a source.
@@ -173,7 +174,7 @@ impl Emit<'_, '_> {
     pub(crate) fn scalar_source(&mut self, v: Val) -> Option<(Shape, Vec<Value>)> {
         if let Val::Reg(r) = v {
             let known = matches!(self.copy.reps.get(&r), Some(Rep::Affine(..)));
-            let by_class = matches!(self.plan.layout.homes[r.idx()], Some(Home::Words(_)) | None)
+            let by_class = matches!(self.packs.layout.homes[r.idx()], Some(Home::Words(_)) | None)
                 && !self.copy.in_row.contains(&r);
             if !known && !by_class {
                 return None;
@@ -217,7 +218,7 @@ impl Emit<'_, '_> {
             (Class::Affine(s), rows @ Rep::Rows(_)) => {
                 let ty = self.plan.func.regs[r.idx()];
                 let words = (0..s.groups()).map(|g| {
-                    let v = self.asm.lane_of(&rows, s.first(g), 0, ty);
+                    let v = self.asm.lane_of(&rows, first_pack(&s, g), 0, ty);
                     if ty == Ty::P { self.asm.b.ins().icmp_imm_s(IntCC::NotEqual, v, 0) } else { v }
                 });
                 let words = words.collect();
@@ -233,7 +234,7 @@ impl Emit<'_, '_> {
         let Rep::Affine(shape, base) = rep else { panic!("a row where {class:?} was promised at {:?}", self.copy.at) };
         (0..class.groups())
             .map(|g| {
-                let p = class.first(g);
+                let p = first_pack(class, g);
                 self.asm.first_lane(&(*shape, base.clone()), p, ty)
             })
             .collect()
@@ -242,7 +243,7 @@ impl Emit<'_, '_> {
     /// Reads a register's home. A register that is never written reads as zero.
     fn load_home(&mut self, r: Reg) -> Rep {
         let ty = self.plan.func.regs[r.idx()];
-        match (self.plan.layout.homes[r.idx()], self.plan.facts.class[r.idx()]) {
+        match (self.packs.layout.homes[r.idx()], self.plan.facts.class[r.idx()]) {
             (Some(Home::Words(at)), Class::Affine(s)) => {
                 let t = scalar_type(ty);
                 let base = (0..s.groups()).map(|g| self.asm.load_warp(t, at as usize + 8 * g)).collect();
@@ -259,7 +260,7 @@ impl Emit<'_, '_> {
     /// Writes a value to its register's home.
     pub(crate) fn store_home(&mut self, r: Reg, rep: &Rep) {
         let ty = self.plan.func.regs[r.idx()];
-        match (self.plan.layout.homes[r.idx()], self.plan.facts.class[r.idx()]) {
+        match (self.packs.layout.homes[r.idx()], self.plan.facts.class[r.idx()]) {
             (Some(Home::Words(at)), Class::Affine(s)) => {
                 let words = self.words_of(rep, &s, ty);
                 for (g, w) in words.into_iter().enumerate() {
@@ -295,9 +296,9 @@ impl Emit<'_, '_> {
 
     /// The row of a register: its home, or its place among the rows of the block's own values.
     pub(crate) fn row_of(&self, r: Reg) -> Loc {
-        let at = match self.plan.layout.homes[r.idx()] {
+        let at = match self.packs.layout.homes[r.idx()] {
             Some(Home::Row32(at) | Home::Row64(at)) => at,
-            _ => self.plan.layout.temp_rows[r.idx()],
+            _ => self.packs.layout.temp_rows[r.idx()],
         };
         assert!(at != 0, "{r:?} has no row at {:?}", self.copy.at);
         if self.plan.func.regs[r.idx()] == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) }
@@ -348,7 +349,8 @@ impl Emit<'_, '_> {
                 let w = self.asm.as_word(first, ty);
                 self.asm.store_warp(w, at as usize + 8 * p);
             }
-            return if words == 1 { Loc::Linear { at, stride, bits } } else { Loc::Affine { at, stride, bits } };
+            let len = LANES as u8;
+            return if words == 1 { Loc::Linear { at, stride, bits } } else { Loc::Pieces { at, len, stride, bits } };
         }
         let rows = self.asm.rows(rep, ty);
         self.asm.store_row(at, &rows);
@@ -366,14 +368,14 @@ impl Emit<'_, '_> {
                 self.asm.store_warp(word, at as usize);
                 at
             }
-            Loc::Row32(_) | Loc::Row64(_) | Loc::Linear { .. } | Loc::Groups { .. } | Loc::Affine { .. } => return loc,
+            Loc::Row32(_) | Loc::Row64(_) | Loc::Linear { .. } | Loc::Shaped { .. } | Loc::Pieces { .. } => return loc,
         };
         Loc::Linear { at, stride: 0, bits: ty.bits() as u8 }
     }
 
     /// A fresh scratch row for the instruction being emitted.
     pub(crate) fn scratch_row(&mut self, ty: Ty) -> (u32, Loc) {
-        let at = self.plan.layout.scratch + 256 * self.copy.n_scratch_used;
+        let at = self.packs.layout.scratch + 256 * self.copy.n_scratch_used;
         self.copy.n_scratch_used += 1;
         assert!(self.copy.n_scratch_used <= SCRATCH_ROWS, "out of scratch rows at {:?}", self.copy.at);
         (at, if ty == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) })

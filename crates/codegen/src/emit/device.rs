@@ -9,8 +9,8 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::CtaCtx;
 use handloom_plan::access::AccessClass;
-use handloom_plan::analysis::shape::LANES;
 use handloom_plan::order::FenceOrder;
+use handloom_plan::packs::LANES;
 
 use crate::emit::asm::{Asm, scalar_type};
 

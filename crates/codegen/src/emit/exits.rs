@@ -10,7 +10,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::PACKS;
+use handloom_plan::packs::PACKS;
 
 use crate::emit::asm::FULL;
 use crate::emit::copy::Emit;
@@ -18,7 +18,7 @@ use crate::emit::value::Rep;
 
 /// Next block after `b` that lanes may be pending at, or `idle`.
 pub(crate) fn next_pendable(cx: &Emit<'_, '_>, b: usize) -> clif::Block {
-    match (b + 1..cx.plan.func.blocks.len()).find(|&x| cx.plan.pendable.has(x)) {
+    match (b + 1..cx.plan.func.blocks.len()).find(|&x| cx.packs.pendable.has(x)) {
         Some(x) => cx.code.prologue[x],
         None => cx.code.idle,
     }
@@ -91,7 +91,7 @@ pub(crate) fn call(cx: &mut Emit<'_, '_>, term: &Term, target: Option<Loc>, span
         callee: *callee,
         target,
         signature: *signature,
-        args: cx.plan.layout.slot_offsets[args.idx()],
+        args: cx.plan.frame.slot_offsets[args.idx()],
         frame_end: frame_end(cx, *args),
         next: next.0,
         span,

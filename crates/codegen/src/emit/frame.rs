@@ -8,9 +8,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, UserFuncName, types};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use handloom_plan::Plan;
 use handloom_plan::abi::*;
 use handloom_plan::host::{CallConvention, Host};
+use handloom_plan::packs::Strategy;
 use std::collections::HashMap;
 
 use crate::emit::asm::{Asm, FULL};
@@ -37,7 +37,8 @@ fn call_conv(host: &Host) -> CallConv {
 }
 
 /// Emits a function: its CLIF, and its tables.
-pub(crate) fn emit(plan: &Plan) -> (Context, Tables) {
+pub(crate) fn emit(packs: &Strategy<'_>) -> (Context, Tables) {
+    let plan = packs.plan;
     let calls = call_conv(&plan.options.host);
     let mut sig = Signature::new(calls);
     sig.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);
@@ -54,8 +55,8 @@ pub(crate) fn emit(plan: &Plan) -> (Context, Tables) {
     let prologue = plan.func.blocks.iter().map(|_| b.create_block()).collect();
     let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
     let mut asm = Asm::new(b, calls, params, warp);
-    let mut code = Code { tables: plan.tables(), full, prologue, dispatch, advance, idle, given_up: HashMap::new() };
-    let mut cx = Emit { asm: &mut asm, plan, code: &mut code, copy: Copy::full() };
+    let mut code = Code { tables: packs.tables(), full, prologue, dispatch, advance, idle, given_up: HashMap::new() };
+    let mut cx = Emit { asm: &mut asm, plan, packs, code: &mut code, copy: Copy::full() };
     run(&mut cx, entry);
     asm.b.finalize(frontend(calls));
     (context, code.tables)
@@ -72,12 +73,12 @@ fn run(cx: &mut Emit<'_, '_>, entry: clif::Block) {
     emit_advance(cx);
     // The chain runs in order of position, so prologues and masked copies follow each other.
     for b in 0..n {
-        if cx.plan.pendable.has(b) {
+        if cx.packs.pendable.has(b) {
             emit_prologue(cx, b);
         }
     }
     for b in 0..n {
-        if !cx.plan.chained.has(b) {
+        if !cx.packs.chained.has(b) {
             emit_full_tree(&mut cx.with(Copy::full()), b);
         }
     }
@@ -102,7 +103,7 @@ fn emit_dispatch(cx: &mut Emit<'_, '_>) {
     let state = cx.asm.load_warp(types::I32, offset_of!(WarpCtx, state));
     let targets: Vec<clif::BlockCall> = (0..cx.plan.func.blocks.len())
         .map(|b| {
-            let t = if cx.plan.pendable.has(b) { cx.code.prologue[b] } else { advance };
+            let t = if cx.packs.pendable.has(b) { cx.code.prologue[b] } else { advance };
             cx.asm.b.func.dfg.block_call(t, &[])
         })
         .collect();
@@ -158,7 +159,7 @@ fn emit_prologue(cx: &mut Emit<'_, '_>, b: usize) {
     cx.asm.b.switch_to_block(some);
     let zero = cx.asm.i32(0);
     cx.asm.store_warp(zero, cx.pend(b));
-    if !cx.plan.chained.has(b) {
+    if !cx.packs.chained.has(b) {
         let all = cx.asm.b.ins().icmp_imm_s(IntCC::Equal, m, FULL as u32 as i32 as i64);
         let partial = cx.asm.b.create_block();
         let full = cx.code.full[b];

@@ -6,7 +6,8 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::{self as shapes, LANES, PACKS, Shape};
+use handloom_plan::analysis::shape::{self as shapes, Shape};
+use handloom_plan::packs::{LANES, PACKS};
 use handloom_plan::ways::{SregWay, sreg_way};
 
 use crate::emit::copy::Emit;

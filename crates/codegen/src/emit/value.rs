@@ -7,7 +7,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
-use handloom_plan::analysis::shape::{PACKS, Shape};
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::{PACKS, first_pack, pack_start};
 
 use crate::emit::asm::{Asm, scalar_type, vector_type, width};
 
@@ -57,9 +58,9 @@ impl Asm<'_> {
             Rep::Rows(v) => v.clone(),
             Rep::Affine(shape, base) => {
                 let mut out = Vec::with_capacity(PACKS * width(ty));
-                let mut memo: Vec<((u8, i64), Vec<Value>)> = Vec::new();
+                let mut memo: Vec<((usize, i64), Vec<Value>)> = Vec::new();
                 for p in 0..PACKS {
-                    let key = (shape.group[p], shape.off[p]);
+                    let key = pack_start(shape, p);
                     if let Some((_, v)) = memo.iter().find(|(k, _)| *k == key) {
                         out.extend_from_slice(v);
                         continue;
@@ -197,8 +198,8 @@ impl Asm<'_> {
 
     /// Value of lane 0 of pack `p`.
     pub(crate) fn first_lane(&mut self, v: &(Shape, Vec<Value>), p: usize, ty: Ty) -> Value {
-        let base = v.1[usize::from(v.0.group[p])];
-        self.plus(base, v.0.off[p], ty)
+        let (group, off) = pack_start(&v.0, p);
+        self.plus(v.1[group], off, ty)
     }
 
     /// Lane `l` of pack `p` as a scalar.
@@ -244,7 +245,7 @@ impl Asm<'_> {
     pub(crate) fn shaped_like(&mut self, like: &Rep, old: Option<&Rep>, ty: Ty) -> Rep {
         match (like, old) {
             (Rep::Affine(s, base), Some(Rep::Affine(o, b))) => {
-                let firsts: Vec<usize> = (0..base.len()).map(|g| s.first(g)).collect();
+                let firsts: Vec<usize> = (0..base.len()).map(|g| first_pack(s, g)).collect();
                 let words = firsts.into_iter().map(|p| self.first_lane(&(*o, b.clone()), p, ty)).collect();
                 Rep::Affine(*s, words)
             }

@@ -8,7 +8,8 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::ValueOp;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
+use handloom_plan::analysis::shape::{self as shapes, Arg, Shape};
+use handloom_plan::packs::{PACKS, first_pack};
 use handloom_plan::ways::{Vector, Way, scalar};
 
 use crate::emit::asm::{FULL, scalar_type, width};
@@ -63,7 +64,7 @@ pub(crate) fn by_scalars(
     let mut base = Vec::new();
     let mut carry = Vec::new();
     for g in 0..result.shape.groups() {
-        let p = result.shape.first(g);
+        let p = first_pack(&result.shape, g);
         let at: Vec<Value> = affine.iter().zip(&v.types).map(|(a, t)| cx.asm.first_lane(a, p, *t)).collect();
         match scalar(v.op) {
             Some(way) if second.is_none() => base.push(cx.asm.scalar_op(way, &at)),

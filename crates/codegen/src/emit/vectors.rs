@@ -3,7 +3,7 @@
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::types::*;
-use handloom_plan::analysis::shape::{LANES, PACKS};
+use handloom_plan::packs::{LANES, PACKS};
 
 use crate::emit::asm::{Asm, POOL_LANEMASKS, vector_type, width};
 use crate::emit::once::Key;

@@ -8,7 +8,7 @@ use handloom_ir::types::{StateSpace, Varies};
 
 use super::cfg::{Cfg, Set};
 use super::live::Live;
-use super::shape::{self, Arg, PACKS, Shape};
+use super::shape::{self, Arg, Shape};
 use crate::access::AccessClass;
 
 /// What is known of a register.
@@ -273,19 +273,12 @@ impl Facts {
         let joined = match (old, new) {
             (Class::Varying, _) | (_, Class::Varying) => Class::Varying,
             (Class::Unknown, Class::Affine(s)) if defs.single[r] => Class::Affine(s),
-            (Class::Unknown, Class::Affine(s)) => Class::Affine(Shape { low: 0, high: u64::MAX, ..s }),
+            (Class::Unknown, Class::Affine(s)) => Class::Affine(s.of_any_value()),
             (Class::Affine(a), Class::Affine(s)) if defs.single[r] && a.same(&s) => {
                 // A sweep only coarsens what it saw before.
-                Class::Affine(Shape {
-                    align: a.align.min(s.align),
-                    low: a.low.min(s.low),
-                    high: a.high.max(s.high),
-                    ..a
-                })
+                Class::Affine(a.or(&s))
             }
-            (Class::Affine(a), Class::Affine(s)) if a.same(&s) => {
-                Class::Affine(Shape { align: a.align.min(s.align), low: 0, high: u64::MAX, ..a })
-            }
+            (Class::Affine(a), Class::Affine(s)) if a.same(&s) => Class::Affine(a.or(&s).of_any_value()),
             (Class::Affine(_), Class::Affine(_)) => Class::Varying,
             (c, Class::Unknown) => c,
         };
@@ -308,15 +301,11 @@ impl Facts {
                 let timed = s.varies() == Varies::InTime;
                 if timed && !together { None } else { shape::sreg(s, &self.shape) }
             }
-            Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => Some(Shape { align: 0, ..Shape::UNIFORM }),
-            Op::SlotAddr(_) | Op::ArgAddr { .. } => {
-                let mut s = Shape { stride: self.local_stride, ..Shape::UNIFORM };
-                (0..PACKS).for_each(|p| s.off[p] = self.local_stride * 4 * p as i64);
-                Some(s)
-            }
+            Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => Some(Shape::UNIFORM),
+            Op::SlotAddr(_) | Op::ArgAddr { .. } => Some(Shape::linear(self.local_stride)),
             // Blocks of a cluster do not lie at even distances.
             Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) => None,
-            Op::Cvta { .. } => args[0].shape.map(|s| Shape { align: 0, low: 0, high: u64::MAX, ..s }),
+            Op::Cvta { .. } => args[0].shape.map(|s| s.of_any_base()),
             Op::Load { .. } => {
                 let access = AccessClass::of(inst)?;
                 let s = args[0].shape.filter(|s| s.stride == 0)?;
@@ -326,8 +315,7 @@ impl Facts {
                 if !(alike && access.reads_alike()) {
                     return None;
                 }
-                let keys = Shape { align: 0, low: 0, high: u64::MAX, ..s };
-                let distinct = distinct_packs(&keys);
+                let distinct = s.distinct();
                 (distinct.groups() <= 4).then_some(distinct)
             }
             Op::Vote(_) | Op::Redux { .. } | Op::Activemask => together.then_some(Shape::UNIFORM),
@@ -473,19 +461,4 @@ impl Facts {
             })
             .collect()
     }
-}
-
-/// The shape of what is read once for each distinct pack.
-fn distinct_packs(s: &Shape) -> Shape {
-    let mut out = Shape { stride: 0, ..Shape::UNIFORM };
-    let mut firsts: Vec<(u8, i64)> = Vec::new();
-    for p in 0..PACKS {
-        let key = (s.group[p], s.off[p]);
-        let g = firsts.iter().position(|k| *k == key).unwrap_or_else(|| {
-            firsts.push(key);
-            firsts.len() - 1
-        });
-        out.group[p] = g as u8;
-    }
-    out
 }

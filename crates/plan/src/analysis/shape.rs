@@ -1,24 +1,31 @@
 //! Shapes: how the lanes of a warp value relate, and what ops make of them.
 //!
-//! A value with shape `s` has in lane `l` of pack `p` the value `base[s.group[p]] + s.off[p] + s.stride * l`, modulo its width, where the bases
-//! are known at run time only. The first pack of each group has offset 0.
+//! The 32 lanes are cut into *pieces* of equal length, as few as describe the value, and at most [`MOST_PIECES`]. The `k`-th lane of piece `i` has the
+//! value `base[group[i]] + off[i] + stride * k`, modulo the width of the value, where the bases are known at run time only. The first piece of each
+//! group has offset 0. What would need more pieces has no shape. How wide the vectors of a host are plays no part here: a generator of code
+//! asks for groups and differences of the lanes that its vectors hold.
 
 use handloom_ir::simt::{LaunchShape, Pure, Val};
 use handloom_ir::types::{Int, Sreg, Ty, Varies};
 
-/// Packs of a warp.
-pub const PACKS: usize = 8;
-/// Lanes of a pack.
-pub const LANES: usize = 4;
+/// Lanes of a warp.
+const WARP: usize = 32;
+/// Pieces of a warp, at most: a power of two. A cta whose rows are 4 threads long has eight in a warp; finer ones are rare, and each op on
+/// shapes would cost more.
+pub const MOST_PIECES: usize = 8;
+/// Lanes of the shortest piece.
+const SHORTEST: usize = WARP / MOST_PIECES;
 
 /// How lanes relate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Group of each pack; groups are numbered by first appearance.
-    pub group: [u8; PACKS],
-    /// Offset of the first lane of each pack from its group's base.
-    pub off: [i64; PACKS],
-    /// Difference between neighbouring lanes of a pack.
+    /// Number of pieces, a power of two, and the least that will do: so equal shapes are equal field by field.
+    n: u8,
+    /// Group of each piece; groups are numbered by first appearance.
+    group: [u8; MOST_PIECES],
+    /// Offset of the first lane of each piece from its group's base.
+    off: [i64; MOST_PIECES],
+    /// Difference between neighbouring lanes of a piece.
     pub stride: i64,
     /// The bases are multiples of `2^align`.
     pub align: u8,
@@ -31,16 +38,11 @@ pub struct Shape {
 impl Shape {
     /// The same in all lanes.
     pub const UNIFORM: Shape =
-        Shape { group: [0; PACKS], off: [0; PACKS], stride: 0, align: 0, low: 0, high: u64::MAX };
+        Shape { n: 1, group: [0; MOST_PIECES], off: [0; MOST_PIECES], stride: 0, align: 0, low: 0, high: u64::MAX };
 
     /// A constant.
     pub fn constant(v: u64) -> Shape {
         Shape { align: v.trailing_zeros().min(63) as u8, low: v, high: v, ..Shape::UNIFORM }
-    }
-
-    /// Whether no two packs have the same values.
-    pub fn packs_differ(&self) -> bool {
-        (0..PACKS).all(|p| (0..p).all(|q| (self.group[p], self.off[p]) != (self.group[q], self.off[q])))
     }
 
     /// Uniform with a range.
@@ -48,14 +50,24 @@ impl Shape {
         Shape { low, high, ..Shape::UNIFORM }
     }
 
+    /// Lane `l` of the warp is the base plus `l` strides.
+    pub fn linear(stride: i64) -> Shape {
+        Shape { stride, ..Shape::UNIFORM }
+    }
+
+    /// One group, of pieces that begin at these distances from the first: a power of two of them, at most [`MOST_PIECES`].
+    pub fn of_pieces(stride: i64, off: &[i64]) -> Shape {
+        Shape::build(off.len(), stride, 0, |l| ((), off[l * off.len() / WARP]))
+    }
+
     /// Whether all lanes hold the same.
     pub fn is_uniform(&self) -> bool {
-        self.stride == 0 && self.group == [0; PACKS] && self.off == [0; PACKS]
+        self.is_linear() && self.stride == 0
     }
 
     /// Whether lane `l` of the warp is the base plus `l` strides.
     pub fn is_linear(&self) -> bool {
-        self.group == [0; PACKS] && (0..PACKS).all(|p| self.off[p] == self.stride.wrapping_mul((p * LANES) as i64))
+        self.n == 1
     }
 
     /// Whether every lane of a group is a multiple of `align` if the first one is, the lanes are in ascending order, and the groups not too many to
@@ -66,11 +78,12 @@ impl Shape {
 
     /// Whether the lanes of each group, in ascending order, stand at even distances.
     pub fn is_even(&self) -> bool {
-        (0..self.groups()).all(|g| {
-            let packs = (0..PACKS).filter(|p| usize::from(self.group[*p]) == g);
-            let d: Vec<i64> = packs.flat_map(|p| (0..LANES).map(move |l| self.delta(p, l))).collect();
-            d.windows(2).all(|w| w[1] - w[0] == d[1] - d[0])
-        })
+        self.is_linear()
+            || (0..self.groups()).all(|g| {
+                let lanes = (0..WARP).filter(|l| self.group_of(*l) == g);
+                let d: Vec<i64> = lanes.map(|l| self.delta(l)).collect();
+                d.windows(2).all(|w| w[1] - w[0] == d[1] - d[0])
+            })
     }
 
     /// Number of groups.
@@ -78,48 +91,119 @@ impl Shape {
         usize::from(*self.group.iter().max().unwrap_or(&0)) + 1
     }
 
-    /// First pack of a group.
-    pub fn first(&self, group: usize) -> usize {
-        self.group.iter().position(|&g| usize::from(g) == group).unwrap_or(0)
+    /// First lane of a group: the base is its value.
+    pub fn first_lane(&self, group: usize) -> usize {
+        self.piece_len() * self.group.iter().position(|&g| usize::from(g) == group).unwrap_or(0)
+    }
+
+    /// The lanes of a group, one bit each.
+    pub fn lanes_of(&self, group: usize) -> u32 {
+        (0..WARP).filter(|l| self.group_of(*l) == group).fold(0, |m, l| m | 1 << l)
+    }
+
+    /// Group of a lane.
+    pub fn group_of(&self, lane: usize) -> usize {
+        usize::from(self.group[lane >> self.len_log2()])
+    }
+
+    /// Value of a lane relative to the base of its group.
+    pub fn delta(&self, lane: usize) -> i64 {
+        let k = lane & (self.piece_len() - 1);
+        self.off[lane >> self.len_log2()].wrapping_add(self.stride.wrapping_mul(k as i64))
+    }
+
+    /// Number of lanes of a piece.
+    pub fn piece_len(&self) -> usize {
+        1 << self.len_log2()
+    }
+
+    fn len_log2(&self) -> u32 {
+        WARP.trailing_zeros() - self.n.trailing_zeros()
+    }
+
+    /// Group and offset of each piece.
+    pub fn pieces(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.group.into_iter().map(usize::from).zip(self.off).take(usize::from(self.n))
     }
 
     /// Whether bases, offsets and stride agree in structure (range and alignment aside).
     pub fn same(&self, other: &Shape) -> bool {
-        self.group == other.group && self.off == other.off && self.stride == other.stride
+        (self.n, self.group, self.off, self.stride) == (other.n, other.group, other.off, other.stride)
     }
 
     /// Smallest and largest difference of a lane of a group to the group's base.
     pub fn span(&self, group: usize) -> (i64, i64) {
-        let ends = [0, self.stride * (LANES as i64 - 1)];
-        let all = (0..PACKS).filter(|&p| usize::from(self.group[p]) == group);
-        let each = all.flat_map(|p| ends.map(|e| self.off[p] + e));
+        let ends = [0, self.stride * (self.piece_len() as i64 - 1)];
+        let all = self.pieces().filter(|(g, _)| *g == group);
+        let each = all.flat_map(|(_, off)| ends.map(|e| off + e));
         each.fold((i64::MAX, i64::MIN), |(lo, hi), d| (lo.min(d), hi.max(d)))
     }
 
-    /// Value of lane `l` of pack `p` relative to the base of its group.
-    pub fn delta(&self, p: usize, l: usize) -> i64 {
-        self.off[p] + self.stride * l as i64
+    /// What is read once for each distinct value of pieces that are uniform: each of them is a group.
+    pub fn distinct(&self) -> Shape {
+        Shape::build(usize::from(self.n), 0, 0, |l| ((self.group_of(l), self.delta(l)), 0))
     }
 
-    /// Made from a key for each pack (packs with equal keys share a base) and a difference to that base.
-    fn build<K: PartialEq + Copy>(keys: [(K, i64); PACKS], stride: i64, align: u8) -> Shape {
-        let mut s = Shape { stride, align, ..Shape::UNIFORM };
-        let mut firsts: Vec<(K, i64)> = Vec::new();
-        for (p, (k, d)) in keys.into_iter().enumerate() {
-            let g = match firsts.iter().position(|f| f.0 == k) {
-                Some(g) => g,
-                None => {
-                    // The base takes in the difference of its first pack.
-                    let room = if d == 0 { 63 } else { d.trailing_zeros().min(63) as u8 };
-                    s.align = s.align.min(room);
-                    firsts.push((k, d));
-                    firsts.len() - 1
-                }
-            };
-            s.group[p] = g as u8;
-            s.off[p] = d.wrapping_sub(firsts[g].1);
+    /// Group and offset of each of as many pieces as there may be.
+    fn cut(&self) -> [(u8, i64); MOST_PIECES] {
+        std::array::from_fn(|i| {
+            let lane = i * SHORTEST;
+            (self.group[lane >> self.len_log2()], self.delta(lane))
+        })
+    }
+
+    /// Made of `n` pieces, from a key for the first lane of each (pieces with equal keys share a base) and a difference to that base.
+    fn build<K: PartialEq + Copy>(n: usize, stride: i64, align: u8, of: impl Fn(usize) -> (K, i64)) -> Shape {
+        let mut s = Shape { n: n as u8, stride, align, ..Shape::UNIFORM };
+        let mut firsts: [Option<(K, i64)>; MOST_PIECES] = [None; MOST_PIECES];
+        for i in 0..n {
+            let (k, d) = of(i * s.piece_len());
+            let known = firsts.iter().position(|f| f.is_none_or(|f| f.0 == k)).unwrap_or(0);
+            let (_, first) = *firsts[known].get_or_insert_with(|| {
+                // The base takes in the difference of its first piece.
+                let room = if d == 0 { 63 } else { d.trailing_zeros().min(63) as u8 };
+                s.align = s.align.min(room);
+                (k, d)
+            });
+            s.group[i] = known as u8;
+            s.off[i] = d.wrapping_sub(first);
         }
-        s
+        s.joined()
+    }
+
+    /// The same in as few pieces as will do.
+    fn joined(mut self) -> Shape {
+        while self.n > 1 {
+            let (half, step) = (usize::from(self.n) / 2, self.stride.wrapping_mul(self.piece_len() as i64));
+            let follows = |i: usize| {
+                let (a, b) = (2 * i, 2 * i + 1);
+                self.group[a] == self.group[b] && self.off[b] == self.off[a].wrapping_add(step)
+            };
+            if !(0..half).all(follows) {
+                break;
+            }
+            for i in 0..MOST_PIECES {
+                (self.group[i], self.off[i]) = if i < half { (self.group[2 * i], self.off[2 * i]) } else { (0, 0) };
+            }
+            self.n = half as u8;
+        }
+        self
+    }
+
+    /// The same differences between lanes, of values that may be any.
+    pub fn of_any_value(self) -> Shape {
+        Shape { low: 0, high: u64::MAX, ..self }
+    }
+
+    /// The same differences between lanes, of values of which nothing else is known.
+    pub fn of_any_base(self) -> Shape {
+        Shape { align: 0, ..self.of_any_value() }
+    }
+
+    /// Covers the values of both of two shapes that are the [`same`](Self::same).
+    pub fn or(self, other: &Shape) -> Shape {
+        let (align, low, high) = (self.align.min(other.align), self.low.min(other.low), self.high.max(other.high));
+        Shape { align, low, high, ..self }
     }
 
     fn within(mut self, low: u64, high: u64, ty: Ty) -> Shape {
@@ -150,10 +234,7 @@ pub fn sreg(s: Sreg, shape: &LaunchShape) -> Option<Shape> {
         Sreg::Tid(i) if i < 3 => return tid(i, shape),
         // The fourth component is always 0.
         Sreg::Tid(_) => Shape::constant(0),
-        Sreg::Laneid => {
-            let keys: [((), i64); PACKS] = std::array::from_fn(|p| ((), (p * LANES) as i64));
-            Shape { align: 63, ..Shape::build(keys, 1, 63) }.within(0, 31, Ty::B32)
-        }
+        Sreg::Laneid => Shape { align: 63, ..Shape::linear(1) }.within(0, 31, Ty::B32),
         Sreg::Ctaid(0) => Shape::ranged(0, limit(nx)),
         Sreg::Ctaid(1) => Shape::ranged(0, limit(ny).min(65534)),
         Sreg::Ctaid(2) => Shape::ranged(0, limit(nz).min(65534)),
@@ -167,8 +248,8 @@ pub fn sreg(s: Sreg, shape: &LaunchShape) -> Option<Shape> {
 
 /// `%tid.x`, `.y`, `.z` of a warp as functions of the warp's number.
 ///
-/// Known when the x dimension is a multiple of a warp, or divides a warp and is a multiple of a pack (then rows follow each other in a
-/// warp); y and z then need a single plane or a whole number of warps for each plane.
+/// Known when the x dimension is a multiple of a warp, or divides a warp into few enough rows (they are its pieces); y and z then need a single
+/// plane or a whole number of warps for each plane.
 fn tid(i: u8, shape: &LaunchShape) -> Option<Shape> {
     let [nx, ny, nz] = shape.ntid;
     let top = u64::from(shape.ntid[i as usize]) - 1;
@@ -176,27 +257,24 @@ fn tid(i: u8, shape: &LaunchShape) -> Option<Shape> {
         return Some(Shape::constant(0));
     }
     let total = nx * ny * nz;
-    let packs = |f: &dyn Fn(usize) -> i64| -> [((), i64); PACKS] { std::array::from_fn(|p| ((), f(p))) };
     // One row of threads for a whole warp, or all threads in one row.
     if nx % 32 == 0 || nx == total {
         return Some(match i {
-            0 => Shape { align: 5, ..Shape::build(packs(&|p| (p * LANES) as i64), 1, 5) }.within(0, top, Ty::B32),
+            0 => Shape { align: 5, ..Shape::linear(1) }.within(0, top, Ty::B32),
             _ => Shape::ranged(0, top),
         });
     }
-    if !(nx.is_multiple_of(4) && 32u32.is_multiple_of(nx)) {
+    if !32u32.is_multiple_of(nx) || (32 / nx) as usize > MOST_PIECES {
         return None;
     }
     let rows = 32 / nx;
     let planes_are_whole = nz == 1 || ny.is_multiple_of(rows);
-    let row = |p: usize| (p * LANES) as u32 / nx;
     match i {
-        0 => {
-            let keys = packs(&|p| i64::from((p * LANES) as u32 % nx));
-            Some(Shape { align: 63, ..Shape::build(keys, 1, 63) }.within(0, top, Ty::B32))
-        }
+        0 => Some(Shape { align: 63, ..Shape::of_pieces(1, &vec![0; rows as usize]) }.within(0, top, Ty::B32)),
         1 if planes_are_whole => {
-            Some(Shape::build(packs(&|p| i64::from(row(p))), 0, rows.trailing_zeros() as u8).within(0, top, Ty::B32))
+            let numbers: Vec<i64> = (0..i64::from(rows)).collect();
+            let align = rows.trailing_zeros() as u8;
+            Some(Shape { align, ..Shape::of_pieces(0, &numbers) }.within(0, top, Ty::B32))
         }
         2 if planes_are_whole => Some(Shape::ranged(0, top)),
         _ => None,
@@ -243,9 +321,12 @@ fn tame(mut s: Shape, ty: Ty) -> Option<Shape> {
     if s.is_uniform() || ty == Ty::P {
         return Some(s);
     }
-    s.stride = sign_extend(s.stride as u64, ty);
-    s.off = s.off.map(|o| sign_extend(o as u64, ty));
-    (s.stride.unsigned_abs() <= MOST && s.off.iter().all(|o| o.unsigned_abs() <= MOST)).then_some(s)
+    let signed = |d: i64| sign_extend(d as u64, ty);
+    // Where the difference of two pieces wraps, they are no longer one.
+    let finest = s.cut();
+    (s.n, s.stride) = (MOST_PIECES as u8, signed(s.stride));
+    (s.group, s.off) = (finest.map(|(g, _)| g), finest.map(|(_, d)| signed(d)));
+    (s.stride.unsigned_abs() <= MOST && s.off.iter().all(|o| o.unsigned_abs() <= MOST)).then(|| s.joined())
 }
 
 fn untamed(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
@@ -275,21 +356,26 @@ fn untamed(op: Pure, args: &[Arg], speculate: bool) -> Option<Result> {
     if uniform {
         return done(uniform_range(op, &shapes, ty));
     }
-    // Values that are the same within each pack: the op is done once for each distinct pack.
-    if shapes.iter().all(|s| s.stride == 0) && by_pack(op) {
-        let keys: [(usize, i64); PACKS] = std::array::from_fn(|p| (first_equal(&shapes, p), 0));
-        let s = Shape::build(keys, 0, 0);
+    // Values that are the same within each piece: the op is done once for each distinct piece.
+    if shapes.iter().all(|s| s.stride == 0) && by_piece(op) {
+        let s = Shape::build(n_pieces(&shapes), 0, 0, |l| (first_equal(&shapes, l), 0));
         return (s.groups() <= 4).then_some(Result { shape: s.within(0, ty.mask(), ty), check: None });
     }
     None
 }
 
-/// First pack in which all sources equal those of pack `p`.
-fn first_equal(shapes: &[Shape], p: usize) -> usize {
-    (0..=p).find(|&q| shapes.iter().all(|s| s.group[p] == s.group[q] && s.off[p] == s.off[q])).unwrap_or(p)
+/// The pieces that all of some shapes are made of.
+fn n_pieces(shapes: &[Shape]) -> usize {
+    shapes.iter().map(|s| usize::from(s.n)).max().unwrap_or(1)
 }
 
-fn by_pack(op: Pure) -> bool {
+/// First lane in which all sources equal those of lane `l`.
+fn first_equal(shapes: &[Shape], l: usize) -> usize {
+    let same = |s: &Shape, k: usize| (s.group_of(k), s.delta(k)) == (s.group_of(l), s.delta(l));
+    (0..=l).find(|&k| shapes.iter().all(|s| same(s, k))).unwrap_or(l)
+}
+
+fn by_piece(op: Pure) -> bool {
     matches!(
         op,
         Pure::Mul(_)
@@ -326,9 +412,10 @@ fn uniform_range(op: Pure, shapes: &[Shape], ty: Ty) -> Shape {
 }
 
 fn sum(a: &Shape, b: &Shape, sign: i64, ty: Ty) -> Shape {
-    let keys: [((u8, u8), i64); PACKS] =
-        std::array::from_fn(|p| ((a.group[p], b.group[p]), a.off[p].wrapping_add(sign.wrapping_mul(b.off[p]))));
-    let s = Shape::build(keys, a.stride.wrapping_add(sign.wrapping_mul(b.stride)), a.align.min(b.align));
+    let plus = |x: i64, y: i64| x.wrapping_add(sign.wrapping_mul(y));
+    let s = Shape::build(n_pieces(&[*a, *b]), plus(a.stride, b.stride), a.align.min(b.align), |l| {
+        ((a.group_of(l), b.group_of(l)), plus(a.delta(l), b.delta(l)))
+    });
     let (low, high) = if sign > 0 {
         (a.low.checked_add(b.low), a.high.checked_add(b.high))
     } else {
@@ -341,9 +428,9 @@ fn sum(a: &Shape, b: &Shape, sign: i64, ty: Ty) -> Shape {
 }
 
 fn scale(a: &Shape, c: i64, ty: Ty) -> Shape {
-    let keys: [(u8, i64); PACKS] = std::array::from_fn(|p| (a.group[p], a.off[p].wrapping_mul(c)));
     let room = if c == 0 { 63 } else { (u32::from(a.align) + c.trailing_zeros()).min(63) as u8 };
-    let s = Shape::build(keys, a.stride.wrapping_mul(c), room);
+    let s =
+        Shape::build(usize::from(a.n), a.stride.wrapping_mul(c), room, |l| (a.group_of(l), a.delta(l).wrapping_mul(c)));
     match u64::try_from(c).ok().and_then(|c| Some((a.low.checked_mul(c)?, a.high.checked_mul(c)?))) {
         Some((l, h)) if h <= ty.mask() => s.within(l, h, ty),
         _ => s.within(0, ty.mask(), ty),
@@ -383,11 +470,10 @@ fn mask(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
             continue;
         }
         let low = |d: i64| d & c as i64;
-        let straight =
-            (0..PACKS).all(|p| (0..LANES).all(|l| low(a.delta(p, l)) == low(a.off[p]) + a.stride * l as i64));
-        if straight {
-            let keys: [((), i64); PACKS] = std::array::from_fn(|p| ((), low(a.off[p])));
-            return Some(Shape { align: 63, ..Shape::build(keys, a.stride, 63) }.within(0, c, ty));
+        let first = |l: usize| low(a.delta(l / SHORTEST * SHORTEST));
+        if (0..WARP).all(|l| low(a.delta(l)) == first(l) + a.stride * (l % SHORTEST) as i64) {
+            let s = Shape::build(MOST_PIECES, a.stride, 63, |l| ((), first(l)));
+            return Some(Shape { align: 63, ..s }.within(0, c, ty));
         }
     }
     None
@@ -412,7 +498,7 @@ fn merge(args: &[Arg], shapes: &[Shape], ty: Ty) -> Option<Shape> {
     None
 }
 
-/// `a >> k` where the bases are multiples of `2^k` and no lane of a pack crosses one.
+/// `a >> k` where the bases are multiples of `2^k` and no piece crosses one.
 fn shift_right(args: &[Arg], shapes: &[Shape], int: Int) -> Option<Shape> {
     let (a, k) = (&shapes[0], args[1].value?);
     if k >= u64::from(int.bits()) {
@@ -427,12 +513,12 @@ fn shift_right(args: &[Arg], shapes: &[Shape], int: Int) -> Option<Shape> {
     if u64::from(a.align) < k || !a.no_wrap(int.bits(), int.signed) {
         return None;
     }
-    let flat = (0..PACKS).all(|p| (0..LANES).all(|l| a.delta(p, l) >> k == a.off[p] >> k));
-    if !flat {
+    let shifted = |l: usize| a.delta(l) >> k;
+    if !(0..WARP).all(|l| shifted(l) == shifted(l / SHORTEST * SHORTEST)) {
         return None;
     }
-    let keys: [(u8, i64); PACKS] = std::array::from_fn(|p| (a.group[p], a.off[p] >> k));
-    Some(Shape::build(keys, 0, a.align - k as u8).within(a.low >> k, a.high >> k, int.ty))
+    let s = Shape::build(MOST_PIECES, 0, a.align - k as u8, |l| (a.group_of(l), shifted(l)));
+    Some(s.within(a.low >> k, a.high >> k, int.ty))
 }
 
 fn extend(a: &Shape, bits: u8, signed: bool, from: Ty, to: Ty, speculate: bool) -> Option<Result> {

@@ -70,7 +70,7 @@ pub enum Way {
     },
 }
 
-/// How a conversion is done on the vectors of a pack; `None`: not at all.
+/// How a conversion is done on vectors; `None`: not at all.
 pub fn way(c: Cvt) -> Option<Way> {
     use ScalarType::*;
     let is_nearest = c.round == Rounding::Nearest;

@@ -17,7 +17,7 @@ pub use vector::{Each, Extend, FloatOp, Vector};
 /// How a value op on lanes is done.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// By instructions on the vectors of a pack.
+    /// By instructions on vectors.
     Vector(Vector),
     /// By the runtime, on rows.
     Routine,

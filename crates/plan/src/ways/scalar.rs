@@ -76,7 +76,7 @@ pub enum Scalar {
     Clz(Ty),
 }
 
-/// How an op is done on scalars; `None`: on one pack, or by the routine for one lane.
+/// How an op is done on scalars; `None`: on one vector, or by the routine for one lane.
 pub fn scalar(op: Pure) -> Option<Scalar> {
     Some(match op {
         Pure::Mov(_) => Scalar::Same,

@@ -14,7 +14,7 @@ pub enum SregWay {
     Shaped(Shape),
     /// It is a row of the pool of constants: `%lanemask_eq`, `_le`, `_lt`, `_ge` and `_gt` by number.
     Mask(usize),
-    /// A component of `%tid` of a cta whose rows do not fit packs: by division.
+    /// A component of `%tid` of a cta whose rows are no pieces of a shape: by division.
     Tid(u8),
 }
 

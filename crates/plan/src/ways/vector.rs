@@ -5,7 +5,7 @@ use handloom_ir::types::*;
 
 use super::convert;
 
-/// Instructions on the vectors of a pack. Sources are in the order of the op's.
+/// Instructions on vectors, of a width that the host has. Sources are in the order of the op's.
 #[derive(Clone, Copy, Debug)]
 pub enum Vector {
     /// The source itself.

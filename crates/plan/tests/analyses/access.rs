@@ -3,8 +3,9 @@
 use handloom_diag::Span;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Op, Reg, Val};
 use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
-use handloom_plan::access::{AccessClass, FullWay, Own};
-use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
+use handloom_plan::access::{AccessClass, Own};
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::accesses::FullWay;
 
 const WORD: Access = Access {
     space: StateSpace::Global,
@@ -91,11 +92,7 @@ fn own_memory_is_as_far_apart_as_threads() {
     assert_eq!(own(StateSpace::Local), Own::Always);
     assert_eq!(own(StateSpace::Generic), Own::Perhaps);
     assert_eq!(own(StateSpace::Global), Own::Never);
-    let by = |stride: i64| {
-        let mut s = Shape { stride, ..Shape::UNIFORM };
-        (0..PACKS).for_each(|p| s.off[p] = stride * (p * LANES) as i64);
-        s
-    };
+    let by = Shape::linear;
     let local = load(Access { space: StateSpace::Local, ..WORD }, 0, false);
     assert!(local.is_own_by_lane(&by(48), 48));
     assert!(!local.is_own_by_lane(&by(4), 48), "lanes side by side are in the memory of one thread");
@@ -114,9 +111,9 @@ fn atomics_are_integers_of_a_word() {
     assert!(!atomic(Add, U32, StateSpace::Shared).is_inline_atomic(true));
 }
 
-/// Lanes `stride` bytes apart, and packs `off` bytes.
+/// Lanes `stride` bytes apart, and each four of them `off` bytes from those before.
 fn packs(stride: i64, off: i64) -> Shape {
-    Shape { stride, off: std::array::from_fn(|p| off * p as i64), ..Shape::UNIFORM }
+    Shape::of_pieces(stride, &[0, 1, 2, 3, 4, 5, 6, 7].map(|i| off * i))
 }
 
 #[test]

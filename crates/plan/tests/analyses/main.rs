@@ -1,11 +1,12 @@
 //! What the analyses find out about small functions: SIMT IR as text in, classes and shapes out.
 //!
 //! Each expectation has its reason beside it, from the definitions: a class must cover every value that the register holds in any lane at any
-//! use. A shape is right if `base[group[p]] + off[p] + stride * l` is the value of lane `l` of pack `p` for some bases.
+//! use. A shape is right if `base[group[i]] + off[i] + stride * k` is the value of the `k`-th lane of piece `i` for some bases.
 
 mod access;
 mod divergence;
 mod graph;
+mod packs;
 mod read;
 mod shapes;
 mod sites;
@@ -61,7 +62,11 @@ fn class(facts: &Facts, v: usize) -> String {
         Class::Varying => "varying".into(),
         Class::Affine(s) if s.is_uniform() => "uniform".into(),
         Class::Affine(s) if s.is_linear() => format!("linear {}", s.stride),
-        Class::Affine(s) => format!("groups {:?} off {:?} stride {}", s.group, s.off, s.stride),
+        Class::Affine(s) => {
+            let (group, off): (Vec<usize>, Vec<i64>) = s.pieces().unzip();
+            let groups = if s.groups() == 1 { String::new() } else { format!(" of groups {group:?}") };
+            format!("pieces of {} lanes{groups} at {off:?} stride {}", s.piece_len(), s.stride)
+        }
     }
 }
 

@@ -30,18 +30,21 @@ fn a_row_of_threads_is_linear() {
 fn two_rows_in_a_warp() {
     let f = entry("b0:\nv0:b32 = sreg.tid.x\nv1:b32 = sreg.tid.y\nexit");
     let facts = facts(&f, SQUARE);
-    // Packs 0 to 3 are one row of 16, packs 4 to 7 the next: x starts over, y is one more, and the base of y is even.
-    assert_eq!(class(&facts, 0), "groups [0, 0, 0, 0, 0, 0, 0, 0] off [0, 4, 8, 12, 0, 4, 8, 12] stride 1");
-    assert_eq!(class(&facts, 1), "groups [0, 0, 0, 0, 0, 0, 0, 0] off [0, 0, 0, 0, 1, 1, 1, 1] stride 0");
+    // The first half of the warp is one row of 16, the second the next: x starts over, y is one more, and the base of y is even.
+    assert_eq!(class(&facts, 0), "pieces of 16 lanes at [0, 0] stride 1");
+    assert_eq!(class(&facts, 1), "pieces of 16 lanes at [0, 1] stride 0");
     assert_eq!((range(&facts, 1), shape(&facts, 1).align), ((0, 15), 1));
 }
 
 #[test]
-fn rows_that_end_inside_a_pack_or_warp_have_no_shape() {
+fn rows_that_end_inside_a_piece_or_warp_have_no_shape() {
     // 24 threads to a row: warps begin at x = 0, 8 and 16 in turn, so no constant offsets fit all warps.
     assert_eq!(last([24, 4, 1], TID), "varying");
-    // 6 to a row: even one pack is in two rows.
+    // 6 to a row: they divide no warp.
     assert_eq!(last([6, 16, 1], TID), "varying");
+    // 4 to a row make eight pieces; 2 to a row would make 16, which are more than are kept.
+    assert_eq!(last([4, 16, 1], TID), "pieces of 4 lanes at [0, 0, 0, 0, 0, 0, 0, 0] stride 1");
+    assert_eq!(last([2, 16, 1], TID), "varying");
     // A single row may end anywhere: lanes after the end do not exist.
     assert_eq!(last([33, 1, 1], TID), "linear 1");
 }
@@ -68,10 +71,10 @@ fn a_product_of_two_unknowns_is_no_shape() {
 
 #[test]
 fn a_row_times_a_pitch_has_a_base_for_each_row() {
-    // y is the same within each pack, with two values in a warp: their products are two unrelated bases. The index adds x.
+    // y is the same within each half of a warp: their products are two unrelated bases. The index adds x.
     let index = "v0:b32 = sreg.tid.x\nv1:b32 = sreg.tid.y\nv2:b64 = param_address 0\nv3:b32 = load.param::entry.b32 [v2]\n\
         v4:b32 = mul.b32 v1, v3\nv5:b32 = add.b32 v4, v0";
-    assert_eq!(last(SQUARE, index), "groups [0, 0, 0, 0, 1, 1, 1, 1] off [0, 4, 8, 12, 0, 4, 8, 12] stride 1");
+    assert_eq!(last(SQUARE, index), "pieces of 16 lanes of groups [0, 1] at [0, 0] stride 1");
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn more_than_four_bases_are_too_many() {
     let product =
         "v0:b32 = sreg.tid.y\nv1:b64 = param_address 0\nv2:b32 = load.param::entry.b32 [v1]\nv3:b32 = mul.b32 v0, v2";
     assert_eq!(last([4, 64, 1], product), "varying");
-    assert_eq!(last([8, 32, 1], product), "groups [0, 0, 1, 1, 2, 2, 3, 3] off [0, 0, 0, 0, 0, 0, 0, 0] stride 0");
+    assert_eq!(last([8, 32, 1], product), "pieces of 8 lanes of groups [0, 1, 2, 3] at [0, 0, 0, 0] stride 0");
 }
 
 #[test]
@@ -128,10 +131,12 @@ fn cutting_off_the_upper_half_keeps_the_line() {
 fn a_mask_of_low_bits_needs_aligned_bases() {
     // The base of tid is a multiple of 32: the low five bits are the lane.
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 31")), "linear 1");
-    // Of three bits: packs 0 and 4 to 7 in turn.
-    let eights = "groups [0, 0, 0, 0, 0, 0, 0, 0] off [0, 4, 0, 4, 0, 4, 0, 4] stride 1";
+    // Of three bits: 0 to 7, four times.
+    let eights = "pieces of 8 lanes at [0, 0, 0, 0] stride 1";
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 7")), eights);
-    // Two bits: 0 1 2 3 in each pack. One bit is no line in a pack: 0 1 0 1.
+    // Two bits: 0 1 2 3, eight times. One bit, 0 1, would make 16 pieces.
+    let fours = "pieces of 4 lanes at [0, 0, 0, 0, 0, 0, 0, 0] stride 1";
+    assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 3")), fours);
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 1")), "varying");
     // Bits 5 and up wrap with the number of the warp, and 5 is no mask of low bits.
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = and.b32 v0, 63")), "varying");
@@ -154,20 +159,20 @@ fn a_shift_right_that_drops_the_lane() {
     let found = facts(&f, ROW);
     // The number of the warp, 0 to 7.
     assert_eq!((class(&found, 1).as_str(), range(&found, 1)), ("uniform", (0, 7)));
-    // By two: one more in each pack, the same inside.
-    let packs = "groups [0, 0, 0, 0, 0, 0, 0, 0] off [0, 1, 2, 3, 4, 5, 6, 7] stride 0";
-    assert_eq!(last(ROW, &format!("{TID}v1:b32 = shr.u32 v0, 2")), packs);
-    // By one: 0 0 1 1 in a pack.
+    // By two: one more for each four lanes.
+    let fours = "pieces of 4 lanes at [0, 1, 2, 3, 4, 5, 6, 7] stride 0";
+    assert_eq!(last(ROW, &format!("{TID}v1:b32 = shr.u32 v0, 2")), fours);
+    // By one: 0 0 1 1, and so on, in 16 pieces.
     assert_eq!(last(ROW, &format!("{TID}v1:b32 = shr.u32 v0, 1")), "varying");
     // A base that is no multiple of 32 may have a carry between any two lanes.
     assert_eq!(last(ROW, &format!("{TID_AND_PARAM}v3:b32 = add.b32 v0, v2\nv4:b32 = shr.u32 v3, 5")), "varying");
 }
 
 #[test]
-fn values_by_pack_stay_so_in_other_ops() {
-    // The larger of two values that are the same inside each pack is, too.
+fn values_by_piece_stay_so_in_other_ops() {
+    // The larger of two values that are the same inside each piece is, too.
     let f = format!("{TID_AND_PARAM}v3:b32 = shr.u32 v0, 4\nv4:b32 = min.u32 v3, v2");
-    assert_eq!(last(ROW, &f), "groups [0, 0, 0, 0, 1, 1, 1, 1] off [0, 0, 0, 0, 0, 0, 0, 0] stride 0");
+    assert_eq!(last(ROW, &f), "pieces of 16 lanes of groups [0, 1] at [0, 0] stride 0");
 }
 
 #[test]
@@ -189,10 +194,34 @@ fn a_comparison_of_lanes_is_no_shape() {
 
 #[test]
 fn a_stride_of_a_terabyte_is_too_long() {
-    // Differences are added up in 64 bits; more than 2^40 is not kept, and the last pack begins 28 strides after the first.
+    // Differences are added up in 64 bits; more than 2^40 is not kept, and the last of eight pieces begins 28 strides after the first.
     let scaled = |by: &str| last(ROW, &format!("{TID}v1:b64 = ext.u32.b32.b64 v0\nv2:b64 = mul.b64 v1, {by}"));
     assert_eq!(scaled("0x800000000"), format!("linear {}", 1_u64 << 35));
     assert_eq!(scaled("0x1000000000"), "varying");
+}
+
+#[test]
+fn differences_that_wrap_are_pieces_of_their_own() {
+    // Lane 4 has 2^31, which is -2^31 at 32 bits, and lane 8 has 2^32, which is 0.
+    let top = -(1_i64 << 31);
+    let wrapped = format!("pieces of 4 lanes at {:?} stride {}", [0, top, 0, top, 0, top, 0, top], 1 << 29);
+    assert_eq!(last(ROW, &format!("{TID}v1:b32 = shl.b32 v0, 29")), wrapped);
+    // At 64 bits nothing wraps.
+    let wide = format!("{TID}v1:b64 = ext.u32.b32.b64 v0\nv2:b64 = shl.b64 v1, 29");
+    assert_eq!(last(ROW, &wide), format!("linear {}", 1 << 29));
+}
+
+#[test]
+fn a_shape_says_where_each_lane_is() {
+    // Two rows of 16 threads whose bases are unrelated, 4 bytes to a thread.
+    let index = "v0:b32 = sreg.tid.x\nv1:b32 = sreg.tid.y\nv2:b64 = param_address 0\nv3:b32 = load.param::entry.b32 [v2]\n\
+        v4:b32 = mul.b32 v1, v3\nv5:b32 = mul.b32 v0, 4\nv6:b32 = add.b32 v4, v5";
+    let found = facts(&entry(&format!("b0:\n{index}\nexit")), SQUARE);
+    let s = shape(&found, 6);
+    assert_eq!((0..2).map(|g| s.first_lane(g)).collect::<Vec<_>>(), [0, 16]);
+    assert_eq!((0..2).map(|g| s.lanes_of(g)).collect::<Vec<_>>(), [0xffff, 0xffff_0000]);
+    assert_eq!([0, 5, 16, 31].map(|l| (s.group_of(l), s.delta(l))), [(0, 0), (0, 20), (1, 0), (1, 60)]);
+    assert_eq!((0..2).map(|g| s.span(g)).collect::<Vec<_>>(), [(0, 60), (0, 60)]);
 }
 
 #[test]
@@ -212,7 +241,7 @@ fn one_load_serves_lanes_with_one_address() {
     let loads = "v0:b32 = sreg.tid.y\nv1:b64 = param_address 0\nv2:b64 = load.param::entry.b64 [v1]\nv3:b64 = mul_wide.u32 v0, 4\n\
         v4:b64 = add.b64 v2, v3\nv5:b32 = load.global.b32 [v4]";
     // Two rows read two words.
-    assert_eq!(last(SQUARE, loads), "groups [0, 0, 0, 0, 1, 1, 1, 1] off [0, 0, 0, 0, 0, 0, 0, 0] stride 0");
+    assert_eq!(last(SQUARE, loads), "pieces of 16 lanes of groups [0, 1] at [0, 0] stride 0");
     // A word for each lane.
     assert_eq!(last(ROW, &loads.replace("tid.y", "tid.x")), "varying");
     // A strong load may see another value in each lane.

@@ -8,6 +8,7 @@ use handloom_ir::trap::TrapKind;
 use handloom_plan::abi::{
     BadStop, BarrierSite, CallSite, Reason, SiteCache, Stop, Tables, TrapSite, TrapSource, WarpCtx, Word, YieldSite,
 };
+use handloom_plan::packs::Strategy;
 
 use super::plan;
 use super::read::entry;
@@ -70,7 +71,7 @@ fn numbers_are_the_same_in_all_code_of_a_function() {
     for tier in TIERS {
         let plan = plan(&f, tier);
         assert!(plan.func.blocks.len() > f.blocks.len(), "nothing was inserted");
-        let tables = plan.tables();
+        let tables = Strategy::new(&plan).tables();
         let term = |b: &handloom_ir::simt::BlockId| f.blocks[b.idx()].term_span;
         let last = |b: &handloom_ir::simt::BlockId| f.blocks[b.idx()].insts.last().map(|i| (i.op, i.span));
         // The statement at a number is the one that the function has there, whatever the tier.
@@ -91,7 +92,8 @@ fn numbers_are_the_same_in_all_code_of_a_function() {
 #[test]
 fn barriers_say_what_they_are() {
     let f = entry(LOOP);
-    let tables = plan(&f, TIERS[0]).tables();
+    let plan = plan(&f, TIERS[0]);
+    let tables = Strategy::new(&plan).tables();
     let kinds: Vec<BarKind> = tables.barriers.iter().map(|b| b.kind).collect();
     assert_eq!(kinds, [BarKind::Sync, BarKind::RedPopc, BarKind::Sync]);
     assert!(tables.barriers.iter().all(|b| !b.is_counted));

@@ -8,7 +8,7 @@ use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
-use handloom_plan::analysis::shape::{LANES, PACKS};
+use handloom_plan::packs::{LANES, PACKS};
 
 use crate::emit::asm::{FULL, width};
 use crate::emit::bounds::mem_op;

@@ -4,7 +4,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
-use handloom_plan::layout::Home;
+use handloom_plan::packs::layout::Home;
 
 use crate::emit::asm::FULL;
 use crate::emit::bounds::site_of;
@@ -98,7 +98,7 @@ fn full_atomic(cx: &mut Emit<'_, '_>, inst: &Inst) {
 /// Where a routine finds a source with canonical NaNs: in its home, if that is a row which this copy has not read yet.
 fn source_loc(cx: &mut Emit<'_, '_>, v: Val) -> Loc {
     if let Val::Reg(r) = v
-        && matches!(cx.plan.layout.homes[r.idx()], Some(Home::Row32(_) | Home::Row64(_)))
+        && matches!(cx.packs.layout.homes[r.idx()], Some(Home::Row32(_) | Home::Row64(_)))
         && !cx.plan.may_hold_odd_nan[r.idx()]
         && !cx.copy.reps.contains_key(&r)
     {

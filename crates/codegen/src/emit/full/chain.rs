@@ -48,7 +48,7 @@ fn full_copy(cx: &mut Emit<'_, '_>, b: usize) {
 
 /// Goes from the full copy of `b` to that of `target`: here, after it, or by a jump.
 fn go_full(cx: &mut Emit<'_, '_>, b: usize, target: usize) {
-    if !cx.plan.chained.has(target) {
+    if !cx.packs.chained.has(target) {
         jump_full(cx, b, target);
         return;
     }

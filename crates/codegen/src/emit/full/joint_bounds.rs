@@ -7,10 +7,10 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
-use handloom_plan::JointTest;
 use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
 use handloom_plan::access::Kind;
+use handloom_plan::packs::JointTest;
 
 use crate::emit::bounds::{mem_op_of, own_refused, refuse, site_of_group};
 use crate::emit::copy::{Emit, Verified};
@@ -20,7 +20,7 @@ use crate::emit::value::Rep;
 
 /// Tests, at the start of block `b`, the addresses that it got from other blocks.
 pub(crate) fn verify_incoming(cx: &mut Emit<'_, '_>, b: usize) {
-    for r in cx.plan.incoming_addresses(b) {
+    for r in cx.packs.incoming_addresses(b) {
         verify_uses(cx, b, 0, r);
     }
 }
@@ -28,13 +28,13 @@ pub(crate) fn verify_incoming(cx: &mut Emit<'_, '_>, b: usize) {
 /// Tests, at the first use of an address that block `b` made, all its accesses, if nothing has happened in the block before.
 pub(crate) fn verify_at(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
     let Some(Val::Reg(r)) = cx.plan.func.blocks[b].insts[i].src.first().copied() else { return };
-    if cx.plan.may_test_at(b, i) && !cx.copy.verified.contains_key(&r) {
+    if cx.packs.may_test_at(b, i) && !cx.copy.verified.contains_key(&r) {
         verify_uses(cx, b, i, r);
     }
 }
 
 fn verify_uses(cx: &mut Emit<'_, '_>, b: usize, from: usize, r: Reg) {
-    let Some(uses) = cx.plan.joint_test(b, from, r) else { return };
+    let Some(uses) = cx.packs.joint_test(b, from, r) else { return };
     let Rep::Affine(s, base) = cx.rep(Val::Reg(r)) else { return };
     if !uses.fits(&s) {
         return;

@@ -8,8 +8,9 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::access::FullWay;
-use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::accesses::FullWay;
+use handloom_plan::packs::{LANES, PACKS, pack_start};
 
 use crate::emit::asm::{FULL, width};
 use crate::emit::bounds::{mem_op, own_refused, refuse, safe_address, site_of_group};
@@ -19,9 +20,6 @@ use crate::emit::exits::{start_over, tell_dirty};
 use crate::emit::full::joint_bounds::verified_address;
 use crate::emit::full::scattered::{access_by_routine, access_scattered};
 use crate::emit::value::Rep;
-
-/// What tells the addresses of packs apart: group and offset.
-type PackKey = (u8, i64);
 
 /// A load or store of a full copy, with its guard.
 pub(crate) fn full_access(cx: &mut Emit<'_, '_>, inst: &Inst) {
@@ -132,7 +130,7 @@ pub(crate) fn check_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, base: 
             if let Some(at) = safe_address(cx, mem, g) {
                 return (at, low);
             }
-            let lanes = (0..PACKS).filter(|p| usize::from(s.group[*p]) == g).fold(0u32, |m, p| m | 15 << (4 * p));
+            let lanes = s.lanes_of(g);
             let first = if cx.ty(mem.class.address) == Ty::B64 {
                 cx.asm.moved(base[g], low + mem.class.offset)
             } else {
@@ -196,12 +194,12 @@ fn load_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)
     let n = width(mem.ty);
     let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
     let weak = mem.class.order == Order::Weak;
-    let mut packs_read: Vec<(PackKey, Vec<Vec<Value>>)> = Vec::new();
+    let mut packs_read: Vec<((usize, i64), Vec<Vec<Value>>)> = Vec::new();
     for p in 0..PACKS {
-        let (base, low) = at[usize::from(s.group[p])];
-        let d = (s.off[p] - low) as i32;
+        let key = pack_start(s, p);
+        let (base, low) = at[key.0];
+        let d = (key.1 - low) as i32;
         // Packs that read the same bytes share the load.
-        let key = (s.group[p], s.off[p]);
         let packs = match packs_read.iter().find(|(k, _)| weak && *k == key) {
             Some((_, v)) => v.clone(),
             None => {
@@ -217,27 +215,16 @@ fn load_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)
     out.into_iter().map(Rep::Rows).collect()
 }
 
-/// An element that is the same within each pack: one scalar load for each distinct address.
+/// An element that is the same within each piece: one scalar load for each distinct address.
 fn load_uniform(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)], element: usize) -> Rep {
-    let mut shape = Shape { stride: 0, ..Shape::UNIFORM };
-    let mut keys: Vec<(u8, i64)> = Vec::new();
-    let mut base = Vec::new();
-    for p in 0..PACKS {
-        let key = (s.group[p], s.off[p]);
-        let g = match keys.iter().position(|k| *k == key) {
-            Some(g) => g,
-            None => {
-                let (host, low) = at[usize::from(s.group[p])];
-                let d = s.off[p] - low + element as i64 * mem.size();
-                let v = cx.asm.load_scalar(mem, host, d as i32);
-                keys.push(key);
-                base.push(v);
-                keys.len() - 1
-            }
-        };
-        shape.group[p] = g as u8;
-    }
-    Rep::Affine(shape, base)
+    let shape = s.distinct();
+    let load = |g: usize| {
+        let lane = shape.first_lane(g);
+        let (host, low) = at[s.group_of(lane)];
+        let d = s.delta(lane) - low + element as i64 * mem.size();
+        cx.asm.load_scalar(mem, host, d as i32)
+    };
+    Rep::Affine(shape, (0..shape.groups()).map(load).collect())
 }
 
 fn store_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)], data: &[Rep]) -> Vec<Rep> {
@@ -252,8 +239,9 @@ fn store_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64
     }
     let rows: Vec<Vec<Value>> = data.iter().map(|r| cx.asm.rows(r, mem.ty)).collect();
     for p in 0..PACKS {
-        let (base, low) = at[usize::from(s.group[p])];
-        let d = (s.off[p] - low) as i32;
+        let (group, off) = pack_start(s, p);
+        let (base, low) = at[group];
+        let d = (off - low) as i32;
         let packs: Vec<&[Value]> = rows.iter().map(|r| &r[p * n..(p + 1) * n]).collect();
         cx.asm.store_pack(mem, &packs, base, d, s.stride);
     }

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use crate::emit::value_op::on_pack;
 use cranelift_codegen::ir::Value;
 use handloom_ir::simt::*;
-use handloom_plan::TOGETHER;
 use handloom_plan::ValueOp;
-use handloom_plan::analysis::shape::{self as shapes, Arg, PACKS, Shape};
+use handloom_plan::analysis::shape::{self as shapes, Arg, Shape};
+use handloom_plan::packs::{PACKS, TOGETHER, pack_start};
 use handloom_plan::ways::{Vector, Way};
 
 use crate::emit::asm::width;
@@ -33,7 +33,7 @@ enum Step {
 
 /// Does a run that starts at instruction `i` of block `b`. Returns the instruction after it; `i` itself if there is no run.
 pub(crate) fn full_run(cx: &mut Emit<'_, '_>, b: usize, i: usize) -> usize {
-    let Some(end) = cx.plan.run_end(b, i) else { return i };
+    let Some(end) = cx.packs.run_end(b, i) else { return i };
     let mut steps = Vec::new();
     let mut pending: Vec<Reg> = Vec::new();
     // Registers that steps read as they are now.
@@ -147,8 +147,9 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
                         now.insert((inst.dst[0], p), v);
                     }
                     Step::Load { inst, mem, shape, at } => {
-                        let (base, low) = at[usize::from(shape.group[p])];
-                        let out = cx.asm.load_pack(mem, base, (shape.off[p] - low) as i32, shape.stride);
+                        let (group, off) = pack_start(shape, p);
+                        let (base, low) = at[group];
+                        let out = cx.asm.load_pack(mem, base, (off - low) as i32, shape.stride);
                         for (d, v) in insts[*inst].dst.iter().zip(out) {
                             now.insert((*d, p), v);
                         }
@@ -159,8 +160,9 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
                             .map(|v| step_source(cx, *v, p, false, &now, &mut splats))
                             .collect();
                         let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
-                        let (base, low) = at[usize::from(shape.group[p])];
-                        cx.asm.store_pack(mem, &packs, base, (shape.off[p] - low) as i32, shape.stride);
+                        let (group, off) = pack_start(shape, p);
+                        let (base, low) = at[group];
+                        cx.asm.store_pack(mem, &packs, base, (off - low) as i32, shape.stride);
                     }
                 }
             }

@@ -9,7 +9,7 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::Own;
-use handloom_plan::analysis::shape::{LANES, PACKS};
+use handloom_plan::packs::{LANES, PACKS};
 
 use crate::emit::asm::{FULL, width};
 use crate::emit::bounds::{bounds, site_of};

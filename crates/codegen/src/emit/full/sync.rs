@@ -6,8 +6,9 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
-use handloom_plan::layout::Home;
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::layout::Home;
+use handloom_plan::packs::{LANES, PACKS};
 
 use crate::emit::asm::FULL;
 use crate::emit::copy::Emit;
@@ -50,7 +51,7 @@ pub(crate) fn full_sync(cx: &mut Emit<'_, '_>, inst: &Inst) {
     let (src, mut dst, mut outs) = routine_operands(cx, inst);
     // The block ends here, so nothing starts it over that would find its registers changed: results go to their homes.
     for (loc, d) in dst.iter_mut().zip(&inst.dst) {
-        if matches!(cx.plan.layout.homes[d.idx()], Some(Home::Row32(_) | Home::Row64(_))) {
+        if matches!(cx.packs.layout.homes[d.idx()], Some(Home::Row32(_) | Home::Row64(_))) {
             *loc = cx.row_of(*d);
             outs.retain(|(out, _)| out != d);
             cx.set_at_home(*d);

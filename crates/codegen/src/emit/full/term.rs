@@ -102,7 +102,7 @@ pub(crate) fn full_term(cx: &mut Emit<'_, '_>, b: usize) -> Vec<Onward> {
 
 fn full_branch(cx: &mut Emit<'_, '_>, b: usize, cond: &Rep, then: usize, otherwise: usize) -> Vec<Onward> {
     let (yes, no) = (cx.asm.b.create_block(), cx.asm.b.create_block());
-    if !cx.plan.chained.has(then) && !cx.plan.chained.has(otherwise) {
+    if !cx.packs.chained.has(then) && !cx.packs.chained.has(otherwise) {
         cx.write_back(b);
     }
     let (known, line) = (cx.copy.clone(), cx.asm.line.clone());

@@ -11,10 +11,11 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
-use handloom_plan::analysis::shape::{PACKS, Shape};
-use handloom_plan::deferral::{Deferral, deferral};
-use handloom_plan::layout::Home;
+use handloom_plan::analysis::shape::Shape;
 use handloom_plan::order::{AccessOrder, FenceOrder};
+use handloom_plan::packs::PACKS;
+use handloom_plan::packs::deferral::{Deferral, deferral};
+use handloom_plan::packs::layout::Home;
 
 use crate::emit::address::address;
 use crate::emit::asm::{vector_type, width};
@@ -315,7 +316,7 @@ fn masked_write_back(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
             continue;
         }
         let Some(rep) = cx.copy.reps.get(&r).cloned() else { continue };
-        match cx.plan.layout.homes[r.idx()] {
+        match cx.packs.layout.homes[r.idx()] {
             Some(Home::Words(_)) => cx.store_home(r, &rep),
             Some(Home::Row32(_) | Home::Row64(_)) => rows.push((r, rep)),
             None => {}

@@ -12,7 +12,8 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::Own;
-use handloom_plan::analysis::shape::{LANES, PACKS, Shape};
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::{LANES, PACKS};
 
 use crate::emit::asm::{Asm, scalar_type, width};
 use crate::emit::bounds::{bounds, mem_op, outside_own, own_refused, safe_address, site_of};
@@ -418,7 +419,7 @@ fn readied(cx: &mut Emit<'_, '_>, l: &Lanes, ty: Ty, used: &mut u32) -> Ready {
         Lanes::Row(at) => Ready::Row(*at),
         Lanes::Affine(s, base) if s.is_uniform() => Ready::Vectors(cx.asm.spread(base[0], 0, ty)),
         Lanes::Affine(s, base) => {
-            let at = cx.plan.layout.words + 64 * *used;
+            let at = cx.packs.layout.words + 64 * *used;
             *used += 1;
             for p in 0..PACKS {
                 let first = cx.asm.first_lane(&(*s, base.clone()), p, ty);

@@ -6,8 +6,9 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::analysis::shape::{PACKS, Shape};
-use handloom_plan::layout::WORD_SLOTS;
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::PACKS;
+use handloom_plan::packs::layout::WORD_SLOTS;
 use handloom_plan::ways::Way;
 
 use crate::emit::asm::Asm;
@@ -203,7 +204,7 @@ fn prepare(cx: &mut Emit<'_, '_>, s: &Shape, base: &[Value], ty: Ty, words_used:
     if s.is_uniform() {
         return Prepared::Vectors(cx.asm.spread(base[0], 0, ty));
     }
-    let at = cx.plan.layout.words + 64 * *words_used;
+    let at = cx.packs.layout.words + 64 * *words_used;
     *words_used += 1;
     assert!(*words_used <= WORD_SLOTS, "out of words at {:?}", cx.copy.at);
     for p in 0..PACKS {

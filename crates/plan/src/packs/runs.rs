@@ -7,7 +7,7 @@ use handloom_ir::simt::{Inst, Op};
 use handloom_ir::types::StateSpace;
 
 use crate::access::AccessClass;
-use crate::plan::Plan;
+use crate::packs::Strategy;
 
 /// Packs done together.
 pub const TOGETHER: usize = 2;
@@ -15,11 +15,11 @@ pub const TOGETHER: usize = 2;
 /// Steps from which a run is worth it: below, eight packs side by side fit the registers.
 const WORTH: usize = 4;
 
-impl Plan {
+impl Strategy<'_> {
     /// The end of a run that may begin at instruction `i` of block `b`, by what the instructions are. What their addresses are may end it
     /// earlier.
     pub fn run_end(&self, b: usize, i: usize) -> Option<usize> {
-        let insts = &self.func.blocks[b].insts;
+        let insts = &self.plan.func.blocks[b].insts;
         let mut stored = false;
         let joins = |inst: &Inst| AccessClass::of(inst).is_some_and(|a| a.may_join_run());
         let fits = |inst: &Inst, stored: &mut bool| match inst.op {

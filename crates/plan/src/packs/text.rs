@@ -11,19 +11,19 @@ use crate::access::{AccessClass, Kind, Own};
 use crate::analysis::cfg::Set;
 use crate::analysis::classes::Class;
 use crate::analysis::shape::{Arg, Shape, pure};
-use crate::deferral::{Deferral, deferral};
-use crate::layout::Home;
 use crate::options::Bounds;
 use crate::order::{AccessOrder, FenceOrder};
-use crate::plan::Plan;
+use crate::packs::Strategy;
+use crate::packs::deferral::{Deferral, deferral};
+use crate::packs::layout::Home;
 use crate::ways::{Scalar, Vector, Way, scalar, way};
 
 /// Column where notes begin.
 const NOTES: usize = 56;
 
-impl Display for Plan {
+impl Display for Strategy<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let o = &self.options;
+        let o = &self.plan.options;
         let bounds = match o.bounds {
             Bounds::Exact => "exact",
             Bounds::Contained => "contained",
@@ -32,19 +32,19 @@ impl Display for Plan {
         writeln!(
             out,
             "plan {}: {}{}{}{}{bounds} bounds",
-            self.func.name,
+            self.plan.func.name,
             yes(o.masked, "masked copies"),
             yes(o.speculate, "speculation"),
             yes(o.is_callee, "callee"),
             yes(o.cluster, "cluster"),
         )?;
         self.layout_text(out)?;
-        let odd = (0..self.func.regs.len()).filter(|r| self.may_hold_odd_nan[*r]);
+        let odd = (0..self.plan.func.regs.len()).filter(|r| self.plan.may_hold_odd_nan[*r]);
         list(out, "registers that may hold odd NaNs", odd.map(|r| format!("v{r}")))?;
-        if self.facts.is_irreducible {
+        if self.plan.facts.is_irreducible {
             writeln!(out, "the order of blocks does not bring lanes together")?;
         }
-        (0..self.func.blocks.len()).try_for_each(|b| self.block_text(out, b))
+        (0..self.plan.func.blocks.len()).try_for_each(|b| self.block_text(out, b))
     }
 }
 
@@ -53,13 +53,13 @@ fn list(out: &mut Formatter<'_>, what: &str, items: impl Iterator<Item = String>
     if items.is_empty() { Ok(()) } else { writeln!(out, "{what}: {}", items.join(", ")) }
 }
 
-impl Plan {
+impl Strategy<'_> {
     fn layout_text(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let l = &self.layout;
         writeln!(
             out,
             "context of {} bytes: pending words at {}, scratch rows at {}, words at {}; frame of {} bytes",
-            l.ctx_bytes, l.pend_offset, l.scratch, l.words, l.frame_bytes
+            l.ctx_bytes, l.pend_offset, l.scratch, l.words, self.plan.frame.bytes
         )?;
         for (r, home) in l.homes.iter().enumerate() {
             match home {
@@ -72,14 +72,14 @@ impl Plan {
     }
 
     fn block_text(&self, out: &mut Formatter<'_>, b: usize) -> fmt::Result {
-        let block = &self.func.blocks[b];
+        let block = &self.plan.func.blocks[b];
         let has = |set: &Set| set.has(b);
         let mut notes = vec!["full copy".to_owned()];
         if has(&self.chained) {
-            let before = self.facts.cfg.preds[b].first().copied().unwrap_or_default();
+            let before = self.plan.facts.cfg.preds[b].first().copied().unwrap_or_default();
             notes = vec![format!("full copy follows that of b{before}")];
         }
-        match (has(&self.facts.masked), self.options.masked) {
+        match (has(&self.plan.facts.masked), self.plan.options.masked) {
             (true, true) => notes.push("masked copy".into()),
             (true, false) => notes.push("gives up where lanes part".into()),
             (false, _) => {}
@@ -87,7 +87,7 @@ impl Plan {
         if has(&self.pendable) {
             notes.push("prologue".into());
         }
-        if self.facts.diverges[b] {
+        if self.plan.facts.diverges[b] {
             notes.push("diverges".into());
         }
         writeln!(out, "b{b}: {}", notes.join(", "))?;
@@ -105,7 +105,7 @@ impl Plan {
                 run_end = end;
                 writeln!(out, "    ; run of at most {} instructions", end - i)?;
             }
-            let mut line = format!("    {}", text::inst(&self.func, inst));
+            let mut line = format!("    {}", text::inst(&self.plan.func, inst));
             let notes = self.inst_notes(b, i, inst);
             if !notes.is_empty() {
                 write!(line, "{:1$}; {2}", "", NOTES.saturating_sub(line.len()).max(1), notes.join("; "))?;
@@ -117,7 +117,7 @@ impl Plan {
 
     /// An address that is first accessed at instruction `i`, was made in the block, and may be tested there.
     fn new_address(&self, b: usize, i: usize) -> Option<Reg> {
-        let insts = &self.func.blocks[b].insts;
+        let insts = &self.plan.func.blocks[b].insts;
         let is_access = |inst: &Inst| matches!(inst.op, Op::Load { .. } | Op::Store { .. });
         let Some(Val::Reg(r)) = insts[i].src.first().copied().filter(|_| is_access(&insts[i])) else { return None };
         let made = insts[..i].iter().rposition(|x| x.dst.contains(&r))?;
@@ -127,7 +127,7 @@ impl Plan {
 
     fn joint_text(&self, out: &mut Formatter<'_>, b: usize, from: usize, r: Reg) -> fmt::Result {
         let Some(test) = self.joint_test(b, from, r) else { return Ok(()) };
-        let Some(shape) = self.facts.class[r.idx()].shape().filter(|s| test.fits(s)) else { return Ok(()) };
+        let Some(shape) = self.plan.facts.class[r.idx()].shape().filter(|s| test.fits(s)) else { return Ok(()) };
         writeln!(
             out,
             "    ; joint test of {} accesses through v{}: bytes {} to {}, aligned to {}, {}",
@@ -142,11 +142,11 @@ impl Plan {
 
     fn inst_notes(&self, b: usize, i: usize, inst: &Inst) -> Vec<String> {
         let mut notes: Vec<String> = inst.dst.iter().map(|d| self.class_text(d.idx())).collect();
-        let is_masked = self.options.masked && self.facts.masked.has(b);
+        let is_masked = self.plan.options.masked && self.plan.facts.masked.has(b);
         match inst.op {
             Op::Pure(op) => notes.push(self.way_text(b, i, inst, op)),
             Op::Fence { order, scope } => {
-                notes.push(match FenceOrder::of(order, scope, &self.options.host) {
+                notes.push(match FenceOrder::of(order, scope, &self.plan.options.host) {
                     FenceOrder::Program => "ordered as the program".into(),
                     FenceOrder::Total => "total order by a locked instruction".into(),
                     FenceOrder::Instruction => "fence instruction".into(),
@@ -157,7 +157,7 @@ impl Plan {
                 // What all lanes share, or is affine, is done by scalars there too.
                 None if is_masked
                     && deferral(inst.op) != Deferral::Scalar
-                    && inst.dst.iter().all(|d| self.facts.class[d.idx()].shape().is_none()) =>
+                    && inst.dst.iter().all(|d| self.plan.facts.class[d.idx()].shape().is_none()) =>
                 {
                     notes.push(format!("masked: {}", word(&deferral(inst.op))));
                 }
@@ -169,14 +169,14 @@ impl Plan {
 
     /// How a value op is done.
     fn way_text(&self, b: usize, i: usize, inst: &Inst, op: Pure) -> String {
-        let args: Vec<Arg> = inst.src.iter().map(|v| self.facts.arg(*v)).collect();
+        let args: Vec<Arg> = inst.src.iter().map(|v| self.plan.facts.arg(*v)).collect();
         let constant: Vec<Option<u64>> = args.iter().map(|a| a.value).collect();
         let lanes = |uniform: &[bool]| match way(op, &constant, uniform) {
             Way::Vector(v) => vector_text(v),
             Way::Routine => "routine".into(),
         };
         let is_affine = args.iter().all(|a| a.shape.is_some());
-        if is_affine && let Some(result) = pure(op, &args, self.facts.may_test(b, i)) {
+        if is_affine && let Some(result) = pure(op, &args, self.plan.facts.may_test(b, i)) {
             let how = match scalar(op) {
                 Some(Scalar::Each(op, _)) => format!("scalar {}", word(&op)),
                 Some(s) => format!("scalar {}", word(&s)),
@@ -192,13 +192,13 @@ impl Plan {
     }
 
     fn access_text(&self, a: &AccessClass) -> String {
-        let host = &self.options.host;
+        let host = &self.plan.options.host;
         let address = match a.address {
             Val::Imm(..) => "at a constant".to_owned(),
             Val::Reg(r) => format!("at {}", self.class_text(r.idx())),
         };
         let (inline, order) = match a.kind {
-            Kind::Atomic(..) if a.is_inline_atomic(self.options.cluster) => ("inline", a.order_inline(host)),
+            Kind::Atomic(..) if a.is_inline_atomic(self.plan.options.cluster) => ("inline", a.order_inline(host)),
             Kind::Load | Kind::Store if a.is_inline_in_full() && a.is_inline_by_lane() => {
                 ("inline", a.order_inline(host))
             }
@@ -223,7 +223,7 @@ impl Plan {
     }
 
     fn class_text(&self, r: usize) -> String {
-        match self.facts.class[r] {
+        match self.plan.facts.class[r] {
             Class::Unknown => "zero".into(),
             Class::Varying => "varying".into(),
             Class::Affine(s) => shape_text(&s),
@@ -237,9 +237,11 @@ fn shape_text(s: &Shape) -> String {
     } else if s.is_linear() {
         format!("linear {}", s.stride)
     } else if s.groups() == 1 {
-        format!("packs at {:?} stride {}", s.off, s.stride)
+        let (_, off): (Vec<usize>, Vec<i64>) = s.pieces().unzip();
+        format!("pieces of {} lanes at {off:?} stride {}", s.piece_len(), s.stride)
     } else {
-        format!("packs of groups {:?} at {:?} stride {}", s.group, s.off, s.stride)
+        let (group, off): (Vec<usize>, Vec<i64>) = s.pieces().unzip();
+        format!("pieces of {} lanes of groups {group:?} at {off:?} stride {}", s.piece_len(), s.stride)
     }
 }
 

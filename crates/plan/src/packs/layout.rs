@@ -5,10 +5,10 @@
 
 use std::mem::size_of;
 
-use handloom_ir::simt::{self, FrameLayout};
+use handloom_ir::simt;
 use handloom_ir::types::Ty;
 
-use crate::abi::{Loc, WarpCtx};
+use crate::abi::{Loc, WarpCtx, spread};
 use crate::analysis::cfg::Set;
 use crate::analysis::classes::{Class, Facts};
 
@@ -44,10 +44,6 @@ pub struct Layout {
     pub temp_rows: Vec<u32>,
     /// Bytes of a context.
     pub ctx_bytes: u32,
-    /// Offsets of the slots in the frame of a thread.
-    pub slot_offsets: Vec<u32>,
-    /// Bytes of that frame.
-    pub frame_bytes: u32,
 }
 
 impl Layout {
@@ -102,17 +98,7 @@ impl Layout {
             }
             most = most.max(used);
         }
-        let frame = FrameLayout::new(f);
-        Layout {
-            pend_offset,
-            scratch,
-            words,
-            homes,
-            temp_rows,
-            ctx_bytes: spread(start + most),
-            slot_offsets: frame.offsets.iter().map(|o| *o as u32).collect(),
-            frame_bytes: frame.size as u32,
-        }
+        Layout { pend_offset, scratch, words, homes, temp_rows, ctx_bytes: spread(start + most) }
     }
 
     /// Where the runtime finds each register between blocks.
@@ -121,21 +107,10 @@ impl Layout {
             h.map(|h| match (h, facts.class[r]) {
                 (Home::Row32(at), _) => Loc::Row32(at),
                 (Home::Row64(at), _) => Loc::Row64(at),
-                (Home::Words(at), Class::Affine(s)) => {
-                    Loc::Groups { at, group: s.group, off: s.off, stride: s.stride, bits: f.regs[r].bits() as u8 }
-                }
+                (Home::Words(at), Class::Affine(shape)) => Loc::Shaped { at, shape, bits: f.regs[r].bits() as u8 },
                 (Home::Words(at), _) => Loc::Scalar(at),
             })
         };
         self.homes.iter().enumerate().map(loc).collect()
     }
-}
-
-/// The distance of contexts that need so many bytes: an odd number of cache lines that is 5 more than a multiple of 8.
-///
-/// A block walks over the headers of its warps in turn. At distances near a multiple of a page they would all lie in a few sets of the first
-/// cache, and be driven out of it by the data that the kernel streams.
-pub fn spread(bytes: u32) -> u32 {
-    let lines = bytes.div_ceil(64);
-    64 * (lines + (13 - lines % 8) % 8)
 }

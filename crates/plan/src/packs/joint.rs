@@ -8,7 +8,7 @@ use handloom_ir::types::StateSpace;
 
 use crate::access::{AccessClass, Kind};
 use crate::analysis::shape::Shape;
-use crate::plan::Plan;
+use crate::packs::Strategy;
 
 /// What a block does through one address register, up to the register's next definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,15 +36,15 @@ impl JointTest {
     }
 }
 
-impl Plan {
+impl Strategy<'_> {
     /// Addresses that block `b` gets from other blocks, in the order of their first accesses. Each may be tested at its start.
     pub fn incoming_addresses(&self, b: usize) -> Vec<Reg> {
         let mut seen: Vec<Reg> = Vec::new();
-        if !self.facts.speculate {
+        if !self.plan.facts.speculate {
             return seen;
         }
         let mut defined: Vec<Reg> = Vec::new();
-        for inst in &self.func.blocks[b].insts {
+        for inst in &self.plan.func.blocks[b].insts {
             if let (Op::Load { .. } | Op::Store { .. }, Some(Val::Reg(r))) = (inst.op, inst.src.first())
                 && !defined.contains(r)
                 && !seen.contains(r)
@@ -58,19 +58,19 @@ impl Plan {
 
     /// Whether a test may be at instruction `i` of block `b`: nothing has happened in the block before.
     pub fn may_test_at(&self, b: usize, i: usize) -> bool {
-        self.facts.speculate && i <= self.facts.n_before_effects[b]
+        self.plan.facts.speculate && i <= self.plan.facts.n_before_effects[b]
     }
 
     /// The test of all accesses of block `b` from instruction `from` on through `r`. `None` if they do not fit one test, if there is nothing to
     /// gain, or if they need no test.
     pub fn joint_test(&self, b: usize, from: usize, r: Reg) -> Option<JointTest> {
-        let safe = self.origins[r.idx()].is_some_and(|o| matches!(o, Op::ParamAddr { .. } | Op::SlotAddr(_)));
+        let safe = self.plan.origins[r.idx()].is_some_and(|o| matches!(o, Op::ParamAddr { .. } | Op::SlotAddr(_)));
         self.uses(b, from, r).filter(|u| u.count >= 2 && !safe)
     }
 
     fn uses(&self, b: usize, from: usize, r: Reg) -> Option<JointTest> {
         let mut out: Option<JointTest> = None;
-        for (i, inst) in self.func.blocks[b].insts.iter().enumerate().skip(from) {
+        for (i, inst) in self.plan.func.blocks[b].insts.iter().enumerate().skip(from) {
             if let Some(access) = AccessClass::of(inst)
                 && !matches!(access.kind, Kind::Atomic(..))
                 && access.address == Val::Reg(r)
