@@ -216,21 +216,17 @@ impl Asm<'_> {
         }
     }
 
+    /// A scalar with its NaNs made canonical.
+    pub(crate) fn canonical_scalar(&mut self, v: Value, float: Float) -> Value {
+        let x = self.b.ins().scalar_to_vector(Self::bits_type(float), v);
+        let c = self.canonical(x, float);
+        self.b.ins().extractlane(c, 0)
+    }
+
     /// A float value with its NaNs made canonical.
     pub(crate) fn canonical_rep(&mut self, rep: &Rep, float: Float) -> Rep {
         match rep {
-            Rep::Affine(s, base) => {
-                let t = Self::bits_type(float);
-                let base = base
-                    .iter()
-                    .map(|v| {
-                        let x = self.b.ins().scalar_to_vector(t, *v);
-                        let c = self.canonical(x, float);
-                        self.b.ins().extractlane(c, 0)
-                    })
-                    .collect();
-                Rep::Affine(*s, base)
-            }
+            Rep::Affine(s, base) => Rep::Affine(*s, base.iter().map(|v| self.canonical_scalar(*v, float)).collect()),
             Rep::Rows(rows) => Rep::Rows(rows.iter().map(|v| self.canonical(*v, float)).collect()),
             Rep::Logic(_) => rep.clone(),
         }

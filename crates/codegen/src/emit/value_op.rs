@@ -12,13 +12,107 @@ use handloom_plan::analysis::shape::{self as shapes, Arg, Shape};
 use handloom_plan::packs::{PACKS, first_pack};
 use handloom_plan::ways::{Vector, Way, scalar};
 
-use crate::emit::asm::{FULL, scalar_type, width};
+use crate::emit::asm::{FULL, scalar_type};
 use crate::emit::copy::Emit;
 use crate::emit::exits::start_over;
 use crate::emit::ops::Source;
 use crate::emit::value::{Compare, Logic, Rep, is_uniform, logic_of};
 
-/// A value op for all lanes of a full copy: by scalars where the shape allows, as vectors, or by the routine.
+/// In which form a value op is done, with its sources in that form.
+pub(crate) enum Form<'a> {
+    /// By scalars, once for each group of the result's shape.
+    Scalars(&'a Scalars),
+    /// On the vectors of some packs side by side, by the way that was found for it.
+    Packs { way: Vector, n_packs: usize, sources: Sources<'a> },
+}
+
+/// Sources that have shapes, and what that makes of the result.
+pub(crate) struct Scalars {
+    sources: Vec<(Shape, Vec<Value>)>,
+    result: shapes::Result,
+}
+
+/// Sources as vectors.
+pub(crate) struct Sources<'a> {
+    /// The vectors of each source, pack after pack.
+    pub(crate) vectors: &'a [Vec<Value>],
+    /// Those of them that are the same in all lanes.
+    pub(crate) scalars: &'a [Option<Value>],
+}
+
+/// A value op in some form: the words of the result's groups, or its vectors, and those of a second result. Full copies, scalars of masked copies, the
+/// loop over packs and runs all come here.
+pub(crate) fn value_op(cx: &mut Emit<'_, '_>, v: &ValueOp, form: &Form<'_>) -> (Vec<Value>, Vec<Value>) {
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    match form {
+        Form::Scalars(Scalars { sources, result }) => {
+            if let Some((k, signed)) = result.check {
+                test_wrap(cx, &sources[k], signed);
+            }
+            for g in 0..result.shape.groups() {
+                let p = first_pack(&result.shape, g);
+                let at: Vec<Value> = sources.iter().zip(&v.types).map(|(s, t)| cx.asm.first_lane(s, p, *t)).collect();
+                match scalar(v.op) {
+                    Some(way) if v.op.results().1.is_none() => one.push(cx.asm.scalar_op(way, &at)),
+                    _ => {
+                        let (x, y) = uniform_by_vector(cx, v, &at);
+                        one.push(x);
+                        two.extend(y);
+                    }
+                }
+            }
+        }
+        Form::Packs { way, n_packs, sources: Sources { vectors, scalars } } => {
+            let known = known_sources(v, scalars.iter().copied());
+            for p in 0..*n_packs {
+                let part = |x: &Vec<Value>| {
+                    let w = x.len() / n_packs;
+                    x[p * w..(p + 1) * w].to_vec()
+                };
+                let packs: Vec<Vec<Value>> = vectors.iter().map(part).collect();
+                let (x, y) = cx.asm.vector_op(*way, &packs, &known);
+                one.extend(x);
+                two.extend(y);
+            }
+        }
+    }
+    if let Some(float) = v.canonical {
+        one = match form {
+            Form::Scalars(_) => one.into_iter().map(|x| cx.asm.canonical_scalar(x, float)).collect(),
+            Form::Packs { .. } => one.into_iter().map(|x| cx.asm.canonical(x, float)).collect(),
+        };
+    }
+    (one, two)
+}
+
+/// The sources of a value op as scalars, if all of them are and the result has a shape too.
+pub(crate) fn as_scalars(v: &ValueOp, args: &[Rep], may_test: bool) -> Option<Scalars> {
+    let source = |r: &Rep| match r {
+        Rep::Affine(s, b) => Some((*s, b.clone())),
+        Rep::Rows(_) | Rep::Logic(_) => None,
+    };
+    let sources: Vec<(Shape, Vec<Value>)> = args.iter().map(source).collect::<Option<_>>()?;
+    let known: Vec<Arg> =
+        sources.iter().zip(&v.constants).map(|((s, _), c)| Arg { shape: Some(*s), value: *c }).collect();
+    let result = shapes::pure(v.op, &known, may_test)?;
+    Some(Scalars { sources, result })
+}
+
+/// A value op by scalars; none if the shapes of its sources do not allow it.
+pub(crate) fn by_scalars(
+    cx: &mut Emit<'_, '_>,
+    v: &ValueOp,
+    args: &[Rep],
+    may_test: bool,
+) -> Option<(Rep, Option<Rep>)> {
+    let scalars = as_scalars(v, args, may_test)?;
+    let (base, carry) = value_op(cx, v, &Form::Scalars(&scalars));
+    let second = v.op.results().1.map(|_| Rep::Affine(Shape::UNIFORM, carry));
+    Some((Rep::Affine(scalars.result.shape, base), second))
+}
+
+/// A value op for all lanes of a full copy: by scalars where the shape allows, as a predicate that is not needed as lanes yet, on the vectors of all
+/// packs, or by the routine.
 pub(crate) fn for_all_lanes(cx: &mut Emit<'_, '_>, v: &ValueOp, args: &[Rep], may_test: bool) -> (Rep, Option<Rep>) {
     if let Some(out) = by_scalars(cx, v, args, may_test) {
         return out;
@@ -33,102 +127,31 @@ pub(crate) fn for_all_lanes(cx: &mut Emit<'_, '_>, v: &ValueOp, args: &[Rep], ma
         return (Rep::Logic(Rc::new(l)), None);
     }
     let uniform: Vec<bool> = args.iter().map(is_uniform).collect();
-    let (one, two) = match v.way(&uniform) {
-        Way::Vector(way) => on_all_packs(cx, v, way, args),
-        Way::Routine => by_routine(cx, v, args),
-    };
-    (finished(cx, v, one), two)
-}
-
-/// A value op by scalars, once for each group of the result's shape; none if the shapes of its sources do not allow it.
-pub(crate) fn by_scalars(
-    cx: &mut Emit<'_, '_>,
-    v: &ValueOp,
-    args: &[Rep],
-    may_test: bool,
-) -> Option<(Rep, Option<Rep>)> {
-    let affine: Vec<(Shape, Vec<Value>)> = args
-        .iter()
-        .map(|r| match r {
-            Rep::Affine(s, b) => Some((*s, b.clone())),
-            Rep::Rows(_) | Rep::Logic(_) => None,
-        })
-        .collect::<Option<_>>()?;
-    let shapes: Vec<Arg> =
-        affine.iter().zip(&v.constants).map(|((s, _), c)| Arg { shape: Some(*s), value: *c }).collect();
-    let result = shapes::pure(v.op, &shapes, may_test)?;
-    if let Some((k, signed)) = result.check {
-        test_wrap(cx, &affine[k], signed);
-    }
-    let (_, second) = v.op.results();
-    let mut base = Vec::new();
-    let mut carry = Vec::new();
-    for g in 0..result.shape.groups() {
-        let p = first_pack(&result.shape, g);
-        let at: Vec<Value> = affine.iter().zip(&v.types).map(|(a, t)| cx.asm.first_lane(a, p, *t)).collect();
-        match scalar(v.op) {
-            Some(way) if second.is_none() => base.push(cx.asm.scalar_op(way, &at)),
-            _ => {
-                let (x, y) = uniform_by_vector(cx, v, &at);
-                base.push(x);
-                carry.extend(y);
+    match v.way(&uniform) {
+        Way::Vector(way) => {
+            let scalar = |r: &Rep| match r {
+                Rep::Affine(s, base) if s.is_uniform() => Some(base[0]),
+                Rep::Affine(..) | Rep::Rows(_) | Rep::Logic(_) => None,
+            };
+            let scalars: Vec<Option<Value>> = args.iter().map(scalar).collect();
+            let rows: Vec<Vec<Value>> = args.iter().zip(&v.types).map(|(r, t)| cx.asm.rows(r, *t)).collect();
+            let sources = Sources { vectors: &rows, scalars: &scalars };
+            let (one, two) = value_op(cx, v, &Form::Packs { way, n_packs: PACKS, sources });
+            (Rep::Rows(one), if two.is_empty() { None } else { Some(Rep::Rows(two)) })
+        }
+        Way::Routine => {
+            let (one, two) = by_routine(cx, v, args);
+            match v.canonical {
+                Some(float) => (cx.asm.canonical_rep(&one, float), two),
+                None => (one, two),
             }
         }
-    }
-    let one = finished(cx, v, Rep::Affine(result.shape, base));
-    Some((one, second.map(|_| Rep::Affine(Shape::UNIFORM, carry))))
-}
-
-/// A value op on the vectors of one pack, by the way that was found for it. `scalars`: those of the sources that are the same in all lanes.
-pub(crate) fn on_pack(
-    cx: &mut Emit<'_, '_>,
-    v: &ValueOp,
-    way: Vector,
-    packs: &[Vec<Value>],
-    scalars: &[Option<Value>],
-) -> (Vec<Value>, Vec<Value>) {
-    let (one, two) = cx.asm.vector_op(way, packs, &sources(v, scalars.iter().copied()));
-    match v.canonical {
-        Some(float) => (one.into_iter().map(|x| cx.asm.canonical(x, float)).collect(), two),
-        None => (one, two),
-    }
-}
-
-/// The result with its NaNs as they are to be.
-fn finished(cx: &mut Emit<'_, '_>, v: &ValueOp, result: Rep) -> Rep {
-    match v.canonical {
-        Some(float) => cx.asm.canonical_rep(&result, float),
-        None => result,
     }
 }
 
 /// What is known of the sources beside their lanes.
-fn sources(v: &ValueOp, scalars: impl Iterator<Item = Option<Value>>) -> Vec<Source> {
+fn known_sources(v: &ValueOp, scalars: impl Iterator<Item = Option<Value>>) -> Vec<Source> {
     v.constants.iter().zip(scalars).map(|(c, scalar)| Source { constant: *c, scalar }).collect()
-}
-
-fn on_all_packs(cx: &mut Emit<'_, '_>, v: &ValueOp, way: Vector, args: &[Rep]) -> (Rep, Option<Rep>) {
-    let scalars = args.iter().map(|r| match r {
-        Rep::Affine(s, base) if s.is_uniform() => Some(base[0]),
-        Rep::Affine(..) | Rep::Rows(_) | Rep::Logic(_) => None,
-    });
-    let sources = sources(v, scalars);
-    let rows: Vec<Vec<Value>> = args.iter().zip(&v.types).map(|(r, t)| cx.asm.rows(r, *t)).collect();
-    let (mut one, mut two) = (Vec::new(), Vec::new());
-    for p in 0..PACKS {
-        let packs: Vec<Vec<Value>> = rows
-            .iter()
-            .zip(&v.types)
-            .map(|(r, t)| {
-                let w = width(*t);
-                r[p * w..(p + 1) * w].to_vec()
-            })
-            .collect();
-        let (x, y) = cx.asm.vector_op(way, &packs, &sources);
-        one.extend(x);
-        two.extend(y);
-    }
-    (Rep::Rows(one), if two.is_empty() { None } else { Some(Rep::Rows(two)) })
 }
 
 /// A uniform op without scalar form: on one pack, or by the routine for one lane.
@@ -136,7 +159,7 @@ fn uniform_by_vector(cx: &mut Emit<'_, '_>, v: &ValueOp, at: &[Value]) -> (Value
     let (ty, second) = v.op.results();
     if let Way::Vector(way) = v.way(&vec![true; at.len()]) {
         let packs: Vec<Vec<Value>> = at.iter().zip(&v.types).map(|(x, t)| cx.asm.spread(*x, 0, *t)).collect();
-        let (x, y) = cx.asm.vector_op(way, &packs, &sources(v, at.iter().map(|x| Some(*x))));
+        let (x, y) = cx.asm.vector_op(way, &packs, &known_sources(v, at.iter().map(|x| Some(*x))));
         let x = lane0(cx, x[0], ty);
         let y = second.map(|t| lane0(cx, y[0], t));
         return (x, y);

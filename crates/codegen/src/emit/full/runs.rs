@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use crate::emit::value_op::on_pack;
 use cranelift_codegen::ir::Value;
 use handloom_ir::simt::*;
 use handloom_plan::ValueOp;
@@ -23,10 +22,11 @@ use crate::emit::full::inst::full_inst;
 use crate::emit::full::joint_bounds::verify_at;
 use crate::emit::full::memory::check_affine;
 use crate::emit::value::{Rep, constant, is_uniform};
+use crate::emit::value_op::{Form, Sources, value_op};
 
 /// What a run does with packs.
 enum Step {
-    Pure { inst: usize, value_op: ValueOp, way: Vector },
+    Pure { inst: usize, v: ValueOp, way: Vector },
     Load { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
     Store { inst: usize, mem: MemOp, shape: Shape, at: Vec<(Value, i64)> },
 }
@@ -82,9 +82,9 @@ fn step(cx: &mut Emit<'_, '_>, b: usize, k: usize, pending: &[Reg]) -> Option<Op
                 return Some(None);
             }
             let uniform: Vec<bool> = inst.src.iter().map(|v| !waits(v) && is_uniform(&cx.rep(*v))).collect();
-            let value_op = cx.plan.value_op(inst, op);
-            match value_op.way(&uniform) {
-                Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, value_op, way })),
+            let v = cx.plan.value_op(inst, op);
+            match v.way(&uniform) {
+                Way::Vector(way) if inst.dst.len() == 1 => Some(Some(Step::Pure { inst: k, v, way })),
                 Way::Vector(_) | Way::Routine => None,
             }
         }
@@ -141,10 +141,10 @@ fn run_steps(cx: &mut Emit<'_, '_>, b: usize, steps: &[Step]) {
         for step in steps {
             for p in first..first + TOGETHER {
                 match step {
-                    Step::Pure { inst, value_op, way } => {
+                    Step::Pure { inst, v, way } => {
                         let inst = &insts[*inst];
-                        let v = step_pure(cx, inst, (value_op, *way), p, &now, &mut splats);
-                        now.insert((inst.dst[0], p), v);
+                        let made = step_pure(cx, inst, (v, *way), p, &now, &mut splats);
+                        now.insert((inst.dst[0], p), made);
                     }
                     Step::Load { inst, mem, shape, at } => {
                         let (group, off) = pack_start(shape, p);
@@ -217,7 +217,8 @@ fn step_pure(
             },
         });
     }
-    on_pack(cx, v, way, &packs, &scalars).0
+    let sources = Sources { vectors: &packs, scalars: &scalars };
+    value_op(cx, v, &Form::Packs { way, n_packs: 1, sources }).0
 }
 
 /// The vectors of a source for pack `p`.

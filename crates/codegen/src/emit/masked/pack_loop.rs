@@ -16,7 +16,7 @@ use crate::emit::asm::scalar_type;
 use crate::emit::copy::Emit;
 use crate::emit::sreg::tid_pack;
 use crate::emit::value::Rep;
-use crate::emit::value_op::on_pack;
+use crate::emit::value_op::{Form, Sources, value_op};
 use handloom_plan::ValueOp;
 use handloom_plan::ways::{SregWay, sreg_way};
 
@@ -262,7 +262,8 @@ fn turn_inst(cx: &mut Emit<'_, '_>, inst: &Inst, item: &Deferred, ready: &[Optio
                 });
                 scalars.push(item.scalars[k].as_ref().filter(|(s, _)| s.is_uniform()).map(|(_, b)| b[0]));
             }
-            let (one, two) = on_pack(cx, v, *way, &packs, &scalars);
+            let sources = Sources { vectors: &packs, scalars: &scalars };
+            let (one, two) = value_op(cx, v, &Form::Packs { way: *way, n_packs: 1, sources });
             turn.values.push((inst.dst[0], one));
             if let Some(d2) = inst.dst.get(1) {
                 turn.values.push((*d2, two));
