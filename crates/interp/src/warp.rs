@@ -77,32 +77,6 @@ pub const fn is_predicate(op: Op, result: usize) -> bool {
     result == 1 && matches!(op, Op::Shfl(_) | Op::Match { .. } | Op::Elect)
 }
 
-/// The lane that `shfl` reads for `lane`, and whether it is in range; out of range it is the own lane.
-///
-/// `b` is the source lane or distance, `c` packs the clamp (bits 4..0) and the segment mask (bits 12..8).
-///
-/// # PTX ISA
-/// Data Movement and Conversion Instructions: shfl.sync.
-pub const fn shfl_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
-    let lane = lane & 31;
-    let bval = b & 31;
-    let clamp = c & 31;
-    let segment = c >> 8 & 31;
-    let min_lane = lane & segment;
-    let max_lane = min_lane | (clamp & !segment);
-    let (j, in_range) = match mode {
-        // A difference below zero is below every bound: for `.up` the bound is the lower end.
-        ShflMode::Up => (lane.wrapping_sub(bval), lane >= bval && lane - bval >= max_lane),
-        ShflMode::Down => (lane + bval, lane + bval <= max_lane),
-        ShflMode::Bfly => (lane ^ bval, lane ^ bval <= max_lane),
-        ShflMode::Idx => {
-            let j = min_lane | (bval & !segment);
-            (j, j <= max_lane)
-        }
-    };
-    if in_range { (j, true) } else { (lane, false) }
-}
-
 /// `shfl`: the values that lanes get, and the mask of lanes whose source was in range.
 pub fn shfl(mode: ShflMode, active: u32, a: &[u32; 32], b: &[u32; 32], c: &[u32; 32]) -> ([u32; 32], u32) {
     let mut values = [0; 32];
@@ -111,7 +85,7 @@ pub fn shfl(mode: ShflMode, active: u32, a: &[u32; 32], b: &[u32; 32], c: &[u32;
         if active >> lane & 1 == 0 {
             continue;
         }
-        let (source, ok) = shfl_source(mode, number, b[lane], c[lane]);
+        let (source, ok) = mode.source(number, b[lane], c[lane]);
         // Choice: the value of a lane that does not take part is undefined; we give the lane its own value.
         let source = if active >> source & 1 == 1 { source } else { number };
         values[lane] = a[index(source)];

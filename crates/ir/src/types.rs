@@ -530,6 +530,34 @@ pub enum ShflMode {
     Idx,
 }
 
+impl ShflMode {
+    /// The lane that `shfl` reads for `lane`, and whether it is in range; out of range it is the own lane.
+    ///
+    /// `b` is the source lane or distance, `c` packs the clamp (bits 4..0) and the segment mask (bits 12..8).
+    ///
+    /// # PTX ISA
+    /// Data Movement and Conversion Instructions: shfl.sync.
+    pub const fn source(self, lane: u32, b: u32, c: u32) -> (u32, bool) {
+        let lane = lane & 31;
+        let bval = b & 31;
+        let clamp = c & 31;
+        let segment = c >> 8 & 31;
+        let min_lane = lane & segment;
+        let max_lane = min_lane | (clamp & !segment);
+        let (j, in_range) = match self {
+            // A difference below zero is below every bound: for `.up` the bound is the lower end.
+            ShflMode::Up => (lane.wrapping_sub(bval), lane >= bval && lane - bval >= max_lane),
+            ShflMode::Down => (lane + bval, lane + bval <= max_lane),
+            ShflMode::Bfly => (lane ^ bval, lane ^ bval <= max_lane),
+            ShflMode::Idx => {
+                let j = min_lane | (bval & !segment);
+                (j, j <= max_lane)
+            }
+        };
+        if in_range { (j, true) } else { (lane, false) }
+    }
+}
+
 /// A mode of `vote`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each name is the manual's own")]

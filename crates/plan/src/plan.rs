@@ -1,7 +1,7 @@
 //! A function with what is known and decided about it for every generator of code.
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Block, BlockId, FrameLayout, Function, Op, Reg, Sites, Term};
+use handloom_ir::simt::{BarKind, Block, BlockId, FrameLayout, Function, Op, Reg, Sites, Term, Val};
 
 use crate::abi::{BarrierSite, SyncSite, Tables, YieldSite};
 use crate::analysis::cfg::Cfg;
@@ -98,6 +98,22 @@ impl Plan {
             syncs: self.sites.warp_ops.iter().map(|b| self.sync_site(*b)).collect(),
             ..Tables::default()
         }
+    }
+
+    /// Whether a block ends with a barrier that code passes by itself once all warps are there, where all lanes of a warp come together.
+    pub fn ends_with_plain_barrier(&self, b: usize) -> bool {
+        match self.func.blocks[b].term {
+            Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count: None, pred: None, .. } => {
+                id & ty.mask() == 0 && self.func.is_entry && !self.options.is_callee
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a block ends with an exit of threads from inside a function, which the runtime takes out of its callers; others just have nothing left
+    /// to do in this context.
+    pub fn ends_with_exit_of_callee(&self, b: usize) -> bool {
+        !self.func.is_entry && matches!(self.func.blocks[b].term, Term::Exit)
     }
 
     fn barrier_site(&self, block: BlockId) -> BarrierSite {

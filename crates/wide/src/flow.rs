@@ -11,7 +11,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BarKind, BlockId, Inst, Op, Pure, SlotId, Term, Val};
+use handloom_ir::simt::{BlockId, Inst, Op, Pure, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
@@ -356,15 +356,9 @@ impl Emit<'_> {
             Term::Switch { index, targets } => self.switch(b, *index, targets),
             Term::Ret | Term::Exit => self.exit(b),
             Term::Trap(kind) => self.trap(*kind, None),
-            Term::Barrier { kind, id, count, pred, dst: _, next } => {
-                let plain = *kind == BarKind::Sync
-                    && constant(*id) == Some(0)
-                    && count.is_none()
-                    && pred.is_none()
-                    && f.is_entry
-                    && !self.plan.options.is_callee;
+            Term::Barrier { kind: _, id, count, pred, dst: _, next } => {
                 let leave = self.a.label();
-                if plain {
+                if self.plan.ends_with_plain_barrier(b) {
                     if self.in_part {
                         self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
                         self.a.jump(Code::Jne_rel32_64, leave);
@@ -446,7 +440,7 @@ impl Emit<'_> {
     }
 
     fn exit(&mut self, b: usize) {
-        if !self.f.is_entry && matches!(self.f.blocks[b].term, Term::Exit) {
+        if self.plan.ends_with_exit_of_callee(b) {
             if self.in_part {
                 let save = self.save;
                 self.a.jump(Code::Call_rel32_64, save);

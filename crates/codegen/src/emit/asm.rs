@@ -13,6 +13,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
+use handloom_plan::host::Architecture;
 use handloom_plan::packs::LANES;
 
 use crate::emit::once::{Key, Line};
@@ -45,12 +46,20 @@ pub(crate) struct Asm<'b> {
     pub(crate) turned: HashMap<Vec<Value>, Vec<Value>>,
     /// The signature of routines.
     sig: clif::SigRef,
+    /// The kind of host.
+    pub(crate) architecture: Architecture,
 }
 
 impl<'b> Asm<'b> {
     /// An assembler that writes with `b`. `calls`: how routines are called. `params`: the parameters of the function. `warp`: the context, where
     /// it is dispatched to.
-    pub(crate) fn new(mut b: FunctionBuilder<'b>, calls: CallConv, params: [Value; 2], warp: Value) -> Asm<'b> {
+    pub(crate) fn new(
+        mut b: FunctionBuilder<'b>,
+        architecture: Architecture,
+        calls: CallConv,
+        params: [Value; 2],
+        warp: Value,
+    ) -> Asm<'b> {
         let mut routine = Signature::new(calls);
         for t in [types::I64, types::I64, types::I32, types::I32, types::I64, types::I64] {
             routine.params.push(AbiParam::new(t));
@@ -58,7 +67,7 @@ impl<'b> Asm<'b> {
         routine.returns.push(AbiParam::new(types::I64));
         let sig = b.import_signature(routine);
         let [cta, pool_ptr] = params;
-        Asm { b, cta, pool_ptr, warp, line: Line::default(), turned: HashMap::new(), sig }
+        Asm { b, cta, pool_ptr, warp, line: Line::default(), turned: HashMap::new(), sig, architecture }
     }
 }
 

@@ -19,6 +19,7 @@ mod asm;
 mod bounds;
 mod copy;
 mod device;
+mod ends;
 mod exits;
 mod frame;
 mod full;

@@ -1,7 +1,7 @@
 //! Warp-synchronising ops: their values, and who waits for whom.
 
 use crate::common::*;
-use handloom_interp::{Status, warp};
+use handloom_interp::Status;
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
@@ -34,7 +34,7 @@ fn shfl_reads_the_lane_that_the_manual_names() {
             for b in 0..40 {
                 for c in 0..0x2000 {
                     let expected = reference_source(mode, lane as i32, b as i32, c as i32);
-                    let (j, p) = warp::shfl_source(mode, lane, b, c);
+                    let (j, p) = mode.source(lane, b, c);
                     assert_eq!((j as i32, p), expected, "{mode:?} lane {lane} b {b} c {c:#x}");
                 }
             }

@@ -1,6 +1,6 @@
 //! How full and masked copies do loads and stores.
 
-use handloom_ir::types::{Order, StateSpace};
+use handloom_ir::types::{Order, StateSpace, Ty};
 
 use crate::access::{AccessClass, Kind};
 use crate::analysis::shape::Shape;
@@ -11,7 +11,7 @@ use crate::packs::packs_differ;
 pub enum FullWay {
     /// The range of each group of lanes is tested, then lanes are at constant distances.
     ByGroups,
-    /// The addresses of all lanes are tested together, then done one by one.
+    /// The addresses of all lanes are tested together, as vectors, then done one by one.
     ByLanes,
     /// The routine does it.
     Routine,
@@ -24,14 +24,22 @@ impl AccessClass {
         self.is_simple() && matches!(self.space, Global | Generic | Const | ParamEntry | Local | ParamFunc | Shared)
     }
 
-    /// How a full copy does a load or store at an address of a shape. `may_start_over`: nothing has happened in the block yet.
-    pub fn full_way(&self, address: Option<&Shape>, may_start_over: bool) -> FullWay {
+    /// Whether vector code tests the addresses of all lanes. In shared memory those are sums of 32 bits, which must not wrap.
+    pub fn is_tested_by_vectors(&self, address: Ty) -> bool {
+        let sums = 0..=1 << 20;
+        self.space != StateSpace::Shared
+            || address == Ty::B32 && sums.contains(&self.offset) && self.offset % self.bytes() == 0
+    }
+
+    /// How a full copy does a load or store at an address of a type and shape. `may_start_over`: nothing has happened in the block yet.
+    pub fn full_way(&self, ty: Ty, address: Option<&Shape>, may_start_over: bool) -> FullWay {
         match address {
             _ if !self.is_inline_in_full() => FullWay::Routine,
             // A range that the check passes may end in elements that nobody wants, and those may lie anywhere. What fails the check of a
             // range with gaps is found by starting over.
             Some(s) if self.wants_all() && self.is_regular(s) && (s.is_even() || may_start_over) => FullWay::ByGroups,
-            _ => FullWay::ByLanes,
+            _ if self.is_tested_by_vectors(ty) => FullWay::ByLanes,
+            _ => FullWay::Routine,
         }
     }
 
@@ -39,7 +47,7 @@ impl AccessClass {
     pub fn joins_run_at(&self, address: &Shape, may_start_over: bool) -> bool {
         address.stride != 0
             && packs_differ(address)
-            && self.full_way(Some(address), may_start_over) == FullWay::ByGroups
+            && self.full_way(Ty::B64, Some(address), may_start_over) == FullWay::ByGroups
     }
 
     /// Whether some lanes do a load or store inline.

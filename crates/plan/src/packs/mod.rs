@@ -2,20 +2,25 @@
 //!
 //! A *pack* is [`LANES`] lanes, whose 32-bit values fill one vector of 128 bits. A full copy of a block does all [`PACKS`] packs side by side, a masked
 //! copy loops over those that have lanes. What is decided here is for code of that kind: [`layout`] says where values are kept, [`copies`] which
-//! code a block gets, [`deferral`] what waits in a masked copy, [`accesses`] how loads and stores are done. Joint tests of bounds and runs of accesses
-//! are questions to a [`Strategy`], asked where an emitter comes to them; its `Display` asks them all.
+//! code a block gets, [`deferral`] what waits in a masked copy, [`accesses`], [`atomics`] and [`warp_ops`] how those are done, [`Edges`] which ways a
+//! warp takes together. Joint tests of bounds and runs of accesses are questions to a [`Strategy`], asked where an emitter comes to them; its
+//! `Display` asks them all.
 //!
 //! The facts know nothing of packs: [`pack_start`] is where a shape becomes groups and offsets of packs.
 
 pub mod accesses;
+pub mod atomics;
 pub mod copies;
 pub mod deferral;
+mod edges;
 mod joint;
 pub mod layout;
 mod runs;
 mod strategy;
 mod text;
+pub mod warp_ops;
 
+pub use edges::Edges;
 pub use joint::JointTest;
 pub use runs::TOGETHER;
 pub use strategy::Strategy;

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use handloom_ir::simt::{Inst, Op, Pure, Reg, Val, text};
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val, text};
 
 use crate::access::{AccessClass, Kind, Own};
 use crate::analysis::cfg::Set;
@@ -13,9 +13,11 @@ use crate::analysis::classes::Class;
 use crate::analysis::shape::{Arg, Shape, pure};
 use crate::options::Bounds;
 use crate::order::{AccessOrder, FenceOrder};
-use crate::packs::Strategy;
+use crate::packs::atomics::AtomicWay;
 use crate::packs::deferral::{Deferral, deferral};
 use crate::packs::layout::Home;
+use crate::packs::warp_ops::{WarpOpWay, warp_op_way};
+use crate::packs::{Edges, Strategy};
 use crate::ways::{Scalar, Vector, Way, scalar, way};
 
 /// Column where notes begin.
@@ -112,7 +114,39 @@ impl Strategy<'_> {
             }
             writeln!(out, "{line}")?;
         }
-        writeln!(out, "    {}", text::term(&block.term))
+        let mut line = format!("    {}", text::term(&block.term));
+        if let Some(note) = self.end_note(b) {
+            write!(line, "{:1$}; {note}", "", NOTES.saturating_sub(line.len()).max(1))?;
+        }
+        writeln!(out, "{line}")
+    }
+
+    /// How a block ends, where there is a choice.
+    fn end_note(&self, b: usize) -> Option<String> {
+        Some(match self.plan.func.blocks[b].term {
+            Term::Branch { cond, then, otherwise } => {
+                let by = if self.plan.facts.arg(cond).shape.is_some_and(|s| s.is_uniform()) {
+                    "uniform"
+                } else {
+                    "diverges"
+                };
+                match self.edges(b) {
+                    Edges { all: true, none: true } => by.into(),
+                    Edges { all: true, none: false } => format!("{by}, no warp goes to b{} together", otherwise.0),
+                    Edges { all: false, none: true } => format!("{by}, no warp goes to b{} together", then.0),
+                    Edges { all: false, none: false } => format!("{by}, no warp goes either way together"),
+                }
+            }
+            Term::Barrier { .. } if self.plan.ends_with_plain_barrier(b) => "passed inside code by whole warps".into(),
+            Term::Barrier { .. } => "leaves the code".into(),
+            Term::Jump(_)
+            | Term::Switch { .. }
+            | Term::Ret
+            | Term::Exit
+            | Term::Trap(_)
+            | Term::Call { .. }
+            | Term::Yield { .. } => return None,
+        })
     }
 
     /// An address that is first accessed at instruction `i`, was made in the block, and may be tested there.
@@ -153,7 +187,29 @@ impl Strategy<'_> {
                 });
             }
             _ => match AccessClass::of(inst) {
-                Some(a) => notes.push(self.access_text(&a)),
+                Some(a) => {
+                    notes.push(self.access_text(&a));
+                    if matches!(a.kind, Kind::Atomic(..)) {
+                        let address = || self.plan.facts.arg(a.address).shape;
+                        notes.push(match self.atomic_way(&a, !inst.dst.is_empty(), address) {
+                            AtomicWay::Folded(fold) => format!("full: one for all lanes, of their {}", word(&fold)),
+                            AtomicWay::Straight => "full: lane by lane".into(),
+                            AtomicWay::Loop => "full: loop over lanes".into(),
+                            AtomicWay::Routine => return notes,
+                        });
+                    }
+                }
+                None if inst.op.is_warp_sync() => {
+                    notes.push(match warp_op_way(inst) {
+                        WarpOpWay::Nothing => "full: nothing".into(),
+                        WarpOpWay::Vote(_) => "full: from the bits of the predicate".into(),
+                        WarpOpWay::Shuffle { .. } => "full: lanes in another order".into(),
+                        WarpOpWay::Routine => "full: routine".into(),
+                    });
+                    if is_masked {
+                        notes.push("masked: routine".into());
+                    }
+                }
                 // What all lanes share, or is affine, is done by scalars there too.
                 None if is_masked
                     && deferral(inst.op) != Deferral::Scalar

@@ -118,7 +118,7 @@ fn packs(stride: i64, off: i64) -> Shape {
 
 #[test]
 fn full_copies_test_ranges_where_they_can() {
-    let way = |a: AccessClass, s: Option<Shape>| [true, false].map(|first| a.full_way(s.as_ref(), first));
+    let way = |a: AccessClass, s: Option<Shape>| [true, false].map(|first| a.full_way(Ty::B64, s.as_ref(), first));
     let words = load(WORD, 0, false);
     assert_eq!(way(words, Some(packs(4, 16))), [FullWay::ByGroups; 2]);
     assert_eq!(way(words, Some(packs(0, 0))), [FullWay::ByGroups; 2], "one address for all lanes is a range too");

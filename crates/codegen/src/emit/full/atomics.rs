@@ -1,13 +1,11 @@
 //! Atomics of full copies by all lanes: one after the other without a loop in shared memory, and folded to one operation where nobody reads the
-//! old values of a single location.
-//!
-//! Folding is sound: that all lanes of a warp come one directly after the other is one of the orders that the model allows. All addresses are tested
-//! before the first lane has an effect.
+//! old values of a single location. All addresses are tested before the first lane has an effect.
 
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::packs::atomics::Fold;
 use handloom_plan::packs::{LANES, PACKS};
 
 use crate::emit::asm::{FULL, width};
@@ -16,39 +14,14 @@ use crate::emit::copy::Emit;
 use crate::emit::full::scattered::{access_at_site, refuse_rows, refuse_shared};
 use crate::emit::value::Rep;
 
-/// How the values of many lanes become one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fold {
-    Sum,
-    And,
-    Or,
-    Xor,
-    Least,
-    Most,
-}
-
-/// An atomic that is done inline and has no guard; `false` where it is better done in a loop over lanes.
-pub(crate) fn atomic_of_all(cx: &mut Emit<'_, '_>, inst: &Inst, a: AtomAccess, offset: i64) -> bool {
-    // Functions that wait note what each lane changed.
-    if inst.guarded || cx.plan.tells_dirty {
-        return false;
-    }
+/// An atomic by all lanes, all of which take part: folded to one operation, or lane after lane without a loop.
+pub(crate) fn atomic_of_all(cx: &mut Emit<'_, '_>, inst: &Inst, a: AtomAccess, offset: i64, fold: Option<Fold>) {
     let addr = cx.rep(inst.src[0]);
-    let one_place = matches!(&addr, Rep::Affine(s, _) if s.is_uniform());
-    let folds = one_place && inst.dst.is_empty() && fold_of(a.op).is_some();
-    if !folds && a.space != StateSpace::Shared {
-        return false;
-    }
     let mem = mem_op(cx, inst);
     let aty = cx.ty(mem.class.address);
     let rows = cx.asm.rows(&addr, aty);
-    let tested = if folds { &rows[..1] } else { &rows[..] };
-    let bad = match (a.space, aty) {
-        (StateSpace::Shared, Ty::B32) => refuse_shared(cx, &mem, tested),
-        (StateSpace::Shared, _) => None,
-        (_, _) => Some(refuse_rows(cx, &mem, tested)),
-    };
-    let Some(bad) = bad else { return false };
+    let tested = if fold.is_some() { &rows[..1] } else { &rows[..] };
+    let bad = if mem.is_shared() { refuse_shared(cx, &mem, tested) } else { refuse_rows(cx, &mem, tested) };
     let data: Vec<Rep> = inst.operands()[1..].iter().map(|v| cx.clean(*v)).collect();
     let shared = mem.is_shared().then(|| cx.asm.shared_base());
     let (cold, go, join) = (cx.asm.cold_block(), cx.asm.b.create_block(), cx.asm.b.create_block());
@@ -64,8 +37,8 @@ pub(crate) fn atomic_of_all(cx: &mut Emit<'_, '_>, inst: &Inst, a: AtomAccess, o
     cx.asm.b.ins().jump(join, &args);
     cx.asm.b.switch_to_block(go);
     let mut results = Vec::new();
-    if folds {
-        let x = fold(cx, a, &ways[0], mem.ty);
+    if let Some(how) = fold {
+        let x = folded(cx, how, a.ty.is_signed(), &ways[0], mem.ty);
         let host = cx.asm.lane_address(&rows, 0, 0, aty, shared);
         let host = cx.asm.moved(host, offset);
         cx.asm.atomic_word(a, host, x, None, mem.ty);
@@ -96,7 +69,6 @@ pub(crate) fn atomic_of_all(cx: &mut Emit<'_, '_>, inst: &Inst, a: AtomAccess, o
         let rows = cx.asm.b.block_params(join).to_vec();
         cx.set(d, Rep::Rows(rows));
     }
-    true
 }
 
 /// A scalar for all lanes, or rows.
@@ -119,8 +91,7 @@ fn operand_of(cx: &mut Emit<'_, '_>, operand: &[Value], p: usize, l: usize, ty: 
 }
 
 /// One value that does to a location what those of all lanes do.
-pub(crate) fn fold(cx: &mut Emit<'_, '_>, a: AtomAccess, operand: &[Value], ty: Ty) -> Value {
-    let Some(fold) = fold_of(a.op) else { return operand[0] };
+fn folded(cx: &mut Emit<'_, '_>, fold: Fold, signed: bool, operand: &[Value], ty: Ty) -> Value {
     if let [x] = *operand {
         return match fold {
             // 32 times the same.
@@ -129,7 +100,6 @@ pub(crate) fn fold(cx: &mut Emit<'_, '_>, a: AtomAccess, operand: &[Value], ty: 
             Fold::And | Fold::Or | Fold::Least | Fold::Most => x,
         };
     }
-    let signed = a.ty.is_signed();
     let wide_order = ty == Ty::B64 && matches!(fold, Fold::Least | Fold::Most);
     let mut rest: Vec<Value> = if wide_order {
         // The host has no such op on vectors.
@@ -157,18 +127,6 @@ fn combine(cx: &mut Emit<'_, '_>, fold: Fold, signed: bool, x: Value, y: Value) 
         Fold::Least => cx.asm.b.ins().umin(x, y),
         Fold::Most if signed => cx.asm.b.ins().smax(x, y),
         Fold::Most => cx.asm.b.ins().umax(x, y),
-    }
-}
-
-fn fold_of(op: AtomOp) -> Option<Fold> {
-    match op {
-        AtomOp::Add => Some(Fold::Sum),
-        AtomOp::And => Some(Fold::And),
-        AtomOp::Or => Some(Fold::Or),
-        AtomOp::Xor => Some(Fold::Xor),
-        AtomOp::Min => Some(Fold::Least),
-        AtomOp::Max => Some(Fold::Most),
-        AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec | AtomOp::Step => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::types::*;
+use handloom_plan::packs::Edges;
 
 use crate::emit::asm::Asm;
 use crate::emit::ops::condition::int_cc;
@@ -16,17 +17,10 @@ struct Ends {
     ordered: Option<Value>,
 }
 
-/// Whether a predicate can hold in all lanes of a warp, and in none.
-#[derive(Clone, Copy)]
-pub(crate) struct Possible {
-    pub(crate) all: bool,
-    pub(crate) none: bool,
-}
-
 impl Asm<'_> {
     /// Branches if scalars tell that a predicate holds in all lanes or in none. Says whether they tell of every warp, so that after this some
     /// lanes do and some do not.
-    pub(crate) fn branch_if_known(&mut self, l: &Logic, possible: Possible, yes: clif::Block, no: clif::Block) -> bool {
+    pub(crate) fn branch_if_known(&mut self, l: &Logic, possible: Edges, yes: clif::Block, no: clif::Block) -> bool {
         let mut ends = Vec::new();
         if !(possible.all || possible.none) || !self.ends(l, &mut ends) {
             return false;
@@ -131,44 +125,13 @@ impl Asm<'_> {
     }
 }
 
-/// What ranges tell of a predicate: lanes that differ do not all stand on the same side of a constant that is near enough.
-pub(crate) fn possible_ends(l: &Logic) -> Possible {
-    let anything = Possible { all: true, none: true };
+/// The edges that a warp may take by a predicate.
+pub(crate) fn edges(l: &Logic) -> Edges {
     match l {
-        Logic::Uniform(_) => anything,
-        Logic::Not(a) => {
-            let p = possible_ends(a);
-            Possible { all: p.none, none: p.all }
-        }
-        Logic::And(a, b) => Possible { all: possible_ends(a).all && possible_ends(b).all, none: true },
-        Logic::Or(a, b) => Possible { all: true, none: possible_ends(a).none && possible_ends(b).none },
-        Logic::Compare(c) => {
-            let (x, y, cmp) =
-                if c.b.0.is_uniform() { (&c.a.0, &c.b.0, c.cmp) } else { (&c.b.0, &c.a.0, c.cmp.swapped()) };
-            let bits = c.int.bits();
-            if !y.is_uniform() || bits < 32 {
-                return anything;
-            }
-            match cmp {
-                Cmp::Eq if x.stride != 0 => return Possible { all: false, none: true },
-                Cmp::Ne if x.stride != 0 => return Possible { all: true, none: false },
-                _ => {}
-            }
-            if y.low != y.high || !x.no_wrap(bits, c.int.signed) {
-                return anything;
-            }
-            let shift = 64 - bits;
-            let y = if c.int.signed { i128::from((y.low << shift) as i64 >> shift) } else { i128::from(y.low) };
-            let reach = (0..x.groups()).map(|g| x.span(g)).map(|(low, high)| i128::from(high - low)).max().unwrap_or(0);
-            // The highest lane is at least this, the lowest at most that.
-            let (top, bottom) = (i128::from(x.low) + reach, i128::from(x.high) - reach);
-            match cmp {
-                Cmp::Lt => Possible { all: top < y, none: bottom >= y },
-                Cmp::Le => Possible { all: top <= y, none: bottom > y },
-                Cmp::Gt => Possible { all: bottom > y, none: top <= y },
-                Cmp::Ge => Possible { all: bottom >= y, none: top < y },
-                _ => anything,
-            }
-        }
+        Logic::Uniform(_) => Edges::BOTH,
+        Logic::Not(a) => edges(a).opposite(),
+        Logic::And(a, b) => edges(a).and(edges(b)),
+        Logic::Or(a, b) => edges(a).or(edges(b)),
+        Logic::Compare(c) => Edges::of_comparison(c.cmp, c.int, &c.a.0, &c.b.0),
     }
 }

@@ -4,6 +4,8 @@ use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::shape::Shape;
+use handloom_plan::packs::atomics::AtomicWay;
 use handloom_plan::packs::layout::Home;
 
 use crate::emit::asm::FULL;
@@ -15,13 +17,21 @@ use crate::emit::value::Rep;
 
 /// A memory op lane by lane, for the lanes of its guard: inline or by the routine.
 pub(crate) fn full_by_routine(cx: &mut Emit<'_, '_>, inst: &Inst) {
-    if let Op::Atom { access, offset } | Op::Red { access, offset } = inst.op
-        && AccessClass::of(inst).is_some_and(|a| a.is_inline_atomic(cx.plan.options.cluster))
-    {
-        if !atomic_of_all(cx, inst, access, offset) {
-            full_atomic(cx, inst);
+    if let (Op::Atom { access, offset } | Op::Red { access, offset }, Some(a)) = (inst.op, AccessClass::of(inst)) {
+        let packs = cx.packs;
+        let shape = || match a.address {
+            Val::Imm(x, _) => Some(Shape::constant(x)),
+            address @ Val::Reg(_) => match cx.rep(address) {
+                Rep::Affine(s, _) => Some(s),
+                Rep::Rows(_) | Rep::Logic(_) => None,
+            },
+        };
+        match packs.atomic_way(&a, !inst.dst.is_empty(), shape) {
+            AtomicWay::Folded(fold) => return atomic_of_all(cx, inst, access, offset, Some(fold)),
+            AtomicWay::Straight => return atomic_of_all(cx, inst, access, offset, None),
+            AtomicWay::Loop => return full_atomic(cx, inst),
+            AtomicWay::Routine => {}
         }
-        return;
     }
     let (src, dst, outs) = routine_operands(cx, inst);
     let site = cx.code.tables.mems.len();

@@ -100,7 +100,8 @@ pub(crate) fn access_all(cx: &mut Emit<'_, '_>, mem: &MemOp, inst: &Inst, addr: 
         Rep::Rows(_) | Rep::Logic(_) => None,
     };
     let is_store = matches!(inst.op, Op::Store { .. });
-    let out = match (mem.class.full_way(shape, cx.may_start_over()), addr) {
+    let aty = cx.ty(mem.class.address);
+    let out = match (mem.class.full_way(aty, shape, cx.may_start_over()), addr) {
         (FullWay::Routine, _) => {
             let m = cx.asm.i32(FULL);
             return access_by_routine(cx, mem, inst, addr, data, m, &[]);

@@ -21,17 +21,7 @@ use crate::emit::value::Rep;
 pub(crate) fn access_scattered(cx: &mut Emit<'_, '_>, mem: &MemOp, inst: &Inst, addr: &Rep, data: &[Rep]) -> Vec<Rep> {
     let aty = cx.ty(mem.class.address);
     let rows = cx.asm.rows(addr, aty);
-    let bad = if mem.is_shared() && aty != Ty::B64 {
-        refuse_shared(cx, mem, &rows)
-    } else if mem.is_shared() {
-        None
-    } else {
-        Some(refuse_rows(cx, mem, &rows))
-    };
-    let Some(bad) = bad else {
-        let m = cx.asm.i32(FULL);
-        return access_by_routine(cx, mem, inst, addr, data, m, &[]);
-    };
+    let bad = if mem.is_shared() { refuse_shared(cx, mem, &rows) } else { refuse_rows(cx, mem, &rows) };
     let (cold, go, join) = (cx.asm.cold_block(), cx.asm.b.create_block(), cx.asm.b.create_block());
     let n = usize::from(mem.class.count);
     let is_store = matches!(inst.op, Op::Store { .. });
@@ -153,10 +143,7 @@ fn refuse_apart(cx: &mut Emit<'_, '_>, mem: &MemOp, rows: &[Value], base: Value,
 }
 
 /// The same for 32-bit offsets in shared memory; `None` for offsets that need the routine.
-pub(crate) fn refuse_shared(cx: &mut Emit<'_, '_>, mem: &MemOp, rows: &[Value]) -> Option<Value> {
-    if mem.class.offset < 0 || mem.class.offset > 1 << 20 {
-        return None;
-    }
+pub(crate) fn refuse_shared(cx: &mut Emit<'_, '_>, mem: &MemOp, rows: &[Value]) -> Value {
     let size = cx.asm.load_cta(types::I64, offset_of!(CtaCtx, shared_size));
     let room = cx.asm.b.ins().iadd_imm_s(size, -(mem.class.offset + mem.bytes()));
     let none = cx.asm.b.ins().icmp_imm_s(IntCC::SignedLessThan, room, 0);
@@ -176,16 +163,13 @@ pub(crate) fn refuse_shared(cx: &mut Emit<'_, '_>, mem: &MemOp, rows: &[Value]) 
     let over = cx.asm.b.ins().icmp(IntCC::UnsignedGreaterThan, top, room);
     let mut bad = cx.asm.b.ins().bor(over, none);
     let a = mem.bytes();
-    if mem.class.offset % a != 0 {
-        return None;
-    }
     if a > 1 {
         let low = cx.asm.vector_const32([(a - 1) as u32; 4]);
         let odd = cx.asm.b.ins().band(any, low);
         let odd = cx.asm.b.ins().vany_true(odd);
         bad = cx.asm.b.ins().bor(bad, odd);
     }
-    Some(bad)
+    bad
 }
 
 /// The access by the routine, for the lanes of `mask`. `old`: what results hold in other lanes.

@@ -8,46 +8,45 @@ use handloom_ir::types::*;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::shape::Shape;
 use handloom_plan::packs::layout::Home;
+use handloom_plan::packs::warp_ops::{WarpOpWay, warp_op_way};
 use handloom_plan::packs::{LANES, PACKS};
 
 use crate::emit::asm::FULL;
 use crate::emit::copy::Emit;
 use crate::emit::exits::trap;
 use crate::emit::full::by_routine::routine_operands;
-use crate::emit::value::{Rep, constant};
+use crate::emit::value::Rep;
 
-/// A warp-level op by all lanes: inline where the member mask is known to name them all.
+/// A warp-level op by all lanes.
 pub(crate) fn full_sync(cx: &mut Emit<'_, '_>, inst: &Inst) {
-    let everyone = inst.src.last().and_then(|v| constant(*v)) == Some(FULL as u64);
-    match inst.op {
-        Op::BarWarp if everyone => return,
-        Op::Vote(mode) if everyone => {
-            let p = cx.rep(inst.src[0]);
-            let bits = cx.asm.predicate_bits(&p);
-            let any = |e: &mut Emit<'_, '_>| e.asm.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);
-            let all =
-                |e: &mut Emit<'_, '_>| e.asm.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
-            let v = match mode {
-                VoteMode::Ballot => bits,
-                VoteMode::All => all(cx),
-                VoteMode::Any => any(cx),
-                VoteMode::Uni => {
-                    let (x, y) = (all(cx), any(cx));
-                    let none = cx.asm.b.ins().bxor_imm_s(y, 1);
-                    cx.asm.b.ins().bor(x, none)
-                }
-            };
-            cx.set(inst.dst[0], Rep::Affine(Shape::UNIFORM, vec![v]));
-            return;
-        }
-        Op::Shfl(mode) if everyone => {
-            if let (Some(lane), Some(clamp)) = (constant(inst.src[1]), constant(inst.src[2])) {
-                shuffle_lanes(cx, inst, mode, lane as u32, clamp as u32);
-                return;
-            }
-        }
-        _ => {}
+    match warp_op_way(inst) {
+        WarpOpWay::Nothing => {}
+        WarpOpWay::Vote(mode) => vote(cx, inst, mode),
+        WarpOpWay::Shuffle { mode, lane, clamp } => shuffle_lanes(cx, inst, mode, lane, clamp),
+        WarpOpWay::Routine => sync_by_routine(cx, inst),
     }
+}
+
+/// `vote` by all lanes.
+fn vote(cx: &mut Emit<'_, '_>, inst: &Inst, mode: VoteMode) {
+    let p = cx.rep(inst.src[0]);
+    let bits = cx.asm.predicate_bits(&p);
+    let any = |e: &mut Emit<'_, '_>| e.asm.b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0);
+    let all = |e: &mut Emit<'_, '_>| e.asm.b.ins().icmp_imm_s(IntCC::Equal, bits, i64::from(FULL as u32 as i32));
+    let v = match mode {
+        VoteMode::Ballot => bits,
+        VoteMode::All => all(cx),
+        VoteMode::Any => any(cx),
+        VoteMode::Uni => {
+            let (x, y) = (all(cx), any(cx));
+            let none = cx.asm.b.ins().bxor_imm_s(y, 1);
+            cx.asm.b.ins().bor(x, none)
+        }
+    };
+    cx.set(inst.dst[0], Rep::Affine(Shape::UNIFORM, vec![v]));
+}
+
+fn sync_by_routine(cx: &mut Emit<'_, '_>, inst: &Inst) {
     let (src, mut dst, mut outs) = routine_operands(cx, inst);
     // The block ends here, so nothing starts it over that would find its registers changed: results go to their homes.
     for (loc, d) in dst.iter_mut().zip(&inst.dst) {
@@ -77,7 +76,7 @@ pub(crate) fn full_sync(cx: &mut Emit<'_, '_>, inst: &Inst) {
 /// `shfl` with a constant lane and clamp: every lane's source is known.
 fn shuffle_lanes(cx: &mut Emit<'_, '_>, inst: &Inst, mode: ShflMode, lane: u32, clamp: u32) {
     let value = cx.clean(inst.src[0]);
-    let from: Vec<(u32, bool)> = (0..32).map(|l| shfl_source(mode, l, lane, clamp)).collect();
+    let from: Vec<(u32, bool)> = (0..32).map(|l| mode.source(l, lane, clamp)).collect();
     let rows = cx.asm.rows(&value, Ty::B32);
     let mut out = Vec::with_capacity(PACKS);
     for p in 0..PACKS {
@@ -111,33 +110,4 @@ fn shuffle_lanes(cx: &mut Emit<'_, '_>, inst: &Inst, mode: ShflMode, lane: u32, 
             .collect();
         cx.set(*d, Rep::Rows(rows));
     }
-}
-
-/// Source lane of a `shfl` and whether it is in range.
-///
-/// # PTX ISA
-/// Data Movement and Conversion Instructions: shfl.sync.
-pub(crate) fn shfl_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
-    let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
-    let last = (lane & segment) | (clamp & !segment);
-    let first = lane & segment;
-    let (j, ok) = match mode {
-        ShflMode::Up => {
-            let j = lane as i32 - b as i32;
-            (j, j >= last as i32)
-        }
-        ShflMode::Down => {
-            let j = lane + b;
-            (j as i32, j <= last)
-        }
-        ShflMode::Bfly => {
-            let j = lane ^ b;
-            (j as i32, j <= last)
-        }
-        ShflMode::Idx => {
-            let j = first | (b & !segment);
-            (j as i32, j <= last)
-        }
-    };
-    if ok { (j as u32 & 31, true) } else { (lane, false) }
 }

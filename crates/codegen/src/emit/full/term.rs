@@ -1,4 +1,4 @@
-//! Ends of full copies.
+//! Ends of full copies: where lanes go on.
 
 use std::mem::offset_of;
 
@@ -8,13 +8,15 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
+use handloom_plan::packs::Edges;
 
 use crate::emit::asm::FULL;
 use crate::emit::copy::{Copy, Emit};
-use crate::emit::exits::{add_pending, call, retired, scatter, trap, trap_of_index};
-use crate::emit::full::branch::{Possible, possible_ends};
+use crate::emit::ends::leave;
+use crate::emit::exits::{add_pending, retired, scatter, trap_of_index};
+use crate::emit::full::branch::edges;
 use crate::emit::once::Line;
-use crate::emit::value::{Rep, constant, is_uniform};
+use crate::emit::value::{Rep, is_uniform};
 
 /// A way on from the end of a full copy.
 pub(crate) struct Onward {
@@ -36,7 +38,6 @@ pub(crate) struct Start {
 /// The end of a full copy: the ways on to other full copies, in the order in which they are to be emitted.
 pub(crate) fn full_term(cx: &mut Emit<'_, '_>, b: usize) -> Vec<Onward> {
     let f = &cx.plan.func;
-    let span = f.blocks[b].term_span;
     cx.copy.n_scratch_used = 0;
     // Read what the end needs before homes are written: the values are the same.
     match &f.blocks[b].term {
@@ -50,51 +51,13 @@ pub(crate) fn full_term(cx: &mut Emit<'_, '_>, b: usize) -> Vec<Onward> {
             cx.write_back(b);
             full_switch(cx, b, &i, targets);
         }
-        Term::Ret | Term::Exit => {
-            if cx.plan.func.is_entry || matches!(f.blocks[b].term, Term::Ret) {
-                retire_all(cx);
-            } else {
-                let lanes = cx.asm.i32(FULL);
-                cx.asm.leave(Stop::Exit { lanes });
-            }
-        }
-        Term::Trap(kind) => trap(cx, *kind, span, None),
-        Term::Barrier { kind, id, count, pred, dst: _, next } => {
-            let simple = *kind == BarKind::Sync
-                && constant(*id) == Some(0)
-                && count.is_none()
-                && pred.is_none()
-                && cx.plan.func.is_entry
-                && !cx.plan.options.is_callee;
-            if simple {
-                cx.write_back(b);
-                arrive(cx, next.idx());
-                return Vec::new();
-            }
-            let id = cx.rep(*id);
-            let id = cx.asm.lane_of(&id, 0, 0, Ty::B32);
-            let count = count.map(|c| {
-                let c = cx.rep(c);
-                cx.asm.lane_of(&c, 0, 0, Ty::B32)
-            });
-            let predicates = pred.map(|p| {
-                let p = cx.rep(p);
-                cx.asm.predicate_bits(&p)
-            });
+        Term::Ret | Term::Exit if !cx.plan.ends_with_exit_of_callee(b) => retire_all(cx),
+        Term::Barrier { next, .. } if cx.plan.ends_with_plain_barrier(b) => {
             cx.write_back(b);
-            let lanes = cx.asm.i32(FULL);
-            cx.asm.leave(Stop::Barrier { site: cx.plan.sites.number(b), lanes, id, count, predicates });
+            arrive(cx, next.idx());
         }
-        term @ Term::Call { callee: _, target, signature: _, args: _, next: _ } => {
-            let target = target.map(|t| cx.loc(t));
-            cx.write_back(b);
-            let all = cx.asm.i32(FULL);
-            call(cx, term, target, span, all);
-        }
-        Term::Yield { .. } => {
-            cx.write_back(b);
-            let lanes = cx.asm.i32(FULL);
-            cx.asm.leave(Stop::Yield { site: cx.plan.sites.number(b), lanes });
+        Term::Ret | Term::Exit | Term::Trap(_) | Term::Barrier { .. } | Term::Call { .. } | Term::Yield { .. } => {
+            leave(cx, b)
         }
     }
     Vec::new()
@@ -106,7 +69,7 @@ fn full_branch(cx: &mut Emit<'_, '_>, b: usize, cond: &Rep, then: usize, otherwi
         cx.write_back(b);
     }
     let (known, line) = (cx.copy.clone(), cx.asm.line.clone());
-    let mut possible = Possible { all: true, none: true };
+    let mut possible = Edges::BOTH;
     if is_uniform(cond)
         && let Rep::Affine(_, base) = cond
     {
@@ -114,7 +77,7 @@ fn full_branch(cx: &mut Emit<'_, '_>, b: usize, cond: &Rep, then: usize, otherwi
     } else {
         let mut told = false;
         if let Rep::Logic(l) = cond {
-            possible = possible_ends(l);
+            possible = edges(l);
             told = cx.asm.branch_if_known(l, possible, yes, no);
         }
         let bits = cx.asm.predicate_bits(cond);

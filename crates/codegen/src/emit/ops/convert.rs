@@ -12,6 +12,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::num::format::Format;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
+use handloom_plan::host::Architecture;
 use handloom_plan::ways::convert::Way;
 
 use crate::emit::asm::Asm;
@@ -588,7 +589,11 @@ impl Asm<'_> {
                 std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|j| table[4 * i + j])));
             let table = self.vector_const32(lanes);
             let (table, index) = (self.cast(table, types::I8X16), self.cast(size, types::I8X16));
-            let found = self.b.ins().x86_pshufb(table, index);
+            let found = match self.architecture {
+                // They differ in what is found beyond the table, where nobody looks.
+                Architecture::X86_64 => self.b.ins().x86_pshufb(table, index),
+                Architecture::Aarch64 | Architecture::Other => self.b.ins().swizzle(table, index),
+            };
             let found = self.cast(found, t);
             let subnormal = shift(self, found, 8);
             let least = words(self, 1 << f.fraction);

@@ -1,0 +1,136 @@
+//! Ends of blocks where lanes leave the code, for full and masked copies: they differ in whose lanes those are, and in how operands are read.
+
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use handloom_ir::simt::*;
+use handloom_ir::types::*;
+use handloom_plan::abi::*;
+
+use crate::emit::asm::{Asm, FULL};
+use crate::emit::copy::Emit;
+use crate::emit::exits::{call, trap};
+use crate::emit::value::Rep;
+
+/// Leaves the code at the end of block `b`, with the lanes of the copy.
+pub(crate) fn leave(cx: &mut Emit<'_, '_>, b: usize) {
+    let block = &cx.plan.func.blocks[b];
+    let site = || cx.plan.sites.number(b);
+    match &block.term {
+        Term::Ret | Term::Exit => {
+            let lanes = lanes(cx);
+            cx.asm.leave(Stop::Exit { lanes });
+        }
+        Term::Trap(kind) => trap(cx, *kind, block.term_span, cx.copy.mask),
+        Term::Barrier { kind: _, id, count, pred, dst: _, next: _ } => {
+            let site = site();
+            // Read what the end needs before homes are written: the values are the same.
+            let id = word(cx, *id);
+            let count = count.map(|c| word(cx, c));
+            let predicates = pred.map(|p| bits(cx, p));
+            let lanes = saved(cx, b);
+            cx.asm.leave(Stop::Barrier { site, lanes, id, count, predicates });
+        }
+        term @ Term::Call { callee: _, target, signature: _, args: _, next: _ } => {
+            let target = target.map(|t| handle(cx, t));
+            let lanes = saved(cx, b);
+            call(cx, term, target, block.term_span, lanes);
+        }
+        Term::Yield { .. } => {
+            let site = site();
+            let lanes = saved(cx, b);
+            cx.asm.leave(Stop::Yield { site, lanes });
+        }
+        other @ (Term::Jump(_) | Term::Branch { .. } | Term::Switch { .. }) => panic!("bug: {other:?} leaves no code"),
+    }
+}
+
+/// The lanes of the copy.
+fn lanes(cx: &mut Emit<'_, '_>) -> Value {
+    match cx.copy.mask {
+        Some(m) => m,
+        None => cx.asm.i32(FULL),
+    }
+}
+
+/// The lanes of the copy, with what lives on in its homes. A masked copy wrote it before its end.
+fn saved(cx: &mut Emit<'_, '_>, b: usize) -> Value {
+    if cx.copy.mask.is_none() {
+        cx.write_back(b);
+    }
+    lanes(cx)
+}
+
+/// A 32-bit value of the first lane.
+fn word(cx: &mut Emit<'_, '_>, v: Val) -> Value {
+    match cx.copy.mask {
+        Some(m) => first_active(cx, v, m),
+        None => {
+            let rep = cx.rep(v);
+            cx.asm.lane_of(&rep, 0, 0, Ty::B32)
+        }
+    }
+}
+
+/// The bits of a predicate in the lanes of the copy.
+fn bits(cx: &mut Emit<'_, '_>, v: Val) -> Value {
+    match cx.copy.mask {
+        Some(m) => {
+            let bits = masked_bits(cx, v);
+            cx.asm.b.ins().band(bits, m)
+        }
+        None => {
+            let rep = cx.rep(v);
+            cx.asm.predicate_bits(&rep)
+        }
+    }
+}
+
+/// Where the runtime finds the handle of a function.
+fn handle(cx: &mut Emit<'_, '_>, v: Val) -> Loc {
+    if cx.copy.mask.is_some()
+        && let Val::Reg(r) = v
+        && cx.scalar_source(v).is_none()
+    {
+        return cx.row_of(r);
+    }
+    cx.loc(v)
+}
+
+/// Bits of a predicate in a masked copy (lanes outside the mask are anything).
+pub(crate) fn masked_bits(cx: &mut Emit<'_, '_>, v: Val) -> Value {
+    if let Some((s, base)) = cx.scalar_source(v) {
+        return cx.asm.predicate_bits(&Rep::Affine(s, base));
+    }
+    let rows = row_vectors(cx, v);
+    cx.asm.bits_of_rows(&rows)
+}
+
+/// The row of a value of at most 32 bits that is no scalar.
+pub(crate) fn row_vectors(cx: &mut Emit<'_, '_>, v: Val) -> Vec<Value> {
+    let Val::Reg(r) = v else { panic!("{v:?} is no scalar at {}", cx.here()) };
+    let at = cx.word_row(r);
+    cx.asm.load_row(at, Ty::B32)
+}
+
+/// A 32-bit value of the first lane of a mask.
+fn first_active(cx: &mut Emit<'_, '_>, v: Val, m: Value) -> Value {
+    if let Some((s, base)) = cx.scalar_source(v)
+        && s.is_uniform()
+    {
+        return base[0];
+    }
+    let at = match v {
+        Val::Reg(r) if cx.scalar_source(v).is_none() => cx.word_row(r),
+        _ => {
+            let rep = cx.rep(v);
+            let (at, _) = cx.scratch_row(Ty::B32);
+            let rows = cx.asm.rows(&rep, Ty::B32);
+            cx.asm.store_row(at, &rows);
+            at
+        }
+    };
+    let lane = cx.asm.b.ins().ctz(m);
+    let lane = cx.asm.b.ins().uextend(types::I64, lane);
+    let by = cx.asm.b.ins().ishl_imm_s(lane, 2);
+    let from = cx.asm.b.ins().iadd(cx.asm.warp, by);
+    cx.asm.b.ins().load(types::I32, Asm::trusted(), from, at as i32)
+}
