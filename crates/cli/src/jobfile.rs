@@ -77,8 +77,8 @@ pub struct LaunchSpec {
     pub link: Option<Vec<String>>,
     /// Its entry; the only one if it names none.
     pub entry: Option<String>,
-    grid: Shape,
-    block: Shape,
+    grid: Dimensions,
+    block: Dimensions,
     #[serde(default)]
     shared: u32,
     /// Arguments in order.
@@ -91,33 +91,33 @@ pub struct LaunchSpec {
     pub repeat: Option<u32>,
     #[serde(default)]
     cooperative: bool,
-    cluster: Option<Shape>,
+    cluster: Option<Dimensions>,
     seed: Option<u64>,
     timeout: Option<f64>,
 }
 
 /// Dimensions: a number, or a list of one to three.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Shape(Vec<u32>);
+struct Dimensions(Vec<u32>);
 
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Shape, D::Error> {
+impl<'de> Deserialize<'de> for Dimensions {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Dimensions, D::Error> {
         struct Numbers;
         impl<'de> Visitor<'de> for Numbers {
-            type Value = Shape;
+            type Value = Dimensions;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a whole number from 0 to 2^32 - 1 or a list of one to three")
             }
-            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Shape, E> {
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Dimensions, E> {
                 let wrong = || E::invalid_value(de::Unexpected::Unsigned(n), &self);
-                Ok(Shape(vec![u32::try_from(n).map_err(|_| wrong())?]))
+                Ok(Dimensions(vec![u32::try_from(n).map_err(|_| wrong())?]))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Dimensions, A::Error> {
                 let mut all = Vec::new();
                 while let Some(n) = list.next_element()? {
                     all.push(n);
                 }
-                Ok(Shape(all))
+                Ok(Dimensions(all))
             }
         }
         from.deserialize_any(Numbers)
@@ -144,7 +144,7 @@ fn in_words_of_json(why: &str) -> String {
         .replace("invalid type: map", "an object")
 }
 
-fn dimensions(key: &str, Shape(list): &Shape) -> Result<[u32; 3], String> {
+fn dimensions(key: &str, Dimensions(list): &Dimensions) -> Result<[u32; 3], String> {
     let mut out = [1; 3];
     if list.is_empty() || list.len() > 3 {
         return Err(format!("`{key}` has {} numbers: expected one to three", list.len()));
@@ -246,6 +246,6 @@ mod tests {
         let job = Job::parse(text.as_bytes()).unwrap();
         let launch = &job.launches[0];
         assert_eq!((&launch.grid.0, &launch.block.0), (&vec![4], &vec![32, 2]));
-        assert_eq!(launch.cluster, Some(Shape(vec![2])));
+        assert_eq!(launch.cluster, Some(Dimensions(vec![2])));
     }
 }

@@ -205,5 +205,5 @@ fn element_access(ty: ScalarType, space: StateSpace) -> Access {
 
 fn weak_access(space: StateSpace, bits: u32, count: u8) -> Access {
     let elements = if count == 2 { 3 } else { 1 };
-    Access { space, bits: bits as u8, count, elements, order: Order::Weak, scope: Scope::Cta, whole: false }
+    Access { space, bits: bits as u8, count, elements, order: Order::Weak, scope: Scope::Cta, is_single: false }
 }

@@ -66,7 +66,7 @@ impl AccessClass {
         let address = *inst.src.first()?;
         let (is_guarded, span) = (inst.guard().is_some(), inst.span);
         let moved = |kind, a: Access, offset| {
-            let Access { space, bits, count, elements, order, scope, whole: is_single } = a;
+            let Access { space, bits, count, elements, order, scope, is_single } = a;
             AccessClass {
                 kind,
                 space,
@@ -99,8 +99,8 @@ impl AccessClass {
     /// # Panics
     /// Of an atomic.
     pub fn op(&self) -> Op {
-        let AccessClass { space, bits, count, elements, order, scope, is_single: whole, offset, .. } = *self;
-        let access = Access { space, bits, count, elements, order, scope, whole };
+        let AccessClass { space, bits, count, elements, order, scope, is_single, offset, .. } = *self;
+        let access = Access { space, bits, count, elements, order, scope, is_single };
         match self.kind {
             Kind::Load => Op::Load { access, offset },
             Kind::Store => Op::Store { access, offset },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Engine, LaunchConfig, LaunchError};
-use crate::module::{Function, Key, Left, Module, Patience, Program, Slot};
+use crate::module::{CodeCell, Function, Key, Left, Module, Patience, Program};
 use crate::run::{Backend, Progress};
 use crate::trap::TrapReport;
 
@@ -29,15 +29,15 @@ impl Module {
     pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
         let function = |name: &str| self.function(Some(name));
         let jit = launches.iter().filter(|(_, config)| config.engine == Engine::Jit);
-        let slots = jit.filter_map(|(name, config)| Some(function(name).ok()?.slot(config)));
-        let absent: Vec<Arc<Slot>> = slots.filter(|slot| slot.get().is_none()).collect();
+        let cells = jit.filter_map(|(name, config)| Some(function(name).ok()?.cell(config)));
+        let absent: Vec<Arc<CodeCell>> = cells.filter(|cell| cell.get().is_none()).collect();
         // While others are waited for, none is given up.
-        let _wanted: Vec<_> = absent.iter().map(|slot| slot.ticket()).collect();
-        absent.iter().for_each(|slot| slot.start(&self.inner, absent.len() > 1));
+        let _wanted: Vec<_> = absent.iter().map(|cell| cell.ticket()).collect();
+        absent.iter().for_each(|cell| cell.start(&self.inner, absent.len() > 1));
         let compile = |(name, config): &(&str, &LaunchConfig)| {
             let function = function(name)?;
-            match absent.iter().find(|slot| slot.is_of(&function.key(config))) {
-                Some(slot) if config.engine == Engine::Jit => Ok(function.compiled(function.make(slot, config)?)),
+            match absent.iter().find(|cell| cell.is_of(&function.key(config))) {
+                Some(cell) if config.engine == Engine::Jit => Ok(function.compiled(function.make(cell, config)?)),
                 Some(_) | None => function.compile(config),
             }
         };
@@ -58,8 +58,8 @@ impl Function {
         }
     }
 
-    fn slot(&self, config: &LaunchConfig) -> Arc<Slot> {
-        self.module.inner.slot(&self.key(config))
+    fn cell(&self, config: &LaunchConfig) -> Arc<CodeCell> {
+        self.module.inner.cell(&self.key(config))
     }
 
     /// The code of a launch, made if it is not there, and the time that took.
@@ -67,10 +67,10 @@ impl Function {
     /// # Errors
     /// As [`compile`](Self::compile).
     pub(crate) fn program(&self, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
-        let slot = self.slot(config);
-        let (program, time) = match slot.get() {
+        let cell = self.cell(config);
+        let (program, time) = match cell.get() {
             Some(made) => (made?, Duration::ZERO),
-            None => self.make(&slot, config)?,
+            None => self.make(&cell, config)?,
         };
         if program.preferred() >= config.tier {
             return Ok((program, time));
@@ -92,10 +92,10 @@ impl Function {
     }
 
     /// The code of a launch that was not there, and the time that took.
-    fn make(&self, slot: &Arc<Slot>, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
+    fn make(&self, cell: &Arc<CodeCell>, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
         let start = Instant::now();
         let patience = Patience { stop: &config.stop, limit: config.timeout };
-        let wait = || slot.obtain(&self.module.inner, patience);
+        let wait = || cell.obtain(&self.module.inner, patience);
         let program = match Progress::while_compiling(config.progress.as_ref(), wait) {
             Ok(made) => made?,
             Err(Left) => return Err(self.left(config, start.elapsed())),

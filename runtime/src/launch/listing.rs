@@ -8,7 +8,7 @@ use handloom_ir::simt::text;
 
 use super::{LaunchConfig, LaunchError};
 use crate::error::panic_text;
-use crate::module::{Function, Key, ModuleInner, Plan};
+use crate::module::{Function, Key, ModuleInner, Specialised};
 use crate::run::Tier;
 
 /// The functions that a launch of an entry may run, and what each tier makes of them. Nothing of it is kept or run.
@@ -16,7 +16,7 @@ use crate::run::Tier;
 pub struct Listing<'m> {
     module: &'m ModuleInner,
     key: Key,
-    plan: Plan,
+    source: Specialised,
 }
 
 impl Function {
@@ -27,15 +27,15 @@ impl Function {
     pub fn listing(&self, config: &LaunchConfig) -> Result<Listing<'_>, LaunchError> {
         let module = &*self.module.inner;
         let key = self.key(config);
-        let plan = Plan::make(&module.ir, &key)?;
-        Ok(Listing { module, key, plan })
+        let source = Specialised::make(&module.ir, &key)?;
+        Ok(Listing { module, key, source })
     }
 }
 
 impl Listing<'_> {
     /// The tier that a launch runs first.
     pub fn first_tier(&self) -> Tier {
-        self.plan.first_tier(&self.key)
+        self.source.first_tier(&self.key)
     }
 
     /// The SIMT IR that code of every tier is made from, with the PTX line over what was made of it.
@@ -48,7 +48,7 @@ impl Listing<'_> {
             let text = sources.slice(span).split_whitespace().collect::<Vec<_>>().join(" ");
             Some(format!("{}: {text}", sources.position(span.file, span.start).line))
         };
-        let texts: Vec<String> = self.plan.functions().map(|f| text::print_function_with(f, line)).collect();
+        let texts: Vec<String> = self.source.functions().map(|f| text::print_function_with(f, line)).collect();
         texts.join("\n")
     }
 
@@ -57,7 +57,7 @@ impl Listing<'_> {
     /// # Errors
     /// There is no code, or a fault of ours: [`LaunchError::Failed`].
     pub fn code(&self, tier: Tier, stage: Stage) -> Result<String, LaunchError> {
-        let made = catch_unwind(AssertUnwindSafe(|| self.plan.print(&self.key, tier, stage)));
+        let made = catch_unwind(AssertUnwindSafe(|| self.source.print(&self.key, tier, stage)));
         Ok(made.unwrap_or_else(|p| Err(Failure::Bug(format!("codegen: {}", panic_text(p.as_ref())))))?)
     }
 }

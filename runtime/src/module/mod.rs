@@ -11,7 +11,7 @@ use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::{self, Builtin, Op, Param, SymKind};
 
 pub use load::{LoadError, front};
-pub(crate) use program::{Key, Plan, Program, Slot, local_stride};
+pub(crate) use program::{CodeCell, Key, Program, Specialised, local_stride};
 pub(crate) use task::{Left, Patience};
 
 use crate::device::Device;
@@ -158,9 +158,9 @@ impl Drop for ModuleInner {
 }
 
 impl ModuleInner {
-    /// The slot of the code of a key.
-    pub(crate) fn slot(&self, key: &Key) -> Arc<Slot> {
-        self.programs.slot(key)
+    /// The cell of the code of a key.
+    pub(crate) fn cell(&self, key: &Key) -> Arc<CodeCell> {
+        self.programs.cell(key)
     }
 
     /// By symbol: address, offset or handle.

@@ -42,7 +42,7 @@ pub(crate) struct Key {
 #[derive(Debug)]
 pub(crate) struct Program {
     key: Key,
-    plan: Plan,
+    source: Specialised,
     /// What kept it from wide code, if that was asked for.
     refused: Option<String>,
     /// Code by tier; each is made when it is first needed.
@@ -62,16 +62,16 @@ impl Program {
     /// Makes code; `None` when nobody wants it any more. The error is why there is none.
     fn make(module: &simt::Module, key: &Key, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
         let start = Instant::now();
-        let plan = match Plan::make(module, key) {
-            Ok(plan) => plan,
+        let source = match Specialised::make(module, key) {
+            Ok(source) => source,
             Err(why) => return Some(Err(why)),
         };
-        let (first, codes, refused) = match plan.wide(key) {
+        let (first, codes, refused) = match source.wide(key) {
             // Wide code rests on nothing.
             Some(Ok(codes)) => (Tier::Careful, codes, None),
             refused => {
-                let first = plan.first_tier(key);
-                match plan.compile(key, first, wanted)? {
+                let first = source.first_tier(key);
+                match source.compile(key, first, wanted)? {
                     Ok(codes) => (first, codes, refused.and_then(Result::err)),
                     Err(why) => return Some(Err(why)),
                 }
@@ -81,7 +81,7 @@ impl Program {
         tiers[first as usize] = Some(codes);
         Some(Ok(Program {
             key: key.clone(),
-            plan,
+            source,
             refused,
             tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
             preferred: AtomicU8::new(first as u8),
@@ -98,22 +98,22 @@ impl Program {
 
     /// The specialised module; functions keep their numbers.
     pub(crate) fn ir(&self) -> &simt::Module {
-        &self.plan.ir
+        &self.source.ir
     }
 
     /// The entry.
     pub(crate) fn entry(&self) -> FuncId {
-        self.plan.entry
+        self.source.entry
     }
 
     /// By function: its frame in local memory.
     pub(crate) fn frames(&self) -> &[FrameLayout] {
-        &self.plan.frames
+        &self.source.frames
     }
 
     /// Distance of two threads' local memory.
     pub(crate) fn local_stride(&self) -> u32 {
-        self.plan.local_stride
+        self.source.local_stride
     }
 
     /// The code of a tier that was made.
@@ -131,9 +131,9 @@ impl Program {
 
     /// Makes the code of a tier, or waits for who makes it. New ctas do not start in a lower one any more.
     pub(crate) fn obtain(self: &Arc<Self>, tier: Tier, patience: Patience<'_>) -> Result<(), Left> {
-        let place = if self.plan.is_small() { Place::Here } else { Place::Aside };
+        let place = if self.source.is_small() { Place::Here } else { Place::Aside };
         let begin = || {
-            let make = move |p: &Arc<Program>, wanted: Wanted<'_>| p.plan.compile(&p.key, tier, wanted);
+            let make = move |p: &Arc<Program>, wanted: Wanted<'_>| p.source.compile(&p.key, tier, wanted);
             task::start(self, move |p| &p.tiers[tier as usize], place, make);
         };
         task::obtain(&self.tiers[tier as usize], patience, begin)?;
@@ -164,9 +164,9 @@ impl Program {
     }
 }
 
-/// What is compiled for a key, and how.
+/// The module specialised for a key: what all tiers of a program are compiled from.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Specialised {
     ir: simt::Module,
     entry: FuncId,
     frames: Vec<FrameLayout>,
@@ -174,8 +174,8 @@ pub(crate) struct Plan {
     local_stride: u32,
 }
 
-impl Plan {
-    pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Plan, Failure> {
+impl Specialised {
+    pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Specialised, Failure> {
         let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
@@ -188,7 +188,7 @@ impl Plan {
         }
         // Initial bytes stand in the module that was lowered only.
         let reach = reachable(&ir, &module.syms, entry);
-        Ok(Plan { ir, entry, frames, reach, local_stride })
+        Ok(Specialised { ir, entry, frames, reach, local_stride })
     }
 
     /// The tier that the first launch starts in.
@@ -399,12 +399,12 @@ fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, mem
 
 /// What launches of a key share: its code.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct CodeCell {
     key: Key,
     program: Task<Arc<Program>>,
 }
 
-impl Slot {
+impl CodeCell {
     /// Starts to make the program, if it is not there and nobody does. `many`: beside others.
     pub(crate) fn start(self: &Arc<Self>, module: &Arc<ModuleInner>, many: bool) {
         let entry = module.ir.entries.get(&*self.key.entry).map(|e| e.func);
@@ -418,9 +418,9 @@ impl Slot {
         let owner = (Arc::clone(module), Arc::clone(self));
         task::start(
             &owner,
-            |(_, slot)| &slot.program,
+            |(_, cell)| &cell.program,
             place,
-            |(module, slot), wanted| Some(Program::make(&module.ir, &slot.key, wanted)?.map(Arc::new)),
+            |(module, cell), wanted| Some(Program::make(&module.ir, &cell.key, wanted)?.map(Arc::new)),
         );
     }
 
@@ -454,19 +454,19 @@ impl Slot {
 /// Programs of a module.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    slots: Mutex<HashMap<Key, Arc<Slot>>>,
+    cells: Mutex<HashMap<Key, Arc<CodeCell>>>,
 }
 
 impl Programs {
-    /// The slot of a key.
-    pub(crate) fn slot(&self, key: &Key) -> Arc<Slot> {
-        let mut slots = lock(&self.slots);
-        if let Some(slot) = slots.get(key) {
-            return Arc::clone(slot);
+    /// The cell of a key.
+    pub(crate) fn cell(&self, key: &Key) -> Arc<CodeCell> {
+        let mut cells = lock(&self.cells);
+        if let Some(cell) = cells.get(key) {
+            return Arc::clone(cell);
         }
-        let slot = Arc::new(Slot { key: key.clone(), program: Task::default() });
-        slots.insert(key.clone(), Arc::clone(&slot));
-        slot
+        let cell = Arc::new(CodeCell { key: key.clone(), program: Task::default() });
+        cells.insert(key.clone(), Arc::clone(&cell));
+        cell
     }
 }
 
@@ -474,7 +474,7 @@ impl Programs {
 mod tests {
     use super::*;
     use handloom_diag::Span;
-    use handloom_ir::simt::{Block, BlockId, Function, Slot as FrameSlot, SlotId};
+    use handloom_ir::simt::{Block, BlockId, Function, Slot, SlotId};
 
     fn func(calls: &[u32], bytes: u32) -> Function {
         let call = |&f: &u32| Term::Call {
@@ -490,7 +490,7 @@ mod tests {
             is_entry: false,
             blocks: terms.map(|term| Block { insts: vec![], term, term_span: Span::NONE }).collect(),
             regs: vec![],
-            slots: vec![FrameSlot::new(bytes, 4)],
+            slots: vec![Slot::new(bytes, 4)],
             param_bytes: 0,
             result_bytes: 0,
             span: Span::NONE,

@@ -212,14 +212,14 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    type Slot = Arc<Task<u32>>;
+    type Cell = Arc<Task<u32>>;
 
     fn begin(
-        slot: &Slot,
+        cell: &Cell,
         place: Place,
         make: impl FnOnce(Wanted<'_>) -> Option<Result<u32, Failure>> + Send + 'static,
     ) {
-        start(slot, |s| s, place, |_, wanted| make(wanted));
+        start(cell, |s| s, place, |_, wanted| make(wanted));
     }
 
     const FOREVER: Option<Duration> = None;
@@ -228,13 +228,13 @@ mod tests {
     fn it_is_made_once() {
         let made = Arc::new(AtomicUsize::new(0));
         for place in [Place::Here, Place::Aside, Place::Pool] {
-            let (slot, stop) = (Slot::default(), StopHandle::new());
+            let (cell, stop) = (Cell::default(), StopHandle::new());
             for _ in 0..3 {
                 let patience = Patience { stop: &stop, limit: FOREVER };
                 let count = Arc::clone(&made);
                 let work = move |_: Wanted<'_>| Some(Ok(count.fetch_add(1, Ordering::SeqCst) as u32));
-                obtain(&slot, patience, || begin(&slot, place, work.clone())).unwrap();
-                assert!(slot.get().unwrap().is_ok());
+                obtain(&cell, patience, || begin(&cell, place, work.clone())).unwrap();
+                assert!(cell.get().unwrap().is_ok());
             }
         }
         assert_eq!(made.load(Ordering::SeqCst), 3);
@@ -242,15 +242,15 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error() {
-        let (slot, stop) = (Slot::default(), StopHandle::new());
+        let (cell, stop) = (Cell::default(), StopHandle::new());
         let patience = Patience { stop: &stop, limit: FOREVER };
-        obtain(&slot, patience, || begin(&slot, Place::Aside, |_| panic!("no"))).unwrap();
-        assert!(slot.get().unwrap().unwrap_err().text().contains("no"));
+        obtain(&cell, patience, || begin(&cell, Place::Aside, |_| panic!("no"))).unwrap();
+        assert!(cell.get().unwrap().unwrap_err().text().contains("no"));
     }
 
     #[test]
     fn who_waits_can_leave_and_come_back() {
-        let (slot, stop) = (Slot::default(), StopHandle::new());
+        let (cell, stop) = (Cell::default(), StopHandle::new());
         let go_on = |wanted: Wanted<'_>| {
             while wanted() {
                 thread::yield_now();
@@ -258,17 +258,17 @@ mod tests {
             None
         };
         let short = Patience { stop: &stop, limit: Some(Duration::from_millis(30)) };
-        assert_eq!(obtain(&slot, short, || begin(&slot, Place::Aside, go_on)), Err(Left));
+        assert_eq!(obtain(&cell, short, || begin(&cell, Place::Aside, go_on)), Err(Left));
         // Whoever comes before it is given up would wait for it.
-        while lock(&slot.work).claimed {
+        while lock(&cell.work).claimed {
             thread::yield_now();
         }
         // What was given up is made anew.
         let patience = Patience { stop: &stop, limit: FOREVER };
-        obtain(&slot, patience, || begin(&slot, Place::Aside, |_| Some(Ok(7)))).unwrap();
-        assert_eq!(slot.get(), Some(Ok(&7)));
-        let slot = Slot::default();
+        obtain(&cell, patience, || begin(&cell, Place::Aside, |_| Some(Ok(7)))).unwrap();
+        assert_eq!(cell.get(), Some(Ok(&7)));
+        let cell = Cell::default();
         stop.stop();
-        assert_eq!(obtain(&slot, patience, || begin(&slot, Place::Aside, go_on)), Err(Left));
+        assert_eq!(obtain(&cell, patience, || begin(&cell, Place::Aside, go_on)), Err(Left));
     }
 }

@@ -12,7 +12,7 @@ use handloom_ir::simt::{Cvt, Pure};
 use handloom_ir::types::{Rounding, ScalarType, Ty};
 use handloom_plan::abi::EvalSite;
 
-use super::eval::Lanes;
+use super::eval::Active;
 use super::fast::{CANONICAL, INFINITE, SIGN, flush, lanes, tiny};
 
 /// How `.f32` is written in a smaller format.
@@ -89,7 +89,7 @@ impl Target {
 
 /// Does the conversion if there is a loop for it.
 #[inline(always)]
-pub(super) fn convert(c: Lanes, site: &EvalSite, cvt: Cvt) -> bool {
+pub(super) fn convert(c: Active, site: &EvalSite, cvt: Cvt) -> bool {
     use ScalarType::*;
     if cvt.to == BF16x2 && cvt.from != F32 {
         return widen_pair(c, site, cvt);
@@ -123,7 +123,7 @@ pub(super) fn convert(c: Lanes, site: &EvalSite, cvt: Cvt) -> bool {
 
 /// One source, or two of which the first goes uppermost.
 #[inline(always)]
-fn narrow(c: Lanes, site: &EvalSite, to: Target, add: impl Fn(u64, u32, bool) -> u64 + Copy) -> bool {
+fn narrow(c: Active, site: &EvalSite, to: Target, add: impl Fn(u64, u32, bool) -> u64 + Copy) -> bool {
     if site.src.len() == 1 {
         return lanes(c, site, [Ty::B32], |[a]| to.write(a, add));
     }
@@ -138,7 +138,7 @@ fn random(bits: u32, n: u32) -> impl Fn(u64, u32, bool) -> u64 + Copy {
 
 /// The upper half of the random bits is for the first source; `.f16` takes 13 of them.
 #[inline(always)]
-fn stochastic_pair(c: Lanes, site: &EvalSite, to: Target, is_f16: bool) -> bool {
+fn stochastic_pair(c: Active, site: &EvalSite, to: Target, is_f16: bool) -> bool {
     let n = if is_f16 { 13 } else { 16 };
     let kept = (1 << n) - 1;
     lanes(c, site, [Ty::B32; 3], |[a, b, r]| {
@@ -148,7 +148,7 @@ fn stochastic_pair(c: Lanes, site: &EvalSite, to: Target, is_f16: bool) -> bool 
 
 /// The random bits are shared as `num` says.
 #[inline(always)]
-fn stochastic_four(c: Lanes, site: &EvalSite, to: Target, by_bytes: bool) -> bool {
+fn stochastic_four(c: Active, site: &EvalSite, to: Target, by_bytes: bool) -> bool {
     lanes(c, site, [Ty::B32; 5], |[a, b, e, f, r]| {
         let (upper, lower) = if by_bytes {
             (r >> 16 & 0xff00 | r >> 8 & 0xff, r >> 8 & 0xff00 | r & 0xff)
@@ -167,7 +167,7 @@ fn stochastic_four(c: Lanes, site: &EvalSite, to: Target, by_bytes: bool) -> boo
 type Table = [u32; 256];
 
 /// Pairs of floats of at most 8 bits to `.bf16x2`, by a table for each format and combination of modifiers.
-fn widen_pair(c: Lanes, site: &EvalSite, cvt: Cvt) -> bool {
+fn widen_pair(c: Active, site: &EvalSite, cvt: Cvt) -> bool {
     use ScalarType::*;
     static TABLES: [OnceLock<Table>; 20] = [const { OnceLock::new() }; 20];
     let (index, step) = match cvt.from {

@@ -17,19 +17,19 @@ const MAX_SOURCES: usize = 9;
 /// With so few lanes it is cheaper to look at each alone: a value that is the same for the whole warp is one lane.
 const FEW: u32 = 4;
 
-/// Lanes of a context.
+/// The lanes of a context that a routine is called for.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes {
+pub(super) struct Active {
     pub(super) ctx: Ctx,
     pub(super) mask: u32,
 }
 
 pub(super) fn eval(c: &mut Call<'_>) -> u64 {
-    eval_lanes(&c.host.machine, Lanes { ctx: c.ctx, mask: c.mask }, &c.tables.evals[c.site]);
+    eval_lanes(&c.host.machine, Active { ctx: c.ctx, mask: c.mask }, &c.tables.evals[c.site]);
     1
 }
 
-fn eval_lanes(host: &Host, c: Lanes, site: &EvalSite) {
+fn eval_lanes(host: &Host, c: Active, site: &EvalSite) {
     if c.mask.count_ones() <= FEW {
         few(c, site);
     } else if !has_loop(host, c, site) {
@@ -44,7 +44,7 @@ fn eval_lanes(host: &Host, c: Lanes, site: &EvalSite) {
 }
 
 /// Does the op if there is a loop for it. The loops are vector code for one kind of host.
-fn has_loop(host: &Host, c: Lanes, site: &EvalSite) -> bool {
+fn has_loop(host: &Host, c: Active, site: &EvalSite) -> bool {
     #[cfg(target_arch = "x86_64")]
     return fast::eval(host, c, site);
     #[cfg(not(target_arch = "x86_64"))]
@@ -55,7 +55,7 @@ fn has_loop(host: &Host, c: Lanes, site: &EvalSite) -> bool {
 }
 
 /// One lane after the other.
-fn few(c: Lanes, site: &EvalSite) {
+fn few(c: Active, site: &EvalSite) {
     let types = site.op.sources();
     let (ty, second) = site.op.results();
     let n = site.src.len().min(MAX_SOURCES);
@@ -75,7 +75,7 @@ fn few(c: Lanes, site: &EvalSite) {
 }
 
 /// Whole rows first, so that the kind of place is looked at once and not for each lane.
-fn many<const N: usize>(c: Lanes, site: &EvalSite) {
+fn many<const N: usize>(c: Active, site: &EvalSite) {
     let types = site.op.sources();
     let (ty, second) = site.op.results();
     let n = site.src.len().min(N);

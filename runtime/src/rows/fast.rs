@@ -12,7 +12,7 @@ use handloom_plan::Host;
 use handloom_plan::abi::{EvalSite, Loc};
 
 use super::convert;
-use super::eval::Lanes;
+use super::eval::Active;
 use super::halves;
 use crate::warp::context::Ctx;
 
@@ -20,13 +20,13 @@ use crate::warp::context::Ctx;
 pub(super) type Row = [u32; 32];
 
 /// Does the op for the lanes, if there is a loop for it.
-pub(super) fn eval(host: &Host, c: Lanes, site: &EvalSite) -> bool {
+pub(super) fn eval(host: &Host, c: Active, site: &EvalSite) -> bool {
     // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.
     host.has_row_loops() && unsafe { with_features(c, site) }
 }
 
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn with_features(c: Lanes, site: &EvalSite) -> bool {
+fn with_features(c: Active, site: &EvalSite) -> bool {
     match site.op {
         Pure::Cvt(cvt) => convert::convert(c, site, cvt),
         op => integers(c, site) || floats(c, site, op),
@@ -35,7 +35,7 @@ fn with_features(c: Lanes, site: &EvalSite) -> bool {
 
 /// Ops whose rows have 32-bit lanes, sources and result.
 #[inline(always)]
-fn rows<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([Row; N]) -> Row) -> bool {
+fn rows<const N: usize>(c: Active, site: &EvalSite, mask: [Ty; N], f: impl Fn([Row; N]) -> Row) -> bool {
     let [loc] = site.dst[..] else { return false };
     if site.src.len() != N {
         return false;
@@ -50,7 +50,7 @@ fn rows<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([Ro
 
 /// The same, lane by lane.
 #[inline(always)]
-pub(super) fn lanes<const N: usize>(c: Lanes, site: &EvalSite, mask: [Ty; N], f: impl Fn([u32; N]) -> u32) -> bool {
+pub(super) fn lanes<const N: usize>(c: Active, site: &EvalSite, mask: [Ty; N], f: impl Fn([u32; N]) -> u32) -> bool {
     rows(c, site, mask, |src| {
         let mut out = [0; 32];
         for l in 0..32 {
@@ -83,7 +83,7 @@ pub(super) fn place_of_row(ctx: Ctx, loc: Loc) -> Option<*mut u32> {
 
 /// Writes the lanes of the mask.
 #[inline(always)]
-fn put(c: Lanes, loc: Loc, values: Row) {
+fn put(c: Active, loc: Loc, values: Row) {
     let Some(place) = place_of_row(c.ctx, loc).map(|place| place.cast::<Row>()) else {
         return c.ctx.write_row(loc, c.mask, &map(&values, u64::from));
     };
@@ -119,7 +119,7 @@ pub(super) fn zip<A: Copy, B: Copy + Default>(a: &[A; 32], b: &[A; 32], f: impl 
 
 /// Integers of 32 bits, as `num` has them: those for which vector code is faster than `num` lane by lane.
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn integers(c: Lanes, site: &EvalSite) -> bool {
+fn integers(c: Active, site: &EvalSite) -> bool {
     const ONE: [Ty; 1] = [Ty::B32];
     const TWO: [Ty; 2] = [Ty::B32; 2];
     const THREE: [Ty; 3] = [Ty::B32; 3];
@@ -212,20 +212,20 @@ fn finish(m: FMode, a: f32) -> u32 {
 
 /// An op of one `.f32` value.
 #[inline(always)]
-fn unary(c: Lanes, site: &EvalSite, m: FMode, f: impl Fn(f32) -> f32) -> bool {
+fn unary(c: Active, site: &EvalSite, m: FMode, f: impl Fn(f32) -> f32) -> bool {
     lanes(c, site, [Ty::B32], |[a]| finish(m, f(f32::from_bits(flush(tiny(m.ftz), a)))))
 }
 
 /// An op of one `.f32` value, done in `.f64` and rounded once.
 #[inline(always)]
-fn by_f64(c: Lanes, site: &EvalSite, ftz: bool, f: impl Fn(f64) -> f64) -> bool {
+fn by_f64(c: Active, site: &EvalSite, ftz: bool, f: impl Fn(f64) -> f64) -> bool {
     let m = FMode { ty: Float::F32, round: Rounding::Nearest, ftz, sat: false, relu: false };
     unary(c, site, m, |a| f(f64::from(a)) as f32)
 }
 
 /// Floats that code does not hold inline.
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
-fn floats(c: Lanes, site: &EvalSite, op: Pure) -> bool {
+fn floats(c: Active, site: &EvalSite, op: Pure) -> bool {
     const TWO: [Ty; 2] = [Ty::B32; 2];
     let of = |a: u32| f32::from_bits(a);
     // Approximate ones are rounded to nearest, like `.rn`.

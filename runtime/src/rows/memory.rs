@@ -84,8 +84,8 @@ fn by_lane(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         refresh(c, r, hit, u64::from(r.bytes));
     }
     match site.op {
-        Op::Load { access, .. } => load(c, r, access.whole && access.order.is_strong(), &hosts),
-        Op::Store { access, .. } => store(c, r, access.whole && access.order.is_strong(), &hosts),
+        Op::Load { access, .. } => load(c, r, access.is_single && access.order.is_strong(), &hosts),
+        Op::Store { access, .. } => store(c, r, access.is_single && access.order.is_strong(), &hosts),
         Op::Atom { access, .. } | Op::Red { access, .. } => atomic::atomics(c, access, &hosts),
         _ => {}
     }
@@ -193,12 +193,12 @@ fn wrap(loc: Loc, addr: u64) -> u64 {
     }
 }
 
-/// `whole`: two 64-bit elements that are read as one.
-fn load(c: &mut Call<'_>, r: &Request, whole: bool, hosts: &[u64; 32]) {
+/// `is_single`: two 64-bit elements that are read as one.
+fn load(c: &mut Call<'_>, r: &Request, is_single: bool, hosts: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
     for lane in lanes(c.mask) {
         let at = hosts[lane];
-        if whole && r.bytes == 16 {
+        if is_single && r.bytes == 16 {
             // SAFETY: `locate` passed 16 aligned bytes. Writing back what is there needs a writable page, which every open page is.
             let value = unsafe { access::update_16(at, |v| v) };
             let halves = [value as u64, (value >> 64) as u64];
@@ -215,11 +215,11 @@ fn load(c: &mut Call<'_>, r: &Request, whole: bool, hosts: &[u64; 32]) {
     }
 }
 
-fn store(c: &mut Call<'_>, r: &Request, whole: bool, hosts: &[u64; 32]) {
+fn store(c: &mut Call<'_>, r: &Request, is_single: bool, hosts: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
     for lane in lanes(c.mask) {
         let at = hosts[lane];
-        if whole && r.bytes == 16 {
+        if is_single && r.bytes == 16 {
             let half = |i: usize| site.src.get(i).map_or(0, |s| u128::from(c.ctx.read(*s, lane)));
             let value = half(0) | half(1) << 64;
             // SAFETY: `locate` passed 16 aligned bytes for writing.

@@ -14,7 +14,7 @@ const SHARED_WORD: Access = Access {
     elements: 1,
     order: Order::Weak,
     scope: Scope::Sys,
-    whole: false,
+    is_single: false,
 };
 
 /// Shared word `index`.

@@ -13,7 +13,7 @@ const LOCAL32: Access = Access {
     elements: 1,
     order: Order::Weak,
     scope: Scope::Sys,
-    whole: false,
+    is_single: false,
 };
 
 fn call(callee: Callee, target: Option<Val>, args: u32, next: u32) -> Term {

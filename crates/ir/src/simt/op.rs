@@ -25,7 +25,7 @@ pub struct Access {
     /// Scope of a strong access.
     pub scope: Scope,
     /// `.b128`: the two 64-bit elements are one single-copy atomic access when strong.
-    pub whole: bool,
+    pub is_single: bool,
 }
 
 impl Access {
@@ -56,7 +56,7 @@ impl AtomAccess {
     /// The access to one element.
     pub fn element(self) -> Access {
         let AtomAccess { ty, space, order, scope, .. } = self;
-        Access { space, bits: ty.bits() as u8, count: 1, elements: 1, order, scope, whole: false }
+        Access { space, bits: ty.bits() as u8, count: 1, elements: 1, order, scope, is_single: false }
     }
 }
 

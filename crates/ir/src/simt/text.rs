@@ -252,8 +252,8 @@ fn access_name(a: &Access) -> String {
     if a.order != Order::Weak {
         let _ = write!(out, ".{}.{}", order_name(a.order), lower_case(&a.scope));
     }
-    if a.whole {
-        out.push_str(".whole");
+    if a.is_single {
+        out.push_str(".single");
     }
     if a.count > 1 {
         let _ = write!(out, ".v{}", a.count);

@@ -56,7 +56,7 @@ pub const CP_ASYNC_SIZED: Form = Form {
 /// The same with a predicate that makes zeros of all bytes.
 pub const CP_ASYNC_IGNORE: Form = Form {
     semantics: Semantics::Build(|x| {
-        let access = whole(x);
+        let access = all_bytes(x);
         let wanted = x.b.not(x.src(3));
         let read = load_where(x, access, x.addr(1), wanted);
         write(x, access, &read);
@@ -138,13 +138,13 @@ pub const MBARRIER_ARRIVE: Form = Form {
 };
 
 fn copy_all(x: &mut Cx<'_, '_>) {
-    let (access, address) = (whole(x), x.addr(1));
+    let (access, address) = (all_bytes(x), x.addr(1));
     let read = x.b.load(access, address);
     write(x, access, &read);
 }
 
 /// The access of all bytes, in words, as a load.
-fn whole(x: &Cx<'_, '_>) -> Access {
+fn all_bytes(x: &Cx<'_, '_>) -> Access {
     let count = match x.src(2) {
         Val::Imm(16, _) => 4,
         Val::Imm(8, _) => 2,
@@ -154,7 +154,7 @@ fn whole(x: &Cx<'_, '_>) -> Access {
 }
 
 fn weak(space: StateSpace, bits: u8, count: u8) -> Access {
-    Access { space, bits, count, elements: (1 << count) - 1, order: Order::Weak, scope: Scope::Cta, whole: false }
+    Access { space, bits, count, elements: (1 << count) - 1, order: Order::Weak, scope: Scope::Cta, is_single: false }
 }
 
 /// Writes what was read to the destination.
@@ -180,7 +180,7 @@ fn load_where(x: &mut Cx<'_, '_>, access: Access, address: Addr, condition: Val)
 /// Nothing after the bytes that are to be read is touched. They are read as a whole where all are wanted, else as whole words and up to three
 /// single bytes.
 fn copy_sized(x: &mut Cx<'_, '_>) {
-    let access = whole(x);
+    let access = all_bytes(x);
     let (source, size) = (x.addr(1), x.src(3));
     let n_bytes = 4 * u64::from(access.count);
     if matches!(size, Val::Imm(n, _) if n >= n_bytes) {

@@ -208,14 +208,14 @@ pub fn check_mmio(u: &Use, n_others: usize) -> Result<Needs, Reason> {
 /// The access of a use: `.b128` is two elements of 64 bits.
 pub fn access(u: &Use, order: Order, scope: Scope) -> Access {
     let t = u.ty(Role::Type);
-    let whole = t == B128;
-    let (bits, count) = if whole { (64, 2) } else { (element_bits(t), u.count(Role::Vec)) };
+    let is_single = t == B128;
+    let (bits, count) = if is_single { (64, 2) } else { (element_bits(t), u.count(Role::Vec)) };
     let elements = if count == 8 { 0xff } else { (1u8 << count) - 1 };
     let space = match space(u) {
         StateSpace::Generic if is_for_global(u) => StateSpace::Global,
         other => other,
     };
-    Access { space, bits, count, elements, order, scope, whole }
+    Access { space, bits, count, elements, order, scope, is_single }
 }
 
 /// `.unified` after an address: the checker puts it among the choices made.
@@ -238,7 +238,7 @@ fn element_bits(t: ScalarType) -> u8 {
 /// Loads destination 0 from source 0; elements that are sinks are not read.
 pub fn load(x: &mut Cx<'_, '_>, order: Order, scope: Scope) {
     let mut a = access(x.u, order, scope);
-    if !a.whole && a.count > 1 {
+    if !a.is_single && a.count > 1 {
         for j in 0..a.count {
             if !x.wants(0, usize::from(j)) {
                 a.elements &= !(1 << j);

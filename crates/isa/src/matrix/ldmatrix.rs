@@ -138,7 +138,7 @@ fn places(x: &mut Cx<'_, '_>) -> Vec<Addr> {
 }
 
 fn access(u: &Use, bits: u8) -> Access {
-    Access { space: space(u), bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Cta, whole: false }
+    Access { space: space(u), bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Cta, is_single: false }
 }
 
 /// A matrix op by the whole warp.

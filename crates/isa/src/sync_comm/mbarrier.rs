@@ -245,7 +245,7 @@ pub const PENDING_COUNT: Form = Form {
 /// The access to the object. An unwritten scope is `.cta`.
 fn object(u: &Use, order: Order) -> Access {
     let scope = u.scope(Role::Scope).unwrap_or(Scope::Cta);
-    Access { space: space(u), bits: 64, count: 1, elements: 1, order, scope, whole: false }
+    Access { space: space(u), bits: 64, count: 1, elements: 1, order, scope, is_single: false }
 }
 
 /// Adds to the object, and returns the state it had.

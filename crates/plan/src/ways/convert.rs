@@ -122,11 +122,6 @@ pub fn way(c: Cvt) -> Option<Way> {
     }
 }
 
-/// Whether there is vector code for the conversion.
-pub fn inlined(c: Cvt) -> bool {
-    way(c).is_some()
-}
-
 fn is_int(ty: ScalarType) -> bool {
     use ScalarType::*;
     is_word(ty) || matches!(ty, S64 | U64)

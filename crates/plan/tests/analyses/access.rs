@@ -14,7 +14,7 @@ const WORD: Access = Access {
     elements: 1,
     order: Order::Weak,
     scope: Scope::Cta,
-    whole: false,
+    is_single: false,
 };
 
 fn load(access: Access, offset: i64, guarded: bool) -> AccessClass {
@@ -55,7 +55,7 @@ fn strong_words_keep_their_order() {
 
 #[test]
 fn single_copies_of_128_bits_are_no_two_words() {
-    let pair = Access { bits: 64, count: 2, elements: 3, whole: true, ..WORD };
+    let pair = Access { bits: 64, count: 2, elements: 3, is_single: true, ..WORD };
     // Weakly it may be seen in part, so two words do, but not between other accesses.
     assert_eq!(answers(load(pair, 0, false)), [true, true, true, false]);
     assert_eq!(answers(load(Access { order: Order::Relaxed, ..pair }, 0, false)), [false; 4]);

@@ -6,7 +6,7 @@ use handloom_ir::types::*;
 use handloom_plan::abi::{EvalSite, Loc};
 use handloom_plan::host::{Host, Vectors};
 
-use super::{Lanes, as_lane, eval_lanes, has_loop};
+use super::{Active, as_lane, eval_lanes, has_loop};
 use crate::warp::context::Ctx;
 
 /// Rows of a context: sixteen of 64-bit lanes.
@@ -85,7 +85,7 @@ fn compare(op: Pure, random: &mut Random) {
         for (i, t) in types.iter().enumerate() {
             (0..32).for_each(|l| ctx.write(site.src[i], l, as_lane(*t == Ty::P, values[i][l])));
         }
-        eval_lanes(&Host::detect(), Lanes { ctx, mask }, &site);
+        eval_lanes(&Host::detect(), Active { ctx, mask }, &site);
         for lane in 0..32 {
             let src: Vec<u64> = values.iter().map(|row| row[lane]).collect();
             let want = num::eval(op, &src);
@@ -254,7 +254,7 @@ fn every_half_widens_and_every_neighbourhood_of_one_narrows() {
         let ctx = Ctx { warp: (&raw mut rows.0).cast(), tables: std::ptr::null() };
         let site = EvalSite { op, dst: vec![Loc::Row32(0)], src: vec![Loc::Row32(256)] };
         (0..32).for_each(|l| ctx.write(site.src[0], l, values[l]));
-        eval_lanes(&Host::detect(), Lanes { ctx, mask: u32::MAX }, &site);
+        eval_lanes(&Host::detect(), Active { ctx, mask: u32::MAX }, &site);
         for (lane, value) in values.iter().enumerate() {
             assert_eq!(ctx.read(site.dst[0], lane), num::eval(op, &[*value])[0], "{op:?} of {value:#x}");
         }
@@ -281,7 +281,7 @@ fn loops_are_for_the_host_that_the_record_names() {
     let ctx = Ctx { warp: (&raw mut rows.0).cast(), tables: std::ptr::null() };
     let op = Pure::FAdd(FMode { ty: Float::F16, round: Rounding::Nearest, ftz: false, sat: false, relu: false });
     let site = EvalSite { op, dst: vec![Loc::Row32(0)], src: vec![Loc::Row32(256), Loc::Row32(512)] };
-    let lanes = Lanes { ctx, mask: u32::MAX };
+    let lanes = Active { ctx, mask: u32::MAX };
     assert_eq!(has_loop(&host, lanes, &site), host.has_row_loops());
     // A cap leaves the definition of the op, lane by lane.
     host.vectors = Vectors::V128;

@@ -12,7 +12,7 @@ use crate::emit::asm::FULL;
 use crate::emit::bounds::site_of;
 use crate::emit::copy::Emit;
 use crate::emit::full::atomics::atomic_of_all;
-use crate::emit::masked::memory::{Lanes, lanes_inline};
+use crate::emit::masked::memory::{Operand, lanes_inline};
 use crate::emit::value::Rep;
 
 /// A memory op lane by lane, for the lanes of its guard: inline or by the routine.
@@ -79,19 +79,19 @@ fn full_atomic(cx: &mut Emit<'_, '_>, inst: &Inst) {
         }
         outs
     };
-    let operands: Vec<(Lanes, Ty)> = inst
+    let operands: Vec<(Operand, Ty)> = inst
         .operands()
         .iter()
         .map(|v| {
             let ty = cx.ty(*v);
             let rep = cx.clean(*v);
             let lanes = match rep {
-                Rep::Affine(s, base) => Lanes::Affine(s, base),
+                Rep::Affine(s, base) => Operand::Affine(s, base),
                 rep => {
                     let (at, _) = cx.scratch_row(ty);
                     let rows = cx.asm.rows(&rep, ty);
                     cx.asm.store_row(at, &rows);
-                    Lanes::Row(at)
+                    Operand::Row(at)
                 }
             };
             (lanes, ty)

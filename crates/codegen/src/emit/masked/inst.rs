@@ -24,7 +24,7 @@ use crate::emit::copy::Emit;
 use crate::emit::ends::masked_bits;
 use crate::emit::exits::tell_dirty;
 use crate::emit::full::memory::access_all;
-use crate::emit::masked::memory::{Lanes, begin_load, lanes_inline};
+use crate::emit::masked::memory::{Operand, begin_load, lanes_inline};
 use crate::emit::masked::pack_loop::{Deferred, flush_waiting};
 use crate::emit::masked::term::masked_term;
 use crate::emit::sreg::sreg_rep;
@@ -230,16 +230,16 @@ fn row_or_scalar(cx: &mut Emit<'_, '_>, v: Val) -> Loc {
 }
 
 /// A source as lanes, its NaNs canonical.
-fn lanes_of(cx: &mut Emit<'_, '_>, v: Val) -> Lanes {
+fn lanes_of(cx: &mut Emit<'_, '_>, v: Val) -> Operand {
     match (cx.scalar_source(v), v) {
         (Some((s, base)), _) => match clean_scalar(cx, v) {
-            Some((s, base)) => Lanes::Affine(s, base),
-            None => Lanes::Affine(s, base),
+            Some((s, base)) => Operand::Affine(s, base),
+            None => Operand::Affine(s, base),
         },
-        (None, Val::Reg(r)) => Lanes::Row(cx.row_offset(r)),
+        (None, Val::Reg(r)) => Operand::Row(cx.row_offset(r)),
         (None, Val::Imm(x, ty)) => {
             let c = cx.asm.scalar_const(x, ty);
-            Lanes::Affine(Shape::constant(x), vec![c])
+            Operand::Affine(Shape::constant(x), vec![c])
         }
     }
 }
@@ -268,7 +268,7 @@ fn masked_memory(cx: &mut Emit<'_, '_>, inst: &Inst, m: Value) {
     };
     if inline {
         let order = AccessClass::of(inst).map(|a| a.order_inline(&cx.plan.options.host));
-        let operands: Vec<(Lanes, Ty)> = inst.operands().iter().map(|v| (lanes_of(cx, *v), cx.ty(*v))).collect();
+        let operands: Vec<(Operand, Ty)> = inst.operands().iter().map(|v| (lanes_of(cx, *v), cx.ty(*v))).collect();
         let dst: Vec<u32> = inst.dst.iter().map(|d| cx.row_offset(*d)).collect();
         cx.asm.fence_if(order == Some(AccessOrder::FenceBefore));
         lanes_inline(cx, inst, &operands, &dst, mask);

@@ -23,7 +23,7 @@ use crate::emit::value::Rep;
 
 /// Where the lanes of an operand are.
 #[derive(Clone, Debug)]
-pub(crate) enum Lanes {
+pub(crate) enum Operand {
     /// Scalars with a shape.
     Affine(Shape, Vec<Value>),
     /// A row at this offset of the context.
@@ -55,7 +55,7 @@ struct Limits {
 }
 
 /// A memory op that is done inline, by the lanes of a mask.
-pub(crate) fn lanes_inline(cx: &mut Emit<'_, '_>, inst: &Inst, operands: &[(Lanes, Ty)], dst: &[u32], mask: Value) {
+pub(crate) fn lanes_inline(cx: &mut Emit<'_, '_>, inst: &Inst, operands: &[(Operand, Ty)], dst: &[u32], mask: Value) {
     match inst.op {
         Op::Load { .. } | Op::Store { .. } => {
             let mem = mem_op(cx, inst);
@@ -69,7 +69,7 @@ pub(crate) fn lanes_inline(cx: &mut Emit<'_, '_>, inst: &Inst, operands: &[(Lane
 }
 
 /// A load or store by the lanes of `m`. Operands: the address, then the stored elements.
-fn lane_access(cx: &mut Emit<'_, '_>, inst: &Inst, mem: &MemOp, operands: &[(Lanes, Ty)], dst: &[u32], m: Value) {
+fn lane_access(cx: &mut Emit<'_, '_>, inst: &Inst, mem: &MemOp, operands: &[(Operand, Ty)], dst: &[u32], m: Value) {
     let (cold, done, some) = (cx.asm.cold_block(), cx.asm.b.create_block(), cx.asm.b.create_block());
     cx.asm.b.ins().brif(m, some, &[], done, &[]);
     cx.asm.b.switch_to_block(some);
@@ -78,7 +78,7 @@ fn lane_access(cx: &mut Emit<'_, '_>, inst: &Inst, mem: &MemOp, operands: &[(Lan
     // Reading bytes of lanes that take no part harms nobody as long as they are in bounds: loads are tested and done by whole packs.
     let is_load = matches!(inst.op, Op::Load { .. });
     let linear = match &operands[0].0 {
-        Lanes::Affine(s, base) if mem.class.is_own_by_lane(s, cx.plan.facts.local_stride) => {
+        Operand::Affine(s, base) if mem.class.is_own_by_lane(s, cx.plan.facts.local_stride) => {
             let at = match safe_address(cx, mem, 0) {
                 Some(at) => at,
                 None => {
@@ -92,9 +92,9 @@ fn lane_access(cx: &mut Emit<'_, '_>, inst: &Inst, mem: &MemOp, operands: &[(Lan
             };
             Some(at)
         }
-        Lanes::Affine(s, base) if !limits.never && s.is_linear() && s.stride >= 0 && s.stride % bytes == 0 => {
-            let whole = is_load && s.stride > 0;
-            Some(test_ends(cx, mem, s.stride, base[0], operands[0].1, limits, m, whole, cold))
+        Operand::Affine(s, base) if !limits.never && s.is_linear() && s.stride >= 0 && s.stride % bytes == 0 => {
+            let by_packs = is_load && s.stride > 0;
+            Some(test_ends(cx, mem, s.stride, base[0], operands[0].1, limits, m, by_packs, cold))
         }
         _ => None,
     };
@@ -102,7 +102,7 @@ fn lane_access(cx: &mut Emit<'_, '_>, inst: &Inst, mem: &MemOp, operands: &[(Lan
     let mut ready = Vec::new();
     for (k, (l, ty)) in operands.iter().enumerate() {
         // The address of a linear access is counted, not read.
-        let l = if k == 0 && linear.is_some() { &Lanes::Row(0) } else { l };
+        let l = if k == 0 && linear.is_some() { &Operand::Row(0) } else { l };
         ready.push(readied(cx, l, *ty, &mut used));
     }
     let (head, body, next) = (cx.asm.b.create_block(), cx.asm.b.create_block(), cx.asm.b.create_block());
@@ -129,7 +129,7 @@ fn pack_access(
     cx: &mut Emit<'_, '_>,
     inst: &Inst,
     mem: &MemOp,
-    operands: &[(Lanes, Ty)],
+    operands: &[(Operand, Ty)],
     ready: &[Ready],
     dst: &[u32],
     limits: Limits,
@@ -144,7 +144,7 @@ fn pack_access(
     let data: Vec<Vec<Value>> =
         ready[1..].iter().zip(&operands[1..]).map(|(r, (_, ty))| ready_vectors(cx, r, *ty, index)).collect();
     let pack_base = linear.map(|base| {
-        let Lanes::Affine(s, _) = &operands[0].0 else { return (base, 0) };
+        let Operand::Affine(s, _) = &operands[0].0 else { return (base, 0) };
         let d = cx.asm.b.ins().imul_imm_s(index, s.stride * LANES as i64);
         (cx.asm.b.ins().iadd(base, d), s.stride)
     });
@@ -167,10 +167,10 @@ fn pack_access(
         && stride > 0
     {
         // All four lanes: as vectors.
-        let (whole, parts) = (cx.asm.b.create_block(), cx.asm.b.create_block());
+        let (vectors, parts) = (cx.asm.b.create_block(), cx.asm.b.create_block());
         let all = cx.asm.b.ins().icmp_imm_s(IntCC::Equal, nibble, 15);
-        cx.asm.b.ins().brif(all, whole, &[], parts, &[]);
-        cx.asm.b.switch_to_block(whole);
+        cx.asm.b.ins().brif(all, vectors, &[], parts, &[]);
+        cx.asm.b.switch_to_block(vectors);
         let packs: Vec<&[Value]> = data.iter().map(Vec::as_slice).collect();
         cx.asm.store_pack(mem, &packs, base, 0, stride);
         cx.asm.b.ins().jump(next, &[]);
@@ -265,14 +265,14 @@ pub(crate) fn begin_load(
     cx: &mut Emit<'_, '_>,
     inst: &Inst,
     mem: &MemOp,
-    address: (Lanes, Ty),
+    address: (Operand, Ty),
     dst: u32,
     m: Value,
 ) -> Value {
     let (cold, join) = (cx.asm.cold_block(), cx.asm.b.create_block());
     let from = cx.asm.b.append_block_param(join, types::I64);
     let limits = limits(cx, mem, 4);
-    let Lanes::Affine(_, base) = &address.0 else { panic!("a load by rows in a loop over packs") };
+    let Operand::Affine(_, base) = &address.0 else { panic!("a load by rows in a loop over packs") };
     let at = test_ends(cx, mem, 4, base[0], address.1, limits, m, true, cold);
     cx.asm.b.ins().jump(join, &[at.into()]);
     cx.asm.b.switch_to_block(cold);
@@ -290,7 +290,7 @@ fn lanes_by_routine(
     cx: &mut Emit<'_, '_>,
     inst: &Inst,
     mem: &MemOp,
-    operands: &[(Lanes, Ty)],
+    operands: &[(Operand, Ty)],
     dst: &[u32],
     m: Value,
     done: clif::Block,
@@ -308,12 +308,12 @@ fn lanes_by_routine(
 }
 
 /// Locs of operands for the routine. In a cold block: scalars are written to scratch rows here.
-fn lane_locs(cx: &mut Emit<'_, '_>, v: &[(Lanes, Ty)]) -> Vec<Loc> {
+fn lane_locs(cx: &mut Emit<'_, '_>, v: &[(Operand, Ty)]) -> Vec<Loc> {
     v.iter()
         .map(|(l, ty)| match l {
-            Lanes::Affine(s, base) => cx.loc_of(&Rep::Affine(*s, base.clone()), *ty),
-            Lanes::Row(at) if *ty == Ty::B64 => Loc::Row64(*at),
-            Lanes::Row(at) => Loc::Row32(*at),
+            Operand::Affine(s, base) => cx.loc_of(&Rep::Affine(*s, base.clone()), *ty),
+            Operand::Row(at) if *ty == Ty::B64 => Loc::Row64(*at),
+            Operand::Row(at) => Loc::Row32(*at),
         })
         .collect()
 }
@@ -385,7 +385,7 @@ fn test_ends(
     ty: Ty,
     l: Limits,
     m: Value,
-    whole: bool,
+    by_packs: bool,
     cold: clif::Block,
 ) -> Value {
     let base = host_base(cx, mem, base, ty);
@@ -393,8 +393,11 @@ fn test_ends(
     let above = cx.asm.b.ins().clz(m);
     let top = cx.asm.i32(31);
     let last = cx.asm.b.ins().isub(top, above);
-    let (first, last) =
-        if whole { (cx.asm.b.ins().band_imm_s(first, 28), cx.asm.b.ins().bor_imm_s(last, 3)) } else { (first, last) };
+    let (first, last) = if by_packs {
+        (cx.asm.b.ins().band_imm_s(first, 28), cx.asm.b.ins().bor_imm_s(last, 3))
+    } else {
+        (first, last)
+    };
     let lane_at = |e: &mut Emit<'_, '_>, lane: Value| {
         let lane = e.asm.b.ins().uextend(types::I64, lane);
         let d = e.asm.b.ins().imul_imm_s(lane, stride);
@@ -414,11 +417,11 @@ fn test_ends(
     }
 }
 
-fn readied(cx: &mut Emit<'_, '_>, l: &Lanes, ty: Ty, used: &mut u32) -> Ready {
+fn readied(cx: &mut Emit<'_, '_>, l: &Operand, ty: Ty, used: &mut u32) -> Ready {
     match l {
-        Lanes::Row(at) => Ready::Row(*at),
-        Lanes::Affine(s, base) if s.is_uniform() => Ready::Vectors(cx.asm.spread(base[0], 0, ty)),
-        Lanes::Affine(s, base) => {
+        Operand::Row(at) => Ready::Row(*at),
+        Operand::Affine(s, base) if s.is_uniform() => Ready::Vectors(cx.asm.spread(base[0], 0, ty)),
+        Operand::Affine(s, base) => {
             let at = cx.packs.layout.words + 64 * *used;
             *used += 1;
             for p in 0..PACKS {
@@ -467,7 +470,7 @@ fn lane_atomic(
     inst: &Inst,
     a: AtomAccess,
     offset: i64,
-    operands: &[(Lanes, Ty)],
+    operands: &[(Operand, Ty)],
     dst: &[u32],
     m: Value,
 ) {
@@ -480,8 +483,8 @@ fn lane_atomic(
     let rows: Vec<(u32, Ty)> = operands
         .iter()
         .map(|(l, ty)| match l {
-            Lanes::Row(at) => (*at, *ty),
-            Lanes::Affine(s, base) => {
+            Operand::Row(at) => (*at, *ty),
+            Operand::Affine(s, base) => {
                 let (at, _) = cx.scratch_row(*ty);
                 let v = cx.asm.rows(&Rep::Affine(*s, base.clone()), *ty);
                 cx.asm.store_row(at, &v);
@@ -522,7 +525,7 @@ fn lane_atomic(
     each_lane(cx, m, rows[0], offset, effect);
     cx.asm.b.ins().jump(done, &[]);
     cx.asm.b.switch_to_block(cold);
-    let held: Vec<(Lanes, Ty)> = rows.iter().map(|(at, ty)| (Lanes::Row(*at), *ty)).collect();
+    let held: Vec<(Operand, Ty)> = rows.iter().map(|(at, ty)| (Operand::Row(*at), *ty)).collect();
     lanes_by_routine(cx, inst, &mem, &held, dst, m, done);
     cx.asm.b.switch_to_block(done);
 }

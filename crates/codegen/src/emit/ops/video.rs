@@ -18,7 +18,7 @@ const HUGE: i64 = 1 << 62;
 /// Numbers in the lanes of a pack.
 #[derive(Clone, Copy)]
 struct Num {
-    lanes: Lanes,
+    lanes: LaneVectors,
     /// No lane is below.
     low: i64,
     /// No lane is above.
@@ -26,7 +26,7 @@ struct Num {
 }
 
 #[derive(Clone, Copy)]
-enum Lanes {
+enum LaneVectors {
     /// 32 bits, signed or unsigned: which of the two the bounds tell.
     Narrow(Value),
     /// 64 bits, signed.
@@ -35,7 +35,7 @@ enum Lanes {
 
 impl Num {
     fn narrow(v: Value, (low, high): (i64, i64)) -> Num {
-        Num { lanes: Lanes::Narrow(v), low, high }
+        Num { lanes: LaneVectors::Narrow(v), low, high }
     }
 
     fn is_s32(&self) -> bool {
@@ -135,7 +135,7 @@ impl Asm<'_> {
             return self.low_words(sums[0], sums[1]);
         }
         let low = if v.is_signed() { i64::MIN } else { 0 };
-        let sum = Num { lanes: Lanes::Wide(sums), low, high: i64::MAX };
+        let sum = Num { lanes: LaneVectors::Wide(sums), low, high: i64::MAX };
         let clamped = self.clamp_num(sum, range(32, v.is_signed()));
         self.low(clamped)
     }
@@ -150,7 +150,7 @@ impl Asm<'_> {
 
     /// The product modulo 2^64, which is exact but for two unsigned words.
     fn product(&mut self, x: Num, y: Num) -> [Value; 2] {
-        if let (Lanes::Narrow(a), Lanes::Narrow(b)) = (x.lanes, y.lanes) {
+        if let (LaneVectors::Narrow(a), LaneVectors::Narrow(b)) = (x.lanes, y.lanes) {
             let int = match (x.is_s32() && y.is_s32(), x.is_u32() && y.is_u32()) {
                 (true, _) => Some(Int::S32),
                 (_, true) => Some(Int::U32),
@@ -200,7 +200,7 @@ impl Asm<'_> {
                     return Num::narrow(both(self, a, b), if exact { bounds } else { all });
                 }
                 let (a, b) = (self.wide(x), self.wide(y));
-                let lanes = Lanes::Wide([both(self, a[0], b[0]), both(self, a[1], b[1])]);
+                let lanes = LaneVectors::Wide([both(self, a[0], b[0]), both(self, a[1], b[1])]);
                 Num { lanes, low: bounds.0, high: bounds.1 }
             }
             VideoOp::AbsDiff => {
@@ -212,7 +212,7 @@ impl Asm<'_> {
                     return Num::narrow(self.b.ins().isub(a, b), if exact { (0, high) } else { all });
                 }
                 let (a, b) = (self.wide(most), self.wide(least));
-                Num { lanes: Lanes::Wide([0, 1].map(|i| self.b.ins().isub(a[i], b[i]))), low: 0, high }
+                Num { lanes: LaneVectors::Wide([0, 1].map(|i| self.b.ins().isub(a[i], b[i]))), low: 0, high }
             }
             VideoOp::Min => self.pick_num(true, x, y),
             VideoOp::Max => self.pick_num(false, x, y),
@@ -229,7 +229,7 @@ impl Asm<'_> {
     fn pick_num(&mut self, min: bool, x: Num, y: Num) -> Num {
         let pick = if min { i64::min } else { i64::max };
         let bounds = (pick(x.low, y.low), pick(x.high, y.high));
-        if let (Lanes::Narrow(a), Lanes::Narrow(b)) = (x.lanes, y.lanes) {
+        if let (LaneVectors::Narrow(a), LaneVectors::Narrow(b)) = (x.lanes, y.lanes) {
             let v = match (x.is_s32() && y.is_s32(), x.is_u32() && y.is_u32(), min) {
                 (true, _, true) => Some(self.b.ins().smin(a, b)),
                 (true, _, false) => Some(self.b.ins().smax(a, b)),
@@ -253,7 +253,7 @@ impl Asm<'_> {
     /// A lane mask.
     fn compare_num(&mut self, cmp: Cmp, x: Num, y: Num) -> Value {
         let cc = |signed| int_cc(cmp, signed);
-        if let (Lanes::Narrow(a), Lanes::Narrow(b)) = (x.lanes, y.lanes) {
+        if let (LaneVectors::Narrow(a), LaneVectors::Narrow(b)) = (x.lanes, y.lanes) {
             if x.is_s32() && y.is_s32() {
                 return self.b.ins().icmp(cc(true), a, b);
             }
@@ -296,7 +296,7 @@ impl Asm<'_> {
         };
         let wide = self.wide(x);
         let n = amount(self, n);
-        Num { lanes: Lanes::Wide(wide.map(|v| self.b.ins().ishl(v, n))), low: bounds.0, high: bounds.1 }
+        Num { lanes: LaneVectors::Wide(wide.map(|v| self.b.ins().ishl(v, n))), low: bounds.0, high: bounds.1 }
     }
 
     /// A shift by amounts that differ between lanes: lane by lane in 64 bits.
@@ -342,7 +342,7 @@ impl Asm<'_> {
         let bounds = (x.low.clamp(least, most), x.high.clamp(least, most));
         match x.lanes {
             _ if !below && !above => x,
-            Lanes::Narrow(mut v) => {
+            LaneVectors::Narrow(mut v) => {
                 // A bound that can be crossed is itself a number of the kind that the lanes hold.
                 let signed = x.is_s32();
                 if below {
@@ -355,7 +355,7 @@ impl Asm<'_> {
                 }
                 Num::narrow(v, bounds)
             }
-            Lanes::Wide(mut lanes) => {
+            LaneVectors::Wide(mut lanes) => {
                 let mut cut = |e: &mut Self, end: i64, cc: IntCC| {
                     let end = e.vector_const64([end.cast_unsigned(); 2]);
                     for v in &mut lanes {
@@ -385,17 +385,17 @@ impl Asm<'_> {
     /// The low 32 bits.
     fn low(&mut self, x: Num) -> Value {
         match x.lanes {
-            Lanes::Narrow(v) => v,
-            Lanes::Wide([a, b]) => self.low_words(a, b),
+            LaneVectors::Narrow(v) => v,
+            LaneVectors::Wide([a, b]) => self.low_words(a, b),
         }
     }
 
     /// In 64-bit lanes.
     fn wide(&mut self, x: Num) -> [Value; 2] {
         match x.lanes {
-            Lanes::Wide(v) => v,
-            Lanes::Narrow(v) if x.is_u32() => [self.b.ins().uwiden_low(v), self.b.ins().uwiden_high(v)],
-            Lanes::Narrow(v) => [self.b.ins().swiden_low(v), self.b.ins().swiden_high(v)],
+            LaneVectors::Wide(v) => v,
+            LaneVectors::Narrow(v) if x.is_u32() => [self.b.ins().uwiden_low(v), self.b.ins().uwiden_high(v)],
+            LaneVectors::Narrow(v) => [self.b.ins().swiden_low(v), self.b.ins().swiden_high(v)],
         }
     }
 
@@ -404,7 +404,7 @@ impl Asm<'_> {
         if fits_narrow(bounds) {
             return Num::narrow(self.low_words(lanes[0], lanes[1]), bounds);
         }
-        Num { lanes: Lanes::Wide(lanes), low: bounds.0, high: bounds.1 }
+        Num { lanes: LaneVectors::Wide(lanes), low: bounds.0, high: bounds.1 }
     }
 }
 
