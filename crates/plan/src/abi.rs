@@ -107,8 +107,6 @@ pub struct WarpCtx {
     pub local: u64,
     /// Host address of lane 0's incoming argument block, same stride.
     pub args: u64,
-    /// The runtime's own: parent activation and so on.
-    pub host: u64,
     /// Host address of lane 0's local memory as a whole, same stride.
     pub window: u64,
 }

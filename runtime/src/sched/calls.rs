@@ -105,7 +105,6 @@ impl CtaRun {
             local,
             args: h.local + u64::from(site.args),
             window: h.window,
-            host: 0,
         });
         self.host().warps[h.warp as usize].calls.push(Activation {
             memory,
