@@ -5,7 +5,8 @@
 mod read;
 
 use handloom_codegen::{Failure, Stage, compile, print, settings_of};
-use handloom_ir::simt::{Function, LaunchShape};
+use handloom_ir::simt::{Cvt, Function, LaunchShape, Op, Pure, Reg, Val};
+use handloom_ir::types::{ScalarType, Sreg};
 use handloom_plan::host::{Architecture, Features, Host, MemoryOrder, Vectors};
 use handloom_plan::{Bounds, Options};
 
@@ -170,6 +171,29 @@ fn nothing_is_added_on_this_host() {
             assert_eq!(clif(&f, this, PART), clif(&f, host(STRONG), PART));
         }
     }
+}
+
+#[test]
+fn tables_of_bytes_are_looked_up_as_the_host_does() {
+    // Subnormal numbers of `e4m3` have another bias than those of `f16`: they are looked up.
+    let mut f =
+        entry("v2:b16 = mov.b16 5\nv3:b32 = mov.b32 7\nv4:b32 = load.global.b32 [v1]\nstore.global.b32 [v1 + 4], v3");
+    let op = Op::Pure(Pure::Cvt(Cvt::plain(ScalarType::F16x2, ScalarType::E4M3x2)));
+    let lanes = Op::Sreg(Sreg::LanemaskLt);
+    for inst in &mut f.blocks[0].insts {
+        match inst.dst[..] {
+            // A source that differs between lanes, so that vectors are made.
+            [Reg(2)] => (inst.op, inst.src) = (lanes, vec![]),
+            [Reg(3)] => (inst.op, inst.src) = (op, vec![Val::Reg(Reg(2))]),
+            _ => {}
+        }
+    }
+    let lookups = |host| {
+        let text = clif(&f, host, WHOLE);
+        ["x86_pshufb", "swizzle"].map(|op| text.lines().filter(|line| line.contains(op)).count())
+    };
+    assert_eq!(lookups(host(STRONG)), [8, 0], "one for each vector of the warp");
+    assert_eq!(lookups(host(WEAK)), [0, 8]);
 }
 
 #[test]
