@@ -135,7 +135,7 @@ fn one(section: &mut Section, subject: &Subject, options: &Options) -> Result<()
     let device = Device::new().map_err(|e| e.to_string())?;
     let first = make(&device, subject, options)?;
     let more: Result<Vec<Made>, String> =
-        (0..options.rounds() * REPEATS).map(|_| make(&device, subject, options)).collect();
+        (0..options.rounds() * options.repeats(REPEATS)).map(|_| make(&device, subject, options)).collect();
     let more = more?;
     let totals: Vec<Sample> = more.iter().map(|m| m.total).collect();
     let fronts: Vec<Sample> = more.iter().map(|m| m.front).collect();
@@ -359,7 +359,7 @@ fn front_speed(section: &mut Section, name: &str, label: &str, texts: &[&str], t
         return;
     }
     let (mut parses, mut checks) = (Vec::new(), Vec::new());
-    for _ in 0..options.rounds() * REPEATS {
+    for _ in 0..options.rounds() * options.repeats(REPEATS) {
         parses.push(time(|| texts.iter().filter(|t| handloom_syntax::parse(t, FileId(0)).errors.is_empty()).count()).1);
         checks.push(time(|| texts.iter().filter(|t| check(t)).count()).1);
     }

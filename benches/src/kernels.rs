@@ -8,7 +8,7 @@ use crate::convert;
 use crate::measure::{Sample, on_one_processor, ratio, time, typical};
 use crate::memory;
 use crate::native::{CUDA_HEADERS, Compiler, Partner};
-use crate::options::{Clock, EngineName, Options};
+use crate::options::{Clock, Options};
 use crate::table::{Good, Section, figure, floor_cell, verdict};
 
 /// Least time of a round, in nanoseconds; shorter work is repeated.
@@ -25,8 +25,7 @@ pub fn run(options: &Options, compiler: Option<&Compiler>) -> Section {
     );
     let heads = ["kernel", "size", "ours", "C", "ratio", "floor", "goal", "exact", "2 threads", "ratio to OpenMP"];
     let mut section = Section::new(&title, &heads);
-    let scales: &[Scale] =
-        if options.engine == EngineName::Interp { &[Scale::Tiny] } else { &[Scale::Full, Scale::Small] };
+    let scales = options.scales();
     for case in CASES.iter().chain(memory::CASES).chain(convert::CASES) {
         let name = format!("kernel/{}", case.name);
         if !options.wants(&name) {
@@ -39,8 +38,10 @@ pub fn run(options: &Options, compiler: Option<&Compiler>) -> Section {
         }
         let compiler = compiler.filter(|_| has_headers || !case.c.needs_cuda_headers);
         for &scale in scales {
-            match measure(case, scale, options, compiler) {
-                Ok(found) => show(&mut section, case, scale, options, &found),
+            // All contestants meet at one size.
+            let is_main = scale == scales[0];
+            match measure(case, scale, is_main, options, compiler) {
+                Ok(found) => show(&mut section, case, scale, is_main, options, &found),
                 Err(why) => section.fail(&name, &why),
             }
         }
@@ -116,7 +117,13 @@ impl Found {
     }
 }
 
-fn measure(case: &Case, scale: Scale, options: &Options, compiler: Option<&Compiler>) -> Result<Found, String> {
+fn measure(
+    case: &Case,
+    scale: Scale,
+    is_main: bool,
+    options: &Options,
+    compiler: Option<&Compiler>,
+) -> Result<Found, String> {
     let job = (case.job)(scale);
     let device = Device::new().map_err(|e| e.to_string())?;
     let module = Module::from_text(&device, case.name, case.ptx).map_err(|e| e.to_string())?;
@@ -127,7 +134,7 @@ fn measure(case: &Case, scale: Scale, options: &Options, compiler: Option<&Compi
         let config = LaunchConfig { engine: options.engine(), ..LaunchConfig::new([1; 3], [1; 3]) };
         let _ = launch(&first, &config, &[Arg::from(buffer)]).map_err(|e| e.to_string())?;
     }
-    let two = scale != Scale::Small && std::thread::available_parallelism().is_ok_and(|n| n.get() >= 2);
+    let two = is_main && std::thread::available_parallelism().is_ok_and(|n| n.get() >= 2);
 
     let mut contestants = Vec::new();
     let mut add = |who, side| contestants.push(Contestant { who, side, repeats: 1, samples: Vec::new() });
@@ -144,7 +151,7 @@ fn measure(case: &Case, scale: Scale, options: &Options, compiler: Option<&Compi
     if let Some(compiler) = compiler {
         let program = compiler.build(case.c, false)?;
         for &variant in std::iter::once(&case.judged).chain(case.beside) {
-            if variant == case.judged || scale != Scale::Small {
+            if variant == case.judged || is_main {
                 add(
                     Who::C(variant),
                     checked_partner(on_one_processor(|| program.start(&job.sizes, 1))?, variant, &job)?,
@@ -217,7 +224,7 @@ fn checked_partner(mut partner: Partner, variant: &'static str, job: &Job) -> Re
 }
 
 /// Adds the rows of a case.
-fn show(section: &mut Section, case: &Case, scale: Scale, options: &Options, found: &Found) {
+fn show(section: &mut Section, case: &Case, scale: Scale, is_main: bool, options: &Options, found: &Found) {
     let Some(ours) = found.of(Who::Ours) else { return };
     let clock = options.clock;
     let judged = scale == Scale::Full && options.judges();
@@ -232,7 +239,7 @@ fn show(section: &mut Section, case: &Case, scale: Scale, options: &Options, fou
     let to_openmp = found.of(Who::OpenMp).zip(two).map(|(c, t)| ratio(c, t, Clock::Wall));
     let times = |v: Option<f64>| v.map_or(String::new(), |v| format!("{}x", figure(v)));
     section.rows.push(vec![
-        if scale == Scale::Small { String::new() } else { case.name.to_owned() },
+        if is_main { case.name.to_owned() } else { String::new() },
         found.label.clone(),
         format!("{} {}", figure(speed(ours, clock)), case.unit),
         c.map_or("no cc".into(), |c| format!("{} {}", figure(speed(c, clock)), case.judged)),

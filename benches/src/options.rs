@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use handloom_runtime::Engine;
 
+use crate::cases::Scale;
+
 /// Times Handloom beside C on the same work and prints tables.
 ///
 /// Every result is checked before it is timed. A wrong result or a failed launch gives exit status 1; a ratio below its floor does
@@ -14,7 +16,7 @@ use handloom_runtime::Engine;
 pub struct Options {
     /// Only benchmarks whose name contains one of these: `saxpy`, `kernel/`, `compile/empty`
     pub filter: Vec<String>,
-    /// One round each, and no judgement
+    /// One round each of small sizes, and no judgement
     #[arg(long)]
     pub quick: bool,
     /// One JSON object a line instead of tables
@@ -63,6 +65,20 @@ impl Options {
         if self.quick || self.engine == EngineName::Interp { 1 } else { self.rounds.max(1) }
     }
 
+    /// How often what takes little time is done in a round: so often, or once.
+    pub fn repeats(&self, n: u32) -> u32 {
+        if self.quick { 1 } else { n }
+    }
+
+    /// The sizes that kernels run at, the one that all contestants meet at first. A quick round shows that all of them work: small arrays do for that.
+    pub fn scales(&self) -> &'static [Scale] {
+        match (self.engine, self.quick) {
+            (EngineName::Interp, _) => &[Scale::Tiny],
+            (EngineName::Jit, true) => &[Scale::Small],
+            (EngineName::Jit, false) => &[Scale::Full, Scale::Small],
+        }
+    }
+
     /// Whether floors are judged.
     pub fn judges(&self) -> bool {
         !self.quick && self.engine == EngineName::Jit
@@ -88,5 +104,6 @@ mod tests {
         let some = Options::parse_from(["bench", "saxpy", "launch/", "--quick"]);
         assert!(some.wants("kernel/saxpy") && some.wants("launch/small") && !some.wants("kernel/hash"));
         assert_eq!((some.rounds(), some.judges()), (1, false));
+        assert_eq!((all.scales(), some.scales()), (&[Scale::Full, Scale::Small][..], &[Scale::Small][..]));
     }
 }

@@ -187,6 +187,9 @@ fn check_range(cx: &mut Emit<'_, '_>, mem: &MemOp, even: bool, first: Value, len
     cx.asm.rejoin(go, on);
 }
 
+/// What tells the addresses of packs apart: group and offset.
+type PackKey = (usize, i64);
+
 fn load_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)]) -> Vec<Rep> {
     let count = usize::from(mem.class.count);
     if s.stride == 0 {
@@ -195,7 +198,7 @@ fn load_affine(cx: &mut Emit<'_, '_>, mem: &MemOp, s: &Shape, at: &[(Value, i64)
     let n = width(mem.ty);
     let mut out: Vec<Vec<Value>> = vec![Vec::with_capacity(PACKS * n); count];
     let weak = mem.class.order == Order::Weak;
-    let mut packs_read: Vec<((usize, i64), Vec<Vec<Value>>)> = Vec::new();
+    let mut packs_read: Vec<(PackKey, Vec<Vec<Value>>)> = Vec::new();
     for p in 0..PACKS {
         let key = pack_start(s, p);
         let (base, low) = at[key.0];

@@ -1,0 +1,11 @@
+//! The runtime as a program uses it. One test program: each would link all of the engines.
+
+mod compiling;
+mod errors;
+mod faults;
+mod launch;
+mod lockstep;
+mod memory;
+mod printing;
+mod services;
+mod streams;
