@@ -139,7 +139,6 @@ fn written(words: impl Iterator<Item = (usize, Word<u32>)>) -> WarpCtx {
         words: [7, 8, 9, 10],
         local: 11,
         args: 12,
-        host: 13,
         window: 14,
     };
     for (at, word) in words {
