@@ -62,7 +62,7 @@ pub const CRATES: &[Crate] = &[
     },
     Crate {
         name: "plan",
-        about: "a SIMT function; a `Plan` for every generator of code: facts, decisions, layout; the ABI of compiled code",
+        about: "a SIMT function; a `Plan` for every generator of code: facts, decisions, the ABI; and a `Strategy` of copies over packs for one",
         crates: &["diag", "ir"],
         outside: &[],
     },
