@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Function, Inst, Op, Reg};
+use handloom_ir::simt::{Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{Routine, Tables, WarpCtx};
 use handloom_plan::host::{Feature, Host};
@@ -68,6 +68,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         save,
         load,
         cold: Vec::new(),
+        turns: None,
         joints: Joints::new(),
         in_part: false,
         at: (0, 0),
@@ -79,6 +80,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
     tables.homes = e.places.homes(&plan);
+    tables.runs_on = e.turns.is_some() && !calls_runtime(&plan.func);
     for (site, block) in tables.barriers.iter_mut().zip(&plan.sites.barriers) {
         let result = plan.func.blocks[block.idx()].term.result();
         site.result = result.and_then(|d| tables.homes[d.idx()]);
@@ -87,9 +89,17 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     Ok(Assembly { bytes, tables })
 }
 
+/// Whether a function asks for something that the runtime counts by CTA: what it prints, allocates or frees.
+fn calls_runtime(f: &Function) -> bool {
+    let insts = f.blocks.iter().flat_map(|b| &b.insts);
+    insts.into_iter().any(|i| matches!(i.op, Op::Builtin(_) | Op::Stack(_)))
+        || f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }))
+}
+
 impl Emit<'_> {
     fn run(&mut self) -> Result<(), Refusal> {
         let f = self.f;
+        self.make_turns();
         self.frame();
         for (b, block) in f.blocks.iter().enumerate() {
             self.in_part = self.plan.facts.masked.has(b);

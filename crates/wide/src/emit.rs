@@ -19,6 +19,7 @@ use iced_x86::{Code, Register};
 use crate::access::Joints;
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
+use crate::turns::Turns;
 
 pub(crate) use Register::{EAX, ECX, EDX, R12D, R13D, RAX, RBP, RBX, RCX, RDX, RSI, RSP};
 
@@ -75,6 +76,8 @@ pub(crate) struct Emit<'p> {
     /// The opposite.
     pub(crate) load: Label,
     pub(crate) cold: Vec<Cold>,
+    /// How warps and CTAs follow each other inside the code; `None` of functions that are called.
+    pub(crate) turns: Option<Turns>,
     /// Accesses of the block that are tested together.
     pub(crate) joints: Joints,
     /// Whether only part of the warp may execute the block being emitted.
@@ -199,6 +202,7 @@ impl Emit<'_> {
     /// Leaves with a reason, for the context in `rbp`.
     pub(crate) fn give_back(&mut self, reason: Reason) {
         self.store64(cta(offset_of!(CtaCtx, cur)), WARP);
+        self.settle(reason);
         self.a.number(RAX, reason as u64);
         self.a.op0(Code::VEX_Vzeroupper);
         self.a.imm(Code::Add_rm64_imm32, RSP, FRAME);
@@ -236,5 +240,8 @@ impl Emit<'_> {
     }
 }
 
-/// Bytes of the stack for vectors during calls. The stack is a multiple of 16 at a call.
-pub(crate) const FRAME: i32 = 64 * 24 + 64 + 8;
+/// Bytes of the stack for vectors during calls.
+pub(crate) const VECTOR_AREA: i32 = 64 * 24 + 64 + 8;
+
+/// Bytes of the stack: what turns need is above the vectors. The stack is a multiple of 16 at a call.
+pub(crate) const FRAME: i32 = VECTOR_AREA + crate::turns::WORDS;

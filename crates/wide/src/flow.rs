@@ -11,7 +11,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BarKind, BlockId, Inst, Op, Pure, SlotId, Term, Val};
+use handloom_ir::simt::{BlockId, Inst, Op, Pure, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
@@ -38,6 +38,7 @@ impl Emit<'_> {
         }
         self.a.imm(Code::Sub_rm64_imm32, RSP, FRAME);
         self.a.op2(Code::Mov_r64_rm64, CTA, Register::RDI);
+        self.enter_turns();
         self.load64(WARP, cta(offset_of!(CtaCtx, cur)));
         self.dispatch();
         self.chain();
@@ -116,6 +117,7 @@ impl Emit<'_> {
         self.a.jump(Code::Jmp_rel32_64, dispatch);
         self.a.bind(out);
         self.leave(Stop::Phase);
+        self.turns(step);
     }
 
     /// The prologues, in order: the first block with lanes takes them.
@@ -180,6 +182,11 @@ impl Emit<'_> {
     fn live_vectors(&self, b: usize) -> Vec<usize> {
         let live = self.plan.facts.live.entry[b].iter();
         live.filter(|r| matches!(self.places.of[*r], Place::Vectors(_)) && self.places.home[*r] != 0).collect()
+    }
+
+    /// Reads what lives at the start of a block.
+    pub(crate) fn load_live(&mut self, b: usize) {
+        self.move_live(b, Way::In);
     }
 
     /// Moves what lives at the start of a block, for lanes of the mask registers or all.
@@ -356,13 +363,8 @@ impl Emit<'_> {
             Term::Switch { index, targets } => self.switch(b, *index, targets),
             Term::Ret | Term::Exit => self.exit(b),
             Term::Trap(kind) => self.trap(*kind, None),
-            Term::Barrier { kind, id, count, pred, dst: _, next } => {
-                let plain = *kind == BarKind::Sync
-                    && constant(*id) == Some(0)
-                    && count.is_none()
-                    && pred.is_none()
-                    && f.is_entry
-                    && !self.plan.options.is_callee;
+            Term::Barrier { kind: _, id, count, pred, dst: _, next } => {
+                let plain = self.plain_barrier(b).is_some();
                 let leave = self.a.label();
                 if plain {
                     if self.in_part {
@@ -435,6 +437,7 @@ impl Emit<'_> {
     /// A plain barrier reached by all lanes.
     fn arrive(&mut self, next: usize) {
         self.move_live(next, Way::Out);
+        self.come_to(Some(self.at.0));
         self.store_number(warp(offset_of!(WarpCtx, state)), next as u32);
         self.store_number(self.pend(next), u32::MAX);
         self.store_number(warp(WarpCtx::PLAIN_BARRIER), self.plan.sites.number(self.at.0));
@@ -462,7 +465,9 @@ impl Emit<'_> {
             self.a.jump(Code::Je_rel32_64, gone);
             self.look_after(b);
             self.a.bind(gone);
-        } else {
+        }
+        self.come_to(None);
+        if !self.in_part {
             self.store_number(warp(offset_of!(WarpCtx, live)), 0);
         }
         self.store_number(warp(offset_of!(WarpCtx, state)), self.f.blocks.len() as u32);

@@ -6,7 +6,7 @@
 //!
 //! How to read it: [`asm`] writes instructions; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
 //! operands; `table` says which instruction is which op; `ops`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered` and `joint` loads and stores, `routine` what the runtime does;
-//! `flow` is how lanes come and go; [`compile()`] is the walk.
+//! `flow` is how lanes come and go, `turns` how warps and CTAs follow each other; [`compile()`] is the walk.
 //!
 //! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
 //! [`handloom_plan::abi`] and never returns `Deopt`; vectors that hold registers are written under the mask of the block's lanes wherever part of a warp
@@ -27,6 +27,7 @@ mod routine;
 mod scalar;
 mod scattered;
 mod table;
+mod turns;
 mod values;
 
 pub use compile::{Assembly, compile, missing_feature};

@@ -292,7 +292,7 @@ impl Emit<'_> {
 
     /// Reads eight words at the addresses in a vector into its lower half, by way of the stack: all other vectors are in use.
     fn gather_word(&mut self, data: Register) {
-        let spare = Mem::at(RSP, FRAME - 72);
+        let spare = Mem::at(RSP, VECTOR_AREA - 72);
         self.a.store(store_code(Ty::B64), spare, zmm(0), ALL);
         self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), zmm(0));
         let m = Mem::indexed(R11, data, 1, 0);
