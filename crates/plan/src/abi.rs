@@ -28,7 +28,8 @@
 //! counts the contexts with `wait_epoch == epoch` as waiting there with all lanes ([`WarpCtx::plain_barrier`]), which are in `pend[state]` already.
 //!
 //! # CTAs one after the other
-//! Where [`Tables::runs_on`] says so, code may run CTAs by itself: one that has not run ([`CtaCtx::fresh`] is not 0, and code makes it 0), and then, as often as
+//! Where [`Tables::starts_warps`] says so, code runs a CTA that has not run without its headers ([`CtaCtx::fresh`] is not 0, and code makes it 0), and where
+//! [`Tables::runs_on`] says so, then, as often as
 //! [`CtaCtx::more`] says, the one whose `ctaid[0]` is 1 higher. Each time it takes 1 from `more`, adds 1 to `ctaid[0]`, and fills shared memory as the runtime
 //! does. It looks at the stop word before each of them, and goes on only from a CTA all of whose warps have ended. While `fresh` is not 0 headers need not be
 //! read, and while warps run so none are written but `live` of the warp that runs: whoever leaves the code first writes
@@ -431,6 +432,8 @@ pub struct Tables {
     pub sregs: Vec<handloom_ir::types::Sreg>,
     /// Where each register lives between blocks; `None` for those that do not.
     pub homes: Vec<Option<Loc>>,
+    /// Whether code starts the warps of a CTA that has not run by itself ([`CtaCtx::fresh`]): their headers need not be written, and no lane may be pending.
+    pub starts_warps: bool,
     /// Whether code may be told to go on with the next CTA by itself ([`CtaCtx::more`]).
     pub runs_on: bool,
 }

@@ -43,6 +43,11 @@ pub struct Plan {
 impl Plan {
     /// Decides about a function.
     pub fn new(func: &Function, options: &Options) -> Plan {
+        Plan::with_tested(func, options, Set::new(func.regs.len()))
+    }
+
+    /// Decides about a function some of whose registers are tested before any code of a CTA runs ([`Facts::tested`]).
+    pub fn with_tested(func: &Function, options: &Options, tested: Set) -> Plan {
         let mut f = single_latches(func);
         addresses_first(&mut f);
         let mut cfg = Cfg::new(&f);
@@ -55,7 +60,7 @@ impl Plan {
             live = Live::new(&f, &cfg);
             def_count = n_definitions(&f);
         }
-        let facts = analyse_with(&f, cfg, live, &options.shape, options.local_stride, options.speculate);
+        let facts = analyse_with(&f, cfg, live, &options.shape, options.local_stride, options.speculate, tested);
         let pendable = pendable(&f, &facts, options.masked);
         Plan {
             layout: Layout::new(&f, &facts, &def_count),

@@ -36,7 +36,7 @@ impl Emit<'_> {
         for r in [RBX, RBP, Register::R12, Register::R13, Register::R14, Register::R15] {
             self.a.op1(Code::Push_r64, r);
         }
-        self.a.imm(Code::Sub_rm64_imm32, RSP, FRAME);
+        self.a.imm(Code::Sub_rm64_imm32, RSP, self.frame_bytes());
         self.a.op2(Code::Mov_r64_rm64, CTA, Register::RDI);
         self.enter_turns();
         self.load64(WARP, cta(offset_of!(CtaCtx, cur)));
@@ -309,7 +309,7 @@ impl Emit<'_> {
             return;
         }
         let s = self.src(cond);
-        let (yes, no) = (self.a.label(), self.a.label());
+        let (yes, no) = self.edges.take().unwrap_or((self.a.label(), self.a.label()));
         match s.at {
             At::Imm(x) => {
                 self.go(b, if x & 1 == 1 { then } else { otherwise }, false);

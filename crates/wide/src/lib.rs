@@ -20,6 +20,7 @@ mod compile;
 mod convert;
 mod emit;
 mod flow;
+mod head;
 mod joint;
 mod memory;
 mod ops;

@@ -123,7 +123,7 @@ impl Emit<'_> {
             Limits::Heap(_) | Limits::Shared | Limits::Safe | Limits::Own => None,
         };
         let short = self.ty(class.address) != Ty::B64;
-        let x = Access { class, limits, lanes, cold, ty, short, joint };
+        let mut x = Access { class, limits, lanes, cold, ty, short, joint, decided: None };
         let is_load = class.kind == Kind::Load;
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let shape = self.shape(class.address);
@@ -134,6 +134,9 @@ impl Emit<'_> {
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
             _ => Form::Scattered,
         };
+        if scalars || form != Form::Scattered {
+            x.decided = self.decided_access(&x);
+        }
         if scalars {
             self.load_words(inst, &x);
         } else {
@@ -145,7 +148,7 @@ impl Emit<'_> {
                     self.pack_address(&x, 0);
                     self.test_row(&x);
                     self.after_tests(skip);
-                    if x.joint.is_some() {
+                    if x.may_skip() {
                         self.pack_address(&x, 0);
                     }
                     self.row(inst, &x);
@@ -279,7 +282,7 @@ impl Emit<'_> {
             self.after_tests(skip);
         }
         for g in 0..shape.groups() {
-            if shape.groups() > 1 || x.limits == Limits::Safe || x.joint.is_some() {
+            if shape.groups() > 1 || x.limits == Limits::Safe || x.may_skip() {
                 self.pack_address(x, shape.first(g));
             }
             self.host(x, RAX);

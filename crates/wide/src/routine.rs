@@ -10,6 +10,7 @@ use iced_x86::{Code, Register};
 use crate::alloc::{Place, n_parts};
 use crate::asm::Out;
 use crate::emit::*;
+use crate::head::FRAME_WORDS;
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
 /// Bytes of a row.
@@ -29,8 +30,8 @@ impl Emit<'_> {
             At::Imm(x) => Loc::Imm(x),
             At::Row(at) if !s.odd => row(s.ty, at),
             At::Flags(at) => Loc::Row32(at),
-            At::Words(shape, at) if !s.odd && shape.is_uniform() => Loc::Scalar(at),
-            At::Words(shape, at) if !s.odd => {
+            At::Words(shape, at) if !s.odd && shape.is_uniform() && at < FRAME_WORDS => Loc::Scalar(at),
+            At::Words(shape, at) if !s.odd && at < FRAME_WORDS => {
                 Loc::Groups { at, group: shape.group, off: shape.off, stride: shape.stride, bits: s.ty.bits() as u8 }
             }
             _ => {
@@ -47,7 +48,7 @@ impl Emit<'_> {
         match (s.ty, s.at) {
             (Ty::B64, _) => self.loc(v),
             (_, At::Row(at)) => Loc::Row32(at),
-            (_, At::Words(shape, at)) if shape.is_uniform() => Loc::Linear { at, stride: 0, bits: 32 },
+            (_, At::Words(shape, at)) if shape.is_uniform() && at < FRAME_WORDS => Loc::Linear { at, stride: 0, bits: 32 },
             _ => {
                 let at = self.take_scratch(128);
                 self.put_row(&s, at);

@@ -344,6 +344,7 @@ impl Emit<'_> {
             Sreg::Tid(i) if i < 3 => self.lane_zero(i),
             Sreg::Ctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, ctaid) + 4 * usize::from(i))),
             Sreg::Nctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, nctaid) + 4 * usize::from(i))),
+            Sreg::Warpid if self.in_head => self.a.number(RAX, 0),
             Sreg::Warpid => self.load32(EAX, warp(offset_of!(WarpCtx, warp))),
             Sreg::DynamicSmemSize => self.load32(EAX, cta(offset_of!(CtaCtx, dynamic_shared))),
             _ => self.sreg_routine(s),
@@ -361,6 +362,10 @@ impl Emit<'_> {
     /// A component of `%tid` of lane 0, in `eax`. Uses `ecx` and `edx`.
     fn lane_zero(&mut self, i: u8) {
         let [nx, ny, _] = self.plan.facts.shape.ntid;
+        if self.in_head {
+            self.a.number(RAX, 0);
+            return;
+        }
         self.load32(EAX, warp(offset_of!(WarpCtx, warp)));
         self.a.imm8(Code::Shl_rm32_imm8, EAX, 5);
         // `eax` is what is left, `edx` the remainder.
@@ -398,7 +403,7 @@ pub(crate) fn constant(v: Val) -> Option<u64> {
 }
 
 /// Whether an op is a few instructions on general registers.
-fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
+pub(crate) fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
     match op {
         Pure::Mov(_)
         | Pure::FromPred(_)

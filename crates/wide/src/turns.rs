@@ -12,11 +12,12 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{BarKind, Term};
-use handloom_plan::abi::{CtaCtx, Reason, WarpCtx};
+use handloom_plan::abi::{CtaCtx, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
 use crate::asm::{Label, Mem};
 use crate::emit::*;
+use crate::head::Head;
 use crate::scalar::constant;
 
 /// Words of the stack: where the next warp of the turn starts.
@@ -119,6 +120,9 @@ impl Emit<'_> {
         self.store_number(cta(offset_of!(CtaCtx, fresh)), 0);
         self.a.jump(Code::Jmp_rel32_64, begin);
         self.a.bind(resumed);
+        if let Some(head) = self.head.as_ref().map(Head::label) {
+            self.a.jump(Code::Call_rel32_64, head);
+        }
     }
 
     /// Lanes of a warp that has not run, in `LANES`: all of them, but in the last warp of a CTA that ends in the middle of one.
@@ -137,6 +141,7 @@ impl Emit<'_> {
 
     /// The starts of turns and of their warps.
     fn starts(&mut self) {
+        let deopt = self.a.label();
         let starts = self.turns.as_ref().map_or(Vec::new(), |t| t.starts.clone());
         for (s, (begin, next)) in starts.into_iter().enumerate().filter_map(|(s, l)| l.map(|l| (s, l))) {
             self.a.bind(begin);
@@ -145,6 +150,9 @@ impl Emit<'_> {
             self.store_number(word(PLACE), NOWHERE);
             self.store_number(word(START), s as u32);
             self.load64(WARP, cta(offset_of!(CtaCtx, first)));
+            if s == 0 {
+                self.begin_cta(deopt);
+            }
             self.a.bind(next);
             if s == 0 {
                 self.first_lanes(WARP, LANES);
@@ -157,6 +165,14 @@ impl Emit<'_> {
             let block = self.block[s];
             self.a.jump(Code::Jmp_rel32_64, block);
         }
+        // Other code starts the CTA.
+        self.a.bind(deopt);
+        self.first_lanes(WARP, LANES);
+        self.store32(warp(offset_of!(WarpCtx, live)), LANES);
+        self.store_number(warp(offset_of!(WarpCtx, state)), 0);
+        let pend = self.pend(0);
+        self.store32(pend, LANES);
+        self.leave(Stop::Deopt);
     }
 
     /// All lanes of the warp have come to the end, or to the barrier of a block. What follows is for a CTA that goes by headers.

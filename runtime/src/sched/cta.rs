@@ -220,6 +220,15 @@ impl CtaRun {
         }
     }
 
+    /// Writes the headers of a cta whose code has not run and would have started its warps by itself.
+    pub(super) fn show_start(&self) {
+        let host = self.host_ref();
+        // SAFETY: tables belong to the program, and are never written.
+        if self.fresh && !self.done && unsafe { &*host.base_tables }.starts_warps {
+            host.base.start_all(host.base_tables, &self.full);
+        }
+    }
+
     /// Its place in the order in which text is printed.
     pub(crate) fn number(&self) -> u64 {
         self.host_ref().memory.number
@@ -273,7 +282,10 @@ impl CtaRun {
         // SAFETY: as in `host`; a field of its own keeps `full` readable beside it.
         let host = unsafe { &mut *self.host };
         host.env.gridid = grid.env.gridid;
-        host.base.start_all(host.base_tables, &self.full);
+        // SAFETY: tables belong to the program, and are never written.
+        if !unsafe { &*host.base_tables }.starts_warps {
+            host.base.start_all(host.base_tables, &self.full);
+        }
         if host.was_left {
             host.was_left = false;
             host.warps.iter_mut().for_each(WarpHost::reset);
