@@ -5,8 +5,8 @@ use std::mem::offset_of;
 use handloom_ir::simt::{Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{Routine, Tables, WarpCtx};
-use handloom_plan::host::{Feature, Host};
 use handloom_plan::analysis::cfg::Set;
+use handloom_plan::host::{Feature, Host};
 use handloom_plan::order::FenceOrder;
 use handloom_plan::{Options, Plan};
 use iced_x86::Code;
@@ -108,7 +108,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
 fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, Option<Head>) {
     let tested = if tests { testable(func, &options.shape) } else { Set::new(func.regs.len()) };
     let mut plan = Plan::with_tested(func, &Options { speculate: false, masked: true, ..*options }, tested);
-    let head = Head::new(&mut plan, a.label());
+    let head = Head::new(&mut plan, [a.label(), a.label()]);
     (plan, head)
 }
 
@@ -137,6 +137,10 @@ impl Emit<'_> {
                 self.at = (b, i);
                 self.scratch.0 = 0;
                 if self.head.as_ref().is_some_and(|h| h.has(inst)) {
+                    continue;
+                }
+                if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
+                    self.linear_words(inst);
                     continue;
                 }
                 if let Some(guard) = self.head.as_ref().and_then(|h| h.guard_at(b, i)) {

@@ -257,4 +257,3 @@ impl Emit<'_> {
 
 /// Bytes of the stack for vectors during calls.
 pub(crate) const VECTOR_AREA: i32 = 64 * 24 + 64 + 8;
-

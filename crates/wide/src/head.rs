@@ -11,18 +11,19 @@
 //! - that all accesses through an address are in bounds, or that a comparison holds in all lanes or in none: a bit of [`DECIDED`] for each. Where the
 //!   bit is not set, each warp tests by itself.
 
+mod code;
+
 use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
 use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
-use handloom_plan::analysis::shape::{self, Shape};
-use iced_x86::{Code, Register};
+use handloom_plan::analysis::shape;
+use iced_x86::Register;
 
-use crate::access::{Access, Limits};
-use crate::alloc::Place;
-use crate::asm::{Label, low32};
+use crate::access::Access;
+use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::scalar::has_scalar_code;
 
@@ -73,12 +74,14 @@ pub(crate) struct Head {
     pub(crate) same: Vec<Option<u32>>,
     /// By register: of one that is linear, the words of its value in warp 0 and of its step.
     linear: Vec<Option<(u32, u32)>>,
+    /// By register: its step, if that is a constant.
+    number: Vec<Option<i64>>,
+    /// By register: whether it is linear and needs words in the context only where somebody asks for them.
+    lean: Vec<bool>,
     /// Blocks and instructions that the head computes, in order.
     insts: Vec<(usize, usize)>,
     /// Values that code rests on not to wrap, read as signed or not.
     checks: Vec<(Val, bool)>,
-    /// Values whose steps are those of 64 bits only if they do not wrap.
-    exact: Vec<(Val, bool)>,
     groups: Vec<Group>,
     /// By block.
     guards: Vec<Option<Guard>>,
@@ -88,6 +91,7 @@ pub(crate) struct Head {
     spare: u32,
     bits: u32,
     label: Label,
+    of_launch: Label,
 }
 
 /// The registers of a function that a head may test.
@@ -217,7 +221,7 @@ fn tid_step(i: u8, launch: &LaunchShape) -> Option<i64> {
 
 impl Head {
     /// Decides what the head of a function does, and moves what belongs to a guard alone to the end of its block. `None`: nothing.
-    pub(crate) fn new(plan: &mut Plan, label: Label) -> Option<Head> {
+    pub(crate) fn new(plan: &mut Plan, labels: [Label; 2]) -> Option<Head> {
         let f = &plan.func;
         if !f.is_entry || plan.options.is_callee {
             return None;
@@ -228,15 +232,17 @@ impl Head {
             courses: courses(f, &launch, &plan.def_count),
             same: vec![None; n],
             linear: vec![None; n],
+            number: vec![None; n],
+            lean: vec![false; n],
             insts: Vec::new(),
             checks: Vec::new(),
-            exact: Vec::new(),
             groups: Vec::new(),
             guards: vec![None; f.blocks.len()],
             words: 0,
             spare: 0,
             bits: 0,
-            label,
+            label: labels[0],
+            of_launch: labels[1],
         };
         head.keep_those_with_words(plan);
         for inst in f.blocks.iter().flat_map(|b| &b.insts) {
@@ -255,6 +261,7 @@ impl Head {
             head.guards[b] = head.guard(plan, b);
         }
         head.give_words(plan);
+        head.find_lean(plan);
         Some(head)
     }
 
@@ -394,17 +401,9 @@ impl Head {
     /// Words for all that the head computes: what is the same in all warps, and what of linear values tests want.
     fn give_words(&mut self, plan: &Plan) {
         let f = &plan.func;
-        let mut wanted = Set::new(f.regs.len());
-        let mut work: Vec<Reg> = self.groups.iter().map(|g| g.key.0).collect();
-        work.extend(self.checks.iter().filter_map(|(v, _)| reg(*v)));
-        work.extend(self.guards.iter().flatten().map(|g| g.cond));
-        let all = || f.blocks.iter().enumerate().flat_map(|(b, x)| x.insts.iter().enumerate().map(move |(i, inst)| (b, i, inst)));
-        while let Some(r) = work.pop() {
-            if wanted.add(r.idx()) {
-                let made = all().filter(|(_, _, inst)| inst.dst.contains(&r));
-                work.extend(made.flat_map(|(_, _, inst)| inst.src.iter().filter_map(|v| reg(*v))));
-            }
-        }
+        let all = || {
+            f.blocks.iter().enumerate().flat_map(|(b, x)| x.insts.iter().enumerate().map(move |(i, inst)| (b, i, inst)))
+        };
         let take = |words: &mut u32, n: u32| {
             let at = FRAME_WORDS + 8 * *words;
             *words += n;
@@ -420,7 +419,7 @@ impl Head {
                 let has = |r: Reg| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some();
                 let ready = inst.src.iter().filter_map(|v| reg(*v)).all(has);
                 let room = self.words < MOST_WORDS;
-                if has(*d) || !ready || !room || c.is_linear && !wanted.has(d.idx()) {
+                if has(*d) || !ready || !room {
                     continue;
                 }
                 for d in &inst.dst {
@@ -429,6 +428,7 @@ impl Head {
                         let base = take(&mut self.words, groups as u32);
                         let step = take(&mut self.words, 1);
                         self.linear[d.idx()] = Some((base, step));
+                        self.number[d.idx()] = self.constant_step(plan, inst);
                     } else {
                         self.same[d.idx()] = Some(take(&mut self.words, 1));
                     }
@@ -448,7 +448,11 @@ impl Head {
                 _ => continue,
             };
             let linear = inst.src.iter().filter(|v| reg(**v).is_some_and(|r| self.linear[r.idx()].is_some()));
-            self.exact.extend(linear.map(|v| (*v, signed)));
+            for v in linear {
+                if !self.checks.contains(&(*v, signed)) {
+                    self.checks.push((*v, signed));
+                }
+            }
         }
         self.insts = made;
         // What has no words is not tested.
@@ -465,6 +469,65 @@ impl Head {
         }
         self.spare = self.words;
         self.words += 2 * 16;
+    }
+
+    /// The step of a value that is made of ones with words, if it is a constant.
+    fn constant_step(&self, plan: &Plan, inst: &Inst) -> Option<i64> {
+        let of = |v: Val| match reg(v) {
+            Some(r) if self.linear[r.idx()].is_some() => self.number[r.idx()],
+            Some(_) | None => Some(0),
+        };
+        let value = |i: usize| crate::scalar::constant(inst.src[i]);
+        let step = match inst.op {
+            Op::Sreg(Sreg::Warpid) => 1,
+            Op::Sreg(Sreg::Tid(i)) => tid_step(i, &plan.facts.shape)?,
+            Op::Pure(Pure::Add(_)) => of(inst.src[0])?.wrapping_add(of(inst.src[1])?),
+            Op::Pure(Pure::Sub(_)) => of(inst.src[0])?.wrapping_sub(of(inst.src[1])?),
+            Op::Pure(Pure::Shl(_)) => of(inst.src[0])?.wrapping_shl(value(1)? as u32),
+            Op::Pure(op @ (Pure::Mul(_) | Pure::MulWide(_))) => {
+                let (by, step) = match (value(0), value(1)) {
+                    (_, Some(by)) => (by, of(inst.src[0])?),
+                    (Some(by), _) => (by, of(inst.src[1])?),
+                    (None, None) => return None,
+                };
+                let is_signed = matches!(op, Pure::MulWide(Int { signed: true, .. }));
+                let by = if is_signed { i64::from(by as u32 as i32) } else { by.cast_signed() };
+                step.wrapping_mul(by)
+            }
+            _ => of(inst.src[0])?,
+        };
+        let is_short = plan.func.regs[inst.dst[0].idx()] == Ty::B32;
+        Some(if is_short { i64::from(step as i32) } else { step })
+    }
+
+    /// Finds linear values that are wanted as addresses and in scalars alone.
+    fn find_lean(&mut self, plan: &Plan) {
+        let f = &plan.func;
+        let mut lean: Vec<bool> = self.linear.iter().map(Option::is_some).collect();
+        for (b, block) in f.blocks.iter().enumerate() {
+            for (i, inst) in block.insts.iter().enumerate() {
+                let is_affine = |d: &Reg| matches!(plan.facts.class[d.idx()], Class::Affine(_));
+                let is_odd = |v: &Val| reg(*v).is_some_and(|r| plan.may_hold_odd_nan[r.idx()]);
+                let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::scalar::constant(*v)).collect();
+                let is_guard = self.guards[b].is_some_and(|g| i >= g.from);
+                let by_scalars = match inst.op {
+                    Op::Pure(op) => {
+                        let is_one = inst.dst.len() == 1 && inst.dst.iter().all(is_affine);
+                        is_one && has_scalar_code(op, &values) && !inst.src.iter().any(is_odd)
+                    }
+                    _ => false,
+                };
+                if self.has(inst) || self.is_linear(inst) || is_guard || by_scalars {
+                    continue;
+                }
+                let is_access =
+                    matches!(inst.op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. });
+                let wanted = inst.src.iter().skip(usize::from(is_access));
+                wanted.filter_map(|v| reg(*v)).for_each(|r| lean[r.idx()] = false);
+            }
+            block.term.sources().iter().filter_map(|v| reg(*v)).for_each(|r| lean[r.idx()] = false);
+        }
+        self.lean = lean;
     }
 
     /// Whether all that the code rests on is tested here.
@@ -488,374 +551,33 @@ impl Head {
         !inst.dst.is_empty() && inst.dst.iter().all(|d| self.same[d.idx()].is_some())
     }
 
-    /// The subroutine.
+    /// Whether the result of an instruction is linear.
+    pub(crate) fn is_linear(&self, inst: &Inst) -> bool {
+        !inst.dst.is_empty() && inst.dst.iter().all(|d| self.linear[d.idx()].is_some())
+    }
+
+    /// The subroutine for what differs between CTAs.
     pub(crate) fn label(&self) -> Label {
         self.label
+    }
+
+    /// The subroutine that runs when the code is entered.
+    pub(crate) fn of_launch(&self) -> Label {
+        self.of_launch
+    }
+
+    /// The bits that the launch decides.
+    fn launch_bits(&self) -> Mem {
+        ctx(FRAME_WORDS + 8 * (self.spare + 31))
+    }
+
+    /// Whether some comparison is of a value that differs between CTAs.
+    fn is_by_cta(&self, insts: &[Inst]) -> bool {
+        insts.iter().flat_map(|i| &i.src).any(|v| self.course_of(*v).is_some_and(|c| c.by_cta))
     }
 
     /// The guard of a block whose own instructions begin at `i`.
     pub(crate) fn guard_at(&self, b: usize, i: usize) -> Option<Guard> {
         self.guards[b].filter(|g| g.from == i)
-    }
-}
-
-const R8: Register = Register::R8;
-const R9: Register = Register::R9;
-
-impl Emit<'_> {
-    /// The bit of an access that the head may decide about.
-    pub(crate) fn decided_access(&mut self, x: &Access) -> Option<u32> {
-        let Val::Reg(r) = x.class.address else { return None };
-        let key = (r, x.class.space, x.class.kind, x.class.bytes());
-        if !matches!(x.limits, Limits::Heap(_) | Limits::Shared) {
-            return None;
-        }
-        let g = self.head.as_mut()?.groups.iter_mut().find(|g| g.key == key)?;
-        let fits = x.class.offset >= g.low && x.class.offset <= g.high && x.class.order == Order::Weak;
-        if !fits || x.class.is_single || !x.class.wants_all() {
-            return None;
-        }
-        g.first.get_or_insert(*x);
-        Some(g.bit)
-    }
-
-    /// Before the instructions of a guard: where the head decided about it, they are passed over. Returns labels for the two ways on.
-    pub(crate) fn pass_guard(&mut self, b: usize, guard: Guard) -> (Label, Label) {
-        let (yes, no) = (self.a.label(), self.a.label());
-        self.a.imm(Code::Test_rm32_imm32, DECIDED, guard.bits.0.cast_signed());
-        self.a.jump(Code::Jne_rel32_64, yes);
-        self.a.imm(Code::Test_rm32_imm32, DECIDED, guard.bits.1.cast_signed());
-        self.a.jump(Code::Jne_rel32_64, no);
-        if let [inst] = &self.f.blocks[b].insts[guard.from..] {
-            self.decide_in_warp(inst, yes, no);
-        }
-        (yes, no)
-    }
-
-    /// A comparison of an affine value with a uniform one, by the ends of the warp.
-    fn decide_in_warp(&mut self, inst: &Inst, yes: Label, no: Label) {
-        let Op::Pure(Pure::ICmp(cmp, int)) = inst.op else { return };
-        let shapes = [0, 1].map(|i| self.shape(inst.src[i]));
-        let (Some(s), Some(t)) = (shapes[0], shapes[1]) else { return };
-        let is_plain = |s: &Shape| s.groups() == 1 && s.no_wrap(32, int.signed);
-        if !t.is_uniform() || !is_plain(&s) {
-            return;
-        }
-        let (lo, hi) = s.span(0);
-        let (Ok(lo), Ok(hi)) = (i32::try_from(lo), i32::try_from(hi)) else { return };
-        // The end where it is hardest, and the one where it is easiest.
-        let (hard, easy, all, none) = match (cmp, int.signed) {
-            (Cmp::Lt, true) => (hi, lo, Code::Jl_rel32_64, Code::Jge_rel32_64),
-            (Cmp::Lt, false) => (hi, lo, Code::Jb_rel32_64, Code::Jae_rel32_64),
-            (Cmp::Le, true) => (hi, lo, Code::Jle_rel32_64, Code::Jg_rel32_64),
-            (Cmp::Le, false) => (hi, lo, Code::Jbe_rel32_64, Code::Ja_rel32_64),
-            (Cmp::Gt, true) => (lo, hi, Code::Jg_rel32_64, Code::Jle_rel32_64),
-            (Cmp::Gt, false) => (lo, hi, Code::Ja_rel32_64, Code::Jbe_rel32_64),
-            (Cmp::Ge, true) => (lo, hi, Code::Jge_rel32_64, Code::Jl_rel32_64),
-            (Cmp::Ge, false) => (lo, hi, Code::Jae_rel32_64, Code::Jb_rel32_64),
-            _ => return,
-        };
-        self.lane_value(inst.src[0], 0, RAX);
-        self.lane_value(inst.src[1], 0, RCX);
-        for (by, jump, to) in [(hard, all, yes), (easy, none, no)] {
-            self.a.op2(Code::Lea_r32_m, EDX, crate::asm::Mem::at(RAX, by));
-            self.a.op2(Code::Cmp_r32_rm32, EDX, ECX);
-            self.a.jump(jump, to);
-        }
-    }
-
-    /// The subroutine: not zero in `eax` if the code does not hold for this CTA.
-    pub(crate) fn emit_head(&mut self) {
-        let Some(head) = self.head.take() else { return };
-        self.a.bind(head.label);
-        // The return address is below the words: it is kept in a register that nothing here uses.
-        self.a.op1(Code::Pop_r64, Register::R13);
-        (self.in_part, self.in_head) = (false, true);
-        let was = self.places.of.clone();
-        for (r, l) in head.linear.iter().enumerate() {
-            if let Some((base, _)) = l {
-                self.places.of[r] = Place::Words(*base);
-            }
-        }
-        let f = self.f;
-        for &(b, i) in &head.insts {
-            self.at = (b, i);
-            self.scratch.0 = 0;
-            let inst = &f.blocks[b].insts[i];
-            self.head_inst(inst);
-            self.step(&head, inst);
-        }
-        let [broken, none, end] = std::array::from_fn(|_| self.a.label());
-        for (v, signed) in &head.checks {
-            self.ends(&head, *v, *signed, None, broken);
-        }
-        self.a.number(Register::R15, 0);
-        for (v, signed) in &head.exact {
-            self.ends(&head, *v, *signed, None, none);
-        }
-        for (b, guard) in head.guards.iter().enumerate() {
-            if let Some(guard) = guard {
-                self.decide(&head, b, *guard);
-            }
-        }
-        for g in &head.groups {
-            self.decide_bounds(&head, g);
-        }
-        self.a.bind(none);
-        self.a.op2(Code::Mov_r32_rm32, DECIDED, Register::R15D);
-        self.a.number(RAX, 0);
-        self.a.jump(Code::Jmp_rel32_64, end);
-        self.a.bind(broken);
-        self.a.number(RAX, 1);
-        self.a.bind(end);
-        self.a.op1(Code::Jmp_rm64, Register::R13);
-        self.places.of = was;
-        self.in_head = false;
-        self.head = Some(head);
-    }
-
-    /// A value of the head, as it is in warp 0.
-    fn head_inst(&mut self, inst: &Inst) {
-        match inst.op {
-            Op::Pure(op) => self.scalar_op(inst, op),
-            Op::Sreg(s) => self.scalar_sreg(inst.dst[0], s),
-            Op::Cvta { space, to_space } => self.scalar_cvta(inst, space, to_space),
-            Op::Load { .. } => self.access(inst),
-            op => self.address(inst.dst[0], op),
-        }
-    }
-
-    /// The step of a linear value.
-    fn step(&mut self, head: &Head, inst: &Inst) {
-        let Some((_, to)) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
-        let ty = self.f.regs[inst.dst[0].idx()];
-        match inst.op {
-            Op::Sreg(Sreg::Warpid) => self.a.number(RAX, 1),
-            Op::Sreg(Sreg::Tid(i)) => {
-                let step = tid_step(i, &self.plan.facts.shape).unwrap_or(0);
-                self.a.number(RAX, step.cast_unsigned());
-            }
-            Op::Cvta { .. } => self.step_of(head, inst.src[0], RAX),
-            Op::Pure(op) => match op {
-                Pure::Add(_) | Pure::Sub(_) => {
-                    self.step_of(head, inst.src[0], RAX);
-                    self.step_of(head, inst.src[1], RCX);
-                    let code = if matches!(op, Pure::Add(_)) { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 };
-                    self.a.op2(code, RAX, RCX);
-                }
-                Pure::Mul(_) | Pure::MulWide(_) => {
-                    let is_linear = |v: Val| reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
-                    let (a, b) = if is_linear(inst.src[0]) { (0, 1) } else { (1, 0) };
-                    self.step_of(head, inst.src[a], RAX);
-                    self.lane_value(inst.src[b], 0, RCX);
-                    if matches!(op, Pure::MulWide(Int { signed: true, .. })) {
-                        self.a.op2(Code::Movsxd_r64_rm32, RCX, ECX);
-                    }
-                    self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
-                }
-                Pure::Shl(_) => {
-                    self.step_of(head, inst.src[0], RAX);
-                    let by = crate::scalar::constant(inst.src[1]).unwrap_or(0);
-                    self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
-                }
-                _ => self.step_of(head, inst.src[0], RAX),
-            },
-            _ => self.a.number(RAX, 0),
-        }
-        if ty == Ty::B32 {
-            // A step of 32 bits is one modulo their width.
-            self.a.op2(Code::Movsxd_r64_rm32, RAX, EAX);
-        }
-        self.store64(ctx(to), RAX);
-    }
-
-    fn step_of(&mut self, head: &Head, v: Val, to: Register) {
-        match reg(v).and_then(|r| head.linear[r.idx()]) {
-            Some((_, at)) => self.load64(to, ctx(at)),
-            None => self.a.number(to, 0),
-        }
-    }
-
-    /// The lowest value of all lanes of the CTA in `rax` and the highest in `rcx`, as 64-bit numbers; to `wraps` if a 32-bit one wraps, or the step is
-    /// long. `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`.
-    fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
-        let Some(shape) = self.shape(v) else { return };
-        let is_short = self.ty(v) != Ty::B64;
-        let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
-        let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
-        for (k, g) in groups.enumerate() {
-            let (lo, hi) = shape.span(g);
-            let (low, high) = if k == 0 { (RAX, RCX) } else { (R8, R9) };
-            self.lane_value(v, shape.first(g), low);
-            if is_short && signed {
-                self.a.op2(Code::Movsxd_r64_rm32, low, low32(low));
-            }
-            self.a.op2(Code::Mov_r64_rm64, high, low);
-            let is_linear = reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
-            if is_linear {
-                self.step_of(head, v, RDX);
-                self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
-                self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
-                self.a.jump(Code::Jne_rel32_64, wraps);
-                self.a.op2i(Code::Imul_r64_rm64_imm32, RDX, RDX, last as u32);
-                // Down or up.
-                let up = self.a.label();
-                self.a.op2(Code::Test_rm64_r64, RDX, RDX);
-                self.a.op2(Code::Mov_r64_rm64, RSI, RDX);
-                // Flags stay.
-                self.a.imm(Code::Mov_rm64_imm32, RDX, 0);
-                self.a.jump(Code::Jns_rel32_64, up);
-                self.a.op2(Code::Xchg_rm64_r64, RSI, RDX);
-                self.a.bind(up);
-                self.a.op2(Code::Add_r64_rm64, low, RDX);
-                self.a.op2(Code::Add_r64_rm64, high, RSI);
-            }
-            for (r, by) in [(low, lo), (high, hi)] {
-                self.add_number(r, by);
-                if is_short {
-                    if signed {
-                        self.a.op2(Code::Movsxd_r64_rm32, RDX, low32(r));
-                    } else {
-                        self.a.op2(Code::Mov_r32_rm32, EDX, low32(r));
-                    }
-                    self.a.op2(Code::Cmp_r64_rm64, RDX, r);
-                    self.a.jump(Code::Jne_rel32_64, wraps);
-                }
-            }
-            if k > 0 {
-                self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
-                self.a.op2(Code::Cmovl_r64_rm64, RAX, R8);
-                self.a.op2(Code::Cmp_r64_rm64, R9, RCX);
-                self.a.op2(Code::Cmovg_r64_rm64, RCX, R9);
-            }
-        }
-    }
-
-    /// Sets the bits of a guard.
-    fn decide(&mut self, head: &Head, b: usize, guard: Guard) {
-        let f = self.f;
-        let insts = &f.blocks[b].insts[guard.from..];
-        let word = |k: usize| ctx(FRAME_WORDS + 8 * (head.spare + k as u32));
-        if insts.len() > 16 {
-            return;
-        }
-        // In the order of the block: each has a word with bit 0 for all lanes and bit 1 for none.
-        let of = |v: Val| insts.iter().position(|i| reg(v).is_some_and(|r| i.dst.contains(&r)));
-        for (k, inst) in insts.iter().enumerate() {
-            match inst.op {
-                Op::Pure(Pure::ICmp(cmp, int)) => self.decide_comparison(head, inst, cmp, int),
-                Op::Pure(op) => {
-                    let Some(a) = of(inst.src[0]) else { return };
-                    self.load32(EAX, word(a));
-                    if let Some(b) = inst.src.get(1).and_then(|v| of(*v)) {
-                        // All of `and` is all of both, none is none of either; `or` is the other way.
-                        let (all, none) = if matches!(op, Pure::And(_)) { (1, 2) } else { (2, 1) };
-                        self.load32(ECX, word(b));
-                        self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
-                        self.a.op2(Code::And_r32_rm32, EAX, ECX);
-                        self.a.imm(Code::And_rm32_imm32, EAX, all);
-                        self.a.op2(Code::Or_r32_rm32, EDX, ECX);
-                        self.a.imm(Code::And_rm32_imm32, EDX, none);
-                        self.a.op2(Code::Or_r32_rm32, EAX, EDX);
-                    } else {
-                        self.a.op2(Code::Mov_r32_rm32, ECX, EAX);
-                        self.a.imm8(Code::Shr_rm32_imm8, ECX, 1);
-                        self.a.op2(Code::Add_r32_rm32, EAX, EAX);
-                        self.a.imm(Code::And_rm32_imm32, EAX, 2);
-                        self.a.op2(Code::Or_r32_rm32, EAX, ECX);
-                    }
-                }
-                _ => return,
-            }
-            self.store64(word(k), RAX);
-        }
-        let Some(cond) = of(Val::Reg(guard.cond)) else { return };
-        self.load32(EAX, word(cond));
-        self.a.imm8(Code::Shl_rm32_imm8, EAX, guard.bits.0.trailing_zeros());
-        self.a.op2(Code::Or_r32_rm32, Register::R15D, EAX);
-    }
-
-    /// What is known of a comparison in all lanes of the CTA, in `eax`.
-    fn decide_comparison(&mut self, head: &Head, inst: &Inst, cmp: Cmp, int: Int) {
-        let [unknown, end] = std::array::from_fn(|_| self.a.label());
-        let hold = |k: u32| ctx(FRAME_WORDS + 8 * (head.spare + 16 + k));
-        self.ends(head, inst.src[1], int.signed, None, unknown);
-        self.store64(hold(0), RAX);
-        self.store64(hold(1), RCX);
-        self.ends(head, inst.src[0], int.signed, None, unknown);
-        self.load64(R8, hold(0));
-        self.load64(R9, hold(1));
-        // `a` is in `rax..=rcx`, `b` in `r8..=r9`, all of them numbers of 33 bits.
-        let bits = |e: &mut Self, first: Register, second: Register, code: Code, bit: u32| {
-            let no = e.a.label();
-            e.a.op2(Code::Cmp_r64_rm64, first, second);
-            e.a.jump(code, no);
-            e.a.imm(Code::Or_rm32_imm32, EDX, bit.cast_signed());
-            e.a.bind(no);
-        };
-        self.a.number(RDX, 0);
-        let (lo, hi, lo2, hi2) = (RAX, RCX, R8, R9);
-        match cmp {
-            Cmp::Lt => {
-                bits(self, hi, lo2, Code::Jge_rel32_64, 1);
-                bits(self, lo, hi2, Code::Jl_rel32_64, 2);
-            }
-            Cmp::Le => {
-                bits(self, hi, lo2, Code::Jg_rel32_64, 1);
-                bits(self, lo, hi2, Code::Jle_rel32_64, 2);
-            }
-            Cmp::Gt => {
-                bits(self, lo, hi2, Code::Jle_rel32_64, 1);
-                bits(self, hi, lo2, Code::Jg_rel32_64, 2);
-            }
-            Cmp::Ge => {
-                bits(self, lo, hi2, Code::Jl_rel32_64, 1);
-                bits(self, hi, lo2, Code::Jge_rel32_64, 2);
-            }
-            Cmp::Eq | Cmp::Ne => {
-                let apart = if cmp == Cmp::Eq { 2 } else { 1 };
-                bits(self, hi, lo2, Code::Jge_rel32_64, apart);
-                bits(self, lo, hi2, Code::Jle_rel32_64, apart);
-            }
-            _ => {}
-        }
-        self.a.op2(Code::Mov_r32_rm32, EAX, EDX);
-        self.a.jump(Code::Jmp_rel32_64, end);
-        self.a.bind(unknown);
-        self.a.number(RAX, 0);
-        self.a.bind(end);
-    }
-
-    /// Sets the bit of a group of accesses if all of them are right.
-    fn decide_bounds(&mut self, head: &Head, g: &Group) {
-        let Some(first) = &g.first else { return };
-        let Some(shape) = self.shape(first.class.address) else { return };
-        let failed = self.a.label();
-        let x = Access { cold: failed, ..*first };
-        let bytes = x.class.bytes();
-        if bytes > 1 && reg(x.class.address).is_some_and(|r| head.linear[r.idx()].is_some()) {
-            self.step_of(head, x.class.address, RAX);
-            self.a.imm(Code::Test_rm32_imm32, EAX, (bytes - 1) as i32);
-            self.a.jump(Code::Jne_rel32_64, failed);
-        }
-        for group in 0..shape.groups() {
-            self.ends(head, x.class.address, false, Some(group), failed);
-            self.add_number(RAX, g.low);
-            self.add_number(RCX, g.high);
-            self.limits(&x);
-            self.test(&x, RAX, false);
-            self.test(&x, RCX, false);
-        }
-        self.a.imm(Code::Or_rm32_imm32, Register::R15D, g.bit.cast_signed());
-        self.a.bind(failed);
-    }
-
-    /// Runs the head.
-    pub(crate) fn begin_cta(&mut self, deopt: Label) {
-        let Some(head) = &self.head else { return };
-        let label = head.label();
-        self.a.jump(Code::Call_rel32_64, label);
-        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
-        self.a.jump(Code::Jne_rel32_64, deopt);
     }
 }

@@ -25,6 +25,7 @@ fn row(ty: Ty, at: u32) -> Loc {
 impl Emit<'_> {
     /// Where a routine finds a source, its NaNs canonical.
     pub(crate) fn loc(&mut self, v: Val) -> Loc {
+        self.ensure_words(v);
         let s = self.clean_src(v);
         match s.at {
             At::Imm(x) => Loc::Imm(x),
@@ -44,11 +45,14 @@ impl Emit<'_> {
 
     /// Where a routine finds an address. One of 32 bits wraps at its width.
     pub(crate) fn address_loc(&mut self, v: Val) -> Loc {
+        self.ensure_words(v);
         let s = self.src(v);
         match (s.ty, s.at) {
             (Ty::B64, _) => self.loc(v),
             (_, At::Row(at)) => Loc::Row32(at),
-            (_, At::Words(shape, at)) if shape.is_uniform() && at < FRAME_WORDS => Loc::Linear { at, stride: 0, bits: 32 },
+            (_, At::Words(shape, at)) if shape.is_uniform() && at < FRAME_WORDS => {
+                Loc::Linear { at, stride: 0, bits: 32 }
+            }
             _ => {
                 let at = self.take_scratch(128);
                 self.put_row(&s, at);

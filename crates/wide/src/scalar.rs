@@ -59,6 +59,9 @@ impl Emit<'_> {
 
     /// The value of a scalar source in the first lane of a pack, in a register.
     pub(crate) fn lane_value(&mut self, v: Val, p: usize, to: Register) {
+        if self.linear_value(v, p, to) {
+            return;
+        }
         let s = self.src(v);
         match s.at {
             At::Imm(x) => self.a.number(to, x),

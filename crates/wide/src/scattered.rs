@@ -24,6 +24,7 @@ impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
     pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        self.ensure_words(x.class.address);
         let s = self.src(x.class.address);
         let n = crate::alloc::n_parts(aty);
         for q in 0..n {

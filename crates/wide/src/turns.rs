@@ -111,6 +111,10 @@ impl Emit<'_> {
 
     /// At the start of the function: a CTA that has not run begins its first turn.
     pub(crate) fn enter_turns(&mut self) {
+        if self.turns.is_none() {
+            return;
+        }
+        self.begin_launch();
         let Some(turns) = &self.turns else { return };
         let Some((begin, _)) = turns.starts[0] else { return };
         let resumed = self.a.label();
