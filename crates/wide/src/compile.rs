@@ -85,6 +85,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         edges: None,
         joints: Joints::new(),
         in_part: false,
+        copies: Vec::new(),
         at: (0, 0),
         scratch: (0, 0),
         a,
@@ -124,15 +125,33 @@ impl Emit<'_> {
         let f = self.f;
         self.make_turns();
         self.frame();
-        for (b, block) in f.blocks.iter().enumerate() {
+        for b in 0..f.blocks.len() {
             self.in_part = self.plan.facts.masked.has(b);
             self.at = (b, 0);
             let start = self.block[b];
             self.a.bind(start);
-            if self.in_part {
-                self.set_masks();
+            self.block(b)?;
+            // Before the block itself, whose accesses are then those of lanes that went apart.
+            for (t, start) in std::mem::take(&mut self.copies) {
+                self.in_part = false;
+                self.a.bind(start);
+                self.block(t)?;
             }
-            self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
+        }
+        self.cold_code();
+        self.emit_head();
+        self.advance();
+        Ok(())
+    }
+
+    /// A block, for some lanes or for all of them.
+    fn block(&mut self, b: usize) -> Result<(), Refusal> {
+        let block = &self.f.blocks[b];
+        if self.in_part {
+            self.set_masks();
+        }
+        self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
+        {
             for (i, inst) in block.insts.iter().enumerate() {
                 self.at = (b, i);
                 self.scratch.0 = 0;
@@ -151,9 +170,6 @@ impl Emit<'_> {
             self.at = (b, block.insts.len());
             self.term(b);
         }
-        self.cold_code();
-        self.emit_head();
-        self.advance();
         Ok(())
     }
 

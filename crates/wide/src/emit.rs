@@ -89,6 +89,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) joints: Joints,
     /// Whether only part of the warp may execute the block being emitted.
     pub(crate) in_part: bool,
+    /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.
+    pub(crate) copies: Vec<(usize, Label)>,
     /// Block and instruction being emitted.
     pub(crate) at: (usize, usize),
     /// Bytes of scratch space that the instruction uses, and the most that any uses.

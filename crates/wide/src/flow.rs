@@ -30,6 +30,9 @@ enum Way {
     In,
 }
 
+/// Instructions of a block that is copied for whole warps.
+const MOST_COPIED: usize = 64;
+
 impl Emit<'_> {
     /// The start of the function, and how contexts follow each other.
     pub(crate) fn frame(&mut self) {
@@ -348,9 +351,29 @@ impl Emit<'_> {
         self.go(b, low.0, !was);
         self.in_part = was;
         self.a.bind(yes);
-        self.go(b, then, false);
+        self.go_whole(b, then);
         self.a.bind(no);
-        self.go(b, otherwise, false);
+        self.go_whole(b, otherwise);
+    }
+
+    /// All lanes of block `b` go to block `t`: after a guard to a copy of it for all lanes of a warp, if it is a small one that ends where they meet.
+    fn go_whole(&mut self, b: usize, t: usize) {
+        let block = &self.f.blocks[t];
+        let fits = !self.in_part
+            && self.head.as_ref().is_some_and(|h| h.has_guard(b))
+            && self.plan.facts.masked.has(t)
+            && self.plan.facts.cfg.preds[t].len() == 1
+            && t > b
+            && matches!(block.term, Term::Jump(_))
+            && block.insts.len() <= MOST_COPIED
+            && !block.insts.last().is_some_and(|i| i.op.is_warp_sync());
+        if fits {
+            let start = self.a.label();
+            self.copies.push((t, start));
+            self.a.jump(Code::Jmp_rel32_64, start);
+        } else {
+            self.go(b, t, false);
+        }
     }
 
     /// The end of a block.

@@ -551,6 +551,11 @@ impl Head {
         !inst.dst.is_empty() && inst.dst.iter().all(|d| self.same[d.idx()].is_some())
     }
 
+    /// Whether a block ends in a guard.
+    pub(crate) fn has_guard(&self, b: usize) -> bool {
+        self.guards[b].is_some()
+    }
+
     /// Whether the result of an instruction is linear.
     pub(crate) fn is_linear(&self, inst: &Inst) -> bool {
         !inst.dst.is_empty() && inst.dst.iter().all(|d| self.linear[d.idx()].is_some())
