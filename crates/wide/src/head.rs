@@ -66,6 +66,17 @@ pub(crate) struct Guard {
     bits: (u32, u32),
 }
 
+/// Warps from one on that do nothing in a turn: a guard at its start sends them to its end.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    /// The word that holds how many do something.
+    pub(crate) word: u32,
+    /// The block whose barrier they come to; `None` for the end.
+    pub(crate) barrier: Option<usize>,
+    /// They are those where the first lane is at least the bound, not just above it.
+    from_equal: bool,
+}
+
 /// What the head of a function does.
 pub(crate) struct Head {
     /// By register: whether it is computed in the head.
@@ -85,6 +96,8 @@ pub(crate) struct Head {
     groups: Vec<Group>,
     /// By block.
     guards: Vec<Option<Guard>>,
+    /// By block that a turn starts at.
+    idle: Vec<Option<Idle>>,
     /// Words of the stack in use.
     words: u32,
     /// Words for one predicate inside another.
@@ -238,6 +251,7 @@ impl Head {
             checks: Vec::new(),
             groups: Vec::new(),
             guards: vec![None; f.blocks.len()],
+            idle: vec![None; f.blocks.len()],
             words: 0,
             spare: 0,
             bits: 0,
@@ -262,6 +276,9 @@ impl Head {
         }
         head.give_words(plan);
         head.find_lean(plan);
+        for b in 0..plan.func.blocks.len() {
+            head.idle[b] = head.find_idle(plan, b);
+        }
         Some(head)
     }
 
@@ -528,6 +545,52 @@ impl Head {
             block.term.sources().iter().filter_map(|v| reg(*v)).for_each(|r| lean[r.idx()] = false);
         }
         self.lean = lean;
+    }
+
+    /// Whether there is no code for an instruction.
+    fn is_nothing(&self, inst: &Inst) -> bool {
+        self.has(inst) || self.is_linear(inst) && inst.dst.iter().all(|d| self.lean[d.idx()])
+    }
+
+    /// Which warps do nothing if a turn starts at a block.
+    fn find_idle(&mut self, plan: &Plan, b: usize) -> Option<Idle> {
+        let f = &plan.func;
+        let guard = self.guards[b]?;
+        let (before, slice) = f.blocks[b].insts.split_at(guard.from);
+        let ([inst], Term::Branch { then, otherwise, .. }) = (slice, &f.blocks[b].term) else { return None };
+        let Op::Pure(Pure::ICmp(cmp, _)) = inst.op else { return None };
+        let a = reg(inst.src[0])?;
+        let rises = self.linear[a.idx()].is_some() && self.number[a.idx()].is_some_and(|n| n > 0);
+        let is_same = reg(inst.src[1]).is_none_or(|r| self.same[r.idx()].is_some());
+        let one_group = plan.facts.arg(inst.src[0]).shape.is_some_and(|s| s.groups() == 1);
+        if !rises || !is_same || !one_group || !before.iter().all(|i| self.is_nothing(i)) {
+            return None;
+        }
+        // Those above the bound do not go into the guarded block.
+        let (to, from_equal) = match cmp {
+            Cmp::Gt | Cmp::Ne => (*then, false),
+            Cmp::Ge => (*then, true),
+            Cmp::Le | Cmp::Eq => (*otherwise, false),
+            Cmp::Lt => (*otherwise, true),
+            _ => return None,
+        };
+        let end = &f.blocks[to.idx()];
+        if plan.facts.masked.has(to.idx()) || !end.insts.iter().all(|i| self.is_nothing(i)) {
+            return None;
+        }
+        let barrier = match end.term {
+            Term::Barrier { .. } => Some(to.idx()),
+            Term::Ret | Term::Exit if f.is_entry => None,
+            _ => return None,
+        };
+        let word = FRAME_WORDS + 8 * self.words;
+        self.words += 1;
+        Some(Idle { word, barrier, from_equal })
+    }
+
+    /// Which warps do nothing in a turn that starts at a block.
+    pub(crate) fn idle(&self, b: usize) -> Option<Idle> {
+        self.idle[b]
     }
 
     /// Whether all that the code rests on is tested here.

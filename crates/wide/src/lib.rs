@@ -16,6 +16,7 @@
 mod access;
 pub mod alloc;
 pub mod asm;
+mod bands;
 mod compile;
 mod convert;
 mod emit;

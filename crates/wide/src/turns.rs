@@ -28,6 +28,8 @@ const AFTER: i32 = 8;
 const PLACE: i32 = 16;
 /// The block that the turn started at.
 const START: i32 = 20;
+/// The end of the contexts of warps that do something in the turn.
+const LIMIT: i32 = 24;
 /// Bytes of all of them.
 pub(crate) const WORDS: i32 = 32;
 
@@ -50,6 +52,8 @@ const R8D: Register = Register::R8D;
 pub(crate) struct Turns {
     /// By block that turns start at: the start of a turn, and that of a warp of it.
     starts: Vec<Option<(Label, Label)>>,
+    /// By block that ends in a plain barrier: what follows when all warps have come there.
+    afters: Vec<Label>,
     /// A warp has come to the place of the turn.
     ended: Label,
     /// All warps of the CTA have ended.
@@ -94,7 +98,8 @@ impl Emit<'_> {
             }
         }
         let [ended, done, settle] = std::array::from_fn(|_| self.a.label());
-        self.turns = Some(Turns { starts, ended, done, settle, cold: Vec::new() });
+        let afters = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
+        self.turns = Some(Turns { starts, afters, ended, done, settle, cold: Vec::new() });
     }
 
     /// Where lanes go on after the barrier at the end of a block, if it is one that code passes by itself.
@@ -144,7 +149,7 @@ impl Emit<'_> {
     }
 
     /// The starts of turns and of their warps.
-    fn starts(&mut self) {
+    fn starts(&mut self, step: i32) {
         let deopt = self.a.label();
         let starts = self.turns.as_ref().map_or(Vec::new(), |t| t.starts.clone());
         for (s, (begin, next)) in starts.into_iter().enumerate().filter_map(|(s, l)| l.map(|l| (s, l))) {
@@ -154,9 +159,12 @@ impl Emit<'_> {
             self.store_number(word(PLACE), NOWHERE);
             self.store_number(word(START), s as u32);
             self.load64(WARP, cta(offset_of!(CtaCtx, first)));
+            self.load64(RAX, cta(offset_of!(CtaCtx, end)));
+            self.store64(word(LIMIT), RAX);
             if s == 0 {
                 self.begin_cta(deopt);
             }
+            self.pass_idle(s, step);
             self.a.bind(next);
             if s == 0 {
                 self.first_lanes(WARP, LANES);
@@ -179,13 +187,40 @@ impl Emit<'_> {
         self.leave(Stop::Deopt);
     }
 
+    /// Leaves warps out of a turn that do nothing in it. They count as come to its end; if the others come elsewhere, they stand at its start.
+    fn pass_idle(&mut self, s: usize, step: i32) {
+        let Some(idle) = self.head.as_ref().and_then(|h| h.idle(s)) else { return };
+        let Some(turns) = &self.turns else { return };
+        let (place, after) = match idle.barrier {
+            // What says that a warp lives is written when it first runs.
+            Some(_) if s == 0 => return,
+            Some(b) if self.plain_barrier(b).is_none() => return,
+            Some(b) => (BARRIERS + b as u32, turns.afters[b]),
+            None => (END, turns.done),
+        };
+        let n_warps = self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let all = self.a.label();
+        self.load64(RAX, ctx(idle.word));
+        self.a.imm(Code::Cmp_rm64_imm32, RAX, n_warps.cast_signed());
+        self.a.jump(Code::Jae_rel32_64, all);
+        self.store_number(word(PLACE), place);
+        self.a.op2(Code::Lea_r64_m, RCX, Mem::label(after));
+        self.store64(word(AFTER), RCX);
+        self.a.op2(Code::Test_rm64_r64, RAX, RAX);
+        self.a.jump(Code::Je_rel32_64, after);
+        self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, step.cast_unsigned());
+        self.a.op2(Code::Add_r64_rm64, RAX, WARP);
+        self.store64(word(LIMIT), RAX);
+        self.a.bind(all);
+    }
+
     /// All lanes of the warp have come to the end, or to the barrier of a block. What follows is for a CTA that goes by headers.
     pub(crate) fn come_to(&mut self, barrier: Option<usize>) {
         let Some(turns) = &self.turns else { return };
         let ended = turns.ended;
         let (place, after) = match barrier {
             None => (END, turns.done),
-            Some(b) => (BARRIERS + b as u32, self.a.label()),
+            Some(b) => (BARRIERS + b as u32, turns.afters[b]),
         };
         let (start, settled) = (self.a.label(), self.a.label());
         self.a.imm(Code::Cmp_rm32_imm32, word(PLACE), place.cast_signed());
@@ -212,10 +247,11 @@ impl Emit<'_> {
         if self.turns.is_none() {
             return;
         }
-        self.starts();
+        self.starts(step);
         let Some(turns) = &mut self.turns else { return };
         let (ended, done, settle) = (turns.ended, turns.done, turns.settle);
         let starts = turns.starts.clone();
+        let afters = turns.afters.clone();
         let cold = std::mem::take(&mut turns.cold);
         for c in cold {
             let other = self.a.label();
@@ -229,18 +265,18 @@ impl Emit<'_> {
             self.a.bind(other);
             self.a.jump(Code::Call_rel32_64, settle);
             self.a.jump(Code::Jmp_rel32_64, c.settled);
-            if let Some(next) = c.place.checked_sub(BARRIERS).and_then(|b| self.plain_barrier(b as usize)) {
-                self.a.bind(c.after);
+        }
+        for (b, after) in afters.into_iter().enumerate() {
+            if let Some((begin, _)) = self.plain_barrier(b).and_then(|next| starts[next]) {
+                self.a.bind(after);
                 self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
-                if let Some((begin, _)) = starts[next] {
-                    self.a.jump(Code::Jmp_rel32_64, begin);
-                }
+                self.a.jump(Code::Jmp_rel32_64, begin);
             }
         }
         let all = self.a.label();
         self.a.bind(ended);
         self.a.imm(Code::Add_rm64_imm32, WARP, step);
-        self.a.op2(Code::Cmp_r64_rm64, WARP, cta(offset_of!(CtaCtx, end)));
+        self.a.op2(Code::Cmp_r64_rm64, WARP, word(LIMIT));
         self.a.jump(Code::Jae_rel32_64, all);
         self.a.op1(Code::Jmp_rm64, word(NEXT));
         self.a.bind(all);

@@ -8,7 +8,7 @@ use handloom_plan::abi::WarpCtx;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use super::{DECIDED, FRAME_WORDS, Group, Guard, Head, reg, tid_step};
+use super::{DECIDED, FRAME_WORDS, Group, Guard, Head, Idle, reg, tid_step};
 use crate::access::{Access, Limits};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, low32};
@@ -127,6 +127,9 @@ impl Emit<'_> {
                 && head.is_by_cta(&f.blocks[b].insts[guard.from..]) == by_cta
             {
                 self.decide(head, b, *guard);
+                if let Some(idle) = head.idle[b] {
+                    self.count_active(head, &f.blocks[b].insts[guard.from], idle);
+                }
             }
         }
         for g in &head.groups {
@@ -385,6 +388,36 @@ impl Emit<'_> {
         self.load32(EAX, word(cond));
         self.a.imm8(Code::Shl_rm32_imm8, EAX, guard.bits.0.trailing_zeros());
         self.a.op2(Code::Or_r32_rm32, Register::R15D, EAX);
+    }
+
+    /// Counts the warps from the first on that do something: those whose first lane is not above the bound.
+    fn count_active(&mut self, head: &Head, inst: &Inst, idle: Idle) {
+        let Op::Pure(Pure::ICmp(_, int)) = inst.op else { return };
+        let Some(step) = reg(inst.src[0]).and_then(|r| head.number[r.idx()]) else { return };
+        let n = self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let [unknown, none, end] = std::array::from_fn(|_| self.a.label());
+        let hold = ctx(FRAME_WORDS + 8 * (head.spare + 16));
+        self.ends(head, inst.src[1], int.signed, None, unknown);
+        self.store64(hold, RAX);
+        self.ends(head, inst.src[0], int.signed, None, unknown);
+        self.a.op2(Code::Mov_r64_rm64, RCX, RAX);
+        self.load64(RAX, hold);
+        self.a.op2(Code::Sub_r64_rm64, RAX, RCX);
+        self.a.imm(Code::Sub_rm64_imm32, RAX, i32::from(idle.from_equal));
+        self.a.op2(Code::Test_rm64_r64, RAX, RAX);
+        self.a.jump(Code::Js_rel32_64, none);
+        self.a.number(RDX, 0);
+        self.a.number(RCX, step.cast_unsigned());
+        self.a.op1(Code::Div_rm64, RCX);
+        self.a.imm(Code::Add_rm64_imm32, RAX, 1);
+        self.a.jump(Code::Jmp_rel32_64, end);
+        self.a.bind(unknown);
+        self.a.number(RAX, u64::from(n));
+        self.a.jump(Code::Jmp_rel32_64, end);
+        self.a.bind(none);
+        self.a.number(RAX, 0);
+        self.a.bind(end);
+        self.store64(ctx(idle.word), RAX);
     }
 
     /// What is known of a comparison in all lanes of the CTA, in `eax`.
