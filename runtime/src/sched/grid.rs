@@ -384,7 +384,8 @@ impl<C: Crew> Worker<'_, '_, C> {
         let last = self.range.end.wrapping_sub(1);
         let is_next = self.range.start < self.range.end && grid.order.at(self.range.start) == number + 1;
         let limit = self.shared.limit.load(Ordering::Relaxed);
-        if !is_next || grid.order.at(last) < number || grid.printer.is_some() || grid.unit_size > 1 || limit != u64::MAX {
+        if !is_next || grid.order.at(last) < number || grid.printer.is_some() || grid.unit_size > 1 || limit != u64::MAX
+        {
             return 0;
         }
         let left = self.range.end - self.range.start;
