@@ -17,7 +17,7 @@ use crate::asm::Asm;
 use crate::emit::*;
 use crate::head::{Head, testable};
 use crate::ops::has_vector_code;
-use crate::scalar::constant;
+use crate::table::constant;
 
 /// Machine code of one function, to be placed at a multiple of 64.
 #[derive(Debug)]

@@ -23,9 +23,8 @@ use handloom_plan::analysis::shape;
 use iced_x86::Register;
 
 use crate::access::Access;
-use crate::asm::{Label, Mem};
-use crate::emit::*;
-use crate::scalar::has_scalar_code;
+use crate::asm::Label;
+use crate::table::has_scalar_code;
 
 /// Bits of what was decided.
 pub(crate) const DECIDED: Register = Register::R14D;
@@ -196,7 +195,7 @@ fn course(
         }
         Op::Pure(op) if inst.dst.len() == 1 => {
             let sources: Vec<Course> = inst.src.iter().map(source).collect::<Option<_>>()?;
-            let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::scalar::constant(*v)).collect();
+            let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
             if !has_scalar_code(op, &values) {
                 return None;
             }
@@ -494,7 +493,7 @@ impl Head {
             Some(r) if self.linear[r.idx()].is_some() => self.number[r.idx()],
             Some(_) | None => Some(0),
         };
-        let value = |i: usize| crate::scalar::constant(inst.src[i]);
+        let value = |i: usize| crate::table::constant(inst.src[i]);
         let step = match inst.op {
             Op::Sreg(Sreg::Warpid) => 1,
             Op::Sreg(Sreg::Tid(i)) => tid_step(i, &plan.facts.shape)?,
@@ -525,7 +524,7 @@ impl Head {
             for (i, inst) in block.insts.iter().enumerate() {
                 let is_affine = |d: &Reg| matches!(plan.facts.class[d.idx()], Class::Affine(_));
                 let is_odd = |v: &Val| reg(*v).is_some_and(|r| plan.may_hold_odd_nan[r.idx()]);
-                let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::scalar::constant(*v)).collect();
+                let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
                 let is_guard = self.guards[b].is_some_and(|g| i >= g.from);
                 let by_scalars = match inst.op {
                     Op::Pure(op) => {
@@ -632,11 +631,6 @@ impl Head {
     /// The subroutine that runs when the code is entered.
     pub(crate) fn of_launch(&self) -> Label {
         self.of_launch
-    }
-
-    /// The bits that the launch decides.
-    fn launch_bits(&self) -> Mem {
-        ctx(FRAME_WORDS + 8 * (self.spare + 31))
     }
 
     /// Whether some comparison is of a value that differs between CTAs.

@@ -15,6 +15,7 @@ use crate::alloc::Place;
 use crate::asm::{Mem, low32};
 use crate::emit::*;
 use crate::ops::has_vector_code;
+use crate::table::{constant, has_scalar_code};
 use crate::values::{At, Src, is_wide};
 
 const REGS: [Register; 4] = [RAX, RCX, RDX, RSI];
@@ -394,39 +395,5 @@ impl Emit<'_> {
             self.a.number(RDX, 0);
             self.a.op1(Code::Div_rm32, ECX);
         }
-    }
-}
-
-/// The value of a constant source.
-pub(crate) fn constant(v: Val) -> Option<u64> {
-    match v {
-        Val::Imm(x, ty) => Some(x & ty.mask()),
-        Val::Reg(_) => None,
-    }
-}
-
-/// Whether an op is a few instructions on general registers.
-pub(crate) fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
-    match op {
-        Pure::Mov(_)
-        | Pure::FromPred(_)
-        | Pure::Add(_)
-        | Pure::Sub(_)
-        | Pure::Mul(_)
-        | Pure::And(_)
-        | Pure::Or(_)
-        | Pure::Xor(_)
-        | Pure::Not(_)
-        | Pure::Neg(_)
-        | Pure::Select(_)
-        | Pure::ToPred(_)
-        | Pure::Ext { .. }
-        | Pure::Pack(_)
-        | Pure::Half { .. } => true,
-        Pure::Min(int) | Pure::Max(int) => int.ty != Ty::B16,
-        Pure::MulWide(int) => int.ty != Ty::B64,
-        Pure::ICmp(cmp, _) => !matches!(cmp, Cmp::Num | Cmp::Nan),
-        Pure::Shl(_) | Pure::Shr(_) => constants[1].is_some(),
-        _ => false,
     }
 }

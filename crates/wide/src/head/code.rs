@@ -17,6 +17,13 @@ use crate::emit::*;
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
 
+impl Head {
+    /// The bits that the launch decides.
+    fn launch_bits(&self) -> Mem {
+        ctx(FRAME_WORDS + 8 * (self.spare + 31))
+    }
+}
+
 impl Emit<'_> {
     /// The bit of an access that the head may decide about.
     pub(crate) fn decided_access(&mut self, x: &Access) -> Option<u32> {
@@ -197,7 +204,7 @@ impl Emit<'_> {
                 }
                 Pure::Shl(_) => {
                     self.step_of(head, inst.src[0], RAX);
-                    let by = crate::scalar::constant(inst.src[1]).unwrap_or(0);
+                    let by = crate::table::constant(inst.src[1]).unwrap_or(0);
                     self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
                 }
                 _ => self.step_of(head, inst.src[0], RAX),
