@@ -4,7 +4,7 @@
 //! A *turn* takes all warps of a CTA from one place of the function to the next: from its start, or from behind a plain barrier, to a plain barrier
 //! or to the end. As long as every warp of a turn comes to the same place, nothing of this is written anywhere: a warp starts at the stub that
 //! [`NEXT`] names, and after the last one the code goes on at [`AFTER`]. Values that live over a barrier are in their homes. After the last turn the
-//! next CTA starts, if the runtime allowed one ([`CtaCtx::more`]).
+//! next CTA starts, if the runtime allowed one (`CtaCtx::more`).
 //!
 //! Whoever leaves the code, or comes to another place than the warps before, first *settles* the turn: headers and pending words of all other warps are
 //! written as the contract wants them, and from then on the CTA goes from context to context by their headers (`flow`).
