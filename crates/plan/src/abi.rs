@@ -26,6 +26,14 @@
 //! `state = next` and `site`, the number of the barrier, adds 1 to `CtaCtx::arrived` and goes on with the next context. When the array ends and `arrived + retired == n_warps` (and
 //! `arrived > 0`), code sets `arrived = 0`, adds 1 to `epoch` and starts over at `CtaCtx::first`. Otherwise it returns [`Reason::Phase`]: the runtime
 //! counts the contexts with `wait_epoch == epoch` as waiting there with all lanes ([`WarpCtx::plain_barrier`]), which are in `pend[state]` already.
+//!
+//! # CTAs one after the other
+//! Where [`Tables::starts_warps`] says so, code runs a CTA that has not run without its headers ([`CtaCtx::fresh`] is not 0, and code makes it 0), and where
+//! [`Tables::runs_on`] says so, then, as often as
+//! [`CtaCtx::more`] says, the one whose `ctaid[0]` is 1 higher. Each time it takes 1 from `more`, adds 1 to `ctaid[0]`, and fills shared memory as the runtime
+//! does. It looks at the stop word before each of them, and goes on only from a CTA all of whose warps have ended. While `fresh` is not 0 headers need not be
+//! read, and while warps run so none are written but `live` of the warp that runs: whoever leaves the code first writes
+//! headers and pending words of all warps. [`Reason::Phase`] then means that the CTA in `ctaid` has ended, with `retired` equal to `n_warps`.
 
 mod stop;
 
@@ -83,6 +91,10 @@ pub struct CtaCtx {
     pub dirty: u32,
     /// Private word for `fence.sc`.
     pub fence: u64,
+    /// Not 0 for a CTA that has not run: see the module's text on CTAs one after the other.
+    pub fresh: u32,
+    /// Further CTAs that code may run.
+    pub more: u32,
 }
 
 /// Header of a warp context. Pending words and rows follow it.
@@ -418,6 +430,10 @@ pub struct Tables {
     pub sregs: Vec<handloom_ir::types::Sreg>,
     /// Where each register lives between blocks; `None` for those that do not.
     pub homes: Vec<Option<Loc>>,
+    /// Whether code starts the warps of a CTA that has not run by itself ([`CtaCtx::fresh`]): their headers need not be written, and no lane may be pending.
+    pub starts_warps: bool,
+    /// Whether code may be told to go on with the next CTA by itself ([`CtaCtx::more`]).
+    pub runs_on: bool,
 }
 
 impl Tables {

@@ -4,7 +4,7 @@ use handloom_diag::Span;
 use handloom_ir::simt::{BarKind, Block, BlockId, FrameLayout, Function, Op, Reg, Sites, Term, Val};
 
 use crate::abi::{BarrierSite, SyncSite, Tables, YieldSite};
-use crate::analysis::cfg::Cfg;
+use crate::analysis::cfg::{Cfg, Set};
 use crate::analysis::classes::{Facts, analyse_with};
 use crate::analysis::live::Live;
 use crate::nans::loose;
@@ -53,6 +53,11 @@ impl Frame {
 impl Plan {
     /// Decides about a function.
     pub fn new(func: &Function, options: &Options) -> Plan {
+        Plan::with_tested(func, options, Set::new(func.regs.len()))
+    }
+
+    /// Decides about a function some of whose registers are tested before any code of a CTA runs ([`Facts::tested`]).
+    pub fn with_tested(func: &Function, options: &Options, tested: Set) -> Plan {
         let mut f = single_latches(func);
         addresses_first(&mut f);
         let mut cfg = Cfg::new(&f);
@@ -65,7 +70,7 @@ impl Plan {
             live = Live::new(&f, &cfg);
             def_count = n_definitions(&f);
         }
-        let facts = analyse_with(&f, cfg, live, &options.shape, options.local_stride, options.speculate);
+        let facts = analyse_with(&f, cfg, live, &options.shape, options.local_stride, options.speculate, tested);
         Plan {
             frame: Frame::of(&f),
             origins: origins(&f, &def_count),

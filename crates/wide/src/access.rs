@@ -35,9 +35,16 @@ pub(crate) struct Access {
     pub(crate) short: bool,
     /// Whether other accesses are tested with it.
     pub(crate) joint: Option<Member>,
+    /// The bit that says that it is right in all of the CTA.
+    pub(crate) decided: Option<u32>,
 }
 
 impl Access {
+    /// Whether its own tests may be passed over.
+    pub(crate) fn may_skip(&self) -> bool {
+        self.joint.is_some() || self.decided.is_some()
+    }
+
     /// Bytes of an element.
     pub(crate) fn size(&self) -> i32 {
         i32::from(self.class.bits) / 8

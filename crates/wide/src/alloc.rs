@@ -75,7 +75,9 @@ pub fn n_parts(ty: Ty) -> usize {
 }
 
 /// Finds places.
-pub fn places(plan: &Plan) -> Places {
+///
+/// `elsewhere`: words that registers have outside of the context.
+pub fn places(plan: &Plan, elsewhere: &[Option<u32>]) -> Places {
     let f = &plan.func;
     let intervals = intervals(plan);
     let own = own(plan);
@@ -115,6 +117,10 @@ pub fn places(plan: &Plan) -> Places {
             }
             lives
         });
+        if let Some(at) = elsewhere.get(r).copied().flatten() {
+            of[r] = Place::Words(at);
+            continue;
+        }
         let ty = f.regs[r];
         let (bytes, make): (u32, fn(u32) -> Place) = match (plan.facts.class[r], ty, of[r]) {
             (Class::Unknown, ..) => continue,
@@ -135,7 +141,8 @@ pub fn places(plan: &Plan) -> Places {
         }
     }
     let scratch = room.end.next_multiple_of(64);
-    let is_own = (0..f.regs.len()).map(|r| own.has(r)).collect();
+    let is_elsewhere = |r: usize| elsewhere.get(r).is_some_and(Option::is_some);
+    let is_own = (0..f.regs.len()).map(|r| own.has(r) && !is_elsewhere(r)).collect();
     Places { of, home, is_own, n_vectors, pend, scratch }
 }
 

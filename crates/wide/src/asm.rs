@@ -125,6 +125,9 @@ struct Fixup {
     to: Target,
 }
 
+/// Bytes of a jump without a condition.
+const JUMP: usize = 5;
+
 /// Code in the making.
 pub struct Asm {
     encoder: Encoder,
@@ -135,6 +138,10 @@ pub struct Asm {
     constants: Vec<[u8; 64]>,
     known: HashMap<[u8; 64], Const>,
     tables: Vec<(Label, Vec<Label>)>,
+    /// Where the last jump without a condition begins, and where it goes.
+    last_jump: Option<(usize, Label)>,
+    /// Where the last label was put.
+    last_bound: usize,
     error: Option<String>,
 }
 
@@ -155,6 +162,8 @@ impl Asm {
             constants: Vec::new(),
             known: HashMap::new(),
             tables: Vec::new(),
+            last_jump: None,
+            last_bound: 0,
             error: None,
         }
     }
@@ -165,8 +174,20 @@ impl Asm {
         Label(self.labels.len() - 1)
     }
 
-    /// Puts a label here.
+    /// Puts a label here. A jump to it that ends here is taken back.
     pub fn bind(&mut self, l: Label) {
+        if let Some((at, to)) = self.last_jump
+            && to == l
+            && at + JUMP == self.len
+            && self.last_bound < self.len
+        {
+            let mut code = self.encoder.take_buffer();
+            code.truncate(at);
+            self.encoder.set_buffer(code);
+            self.fixups.pop();
+            self.len = at;
+        }
+        self.last_bound = self.len;
         self.labels[l.0] = Some(self.len);
     }
 
@@ -351,6 +372,9 @@ impl Asm {
 
     /// A jump or call to a label.
     pub fn jump(&mut self, code: Code, to: Label) {
+        if code == Code::Jmp_rel32_64 {
+            self.last_jump = Some((self.len, to));
+        }
         self.put(Instruction::with_branch(code, self.len as u64), None);
         self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
     }

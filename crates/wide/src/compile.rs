@@ -2,9 +2,10 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Function, Inst, Op, Reg};
+use handloom_ir::simt::{Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{Routine, Tables, WarpCtx};
+use handloom_plan::analysis::cfg::Set;
 use handloom_plan::host::{Feature, Host};
 use handloom_plan::order::FenceOrder;
 use handloom_plan::{Options, Plan};
@@ -14,8 +15,9 @@ use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::emit::*;
+use crate::head::{Head, testable};
 use crate::ops::has_vector_code;
-use crate::scalar::constant;
+use crate::table::constant;
 
 /// Machine code of one function, to be placed at a multiple of 64.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub struct Assembly {
     pub bytes: Vec<u8>,
     /// What the runtime must know.
     pub tables: Tables,
+    /// Whether it rests on tests that may fail: it then leaves with `Deopt` before a CTA has done anything.
+    pub rests: bool,
 }
 
 /// What wide code cannot do without, with the names that people know.
@@ -41,15 +45,22 @@ pub fn missing_feature(host: &Host) -> Option<&'static str> {
     NEEDED.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name)
 }
 
-/// Compiles a function. It rests on no test that could fail later: `Options::speculate` and `Options::masked` are not asked.
+/// Compiles a function. `Options::speculate`: it may rest on tests that are made when a CTA begins, and give `Deopt` then. `Options::masked` is not asked.
 ///
 /// # Errors
 /// An op has no wide code, or (which would be a fault of ours) an instruction cannot be encoded.
 pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> {
-    let plan = Plan::new(func, &Options { speculate: false, masked: true, ..*options });
-    let refused = |what: String| Refusal { what, span: func.span };
-    let places = places(&plan);
     let mut a = Asm::new();
+    let (plan, head) = plan(func, options, options.speculate, &mut a);
+    let (plan, head) = if head.as_ref().is_none_or(Head::is_whole) && (head.is_some() || !options.speculate) {
+        (plan, head)
+    } else {
+        self::plan(func, options, false, &mut a)
+    };
+    let rests = head.as_ref().is_some_and(Head::rests);
+    let refused = |what: String| Refusal { what, span: func.span };
+    let nowhere = Vec::new();
+    let places = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same));
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
@@ -68,8 +79,13 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         save,
         load,
         cold: Vec::new(),
+        turns: None,
+        head,
+        in_head: false,
+        edges: None,
         joints: Joints::new(),
         in_part: false,
+        copies: Vec::new(),
         at: (0, 0),
         scratch: (0, 0),
         a,
@@ -79,37 +95,82 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
     tables.homes = e.places.homes(&plan);
+    tables.starts_warps = e.turns.is_some();
+    tables.runs_on = e.turns.is_some() && !calls_runtime(&plan.func);
     for (site, block) in tables.barriers.iter_mut().zip(&plan.sites.barriers) {
         let result = plan.func.blocks[block.idx()].term.result();
         site.result = result.and_then(|d| tables.homes[d.idx()]);
     }
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
-    Ok(Assembly { bytes, tables })
+    Ok(Assembly { bytes, tables, rests })
+}
+
+/// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
+fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, Option<Head>) {
+    let tested = if tests { testable(func, &options.shape) } else { Set::new(func.regs.len()) };
+    let mut plan = Plan::with_tested(func, &Options { speculate: false, masked: true, ..*options }, tested);
+    crate::bands::read_into_vectors(&mut plan);
+    let head = Head::new(&mut plan, [a.label(), a.label()]);
+    (plan, head)
+}
+
+/// Whether a function asks for something that the runtime counts by CTA: what it prints, allocates or frees.
+fn calls_runtime(f: &Function) -> bool {
+    let insts = f.blocks.iter().flat_map(|b| &b.insts);
+    insts.into_iter().any(|i| matches!(i.op, Op::Builtin(_) | Op::Stack(_)))
+        || f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }))
 }
 
 impl Emit<'_> {
     fn run(&mut self) -> Result<(), Refusal> {
         let f = self.f;
+        self.make_turns();
         self.frame();
-        for (b, block) in f.blocks.iter().enumerate() {
+        for b in 0..f.blocks.len() {
             self.in_part = self.plan.facts.masked.has(b);
             self.at = (b, 0);
             let start = self.block[b];
             self.a.bind(start);
-            if self.in_part {
-                self.set_masks();
+            self.block(b)?;
+            // Before the block itself, whose accesses are then those of lanes that went apart.
+            for (t, start) in std::mem::take(&mut self.copies) {
+                self.in_part = false;
+                self.a.bind(start);
+                self.block(t)?;
             }
-            self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
+        }
+        self.cold_code();
+        self.emit_head();
+        self.advance();
+        Ok(())
+    }
+
+    /// A block, for some lanes or for all of them.
+    fn block(&mut self, b: usize) -> Result<(), Refusal> {
+        let block = &self.f.blocks[b];
+        if self.in_part {
+            self.set_masks();
+        }
+        self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
+        {
             for (i, inst) in block.insts.iter().enumerate() {
                 self.at = (b, i);
                 self.scratch.0 = 0;
+                if self.head.as_ref().is_some_and(|h| h.has(inst)) {
+                    continue;
+                }
+                if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
+                    self.linear_words(inst);
+                    continue;
+                }
+                if let Some(guard) = self.head.as_ref().and_then(|h| h.guard_at(b, i)) {
+                    self.edges = Some(self.pass_guard(b, guard));
+                }
                 self.inst(b, inst)?;
             }
             self.at = (b, block.insts.len());
             self.term(b);
         }
-        self.cold_code();
-        self.advance();
         Ok(())
     }
 

@@ -19,6 +19,8 @@ use iced_x86::{Code, Register};
 use crate::access::Joints;
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
+use crate::head::{FRAME_WORDS, Head};
+use crate::turns::Turns;
 
 pub(crate) use Register::{EAX, ECX, EDX, R12D, R13D, RAX, RBP, RBX, RCX, RDX, RSI, RSP};
 
@@ -75,10 +77,20 @@ pub(crate) struct Emit<'p> {
     /// The opposite.
     pub(crate) load: Label,
     pub(crate) cold: Vec<Cold>,
+    /// How warps and CTAs follow each other inside the code; `None` of functions that are called.
+    pub(crate) turns: Option<Turns>,
+    /// What is done once a CTA.
+    pub(crate) head: Option<Head>,
+    /// Whether the head is being emitted: the warp is warp 0.
+    pub(crate) in_head: bool,
+    /// Where a guard that was decided goes on.
+    pub(crate) edges: Option<(Label, Label)>,
     /// Accesses of the block that are tested together.
     pub(crate) joints: Joints,
     /// Whether only part of the warp may execute the block being emitted.
     pub(crate) in_part: bool,
+    /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.
+    pub(crate) copies: Vec<(usize, Label)>,
     /// Block and instruction being emitted.
     pub(crate) at: (usize, usize),
     /// Bytes of scratch space that the instruction uses, and the most that any uses.
@@ -110,9 +122,12 @@ pub(crate) fn warp(offset: usize) -> Mem {
     Mem::at(WARP, offset as i32)
 }
 
-/// A place in the context.
+/// A place in the context, or a word of the head.
 pub(crate) fn ctx(offset: u32) -> Mem {
-    Mem::at(WARP, offset as i32)
+    match offset.checked_sub(FRAME_WORDS) {
+        Some(at) => Mem::at(RSP, VECTOR_AREA + crate::turns::WORDS + at as i32),
+        None => Mem::at(WARP, offset as i32),
+    }
 }
 
 impl Emit<'_> {
@@ -143,6 +158,11 @@ impl Emit<'_> {
         }
         let step = if ty == Ty::B64 { q } else { 2 * q };
         Register::K1 + step as u32
+    }
+
+    /// Bytes of the stack: what turns and the head need is above the vectors. The stack is a multiple of 16 at a call.
+    pub(crate) fn frame_bytes(&self) -> i32 {
+        VECTOR_AREA + crate::turns::WORDS + self.head.as_ref().map_or(0, Head::bytes)
     }
 
     pub(crate) fn pend(&self, b: usize) -> Mem {
@@ -199,9 +219,10 @@ impl Emit<'_> {
     /// Leaves with a reason, for the context in `rbp`.
     pub(crate) fn give_back(&mut self, reason: Reason) {
         self.store64(cta(offset_of!(CtaCtx, cur)), WARP);
+        self.settle(reason);
         self.a.number(RAX, reason as u64);
         self.a.op0(Code::VEX_Vzeroupper);
-        self.a.imm(Code::Add_rm64_imm32, RSP, FRAME);
+        self.a.imm(Code::Add_rm64_imm32, RSP, self.frame_bytes());
         for r in [Register::R15, Register::R14, Register::R13, Register::R12, RBP, RBX] {
             self.a.op1(Code::Pop_r64, r);
         }
@@ -236,5 +257,5 @@ impl Emit<'_> {
     }
 }
 
-/// Bytes of the stack for vectors during calls. The stack is a multiple of 16 at a call.
-pub(crate) const FRAME: i32 = 64 * 24 + 64 + 8;
+/// Bytes of the stack for vectors during calls.
+pub(crate) const VECTOR_AREA: i32 = 64 * 24 + 64 + 8;

@@ -20,7 +20,7 @@ use iced_x86::{Code, Register};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
-use crate::scalar::constant;
+use crate::table::constant;
 use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
@@ -30,14 +30,18 @@ enum Way {
     In,
 }
 
+/// Instructions of a block that is copied for whole warps.
+const MOST_COPIED: usize = 64;
+
 impl Emit<'_> {
     /// The start of the function, and how contexts follow each other.
     pub(crate) fn frame(&mut self) {
         for r in [RBX, RBP, Register::R12, Register::R13, Register::R14, Register::R15] {
             self.a.op1(Code::Push_r64, r);
         }
-        self.a.imm(Code::Sub_rm64_imm32, RSP, FRAME);
+        self.a.imm(Code::Sub_rm64_imm32, RSP, self.frame_bytes());
         self.a.op2(Code::Mov_r64_rm64, CTA, Register::RDI);
+        self.enter_turns();
         self.load64(WARP, cta(offset_of!(CtaCtx, cur)));
         self.dispatch();
         self.chain();
@@ -116,6 +120,7 @@ impl Emit<'_> {
         self.a.jump(Code::Jmp_rel32_64, dispatch);
         self.a.bind(out);
         self.leave(Stop::Phase);
+        self.turns(step);
     }
 
     /// The prologues, in order: the first block with lanes takes them.
@@ -180,6 +185,11 @@ impl Emit<'_> {
     fn live_vectors(&self, b: usize) -> Vec<usize> {
         let live = self.plan.facts.live.entry[b].iter();
         live.filter(|r| matches!(self.places.of[*r], Place::Vectors(_)) && self.places.home[*r] != 0).collect()
+    }
+
+    /// Reads what lives at the start of a block.
+    pub(crate) fn load_live(&mut self, b: usize) {
+        self.move_live(b, Way::In);
     }
 
     /// Moves what lives at the start of a block, for lanes of the mask registers or all.
@@ -302,7 +312,7 @@ impl Emit<'_> {
             return;
         }
         let s = self.src(cond);
-        let (yes, no) = (self.a.label(), self.a.label());
+        let (yes, no) = self.edges.take().unwrap_or((self.a.label(), self.a.label()));
         match s.at {
             At::Imm(x) => {
                 self.go(b, if x & 1 == 1 { then } else { otherwise }, false);
@@ -341,9 +351,29 @@ impl Emit<'_> {
         self.go(b, low.0, !was);
         self.in_part = was;
         self.a.bind(yes);
-        self.go(b, then, false);
+        self.go_whole(b, then);
         self.a.bind(no);
-        self.go(b, otherwise, false);
+        self.go_whole(b, otherwise);
+    }
+
+    /// All lanes of block `b` go to block `t`: after a guard to a copy of it for all lanes of a warp, if it is a small one that ends where they meet.
+    fn go_whole(&mut self, b: usize, t: usize) {
+        let block = &self.f.blocks[t];
+        let fits = !self.in_part
+            && self.head.as_ref().is_some_and(|h| h.has_guard(b))
+            && self.plan.facts.masked.has(t)
+            && self.plan.facts.cfg.preds[t].len() == 1
+            && t > b
+            && matches!(block.term, Term::Jump(_))
+            && block.insts.len() <= MOST_COPIED
+            && !block.insts.last().is_some_and(|i| i.op.is_warp_sync());
+        if fits {
+            let start = self.a.label();
+            self.copies.push((t, start));
+            self.a.jump(Code::Jmp_rel32_64, start);
+        } else {
+            self.go(b, t, false);
+        }
     }
 
     /// The end of a block.
@@ -429,6 +459,7 @@ impl Emit<'_> {
     /// A plain barrier reached by all lanes.
     fn arrive(&mut self, next: usize) {
         self.move_live(next, Way::Out);
+        self.come_to(Some(self.at.0));
         self.store_number(warp(offset_of!(WarpCtx, state)), next as u32);
         self.store_number(self.pend(next), u32::MAX);
         self.store_number(warp(WarpCtx::PLAIN_BARRIER), self.plan.sites.number(self.at.0));
@@ -456,7 +487,9 @@ impl Emit<'_> {
             self.a.jump(Code::Je_rel32_64, gone);
             self.look_after(b);
             self.a.bind(gone);
-        } else {
+        }
+        self.come_to(None);
+        if !self.in_part {
             self.store_number(warp(offset_of!(WarpCtx, live)), 0);
         }
         self.store_number(warp(offset_of!(WarpCtx, state)), self.f.blocks.len() as u32);

@@ -11,6 +11,7 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Joints, Member};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
+use crate::head::DECIDED;
 
 /// What accesses that are tested together have in common: the address, the space, what they do, and their bytes.
 type Key = (Reg, StateSpace, Kind, i64);
@@ -73,14 +74,40 @@ impl Emit<'_> {
     /// The start of an access's own tests: the joint one, if the access is the first, and a way around its own. The label is to be bound after
     /// them. Clobbers what tests do, and `rax` if the access is the first of its group.
     pub(crate) fn around_tests(&mut self, x: &Access) -> Option<Label> {
-        let member = x.joint?;
-        if let Some((low, high)) = member.test {
-            self.joint_test(x, member.bit, low, high);
+        if !x.may_skip() {
+            return None;
         }
         let skip = self.a.label();
+        let Some(member) = x.joint else {
+            self.skip_if_decided(x, skip);
+            return Some(skip);
+        };
+        match member.test {
+            Some((low, high)) => {
+                // Others go by the joint test.
+                self.skip_if_decided_with(x, member.bit, skip);
+                self.joint_test(x, member.bit, low, high);
+            }
+            None => self.skip_if_decided(x, skip),
+        }
         self.a.imm(Code::Test_rm32_imm32, PASSED, member.bit.cast_signed());
         self.a.jump(Code::Jne_rel32_64, skip);
         Some(skip)
+    }
+
+    fn skip_if_decided(&mut self, x: &Access, skip: Label) {
+        if let Some(bit) = x.decided {
+            self.a.imm(Code::Test_rm32_imm32, DECIDED, bit.cast_signed());
+            self.a.jump(Code::Jne_rel32_64, skip);
+        }
+    }
+
+    /// The same for the first of accesses that are tested together, whose bit must tell what those find that nothing is decided of.
+    fn skip_if_decided_with(&mut self, x: &Access, member: u32, skip: Label) {
+        if x.decided.is_some() {
+            self.a.imm(Code::And_rm32_imm32, PASSED, (!member).cast_signed());
+            self.skip_if_decided(x, skip);
+        }
     }
 
     /// The end of an access's own tests.

@@ -6,20 +6,22 @@
 //!
 //! How to read it: [`asm`] writes instructions; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
 //! operands; `table` says which instruction is which op; `ops`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered` and `joint` loads and stores, `routine` what the runtime does;
-//! `flow` is how lanes come and go; [`compile()`] is the walk.
+//! `bands` loads what many lanes share; `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `head` what is done once a CTA; [`compile()`] is the walk.
 //!
 //! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
-//! [`handloom_plan::abi`] and never returns `Deopt`; vectors that hold registers are written under the mask of the block's lanes wherever part of a warp
+//! [`handloom_plan::abi`] and returns `Deopt` only for a CTA that has not begun (`head`); vectors that hold registers are written under the mask of the block's lanes wherever part of a warp
 //! may execute it.
 #![forbid(unsafe_code)]
 
 mod access;
 pub mod alloc;
 pub mod asm;
+mod bands;
 mod compile;
 mod convert;
 mod emit;
 mod flow;
+mod head;
 mod joint;
 mod memory;
 mod ops;
@@ -27,6 +29,7 @@ mod routine;
 mod scalar;
 mod scattered;
 mod table;
+mod turns;
 mod values;
 
 pub use compile::{Assembly, compile, missing_feature};

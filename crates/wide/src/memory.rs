@@ -17,6 +17,7 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Limits};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
+use crate::bands::is_banded;
 use crate::emit::*;
 use crate::values::{is_wide, load_code, store_code};
 
@@ -34,6 +35,8 @@ enum Form {
     Row,
     /// Elements follow each other within each part of a vector.
     Parts,
+    /// Each part of a vector is at one address.
+    Bands,
     /// Anywhere.
     Scattered,
 }
@@ -123,17 +126,23 @@ impl Emit<'_> {
             Limits::Heap(_) | Limits::Shared | Limits::Safe | Limits::Own => None,
         };
         let short = self.ty(class.address) != Ty::B64;
-        let x = Access { class, limits, lanes, cold, ty, short, joint };
+        let mut x = Access { class, limits, lanes, cold, ty, short, joint, decided: None };
         let is_load = class.kind == Kind::Load;
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let shape = self.shape(class.address);
         let form = match shape {
             _ if matches!(class.kind, Kind::Atomic(..)) => Form::Scattered,
             Some(s) if s.is_uniform() && is_load => Form::Same,
+            Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
+                Form::Bands
+            }
             Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
             _ => Form::Scattered,
         };
+        if scalars || form != Form::Scattered {
+            x.decided = self.decided_access(&x);
+        }
         if scalars {
             self.load_words(inst, &x);
         } else {
@@ -145,12 +154,13 @@ impl Emit<'_> {
                     self.lane_address(&x, 0);
                     self.test_row(&x);
                     self.after_tests(skip);
-                    if x.joint.is_some() {
+                    if x.may_skip() {
                         self.lane_address(&x, 0);
                     }
                     self.row(inst, &x);
                 }
                 Form::Parts => self.parts(inst, &x),
+                Form::Bands => self.bands(inst, &x),
                 Form::Scattered => self.scattered(inst, &x),
             }
         }
@@ -183,7 +193,7 @@ impl Emit<'_> {
     }
 
     /// The address of a lane, with the access's offset, in `rax`.
-    fn lane_address(&mut self, x: &Access, lane: usize) {
+    pub(crate) fn lane_address(&mut self, x: &Access, lane: usize) {
         self.lane_value(x.class.address, lane, RAX);
         if x.short {
             if x.class.offset != 0 {
@@ -249,7 +259,7 @@ impl Emit<'_> {
     }
 
     /// Makes a host address of the one in a register.
-    fn host(&mut self, x: &Access, r: Register) {
+    pub(crate) fn host(&mut self, x: &Access, r: Register) {
         if x.class.space == StateSpace::Shared {
             self.a.op2(Code::Add_r64_rm64, r, cta(offset_of!(CtaCtx, shared_base)));
         }
@@ -279,7 +289,7 @@ impl Emit<'_> {
             self.after_tests(skip);
         }
         for g in 0..shape.groups() {
-            if shape.groups() > 1 || x.limits == Limits::Safe || x.joint.is_some() {
+            if shape.groups() > 1 || x.limits == Limits::Safe || x.may_skip() {
                 self.lane_address(x, shape.first_lane(g));
             }
             self.host(x, RAX);
@@ -303,6 +313,14 @@ impl Emit<'_> {
         self.after_tests(skip);
         self.lane_address(x, 0);
         self.host(x, RAX);
+        if x.class.bits >= 32 {
+            for (e, d) in (0..).zip(&inst.dst) {
+                for q in 0..crate::alloc::n_parts(x.ty) {
+                    self.spread_part(*d, q, Mem::at(RAX, e * x.size()), x);
+                }
+            }
+            return;
+        }
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
         for (e, d) in (0..).zip(&inst.dst) {
             self.load_scalar(x, R8, e);
@@ -379,13 +397,18 @@ impl Emit<'_> {
             self.test(x, RAX, true);
         }
         self.after_tests(skip);
-        for (q, to) in regs.into_iter().take(n_parts).enumerate() {
+        let place = |q: usize| {
+            self.shape(x.class.address).map(|s| (s.group_of(q * n as usize), s.delta(q * n as usize)))
+        };
+        let places: Vec<_> = (0..n_parts).map(place).collect();
+        let first = |q: usize| places.iter().position(|p| *p == places[q]).unwrap_or(q);
+        for q in (0..n_parts).filter(|q| first(*q) == *q) {
             self.lane_address(x, q * n as usize);
-            self.a.op2(Code::Mov_r64_rm64, to, RAX);
+            self.host(x, RAX);
+            self.a.op2(Code::Mov_r64_rm64, regs[q], RAX);
         }
-        for (q, to) in regs.into_iter().take(n_parts).enumerate() {
-            self.host(x, to);
-            self.move_part(inst, x, q, Mem::at(to, 0));
+        for q in 0..n_parts {
+            self.move_part(inst, x, q, Mem::at(regs[first(q)], 0));
         }
     }
 

@@ -454,7 +454,8 @@ impl Emit<'_> {
                 let c = source(self, 2, 2);
                 let b = if nearest && !flush { self.rm(&src[1], q, 1) } else { source(self, 1, 1).into() };
                 // The sum is read and written.
-                let sum = if out.reg == c { out } else { zmm(4).into() };
+                let is_free = out.mask == ALL && out.reg != a && b != Rm::Reg(out.reg);
+                let sum = if out.reg == c || is_free { out } else { zmm(4).into() };
                 if sum.reg != c {
                     self.a.op2(load_code(ty), sum, c);
                 }

@@ -9,6 +9,7 @@ use iced_x86::{Code, Register};
 use crate::alloc::{Place, n_parts};
 use crate::asm::Out;
 use crate::emit::*;
+use crate::head::FRAME_WORDS;
 use crate::values::{At, Src, is_wide, load_code, store_code};
 
 /// Bytes of a row.
@@ -23,13 +24,14 @@ fn row(ty: Ty, at: u32) -> Loc {
 impl Emit<'_> {
     /// Where a routine finds a source, its NaNs canonical.
     pub(crate) fn loc(&mut self, v: Val) -> Loc {
+        self.ensure_words(v);
         let s = self.clean_src(v);
         match s.at {
             At::Imm(x) => Loc::Imm(x),
             At::Row(at) if !s.odd => row(s.ty, at),
             At::Flags(at) => Loc::Row32(at),
-            At::Words(shape, at) if !s.odd && shape.is_uniform() => Loc::Scalar(at),
-            At::Words(shape, at) if !s.odd => Loc::Shaped { at, shape, bits: s.ty.bits() as u8 },
+            At::Words(shape, at) if !s.odd && shape.is_uniform() && at < FRAME_WORDS => Loc::Scalar(at),
+            At::Words(shape, at) if !s.odd && at < FRAME_WORDS => Loc::Shaped { at, shape, bits: s.ty.bits() as u8 },
             _ => {
                 let at = self.take_scratch(row_bytes(s.ty));
                 self.put_row(&s, at);
@@ -40,11 +42,14 @@ impl Emit<'_> {
 
     /// Where a routine finds an address. One of 32 bits wraps at its width.
     pub(crate) fn address_loc(&mut self, v: Val) -> Loc {
+        self.ensure_words(v);
         let s = self.src(v);
         match (s.ty, s.at) {
             (Ty::B64, _) => self.loc(v),
             (_, At::Row(at)) => Loc::Row32(at),
-            (_, At::Words(shape, at)) if shape.is_uniform() => Loc::Linear { at, stride: 0, bits: 32 },
+            (_, At::Words(shape, at)) if shape.is_uniform() && at < FRAME_WORDS => {
+                Loc::Linear { at, stride: 0, bits: 32 }
+            }
             _ => {
                 let at = self.take_scratch(128);
                 self.put_row(&s, at);

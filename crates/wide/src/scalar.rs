@@ -15,6 +15,7 @@ use crate::alloc::Place;
 use crate::asm::{Mem, low32};
 use crate::emit::*;
 use crate::ops::has_vector_code;
+use crate::table::{constant, has_scalar_code};
 use crate::values::{At, Src, is_wide};
 
 const REGS: [Register; 4] = [RAX, RCX, RDX, RSI];
@@ -59,6 +60,9 @@ impl Emit<'_> {
 
     /// The value of a scalar source in a lane, in a register.
     pub(crate) fn lane_value(&mut self, v: Val, lane: usize, to: Register) {
+        if self.linear_value(v, lane, to) {
+            return;
+        }
         let s = self.src(v);
         match s.at {
             At::Imm(x) => self.a.number(to, x),
@@ -344,6 +348,7 @@ impl Emit<'_> {
             Sreg::Tid(i) if i < 3 => self.lane_zero(i),
             Sreg::Ctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, ctaid) + 4 * usize::from(i))),
             Sreg::Nctaid(i) if i < 3 => self.load32(EAX, cta(offset_of!(CtaCtx, nctaid) + 4 * usize::from(i))),
+            Sreg::Warpid if self.in_head => self.a.number(RAX, 0),
             Sreg::Warpid => self.load32(EAX, warp(offset_of!(WarpCtx, warp))),
             Sreg::DynamicSmemSize => self.load32(EAX, cta(offset_of!(CtaCtx, dynamic_shared))),
             _ => self.sreg_routine(s),
@@ -361,6 +366,10 @@ impl Emit<'_> {
     /// A component of `%tid` of lane 0, in `eax`. Uses `ecx` and `edx`.
     fn lane_zero(&mut self, i: u8) {
         let [nx, ny, _] = self.plan.facts.shape.ntid;
+        if self.in_head {
+            self.a.number(RAX, 0);
+            return;
+        }
         self.load32(EAX, warp(offset_of!(WarpCtx, warp)));
         self.a.imm8(Code::Shl_rm32_imm8, EAX, 5);
         // `eax` is what is left, `edx` the remainder.
@@ -386,39 +395,5 @@ impl Emit<'_> {
             self.a.number(RDX, 0);
             self.a.op1(Code::Div_rm32, ECX);
         }
-    }
-}
-
-/// The value of a constant source.
-pub(crate) fn constant(v: Val) -> Option<u64> {
-    match v {
-        Val::Imm(x, ty) => Some(x & ty.mask()),
-        Val::Reg(_) => None,
-    }
-}
-
-/// Whether an op is a few instructions on general registers.
-fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
-    match op {
-        Pure::Mov(_)
-        | Pure::FromPred(_)
-        | Pure::Add(_)
-        | Pure::Sub(_)
-        | Pure::Mul(_)
-        | Pure::And(_)
-        | Pure::Or(_)
-        | Pure::Xor(_)
-        | Pure::Not(_)
-        | Pure::Neg(_)
-        | Pure::Select(_)
-        | Pure::ToPred(_)
-        | Pure::Ext { .. }
-        | Pure::Pack(_)
-        | Pure::Half { .. } => true,
-        Pure::Min(int) | Pure::Max(int) => int.ty != Ty::B16,
-        Pure::MulWide(int) => int.ty != Ty::B64,
-        Pure::ICmp(cmp, _) => !matches!(cmp, Cmp::Num | Cmp::Nan),
-        Pure::Shl(_) | Pure::Shr(_) => constants[1].is_some(),
-        _ => false,
     }
 }

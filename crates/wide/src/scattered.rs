@@ -24,6 +24,7 @@ impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
     pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        self.ensure_words(x.class.address);
         let s = self.src(x.class.address);
         let n = crate::alloc::n_parts(aty);
         for q in 0..n {
@@ -292,7 +293,7 @@ impl Emit<'_> {
 
     /// Reads eight words at the addresses in a vector into its lower half, by way of the stack: all other vectors are in use.
     fn gather_word(&mut self, data: Register) {
-        let spare = Mem::at(RSP, FRAME - 72);
+        let spare = Mem::at(RSP, VECTOR_AREA - 72);
         self.a.store(store_code(Ty::B64), spare, zmm(0), ALL);
         self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), zmm(0));
         let m = Mem::indexed(R11, data, 1, 0);

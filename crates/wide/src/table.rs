@@ -1,6 +1,6 @@
 //! Which instruction of the host is which op: decisions as data.
 
-use handloom_ir::simt::{FMode, Pure};
+use handloom_ir::simt::{FMode, Pure, Val};
 use handloom_ir::types::{Cmp, Float, Int, Rounding, Ty};
 use iced_x86::{Code, RoundingControl};
 
@@ -161,4 +161,38 @@ pub(crate) fn arithmetic(op: Pure) -> Option<Arithmetic> {
 /// Whether a type is held in lanes of 64 bits.
 pub(crate) fn width_of(ty: Float) -> Ty {
     if ty == Float::F64 { Ty::B64 } else { Ty::B32 }
+}
+
+/// The value of a constant source.
+pub(crate) fn constant(v: Val) -> Option<u64> {
+    match v {
+        Val::Imm(x, ty) => Some(x & ty.mask()),
+        Val::Reg(_) => None,
+    }
+}
+
+/// Whether an op is a few instructions on general registers.
+pub(crate) fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
+    match op {
+        Pure::Mov(_)
+        | Pure::FromPred(_)
+        | Pure::Add(_)
+        | Pure::Sub(_)
+        | Pure::Mul(_)
+        | Pure::And(_)
+        | Pure::Or(_)
+        | Pure::Xor(_)
+        | Pure::Not(_)
+        | Pure::Neg(_)
+        | Pure::Select(_)
+        | Pure::ToPred(_)
+        | Pure::Ext { .. }
+        | Pure::Pack(_)
+        | Pure::Half { .. } => true,
+        Pure::Min(int) | Pure::Max(int) => int.ty != Ty::B16,
+        Pure::MulWide(int) => int.ty != Ty::B64,
+        Pure::ICmp(cmp, _) => !matches!(cmp, Cmp::Num | Cmp::Nan),
+        Pure::Shl(_) | Pure::Shr(_) => constants[1].is_some(),
+        _ => false,
+    }
 }

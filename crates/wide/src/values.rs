@@ -118,10 +118,11 @@ impl Emit<'_> {
             }
         };
         if s.odd {
-            if r != to {
-                self.a.op2(load_code(s.ty), to, r);
+            if r == to {
+                self.canonical(s.ty, to.into());
+            } else {
+                self.canonical_copy(s.ty, to, r);
             }
-            self.canonical(s.ty, to.into());
             return to;
         }
         r
@@ -220,6 +221,19 @@ impl Emit<'_> {
         }
         self.a.op3i(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, to, to, ymm(other), 1);
         to
+    }
+
+    /// Copies a vector with canonical NaNs: all but NaNs replace what is there, as a table of four bits for each kind of number says.
+    fn canonical_copy(&mut self, ty: Ty, to: Register, from: Register) {
+        let (nan, code) = if is_wide(ty) {
+            (u64::MAX >> 1, Code::EVEX_Vfixupimmpd_zmm_k1z_zmm_zmmm512b64_imm8_sae)
+        } else {
+            (u64::from(u32::MAX >> 1), Code::EVEX_Vfixupimmps_zmm_k1z_zmm_zmmm512b32_imm8_sae)
+        };
+        let nan = self.constant(ty, nan);
+        self.a.op2(load_code(ty), to, nan);
+        let table = self.constant(ty, 0x1111_1100);
+        self.a.op3i(code, to, from, table, 0);
     }
 
     /// Makes NaNs canonical. Uses `k7`.

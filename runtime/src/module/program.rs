@@ -66,9 +66,9 @@ impl Program {
             Ok(source) => source,
             Err(why) => return Some(Err(why)),
         };
-        let (first, codes, refused) = match source.wide(key) {
-            // Wide code rests on nothing.
-            Some(Ok(codes)) => (Tier::Careful, codes, None),
+        let (first, codes, refused) = match source.wide(key, Tier::Quick) {
+            // Code that rests on nothing is careful.
+            Some(Ok((codes, rests))) => (if rests { Tier::Quick } else { Tier::Careful }, codes, None),
             refused => {
                 let first = source.first_tier(key);
                 match source.compile(key, first, wanted)? {
@@ -133,7 +133,13 @@ impl Program {
     pub(crate) fn obtain(self: &Arc<Self>, tier: Tier, patience: Patience<'_>) -> Result<(), Left> {
         let place = if self.source.is_small() { Place::Here } else { Place::Aside };
         let begin = || {
-            let make = move |p: &Arc<Program>, wanted: Wanted<'_>| p.source.compile(&p.key, tier, wanted);
+            let make = move |p: &Arc<Program>, wanted: Wanted<'_>| {
+                let wide = if p.refused.is_none() { p.source.wide(&p.key, tier) } else { None };
+                match wide {
+                    Some(made) => Some(made.map(|(codes, _)| codes).map_err(Failure::Bug)),
+                    None => p.source.compile(&p.key, tier, wanted),
+                }
+            };
             task::start(self, move |p| &p.tiers[tier as usize], place, make);
         };
         task::obtain(&self.tiers[tier as usize], patience, begin)?;
@@ -255,8 +261,8 @@ impl Specialised {
         Some(Ok(codes))
     }
 
-    /// Wide code of all functions that the entry may run, if it is asked for. The error is what it has no wide code for.
-    fn wide(&self, key: &Key) -> Option<Result<Codes, String>> {
+    /// Wide code of all functions that the entry may run, if it is asked for, and whether it rests on tests. The error is what it has no wide code for.
+    fn wide(&self, key: &Key, tier: Tier) -> Option<Result<(Codes, bool), String>> {
         if key.backend != Backend::Wide {
             return None;
         }
@@ -264,9 +270,10 @@ impl Specialised {
             return Some(Err(format!("the host lacks {missing}")));
         }
         let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();
+        let mut rests = false;
         for &f in &self.reach {
             let func = &self.ir.funcs[f.idx()];
-            let options = self.options(key, f, Tier::Careful);
+            let options = self.options(key, f, tier);
             // A panic of the generator is a fault of ours; the other generator takes the entry.
             let made = catch_unwind(AssertUnwindSafe(|| handloom_wide::compile(func, &options)));
             let assembly = match made {
@@ -274,6 +281,7 @@ impl Specialised {
                 Ok(Err(refusal)) => return Some(Err(refusal.what)),
                 Err(panic) => return Some(Err(format!("a bug: {}", panic_text(panic.as_ref())))),
             };
+            rests |= assembly.rests;
             // SAFETY: the bytes are a function of the contract, which the tables describe; it does not use a pool.
             let placed = unsafe { Code::place(&assembly.bytes, 64, assembly.tables, Vec::new()) };
             match placed {
@@ -281,7 +289,7 @@ impl Specialised {
                 Err(why) => return Some(Err(why.to_string())),
             }
         }
-        Some(Ok(codes))
+        Some(Ok((codes, rests)))
     }
 
     fn options(&self, key: &Key, f: FuncId, tier: Tier) -> Options {

@@ -57,6 +57,8 @@ pub(crate) struct CtaRun {
     /// The tier of the code that runs.
     pub(super) tier: Tier,
     seats: Seats,
+    /// Ctas that code may run after the one that was placed, and those of them that it has begun.
+    ahead: (u32, u32),
     /// Lanes of each warp at the start.
     pub(super) full: Vec<u32>,
     pub(super) still: u32,
@@ -132,6 +134,8 @@ impl CtaRun {
             dynamic_shared: env.dynamic_shared,
             dirty: 0,
             fence: 0,
+            fresh: 0,
+            more: 0,
         };
         let host = CtaHost {
             env,
@@ -158,6 +162,7 @@ impl CtaRun {
             code,
             tier,
             seats,
+            ahead: (0, 0),
             full,
             still: 0,
             fingerprint: None,
@@ -215,6 +220,15 @@ impl CtaRun {
         }
     }
 
+    /// Writes the headers of a cta whose code has not run and would have started its warps by itself.
+    pub(super) fn show_start(&self) {
+        let host = self.host_ref();
+        // SAFETY: tables belong to the program, and are never written.
+        if self.fresh && !self.done && unsafe { &*host.base_tables }.starts_warps {
+            host.base.start_all(host.base_tables, &self.full);
+        }
+    }
+
     /// Its place in the order in which text is printed.
     pub(crate) fn number(&self) -> u64 {
         self.host_ref().memory.number
@@ -262,12 +276,16 @@ impl CtaRun {
             cta.retired = 0;
             cta.epoch = 1;
             cta.dirty = 0;
+            (cta.fresh, cta.more) = (1, 0);
             (cta.heap_low, cta.heap_high) = heap;
         }
         // SAFETY: as in `host`; a field of its own keeps `full` readable beside it.
         let host = unsafe { &mut *self.host };
         host.env.gridid = grid.env.gridid;
-        host.base.start_all(host.base_tables, &self.full);
+        // SAFETY: tables belong to the program, and are never written.
+        if !unsafe { &*host.base_tables }.starts_warps {
+            host.base.start_all(host.base_tables, &self.full);
+        }
         if host.was_left {
             host.was_left = false;
             host.warps.iter_mut().for_each(WarpHost::reset);
@@ -291,6 +309,38 @@ impl CtaRun {
         self.pace = Pace::default();
         self.fresh = true;
         self.done = false;
+    }
+
+    /// Lets code of a cta that was just started go on with up to `most` further ones of the same row of the grid.
+    #[inline]
+    pub(crate) fn allow(&mut self, most: u64) {
+        // SAFETY: tables belong to the program, and are never written.
+        let runs_on = unsafe { &*self.host_ref().base_tables }.runs_on;
+        let host = self.host_ref();
+        let is_simple = runs_on && self.fresh && host.cluster.is_none() && host.env.shared_rules.reserved == 0;
+        let cta = self.ctx();
+        let left = cta.nctaid[0].saturating_sub(cta.ctaid[0] + 1);
+        let more = if is_simple { u32::try_from(most).unwrap_or(u32::MAX).min(left) } else { 0 };
+        cta.more = more;
+        self.ahead = (more, 0);
+    }
+
+    /// The ctas that have ended before the one that is placed now, since code was allowed to run more than one.
+    pub(crate) fn passed(&self) -> u64 {
+        u64::from(self.ahead.1)
+    }
+
+    /// Notes which cta code is at.
+    fn follow(&mut self) {
+        let (more, passed) = self.ahead;
+        let now = more - self.ctx().more;
+        if now != passed {
+            self.ahead.1 = now;
+            let ctaid = self.ctx().ctaid;
+            let host = self.host();
+            host.env.ctaid = ctaid;
+            host.memory.number += u64::from(now - passed);
+        }
     }
 
     /// Runs until all lanes wait or have ended.
@@ -346,6 +396,7 @@ impl CtaRun {
             // SAFETY: the program keeps the code. The block was set up by `new` and `start` as the contract says, its tables are those of
             // the code, and no reference into it, the contexts or the host state is alive.
             let reason = unsafe { (*self.code).call(self.cta) };
+            self.follow();
             let reason = self.reason(reason)?;
             if reason == Reason::Phase {
                 return Ok(());

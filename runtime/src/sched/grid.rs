@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use handloom_interp::pace::splitmix;
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
@@ -30,6 +30,9 @@ const NOISE: u32 = 64;
 
 /// Quanta of a unit in which it changed memory, before they vary.
 const AFTER: u32 = 64;
+
+/// How long units run without a look at anything, in nanoseconds.
+const BURST_NS: u64 = 10_000_000;
 
 /// How long a worker of a launch that is not alone rests when all that it has waits.
 const LOOK: Duration = Duration::from_micros(50);
@@ -63,6 +66,17 @@ pub(crate) trait Crew {
     /// Puts a unit that has ended at its first instruction as another one, if nothing of it has to be taken back first. Says whether.
     fn again(&mut self, _unit: &mut Self::Unit, _number: u64) -> bool {
         false
+    }
+
+    /// Runs a unit that has not run, and up to `most` units of the next numbers as long as each ends in its first turn. Says how many of them ended before the
+    /// one that it was at last, which `unit` now is, and how the turn of that one went.
+    fn turns(&mut self, unit: &mut Self::Unit, _most: u64) -> (u64, Result<Turn, Ended>) {
+        (0, self.turn(unit))
+    }
+
+    /// Nanoseconds that a unit takes, as far as known; 0 if it is not.
+    fn unit_ns(&self) -> u64 {
+        0
     }
 
     /// Runs a unit until it ends, waits, or has used up a time slice.
@@ -110,7 +124,8 @@ impl<'g> Shared<'g> {
         Shared {
             grid,
             taken: AtomicU64::new(0),
-            chunk: (grid.units / (32 * workers as u64)).clamp(1, 1 << 20),
+            // One worker shares with nobody.
+            chunk: (grid.units / if workers == 1 { 1 } else { 32 * workers as u64 }).clamp(1, 1 << 20),
             limit: AtomicU64::new(u64::MAX),
             failure: Mutex::new(None),
             moves: AtomicU64::new(0),
@@ -226,8 +241,33 @@ impl<U> Resident<U> {
     }
 }
 
+/// How many units run without a look at the clock, at who prints, and at what is done. Whoever waits for that waits for some milliseconds.
+struct Burst {
+    units: u64,
+}
+
+impl Burst {
+    /// For units that take so many nanoseconds; 0 if nobody knows.
+    fn new(unit_ns: u64) -> Burst {
+        Burst { units: BURST_NS.checked_div(unit_ns).unwrap_or(1).max(1) }
+    }
+
+    /// Learns from a burst that began at a time; `whole`: all of its units ran.
+    #[inline]
+    fn learn(&mut self, start: Option<Instant>, whole: bool) {
+        let Some(start) = start else { return };
+        let took = start.elapsed();
+        if took > Duration::from_nanos(2 * BURST_NS) {
+            self.units = (self.units / 4).max(1);
+        } else if whole && took < Duration::from_nanos(BURST_NS / 8) {
+            self.units = self.units.saturating_mul(4);
+        }
+    }
+}
+
 /// Takes and runs units until none is left, or the launch ends.
 pub(crate) fn work<C: Crew>(shared: &Shared<'_>, me: usize, crew: &mut C) {
+    let crew_ns = crew.unit_ns();
     let mut worker = Worker {
         shared,
         me,
@@ -239,6 +279,7 @@ pub(crate) fn work<C: Crew>(shared: &Shared<'_>, me: usize, crew: &mut C) {
         since: None,
         waits: false,
         n_done: 0,
+        burst: Burst::new(crew_ns),
     };
     while let Err((number, why)) = worker.run() {
         // Lower units may still run: one of them may trap too, and then it is the one to report.
@@ -268,6 +309,8 @@ struct Worker<'w, 'g, C: Crew> {
     waits: bool,
     /// Units that ran to their end.
     n_done: u64,
+    /// How many units may run without a look at anything.
+    burst: Burst,
 }
 
 impl<C: Crew> Worker<'_, '_, C> {
@@ -311,7 +354,14 @@ impl<C: Crew> Worker<'_, '_, C> {
                     self.residents.push_front(front);
                     return Ok(true);
                 }
-                match self.crew.turn(&mut front.unit) {
+                let most = self.run_ahead(front.number);
+                let start = (most > 0).then(Instant::now);
+                let (passed, turn) = self.crew.turns(&mut front.unit, most);
+                self.burst.learn(start, passed == most);
+                (0..passed).for_each(|i| self.count_done(front.number + i));
+                front.number += passed;
+                self.range.start += passed;
+                match turn {
                     Ok(Turn::Done) => self.count_done(front.number),
                     turn => return self.after(front, turn),
                 }
@@ -324,6 +374,22 @@ impl<C: Crew> Worker<'_, '_, C> {
             self.end(front.number, front.unit);
         }
         Ok(false)
+    }
+
+    /// How many units may follow one that starts without a look at anything in between: those of the next positions, if they have the next numbers, and not
+    /// for long.
+    #[inline]
+    fn run_ahead(&self, number: u64) -> u64 {
+        let grid = self.shared.grid;
+        let last = self.range.end.wrapping_sub(1);
+        let is_next = self.range.start < self.range.end && grid.order.at(self.range.start) == number + 1;
+        let limit = self.shared.limit.load(Ordering::Relaxed);
+        if !is_next || grid.order.at(last) < number || grid.printer.is_some() || grid.unit_size > 1 || limit != u64::MAX
+        {
+            return 0;
+        }
+        let left = self.range.end - self.range.start;
+        if grid.order.at(last) == number + left { left.min(self.burst.units) } else { 0 }
     }
 
     /// Somebody asked for the end, or nothing will ever happen again.

@@ -108,6 +108,22 @@ impl Crew for Jit<'_> {
     }
 
     #[inline]
+    fn turns(&mut self, unit: &mut Unit, most: u64) -> (u64, Result<Turn, Ended>) {
+        match unit {
+            Unit::One(run) => {
+                run.allow(most);
+                let turn = run.round();
+                (run.passed(), turn)
+            }
+            Unit::Cluster(_) => (0, self.turn(unit)),
+        }
+    }
+
+    fn unit_ns(&self) -> u64 {
+        self.program.unit_ns()
+    }
+
+    #[inline]
     fn turn(&mut self, unit: &mut Unit) -> Result<Turn, Ended> {
         match unit {
             Unit::One(run) => run.round(),

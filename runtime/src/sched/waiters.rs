@@ -11,6 +11,7 @@ use crate::warp::context::Ctx;
 impl CtaRun {
     /// Where the threads that are left stand, and what they wait for. Lanes of a warp at one place are one entry.
     pub(crate) fn waiters(&self) -> Vec<Waiter> {
+        self.show_start();
         let host = self.host_ref();
         // By what a line of the report shows: warp, statement, and what is waited for.
         let mut found: BTreeMap<(usize, Span, String), u32> = BTreeMap::new();

@@ -187,7 +187,11 @@ impl CtaHost {
     /// `cta` was set up by the scheduler, no other reference to its host state is in use, and `'a` ends before the routine does.
     pub(crate) unsafe fn of<'a>(cta: *mut CtaCtx) -> &'a mut CtaHost {
         // SAFETY: by the caller's promise.
-        unsafe { &mut *std::ptr::with_exposed_provenance_mut::<CtaHost>((*cta).host as usize) }
+        let (host, ctaid) =
+            unsafe { (&mut *std::ptr::with_exposed_provenance_mut::<CtaHost>((*cta).host as usize), (*cta).ctaid) };
+        // Code may have gone on to another one.
+        host.env.ctaid = ctaid;
+        host
     }
 
     /// The context of a warp's entry function.

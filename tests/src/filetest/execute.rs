@@ -67,7 +67,7 @@ pub fn trap(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
 }
 
 /// The text with addresses counted from the start of their device's window, which is 64 GiB large. Each run has a device of its own.
-fn without_window(text: &str) -> String {
+pub fn without_window(text: &str) -> String {
     let mut parts = text.split("0x");
     let mut out = parts.next().unwrap_or("").to_owned();
     for part in parts {

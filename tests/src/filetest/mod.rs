@@ -13,6 +13,7 @@ pub mod values;
 use std::path::{Path, PathBuf};
 
 pub use directives::{Argument, Buffer, Directives, Expect, Golden, Launch, Note, Test, parse};
+pub use execute::without_window;
 
 use handloom_diag::SourceMap;
 use handloom_runtime::front;

@@ -58,6 +58,8 @@ pub struct Facts {
     pub n_deferrable: Vec<usize>,
     /// Whether affine values may rest on run-time tests.
     pub speculate: bool,
+    /// Registers that are tested against wrapping before any code of a CTA runs, where they must not: what an op makes of them alone may rest on that.
+    pub tested: Set,
     /// The order of blocks does not bring lanes together where their paths meet (irreducible loops).
     pub is_irreducible: bool,
     /// The launch shape.
@@ -70,7 +72,8 @@ pub struct Facts {
 pub fn analyse(f: &Function, shape: &LaunchShape, local_stride: u32, speculate: bool) -> Facts {
     let cfg = Cfg::new(f);
     let live = Live::new(f, &cfg);
-    analyse_with(f, cfg, live, shape, local_stride, speculate)
+    let tested = Set::new(f.regs.len());
+    analyse_with(f, cfg, live, shape, local_stride, speculate, tested)
 }
 
 /// Computes the facts of a function whose control flow and liveness are known.
@@ -81,6 +84,7 @@ pub fn analyse_with(
     shape: &LaunchShape,
     local_stride: u32,
     speculate: bool,
+    tested: Set,
 ) -> Facts {
     let n = f.blocks.len();
     let n_before_effects =
@@ -96,6 +100,7 @@ pub fn analyse_with(
         n_before_effects,
         n_deferrable,
         speculate,
+        tested,
         is_irreducible: false,
         shape: *shape,
         local_stride: i64::from(local_stride),
@@ -291,11 +296,20 @@ impl Facts {
         self.speculate && i < if self.masked.has(b) { self.n_deferrable[b] } else { self.n_before_effects[b] }
     }
 
+    /// Whether what an instruction reads is tested before any code of a CTA runs.
+    pub fn is_tested(&self, inst: &Inst) -> bool {
+        let is_tested = |v: &Val| match v {
+            Val::Reg(r) => self.tested.has(r.idx()),
+            Val::Imm(..) => true,
+        };
+        !inst.guarded && inst.src.iter().all(is_tested)
+    }
+
     fn result(&self, inst: &Inst, k: usize, args: &[Arg], b: usize, i: usize) -> Option<Shape> {
         // What a group of lanes reads at one time another group may read differently later.
         let together = !self.masked.has(b);
         match inst.op {
-            Op::Pure(p) if k == 0 => shape::pure(p, args, self.may_test(b, i)).map(|r| r.shape),
+            Op::Pure(p) if k == 0 => shape::pure(p, args, self.may_test(b, i) || self.is_tested(inst)).map(|r| r.shape),
             Op::Pure(_) => args.iter().all(|a| a.shape.is_some_and(|s| s.is_uniform())).then_some(Shape::UNIFORM),
             Op::Sreg(s) => {
                 let timed = s.varies() == Varies::InTime;

@@ -1,0 +1,116 @@
+//! Loads of one element for each part of a vector: what is read at an address that many lanes share goes straight into vectors, where vectors are all that
+//! wants it.
+
+use handloom_ir::simt::{Inst, Op, Reg, Val};
+use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_plan::Plan;
+use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape::Shape;
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Limits};
+use crate::alloc::{Place, n_parts};
+use crate::asm::{Mem, Out};
+use crate::emit::*;
+use crate::ops::has_vector_code;
+use crate::values::by_width;
+
+/// Whether all lanes of each part of a vector have one address.
+pub(crate) fn is_banded(s: &Shape, ty: Ty) -> bool {
+    let n = 32 / n_parts(ty);
+    let at = |lane: usize| (s.group_of(lane), s.delta(lane));
+    (0..32).all(|lane| at(lane) == at(lane / n * n))
+}
+
+/// Lets what such a load returns live in vectors.
+pub(crate) fn read_into_vectors(plan: &mut Plan) {
+    let mut chosen: Vec<Reg> = Vec::new();
+    for inst in plan.func.blocks.iter().flat_map(|b| &b.insts) {
+        let Some(class) = AccessClass::of(inst) else { continue };
+        let fits = class.kind == Kind::Load
+            && matches!(class.space, StateSpace::Shared | StateSpace::Global | StateSpace::Generic)
+            && class.order == Order::Weak
+            && !class.is_single
+            && !class.is_guarded
+            && class.wants_all()
+            && class.bits >= 32
+            && plan.facts.arg(class.address).shape.is_some_and(|s| is_banded(&s, plan.func.regs[inst.dst[0].idx()]));
+        if fits && inst.dst.iter().all(|d| plan.def_count[d.idx()] == 1) {
+            chosen.extend(&inst.dst);
+        }
+    }
+    let is_source = |v: &Val, r: Reg| *v == Val::Reg(r);
+    chosen.retain(|r| {
+        let is_affine = |d: &Reg| !matches!(plan.facts.class[d.idx()], Class::Varying);
+        plan.func.blocks.iter().all(|b| {
+            let by_vectors = |inst: &Inst| {
+                let constants: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
+                match inst.op {
+                    Op::Pure(op) => {
+                        inst.dst.len() == 1 && !inst.dst.iter().any(is_affine) && has_vector_code(op, &constants)
+                    }
+                    _ => false,
+                }
+            };
+            b.insts.iter().all(|i| !i.src.iter().any(|v| is_source(v, *r)) || by_vectors(i))
+                && !b.term.sources().iter().any(|v| is_source(v, *r))
+        })
+    });
+    for r in chosen {
+        plan.facts.class[r.idx()] = Class::Varying;
+    }
+}
+
+impl Emit<'_> {
+    /// One element for each part.
+    pub(crate) fn bands(&mut self, inst: &Inst, x: &Access) {
+        let Some(shape) = self.shape(x.class.address) else { return };
+        if x.limits != Limits::Safe {
+            let skip = self.around_tests(x);
+            self.limits(x);
+            for g in 0..shape.groups() {
+                let lanes = (0..32).filter(|lane| shape.group_of(*lane) == g);
+                let mut offsets: Vec<(i64, usize)> = lanes.map(|lane| (shape.delta(lane), lane)).collect();
+                offsets.dedup_by_key(|o| o.0);
+                for (_, lane) in offsets {
+                    self.lane_address(x, lane);
+                    self.test(x, RAX, false);
+                }
+            }
+            self.after_tests(skip);
+        }
+        let n = n_parts(x.ty);
+        let mut last = None;
+        for q in 0..n {
+            let lane = 32 / n * q;
+            let from = (shape.group_of(lane), shape.delta(lane));
+            if last != Some(from) {
+                self.lane_address(x, lane);
+                self.host(x, RAX);
+                last = Some(from);
+            }
+            for (e, d) in (0..).zip(&inst.dst) {
+                self.spread_part(*d, q, Mem::at(RAX, e * x.size()), x);
+            }
+        }
+    }
+
+    /// An element of memory for all lanes of a part that take part. Keeps `rax`.
+    pub(crate) fn spread_part(&mut self, d: Reg, q: usize, m: Mem, x: &Access) {
+        let ty = self.f.regs[d.idx()];
+        let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
+        match self.place(d) {
+            Place::Vectors(v) if x.lanes == LANES => {
+                let mask = self.mask(ty, q);
+                self.a.op2(code, Out::masked(zmm(v[q]), mask), m);
+            }
+            _ => {
+                self.a.op2(code, zmm(4), m);
+                self.a.op2(Code::Mov_r64_rm64, Register::R8, RAX);
+                self.put(d, q, zmm(4), x.lanes);
+                self.a.op2(Code::Mov_r64_rm64, RAX, Register::R8);
+            }
+        }
+    }
+}

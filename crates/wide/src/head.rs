@@ -1,0 +1,645 @@
+//! What is done once a CTA instead of once a warp: values that all warps share, tests of addresses, and guards.
+//!
+//! # The model
+//! Most integers of a kernel are functions of parameters, of `%ctaid` and of the number of the warp, and of nothing else. Those that do not depend on the
+//! warp (*same*) are computed in the *head*, a subroutine that runs when a CTA begins and whenever the code is entered, and lie in words of the stack.
+//! Of those that go up by an even step from warp to warp (*linear*), the head knows the value in warp 0 and the step, hence the lowest and the
+//! highest of the whole CTA. So it decides once
+//!
+//! - that a 32-bit value which is extended to 64 bits does not wrap in any lane: the code that follows rests on it, and a CTA where it
+//!   does not hold leaves with `Deopt` before anything has happened;
+//! - that all accesses through an address are in bounds, or that a comparison holds in all lanes or in none: a bit of [`DECIDED`] for each. Where the
+//!   bit is not set, each warp tests by itself.
+
+mod code;
+
+use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
+use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
+use handloom_plan::Plan;
+use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::cfg::Set;
+use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape;
+use iced_x86::Register;
+
+use crate::access::Access;
+use crate::asm::Label;
+use crate::table::has_scalar_code;
+
+/// Bits of what was decided.
+pub(crate) const DECIDED: Register = Register::R14D;
+
+/// Words of the stack that a head may use.
+const MOST_WORDS: u32 = 600;
+
+/// Offsets from here on are of words of the stack, not of a context.
+pub(crate) const FRAME_WORDS: u32 = 1 << 28;
+
+/// How a value depends on what is not a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Course {
+    /// It differs between warps, by an even step.
+    is_linear: bool,
+    /// It differs between CTAs.
+    by_cta: bool,
+}
+
+/// Accesses that are tested together.
+struct Group {
+    key: (Reg, StateSpace, Kind, i64),
+    low: i64,
+    high: i64,
+    bit: u32,
+    /// The site of the first that was emitted, with what it is.
+    first: Option<Access>,
+}
+
+/// A branch on comparisons of linear values.
+#[derive(Clone, Copy)]
+pub(crate) struct Guard {
+    /// The first of the instructions that are done for the branch alone, at the end of the block.
+    pub(crate) from: usize,
+    /// The predicate.
+    cond: Reg,
+    /// The bits that say that it holds in all lanes, and in none.
+    bits: (u32, u32),
+}
+
+/// Warps from one on that do nothing in a turn: a guard at its start sends them to its end.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    /// The word that holds how many do something.
+    pub(crate) word: u32,
+    /// The block whose barrier they come to; `None` for the end.
+    pub(crate) barrier: Option<usize>,
+    /// They are those where the first lane is at least the bound, not just above it.
+    from_equal: bool,
+}
+
+/// What the head of a function does.
+pub(crate) struct Head {
+    /// By register: whether it is computed in the head.
+    courses: Vec<Option<Course>>,
+    /// By register: the word of one that is the same in all warps.
+    pub(crate) same: Vec<Option<u32>>,
+    /// By register: of one that is linear, the words of its value in warp 0 and of its step.
+    linear: Vec<Option<(u32, u32)>>,
+    /// By register: its step, if that is a constant.
+    number: Vec<Option<i64>>,
+    /// By register: whether it is linear and needs words in the context only where somebody asks for them.
+    lean: Vec<bool>,
+    /// Blocks and instructions that the head computes, in order.
+    insts: Vec<(usize, usize)>,
+    /// Values that code rests on not to wrap, read as signed or not.
+    checks: Vec<(Val, bool)>,
+    groups: Vec<Group>,
+    /// By block.
+    guards: Vec<Option<Guard>>,
+    /// By block that a turn starts at.
+    idle: Vec<Option<Idle>>,
+    /// Words of the stack in use.
+    words: u32,
+    /// Words for one predicate inside another.
+    spare: u32,
+    bits: u32,
+    label: Label,
+    of_launch: Label,
+}
+
+/// The registers of a function that a head may test.
+pub(crate) fn testable(f: &Function, launch: &LaunchShape) -> Set {
+    let courses = courses(f, launch, &n_definitions(f));
+    let mut set = Set::new(f.regs.len());
+    courses.iter().enumerate().filter(|(_, c)| c.is_some()).for_each(|(r, _)| {
+        set.add(r);
+    });
+    set
+}
+
+fn n_definitions(f: &Function) -> Vec<u32> {
+    let mut n = vec![0; f.regs.len()];
+    for b in &f.blocks {
+        b.insts.iter().flat_map(|i| &i.dst).chain(b.term.result().iter()).for_each(|d| n[d.idx()] += 1);
+    }
+    n
+}
+
+fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<Option<Course>> {
+    let mut of: Vec<Option<Course>> = vec![None; f.regs.len()];
+    let mut params: Vec<Option<u32>> = vec![None; f.regs.len()];
+    let warp_ops = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| i.op.is_warp_sync());
+    // Lanes that are parked find their operands in the context.
+    let kept: Vec<Reg> = warp_ops.flat_map(|i| &i.src).filter_map(|v| reg(*v)).collect();
+    loop {
+        let mut changed = false;
+        for inst in f.blocks.iter().flat_map(|b| &b.insts) {
+            let is_alone = inst.dst.iter().all(|d| defs[d.idx()] == 1 && !kept.contains(d));
+            let is_new = inst.dst.first().is_some_and(|d| of[d.idx()].is_none());
+            if !is_alone || !is_new || inst.guarded {
+                continue;
+            }
+            if let (Op::ParamAddr { offset }, [d]) = (inst.op, inst.dst.as_slice()) {
+                params[d.idx()] = Some(offset);
+            }
+            let source = |v: &Val| match v {
+                Val::Imm(..) => Some(Course { is_linear: false, by_cta: false }),
+                Val::Reg(r) => of[r.idx()],
+            };
+            if let Some(c) = course(f, inst, launch, &source, &params) {
+                inst.dst.iter().for_each(|d| of[d.idx()] = Some(c));
+                changed = true;
+            }
+        }
+        if !changed {
+            return of;
+        }
+    }
+}
+
+fn reg(v: Val) -> Option<Reg> {
+    match v {
+        Val::Reg(r) => Some(r),
+        Val::Imm(..) => None,
+    }
+}
+
+fn course(
+    f: &Function,
+    inst: &Inst,
+    launch: &LaunchShape,
+    source: &dyn Fn(&Val) -> Option<Course>,
+    params: &[Option<u32>],
+) -> Option<Course> {
+    let constant = Course { is_linear: false, by_cta: false };
+    let linear = Course { is_linear: true, by_cta: false };
+    match inst.op {
+        Op::Sreg(s) if shape_constant(s, launch).is_some() => Some(constant),
+        Op::Sreg(Sreg::Ctaid(0..3)) => Some(Course { is_linear: false, by_cta: true }),
+        Op::Sreg(Sreg::Nctaid(0..3) | Sreg::DynamicSmemSize | Sreg::Laneid) => Some(constant),
+        Op::Sreg(Sreg::Warpid) => Some(linear),
+        Op::Sreg(Sreg::Tid(i @ 0..3)) => tid_step(i, launch).map(|step| if step == 0 { constant } else { linear }),
+        Op::ParamAddr { .. } | Op::SymAddr(_) | Op::SharedAddr(_) => Some(constant),
+        Op::Cvta { space, .. } if space != StateSpace::SharedCluster => source(&inst.src[0]),
+        Op::Load { .. } => {
+            let class = AccessClass::of(inst)?;
+            let offset = params[reg(class.address)?.idx()]?;
+            let at = i64::from(offset).checked_add(class.offset)?;
+            let fits = class.space == StateSpace::ParamEntry
+                && class.order == Order::Weak
+                && !class.is_single
+                && class.wants_all()
+                && at >= 0
+                && at + class.bytes() <= i64::from(f.param_bytes)
+                && at % class.bytes() == 0;
+            fits.then_some(constant)
+        }
+        Op::Pure(op) if inst.dst.len() == 1 => {
+            let sources: Vec<Course> = inst.src.iter().map(source).collect::<Option<_>>()?;
+            let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
+            if !has_scalar_code(op, &values) {
+                return None;
+            }
+            let by_cta = sources.iter().any(|s| s.by_cta);
+            let n_linear = sources.iter().filter(|s| s.is_linear).count();
+            let is_linear = match op {
+                _ if n_linear == 0 => false,
+                Pure::Mov(Ty::B32 | Ty::B64) | Pure::Add(Ty::B32 | Ty::B64) | Pure::Sub(Ty::B32 | Ty::B64) => true,
+                Pure::Mul(Ty::B32 | Ty::B64) if n_linear == 1 => true,
+                Pure::MulWide(Int { ty: Ty::B32, .. }) if n_linear == 1 => true,
+                Pure::Shl(ty @ (Ty::B32 | Ty::B64)) if values[1]? < u64::from(ty.bits()) => true,
+                Pure::Ext { bits: 32, from: Ty::B32, to: Ty::B64, .. } => true,
+                Pure::Ext { bits: 32, from: Ty::B64, to: Ty::B32, .. } => true,
+                _ => return None,
+            };
+            Some(Course { is_linear, by_cta })
+        }
+        _ => None,
+    }
+}
+
+/// The step of a component of `%tid` of lane 0 from warp to warp; `None` if it is not even.
+fn tid_step(i: u8, launch: &LaunchShape) -> Option<i64> {
+    let [nx, ny, nz] = launch.ntid;
+    let rows = |n: u32| (nz == 1).then_some(i64::from(n));
+    match i {
+        _ if launch.ntid[usize::from(i)] == 1 => Some(0),
+        0 if nx == nx * ny * nz => Some(32),
+        0 if nx == 32 || nx < 32 && 32u32.is_multiple_of(nx) && nx.is_multiple_of(4) => Some(0),
+        1 if nx == 32 => rows(1),
+        1 if nx < 32 && 32u32.is_multiple_of(nx) && nx.is_multiple_of(4) => rows(32 / nx),
+        _ => None,
+    }
+}
+
+impl Head {
+    /// Decides what the head of a function does, and moves what belongs to a guard alone to the end of its block. `None`: nothing.
+    pub(crate) fn new(plan: &mut Plan, labels: [Label; 2]) -> Option<Head> {
+        let f = &plan.func;
+        if !f.is_entry || plan.options.is_callee {
+            return None;
+        }
+        let n = f.regs.len();
+        let launch = plan.facts.shape;
+        let mut head = Head {
+            courses: courses(f, &launch, &plan.def_count),
+            same: vec![None; n],
+            linear: vec![None; n],
+            number: vec![None; n],
+            lean: vec![false; n],
+            insts: Vec::new(),
+            checks: Vec::new(),
+            groups: Vec::new(),
+            guards: vec![None; f.blocks.len()],
+            idle: vec![None; f.blocks.len()],
+            words: 0,
+            spare: 0,
+            bits: 0,
+            label: labels[0],
+            of_launch: labels[1],
+        };
+        head.keep_those_with_words(plan);
+        for inst in f.blocks.iter().flat_map(|b| &b.insts) {
+            if let Op::Pure(op) = inst.op
+                && plan.facts.is_tested(inst)
+                && inst.dst.iter().all(|d| matches!(plan.facts.class[d.idx()], Class::Affine(_)))
+            {
+                let args: Vec<_> = inst.src.iter().map(|v| plan.facts.arg(*v)).collect();
+                if let Some((k, signed)) = shape::pure(op, &args, true).and_then(|r| r.check) {
+                    head.checks.push((inst.src[k], signed));
+                }
+            }
+        }
+        head.find_groups(plan);
+        for b in 0..plan.func.blocks.len() {
+            head.guards[b] = head.guard(plan, b);
+        }
+        head.give_words(plan);
+        head.find_lean(plan);
+        for b in 0..plan.func.blocks.len() {
+            head.idle[b] = head.find_idle(plan, b);
+        }
+        Some(head)
+    }
+
+    /// Leaves only what is affine and made of what is left.
+    fn keep_those_with_words(&mut self, plan: &Plan) {
+        loop {
+            let mut changed = false;
+            for inst in plan.func.blocks.iter().flat_map(|b| &b.insts) {
+                for d in &inst.dst {
+                    let Some(c) = self.courses[d.idx()] else { continue };
+                    let fits = match plan.facts.class[d.idx()] {
+                        Class::Affine(s) => (s.groups() <= 4) && (c.is_linear || s.groups() == 1),
+                        Class::Unknown | Class::Varying => false,
+                    };
+                    let is_odd = |v: &Val| reg(*v).is_some_and(|r| plan.may_hold_odd_nan[r.idx()]);
+                    let from = inst.src.iter().filter_map(|v| reg(*v)).all(|r| self.courses[r.idx()].is_some());
+                    if !fits || !from || inst.src.iter().any(is_odd) {
+                        inst.dst.iter().for_each(|d| self.courses[d.idx()] = None);
+                        changed = true;
+                    }
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn course_of(&self, v: Val) -> Option<Course> {
+        match v {
+            Val::Imm(..) => Some(Course { is_linear: false, by_cta: false }),
+            Val::Reg(r) => self.courses[r.idx()],
+        }
+    }
+
+    fn find_groups(&mut self, plan: &Plan) {
+        use StateSpace::{Const, Generic, Global, Shared};
+        for inst in plan.func.blocks.iter().flat_map(|b| &b.insts) {
+            let Some((class, r)) = AccessClass::of(inst).and_then(|c| Some((c, reg(c.address)?))) else { continue };
+            let Class::Affine(s) = plan.facts.class[r.idx()] else { continue };
+            let bytes = class.bytes();
+            let fits = matches!(class.kind, Kind::Load | Kind::Store)
+                && matches!(class.space, Global | Generic | Shared | Const)
+                && class.order == Order::Weak
+                && !class.is_single
+                && class.wants_all()
+                && self.courses[r.idx()].is_some()
+                && s.is_regular(bytes)
+                && class.offset % bytes == 0
+                && i32::try_from(class.offset).is_ok();
+            if !fits {
+                continue;
+            }
+            let key = (r, class.space, class.kind, bytes);
+            match self.groups.iter_mut().find(|g| g.key == key) {
+                Some(g) => (g.low, g.high) = (g.low.min(class.offset), g.high.max(class.offset)),
+                None if self.bits < 20 => {
+                    let bit = 1 << self.bits;
+                    self.bits += 1;
+                    self.groups.push(Group { key, low: class.offset, high: class.offset, bit, first: None });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Whether a comparison is one that the head may decide.
+    fn decides(&self, plan: &Plan, inst: &Inst) -> bool {
+        let Op::Pure(op) = inst.op else { return false };
+        let known = |v: &Val| self.course_of(*v).is_some();
+        match op {
+            Pure::ICmp(cmp, Int { ty: Ty::B32, .. }) => {
+                use Cmp::*;
+                let counts = inst.src.iter().filter(|v| self.course_of(**v).is_some_and(|c| c.is_linear)).count();
+                let by_lane = |v: &&Val| plan.facts.arg(**v).shape.is_some_and(|s| !s.is_uniform());
+                let fits = counts + inst.src.iter().filter(by_lane).count() > 0;
+                matches!(cmp, Lt | Le | Gt | Ge | Eq | Ne) && inst.src.iter().all(known) && fits
+            }
+            Pure::And(Ty::P) | Pure::Or(Ty::P) | Pure::Not(Ty::P) => true,
+            _ => false,
+        }
+    }
+
+    /// The guard at the end of a block, if the head may decide it.
+    fn guard(&mut self, plan: &mut Plan, b: usize) -> Option<Guard> {
+        let f = &plan.func;
+        let Term::Branch { cond: Val::Reg(cond), then, otherwise } = f.blocks[b].term else { return None };
+        if then == otherwise || self.bits > 28 || plan.facts.arg(Val::Reg(cond)).shape.is_some_and(|s| s.is_uniform()) {
+            return None;
+        }
+        let insts = &f.blocks[b].insts;
+        let mut slice: Vec<usize> = Vec::new();
+        let mut work = vec![cond];
+        while let Some(p) = work.pop() {
+            let i = insts.iter().position(|i| i.dst.contains(&p))?;
+            let inst = &insts[i];
+            if slice.contains(&i) {
+                continue;
+            }
+            if plan.def_count[p.idx()] != 1 || inst.guarded || !self.decides(plan, inst) {
+                return None;
+            }
+            slice.push(i);
+            if !matches!(inst.op, Op::Pure(Pure::ICmp(..))) {
+                for v in &inst.src {
+                    work.push(reg(*v)?);
+                }
+            } else if inst.src.iter().filter_map(|v| reg(*v)).any(|r| plan.def_count[r.idx()] != 1) {
+                return None;
+            }
+        }
+        // Nobody else may want them.
+        let made: Vec<Reg> = slice.iter().flat_map(|i| insts[*i].dst.clone()).collect();
+        let uses = |v: &Val| reg(*v).is_some_and(|r| made.contains(&r));
+        for (x, block) in f.blocks.iter().enumerate() {
+            let in_slice = |i: usize| x == b && slice.contains(&i);
+            if block.insts.iter().enumerate().any(|(i, inst)| !in_slice(i) && inst.src.iter().any(uses))
+                || (x != b && block.term.sources().iter().any(uses))
+            {
+                return None;
+            }
+        }
+        let bits = (1 << self.bits, 2 << self.bits);
+        self.bits += 2;
+        let block = &mut plan.func.blocks[b];
+        let mut rest = Vec::new();
+        let mut last = Vec::new();
+        for (i, inst) in std::mem::take(&mut block.insts).into_iter().enumerate() {
+            if slice.contains(&i) { last.push(inst) } else { rest.push(inst) }
+        }
+        let from = rest.len();
+        rest.append(&mut last);
+        block.insts = rest;
+        Some(Guard { from, cond, bits })
+    }
+
+    /// Words for all that the head computes: what is the same in all warps, and what of linear values tests want.
+    fn give_words(&mut self, plan: &Plan) {
+        let f = &plan.func;
+        let all = || {
+            f.blocks.iter().enumerate().flat_map(|(b, x)| x.insts.iter().enumerate().map(move |(i, inst)| (b, i, inst)))
+        };
+        let take = |words: &mut u32, n: u32| {
+            let at = FRAME_WORDS + 8 * *words;
+            *words += n;
+            at
+        };
+        // In the order of their needs.
+        let mut made: Vec<(usize, usize)> = Vec::new();
+        loop {
+            let mut changed = false;
+            for (b, i, inst) in all() {
+                let Some(d) = inst.dst.first() else { continue };
+                let Some(c) = self.courses[d.idx()] else { continue };
+                let has = |r: Reg| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some();
+                let ready = inst.src.iter().filter_map(|v| reg(*v)).all(has);
+                let room = self.words < MOST_WORDS;
+                if has(*d) || !ready || !room {
+                    continue;
+                }
+                for d in &inst.dst {
+                    if c.is_linear {
+                        let groups = plan.facts.class[d.idx()].shape().map_or(1, |s| s.groups());
+                        let base = take(&mut self.words, groups as u32);
+                        let step = take(&mut self.words, 1);
+                        self.linear[d.idx()] = Some((base, step));
+                        self.number[d.idx()] = self.constant_step(plan, inst);
+                    } else {
+                        self.same[d.idx()] = Some(take(&mut self.words, 1));
+                    }
+                }
+                made.push((b, i));
+                changed = true;
+            }
+            if !changed {
+                break;
+            }
+        }
+        for (b, i) in &made {
+            let inst = &f.blocks[*b].insts[*i];
+            let signed = match inst.op {
+                Op::Pure(Pure::Ext { signed, from: Ty::B32, to: Ty::B64, .. }) => signed,
+                Op::Pure(Pure::MulWide(int)) => int.signed,
+                _ => continue,
+            };
+            let linear = inst.src.iter().filter(|v| reg(**v).is_some_and(|r| self.linear[r.idx()].is_some()));
+            for v in linear {
+                if !self.checks.contains(&(*v, signed)) {
+                    self.checks.push((*v, signed));
+                }
+            }
+        }
+        self.insts = made;
+        // What has no words is not tested.
+        let has = |v: Val, h: &Head| reg(v).is_none_or(|r| h.same[r.idx()].is_some() || h.linear[r.idx()].is_some());
+        let groups = std::mem::take(&mut self.groups);
+        self.groups = groups.into_iter().filter(|g| has(Val::Reg(g.key.0), self)).collect();
+        for b in 0..self.guards.len() {
+            if let Some(g) = self.guards[b] {
+                let compares = f.blocks[b].insts[g.from..].iter().filter(|i| matches!(i.op, Op::Pure(Pure::ICmp(..))));
+                if !compares.flat_map(|i| &i.src).all(|v| has(*v, self)) {
+                    self.guards[b] = None;
+                }
+            }
+        }
+        self.spare = self.words;
+        self.words += 2 * 16;
+    }
+
+    /// The step of a value that is made of ones with words, if it is a constant.
+    fn constant_step(&self, plan: &Plan, inst: &Inst) -> Option<i64> {
+        let of = |v: Val| match reg(v) {
+            Some(r) if self.linear[r.idx()].is_some() => self.number[r.idx()],
+            Some(_) | None => Some(0),
+        };
+        let value = |i: usize| crate::table::constant(inst.src[i]);
+        let step = match inst.op {
+            Op::Sreg(Sreg::Warpid) => 1,
+            Op::Sreg(Sreg::Tid(i)) => tid_step(i, &plan.facts.shape)?,
+            Op::Pure(Pure::Add(_)) => of(inst.src[0])?.wrapping_add(of(inst.src[1])?),
+            Op::Pure(Pure::Sub(_)) => of(inst.src[0])?.wrapping_sub(of(inst.src[1])?),
+            Op::Pure(Pure::Shl(_)) => of(inst.src[0])?.wrapping_shl(value(1)? as u32),
+            Op::Pure(op @ (Pure::Mul(_) | Pure::MulWide(_))) => {
+                let (by, step) = match (value(0), value(1)) {
+                    (_, Some(by)) => (by, of(inst.src[0])?),
+                    (Some(by), _) => (by, of(inst.src[1])?),
+                    (None, None) => return None,
+                };
+                let is_signed = matches!(op, Pure::MulWide(Int { signed: true, .. }));
+                let by = if is_signed { i64::from(by as u32 as i32) } else { by.cast_signed() };
+                step.wrapping_mul(by)
+            }
+            _ => of(inst.src[0])?,
+        };
+        let is_short = plan.func.regs[inst.dst[0].idx()] == Ty::B32;
+        Some(if is_short { i64::from(step as i32) } else { step })
+    }
+
+    /// Finds linear values that are wanted as addresses and in scalars alone.
+    fn find_lean(&mut self, plan: &Plan) {
+        let f = &plan.func;
+        let mut lean: Vec<bool> = self.linear.iter().map(Option::is_some).collect();
+        for (b, block) in f.blocks.iter().enumerate() {
+            for (i, inst) in block.insts.iter().enumerate() {
+                let is_affine = |d: &Reg| matches!(plan.facts.class[d.idx()], Class::Affine(_));
+                let is_odd = |v: &Val| reg(*v).is_some_and(|r| plan.may_hold_odd_nan[r.idx()]);
+                let values: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
+                let is_guard = self.guards[b].is_some_and(|g| i >= g.from);
+                let by_scalars = match inst.op {
+                    Op::Pure(op) => {
+                        let is_one = inst.dst.len() == 1 && inst.dst.iter().all(is_affine);
+                        is_one && has_scalar_code(op, &values) && !inst.src.iter().any(is_odd)
+                    }
+                    _ => false,
+                };
+                if self.has(inst) || self.is_linear(inst) || is_guard || by_scalars {
+                    continue;
+                }
+                let is_access =
+                    matches!(inst.op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. });
+                let wanted = inst.src.iter().skip(usize::from(is_access));
+                wanted.filter_map(|v| reg(*v)).for_each(|r| lean[r.idx()] = false);
+            }
+            block.term.sources().iter().filter_map(|v| reg(*v)).for_each(|r| lean[r.idx()] = false);
+        }
+        self.lean = lean;
+    }
+
+    /// Whether there is no code for an instruction.
+    fn is_nothing(&self, inst: &Inst) -> bool {
+        self.has(inst) || self.is_linear(inst) && inst.dst.iter().all(|d| self.lean[d.idx()])
+    }
+
+    /// Which warps do nothing if a turn starts at a block.
+    fn find_idle(&mut self, plan: &Plan, b: usize) -> Option<Idle> {
+        let f = &plan.func;
+        let guard = self.guards[b]?;
+        let (before, slice) = f.blocks[b].insts.split_at(guard.from);
+        let ([inst], Term::Branch { then, otherwise, .. }) = (slice, &f.blocks[b].term) else { return None };
+        let Op::Pure(Pure::ICmp(cmp, _)) = inst.op else { return None };
+        let a = reg(inst.src[0])?;
+        let rises = self.linear[a.idx()].is_some() && self.number[a.idx()].is_some_and(|n| n > 0);
+        let is_same = reg(inst.src[1]).is_none_or(|r| self.same[r.idx()].is_some());
+        let one_group = plan.facts.arg(inst.src[0]).shape.is_some_and(|s| s.groups() == 1);
+        if !rises || !is_same || !one_group || !before.iter().all(|i| self.is_nothing(i)) {
+            return None;
+        }
+        // Those above the bound do not go into the guarded block.
+        let (to, from_equal) = match cmp {
+            Cmp::Gt | Cmp::Ne => (*then, false),
+            Cmp::Ge => (*then, true),
+            Cmp::Le | Cmp::Eq => (*otherwise, false),
+            Cmp::Lt => (*otherwise, true),
+            _ => return None,
+        };
+        let end = &f.blocks[to.idx()];
+        if plan.facts.masked.has(to.idx()) || !end.insts.iter().all(|i| self.is_nothing(i)) {
+            return None;
+        }
+        let barrier = match end.term {
+            Term::Barrier { .. } => Some(to.idx()),
+            Term::Ret | Term::Exit if f.is_entry => None,
+            _ => return None,
+        };
+        let word = FRAME_WORDS + 8 * self.words;
+        self.words += 1;
+        Some(Idle { word, barrier, from_equal })
+    }
+
+    /// Which warps do nothing in a turn that starts at a block.
+    pub(crate) fn idle(&self, b: usize) -> Option<Idle> {
+        self.idle[b]
+    }
+
+    /// Whether all that the code rests on is tested here.
+    pub(crate) fn is_whole(&self) -> bool {
+        let has = |v: Val| reg(v).is_none_or(|r| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some());
+        self.checks.iter().all(|(v, _)| has(*v))
+    }
+
+    /// Whether the code rests on a test.
+    pub(crate) fn rests(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
+    /// Bytes of the stack.
+    pub(crate) fn bytes(&self) -> i32 {
+        (8 * self.words).next_multiple_of(16).cast_signed()
+    }
+
+    /// Whether an instruction is done in the head alone.
+    pub(crate) fn has(&self, inst: &Inst) -> bool {
+        !inst.dst.is_empty() && inst.dst.iter().all(|d| self.same[d.idx()].is_some())
+    }
+
+    /// Whether a block ends in a guard.
+    pub(crate) fn has_guard(&self, b: usize) -> bool {
+        self.guards[b].is_some()
+    }
+
+    /// Whether the result of an instruction is linear.
+    pub(crate) fn is_linear(&self, inst: &Inst) -> bool {
+        !inst.dst.is_empty() && inst.dst.iter().all(|d| self.linear[d.idx()].is_some())
+    }
+
+    /// The subroutine for what differs between CTAs.
+    pub(crate) fn label(&self) -> Label {
+        self.label
+    }
+
+    /// The subroutine that runs when the code is entered.
+    pub(crate) fn of_launch(&self) -> Label {
+        self.of_launch
+    }
+
+    /// Whether some comparison is of a value that differs between CTAs.
+    fn is_by_cta(&self, insts: &[Inst]) -> bool {
+        insts.iter().flat_map(|i| &i.src).any(|v| self.course_of(*v).is_some_and(|c| c.by_cta))
+    }
+
+    /// The guard of a block whose own instructions begin at `i`.
+    pub(crate) fn guard_at(&self, b: usize, i: usize) -> Option<Guard> {
+        self.guards[b].filter(|g| g.from == i)
+    }
+}

@@ -1,0 +1,520 @@
+//! The code of a head: values, steps and ends, then what they decide.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
+use handloom_plan::abi::WarpCtx;
+use handloom_plan::analysis::shape::Shape;
+use iced_x86::{Code, Register};
+
+use super::{DECIDED, FRAME_WORDS, Group, Guard, Head, Idle, reg, tid_step};
+use crate::access::{Access, Limits};
+use crate::alloc::Place;
+use crate::asm::{Label, Mem, low32};
+use crate::emit::*;
+
+const R8: Register = Register::R8;
+const R9: Register = Register::R9;
+
+impl Head {
+    /// The bits that the launch decides.
+    fn launch_bits(&self) -> Mem {
+        ctx(FRAME_WORDS + 8 * (self.spare + 31))
+    }
+}
+
+impl Emit<'_> {
+    /// The bit of an access that the head may decide about.
+    pub(crate) fn decided_access(&mut self, x: &Access) -> Option<u32> {
+        let Val::Reg(r) = x.class.address else { return None };
+        let key = (r, x.class.space, x.class.kind, x.class.bytes());
+        if !matches!(x.limits, Limits::Heap(_) | Limits::Shared) {
+            return None;
+        }
+        let g = self.head.as_mut()?.groups.iter_mut().find(|g| g.key == key)?;
+        let fits = x.class.offset >= g.low && x.class.offset <= g.high && x.class.order == Order::Weak;
+        if !fits || x.class.is_single || !x.class.wants_all() {
+            return None;
+        }
+        g.first.get_or_insert(*x);
+        Some(g.bit)
+    }
+
+    /// Before the instructions of a guard: where the head decided about it, they are passed over. Returns labels for the two ways on.
+    pub(crate) fn pass_guard(&mut self, b: usize, guard: Guard) -> (Label, Label) {
+        let (yes, no) = (self.a.label(), self.a.label());
+        self.a.imm(Code::Test_rm32_imm32, DECIDED, guard.bits.0.cast_signed());
+        self.a.jump(Code::Jne_rel32_64, yes);
+        self.a.imm(Code::Test_rm32_imm32, DECIDED, guard.bits.1.cast_signed());
+        self.a.jump(Code::Jne_rel32_64, no);
+        let insts = &self.f.blocks[b].insts[guard.from..];
+        if let [inst] = insts {
+            self.decide_in_warp(inst, yes, no);
+        }
+        insts.iter().flat_map(|i| &i.src).for_each(|v| self.ensure_words(*v));
+        (yes, no)
+    }
+
+    /// A comparison of an affine value with a uniform one, by the ends of the warp.
+    fn decide_in_warp(&mut self, inst: &Inst, yes: Label, no: Label) {
+        let Op::Pure(Pure::ICmp(cmp, int)) = inst.op else { return };
+        let shapes = [0, 1].map(|i| self.shape(inst.src[i]));
+        let (Some(s), Some(t)) = (shapes[0], shapes[1]) else { return };
+        let is_plain = |s: &Shape| s.groups() == 1 && s.no_wrap(32, int.signed);
+        if !t.is_uniform() || !is_plain(&s) {
+            return;
+        }
+        let (lo, hi) = s.span(0);
+        let (Ok(lo), Ok(hi)) = (i32::try_from(lo), i32::try_from(hi)) else { return };
+        // The end where it is hardest, and the one where it is easiest.
+        let (hard, easy, all, none) = match (cmp, int.signed) {
+            (Cmp::Lt, true) => (hi, lo, Code::Jl_rel32_64, Code::Jge_rel32_64),
+            (Cmp::Lt, false) => (hi, lo, Code::Jb_rel32_64, Code::Jae_rel32_64),
+            (Cmp::Le, true) => (hi, lo, Code::Jle_rel32_64, Code::Jg_rel32_64),
+            (Cmp::Le, false) => (hi, lo, Code::Jbe_rel32_64, Code::Ja_rel32_64),
+            (Cmp::Gt, true) => (lo, hi, Code::Jg_rel32_64, Code::Jle_rel32_64),
+            (Cmp::Gt, false) => (lo, hi, Code::Ja_rel32_64, Code::Jbe_rel32_64),
+            (Cmp::Ge, true) => (lo, hi, Code::Jge_rel32_64, Code::Jl_rel32_64),
+            (Cmp::Ge, false) => (lo, hi, Code::Jae_rel32_64, Code::Jb_rel32_64),
+            _ => return,
+        };
+        self.lane_value(inst.src[0], 0, RAX);
+        self.lane_value(inst.src[1], 0, RCX);
+        for (by, jump, to) in [(hard, all, yes), (easy, none, no)] {
+            self.a.op2(Code::Lea_r32_m, EDX, Mem::at(RAX, by));
+            self.a.op2(Code::Cmp_r32_rm32, EDX, ECX);
+            self.a.jump(jump, to);
+        }
+    }
+
+    /// The subroutines: one for what differs between CTAs, not zero in `eax` if the code does not hold for this one, and one for what the launch decides.
+    pub(crate) fn emit_head(&mut self) {
+        let Some(head) = self.head.take() else { return };
+        let was = self.places.of.clone();
+        for (r, l) in head.linear.iter().enumerate() {
+            if let Some((base, _)) = l {
+                self.places.of[r] = Place::Words(*base);
+            }
+        }
+        (self.in_part, self.in_head) = (false, true);
+        self.head_part(&head, false);
+        self.head_part(&head, true);
+        self.places.of = was;
+        self.in_head = false;
+        self.head = Some(head);
+    }
+
+    fn head_part(&mut self, head: &Head, by_cta: bool) {
+        self.a.bind(if by_cta { head.label } else { head.of_launch });
+        // The return address is below the words: it is kept in a register that nothing here uses.
+        self.a.op1(Code::Pop_r64, Register::R13);
+        let f = self.f;
+        for &(b, i) in &head.insts {
+            let inst = &f.blocks[b].insts[i];
+            if head.courses[inst.dst[0].idx()].is_some_and(|c| c.by_cta) == by_cta {
+                self.at = (b, i);
+                self.scratch.0 = 0;
+                self.head_inst(inst);
+                self.step(head, inst);
+            }
+        }
+        let [broken, end] = std::array::from_fn(|_| self.a.label());
+        if by_cta {
+            for (v, signed) in &head.checks {
+                self.ends(head, *v, *signed, None, broken);
+            }
+        }
+        self.a.number(Register::R15, 0);
+        if by_cta {
+            self.load32(Register::R15D, head.launch_bits());
+        }
+        for (b, guard) in head.guards.iter().enumerate() {
+            if let Some(guard) = guard
+                && head.is_by_cta(&f.blocks[b].insts[guard.from..]) == by_cta
+            {
+                self.decide(head, b, *guard);
+                if let Some(idle) = head.idle[b] {
+                    self.count_active(head, &f.blocks[b].insts[guard.from], idle);
+                }
+            }
+        }
+        for g in &head.groups {
+            // Those of the heap ask caches, which fill while CTAs run.
+            if (head.course_of(Val::Reg(g.key.0)).is_some_and(|c| c.by_cta) || g.key.1 != StateSpace::Shared) == by_cta
+            {
+                self.decide_bounds(head, g);
+            }
+        }
+        if !by_cta {
+            self.store32(head.launch_bits(), Register::R15D);
+            self.a.op1(Code::Jmp_rm64, Register::R13);
+            return;
+        }
+        self.a.op2(Code::Mov_r32_rm32, DECIDED, Register::R15D);
+        self.a.number(RAX, 0);
+        self.a.jump(Code::Jmp_rel32_64, end);
+        self.a.bind(broken);
+        self.a.number(RAX, 1);
+        self.a.bind(end);
+        self.a.op1(Code::Jmp_rm64, Register::R13);
+    }
+
+    /// A value of the head, as it is in warp 0.
+    fn head_inst(&mut self, inst: &Inst) {
+        match inst.op {
+            Op::Pure(op) => self.scalar_op(inst, op),
+            Op::Sreg(s) => self.scalar_sreg(inst.dst[0], s),
+            Op::Cvta { space, to_space } => self.scalar_cvta(inst, space, to_space),
+            Op::Load { .. } => self.access(inst),
+            op => self.address(inst.dst[0], op),
+        }
+    }
+
+    /// The step of a linear value.
+    fn step(&mut self, head: &Head, inst: &Inst) {
+        let Some((_, to)) = inst.dst.first().and_then(|d| head.linear[d.idx()]) else { return };
+        if head.number[inst.dst[0].idx()].is_some() {
+            return;
+        }
+        let ty = self.f.regs[inst.dst[0].idx()];
+        match inst.op {
+            Op::Sreg(Sreg::Warpid) => self.a.number(RAX, 1),
+            Op::Sreg(Sreg::Tid(i)) => {
+                let step = tid_step(i, &self.plan.facts.shape).unwrap_or(0);
+                self.a.number(RAX, step.cast_unsigned());
+            }
+            Op::Cvta { .. } => self.step_of(head, inst.src[0], RAX),
+            Op::Pure(op) => match op {
+                Pure::Add(_) | Pure::Sub(_) => {
+                    self.step_of(head, inst.src[0], RAX);
+                    self.step_of(head, inst.src[1], RCX);
+                    let code = if matches!(op, Pure::Add(_)) { Code::Add_r64_rm64 } else { Code::Sub_r64_rm64 };
+                    self.a.op2(code, RAX, RCX);
+                }
+                Pure::Mul(_) | Pure::MulWide(_) => {
+                    let is_linear = |v: Val| reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
+                    let (a, b) = if is_linear(inst.src[0]) { (0, 1) } else { (1, 0) };
+                    self.step_of(head, inst.src[a], RAX);
+                    self.lane_value(inst.src[b], 0, RCX);
+                    if matches!(op, Pure::MulWide(Int { signed: true, .. })) {
+                        self.a.op2(Code::Movsxd_r64_rm32, RCX, ECX);
+                    }
+                    self.a.op2(Code::Imul_r64_rm64, RAX, RCX);
+                }
+                Pure::Shl(_) => {
+                    self.step_of(head, inst.src[0], RAX);
+                    let by = crate::table::constant(inst.src[1]).unwrap_or(0);
+                    self.a.imm8(Code::Shl_rm64_imm8, RAX, by as u32);
+                }
+                _ => self.step_of(head, inst.src[0], RAX),
+            },
+            _ => self.a.number(RAX, 0),
+        }
+        if ty == Ty::B32 {
+            // A step of 32 bits is one modulo their width.
+            self.a.op2(Code::Movsxd_r64_rm32, RAX, EAX);
+        }
+        self.store64(ctx(to), RAX);
+    }
+
+    fn step_of(&mut self, head: &Head, v: Val, to: Register) {
+        let linear = reg(v).and_then(|r| Some((head.linear[r.idx()]?, head.number[r.idx()])));
+        match linear {
+            Some((_, Some(n))) => self.a.number(to, n.cast_unsigned()),
+            Some(((_, at), None)) => self.load64(to, ctx(at)),
+            None => self.a.number(to, 0),
+        }
+    }
+
+    /// The lowest value of all lanes of the CTA in `rax` and the highest in `rcx`, as 64-bit numbers; to `wraps` if a 32-bit one wraps, or the step is
+    /// long. `group`: of one group of the shape; else of all of them. Uses `rdx`, `rsi`.
+    fn ends(&mut self, head: &Head, v: Val, signed: bool, group: Option<usize>, wraps: Label) {
+        let Some(shape) = self.shape(v) else { return };
+        let is_short = self.ty(v) != Ty::B64;
+        let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
+        let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
+        for (k, g) in groups.enumerate() {
+            let (lo, hi) = shape.span(g);
+            let (low, high) = if k == 0 { (RAX, RCX) } else { (R8, R9) };
+            self.lane_value(v, shape.first_lane(g), low);
+            if is_short && signed {
+                self.a.op2(Code::Movsxd_r64_rm32, low, low32(low));
+            }
+            self.a.op2(Code::Mov_r64_rm64, high, low);
+            let is_linear = reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
+            if is_linear {
+                self.step_of(head, v, RDX);
+                self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
+                self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
+                self.a.jump(Code::Jne_rel32_64, wraps);
+                self.a.op2i(Code::Imul_r64_rm64_imm32, RDX, RDX, last as u32);
+                // Down or up.
+                let up = self.a.label();
+                self.a.op2(Code::Test_rm64_r64, RDX, RDX);
+                self.a.op2(Code::Mov_r64_rm64, RSI, RDX);
+                // Flags stay.
+                self.a.imm(Code::Mov_rm64_imm32, RDX, 0);
+                self.a.jump(Code::Jns_rel32_64, up);
+                self.a.op2(Code::Xchg_rm64_r64, RSI, RDX);
+                self.a.bind(up);
+                self.a.op2(Code::Add_r64_rm64, low, RDX);
+                self.a.op2(Code::Add_r64_rm64, high, RSI);
+            }
+            for (r, by) in [(low, lo), (high, hi)] {
+                self.add_number(r, by);
+                if is_short {
+                    if signed {
+                        self.a.op2(Code::Movsxd_r64_rm32, RDX, low32(r));
+                    } else {
+                        self.a.op2(Code::Mov_r32_rm32, EDX, low32(r));
+                    }
+                    self.a.op2(Code::Cmp_r64_rm64, RDX, r);
+                    self.a.jump(Code::Jne_rel32_64, wraps);
+                }
+            }
+            if k > 0 {
+                self.a.op2(Code::Cmp_r64_rm64, R8, RAX);
+                self.a.op2(Code::Cmovl_r64_rm64, RAX, R8);
+                self.a.op2(Code::Cmp_r64_rm64, R9, RCX);
+                self.a.op2(Code::Cmovg_r64_rm64, RCX, R9);
+            }
+        }
+    }
+
+    /// A linear value of a lane, made from its value in warp 0. Says whether it is one.
+    pub(crate) fn linear_value(&mut self, v: Val, lane: usize, to: Register) -> bool {
+        let Some((r, head)) = reg(v).zip(self.head.as_ref()) else { return false };
+        let (Some((base, step)), number) = (head.linear[r.idx()], head.number[r.idx()]) else { return false };
+        let Some(shape) = self.shape(v) else { return false };
+        let is_short = self.ty(v) != Ty::B64;
+        let base = ctx(base + 8 * shape.group_of(lane) as u32);
+        let by = shape.delta(lane);
+        let n_warps = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32));
+        let number_of_warp = warp(offset_of!(WarpCtx, warp));
+        let short = low32(to);
+        match number {
+            _ if n_warps == 1 => self.load64(to, base),
+            Some(0) => self.load64(to, base),
+            Some(n) if is_short || n > 0 && n <= i64::from(i32::MAX) / n_warps => {
+                let n = (n.cast_unsigned() as u32).cast_signed();
+                self.a.op2i(Code::Imul_r32_rm32_imm32, short, number_of_warp, n.cast_unsigned());
+                let code = if is_short { Code::Add_r32_rm32 } else { Code::Add_r64_rm64 };
+                self.a.op2(code, if is_short { short } else { to }, base);
+            }
+            _ => {
+                self.step_in(number, step, to);
+                self.load32(Register::R10D, number_of_warp);
+                self.a.op2(Code::Imul_r64_rm64, to, Register::R10);
+                let code = if is_short { Code::Add_r32_rm32 } else { Code::Add_r64_rm64 };
+                self.a.op2(code, if is_short { short } else { to }, base);
+            }
+        }
+        if is_short {
+            if by != 0 {
+                self.a.imm(Code::Add_rm32_imm32, short, (by.cast_unsigned() as u32).cast_signed());
+            }
+        } else {
+            self.add_number(to, by);
+        }
+        true
+    }
+
+    fn step_in(&mut self, number: Option<i64>, at: u32, to: Register) {
+        match number {
+            Some(n) => self.a.number(to, n.cast_unsigned()),
+            None => self.load64(to, ctx(at)),
+        }
+    }
+
+    /// A linear value is due: its words in the context are written if anybody reads them.
+    pub(crate) fn linear_words(&mut self, inst: &Inst) {
+        for d in &inst.dst {
+            if self.head.as_ref().is_some_and(|h| !h.lean[d.idx()]) {
+                self.write_words(*d);
+            }
+        }
+    }
+
+    /// Writes the words of a linear value that are written only where somebody reads them. Clobbers `rax` and `r10`.
+    pub(crate) fn ensure_words(&mut self, v: Val) {
+        if let Some(r) = reg(v)
+            && self.head.as_ref().is_some_and(|h| h.lean[r.idx()])
+        {
+            self.write_words(r);
+        }
+    }
+
+    fn write_words(&mut self, r: Reg) {
+        let Some((shape, at)) = self.words(r) else { return };
+        for g in 0..shape.groups() {
+            self.linear_value(Val::Reg(r), shape.first_lane(g), RAX);
+            self.store64(ctx(at + 8 * g as u32), RAX);
+        }
+    }
+
+    /// Sets the bits of a guard.
+    fn decide(&mut self, head: &Head, b: usize, guard: Guard) {
+        let f = self.f;
+        let insts = &f.blocks[b].insts[guard.from..];
+        let word = |k: usize| ctx(FRAME_WORDS + 8 * (head.spare + k as u32));
+        if insts.len() > 16 {
+            return;
+        }
+        // In the order of the block: each has a word with bit 0 for all lanes and bit 1 for none.
+        let of = |v: Val| insts.iter().position(|i| reg(v).is_some_and(|r| i.dst.contains(&r)));
+        for (k, inst) in insts.iter().enumerate() {
+            match inst.op {
+                Op::Pure(Pure::ICmp(cmp, int)) => self.decide_comparison(head, inst, cmp, int),
+                Op::Pure(op) => {
+                    let Some(a) = of(inst.src[0]) else { return };
+                    self.load32(EAX, word(a));
+                    if let Some(b) = inst.src.get(1).and_then(|v| of(*v)) {
+                        // All of `and` is all of both, none is none of either; `or` is the other way.
+                        let (all, none) = if matches!(op, Pure::And(_)) { (1, 2) } else { (2, 1) };
+                        self.load32(ECX, word(b));
+                        self.a.op2(Code::Mov_r32_rm32, EDX, EAX);
+                        self.a.op2(Code::And_r32_rm32, EAX, ECX);
+                        self.a.imm(Code::And_rm32_imm32, EAX, all);
+                        self.a.op2(Code::Or_r32_rm32, EDX, ECX);
+                        self.a.imm(Code::And_rm32_imm32, EDX, none);
+                        self.a.op2(Code::Or_r32_rm32, EAX, EDX);
+                    } else {
+                        self.a.op2(Code::Mov_r32_rm32, ECX, EAX);
+                        self.a.imm8(Code::Shr_rm32_imm8, ECX, 1);
+                        self.a.op2(Code::Add_r32_rm32, EAX, EAX);
+                        self.a.imm(Code::And_rm32_imm32, EAX, 2);
+                        self.a.op2(Code::Or_r32_rm32, EAX, ECX);
+                    }
+                }
+                _ => return,
+            }
+            self.store64(word(k), RAX);
+        }
+        let Some(cond) = of(Val::Reg(guard.cond)) else { return };
+        self.load32(EAX, word(cond));
+        self.a.imm8(Code::Shl_rm32_imm8, EAX, guard.bits.0.trailing_zeros());
+        self.a.op2(Code::Or_r32_rm32, Register::R15D, EAX);
+    }
+
+    /// Counts the warps from the first on that do something: those whose first lane is not above the bound.
+    fn count_active(&mut self, head: &Head, inst: &Inst, idle: Idle) {
+        let Op::Pure(Pure::ICmp(_, int)) = inst.op else { return };
+        let Some(step) = reg(inst.src[0]).and_then(|r| head.number[r.idx()]) else { return };
+        let n = self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let [unknown, none, end] = std::array::from_fn(|_| self.a.label());
+        let hold = ctx(FRAME_WORDS + 8 * (head.spare + 16));
+        self.ends(head, inst.src[1], int.signed, None, unknown);
+        self.store64(hold, RAX);
+        self.ends(head, inst.src[0], int.signed, None, unknown);
+        self.a.op2(Code::Mov_r64_rm64, RCX, RAX);
+        self.load64(RAX, hold);
+        self.a.op2(Code::Sub_r64_rm64, RAX, RCX);
+        self.a.imm(Code::Sub_rm64_imm32, RAX, i32::from(idle.from_equal));
+        self.a.op2(Code::Test_rm64_r64, RAX, RAX);
+        self.a.jump(Code::Js_rel32_64, none);
+        self.a.number(RDX, 0);
+        self.a.number(RCX, step.cast_unsigned());
+        self.a.op1(Code::Div_rm64, RCX);
+        self.a.imm(Code::Add_rm64_imm32, RAX, 1);
+        self.a.jump(Code::Jmp_rel32_64, end);
+        self.a.bind(unknown);
+        self.a.number(RAX, u64::from(n));
+        self.a.jump(Code::Jmp_rel32_64, end);
+        self.a.bind(none);
+        self.a.number(RAX, 0);
+        self.a.bind(end);
+        self.store64(ctx(idle.word), RAX);
+    }
+
+    /// What is known of a comparison in all lanes of the CTA, in `eax`.
+    fn decide_comparison(&mut self, head: &Head, inst: &Inst, cmp: Cmp, int: Int) {
+        let [unknown, end] = std::array::from_fn(|_| self.a.label());
+        let hold = |k: u32| ctx(FRAME_WORDS + 8 * (head.spare + 16 + k));
+        self.ends(head, inst.src[1], int.signed, None, unknown);
+        self.store64(hold(0), RAX);
+        self.store64(hold(1), RCX);
+        self.ends(head, inst.src[0], int.signed, None, unknown);
+        self.load64(R8, hold(0));
+        self.load64(R9, hold(1));
+        // `a` is in `rax..=rcx`, `b` in `r8..=r9`, all of them numbers of 33 bits.
+        let bits = |e: &mut Self, first: Register, second: Register, code: Code, bit: u32| {
+            let no = e.a.label();
+            e.a.op2(Code::Cmp_r64_rm64, first, second);
+            e.a.jump(code, no);
+            e.a.imm(Code::Or_rm32_imm32, EDX, bit.cast_signed());
+            e.a.bind(no);
+        };
+        self.a.number(RDX, 0);
+        let (lo, hi, lo2, hi2) = (RAX, RCX, R8, R9);
+        match cmp {
+            Cmp::Lt => {
+                bits(self, hi, lo2, Code::Jge_rel32_64, 1);
+                bits(self, lo, hi2, Code::Jl_rel32_64, 2);
+            }
+            Cmp::Le => {
+                bits(self, hi, lo2, Code::Jg_rel32_64, 1);
+                bits(self, lo, hi2, Code::Jle_rel32_64, 2);
+            }
+            Cmp::Gt => {
+                bits(self, lo, hi2, Code::Jle_rel32_64, 1);
+                bits(self, hi, lo2, Code::Jg_rel32_64, 2);
+            }
+            Cmp::Ge => {
+                bits(self, lo, hi2, Code::Jl_rel32_64, 1);
+                bits(self, hi, lo2, Code::Jge_rel32_64, 2);
+            }
+            Cmp::Eq | Cmp::Ne => {
+                let apart = if cmp == Cmp::Eq { 2 } else { 1 };
+                bits(self, hi, lo2, Code::Jge_rel32_64, apart);
+                bits(self, lo, hi2, Code::Jle_rel32_64, apart);
+            }
+            _ => {}
+        }
+        self.a.op2(Code::Mov_r32_rm32, EAX, EDX);
+        self.a.jump(Code::Jmp_rel32_64, end);
+        self.a.bind(unknown);
+        self.a.number(RAX, 0);
+        self.a.bind(end);
+    }
+
+    /// Sets the bit of a group of accesses if all of them are right.
+    fn decide_bounds(&mut self, head: &Head, g: &Group) {
+        let Some(first) = &g.first else { return };
+        let Some(shape) = self.shape(first.class.address) else { return };
+        let failed = self.a.label();
+        let x = Access { cold: failed, ..*first };
+        let bytes = x.class.bytes();
+        if bytes > 1 && reg(x.class.address).is_some_and(|r| head.linear[r.idx()].is_some()) {
+            self.step_of(head, x.class.address, RAX);
+            self.a.imm(Code::Test_rm32_imm32, EAX, (bytes - 1) as i32);
+            self.a.jump(Code::Jne_rel32_64, failed);
+        }
+        for group in 0..shape.groups() {
+            self.ends(head, x.class.address, false, Some(group), failed);
+            self.add_number(RAX, g.low);
+            self.add_number(RCX, g.high);
+            self.limits(&x);
+            self.test(&x, RAX, false);
+            self.test(&x, RCX, false);
+        }
+        self.a.imm(Code::Or_rm32_imm32, Register::R15D, g.bit.cast_signed());
+        self.a.bind(failed);
+    }
+
+    /// Runs what the head does for the launch.
+    pub(crate) fn begin_launch(&mut self) {
+        if let Some(label) = self.head.as_ref().map(Head::of_launch) {
+            self.a.jump(Code::Call_rel32_64, label);
+        }
+    }
+
+    /// Runs the head.
+    pub(crate) fn begin_cta(&mut self, deopt: Label) {
+        let Some(head) = &self.head else { return };
+        let label = head.label();
+        self.a.jump(Code::Call_rel32_64, label);
+        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+        self.a.jump(Code::Jne_rel32_64, deopt);
+    }
+}

@@ -1,0 +1,65 @@
+//! Warps and CTAs one after the other inside the code, without a header between them.
+//!
+//! # The model
+//! A *turn* takes all warps of a CTA from one place of the function to the next: from its start, or from behind a plain barrier, to a plain barrier
+//! or to the end. As long as every warp of a turn comes to the same place, nothing of this is written anywhere: a warp starts at the stub that
+//! [`NEXT`] names, and after the last one the code goes on at [`AFTER`]. Values that live over a barrier are in their homes. After the last turn the
+//! next CTA starts, if the runtime allowed one (`CtaCtx::more`).
+//!
+//! Whoever leaves the code, or comes to another place than the warps before, first *settles* the turn: headers and pending words of all other warps are
+//! written as the contract wants them, and from then on the CTA goes from context to context by their headers (`flow`).
+
+mod code;
+
+use crate::asm::Label;
+
+/// Words of the stack: where the next warp of the turn starts.
+const NEXT: i32 = 0;
+/// Where the code goes on after the last warp.
+const AFTER: i32 = 8;
+/// Where the warps before came to, or one of the numbers below.
+const PLACE: i32 = 16;
+/// The block that the turn started at.
+const START: i32 = 20;
+/// The end of the contexts of warps that do something in the turn.
+const LIMIT: i32 = 24;
+/// Bytes of all of them.
+pub(crate) const WORDS: i32 = 32;
+
+/// The CTA goes by headers.
+const SETTLED: u32 = 0;
+/// No warp of the turn has come anywhere yet.
+const NOWHERE: u32 = 1;
+/// The end of the function.
+const END: u32 = 2;
+/// The barrier at the end of block 0; others follow.
+const BARRIERS: u32 = 3;
+
+/// The byte that shared memory of a new CTA is filled with, as the runtime does.
+const FRESH_SHARED: u8 = 0xa5;
+
+/// Labels of what belongs to turns.
+pub(crate) struct Turns {
+    /// By block that turns start at: the start of a turn, and that of a warp of it.
+    starts: Vec<Option<(Label, Label)>>,
+    /// By block that ends in a plain barrier: what follows when all warps have come there.
+    afters: Vec<Label>,
+    /// A warp has come to the place of the turn.
+    ended: Label,
+    /// All warps of the CTA have ended.
+    done: Label,
+    /// Writes headers of a turn that is not to go on.
+    settle: Label,
+    /// What is emitted after all blocks.
+    cold: Vec<Elsewhere>,
+}
+
+/// The first warp of a turn came to a place, or one came elsewhere than the others.
+struct Elsewhere {
+    start: Label,
+    place: u32,
+    /// Where the code goes on if all warps come there.
+    after: Label,
+    /// What is done in a CTA that goes by headers.
+    settled: Label,
+}

@@ -1,0 +1,324 @@
+//! The code of turns.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{BarKind, Term};
+use handloom_plan::abi::{CtaCtx, Reason, Stop, WarpCtx};
+use iced_x86::{Code, Register};
+
+use super::{AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START, Turns};
+use crate::asm::{Label, Mem};
+use crate::emit::*;
+use crate::head::Head;
+use crate::table::constant;
+
+const RDI: Register = Register::RDI;
+const R8D: Register = Register::R8D;
+
+/// A word of the stack.
+fn word(at: i32) -> Mem {
+    Mem::at(RSP, VECTOR_AREA + at)
+}
+
+/// A field of the header at a register.
+fn field(r: Register, at: usize) -> Mem {
+    Mem::at(r, at as i32)
+}
+
+impl Emit<'_> {
+    /// Decides whether a function has turns: entries do.
+    pub(crate) fn make_turns(&mut self) {
+        if !self.f.is_entry || self.plan.options.is_callee {
+            return;
+        }
+        let mut starts: Vec<Option<(Label, Label)>> = vec![None; self.f.blocks.len()];
+        starts[0] = Some((self.a.label(), self.a.label()));
+        for b in 0..self.f.blocks.len() {
+            if let Some(next) = self.plain_barrier(b) {
+                starts[next].get_or_insert_with(|| (self.a.label(), self.a.label()));
+            }
+        }
+        let [ended, done, settle] = std::array::from_fn(|_| self.a.label());
+        let afters = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
+        self.turns = Some(Turns { starts, afters, ended, done, settle, cold: Vec::new() });
+    }
+
+    /// Where lanes go on after the barrier at the end of a block, if it is one that code passes by itself.
+    pub(crate) fn plain_barrier(&self, b: usize) -> Option<usize> {
+        match &self.f.blocks[b].term {
+            Term::Barrier { kind: BarKind::Sync, id, count: None, pred: None, dst: _, next }
+                if constant(*id) == Some(0) && self.f.is_entry && !self.plan.options.is_callee =>
+            {
+                Some(next.idx())
+            }
+            _ => None,
+        }
+    }
+
+    /// At the start of the function: a CTA that has not run begins its first turn.
+    pub(crate) fn enter_turns(&mut self) {
+        if self.turns.is_none() {
+            return;
+        }
+        self.begin_launch();
+        let Some(turns) = &self.turns else { return };
+        let Some((begin, _)) = turns.starts[0] else { return };
+        let resumed = self.a.label();
+        self.store_number(word(PLACE), SETTLED);
+        self.a.imm(Code::Cmp_rm32_imm32, cta(offset_of!(CtaCtx, fresh)), 0);
+        self.a.jump(Code::Je_rel32_64, resumed);
+        self.store_number(cta(offset_of!(CtaCtx, fresh)), 0);
+        self.a.jump(Code::Jmp_rel32_64, begin);
+        self.a.bind(resumed);
+        if let Some(head) = self.head.as_ref().map(Head::label) {
+            self.a.jump(Code::Call_rel32_64, head);
+        }
+    }
+
+    /// Lanes of a warp that has not run, in `LANES`: all of them, but in the last warp of a CTA that ends in the middle of one.
+    fn first_lanes(&mut self, of: Register, to: Register) {
+        let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
+        self.a.imm(Code::Mov_rm32_imm32, to, -1);
+        if !threads.is_multiple_of(32) {
+            let whole = self.a.label();
+            let last = i32::try_from(threads / 32).unwrap_or(i32::MAX);
+            self.a.imm(Code::Cmp_rm32_imm32, field(of, offset_of!(WarpCtx, warp)), last);
+            self.a.jump(Code::Jne_rel32_64, whole);
+            self.a.imm(Code::Mov_rm32_imm32, to, ((1u32 << (threads % 32)) - 1).cast_signed());
+            self.a.bind(whole);
+        }
+    }
+
+    /// The starts of turns and of their warps.
+    fn starts(&mut self, step: i32) {
+        let deopt = self.a.label();
+        let starts = self.turns.as_ref().map_or(Vec::new(), |t| t.starts.clone());
+        for (s, (begin, next)) in starts.into_iter().enumerate().filter_map(|(s, l)| l.map(|l| (s, l))) {
+            self.a.bind(begin);
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::label(next));
+            self.store64(word(NEXT), RAX);
+            self.store_number(word(PLACE), NOWHERE);
+            self.store_number(word(START), s as u32);
+            self.load64(WARP, cta(offset_of!(CtaCtx, first)));
+            self.load64(RAX, cta(offset_of!(CtaCtx, end)));
+            self.store64(word(LIMIT), RAX);
+            if s == 0 {
+                self.begin_cta(deopt);
+            }
+            self.pass_idle(s, step);
+            self.a.bind(next);
+            if s == 0 {
+                self.first_lanes(WARP, LANES);
+                self.store32(warp(offset_of!(WarpCtx, live)), LANES);
+            } else {
+                self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
+            }
+            self.in_part = false;
+            self.load_live(s);
+            let block = self.block[s];
+            self.a.jump(Code::Jmp_rel32_64, block);
+        }
+        // Other code starts the CTA.
+        self.a.bind(deopt);
+        self.first_lanes(WARP, LANES);
+        self.store32(warp(offset_of!(WarpCtx, live)), LANES);
+        self.store_number(warp(offset_of!(WarpCtx, state)), 0);
+        let pend = self.pend(0);
+        self.store32(pend, LANES);
+        self.leave(Stop::Deopt);
+    }
+
+    /// Leaves warps out of a turn that do nothing in it. They count as come to its end; if the others come elsewhere, they stand at its start.
+    fn pass_idle(&mut self, s: usize, step: i32) {
+        let Some(idle) = self.head.as_ref().and_then(|h| h.idle(s)) else { return };
+        let Some(turns) = &self.turns else { return };
+        let (place, after) = match idle.barrier {
+            // What says that a warp lives is written when it first runs.
+            Some(_) if s == 0 => return,
+            Some(b) if self.plain_barrier(b).is_none() => return,
+            Some(b) => (BARRIERS + b as u32, turns.afters[b]),
+            None => (END, turns.done),
+        };
+        let n_warps = self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32);
+        let all = self.a.label();
+        self.load64(RAX, ctx(idle.word));
+        self.a.imm(Code::Cmp_rm64_imm32, RAX, n_warps.cast_signed());
+        self.a.jump(Code::Jae_rel32_64, all);
+        self.store_number(word(PLACE), place);
+        self.a.op2(Code::Lea_r64_m, RCX, Mem::label(after));
+        self.store64(word(AFTER), RCX);
+        self.a.op2(Code::Test_rm64_r64, RAX, RAX);
+        self.a.jump(Code::Je_rel32_64, after);
+        self.a.op2i(Code::Imul_r64_rm64_imm32, RAX, RAX, step.cast_unsigned());
+        self.a.op2(Code::Add_r64_rm64, RAX, WARP);
+        self.store64(word(LIMIT), RAX);
+        self.a.bind(all);
+    }
+
+    /// All lanes of the warp have come to the end, or to the barrier of a block. What follows is for a CTA that goes by headers.
+    pub(crate) fn come_to(&mut self, barrier: Option<usize>) {
+        let Some(turns) = &self.turns else { return };
+        let ended = turns.ended;
+        let (place, after) = match barrier {
+            None => (END, turns.done),
+            Some(b) => (BARRIERS + b as u32, turns.afters[b]),
+        };
+        let (start, settled) = (self.a.label(), self.a.label());
+        self.a.imm(Code::Cmp_rm32_imm32, word(PLACE), place.cast_signed());
+        self.a.jump(Code::Je_rel32_64, ended);
+        self.a.jump(Code::Jmp_rel32_64, start);
+        self.a.bind(settled);
+        if let Some(turns) = &mut self.turns {
+            turns.cold.push(Elsewhere { start, place, after, settled });
+        }
+    }
+
+    /// Before the code is left: the other warps get their headers.
+    pub(crate) fn settle(&mut self, reason: Reason) {
+        if let Some(turns) = &self.turns
+            && reason != Reason::Phase
+        {
+            let settle = turns.settle;
+            self.a.jump(Code::Call_rel32_64, settle);
+        }
+    }
+
+    /// All that belongs to turns. Emitted when the size of a context is known.
+    pub(crate) fn turns(&mut self, step: i32) {
+        if self.turns.is_none() {
+            return;
+        }
+        self.starts(step);
+        let Some(turns) = &mut self.turns else { return };
+        let (ended, done, settle) = (turns.ended, turns.done, turns.settle);
+        let starts = turns.starts.clone();
+        let afters = turns.afters.clone();
+        let cold = std::mem::take(&mut turns.cold);
+        for c in cold {
+            let other = self.a.label();
+            self.a.bind(c.start);
+            self.a.imm(Code::Cmp_rm32_imm32, word(PLACE), NOWHERE.cast_signed());
+            self.a.jump(Code::Jne_rel32_64, other);
+            self.store_number(word(PLACE), c.place);
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::label(c.after));
+            self.store64(word(AFTER), RAX);
+            self.a.jump(Code::Jmp_rel32_64, ended);
+            self.a.bind(other);
+            self.a.jump(Code::Call_rel32_64, settle);
+            self.a.jump(Code::Jmp_rel32_64, c.settled);
+        }
+        for (b, after) in afters.into_iter().enumerate() {
+            if let Some((begin, _)) = self.plain_barrier(b).and_then(|next| starts[next]) {
+                self.a.bind(after);
+                self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
+                self.a.jump(Code::Jmp_rel32_64, begin);
+            }
+        }
+        let all = self.a.label();
+        self.a.bind(ended);
+        self.a.imm(Code::Add_rm64_imm32, WARP, step);
+        self.a.op2(Code::Cmp_r64_rm64, WARP, word(LIMIT));
+        self.a.jump(Code::Jae_rel32_64, all);
+        self.a.op1(Code::Jmp_rm64, word(NEXT));
+        self.a.bind(all);
+        self.a.op1(Code::Jmp_rm64, word(AFTER));
+        self.next_cta(done);
+        self.write_headers(settle, step);
+    }
+
+    /// All warps of the CTA have ended: the next one, or back to the runtime.
+    fn next_cta(&mut self, done: Label) {
+        let Some((begin, _)) = self.turns.as_ref().and_then(|t| t.starts[0]) else { return };
+        let out = self.a.label();
+        self.a.bind(done);
+        self.a.imm(Code::Cmp_rm32_imm32, cta(offset_of!(CtaCtx, more)), 0);
+        self.a.jump(Code::Je_rel32_64, out);
+        self.load64(RAX, cta(offset_of!(CtaCtx, stop)));
+        self.a.imm(Code::Cmp_rm32_imm32, Mem::at(RAX, 0), 0);
+        self.a.jump(Code::Jne_rel32_64, out);
+        self.a.imm(Code::Sub_rm32_imm32, cta(offset_of!(CtaCtx, more)), 1);
+        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, ctaid)), 1);
+        self.store_number(cta(offset_of!(CtaCtx, epoch)), 1);
+        // Shared memory is open up to the end of its page.
+        let (filled, again) = (self.a.label(), self.a.label());
+        self.load64(RCX, cta(offset_of!(CtaCtx, shared_size)));
+        self.a.op2(Code::Test_rm64_r64, RCX, RCX);
+        self.a.jump(Code::Je_rel32_64, begin);
+        self.load64(RAX, cta(offset_of!(CtaCtx, shared_base)));
+        self.a.op2(Code::Add_r64_rm64, RCX, RAX);
+        let c = self.a.bytes([FRESH_SHARED; 64]);
+        self.a.op2(Code::EVEX_Vmovdqu32_zmm_k1z_zmmm512, zmm(0), Mem::constant(c, 0));
+        self.a.bind(again);
+        self.a.store(Code::EVEX_Vmovdqu32_zmmm512_k1z_zmm, Mem::at(RAX, 0), zmm(0), ALL);
+        self.a.imm(Code::Add_rm64_imm32, RAX, 64);
+        self.a.op2(Code::Cmp_r64_rm64, RAX, RCX);
+        self.a.jump(Code::Jb_rel32_64, again);
+        self.a.bind(filled);
+        self.a.jump(Code::Jmp_rel32_64, begin);
+        self.a.bind(out);
+        self.load32(EAX, cta(offset_of!(CtaCtx, n_warps)));
+        self.store32(cta(offset_of!(CtaCtx, retired)), EAX);
+        self.give_back(Reason::Phase);
+    }
+
+    /// Writes the headers of all warps but the one that runs, as a subroutine. Keeps the registers above `r11` and all vectors.
+    fn write_headers(&mut self, settle: Label, step: i32) {
+        let on_stack = |at: i32| Mem::at(RSP, VECTOR_AREA + 8 + at);
+        let pend = self.places.pend as i32;
+        let [again, next, later, out] = std::array::from_fn(|_| self.a.label());
+        self.a.bind(settle);
+        self.load32(EDX, on_stack(PLACE));
+        self.a.imm(Code::Cmp_rm32_imm32, EDX, SETTLED.cast_signed());
+        self.a.jump(Code::Je_rel32_64, out);
+        self.store_number(on_stack(PLACE), SETTLED);
+        self.load32(ECX, on_stack(START));
+        self.load64(RSI, cta(offset_of!(CtaCtx, first)));
+        self.a.bind(again);
+        self.a.op2(Code::Cmp_r64_rm64, RSI, cta(offset_of!(CtaCtx, end)));
+        self.a.jump(Code::Jae_rel32_64, out);
+        self.store_number(field(RSI, offset_of!(WarpCtx, wait_epoch)), 0);
+        self.a.op2(Code::Cmp_r64_rm64, RSI, WARP);
+        self.a.jump(Code::Je_rel32_64, next);
+        self.a.jump(Code::Ja_rel32_64, later);
+        // It came to the place of the turn.
+        let barrier = self.a.label();
+        self.a.imm(Code::Cmp_rm32_imm32, EDX, END.cast_signed());
+        self.a.jump(Code::Jne_rel32_64, barrier);
+        self.store_number(field(RSI, offset_of!(WarpCtx, live)), 0);
+        self.store_number(field(RSI, offset_of!(WarpCtx, state)), self.f.blocks.len() as u32);
+        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, retired)), 1);
+        self.a.jump(Code::Jmp_rel32_64, next);
+        self.a.bind(barrier);
+        for b in 0..self.f.blocks.len() {
+            let Some(to) = self.plain_barrier(b) else { continue };
+            let other = self.a.label();
+            self.a.imm(Code::Cmp_rm32_imm32, EDX, (BARRIERS + b as u32).cast_signed());
+            self.a.jump(Code::Jne_rel32_64, other);
+            self.store_number(field(RSI, offset_of!(WarpCtx, state)), to as u32);
+            self.a.imm(Code::Mov_rm32_imm32, Mem::at(RSI, pend + 4 * to as i32), -1);
+            self.store_number(field(RSI, WarpCtx::PLAIN_BARRIER), self.plan.sites.number(b));
+            self.a.bind(other);
+        }
+        self.load32(EAX, cta(offset_of!(CtaCtx, epoch)));
+        self.store32(field(RSI, offset_of!(WarpCtx, wait_epoch)), EAX);
+        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, arrived)), 1);
+        self.a.jump(Code::Jmp_rel32_64, next);
+        // It stands at the start of the turn.
+        self.a.bind(later);
+        self.store32(field(RSI, offset_of!(WarpCtx, state)), ECX);
+        let behind = self.a.label();
+        self.a.imm(Code::Mov_rm32_imm32, R8D, -1);
+        self.a.op2(Code::Test_rm32_r32, ECX, ECX);
+        self.a.jump(Code::Jne_rel32_64, behind);
+        self.first_lanes(RSI, R8D);
+        self.store32(field(RSI, offset_of!(WarpCtx, live)), R8D);
+        self.a.bind(behind);
+        self.a.op2(Code::Mov_r64_rm64, RDI, RSI);
+        self.store32(Mem::indexed(RDI, RCX, 4, pend), R8D);
+        self.a.bind(next);
+        self.a.imm(Code::Add_rm64_imm32, RSI, step);
+        self.a.jump(Code::Jmp_rel32_64, again);
+        self.a.bind(out);
+        self.a.op0(Code::Retnq);
+    }
+}
