@@ -494,11 +494,19 @@ fn conversions() -> Vec<Pure> {
         for round in [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up] {
             for flags in 0..16 {
                 let [ftz, sat, relu, satfinite] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
-                let integral = is_float(from) && (from == to || !is_float(to)) && Float::of(from).is_some();
+                let integral = is_float(from) && (from == to || !is_float(to));
                 let c = Cvt { to, from, round, integral, ftz, sat, relu, satfinite };
-                let fits = (!relu && !satfinite || is_float(from) && is_float(to) && to.bits() <= 32 && from != to)
-                    && (!ftz || from == F32 || to == F32)
-                    && (round == Rounding::Nearest || is_float(from) || is_float(to))
+                let is_small = matches!(to, E4M3x2 | E5M2x2);
+                // As the manual has them.
+                let fits = (!(relu || satfinite)
+                    || is_small
+                    || from == F32 && matches!(to, F16 | BF16 | F16x2 | BF16x2 | TF32))
+                    && (!is_small || satfinite)
+                    && (!ftz || (from == F32 || to == F32) && to.elements() == 1 && to != TF32)
+                    && (round == Rounding::Nearest || is_float(from) && is_float(to) || integral || is_float(to))
+                    && (!sat || to != BF16 && to != TF32 && to.elements() == 1)
+                    && (round == Rounding::Nearest || from.elements() == 1 && !is_small)
+                    && !(to == TF32 && matches!(round, Rounding::Down | Rounding::Up))
                     && !(sat && (relu || satfinite));
                 if fits {
                     ops.push(Pure::Cvt(c));
