@@ -15,12 +15,14 @@
 //!   is while lanes are not in the code (`flow` writes and reads it).
 //! - A source of an instruction and its results have different places, unless they are one register.
 
-use handloom_ir::simt::{Function, Val};
+use handloom_ir::simt::{Inst, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{Loc, WarpCtx, spread};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
+
+use crate::warp::is_always_inline;
 
 /// Vectors 0 to 7 are for the code of one instruction; the others hold registers.
 pub const FIRST_VECTOR: u8 = 8;
@@ -101,7 +103,7 @@ pub fn places(plan: &Plan) -> Places {
     let pend = std::mem::size_of::<WarpCtx>() as u32;
     let mut room = Room { end: (pend + 4 * f.blocks.len() as u32).next_multiple_of(64), free: Vec::new() };
     let mut home = vec![0; f.regs.len()];
-    let written = written(f);
+    let written = written(plan);
     // Homes first, then what lives in one block, sharing space.
     let mut busy: Vec<(u32, u32, u32)> = Vec::new();
     let mut order: Vec<Interval> = intervals;
@@ -191,15 +193,17 @@ impl Room {
 }
 
 /// Predicates that the runtime writes as rows: results of warp-level ops and of barriers.
-fn written(f: &Function) -> Set {
+fn written(plan: &Plan) -> Set {
+    let f = &plan.func;
     let mut set = Set::new(f.regs.len());
-    for b in &f.blocks {
-        let sync = b.insts.iter().filter(|i| i.op.is_warp_sync()).flat_map(|i| &i.dst);
+    for (n, b) in f.blocks.iter().enumerate() {
+        let by_routine = |i: &&Inst| i.op.is_warp_sync() && !is_always_inline(plan, n, i);
+        let sync = b.insts.iter().filter(by_routine).flat_map(|i| &i.dst);
         sync.chain(b.term.result().iter()).for_each(|r| {
             set.add(r.idx());
         });
         // What a parked lane is to be completed with is read later.
-        let read = b.insts.iter().filter(|i| i.op.is_warp_sync()).flat_map(|i| &i.src);
+        let read = b.insts.iter().filter(by_routine).flat_map(|i| &i.src);
         read.for_each(|v| {
             if let Val::Reg(r) = v {
                 set.add(r.idx());
@@ -211,8 +215,7 @@ fn written(f: &Function) -> Set {
 
 /// Registers whose words in the context are their own.
 fn own(plan: &Plan) -> Set {
-    let f = &plan.func;
-    let mut set = written(f);
+    let mut set = written(plan);
     plan.facts.live.entry.iter().for_each(|s| {
         set.union(s);
     });

@@ -177,7 +177,7 @@ impl Emit<'_> {
     }
 
     /// The value in `rax` for all lanes of the block, in a register whose lanes vary.
-    fn spread(&mut self, d: Reg) {
+    pub(crate) fn spread(&mut self, d: Reg) {
         let ty = self.f.regs[d.idx()];
         for q in 0..n_parts(ty) {
             let out = self.out(d, q);

@@ -11,7 +11,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BlockId, Inst, Op, Pure, SlotId, Term, Val};
+use handloom_ir::simt::{BlockId, Inst, Pure, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
@@ -523,11 +523,8 @@ impl Emit<'_> {
         self.load32(EAX, Mem::indexed(WARP, RCX, 4, at as i32));
     }
 
-    /// A warp-level op, the last of its block.
-    pub(crate) fn sync(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
-        if inst.op == Op::BarWarp && !self.in_part && constant(inst.src[0]) == Some(0xffff_ffff) {
-            return Ok(());
-        }
+    /// A warp-level op by the routine, which may let lanes wait.
+    pub(crate) fn sync_by_routine(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         let mut src = Vec::new();
         for v in &inst.src {
             src.push(self.sync_source(*v, inst)?);
