@@ -6,19 +6,12 @@
 //! test of their own (`video.rs`), and so have conversions (`cvt_results.rs`), of which some are here too.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use handloom_diag::{FileId, SourceMap, Span};
 use handloom_ir::num::eval;
-use handloom_ir::simt::{
-    Access, Addr, Block, BlockId, Builder, Cvt, Entry, Exactness, FMode, FuncId, Function, Inst, Module as Ir, Op,
-    Param, Pure, Reg, Term, Val,
-};
-use handloom_ir::types::{
-    Cmp, Float, Int, Order, PrmtMode, Rounding, ScalarType, Scope, Sreg, StateSpace, TestProperty, Ty,
-};
-use handloom_runtime::{Arg, LaunchConfig, Module, launch};
-use handloom_tests::engines::{INTERP, Way, device, ways};
+use handloom_ir::simt::{Addr, BlockId, Cvt, Exactness, FMode, Inst, Module as Ir, Op, Pure, Reg, Term, Val};
+use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, ScalarType, StateSpace, TestProperty, Ty};
+use handloom_tests::engines::{INTERP, Way, ways};
+use handloom_tests::kernel::{self, SPAN, access, bits};
 use handloom_tests::rng::Rng;
 
 /// Ops of a kernel.
@@ -47,16 +40,6 @@ enum How {
     Masked,
 }
 
-const SPAN: Span = Span { file: FileId(0), start: 0, end: 0 };
-
-fn access(space: StateSpace, bits: u8) -> Access {
-    Access { space, bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Cta, whole: false }
-}
-
-fn add64(b: &mut Builder<'_>, x: Val, by: Val) -> Val {
-    b.pure(Pure::Add(Ty::B64), Ty::B64, &[x, by])
-}
-
 /// The source values of an op at a thread: the same for all ops of a kernel, cut to their types.
 fn source(data: &[u64], how: How, i: usize, thread: usize, ty: Ty, constants: &[u64]) -> u64 {
     let bits = match how {
@@ -74,39 +57,14 @@ fn takes_part(how: How, thread: usize) -> bool {
 }
 
 /// A kernel of some ops: parameters are the address of the sources and that of the results.
-fn kernel(ops: &[Pure], how: How, constants: &[u64]) -> Ir {
-    let block = |term| Block { insts: Vec::new(), term, term_span: SPAN };
-    let mut func = Function {
-        name: "k".into(),
-        is_entry: true,
-        blocks: vec![block(Term::Jump(BlockId(1))), block(Term::Jump(BlockId(2))), block(Term::Exit)],
-        regs: vec![],
-        slots: vec![],
-        param_bytes: 16,
-        result_bytes: 0,
-        span: SPAN,
-    };
-    let mut b = Builder { func: &mut func, block: BlockId(0), span: SPAN, guard: None, carry: None };
-    let parameter = |b: &mut Builder<'_>, offset| {
-        let at = b.reg(Ty::B64);
-        b.push(Op::ParamAddr { offset }, vec![at], vec![]);
-        b.load(access(StateSpace::ParamEntry, 64), Addr { base: Val::Reg(at), offset: 0 })[0]
-    };
-    let (from, to) = (parameter(&mut b, 0), parameter(&mut b, 8));
-    let sreg = |b: &mut Builder<'_>, s| {
-        let r = b.reg(Ty::B32);
-        b.push(Op::Sreg(s), vec![r], vec![]);
-        Val::Reg(r)
-    };
-    let (tid, cta) = (sreg(&mut b, Sreg::Tid(0)), sreg(&mut b, Sreg::Ctaid(0)));
-    let threads = b.imm(THREADS as u64, Ty::B32);
-    let first = b.pure(Pure::Mul(Ty::B32), Ty::B32, &[cta, threads]);
-    let index = b.add(first, tid);
-    let eight = b.imm(8, Ty::B32);
-    let own = b.pure(Pure::MulWide(Int::U32), Ty::B64, &[index, eight]);
-    let of_cta = b.pure(Pure::MulWide(Int::U32), Ty::B64, &[cta, eight]);
-    let (sources, results) =
-        (add64(&mut b, from, if how == How::Uniform { of_cta } else { own }), add64(&mut b, to, own));
+fn kernel_of(ops: &[Pure], how: How, constants: &[u64]) -> Ir {
+    let mut func = kernel::function(3);
+    func.blocks[0].term = Term::Jump(BlockId(1));
+    func.blocks[1].term = Term::Jump(BlockId(2));
+    let mut b = kernel::builder(&mut func);
+    let start = kernel::start(&mut b, THREADS);
+    let (index, results) = (start.index, start.results);
+    let sources = if how == How::Uniform { start.sources_of_cta } else { start.sources };
     // Words of the sources, and their forms by type.
     let n = ops.iter().map(|op| op.sources().len()).max().unwrap_or(0);
     let mut made: BTreeMap<(usize, Ty), Val> = BTreeMap::new();
@@ -118,16 +76,7 @@ fn kernel(ops: &[Pure], how: How, constants: &[u64]) -> Ir {
             if !wanted {
                 continue;
             }
-            let value = match ty {
-                Ty::P => {
-                    let one = b.imm(1, Ty::B64);
-                    let bit = b.and(word, one);
-                    b.pure(Pure::ToPred(Ty::B64), Ty::P, &[bit])
-                }
-                Ty::B16 => b.ext(word, 16, false, Ty::B16),
-                Ty::B32 => b.ext(word, 32, false, Ty::B32),
-                Ty::B64 => word,
-            };
+            let value = kernel::of_type(&mut b, word, ty);
             made.insert((i, ty), value);
         }
     }
@@ -165,125 +114,9 @@ fn kernel(ops: &[Pure], how: How, constants: &[u64]) -> Ir {
     for (k, r) in
         dst.iter().enumerate().flat_map(|(i, list)| list.iter().enumerate().map(move |(j, r)| (2 * i + j, *r)))
     {
-        let ty = b.func.regs[r.idx()];
-        let (value, bits) = match ty {
-            Ty::P => (b.pure(Pure::FromPred(Ty::B32), Ty::B32, &[Val::Reg(r)]), 32),
-            ty => (Val::Reg(r), ty.bits() as u8),
-        };
-        b.store(access(StateSpace::Global, bits), Addr { base: results, offset: (8 * ALL * k) as i64 }, &[value]);
+        kernel::put(&mut b, Addr { base: results, offset: (8 * ALL * k) as i64 }, r);
     }
-    let param = |name: &str, offset| Param {
-        name: name.into(),
-        offset,
-        size: 8,
-        align: 8,
-        ty: ScalarType::U64,
-        is_array: false,
-    };
-    let params = vec![param("from", 0), param("to", 8)];
-    let entry = Entry { func: FuncId(0), params, reqntid: None, maxntid: None, reqcluster: None, shared_bytes: 0 };
-    let entries = [("k".to_owned(), entry)].into();
-    Ir { funcs: vec![func], entries, address_size: 64, ..Ir::default() }
-}
-
-/// A word in which every width has an edge, more often than not.
-fn bits(rng: &mut Rng) -> u64 {
-    const HALVES: &[u16] = &[
-        0, 1, 2, 0x8000, 0x8001, 0x03ff, 0x0400, 0x83ff, 0x3c00, 0xbc00, 0x3bff, 0x3c01, 0x7bff, 0xfbff, 0x7c00,
-        0xfc00, 0x7c01, 0x7fff, 0xfe00, 0xffff, 0x3f80, 0xbf80, 0x7f80, 0xff80, 0x7f7f, 0x7f81, 0x007f, 0x0080, 0x00ff,
-        31, 32, 33,
-    ];
-    const WORDS: &[u32] = &[
-        0,
-        1,
-        2,
-        3,
-        7,
-        8,
-        15,
-        16,
-        31,
-        32,
-        33,
-        63,
-        64,
-        255,
-        256,
-        0x7fff_ffff,
-        0x8000_0000,
-        0x8000_0001,
-        0xffff_ffff,
-        0xffff_fffe,
-        0x0080_0000,
-        0x007f_ffff,
-        0x807f_ffff,
-        0x3f80_0000,
-        0xbf80_0000,
-        0x3f7f_ffff,
-        0x7f7f_ffff,
-        0xff7f_ffff,
-        0x7f80_0000,
-        0xff80_0000,
-        0x7f80_0001,
-        0xffc0_0000,
-        0x7fff_ffff,
-        0x4b00_0000,
-        0x4f00_0000,
-        0x5f00_0000,
-        0x7e80_0000,
-        0x7f00_0000,
-        0x7e80_0001,
-        0x0000_ffff,
-        0xffff_0000,
-        0x477f_e000,
-        0x477f_f000,
-        0x3300_0000,
-        0x3300_0001,
-        0x3880_0000,
-    ];
-    const DOUBLES: &[u64] = &[
-        0,
-        1,
-        2,
-        63,
-        64,
-        65,
-        u64::MAX,
-        u64::MAX - 1,
-        1 << 63,
-        (1 << 63) + 1,
-        u64::MAX >> 1,
-        1 << 32,
-        (1 << 32) - 1,
-        1 << 31,
-        0x3ff0_0000_0000_0000,
-        0xbff0_0000_0000_0000,
-        0x7ff0_0000_0000_0000,
-        0xfff0_0000_0000_0000,
-        0x7ff0_0000_0000_0001,
-        0xfff8_0000_0000_0000,
-        0x7fef_ffff_ffff_ffff,
-        0x0010_0000_0000_0000,
-        0x000f_ffff_ffff_ffff,
-        0x800f_ffff_ffff_ffff,
-        0x4330_0000_0000_0000,
-        0x43e0_0000_0000_0000,
-        0xc3e0_0000_0000_0000,
-        0x380f_ffff_ffff_ffff,
-        0x47ef_ffff_e000_0000,
-        0x47ef_ffff_f000_0000,
-        0x3810_0000_0000_0000,
-        0x36a0_0000_0000_0000,
-        0x3fef_ffff_ffff_ffff,
-    ];
-    match rng.below(8) {
-        0 => rng.next(),
-        1 => rng.next() >> rng.below(64),
-        2 => (rng.next() >> rng.below(64)).wrapping_neg(),
-        3 | 4 => (0..4).fold(0, |x, _| x << 16 | u64::from(*rng.pick(HALVES))),
-        5 | 6 => u64::from(*rng.pick(WORDS)) << 32 | u64::from(*rng.pick(WORDS)),
-        _ => *rng.pick(DOUBLES),
-    }
+    kernel::module(func)
 }
 
 /// Sources that are near each other, so that sums cancel and quotients are small.
@@ -305,31 +138,9 @@ fn run(way: Way, ops: &[Pure], how: How, seed: u64) -> Result<(), String> {
     let mut rng = Rng::new(seed ^ 0x55);
     let constants: Vec<u64> = (0..SOURCES).map(|_| bits(&mut rng)).collect();
     let data = data(seed);
-    let device = device()?;
-    let ir = kernel(ops, how, &constants);
-    let module = Module::from_ir(&device, ir, Arc::new(SourceMap::new()), vec![]).map_err(|e| e.to_string())?;
-    let raw: Vec<u8> = data.iter().flat_map(|w| w.to_le_bytes()).collect();
-    let from = device.copy_of(&raw).map_err(|e| e.to_string())?;
-    let to = device.zeroed((16 * ALL * ops.len()) as u64).map_err(|e| e.to_string())?;
-    let config = LaunchConfig {
-        engine: way.engine,
-        bounds: way.bounds,
-        tier: way.tier,
-        backend: way.backend,
-        ..LaunchConfig::new([BLOCKS as u32, 1, 1], [THREADS as u32, 1, 1])
-    };
-    let function = module.function(Some("k")).map_err(|e| e.to_string())?;
-    let compiled = function.compile(&config).map_err(|e| format!("{e}\n{ops:?}"))?;
-    if let Some(why) = compiled.refused {
-        return Err(format!("refused: {why}"));
-    }
-    let args = [Arg::Buffer { buffer: &from, offset: 0 }, Arg::Buffer { buffer: &to, offset: 0 }];
-    let _ = launch(&function, &config, &args).map_err(|e| e.to_string())?;
-    let bytes = to.to_vec();
-    let word = |k: usize, t: usize| {
-        let at = 8 * (k * ALL + t);
-        u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
-    };
+    let ir = kernel_of(ops, how, &constants);
+    let found = kernel::run(way, ir, &data, 2 * ALL * ops.len(), (BLOCKS, THREADS))?;
+    let word = |k: usize, t: usize| found[k * ALL + t];
     let mut wrong = Vec::new();
     for (k, op) in ops.iter().enumerate() {
         let (one, two) = op.results();
