@@ -139,7 +139,7 @@ fn run(way: Way, ops: &[Pure], how: How, seed: u64) -> Result<(), String> {
     let constants: Vec<u64> = (0..SOURCES).map(|_| bits(&mut rng)).collect();
     let data = data(seed);
     let ir = kernel_of(ops, how, &constants);
-    let found = kernel::run(way, ir, &data, 2 * ALL * ops.len(), (BLOCKS, THREADS))?;
+    let found = kernel::run(way, ir, &data, &vec![0; 2 * ALL * ops.len()], (BLOCKS, THREADS))?;
     let word = |k: usize, t: usize| found[k * ALL + t];
     let mut wrong = Vec::new();
     for (k, op) in ops.iter().enumerate() {

@@ -87,7 +87,8 @@ fn check(c: &Case, shape: Shape, rng: &mut Rng) -> Result<(), String> {
     }
     data.resize((MOST + 1) * all, 0xffff_ffff);
     for way in ways().filter(|w| !w.name.contains("contained")) {
-        let found = kernel::run(way, kernel_of(c, shape), &data, c.dst.len().max(1) * all, (BLOCKS, shape.threads))
+        let empty = vec![0; c.dst.len().max(1) * all];
+        let found = kernel::run(way, kernel_of(c, shape), &data, &empty, (BLOCKS, shape.threads))
             .map_err(|why| format!("{c:?} {shape:?} {}: {why}", way.name))?;
         for warp in 0..BLOCKS * shape.threads.div_ceil(32) {
             let per_cta = shape.threads.div_ceil(32);

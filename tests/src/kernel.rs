@@ -120,16 +120,16 @@ pub fn module(func: Function) -> Ir {
     Ir { funcs: vec![func], entries, address_size: 64, ..Ir::default() }
 }
 
-/// Runs a kernel with source words, for a number of ctas of a number of threads. Returns the words of the results, which are zero before.
+/// Runs a kernel with source words and what the words of the results hold before, for a number of ctas of a number of threads. Returns the results.
 ///
 /// # Errors
 /// It cannot be compiled by the generator that was asked for, or not be run.
-pub fn run(way: Way, ir: Ir, sources: &[u64], results: usize, grid: (usize, usize)) -> Result<Vec<u64>, String> {
+pub fn run(way: Way, ir: Ir, sources: &[u64], results: &[u64], grid: (usize, usize)) -> Result<Vec<u64>, String> {
     let device = device()?;
     let module = Module::from_ir(&device, ir, Arc::new(SourceMap::new()), vec![]).map_err(|e| e.to_string())?;
-    let raw: Vec<u8> = sources.iter().flat_map(|w| w.to_le_bytes()).collect();
-    let from = device.copy_of(&raw).map_err(|e| e.to_string())?;
-    let to = device.zeroed(8 * results as u64).map_err(|e| e.to_string())?;
+    let raw = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+    let from = device.copy_of(&raw(sources)).map_err(|e| e.to_string())?;
+    let to = device.copy_of(&raw(results)).map_err(|e| e.to_string())?;
     let config = LaunchConfig {
         engine: way.engine,
         bounds: way.bounds,

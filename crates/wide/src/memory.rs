@@ -66,7 +66,7 @@ impl Emit<'_> {
         let class = AccessClass::of(inst)?;
         let plain = match class.kind {
             Kind::Load | Kind::Store => class.order == Order::Weak && !class.is_single && class.wants_all(),
-            Kind::Atomic(..) => crate::scattered::atomic_code(inst, &class, self.plan).is_some(),
+            Kind::Atomic(..) => crate::atomic::is_inline(&class, self.plan) && self.results_vary(inst),
         };
         let n_scalars = inst.dst.iter().filter(|d| matches!(self.place(**d), Place::Words(_))).count();
         if !plain || (n_scalars != 0 && n_scalars != inst.dst.len()) {
@@ -101,7 +101,9 @@ impl Emit<'_> {
             }
             Some(Op::SlotAddr(slot)) => {
                 let s = self.f.slots[slot.idx()];
-                matches!(class.space, StateSpace::Local | StateSpace::Generic)
+                // An atomic on local memory is a trap.
+                !matches!(class.kind, Kind::Atomic(..))
+                    && matches!(class.space, StateSpace::Local | StateSpace::Generic)
                     && class.offset >= 0
                     && class.offset + bytes <= i64::from(s.size)
                     && class.offset % bytes == 0
@@ -124,11 +126,17 @@ impl Emit<'_> {
         };
         let short = self.ty(class.address) != Ty::B64;
         let x = Access { class, limits, lanes, cold, ty, short, joint };
-        let is_load = class.kind == Kind::Load;
+        let (is_load, is_atomic) = (class.kind == Kind::Load, matches!(class.kind, Kind::Atomic(..)));
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let shape = self.shape(class.address);
         let form = match shape {
-            _ if matches!(class.kind, Kind::Atomic(..)) => Form::Scattered,
+            _ if is_atomic => {
+                if self.is_folded(inst, &x) {
+                    Form::Same
+                } else {
+                    Form::Scattered
+                }
+            }
             Some(s) if s.is_uniform() && is_load => Form::Same,
             Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
@@ -138,6 +146,7 @@ impl Emit<'_> {
             self.load_words(inst, &x);
         } else {
             match form {
+                Form::Same if is_atomic => self.folded_atomic(inst, &x),
                 Form::Same => self.load_same(inst, &x),
                 Form::Row => {
                     let skip = self.around_tests(&x);
@@ -154,7 +163,8 @@ impl Emit<'_> {
                 Form::Scattered => self.scattered(inst, &x),
             }
         }
-        if !is_load {
+        // An atomic looks whether it changed anything.
+        if class.kind == Kind::Store {
             self.tell_dirty();
         }
         if limits != Limits::Safe {
@@ -183,7 +193,7 @@ impl Emit<'_> {
     }
 
     /// The address of a lane, with the access's offset, in `rax`.
-    fn lane_address(&mut self, x: &Access, lane: usize) {
+    pub(crate) fn lane_address(&mut self, x: &Access, lane: usize) {
         self.lane_value(x.class.address, lane, RAX);
         if x.short {
             if x.class.offset != 0 {
@@ -249,7 +259,7 @@ impl Emit<'_> {
     }
 
     /// Makes a host address of the one in a register.
-    fn host(&mut self, x: &Access, r: Register) {
+    pub(crate) fn host(&mut self, x: &Access, r: Register) {
         if x.class.space == StateSpace::Shared {
             self.a.op2(Code::Add_r64_rm64, r, cta(offset_of!(CtaCtx, shared_base)));
         }

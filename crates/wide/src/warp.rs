@@ -16,7 +16,6 @@ use crate::alloc::n_parts;
 use crate::asm::{Mem, Out, Rm};
 use crate::emit::*;
 use crate::scalar::constant;
-use crate::table::simple;
 use crate::values::{Src, is_wide, load_code, store_code};
 
 const ESI: Register = Register::ESI;
@@ -227,29 +226,8 @@ impl Emit<'_> {
             AtomOp::Max => (Pure::Max(int), if signed { i32::MIN.cast_unsigned() } else { 0 }),
             _ => (Pure::Add(Ty::B32), 0),
         };
-        let Some(code) = simple(op).map(|s| s.narrow) else { panic!("{op:?} is no instruction") };
         let s = self.clean_src(inst.src[0]);
-        let mut parts = [0, 1].map(|q| self.reg(&s, q, q as u8));
-        if self.in_part {
-            for (q, part) in parts.iter_mut().enumerate() {
-                let (to, mask, c) = (zmm(2 + q as u8), self.mask(Ty::B32, q), self.constant(Ty::B32, neutral.into()));
-                self.a.op2(load_code(Ty::B32), to, c);
-                self.a.op2(load_code(Ty::B32), Out::masked(to, mask), *part);
-                *part = to;
-            }
-        }
-        let (sum, other) = (zmm(4), zmm(5));
-        self.a.op3(code, sum, parts[0], parts[1]);
-        // Halves of what is left: 16 lanes, then 8, 4, 2.
-        self.a.op3i(Code::EVEX_Vshufi64x2_zmm_k1z_zmm_zmmm512b64_imm8, other, sum, sum, 0x4e);
-        self.a.op3(code, sum, sum, other);
-        self.a.op3i(Code::EVEX_Vshufi64x2_zmm_k1z_zmm_zmmm512b64_imm8, other, sum, sum, 0xb1);
-        self.a.op3(code, sum, sum, other);
-        for order in [0x4e, 0xb1] {
-            self.a.op2i(Code::EVEX_Vpshufd_zmm_k1z_zmmm512b32_imm8, other, sum, order);
-            self.a.op3(code, sum, sum, other);
-        }
-        self.a.op2(Code::EVEX_Vmovd_rm32_xmm, EAX, xmm(sum));
+        self.reduced(&s, op, neutral.into(), LANES);
         self.put_for_all(inst.dst[0]);
     }
 
