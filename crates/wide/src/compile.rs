@@ -15,7 +15,6 @@ use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::emit::*;
 use crate::ops::has_vector_code;
-use crate::scalar::constant;
 
 /// Machine code of one function, to be placed at a multiple of 64.
 #[derive(Debug)]
@@ -116,15 +115,16 @@ impl Emit<'_> {
     fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         match inst.op {
             Op::Pure(op) => {
-                let constants: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
                 let mixed = inst.dst.len() > 1;
                 if inst.dst.iter().all(|d| self.is_affine(*d)) {
                     self.scalar_op(inst, op);
+                } else if self.carry(inst, op) {
+                    // Done.
                 } else if mixed {
                     self.eval(inst, op);
                 } else if self.logic(inst, op) {
                     // Done.
-                } else if has_vector_code(op, &constants) {
+                } else if has_vector_code(op) {
                     self.vector_op(inst);
                 } else {
                     self.eval(inst, op);

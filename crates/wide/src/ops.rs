@@ -14,9 +14,8 @@ use crate::emit::*;
 use crate::table::{ArithmeticForm, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
 use crate::values::{At, Src, by_width, is_wide, load_code};
 
-/// Whether an op with these sources has vector code here. `constants`: values of sources that are constants.
-pub(crate) fn has_vector_code(op: Pure, constants: &[Option<u64>]) -> bool {
-    let bits32 = |int: Int| int.ty == Ty::B32;
+/// Whether an op with these sources has vector code here.
+pub(crate) fn has_vector_code(op: Pure) -> bool {
     match op {
         _ if op.results().0 == Ty::P => has_mask_code(op),
         Pure::Mov(_) | Pure::Neg(_) | Pure::Not(_) | Pure::Abs(_) | Pure::AbsDiff(_) | Pure::Cnot(_) => true,
@@ -28,11 +27,7 @@ pub(crate) fn has_vector_code(op: Pure, constants: &[Option<u64>]) -> bool {
             true
         }
         Pure::FromPred(ty) => ty != Ty::P,
-        Pure::Clz(ty) => ty == Ty::B32,
-        Pure::Bfind { int, shiftamt } => bits32(int) && !shiftamt,
-        Pure::Bfe(int) => int.ty != Ty::B16 && constants[1].is_some() && constants[2].is_some(),
-        Pure::Bfi(ty) => ty != Ty::B16 && constants[2].is_some() && constants[3].is_some(),
-        Pure::Prmt(PrmtMode::Default) => constants[2].is_some_and(|c| c & 0x8888 == 0),
+        _ if crate::integer::has_code(op) => true,
         Pure::FMin { ty, xorsign, .. } | Pure::FMax { ty, xorsign, .. } => ty.is_of_host() && !xorsign,
         Pure::FAbs { ty, .. } | Pure::FNeg { ty, .. } | Pure::Copysign(ty) => ty.is_of_host(),
         Pure::Cvt(c) => crate::convert::conversion(c).is_some(),
@@ -47,6 +42,10 @@ fn has_mask_code(op: Pure) -> bool {
         Pure::ToPred(ty) => ty != Ty::P,
         _ => false,
     }
+}
+
+fn are_constant(src: &[Src]) -> bool {
+    src.iter().all(|s| matches!(s.at, At::Imm(_)))
 }
 
 /// The type whose lanes an op's parts have.
@@ -181,7 +180,7 @@ impl Emit<'_> {
     }
 
     /// A source of 16 bits, extended by its sign.
-    fn sext16(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
+    pub(crate) fn sext16(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
         let r = self.reg(s, q, scratch);
         let to = zmm(scratch);
         self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, to, r, 16);
@@ -302,7 +301,7 @@ impl Emit<'_> {
                 self.part_bits(&src[0], ty, q, Register::K7);
                 self.ones_of_mask(ty, out);
             }
-            Pure::MulHi(int) => self.mul_hi(int, q, src, out),
+            Pure::MulHi(int) if int.ty != Ty::B64 => self.mul_hi(int, q, src, out),
             Pure::MulWide(int) if int.ty == Ty::B32 => {
                 let a = self.widened(&src[0], q, int.signed, 0);
                 let b = self.widened(&src[1], q, int.signed, 1);
@@ -371,25 +370,11 @@ impl Emit<'_> {
                     self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, out, a, c);
                 }
             }
-            Pure::Clz(_) => {
-                let a = self.rm(&src[0], q, 0);
-                self.a.op2(Code::EVEX_Vplzcntd_zmm_k1z_zmmm512b32, out, a);
+            Pure::Bfe(int) if are_constant(&src[1..]) => self.field(int, q, src, out),
+            Pure::Bfi(_) if are_constant(&src[2..]) => self.insert(ty, q, src, out),
+            Pure::Prmt(PrmtMode::Default) if matches!(src[2].at, At::Imm(x) if x & 0x8888 == 0) => {
+                self.permute(q, src, out);
             }
-            Pure::Bfind { int, .. } => {
-                let mut a = self.reg(&src[0], q, 0);
-                if int.signed {
-                    self.a.op2i(Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, t0, a, 31);
-                    self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t0, t0, a);
-                    a = t0;
-                }
-                self.a.op2(Code::EVEX_Vplzcntd_zmm_k1z_zmmm512b32, t0, a);
-                let c = self.constant(ty, 31);
-                self.a.op2(load_code(ty), t1, c);
-                self.a.op3(Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, out, t1, t0);
-            }
-            Pure::Bfe(int) => self.field(int, q, src, out),
-            Pure::Bfi(_) => self.insert(ty, q, src, out),
-            Pure::Prmt(_) => self.permute(q, src, out),
             Pure::FMin { ty: float, ftz, nan, .. } => self.min_max(false, float, ftz, nan, q, src, out),
             Pure::FMax { ty: float, ftz, nan, .. } => self.min_max(true, float, ftz, nan, q, src, out),
             Pure::FAbs { ty: float, ftz } | Pure::FNeg { ty: float, ftz } => {
@@ -418,6 +403,7 @@ impl Emit<'_> {
                 self.copy(ty, out, t0.into());
             }
             Pure::Cvt(c) => self.convert(c, q, src, out),
+            _ if crate::integer::has_code(op) => self.integer(op, q, src, out),
             other => panic!("{other:?} has no vector code at {:?}", self.at),
         }
     }
