@@ -53,8 +53,6 @@ pub struct Places {
     pub home: Vec<u32>,
     /// Whether its words in the context are its own.
     pub is_own: Vec<bool>,
-    /// Number of vectors in use, from `FIRST_VECTOR` on.
-    pub n_vectors: u8,
     /// Offset of the pending words.
     pub pend: u32,
     /// Where rows for routines begin.
@@ -92,12 +90,9 @@ pub fn places(plan: &Plan) -> Places {
         (w + v, n, wide, narrow)
     };
     let shares = (0..=(VECTORS - FIRST_VECTOR) / 4).map(of_share);
-    let mut n_vectors = 0;
     if let Some((_, _, wide, narrow)) = shares.min_by_key(|s| (s.0, s.1)) {
         for (r, v) in wide.into_iter().chain(narrow) {
             of[r] = Place::Vectors(v);
-            let last = v[..n_parts(f.regs[r])].iter().max().copied().unwrap_or(0);
-            n_vectors = n_vectors.max(last + 1 - FIRST_VECTOR);
         }
     }
     let pend = std::mem::size_of::<WarpCtx>() as u32;
@@ -138,7 +133,7 @@ pub fn places(plan: &Plan) -> Places {
     }
     let scratch = room.end.next_multiple_of(64);
     let is_own = (0..f.regs.len()).map(|r| own.has(r)).collect();
-    Places { of, home, is_own, n_vectors, pend, scratch }
+    Places { of, home, is_own, pend, scratch }
 }
 
 impl Places {

@@ -14,6 +14,7 @@ use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::emit::*;
+use crate::keep::Calls;
 use crate::ops::has_vector_code;
 
 /// Machine code of one function, to be placed at a multiple of 64.
@@ -52,7 +53,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
-    let [dispatch, advance, idle, call, save, load] = std::array::from_fn(|_| a.label());
+    let [dispatch, advance, idle, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
         f: &plan.func,
@@ -63,7 +64,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         dispatch,
         advance,
         idle,
-        call,
+        calls: Calls::default(),
         save,
         load,
         cold: Vec::new(),
@@ -108,6 +109,7 @@ impl Emit<'_> {
             self.term(b);
         }
         self.cold_code();
+        self.call_routines();
         self.advance();
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! Cranelift, and how memory becomes executable.
 //!
 //! How to read it: [`asm`] writes instructions; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
-//! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores, `warp` what lanes do together, `routine` what the runtime does;
+//! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores, `warp` what lanes do together, `routine` what the runtime does, `keep` what calls of it keep;
 //! `flow` is how lanes come and go; [`compile()`] is the walk.
 //!
 //! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
@@ -24,6 +24,7 @@ mod flow;
 mod half;
 mod integer;
 mod joint;
+mod keep;
 mod memory;
 mod ops;
 mod routine;
