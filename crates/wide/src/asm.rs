@@ -4,8 +4,11 @@
 //! each instruction.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register, RoundingControl};
+
+use crate::listing::line;
 
 /// A place in the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,6 +139,8 @@ pub struct Asm {
     known: HashMap<[u8; 64], Const>,
     tables: Vec<(Label, Vec<Label>)>,
     error: Option<String>,
+    /// The text, if it is wanted.
+    text: Option<String>,
 }
 
 impl Default for Asm {
@@ -156,7 +161,18 @@ impl Asm {
             known: HashMap::new(),
             tables: Vec::new(),
             error: None,
+            text: None,
         }
+    }
+
+    /// From now on, keeps a text of the code.
+    pub fn keep_text(&mut self) {
+        self.text.get_or_insert_default();
+    }
+
+    /// The text that was kept.
+    pub fn take_text(&mut self) -> String {
+        self.text.take().unwrap_or_default()
     }
 
     /// A label that stands nowhere yet.
@@ -168,6 +184,9 @@ impl Asm {
     /// Puts a label here.
     pub fn bind(&mut self, l: Label) {
         self.labels[l.0] = Some(self.len);
+        if let Some(text) = &mut self.text {
+            let _ = writeln!(text, "l{}:", l.0);
+        }
     }
 
     /// A table of distances of code from the table itself, of 32 bits each.
@@ -216,6 +235,14 @@ impl Asm {
 
     fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>, mem: Option<Mem>) {
         let start = self.len;
+        if let (Some(text), Ok(i)) = (&mut self.text, &made) {
+            let place = match mem.map(|m| (m.base, m.at)) {
+                Some((Base::Const(c), at)) => Some(format!("c{}{at:+}", c.0)),
+                Some((Base::Label(l), _)) => Some(format!("l{}", l.0)),
+                Some((Base::Reg(_), _)) | None => None,
+            };
+            let _ = writeln!(text, "    {}", line(i, place.as_deref()));
+        }
         let encoded = made.and_then(|i| {
             self.encoder.encode(&i, start as u64).map_err(|e| {
                 self.error.get_or_insert_with(|| format!("{i:?}: {e}"));
@@ -351,7 +378,12 @@ impl Asm {
 
     /// A jump or call to a label.
     pub fn jump(&mut self, code: Code, to: Label) {
-        self.put(Instruction::with_branch(code, self.len as u64), None);
+        let made = Instruction::with_branch(code, self.len as u64);
+        // A jump has no memory operand; the text says where it goes.
+        self.put(made, self.text.is_some().then(|| Mem::label(to)));
+        if self.text.is_some() {
+            self.fixups.pop();
+        }
         self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
     }
 

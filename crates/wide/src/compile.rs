@@ -46,10 +46,25 @@ pub fn missing_feature(host: &Host) -> Option<&'static str> {
 /// # Errors
 /// An op has no wide code, or (which would be a fault of ours) an instruction cannot be encoded.
 pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> {
+    made(func, options, false).map(|(assembly, _)| assembly)
+}
+
+/// The code of a function as text: labels, and a line for each instruction.
+///
+/// # Errors
+/// As [`compile()`].
+pub fn text(func: &Function, options: &Options) -> Result<String, Refusal> {
+    made(func, options, true).map(|(_, text)| text)
+}
+
+fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly, String), Refusal> {
     let plan = Plan::new(func, &Options { speculate: false, masked: true, ..*options });
     let refused = |what: String| Refusal { what, span: func.span };
     let places = places(&plan);
     let mut a = Asm::new();
+    if with_text {
+        a.keep_text();
+    }
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
@@ -83,8 +98,9 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         let result = plan.func.blocks[block.idx()].term.result();
         site.result = result.and_then(|d| tables.homes[d.idx()]);
     }
+    let text = e.a.take_text();
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
-    Ok(Assembly { bytes, tables })
+    Ok((Assembly { bytes, tables }, text))
 }
 
 impl Emit<'_> {

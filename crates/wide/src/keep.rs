@@ -16,6 +16,11 @@ use crate::emit::*;
 use crate::values::{load_code, store_code};
 use handloom_ir::types::Ty;
 
+/// Vectors that a call may keep for nothing.
+const FEW: u32 = 3;
+/// Pieces of code from which on there are no others but one that keeps all.
+const MOST: usize = 24;
+
 /// What a call keeps: vectors by bit, from `FIRST_VECTOR` on, and whether the masks of the block are needed after it.
 type Kept = (u32, bool);
 
@@ -34,7 +39,17 @@ pub(crate) struct Calls {
 impl Emit<'_> {
     /// The code that calls a routine from the instruction being emitted.
     pub(crate) fn call_here(&mut self) -> Label {
-        let kept = (self.kept_here(), self.in_part);
+        let wanted = (self.kept_here(), self.in_part);
+        // One that keeps a few more will do, and any that keeps more will once there are many.
+        let more = |k: &Kept| (k.0 & !wanted.0).count_ones();
+        let fits = |k: &&Kept| k.1 == wanted.1 && wanted.0 & !k.0 == 0;
+        let nearest = self.calls.order.iter().filter(fits).min_by_key(|k| more(k)).copied();
+        let is_full = self.calls.order.len() >= MOST;
+        let kept = match nearest {
+            Some(k) if is_full || more(&k) <= FEW => k,
+            _ if is_full => (u32::MAX >> FIRST_VECTOR, wanted.1),
+            _ => wanted,
+        };
         if let Some(label) = self.calls.code.get(&kept) {
             return *label;
         }

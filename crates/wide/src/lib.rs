@@ -4,7 +4,7 @@
 //! [tables](handloom_plan::abi::Tables), or a [`Refusal`]: which op kept the function from having wide code. Does not know: PTX text, grids, streams,
 //! Cranelift, and how memory becomes executable.
 //!
-//! How to read it: [`asm`] writes instructions; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
+//! How to read it: [`asm`] writes instructions, `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
 //! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores, `warp` what lanes do together, `routine` what the runtime does, `keep` what calls of it keep;
 //! `flow` is how lanes come and go; [`compile()`] is the walk.
 //!
@@ -25,6 +25,7 @@ mod half;
 mod integer;
 mod joint;
 mod keep;
+mod listing;
 mod memory;
 mod ops;
 mod routine;
@@ -34,5 +35,5 @@ mod table;
 mod values;
 mod warp;
 
-pub use compile::{Assembly, compile, missing_feature};
+pub use compile::{Assembly, compile, missing_feature, text};
 pub use emit::Refusal;
