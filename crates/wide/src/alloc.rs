@@ -22,7 +22,7 @@ use handloom_plan::abi::{Loc, WarpCtx, spread};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 
-use crate::warp::is_always_inline;
+use crate::table::is_always_met_inline;
 
 /// Vectors 0 to 7 are for the code of one instruction; the others hold registers.
 pub const FIRST_VECTOR: u8 = 8;
@@ -192,7 +192,7 @@ fn written(plan: &Plan) -> Set {
     let f = &plan.func;
     let mut set = Set::new(f.regs.len());
     for (n, b) in f.blocks.iter().enumerate() {
-        let by_routine = |i: &&Inst| i.op.is_warp_sync() && !is_always_inline(plan, n, i);
+        let by_routine = |i: &&Inst| i.op.is_warp_sync() && !is_always_met_inline(plan, n, i);
         let sync = b.insts.iter().filter(by_routine).flat_map(|i| &i.dst);
         sync.chain(b.term.result().iter()).for_each(|r| {
             set.add(r.idx());

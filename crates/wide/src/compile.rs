@@ -13,8 +13,8 @@ use iced_x86::Code;
 use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
+use crate::calls::Calls;
 use crate::emit::*;
-use crate::keep::Calls;
 use crate::ops::has_vector_code;
 
 /// Machine code of one function, to be placed at a multiple of 64.

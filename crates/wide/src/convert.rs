@@ -7,7 +7,7 @@ use iced_x86::{Code, Register, RoundingControl};
 use crate::asm::Out;
 use crate::emit::*;
 use crate::half::Half;
-use crate::table::rounding;
+use crate::table::{rounding, rounding_number};
 use crate::values::{At, Src, by_width, is_wide, load_code};
 
 /// What a conversion is for the host.
@@ -94,16 +94,6 @@ pub(crate) fn conversion(c: Cvt) -> Option<Conversion> {
     }
 }
 
-/// The rounding as a number of `vrndscale` and `vcvtps2ph`.
-pub(crate) fn number(r: Rounding) -> u32 {
-    match r {
-        Rounding::Nearest | Rounding::NearestAway | Rounding::Stochastic => 0,
-        Rounding::Down => 1,
-        Rounding::Up => 2,
-        Rounding::Zero => 3,
-    }
-}
-
 impl Emit<'_> {
     /// A part of the result of a conversion.
     pub(crate) fn convert(&mut self, c: Cvt, q: usize, src: &[Src], out: Out) {
@@ -175,7 +165,7 @@ impl Emit<'_> {
                     Code::EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae,
                     Code::EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae,
                 );
-                self.a.op2i(code, out, a, 8 | number(c.round));
+                self.a.op2i(code, out, a, 8 | rounding_number(c.round));
                 self.canonical(ty, out);
             }
             Conversion::FromHalf => {
@@ -219,7 +209,7 @@ impl Emit<'_> {
                 let mut a = if ftz { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
                 if c.integral {
                     let code = Code::EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae;
-                    self.a.op2i(code, zmm(5), a, 8 | number(c.round));
+                    self.a.op2i(code, zmm(5), a, 8 | rounding_number(c.round));
                     a = zmm(5);
                 }
                 // The host's maximum is its second source for NaN and for zeros.

@@ -10,8 +10,7 @@ use iced_x86::{Code, Register, RoundingControl};
 
 use crate::asm::Out;
 use crate::emit::*;
-use crate::ops::MinMax;
-use crate::table::float_cmp;
+use crate::table::{MinMax, float_cmp, rounding_number};
 use crate::values::{At, Src, load_code, store_code};
 
 const K5: Register = Register::K5;
@@ -155,7 +154,7 @@ impl Emit<'_> {
         self.a.op3i(Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, K7, r, r, UNORDERED);
         match half {
             Half::F16 => {
-                let round = crate::convert::number(round);
+                let round = rounding_number(round);
                 self.a.op2i(Code::EVEX_Vcvtps2ph_ymmm256_k1z_zmm_imm8_sae, ymm(to), r, round);
                 self.a.op2(Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256, to, ymm(to));
             }

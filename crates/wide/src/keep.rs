@@ -4,14 +4,13 @@
 //! keeps all that lives across blocks as well. What a routine writes only for some lanes keeps the others. Each set of vectors has one piece of code
 //! that saves and restores it, after all blocks.
 
-use std::collections::HashMap;
-
 use handloom_ir::simt::{Reg, Val};
 use handloom_plan::abi::CtaCtx;
 use iced_x86::{Code, Register};
 
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asm::{Label, Mem};
+use crate::calls::Kept;
 use crate::emit::*;
 use crate::values::{load_code, store_code};
 use handloom_ir::types::Ty;
@@ -20,21 +19,6 @@ use handloom_ir::types::Ty;
 const FEW: u32 = 3;
 /// Pieces of code from which on there are no others but one that keeps all.
 const MOST: usize = 24;
-
-/// What a call keeps: vectors by bit, from `FIRST_VECTOR` on, and whether the masks of the block are needed after it.
-type Kept = (u32, bool);
-
-/// The calls of a function.
-#[derive(Default)]
-pub(crate) struct Calls {
-    code: HashMap<Kept, Label>,
-    /// The sets in the order in which they came up.
-    order: Vec<Kept>,
-    /// What lives after each instruction of a block.
-    live: HashMap<usize, Vec<u32>>,
-    /// Vectors of all registers that live across blocks.
-    across: Option<u32>,
-}
 
 impl Emit<'_> {
     /// The code that calls a routine from the instruction being emitted.

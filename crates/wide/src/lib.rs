@@ -5,7 +5,7 @@
 //! Cranelift, and how memory becomes executable.
 //!
 //! How to read it: [`asm`] writes instructions, `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
-//! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores, `warp` what lanes do together, `routine` what the runtime does, `keep` what calls of it keep;
+//! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores, `warp` what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
 //! `flow` is how lanes come and go; [`compile()`] is the walk.
 //!
 //! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
@@ -17,6 +17,7 @@ mod access;
 pub mod alloc;
 pub mod asm;
 mod atomic;
+mod calls;
 mod compile;
 mod convert;
 mod emit;

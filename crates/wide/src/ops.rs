@@ -12,7 +12,7 @@ use iced_x86::{Code, Register, RoundingControl};
 use crate::asm::{Out, Rm};
 use crate::emit::*;
 use crate::half::Half;
-use crate::table::{ArithmeticForm, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
+use crate::table::{ArithmeticForm, MinMax, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
 use crate::values::{At, Src, by_width, is_wide, load_code};
 
 /// Whether an op with these sources has vector code here.
@@ -44,17 +44,6 @@ fn has_mask_code(op: Pure) -> bool {
         Pure::ToPred(ty) => ty != Ty::P,
         _ => false,
     }
-}
-
-/// The smaller or the larger of two floats.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MinMax {
-    pub(crate) max: bool,
-    pub(crate) float: Float,
-    /// Any NaN makes the result one.
-    pub(crate) nan: bool,
-    /// Of magnitudes, with the product's sign.
-    pub(crate) xorsign: bool,
 }
 
 fn are_constant(src: &[Src]) -> bool {

@@ -6,9 +6,8 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Addresses, Inst, MatrixOp, Op, Pure, Reg, Val};
+use handloom_ir::simt::{Addresses, Inst, MatrixOp, Op, Pure, Reg};
 use handloom_ir::types::{AtomOp, Int, ShflMode, Ty, VoteMode};
-use handloom_plan::Plan;
 use handloom_plan::abi::WarpCtx;
 use iced_x86::{Code, Register};
 
@@ -16,6 +15,7 @@ use crate::alloc::n_parts;
 use crate::asm::{Mem, Out, Rm};
 use crate::emit::*;
 use crate::scalar::constant;
+use crate::table::is_met_inline;
 use crate::values::{Src, is_wide, load_code, store_code};
 
 const ESI: Register = Register::ESI;
@@ -28,29 +28,10 @@ const SIGNED: Code = Code::EVEX_Vpcmpd_kr_k1_zmm_zmmm512b32_imm8;
 const LE: u32 = 2;
 const GE: u32 = 5;
 
-/// Whether a warp-level op has code here.
-pub(crate) fn is_inline(plan: &Plan, inst: &Inst) -> bool {
-    let alike = |v: &Val| match v {
-        Val::Imm(..) => true,
-        Val::Reg(r) => plan.facts.class[r.idx()].shape().is_some_and(|s| s.is_uniform()),
-    };
-    match inst.op {
-        Op::Matrix(MatrixOp::Product(_)) => false,
-        // Results are written one after the other.
-        Op::Matrix(MatrixOp::Addresses(_)) if inst.dst.iter().any(|d| inst.src[0] == Val::Reg(*d)) => false,
-        _ => inst.op.is_warp_sync() && inst.src.last().is_some_and(alike),
-    }
-}
-
-/// Whether a warp-level op of a block never goes to the routine.
-pub(crate) fn is_always_inline(plan: &Plan, block: usize, inst: &Inst) -> bool {
-    !plan.facts.masked.has(block) && is_inline(plan, inst)
-}
-
 impl Emit<'_> {
     /// A warp-level op, the last of its block.
     pub(crate) fn sync(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
-        if !is_inline(self.plan, inst) {
+        if !is_met_inline(self.plan, inst) {
             return self.sync_by_routine(b, inst);
         }
         if !self.in_part {
