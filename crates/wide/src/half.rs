@@ -227,7 +227,7 @@ impl Emit<'_> {
                     Pure::FSub(_) => {
                         self.a.op3(Code::EVEX_Vsubps_zmm_k1z_zmm_zmmm512b32_er, zmm(0), zmm(0), zmm(1));
                     }
-                    _ => self.to_odd(n == 3),
+                    _ => self.rounded_to_odd(n == 3),
                 }
                 self.narrow_half(half, zmm(0), Rounding::Nearest);
                 if m.ftz {
@@ -241,7 +241,7 @@ impl Emit<'_> {
 
     /// `a * b`, or `a * b + c`, of vectors 0 to 2, rounded to odd: of the results of both directions the odd one. An exact result is even in both, or
     /// the same; a zero of two signs is that of the second.
-    fn to_odd(&mut self, is_fma: bool) {
+    fn rounded_to_odd(&mut self, is_fma: bool) {
         let (down, up) = (zmm(4), zmm(5));
         for (to, round) in [(down, RoundingControl::RoundDown), (up, RoundingControl::RoundUp)] {
             if is_fma {

@@ -111,10 +111,10 @@ impl Emit<'_> {
                 } else {
                     Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8
                 };
-                for i in 0..2 {
-                    let r = self.reg(&src[i], q, i as u8);
-                    self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, zmm(4 + i as u8), r, 8);
-                    self.a.op2i(right, zmm(4 + i as u8), zmm(4 + i as u8), 8);
+                for (i, s) in (0..).zip(src) {
+                    let r = self.reg(s, q, i);
+                    self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, zmm(4 + i), r, 8);
+                    self.a.op2i(right, zmm(4 + i), zmm(4 + i), 8);
                 }
                 self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, out, zmm(4), zmm(5));
             }
@@ -410,9 +410,9 @@ impl Emit<'_> {
     /// Division of integers of 64 bits, lane by lane.
     fn divide_words(&mut self, int: Int, is_rem: bool, q: usize, src: &[Src], out: Out) {
         let rows = self.take_scratch(128);
-        for i in 0..2 {
-            let r = self.reg(&src[i], q, i as u8);
-            self.a.store(store_code(Ty::B64), ctx(rows + 64 * i as u32), r, ALL);
+        for (i, s) in (0..).zip(src) {
+            let r = self.reg(s, q, i);
+            self.a.store(store_code(Ty::B64), ctx(rows + 64 * u32::from(i)), r, ALL);
         }
         let [again, none, short, turned, done] = std::array::from_fn(|_| self.a.label());
         let lane = |at: u32| Mem::indexed(WARP, RCX, 8, at.cast_signed());
