@@ -160,7 +160,8 @@ fn check(c: Case, rng: &mut Rng) -> Result<(), String> {
         }
         *word = atom_value(c.op, c.ty, flushes(c.ty, space), *word, data[lane], data[LANES + lane]);
     }
-    for way in ways() {
+    // Both settings of bounds for a third of the cases.
+    for way in ways().filter(|w| c.places == Places::Few || !w.name.contains("contained")) {
         let found = kernel::run(way, kernel_of(c), &data, &before, (1, LANES))
             .map_err(|why| format!("{c:?} {}: {why}", way.name))?;
         let raw: Vec<u8> = found[LANES..].iter().flat_map(|w| w.to_le_bytes()).collect();
