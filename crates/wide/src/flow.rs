@@ -20,7 +20,6 @@ use iced_x86::{Code, Register};
 use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
-use crate::scalar::constant;
 use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
