@@ -16,6 +16,7 @@ pub mod crates;
 pub mod engines;
 pub mod filetest;
 pub mod generate;
+pub mod kernel;
 pub mod listing;
 pub mod litmus;
 pub mod reference;

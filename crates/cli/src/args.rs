@@ -189,9 +189,9 @@ pub struct CompileArgs {
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block, default_value = "256")]
     pub block: [u32; 3],
     /// Who makes the code. Default: what HANDLOOM_BACKEND names, else cranelift.
-    #[arg(long, value_enum, conflicts_with = "emit")]
+    #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
-    /// Print a stage of every entry, as cranelift makes it.
+    /// Print a stage of every entry, of the code of the backend.
     #[arg(long, value_enum)]
     pub emit: Option<Emit>,
     /// Whose code to print. Default: that of the tier that a launch would run first.

@@ -47,6 +47,12 @@ pub fn compile(args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
     if args.emit.is_some() && out.format == Format::Json {
         return Err(Failure::usage("`--emit` prints text: leave `--format json` out"));
     }
+    let named = args.backend.map_or_else(Backend::of_environment, Backend::from);
+    if named == Backend::Wide && (args.tier.is_some() || matches!(args.emit, Some(Emit::Clif))) {
+        return Err(Failure::usage(
+            "wide code has one tier and no Cranelift IR: add `--backend cranelift`, or leave `--tier` and `--emit clif` out",
+        ));
+    }
     out.set_limit(args.limit.error_limit);
     let watch = Watch::start(out)?;
     let device = run::device()?;
@@ -180,7 +186,9 @@ fn print(
     tier: Option<Tier>,
 ) -> Result<String, LaunchError> {
     let listing = function.listing(config)?;
-    let first = listing.first_tier();
+    // Wide code is one tier, which rests on nothing.
+    let is_wide = config.backend == Backend::Wide;
+    let first = if is_wide { Tier::Careful } else { listing.first_tier() };
     let tier = tier.unwrap_or(first);
     let shape = config.block.map(|n| n.to_string()).join(",");
     let name = function.name();
@@ -193,6 +201,7 @@ fn print(
     let code = match emit {
         // The same for all tiers.
         Emit::Ir => String::new(),
+        _ if is_wide => ", wide code".to_owned(),
         Emit::Plan | Emit::Clif | Emit::Asm if tier == first => {
             format!(", {} code, which a launch runs first", tier.name())
         }

@@ -15,12 +15,14 @@
 //!   is while lanes are not in the code (`flow` writes and reads it).
 //! - A source of an instruction and its results have different places, unless they are one register.
 
-use handloom_ir::simt::{Function, Val};
+use handloom_ir::simt::{Inst, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{Loc, WarpCtx, spread};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
+
+use crate::table::is_always_met_inline;
 
 /// Vectors 0 to 7 are for the code of one instruction; the others hold registers.
 pub const FIRST_VECTOR: u8 = 8;
@@ -51,8 +53,6 @@ pub struct Places {
     pub home: Vec<u32>,
     /// Whether its words in the context are its own.
     pub is_own: Vec<bool>,
-    /// Number of vectors in use, from `FIRST_VECTOR` on.
-    pub n_vectors: u8,
     /// Offset of the pending words.
     pub pend: u32,
     /// Where rows for routines begin.
@@ -92,18 +92,15 @@ pub fn places(plan: &Plan, elsewhere: &[Option<u32>]) -> Places {
         (w + v, n, wide, narrow)
     };
     let shares = (0..=(VECTORS - FIRST_VECTOR) / 4).map(of_share);
-    let mut n_vectors = 0;
     if let Some((_, _, wide, narrow)) = shares.min_by_key(|s| (s.0, s.1)) {
         for (r, v) in wide.into_iter().chain(narrow) {
             of[r] = Place::Vectors(v);
-            let last = v[..n_parts(f.regs[r])].iter().max().copied().unwrap_or(0);
-            n_vectors = n_vectors.max(last + 1 - FIRST_VECTOR);
         }
     }
     let pend = std::mem::size_of::<WarpCtx>() as u32;
     let mut room = Room { end: (pend + 4 * f.blocks.len() as u32).next_multiple_of(64), free: Vec::new() };
     let mut home = vec![0; f.regs.len()];
-    let written = written(f);
+    let written = written(plan);
     // Homes first, then what lives in one block, sharing space.
     let mut busy: Vec<(u32, u32, u32)> = Vec::new();
     let mut order: Vec<Interval> = intervals;
@@ -143,7 +140,7 @@ pub fn places(plan: &Plan, elsewhere: &[Option<u32>]) -> Places {
     let scratch = room.end.next_multiple_of(64);
     let is_elsewhere = |r: usize| elsewhere.get(r).is_some_and(Option::is_some);
     let is_own = (0..f.regs.len()).map(|r| own.has(r) && !is_elsewhere(r)).collect();
-    Places { of, home, is_own, n_vectors, pend, scratch }
+    Places { of, home, is_own, pend, scratch }
 }
 
 impl Places {
@@ -198,15 +195,17 @@ impl Room {
 }
 
 /// Predicates that the runtime writes as rows: results of warp-level ops and of barriers.
-fn written(f: &Function) -> Set {
+fn written(plan: &Plan) -> Set {
+    let f = &plan.func;
     let mut set = Set::new(f.regs.len());
-    for b in &f.blocks {
-        let sync = b.insts.iter().filter(|i| i.op.is_warp_sync()).flat_map(|i| &i.dst);
+    for (n, b) in f.blocks.iter().enumerate() {
+        let by_routine = |i: &&Inst| i.op.is_warp_sync() && !is_always_met_inline(plan, n, i);
+        let sync = b.insts.iter().filter(by_routine).flat_map(|i| &i.dst);
         sync.chain(b.term.result().iter()).for_each(|r| {
             set.add(r.idx());
         });
         // What a parked lane is to be completed with is read later.
-        let read = b.insts.iter().filter(|i| i.op.is_warp_sync()).flat_map(|i| &i.src);
+        let read = b.insts.iter().filter(by_routine).flat_map(|i| &i.src);
         read.for_each(|v| {
             if let Val::Reg(r) = v {
                 set.add(r.idx());
@@ -218,8 +217,7 @@ fn written(f: &Function) -> Set {
 
 /// Registers whose words in the context are their own.
 fn own(plan: &Plan) -> Set {
-    let f = &plan.func;
-    let mut set = written(f);
+    let mut set = written(plan);
     plan.facts.live.entry.iter().for_each(|s| {
         set.union(s);
     });

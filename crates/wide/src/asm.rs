@@ -4,8 +4,11 @@
 //! each instruction.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register, RoundingControl};
+
+use crate::listing::line;
 
 /// A place in the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,6 +146,8 @@ pub struct Asm {
     /// Where the last label was put.
     last_bound: usize,
     error: Option<String>,
+    /// The text, if it is wanted.
+    text: Option<String>,
 }
 
 impl Default for Asm {
@@ -165,7 +170,18 @@ impl Asm {
             last_jump: None,
             last_bound: 0,
             error: None,
+            text: None,
         }
+    }
+
+    /// From now on, keeps a text of the code.
+    pub fn keep_text(&mut self) {
+        self.text.get_or_insert_default();
+    }
+
+    /// The text that was kept.
+    pub fn take_text(&mut self) -> String {
+        self.text.take().unwrap_or_default()
     }
 
     /// A label that stands nowhere yet.
@@ -186,9 +202,16 @@ impl Asm {
             self.encoder.set_buffer(code);
             self.fixups.pop();
             self.len = at;
+            if let Some(text) = &mut self.text {
+                let line = text.trim_end_matches('\n').rfind('\n').map_or(0, |end| end + 1);
+                text.truncate(line);
+            }
         }
         self.last_bound = self.len;
         self.labels[l.0] = Some(self.len);
+        if let Some(text) = &mut self.text {
+            let _ = writeln!(text, "l{}:", l.0);
+        }
     }
 
     /// A table of distances of code from the table itself, of 32 bits each.
@@ -237,6 +260,14 @@ impl Asm {
 
     fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>, mem: Option<Mem>) {
         let start = self.len;
+        if let (Some(text), Ok(i)) = (&mut self.text, &made) {
+            let place = match mem.map(|m| (m.base, m.at)) {
+                Some((Base::Const(c), at)) => Some(format!("c{}{at:+}", c.0)),
+                Some((Base::Label(l), _)) => Some(format!("l{}", l.0)),
+                Some((Base::Reg(_), _)) | None => None,
+            };
+            let _ = writeln!(text, "    {}", line(i, place.as_deref()));
+        }
         let encoded = made.and_then(|i| {
             self.encoder.encode(&i, start as u64).map_err(|e| {
                 self.error.get_or_insert_with(|| format!("{i:?}: {e}"));
@@ -375,7 +406,12 @@ impl Asm {
         if code == Code::Jmp_rel32_64 {
             self.last_jump = Some((self.len, to));
         }
-        self.put(Instruction::with_branch(code, self.len as u64), None);
+        let made = Instruction::with_branch(code, self.len as u64);
+        // A jump has no memory operand; the text says where it goes.
+        self.put(made, self.text.is_some().then(|| Mem::label(to)));
+        if self.text.is_some() {
+            self.fixups.pop();
+        }
         self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
     }
 

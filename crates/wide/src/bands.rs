@@ -45,10 +45,9 @@ pub(crate) fn read_into_vectors(plan: &mut Plan) {
         let is_affine = |d: &Reg| !matches!(plan.facts.class[d.idx()], Class::Varying);
         plan.func.blocks.iter().all(|b| {
             let by_vectors = |inst: &Inst| {
-                let constants: Vec<Option<u64>> = inst.src.iter().map(|v| crate::table::constant(*v)).collect();
                 match inst.op {
                     Op::Pure(op) => {
-                        inst.dst.len() == 1 && !inst.dst.iter().any(is_affine) && has_vector_code(op, &constants)
+                        inst.dst.len() == 1 && !inst.dst.iter().any(is_affine) && has_vector_code(op)
                     }
                     _ => false,
                 }

@@ -14,10 +14,10 @@ use iced_x86::Code;
 use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
+use crate::calls::Calls;
 use crate::emit::*;
 use crate::head::{Head, testable};
 use crate::ops::has_vector_code;
-use crate::table::constant;
 
 /// Machine code of one function, to be placed at a multiple of 64.
 #[derive(Debug)]
@@ -50,7 +50,22 @@ pub fn missing_feature(host: &Host) -> Option<&'static str> {
 /// # Errors
 /// An op has no wide code, or (which would be a fault of ours) an instruction cannot be encoded.
 pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> {
+    made(func, options, false).map(|(assembly, _)| assembly)
+}
+
+/// The code of a function as text: labels, and a line for each instruction.
+///
+/// # Errors
+/// As [`compile()`].
+pub fn text(func: &Function, options: &Options) -> Result<String, Refusal> {
+    made(func, options, true).map(|(_, text)| text)
+}
+
+fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly, String), Refusal> {
     let mut a = Asm::new();
+    if with_text {
+        a.keep_text();
+    }
     let (plan, head) = plan(func, options, options.speculate, &mut a);
     let (plan, head) = if head.as_ref().is_none_or(Head::is_whole) && (head.is_some() || !options.speculate) {
         (plan, head)
@@ -64,7 +79,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
-    let [dispatch, advance, idle, call, save, load] = std::array::from_fn(|_| a.label());
+    let [dispatch, advance, idle, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
         f: &plan.func,
@@ -75,7 +90,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         dispatch,
         advance,
         idle,
-        call,
+        calls: Calls::default(),
         save,
         load,
         cold: Vec::new(),
@@ -101,8 +116,9 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
         let result = plan.func.blocks[block.idx()].term.result();
         site.result = result.and_then(|d| tables.homes[d.idx()]);
     }
+    let text = e.a.take_text();
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
-    Ok(Assembly { bytes, tables, rests })
+    Ok((Assembly { bytes, tables, rests }, text))
 }
 
 /// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
@@ -141,6 +157,7 @@ impl Emit<'_> {
         }
         self.cold_code();
         self.emit_head();
+        self.call_routines();
         self.advance();
         Ok(())
     }
@@ -177,15 +194,16 @@ impl Emit<'_> {
     fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         match inst.op {
             Op::Pure(op) => {
-                let constants: Vec<Option<u64>> = inst.src.iter().map(|v| constant(*v)).collect();
                 let mixed = inst.dst.len() > 1;
                 if inst.dst.iter().all(|d| self.is_affine(*d)) {
                     self.scalar_op(inst, op);
+                } else if self.carry(inst, op) {
+                    // Done.
                 } else if mixed {
                     self.eval(inst, op);
                 } else if self.logic(inst, op) {
                     // Done.
-                } else if has_vector_code(op, &constants) {
+                } else if has_vector_code(op) {
                     self.vector_op(inst);
                 } else {
                     self.eval(inst, op);
@@ -238,7 +256,7 @@ impl Emit<'_> {
     }
 
     /// The value in `rax` for all lanes of the block, in a register whose lanes vary.
-    fn spread(&mut self, d: Reg) {
+    pub(crate) fn spread(&mut self, d: Reg) {
         let ty = self.f.regs[d.idx()];
         for q in 0..n_parts(ty) {
             let out = self.out(d, q);

@@ -1,13 +1,14 @@
 //! Conversions that the host has instructions for.
 
 use handloom_ir::simt::Cvt;
-use handloom_ir::types::{Rounding, ScalarType, Ty};
+use handloom_ir::types::{Float, Rounding, ScalarType, Ty};
 use iced_x86::{Code, Register, RoundingControl};
 
 use crate::asm::Out;
 use crate::emit::*;
-use crate::table::rounding;
-use crate::values::{Src, by_width, is_wide, load_code};
+use crate::half::Half;
+use crate::table::{rounding, rounding_number};
+use crate::values::{At, Src, by_width, is_wide, load_code};
 
 /// What a conversion is for the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,8 +25,14 @@ pub(crate) enum Conversion {
     Integral,
     /// `.f16` to `.f32`.
     FromHalf,
-    /// `.f32` to `.f16`.
-    ToHalf,
+    /// `.f32` to 16 bits, or two of them.
+    ToHalves { half: Half, is_pair: bool },
+    /// `.bf16` to `.f32`.
+    FromBf16,
+    /// A float of 16 bits to an integer.
+    HalfToInt { half: Half, bits: u32, signed: bool },
+    /// `.f32` to a number from 0 to 1.
+    Saturate,
 }
 
 fn integer(t: ScalarType) -> Option<(u32, bool)> {
@@ -45,9 +52,19 @@ fn integer(t: ScalarType) -> Option<(u32, bool)> {
 
 /// What a conversion is for the host, if it has it.
 pub(crate) fn conversion(c: Cvt) -> Option<Conversion> {
-    use ScalarType::{F16, F32, F64};
+    use ScalarType::{BF16, F16, F32, F64};
     rounding(c.round)?;
     let is_float = |t| matches!(t, F32 | F64);
+    if c.from == F32
+        && !c.satfinite
+        && let Some((half, is_pair)) = Float::of(c.to).and_then(Half::of)
+    {
+        let fits = match half {
+            Half::F16 => true,
+            Half::Bf16 => !c.sat && matches!(c.round, Rounding::Nearest | Rounding::Zero),
+        };
+        return fits.then_some(Conversion::ToHalves { half, is_pair });
+    }
     if c.relu || c.satfinite {
         return None;
     }
@@ -57,6 +74,12 @@ pub(crate) fn conversion(c: Cvt) -> Option<Conversion> {
             let (bits, signed) = integer(to)?;
             Some(Conversion::ToInt { bits, signed })
         }
+        (F16 | BF16, to) if integer(to).is_some() => {
+            let half = if c.from == F16 { Half::F16 } else { Half::Bf16 };
+            let (bits, signed) = integer(to)?;
+            Some(Conversion::HalfToInt { half, bits, signed })
+        }
+        (F32, F32) if c.sat => Some(Conversion::Saturate),
         _ if c.sat => None,
         (from, to) if integer(from).is_some() && is_float(to) => {
             let (bits, signed) = integer(from)?;
@@ -66,18 +89,8 @@ pub(crate) fn conversion(c: Cvt) -> Option<Conversion> {
         (F64, F32) if !c.ftz => Some(Conversion::Narrow),
         (F32, F32) | (F64, F64) if c.integral => Some(Conversion::Integral),
         (F16, F32) if !c.ftz => Some(Conversion::FromHalf),
-        (F32, F16) if !c.ftz => Some(Conversion::ToHalf),
+        (BF16, F32) if !c.ftz => Some(Conversion::FromBf16),
         _ => None,
-    }
-}
-
-/// The rounding as a number of `vrndscale` and `vcvtps2ph`.
-fn number(r: Rounding) -> u32 {
-    match r {
-        Rounding::Nearest | Rounding::NearestAway | Rounding::Stochastic => 0,
-        Rounding::Down => 1,
-        Rounding::Up => 2,
-        Rounding::Zero => 3,
     }
 }
 
@@ -152,7 +165,7 @@ impl Emit<'_> {
                     Code::EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae,
                     Code::EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae,
                 );
-                self.a.op2i(code, out, a, 8 | number(c.round));
+                self.a.op2i(code, out, a, 8 | rounding_number(c.round));
                 self.canonical(ty, out);
             }
             Conversion::FromHalf => {
@@ -161,14 +174,50 @@ impl Emit<'_> {
                 self.a.op2(Code::EVEX_Vcvtph2ps_zmm_k1z_ymmm256_sae, out, ymm(zmm(4)));
                 self.canonical(ty, out);
             }
-            Conversion::ToHalf => {
+            Conversion::ToHalves { half, is_pair } => {
+                // The first source is the upper one.
+                for (i, s) in src.iter().enumerate() {
+                    let a = if ftz { self.flushed(s, q, 0) } else { self.reg(s, q, 0) };
+                    self.narrow_half(half, a, c.round);
+                    self.clamp_half(half, c.sat, c.relu);
+                    if is_pair && i == 0 {
+                        self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, zmm(6), zmm(4), 16);
+                    }
+                }
+                if is_pair {
+                    self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, zmm(6), zmm(4));
+                } else {
+                    self.copy(Ty::B32, out, zmm(4).into());
+                }
+            }
+            Conversion::FromBf16 => {
                 let a = self.reg(&src[0], q, 0);
-                self.a.op3i(Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, Register::K5, a, a, 3);
-                self.a.op2i(Code::EVEX_Vcvtps2ph_ymmm256_k1z_zmm_imm8_sae, ymm(zmm(4)), a, number(c.round));
-                self.a.op2(Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256, zmm(4), ymm(zmm(4)));
-                let nan = self.constant(Ty::B16, 0x7fff);
-                self.a.op2(load_code(Ty::B32), Out::masked(zmm(4), Register::K5), nan);
-                self.copy(Ty::B32, out, zmm(4).into());
+                self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, out, a, 16);
+                self.canonical(ty, out);
+            }
+            Conversion::HalfToInt { half, bits, signed } => {
+                let wide = zmm(2);
+                let r = self.reg(&src[0], if is_wide(ty) { q / 2 } else { q }, 2);
+                if r != wide {
+                    self.a.op2(load_code(Ty::B32), wide, r);
+                }
+                self.widen_half(half, wide);
+                let s = Src { at: At::Given(wide), ty: Ty::B32, odd: false };
+                self.float_as_int(Cvt { ftz: false, ..c }, bits, signed, q, &s, round, out);
+            }
+            Conversion::Saturate => {
+                let mut a = if ftz { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
+                if c.integral {
+                    let code = Code::EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae;
+                    self.a.op2i(code, zmm(5), a, 8 | rounding_number(c.round));
+                    a = zmm(5);
+                }
+                // The host's maximum is its second source for NaN and for zeros.
+                let zero = zmm(4);
+                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zero, zero, zero);
+                self.a.op3(Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae, zero, a, zero);
+                let one = self.constant(Ty::B32, u64::from(1f32.to_bits()));
+                self.a.op3(Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, out, zero, one);
             }
         }
     }

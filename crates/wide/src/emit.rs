@@ -21,6 +21,7 @@ use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::head::{FRAME_WORDS, Head};
 use crate::turns::Turns;
+use crate::calls::Calls;
 
 pub(crate) use Register::{EAX, ECX, EDX, R12D, R13D, RAX, RBP, RBX, RCX, RDX, RSI, RSP};
 
@@ -70,8 +71,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) dispatch: Label,
     pub(crate) advance: Label,
     pub(crate) idle: Label,
-    /// Calls the routine in `rax` (times 8) with registers kept.
-    pub(crate) call: Label,
+    /// Code that calls the routine in `rax` (times 8) with registers kept.
+    pub(crate) calls: Calls,
     /// Writes what pending lanes hold in vectors to their homes.
     pub(crate) save: Label,
     /// The opposite.
@@ -212,7 +213,7 @@ impl Emit<'_> {
         }
         self.a.number(RDX, site as u64);
         self.a.number(RAX, 8 * r as u64);
-        let call = self.call;
+        let call = self.call_here();
         self.a.jump(Code::Call_rel32_64, call);
     }
 

@@ -11,16 +11,15 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BlockId, Inst, Op, Pure, SlotId, Term, Val};
+use handloom_ir::simt::{BlockId, Inst, Pure, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
 use iced_x86::{Code, Register};
 
-use crate::alloc::{FIRST_VECTOR, Place, n_parts};
+use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
-use crate::table::constant;
 use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
@@ -45,7 +44,6 @@ impl Emit<'_> {
         self.load64(WARP, cta(offset_of!(CtaCtx, cur)));
         self.dispatch();
         self.chain();
-        self.call_routine();
         for (l, way) in [(self.save, Way::Out), (self.load, Way::In)] {
             self.a.bind(l);
             if self.comes_back_in_part() {
@@ -149,36 +147,6 @@ impl Emit<'_> {
         // Cannot happen: all lanes come to such a block together. Told as a fault of ours if it does.
         self.a.bind(wrong);
         self.leave(Stop::Trap(TrapSource::Apart { lanes: LANES }));
-    }
-
-    /// Calls a routine with all registers kept: see [`Emit::routine`].
-    fn call_routine(&mut self) {
-        self.a.bind(self.call);
-        let n = self.places.n_vectors;
-        self.a.imm(Code::Sub_rm64_imm32, RSP, 8);
-        let area = |e: &mut Self| {
-            e.a.op2(Code::Lea_r64_m, Register::R10, Mem::at(RSP, 16 + 63));
-            e.a.imm(Code::And_rm64_imm32, Register::R10, -64);
-        };
-        area(self);
-        for v in 0..n {
-            let m = Mem::at(Register::R10, 64 * i32::from(v));
-            self.a.store(store_code(Ty::B64), m, zmm(FIRST_VECTOR + v), ALL);
-        }
-        self.a.op0(Code::VEX_Vzeroupper);
-        self.a.op2(Code::Mov_r64_rm64, Register::RDI, CTA);
-        self.a.op2(Code::Mov_r64_rm64, RSI, WARP);
-        self.load64(Register::R10, cta(offset_of!(CtaCtx, routines)));
-        self.a.op1(Code::Call_rm64, Mem::indexed(Register::R10, RAX, 1, 0));
-        area(self);
-        for v in 0..n {
-            let m = Mem::at(Register::R10, 64 * i32::from(v));
-            self.a.op2(load_code(Ty::B64), zmm(FIRST_VECTOR + v), m);
-        }
-        self.set_masks();
-        self.a.imm(Code::Add_rm64_imm32, RSP, 8);
-        self.a.op2(Code::Test_rm64_r64, RAX, RAX);
-        self.a.op0(Code::Retnq);
     }
 
     /// Whether a block's start finds anything in vectors.
@@ -556,11 +524,8 @@ impl Emit<'_> {
         self.load32(EAX, Mem::indexed(WARP, RCX, 4, at as i32));
     }
 
-    /// A warp-level op, the last of its block.
-    pub(crate) fn sync(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
-        if inst.op == Op::BarWarp && !self.in_part && constant(inst.src[0]) == Some(0xffff_ffff) {
-            return Ok(());
-        }
+    /// A warp-level op by the routine, which may let lanes wait.
+    pub(crate) fn sync_by_routine(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         let mut src = Vec::new();
         for v in &inst.src {
             src.push(self.sync_source(*v, inst)?);

@@ -4,9 +4,10 @@
 //! [tables](handloom_plan::abi::Tables), or a [`Refusal`]: which op kept the function from having wide code. Does not know: PTX text, grids, streams,
 //! Cranelift, and how memory becomes executable.
 //!
-//! How to read it: [`asm`] writes instructions; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
-//! operands; `table` says which instruction is which op; `ops`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered` and `joint` loads and stores, `routine` what the runtime does;
-//! `bands` loads what many lanes share; `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `head` what is done once a CTA; [`compile()`] is the walk.
+//! How to read it: [`asm`] writes instructions, `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
+//! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores,
+//! `bands` loads what many lanes share; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
+//! `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `head` what is done once a CTA; [`compile()`] is the walk.
 //!
 //! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
 //! [`handloom_plan::abi`] and returns `Deopt` only for a CTA that has not begun (`head`); vectors that hold registers are written under the mask of the block's lanes wherever part of a warp
@@ -17,12 +18,18 @@ mod access;
 pub mod alloc;
 pub mod asm;
 mod bands;
+mod atomic;
+mod calls;
 mod compile;
 mod convert;
 mod emit;
 mod flow;
 mod head;
+mod half;
+mod integer;
 mod joint;
+mod keep;
+mod listing;
 mod memory;
 mod ops;
 mod routine;
@@ -31,6 +38,7 @@ mod scattered;
 mod table;
 mod turns;
 mod values;
+mod warp;
 
-pub use compile::{Assembly, compile, missing_feature};
+pub use compile::{Assembly, compile, missing_feature, text};
 pub use emit::Refusal;

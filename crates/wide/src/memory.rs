@@ -69,7 +69,7 @@ impl Emit<'_> {
         let class = AccessClass::of(inst)?;
         let plain = match class.kind {
             Kind::Load | Kind::Store => class.order == Order::Weak && !class.is_single && class.wants_all(),
-            Kind::Atomic(..) => crate::scattered::atomic_code(inst, &class, self.plan).is_some(),
+            Kind::Atomic(..) => crate::atomic::is_inline(&class, self.plan) && self.results_vary(inst),
         };
         let n_scalars = inst.dst.iter().filter(|d| matches!(self.place(**d), Place::Words(_))).count();
         if !plain || (n_scalars != 0 && n_scalars != inst.dst.len()) {
@@ -104,7 +104,9 @@ impl Emit<'_> {
             }
             Some(Op::SlotAddr(slot)) => {
                 let s = self.f.slots[slot.idx()];
-                matches!(class.space, StateSpace::Local | StateSpace::Generic)
+                // An atomic on local memory is a trap.
+                !matches!(class.kind, Kind::Atomic(..))
+                    && matches!(class.space, StateSpace::Local | StateSpace::Generic)
                     && class.offset >= 0
                     && class.offset + bytes <= i64::from(s.size)
                     && class.offset % bytes == 0
@@ -127,11 +129,17 @@ impl Emit<'_> {
         };
         let short = self.ty(class.address) != Ty::B64;
         let mut x = Access { class, limits, lanes, cold, ty, short, joint, decided: None };
-        let is_load = class.kind == Kind::Load;
+        let (is_load, is_atomic) = (class.kind == Kind::Load, matches!(class.kind, Kind::Atomic(..)));
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let shape = self.shape(class.address);
         let form = match shape {
-            _ if matches!(class.kind, Kind::Atomic(..)) => Form::Scattered,
+            _ if is_atomic => {
+                if self.is_folded(inst, &x) {
+                    Form::Same
+                } else {
+                    Form::Scattered
+                }
+            }
             Some(s) if s.is_uniform() && is_load => Form::Same,
             Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
                 Form::Bands
@@ -147,6 +155,7 @@ impl Emit<'_> {
             self.load_words(inst, &x);
         } else {
             match form {
+                Form::Same if is_atomic => self.folded_atomic(inst, &x),
                 Form::Same => self.load_same(inst, &x),
                 Form::Row => {
                     let skip = self.around_tests(&x);
@@ -164,7 +173,8 @@ impl Emit<'_> {
                 Form::Scattered => self.scattered(inst, &x),
             }
         }
-        if !is_load {
+        // An atomic looks whether it changed anything.
+        if class.kind == Kind::Store {
             self.tell_dirty();
         }
         if limits != Limits::Safe {

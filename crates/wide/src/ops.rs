@@ -11,12 +11,12 @@ use iced_x86::{Code, Register, RoundingControl};
 
 use crate::asm::{Out, Rm};
 use crate::emit::*;
-use crate::table::{ArithmeticForm, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
+use crate::half::Half;
+use crate::table::{ArithmeticForm, MinMax, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
 use crate::values::{At, Src, by_width, is_wide, load_code};
 
-/// Whether an op with these sources has vector code here. `constants`: values of sources that are constants.
-pub(crate) fn has_vector_code(op: Pure, constants: &[Option<u64>]) -> bool {
-    let bits32 = |int: Int| int.ty == Ty::B32;
+/// Whether an op with these sources has vector code here.
+pub(crate) fn has_vector_code(op: Pure) -> bool {
     match op {
         _ if op.results().0 == Ty::P => has_mask_code(op),
         Pure::Mov(_) | Pure::Neg(_) | Pure::Not(_) | Pure::Abs(_) | Pure::AbsDiff(_) | Pure::Cnot(_) => true,
@@ -28,12 +28,9 @@ pub(crate) fn has_vector_code(op: Pure, constants: &[Option<u64>]) -> bool {
             true
         }
         Pure::FromPred(ty) => ty != Ty::P,
-        Pure::Clz(ty) => ty == Ty::B32,
-        Pure::Bfind { int, shiftamt } => bits32(int) && !shiftamt,
-        Pure::Bfe(int) => int.ty != Ty::B16 && constants[1].is_some() && constants[2].is_some(),
-        Pure::Bfi(ty) => ty != Ty::B16 && constants[2].is_some() && constants[3].is_some(),
-        Pure::Prmt(PrmtMode::Default) => constants[2].is_some_and(|c| c & 0x8888 == 0),
-        Pure::FMin { ty, xorsign, .. } | Pure::FMax { ty, xorsign, .. } => ty.is_of_host() && !xorsign,
+        _ if crate::integer::has_code(op) => true,
+        _ if crate::half::has_code(op) => true,
+        Pure::FMin { ty, .. } | Pure::FMax { ty, .. } => ty.is_of_host(),
         Pure::FAbs { ty, .. } | Pure::FNeg { ty, .. } | Pure::Copysign(ty) => ty.is_of_host(),
         Pure::Cvt(c) => crate::convert::conversion(c).is_some(),
         _ => false,
@@ -43,10 +40,14 @@ pub(crate) fn has_vector_code(op: Pure, constants: &[Option<u64>]) -> bool {
 fn has_mask_code(op: Pure) -> bool {
     match op {
         Pure::ICmp(cmp, _) => int_cmp(cmp).is_some(),
-        Pure::FCmp { ty, .. } => ty.is_of_host(),
+        Pure::FCmp { ty, .. } => ty.is_of_host() || Half::of(ty).is_some(),
         Pure::ToPred(ty) => ty != Ty::P,
         _ => false,
     }
+}
+
+fn are_constant(src: &[Src]) -> bool {
+    src.iter().all(|s| matches!(s.at, At::Imm(_)))
 }
 
 /// The type whose lanes an op's parts have.
@@ -158,6 +159,7 @@ impl Emit<'_> {
                 };
                 self.a.op3i(code, k, a, b, n);
             }
+            Pure::FCmp { ty, .. } if Half::of(ty).is_some() => self.compare_halves(op, q, src, k),
             Pure::FCmp { cmp, ty, ftz } => {
                 let w = width_of(ty);
                 let flush = ftz && ty == Float::F32;
@@ -181,7 +183,7 @@ impl Emit<'_> {
     }
 
     /// A source of 16 bits, extended by its sign.
-    fn sext16(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
+    pub(crate) fn sext16(&mut self, s: &Src, q: usize, scratch: u8) -> Register {
         let r = self.reg(s, q, scratch);
         let to = zmm(scratch);
         self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, to, r, 16);
@@ -218,6 +220,10 @@ impl Emit<'_> {
     pub(crate) fn part(&mut self, op: Pure, q: usize, src: &[Src], out: Out) {
         let ty = op.results().0;
         let (t0, t1) = (zmm(4), zmm(5));
+        if crate::half::has_code(op) {
+            self.half_op(op, q, src, out);
+            return;
+        }
         if let Some(s) = simple(op) {
             let extend = s.signed && ty == Ty::B16;
             let a = if extend { self.sext16(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
@@ -302,7 +308,7 @@ impl Emit<'_> {
                 self.part_bits(&src[0], ty, q, Register::K7);
                 self.ones_of_mask(ty, out);
             }
-            Pure::MulHi(int) => self.mul_hi(int, q, src, out),
+            Pure::MulHi(int) if int.ty != Ty::B64 => self.mul_hi(int, q, src, out),
             Pure::MulWide(int) if int.ty == Ty::B32 => {
                 let a = self.widened(&src[0], q, int.signed, 0);
                 let b = self.widened(&src[1], q, int.signed, 1);
@@ -371,27 +377,17 @@ impl Emit<'_> {
                     self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, out, a, c);
                 }
             }
-            Pure::Clz(_) => {
-                let a = self.rm(&src[0], q, 0);
-                self.a.op2(Code::EVEX_Vplzcntd_zmm_k1z_zmmm512b32, out, a);
+            Pure::Bfe(int) if are_constant(&src[1..]) => self.field(int, q, src, out),
+            Pure::Bfi(_) if are_constant(&src[2..]) => self.insert(ty, q, src, out),
+            Pure::Prmt(PrmtMode::Default) if matches!(src[2].at, At::Imm(x) if x & 0x8888 == 0) => {
+                self.permute(q, src, out);
             }
-            Pure::Bfind { int, .. } => {
-                let mut a = self.reg(&src[0], q, 0);
-                if int.signed {
-                    self.a.op2i(Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, t0, a, 31);
-                    self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t0, t0, a);
-                    a = t0;
-                }
-                self.a.op2(Code::EVEX_Vplzcntd_zmm_k1z_zmmm512b32, t0, a);
-                let c = self.constant(ty, 31);
-                self.a.op2(load_code(ty), t1, c);
-                self.a.op3(Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, out, t1, t0);
+            Pure::FMin { ty: float, ftz, nan, xorsign } => {
+                self.min_max(MinMax { max: false, float, nan, xorsign }, ftz, q, src, out);
             }
-            Pure::Bfe(int) => self.field(int, q, src, out),
-            Pure::Bfi(_) => self.insert(ty, q, src, out),
-            Pure::Prmt(_) => self.permute(q, src, out),
-            Pure::FMin { ty: float, ftz, nan, .. } => self.min_max(false, float, ftz, nan, q, src, out),
-            Pure::FMax { ty: float, ftz, nan, .. } => self.min_max(true, float, ftz, nan, q, src, out),
+            Pure::FMax { ty: float, ftz, nan, xorsign } => {
+                self.min_max(MinMax { max: true, float, nan, xorsign }, ftz, q, src, out);
+            }
             Pure::FAbs { ty: float, ftz } | Pure::FNeg { ty: float, ftz } => {
                 let flush = ftz && float == Float::F32;
                 let a = if flush { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
@@ -418,6 +414,7 @@ impl Emit<'_> {
                 self.copy(ty, out, t0.into());
             }
             Pure::Cvt(c) => self.convert(c, q, src, out),
+            _ if crate::integer::has_code(op) => self.integer(op, q, src, out),
             other => panic!("{other:?} has no vector code at {:?}", self.at),
         }
     }
@@ -671,18 +668,35 @@ impl Emit<'_> {
         self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, zmm(4), zmm(5));
     }
 
-    /// By keys that order floats as integers, -0 below +0. A NaN gives way to the other source.
-    #[allow(clippy::too_many_arguments, reason = "the fields of the op, and its part")]
-    fn min_max(&mut self, max: bool, float: Float, ftz: bool, nan: bool, q: usize, src: &[Src], out: Out) {
-        let ty = width_of(float);
-        let flush = ftz && float == Float::F32;
-        let [a, b] = [0u8, 1].map(|i| {
-            let r = if flush { self.flushed(&src[usize::from(i)], q, i) } else { self.reg(&src[usize::from(i)], q, i) };
+    fn min_max(&mut self, m: MinMax, ftz: bool, q: usize, src: &[Src], out: Out) {
+        let ty = width_of(m.float);
+        let flush = ftz && m.float == Float::F32;
+        for (i, s) in (0..).zip(src) {
+            let r = if flush { self.flushed(s, q, i) } else { self.reg(s, q, i) };
             if r != zmm(i) {
                 self.a.op2(load_code(ty), zmm(i), r);
             }
-            zmm(i)
-        });
+        }
+        self.min_max_of(m);
+        self.copy(ty, out, zmm(4).into());
+    }
+
+    /// Of vectors 0 and 1, which it changes, to vector 4: by keys that order floats as integers, -0 below +0. A NaN gives way to the other source. Uses
+    /// vector 2, `k5`, `k6`.
+    pub(crate) fn min_max_of(&mut self, m: MinMax) {
+        let MinMax { max, float, nan, xorsign } = m;
+        let ty = width_of(float);
+        let (a, b) = (zmm(0), zmm(1));
+        let sign = (ty.mask() >> 1) + 1;
+        if xorsign {
+            let xor = by_width(ty, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64);
+            self.a.op3(xor, zmm(2), a, b);
+            let c = self.constant(ty, sign);
+            self.a.op3(and(ty), zmm(2), zmm(2), c);
+            let c = self.constant(ty, sign - 1);
+            self.a.op3(and(ty), a, a, c);
+            self.a.op3(and(ty), b, b, c);
+        }
         let cmp = by_width(
             ty,
             Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
@@ -711,9 +725,13 @@ impl Emit<'_> {
         let Some(s) = simple(if max { Pure::Max(int) } else { Pure::Min(int) }) else { panic!("{int:?}") };
         self.a.op3(by_width(ty, s.narrow, s.wide), a, a, b);
         key(self, a);
+        if xorsign {
+            let or = by_width(ty, Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vporq_zmm_k1z_zmm_zmmm512b64);
+            self.a.op3(or, a, a, zmm(2));
+        }
         let c = self.constant(ty, ty.mask() >> 1);
         self.a.op2(load_code(ty), Out::masked(a, Register::K5), c);
-        self.copy(ty, out, a.into());
+        self.a.op2(load_code(ty), zmm(4), a);
     }
 }
 

@@ -59,7 +59,7 @@ impl Emit<'_> {
     }
 
     /// Writes all lanes of a source to a row.
-    fn put_row(&mut self, s: &Src, at: u32) {
+    pub(crate) fn put_row(&mut self, s: &Src, at: u32) {
         if s.ty == Ty::P {
             self.bits(s);
             for q in 0..2 {

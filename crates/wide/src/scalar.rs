@@ -36,7 +36,7 @@ impl Emit<'_> {
         let is_odd = |v: &Val| matches!(v, Val::Reg(r) if self.plan.may_hold_odd_nan[r.idx()]);
         let clean = op.facts().takes_loose || !inst.src.iter().any(is_odd);
         let by_gpr = clean && has_scalar_code(op, &constants);
-        if inst.dst.len() > 1 || !by_gpr && !has_vector_code(op, &constants) {
+        if inst.dst.len() > 1 || !by_gpr && !has_vector_code(op) {
             self.eval(inst, op);
             return;
         }

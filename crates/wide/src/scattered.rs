@@ -4,11 +4,10 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Op, Reg};
-use handloom_ir::types::{AtomOp, StateSpace, Ty};
-use handloom_plan::Plan;
+use handloom_ir::simt::{Inst, Reg};
+use handloom_ir::types::{StateSpace, Ty};
 use handloom_plan::abi::CtaCtx;
-use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::access::Kind;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
@@ -70,7 +69,9 @@ impl Emit<'_> {
             for (e, d) in (0..).zip(&inst.dst) {
                 self.gather(x, e, *d);
             }
-        } else if x.class.bits < 32 || x.class.kind != Kind::Store {
+        } else if x.class.kind != Kind::Store {
+            self.atomics(inst, x, n);
+        } else if x.class.bits < 32 {
             self.by_lane(inst, x, n);
         } else {
             for e in 0..i32::from(x.class.count) {
@@ -332,21 +333,25 @@ impl Emit<'_> {
         }
     }
 
-    /// Stores of 8 and 16 bits, and atomics without results, lane by lane in ascending order.
-    fn by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
+    /// Rows of the addresses in vectors 0 to `n`, and of the operands.
+    pub(crate) fn lane_rows(&mut self, inst: &Inst, x: &Access, n: usize) -> (u32, Vec<u32>) {
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         let addresses = self.take_scratch(64 * n as u32);
         for q in 0..n {
             self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
         }
-        let rows: Vec<u32> = (0..x.class.count).map(|_| self.take_scratch(256)).collect();
-        for (at, v) in rows.iter().zip(&inst.src[1..]) {
+        let values = &inst.operands()[1..];
+        let rows: Vec<u32> = values.iter().map(|_| self.take_scratch(256)).collect();
+        for (at, v) in rows.iter().zip(values) {
             let s = self.clean_src(*v);
-            for q in 0..crate::alloc::n_parts(x.ty) {
-                let r = self.reg(&s, q, 4);
-                self.a.store(store_code(x.ty), ctx(at + 64 * q as u32), r, ALL);
-            }
+            self.put_row(&s, *at);
         }
+        (addresses, rows)
+    }
+
+    /// Stores of 8 and 16 bits, lane by lane in ascending order.
+    fn by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
+        let (addresses, rows) = self.lane_rows(inst, x, n);
         let again = self.a.label();
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
         self.a.bind(again);
@@ -359,40 +364,13 @@ impl Emit<'_> {
         self.a.op2(Code::Add_r64_rm64, RAX, R11);
         for (e, at) in (0..).zip(&rows) {
             let m = Mem::at(RAX, e * x.size());
-            if is_wide(x.ty) {
-                self.load64(RSI, Mem::indexed(WARP, RDX, 8, *at as i32));
-            } else {
-                self.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
-            }
-            match (x.class.bits, atomic_code(inst, &x.class, self.plan)) {
-                // Shared memory is that of one host thread.
-                (bits, Some(code)) => {
-                    let r = if bits == 64 { RSI } else { Register::ESI };
-                    self.a.store_locked(code, m, r, x.class.space != StateSpace::Shared);
-                }
-                (8, None) => self.a.store(Code::Mov_rm8_r8, m, Register::SIL, ALL),
-                (_, None) => self.a.store(Code::Mov_rm16_r16, m, Register::SI, ALL),
+            self.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
+            match x.class.bits {
+                8 => self.a.store(Code::Mov_rm8_r8, m, Register::SIL, ALL),
+                _ => self.a.store(Code::Mov_rm16_r16, m, Register::SI, ALL),
             }
         }
-        self.a.op2(Code::Lea_r32_m, EDX, Mem::at(RCX, -1));
-        self.a.op2(Code::And_r32_rm32, ECX, EDX);
+        self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
         self.a.jump(Code::Jne_rel32_64, again);
-    }
-}
-
-/// The instruction of an atomic whose old value nobody wants, if it is one. Where somebody watches whether memory changed, the routine says so.
-pub(crate) fn atomic_code(inst: &Inst, class: &AccessClass, plan: &Plan) -> Option<Code> {
-    let Kind::Atomic(op, _) = class.kind else { return None };
-    let fits = matches!(inst.op, Op::Red { .. })
-        && inst.dst.is_empty()
-        && class.is_inline_atomic(plan.options.cluster)
-        && !plan.tells_dirty;
-    let pick = |narrow, wide| fits.then_some(if class.bits == 64 { wide } else { narrow });
-    match op {
-        AtomOp::Add => pick(Code::Add_rm32_r32, Code::Add_rm64_r64),
-        AtomOp::And => pick(Code::And_rm32_r32, Code::And_rm64_r64),
-        AtomOp::Or => pick(Code::Or_rm32_r32, Code::Or_rm64_r64),
-        AtomOp::Xor => pick(Code::Xor_rm32_r32, Code::Xor_rm64_r64),
-        AtomOp::Inc | AtomOp::Dec | AtomOp::Min | AtomOp::Max | AtomOp::Exch | AtomOp::Cas | AtomOp::Step => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Which instruction of the host is which op: decisions as data.
 
-use handloom_ir::simt::{FMode, Pure, Val};
+use handloom_ir::simt::{FMode, Inst, MatrixOp, Op, Pure, Val};
 use handloom_ir::types::{Cmp, Float, Int, Rounding, Ty};
+use handloom_plan::Plan;
 use iced_x86::{Code, RoundingControl};
 
 /// An op that is one instruction of two sources, in lanes of 32 and of 64 bits.
@@ -195,4 +196,44 @@ pub(crate) fn has_scalar_code(op: Pure, constants: &[Option<u64>]) -> bool {
         Pure::Shl(_) | Pure::Shr(_) => constants[1].is_some(),
         _ => false,
     }
+}
+
+/// The rounding as a number of `vrndscale` and `vcvtps2ph`.
+pub(crate) fn rounding_number(r: Rounding) -> u32 {
+    match r {
+        Rounding::Nearest | Rounding::NearestAway | Rounding::Stochastic => 0,
+        Rounding::Down => 1,
+        Rounding::Up => 2,
+        Rounding::Zero => 3,
+    }
+}
+
+/// The smaller or the larger of two floats.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MinMax {
+    pub(crate) max: bool,
+    pub(crate) float: Float,
+    /// Any NaN makes the result one.
+    pub(crate) nan: bool,
+    /// Of magnitudes, with the product's sign.
+    pub(crate) xorsign: bool,
+}
+
+/// Whether a warp-level op has code that does not call.
+pub(crate) fn is_met_inline(plan: &Plan, inst: &Inst) -> bool {
+    let alike = |v: &Val| match v {
+        Val::Imm(..) => true,
+        Val::Reg(r) => plan.facts.class[r.idx()].shape().is_some_and(|s| s.is_uniform()),
+    };
+    match inst.op {
+        Op::Matrix(MatrixOp::Product(_)) => false,
+        // Results are written one after the other.
+        Op::Matrix(MatrixOp::Addresses(_)) if inst.dst.iter().any(|d| inst.src[0] == Val::Reg(*d)) => false,
+        _ => inst.op.is_warp_sync() && inst.src.last().is_some_and(alike),
+    }
+}
+
+/// Whether a warp-level op of a block never goes to the routine.
+pub(crate) fn is_always_met_inline(plan: &Plan, block: usize, inst: &Inst) -> bool {
+    !plan.facts.masked.has(block) && is_met_inline(plan, inst)
 }

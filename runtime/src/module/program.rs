@@ -212,7 +212,17 @@ impl Specialised {
 
     /// The text of a stage of all functions that the entry may run, itself first.
     pub(crate) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, Failure> {
-        let one = |&f: &FuncId| handloom_codegen::print(&self.ir.funcs[f.idx()], &self.options(key, f, tier), stage);
+        let one = |&f: &FuncId| {
+            let (func, options) = (&self.ir.funcs[f.idx()], self.options(key, f, tier));
+            if key.backend == Backend::Wide && stage == Stage::Asm {
+                let refused = |why: String| Failure::Unsupported(format!("`{}` has no wide code: {why}", func.name));
+                if let Some(missing) = handloom_wide::missing_feature(&key.host) {
+                    return Err(refused(format!("the host lacks {missing}")));
+                }
+                return handloom_wide::text(func, &options).map_err(|why| refused(why.what));
+            }
+            handloom_codegen::print(func, &options, stage)
+        };
         let texts: Result<Vec<String>, Failure> = self.reach.iter().map(one).collect();
         Ok(texts?.join("\n"))
     }

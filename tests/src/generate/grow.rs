@@ -3,6 +3,7 @@
 //! A statement is grown for a place: where all threads of the block come by together there may be barriers, where all lanes of a warp do,
 //! warp-synchronising instructions. Both are the same place here, since only uniform ways keep them.
 
+use super::pressure;
 use super::templates::{Class, Literal, Place, Special, Template, spell};
 use super::{Func, Node, REGS, TABLE_ROWS, TALLIES};
 use crate::filetest::values::edge;
@@ -32,8 +33,8 @@ const UNIFORM: usize = 4;
 /// The one that has the number of the block.
 const BLOCKWISE: usize = 2;
 
-struct Grower<'r> {
-    rng: &'r mut Rng,
+pub(super) struct Grower<'r> {
+    pub(super) rng: &'r mut Rng,
     templates: &'r [Vec<Template>],
     specials: &'r [Vec<Special>],
     threads: u32,
@@ -96,19 +97,22 @@ impl Grower<'_> {
             50..=55 if site.is_together() => self.exchange(),
             56..=65 if site.is_together() => self.warp(),
             66..=71 => self.special(),
+            72..=74 if site != Site::Function => pressure::ends(self),
+            75..=77 => pressure::registers(self),
+            78..=80 if site != Site::Function => pressure::own_atomic(self),
             _ => self.instruction(),
         }
     }
 
-    fn reg(&mut self, c: Class) -> String {
+    pub(super) fn reg(&mut self, c: Class) -> String {
         format!("%{}{}", c.letter(), self.rng.below(REGS))
     }
 
-    fn r(&mut self) -> String {
+    pub(super) fn r(&mut self) -> String {
         self.reg(Class::R)
     }
 
-    fn guard(&mut self) -> String {
+    pub(super) fn guard(&mut self) -> String {
         match self.rng.below(6) {
             0 => format!("@{} ", self.reg(Class::P)),
             1 => format!("@!{} ", self.reg(Class::P)),
@@ -397,7 +401,12 @@ impl Grower<'_> {
             return Node::Lines(lines);
         }
         let k = self.rng.below(32);
-        Node::Lines(match self.rng.below(8) {
+        Node::Lines(match self.rng.below(11) {
+            8 => {
+                vec![format!("and.b32 %t0, {b}, 0x1c1c;"), format!("shfl.sync.bfly.b32 {d}|{p}, {a}, {k}, %t0, %mask;")]
+            }
+            9 => vec![format!("and.b32 %t0, {a}, 1;"), format!("match.all.sync.b32 {d}|{p}, %t0, %mask;")],
+            10 => vec![format!("vote.sync.{}.pred {q}, {p}, %mask;", self.rng.pick(&["uni", "all"]))],
             0 => vec![format!("rem.u32 %t0, {b}, %lanes;"), format!("shfl.sync.idx.b32 {d}|{p}, {a}, %t0, 31, %mask;")],
             1 => vec![format!("and.b32 %t0, {b}, 7;"), format!("shfl.sync.up.b32 {d}|{p}, {a}, %t0, 0, %mask;")],
             2 => vec!["sub.u32 %t0, %lanes, 1;".into(), format!("shfl.sync.bfly.b32 {d}|{p}, {a}, {k}, %t0, %mask;")],

@@ -11,6 +11,7 @@
 
 mod emit;
 mod grow;
+mod pressure;
 mod templates;
 
 use std::collections::HashSet;

@@ -173,6 +173,27 @@ fn each_stage_can_be_printed() {
 }
 
 #[test]
+fn wide_code_can_be_printed() {
+    let f = Folder::with("wide", SCALE);
+    let plan = f.run("compile --emit plan --backend wide k.ptx").ends(0).out;
+    assert!(plan.starts_with("; k.ptx: scale, for blocks of 256,1,1, wide code\nplan scale: "), "{plan}");
+    let ran = f.run("compile --emit asm --backend wide k.ptx");
+    if ran.status == 0 {
+        // A product of sixteen floats under the mask of the lanes, and the end.
+        assert!(
+            ran.out.contains("EVEX_Vmulps_zmm_k1z_zmm_zmmm512b32_er zmm") && ran.out.contains("Retnq"),
+            "{}",
+            ran.out
+        );
+    } else {
+        // A host without it says so.
+        f.run("compile --emit asm --backend wide k.ptx").ends(4).says("AVX-512");
+    }
+    f.run("compile --emit clif --backend wide k.ptx").ends(2).says("--backend cranelift");
+    f.run("compile --emit asm --tier lean --backend wide k.ptx").ends(2);
+}
+
+#[test]
 fn the_code_of_each_tier_can_be_printed() {
     let f = Folder::with("tiers", SCALE);
     let print = |options: &str| f.run(&format!("compile --emit clif {options} k.ptx")).ends(0).out;

@@ -1,0 +1,432 @@
+//! Atomics on integers of 32 and 64 bits, and sums of floats, without a call: lane by lane in ascending order, or as one where all lanes name one address
+//! and nobody wants the old value.
+//!
+//! Shared memory is that of one host thread: a plain read and write is atomic there. Elsewhere the host's locked instructions are, which also order all
+//! accesses. A generic address that passes the test of the heap is one to global memory. All lanes are tested before the first has an effect. Folding
+//! is sound: that the lanes of a warp come one directly after the other is one of the orders that the model allows.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Inst, Pure};
+use handloom_ir::types::{AtomOp, Int, ScalarType, StateSpace, Ty};
+use handloom_plan::Plan;
+use handloom_plan::abi::{CtaCtx, Loc};
+use handloom_plan::access::{AccessClass, Kind};
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Limits};
+use crate::alloc::Place;
+use crate::asm::{Mem, Out, low32};
+use crate::emit::*;
+use crate::table::simple;
+use crate::values::{Src, by_width, is_wide, load_code};
+
+const RDI: Register = Register::RDI;
+const R8: Register = Register::R8;
+const R9: Register = Register::R9;
+const R10: Register = Register::R10;
+const R11: Register = Register::R11;
+
+/// An operation on the words of a type.
+#[derive(Clone, Copy)]
+struct Words {
+    op: AtomOp,
+    ty: ScalarType,
+    /// The memory is that of one host thread.
+    is_private: bool,
+    /// Somebody wants to know whether memory changed.
+    tells: bool,
+}
+
+impl Words {
+    fn is_float(self) -> bool {
+        matches!(self.ty, ScalarType::F32 | ScalarType::F64)
+    }
+
+    fn is_wide(self) -> bool {
+        self.ty.bits() == 64
+    }
+
+    /// A register at the width of the words.
+    fn of(self, r: Register) -> Register {
+        if self.is_wide() { r } else { low32(r) }
+    }
+
+    fn pick(self, narrow: Code, wide: Code) -> Code {
+        if self.is_wide() { wide } else { narrow }
+    }
+
+    /// Sums of `.f32` in global memory flush.
+    fn flushes(self) -> bool {
+        self.ty == ScalarType::F32 && !self.is_private
+    }
+
+    /// The instruction that does it to memory, if nobody wants the old value.
+    fn to_memory(self) -> Option<Code> {
+        if self.is_float() || self.tells {
+            return None;
+        }
+        Some(match self.op {
+            AtomOp::Add => self.pick(Code::Add_rm32_r32, Code::Add_rm64_r64),
+            AtomOp::And => self.pick(Code::And_rm32_r32, Code::And_rm64_r64),
+            AtomOp::Or => self.pick(Code::Or_rm32_r32, Code::Or_rm64_r64),
+            AtomOp::Xor => self.pick(Code::Xor_rm32_r32, Code::Xor_rm64_r64),
+            _ => return None,
+        })
+    }
+
+    /// The op that makes one value of those of all lanes, and a value that changes nothing.
+    fn fold(self) -> Option<(Pure, u64)> {
+        let ty = if self.is_wide() { Ty::B64 } else { Ty::B32 };
+        let int = Int { ty, signed: self.ty.is_signed() };
+        let (least, most) = if int.signed { (1 << (ty.bits() - 1), ty.mask() >> 1) } else { (0, ty.mask()) };
+        Some(match self.op {
+            _ if self.is_float() => return None,
+            AtomOp::Add => (Pure::Add(ty), 0),
+            AtomOp::And => (Pure::And(ty), ty.mask()),
+            AtomOp::Or => (Pure::Or(ty), 0),
+            AtomOp::Xor => (Pure::Xor(ty), 0),
+            AtomOp::Min => (Pure::Min(int), most),
+            AtomOp::Max => (Pure::Max(int), least),
+            AtomOp::Exch | AtomOp::Cas | AtomOp::Inc | AtomOp::Dec | AtomOp::Step => return None,
+        })
+    }
+}
+
+/// Whether an atomic is done here.
+pub(crate) fn is_inline(class: &AccessClass, plan: &Plan) -> bool {
+    use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
+    let Kind::Atomic(op, ty) = class.kind else { return false };
+    let known = match ty {
+        B32 | U32 | S32 | B64 | U64 | S64 => op != AtomOp::Step,
+        F32 | F64 => op == AtomOp::Add,
+        _ => false,
+    };
+    let reached = match class.space {
+        StateSpace::Shared => !plan.options.cluster,
+        StateSpace::Global | StateSpace::Generic => true,
+        _ => false,
+    };
+    known && reached && class.count == 1
+}
+
+impl Emit<'_> {
+    fn words_of(&self, x: &Access) -> Words {
+        let Kind::Atomic(op, ty) = x.class.kind else { panic!("{:?} is no atomic", x.class) };
+        let (is_private, tells) = (x.class.space == StateSpace::Shared, self.plan.tells_dirty);
+        Words { op, ty, is_private, tells }
+    }
+
+    /// Whether an atomic is one operation for all lanes.
+    pub(crate) fn is_folded(&self, inst: &Inst, x: &Access) -> bool {
+        let alike = self.shape(x.class.address).is_some_and(|s| s.is_uniform());
+        let w = self.words_of(x);
+        alike && inst.dst.is_empty() && (w.fold().is_some() || w.is_float())
+    }
+
+    /// All lanes at one address.
+    pub(crate) fn folded_atomic(&mut self, inst: &Inst, x: &Access) {
+        let w = self.words_of(x);
+        if x.limits != Limits::Safe {
+            self.lane_address(x, 0);
+            self.limits(x);
+            self.test(x, RAX, false);
+        }
+        let s = self.clean_src(inst.src[1]);
+        let Some((op, neutral)) = w.fold() else {
+            self.folded_sum(x, w, &s);
+            return;
+        };
+        self.reduced(&s, op, neutral, x.lanes);
+        self.a.op2(Code::Mov_r64_rm64, RSI, RAX);
+        self.one_address(x);
+        match w.to_memory() {
+            Some(code) => self.a.store_locked(code, Mem::at(R9, 0), w.of(RSI), !w.is_private),
+            None => self.one_word(w, false),
+        }
+    }
+
+    /// The host address of lane 0, in `r9`.
+    fn one_address(&mut self, x: &Access) {
+        self.lane_address(x, 0);
+        self.host(x, RAX);
+        self.a.op2(Code::Mov_r64_rm64, R9, RAX);
+    }
+
+    /// The values of some lanes made one by an op, in `rax`; others count as `neutral`. Uses vectors 0 to 5, `k5`.
+    pub(crate) fn reduced(&mut self, s: &Src, op: Pure, neutral: u64, lanes: Register) {
+        let ty = op.results().0;
+        let Some(code) = simple(op).map(|c| by_width(ty, c.narrow, c.wide)) else { panic!("{op:?} is no instruction") };
+        let n = crate::alloc::n_parts(ty);
+        let (sum, other) = (zmm(4), zmm(5));
+        for q in 0..n {
+            let mut part = self.reg(s, q, 0);
+            let mask = self.lanes_mask(lanes, ty, q);
+            if mask != ALL {
+                let (to, c) = (zmm(1), self.constant(ty, neutral));
+                self.a.op2(load_code(ty), to, c);
+                self.a.op2(load_code(ty), Out::masked(to, mask), part);
+                part = to;
+            }
+            if q == 0 {
+                self.a.op2(load_code(ty), sum, part);
+            } else {
+                self.a.op3(code, sum, sum, part);
+            }
+        }
+        // Halves of what is left.
+        for order in [0x4e, 0xb1] {
+            self.a.op3i(Code::EVEX_Vshufi64x2_zmm_k1z_zmm_zmmm512b64_imm8, other, sum, sum, order);
+            self.a.op3(code, sum, sum, other);
+        }
+        let orders: &[u32] = if is_wide(ty) { &[0x4e] } else { &[0x4e, 0xb1] };
+        for order in orders {
+            self.a.op2i(Code::EVEX_Vpshufd_zmm_k1z_zmmm512b32_imm8, other, sum, *order);
+            self.a.op3(code, sum, sum, other);
+        }
+        if is_wide(ty) {
+            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, RAX, xmm(sum));
+        } else {
+            self.a.op2(Code::EVEX_Vmovd_rm32_xmm, EAX, xmm(sum));
+        }
+    }
+
+    /// A sum of floats at one address, in the order of lanes, as one read and one write.
+    fn folded_sum(&mut self, x: &Access, w: Words, s: &Src) {
+        let row = self.take_scratch(256);
+        self.put_row(s, row);
+        self.one_address(x);
+        let (start, again) = (self.a.label(), self.a.label());
+        self.read_word(w);
+        self.a.bind(start);
+        self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
+        self.a.bind(again);
+        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
+        self.operand(w, row, RSI);
+        self.sum(w);
+        self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
+        self.a.jump(Code::Jne_rel32_64, again);
+        if w.is_private {
+            self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), Mem::at(R9, 0), w.of(R8), ALL);
+        } else {
+            let code = w.pick(Code::Cmpxchg_rm32_r32, Code::Cmpxchg_rm64_r64);
+            self.a.store_locked(code, Mem::at(R9, 0), w.of(R8), true);
+            self.a.jump(Code::Jne_rel32_64, start);
+        }
+        self.tell_if_changed(w);
+    }
+
+    /// The word at `r9`, to `rax`.
+    fn read_word(&mut self, w: Words) {
+        self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(RAX), Mem::at(R9, 0));
+    }
+
+    /// The lane of a row whose number is in `edx`.
+    fn operand(&mut self, w: Words, row: u32, to: Register) {
+        let m = Mem::indexed(WARP, RDX, w.ty.bits() / 8, row.cast_signed());
+        self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(to), m);
+    }
+
+    /// Lane by lane: addresses are in vectors 0 to `n`, the base of the space in `r11`.
+    pub(crate) fn atomics(&mut self, inst: &Inst, x: &Access, n: usize) {
+        let w = self.words_of(x);
+        let (addresses, rows) = self.lane_rows(inst, x, n);
+        let result = inst.dst.first().map(|d| (*d, self.take_scratch(256)));
+        let in_order = |e: &mut Self| {
+            if x.short {
+                e.load32(low32(R9), Mem::indexed(WARP, RDX, 4, addresses.cast_signed()));
+            } else {
+                e.load64(R9, Mem::indexed(WARP, RDX, 8, addresses.cast_signed()));
+            }
+            e.a.op2(Code::Add_r64_rm64, R9, R11);
+        };
+        let simple = w.to_memory().filter(|_| result.is_none());
+        if let Some(code) = simple
+            && !self.in_part
+            && x.lanes == LANES
+        {
+            // Every lane takes part, so each is known.
+            for lane in 0..32 {
+                let (size, word) = (if x.short { 4 } else { 8 }, w.ty.bits() / 8);
+                let at = ctx(addresses + size * lane);
+                if x.short {
+                    self.load32(EAX, at)
+                } else {
+                    self.load64(RAX, at)
+                }
+                let value = ctx(rows[0] + word * lane);
+                self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(RSI), value);
+                self.a.store_locked(code, Mem::indexed(R11, RAX, 1, 0), w.of(RSI), !w.is_private);
+            }
+            return;
+        }
+        let again = self.a.label();
+        self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
+        self.a.bind(again);
+        self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
+        in_order(self);
+        for (row, to) in rows.iter().zip([RSI, RDI]) {
+            self.operand(w, *row, to);
+        }
+        match simple {
+            Some(code) => self.a.store_locked(code, Mem::at(R9, 0), w.of(RSI), !w.is_private),
+            None => self.one_word(w, result.is_some()),
+        }
+        if let Some((_, row)) = result {
+            let m = Mem::indexed(WARP, RDX, w.ty.bits() / 8, row.cast_signed());
+            self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), m, w.of(RAX), ALL);
+        }
+        self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
+        self.a.jump(Code::Jne_rel32_64, again);
+        if let Some((d, row)) = result {
+            self.take_result(d, if w.is_wide() { Loc::Row64(row) } else { Loc::Row32(row) }, x.lanes);
+        }
+    }
+
+    /// One word at `r9` with the operands in `rsi` and `rdi`; the old value in `rax`. Clobbers `r8`, `r10`, vectors 4 and 5.
+    fn one_word(&mut self, w: Words, wants_old: bool) {
+        let m = Mem::at(R9, 0);
+        if w.is_private {
+            self.read_word(w);
+            self.new_word(w);
+            self.a.store(w.pick(Code::Mov_rm32_r32, Code::Mov_rm64_r64), m, w.of(R8), ALL);
+            self.tell_if_changed(w);
+            return;
+        }
+        match w.op {
+            AtomOp::Cas => {
+                self.a.op2(Code::Mov_r64_rm64, RAX, RSI);
+                self.a.op2(Code::Mov_r64_rm64, R8, RDI);
+                self.a.store_locked(w.pick(Code::Cmpxchg_rm32_r32, Code::Cmpxchg_rm64_r64), m, w.of(R8), true);
+                if w.tells {
+                    // Where they were not equal, nothing was written.
+                    self.a.op2(Code::Cmovne_r64_rm64, R8, RAX);
+                    self.tell_if_changed(w);
+                }
+            }
+            AtomOp::Exch => {
+                self.a.op2(Code::Mov_r64_rm64, RAX, RSI);
+                // Locked without a prefix.
+                self.a.store(w.pick(Code::Xchg_rm32_r32, Code::Xchg_rm64_r64), m, w.of(RAX), ALL);
+                self.a.op2(Code::Mov_r64_rm64, R8, RSI);
+                self.tell_if_changed(w);
+            }
+            AtomOp::Add if !w.is_float() && wants_old && !w.tells => {
+                self.a.op2(Code::Mov_r64_rm64, RAX, RSI);
+                self.a.store_locked(w.pick(Code::Xadd_rm32_r32, Code::Xadd_rm64_r64), m, w.of(RAX), true);
+            }
+            _ => {
+                let again = self.a.label();
+                self.read_word(w);
+                self.a.bind(again);
+                self.new_word(w);
+                self.a.store_locked(w.pick(Code::Cmpxchg_rm32_r32, Code::Cmpxchg_rm64_r64), m, w.of(R8), true);
+                self.a.jump(Code::Jne_rel32_64, again);
+                self.tell_if_changed(w);
+            }
+        }
+    }
+
+    /// Says that memory changed if the new value in `r8` is not the old one in `rax`.
+    fn tell_if_changed(&mut self, w: Words) {
+        if !w.tells {
+            return;
+        }
+        let same = self.a.label();
+        self.a.op2(w.pick(Code::Cmp_r32_rm32, Code::Cmp_r64_rm64), w.of(R8), w.of(RAX));
+        self.a.jump(Code::Je_rel32_64, same);
+        self.store_number(cta(offset_of!(CtaCtx, dirty)), 1);
+        self.a.bind(same);
+    }
+
+    /// The new value in `r8` of the old one in `rax` and the operands in `rsi` and `rdi`.
+    fn new_word(&mut self, w: Words) {
+        let [new, old, x, y, spare] = [R8, RAX, RSI, RDI, R10].map(|r| w.of(r));
+        let compare = w.pick(Code::Cmp_r32_rm32, Code::Cmp_r64_rm64);
+        let by_one = |e: &mut Self, by| e.a.op2(w.pick(Code::Lea_r32_m, Code::Lea_r64_m), new, Mem::at(RAX, by));
+        match w.op {
+            AtomOp::Add if w.is_float() => {
+                self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+                self.sum(w);
+            }
+            AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor => {
+                self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+                let code = match w.op {
+                    AtomOp::Add => w.pick(Code::Add_r32_rm32, Code::Add_r64_rm64),
+                    AtomOp::And => w.pick(Code::And_r32_rm32, Code::And_r64_rm64),
+                    AtomOp::Or => w.pick(Code::Or_r32_rm32, Code::Or_r64_rm64),
+                    _ => w.pick(Code::Xor_r32_rm32, Code::Xor_r64_rm64),
+                };
+                self.a.op2(code, new, x);
+            }
+            AtomOp::Exch => self.a.op2(Code::Mov_r64_rm64, R8, RSI),
+            AtomOp::Min | AtomOp::Max => {
+                self.a.op2(Code::Mov_r64_rm64, R8, RSI);
+                self.a.op2(compare, old, x);
+                // The old value stays where it is less, or more.
+                let code = match (w.op == AtomOp::Max, w.ty.is_signed()) {
+                    (false, true) => Code::Cmovl_r64_rm64,
+                    (true, true) => Code::Cmovg_r64_rm64,
+                    (false, false) => Code::Cmovb_r64_rm64,
+                    (true, false) => Code::Cmova_r64_rm64,
+                };
+                self.a.op2(code, R8, RAX);
+            }
+            AtomOp::Cas => {
+                self.a.op2(Code::Mov_r64_rm64, R8, RDI);
+                self.a.op2(compare, old, x);
+                self.a.op2(Code::Cmovne_r64_rm64, R8, RAX);
+            }
+            AtomOp::Inc => {
+                by_one(self, 1);
+                self.a.number(R10, 0);
+                self.a.op2(compare, old, x);
+                self.a.op2(w.pick(Code::Cmovae_r32_rm32, Code::Cmovae_r64_rm64), new, spare);
+            }
+            AtomOp::Dec => {
+                by_one(self, -1);
+                self.a.op2(compare, old, x);
+                let code = w.pick(Code::Cmova_r32_rm32, Code::Cmova_r64_rm64);
+                self.a.op2(code, new, x);
+                self.a.op2(w.pick(Code::Test_rm32_r32, Code::Test_rm64_r64), old, old);
+                self.a.op2(w.pick(Code::Cmove_r32_rm32, Code::Cmove_r64_rm64), new, x);
+            }
+            AtomOp::Step => panic!("{:?} of {y:?} has no code here", w.op),
+        }
+    }
+
+    /// Adds the float in `rsi` to the one in `r8`. Clobbers `rsi`, `r10`, vectors 4 and 5.
+    fn sum(&mut self, w: Words) {
+        let (a, b) = (xmm(zmm(4)), xmm(zmm(5)));
+        if w.flushes() {
+            self.flush_word(R8);
+            self.flush_word(RSI);
+        }
+        let into = w.pick(Code::EVEX_Vmovd_xmm_rm32, Code::EVEX_Vmovq_xmm_rm64);
+        self.a.op2(into, a, w.of(R8));
+        self.a.op2(into, b, w.of(RSI));
+        self.a.op3(w.pick(Code::VEX_Vaddss_xmm_xmm_xmmm32, Code::VEX_Vaddsd_xmm_xmm_xmmm64), a, a, b);
+        self.a.op2(w.pick(Code::EVEX_Vmovd_rm32_xmm, Code::EVEX_Vmovq_rm64_xmm), w.of(R8), a);
+        self.a.number(R10, if w.is_wide() { u64::MAX >> 1 } else { 0x7fff_ffff });
+        self.a.op2(w.pick(Code::VEX_Vucomiss_xmm_xmmm32, Code::VEX_Vucomisd_xmm_xmmm64), a, a);
+        self.a.op2(Code::Cmovp_r64_rm64, R8, R10);
+        if w.flushes() {
+            self.flush_word(R8);
+        }
+    }
+
+    /// Makes a subnormal `.f32` zero of its sign. Clobbers `r10`.
+    fn flush_word(&mut self, r: Register) {
+        let r = low32(r);
+        self.a.op2(Code::Mov_r32_rm32, low32(R10), r);
+        self.a.imm(Code::And_rm32_imm32, low32(R10), i32::MIN);
+        self.a.imm(Code::Test_rm32_imm32, r, 0x7f80_0000);
+        self.a.op2(Code::Cmove_r32_rm32, r, low32(R10));
+    }
+
+    /// Whether results are where code here leaves them.
+    pub(crate) fn results_vary(&self, inst: &Inst) -> bool {
+        inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Words(_)))
+    }
+}

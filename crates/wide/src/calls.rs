@@ -1,0 +1,20 @@
+//! What is known of the calls of routines while a function is emitted.
+
+use std::collections::HashMap;
+
+use crate::asm::Label;
+
+/// What a call keeps: vectors by bit, from `FIRST_VECTOR` on, and whether the masks of the block are needed after it.
+pub(crate) type Kept = (u32, bool);
+
+/// The calls of a function.
+#[derive(Default)]
+pub(crate) struct Calls {
+    pub(crate) code: HashMap<Kept, Label>,
+    /// The sets in the order in which they came up.
+    pub(crate) order: Vec<Kept>,
+    /// What lives after each instruction of a block.
+    pub(crate) live: HashMap<usize, Vec<u32>>,
+    /// Vectors of all registers that live across blocks.
+    pub(crate) across: Option<u32>,
+}
