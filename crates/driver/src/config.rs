@@ -30,6 +30,8 @@ pub struct Config {
     pub dump_images: Option<PathBuf>,
     /// Launches and traps are written into this file.
     pub report: Option<PathBuf>,
+    /// Traps are written into this file too, for who runs the program.
+    pub findings: Option<PathBuf>,
     /// Device memory is filled with a pattern when it is allocated and when it is freed.
     pub poison: bool,
 }
@@ -95,6 +97,7 @@ impl Config {
             trace: false,
             dump_images: None,
             report: None,
+            findings: None,
             poison: false,
         };
         let c = &mut config;
@@ -131,6 +134,7 @@ impl Config {
         get("HANDLOOM_POISON", "`1` or `0`", &mut |t| flag(t, &mut c.poison));
         c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.report = variable("HANDLOOM_REPORT").filter(|t| !t.is_empty()).map(PathBuf::from);
+        c.findings = variable("HANDLOOM_FINDINGS").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.visible = visible(variable("CUDA_VISIBLE_DEVICES").as_deref(), c.devices);
         (config, wrong)
     }

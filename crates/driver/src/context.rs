@@ -214,7 +214,7 @@ fn tell(e: &StreamError, code: Code) {
                 text.push_str(&format!("\n  = note: this context is lost; calls return {name}\n"));
                 let _ = std::io::stderr().write_all(text.as_bytes());
                 if let Ok(process) = process() {
-                    process.report(&format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"trap\":{}}}", report.json()));
+                    process.found(&format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"trap\":{}}}", report.json()));
                 }
             }
             other => say(&format!("a launch failed ({name}): {other}")),

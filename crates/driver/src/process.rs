@@ -1,8 +1,9 @@
 //! The state of the process: its devices and all objects that a program has handles of. It is made by the first `cuInit` and stays.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use crate::code::{Code, Result};
 use crate::config::Config;
@@ -145,14 +146,26 @@ impl Process {
 
     /// Adds a line to the report file, if there is one.
     pub fn report(&self, line: &str) {
-        let Some(path) = &self.config.report else { return };
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        // One write a line: several processes may write to the file.
-        let written = file.and_then(|mut f| f.write_all(format!("{line}\n").as_bytes()));
-        if let Err(e) = written {
-            static ONCE: std::sync::Once = std::sync::Once::new();
-            ONCE.call_once(|| say(&format!("cannot write the report `{}`: {e}", path.display())));
+        if let Some(path) = &self.config.report {
+            add_line(path, line);
         }
+    }
+
+    /// Adds a line to the report file, and for who runs the program.
+    pub fn found(&self, line: &str) {
+        self.report(line);
+        if let Some(path) = &self.config.findings {
+            add_line(path, line);
+        }
+    }
+}
+
+/// Adds a line to a file, in one write: several processes may write to it.
+fn add_line(path: &Path, line: &str) {
+    static TOLD: Once = Once::new();
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    if let Err(e) = file.and_then(|mut f| f.write_all(format!("{line}\n").as_bytes())) {
+        TOLD.call_once(|| say(&format!("cannot write `{}`: {e}", path.display())));
     }
 }
 
