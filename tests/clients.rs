@@ -16,8 +16,14 @@ fn client(package: &str, script: &str, variables: &[(&str, &str)]) {
         return;
     };
     let python = folder.join("bin/python");
-    let find = Command::new(&python).args(["-c", &format!("import {package}")]).output().expect("Python can be started");
-    assert!(find.status.success(), "{package} is not in {}: {}", folder.display(), String::from_utf8_lossy(&find.stderr));
+    let find =
+        Command::new(&python).args(["-c", &format!("import {package}")]).output().expect("Python can be started");
+    assert!(
+        find.status.success(),
+        "{package} is not in {}: {}",
+        folder.display(),
+        String::from_utf8_lossy(&find.stderr)
+    );
     let program = std::env::var_os("HANDLOOM_PROGRAM").map_or(root().join("target/release/handloom"), PathBuf::from);
     let script = root().join("tests/clients").join(script);
     let mut run = Command::new(program);

@@ -66,17 +66,21 @@ fn functions(out: &mut String, i: usize, row: &Row<'_>) {
             );
             continue;
         };
-        let params: Vec<(String, String)> = params(row.params).iter().enumerate().map(|(n, p)| (format!("a{n}"), param(p))).collect();
+        let params: Vec<(String, String)> =
+            params(row.params).iter().enumerate().map(|(n, p)| (format!("a{n}"), param(p))).collect();
         let list: Vec<String> = params.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
         let mut args: Vec<&str> = params.iter().map(|(name, _)| name.as_str()).collect();
         if row.twin.is_some() {
             args.insert(0, if twin.is_some() { "Null::PerThread" } else { "Null::Legacy" });
         }
+        let work = match &args[..] {
+            [] => format!("crate::{works}"),
+            _ => format!("|| crate::{works}({})", args.join(", ")),
+        };
         let _ = writeln!(
             out,
-            "/// # Safety\n/// Pointers are null or as the documentation of the function asks for.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({}) -> u32 {{ crate::call::call({i}, || crate::{works}({})) }}",
-            list.join(", "),
-            args.join(", ")
+            "/// # Safety\n/// Pointers are null or as the documentation of the function asks for.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({}) -> u32 {{ crate::call::call({i}, {work}) }}",
+            list.join(", ")
         );
     }
 }
@@ -102,8 +106,7 @@ fn param(text: &str) -> String {
         "float" => "f32",
         "void" | "CUstreamAttrValue" => "()",
         "CUcontext" | "CUmodule" | "CUfunction" | "CUstream" | "CUevent" | "CUlibrary" | "CUkernel" | "CUlinkState"
-        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray"
-        | "CUgreenCtx" => "u64",
+        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUgreenCtx" => "u64",
         "CUuuid" => "[u8; 16]",
         "CUhostFn" => "Option<crate::abi::HostFn>",
         "CUstreamCallback" => "Option<crate::abi::StreamCallback>",

@@ -144,7 +144,8 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
             return Ok(Status::Passed(if is_there { 126 } else { 127 }));
         }
     };
-    let status = wait(child, &signals).map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
+    let status =
+        wait(child, &signals).map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
     let found = notes.summary();
     if let Some(text) = &found {
         out.say(text);
@@ -162,7 +163,9 @@ fn libraries() -> Result<PathBuf, Failure> {
         let folder = PathBuf::from(named);
         if !has(&folder) {
             let folder = folder.display();
-            return Err(Failure::usage(format!("{FOLDER_VARIABLE} is `{folder}`, where there is no {LIBRARY}: build it by `ci/libraries {folder}`")));
+            return Err(Failure::usage(format!(
+                "{FOLDER_VARIABLE} is `{folder}`, where there is no {LIBRARY}: build it by `ci/libraries {folder}`"
+            )));
         }
         return std::path::absolute(&folder).map_err(|e| Failure::usage(reason(&e)));
     }
@@ -171,7 +174,9 @@ fn libraries() -> Result<PathBuf, Failure> {
     let places = [beside.join("libraries"), beside.join("../lib/handloom")];
     places.iter().find(|p| has(p)).cloned().ok_or_else(|| {
         let place = places[0].display();
-        Failure::usage(format!("no {LIBRARY} in `{place}`: build it by `ci/libraries`, or name its folder by {FOLDER_VARIABLE}"))
+        Failure::usage(format!(
+            "no {LIBRARY} in `{place}`: build it by `ci/libraries`, or name its folder by {FOLDER_VARIABLE}"
+        ))
     })
 }
 
@@ -188,7 +193,9 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     // The loader takes both as ends of a path, and has no way to write them.
     if folder.to_string_lossy().contains([':', ' ']) {
         let folder = folder.display();
-        return Err(Failure::usage(format!("`{folder}` has a blank or a colon in its name, which the loader cannot take")));
+        return Err(Failure::usage(format!(
+            "`{folder}` has a blank or a colon in its name, which the loader cannot take"
+        )));
     }
     let empty: Vec<PathBuf> = EMPTY.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
     let preload = empty.iter().map(|p| p.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
@@ -239,7 +246,8 @@ struct Notes {
 impl Notes {
     fn new() -> Result<Notes, Failure> {
         let folder = std::env::temp_dir().join(format!("handloom-exec-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|e| Failure::file(format!("`{}`: {}", folder.display(), reason(&e))))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Failure::file(format!("`{}`: {}", folder.display(), reason(&e))))?;
         let file = folder.join("findings");
         Ok(Notes { folder, file })
     }

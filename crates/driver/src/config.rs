@@ -148,11 +148,14 @@ mod tests {
     fn words_are_read() {
         assert_eq!([capability("8.9"), capability("90"), capability("sm_120")], [Some(89), Some(90), Some(120)]);
         assert_eq!([capability("8"), capability("8.10"), capability("x"), capability("")], [None; 4]);
-        assert_eq!([size_bytes("4G"), size_bytes("64 KiB"), size_bytes("100")], [Some(4 << 30), Some(64 << 10), Some(100)]);
+        assert_eq!(
+            [size_bytes("4G"), size_bytes("64 KiB"), size_bytes("100")],
+            [Some(4 << 30), Some(64 << 10), Some(100)]
+        );
         assert_eq!([size_bytes(""), size_bytes("0"), size_bytes("-1"), size_bytes("99999999999T")], [None; 4]);
         assert_eq!(visible(None, 2), [0, 1]);
         assert_eq!(visible(Some("1,0,9,1"), 2), [1, 0]);
-        assert_eq!(visible(Some(""), 2), []);
+        assert!(visible(Some(""), 2).is_empty());
     }
 
     #[test]

@@ -116,7 +116,9 @@ fn place(said: Said, region: &Region, size: Size) -> Result<Place> {
             Ok(Place::Device(Arc::clone(gpu)))
         }
         None if region.address == 0 => Err(Code::INVALID_VALUE),
-        None if said == Said::Device && !process.memory.is_registered(region.address, bytes) => Err(Code::INVALID_VALUE),
+        None if said == Said::Device && !process.memory.is_registered(region.address, bytes) => {
+            Err(Code::INVALID_VALUE)
+        }
         None => Ok(Place::Host),
     }
 }

@@ -19,6 +19,9 @@ pub const REGISTERS: i32 = 65_536;
 /// Shared memory of a multiprocessor in bytes.
 pub const SHARED_PER_MULTIPROCESSOR: i32 = 228 << 10;
 
+/// The highest number of an attribute.
+const LAST_ATTRIBUTE: i32 = 161;
+
 /// A device.
 #[derive(Debug)]
 pub struct Gpu {
@@ -132,12 +135,12 @@ impl Gpu {
             119 => 0,
             120 => i32::from(self.capability >= 90),
             126 => 1,
-            130 | 131 | 134 => -i32::from(number != 130),
+            131 | 134 => -1,
             // What the device has: overlap, mapped memory, concurrent kernels, one address space, priorities, caches, managed memory, preemption,
             // registered memory by its own address, cooperative launches, memory pools, function pointers.
             15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 86 | 89 | 90 | 91 | 95 | 99 | 101 | 115 | 129 => 1,
             // What it has not: a time limit, textures, surfaces, virtual memory management, and other hardware.
-            1..=161 => 0,
+            n if (1..=LAST_ATTRIBUTE).contains(&n) => 0,
             _ => return Err(Code::INVALID_VALUE),
         })
     }

@@ -177,7 +177,8 @@ pub fn texts(bytes: &[u8], name: &str, capability: u32) -> std::result::Result<V
         let archs = image.members.iter().filter(|m| m.kind == MemberKind::Cubin).filter_map(|m| m.arch);
         let mut archs: Vec<String> = archs.map(|a| a.to_string()).collect();
         archs.dedup();
-        let has = if archs.is_empty() { String::new() } else { format!(", only machine code for {}", archs.join(", ")) };
+        let has =
+            if archs.is_empty() { String::new() } else { format!(", only machine code for {}", archs.join(", ")) };
         let (what, advice) = (image.what.words(), image.what.advice());
         return Err(refused(Code::NO_BINARY_FOR_GPU, format!("this is {what} without PTX{has}: {advice}")));
     }

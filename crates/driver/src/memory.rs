@@ -173,7 +173,8 @@ impl Registry {
 
     /// Whether all of a range is registered.
     pub fn is_registered(&self, address: u64, bytes: u64) -> bool {
-        self.registered(address).is_some_and(|(base, r)| address - base <= r.bytes && bytes <= r.bytes - (address - base))
+        self.registered(address)
+            .is_some_and(|(base, r)| address - base <= r.bytes && bytes <= r.bytes - (address - base))
     }
 }
 

@@ -206,7 +206,8 @@ impl Func {
         let warps = (threads + 31) / 32;
         let by_threads = crate::gpu::THREADS_PER_MULTIPROCESSOR / (warps * 32);
         // Each block also has 1 KiB that is the system's.
-        let by_shared = i32::try_from(u64::from(crate::gpu::SHARED_PER_MULTIPROCESSOR.unsigned_abs()) / (shared + 1024));
+        let by_shared =
+            i32::try_from(u64::from(crate::gpu::SHARED_PER_MULTIPROCESSOR.unsigned_abs()) / (shared + 1024));
         Ok(by_threads.min(by_shared.unwrap_or(i32::MAX)).min(crate::gpu::BLOCKS_PER_MULTIPROCESSOR))
     }
 }
@@ -227,8 +228,16 @@ pub struct Kernel {
     pub name: String,
     settings: Arc<Settings>,
     owner: Arc<Library>,
-    /// By handle and number of a context: the function there, and its handle once it has one.
-    functions: Mutex<Vec<(u64, u64, Arc<Func>, u64)>>,
+    functions: Mutex<Vec<Placed>>,
+}
+
+/// What a kernel is in a context.
+struct Placed {
+    /// Handle and number of the context.
+    ctx: (u64, u64),
+    func: Arc<Func>,
+    /// Handle of the function, once it has one.
+    handle: u64,
 }
 
 impl Library {
@@ -294,7 +303,8 @@ pub fn kernel(library: u64, name: &str) -> Result<u64> {
         non_portable: AtomicI32::new(0),
         policy: AtomicI32::new(0),
     });
-    let new = Kernel { library, name: name.to_owned(), settings, owner: Arc::clone(&owner), functions: Mutex::default() };
+    let new =
+        Kernel { library, name: name.to_owned(), settings, owner: Arc::clone(&owner), functions: Mutex::default() };
     let handle = process.kernels.add(new).ok_or(Code::OUT_OF_MEMORY)?;
     known.insert(name.to_owned(), handle);
     Ok(handle)
@@ -307,14 +317,14 @@ impl Kernel {
     /// There is no room for its library there.
     pub fn function(&self, ctx: &Ctx) -> Result<Arc<Func>> {
         let mut known = guard(&self.functions);
-        if let Some((_, _, func, _)) = known.iter().find(|(_, id, _, _)| *id == ctx.id) {
-            return Ok(Arc::clone(func));
+        if let Some(placed) = known.iter().find(|p| p.ctx.1 == ctx.id) {
+            return Ok(Arc::clone(&placed.func));
         }
         let module = self.owner.module(ctx)?;
         let function = module.function(Some(&self.name)).map_err(|_| Code::NOT_FOUND)?;
         let (module_gpu, settings) = (Arc::clone(&ctx.gpu), Arc::clone(&self.settings));
         let func = Arc::new(Func { module: 0, module_gpu, function, settings });
-        known.push((ctx.handle, ctx.id, Arc::clone(&func), 0));
+        known.push(Placed { ctx: (ctx.handle, ctx.id), func: Arc::clone(&func), handle: 0 });
         Ok(func)
     }
 
@@ -325,18 +335,18 @@ impl Kernel {
     pub fn function_handle(&self, ctx: &Ctx) -> Result<u64> {
         let func = self.function(ctx)?;
         let mut known = guard(&self.functions);
-        let place = known.iter_mut().find(|(_, id, _, _)| *id == ctx.id).ok_or(Code::INVALID_CONTEXT)?;
-        if place.3 == 0 {
-            place.3 = add_shared(&process()?.functions, &func)?;
+        let place = known.iter_mut().find(|p| p.ctx.1 == ctx.id).ok_or(Code::INVALID_CONTEXT)?;
+        if place.handle == 0 {
+            place.handle = add_shared(&process()?.functions, &func)?;
         }
-        Ok(place.3)
+        Ok(place.handle)
     }
 
     fn forget(&self, process: &Process, is: impl Fn(u64) -> bool) {
-        guard(&self.functions).retain(|(ctx, _, _, handle)| {
-            let gone = is(*ctx);
-            if gone && *handle != 0 {
-                process.functions.remove(*handle);
+        guard(&self.functions).retain(|p| {
+            let gone = is(p.ctx.0);
+            if gone && p.handle != 0 {
+                process.functions.remove(p.handle);
             }
             !gone
         });

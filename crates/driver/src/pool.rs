@@ -91,9 +91,7 @@ impl Pool {
 /// # Errors
 /// There is no room for it.
 pub fn default_of(process: &Process, gpu: &Gpu) -> Result<u64> {
-    let handle = *gpu.default_pool.get_or_init(|| {
-        process.pools.add(Pool::new(gpu.ordinal, true, 0)).unwrap_or(0)
-    });
+    let handle = *gpu.default_pool.get_or_init(|| process.pools.add(Pool::new(gpu.ordinal, true, 0)).unwrap_or(0));
     if handle == 0 { Err(Code::OUT_OF_MEMORY) } else { Ok(handle) }
 }
 

@@ -141,7 +141,8 @@ impl<T> Table<T> {
     /// All objects with their handles.
     pub fn all(&self) -> Vec<(u64, Arc<T>)> {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        let item = |(i, slot): (usize, &Slot<T>)| Some((self.handle(i, slot.generation), Arc::clone(slot.item.as_ref()?)));
+        let item =
+            |(i, slot): (usize, &Slot<T>)| Some((self.handle(i, slot.generation), Arc::clone(slot.item.as_ref()?)));
         slots.all.iter().enumerate().filter_map(item).collect()
     }
 }

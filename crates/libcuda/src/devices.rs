@@ -17,7 +17,8 @@ pub(crate) fn count(count: Out<i32>) -> Result {
 }
 
 pub(crate) fn capability(major: Out<i32>, minor: Out<i32>, dev: i32) -> Result {
-    (major.check()?, minor.check()?);
+    major.check()?;
+    minor.check()?;
     let gpu = process()?.gpu(dev)?;
     major.set(gpu.attribute(75)?)?;
     minor.set(gpu.attribute(76)?)
@@ -148,7 +149,8 @@ pub(crate) fn primary_reset(dev: i32) -> Result {
 }
 
 pub(crate) fn primary_state(dev: i32, flags: Out<u32>, active: Out<i32>) -> Result {
-    (flags.check()?, active.check()?);
+    flags.check()?;
+    active.check()?;
     let gpu = process()?.gpu(dev)?;
     let primary = gpu.primary.lock().map_err(|_| Code::UNKNOWN)?;
     flags.set(primary.flags)?;

@@ -104,7 +104,8 @@ fn take_attribute(shape: &mut Shape, at: u64) -> Result {
 
 pub(crate) fn launch_ex(null: Null, config: In<LaunchConfig>, f: u64, params: Out<u64>, extra: Out<u64>) -> Result {
     let config = config.get()?;
-    let mut shape = Shape { grid: config.grid, block: config.block, shared: config.shared_mem_bytes, ..Shape::default() };
+    let mut shape =
+        Shape { grid: config.grid, block: config.block, shared: config.shared_mem_bytes, ..Shape::default() };
     if config.num_attrs > 0 && config.attrs == 0 {
         return Err(Code::INVALID_VALUE);
     }

@@ -62,7 +62,10 @@ pub(crate) fn proc_address_v2(symbol: In<u8>, to: Out<u64>, version: i32, flags:
     const UNKNOWN: u32 = 1;
     const TOO_NEW: u32 = 2;
     to.check()?;
-    if symbol.is_null() || flags & !(LEGACY_STREAM | PER_THREAD_STREAM) != 0 || flags == (LEGACY_STREAM | PER_THREAD_STREAM) {
+    if symbol.is_null()
+        || flags & !(LEGACY_STREAM | PER_THREAD_STREAM) != 0
+        || flags == (LEGACY_STREAM | PER_THREAD_STREAM)
+    {
         return Err(Code::INVALID_VALUE);
     }
     let name = symbol.text().unwrap_or_default();

@@ -27,7 +27,8 @@ pub(crate) fn alloc(to: Out<u64>, bytes: u64) -> Result {
 
 pub(crate) fn alloc_pitch(to: Out<u64>, pitch: Out<u64>, width: u64, height: u64, element: u32) -> Result {
     const ROW: u64 = 512;
-    (to.check()?, pitch.check()?);
+    to.check()?;
+    pitch.check()?;
     if !matches!(element, 4 | 8 | 16) || width == 0 || height == 0 {
         return Err(Code::INVALID_VALUE);
     }
@@ -232,10 +233,26 @@ pub(crate) fn set_2d_d8_async(null: Null, to: u64, pitch: u64, value: u8, width:
     fill(null, at, (to, pitch), Word::B8(value), (width, height))
 }
 
-pub(crate) fn set_2d_d16_async(null: Null, to: u64, pitch: u64, value: u16, width: u64, height: u64, at: u64) -> Result {
+pub(crate) fn set_2d_d16_async(
+    null: Null,
+    to: u64,
+    pitch: u64,
+    value: u16,
+    width: u64,
+    height: u64,
+    at: u64,
+) -> Result {
     fill(null, at, (to, pitch), Word::B16(value), (width, height))
 }
 
-pub(crate) fn set_2d_d32_async(null: Null, to: u64, pitch: u64, value: u32, width: u64, height: u64, at: u64) -> Result {
+pub(crate) fn set_2d_d32_async(
+    null: Null,
+    to: u64,
+    pitch: u64,
+    value: u32,
+    width: u64,
+    height: u64,
+    at: u64,
+) -> Result {
     fill(null, at, (to, pitch), Word::B32(value), (width, height))
 }

@@ -41,7 +41,8 @@ pub(crate) fn potential(
     shared: u64,
     limit: i32,
 ) -> Result {
-    (grid.check()?, block.check()?);
+    grid.check()?;
+    block.check()?;
     let func = function_anywhere(f)?;
     let of = |threads: i32| match to_shared {
         // SAFETY: the program passed this function to be called with numbers of threads.
@@ -53,7 +54,6 @@ pub(crate) fn potential(
     grid.set(blocks)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the interface has so many")]
 pub(crate) fn potential_with_flags(
     grid: Out<i32>,
     block: Out<i32>,

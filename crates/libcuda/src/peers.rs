@@ -7,7 +7,8 @@ use crate::ptr::Out;
 pub(crate) fn can_access(can: Out<i32>, dev: i32, peer: i32) -> Result {
     can.check()?;
     let process = process()?;
-    (process.gpu(dev)?, process.gpu(peer)?);
+    process.gpu(dev)?;
+    process.gpu(peer)?;
     // Kernels see the memory of their own device; copies go between all.
     can.set(0)
 }
@@ -44,7 +45,8 @@ pub(crate) fn disable(peer: u64) -> Result {
 pub(crate) fn attribute(value: Out<i32>, attrib: u32, from: i32, to: i32) -> Result {
     value.check()?;
     let process = process()?;
-    (process.gpu(from).map_err(|_| Code::INVALID_DEVICE)?, process.gpu(to)?);
+    process.gpu(from).map_err(|_| Code::INVALID_DEVICE)?;
+    process.gpu(to)?;
     if from == to {
         return Err(Code::INVALID_DEVICE);
     }

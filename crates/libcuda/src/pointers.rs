@@ -52,7 +52,16 @@ fn find(address: u64) -> Result<Option<Known>> {
     let Some(gpu) = process.gpu_of(address) else { return Ok(None) };
     let Some((base, bytes)) = gpu.device.memory().range_of(address) else { return Ok(None) };
     let primary = gpu.primary.lock().map_err(|_| Code::UNKNOWN)?.handle.unwrap_or(0);
-    Ok(Some(Known { ctx: primary, kind: DEVICE, ordinal: gpu.ordinal, base, bytes, id: base, is_managed: false, pool: 0 }))
+    Ok(Some(Known {
+        ctx: primary,
+        kind: DEVICE,
+        ordinal: gpu.ordinal,
+        base,
+        bytes,
+        id: base,
+        is_managed: false,
+        pool: 0,
+    }))
 }
 
 /// Writes an attribute of an address of which `known` is known; of one of which nothing is, what says so.

@@ -37,7 +37,8 @@ pub(crate) fn destroy(handle: u64) -> Result {
     let gpu = process.gpu(pool.ordinal)?;
     let current = &gpu.current_pool;
     // A device that allocated from it goes back to its own.
-    let _ = current.compare_exchange(handle, 0, std::sync::atomic::Ordering::Relaxed, std::sync::atomic::Ordering::Relaxed);
+    let _ =
+        current.compare_exchange(handle, 0, std::sync::atomic::Ordering::Relaxed, std::sync::atomic::Ordering::Relaxed);
     process.pools.remove(handle);
     Ok(())
 }
@@ -45,12 +46,17 @@ pub(crate) fn destroy(handle: u64) -> Result {
 pub(crate) fn attribute(handle: u64, attr: u32, value: Addr) -> Result {
     let pool = by_handle(handle)?;
     let (is_narrow, number) = pool.attribute(process()?.memory.of_pool(handle), attr)?;
-    if is_narrow { value.out::<u32>().set(u32::try_from(number).unwrap_or(u32::MAX)) } else { value.out::<u64>().set(number) }
+    if is_narrow {
+        value.out::<u32>().set(u32::try_from(number).unwrap_or(u32::MAX))
+    } else {
+        value.out::<u64>().set(number)
+    }
 }
 
 pub(crate) fn set_attribute(handle: u64, attr: u32, value: Addr) -> Result {
     let pool = by_handle(handle)?;
-    let number = if Pool::is_narrow(attr)? { u64::from(value.out::<u32>().get()?) } else { value.out::<u64>().get()? };
+    let number =
+        if Pool::is_narrow(attr)? { u64::from(value.out::<u32>().get()?) } else { value.out::<u64>().get()? };
     pool.set_attribute(attr, number)
 }
 
@@ -61,7 +67,8 @@ pub(crate) fn trim(handle: u64, _: u64) -> Result {
 
 pub(crate) fn access(flags: Out<u32>, handle: u64, location: Out<u64>) -> Result {
     const READ_WRITE: u32 = 3;
-    (flags.check()?, location.check()?);
+    flags.check()?;
+    location.check()?;
     by_handle(handle)?;
     flags.set(READ_WRITE)
 }

@@ -144,15 +144,7 @@ pub(crate) fn begin_capture_v1(null: Null, at: u64) -> Result {
     begin_capture(null, at, Mode::Global.number())
 }
 
-pub(crate) fn begin_capture_to(
-    null: Null,
-    at: u64,
-    to: u64,
-    after: In<u64>,
-    _: In<u64>,
-    n: u64,
-    mode: u32,
-) -> Result {
+pub(crate) fn begin_capture_to(null: Null, at: u64, to: u64, after: In<u64>, _: In<u64>, n: u64, mode: u32) -> Result {
     let mode = Mode::of(mode)?;
     let (_, stream) = stream::by_handle(at, null)?;
     let graph = graph::by_handle(to)?;
