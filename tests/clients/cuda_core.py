@@ -1,14 +1,28 @@
+"""cuda-core: a kernel from PTX, launched in a stream on pinned memory."""
+
+import os
+
 import numpy as np
-from cuda.core import Device, Stream, Program, ProgramOptions, LaunchConfig, launch, ObjectCode
-PTX=open('/tmp/wt/driver/tests/kernels/saxpy.ptx').read()
-d=Device(); d.set_current(); s=d.create_stream()
-print(d.name, d.compute_capability)
-code=ObjectCode.from_ptx(PTX.encode()); k=code.get_kernel("saxpy")
-n=1000
-from cuda.core import LegacyPinnedMemoryResource, DeviceMemoryResource
-mr=LegacyPinnedMemoryResource(); 
-bx=mr.allocate(4*n); by=mr.allocate(4*n)
-x=np.from_dlpack(bx).view(np.float32); y=np.from_dlpack(by).view(np.float32)
-x[:]=np.arange(n); y[:]=1
-launch(s, LaunchConfig(grid=4,block=256), k, np.int32(n) if False else np.uint32(n), np.float32(2.0), bx, by)
-s.sync(); assert np.array_equal(y, 2*np.arange(n,dtype=np.float32)+1), y[:5]; print("cuda-core ok")
+from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
+
+KERNELS = os.path.join(os.path.dirname(__file__), "..", "kernels", "saxpy.ptx")
+
+device = Device()
+device.set_current()
+assert "Handloom" in device.name
+stream = device.create_stream()
+with open(KERNELS, "rb") as file:
+    kernel = ObjectCode.from_ptx(file.read()).get_kernel("saxpy")
+n = 1000
+memory = LegacyPinnedMemoryResource()
+buffers = [memory.allocate(4 * n) for _ in range(2)]
+x, y = (np.from_dlpack(b).view(np.float32) for b in buffers)
+x[:], y[:] = np.arange(n), 1
+start, end = device.create_event({"timing_enabled": True}), device.create_event({"timing_enabled": True})
+stream.record(start)
+launch(stream, LaunchConfig(grid=4, block=256), kernel, np.uint32(n), np.float32(2), *buffers)
+stream.record(end)
+stream.sync()
+np.testing.assert_array_equal(y, 2 * np.arange(n, dtype=np.float32) + 1)
+assert end - start >= 0
+print("saxpy: ok")

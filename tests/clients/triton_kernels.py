@@ -1,3 +1,5 @@
+"""Triton without PyTorch: vector add, softmax and a matrix product, against numpy."""
+
 import ctypes, numpy as np, triton, triton.language as tl
 cu=ctypes.CDLL("libcuda.so.1")
 def ck(r): assert r==0, r

@@ -216,7 +216,7 @@ impl Captured {
 ///
 /// # Errors
 /// A capture of this thread, or one of all threads, is under way; it fails.
-pub fn refuse_unsafe() -> Result {
+pub fn refuse_while_captured() -> Result {
     if STRICT.load(Ordering::Acquire) == 0 || thread_mode() == Mode::Relaxed {
         return Ok(());
     }

@@ -112,14 +112,14 @@ pub(crate) fn id(handle: u64, to: Out<u64>) -> Result {
 
 pub(crate) fn synchronize() -> Result {
     let ctx = context::current()?;
-    handloom_driver::capture::refuse_unsafe()?;
+    handloom_driver::capture::refuse_while_captured()?;
     ctx.synchronize()
 }
 
 pub(crate) fn synchronize_of(handle: u64) -> Result {
     let ctx = if handle == 0 { context::current()? } else { context::by_handle(handle)? };
     ctx.check()?;
-    handloom_driver::capture::refuse_unsafe()?;
+    handloom_driver::capture::refuse_while_captured()?;
     ctx.synchronize()
 }
 

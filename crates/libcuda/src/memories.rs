@@ -17,7 +17,7 @@ pub(crate) fn info(free: Out<u64>, total: Out<u64>) -> Result {
 
 fn allocate(to: Out<u64>, bytes: u64, kind: Use) -> Result {
     to.check()?;
-    capture::refuse_unsafe()?;
+    capture::refuse_while_captured()?;
     to.set(memory::allocate(bytes, kind)?)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn free(address: u64) -> Result {
     if address == 0 {
         return Ok(());
     }
-    capture::refuse_unsafe()?;
+    capture::refuse_while_captured()?;
     memory::free(address, |kind| !matches!(kind, Use::Host(_)))
 }
 
