@@ -18,8 +18,8 @@ const STRESS: u32 = 3;
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // Each process builds into a folder of its own: cargo takes care of one after the other, and what is there is only linked.
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("libraries-{}", std::process::id()));
+        // Processes of several tests may do this at the same time: each links elsewhere and moves what it made here.
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("libraries");
         let done = Command::new(root().join("ci/libraries")).args(["--profile", "test"]).arg(&folder).output();
         let done = done.expect("ci/libraries can be started");
         assert!(done.status.success(), "ci/libraries: {}", String::from_utf8_lossy(&done.stderr));
