@@ -6,7 +6,7 @@
 //!
 //! Invariants: no panic leaves an exported function; nothing is kept of a pointer but its address.
 //!
-//! How to read it: [`table`] is the table of names with the exported functions, which `build.rs` writes, [`call`](mod@call) what each of them does around
+//! How to read it: [`table`] is the table of names with the exported functions, which `build.rs` writes, `call` what each of them does around
 //! its work, [`ptr`] what pointers are, [`abi`] the structures. The other files are the work, a file a chapter of the documentation.
 //!
 //! The static library becomes the shared one by `ci/libraries`.
