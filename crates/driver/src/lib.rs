@@ -7,7 +7,7 @@
 //! ends its context and no other; all is safe to call from any thread. Text for the user goes to standard error, what kernels print to standard
 //! output when a call waits for work.
 //!
-//! How to read it: [`process`] is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
+//! How to read it: [`process`](mod@process) is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
 //! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`pool`] and [`copy`] what it is done to,
 //! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
 //! described first and done later.
