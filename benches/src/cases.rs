@@ -81,6 +81,8 @@ pub enum Input {
     Word(u32),
     /// A float.
     Float(f32),
+    /// A double.
+    Double(f64),
 }
 
 /// The work of a case at some scale.
@@ -92,6 +94,8 @@ pub struct Job {
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
     /// Arguments of the kernel.
     pub inputs: Vec<Input>,
     /// Which argument is written.
@@ -285,6 +289,7 @@ fn raytracer(scale: Scale) -> Job {
         label: format!("{side}x{side}"),
         grid: [side.div_ceil(8), side.div_ceil(8), 1],
         block: [8, 8, 1],
+        shared: 0,
         inputs: vec![
             // More than the world takes.
             Input::Buffer(vec![0; 4096]),
@@ -324,6 +329,7 @@ fn mma(scale: Scale) -> Job {
         label: format!("{warps} warps"),
         grid: [warps / 4, 1, 1],
         block: [128, 1, 1],
+        shared: 0,
         inputs: vec![
             Input::Buffer(float_bytes(&a)),
             Input::Buffer(float_bytes(&b)),
@@ -347,7 +353,8 @@ pub fn size(bytes: u32) -> String {
     }
 }
 
-fn zeros(words: u32) -> Input {
+/// A buffer of zeros.
+pub fn zeros(words: u32) -> Input {
     Input::Buffer(vec![0; 4 * index(words)])
 }
 
@@ -360,6 +367,7 @@ fn saxpy(scale: Scale) -> Job {
         label: size(4 * n),
         grid: [n.div_ceil(256), 1, 1],
         block: [256, 1, 1],
+        shared: 0,
         inputs: vec![Input::Word(n), Input::Float(a), Input::Buffer(float_bytes(&x)), Input::Buffer(float_bytes(&y))],
         output: 3,
         sizes: vec![n],
@@ -386,6 +394,7 @@ fn stencil(scale: Scale) -> Job {
         label: if scale == Scale::Full { format!("{width}x{height}") } else { size(4 * width * height) },
         grid: [width.div_ceil(32), height.div_ceil(8), 1],
         block: [32, 8, 1],
+        shared: 0,
         inputs: vec![
             Input::Word(width),
             Input::Word(height),
@@ -413,6 +422,7 @@ fn reduce(scale: Scale) -> Job {
         label: size(4 * n),
         grid: [n / 512, 1, 1],
         block: [256, 1, 1],
+        shared: 0,
         inputs: vec![Input::Buffer(float_bytes(&from)), zeros(n / 512)],
         output: 1,
         sizes: vec![n],
@@ -453,6 +463,7 @@ fn sgemm(scale: Scale) -> Job {
         label: format!("{size}"),
         grid: [size / 16, size / 16, 1],
         block: [16, 16, 1],
+        shared: 0,
         inputs: vec![
             Input::Word(size),
             Input::Buffer(float_bytes(&a)),
@@ -479,6 +490,7 @@ fn mandelbrot(scale: Scale) -> Job {
         label: format!("{width}x{height}"),
         grid: [width.div_ceil(32), height.div_ceil(8), 1],
         block: [32, 8, 1],
+        shared: 0,
         inputs: vec![
             Input::Word(width),
             Input::Word(height),
@@ -521,6 +533,7 @@ pub fn job(n: u32, threads: u32, mut inputs: Vec<Input>, work: f64, looked_at: u
         label: size(4 * n),
         grid: [threads.div_ceil(256), 1, 1],
         block: [256, 1, 1],
+        shared: 0,
         output: inputs.len() - 1,
         inputs,
         sizes: vec![n, looked_at],
@@ -571,6 +584,7 @@ fn histogram(scale: Scale) -> Job {
         label: size(4 * n),
         grid: [scale.of(1024, 16, 4), 1, 1],
         block: [256, 1, 1],
+        shared: 0,
         inputs: vec![Input::Word(n), Input::Buffer(word_bytes(&data)), zeros(256)],
         output: 2,
         sizes: vec![n],
@@ -593,6 +607,7 @@ fn bytes_job(scale: Scale, byte: fn(u8, u8) -> u8) -> Job {
         label: size(4 * n),
         grid: [n.div_ceil(256), 1, 1],
         block: [256, 1, 1],
+        shared: 0,
         inputs: vec![Input::Word(n), Input::Buffer(word_bytes(&a)), Input::Buffer(word_bytes(&b)), zeros(n)],
         output: 3,
         sizes: vec![n],
@@ -610,19 +625,23 @@ fn vabsdiff4(scale: Scale) -> Job {
     bytes_job(scale, u8::abs_diff)
 }
 
+/// A case's job fits its kernel and its C program.
+#[cfg(test)]
+pub fn check_job(case: &Case) {
+    let job = (case.job)(Scale::Tiny);
+    let parameters = (0..).take_while(|i| case.ptx.contains(&format!("{}_param_{i}", case.entry))).count();
+    assert_eq!(job.inputs.len(), parameters, "{}", case.name);
+    assert!(matches!(job.inputs[job.output], Input::Buffer(_)), "{}", case.name);
+    assert!(job.work > 0.0 && case.c.text.contains(case.judged), "{}", case.name);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn jobs_say_what_their_kernels_take() {
-        for case in CASES {
-            let job = (case.job)(Scale::Tiny);
-            let parameters = (0..).take_while(|i| case.ptx.contains(&format!("{}_param_{i}", case.entry))).count();
-            assert_eq!(job.inputs.len(), parameters, "{}", case.name);
-            assert!(matches!(job.inputs[job.output], Input::Buffer(_)), "{}", case.name);
-            assert!(job.work > 0.0 && case.c.text.contains(case.judged), "{}", case.name);
-        }
+        CASES.iter().for_each(check_job);
     }
 
     #[test]

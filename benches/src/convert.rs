@@ -82,6 +82,7 @@ fn job(scale: Scale, kind: u32, widest: u32, from: impl Fn(u32) -> Vec<u8>, to: 
         label: size(n * widest),
         grid: [n.div_ceil(BLOCK), 1, 1],
         block: [BLOCK, 1, 1],
+        shared: 0,
         inputs: vec![Input::Word(n), Input::Buffer(fill(&from)), Input::Buffer(zeros)],
         output: 2,
         sizes: vec![n, kind],

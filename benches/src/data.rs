@@ -29,6 +29,11 @@ pub fn float_bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
+/// Bytes of doubles.
+pub fn double_bytes(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
 /// Bytes of words.
 pub fn word_bytes(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
@@ -50,6 +55,10 @@ pub enum Expected {
     MostWords(Vec<u32>, f64),
     /// One float, within so much.
     Near(f64, f64),
+    /// These doubles, each within so much of its size or of 1, whichever is larger.
+    Doubles(Vec<f64>, f64),
+    /// These halves, each within so much of its size, and a unit of the least ones.
+    Halves(Vec<f64>, f64),
 }
 
 impl Expected {
@@ -66,10 +75,16 @@ impl Expected {
         let n = match self {
             Expected::Words(w) | Expected::MostWords(w, _) => w.len(),
             Expected::Floats(f, _) => f.len(),
+            Expected::Doubles(f, _) | Expected::Halves(f, _) => f.len(),
             Expected::Near(..) => 1,
         };
-        if got.len() != 4 * n {
-            return Err(format!("{} bytes of result instead of {}", got.len(), 4 * n));
+        let bytes = match self {
+            Expected::Doubles(..) => 8 * n,
+            Expected::Halves(..) => 2 * n,
+            _ => 4 * n,
+        };
+        if got.len() != bytes {
+            return Err(format!("{} bytes of result instead of {bytes}", got.len()));
         }
         let told = |i: usize, want: String, got: String| Err(format!("element {i} is {got} instead of {want}"));
         match self {
@@ -83,6 +98,25 @@ impl Expected {
             Expected::Floats(want, part) => {
                 for (i, (g, w)) in words(got).map(f32::from_bits).zip(want).enumerate() {
                     let near = (g - w).abs() <= part * w.abs().max(1.0);
+                    if !near {
+                        return told(i, w.to_string(), g.to_string());
+                    }
+                }
+                Ok(())
+            }
+            Expected::Doubles(want, part) => {
+                for (i, (g, w)) in got.as_chunks().0.iter().map(|c| f64::from_le_bytes(*c)).zip(want).enumerate() {
+                    let near = (g - w).abs() <= part * w.abs().max(1.0);
+                    if !near {
+                        return told(i, w.to_string(), g.to_string());
+                    }
+                }
+                Ok(())
+            }
+            Expected::Halves(want, part) => {
+                let halves = got.as_chunks().0.iter().map(|c| half::f16::from_le_bytes(*c).to_f64());
+                for (i, (g, w)) in halves.zip(want).enumerate() {
+                    let near = (g - w).abs() <= part * w.abs() + 0.5_f64.powi(24);
                     if !near {
                         return told(i, w.to_string(), g.to_string());
                     }
@@ -121,5 +155,11 @@ mod tests {
         assert!(Expected::MostWords(vec![0, 2.0_f32.to_bits()], 0.4).check(&bytes).is_err());
         assert_eq!(Expected::MostWords(vec![0, 2.0_f32.to_bits()], 0.5).check(&bytes), Ok(()));
         assert_eq!(Expected::Near(1.1, 0.2).check(&bytes[..4]), Ok(()));
+        let doubles = double_bytes(&[1.0, 2.0]);
+        assert_eq!(Expected::Doubles(vec![1.0, 2.0], 0.0).check(&doubles), Ok(()));
+        assert!(Expected::Doubles(vec![1.0, 2.001], 1e-4).check(&doubles).is_err());
+        let halves: Vec<u8> = [1.0, 0.5].iter().flat_map(|v| half::f16::from_f64(*v).to_le_bytes()).collect();
+        assert_eq!(Expected::Halves(vec![1.0, 0.5], 0.0).check(&halves), Ok(()));
+        assert!(Expected::Halves(vec![1.0, 0.51], 1e-3).check(&halves).is_err());
     }
 }

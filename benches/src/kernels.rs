@@ -3,6 +3,7 @@
 use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Function, LaunchConfig, Module, PreparedLaunch, launch};
 use serde_json::json;
 
+use crate::algorithms;
 use crate::cases::{CASES, Case, Input, Job, Scale};
 use crate::convert;
 use crate::measure::{Sample, on_one_processor, ratio, time, typical};
@@ -26,7 +27,7 @@ pub fn run(options: &Options, compiler: Option<&Compiler>) -> Section {
     let heads = ["kernel", "size", "ours", "C", "ratio", "floor", "goal", "exact", "2 threads", "ratio to OpenMP"];
     let mut section = Section::new(&title, &heads);
     let scales = options.scales();
-    for case in CASES.iter().chain(memory::CASES).chain(convert::CASES) {
+    for case in CASES.iter().chain(memory::CASES).chain(convert::CASES).chain(algorithms::CASES) {
         let name = format!("kernel/{}", case.name);
         if !options.wants(&name) {
             continue;
@@ -142,8 +143,13 @@ fn measure(
         [(Who::Ours, Bounds::Contained, 1), (Who::Exact, Bounds::Exact, 1), (Who::TwoThreads, Bounds::Contained, 2)]
     {
         if who != Who::TwoThreads || two {
-            let config =
-                LaunchConfig { bounds, threads, engine: options.engine(), ..LaunchConfig::new(job.grid, job.block) };
+            let config = LaunchConfig {
+                bounds,
+                threads,
+                shared_bytes: job.shared,
+                engine: options.engine(),
+                ..LaunchConfig::new(job.grid, job.block)
+            };
             add(who, Side::Ours(Box::new(checked_launch(&function, &config, &job, &mut buffers)?)));
         }
     }
@@ -183,7 +189,7 @@ fn measure(
 fn buffers(device: &Device, job: &Job) -> Result<Vec<Option<DeviceBuffer>>, String> {
     let one = |input: &Input| match input {
         Input::Buffer(bytes) => device.copy_of(bytes).map(Some).map_err(|e| e.to_string()),
-        Input::Word(_) | Input::Float(_) => Ok(None),
+        Input::Word(_) | Input::Float(_) | Input::Double(_) => Ok(None),
     };
     job.inputs.iter().map(one).collect()
 }
@@ -205,6 +211,7 @@ fn checked_launch(
         .map(|(input, buffer)| match (input, buffer) {
             (_, Some(buffer)) => Arg::from(buffer),
             (Input::Float(v), None) => Arg::from(*v),
+            (Input::Double(v), None) => Arg::from(*v),
             (Input::Word(v), None) => Arg::from(*v),
             (Input::Buffer(_), None) => Arg::from(0_u64),
         })

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report is what this program is for")]
 
+mod algorithms;
 mod cases;
 mod compile;
 mod convert;

@@ -75,8 +75,9 @@ impl Compiler {
         let mut run = Command::new(&self.command[0]);
         run.args(&self.command[1..]).args(flags).arg("-o").arg(&made).arg(&text);
         if let Some(object) = self.build_cxx(source, openmp)? {
-            run.arg(object).args(["-lstdc++", "-lm"]);
+            run.arg(object).arg("-lstdc++");
         }
+        run.arg("-lm");
         if source.needs_cuda_headers {
             run.arg("-I").arg(std::env::var_os(CUDA_HEADERS).unwrap_or_default());
         }
