@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use handloom_diag::{Diagnostic, Severity, SourceMap, Style, render_human};
+use handloom_diag::{Diagnostic, FileId, Severity, SourceMap, Style, render_human};
 use handloom_images::{Arch, Extent, MemberKind, Want, What, Wrapper, extent, open, parts};
 use handloom_ir::simt;
 use handloom_runtime::{LoadError, front};
 
 use crate::code::{Code, Result};
 use crate::host::HostMemory;
+use crate::partial::{Without, leave_out};
 use crate::process::{process, say};
 
 /// What a linker of ours returns begins with this: then the number of texts, and of each the bytes of its name and of itself, and both.
@@ -49,6 +50,10 @@ pub struct Loaded {
     pub sources: Arc<SourceMap>,
     /// What was warned of.
     pub warnings: Vec<Diagnostic>,
+    /// The architecture that its texts were made for: the least that runs all of them.
+    pub target: u32,
+    /// Kernels of the texts that are left out, and why.
+    pub without: Without,
 }
 
 impl Loaded {
@@ -211,17 +216,55 @@ fn other_target(arch: Option<Arch>, capability: u32) -> String {
 /// # Errors
 /// They are wrong, do not fit each other, or use something unsupported.
 pub fn check(texts: &[Text]) -> std::result::Result<Loaded, Refused> {
+    join(texts).map_err(Faults::into_refused)
+}
+
+/// The same for a library: kernels that use something unsupported are left out of it.
+///
+/// # Errors
+/// The texts are wrong, do not fit each other, or use something unsupported outside kernels.
+pub fn check_kernels(texts: &[Text]) -> std::result::Result<Loaded, Refused> {
+    let mut without = Without::new();
+    let mut left = texts.to_vec();
+    // Each turn leaves out at least one function.
+    loop {
+        let faults = match join(&left) {
+            Ok(loaded) => return Ok(Loaded { without, ..loaded }),
+            Err(faults) => faults,
+        };
+        let why = |d: &Diagnostic| render(std::slice::from_ref(d), &faults.sources);
+        if leave_out(&mut left, &faults.files, &faults.errors, why, &mut without).is_none() {
+            return Err(faults.into_refused());
+        }
+    }
+}
+
+/// What is wrong with texts.
+struct Faults {
+    errors: Vec<Diagnostic>,
+    sources: SourceMap,
+    files: Vec<FileId>,
+}
+
+impl Faults {
+    fn into_refused(self) -> Refused {
+        let log = render(&self.errors, &self.sources);
+        Refused { code: Code::from(&LoadError::Diagnostics(self.errors)), log }
+    }
+}
+
+fn join(texts: &[Text]) -> std::result::Result<Loaded, Faults> {
     let mut sources = SourceMap::new();
     let files: Vec<_> = texts.iter().map(|t| sources.add(&t.name, &t.ptx)).collect();
     match front(&sources, &files) {
         Ok((checked, warnings)) => {
             let ir = handloom_lower::lower(&checked);
-            Ok(Loaded { ir, sources: Arc::new(sources), warnings })
+            let target = texts.iter().filter_map(|t| Arch::of_ptx(&t.ptx)).map(|a| a.sm).max().unwrap_or(0);
+            Ok(Loaded { ir, sources: Arc::new(sources), warnings, target, without: Without::new() })
         }
-        Err(all) => {
-            let errors: Vec<Diagnostic> = all.into_iter().filter(|d| d.severity == Severity::Error).collect();
-            let log = render(&errors, &sources);
-            Err(Refused { code: Code::from(&LoadError::Diagnostics(errors)), log })
+        Err(mut errors) => {
+            errors.retain(|d| d.severity == Severity::Error);
+            Err(Faults { errors, sources, files })
         }
     }
 }

@@ -29,6 +29,7 @@ pub mod launch;
 pub mod link;
 pub mod memory;
 pub mod module;
+pub mod partial;
 pub mod pool;
 pub mod process;
 pub mod stream;

@@ -10,7 +10,7 @@ use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::Gpu;
 use crate::image::Loaded;
-use crate::process::{Process, process};
+use crate::process::{Process, process, say};
 use crate::table::Table;
 
 /// A module of a context.
@@ -20,12 +20,16 @@ pub struct Mod {
     gpu: Arc<Gpu>,
     /// The program on the device.
     pub module: Module,
+    /// The architecture that its text was made for.
+    target: u32,
     functions: Mutex<BTreeMap<String, u64>>,
 }
 
 /// What a program may set of a function.
 #[derive(Debug)]
 pub struct Settings {
+    /// The architecture that its text was made for.
+    target: u32,
     max_dynamic: AtomicU32,
     carveout: AtomicI32,
     non_portable: AtomicI32,
@@ -62,7 +66,8 @@ pub fn place(ctx: &Ctx, loaded: &Loaded) -> Result<Module> {
 /// There is no context, or no room.
 pub fn load(ctx: &Ctx, loaded: &Loaded) -> Result<u64> {
     let module = place(ctx, loaded)?;
-    let new = Mod { ctx: ctx.handle, gpu: Arc::clone(&ctx.gpu), module, functions: Mutex::default() };
+    let new =
+        Mod { ctx: ctx.handle, gpu: Arc::clone(&ctx.gpu), module, target: loaded.target, functions: Mutex::default() };
     process()?.modules.add(new).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -85,7 +90,7 @@ impl Mod {
             return Ok(*handle);
         }
         let function = self.module.function(Some(name)).map_err(|_| Code::NOT_FOUND)?;
-        let settings = Arc::new(Settings::new(&function));
+        let settings = Arc::new(Settings::new(function.entry().shared_bytes, self.target));
         let func = Func { module: own, module_gpu: Arc::clone(&self.gpu), function, settings };
         let handle = process()?.functions.add(func).ok_or(Code::OUT_OF_MEMORY)?;
         known.insert(name.to_owned(), handle);
@@ -108,9 +113,10 @@ impl Mod {
 }
 
 impl Settings {
-    fn new(function: &Function) -> Settings {
-        let own = function.entry().shared_bytes;
+    /// Of a kernel with so much static shared memory.
+    fn new(own: u32, target: u32) -> Settings {
         Settings {
+            target,
             max_dynamic: AtomicU32::new(MAX_STATIC_SHARED.saturating_sub(own)),
             carveout: AtomicI32::new(-1),
             non_portable: AtomicI32::new(0),
@@ -157,7 +163,8 @@ impl Func {
             2 | 3 | 7 | 16 | 17 => 0,
             // Choice: there are no registers of a GPU; 32 lets the largest block run.
             4 => 32,
-            5 | 6 => capability,
+            5 => int(self.settings.target),
+            6 => capability,
             8 => int(self.max_dynamic_shared()),
             9 => self.settings.carveout.load(Ordering::Relaxed),
             10 => i32::from(cluster.is_some()),
@@ -296,13 +303,12 @@ pub fn kernel(library: u64, name: &str) -> Result<u64> {
     if let Some(handle) = known.get(name) {
         return Ok(*handle);
     }
+    if let Some(why) = owner.loaded.without.get(name) {
+        say(&format!("the kernel `{name}` cannot run here:\n{why}"));
+        return Err(Code::NO_BINARY_FOR_GPU);
+    }
     let entry = owner.loaded.ir.entries.get(name).ok_or(Code::NOT_FOUND)?;
-    let settings = Arc::new(Settings {
-        max_dynamic: AtomicU32::new(MAX_STATIC_SHARED.saturating_sub(entry.shared_bytes)),
-        carveout: AtomicI32::new(-1),
-        non_portable: AtomicI32::new(0),
-        policy: AtomicI32::new(0),
-    });
+    let settings = Arc::new(Settings::new(entry.shared_bytes, owner.loaded.target));
     let new =
         Kernel { library, name: name.to_owned(), settings, owner: Arc::clone(&owner), functions: Mutex::default() };
     let handle = process.kernels.add(new).ok_or(Code::OUT_OF_MEMORY)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use handloom_driver::context::Ctx;
+use handloom_driver::image;
 use handloom_driver::jit::Options;
 use handloom_driver::module::{self, Func, Kernel, Library};
 use handloom_driver::{Code, Result, context, process};
@@ -24,7 +25,7 @@ pub(crate) fn load_data(
     to.check()?;
     let process = process()?;
     let options = Options::read(&ProcessMemory, n, options.address(), values.address())?;
-    let loaded = loaded(process, code.0, process.config.capability, &options)?;
+    let loaded = loaded(process, code.0, process.config.capability, &options, image::check_kernels)?;
     to.set(process.libraries.add(Library::new(loaded)).ok_or(Code::OUT_OF_MEMORY)?)
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn load_file(
     to.check()?;
     let process = process()?;
     let options = Options::read(&ProcessMemory, n, options.address(), values.address())?;
-    let loaded = from_file(name, process.config.capability, &options)?;
+    let loaded = from_file(name, process.config.capability, &options, image::check_kernels)?;
     to.set(process.libraries.add(Library::new(loaded)).ok_or(Code::OUT_OF_MEMORY)?)
 }
 

@@ -1,6 +1,6 @@
 //! Modules.
 
-use handloom_driver::image::{self, Loaded, Refused, fetch_all};
+use handloom_driver::image::{self, Loaded, Refused, Text, fetch_all};
 use handloom_driver::jit::Options;
 use handloom_driver::module;
 use handloom_driver::process::Process;
@@ -8,12 +8,15 @@ use handloom_driver::{Code, Result, context, process};
 
 use crate::ptr::{Addr, In, Out, ProcessMemory};
 
+/// How texts are joined: whole, or without the kernels that are refused.
+pub(crate) type Join = fn(&[Text]) -> std::result::Result<Loaded, Refused>;
+
 /// Loads what lies at an address, for devices of a capability; logs go to the program's buffers and to the user.
-pub(crate) fn loaded(process: &Process, at: u64, capability: u32, options: &Options) -> Result<Loaded> {
+pub(crate) fn loaded(process: &Process, at: u64, capability: u32, options: &Options, join: Join) -> Result<Loaded> {
     if at == 0 {
         return Err(Code::INVALID_VALUE);
     }
-    from_images(process, || fetch_all(process.host, at), capability, options)
+    from_images(process, || fetch_all(process.host, at), capability, options, join)
 }
 
 fn from_images(
@@ -21,6 +24,7 @@ fn from_images(
     images: impl FnOnce() -> std::result::Result<Vec<Vec<u8>>, Refused>,
     capability: u32,
     options: &Options,
+    join: Join,
 ) -> Result<Loaded> {
     let load = || {
         let mut texts = Vec::new();
@@ -30,7 +34,7 @@ fn from_images(
         if texts.is_empty() {
             return Err(Refused { code: Code::INVALID_IMAGE, log: "the image holds nothing".into() });
         }
-        image::check(&texts)
+        join(&texts)
     };
     match load() {
         Ok(loaded) => {
@@ -47,7 +51,7 @@ fn from_images(
 fn load_with(to: Out<u64>, at: u64, options: &Options) -> Result {
     to.check()?;
     let ctx = context::current()?;
-    let loaded = loaded(process()?, at, ctx.gpu.capability, options)?;
+    let loaded = loaded(process()?, at, ctx.gpu.capability, options, image::check)?;
     to.set(module::load(&ctx, &loaded)?)
 }
 
@@ -63,15 +67,15 @@ pub(crate) fn load_data_ex(to: Out<u64>, image: Addr, n: u32, options: Out<u32>,
 pub(crate) fn load_file(to: Out<u64>, name: In<u8>) -> Result {
     to.check()?;
     let ctx = context::current()?;
-    let loaded = from_file(name, ctx.gpu.capability, &Options::default())?;
+    let loaded = from_file(name, ctx.gpu.capability, &Options::default(), image::check)?;
     to.set(module::load(&ctx, &loaded)?)
 }
 
 /// Loads a file.
-pub(crate) fn from_file(name: In<u8>, capability: u32, options: &Options) -> Result<Loaded> {
+pub(crate) fn from_file(name: In<u8>, capability: u32, options: &Options, join: Join) -> Result<Loaded> {
     let name = name.text().map_err(|_| Code::INVALID_VALUE)?;
     let bytes = std::fs::read(name).map_err(|_| Code::FILE_NOT_FOUND)?;
-    from_images(process()?, || Ok(vec![bytes]), capability, options)
+    from_images(process()?, || Ok(vec![bytes]), capability, options, join)
 }
 
 pub(crate) fn unload(handle: u64) -> Result {
