@@ -101,13 +101,26 @@ pub const CRATES: &[Crate] = &[
         outside: &["object", "ruzstd", "lz4_flex"],
     },
     Crate {
+        name: "driver",
+        about: "handles, addresses and images that a program passes; results of the CUDA driver API, effects on devices",
+        crates: &["diag", "ir", "lower", "runtime", "images"],
+        outside: &[],
+    },
+    Crate {
+        name: "libcuda",
+        about: "`libcuda.so.1`: the C interface of `driver`, every documented name from one table",
+        crates: &["runtime", "driver"],
+        outside: &["libc"],
+    },
+    Crate {
         name: "cli",
         about: "the program `handloom`",
         crates: &[
             "diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "runtime", "images",
+            "driver",
         ],
-        // `signal-hook` sets the stop flag of a launch without `unsafe` of ours.
-        outside: &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook"],
+        // `signal-hook` sets the stop flag of a launch without `unsafe` of ours; `rustix` passes signals on.
+        outside: &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook", "rustix"],
     },
 ];
 

@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use handloom_runtime::{Backend, Bounds, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
 
+use crate::exec::ExecArgs;
 use crate::report::Format;
 
 /// Runs PTX on a CPU: checks it, compiles it, launches its kernels.
@@ -62,6 +63,13 @@ highest that ran: lean, quick or careful; the interpreter has none), and output 
 Example: y = 2 x + y for 1,000 floats in blocks of 256 threads:
   handloom run saxpy.ptx saxpy --grid 4 --block 256 1000 2.0 in:x.npy inout:y.npy:result.npy";
 
+const EXEC_EXAMPLE: &str = "\
+The program finds Handloom's libcuda.so.1 where it looks for NVIDIA's. Its exit status is passed on. Options may also be given as variables:
+HANDLOOM_CC, HANDLOOM_DEVICES, HANDLOOM_MEMORY ... HANDLOOM_LIBRARIES names the folder that ci/libraries made, if it does not lie beside handloom.
+
+Example: the kernels of a Python program, on a device with 2 GiB of memory:
+  handloom exec --memory 2G -- python train.py";
+
 const INFO_EXAMPLE: &str = "\
 FILE may be anything that holds PTX: a fat binary, a cubin made with -lineinfo, a program or an archive that nvcc built.
 FILE#3 names a member by its number, FILE#sm_90 by its target, in every command.
@@ -95,6 +103,9 @@ pub enum Command {
 handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
        handloom run [OPTIONS] --job JOB.json")]
     Run(Box<RunArgs>),
+    /// Run a program that uses CUDA, as it is, on the CPU.
+    #[command(after_help = EXEC_EXAMPLE)]
+    Exec(Box<ExecArgs>),
     /// Say what a file holds: members, entries with their parameters, variables, what is not supported.
     #[command(after_help = INFO_EXAMPLE)]
     Info(InfoArgs),

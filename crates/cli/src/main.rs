@@ -23,6 +23,7 @@ mod compile;
 mod dtype;
 mod elements;
 mod entries;
+mod exec;
 mod expect;
 mod image;
 mod info;
@@ -78,6 +79,7 @@ fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
             Some(job) => job::run_job(job, args, out),
             None => run::run(args, out),
         },
+        Command::Exec(args) => exec::exec(args, out),
         Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),
         Command::Traps => {

@@ -39,6 +39,8 @@ pub enum Status {
     Usage,
     /// Ended by this signal.
     Signal(u8),
+    /// What a program that was run ended with.
+    Passed(u8),
     /// A fault of ours.
     Bug,
 }
@@ -55,6 +57,7 @@ impl Status {
             Status::File => 5,
             Status::Bug => 101,
             Status::Signal(number) => 128 + number,
+            Status::Passed(code) => code,
         }
     }
 

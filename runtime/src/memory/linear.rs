@@ -269,6 +269,11 @@ impl DeviceMemory {
         })
     }
 
+    /// Whether an address is one of this device's, whatever lies there.
+    pub fn owns(&self, address: u64) -> bool {
+        self.of(address).is_some()
+    }
+
     /// What lies at an address.
     pub fn find(&self, address: u64) -> Found {
         let Some(space) = self.of(address) else { return Found::Nothing };

@@ -4,6 +4,7 @@ mod check;
 mod common;
 mod corpus;
 mod damaged;
+mod exec;
 mod expect;
 mod files;
 mod groups;

@@ -152,6 +152,10 @@ impl Folder {
         std::fs::read(self.0.join(name)).unwrap()
     }
 
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     pub fn has(&self, name: &str) -> bool {
         self.0.join(name).exists()
     }

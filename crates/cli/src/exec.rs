@@ -1,0 +1,322 @@
+//! `handloom exec`: a program that uses CUDA, on Handloom's driver library.
+//!
+//! The program is a child with an environment of its own. Its signals and its exit status are passed on, and what kernels did wrong is summed up
+//! at the end, from a file in which the library notes it.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use crate::args::BoundsArg;
+
+use crate::report::{Failure, Out, Status, reason};
+
+/// The library that a program asks for.
+const LIBRARY: &str = "libcuda.so.1";
+
+/// Names the folder of the libraries.
+const FOLDER_VARIABLE: &str = "HANDLOOM_LIBRARIES";
+
+/// Libraries that are found empty, so that programs which would make machine code with them link by the driver instead.
+const EMPTY: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
+
+/// How often signals are looked for.
+const TICK: Duration = Duration::from_millis(20);
+
+/// `handloom exec`.
+#[derive(ClapArgs, Debug)]
+pub struct ExecArgs {
+    /// Capability of the devices. Default: 8.9.
+    #[arg(long, value_name = "MAJOR.MINOR", value_parser = capability)]
+    pub cc: Option<String>,
+    /// Number of devices. Default: 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=8))]
+    pub devices: Option<u32>,
+    /// Memory of a device, as 4G. Default: the memory of the host.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<String>,
+    /// Host threads of a launch. Default: one for each core.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<std::num::NonZeroU16>,
+    /// How strictly compiled code checks addresses. Default: exact.
+    #[arg(long, value_enum)]
+    pub bounds: Option<BoundsArg>,
+    /// Order of scheduling. Default: 0, which is ascending.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Tell each call of the driver interface on standard error.
+    #[arg(long)]
+    pub trace_api: bool,
+    /// Write every image that is loaded into a folder.
+    #[arg(long, value_name = "DIR")]
+    pub dump_images: Option<PathBuf>,
+    /// Fill device memory with a pattern when it is allocated and when it is freed.
+    #[arg(long)]
+    pub poison: bool,
+    /// Write a line of JSON for every launch and every trap.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Exit status when a kernel trapped, in place of the program's own.
+    #[arg(long, value_name = "N")]
+    pub error_exit: Option<u8>,
+    #[command(flatten)]
+    pub later: Later,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Options that do not exist yet.
+#[derive(ClapArgs, Debug)]
+pub struct Later {
+    /// Not supported yet.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
+    pub check: Option<Option<String>>,
+    /// Not supported yet.
+    #[arg(long, hide = true)]
+    pub profile: Option<PathBuf>,
+    /// Not supported yet.
+    #[arg(long, hide = true)]
+    pub cover: Option<PathBuf>,
+    /// Not supported yet.
+    #[arg(long, hide = true)]
+    pub cache: Option<String>,
+    /// Not supported yet.
+    #[arg(long, hide = true)]
+    pub open_addresses: bool,
+}
+
+impl Later {
+    /// The option that was given.
+    fn given(&self) -> Option<&'static str> {
+        let all = [
+            (self.check.is_some(), "--check"),
+            (self.profile.is_some(), "--profile"),
+            (self.cover.is_some(), "--cover"),
+            (self.cache.is_some(), "--cache"),
+            (self.open_addresses, "--open-addresses"),
+        ];
+        all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+}
+
+fn capability(text: &str) -> Result<String, String> {
+    let wrong = || "expected a capability, as 8.9".to_owned();
+    handloom_driver::config::capability(text).map(|_| text.to_owned()).ok_or_else(wrong)
+}
+
+fn size(text: &str) -> Result<String, String> {
+    let wrong = || "expected a size, as 4G or 512M".to_owned();
+    handloom_driver::config::size_bytes(text).map(|_| text.to_owned()).ok_or_else(wrong)
+}
+
+/// Runs the program.
+///
+/// # Errors
+/// The libraries or the program are not there, or an option does not exist yet.
+pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
+    if let Some(name) = args.later.given() {
+        return Err(Failure::usage(format!("`{name}` is not supported by `exec` yet")));
+    }
+    let folder = libraries()?;
+    let notes = Notes::new()?;
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    environment(&mut command, args, &folder, &notes)?;
+    let signals = Signals::watch()?;
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(e) => {
+            let name = args.command[0].to_string_lossy();
+            out.say(&format!("error: cannot run `{name}`: {}", reason(&e)));
+            let is_there = e.kind() != std::io::ErrorKind::NotFound;
+            return Ok(Status::Passed(if is_there { 126 } else { 127 }));
+        }
+    };
+    let status =
+        wait(child, &signals).map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
+    let found = notes.summary();
+    if let Some(text) = &found {
+        out.say(text);
+    }
+    let own = status.code().and_then(|c| u8::try_from(c).ok());
+    let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
+    let own = own.or_else(by_signal).unwrap_or(1);
+    Ok(Status::Passed(args.error_exit.filter(|_| found.is_some()).unwrap_or(own)))
+}
+
+/// The folder of the libraries: the one that is named, or one beside the program.
+fn libraries() -> Result<PathBuf, Failure> {
+    let has = |folder: &Path| folder.join(LIBRARY).is_file();
+    if let Some(named) = std::env::var_os(FOLDER_VARIABLE).filter(|v| !v.is_empty()) {
+        let folder = PathBuf::from(named);
+        if !has(&folder) {
+            let folder = folder.display();
+            return Err(Failure::usage(format!(
+                "{FOLDER_VARIABLE} is `{folder}`, where there is no {LIBRARY}: build it by `ci/libraries {folder}`"
+            )));
+        }
+        return std::path::absolute(&folder).map_err(|e| Failure::usage(reason(&e)));
+    }
+    let program = std::env::current_exe().map_err(|e| Failure::usage(reason(&e)))?;
+    let beside = program.parent().unwrap_or(Path::new("."));
+    let places = [beside.join("libraries"), beside.join("../lib/handloom")];
+    places.iter().find(|p| has(p)).cloned().ok_or_else(|| {
+        let place = places[0].display();
+        Failure::usage(format!(
+            "no {LIBRARY} in `{place}`: build it by `ci/libraries`, or name its folder by {FOLDER_VARIABLE}"
+        ))
+    })
+}
+
+/// What the program finds in its environment.
+fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &Notes) -> Result<(), Failure> {
+    let joined = |variable: &str, first: OsString| {
+        let mut all = first;
+        if let Some(old) = std::env::var_os(variable).filter(|v| !v.is_empty()) {
+            all.push(":");
+            all.push(old);
+        }
+        all
+    };
+    // The loader takes both as ends of a path, and has no way to write them.
+    if folder.to_string_lossy().contains([':', ' ']) {
+        let folder = folder.display();
+        return Err(Failure::usage(format!(
+            "`{folder}` has a blank or a colon in its name, which the loader cannot take"
+        )));
+    }
+    let empty: Vec<PathBuf> = EMPTY.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
+    let preload = empty.iter().map(|p| p.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
+    command.env("LD_LIBRARY_PATH", joined("LD_LIBRARY_PATH", folder.into()));
+    if !preload.is_empty() {
+        command.env("LD_PRELOAD", joined("LD_PRELOAD", preload));
+    }
+    command.env("TRITON_LIBCUDA_PATH", folder).env("TRITON_DEFAULT_BACKEND", "nvidia");
+    command.env("DRJIT_LIBCUDA_PATH", folder.join(LIBRARY));
+    if let Some(cache) = cache_folder() {
+        command.env("TRITON_CACHE_DIR", cache.join("triton"));
+    }
+    command.env("HANDLOOM_FINDINGS", &notes.file);
+    let mut set = |name: &str, value: Option<OsString>| {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    };
+    let text = |t: String| Some(OsString::from(t));
+    set("HANDLOOM_CC", args.cc.clone().and_then(text));
+    set("HANDLOOM_DEVICES", args.devices.and_then(|n| text(n.to_string())));
+    set("HANDLOOM_MEMORY", args.memory.clone().and_then(text));
+    set("HANDLOOM_THREADS", args.threads.and_then(|n| text(n.to_string())));
+    let bounds = |b| if b == BoundsArg::Exact { "exact" } else { "contained" };
+    set("HANDLOOM_BOUNDS", args.bounds.and_then(|b| text(bounds(b).to_owned())));
+    set("HANDLOOM_SEED", args.seed.and_then(|n| text(n.to_string())));
+    set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
+    set("HANDLOOM_POISON", args.poison.then(|| "1".into()));
+    let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();
+    set("HANDLOOM_DUMP_IMAGES", args.dump_images.as_ref().map(absolute));
+    set("HANDLOOM_REPORT", args.report.as_ref().map(absolute));
+    Ok(())
+}
+
+/// Our folder for what is kept from one run to the next: what programs compile for our devices must not reach a GPU.
+fn cache_folder() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    Some(named.or_else(home)?.join("handloom"))
+}
+
+/// The file in which the libraries of all processes of the program note what they found.
+struct Notes {
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+impl Notes {
+    fn new() -> Result<Notes, Failure> {
+        let folder = std::env::temp_dir().join(format!("handloom-exec-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Failure::file(format!("`{}`: {}", folder.display(), reason(&e))))?;
+        let file = folder.join("findings");
+        Ok(Notes { folder, file })
+    }
+
+    /// A sentence about what was found, if anything was.
+    fn summary(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Note {
+            code: String,
+        }
+        let text = std::fs::read_to_string(&self.file).ok()?;
+        let notes: Vec<Note> = text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
+        let mut codes: Vec<&str> = notes.iter().map(|n| n.code.as_str()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let s = if notes.len() == 1 { "" } else { "s" };
+        (!notes.is_empty()).then(|| format!("handloom: {} trap{s}: {}", notes.len(), codes.join(", ")))
+    }
+}
+
+impl Drop for Notes {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Signals that are passed on.
+struct Signals {
+    seen: Arc<AtomicUsize>,
+    /// The terminal sends its own to the program as well.
+    from_terminal: bool,
+}
+
+impl Signals {
+    fn watch() -> Result<Signals, Failure> {
+        let seen = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+            let number = usize::try_from(signal).unwrap_or(0);
+            let set = signal_hook::flag::register_usize(signal, Arc::clone(&seen), number);
+            set.map_err(|e| Failure::file(format!("signals cannot be watched: {}", reason(&e))))?;
+        }
+        Ok(Signals { seen, from_terminal: std::io::stdin().is_terminal() })
+    }
+
+    fn pass_on(&self, to: Pid) {
+        let number = i32::try_from(self.seen.swap(0, Ordering::AcqRel)).unwrap_or(0);
+        let signal = match number {
+            SIGINT if !self.from_terminal => Signal::INT,
+            SIGTERM => Signal::TERM,
+            SIGHUP => Signal::HUP,
+            SIGUSR1 => Signal::USR1,
+            SIGUSR2 => Signal::USR2,
+            _ => return,
+        };
+        // It may have ended just now.
+        let _ = kill_process(to, signal);
+    }
+}
+
+/// Waits for the program, and passes signals on meanwhile.
+fn wait(mut child: Child, signals: &Signals) -> std::io::Result<ExitStatus> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (ended, end) = mpsc::channel();
+    std::thread::Builder::new().name("handloom-wait".into()).spawn(move || ended.send(child.wait()))?;
+    loop {
+        match end.recv_timeout(TICK) {
+            Ok(status) => return status,
+            Err(mpsc::RecvTimeoutError::Timeout) => pid.into_iter().for_each(|pid| signals.pass_on(pid)),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(std::io::Error::other("its watcher is gone")),
+        }
+    }
+}

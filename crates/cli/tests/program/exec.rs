@@ -1,0 +1,84 @@
+//! `handloom exec`: what the program finds, what is passed on, what is refused.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use crate::common::Folder;
+
+/// A folder that looks like that of the libraries to those who only look for names.
+fn libraries(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    folder.write("libcuda.so.1", "");
+    folder
+}
+
+fn exec(folder: &Folder, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_handloom"));
+    let done = command.arg("exec").args(args).env("HANDLOOM_LIBRARIES", folder.path()).output().unwrap();
+    let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    let folder = libraries("exec-status");
+    assert_eq!(exec(&folder, &["--", "sh", "-c", "exit 0"]).0, Some(0));
+    assert_eq!(exec(&folder, &["--", "sh", "-c", "exit 7"]).0, Some(7));
+    assert_eq!(exec(&folder, &["--", "sh", "-c", "kill -SEGV $$"]).0, Some(139));
+    let (status, _, err) = exec(&folder, &["--", "no-such-program"]);
+    assert_eq!((status, err.trim_end()), (Some(127), "error: cannot run `no-such-program`: no such file or directory"));
+}
+
+#[test]
+fn the_environment_is_set() {
+    let folder = libraries("exec-environment");
+    let print = "echo \"$LD_LIBRARY_PATH|$HANDLOOM_CC|$HANDLOOM_MEMORY|$HANDLOOM_TRACE_API|$TRITON_DEFAULT_BACKEND\"";
+    let args = ["--cc", "9.0", "--memory", "2G", "--trace-api", "--", "sh", "-c", print];
+    let (status, out, _) = exec(&folder, &args);
+    assert_eq!(status, Some(0));
+    let path = folder.path();
+    assert!(out.starts_with(path.to_str().unwrap()), "{out}");
+    assert!(out.ends_with("|9.0|2G|1|nvidia\n"), "{out}");
+}
+
+#[test]
+fn what_was_found_is_summed_up() {
+    let folder = libraries("exec-found");
+    let note = "echo '{\"event\":\"trap\",\"code\":\"CUDA_ERROR_ASSERT\"}' >> $HANDLOOM_FINDINGS; exit 3";
+    let (status, _, err) = exec(&folder, &["--", "sh", "-c", note]);
+    assert_eq!((status, err.as_str()), (Some(3), "handloom: 1 trap: CUDA_ERROR_ASSERT\n"));
+    assert_eq!(exec(&folder, &["--error-exit", "9", "--", "sh", "-c", note]).0, Some(9));
+    assert_eq!(exec(&folder, &["--error-exit", "9", "--", "sh", "-c", "exit 3"]).0, Some(3));
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let folder = libraries("exec-wrong");
+    for option in ["--check", "--check=race", "--profile=x", "--cover=x", "--cache=off", "--open-addresses"] {
+        let (status, _, err) = exec(&folder, &[option, "--", "true"]);
+        assert_eq!(status, Some(2), "{option}");
+        assert!(err.contains("is not supported by `exec` yet"), "{err}");
+    }
+    for wrong in [["--cc", "nine"], ["--memory", "0"], ["--devices", "9"], ["--threads", "0"]] {
+        assert_eq!(exec(&folder, &[wrong[0], wrong[1], "--", "true"]).0, Some(2), "{wrong:?}");
+    }
+    let empty = Folder::new("exec-empty");
+    let (status, _, err) = exec(&empty, &["--", "true"]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains("ci/libraries"), "{err}");
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let folder = libraries("exec-signals");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_handloom"));
+    command.args(["exec", "--", "sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"]);
+    command.env("HANDLOOM_LIBRARIES", folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut [0; 6]).unwrap();
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}

@@ -1,0 +1,172 @@
+//! What a process is told by its environment: the options of `handloom exec`.
+
+use std::path::PathBuf;
+
+use handloom_runtime::Bounds;
+
+/// The most devices of a process: each takes a window of addresses.
+pub const MAX_DEVICES: u32 = 8;
+
+/// The settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Ten times the major number of the devices' capability, plus the minor one.
+    pub capability: u32,
+    /// How many devices there are.
+    pub devices: u32,
+    /// Which of them the program sees, in its order.
+    pub visible: Vec<u32>,
+    /// Bytes of memory of a device; `None` for what the host has.
+    pub memory: Option<u64>,
+    /// Host threads of a launch; 0 for one a core.
+    pub threads: usize,
+    /// How strictly addresses are checked.
+    pub bounds: Bounds,
+    /// Order of scheduling.
+    pub seed: u64,
+    /// Calls are told on standard error.
+    pub trace: bool,
+    /// Images are written into this folder.
+    pub dump_images: Option<PathBuf>,
+    /// Launches and traps are written into this file.
+    pub report: Option<PathBuf>,
+    /// Traps are written into this file too, for who runs the program.
+    pub findings: Option<PathBuf>,
+    /// Device memory is filled with a pattern when it is allocated and when it is freed.
+    pub poison: bool,
+}
+
+/// `8.9`, `89` or `sm_89` as 89.
+pub fn capability(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("sm_").unwrap_or(text);
+    let (major, minor) = match digits.split_once('.') {
+        Some(parts) => parts,
+        None => digits.split_at_checked(digits.len().checked_sub(1)?)?,
+    };
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    (minor < 10 && (5..=12).contains(&major)).then_some(major * 10 + minor)
+}
+
+/// `4G`, `512M`, `64K` or bytes.
+pub fn size_bytes(text: &str) -> Option<u64> {
+    let text = text.trim().trim_end_matches(['B', 'b']).trim_end_matches('i');
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        b'T' | b't' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    let bytes: u64 = digits.trim().parse().ok()?;
+    bytes.checked_mul(1 << shift).filter(|b| *b > 0)
+}
+
+/// The devices that `CUDA_VISIBLE_DEVICES` leaves: numbers up to the first word that names none.
+fn visible(text: Option<&str>, devices: u32) -> Vec<u32> {
+    let Some(text) = text else { return (0..devices).collect() };
+    let mut seen = Vec::new();
+    for word in text.split(',') {
+        match word.trim().parse::<u32>() {
+            Ok(n) if n < devices && !seen.contains(&n) => seen.push(n),
+            _ => break,
+        }
+    }
+    seen
+}
+
+impl Config {
+    /// Reads the settings by a function that looks a variable up. What cannot be read is told in a sentence and left at its default: a driver has no
+    /// other way to say it.
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> (Config, Vec<String>) {
+        let mut wrong = Vec::new();
+        let mut get = |name: &str, expected: &str, take: &mut dyn FnMut(&str) -> bool| {
+            if let Some(text) = variable(name).filter(|t| !t.is_empty())
+                && !take(&text)
+            {
+                wrong.push(format!("{name} is `{text}`: expected {expected}"));
+            }
+        };
+        let mut config = Config {
+            capability: 89,
+            devices: 1,
+            visible: Vec::new(),
+            memory: None,
+            threads: 0,
+            bounds: Bounds::Exact,
+            seed: 0,
+            trace: false,
+            dump_images: None,
+            report: None,
+            findings: None,
+            poison: false,
+        };
+        let c = &mut config;
+        let flag = |text: &str, to: &mut bool| match text {
+            "1" | "true" | "yes" | "on" => {
+                *to = true;
+                true
+            }
+            "0" | "false" | "no" | "off" => {
+                *to = false;
+                true
+            }
+            _ => false,
+        };
+        get("HANDLOOM_CC", "a capability, as `8.9`", &mut |t| capability(t).map(|v| c.capability = v).is_some());
+        get("HANDLOOM_DEVICES", "a number from 0 to 8", &mut |t| {
+            t.parse().ok().filter(|n| *n <= MAX_DEVICES).map(|n| c.devices = n).is_some()
+        });
+        get("HANDLOOM_MEMORY", "a size, as `4G`", &mut |t| size_bytes(t).map(|v| c.memory = Some(v)).is_some());
+        get("HANDLOOM_THREADS", "a number", &mut |t| t.parse().ok().map(|v| c.threads = v).is_some());
+        get("HANDLOOM_SEED", "a number", &mut |t| t.parse().ok().map(|v| c.seed = v).is_some());
+        get("HANDLOOM_BOUNDS", "`exact` or `contained`", &mut |t| match t {
+            "exact" => {
+                c.bounds = Bounds::Exact;
+                true
+            }
+            "contained" => {
+                c.bounds = Bounds::Contained;
+                true
+            }
+            _ => false,
+        });
+        get("HANDLOOM_TRACE_API", "`1` or `0`", &mut |t| flag(t, &mut c.trace));
+        get("HANDLOOM_POISON", "`1` or `0`", &mut |t| flag(t, &mut c.poison));
+        c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);
+        c.report = variable("HANDLOOM_REPORT").filter(|t| !t.is_empty()).map(PathBuf::from);
+        c.findings = variable("HANDLOOM_FINDINGS").filter(|t| !t.is_empty()).map(PathBuf::from);
+        c.visible = visible(variable("CUDA_VISIBLE_DEVICES").as_deref(), c.devices);
+        (config, wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read() {
+        assert_eq!([capability("8.9"), capability("90"), capability("sm_120")], [Some(89), Some(90), Some(120)]);
+        assert_eq!([capability("8"), capability("8.10"), capability("x"), capability("")], [None; 4]);
+        assert_eq!(
+            [size_bytes("4G"), size_bytes("64 KiB"), size_bytes("100")],
+            [Some(4 << 30), Some(64 << 10), Some(100)]
+        );
+        assert_eq!([size_bytes(""), size_bytes("0"), size_bytes("-1"), size_bytes("99999999999T")], [None; 4]);
+        assert_eq!(visible(None, 2), [0, 1]);
+        assert_eq!(visible(Some("1,0,9,1"), 2), [1, 0]);
+        assert!(visible(Some(""), 2).is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let vars = |name: &str| match name {
+            "HANDLOOM_CC" => Some("ninety".to_owned()),
+            "HANDLOOM_DEVICES" => Some("2".to_owned()),
+            _ => None,
+        };
+        let (config, wrong) = Config::read(vars);
+        assert_eq!((config.capability, config.devices, config.visible.len()), (89, 2, 2));
+        assert_eq!(wrong, ["HANDLOOM_CC is `ninety`: expected a capability, as `8.9`"]);
+    }
+}

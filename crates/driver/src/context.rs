@@ -1,0 +1,377 @@
+//! Contexts: what a program's work on a device belongs to. Each thread has a stack of them.
+//!
+//! A fault of a kernel ends the context that it ran in: every later call that waits for work or gives some returns its code.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use handloom_diag::Style;
+use handloom_runtime::{Context, LaunchError, Sink, StreamError};
+
+use crate::code::{Code, Result};
+use crate::gpu::Gpu;
+use crate::process::{Process, process, say};
+use crate::stream::Stream;
+
+/// Limits of a context, by number, with what they are at first.
+const LIMITS: &[(u32, u64)] = &[(0, 1024), (1, 1 << 20), (2, 8 << 20), (3, 2), (4, 2048), (5, 64), (6, 0)];
+
+/// Flags of contexts that have a meaning.
+const FLAGS: u32 = 0xff;
+
+/// A context.
+pub struct Ctx {
+    /// Its handle.
+    pub handle: u64,
+    /// A number that no other context has.
+    pub id: u64,
+    /// Its device.
+    pub gpu: Arc<Gpu>,
+    /// Whether it is the primary one of the device.
+    pub is_primary: bool,
+    /// How it was made.
+    pub flags: AtomicU32,
+    /// Streams and events of the device.
+    pub rt: Context,
+    /// Takes what kernels print.
+    pub sink: Sink,
+    /// The default stream.
+    pub null: Arc<Stream>,
+    /// The preferred use of caches, which changes nothing.
+    pub cache_config: AtomicU32,
+    text: Arc<Mutex<Vec<u8>>>,
+    limits: [AtomicU64; LIMITS.len()],
+    is_destroyed: AtomicBool,
+    failed: OnceLock<Code>,
+    /// Contexts whose memory its kernels may use.
+    pub peers: Mutex<Vec<u64>>,
+}
+
+impl Ctx {
+    fn new(handle: u64, id: u64, gpu: &Arc<Gpu>, is_primary: bool, flags: u32) -> Ctx {
+        let rt = Context::new(&gpu.device);
+        let text = Arc::<Mutex<Vec<u8>>>::default();
+        let to = Arc::clone(&text);
+        let sink = Sink::new(move |new| to.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(new));
+        Ctx {
+            handle,
+            id,
+            gpu: Arc::clone(gpu),
+            is_primary,
+            flags: AtomicU32::new(flags),
+            null: Arc::new(Stream::default_of(handle, &rt)),
+            rt,
+            sink,
+            cache_config: AtomicU32::new(0),
+            text,
+            limits: LIMITS.map_values(),
+            is_destroyed: AtomicBool::new(false),
+            failed: OnceLock::new(),
+            peers: Mutex::default(),
+        }
+    }
+
+    /// Makes a context and its handle.
+    ///
+    /// # Errors
+    /// There are too many, or flags are unknown.
+    pub fn create(process: &Process, gpu: &Arc<Gpu>, is_primary: bool, flags: u32) -> Result<Arc<Ctx>> {
+        check_flags(flags)?;
+        let id = process.next_id();
+        let made = process.contexts.add_with(|handle| Ctx::new(handle, id, gpu, is_primary, flags));
+        made.map(|(_, ctx)| ctx).ok_or(Code::OUT_OF_MEMORY)
+    }
+
+    /// Ends a context: its streams, events, modules and memory are gone.
+    pub fn destroy(&self, process: &Process) {
+        self.is_destroyed.store(true, Ordering::Release);
+        let _ = self.rt.synchronize();
+        self.print();
+        if self.is_primary {
+            // Its handle is the same for ever.
+            process.contexts.vacate(self.handle);
+        } else {
+            process.contexts.remove(self.handle);
+        }
+        let of_this = |ctx: u64| ctx == self.handle;
+        for (handle, stream) in process.streams.all().into_iter().filter(|(_, s)| of_this(s.ctx)) {
+            stream.forget_capture();
+            process.streams.remove(handle);
+        }
+        for (handle, _) in process.events.all().into_iter().filter(|(_, e)| of_this(e.ctx)) {
+            process.events.remove(handle);
+        }
+        for (handle, module) in process.modules.all().into_iter().filter(|(_, m)| of_this(m.ctx)) {
+            module.unload(process);
+            process.modules.remove(handle);
+        }
+        for (_, library) in process.libraries.all() {
+            library.forget(self.handle);
+        }
+        process.memory.free_all_of(process, self.handle);
+    }
+
+    /// Whether it may be used.
+    ///
+    /// # Errors
+    /// It was destroyed, or a kernel of it failed.
+    pub fn check(&self) -> Result {
+        if self.is_destroyed.load(Ordering::Acquire) {
+            return Err(Code::CONTEXT_IS_DESTROYED);
+        }
+        if let Some(code) = self.failed.get() {
+            return Err(*code);
+        }
+        match self.rt.error() {
+            None => Ok(()),
+            Some(e) => Err(self.fail(&e)),
+        }
+    }
+
+    /// What an error of a stream is for the program. One that ends the context is told in full, once.
+    pub fn fail(&self, e: &StreamError) -> Code {
+        let code = Code::from(e);
+        if self.rt.error().is_some() && self.failed.set(code).is_ok() {
+            self.print();
+            tell(e, code);
+        }
+        code
+    }
+
+    /// The result of something that a stream was asked for.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn result<T>(&self, result: std::result::Result<T, StreamError>) -> Result<T> {
+        result.map_err(|e| match &e {
+            StreamError::Launch(why) if self.rt.error().is_none() => {
+                refused(why);
+                Code::from(&e)
+            }
+            _ => self.fail(&e),
+        })
+    }
+
+    /// Waits for all work, and prints what kernels printed.
+    ///
+    /// # Errors
+    /// A kernel failed.
+    pub fn synchronize(&self) -> Result {
+        let done = self.rt.synchronize();
+        self.print();
+        self.result(done)
+    }
+
+    /// Writes what kernels printed to standard output.
+    pub fn print(&self) {
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        if !text.is_empty() {
+            let mut out = std::io::stdout();
+            let _ = out.write_all(&text).and_then(|()| out.flush());
+            text.clear();
+        }
+    }
+
+    /// A limit by its number.
+    ///
+    /// # Errors
+    /// There is none of that number.
+    pub fn limit(&self, number: u32) -> Result<&AtomicU64> {
+        let place = LIMITS.iter().position(|(n, _)| *n == number);
+        place.map(|i| &self.limits[i]).ok_or(if number < 11 { Code::UNSUPPORTED_LIMIT } else { Code::INVALID_VALUE })
+    }
+}
+
+/// Whether flags of a context have a meaning.
+///
+/// # Errors
+/// They have none.
+pub fn check_flags(flags: u32) -> Result {
+    let one_way = matches!(flags & 7, 0 | 1 | 2 | 4);
+    if flags & !FLAGS == 0 && one_way { Ok(()) } else { Err(Code::INVALID_VALUE) }
+}
+
+trait MapValues {
+    fn map_values(&self) -> [AtomicU64; LIMITS.len()];
+}
+
+impl MapValues for [(u32, u64)] {
+    fn map_values(&self) -> [AtomicU64; LIMITS.len()] {
+        std::array::from_fn(|i| AtomicU64::new(self[i].1))
+    }
+}
+
+/// Tells the user why a context ended.
+fn tell(e: &StreamError, code: Code) {
+    let name = code.name().unwrap_or_default().trim_end_matches('\0');
+    match e {
+        StreamError::Launch(why) => match &**why {
+            LaunchError::Trap(report) => {
+                let cuda = report.cuda_place().and_then(|(file, line)| source_line(file, line));
+                let mut text = report.human(Style::Plain, cuda.as_deref());
+                text.push_str(&format!("\n  = note: this context is lost; calls return {name}\n"));
+                let _ = std::io::stderr().write_all(text.as_bytes());
+                if let Ok(process) = process() {
+                    process.found(&format!("{{\"event\":\"trap\",\"code\":\"{name}\",\"trap\":{}}}", report.json()));
+                }
+            }
+            other => say(&format!("a launch failed ({name}): {other}")),
+        },
+        other => say(&format!("work of a stream failed ({name}): {other}")),
+    }
+}
+
+/// Tells the user why a launch was refused.
+fn refused(why: &LaunchError) {
+    if let LaunchError::Failed(_) | LaunchError::NoRoom(_) = why {
+        say(&format!("a launch was refused: {why}"));
+    }
+}
+
+/// A line of a source file, where it is at hand.
+fn source_line(file: &str, line: u32) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?).map(str::to_owned)
+}
+
+thread_local! {
+    /// The contexts of this thread, the current one last.
+    static STACK: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Works on the stack of this thread; while the thread ends, on an empty one.
+fn stack<R>(work: impl FnOnce(&mut Vec<u64>) -> R) -> R {
+    let mut work = Some(work);
+    let done = STACK.try_with(|s| work.take().map(|work| work(&mut s.borrow_mut())));
+    match (done, work) {
+        (Ok(Some(result)), _) => result,
+        (_, Some(work)) => work(&mut Vec::new()),
+        (Ok(None) | Err(_), None) => unreachable!("the work is there until it is done"),
+    }
+}
+
+/// Handle of the current context, 0 if there is none.
+pub fn current_handle() -> u64 {
+    stack(|s| s.last().copied().unwrap_or(0))
+}
+
+/// The current context, failed or not.
+///
+/// # Errors
+/// There is none, or it was destroyed.
+pub fn current_any() -> Result<Arc<Ctx>> {
+    let process = process()?;
+    match current_handle() {
+        0 => Err(Code::INVALID_CONTEXT),
+        handle => process.contexts.get(handle).ok_or(Code::CONTEXT_IS_DESTROYED),
+    }
+}
+
+/// The current context, which works.
+///
+/// # Errors
+/// There is none, it was destroyed, or a kernel of it failed.
+pub fn current() -> Result<Arc<Ctx>> {
+    let ctx = current_any()?;
+    ctx.check()?;
+    Ok(ctx)
+}
+
+/// A context by its handle.
+///
+/// # Errors
+/// There is none.
+pub fn by_handle(handle: u64) -> Result<Arc<Ctx>> {
+    process()?.contexts.get(handle).ok_or(Code::INVALID_CONTEXT)
+}
+
+/// Pushes a context.
+pub fn push(handle: u64) {
+    stack(|s| s.push(handle));
+}
+
+/// Pops the current context.
+///
+/// # Errors
+/// There is none.
+pub fn pop() -> Result<u64> {
+    stack(Vec::pop).ok_or(Code::INVALID_CONTEXT)
+}
+
+/// Replaces the current context; 0 for none.
+pub fn set_current(handle: u64) {
+    stack(|s| {
+        s.pop();
+        if handle != 0 {
+            s.push(handle);
+        }
+    });
+}
+
+/// Drops a context that was destroyed from the top of the stack.
+pub fn pop_destroyed(handle: u64) {
+    stack(|s| {
+        if s.last() == Some(&handle) {
+            s.pop();
+        }
+    });
+}
+
+/// Retains the primary context of a device, which is made if there is none.
+///
+/// # Errors
+/// There is no room.
+pub fn retain_primary(process: &Process, gpu: &Arc<Gpu>) -> Result<u64> {
+    let mut primary = gpu.primary.lock().unwrap_or_else(PoisonError::into_inner);
+    let handle = match primary.handle {
+        Some(handle) if process.contexts.get(handle).is_some() => handle,
+        Some(handle) => {
+            let id = process.next_id();
+            let flags = primary.flags;
+            process.contexts.put(handle, Ctx::new(handle, id, gpu, true, flags)).ok_or(Code::OUT_OF_MEMORY)?;
+            handle
+        }
+        None => Ctx::create(process, gpu, true, primary.flags)?.handle,
+    };
+    primary.handle = Some(handle);
+    primary.count += 1;
+    Ok(handle)
+}
+
+/// Releases the primary context of a device; the last release ends it.
+///
+/// # Errors
+/// It was not retained.
+pub fn release_primary(process: &Process, gpu: &Gpu) -> Result {
+    let ended = {
+        let mut primary = gpu.primary.lock().unwrap_or_else(PoisonError::into_inner);
+        primary.count = primary.count.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
+        if primary.count > 0 { None } else { primary.handle }
+    };
+    if let Some(ctx) = ended.and_then(|handle| process.contexts.get(handle)) {
+        ctx.destroy(process);
+    }
+    Ok(())
+}
+
+/// Ends the primary context of a device, and makes a fresh one if it is retained.
+///
+/// # Errors
+/// There is no room.
+pub fn reset_primary(process: &Process, gpu: &Arc<Gpu>) -> Result {
+    let (handle, count, flags) = {
+        let primary = gpu.primary.lock().unwrap_or_else(PoisonError::into_inner);
+        (primary.handle, primary.count, primary.flags)
+    };
+    let Some(handle) = handle else { return Ok(()) };
+    if let Some(ctx) = process.contexts.get(handle) {
+        ctx.destroy(process);
+    }
+    if count > 0 {
+        let id = process.next_id();
+        process.contexts.put(handle, Ctx::new(handle, id, gpu, true, flags)).ok_or(Code::OUT_OF_MEMORY)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! Copies and fills, between any two places: memory of devices, pinned memory, which is of the same kind, and other memory of the process.
+
+use std::sync::Arc;
+
+use handloom_runtime::{MemoryError, Rows, StreamError, Word};
+
+use crate::code::{Code, Result};
+use crate::context::Ctx;
+use crate::gpu::Gpu;
+use crate::host::HostMemory;
+use crate::process::process;
+use crate::stream::Stream;
+use crate::work::Op;
+
+/// Bytes that lie on the host for a moment on their way from one device to another.
+const HOP: usize = 256 << 10;
+
+/// The most bytes of other memory of the process that are set aside so that the caller may go on.
+const STAGE: u64 = 64 << 20;
+
+/// Rows in planes: where they begin, and how far apart they are, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Region {
+    /// The first byte.
+    pub address: u64,
+    /// From a row to the next.
+    pub pitch: u64,
+    /// From a plane to the next.
+    pub slice: u64,
+}
+
+impl Region {
+    /// Bytes that follow each other.
+    pub fn line(address: u64) -> Region {
+        Region { address, pitch: 0, slice: 0 }
+    }
+
+    /// Bytes from the first to the last one of so many rows.
+    fn extent(&self, size: Size) -> Option<u64> {
+        let rows = self.pitch.checked_mul(size.height.checked_sub(1)?)?;
+        let planes = self.slice.checked_mul(size.depth.checked_sub(1)?)?;
+        rows.checked_add(planes)?.checked_add(size.width)
+    }
+}
+
+/// How much is copied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Size {
+    /// Bytes of a row.
+    pub width: u64,
+    /// Rows of a plane.
+    pub height: u64,
+    /// Planes.
+    pub depth: u64,
+}
+
+impl Size {
+    /// So many bytes.
+    pub fn line(bytes: u64) -> Size {
+        Size { width: bytes, height: 1, depth: 1 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.width == 0 || self.height == 0 || self.depth == 0
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        self.width.checked_mul(self.height)?.checked_mul(self.depth)
+    }
+}
+
+/// What the program says a place is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// Memory of a device, or other memory that a device reaches.
+    Device,
+    /// Memory of the process.
+    Host,
+    /// Whatever its address says.
+    Any,
+}
+
+/// Where bytes come from or go.
+#[derive(Clone)]
+enum Place {
+    Device(Arc<Gpu>),
+    Host,
+    /// They were set aside.
+    Staged(Arc<Vec<u8>>),
+}
+
+/// A copy that was found to be right.
+#[derive(Clone)]
+pub struct Copy {
+    /// Where to.
+    pub to: Region,
+    /// Where from.
+    pub from: Region,
+    /// How much.
+    pub size: Size,
+    to_place: Place,
+    from_place: Place,
+}
+
+/// Finds out where an address lies, and whether all of a region lies there.
+fn place(said: Said, region: &Region, size: Size) -> Result<Place> {
+    let process = process()?;
+    let bytes = region.extent(size).ok_or(Code::INVALID_VALUE)?;
+    let overlaps = (size.height > 1 && region.pitch < size.width) || (size.depth > 1 && region.slice < size.width);
+    if overlaps {
+        return Err(Code::INVALID_VALUE);
+    }
+    match process.gpu_of(region.address) {
+        Some(gpu) => {
+            gpu.device.memory().check(region.address, bytes)?;
+            Ok(Place::Device(Arc::clone(gpu)))
+        }
+        None if region.address == 0 => Err(Code::INVALID_VALUE),
+        None if said == Said::Device && !process.memory.is_registered(region.address, bytes) => {
+            Err(Code::INVALID_VALUE)
+        }
+        None => Ok(Place::Host),
+    }
+}
+
+impl Copy {
+    /// Checks a copy; `None` if there is nothing to copy.
+    ///
+    /// # Errors
+    /// A region does not lie in one allocation, or its rows overlap.
+    pub fn new(to: (Said, Region), from: (Said, Region), size: Size) -> Result<Option<Copy>> {
+        if size.is_empty() {
+            return Ok(None);
+        }
+        let (to_place, from_place) = (place(to.0, &to.1, size)?, place(from.0, &from.1, size)?);
+        Ok(Some(Copy { to: to.1, from: from.1, size, to_place, from_place }))
+    }
+
+    /// Whether it touches memory of the process that no device owns.
+    fn is_pageable(&self) -> bool {
+        matches!(self.to_place, Place::Host) || matches!(self.from_place, Place::Host)
+    }
+
+    /// Does it now: the caller waits for what comes before.
+    ///
+    /// # Errors
+    /// Memory was freed meanwhile.
+    pub fn run(&self) -> std::result::Result<(), StreamError> {
+        let Ok(process) = process() else { return Ok(()) };
+        let Copy { to, from, size, .. } = self;
+        let dense = |r: &Region| size.height == 1 || r.pitch == size.width;
+        let whole = size.depth == 1 || (to.slice == from.slice && to.slice == size.width.saturating_mul(size.height));
+        if dense(to) && dense(from) && whole {
+            let bytes = size.bytes().unwrap_or(0);
+            return Ok(self.row(process.host, to.address, from.address, bytes)?);
+        }
+        let mut staged = 0;
+        for z in 0..size.depth {
+            for y in 0..size.height {
+                let at = |r: &Region| r.address + z * r.slice + y * r.pitch;
+                let from = if let Place::Staged(_) = self.from_place { staged } else { at(from) };
+                self.row(process.host, at(to), from, size.width)?;
+                staged += size.width;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, host: &dyn HostMemory, to: u64, from: u64, bytes: u64) -> std::result::Result<(), MemoryError> {
+        let n = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut done = Ok(());
+        match (&self.to_place, &self.from_place) {
+            (Place::Device(a), Place::Device(b)) if Arc::ptr_eq(a, b) => done = a.device.memory().copy(to, from, bytes),
+            (Place::Device(a), Place::Device(b)) => {
+                let mut hop = vec![0; HOP.min(n)];
+                let mut at = 0;
+                while at < bytes {
+                    let part = usize::try_from(bytes - at).unwrap_or(HOP).min(HOP);
+                    b.device.memory().read(from + at, &mut hop[..part])?;
+                    a.device.memory().write(to + at, &hop[..part])?;
+                    at += part as u64;
+                }
+            }
+            (Place::Device(a), Place::Host) => host.read(from, n, &mut |b| done = a.device.memory().write(to, b)),
+            (Place::Host, Place::Device(a)) => host.write(to, n, &mut |b| done = a.device.memory().read(from, b)),
+            (Place::Host, Place::Host) => {
+                let mut bytes = Vec::new();
+                host.read(from, n, &mut |b| bytes.extend_from_slice(b));
+                host.write(to, n, &mut |b| b.copy_from_slice(&bytes));
+            }
+            (to_place, Place::Staged(all)) => {
+                // Staged bytes follow each other, so their address is a number of them.
+                let start = if all.len() == n { 0 } else { usize::try_from(from).unwrap_or(0) };
+                let part = all.get(start..start + n).unwrap_or_default();
+                match to_place {
+                    Place::Device(a) => done = a.device.memory().write(to, part),
+                    Place::Host => host.write(to, n, &mut |b| b.copy_from_slice(part)),
+                    Place::Staged(_) => {}
+                }
+            }
+            (Place::Staged(_), _) => {}
+        }
+        done
+    }
+
+    /// Sets aside what is read from memory of the process, so that the program may change it.
+    fn stage(&self) -> Copy {
+        let Ok(process) = process() else { return self.clone() };
+        let Size { width, height, depth } = self.size;
+        let mut all = Vec::with_capacity(usize::try_from(self.size.bytes().unwrap_or(0)).unwrap_or(0));
+        let n = usize::try_from(width).unwrap_or(0);
+        for z in 0..depth {
+            for y in 0..height {
+                let at = self.from.address + z * self.from.slice + y * self.from.pitch;
+                process.host.read(at, n, &mut |b| all.extend_from_slice(b));
+            }
+        }
+        let from = Region { address: 0, pitch: width, slice: width * height };
+        Copy { from, from_place: Place::Staged(Arc::new(all)), ..self.clone() }
+    }
+
+    /// Copies in the order of a stream, and waits.
+    ///
+    /// # Errors
+    /// The context failed, or memory was freed meanwhile.
+    pub fn now(&self, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
+        stream.refuse_capture()?;
+        if stream.is_legacy() {
+            crate::capture::refuse_implicit(ctx)?;
+        }
+        let ready = stream.rt().synchronize();
+        ctx.print();
+        ctx.result(ready)?;
+        self.run().map_err(|e| Code::from(&e))
+    }
+
+    /// Copies in the order of a stream. Memory of the process that is not pinned may be used again after the call, as on a GPU: what is read is set
+    /// aside, and what is written is waited for.
+    ///
+    /// # Errors
+    /// As [`now`](Self::now).
+    pub fn later(&self, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
+        if stream.is_capturing() || !self.is_pageable() {
+            return crate::stream::submit(ctx, stream, Op::Copy(self.clone()));
+        }
+        let is_small = self.size.bytes().is_some_and(|n| n <= STAGE);
+        if is_small && matches!((&self.to_place, &self.from_place), (Place::Device(_), Place::Host)) {
+            return crate::stream::submit(ctx, stream, Op::Copy(self.stage()));
+        }
+        self.now(ctx, stream)
+    }
+}
+
+/// A fill that was found to be right.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    /// The first byte.
+    pub address: u64,
+    /// Bytes from a row to the next.
+    pub pitch: u64,
+    /// What it is filled with.
+    pub word: Word,
+    /// Words of a row.
+    pub width: u64,
+    /// Rows.
+    pub height: u64,
+}
+
+impl Fill {
+    /// Checks a fill; `None` if there is nothing to fill.
+    ///
+    /// # Errors
+    /// The rows do not lie in one allocation, overlap, or are not aligned to the words.
+    pub fn new(address: u64, pitch: u64, word: Word, width: u64, height: u64) -> Result<Option<Fill>> {
+        if width == 0 || height == 0 {
+            return Ok(None);
+        }
+        let bytes = match word {
+            Word::B8(_) => 1,
+            Word::B16(_) => 2,
+            Word::B32(_) => 4,
+        };
+        let row = width.checked_mul(bytes).ok_or(Code::INVALID_VALUE)?;
+        let all = Region { address, pitch, slice: 0 }.extent(Size { width: row, height, depth: 1 });
+        let all = all.ok_or(Code::INVALID_VALUE)?;
+        let is_aligned = address.is_multiple_of(bytes) && (height == 1 || pitch.is_multiple_of(bytes));
+        if !is_aligned || (height > 1 && pitch < row) {
+            return Err(Code::INVALID_VALUE);
+        }
+        let gpu = process()?.gpu_of(address).ok_or(Code::INVALID_VALUE)?;
+        gpu.device.memory().check(address, all)?;
+        Ok(Some(Fill { address, pitch, word, width, height }))
+    }
+
+    /// Does it now.
+    ///
+    /// # Errors
+    /// Memory was freed meanwhile.
+    pub fn run(&self) -> std::result::Result<(), StreamError> {
+        let Ok(process) = process() else { return Ok(()) };
+        let Some(gpu) = process.gpu_of(self.address) else { return Ok(()) };
+        let rows = Rows { address: self.address, pitch: self.pitch };
+        Ok(gpu.device.memory().fill_rows(rows, self.word, self.width, self.height)?)
+    }
+
+    /// Fills in the order of a stream.
+    ///
+    /// # Errors
+    /// The context failed.
+    pub fn later(&self, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
+        crate::stream::submit(ctx, stream, Op::Fill(*self))
+    }
+}

@@ -1,0 +1,380 @@
+//! Graphs: work with an order among its parts, which is given to a stream as one.
+//!
+//! Choice: the nodes of a graph run one after the other in an order that their edges allow. Nothing that a graph may express tells the difference
+//! but the time it takes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::code::{Code, Result};
+use crate::context::Ctx;
+use crate::process::process;
+use crate::stream::Stream;
+use crate::work::{Launch, Op};
+
+/// A node by the handle of its graph and its number in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodeRef {
+    /// Handle of the graph.
+    pub graph: u64,
+    /// Number of the node.
+    pub number: usize,
+}
+
+/// A node.
+#[derive(Clone)]
+pub struct Node {
+    /// Its handle.
+    pub handle: u64,
+    /// What it does.
+    pub op: Op,
+    /// Numbers of the nodes that come before it.
+    pub after: Vec<usize>,
+}
+
+/// A graph.
+pub struct Graph {
+    /// Its handle.
+    pub handle: u64,
+    nodes: Mutex<Vec<Option<Node>>>,
+}
+
+/// Makes an empty graph.
+///
+/// # Errors
+/// There are too many.
+pub fn create() -> Result<Arc<Graph>> {
+    let made = process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default() });
+    made.map(|(_, graph)| graph).ok_or(Code::OUT_OF_MEMORY)
+}
+
+/// A graph by its handle.
+///
+/// # Errors
+/// There is none.
+pub fn by_handle(handle: u64) -> Result<Arc<Graph>> {
+    process()?.graphs.get(handle).ok_or(Code::INVALID_VALUE)
+}
+
+/// A node by its handle: its graph, and its number.
+///
+/// # Errors
+/// There is none.
+pub fn node(handle: u64) -> Result<(Arc<Graph>, usize)> {
+    let at = process()?.nodes.get(handle).ok_or(Code::INVALID_VALUE)?;
+    Ok((by_handle(at.graph)?, at.number))
+}
+
+/// The number of what a node does, as the interface counts kinds of nodes.
+pub fn kind(op: &Op) -> u32 {
+    match op {
+        Op::Kernel(_) => 0,
+        Op::Copy(_) => 1,
+        Op::Fill(_) => 2,
+        Op::Host(_) => 3,
+        Op::Child(_) => 4,
+        Op::Empty => 5,
+        Op::Wait(_) => 6,
+        Op::Record(_) => 7,
+        Op::Free(_) => 11,
+    }
+}
+
+impl Graph {
+    fn nodes(&self) -> MutexGuard<'_, Vec<Option<Node>>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a node after others, and returns its number.
+    ///
+    /// # Errors
+    /// One of the others is not there, or named twice.
+    pub fn add(&self, op: Op, after: Vec<usize>) -> Result<usize> {
+        let mut nodes = self.nodes();
+        let once: BTreeSet<usize> = after.iter().copied().collect();
+        let there = |n: &usize| matches!(nodes.get(*n), Some(Some(_)));
+        if once.len() < after.len() || !after.iter().all(there) {
+            return Err(Code::INVALID_VALUE);
+        }
+        let number = nodes.len();
+        let handle = process()?.nodes.add(NodeRef { graph: self.handle, number }).ok_or(Code::OUT_OF_MEMORY)?;
+        nodes.push(Some(Node { handle, op, after }));
+        Ok(number)
+    }
+
+    /// Numbers of nodes of this graph by their handles.
+    ///
+    /// # Errors
+    /// One is no node of this graph.
+    pub fn numbers(&self, handles: &[u64]) -> Result<Vec<usize>> {
+        let number = |h: &u64| {
+            let (graph, number) = node(*h)?;
+            if graph.handle == self.handle { Ok(number) } else { Err(Code::INVALID_VALUE) }
+        };
+        handles.iter().map(number).collect()
+    }
+
+    /// A node by its number.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn get(&self, number: usize) -> Result<Node> {
+        self.nodes().get(number).cloned().flatten().ok_or(Code::INVALID_VALUE)
+    }
+
+    /// Changes what a node does to something of the same kind.
+    ///
+    /// # Errors
+    /// There is no such node, or it does something else.
+    pub fn set(&self, number: usize, op: Op) -> Result {
+        let mut nodes = self.nodes();
+        let node = nodes.get_mut(number).and_then(Option::as_mut).ok_or(Code::INVALID_VALUE)?;
+        if kind(&node.op) != kind(&op) {
+            return Err(Code::INVALID_VALUE);
+        }
+        node.op = op;
+        Ok(())
+    }
+
+    /// Takes a node out, with its edges.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn remove(&self, number: usize) -> Result {
+        let mut nodes = self.nodes();
+        let gone = nodes.get_mut(number).and_then(Option::take).ok_or(Code::INVALID_VALUE)?;
+        nodes.iter_mut().flatten().for_each(|n| n.after.retain(|a| *a != number));
+        process()?.nodes.remove(gone.handle);
+        Ok(())
+    }
+
+    /// Adds or takes edges, all or none.
+    ///
+    /// # Errors
+    /// A node is not there, an edge is there already, or is not there to be taken.
+    pub fn change_edges(&self, edges: &[(usize, usize)], add: bool) -> Result {
+        let mut nodes = self.nodes();
+        let mut new = nodes.clone();
+        for (from, to) in edges {
+            if from == to || !matches!(new.get(*from), Some(Some(_))) {
+                return Err(Code::INVALID_VALUE);
+            }
+            let node = new.get_mut(*to).and_then(Option::as_mut).ok_or(Code::INVALID_VALUE)?;
+            if node.after.contains(from) == add {
+                return Err(Code::INVALID_VALUE);
+            }
+            if add {
+                node.after.push(*from);
+            } else {
+                node.after.retain(|n| n != from);
+            }
+        }
+        *nodes = new;
+        Ok(())
+    }
+
+    /// All nodes with their numbers.
+    pub fn all(&self) -> Vec<(usize, Node)> {
+        self.nodes().iter().enumerate().filter_map(|(i, n)| Some((i, n.clone()?))).collect()
+    }
+
+    /// Whether each of some nodes comes before one of the `ends`, or is one.
+    pub fn reach(&self, ends: &[usize], of: &[usize]) -> bool {
+        let nodes = self.nodes();
+        let mut seen = BTreeSet::new();
+        let mut todo = ends.to_vec();
+        while let Some(n) = todo.pop() {
+            if seen.insert(n)
+                && let Some(Some(node)) = nodes.get(n)
+            {
+                todo.extend(&node.after);
+            }
+        }
+        of.iter().all(|n| seen.contains(n))
+    }
+
+    /// Its nodes in an order that its edges allow.
+    ///
+    /// # Errors
+    /// The edges make a circle.
+    pub fn order(&self) -> Result<Vec<(usize, Node)>> {
+        let all = self.all();
+        let mut done = BTreeSet::new();
+        let mut order = Vec::with_capacity(all.len());
+        let mut left = all;
+        while !left.is_empty() {
+            let known = left.len();
+            let mut rest = Vec::new();
+            for (number, node) in left {
+                if node.after.iter().all(|n| done.contains(n)) {
+                    done.insert(number);
+                    order.push((number, node));
+                } else {
+                    rest.push((number, node));
+                }
+            }
+            if rest.len() == known {
+                return Err(Code::INVALID_VALUE);
+            }
+            left = rest;
+        }
+        Ok(order)
+    }
+
+    /// A copy of it, with handles of its own.
+    ///
+    /// # Errors
+    /// There are too many graphs or nodes.
+    pub fn duplicate(&self) -> Result<Arc<Graph>> {
+        let copy = create()?;
+        let old = self.nodes().clone();
+        let mut new = copy.nodes();
+        let table = &process()?.nodes;
+        for (number, node) in old.into_iter().enumerate() {
+            let node = match node {
+                None => None,
+                Some(node) => {
+                    let handle = table.add(NodeRef { graph: copy.handle, number }).ok_or(Code::OUT_OF_MEMORY)?;
+                    Some(Node { handle, ..node })
+                }
+            };
+            new.push(node);
+        }
+        drop(new);
+        Ok(copy)
+    }
+
+    /// Forgets the handles of its nodes.
+    pub fn forget(&self) {
+        if let Ok(process) = process() {
+            self.all().iter().for_each(|(_, node)| drop(process.nodes.remove(node.handle)));
+        }
+    }
+}
+
+/// A graph that can be launched.
+pub struct GraphExec {
+    /// Handle of the graph that it was made of.
+    pub graph: u64,
+    /// Handle of the context that it was made in.
+    pub ctx: u64,
+    steps: Mutex<Vec<Step>>,
+}
+
+/// A node in its turn.
+struct Step {
+    number: usize,
+    op: Op,
+    is_enabled: bool,
+}
+
+impl GraphExec {
+    /// Makes a graph ready.
+    ///
+    /// # Errors
+    /// Its edges make a circle, or a launch is wrong.
+    pub fn new(graph: &Graph, ctx: &Ctx) -> Result<GraphExec> {
+        let order = graph.order()?;
+        for (_, node) in &order {
+            if let Op::Kernel(launch) = &node.op {
+                launch.check()?;
+            }
+        }
+        let step = |(number, node): (usize, Node)| Step { number, op: node.op, is_enabled: true };
+        let steps = Mutex::new(order.into_iter().map(step).collect());
+        Ok(GraphExec { graph: graph.handle, ctx: ctx.handle, steps })
+    }
+
+    fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a stream all of it.
+    ///
+    /// # Errors
+    /// The context failed.
+    pub fn launch(&self, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
+        let steps = self.steps();
+        if stream.is_capturing() {
+            let ops: Vec<Op> = steps.iter().filter(|s| s.is_enabled).map(|s| s.op.clone()).collect();
+            return crate::stream::submit(ctx, stream, Op::Child(Arc::new(ops)));
+        }
+        if stream.is_legacy() {
+            crate::capture::refuse_implicit(ctx)?;
+        }
+        steps.iter().filter(|s| s.is_enabled).try_for_each(|s| s.op.enqueue(ctx, stream))
+    }
+
+    /// Changes what a node of the original graph does, for later launches.
+    ///
+    /// # Errors
+    /// There is no such node, it does something else, or another kernel.
+    pub fn set(&self, node: (&Graph, usize), op: Op) -> Result {
+        if node.0.handle != self.graph {
+            return Err(Code::INVALID_VALUE);
+        }
+        let mut steps = self.steps();
+        let step = steps.iter_mut().find(|s| s.number == node.1).ok_or(Code::INVALID_VALUE)?;
+        if kind(&step.op) != kind(&op) {
+            return Err(Code::INVALID_VALUE);
+        }
+        step.op = op;
+        Ok(())
+    }
+
+    /// The launch that a node of the original graph does.
+    ///
+    /// # Errors
+    /// There is no such node, or it launches nothing.
+    pub fn kernel(&self, node: (&Graph, usize)) -> Result<Arc<Launch>> {
+        let steps = self.steps();
+        match steps.iter().find(|s| s.number == node.1 && node.0.handle == self.graph).map(|s| &s.op) {
+            Some(Op::Kernel(launch)) => Ok(Arc::clone(launch)),
+            Some(_) | None => Err(Code::INVALID_VALUE),
+        }
+    }
+
+    /// Says whether a node of the original graph does anything; with `None` only returns it.
+    ///
+    /// # Errors
+    /// There is no such node, or it always does.
+    pub fn enabled(&self, node: (&Graph, usize), set: Option<bool>) -> Result<bool> {
+        let mut steps = self.steps();
+        let found = steps.iter_mut().find(|s| s.number == node.1 && node.0.handle == self.graph);
+        let step = found.ok_or(Code::INVALID_VALUE)?;
+        if !matches!(step.op, Op::Kernel(_) | Op::Copy(_) | Op::Fill(_)) {
+            return Err(Code::INVALID_VALUE);
+        }
+        if let Some(set) = set {
+            step.is_enabled = set;
+        }
+        Ok(step.is_enabled)
+    }
+
+    /// Takes over what the nodes of a graph of the same shape do. The error is what differs, as the interface counts it, and the handle of the
+    /// node where.
+    ///
+    /// # Errors
+    /// The graphs differ.
+    pub fn update(&self, graph: &Graph) -> std::result::Result<(), (u32, u64)> {
+        const TOPOLOGY: u32 = 2;
+        const KIND: u32 = 3;
+        let order = graph.order().map_err(|_| (1, 0))?;
+        let mut steps = self.steps();
+        if order.len() != steps.len() {
+            return Err((TOPOLOGY, 0));
+        }
+        for (step, (number, node)) in steps.iter().zip(&order) {
+            if kind(&step.op) != kind(&node.op) {
+                return Err((KIND, node.handle));
+            }
+            if step.number != *number {
+                return Err((TOPOLOGY, node.handle));
+            }
+        }
+        for (step, (_, node)) in steps.iter_mut().zip(order) {
+            step.op = node.op;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Parameters of launches as programs pass them: pointers to each of them, or all in one buffer.
+
+use crate::code::{Code, Result};
+use crate::host::HostMemory;
+use crate::module::Func;
+
+/// The most bytes of parameters.
+pub const MAX_PARAM_BYTES: usize = 32_764;
+
+/// Marks of the list `extra`.
+const END: u64 = 0;
+const BUFFER_POINTER: u64 = 1;
+const BUFFER_SIZE: u64 = 2;
+
+fn word(host: &dyn HostMemory, address: u64) -> u64 {
+    let mut word = [0; 8];
+    host.read(address, 8, &mut |b| word.copy_from_slice(b));
+    u64::from_le_bytes(word)
+}
+
+/// Copies the parameters of a launch, from an array of pointers or from a list `extra`.
+///
+/// # Errors
+/// Both are given, one is missing though there are parameters, or the sizes do not fit.
+pub fn params(host: &dyn HostMemory, func: &Func, pointers: u64, extra: u64) -> Result<Vec<u8>> {
+    let bytes = func.param_bytes();
+    let mut block = vec![0; bytes];
+    if pointers != 0 && extra != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    if extra != 0 {
+        let (mut from, mut given, mut at) = (0, None, extra);
+        loop {
+            match word(host, at) {
+                END => break,
+                BUFFER_POINTER => from = word(host, at + 8),
+                BUFFER_SIZE => {
+                    let size_at = word(host, at + 8);
+                    if size_at == 0 {
+                        return Err(Code::INVALID_VALUE);
+                    }
+                    given = Some(word(host, size_at));
+                }
+                _ => return Err(Code::INVALID_VALUE),
+            }
+            at += 16;
+        }
+        let given = given.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MAX_PARAM_BYTES);
+        let given = given.ok_or(Code::INVALID_VALUE)?;
+        // Compilers round the size of a structure up; fewer bytes than the kernel reads are too few.
+        if given < bytes || (from == 0 && bytes > 0) {
+            return Err(Code::INVALID_VALUE);
+        }
+        host.read(from, bytes, &mut |b| block.copy_from_slice(b));
+        return Ok(block);
+    }
+    if pointers == 0 {
+        return if bytes == 0 { Ok(block) } else { Err(Code::INVALID_VALUE) };
+    }
+    for (i, p) in func.function.params().iter().enumerate() {
+        let from = word(host, pointers + 8 * i as u64);
+        if from == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let (at, n) = (p.offset as usize, p.size as usize);
+        host.read(from, n, &mut |b| block[at..at + n].copy_from_slice(b));
+    }
+    Ok(block)
+}

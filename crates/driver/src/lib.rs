@@ -1,0 +1,41 @@
+//! The driver: what a process, its devices, contexts, streams, modules and graphs are to a program that uses the CUDA driver API.
+//!
+//! Takes: numbers that a program passes (handles, addresses, sizes) and a way to reach its memory. Gives: results as [`Code`]s, effects on devices.
+//! Does not know: how C passes arguments (that is `libcuda`), how a kernel runs (`runtime`), what an image is made of (`images`).
+//!
+//! Invariants: no handle and no address is followed before it was looked up; what is wrong is a [`Code`] and changes nothing; a kernel that faults
+//! ends its context and no other; all is safe to call from any thread. Text for the user goes to standard error, what kernels print to standard
+//! output when a call waits for work.
+//!
+//! How to read it: [`process`](mod@process) is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
+//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`pool`] and [`copy`] what it is done to,
+//! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
+//! described first and done later.
+
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod code;
+pub mod config;
+pub mod context;
+pub mod copy;
+pub mod event;
+pub mod gpu;
+pub mod graph;
+pub mod host;
+pub mod image;
+pub mod jit;
+pub mod launch;
+pub mod link;
+pub mod memory;
+pub mod module;
+pub mod partial;
+pub mod pool;
+pub mod process;
+pub mod stream;
+pub mod table;
+pub mod work;
+
+pub use code::{Code, Result};
+pub use host::HostMemory;
+pub use process::{init, process};

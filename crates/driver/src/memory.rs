@@ -1,0 +1,228 @@
+//! What was allocated: by whom, as what, and where it lies.
+//!
+//! Memory of devices, pinned memory of the host and managed memory are the same: they lie in the window of a device, at the address that both the
+//! program and kernels use.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use handloom_runtime::{MemoryError, Word};
+
+use crate::code::{Code, Result};
+use crate::context::{self, Ctx};
+use crate::gpu::{Gpu, meminfo};
+use crate::process::{Process, process};
+use crate::stream::{self, Stream};
+use crate::work::Op;
+
+/// What memory was asked for as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Memory of the device.
+    Device,
+    /// Pinned memory of the host, with the flags that were given.
+    Host(u32),
+    /// Memory that the host and all devices use.
+    Managed,
+    /// Memory of a pool, by its handle.
+    Pool(u64),
+}
+
+/// An allocation.
+#[derive(Clone, Debug)]
+pub struct Allocated {
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// What it was asked for as.
+    pub kind: Use,
+    /// Handle of its context.
+    pub ctx: u64,
+    /// Number of its device.
+    pub ordinal: i32,
+    /// A number that no other allocation has.
+    pub id: u64,
+}
+
+/// Memory of the process that was registered.
+#[derive(Clone, Copy, Debug)]
+pub struct Registered {
+    /// Bytes.
+    pub bytes: u64,
+    /// The flags that were given.
+    pub flags: u32,
+    /// Handle of the context.
+    pub ctx: u64,
+}
+
+/// All allocations of the process.
+#[derive(Debug, Default)]
+pub struct Registry {
+    all: RwLock<BTreeMap<u64, Allocated>>,
+    registered: RwLock<BTreeMap<u64, Registered>>,
+    in_use: AtomicU64,
+}
+
+/// Allocations from this size on are checked against what the host has left.
+const LARGE: u64 = 64 << 20;
+
+/// What memory is filled with when it is allocated and when it is freed, if that is asked for: no number that a test expects, and a NaN.
+const POISON: [u8; 2] = [0xfa, 0xfd];
+
+impl Registry {
+    /// Allocates memory of a context.
+    ///
+    /// # Errors
+    /// There is no room, or nothing is asked for.
+    pub fn allocate(&self, ctx: &Ctx, bytes: u64, kind: Use) -> Result<u64> {
+        if bytes == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        if bytes >= LARGE && meminfo("MemAvailable:").is_some_and(|free| bytes > free) {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        let process = process()?;
+        let memory = ctx.gpu.device.memory();
+        let base = memory.allocate(bytes)?;
+        if process.config.poison {
+            let _ = memory.fill(base, Word::B8(POISON[0]), bytes);
+        }
+        let id = process.next_id();
+        let new = Allocated { base, bytes, kind, ctx: ctx.handle, ordinal: ctx.gpu.ordinal, id };
+        self.all.write().unwrap_or_else(PoisonError::into_inner).insert(base, new);
+        self.in_use.fetch_add(bytes, Ordering::Relaxed);
+        Ok(base)
+    }
+
+    /// The allocation that holds an address.
+    pub fn find(&self, address: u64) -> Option<Allocated> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, a) = all.range(..=address).next_back()?;
+        (address - a.base < a.bytes).then(|| a.clone())
+    }
+
+    /// Takes an allocation out by its first address, if it is of a kind that `is` likes.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn take(&self, base: u64, is: impl FnOnce(Use) -> bool) -> Result<Allocated> {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        match all.get(&base) {
+            Some(a) if is(a.kind) => {}
+            Some(_) | None => return Err(Code::INVALID_VALUE),
+        }
+        let a = all.remove(&base).ok_or(Code::INVALID_VALUE)?;
+        self.in_use.fetch_sub(a.bytes, Ordering::Relaxed);
+        Ok(a)
+    }
+
+    /// Frees all memory of a context.
+    pub fn free_all_of(&self, process: &Process, ctx: u64) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let own: Vec<Allocated> = all.values().filter(|a| a.ctx == ctx).cloned().collect();
+        for a in own {
+            all.remove(&a.base);
+            self.in_use.fetch_sub(a.bytes, Ordering::Relaxed);
+            if let Some(gpu) = process.gpu_of(a.base) {
+                let _ = gpu.device.memory().free(a.base);
+            }
+        }
+        drop(all);
+        let mut registered = self.registered.write().unwrap_or_else(PoisonError::into_inner);
+        registered.retain(|_, r| r.ctx != ctx);
+    }
+
+    /// Bytes of allocations of a pool.
+    pub fn of_pool(&self, pool: u64) -> u64 {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().filter(|a| a.kind == Use::Pool(pool)).map(|a| a.bytes).sum()
+    }
+
+    /// Notes memory of the process as registered.
+    ///
+    /// # Errors
+    /// A part of it is.
+    pub fn register(&self, base: u64, new: Registered) -> Result {
+        let end = base.checked_add(new.bytes).ok_or(Code::INVALID_VALUE)?;
+        let mut all = self.registered.write().unwrap_or_else(PoisonError::into_inner);
+        let before = all.range(..end).next_back();
+        if before.is_some_and(|(b, r)| b + r.bytes > base) {
+            return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
+        }
+        all.insert(base, new);
+        Ok(())
+    }
+
+    /// Forgets memory that was registered.
+    ///
+    /// # Errors
+    /// It was not.
+    pub fn unregister(&self, base: u64) -> Result<Registered> {
+        let mut all = self.registered.write().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&base).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
+    }
+
+    /// The registered memory that holds an address, with its first address.
+    pub fn registered(&self, address: u64) -> Option<(u64, Registered)> {
+        let all = self.registered.read().unwrap_or_else(PoisonError::into_inner);
+        let (base, r) = all.range(..=address).next_back()?;
+        (address - base < r.bytes).then_some((*base, *r))
+    }
+
+    /// Whether all of a range is registered.
+    pub fn is_registered(&self, address: u64, bytes: u64) -> bool {
+        self.registered(address)
+            .is_some_and(|(base, r)| address - base <= r.bytes && bytes <= r.bytes - (address - base))
+    }
+}
+
+/// Frees memory now. All work of its context ends before.
+///
+/// # Errors
+/// It is not the first address of such memory.
+pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
+    let process = process()?;
+    let found = process.memory.find(address).filter(|a| a.base == address).ok_or(Code::INVALID_VALUE)?;
+    let gpu = process.gpu(found.ordinal)?;
+    let a = process.memory.take(address, is)?;
+    if let Some(ctx) = process.contexts.get(a.ctx) {
+        // Work that was given before may still use it. Whether that fails is told by another call.
+        let _ = ctx.rt.synchronize();
+    }
+    release(gpu, process, &a)
+}
+
+fn release(gpu: &Gpu, process: &Process, a: &Allocated) -> Result {
+    let memory = gpu.device.memory();
+    if process.config.poison {
+        let _ = memory.fill(a.base, Word::B8(POISON[1]), a.bytes);
+    }
+    memory.free(a.base).map_err(|_: MemoryError| Code::INVALID_VALUE)
+}
+
+/// Frees memory in the order of a stream.
+///
+/// # Errors
+/// It is not the first address of such memory.
+pub fn free_later(ctx: &Ctx, at: &Arc<Stream>, address: u64) -> Result {
+    let process = process()?;
+    let is = |kind| matches!(kind, Use::Pool(_) | Use::Device);
+    if at.is_capturing() {
+        // Choice: memory that a graph would free lives on until its context ends, so that the graph can be launched again.
+        process.memory.find(address).filter(|a| a.base == address && is(a.kind)).ok_or(Code::INVALID_VALUE)?;
+        return stream::submit(ctx, at, Op::Empty);
+    }
+    let a = process.memory.take(address, is)?;
+    stream::submit(ctx, at, Op::Free(a.base))
+}
+
+/// Allocates memory of the current context.
+///
+/// # Errors
+/// There is no room, or no context.
+pub fn allocate(bytes: u64, kind: Use) -> Result<u64> {
+    let ctx = context::current()?;
+    process()?.memory.allocate(&ctx, bytes, kind)
+}

@@ -1,0 +1,175 @@
+//! The state of the process: its devices and all objects that a program has handles of. It is made by the first `cuInit` and stays.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+
+use crate::code::{Code, Result};
+use crate::config::Config;
+use crate::context::Ctx;
+use crate::event::Event;
+use crate::gpu::Gpu;
+use crate::graph::{Graph, GraphExec, NodeRef};
+use crate::host::HostMemory;
+use crate::link::Link;
+use crate::memory::Registry;
+use crate::module::{Func, Kernel, Library, Mod};
+use crate::pool::Pool;
+use crate::stream::Stream;
+use crate::table::{Kind, Table};
+
+/// The state.
+pub struct Process {
+    /// The settings.
+    pub config: Config,
+    /// The devices that the program sees.
+    pub gpus: Vec<Arc<Gpu>>,
+    /// Memory that is not a device's.
+    pub host: &'static dyn HostMemory,
+    /// Contexts.
+    pub contexts: Table<Ctx>,
+    /// Streams that programs made.
+    pub streams: Table<Stream>,
+    /// Events.
+    pub events: Table<Event>,
+    /// Modules.
+    pub modules: Table<Mod>,
+    /// Functions of modules.
+    pub functions: Table<Func>,
+    /// Libraries.
+    pub libraries: Table<Library>,
+    /// Kernels of libraries.
+    pub kernels: Table<Kernel>,
+    /// Linkers.
+    pub links: Table<Mutex<Link>>,
+    /// Graphs.
+    pub graphs: Table<Graph>,
+    /// Graphs that can be launched.
+    pub execs: Table<GraphExec>,
+    /// Nodes of graphs.
+    pub nodes: Table<NodeRef>,
+    /// Memory pools.
+    pub pools: Table<Pool>,
+    /// What was allocated.
+    pub memory: Registry,
+    next_id: AtomicU64,
+}
+
+static PROCESS: OnceLock<Process> = OnceLock::new();
+
+/// The process was forked from one that used the driver.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Says that this process is a child of one that used the driver: every call is refused from now on. It only stores a word.
+pub fn note_fork() {
+    if PROCESS.get().is_some() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The state, once there is one.
+///
+/// # Errors
+/// The driver was not initialised, or by the parent of this process.
+pub fn process() -> Result<&'static Process> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(Code::NOT_INITIALIZED);
+    }
+    PROCESS.get().ok_or(Code::NOT_INITIALIZED)
+}
+
+/// Makes the state.
+///
+/// # Errors
+/// There is no device, or no room for one.
+pub fn init(host: &'static dyn HostMemory) -> Result<&'static Process> {
+    static ONE: Mutex<()> = Mutex::new(());
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(Code::NOT_INITIALIZED);
+    }
+    if PROCESS.get().is_none() {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        if PROCESS.get().is_none() {
+            let (config, wrong) = Config::read(|name| std::env::var(name).ok());
+            wrong.iter().for_each(|text| say(text));
+            let process = Process::new(config, host)?;
+            let _ = PROCESS.set(process);
+        }
+    }
+    let process = process()?;
+    if process.gpus.is_empty() { Err(Code::NO_DEVICE) } else { Ok(process) }
+}
+
+impl Process {
+    fn new(config: Config, host: &'static dyn HostMemory) -> Result<Process> {
+        let gpu = |(ordinal, number): (usize, &u32)| Gpu::new(ordinal, *number, &config).map(Arc::new);
+        let gpus: Result<Vec<Arc<Gpu>>> = config.visible.iter().enumerate().map(gpu).collect();
+        Ok(Process {
+            gpus: gpus?,
+            host,
+            contexts: Table::new(Kind::Context),
+            streams: Table::new(Kind::Stream),
+            events: Table::new(Kind::Event),
+            modules: Table::new(Kind::Module),
+            functions: Table::new(Kind::Function),
+            libraries: Table::new(Kind::Library),
+            kernels: Table::new(Kind::Kernel),
+            links: Table::new(Kind::Link),
+            graphs: Table::new(Kind::Graph),
+            execs: Table::new(Kind::GraphExec),
+            nodes: Table::new(Kind::Node),
+            pools: Table::new(Kind::Pool),
+            memory: Registry::default(),
+            next_id: AtomicU64::new(1),
+            config,
+        })
+    }
+
+    /// A device by its number.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn gpu(&self, ordinal: i32) -> Result<&Arc<Gpu>> {
+        usize::try_from(ordinal).ok().and_then(|i| self.gpus.get(i)).ok_or(Code::INVALID_DEVICE)
+    }
+
+    /// The device in whose memory an address lies.
+    pub fn gpu_of(&self, address: u64) -> Option<&Arc<Gpu>> {
+        self.gpus.iter().find(|gpu| gpu.owns(address))
+    }
+
+    /// A number that nothing else has.
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Adds a line to the report file, if there is one.
+    pub fn report(&self, line: &str) {
+        if let Some(path) = &self.config.report {
+            add_line(path, line);
+        }
+    }
+
+    /// Adds a line to the report file, and for who runs the program.
+    pub fn found(&self, line: &str) {
+        self.report(line);
+        if let Some(path) = &self.config.findings {
+            add_line(path, line);
+        }
+    }
+}
+
+/// Adds a line to a file, in one write: several processes may write to it.
+fn add_line(path: &Path, line: &str) {
+    static TOLD: Once = Once::new();
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    if let Err(e) = file.and_then(|mut f| f.write_all(format!("{line}\n").as_bytes())) {
+        TOLD.call_once(|| say(&format!("cannot write `{}`: {e}", path.display())));
+    }
+}
+
+/// A sentence for the user on standard error, in one write.
+pub fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("handloom: {}\n", text.trim_end()).as_bytes());
+}

@@ -1,0 +1,74 @@
+//! Structures of the interface, as C lays them out.
+
+use std::ffi::c_void;
+
+/// A function of the host.
+pub type HostFn = unsafe extern "C" fn(*mut c_void);
+/// A function of the host that is told the stream and its state.
+pub type StreamCallback = unsafe extern "C" fn(*mut c_void, u32, *mut c_void);
+/// Dynamic shared memory by the number of threads of a block.
+pub type BlockToShared = unsafe extern "C" fn(i32) -> usize;
+
+macro_rules! structures {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $ty:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        #[repr(C)]
+        #[allow(missing_docs, reason = "the documentation of the interface has them under the same names")]
+        pub struct $name { $(pub $field: $ty),* }
+    )*};
+}
+
+structures! {
+    /// `CUdevprop`.
+    DevProp {
+        max_threads_per_block: i32, max_threads_dim: [i32; 3], max_grid_size: [i32; 3], shared_mem_per_block: i32,
+        total_constant_memory: i32, simd_width: i32, mem_pitch: i32, regs_per_block: i32, clock_rate: i32, texture_align: i32,
+    }
+    /// `CUlaunchConfig`.
+    LaunchConfig { grid: [u32; 3], block: [u32; 3], shared_mem_bytes: u32, stream: u64, attrs: u64, num_attrs: u32 }
+    /// `CUDA_MEMCPY2D`.
+    Memcpy2d {
+        src_x_in_bytes: u64, src_y: u64, src_memory_type: u32, src_host: u64, src_device: u64, src_array: u64, src_pitch: u64,
+        dst_x_in_bytes: u64, dst_y: u64, dst_memory_type: u32, dst_host: u64, dst_device: u64, dst_array: u64, dst_pitch: u64,
+        width_in_bytes: u64, height: u64,
+    }
+    /// `CUDA_MEMCPY3D`.
+    Memcpy3d {
+        src_x_in_bytes: u64, src_y: u64, src_z: u64, src_lod: u64, src_memory_type: u32, src_host: u64, src_device: u64,
+        src_array: u64, reserved0: u64, src_pitch: u64, src_height: u64, dst_x_in_bytes: u64, dst_y: u64, dst_z: u64,
+        dst_lod: u64, dst_memory_type: u32, dst_host: u64, dst_device: u64, dst_array: u64, reserved1: u64, dst_pitch: u64,
+        dst_height: u64, width_in_bytes: u64, height: u64, depth: u64,
+    }
+    /// `CUDA_MEMCPY3D_PEER`, which has contexts where the other structure has reserved words.
+    Memcpy3dPeer { copy: Memcpy3d }
+    /// `CUDA_KERNEL_NODE_PARAMS`.
+    KernelNode {
+        func: u64, grid: [u32; 3], block: [u32; 3], shared_mem_bytes: u32, kernel_params: u64, extra: u64, kern: u64, ctx: u64,
+    }
+    /// The same as it was in the first version.
+    KernelNodeOld { func: u64, grid: [u32; 3], block: [u32; 3], shared_mem_bytes: u32, kernel_params: u64, extra: u64 }
+    /// `CUDA_MEMSET_NODE_PARAMS`.
+    MemsetNode { dst: u64, pitch: u64, value: u32, element_size: u32, width: u64, height: u64 }
+    /// `CUDA_HOST_NODE_PARAMS`.
+    HostNode { function: Option<HostFn>, user_data: u64 }
+    /// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+    InstantiateParams { flags: u64, upload_stream: u64, error_node: u64, result: u32 }
+    /// `CUgraphExecUpdateResultInfo`.
+    UpdateResult { result: u32, error_node: u64, error_from_node: u64 }
+    /// `CUmemPoolProps`.
+    PoolProps {
+        alloc_type: u32, handle_types: u32, location_type: u32, location_id: i32, security: u64, max_size: u64, usage: u16,
+        rdma: u8, reserved: [u8; 53],
+    }
+}
+
+const _: () = {
+    assert!(size_of::<LaunchConfig>() == 56);
+    assert!(size_of::<Memcpy2d>() == 128);
+    assert!(size_of::<Memcpy3d>() == 200);
+    assert!(size_of::<KernelNode>() == 72);
+    assert!(size_of::<KernelNodeOld>() == 56);
+    assert!(size_of::<MemsetNode>() == 40);
+    assert!(size_of::<PoolProps>() == 88);
+};

@@ -1,0 +1,149 @@
+//! Copies.
+
+use handloom_driver::copy::{Copy, Region, Said, Size};
+use handloom_driver::stream::{self, Null};
+use handloom_driver::{Code, Result, context};
+
+use crate::abi::{Memcpy2d, Memcpy3d, Memcpy3dPeer};
+use crate::ptr::{Addr, In};
+
+fn line(to: (Said, u64), from: (Said, u64), bytes: u64) -> Result<Option<Copy>> {
+    Copy::new((to.0, Region::line(to.1)), (from.0, Region::line(from.1)), Size::line(bytes))
+}
+
+fn now(null: Null, copy: Result<Option<Copy>>) -> Result {
+    let (ctx, stream) = stream::by_handle(0, null)?;
+    match copy? {
+        Some(copy) => copy.now(&ctx, &stream),
+        None => Ok(()),
+    }
+}
+
+fn later(null: Null, at: u64, copy: Result<Option<Copy>>) -> Result {
+    let (ctx, stream) = stream::by_handle(at, null)?;
+    match copy? {
+        Some(copy) => copy.later(&ctx, &stream),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn any(null: Null, to: u64, from: u64, bytes: u64) -> Result {
+    now(null, line((Said::Any, to), (Said::Any, from), bytes))
+}
+
+pub(crate) fn any_async(null: Null, to: u64, from: u64, bytes: u64, at: u64) -> Result {
+    later(null, at, line((Said::Any, to), (Said::Any, from), bytes))
+}
+
+pub(crate) fn htod(null: Null, to: u64, from: Addr, bytes: u64) -> Result {
+    now(null, line((Said::Device, to), (Said::Host, from.0), bytes))
+}
+
+pub(crate) fn dtoh(null: Null, to: Addr, from: u64, bytes: u64) -> Result {
+    now(null, line((Said::Host, to.0), (Said::Device, from), bytes))
+}
+
+pub(crate) fn dtod(null: Null, to: u64, from: u64, bytes: u64) -> Result {
+    now(null, line((Said::Device, to), (Said::Device, from), bytes))
+}
+
+pub(crate) fn htod_async(null: Null, to: u64, from: Addr, bytes: u64, at: u64) -> Result {
+    later(null, at, line((Said::Device, to), (Said::Host, from.0), bytes))
+}
+
+pub(crate) fn dtoh_async(null: Null, to: Addr, from: u64, bytes: u64, at: u64) -> Result {
+    later(null, at, line((Said::Host, to.0), (Said::Device, from), bytes))
+}
+
+pub(crate) fn dtod_async(null: Null, to: u64, from: u64, bytes: u64, at: u64) -> Result {
+    later(null, at, line((Said::Device, to), (Said::Device, from), bytes))
+}
+
+/// Both contexts have to be there; the addresses say which devices they are.
+fn peers(to: u64, from: u64) -> Result {
+    context::by_handle(to)?;
+    context::by_handle(from).map(drop)
+}
+
+pub(crate) fn peer(null: Null, to: u64, to_ctx: u64, from: u64, from_ctx: u64, bytes: u64) -> Result {
+    peers(to_ctx, from_ctx)?;
+    dtod(null, to, from, bytes)
+}
+
+pub(crate) fn peer_async(null: Null, to: u64, to_ctx: u64, from: u64, from_ctx: u64, bytes: u64, at: u64) -> Result {
+    peers(to_ctx, from_ctx)?;
+    dtod_async(null, to, from, bytes, at)
+}
+
+/// The place that a structure means by its kind of memory.
+fn side(kind: u32, host: u64, device: u64, offset: (u64, u64, u64), pitch: u64, rows: u64) -> Result<(Said, Region)> {
+    const HOST: u32 = 1;
+    const DEVICE: u32 = 2;
+    const ARRAY: u32 = 3;
+    const UNIFIED: u32 = 4;
+    let (said, base) = match kind {
+        HOST => (Said::Host, host),
+        DEVICE => (Said::Device, device),
+        UNIFIED => (Said::Any, device),
+        ARRAY => return Err(Code::NOT_SUPPORTED),
+        _ => return Err(Code::INVALID_VALUE),
+    };
+    let (x, y, z) = offset;
+    let address = || {
+        let slice = pitch.checked_mul(rows)?;
+        let skipped = z.checked_mul(slice)?.checked_add(y.checked_mul(pitch)?)?.checked_add(x)?;
+        Some(Region { address: base.checked_add(skipped)?, pitch, slice })
+    };
+    Ok((said, address().ok_or(Code::INVALID_VALUE)?))
+}
+
+fn of_2d(c: &Memcpy2d) -> Result<Option<Copy>> {
+    let pitch = |p: u64| if p == 0 { c.width_in_bytes } else { p };
+    let to = (c.dst_x_in_bytes, c.dst_y, 0);
+    let from = (c.src_x_in_bytes, c.src_y, 0);
+    let to = side(c.dst_memory_type, c.dst_host, c.dst_device, to, pitch(c.dst_pitch), 0)?;
+    let from = side(c.src_memory_type, c.src_host, c.src_device, from, pitch(c.src_pitch), 0)?;
+    Copy::new(to, from, Size { width: c.width_in_bytes, height: c.height, depth: 1 })
+}
+
+/// A copy as a structure of three dimensions describes it.
+pub(crate) fn of_3d(c: &Memcpy3d) -> Result<Option<Copy>> {
+    let pitch = |p: u64| if p == 0 { c.width_in_bytes } else { p };
+    let rows = |h: u64| if h == 0 { c.height } else { h };
+    let (to, from) = ((c.dst_x_in_bytes, c.dst_y, c.dst_z), (c.src_x_in_bytes, c.src_y, c.src_z));
+    let to = side(c.dst_memory_type, c.dst_host, c.dst_device, to, pitch(c.dst_pitch), rows(c.dst_height))?;
+    let from = side(c.src_memory_type, c.src_host, c.src_device, from, pitch(c.src_pitch), rows(c.src_height))?;
+    Copy::new(to, from, Size { width: c.width_in_bytes, height: c.height, depth: c.depth })
+}
+
+pub(crate) fn copy_2d(null: Null, copy: In<Memcpy2d>) -> Result {
+    let copy = copy.get()?;
+    now(null, of_2d(&copy))
+}
+
+pub(crate) fn copy_2d_async(null: Null, copy: In<Memcpy2d>, at: u64) -> Result {
+    let copy = copy.get()?;
+    later(null, at, of_2d(&copy))
+}
+
+pub(crate) fn copy_3d(null: Null, copy: In<Memcpy3d>) -> Result {
+    let copy = copy.get()?;
+    now(null, of_3d(&copy))
+}
+
+pub(crate) fn copy_3d_async(null: Null, copy: In<Memcpy3d>, at: u64) -> Result {
+    let copy = copy.get()?;
+    later(null, at, of_3d(&copy))
+}
+
+pub(crate) fn copy_3d_peer(null: Null, copy: In<Memcpy3dPeer>) -> Result {
+    let copy = copy.get()?.copy;
+    peers(copy.reserved1, copy.reserved0)?;
+    now(null, of_3d(&copy))
+}
+
+pub(crate) fn copy_3d_peer_async(null: Null, copy: In<Memcpy3dPeer>, at: u64) -> Result {
+    let copy = copy.get()?.copy;
+    peers(copy.reserved1, copy.reserved0)?;
+    later(null, at, of_3d(&copy))
+}

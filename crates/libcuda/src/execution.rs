@@ -1,0 +1,192 @@
+//! Functions and launches.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use handloom_driver::context::Ctx;
+use handloom_driver::launch;
+use handloom_driver::module::{Func, function, function_anywhere};
+use handloom_driver::stream::{self, Null};
+use handloom_driver::work::{Launch, Op, Shape};
+use handloom_driver::{Code, Result};
+
+use crate::abi::LaunchConfig;
+use crate::ptr::{In, Out, ProcessMemory};
+
+/// A launch as the program describes it.
+pub(crate) fn launch_of(ctx: &Arc<Ctx>, handle: u64, shape: Shape, pointers: u64, extra: u64) -> Result<Launch> {
+    let func = function(handle, || Ok(Arc::clone(ctx)))?;
+    if shape.grid.contains(&0) || shape.block.contains(&0) {
+        return Err(Code::INVALID_VALUE);
+    }
+    let params = launch::params(&ProcessMemory, &func, pointers, extra)?;
+    Ok(Launch { func, handle, shape, params })
+}
+
+fn launch_on(null: Null, at: u64, handle: u64, shape: Shape, pointers: u64, extra: u64) -> Result {
+    let (ctx, stream) = stream::by_handle(at, null)?;
+    let launch = launch_of(&ctx, handle, shape, pointers, extra)?;
+    launch.check()?;
+    stream::submit(&ctx, &stream, Op::Kernel(Arc::new(launch)))
+}
+
+#[expect(clippy::too_many_arguments, reason = "the interface has so many")]
+pub(crate) fn launch(
+    null: Null,
+    f: u64,
+    gx: u32,
+    gy: u32,
+    gz: u32,
+    bx: u32,
+    by: u32,
+    bz: u32,
+    shared: u32,
+    at: u64,
+    params: Out<u64>,
+    extra: Out<u64>,
+) -> Result {
+    let shape = Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, ..Shape::default() };
+    launch_on(null, at, f, shape, params.address(), extra.address())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the interface has so many")]
+pub(crate) fn launch_cooperative(
+    null: Null,
+    f: u64,
+    gx: u32,
+    gy: u32,
+    gz: u32,
+    bx: u32,
+    by: u32,
+    bz: u32,
+    shared: u32,
+    at: u64,
+    params: Out<u64>,
+) -> Result {
+    let shape = Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative: true, ..Shape::default() };
+    let (ctx, _) = stream::by_handle(at, null)?;
+    check_cooperative(&*function(f, || Ok(ctx))?, &shape)?;
+    launch_on(null, at, f, shape, params.address(), 0)
+}
+
+/// All blocks of a cooperative launch have to fit on the device at the same time.
+fn check_cooperative(func: &Func, shape: &Shape) -> Result {
+    let threads: u64 = shape.block.iter().map(|n| u64::from(*n)).product();
+    let threads = i32::try_from(threads).map_err(|_| Code::INVALID_VALUE)?;
+    let each = func.blocks_per_multiprocessor(threads, u64::from(shape.shared))?;
+    let most = i64::from(each) * i64::from(handloom_driver::gpu::MULTIPROCESSORS);
+    let blocks = shape.grid.iter().try_fold(1_i64, |n, g| n.checked_mul(i64::from(*g)));
+    if blocks.is_none_or(|n| n > most) { Err(Code::COOPERATIVE_LAUNCH_TOO_LARGE) } else { Ok(()) }
+}
+
+/// Bytes of a launch attribute: its number, padding, a value of 64 bytes.
+const ATTRIBUTE: u64 = 72;
+
+/// Takes an attribute of a launch: those that say how it runs; hints to a GPU change nothing.
+fn take_attribute(shape: &mut Shape, at: u64) -> Result {
+    let number = In::<u32>::of(at).get()?;
+    let value = In::<u32>::of(at + 8);
+    match number {
+        2 => shape.cooperative = value.get()? != 0,
+        4 => {
+            let cluster = [value.at(0)?, value.at(1)?, value.at(2)?];
+            if cluster.contains(&0) {
+                return Err(Code::INVALID_VALUE);
+            }
+            shape.cluster = (cluster != [1; 3]).then_some(cluster);
+        }
+        0 | 1 | 3 | 5 | 6 | 8 | 9 | 10 | 11 | 14 | 16 | 17 | 18 => {}
+        7 | 12 | 13 => return Err(Code::NOT_SUPPORTED),
+        _ => return Err(Code::INVALID_VALUE),
+    }
+    Ok(())
+}
+
+pub(crate) fn launch_ex(null: Null, config: In<LaunchConfig>, f: u64, params: Out<u64>, extra: Out<u64>) -> Result {
+    let config = config.get()?;
+    let mut shape =
+        Shape { grid: config.grid, block: config.block, shared: config.shared_mem_bytes, ..Shape::default() };
+    if config.num_attrs > 0 && config.attrs == 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    for i in 0..u64::from(config.num_attrs) {
+        take_attribute(&mut shape, config.attrs + i * ATTRIBUTE)?;
+    }
+    if shape.cooperative {
+        let (ctx, _) = stream::by_handle(config.stream, null)?;
+        check_cooperative(&*function(f, || Ok(ctx))?, &shape)?;
+    }
+    launch_on(null, config.stream, f, shape, params.address(), extra.address())
+}
+
+pub(crate) fn attribute(to: Out<i32>, number: u32, f: u64) -> Result {
+    to.check()?;
+    to.set(function_anywhere(f)?.attribute(number)?)
+}
+
+pub(crate) fn set_attribute(f: u64, number: u32, value: i32) -> Result {
+    function_anywhere(f)?.set_attribute(number, value)
+}
+
+pub(crate) fn set_cache(f: u64, config: u32) -> Result {
+    function_anywhere(f)?;
+    if config > 3 { Err(Code::INVALID_VALUE) } else { Ok(()) }
+}
+
+pub(crate) fn set_shared_config(f: u64, config: u32) -> Result {
+    function_anywhere(f)?;
+    if config > 2 { Err(Code::INVALID_VALUE) } else { Ok(()) }
+}
+
+pub(crate) fn module_of(to: Out<u64>, f: u64) -> Result {
+    to.check()?;
+    match function_anywhere(f)?.module {
+        0 => Err(Code::NOT_SUPPORTED),
+        module => to.set(module),
+    }
+}
+
+/// The address of a name with a NUL, which stays for ever: names are few.
+pub(crate) fn name_address(name: &str) -> u64 {
+    static NAMES: Mutex<BTreeMap<String, &'static [u8]>> = Mutex::new(BTreeMap::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = names.entry(name.to_owned()).or_insert_with(|| {
+        let mut text = name.as_bytes().to_vec();
+        text.push(0);
+        Vec::leak(text)
+    });
+    text.as_ptr().expose_provenance() as u64
+}
+
+pub(crate) fn name(to: Out<u64>, f: u64) -> Result {
+    to.check()?;
+    to.set(name_address(function_anywhere(f)?.function.name()))
+}
+
+/// Where a parameter lies.
+pub(crate) fn param_of(func: &Func, i: u64, offset: Out<u64>, bytes: Out<u64>) -> Result {
+    let i = usize::try_from(i).map_err(|_| Code::INVALID_VALUE)?;
+    let p = func.function.params().get(i).ok_or(Code::INVALID_VALUE)?;
+    offset.set(u64::from(p.offset))?;
+    bytes.set_any(u64::from(p.size));
+    Ok(())
+}
+
+pub(crate) fn param(f: u64, i: u64, offset: Out<u64>, bytes: Out<u64>) -> Result {
+    param_of(&*function_anywhere(f)?, i, offset, bytes)
+}
+
+pub(crate) fn param_count(f: u64, n: Out<u64>) -> Result {
+    n.check()?;
+    n.set(function_anywhere(f)?.function.params().len() as u64)
+}
+
+pub(crate) fn is_loaded(to: Out<u32>, f: u64) -> Result {
+    const LOADED: u32 = 1;
+    function_anywhere(f)?;
+    to.set(LOADED)
+}
+
+pub(crate) fn load(f: u64) -> Result {
+    function_anywhere(f).map(drop)
+}

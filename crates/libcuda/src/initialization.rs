@@ -1,0 +1,112 @@
+//! Initialization, versions, error texts, entry points, the profiler.
+
+use std::sync::Once;
+
+use handloom_driver::process::{note_fork, process, say};
+use handloom_driver::{Code, Result};
+
+use crate::VERSION;
+use crate::ptr::{In, Out, ProcessMemory};
+use crate::table;
+
+pub(crate) fn init(flags: u32) -> Result {
+    static FORKS: Once = Once::new();
+    if flags != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    FORKS.call_once(|| {
+        // SAFETY: the handler only stores a word, which is allowed in a child of a process with threads, and it stays: this library is never unloaded
+        // (it is linked so).
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    });
+    handloom_driver::init(&ProcessMemory).map(drop)
+}
+
+extern "C" fn child() {
+    note_fork();
+}
+
+pub(crate) fn driver_version(version: Out<i32>) -> Result {
+    version.set(VERSION)
+}
+
+/// Texts of codes have a NUL at their end.
+fn text(to: Out<u64>, text: Option<&'static str>) -> Result {
+    match text {
+        Some(text) => to.set(text.as_ptr().expose_provenance() as u64),
+        None => {
+            to.set(0)?;
+            Err(Code::INVALID_VALUE)
+        }
+    }
+}
+
+pub(crate) fn error_string(error: u32, to: Out<u64>) -> Result {
+    text(to, Code(error).text())
+}
+
+pub(crate) fn error_name(error: u32, to: Out<u64>) -> Result {
+    text(to, Code(error).name())
+}
+
+/// Flags of `cuGetProcAddress`.
+const LEGACY_STREAM: u64 = 1;
+const PER_THREAD_STREAM: u64 = 2;
+
+pub(crate) fn proc_address(symbol: In<u8>, to: Out<u64>, version: i32, flags: u64) -> Result {
+    proc_address_v2(symbol, to, version, flags, Out::null())
+}
+
+pub(crate) fn proc_address_v2(symbol: In<u8>, to: Out<u64>, version: i32, flags: u64, status: Out<u32>) -> Result {
+    const FOUND: u32 = 0;
+    const UNKNOWN: u32 = 1;
+    const TOO_NEW: u32 = 2;
+    to.check()?;
+    if symbol.is_null()
+        || flags & !(LEGACY_STREAM | PER_THREAD_STREAM) != 0
+        || flags == (LEGACY_STREAM | PER_THREAD_STREAM)
+    {
+        return Err(Code::INVALID_VALUE);
+    }
+    let name = symbol.text().unwrap_or_default();
+    let version = u32::try_from(version).unwrap_or(0);
+    match table::find(&name, version) {
+        Ok(row) => {
+            let twin = row.twin.filter(|_| flags == PER_THREAD_STREAM && version >= table::PER_THREAD_SINCE);
+            status.set_any(FOUND);
+            to.set(twin.map_or(row.address, |(_, address)| address).address())
+        }
+        Err(is_known) => {
+            to.set(0)?;
+            status.set_any(if is_known { TOO_NEW } else { UNKNOWN });
+            // Choice: the second form says by its status why there is none, if it can.
+            if status.is_null() { Err(Code::NOT_FOUND) } else { Ok(()) }
+        }
+    }
+}
+
+/// Private tables are asked for by the static runtime library, which cannot go on without; the compilers' libraries ask for one and can.
+pub(crate) fn export_table(table: Out<u64>, id: In<[u8; 16]>) -> Result {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    table.set(0)?;
+    if id.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    if ASKED.fetch_add(1, Ordering::Relaxed) == 1 {
+        say(
+            "this program uses the static CUDA runtime library, which needs private driver interfaces; not supported: link it with `nvcc -cudart shared`",
+        );
+    }
+    Err(Code::NOT_SUPPORTED)
+}
+
+pub(crate) fn profiler() -> Result {
+    process().map(drop)
+}
+
+pub(crate) fn loading_mode(mode: Out<u32>) -> Result {
+    const EAGER: u32 = 1;
+    process()?;
+    mode.set(EAGER)
+}

@@ -1,0 +1,102 @@
+//! Memory that is allocated and freed in the order of streams.
+
+use handloom_driver::pool::{self, Pool};
+use handloom_driver::stream::{self, Null};
+use handloom_driver::{Code, Result, memory, process};
+
+use crate::abi::PoolProps;
+use crate::ptr::{Addr, In, Out};
+
+const PINNED: u32 = 1;
+const DEVICE: u32 = 1;
+
+pub(crate) fn create(to: Out<u64>, props: In<PoolProps>) -> Result {
+    to.check()?;
+    let props = props.get()?;
+    let process = process()?;
+    if props.alloc_type != PINNED || props.handle_types != 0 {
+        return Err(if props.handle_types == 0 { Code::INVALID_VALUE } else { Code::NOT_SUPPORTED });
+    }
+    if props.location_type != DEVICE {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    let gpu = process.gpu(props.location_id).map_err(|_| Code::INVALID_VALUE)?;
+    to.set(process.pools.add(Pool::new(gpu.ordinal, false, props.max_size)).ok_or(Code::OUT_OF_MEMORY)?)
+}
+
+fn by_handle(handle: u64) -> Result<std::sync::Arc<Pool>> {
+    process()?.pools.get(handle).ok_or(Code::INVALID_VALUE)
+}
+
+pub(crate) fn destroy(handle: u64) -> Result {
+    let process = process()?;
+    let pool = by_handle(handle)?;
+    if pool.is_default {
+        return Err(Code::INVALID_VALUE);
+    }
+    let gpu = process.gpu(pool.ordinal)?;
+    let current = &gpu.current_pool;
+    // A device that allocated from it goes back to its own.
+    let _ =
+        current.compare_exchange(handle, 0, std::sync::atomic::Ordering::Relaxed, std::sync::atomic::Ordering::Relaxed);
+    process.pools.remove(handle);
+    Ok(())
+}
+
+pub(crate) fn attribute(handle: u64, attr: u32, value: Addr) -> Result {
+    let pool = by_handle(handle)?;
+    let (is_narrow, number) = pool.attribute(process()?.memory.of_pool(handle), attr)?;
+    if is_narrow {
+        value.out::<u32>().set(u32::try_from(number).unwrap_or(u32::MAX))
+    } else {
+        value.out::<u64>().set(number)
+    }
+}
+
+pub(crate) fn set_attribute(handle: u64, attr: u32, value: Addr) -> Result {
+    let pool = by_handle(handle)?;
+    let number =
+        if Pool::is_narrow(attr)? { u64::from(value.out::<u32>().get()?) } else { value.out::<u64>().get()? };
+    pool.set_attribute(attr, number)
+}
+
+/// Nothing is kept back, so there is nothing to give.
+pub(crate) fn trim(handle: u64, _: u64) -> Result {
+    by_handle(handle).map(drop)
+}
+
+pub(crate) fn access(flags: Out<u32>, handle: u64, location: Out<u64>) -> Result {
+    const READ_WRITE: u32 = 3;
+    flags.check()?;
+    location.check()?;
+    by_handle(handle)?;
+    flags.set(READ_WRITE)
+}
+
+/// Every device reaches every pool.
+pub(crate) fn set_access(handle: u64, descriptions: In<u8>, n: u64) -> Result {
+    by_handle(handle)?;
+    if n > 0 && descriptions.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
+}
+
+pub(crate) fn alloc_async(null: Null, to: Out<u64>, bytes: u64, at: u64) -> Result {
+    to.check()?;
+    let (ctx, stream) = stream::by_handle(at, null)?;
+    drop(stream);
+    let pool = pool::current_of(process()?, &ctx.gpu)?;
+    to.set(pool::allocate(&ctx, pool, bytes)?)
+}
+
+pub(crate) fn alloc_from(null: Null, to: Out<u64>, bytes: u64, handle: u64, at: u64) -> Result {
+    to.check()?;
+    let (ctx, _) = stream::by_handle(at, null)?;
+    to.set(pool::allocate(&ctx, handle, bytes)?)
+}
+
+pub(crate) fn free_async(null: Null, address: u64, at: u64) -> Result {
+    let (ctx, stream) = stream::by_handle(at, null)?;
+    if address == 0 {
+        return Ok(());
+    }
+    memory::free_later(&ctx, &stream, address)
+}

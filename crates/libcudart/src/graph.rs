@@ -1,0 +1,396 @@
+//! Graphs. See "Graph Management".
+
+use std::ffi::c_void;
+
+use crate::cu;
+use crate::device::ready;
+use crate::error::{Answer, Error, driver};
+use crate::function::kernel;
+use crate::memory::{box_copy, flat_copy};
+use crate::symbol;
+use crate::types::{Address, KernelNodeParams, Memcpy3DParms, Out, put};
+
+/// A new node of a graph: where its handle goes, in which graph, after which nodes.
+#[derive(Clone, Copy)]
+struct At {
+    graph: u64,
+    after: Address,
+    count: usize,
+}
+
+/// Adds a node by a call of the driver.
+fn add(node: Out<'_, u64>, add: impl FnOnce(&mut u64) -> u32) -> Answer {
+    let node = node.ok_or(Error::INVALID_VALUE)?;
+    let mut made = 0;
+    driver(add(&mut made))?;
+    put(Some(node), made)
+}
+
+fn current_context() -> Answer<u64> {
+    ready()?;
+    let mut context = 0;
+    driver(cu::cuCtxGetCurrent(&mut context))?;
+    Ok(context)
+}
+
+fn kernel_params(p: Option<&KernelNodeParams>) -> Answer<cu::KernelNodeParams> {
+    let p = p.ok_or(Error::INVALID_VALUE)?;
+    let kernel = kernel(p.function)?;
+    Ok(cu::KernelNodeParams {
+        function: 0,
+        grid: [p.grid.x, p.grid.y, p.grid.z],
+        block: [p.block.x, p.block.y, p.block.z],
+        shared: p.shared,
+        arguments: p.arguments,
+        extra: p.extra,
+        kernel,
+        context: 0,
+    })
+}
+
+fn add_copy(node: Out<'_, u64>, at: At, copy: &cu::Memcpy3D) -> Answer {
+    let context = current_context()?;
+    // SAFETY: the program says that `count` nodes are at `after`, and memory where it copies when the graph runs.
+    add(node, |made| unsafe { cu::cuGraphAddMemcpyNode(made, at.graph, at.after, at.count, copy, context) })
+}
+
+fn set_copy(exec: u64, node: u64, copy: &cu::Memcpy3D) -> Answer {
+    let context = current_context()?;
+    // SAFETY: the program says that memory is where it copies when the graph runs.
+    driver(unsafe { cu::cuGraphExecMemcpyNodeSetParams(exec, node, copy, context) })
+}
+
+fn set_node_copy(node: u64, copy: &cu::Memcpy3D) -> Answer {
+    ready()?;
+    // SAFETY: the program says that memory is where it copies when the graph runs.
+    driver(unsafe { cu::cuGraphMemcpyNodeSetParams(node, copy) })
+}
+
+fn instantiate(exec: Out<'_, u64>, graph: u64, flags: u64) -> Answer {
+    ready()?;
+    let exec = exec.ok_or(Error::INVALID_VALUE)?;
+    let mut made = 0;
+    driver(cu::cuGraphInstantiateWithFlags(&mut made, graph, flags))?;
+    put(Some(exec), made)
+}
+
+fn instantiate_with(exec: Out<'_, u64>, graph: u64, params: *mut c_void) -> Answer {
+    ready()?;
+    let exec = exec.ok_or(Error::INVALID_VALUE)?;
+    let mut made = 0;
+    // SAFETY: the program says that parameters are there, which both interfaces lay out alike; the driver tests for null.
+    driver(unsafe { cu::cuGraphInstantiateWithParams(&mut made, graph, params) })?;
+    put(Some(exec), made)
+}
+
+fn edges(graph: u64, from: *mut u64, to: *mut u64, data: *mut c_void, count: *mut usize) -> Answer {
+    ready()?;
+    // SAFETY: the program says that `*count` values may be written to what is not null.
+    driver(unsafe { cu::cuGraphGetEdges_v2(graph, from, to, data, count) })
+}
+
+fn dependencies(node: u64, nodes: *mut u64, data: *mut c_void, count: *mut usize) -> Answer {
+    ready()?;
+    // SAFETY: as for edges.
+    driver(unsafe { cu::cuGraphNodeGetDependencies_v2(node, nodes, data, count) })
+}
+
+fn dependents(node: u64, nodes: *mut u64, data: *mut c_void, count: *mut usize) -> Answer {
+    ready()?;
+    // SAFETY: as for edges.
+    driver(unsafe { cu::cuGraphNodeGetDependentNodes_v2(node, nodes, data, count) })
+}
+
+fn connect(graph: u64, from: Address, to: Address, data: Address, count: usize) -> Answer {
+    ready()?;
+    // SAFETY: the program says that `count` nodes are there.
+    driver(unsafe { cu::cuGraphAddDependencies_v2(graph, from, to, data, count) })
+}
+
+fn disconnect(graph: u64, from: Address, to: Address, data: Address, count: usize) -> Answer {
+    ready()?;
+    // SAFETY: the program says that `count` nodes are there.
+    driver(unsafe { cu::cuGraphRemoveDependencies_v2(graph, from, to, data, count) })
+}
+
+calls! {
+    fn cudaGraphCreate(graph: Out<'_, u64>, flags: u32) {
+        ready()?;
+        let mut made = 0;
+        driver(cu::cuGraphCreate(&mut made, flags))?;
+        put(graph, made)
+    }
+
+    fn cudaGraphDestroy(graph: u64) {
+        ready()?;
+        driver(cu::cuGraphDestroy(graph))
+    }
+
+    fn cudaGraphClone(to: Out<'_, u64>, graph: u64) {
+        ready()?;
+        let mut made = 0;
+        driver(cu::cuGraphClone(&mut made, graph))?;
+        put(to, made)
+    }
+
+    fn cudaGraphDestroyNode(node: u64) {
+        ready()?;
+        driver(cu::cuGraphDestroyNode(node))
+    }
+
+    fn cudaGraphGetNodes(graph: u64, nodes: *mut u64, count: *mut usize) {
+        ready()?;
+        // SAFETY: the program says that `*count` handles may be written there, or passes null to learn their number.
+        driver(unsafe { cu::cuGraphGetNodes(graph, nodes, count) })
+    }
+
+    fn cudaGraphGetRootNodes(graph: u64, nodes: *mut u64, count: *mut usize) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuGraphGetRootNodes(graph, nodes, count) })
+    }
+
+    in "13" fn cudaGraphGetEdges as edges_13(graph: u64, from: *mut u64, to: *mut u64, data: *mut c_void, count: *mut usize) {
+        edges(graph, from, to, data, count)
+    }
+
+    in "12" fn cudaGraphGetEdges as edges_12(graph: u64, from: *mut u64, to: *mut u64, count: *mut usize) {
+        edges(graph, from, to, std::ptr::null_mut(), count)
+    }
+
+    fn cudaGraphGetEdges_v2(graph: u64, from: *mut u64, to: *mut u64, data: *mut c_void, count: *mut usize) {
+        edges(graph, from, to, data, count)
+    }
+
+    in "13" fn cudaGraphNodeGetDependencies as dependencies_13(node: u64, nodes: *mut u64, data: *mut c_void, count: *mut usize) {
+        dependencies(node, nodes, data, count)
+    }
+
+    in "12" fn cudaGraphNodeGetDependencies as dependencies_12(node: u64, nodes: *mut u64, count: *mut usize) {
+        dependencies(node, nodes, std::ptr::null_mut(), count)
+    }
+
+    fn cudaGraphNodeGetDependencies_v2(node: u64, nodes: *mut u64, data: *mut c_void, count: *mut usize) {
+        dependencies(node, nodes, data, count)
+    }
+
+    in "13" fn cudaGraphNodeGetDependentNodes as dependents_13(node: u64, nodes: *mut u64, data: *mut c_void, count: *mut usize) {
+        dependents(node, nodes, data, count)
+    }
+
+    in "12" fn cudaGraphNodeGetDependentNodes as dependents_12(node: u64, nodes: *mut u64, count: *mut usize) {
+        dependents(node, nodes, std::ptr::null_mut(), count)
+    }
+
+    fn cudaGraphNodeGetDependentNodes_v2(node: u64, nodes: *mut u64, data: *mut c_void, count: *mut usize) {
+        dependents(node, nodes, data, count)
+    }
+
+    in "13" fn cudaGraphAddDependencies as connect_13(graph: u64, from: Address, to: Address, data: Address, count: usize) {
+        connect(graph, from, to, data, count)
+    }
+
+    in "12" fn cudaGraphAddDependencies as connect_12(graph: u64, from: Address, to: Address, count: usize) {
+        connect(graph, from, to, std::ptr::null(), count)
+    }
+
+    fn cudaGraphAddDependencies_v2(graph: u64, from: Address, to: Address, data: Address, count: usize) {
+        connect(graph, from, to, data, count)
+    }
+
+    in "13" fn cudaGraphRemoveDependencies as disconnect_13(graph: u64, from: Address, to: Address, data: Address, count: usize) {
+        disconnect(graph, from, to, data, count)
+    }
+
+    in "12" fn cudaGraphRemoveDependencies as disconnect_12(graph: u64, from: Address, to: Address, count: usize) {
+        disconnect(graph, from, to, std::ptr::null(), count)
+    }
+
+    fn cudaGraphRemoveDependencies_v2(graph: u64, from: Address, to: Address, data: Address, count: usize) {
+        disconnect(graph, from, to, data, count)
+    }
+
+    fn cudaGraphNodeGetType(node: u64, kind: Out<'_, u32>) {
+        ready()?;
+        let mut found = 0;
+        driver(cu::cuGraphNodeGetType(node, &mut found))?;
+        put(kind, found)
+    }
+
+    fn cudaGraphAddEmptyNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are at `after`.
+        add(node, |made| unsafe { cu::cuGraphAddEmptyNode(made, graph, after, count) })
+    }
+
+    fn cudaGraphAddKernelNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, params: Option<&KernelNodeParams>) {
+        let params = kernel_params(params)?;
+        // SAFETY: the program says that `count` nodes are at `after`, and arguments at their addresses.
+        add(node, |made| unsafe { cu::cuGraphAddKernelNode_v2(made, graph, after, count, &params) })
+    }
+
+    fn cudaGraphAddMemcpyNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, copy: Option<&Memcpy3DParms>) {
+        add_copy(node, At { graph, after, count }, &box_copy(copy.ok_or(Error::INVALID_VALUE)?)?)
+    }
+
+    fn cudaGraphAddMemcpyNode1D(
+        node: Out<'_, u64>, graph: u64, after: Address, count: usize, to: u64, from: u64, bytes: usize, direction: u32,
+    ) {
+        add_copy(node, At { graph, after, count }, &flat_copy(to, from, bytes, direction)?)
+    }
+
+    fn cudaGraphAddMemcpyNodeToSymbol(
+        node: Out<'_, u64>, graph: u64, after: Address, count: usize, to: Address, from: u64, bytes: usize, offset: usize,
+        direction: u32,
+    ) {
+        let copy = flat_copy(symbol::place(to, bytes, offset)?, from, bytes, symbol::to_symbol(direction)?)?;
+        add_copy(node, At { graph, after, count }, &copy)
+    }
+
+    fn cudaGraphAddMemcpyNodeFromSymbol(
+        node: Out<'_, u64>, graph: u64, after: Address, count: usize, to: u64, from: Address, bytes: usize, offset: usize,
+        direction: u32,
+    ) {
+        let copy = flat_copy(to, symbol::place(from, bytes, offset)?, bytes, symbol::from_symbol(direction)?)?;
+        add_copy(node, At { graph, after, count }, &copy)
+    }
+
+    fn cudaGraphAddMemsetNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, params: Address) {
+        let context = current_context()?;
+        // SAFETY: the program says that `count` nodes are at `after`, and parameters, which both interfaces lay out alike.
+        add(node, |made| unsafe { cu::cuGraphAddMemsetNode(made, graph, after, count, params, context) })
+    }
+
+    fn cudaGraphAddHostNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, params: Address) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are at `after`, and parameters, which both interfaces lay out alike.
+        add(node, |made| unsafe { cu::cuGraphAddHostNode(made, graph, after, count, params) })
+    }
+
+    fn cudaGraphAddChildGraphNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, child: u64) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are at `after`.
+        add(node, |made| unsafe { cu::cuGraphAddChildGraphNode(made, graph, after, count, child) })
+    }
+
+    fn cudaGraphAddEventRecordNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, event: u64) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are at `after`.
+        add(node, |made| unsafe { cu::cuGraphAddEventRecordNode(made, graph, after, count, event) })
+    }
+
+    fn cudaGraphAddEventWaitNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, event: u64) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are at `after`.
+        add(node, |made| unsafe { cu::cuGraphAddEventWaitNode(made, graph, after, count, event) })
+    }
+
+    fn cudaGraphInstantiate(exec: Out<'_, u64>, graph: u64, flags: u64) {
+        instantiate(exec, graph, flags)
+    }
+
+    fn cudaGraphInstantiateWithFlags(exec: Out<'_, u64>, graph: u64, flags: u64) {
+        instantiate(exec, graph, flags)
+    }
+
+    fn cudaGraphInstantiateWithParams(exec: Out<'_, u64>, graph: u64, params: *mut c_void) {
+        instantiate_with(exec, graph, params)
+    }
+
+    fn cudaGraphInstantiateWithParams_ptsz(exec: Out<'_, u64>, graph: u64, params: *mut c_void) {
+        instantiate_with(exec, graph, params)
+    }
+
+    fn cudaGraphExecDestroy(exec: u64) {
+        ready()?;
+        driver(cu::cuGraphExecDestroy(exec))
+    }
+
+    fn cudaGraphLaunch / cudaGraphLaunch_ptsz(exec: u64; stream: u64) {
+        ready()?;
+        driver(cu::cuGraphLaunch(exec, stream))
+    }
+
+    fn cudaGraphUpload / cudaGraphUpload_ptsz(exec: u64; stream: u64) {
+        ready()?;
+        driver(cu::cuGraphUpload(exec, stream))
+    }
+
+    fn cudaGraphExecUpdate(exec: u64, graph: u64, result: *mut c_void) {
+        ready()?;
+        // SAFETY: the program says that a result may be written there, which both interfaces lay out alike; the driver tests for null.
+        driver(unsafe { cu::cuGraphExecUpdate_v2(exec, graph, result) })
+    }
+
+    fn cudaGraphKernelNodeSetParams(node: u64, params: Option<&KernelNodeParams>) {
+        let params = kernel_params(params)?;
+        // SAFETY: the program says that the arguments are at their addresses.
+        driver(unsafe { cu::cuGraphKernelNodeSetParams_v2(node, &params) })
+    }
+
+    fn cudaGraphExecKernelNodeSetParams(exec: u64, node: u64, params: Option<&KernelNodeParams>) {
+        let params = kernel_params(params)?;
+        // SAFETY: the program says that the arguments are at their addresses.
+        driver(unsafe { cu::cuGraphExecKernelNodeSetParams_v2(exec, node, &params) })
+    }
+
+    fn cudaGraphMemcpyNodeSetParams(node: u64, copy: Option<&Memcpy3DParms>) {
+        set_node_copy(node, &box_copy(copy.ok_or(Error::INVALID_VALUE)?)?)
+    }
+
+    fn cudaGraphMemcpyNodeSetParams1D(node: u64, to: u64, from: u64, bytes: usize, direction: u32) {
+        set_node_copy(node, &flat_copy(to, from, bytes, direction)?)
+    }
+
+    fn cudaGraphMemcpyNodeSetParamsToSymbol(node: u64, to: Address, from: u64, bytes: usize, offset: usize, direction: u32) {
+        set_node_copy(node, &flat_copy(symbol::place(to, bytes, offset)?, from, bytes, symbol::to_symbol(direction)?)?)
+    }
+
+    fn cudaGraphMemcpyNodeSetParamsFromSymbol(node: u64, to: u64, from: Address, bytes: usize, offset: usize, direction: u32) {
+        set_node_copy(node, &flat_copy(to, symbol::place(from, bytes, offset)?, bytes, symbol::from_symbol(direction)?)?)
+    }
+
+    fn cudaGraphExecMemcpyNodeSetParams(exec: u64, node: u64, copy: Option<&Memcpy3DParms>) {
+        set_copy(exec, node, &box_copy(copy.ok_or(Error::INVALID_VALUE)?)?)
+    }
+
+    fn cudaGraphExecMemcpyNodeSetParams1D(exec: u64, node: u64, to: u64, from: u64, bytes: usize, direction: u32) {
+        set_copy(exec, node, &flat_copy(to, from, bytes, direction)?)
+    }
+
+    fn cudaGraphExecMemcpyNodeSetParamsToSymbol(
+        exec: u64, node: u64, to: Address, from: u64, bytes: usize, offset: usize, direction: u32,
+    ) {
+        set_copy(exec, node, &flat_copy(symbol::place(to, bytes, offset)?, from, bytes, symbol::to_symbol(direction)?)?)
+    }
+
+    fn cudaGraphExecMemcpyNodeSetParamsFromSymbol(
+        exec: u64, node: u64, to: u64, from: Address, bytes: usize, offset: usize, direction: u32,
+    ) {
+        set_copy(exec, node, &flat_copy(to, symbol::place(from, bytes, offset)?, bytes, symbol::from_symbol(direction)?)?)
+    }
+
+    fn cudaGraphMemsetNodeSetParams(node: u64, params: Address) {
+        ready()?;
+        // SAFETY: the program says that parameters are there, which both interfaces lay out alike; the driver tests for null.
+        driver(unsafe { cu::cuGraphMemsetNodeSetParams(node, params) })
+    }
+
+    fn cudaGraphExecMemsetNodeSetParams(exec: u64, node: u64, params: Address) {
+        let context = current_context()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuGraphExecMemsetNodeSetParams(exec, node, params, context) })
+    }
+
+    fn cudaGraphHostNodeSetParams(node: u64, params: Address) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuGraphHostNodeSetParams(node, params) })
+    }
+
+    fn cudaGraphExecHostNodeSetParams(exec: u64, node: u64, params: Address) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuGraphExecHostNodeSetParams(exec, node, params) })
+    }
+}

@@ -1,0 +1,65 @@
+"""numba-cuda's own test suite, module by module. Prints what failed and how many passed; exit status 1 below 95 of 100.
+
+    handloom exec -- python numba_suite.py [WORD...]    only modules with one of the words in their names
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+import numba.cuda.tests
+
+FOLDERS = ["cudapy", "cudadrv", "doc_examples", "nrt", "core"]
+SECONDS = 240
+LINE = re.compile(r"^(test\w+) \(([\w.]+)\)(?:.*?) ?\.\.\. ?(.*)$")
+
+
+def modules(words):
+    root = os.path.dirname(numba.cuda.tests.__file__)
+    for folder in FOLDERS:
+        place = os.path.join(root, folder)
+        for name in sorted(os.listdir(place)) if os.path.isdir(place) else []:
+            if name.startswith("test_") and name.endswith(".py"):
+                module = f"numba.cuda.tests.{folder}.{name[:-3]}"
+                if not words or any(word in module for word in words):
+                    yield module
+
+
+def run(module):
+    command = [sys.executable, "-W", "ignore", "-m", "numba.runtests", "-v", module]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, text=True, errors="replace")
+        return done.stdout, done.returncode
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace"), None
+
+
+def main():
+    passed, failed, skipped = 0, [], 0
+    for module in modules(sys.argv[1:]):
+        text, status = run(module)
+        ran = re.search(r"^Ran (\d+) tests?", text, re.M)
+        wrong = re.findall(r"^(?:FAIL|ERROR): (\S+)", text, re.M)
+        skips = re.search(r"skipped=(\d+)", text)
+        skips = int(skips[1]) if skips else 0
+        if ran:
+            n = int(ran[1])
+            passed += n - skips - len(wrong)
+            skipped += skips
+            failed += [f"{module}: {name}" for name in wrong]
+            print(f"{module}: {n - skips - len(wrong)} passed, {len(wrong)} failed, {skips} skipped", flush=True)
+        elif "Skipped:" in text:
+            print(f"{module}: needs what is not installed", flush=True)
+        else:
+            last = text.strip().splitlines()[-1:] or [""]
+            how = "takes too long" if status is None else f"ends with {status}"
+            failed.append(f"{module}: {how}: {last[0]}")
+            print(f"{module}: {how}: {last[0]}", flush=True)
+    print("\n".join(["failed:", *failed]))
+    share = 100 * passed / max(1, passed + len(failed))
+    print(f"{passed} passed, {len(failed)} failed, {skipped} skipped: {share:.1f} of 100")
+    sys.exit(share < 95)
+
+
+main()

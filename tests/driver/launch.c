@@ -1,0 +1,118 @@
+// Modules, both ways to pass parameters, variables, libraries, logs, entry points, the default stream of a thread.
+#include "driver.h"
+
+enum { N = 1000 };
+
+static void check(CUdeviceptr x, uint32_t want) {
+    static uint32_t host[N];
+    OK(cuMemcpyDtoH_v2(host, x, sizeof host));
+    for (int i = 0; i < N; i++) TRUE(host[i] == want);
+}
+
+int main(void) {
+    int version, count, value, status;
+    OK(cuDriverGetVersion(&version));
+    TRUE(version >= 13050);
+    EXPECT(3, cuDeviceGetCount(&count));
+    OK(cuInit(0));
+    OK(cuDeviceGetCount(&count));
+    TRUE(count == 1);
+    OK(cuDeviceGetAttribute(&value, 75, 0));
+    TRUE(value == 8);
+    OK(cuDeviceGetAttribute(&value, 10, 0));
+    TRUE(value == 32);
+    char name[64];
+    OK(cuDeviceGetName(name, sizeof name, 0));
+    TRUE(strcmp(name, "Handloom (CPU), sm_89") == 0);
+
+    CUcontext context;
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    CUmodule module;
+    CUfunction step;
+    OK(cuModuleLoadData(&module, KERNELS));
+    OK(cuModuleGetFunction(&step, module, "step"));
+    EXPECT(500, cuModuleGetFunction(&step, module, "stop"));
+    OK(cuModuleGetFunction(&step, module, "step"));
+
+    CUdeviceptr x;
+    OK(cuMemAlloc_v2(&x, 4 * N));
+    OK(cuMemsetD32_v2(x, 5, N));
+    uint32_t n = N, k = 2;
+    void *params[] = {&x, &n, &k};
+    OK(cuLaunchKernel(step, 4, 1, 1, 256, 1, 1, 0, 0, params, 0));
+    check(x, 17);
+    struct {
+        CUdeviceptr x;
+        uint32_t n, k;
+    } block = {x, N, 1};
+    size_t bytes = sizeof block;
+    void *extra[] = {(void *)1, &block, (void *)2, &bytes, 0};
+    OK(cuLaunchKernel(step, 4, 1, 1, 256, 1, 1, 0, 0, 0, extra));
+    check(x, 52);
+    OK(cuLaunchKernel_ptsz(step, 4, 1, 1, 256, 1, 1, 0, 0, params, 0));
+    OK(cuStreamSynchronize((CUstream)2));
+    OK(cuStreamSynchronize((CUstream)1));
+    check(x, 158);
+    EXPECT(1, cuLaunchKernel(step, 4, 1, 1, 256, 1, 1, 0, 0, params, extra));
+    EXPECT(1, cuLaunchKernel(step, 4, 1, 1, 256, 1, 1, 0, 0, 0, 0));
+    EXPECT(1, cuLaunchKernel(step, 0, 1, 1, 256, 1, 1, 0, 0, params, 0));
+    EXPECT(1, cuLaunchKernel(step, 1, 1, 1, 2048, 1, 1, 0, 0, params, 0));
+    EXPECT(1, cuLaunchKernel(step, 1, 1, 1, 32, 1, 1, 49 << 10, 0, params, 0));
+    OK(cuFuncSetAttribute(step, 8, 64 << 10));
+    OK(cuLaunchKernel(step, 1, 1, 1, 1, 1, 1, 49 << 10, 0, params, 0));
+    bytes = 12;
+    EXPECT(1, cuLaunchKernel(step, 4, 1, 1, 256, 1, 1, 0, 0, 0, extra));
+    OK(cuFuncGetAttribute(&value, 0, step));
+    TRUE(value == 1024);
+
+    // A variable of the module.
+    CUdeviceptr table;
+    uint32_t four[4];
+    OK(cuModuleGetGlobal_v2(&table, &bytes, module, "table"));
+    TRUE(bytes == 16);
+    OK(cuMemcpyDtoH_v2(four, table, 16));
+    TRUE(four[0] == 1 && four[3] == 4);
+    EXPECT(500, cuModuleGetGlobal_v2(&table, &bytes, module, "tables"));
+
+    // A kernel of a library.
+    CUlibrary library;
+    CUkernel kernel;
+    OK(cuLibraryLoadData(&library, KERNELS, 0, 0, 0, 0, 0, 0));
+    OK(cuLibraryGetKernel(&kernel, library, "step"));
+    OK(cuMemsetD32_v2(x, 1, N));
+    OK(cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, 0, params, 0));
+    check(x, 5);
+    OK(cuLibraryUnload(library));
+    EXPECT(400, cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, 0, params, 0));
+
+    // What is no image, and what is wrong with a text.
+    char log[4096] = "";
+    int options[] = {5, 6};
+    void *values[] = {log, (void *)(size_t)sizeof log};
+    EXPECT(218, cuModuleLoadDataEx(&module, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { frob; }\n", 2, options, values));
+    TRUE(strstr(log, "frob"));
+    TRUE((size_t)values[1] == strlen(log));
+    EXPECT(218, cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"));
+    EXPECT(1, cuModuleLoadData(&module, 0));
+    EXPECT(1, cuModuleLoadDataEx(&module, KERNELS, 2, 0, 0));
+
+    // Names, by version.
+    void *address;
+    OK(cuGetProcAddress_v2("cuMemAlloc", &address, 13050, 0, &status));
+    TRUE(address == (void *)cuMemAlloc_v2 && status == 0);
+    OK(cuGetProcAddress_v2("cuLaunchKernel", &address, 13050, 2, &status));
+    TRUE(address == (void *)cuLaunchKernel_ptsz && status == 0);
+    OK(cuGetProcAddress_v2("cuMemAllocAsync", &address, 10000, 0, &status));
+    TRUE(!address && status == 2);
+    OK(cuGetProcAddress_v2("cuNothing", &address, 13050, 0, &status));
+    TRUE(!address && status == 1);
+    EXPECT(1, cuGetProcAddress_v2(0, &address, 13050, 0, &status));
+
+    // What is exported and does nothing yet.
+    EXPECT(801, cuArrayDestroy(0));
+    OK(cuMemFree_v2(x));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    puts("ok");
+    return 0;
+}

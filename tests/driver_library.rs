@@ -1,0 +1,134 @@
+//! `libcuda.so.1` as programs see it: the names that it exports with their versions, and C programs that use it.
+//!
+//! The library is built by `ci/libraries` with the profile of the tests, once for all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use handloom_tests::workspace::root;
+use object::read::elf::{ElfFile64, FileHeader, Sym};
+use object::{Endianness, elf};
+
+/// Seconds that the threads work; `HANDLOOM_STRESS=SECONDS` lets them work longer.
+const STRESS: u32 = 3;
+
+/// The folder of the libraries.
+fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // Processes of several tests may do this at the same time: each links elsewhere and moves what it made here.
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("libraries");
+        let done = Command::new(root().join("ci/libraries")).args(["--profile", "test"]).arg(&folder).output();
+        let done = done.expect("ci/libraries can be started");
+        assert!(done.status.success(), "ci/libraries: {}", String::from_utf8_lossy(&done.stderr));
+        folder
+    })
+}
+
+/// Rows of the table: symbol, twin, and whether it works.
+fn table() -> Vec<(String, Option<String>, bool)> {
+    let text = std::fs::read_to_string(root().join("crates/libcuda/api/driver.txt")).expect("the table can be read");
+    let rows = text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let twin = (words[2] != "-").then(|| format!("{}_{}", words[0], words[2]));
+        (words[0].to_owned(), twin, words[3] != "-")
+    });
+    rows.collect()
+}
+
+/// Builds a C program and runs it.
+fn program(name: &str, args: &[&str], variables: &[(&str, &str)]) -> Output {
+    let folder = libraries();
+    let source = root().join("tests/driver").join(format!("{name}.c"));
+    let built = folder.join(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&built).arg(&source);
+    cc.arg("-L").arg(folder).args(["-l:libcuda.so.1", "-lpthread"]);
+    let done = cc.output().expect("the C compiler can be started");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let mut run = Command::new("timeout");
+    run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder);
+    run.envs(variables.iter().copied()).output().expect("the program can be started")
+}
+
+/// Runs a C program, which says `ok`.
+fn passes(name: &str, args: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = program(name, args, variables);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.ends_with("ok\n"), "{name} {args:?}: {}\n{out}{err}", output.status);
+    err.into_owned()
+}
+
+#[test]
+fn launches_modules_and_names() {
+    let told = passes("launch", &[], &[]);
+    assert!(told.contains("there is no opcode `frob`") && told.contains("--cc 9.0"), "{told}");
+}
+
+#[test]
+fn streams_events_and_graphs() {
+    passes("streams", &[], &[]);
+    passes("streams", &[], &[("HANDLOOM_POISON", "1")]);
+}
+
+#[test]
+fn bad_input_and_bad_kernels() {
+    let told = passes("errors", &[], &[]);
+    let trap = "trap: out of bounds: write of 4 bytes at 0x40, through a null pointer";
+    assert_eq!(told.matches(trap).count(), 2, "{told}");
+}
+
+#[test]
+fn random_calls() {
+    for seed in ["1", "2", "3"] {
+        passes("fuzz", &[seed, "10"], &[("HANDLOOM_MEMORY", "64M")]);
+    }
+}
+
+#[test]
+fn threads_with_streams_of_their_own() {
+    let seconds = std::env::var("HANDLOOM_STRESS").unwrap_or_else(|_| STRESS.to_string());
+    let output = program("threads", &["1", &seconds], &[("HANDLOOM_MEMORY", "64M")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn every_name_is_exported_with_its_version() {
+    let bytes = std::fs::read(libraries().join("libcuda.so.1")).expect("the library can be read");
+    let file = ElfFile64::<Endianness>::parse(&*bytes).expect("the library is an ELF file");
+    let endian = Endianness::Little;
+    let versions = file.elf_section_table().versions(endian, &*bytes).expect("versions can be read");
+    let versions = versions.expect("the library has versions");
+    let symbols = file.elf_section_table().symbols(endian, &*bytes, elf::SHT_DYNSYM).expect("symbols can be read");
+    let mut exported = BTreeMap::new();
+    for (i, symbol) in symbols.enumerate() {
+        let name = symbols.symbol_name(endian, symbol).expect("a symbol has a name");
+        if symbol.st_shndx(endian) == elf::SHN_UNDEF || symbol.st_type() != elf::STT_FUNC {
+            continue;
+        }
+        let version = versions.version(versions.version_index(endian, i)).expect("a version can be read");
+        let version = version.map_or(String::new(), |v| String::from_utf8_lossy(v.name()).into_owned());
+        exported.insert(String::from_utf8_lossy(name).into_owned(), version);
+    }
+    let wanted: BTreeSet<String> = table().into_iter().flat_map(|(s, twin, _)| [Some(s), twin]).flatten().collect();
+    let found: BTreeSet<String> = exported.keys().cloned().collect();
+    assert_eq!(found.symmetric_difference(&wanted).collect::<Vec<_>>(), Vec::<&String>::new());
+    assert!(exported.values().all(|v| v == "libcuda.so.1"), "{exported:?}");
+    let header = file.elf_header();
+    assert_eq!(header.e_type(endian), elf::ET_DYN);
+}
+
+#[test]
+fn the_table_is_in_order_and_in_the_documentation() {
+    let rows = table();
+    let names: Vec<&String> = rows.iter().map(|(symbol, _, _)| symbol).collect();
+    let once: BTreeSet<&&String> = names.iter().collect();
+    assert_eq!(once.len(), names.len(), "a name stands twice");
+    let works = rows.iter().filter(|(_, _, works)| *works).count();
+    let all = rows.len();
+    let page = std::fs::read_to_string(root().join("RUNNING.md")).expect("RUNNING.md can be read");
+    let line = format!("{works} of {all} functions");
+    assert!(page.contains(&line), "RUNNING.md does not say `{line}`");
+}
