@@ -8,13 +8,24 @@ use std::process::Command;
 
 use handloom_tests::workspace::root;
 
+/// The folder of the Python environment, if there is one; else says what is not started.
+#[expect(clippy::print_stderr, reason = "a test that starts nothing says so")]
+fn clients(what: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("HANDLOOM_CLIENTS").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("not started: {what} is not installed (ci/clients installs it)");
+    }
+    folder
+}
+
+/// The `handloom` to use.
+fn program() -> PathBuf {
+    std::env::var_os("HANDLOOM_PROGRAM").map_or(root().join("target/release/handloom"), PathBuf::from)
+}
+
 /// Runs a script of `tests/clients` if the package that it uses is installed.
 fn client(package: &str, script: &str, variables: &[(&str, &str)]) {
-    let folder = std::env::var_os("HANDLOOM_CLIENTS").map(PathBuf::from);
-    let Some(folder) = folder else {
-        eprintln!("not started: {package} is not installed (ci/clients installs it)");
-        return;
-    };
+    let Some(folder) = clients(package) else { return };
     let python = folder.join("bin/python");
     let find =
         Command::new(&python).args(["-c", &format!("import {package}")]).output().expect("Python can be started");
@@ -24,9 +35,8 @@ fn client(package: &str, script: &str, variables: &[(&str, &str)]) {
         folder.display(),
         String::from_utf8_lossy(&find.stderr)
     );
-    let program = std::env::var_os("HANDLOOM_PROGRAM").map_or(root().join("target/release/handloom"), PathBuf::from);
     let script = root().join("tests/clients").join(script);
-    let mut run = Command::new(program);
+    let mut run = Command::new(program());
     run.args(["exec", "--poison", "--"]).arg(python).arg(script).envs(variables.iter().copied());
     let output = run.output().expect("handloom can be started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -57,4 +67,21 @@ fn triton_of_older_devices() {
 #[test]
 fn cuda_core() {
     client("cuda.core", "cuda_core.py", &[]);
+}
+
+/// The programs of `tests/examples/cuda`, built by nvcc and linked to the runtime library.
+#[test]
+fn cuda_programs() {
+    let Some(folder) = clients("nvcc") else { return };
+    let (program, examples) = (program(), root().join("tests/examples/cuda"));
+    let library = program.with_file_name("libraries").join("libcudart.so.13");
+    let made = std::env::temp_dir().join(format!("handloom-cuda-{}", std::process::id()));
+    let mut run = Command::new(folder.join("bin/python"));
+    run.arg(examples.join("make.py")).arg("--library").arg(library);
+    run.arg("--run").arg(format!("{} exec --poison --", program.display())).arg(&made);
+    let output = run.output().expect("Python can be started");
+    // What cannot be removed stays in the folder of temporary files.
+    let _ = std::fs::remove_dir_all(&made);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}{err}", output.status);
 }

@@ -248,7 +248,11 @@ fn black_scholes(scale: Scale) -> Job {
     let (mut want, mut puts) = (Vec::new(), Vec::new());
     for (s, k, t) in options {
         let (call, put) = functions::black_scholes(s, k, t, RATE, VOLATILITY);
-        (spot.push(s), strike.push(k), years.push(t), want.push(call), puts.push(put));
+        spot.push(s);
+        strike.push(k);
+        years.push(t);
+        want.push(call);
+        puts.push(put);
     }
     want.extend(puts);
     let buffer = |v: &[f64]| Input::Buffer(double_bytes(v));

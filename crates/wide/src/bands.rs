@@ -44,13 +44,9 @@ pub(crate) fn read_into_vectors(plan: &mut Plan) {
     chosen.retain(|r| {
         let is_affine = |d: &Reg| !matches!(plan.facts.class[d.idx()], Class::Varying);
         plan.func.blocks.iter().all(|b| {
-            let by_vectors = |inst: &Inst| {
-                match inst.op {
-                    Op::Pure(op) => {
-                        inst.dst.len() == 1 && !inst.dst.iter().any(is_affine) && has_vector_code(op)
-                    }
-                    _ => false,
-                }
+            let by_vectors = |inst: &Inst| match inst.op {
+                Op::Pure(op) => inst.dst.len() == 1 && !inst.dst.iter().any(is_affine) && has_vector_code(op),
+                _ => false,
             };
             b.insts.iter().all(|i| !i.src.iter().any(|v| is_source(v, *r)) || by_vectors(i))
                 && !b.term.sources().iter().any(|v| is_source(v, *r))

@@ -19,9 +19,9 @@ use iced_x86::{Code, Register};
 use crate::access::Joints;
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
+use crate::calls::Calls;
 use crate::head::{FRAME_WORDS, Head};
 use crate::turns::Turns;
-use crate::calls::Calls;
 
 pub(crate) use Register::{EAX, ECX, EDX, R12D, R13D, RAX, RBP, RBX, RCX, RDX, RSI, RSP};
 

@@ -17,15 +17,15 @@
 mod access;
 pub mod alloc;
 pub mod asm;
-mod bands;
 mod atomic;
+mod bands;
 mod calls;
 mod compile;
 mod convert;
 mod emit;
 mod flow;
-mod head;
 mod half;
+mod head;
 mod integer;
 mod joint;
 mod keep;

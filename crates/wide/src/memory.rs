@@ -407,9 +407,8 @@ impl Emit<'_> {
             self.test(x, RAX, true);
         }
         self.after_tests(skip);
-        let place = |q: usize| {
-            self.shape(x.class.address).map(|s| (s.group_of(q * n as usize), s.delta(q * n as usize)))
-        };
+        let place =
+            |q: usize| self.shape(x.class.address).map(|s| (s.group_of(q * n as usize), s.delta(q * n as usize)));
         let places: Vec<_> = (0..n_parts).map(place).collect();
         let first = |q: usize| places.iter().position(|p| *p == places[q]).unwrap_or(q);
         for q in (0..n_parts).filter(|q| first(*q) == *q) {
