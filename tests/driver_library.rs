@@ -1,6 +1,6 @@
-//! `libcuda.so.1` as programs see it: the names that it exports with their versions, and C programs that use it.
+//! `libcuda.so.1` and the libraries of the runtime API as programs see them: the names that they export with their versions, and C programs that use them.
 //!
-//! The library is built by `ci/libraries` with the profile of the tests, once for all of them.
+//! The libraries are built by `ci/libraries` with the profile of the tests, once for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,12 +40,17 @@ fn table() -> Vec<(String, Option<String>, bool)> {
 
 /// Builds a C program and runs it.
 fn program(name: &str, args: &[&str], variables: &[(&str, &str)]) -> Output {
+    program_on("libcuda.so.1", name, &[], args, variables)
+}
+
+/// Builds a C program that uses a library, with options for the compiler, and runs it.
+fn program_on(library: &str, name: &str, options: &[&str], args: &[&str], variables: &[(&str, &str)]) -> Output {
     let folder = libraries();
     let source = root().join("tests/driver").join(format!("{name}.c"));
-    let built = folder.join(name);
+    let built = folder.join(format!("{name}-{library}"));
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&built).arg(&source);
-    cc.arg("-L").arg(folder).args(["-l:libcuda.so.1", "-lpthread"]);
+    cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&built).args(options).arg(&source);
+    cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
     let done = cc.output().expect("the C compiler can be started");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let mut run = Command::new("timeout");
@@ -81,6 +86,18 @@ fn bad_input_and_bad_kernels() {
 }
 
 #[test]
+fn programs_of_the_runtime_api() {
+    for (library, version) in [("libcudart.so.13", "-DVERSION=13050"), ("libcudart.so.12", "-DVERSION=12090")] {
+        let output = program_on(library, "runtime", &[version], &[], &[("HANDLOOM_POISON", "1")]);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && out == "ok\n", "{library}: {}\n{out}{err}", output.status);
+        let refused = "the kernel `refused` cannot run here:";
+        assert!(err.contains(refused) && err.contains("txq.width"), "{err}");
+        assert!(!err.contains("no version information"), "{err}");
+    }
+}
+
+#[test]
 fn random_calls() {
     for seed in ["1", "2", "3"] {
         passes("fuzz", &[seed, "10"], &[("HANDLOOM_MEMORY", "64M")]);
@@ -94,11 +111,12 @@ fn threads_with_streams_of_their_own() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-#[test]
-fn every_name_is_exported_with_its_version() {
-    let bytes = std::fs::read(libraries().join("libcuda.so.1")).expect("the library can be read");
+/// The functions that a library exports, and the version of each.
+fn exported(library: &str) -> BTreeMap<String, String> {
+    let bytes = std::fs::read(libraries().join(library)).expect("the library can be read");
     let file = ElfFile64::<Endianness>::parse(&*bytes).expect("the library is an ELF file");
     let endian = Endianness::Little;
+    assert_eq!(file.elf_header().e_type(endian), elf::ET_DYN);
     let versions = file.elf_section_table().versions(endian, &*bytes).expect("versions can be read");
     let versions = versions.expect("the library has versions");
     let symbols = file.elf_section_table().symbols(endian, &*bytes, elf::SHT_DYNSYM).expect("symbols can be read");
@@ -112,12 +130,26 @@ fn every_name_is_exported_with_its_version() {
         let version = version.map_or(String::new(), |v| String::from_utf8_lossy(v.name()).into_owned());
         exported.insert(String::from_utf8_lossy(name).into_owned(), version);
     }
-    let wanted: BTreeSet<String> = table().into_iter().flat_map(|(s, twin, _)| [Some(s), twin]).flatten().collect();
+    exported
+}
+
+/// Whether a library exports exactly these names, all of them with its own name as their version.
+fn exports(library: &str, wanted: &BTreeSet<String>) {
+    let exported = exported(library);
     let found: BTreeSet<String> = exported.keys().cloned().collect();
-    assert_eq!(found.symmetric_difference(&wanted).collect::<Vec<_>>(), Vec::<&String>::new());
-    assert!(exported.values().all(|v| v == "libcuda.so.1"), "{exported:?}");
-    let header = file.elf_header();
-    assert_eq!(header.e_type(endian), elf::ET_DYN);
+    assert_eq!(found.symmetric_difference(wanted).collect::<Vec<_>>(), Vec::<&String>::new(), "{library}");
+    assert!(exported.values().all(|v| v == library), "{exported:?}");
+}
+
+#[test]
+fn every_name_is_exported_with_its_version() {
+    let wanted = table().into_iter().flat_map(|(s, twin, _)| [Some(s), twin]).flatten().collect();
+    exports("libcuda.so.1", &wanted);
+    for version in ["12", "13"] {
+        let list = root().join(format!("crates/libcudart/names/{version}.txt"));
+        let names = std::fs::read_to_string(list).expect("the list can be read");
+        exports(&format!("libcudart.so.{version}"), &names.lines().map(str::to_owned).collect());
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ pub const CRATES: &[Crate] = &[
     Crate {
         name: "driver",
         about: "handles, addresses and images that a program passes; results of the CUDA driver API, effects on devices",
-        crates: &["diag", "ir", "lower", "runtime", "images"],
+        crates: &["diag", "syntax", "ir", "lower", "runtime", "images"],
         outside: &[],
     },
     Crate {
@@ -111,6 +111,12 @@ pub const CRATES: &[Crate] = &[
         about: "`libcuda.so.1`: the C interface of `driver`, every documented name from one table",
         crates: &["runtime", "driver"],
         outside: &["libc"],
+    },
+    Crate {
+        name: "libcudart",
+        about: "`libcudart.so.13` and `.12`: the CUDA runtime API, by calls of `libcuda.so.1`",
+        crates: &[],
+        outside: &[],
     },
     Crate {
         name: "cli",

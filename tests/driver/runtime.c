@@ -1,0 +1,242 @@
+// The runtime library as a program built by nvcc uses it: a fat binary that is registered, launches through stubs, variables, streams, graphs, errors.
+// The declarations are those of the runtime API, written down here so that no header of another maker is needed.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { unsigned x, y, z; } dim3;
+typedef void *stream_t;
+
+void **__cudaRegisterFatBinary(void *wrapper);
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaUnregisterFatBinary(void **handle);
+void __cudaRegisterFunction(void **handle, const void *stub, char *device, const char *name, int limit, void *tid, void *bid, void *block, void *grid,
+                            int *warp);
+void __cudaRegisterVar(void **handle, void *shadow, char *device, const char *name, int ext, size_t size, int constant, int global);
+void __cudaRegisterManagedVar(void **handle, void **pointer, char *device, const char *name, int ext, size_t size, int constant, int global);
+char __cudaInitModule(void **handle);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, stream_t stream);
+int __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
+int __cudaGetKernel(void **kernel, const void *stub);
+int __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **args, size_t shared, stream_t stream);
+int cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t shared, stream_t stream);
+int cudaMalloc(void **p, size_t n);
+int cudaFree(void *p);
+int cudaMemcpy(void *to, const void *from, size_t n, int kind);
+int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, stream_t stream);
+int cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int kind);
+int cudaMemset(void *p, int v, size_t n);
+int cudaMemcpyToSymbol(const void *s, const void *from, size_t n, size_t offset, int kind);
+int cudaMemcpyFromSymbol(void *to, const void *s, size_t n, size_t offset, int kind);
+int cudaGetSymbolSize(size_t *n, const void *s);
+int cudaDeviceSynchronize(void);
+int cudaGetLastError(void);
+int cudaPeekAtLastError(void);
+const char *cudaGetErrorName(int e);
+const char *cudaGetErrorString(int e);
+int cudaGetDeviceCount(int *n);
+int cudaGetDevice(int *d);
+int cudaSetDevice(int d);
+int cudaGetDeviceProperties(void *p, int d);
+int cudaDeviceGetAttribute(int *v, int a, int d);
+int cudaFuncGetAttributes(void *a, const void *stub);
+int cudaPointerGetAttributes(void *a, const void *p);
+int cudaStreamCreate(stream_t *s);
+int cudaStreamDestroy(stream_t s);
+int cudaStreamSynchronize(stream_t s);
+int cudaStreamBeginCapture(stream_t s, int mode);
+int cudaStreamEndCapture(stream_t s, void **graph);
+int cudaGraphInstantiate(void **exec, void *graph, unsigned long long flags);
+int cudaGraphLaunch(void *exec, stream_t s);
+int cudaGraphGetNodes(void *graph, void **nodes, size_t *n);
+int cudaGraphExecDestroy(void *exec);
+int cudaGraphDestroy(void *graph);
+int cudaRuntimeGetVersion(int *v);
+int cudaMallocArray(void **array, const void *desc, size_t w, size_t h, unsigned flags);
+
+#define CHECK(what)                                                                          \
+  do {                                                                                       \
+    if (!(what)) {                                                                           \
+      printf("line %d: %s (last error %s)\n", __LINE__, #what, cudaGetErrorName(cudaPeekAtLastError())); \
+      return 1;                                                                              \
+    }                                                                                        \
+  } while (0)
+#define OK(call) CHECK((call) == 0)
+
+static const char ptx[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".visible .const .align 4 .f32 factor = 0f3f800000;\n"
+    ".visible .global .align 4 .u32 counter = 5;\n"
+    ".visible .global .attribute(.managed) .align 4 .u32 shared_with_host = 7;\n"
+    ".visible .entry scale(.param .u64 p, .param .u32 m) {\n"
+    " .reg .b64 a, o; .reg .b32 i, n, t, b, d; .reg .f32 v, f; .reg .pred q;\n"
+    " mov.u32 t, %tid.x; mov.u32 b, %ctaid.x; mov.u32 d, %ntid.x; mad.lo.u32 i, b, d, t;\n"
+    " ld.param.u32 n, [m]; setp.ge.u32 q, i, n; @q ret;\n"
+    " ld.param.u64 a, [p]; mul.wide.u32 o, i, 4; add.u64 a, a, o;\n"
+    " ld.global.f32 v, [a]; ld.const.f32 f, [factor]; mul.f32 v, v, f; st.global.f32 [a], v;\n"
+    " mov.u64 a, counter; red.global.add.u32 [a], 1; ret;\n}\n"
+    ".visible .entry bump() { .reg .b64 a; mov.u64 a, shared_with_host; red.global.add.u32 [a], 1; ret; }\n"
+    ".visible .entry wild(.param .u64 p) { .reg .b64 a; ld.param.u64 a, [p]; st.global.u32 [a], 1; ret; }\n"
+    ".visible .entry refused() { .reg .b64 a; .reg .b32 w; mov.u64 a, 0; txq.width.b32 w, [a]; ret; }\n";
+
+// Stubs, shadows: only their addresses count.
+static char scale_stub, bump_stub, wild_stub, refused_stub, missing_stub, factor_shadow, counter_shadow;
+static void *managed;
+
+static void put(unsigned char *at, uint64_t v, int bytes) { memcpy(at, &v, bytes); }
+
+// A container with one text that is not compressed.
+static void *container(void) {
+  size_t text = (sizeof ptx + 7) / 8 * 8;
+  unsigned char *c = calloc(1, 16 + 80 + text);
+  put(c, 0xba55ed50u, 4), put(c + 4, 1, 2), put(c + 6, 16, 2), put(c + 8, 80 + text, 8);
+  unsigned char *m = c + 16;
+  put(m, 1, 2), put(m + 2, 0x101, 2), put(m + 4, 80, 4), put(m + 8, text, 8), put(m + 20, 64, 4);
+  put(m + 24, 0, 2), put(m + 26, 8, 2), put(m + 28, 80, 4), put(m + 40, 0x11, 8);
+  memcpy(m + 80, ptx, sizeof ptx);
+  return c;
+}
+
+// A launch as the compiler writes it: first the configuration, then the stub, which takes it.
+static int stub(const void *function, void **args) {
+  dim3 grid, block;
+  size_t shared;
+  stream_t stream;
+  void *kernel = 0;
+  __cudaGetKernel(&kernel, function);
+  if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream)) return 1;
+  return __cudaLaunchKernel(kernel, grid, block, args, shared, stream);
+}
+
+int main(void) {
+  struct { int magic, version; const void *data; void *list; } wrapper = {0x466243b1, 1, container(), 0};
+  void **handle = __cudaRegisterFatBinary(&wrapper);
+  __cudaRegisterFunction(handle, &scale_stub, 0, "scale", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterFunction(handle, &bump_stub, 0, "bump", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterFunction(handle, &wild_stub, 0, "wild", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterFunction(handle, &refused_stub, 0, "refused", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterFunction(handle, &missing_stub, 0, "missing", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterVar(handle, &factor_shadow, 0, "factor", 0, 4, 1, 0);
+  __cudaRegisterVar(handle, &counter_shadow, 0, "counter", 0, 4, 0, 1);
+  __cudaRegisterManagedVar(handle, &managed, 0, "shared_with_host", 0, 4, 0, 1);
+  __cudaRegisterFatBinaryEnd(handle);
+
+  // Devices.
+  int n, d = -1, v;
+  OK(cudaGetDeviceCount(&n));
+  CHECK(n >= 1);
+  OK(cudaGetDevice(&d));
+  CHECK(d == 0);
+  CHECK(cudaSetDevice(n) == 101 && cudaGetLastError() == 101 && cudaGetLastError() == 0);
+  CHECK(!strcmp(cudaGetErrorName(101), "cudaErrorInvalidDevice") && !strcmp(cudaGetErrorString(9), "invalid configuration argument"));
+  OK(cudaRuntimeGetVersion(&v));
+  CHECK(v == VERSION);
+  unsigned char properties[1032];
+  memset(properties, 0xee, sizeof properties);
+  if (VERSION >= 13000) {
+    OK(cudaGetDeviceProperties(properties, 0));
+    CHECK(properties[1008] == 0xee);
+    int major, minor, warp, cooperative, attribute;
+    memcpy(&warp, properties + 308, 4), memcpy(&major, properties + 360, 4), memcpy(&minor, properties + 364, 4);
+    memcpy(&cooperative, properties + 668, 4);
+    OK(cudaDeviceGetAttribute(&attribute, 75, 0));
+    CHECK(warp == 32 && major == attribute && cooperative == 1);
+    OK(cudaDeviceGetAttribute(&attribute, 76, 0));
+    CHECK(minor == attribute && strstr((char *)properties, "Handloom"));
+  } else {
+    CHECK(cudaGetDeviceProperties(properties, 0) == 801 && cudaGetLastError() == 801);
+  }
+
+  // Memory, a launch, and variables.
+  enum { N = 1000 };
+  float x[N], y[N], two = 2;
+  for (int i = 0; i < N; i++) x[i] = (float)i;
+  float *p = 0;
+  void *nothing = &n;
+  OK(cudaMalloc(&nothing, 0));
+  CHECK(nothing == 0);
+  OK(cudaFree(0));
+  OK(cudaMalloc((void **)&p, sizeof x));
+  OK(cudaMemcpy(p, x, sizeof x, 1));
+  OK(cudaMemcpyToSymbol(&factor_shadow, &two, 4, 0, 1));
+  unsigned count = N;
+  void *args[] = {&p, &count};
+  dim3 grid = {(N + 127) / 128, 1, 1}, block = {128, 1, 1};
+  OK(__cudaPushCallConfiguration(grid, block, 0, 0));
+  OK(stub(&scale_stub, args));
+  OK(cudaLaunchKernel(&scale_stub, grid, block, args, 0, 0));
+  OK(cudaMemcpy(y, p, sizeof y, 4));
+  for (int i = 0; i < N; i++) CHECK(y[i] == 4 * x[i]);
+  unsigned counter;
+  size_t size;
+  OK(cudaMemcpyFromSymbol(&counter, &counter_shadow, 4, 0, 2));
+  CHECK(counter == 5 + 2 * N);
+  OK(cudaGetSymbolSize(&size, &counter_shadow));
+  CHECK(size == 4);
+  CHECK(cudaMemcpyFromSymbol(&counter, &counter_shadow, 4, 1, 2) == 1 && cudaGetLastError() == 1);
+  CHECK(cudaMemcpyToSymbol(&scale_stub, &two, 4, 0, 1) == 13 && cudaGetLastError() == 13);
+  CHECK(__cudaInitModule(handle) == 1 && managed && *(unsigned *)managed == 7);
+  dim3 one = {1, 1, 1};
+  OK(cudaLaunchKernel(&bump_stub, one, block, 0, 0, 0));
+  OK(cudaDeviceSynchronize());
+  CHECK(*(unsigned *)managed == 7 + 128);
+  struct { int type, device; void *dp, *hp; uint64_t rest[8]; } attributes;
+  OK(cudaPointerGetAttributes(&attributes, p + 3));
+  CHECK(attributes.type == 2 && attributes.device == 0 && attributes.dp == p + 3);
+  OK(cudaPointerGetAttributes(&attributes, x));
+  CHECK(attributes.type == 0 && attributes.dp == 0);
+  unsigned char function[144];
+  OK(cudaFuncGetAttributes(function, &scale_stub));
+  int target;
+  memcpy(&target, function + 32, 4);
+  CHECK(target == 80);
+  // Rows: the first 3 of 4 bytes.
+  OK(cudaMemset(p, 0xab, 64));
+  OK(cudaMemcpy2D(y, 3, p, 4, 3, 5, 2));
+  CHECK(((unsigned char *)y)[14] == 0xab);
+  CHECK(cudaMemcpy2D(y, 2, p, 4, 3, 5, 2) == 12 && cudaGetLastError() == 12);
+  CHECK(cudaMemcpy(y, p, 4, 9) == 21 && cudaGetLastError() == 21);
+
+  // A graph that a stream captured.
+  stream_t stream;
+  void *graph, *exec;
+  OK(cudaStreamCreate(&stream));
+  OK(cudaMemcpy(p, x, sizeof x, 1));
+  OK(cudaStreamBeginCapture(stream, 0));
+  OK(cudaLaunchKernel(&scale_stub, grid, block, args, 0, stream));
+  OK(cudaMemcpyAsync(y, p, sizeof y, 2, stream));
+  OK(cudaStreamEndCapture(stream, &graph));
+  size_t nodes;
+  OK(cudaGraphGetNodes(graph, 0, &nodes));
+  CHECK(nodes == 2);
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 3; i++) OK(cudaGraphLaunch(exec, stream));
+  OK(cudaStreamSynchronize(stream));
+  for (int i = 0; i < N; i++) CHECK(y[i] == 8 * x[i]);
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+  OK(cudaStreamDestroy(stream));
+
+  // What is wrong.
+  dim3 empty = {0, 1, 1}, large = {2048, 1, 1};
+  CHECK(cudaLaunchKernel(&scale_stub, empty, block, args, 0, 0) == 9 && cudaGetLastError() == 9);
+  CHECK(cudaLaunchKernel(&scale_stub, one, large, args, 0, 0) == 9 && cudaGetLastError() == 9);
+  CHECK(cudaLaunchKernel(&missing_stub, one, one, 0, 0, 0) == 98 && cudaGetLastError() == 98);
+  CHECK(cudaLaunchKernel(&count, one, one, 0, 0, 0) == 98 && cudaGetLastError() == 98);
+  CHECK(cudaLaunchKernel(&refused_stub, one, one, 0, 0, 0) == 209 && cudaGetLastError() == 209);
+  CHECK(cudaMallocArray(&nothing, 0, 1, 1, 0) == 801 && cudaGetLastError() == 801);
+  CHECK(cudaMalloc(0, 4) == 1 && cudaGetLastError() == 1);
+  CHECK(__cudaPopCallConfiguration(&one, &block, &size, &stream) == 52 && cudaGetLastError() == 52);
+  CHECK(cudaMalloc(&nothing, (size_t)1 << 50) == 2 && cudaGetLastError() == 2);
+  // A fault is told at the next call that waits, and stays.
+  uint64_t address = 64;
+  void *wild[] = {&address};
+  dim3 single = {1, 1, 1};
+  OK(cudaLaunchKernel(&wild_stub, single, single, wild, 0, 0));
+  CHECK(cudaDeviceSynchronize() == 700);
+  CHECK(cudaMemcpy(y, p, 4, 2) == 700 && cudaGetLastError() == 700 && cudaGetLastError() == 700);
+  __cudaUnregisterFatBinary(handle);
+  puts("ok");
+  return 0;
+}
