@@ -163,4 +163,16 @@ fn the_table_is_in_order_and_in_the_documentation() {
     let page = std::fs::read_to_string(root().join("RUNNING.md")).expect("RUNNING.md can be read");
     let line = format!("{works} of {all} functions");
     assert!(page.contains(&line), "RUNNING.md does not say `{line}`");
+    // Of the runtime API those work that are not in the list of those that do not.
+    let source = std::fs::read_to_string(root().join("crates/libcudart/src/names.rs")).expect("names.rs can be read");
+    let list = source.rsplit("not_supported! {").next().and_then(|s| s.split('}').next()).unwrap_or_default();
+    let lacks: BTreeSet<&str> = list.split_whitespace().chain(["cudaGetDeviceProperties"]).collect();
+    for (version, own) in [("13", 1), ("12", 0)] {
+        let names = std::fs::read_to_string(root().join(format!("crates/libcudart/names/{version}.txt")));
+        let names = names.expect("the list can be read");
+        // Version 13 has a `cudaGetDeviceProperties` that works.
+        let works = names.lines().filter(|name| !lacks.contains(name)).count() + own;
+        let line = format!("{works} of {}", names.lines().count());
+        assert!(page.contains(&line), "RUNNING.md does not say `{line}`");
+    }
 }
