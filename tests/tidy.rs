@@ -358,7 +358,9 @@ fn unsafe_stands_where_it_may() {
 fn crates_forbid_unsafe_code() {
     let forbid = concat!("#![forbid(un", "safe_code)]");
     let is_root = |p: &str| p.ends_with("src/lib.rs") || p.ends_with("src/main.rs");
-    let may = |p: &str| ["runtime/", "crates/codegen/", "crates/libcuda/", "crates/libcudart/"].iter().any(|f| p.starts_with(f));
+    let may = |p: &str| {
+        ["runtime/", "crates/codegen/", "crates/libcuda/", "crates/libcudart/"].iter().any(|f| p.starts_with(f))
+    };
     let files = files();
     let roots = files.iter().filter(|f| is_root(&f.path) && !may(&f.path) && !f.text.contains(forbid));
     fail("crates without `forbid`", &roots.map(|f| f.path.clone()).collect::<Vec<_>>());
