@@ -221,12 +221,9 @@ impl Emit<'_> {
         match x.limits {
             Limits::Safe => {}
             Limits::Heap(site) => match self.plan.options.bounds {
-                Bounds::Exact => {
-                    self.load64(R9, cta(offset_of!(CtaCtx, sites)));
-                    let at = (site * size_of::<SiteCache>()) as i32;
-                    self.load64(R8, Mem::at(R9, at));
-                    self.load64(R9, Mem::at(R9, at + 8));
-                }
+                // Constants do not lie in the heap.
+                _ if x.class.space == StateSpace::Const => self.limits_of_site(site),
+                Bounds::Exact => self.limits_of_site(site),
                 Bounds::Contained => {
                     // The heap ends at a page.
                     self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
@@ -249,6 +246,14 @@ impl Emit<'_> {
                 self.a.number(R9, (units.max(0) * x.class.bytes()).cast_unsigned());
             }
         }
+    }
+
+    /// The allocation that a site hit last, as [`limits`](Self::limits).
+    fn limits_of_site(&mut self, site: usize) {
+        self.load64(R9, cta(offset_of!(CtaCtx, sites)));
+        let at = (site * size_of::<SiteCache>()) as i32;
+        self.load64(R8, Mem::at(R9, at));
+        self.load64(R9, Mem::at(R9, at + 8));
     }
 
     /// Tests the address in `rax` against `limits`; `aligned`: whether its alignment is known. Uses `rdx` and `r10`.
