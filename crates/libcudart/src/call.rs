@@ -7,7 +7,8 @@
 /// the thread.
 ///
 /// After the name may stand a second one in `/`: the same for programs whose default stream is one for each thread. Then the first name in the list
-/// of parameters after `;` is the stream: a parameter (`; stream: u64`), or the default stream that the body works in (`; on stream`).
+/// of parameters after `;` is the stream: a parameter (`; stream: u64`), or the default stream that the body works in (`; on stream`). Where the stream is the
+/// first parameter, it stands before the others: `in stream: u64; ...`.
 macro_rules! calls {
     () => {};
     ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*) => {
@@ -23,6 +24,16 @@ macro_rules! calls {
         calls! {
             $(#[$meta])* fn $name($($arg: $ty,)* $stream: u64) $body
             $(#[$meta])* fn $twin($($arg: $ty,)* $stream: u64) {
+                let $stream = crate::stream::per_thread($stream);
+                $body
+            }
+            $($rest)*
+        }
+    };
+    ($(#[$meta:meta])* fn $name:ident / $twin:ident(in $stream:ident: u64; $($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*) => {
+        calls! {
+            $(#[$meta])* fn $name($stream: u64, $($arg: $ty),*) $body
+            $(#[$meta])* fn $twin($stream: u64, $($arg: $ty),*) {
                 let $stream = crate::stream::per_thread($stream);
                 $body
             }

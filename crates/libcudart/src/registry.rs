@@ -247,13 +247,12 @@ pub extern "C" fn __cudaInitModule(handle: *mut *mut c_void) -> c_char {
     for (name, pointer) in wanted {
         let variable = Variable { binary: Arc::clone(&binary), name, size: 0, managed: true };
         let code = crate::error::answer("__cudaInitModule", || {
-            let (address, _) = variable.place()?;
+            let (address, size) = variable.place()?;
             let pointer: *mut u64 = std::ptr::with_exposed_provenance_mut(pointer);
             // SAFETY: the compiler of the program registered the address of this pointer, which lies in the program's data.
             unsafe { pointer.write(address) };
             // The address itself stands for the variable, too.
             let shadow = usize::try_from(address).map_err(|_| Error::INVALID_VALUE)?;
-            let (_, size) = variable.place()?;
             let known = Variable { binary: Arc::clone(&binary), name: Arc::clone(&variable.name), size, managed: true };
             change(|r| r.variables.insert(shadow, Arc::new(known)));
             Ok(())

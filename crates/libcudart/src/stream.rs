@@ -52,88 +52,46 @@ calls! {
         driver(cu::cuStreamQuery(stream))
     }
 
-    fn cudaStreamAddCallback(stream: u64, callback: cu::StreamCallback, data: *mut c_void, flags: u32) {
+    fn cudaStreamAddCallback / cudaStreamAddCallback_ptsz(in stream: u64; callback: cu::StreamCallback, data: *mut c_void, flags: u32) {
         add_callback(stream, callback, data, flags)
     }
 
-    fn cudaStreamAddCallback_ptsz(stream: u64, callback: cu::StreamCallback, data: *mut c_void, flags: u32) {
-        add_callback(per_thread(stream), callback, data, flags)
-    }
-
-    fn cudaStreamWaitEvent(stream: u64, event: u64, flags: u32) {
+    fn cudaStreamWaitEvent / cudaStreamWaitEvent_ptsz(in stream: u64; event: u64, flags: u32) {
         ready()?;
         driver(cu::cuStreamWaitEvent(stream, event, flags))
     }
 
-    fn cudaStreamWaitEvent_ptsz(stream: u64, event: u64, flags: u32) {
-        ready()?;
-        driver(cu::cuStreamWaitEvent(per_thread(stream), event, flags))
-    }
-
-    fn cudaLaunchHostFunc(stream: u64, function: cu::HostFn, data: *mut c_void) {
+    fn cudaLaunchHostFunc / cudaLaunchHostFunc_ptsz(in stream: u64; function: cu::HostFn, data: *mut c_void) {
         host_function(stream, function, data)
     }
 
-    fn cudaLaunchHostFunc_ptsz(stream: u64, function: cu::HostFn, data: *mut c_void) {
-        host_function(per_thread(stream), function, data)
-    }
-
-    fn cudaStreamGetFlags(stream: u64, flags: Out<'_, u32>) {
+    fn cudaStreamGetFlags / cudaStreamGetFlags_ptsz(in stream: u64; flags: Out<'_, u32>) {
         get_flags(stream, flags)
     }
 
-    fn cudaStreamGetFlags_ptsz(stream: u64, flags: Out<'_, u32>) {
-        get_flags(per_thread(stream), flags)
-    }
-
-    fn cudaStreamGetPriority(stream: u64, priority: Out<'_, i32>) {
+    fn cudaStreamGetPriority / cudaStreamGetPriority_ptsz(in stream: u64; priority: Out<'_, i32>) {
         get_priority(stream, priority)
     }
 
-    fn cudaStreamGetPriority_ptsz(stream: u64, priority: Out<'_, i32>) {
-        get_priority(per_thread(stream), priority)
-    }
-
-    fn cudaStreamGetId(stream: u64, id: Out<'_, u64>) {
+    fn cudaStreamGetId / cudaStreamGetId_ptsz(in stream: u64; id: Out<'_, u64>) {
         get_id(stream, id)
     }
 
-    fn cudaStreamGetId_ptsz(stream: u64, id: Out<'_, u64>) {
-        get_id(per_thread(stream), id)
-    }
-
-    fn cudaStreamGetDevice(stream: u64, device: Out<'_, i32>) {
+    fn cudaStreamGetDevice / cudaStreamGetDevice_ptsz(in stream: u64; device: Out<'_, i32>) {
         get_device(stream, device)
     }
 
-    fn cudaStreamGetDevice_ptsz(stream: u64, device: Out<'_, i32>) {
-        get_device(per_thread(stream), device)
-    }
-
-    fn cudaStreamAttachMemAsync(stream: u64, address: u64, length: usize, flags: u32) {
+    fn cudaStreamAttachMemAsync / cudaStreamAttachMemAsync_ptsz(in stream: u64; address: u64, length: usize, flags: u32) {
         ready()?;
         driver(cu::cuStreamAttachMemAsync(stream, address, length, flags))
     }
 
-    fn cudaStreamAttachMemAsync_ptsz(stream: u64, address: u64, length: usize, flags: u32) {
-        ready()?;
-        driver(cu::cuStreamAttachMemAsync(per_thread(stream), address, length, flags))
-    }
-
-    fn cudaStreamGetAttribute(stream: u64, attribute: u32, value: *mut c_void) {
+    fn cudaStreamGetAttribute / cudaStreamGetAttribute_ptsz(in stream: u64; attribute: u32, value: *mut c_void) {
         get_attribute(stream, attribute, value)
     }
 
-    fn cudaStreamGetAttribute_ptsz(stream: u64, attribute: u32, value: *mut c_void) {
-        get_attribute(per_thread(stream), attribute, value)
-    }
-
-    fn cudaStreamSetAttribute(stream: u64, attribute: u32, value: Address) {
+    fn cudaStreamSetAttribute / cudaStreamSetAttribute_ptsz(in stream: u64; attribute: u32, value: Address) {
         set_attribute(stream, attribute, value)
-    }
-
-    fn cudaStreamSetAttribute_ptsz(stream: u64, attribute: u32, value: Address) {
-        set_attribute(per_thread(stream), attribute, value)
     }
 
     fn cudaStreamCopyAttributes(to: u64, from: u64) {
@@ -146,30 +104,17 @@ calls! {
         driver(cu::cuStreamCopyAttributes(per_thread(to), per_thread(from)))
     }
 
-    fn cudaStreamBeginCapture(stream: u64, mode: u32) {
+    fn cudaStreamBeginCapture / cudaStreamBeginCapture_ptsz(in stream: u64; mode: u32) {
         ready()?;
         driver(cu::cuStreamBeginCapture_v2(stream, mode))
     }
 
-    fn cudaStreamBeginCapture_ptsz(stream: u64, mode: u32) {
-        ready()?;
-        driver(cu::cuStreamBeginCapture_v2(per_thread(stream), mode))
-    }
-
-    fn cudaStreamEndCapture(stream: u64, graph: Out<'_, u64>) {
+    fn cudaStreamEndCapture / cudaStreamEndCapture_ptsz(in stream: u64; graph: Out<'_, u64>) {
         end_capture(stream, graph)
     }
 
-    fn cudaStreamEndCapture_ptsz(stream: u64, graph: Out<'_, u64>) {
-        end_capture(per_thread(stream), graph)
-    }
-
-    fn cudaStreamIsCapturing(stream: u64, status: Out<'_, u32>) {
+    fn cudaStreamIsCapturing / cudaStreamIsCapturing_ptsz(in stream: u64; status: Out<'_, u32>) {
         is_capturing(stream, status)
-    }
-
-    fn cudaStreamIsCapturing_ptsz(stream: u64, status: Out<'_, u32>) {
-        is_capturing(per_thread(stream), status)
     }
 
     fn cudaThreadExchangeStreamCaptureMode(mode: Option<&mut u32>) {
@@ -201,12 +146,8 @@ calls! {
         get_capture_info(per_thread(stream), status, id, graph, nodes, edges, count)
     }
 
-    fn cudaStreamGetCaptureInfo_v2(stream: u64, status: *mut u32, id: *mut u64, graph: *mut u64, nodes: *mut Address, count: *mut usize) {
+    fn cudaStreamGetCaptureInfo_v2 / cudaStreamGetCaptureInfo_v2_ptsz(in stream: u64; status: *mut u32, id: *mut u64, graph: *mut u64, nodes: *mut Address, count: *mut usize) {
         get_capture_info(stream, status, id, graph, nodes, std::ptr::null_mut(), count)
-    }
-
-    fn cudaStreamGetCaptureInfo_v2_ptsz(stream: u64, status: *mut u32, id: *mut u64, graph: *mut u64, nodes: *mut Address, count: *mut usize) {
-        get_capture_info(per_thread(stream), status, id, graph, nodes, std::ptr::null_mut(), count)
     }
 
     in "12" fn cudaStreamGetCaptureInfo as capture_info_12(stream: u64, status: Out<'_, u32>, id: Out<'_, u64>) {
@@ -227,12 +168,8 @@ calls! {
         update_dependencies(per_thread(stream), nodes, edges, count, flags)
     }
 
-    fn cudaStreamUpdateCaptureDependencies_v2(stream: u64, nodes: Address, edges: Address, count: usize, flags: u32) {
+    fn cudaStreamUpdateCaptureDependencies_v2 / cudaStreamUpdateCaptureDependencies_v2_ptsz(in stream: u64; nodes: Address, edges: Address, count: usize, flags: u32) {
         update_dependencies(stream, nodes, edges, count, flags)
-    }
-
-    fn cudaStreamUpdateCaptureDependencies_v2_ptsz(stream: u64, nodes: Address, edges: Address, count: usize, flags: u32) {
-        update_dependencies(per_thread(stream), nodes, edges, count, flags)
     }
 
     in "12" fn cudaStreamUpdateCaptureDependencies as update_capture_12(stream: u64, nodes: Address, count: usize, flags: u32) {
