@@ -3,13 +3,27 @@
 use std::sync::Arc;
 
 use handloom_driver::context::Ctx;
-use handloom_driver::image;
+use handloom_driver::image::{self, Loaded};
 use handloom_driver::jit::Options;
 use handloom_driver::module::{self, Func, Kernel, Library};
+use handloom_driver::process::Process;
 use handloom_driver::{Code, Result, context, process};
 
 use crate::modules::{from_file, loaded};
 use crate::ptr::{Addr, In, Out, ProcessMemory};
+
+/// Loads a library with the options of a call, `n` numbers and values.
+fn load(
+    to: Out<u64>,
+    (n, options, values): (u32, Out<u32>, Out<u64>),
+    load: impl FnOnce(&'static Process, &Options) -> Result<Loaded>,
+) -> Result {
+    to.check()?;
+    let process = process()?;
+    let options = Options::read(&ProcessMemory, n, options.address(), values.address())?;
+    let loaded = load(process, &options)?;
+    to.set(process.libraries.add(Library::new(loaded)).ok_or(Code::OUT_OF_MEMORY)?)
+}
 
 #[expect(clippy::too_many_arguments, reason = "the interface has so many")]
 pub(crate) fn load_data(
@@ -22,11 +36,9 @@ pub(crate) fn load_data(
     _: Out<u64>,
     _: u32,
 ) -> Result {
-    to.check()?;
-    let process = process()?;
-    let options = Options::read(&ProcessMemory, n, options.address(), values.address())?;
-    let loaded = loaded(process, code.0, process.config.capability, &options, image::check_kernels)?;
-    to.set(process.libraries.add(Library::new(loaded)).ok_or(Code::OUT_OF_MEMORY)?)
+    load(to, (n, options, values), |process, options| {
+        loaded(process, code.0, process.config.capability, options, image::check_kernels)
+    })
 }
 
 #[expect(clippy::too_many_arguments, reason = "the interface has so many")]
@@ -40,11 +52,9 @@ pub(crate) fn load_file(
     _: Out<u64>,
     _: u32,
 ) -> Result {
-    to.check()?;
-    let process = process()?;
-    let options = Options::read(&ProcessMemory, n, options.address(), values.address())?;
-    let loaded = from_file(name, process.config.capability, &options, image::check_kernels)?;
-    to.set(process.libraries.add(Library::new(loaded)).ok_or(Code::OUT_OF_MEMORY)?)
+    load(to, (n, options, values), |process, options| {
+        from_file(name, process.config.capability, options, image::check_kernels)
+    })
 }
 
 fn library(handle: u64) -> Result<Arc<Library>> {

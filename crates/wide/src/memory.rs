@@ -222,14 +222,13 @@ impl Emit<'_> {
             Limits::Safe => {}
             Limits::Heap(site) => match self.plan.options.bounds {
                 // Constants do not lie in the heap.
-                _ if x.class.space == StateSpace::Const => self.limits_of_site(site),
-                Bounds::Exact => self.limits_of_site(site),
-                Bounds::Contained => {
+                Bounds::Contained if x.class.space != StateSpace::Const => {
                     // The heap ends at a page.
                     self.load64(R8, cta(offset_of!(CtaCtx, heap_low)));
                     self.load64(R9, cta(offset_of!(CtaCtx, heap_high)));
                     self.a.op2(Code::Sub_r64_rm64, R9, R8);
                 }
+                Bounds::Contained | Bounds::Exact => self.limits_of_site(site),
             },
             Limits::Shared => {
                 self.a.number(R8, 0);
