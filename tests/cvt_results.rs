@@ -1,14 +1,15 @@
-//! Every form of `cvt` on both engines against an oracle of its own.
+//! Every form of `cvt`, by the interpreter and by each generator of code, against an oracle of its own.
 //!
 //! Sources of up to 16 bits are asked about all. Of the others those are asked where a result can change: ties, thresholds, subnormals,
 //! special values, NaNs with payloads, and random ones from a fixed seed. `HANDLOOM_CVT=thorough` asks about many more,
 //! `HANDLOOM_CVT=all` in addition about all 2^32 values of `.f32`, as a nightly run would (in a release build).
 
-use handloom_runtime::{Device, Engine, LaunchConfig, Module, launch};
+use handloom_runtime::{Bounds, Device, LaunchConfig, Module, launch};
 use handloom_tests::convert::bulk::{Rows, Shape, Step, Way, groups, steps, takes_part};
 use handloom_tests::convert::forms::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, Elem, F16, F32, F64, Form, Round, TF32, all};
 use handloom_tests::convert::inputs::{self, Amount};
 use handloom_tests::convert::oracle;
+use handloom_tests::engines::{self, INTERP, compiled, plain};
 use handloom_tests::rng::Rng;
 
 /// Steps of one kernel.
@@ -24,7 +25,7 @@ fn amount() -> Amount {
     }
 }
 
-/// The forms from one type, on both engines and in all shapes.
+/// The forms from one type, by all who run kernels and in all shapes.
 fn check(is_from: impl Fn(&Form) -> bool) {
     let forms: Vec<Form> = all().into_iter().filter(|f| is_from(f)).collect();
     assert!(!forms.is_empty());
@@ -33,14 +34,18 @@ fn check(is_from: impl Fn(&Form) -> bool) {
         let src = inputs::sources(group[0], amount(), &mut rng);
         // Compiled code with all threads sees everything. The interpreter is slow, so beyond the ordinary amount it sees a share; other
         // shapes of compiled code, which do the same ops on other packs, see one too.
-        check_group(&group, &src, Way { engine: Engine::Jit, shape: Shape::Whole });
+        for by in compiled(Bounds::Contained) {
+            check_group(&group, &src, Way { by, shape: Shape::Whole });
+        }
         let share = |most: usize| -> Vec<Vec<u64>> {
             let by = src[0].len().div_ceil(most);
             src.iter().map(|list| list.iter().step_by(by).copied().collect()).collect()
         };
-        check_group(&group, &share(1 << 16), Way { engine: Engine::Interp, shape: Shape::Whole });
-        check_group(&group, &share(1 << 13), Way { engine: Engine::Jit, shape: Shape::Parted });
-        check_group(&group, &share(UNIFORM_ROWS), Way { engine: Engine::Jit, shape: Shape::Uniform });
+        check_group(&group, &share(1 << 16), Way { by: INTERP, shape: Shape::Whole });
+        for by in compiled(Bounds::Contained) {
+            check_group(&group, &share(1 << 13), Way { by, shape: Shape::Parted });
+            check_group(&group, &share(UNIFORM_ROWS), Way { by, shape: Shape::Uniform });
+        }
     }
 }
 
@@ -167,18 +172,18 @@ fn packs_of_integers() {
             _ => format!("cvt.pack.sat.{word}.s32.b32 %d, %a, %b, %c;"),
         })
         .collect();
-    for engine in [Engine::Interp, Engine::Jit] {
-        let results = three_words(&statements, &rows, engine);
+    for by in plain(Bounds::Exact) {
+        let results = three_words(&statements, &rows, by);
         for ((word, bits, signed), results) in PACKED.iter().zip(&results) {
             for (row, got) in rows.iter().zip(results) {
-                assert_eq!(*got, pack(*bits, *signed, *row), "cvt.pack.sat.{word} of {row:#x?} ({engine:?})");
+                assert_eq!(*got, pack(*bits, *signed, *row), "cvt.pack.sat.{word} of {row:#x?} ({})", by.name);
             }
         }
     }
 }
 
 /// Each statement takes words `%a`, `%b`, `%c` to a word `%d`.
-fn three_words(statements: &[String], rows: &[[u32; 3]], engine: Engine) -> Vec<Vec<u32>> {
+fn three_words(statements: &[String], rows: &[[u32; 3]], by: engines::Way) -> Vec<Vec<u32>> {
     let count = rows.len().next_multiple_of(128);
     let mut text = String::from(
         ".version 9.2\n.target sm_100a\n.address_size 64\n.visible .entry words(.param .u64 from, .param .u64 to)\n{\n\
@@ -200,7 +205,13 @@ fn three_words(statements: &[String], rows: &[[u32; 3]], engine: Engine) -> Vec<
     let from = device.copy_of(&bytes).expect("there is room");
     let to = device.zeroed((4 * count * statements.len()) as u64).expect("there is room");
     let grid = u32::try_from(count / 128).expect("few blocks");
-    let config = LaunchConfig { engine, threads: 1, ..LaunchConfig::new([grid, 1, 1], [128, 1, 1]) };
+    let config = LaunchConfig {
+        engine: by.engine,
+        backend: by.backend,
+        bounds: by.bounds,
+        threads: 1,
+        ..LaunchConfig::new([grid, 1, 1], [128, 1, 1])
+    };
     let _ = launch(&function, &config, &[(&from).into(), (&to).into()]).unwrap_or_else(|e| panic!("{e}"));
     let words: Vec<u32> = to.to_vec().as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
     words.chunks(count).map(|some| some[..rows.len()].to_vec()).collect()
@@ -229,10 +240,12 @@ fn random_bits_round_up_as_often_as_the_distance_says() {
             for sign in [0, 1 << 31] {
                 let a = (1.5_f32.to_bits() | sign) + (away << (23 - fraction - bits));
                 let rows: Vec<[u32; 3]> = (0..1 << bits).map(|r| [a, 1_f32.to_bits(), r << random_shift]).collect();
-                let results = three_words(&[statement.to_owned()], &rows, Engine::Jit);
-                let first = results[0].iter().map(|d| d >> shift & 0x7f).min().expect("some results");
-                let ups = results[0].iter().filter(|d| *d >> shift & 0x7f != first).count();
-                assert_eq!(ups, away as usize, "{statement} of {a:#x}");
+                for by in compiled(Bounds::Exact) {
+                    let results = three_words(&[statement.to_owned()], &rows, by);
+                    let first = results[0].iter().map(|d| d >> shift & 0x7f).min().expect("some results");
+                    let ups = results[0].iter().filter(|d| *d >> shift & 0x7f != first).count();
+                    assert_eq!(ups, away as usize, "{statement} of {a:#x} ({})", by.name);
+                }
             }
         }
     }
@@ -246,7 +259,10 @@ fn random_rounding_has_no_bias() {
     for a in [1.1_f32, -2.7, 0.001_234, 300.3] {
         let rows: Vec<[u32; 3]> = (0..n).map(|_| [a.to_bits(), a.to_bits(), rng.next() as u32]).collect();
         let statements = ["cvt.rs.bf16x2.f32 %d, %a, %b, %c;".to_owned()];
-        let results = three_words(&statements, &rows, Engine::Jit);
+        let results = compiled(Bounds::Exact).flat_map(|by| three_words(&statements, &rows, by));
+        let results: Vec<Vec<u32>> = results.collect();
+        // The same bits, whoever runs it.
+        assert!(results.iter().all(|r| *r == results[0]));
         for shift in [0, 16] {
             let value = |d: &u32| f64::from(f32::from_bits(d >> shift << 16));
             let mean = results[0].iter().map(value).sum::<f64>() / n as f64;
@@ -302,16 +318,19 @@ fn every_f32_of(form: &Form, part: usize) {
     let mut src = vec![vec![0; ROWS as usize]; form.count as usize];
     let rows = Rows::new(form, &src);
     let step = Step { form, wide: false };
-    let way = Way { engine: Engine::Jit, shape: Shape::Whole };
-    let mut prepared = rows.prepare(&[step], way).unwrap_or_else(|e| panic!("{e}"));
+    let prepare = |by| rows.prepare(&[step], Way { by, shape: Shape::Whole }).unwrap_or_else(|e| panic!("{e}"));
+    let mut prepared: Vec<_> = compiled(Bounds::Contained).map(prepare).collect();
     let bits = step.result_bits();
     for first in (from..from + (1 << 32) / PARTS as u64).step_by(ROWS as usize) {
         // The second source of a pair is the same number with the other sign.
         for (k, list) in src.iter_mut().enumerate() {
             list.iter_mut().zip(first..).for_each(|(v, a)| *v = a ^ (k as u64) << 31);
-            prepared.set(k, list);
+            prepared.iter_mut().for_each(|p| p.set(k, list));
         }
-        let slots = prepared.run().unwrap_or_else(|e| panic!("{e}"));
+        let runs = prepared.iter_mut().map(|p| p.run().unwrap_or_else(|e| panic!("{e}")));
+        let runs: Vec<_> = runs.collect();
+        let slots = &runs[0];
+        assert!(runs.iter().all(|r| r == slots), "generators differ from {first:#x} on");
         let want = |i: usize| {
             let places = oracle::origins(form).into_iter().enumerate();
             let value = places.fold(0, |value, (at, (source, _))| {
@@ -406,12 +425,12 @@ fn small_floats_agree_with_the_cuda_headers() {
         };
         let rows = Rows::new(form, &src);
         let step = Step { form, wide: false };
-        for engine in [Engine::Interp, Engine::Jit] {
-            let slots = rows.run(&[step], Way { engine, shape: Shape::Whole }).unwrap_or_else(|e| panic!("{e}"));
+        for by in plain(Bounds::Contained) {
+            let slots = rows.run(&[step], Way { by, shape: Shape::Whole }).unwrap_or_else(|e| panic!("{e}"));
             for (i, want) in want.iter().enumerate() {
                 let got = slots[0][i] & u64::MAX >> (64 - step.result_bits());
                 let src: Vec<u64> = src.iter().map(|s| s[i]).collect();
-                assert_eq!(got, *want, "{} of {src:#x?} ({engine:?})", form.text);
+                assert_eq!(got, *want, "{} of {src:#x?} ({})", form.text, by.name);
             }
         }
     }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use handloom_tests::engines::{INTERP, JIT_CONTAINED, JIT_EXACT, device};
+use handloom_runtime::Bounds;
+use handloom_tests::engines::{INTERP, compiled, device, plain};
 use handloom_tests::litmus::file::{Shape, parse};
 use handloom_tests::litmus::run::{MANNERS, check, n_forbidden, run, table};
 use handloom_tests::rng::Rng;
@@ -50,15 +51,18 @@ fn trial(path: PathBuf) -> Trial {
         let cases = if all { shape.cases() } else { shape.some_cases(&mut Rng::new(seed())) };
         check(&device, &shape, &cases, all, INTERP, FEW, seed())?;
         let runs = if all { ALL } else { SOME };
-        let outcomes = check(&device, &shape, &cases, all, JIT_EXACT, runs, seed())?;
-        if std::env::var("HANDLOOM_LITMUS_SHOW").is_ok() {
-            println!(
-                "{}: {} of {} cases\n{}",
-                path.display(),
-                cases.len(),
-                shape.cases().len(),
-                table(&shape, &outcomes)
-            );
+        for way in compiled(Bounds::Exact) {
+            let outcomes = check(&device, &shape, &cases, all, way, runs, seed())?;
+            if std::env::var("HANDLOOM_LITMUS_SHOW").is_ok() {
+                println!(
+                    "{}: {} of {} cases by {}\n{}",
+                    path.display(),
+                    cases.len(),
+                    shape.cases().len(),
+                    way.name,
+                    table(&shape, &outcomes)
+                );
+            }
         }
         Ok(())
     })
@@ -104,18 +108,20 @@ fn seen(text: &str) -> Result<(), Failed> {
     let shape = parse(text)?;
     let device = device()?;
     let cases = shape.cases();
-    let started = Instant::now();
-    let mut seed = seed();
-    while started.elapsed() < Duration::from_secs(120) {
-        for manner in MANNERS {
-            let outcomes = run(&device, &shape, &cases[0], *manner, JIT_CONTAINED, 8192, seed)?;
-            if n_forbidden(&shape, &outcomes) > 0 {
-                return Ok(());
+    compiled(Bounds::Contained).try_for_each(|way| {
+        let started = Instant::now();
+        let mut seed = seed();
+        while started.elapsed() < Duration::from_secs(120) {
+            for manner in MANNERS {
+                let outcomes = run(&device, &shape, &cases[0], *manner, way, 8192, seed)?;
+                if n_forbidden(&shape, &outcomes) > 0 {
+                    return Ok(());
+                }
+                seed += 1;
             }
-            seed += 1;
         }
-    }
-    Err("the host's own reordering was not seen".into())
+        Err(format!("the host's own reordering was not seen by {}", way.name).into())
+    })
 }
 
 /// A shape that forbids what surely happens fails, with the case and the seed.
@@ -133,7 +139,7 @@ forbidden 0:r0 == 5 && x == 7 || 0:r0 == 7
 ";
     let shape = parse(text)?;
     let device = device()?;
-    for way in [INTERP, JIT_EXACT] {
+    for way in plain(Bounds::Exact) {
         let told = check(&device, &shape, &shape.cases(), true, way, 64, 1).err().unwrap_or_default();
         if !(told.contains("place 0, 1; memory .global; order `relaxed`") && told.contains("seed")) {
             return Err(format!("by {}: {told}", way.name).into());
@@ -162,13 +168,13 @@ forbidden 0:r0 != 0 || 1:r0 != 0
     let shape: Shape = parse(text)?;
     let device = device()?;
     let wanted = [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)];
-    for case in shape.cases() {
+    for (way, case) in compiled(Bounds::Exact).flat_map(|way| shape.cases().into_iter().map(move |case| (way, case))) {
         let mut kinds = BTreeSet::new();
         // Three paths of one warp do not come in all orders: the body of each stands in two places.
         let enough = if case.picks[0] == 0 { 4 } else { wanted.len() };
         for seed in seed()..seed() + 200 {
             for manner in MANNERS {
-                let outcomes = run(&device, &shape, &case, *manner, JIT_EXACT, 4096, seed)?;
+                let outcomes = run(&device, &shape, &case, *manner, way, 4096, seed)?;
                 kinds.extend(outcomes.keys().map(|o| (o[2], o[3])));
             }
             if kinds.len() >= enough {
@@ -176,7 +182,7 @@ forbidden 0:r0 != 0 || 1:r0 != 0
             }
         }
         if kinds.len() < enough || !kinds.iter().all(|k| wanted.contains(k)) {
-            return Err(format!("{}: only {kinds:?}", case.name).into());
+            return Err(format!("{} by {}: only {kinds:?}", case.name, way.name).into());
         }
     }
     Ok(())

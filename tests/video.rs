@@ -6,7 +6,8 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use handloom_tests::engines::{Argument, INTERP, JIT_CONTAINED, JIT_EXACT, Job, Launch};
+use handloom_runtime::Bounds;
+use handloom_tests::engines::{Argument, Job, Launch, plain};
 use handloom_tests::reference::video::{Scalar, Simd};
 use handloom_tests::rng::Rng;
 
@@ -302,8 +303,7 @@ fn run(cases: &[Case], rng: &mut Rng, shared: bool) -> Vec<String> {
             };
             let buffers = vec![input.clone(), vec![0; cases.len() * 4 * THREADS]];
             let job = Job { name: "video", text: &text, buffers, launches: vec![launch], variables: vec![] };
-            let compiled = if block == BLOCKS[0] { JIT_CONTAINED } else { JIT_EXACT };
-            for way in [INTERP, compiled] {
+            for way in plain(if block == BLOCKS[0] { Bounds::Contained } else { Bounds::Exact }) {
                 let outcome = job.run(way, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
                 assert!(outcome.trap.is_none(), "{text}");
                 let words = outcome.buffers[1].chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));

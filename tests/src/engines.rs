@@ -58,6 +58,16 @@ pub fn tiers() -> impl Iterator<Item = Way> {
     ways().chain(chosen(TIERS))
 }
 
+/// The reference and every generator of this host, with one kind of bounds.
+pub fn plain(bounds: Bounds) -> impl Iterator<Item = Way> {
+    ways().filter(move |way| *way == INTERP || way.bounds == bounds)
+}
+
+/// Every generator of this host, with one kind of bounds.
+pub fn compiled(bounds: Bounds) -> impl Iterator<Item = Way> {
+    plain(bounds).filter(|way| *way != INTERP)
+}
+
 fn chosen(ways: &'static [Way]) -> impl Iterator<Item = Way> {
     let word = std::env::var("HANDLOOM_WAYS").unwrap_or_default();
     ways.iter().copied().filter(move |way| is_there(way.backend) && (*way == INTERP || way.name.contains(&word)))

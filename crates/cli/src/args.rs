@@ -199,7 +199,7 @@ pub struct CompileArgs {
     /// Block shape that code is made for; the `.reqntid` of an entry wins.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block, default_value = "256")]
     pub block: [u32; 3],
-    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else cranelift.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
     /// Print a stage of every entry, of the code of the backend.
@@ -309,7 +309,7 @@ pub struct RunArgs {
     /// Who runs the kernel. Default: jit.
     #[arg(long, value_enum)]
     pub engine: Option<EngineArg>,
-    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else cranelift.
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
     /// Stop a launch that takes longer to compile and run.

@@ -47,8 +47,7 @@ pub fn compile(args: &CompileArgs, out: &mut Out) -> Result<Status, Failure> {
     if args.emit.is_some() && out.format == Format::Json {
         return Err(Failure::usage("`--emit` prints text: leave `--format json` out"));
     }
-    let named = args.backend.map_or_else(Backend::of_environment, Backend::from);
-    if named == Backend::Wide && (args.tier.is_some() || matches!(args.emit, Some(Emit::Clif))) {
+    if named(args) == Some(Backend::Wide) && needs_cranelift(args) {
         return Err(Failure::usage(
             "wide code has one tier and no Cranelift IR: add `--backend cranelift`, or leave `--tier` and `--emit clif` out",
         ));
@@ -111,6 +110,16 @@ fn module(input: Input, device: &Device, args: &CompileArgs, watch: &Watch, out:
     Ok(status)
 }
 
+/// The generator that the user names.
+fn named(args: &CompileArgs) -> Option<Backend> {
+    args.backend.map(Backend::from).or_else(|| Backend::named().ok().flatten())
+}
+
+/// Whether something is asked for that only Cranelift has.
+fn needs_cranelift(args: &CompileArgs) -> bool {
+    args.tier.is_some() || matches!(args.emit, Some(Emit::Clif))
+}
+
 /// What an entry became.
 struct Made {
     compile: Duration,
@@ -139,10 +148,18 @@ fn make(
         let function = loaded.module.function(Some(entry)).map_err(|e| Unmade::Bug(e.to_string()))?;
         let mut config = LaunchConfig::new([1; 3], function.entry().reqntid.unwrap_or(args.block));
         config.stop = watch.stop().clone();
-        config.backend = args.backend.map_or(config.backend, Backend::from);
+        let named = named(args);
+        config.backend = named.unwrap_or(if needs_cranelift(args) { Backend::Cranelift } else { config.backend });
         if let Some(emit) = args.emit {
-            let text = print(&function, file, &config, emit, args.tier.map(Tier::from));
-            let text = text.map_err(Unmade::from)?;
+            let print = |config: &LaunchConfig| print(&function, file, config, emit, args.tier.map(Tier::from));
+            let text = match print(&config).map_err(Unmade::from) {
+                // What a launch would run then.
+                Err(Unmade::Unsupported(_)) if named.is_none() && config.backend == Backend::Wide => {
+                    config.backend = Backend::Cranelift;
+                    print(&config).map_err(Unmade::from)?
+                }
+                text => text?,
+            };
             return Ok(Made { compile: Duration::ZERO, code_bytes: 0, backend: None, refused: None, text: Some(text) });
         }
         let start = Instant::now();

@@ -68,7 +68,11 @@ impl Emit<'_> {
         use StateSpace::{Const, Generic, Global, Local, ParamFunc, Shared};
         let class = AccessClass::of(inst)?;
         let plain = match class.kind {
-            Kind::Load | Kind::Store => class.order == Order::Weak && !class.is_single && class.wants_all(),
+            Kind::Load | Kind::Store => {
+                !class.is_single
+                    && class.wants_all()
+                    && (class.order == Order::Weak || self.is_plain_strong(inst, &class))
+            }
             Kind::Atomic(..) => crate::atomic::is_inline(&class, self.plan) && self.results_vary(inst),
         };
         let n_scalars = inst.dst.iter().filter(|d| matches!(self.place(**d), Place::Words(_))).count();
@@ -93,6 +97,10 @@ impl Emit<'_> {
     /// Whether an address needs no test: parameters and frame slots at constant offsets.
     fn is_safe(&self, class: &AccessClass) -> bool {
         let Val::Reg(r) = class.address else { return false };
+        // Of strong accesses the space is found out first: some are traps.
+        if class.order.is_strong() {
+            return false;
+        }
         let bytes = class.bytes();
         match self.plan.origins[r.idx()] {
             Some(Op::ParamAddr { offset }) => {
@@ -141,6 +149,7 @@ impl Emit<'_> {
                 }
             }
             Some(s) if s.is_uniform() && is_load => Form::Same,
+            _ if class.order.is_strong() => Form::Scattered,
             Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
                 Form::Bands
             }

@@ -5,9 +5,10 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Inst, Reg};
-use handloom_ir::types::{StateSpace, Ty};
-use handloom_plan::abi::CtaCtx;
-use handloom_plan::access::Kind;
+use handloom_ir::types::{Order, StateSpace, Ty};
+use handloom_plan::abi::{CtaCtx, Loc};
+use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::order::AccessOrder;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
@@ -46,6 +47,7 @@ impl Emit<'_> {
             && matches!(x.class.kind, Kind::Load | Kind::Store)
             && x.class.count == 1
             && x.class.bits >= 32
+            && !x.class.order.is_strong()
             && !self.is_known(x)
         {
             // Indices that nothing is known of are mostly those of neighbours.
@@ -65,13 +67,15 @@ impl Emit<'_> {
         } else {
             self.a.number(R11, 0);
         }
-        if x.class.kind == Kind::Load {
+        if x.class.kind == Kind::Load && x.class.order.is_strong() {
+            self.loads_by_lane(inst, x, n);
+        } else if x.class.kind == Kind::Load {
             for (e, d) in (0..).zip(&inst.dst) {
                 self.gather(x, e, *d);
             }
         } else if x.class.kind != Kind::Store {
             self.atomics(inst, x, n);
-        } else if x.class.bits < 32 {
+        } else if x.class.bits < 32 || x.class.order.is_strong() {
             self.by_lane(inst, x, n);
         } else {
             for e in 0..i32::from(x.class.count) {
@@ -349,9 +353,8 @@ impl Emit<'_> {
         (addresses, rows)
     }
 
-    /// Stores of 8 and 16 bits, lane by lane in ascending order.
-    fn by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
-        let (addresses, rows) = self.lane_rows(inst, x, n);
+    /// Goes through the lanes that take part, in ascending order: the number of one is in `edx`, its address in `rax`. Clobbers `ecx`.
+    fn each_lane(&mut self, x: &Access, addresses: u32, mut one: impl FnMut(&mut Self)) {
         let again = self.a.label();
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
         self.a.bind(again);
@@ -362,15 +365,69 @@ impl Emit<'_> {
             self.load64(RAX, Mem::indexed(WARP, RDX, 8, addresses as i32));
         }
         self.a.op2(Code::Add_r64_rm64, RAX, R11);
-        for (e, at) in (0..).zip(&rows) {
-            let m = Mem::at(RAX, e * x.size());
-            self.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
-            match x.class.bits {
-                8 => self.a.store(Code::Mov_rm8_r8, m, Register::SIL, ALL),
-                _ => self.a.store(Code::Mov_rm16_r16, m, Register::SI, ALL),
-            }
-        }
+        one(self);
         self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
         self.a.jump(Code::Jne_rel32_64, again);
+    }
+
+    /// Stores lane by lane: of 8 and 16 bits, and strong ones.
+    fn by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
+        let (addresses, rows) = self.lane_rows(inst, x, n);
+        self.each_lane(x, addresses, |s| {
+            for (e, at) in (0..).zip(&rows) {
+                let m = Mem::at(RAX, e * x.size());
+                if is_wide(x.ty) {
+                    s.load64(Register::RSI, Mem::indexed(WARP, RDX, 8, *at as i32));
+                } else {
+                    s.load32(Register::ESI, Mem::indexed(WARP, RDX, 4, *at as i32));
+                }
+                let (code, from) = match x.class.bits {
+                    8 => (Code::Mov_rm8_r8, Register::SIL),
+                    16 => (Code::Mov_rm16_r16, Register::SI),
+                    32 => (Code::Mov_rm32_r32, Register::ESI),
+                    _ => (Code::Mov_rm64_r64, Register::RSI),
+                };
+                s.a.store(code, m, from, ALL);
+            }
+        });
+    }
+
+    /// Strong loads, lane by lane: no other thread's store is seen in part.
+    fn loads_by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
+        let (addresses, _) = self.lane_rows(inst, x, n);
+        let rows: Vec<u32> = inst.dst.iter().map(|_| self.take_scratch(256)).collect();
+        self.each_lane(x, addresses, |s| {
+            for (e, at) in (0..).zip(&rows) {
+                let m = Mem::at(RAX, e * x.size());
+                if is_wide(x.ty) {
+                    s.load64(Register::RSI, m);
+                    s.a.store(Code::Mov_rm64_r64, Mem::indexed(WARP, RDX, 8, *at as i32), Register::RSI, ALL);
+                } else {
+                    let code = match x.class.bits {
+                        8 => Code::Movzx_r32_rm8,
+                        16 => Code::Movzx_r32_rm16,
+                        _ => Code::Mov_r32_rm32,
+                    };
+                    s.a.op2(code, Register::ESI, m);
+                    s.a.store(Code::Mov_rm32_r32, Mem::indexed(WARP, RDX, 4, *at as i32), Register::ESI, ALL);
+                }
+            }
+        });
+        for (d, row) in inst.dst.iter().zip(rows) {
+            self.take_result(*d, if is_wide(x.ty) { Loc::Row64(row) } else { Loc::Row32(row) }, x.lanes);
+        }
+    }
+
+    /// Whether plain moves of the host, one for each element, do a strong access as its order asks. Those whose results are scalars of other shapes than
+    /// their address are left to the routine.
+    pub(crate) fn is_plain_strong(&self, inst: &Inst, class: &AccessClass) -> bool {
+        let ordered = match class.order {
+            Order::Volatile | Order::Relaxed | Order::Acquire | Order::Release => true,
+            Order::Weak | Order::Mmio | Order::AcqRel | Order::Sc => false,
+        };
+        let alike = class.kind == Kind::Load && self.shape(class.address).is_some_and(|s| s.is_uniform());
+        ordered
+            && class.order_inline(&self.plan.options.host) == AccessOrder::Plain
+            && (alike || self.results_vary(inst))
     }
 }

@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 use handloom_plan::host::Host;
 
 /// Who makes code of an entry. An entry that one of them cannot take goes to Cranelift with all functions that it can reach.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Backend {
     /// Cranelift, with vectors of 128 bits: every op, every host.
-    #[default]
     Cranelift,
     /// Wide code: vectors of 512 bits, one copy of each block under a mask. Only on hosts with AVX-512.
     Wide,
@@ -26,20 +25,25 @@ impl Backend {
         }
     }
 
-    /// The one that the variable `HANDLOOM_BACKEND` names when the process first asks, else Cranelift.
-    pub fn of_environment() -> Backend {
-        static ASKED: OnceLock<Backend> = OnceLock::new();
-        *ASKED.get_or_init(|| Backend::named().unwrap_or_default())
+    /// The one that makes the faster code on a host: wide code where the host has what it needs, else Cranelift.
+    pub fn best(host: &Host) -> Backend {
+        if Backend::Wide.missing_feature(host).is_none() { Backend::Wide } else { Backend::Cranelift }
     }
 
-    /// The one that the variable `HANDLOOM_BACKEND` names now; Cranelift if it names nothing.
+    /// The one that the variable `HANDLOOM_BACKEND` names when the process first asks, else [`Backend::best`] of this host.
+    pub fn of_environment() -> Backend {
+        static ASKED: OnceLock<Backend> = OnceLock::new();
+        *ASKED.get_or_init(|| Backend::named().ok().flatten().unwrap_or_else(|| Backend::best(&Host::detect())))
+    }
+
+    /// The one that the variable `HANDLOOM_BACKEND` names now, if it names any.
     ///
     /// # Errors
     /// Its word, if there is no such generator.
-    pub fn named() -> Result<Backend, String> {
+    pub fn named() -> Result<Option<Backend>, String> {
         let word = std::env::var_os("HANDLOOM_BACKEND").unwrap_or_default();
         let found = Backend::ALL.into_iter().find(|b| word == b.name());
-        found.or(word.is_empty().then(Backend::default)).ok_or_else(|| word.to_string_lossy().into_owned())
+        if found.is_none() && !word.is_empty() { Err(word.to_string_lossy().into_owned()) } else { Ok(found) }
     }
 
     /// What its code needs and a host lacks.

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use handloom_runtime::{Arg, Device, Engine, Function, LaunchConfig, LaunchError, Module, StopHandle, Tier, launch};
+use handloom_runtime::{
+    Arg, Backend, Device, Engine, Function, LaunchConfig, LaunchError, Module, StopHandle, Tier, launch,
+};
 
 /// An entry of so many operations: of floats, in each lane. Lanes part at its end.
 fn text(name: &str, operations: u32) -> String {
@@ -51,7 +53,7 @@ fn reports_tell_tiers_and_the_wait_for_them() {
     let device = Device::new().unwrap();
     let module = load(&device, &[("k", 3000)]);
     let f = module.function(None).unwrap();
-    let c = LaunchConfig { threads: 1, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
+    let c = LaunchConfig { threads: 1, backend: Backend::Cranelift, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     let start = Instant::now();
     let report = run(&f, &c).unwrap();
     let wall = start.elapsed();
@@ -97,7 +99,7 @@ fn the_time_limit_holds_while_a_further_tier_is_made() {
     let device = Device::new().unwrap();
     let module = load(&device, &[("k", 6000)]);
     let f = module.function(None).unwrap();
-    let c = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
+    let c = LaunchConfig { backend: Backend::Cranelift, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     f.compile(&c).unwrap();
     let short = LaunchConfig { timeout: Some(Duration::from_millis(20)), ..c.clone() };
     match run(&f, &short) {

@@ -7,10 +7,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, Module, PreparedLaunch};
+use handloom_runtime::{Arg, Device, DeviceBuffer, LaunchConfig, Module, PreparedLaunch};
 
 use super::forms::{Elem, Form, Round};
 use super::oracle::{has_bf16, result_bits, sources};
+use crate::engines;
 
 /// How the threads of a kernel get their row, and which of them take part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,8 +129,8 @@ pub fn entry(steps: &[Step<'_>], shape: Shape, rows: usize) -> String {
 /// What runs an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Way {
-    /// Which engine.
-    pub engine: Engine,
+    /// Who runs it.
+    pub by: engines::Way,
     /// Its threads and values.
     pub shape: Shape,
 }
@@ -204,8 +205,9 @@ impl Rows {
         let (grid, block) = if way.shape == Shape::Uniform { (rows, 32) } else { (rows / THREADS, THREADS) };
         let args: Vec<Arg<'_>> = buffers.iter().chain([&out]).map(Arg::from).collect();
         let config = LaunchConfig {
-            engine: way.engine,
-            bounds: Bounds::Contained,
+            engine: way.by.engine,
+            backend: way.by.backend,
+            bounds: way.by.bounds,
             threads: 1,
             timeout: Some(Duration::from_secs(600)),
             ..LaunchConfig::new([grid, 1, 1], [block, 1, 1])

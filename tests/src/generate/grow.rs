@@ -219,18 +219,24 @@ impl Grower<'_> {
             }
         }
         let guard = self.guard();
-        let nc = if self.rng.one_in(4) { ".nc" } else { "" };
+        let how = match self.rng.below(8) {
+            0 | 1 => "ld.global.nc",
+            2 => "ld.volatile.global",
+            3 => "ld.relaxed.gpu.global",
+            4 => "ld.acquire.gpu",
+            _ => "ld.global",
+        };
         let at = format!("[%a0+{offset}]");
         lines.push(match self.rng.below(9) {
-            0 => format!("{guard}ld.global{nc}.u8 {}, {at};", self.r()),
-            1 => format!("{guard}ld.global{nc}.s8 {}, {at};", self.reg(Class::H)),
-            2 => format!("{guard}ld.global{nc}.s16 {}, {at};", self.r()),
-            3 => format!("{guard}ld.global{nc}.u64 {}, {at};", self.reg(Class::L)),
-            4 => format!("{guard}ld.global{nc}.s32 {}, {at};", self.reg(Class::L)),
-            5 => format!("{guard}ld.global{nc}.v2.u32 {{%r2, %r5}}, {at};"),
-            6 => format!("{guard}ld.global{nc}.v4.b32 {{%r0, %r2, %r7, %r3}}, {at};"),
-            7 => format!("{guard}ld.global{nc}.v2.b64 {{%l2, %l5}}, {at};"),
-            _ => format!("{guard}ld.global{nc}.b32 {}, {at};", self.r()),
+            0 => format!("{guard}{how}.u8 {}, {at};", self.r()),
+            1 => format!("{guard}{how}.s8 {}, {at};", self.reg(Class::H)),
+            2 => format!("{guard}{how}.s16 {}, {at};", self.r()),
+            3 => format!("{guard}{how}.u64 {}, {at};", self.reg(Class::L)),
+            4 => format!("{guard}{how}.s32 {}, {at};", self.reg(Class::L)),
+            5 => format!("{guard}{how}.v2.u32 {{%r2, %r5}}, {at};"),
+            6 => format!("{guard}{how}.v4.b32 {{%r0, %r2, %r7, %r3}}, {at};"),
+            7 => format!("{guard}{how}.v2.b64 {{%l2, %l5}}, {at};"),
+            _ => format!("{guard}{how}.b32 {}, {at};", self.r()),
         });
         Node::Lines(lines)
     }
@@ -238,6 +244,12 @@ impl Grower<'_> {
     /// A store into the thread's own part: words beside those of the neighbours, or a piece of its own.
     fn store(&mut self) -> Node {
         let guard = self.guard();
+        let how = match self.rng.below(8) {
+            0 => "st.volatile.global",
+            1 => "st.relaxed.gpu.global",
+            2 => "st.release.gpu",
+            _ => "st.global",
+        };
         if self.rng.one_in(2) {
             let word = self.rng.below(16);
             let value = self.r();
@@ -245,20 +257,15 @@ impl Grower<'_> {
                 format!("mad.lo.u32 %t0, %nt, {word}, %ti;"),
                 "mul.wide.u32 %a0, %t0, 4;".into(),
                 "add.u64 %a0, %a0, %out;".into(),
-                format!("{guard}st.global.b32 [%a0], {value};"),
+                format!("{guard}{how}.b32 [%a0], {value};"),
             ]);
         }
         // The last 40 bytes of the own part are not used by the values stored at the end.
         Node::Lines(vec![match self.rng.below(4) {
-            0 => format!("{guard}st.global.u8 [%own+{}], {};", 88 + self.rng.below(40), self.r()),
-            1 => format!("{guard}st.global.b16 [%own+{}], {};", 88 + 2 * self.rng.below(20), self.reg(Class::H)),
-            2 => format!(
-                "{guard}st.global.v2.b32 [%own+{}], {{{}, {}}};",
-                88 + 8 * self.rng.below(5),
-                self.r(),
-                self.r()
-            ),
-            _ => format!("{guard}st.global.b64 [%own+{}], {};", 88 + 8 * self.rng.below(5), self.reg(Class::L)),
+            0 => format!("{guard}{how}.u8 [%own+{}], {};", 88 + self.rng.below(40), self.r()),
+            1 => format!("{guard}{how}.b16 [%own+{}], {};", 88 + 2 * self.rng.below(20), self.reg(Class::H)),
+            2 => format!("{guard}{how}.v2.b32 [%own+{}], {{{}, {}}};", 88 + 8 * self.rng.below(5), self.r(), self.r()),
+            _ => format!("{guard}{how}.b64 [%own+{}], {};", 88 + 8 * self.rng.below(5), self.reg(Class::L)),
         }])
     }
 

@@ -70,6 +70,7 @@ pub fn run(
         let config = LaunchConfig {
             seed,
             engine: way.engine,
+            backend: way.backend,
             bounds: way.bounds,
             timeout: Some(LIMIT),
             threads: if way.engine == Engine::Jit { 2 } else { 1 },

@@ -161,7 +161,7 @@ fn each_stage_can_be_printed() {
     let ir = f.run("compile --emit ir --block 64 k.ptx").ends(0).out;
     assert!(ir.contains("for blocks of 64,1,1") && ir.contains("for blocks of 8,4,1"), "{ir}");
     assert!(ir.contains("; 25: mul.f32 %f3, %f2, %f1;") && ir.contains("store.global"), "{ir}");
-    let plan = f.run("compile --emit plan --block 64 k.ptx").ends(0).out;
+    let plan = f.run("compile --emit plan --backend cranelift --block 64 k.ptx").ends(0).out;
     assert!(
         plan.starts_with("; k.ptx: scale, for blocks of 64,1,1, lean code, which a launch runs first\nplan scale: "),
         "{plan}"
@@ -169,7 +169,11 @@ fn each_stage_can_be_printed() {
     // A lane has the word beside that of its neighbour.
     assert!(plan.contains("at linear 4, inline"), "{plan}");
     assert!(f.run("compile --emit clif k.ptx").ends(0).out.contains("function u0:0"));
-    assert!(f.run("compile --emit asm k.ptx").ends(0).out.contains("ret"));
+    assert!(f.run("compile --emit asm --backend cranelift k.ptx").ends(0).out.contains("ret"));
+    // By itself it is the code that a launch would run.
+    let made = &f.run("compile --format json k.ptx").ends(0).objects()[0];
+    let by_itself = f.run("compile --emit asm k.ptx").ends(0).out;
+    assert_eq!(by_itself.contains(", wide code\n"), made["backend"] == "wide", "{by_itself}");
 }
 
 #[test]
@@ -210,8 +214,10 @@ fn the_code_of_each_tier_can_be_printed() {
     // A launch starts in lean code, if all warps are whole.
     assert_eq!(print(""), lean);
     assert_eq!(print("--block 33"), print("--block 33 --tier quick"));
-    let (asm, other) =
-        (f.run("compile --emit asm k.ptx").ends(0).out, f.run("compile --emit asm --tier quick k.ptx").ends(0).out);
+    let (asm, other) = (
+        f.run("compile --emit asm --backend cranelift k.ptx").ends(0).out,
+        f.run("compile --emit asm --tier quick k.ptx").ends(0).out,
+    );
     assert!(asm.len() < other.len());
     // All tiers are made from the same IR.
     assert_eq!(

@@ -123,12 +123,12 @@ fn signals_end_compiling_within_a_second() {
         "{\"module\": \"k.ptx\", \"buffers\": {\"x\": {\"zero\": 128}},
           \"launches\": [{\"entry\": \"large\", \"grid\": [1], \"block\": [32], \"args\": [{\"buffer\": \"x\"}]}]}",
     );
-    let run = "run k.ptx large --grid 1 --block 32 zero:128";
+    let run = "run k.ptx large --backend cranelift --grid 1 --block 32 zero:128";
     for (line, name, status) in [
-        ("compile k.ptx", "INT", 130),
-        ("compile k.ptx", "TERM", 143),
+        ("compile --backend cranelift k.ptx", "INT", 130),
+        ("compile --backend cranelift k.ptx", "TERM", 143),
         (run, "INT", 130),
-        ("run --job job.json", "TERM", 143),
+        ("run --backend cranelift --job job.json", "TERM", 143),
     ] {
         let mut child = f.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let heard = Heard::of(child.stdout.take().unwrap());
@@ -146,7 +146,8 @@ fn signals_end_compiling_within_a_second() {
 #[test]
 fn progress_of_compiling_is_shown_on_a_terminal_only() {
     let f = Folder::with("progress", &large());
-    for line in ["compile k.ptx", "run k.ptx --grid 1 --block 32 zero:128"] {
+    // Cranelift takes long enough to be watched.
+    for line in ["compile --backend cranelift k.ptx", "run k.ptx --backend cranelift --grid 1 --block 32 zero:128"] {
         let (shown, end) = terminal();
         let mut command = f.command(line);
         let child = command.env("TERM", "xterm").stdout(Stdio::null()).stderr(end).spawn().unwrap();

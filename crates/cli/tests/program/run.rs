@@ -25,7 +25,8 @@ fn buffers_go_in_and_out() {
 fn json_tells_times() {
     let f = Folder::with("json", EMPTY);
     for engine in ENGINES {
-        let ran = f.run(&format!("run k.ptx --engine {engine} --grid 1 --block 1 --format json")).ends(0);
+        let ran =
+            f.run(&format!("run k.ptx --engine {engine} --backend cranelift --grid 1 --block 1 --format json")).ends(0);
         let [o] = &ran.objects()[..] else { panic!("{ran:?}") };
         assert_eq!((&o["entry"], &o["status"]), (&"empty".into(), &"ok".into()));
         assert!(o["compile_us"].as_f64() > Some(0.0) && o["run_us"].is_number());
