@@ -67,10 +67,7 @@ const TARGETS: &[(&[&str], &str)] = &[
         &["mma."],
         "compile for sm_80 or sm_89 with matrices of `.f16`, `.bf16`, `.tf32`, `.e4m3` or `.e5m2`, whose `mma.sync` is supported",
     ),
-    (
-        &["wmma."],
-        "on any target `nvcuda::wmma` becomes `wmma`: compile for sm_80 or sm_89 and use `mma.sync`, as CUTLASS and Triton do",
-    ),
+    (&["wmma."], "leave `.satfinite` out: versions of PTX from 6.5 on do not have it with floats"),
     (
         &["ldmatrix.", "stmatrix."],
         "compile for sm_80 or sm_89: compilers then write only forms of 8 by 8 elements of 16 bits, which are supported",

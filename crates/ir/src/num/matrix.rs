@@ -113,7 +113,11 @@ fn float_elements(e: Element, word: u64) -> [f32; 4] {
 }
 
 fn doubles(p: Product, a: &[Row], b: &[Row], c: &[Row], dst: &mut [Row]) {
-    let mode = FMode { ty: Float::F64, round: Rounding::Nearest, ftz: false, sat: false, relu: false };
+    let round = match p.step {
+        Step::AddRounded(round) => round,
+        Step::Add | Step::AddSaturating | Step::XorPopc | Step::AndPopc => Rounding::Nearest,
+    };
+    let mode = FMode { ty: Float::F64, round, ftz: false, sat: false, relu: false };
     for_each_sum(p, |i, lane, chunks| {
         dst[i][lane] = chunks.fold(c[i][lane], |sum, [(ra, la), (rb, lb)]| arith::fma(mode, a[ra][la], b[rb][lb], sum));
     });
@@ -127,7 +131,7 @@ fn integers(p: Product, a: &[Row], b: &[Row], c: &[Row], dst: &mut [Row]) {
     for_each_sum(p, |i, lane, chunks| {
         let sum = chunks.fold(0_i32, |sum, [(ra, la), (rb, lb)]| match p.step {
             // No product of elements of at most 8 bits, and no sum of at most 64 of them, leaves 32 bits.
-            Step::Add | Step::AddSaturating => {
+            Step::Add | Step::AddRounded(_) | Step::AddSaturating => {
                 wide_a[ra][la].iter().zip(&wide_b[rb][lb]).fold(sum, |sum, (a, b)| sum + a * b)
             }
             Step::XorPopc => sum + (a[ra][la] ^ b[rb][lb]).count_ones().cast_signed(),
@@ -136,7 +140,7 @@ fn integers(p: Product, a: &[Row], b: &[Row], c: &[Row], dst: &mut [Row]) {
         let (sum, c) = (u64::from(sum.cast_unsigned()), c[i][lane]);
         dst[i][lane] = match p.step {
             Step::AddSaturating => int::add_sat(Int::S32, sum, c),
-            Step::Add | Step::XorPopc | Step::AndPopc => sum.wrapping_add(c) & 0xffff_ffff,
+            Step::Add | Step::AddRounded(_) | Step::XorPopc | Step::AndPopc => sum.wrapping_add(c) & 0xffff_ffff,
         };
     });
 }

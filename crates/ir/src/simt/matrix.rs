@@ -3,7 +3,7 @@
 //! Takes: nothing; these are data. Gives: the op, the types of its sources and results, its text, and which element of which matrix lies where
 //! in the registers of which lane. What a product is stands in `num::matrix`.
 
-use crate::types::Ty;
+use crate::types::{Rounding, Ty};
 
 /// An op on matrices that lie in the registers of a warp. The last source is the membermask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -152,6 +152,8 @@ impl Accumulator {
 pub enum Step {
     /// Their product is added; integers wrap.
     Add,
+    /// The same at `.f64`, with another rounding than to nearest.
+    AddRounded(Rounding),
     /// The same, and the sum with `c` is kept within `.s32`.
     AddSaturating,
     /// The ones of their exclusive or are added.
@@ -243,10 +245,11 @@ impl MatrixOp {
             MatrixOp::Transpose => return "matrix.transpose".into(),
         };
         let step = match p.step {
-            Step::Add => "",
-            Step::AddSaturating => ".sat",
-            Step::XorPopc => ".xor_popc",
-            Step::AndPopc => ".and_popc",
+            Step::Add => String::new(),
+            Step::AddRounded(round) => super::modes::rounding(round).into(),
+            Step::AddSaturating => ".sat".into(),
+            Step::XorPopc => ".xor_popc".into(),
+            Step::AndPopc => ".and_popc".into(),
         };
         let (m, k, d, a, b, c) = (p.m, p.k, p.d.name(), p.a.name(), p.b.name(), p.c.name());
         format!("matrix.product.m{m}n8k{k}.{d}.{a}.{b}.{c}{step}")

@@ -129,7 +129,7 @@ impl fmt::Display for Cvt {
     }
 }
 
-const fn rounding(r: Rounding) -> &'static str {
+pub(super) const fn rounding(r: Rounding) -> &'static str {
     match r {
         Rounding::Nearest => ".rn",
         Rounding::NearestAway => ".rna",

@@ -5,6 +5,7 @@ use crate::form::Form;
 mod fragment;
 pub mod ldmatrix;
 pub mod mma;
+mod opaque;
 mod product;
 pub mod shape;
 pub mod wmma;
@@ -35,6 +36,7 @@ pub const FORMS: &[&Form] = &[
     &wmma::WMMA_LOAD_C,
     &wmma::WMMA_STORE,
     &wmma::WMMA_HALF,
+    &wmma::WMMA_HALF_SAT,
     &wmma::WMMA_MMA,
     &wmma::WMMA_BIT,
 ];

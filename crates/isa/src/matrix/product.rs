@@ -2,6 +2,7 @@
 //! [`Product`].
 
 use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Step};
+use handloom_ir::types::Rounding;
 use handloom_ir::types::ScalarType::{self, *};
 
 use super::ldmatrix::warp_op;
@@ -10,25 +11,32 @@ use crate::form::*;
 
 /// `mma` of dense matrices, but for the shape of Volta.
 pub(super) fn product(x: &mut Cx<'_, '_>) {
-    let (m, _, k) = mnk(x.u.text(Role::Shape));
-    let step = match x.u.text(Role::Op) {
-        ".xor" => Step::XorPopc,
-        ".and" => Step::AndPopc,
-        _ if x.u.has(Role::SatFinite) => Step::AddSaturating,
-        _ => Step::Add,
-    };
-    let op = MatrixOp::Product(Product {
-        m: u8::try_from(m).expect("bug: more than 255 rows"),
-        k: u16::try_from(k).expect("bug: a depth beyond 16 bits"),
-        a: element(x.u.text(Role::Type2)),
-        b: element(x.u.text(Role::Type3)),
-        c: accumulator(x.u.ty(Role::Type4)),
-        d: accumulator(x.u.ty(Role::Type)),
-        step,
-    });
+    let op = MatrixOp::Product(of_instruction(x.u));
     let src = (0..3).flat_map(|i| x.srcs(i)).collect();
     let values = warp_op(x, op, src);
     values.into_iter().enumerate().for_each(|(i, v)| x.set_at(0, i, v));
+}
+
+/// The product that an instruction names; multiplicands that it does not name are of `.f16`.
+pub(super) fn of_instruction(u: &Use) -> Product {
+    let (m, _, k) = mnk(u.text(Role::Shape));
+    let step = match (u.text(Role::Op), u.round(Role::Round)) {
+        (".xor", _) => Step::XorPopc,
+        (".and", _) => Step::AndPopc,
+        _ if u.has(Role::SatFinite) => Step::AddSaturating,
+        (_, Some(round)) if round != Rounding::Nearest => Step::AddRounded(round),
+        _ => Step::Add,
+    };
+    let of = |role| if u.has(role) { element(u.text(role)) } else { Element::F16 };
+    Product {
+        m: u8::try_from(m).expect("bug: more than 255 rows"),
+        k: u16::try_from(k).expect("bug: a depth beyond 16 bits"),
+        a: of(Role::Type2),
+        b: of(Role::Type3),
+        c: accumulator(u.ty(Role::Type4)),
+        d: accumulator(u.ty(Role::Type)),
+        step,
+    }
 }
 
 fn element(format: &str) -> Element {

@@ -1,8 +1,9 @@
-//! `wmma`: matrix products whose fragments are opaque.
+//! `wmma`: matrix products whose fragments are opaque. [`opaque`] says how they are done.
 
 use handloom_ir::types::ScalarType::{self, *};
 
 use super::fragment::{WHY, bits, fragment, no_shape, registers, row_col};
+use super::opaque;
 use super::shape::{WMMA, mnk};
 use crate::data_movement::memory::{GLOBAL, SHARED, SHARED_CTA};
 use crate::form::*;
@@ -45,7 +46,7 @@ pub const WMMA_LOAD: Form = Form {
     src: &[address("p"), STRIDE],
     needs: Needs::on(6, 0, SM_70),
     legal: |u| aligned(u).and_then(|()| multiplicand(u, Role::Type)).and_then(|n| sub_byte_layout(u).map(|()| n)),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(opaque::load_multiplicand),
 };
 
 /// `wmma.load.c.sync.aligned.layout.shape{.ss}.type r, [p]{, stride}`.
@@ -54,6 +55,7 @@ pub const WMMA_LOAD_C: Form = Form {
     qualifiers: &[ALIGNED, must(Role::LayoutA, ROW_COL), SHAPE, SPACE, must(Role::Type, ACCUMULATORS)],
     dst: &[fragment("r", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type))],
     legal: |u| aligned(u).and_then(|()| accumulator(u, Role::Type)),
+    semantics: Semantics::Warp(opaque::load_accumulator),
     ..WMMA_LOAD
 };
 
@@ -64,6 +66,7 @@ pub const WMMA_STORE: Form = Form {
     section: "Warp-level Matrix Store Instruction: wmma.store",
     dst: &[],
     src: &[address("p"), fragment("r", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type)), STRIDE],
+    semantics: Semantics::Warp(opaque::store),
     ..WMMA_LOAD_C
 };
 
@@ -72,31 +75,41 @@ const LAYOUT_B: Group = one_of(Role::LayoutB, ROW_COL);
 const D: Operand = fragment("d", |u| register(u, Role::Type), |u| n_accumulator(u, Role::Type));
 const C: Operand = fragment("c", |u| register(u, Role::Type4), |u| n_accumulator(u, Role::Type4));
 
+const ONE_FLOAT: &[Choice] = &[ty(".f16", F16), ty(".f32", F32)];
+
 /// `wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c` of `.f16`.
 pub const WMMA_HALF: Form = Form {
     opcode: "wmma.mma",
     words: &[".sync"],
     section: "Warp-level Matrix Multiply-and-Accumulate Instruction: wmma.mma",
+    qualifiers: &[ALIGNED, LAYOUT_A, LAYOUT_B, SHAPE, one_of(Role::Type, ONE_FLOAT), one_of(Role::Type4, ONE_FLOAT)],
+    dst: &[D],
+    src: &[fragment("a", |_| B32, |_| 8), fragment("b", |_| B32, |_| 8), C],
+    needs: Needs::on(6, 0, SM_70),
+    legal: |u| aligned(u).and_then(|()| wide_shape(u)),
+    semantics: Semantics::Warp(opaque::product),
+    ..WMMA_LOAD
+};
+
+/// The same with `.satfinite`, of old versions.
+pub const WMMA_HALF_SAT: Form = Form {
     qualifiers: &[
         ALIGNED,
         LAYOUT_A,
         LAYOUT_B,
         SHAPE,
-        one_of(Role::Type, &[ty(".f16", F16), ty(".f32", F32)]),
-        one_of(Role::Type4, &[ty(".f16", F16), ty(".f32", F32)]),
-        maybe(Role::SatFinite, &[choice(".satfinite", Value::Flag)]),
+        one_of(Role::Type, ONE_FLOAT),
+        one_of(Role::Type4, ONE_FLOAT),
+        must(Role::SatFinite, &[choice(".satfinite", Value::Flag)]),
     ],
-    dst: &[D],
-    src: &[fragment("a", |_| B32, |_| 8), fragment("b", |_| B32, |_| 8), C],
-    needs: Needs::on(6, 0, SM_70),
     legal: |u| {
-        aligned(u)?;
-        if u.has(Role::SatFinite) && u.version >= crate::target::Version::new(6, 5) {
+        if u.version >= crate::target::Version::new(6, 5) {
             return Err(Reason::new("`.satfinite` of floats is gone from PTX 6.5 on").at(".satfinite"));
         }
-        wide_shape(u)
+        aligned(u).and_then(|()| wide_shape(u))
     },
-    ..WMMA_LOAD
+    semantics: Semantics::Unsupported(WHY),
+    ..WMMA_HALF
 };
 
 /// `wmma.mma.sync.aligned.alayout.blayout.shape.dtype.atype.btype.ctype d, a, b, c` of the other types.
@@ -124,12 +137,13 @@ pub const WMMA_MMA: Form = Form {
 
 /// `wmma.mma.op.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 d, a, b, c`.
 pub const WMMA_BIT: Form = Form {
-    words: &[".sync", ".popc", ".m8n8k128"],
+    words: &[".sync", ".popc"],
     qualifiers: &[
         must(Role::Op, &[choice(".xor", Value::Flag), choice_if(".and", Value::Flag, Needs::on(7, 1, SM_80))]),
         ALIGNED,
         LAYOUT_A,
         LAYOUT_B,
+        must(Role::Shape, &[choice(".m8n8k128", Value::Flag)]),
         one_of(Role::Type, &[ty(".s32", S32)]),
         one_of(Role::Type2, &[ty(".b1", B32)]),
         one_of(Role::Type3, &[ty(".b1", B32)]),
