@@ -88,7 +88,6 @@ pub const WMMA_HALF: Form = Form {
     needs: Needs::on(6, 0, SM_70),
     legal: |u| aligned(u).and_then(|()| wide_shape(u)),
     semantics: Semantics::Warp(opaque::product),
-    ..WMMA_LOAD
 };
 
 /// The same with `.satfinite`, of old versions.
