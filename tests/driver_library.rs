@@ -54,7 +54,7 @@ fn program_on(library: &str, name: &str, options: &[&str], args: &[&str], variab
     let done = cc.output().expect("the C compiler can be started");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let mut run = Command::new("timeout");
-    run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder);
+    run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder).env("HANDLOOM_CACHE", "off");
     run.envs(variables.iter().copied()).output().expect("the program can be started")
 }
 

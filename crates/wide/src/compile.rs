@@ -50,7 +50,22 @@ pub fn missing_feature(host: &Host) -> Option<&'static str> {
 /// # Errors
 /// An op has no wide code, or (which would be a fault of ours) an instruction cannot be encoded.
 pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> {
-    made(func, options, false).map(|(assembly, _)| assembly)
+    match compile_while(func, options, &|| true)? {
+        Some(assembly) => Ok(assembly),
+        None => unreachable!("somebody wanted it all the time"),
+    }
+}
+
+/// Compiles a function as long as somebody wants it, which is asked before each block; `None` if nobody does any more.
+///
+/// # Errors
+/// As [`compile()`].
+pub fn compile_while(
+    func: &Function,
+    options: &Options,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<Assembly>, Refusal> {
+    Ok(made(func, options, false, wanted)?.map(|(assembly, _)| assembly))
 }
 
 /// The code of a function as text: labels, and a line for each instruction.
@@ -58,10 +73,15 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
 /// # Errors
 /// As [`compile()`].
 pub fn text(func: &Function, options: &Options) -> Result<String, Refusal> {
-    made(func, options, true).map(|(_, text)| text)
+    Ok(made(func, options, true, &|| true)?.map_or_else(String::new, |(_, text)| text))
 }
 
-fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly, String), Refusal> {
+fn made(
+    func: &Function,
+    options: &Options,
+    with_text: bool,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<(Assembly, String)>, Refusal> {
     let mut a = Asm::new();
     if with_text {
         a.keep_text();
@@ -105,7 +125,9 @@ fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly
         scratch: (0, 0),
         a,
     };
-    e.run()?;
+    if !e.run(wanted)? {
+        return Ok(None);
+    }
     let mut tables = std::mem::take(&mut e.tables);
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
@@ -118,7 +140,7 @@ fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly
     }
     let text = e.a.take_text();
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
-    Ok((Assembly { bytes, tables, rests }, text))
+    Ok(Some((Assembly { bytes, tables, rests }, text)))
 }
 
 /// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
@@ -138,11 +160,15 @@ fn calls_runtime(f: &Function) -> bool {
 }
 
 impl Emit<'_> {
-    fn run(&mut self) -> Result<(), Refusal> {
+    /// Emits all of it; says whether somebody wanted it until the end.
+    fn run(&mut self, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let f = self.f;
         self.make_turns();
         self.frame();
         for b in 0..f.blocks.len() {
+            if !wanted() {
+                return Ok(false);
+            }
             self.in_part = self.plan.facts.masked.has(b);
             self.at = (b, 0);
             let start = self.block[b];
@@ -159,7 +185,7 @@ impl Emit<'_> {
         self.emit_head();
         self.call_routines();
         self.advance();
-        Ok(())
+        Ok(true)
     }
 
     /// A block, for some lanes or for all of them.
