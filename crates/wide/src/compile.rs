@@ -40,6 +40,9 @@ const NEEDED: &[(Feature, &str)] = &[
     (Feature::Bmi1, "BMI1"),
 ];
 
+/// Instructions after which it is asked again whether anybody wants the code: less than a millisecond.
+const ASK_EACH: usize = 256;
+
 /// The first feature that wide code needs and a host lacks.
 pub fn missing_feature(host: &Host) -> Option<&'static str> {
     NEEDED.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name)
@@ -56,7 +59,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
     }
 }
 
-/// Compiles a function as long as somebody wants it, which is asked before each block; `None` if nobody does any more.
+/// Compiles a function as long as somebody wants it, which is asked again and again while code is emitted; `None` if nobody does any more.
 ///
 /// # Errors
 /// As [`compile()`].
@@ -166,19 +169,20 @@ impl Emit<'_> {
         self.make_turns();
         self.frame();
         for b in 0..f.blocks.len() {
-            if !wanted() {
-                return Ok(false);
-            }
             self.in_part = self.plan.facts.masked.has(b);
             self.at = (b, 0);
             let start = self.block[b];
             self.a.bind(start);
-            self.block(b)?;
+            if !self.block(b, wanted)? {
+                return Ok(false);
+            }
             // Before the block itself, whose accesses are then those of lanes that went apart.
             for (t, start) in std::mem::take(&mut self.copies) {
                 self.in_part = false;
                 self.a.bind(start);
-                self.block(t)?;
+                if !self.block(t, wanted)? {
+                    return Ok(false);
+                }
             }
         }
         self.cold_code();
@@ -188,8 +192,8 @@ impl Emit<'_> {
         Ok(true)
     }
 
-    /// A block, for some lanes or for all of them.
-    fn block(&mut self, b: usize) -> Result<(), Refusal> {
+    /// A block, for some lanes or for all of them. Says whether somebody wanted it until the end.
+    fn block(&mut self, b: usize, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let block = &self.f.blocks[b];
         if self.in_part {
             self.set_masks();
@@ -197,6 +201,9 @@ impl Emit<'_> {
         self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
         {
             for (i, inst) in block.insts.iter().enumerate() {
+                if i % ASK_EACH == 0 && !wanted() {
+                    return Ok(false);
+                }
                 self.at = (b, i);
                 self.scratch.0 = 0;
                 if self.head.as_ref().is_some_and(|h| h.has(inst)) {
@@ -214,7 +221,7 @@ impl Emit<'_> {
             self.at = (b, block.insts.len());
             self.term(b);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
