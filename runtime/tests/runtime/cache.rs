@@ -257,7 +257,7 @@ fn bytes_that_are_no_code_are_not_taken() {
 fn modules_of_one_text_share_code() {
     let cache = CodeCache::default();
     let device = Device::with_code(&cache).unwrap();
-    let config = config(Backend::default());
+    let config = config(Backend::of_environment());
     let modules: Vec<Module> = (0..3).map(|_| Module::from_text(&device, "k.ptx", TEXT).unwrap()).collect();
     assert_eq!(counts(&cache), (0, 0, 0), "loading compiles nothing");
     for module in &modules {
@@ -290,7 +290,7 @@ fn a_launch_compiles_its_own_entry_alone() {
 fn many_threads_at_once_compile_once() {
     let folder = Folder::new("threads");
     let cache = folder.fresh();
-    let config = config(Backend::default());
+    let config = config(Backend::of_environment());
     let device = Device::with_code(&cache).unwrap();
     let modules: Vec<Module> = (0..16).map(|_| Module::from_text(&device, "k.ptx", TEXT).unwrap()).collect();
     let barrier = Barrier::new(modules.len());
