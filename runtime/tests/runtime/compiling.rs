@@ -104,7 +104,7 @@ fn wide_code_that_nobody_waits_for_is_given_up() {
     let module = load(&device, &[("whole", 20_000), ("left", 20_001)]);
     let c = LaunchConfig { backend: Backend::Wide, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     let start = Instant::now();
-    run(&module.function(Some("whole")).unwrap(), &c).unwrap();
+    let _ = run(&module.function(Some("whole")).unwrap(), &c).unwrap();
     let whole = start.elapsed();
     let compiled = device.code().counts().compiled;
     let short = LaunchConfig { timeout: Some(Duration::from_millis(1)), ..c.clone() };
@@ -114,7 +114,7 @@ fn wide_code_that_nobody_waits_for_is_given_up() {
     }
     std::thread::sleep(2 * whole);
     assert_eq!(device.code().counts().compiled, compiled, "it went on for nobody");
-    run(&module.function(Some("left")).unwrap(), &c).unwrap();
+    let _ = run(&module.function(Some("left")).unwrap(), &c).unwrap();
     assert!(device.code().counts().compiled > compiled);
 }
 
