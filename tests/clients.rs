@@ -37,7 +37,7 @@ fn client(package: &str, script: &str, variables: &[(&str, &str)]) {
     );
     let script = root().join("tests/clients").join(script);
     let mut run = Command::new(program());
-    run.args(["exec", "--poison", "--"]).arg(python).arg(script).envs(variables.iter().copied());
+    run.args(["exec", "--poison", "--cache", "off", "--"]).arg(python).arg(script).envs(variables.iter().copied());
     let output = run.output().expect("handloom can be started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{package}: {}\n{out}{err}", output.status);

@@ -3,6 +3,7 @@
 //! The libraries are built by `ci/libraries` with the profile of the tests, once for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -54,7 +55,7 @@ fn program_on(library: &str, name: &str, options: &[&str], args: &[&str], variab
     let done = cc.output().expect("the C compiler can be started");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let mut run = Command::new("timeout");
-    run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder);
+    run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder).env("HANDLOOM_CACHE", "off");
     run.envs(variables.iter().copied()).output().expect("the program can be started")
 }
 
@@ -64,6 +65,24 @@ fn passes(name: &str, args: &[&str], variables: &[(&str, &str)]) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.ends_with("ok\n"), "{name} {args:?}: {}\n{out}{err}", output.status);
     err.into_owned()
+}
+
+#[test]
+fn code_is_kept_for_later_programs() {
+    let kept = libraries().join("kept");
+    let _ = std::fs::remove_dir_all(&kept);
+    // What is written again is another file.
+    let files = || -> BTreeSet<(PathBuf, u64)> {
+        let parts = std::fs::read_dir(&kept).into_iter().flatten().flatten();
+        let all = parts.flat_map(|part| std::fs::read_dir(part.path()).into_iter().flatten().flatten());
+        all.map(|file| (file.path(), file.metadata().map_or(0, |m| m.ino()))).collect()
+    };
+    let variables = [("HANDLOOM_CACHE", kept.to_str().expect("the folder has a name of UTF-8"))];
+    passes("launch", &[], &variables);
+    let made = files();
+    assert!(!made.is_empty());
+    passes("launch", &[], &variables);
+    assert_eq!(files(), made, "the second program compiled nothing");
 }
 
 #[test]

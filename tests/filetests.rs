@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use handloom_tests::filetest::{FileTest, collect, job, root, run_file};
+use handloom_tests::engines::keeping;
+use handloom_tests::filetest::{FileTest, Test, collect, job, parse, root, run_file};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
@@ -26,8 +27,30 @@ fn main() -> ExitCode {
             return libtest_mimic::run(&args, vec![trial]).exit_code();
         }
     };
-    let trials = tests.into_iter().map(|t| trial(t, folder.clone())).collect();
+    // Of those that run something, some do so a second time with code that is kept: `HANDLOOM_KEPT=all` takes all of them.
+    let step = if std::env::var_os("HANDLOOM_KEPT").is_some_and(|v| v == "all") { 1 } else { 16 };
+    let runs = |t: &FileTest| parse(&t.text).is_ok_and(|d| matches!(d.test, Test::Run | Test::Trap));
+    let kept = tests.iter().filter(|t| folder.is_none() && runs(t)).step_by(step).cloned().map(kept);
+    let mut trials: Vec<Trial> = kept.collect();
+    trials.extend(tests.into_iter().map(|t| trial(t, folder.clone())));
     libtest_mimic::run(&args, trials).exit_code()
+}
+
+/// The test, and once more by code that was read from disk.
+fn kept(test: FileTest) -> Trial {
+    Trial::test(format!("kept/{}", test.name), move || {
+        let name = format!("handloom-kept-{}-{}", std::process::id(), test.name.replace('/', "-"));
+        let folder = std::env::temp_dir().join(name);
+        let (first, compiled) = keeping(&folder, || run_file(&test));
+        let (second, again) = keeping(&folder, || run_file(&test));
+        let _ = std::fs::remove_dir_all(&folder);
+        first?;
+        second.map_err(|e| format!("with code that was read from disk: {e}"))?;
+        if again > 0 {
+            return Err(format!("compiled {compiled} times, and {again} times again").into());
+        }
+        Ok(())
+    })
 }
 
 fn trial(test: FileTest, folder: Option<PathBuf>) -> Trial {

@@ -132,10 +132,9 @@ struct Made {
 }
 
 fn one(section: &mut Section, subject: &Subject, options: &Options) -> Result<(), String> {
-    let device = Device::new().map_err(|e| e.to_string())?;
-    let first = make(&device, subject, options)?;
+    let first = make(subject, options)?;
     let more: Result<Vec<Made>, String> =
-        (0..options.rounds() * options.repeats(REPEATS)).map(|_| make(&device, subject, options)).collect();
+        (0..options.rounds() * options.repeats(REPEATS)).map(|_| make(subject, options)).collect();
     let more = more?;
     let totals: Vec<Sample> = more.iter().map(|m| m.total).collect();
     let fronts: Vec<Sample> = more.iter().map(|m| m.front).collect();
@@ -169,7 +168,9 @@ fn one(section: &mut Section, subject: &Subject, options: &Options) -> Result<()
 }
 
 /// Goes the way once, with nothing kept from before, and runs the code.
-fn make(device: &Device, subject: &Subject, options: &Options) -> Result<Made, String> {
+fn make(subject: &Subject, options: &Options) -> Result<Made, String> {
+    // Modules of one device share what was compiled.
+    let device = &Device::new().map_err(|e| e.to_string())?;
     let mut config = LaunchConfig::new([1, 1, 1], subject.block);
     config.bounds = Bounds::Contained;
     config.threads = 1;
@@ -257,7 +258,7 @@ fn whole_file(section: &mut Section, file: &Path, options: &Options) -> Result<(
 }
 
 /// The PTX files at a path, whether it is one or a folder of them, with their sizes, the smallest first.
-fn texts_at(path: &Path) -> Vec<(u64, PathBuf)> {
+pub fn texts_at(path: &Path) -> Vec<(u64, PathBuf)> {
     let mut found: Vec<(u64, PathBuf)> = Vec::new();
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -12,8 +12,8 @@
 //! - what cannot run is named: no C compiler, no second core, no corpus;
 //! - floors and goals are in `cases` and are printed beside the figures; only full sizes are judged.
 //!
-//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `kernels` the turns, `native` the C side, `compile` and `launches` the other
-//! figures, `table` what is printed.
+//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `kernels` the turns, `native` the C side, `compile`, `start` and `launches` the
+//! other figures, `table` what is printed.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report is what this program is for")]
@@ -29,6 +29,7 @@ mod measure;
 mod memory;
 mod native;
 mod options;
+mod start;
 mod table;
 
 use std::io::IsTerminal;
@@ -44,9 +45,11 @@ fn main() -> ExitCode {
     let compiler = Compiler::find();
     say_where(&options, &compiler);
     let compiler = compiler.ok();
-    let parts: [(&str, &dyn Fn() -> Section); 5] = [
+    let parts: [(&str, &dyn Fn() -> Section); 7] = [
         ("kernels", &|| kernels::run(&options, compiler.as_ref())),
         ("compilation", &|| compile::run(&options)),
+        ("corpus", &|| start::run_corpus(&options)),
+        ("first use", &|| start::run(&options)),
         ("front end", &|| compile::run_front(&options)),
         ("launches", &|| launches::run(&options)),
         ("barriers", &|| launches::run_barriers(&options)),

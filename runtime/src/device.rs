@@ -8,6 +8,7 @@ use std::time::Instant;
 use handloom_plan::Host;
 
 use crate::error::NoRoom;
+use crate::kept::CodeCache;
 use crate::lock::lock;
 use crate::memory::access::{fill_words, read_words, write_words};
 use crate::memory::{AllocKind, Allocation, DeviceMemory, Elements, SpaceKind};
@@ -30,6 +31,8 @@ pub(crate) struct DeviceInner {
     /// Pools that no launch uses, by number of threads; one is made when a launch finds none.
     pools: Mutex<BTreeMap<usize, Vec<rayon::ThreadPool>>>,
     grids: AtomicU64,
+    /// Code that its modules share.
+    pub(crate) code: CodeCache,
     /// Zero of `%globaltimer` and of the reports.
     pub(crate) start: Instant,
 }
@@ -40,6 +43,14 @@ impl Device {
     /// # Errors
     /// The host has no address space left for it.
     pub fn new() -> Result<Device, NoRoom> {
+        Device::with_code(&CodeCache::default())
+    }
+
+    /// A device with a window of its own, whose modules share code with those of others.
+    ///
+    /// # Errors
+    /// The host has no address space left for it.
+    pub fn with_code(code: &CodeCache) -> Result<Device, NoRoom> {
         let memory = Arc::new(DeviceMemory::claim().ok_or(NoRoom { bytes: 0 })?);
         Ok(Device {
             inner: Arc::new(DeviceInner {
@@ -48,6 +59,7 @@ impl Device {
                 output: Mutex::default(),
                 pools: Mutex::default(),
                 grids: AtomicU64::new(1),
+                code: code.clone(),
                 start: Instant::now(),
             }),
         })
@@ -77,6 +89,11 @@ impl Device {
         let mut buffer = self.zeroed(data.len() as u64)?;
         buffer.write(0, data);
         Ok(buffer)
+    }
+
+    /// The cache of its code.
+    pub fn code(&self) -> &CodeCache {
+        &self.inner.code
     }
 
     /// Its memory by address: allocations that nobody owns, copies, and what lies where.

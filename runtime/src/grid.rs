@@ -27,6 +27,8 @@ pub struct LaunchReport {
     pub tier: Option<Tier>,
     /// Blocks that ran to their end.
     pub blocks: u64,
+    /// Its code was not compiled but read from disk, where another process kept it.
+    pub cached: bool,
 }
 
 /// Why an engine gave a grid up.

@@ -24,7 +24,7 @@
 //! - a routine that compiled code calls does not unwind.
 //!
 //! How to read it, from the bottom up; a folder uses only what stands before it (`tests/tidy.rs` holds that). `error` is what can go wrong, `run` what
-//! a launch and those around it say to each other, `memory` who owns which addresses, `device` both for all modules, `module` what is loaded,
+//! a launch and those around it say to each other, `memory` who owns which addresses, `kept` which code modules and processes share, `device` all of it for all modules, `module` what is loaded,
 //! `grid` a launch as its engine sees it, `warp` the state of warps, `rows` the routines of compiled code, `sched` who runs when, `engine` the
 //! reference executor, `trap` the reports, `launch` what a run is, `stream` work that is done later.
 
@@ -32,6 +32,7 @@ mod device;
 mod engine;
 mod error;
 mod grid;
+mod kept;
 mod launch;
 mod lock;
 mod memory;
@@ -48,6 +49,8 @@ pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};
 pub use handloom_plan::Bounds;
+pub use handloom_store::{Store, user_folder};
+pub use kept::{CacheCounts, CodeCache};
 pub use launch::{
     Arg, Compiled, Engine, LaunchConfig, LaunchError, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
     MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, launch,

@@ -22,7 +22,7 @@ pub const CRATES: &[Crate] = &[
         about: "data about a fault; text or JSON; readable names",
         crates: &[],
         // The demanglers make names of C++ and Rust readable.
-        outside: &["annotate-snippets", "serde_json", "cpp_demangle", "rustc-demangle"],
+        outside: &["annotate-snippets", "serde", "serde_json", "cpp_demangle", "rustc-demangle"],
     },
     Crate {
         name: "syntax",
@@ -34,7 +34,8 @@ pub const CRATES: &[Crate] = &[
         name: "ir",
         about: "types, value arithmetic (`num`), SIMT IR (`simt`), table of traps",
         crates: &["diag"],
-        outside: &[],
+        // Ops stand in tables of code, which are kept on disk; so in `plan`.
+        outside: &["serde"],
     },
     Crate {
         name: "isa",
@@ -64,7 +65,7 @@ pub const CRATES: &[Crate] = &[
         name: "plan",
         about: "a SIMT function; a `Plan` for every generator of code: facts, decisions, the ABI; and a `Strategy` of copies over packs for one",
         crates: &["diag", "ir"],
-        outside: &[],
+        outside: &["serde"],
     },
     Crate {
         name: "codegen",
@@ -88,10 +89,18 @@ pub const CRATES: &[Crate] = &[
         outside: &["iced-x86"],
     },
     Crate {
+        name: "store",
+        about: "bytes by key, in a folder of the user, from one process to the next",
+        crates: &[],
+        // `libc` is a flag of files, `rustix` the number of the user.
+        outside: &["libc", "rustix"],
+    },
+    Crate {
         name: "runtime",
         about: "text or IR, launch shape, arguments; a report or a trap",
-        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide"],
-        outside: &["rayon", "rustix", "libc"],
+        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "store"],
+        // `postcard` writes the tables of code that is kept.
+        outside: &["rayon", "rustix", "libc", "serde", "postcard"],
     },
     Crate {
         name: "images",

@@ -1,11 +1,13 @@
 //! Who runs kernels in tests: one module, buffers, launches, and what is left afterwards.
 
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use handloom_plan::host::Host;
 use handloom_runtime::{
-    Arg, Backend, Bounds, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Tier, TrapReport,
-    launch,
+    Arg, Backend, Bounds, CodeCache, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Store,
+    Tier, TrapReport, launch,
 };
 
 /// An engine with its bounds setting.
@@ -210,6 +212,11 @@ impl Job<'_> {
                 Err(other) => return Err(format!("launch of `{}`: {other}", l.entry)),
             }
         }
+        KEPT.with_borrow_mut(|kept| {
+            if let Some((_, compiled)) = kept {
+                *compiled += device.code().counts().compiled;
+            }
+        });
         Ok(Outcome {
             buffers: buffers.iter().map(DeviceBuffer::to_vec).collect(),
             variables: self.variables.iter().map(|v| module.read_global(v)).collect(),
@@ -219,13 +226,29 @@ impl Job<'_> {
     }
 }
 
+thread_local! {
+    /// Where code of this thread's devices is kept, and how often it was compiled.
+    static KEPT: RefCell<Option<(PathBuf, u64)>> = const { RefCell::new(None) };
+}
+
+/// Bytes of that.
+const ROOM: u64 = 512 << 20;
+
+/// Does work of which code is kept in a folder, each device knowing no more than that. Returns how often an entry was compiled, too.
+pub fn keeping<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, u64) {
+    KEPT.set(Some((folder.to_owned(), 0)));
+    let result = work();
+    (result, KEPT.take().map_or(0, |(_, compiled)| compiled))
+}
+
 /// A device. Windows of memory are few, so tests that run beside each other may have to wait for one.
 ///
 /// # Errors
 /// None came free.
 pub fn device() -> Result<Device, String> {
+    let store = KEPT.with_borrow(|kept| kept.as_ref().and_then(|(folder, _)| Store::at(folder, ROOM)));
     for _ in 0..1000 {
-        if let Ok(device) = Device::new() {
+        if let Ok(device) = Device::with_code(&CodeCache::new(store.clone())) {
             return Ok(device);
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -57,7 +57,7 @@ Variables of the module (__constant__, __device__), by their names in the PTX, f
   --global NAME=in:PATH    also zero:BYTES, bytes:HEX, TYPE:VALUE, struct: and addresses:; NAME+OFFSET= fills a part
   --global-out NAME=PATH   or NAME=PATH.npy:TYPE:SHAPE
 
-Of each launch, --format json tells compile_us, run_us (the launch alone), recompile_us (what it waited for code of further tiers meanwhile), tier (the
+Of each launch, --format json tells compile_us, cached (the code was kept by an earlier process), run_us (the launch alone), recompile_us (what it waited for code of further tiers meanwhile), tier (the
 highest that ran: lean, quick or careful; the interpreter has none), and output (what the kernel printed). For people, that is written while it runs.
 
 Example: y = 2 x + y for 1,000 floats in blocks of 256 threads:

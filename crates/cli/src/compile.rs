@@ -29,6 +29,9 @@ struct Object<'a> {
     compile_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code_bytes: Option<usize>,
+    /// Nothing was compiled: the code was kept by an earlier process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached: Option<bool>,
     /// Who made the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     backend: Option<&'static str>,
@@ -124,6 +127,8 @@ fn needs_cranelift(args: &CompileArgs) -> bool {
 struct Made {
     compile: Duration,
     code_bytes: usize,
+    /// Nothing was compiled.
+    cached: bool,
     backend: Option<Backend>,
     /// What kept it from the generator that was asked for.
     refused: Option<String>,
@@ -160,13 +165,14 @@ fn make(
                 }
                 text => text?,
             };
-            return Ok(Made { compile: Duration::ZERO, code_bytes: 0, backend: None, refused: None, text: Some(text) });
+            let compile = Duration::ZERO;
+            return Ok(Made { compile, code_bytes: 0, cached: false, backend: None, refused: None, text: Some(text) });
         }
         let start = Instant::now();
         let compiled = function.compile(&config).map_err(Unmade::from)?;
         let compile = loaded.lower + start.elapsed();
-        let Compiled { code_bytes, backend, refused, .. } = compiled;
-        Ok(Made { compile, code_bytes, backend, refused, text: None })
+        let Compiled { code_bytes, cached, backend, refused, .. } = compiled;
+        Ok(Made { compile, code_bytes, cached, backend, refused, text: None })
     });
     match made {
         Ok(Ok(made)) => Ok(Ok(made)),
@@ -240,6 +246,7 @@ fn report(file: &str, entry: &str, parse: Duration, result: &Result<Made, Fault>
             parse_us: micros(parse),
             compile_us: made.map(|m| micros(m.compile)),
             code_bytes: made.map(|m| m.code_bytes),
+            cached: made.filter(|m| m.cached).map(|_| true),
             backend: made.and_then(|m| m.backend).map(Backend::name),
             refused: made.and_then(|m| m.refused.as_deref()),
             message: result.as_ref().err().map(|fault| fault.message.as_str()),
@@ -249,9 +256,10 @@ fn report(file: &str, entry: &str, parse: Duration, result: &Result<Made, Fault>
     match result {
         Ok(Made { text: Some(text), .. }) => out.line(text),
         Ok(made) => out.line(&format!(
-            "{file}: {}: ok, checked in {}, compiled in {}, {} bytes",
+            "{file}: {}: ok, checked in {}, {} in {}, {} bytes",
             names::plain(entry),
             millis(parse),
+            launch::how_made(made.cached),
             millis(made.compile),
             made.code_bytes
         )),

@@ -18,8 +18,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use crate::args::BoundsArg;
+use handloom_runtime::user_folder;
 
+use crate::args::BoundsArg;
 use crate::report::{Failure, Out, Status, reason};
 
 /// The library that a program asks for.
@@ -61,6 +62,9 @@ pub struct ExecArgs {
     /// Write every image that is loaded into a folder.
     #[arg(long, value_name = "DIR")]
     pub dump_images: Option<PathBuf>,
+    /// Folder in which compiled code is kept for later runs, or off. Default: one in the cache folder of the user.
+    #[arg(long, value_name = "DIR|off")]
+    pub cache: Option<PathBuf>,
     /// Fill device memory with a pattern when it is allocated and when it is freed.
     #[arg(long)]
     pub poison: bool,
@@ -91,9 +95,6 @@ pub struct Later {
     pub cover: Option<PathBuf>,
     /// Not supported yet.
     #[arg(long, hide = true)]
-    pub cache: Option<String>,
-    /// Not supported yet.
-    #[arg(long, hide = true)]
     pub open_addresses: bool,
 }
 
@@ -104,7 +105,6 @@ impl Later {
             (self.check.is_some(), "--check"),
             (self.profile.is_some(), "--profile"),
             (self.cover.is_some(), "--cover"),
-            (self.cache.is_some(), "--cache"),
             (self.open_addresses, "--open-addresses"),
         ];
         all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
@@ -205,7 +205,8 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     }
     command.env("TRITON_LIBCUDA_PATH", folder).env("TRITON_DEFAULT_BACKEND", "nvidia");
     command.env("DRJIT_LIBCUDA_PATH", folder.join(LIBRARY));
-    if let Some(cache) = cache_folder() {
+    // What programs compile for our devices must not reach a GPU.
+    if let Some(cache) = user_folder() {
         command.env("TRITON_CACHE_DIR", cache.join("triton"));
     }
     command.env("HANDLOOM_FINDINGS", &notes.file);
@@ -225,16 +226,11 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
     set("HANDLOOM_POISON", args.poison.then(|| "1".into()));
     let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();
+    let off = Path::new("off");
+    set("HANDLOOM_CACHE", args.cache.as_ref().map(|p| if p == off { off.into() } else { absolute(p) }));
     set("HANDLOOM_DUMP_IMAGES", args.dump_images.as_ref().map(absolute));
     set("HANDLOOM_REPORT", args.report.as_ref().map(absolute));
     Ok(())
-}
-
-/// Our folder for what is kept from one run to the next: what programs compile for our devices must not reach a GPU.
-fn cache_folder() -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    Some(named.or_else(home)?.join("handloom"))
 }
 
 /// The file in which the libraries of all processes of the program note what they found.

@@ -199,6 +199,9 @@ struct Object<'a> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     compile_us: Option<f64>,
+    /// Nothing was compiled before it ran: the code was kept by an earlier process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_us: Option<OfRuns<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,6 +240,7 @@ pub fn report(entry: &str, done: &Launched, many: bool, out: &mut Out) {
             demangled: readable(entry),
             status: if done.trap.is_some() { "trap" } else { "ok" },
             compile_us: Some(micros(done.compile)),
+            cached: done.runs.first().filter(|r| r.cached).map(|_| true),
             run_us: OfRuns::new(times(|r| r.run), many),
             recompile_us: OfRuns::new(times(|r| r.recompile), many),
             tier: tiers(&done.runs, many),
@@ -264,11 +268,17 @@ pub fn report(entry: &str, done: &Launched, many: bool, out: &mut Out) {
         let times = if runs.len() == 1 { String::new() } else { format!(" {} times", runs.len()) };
         let entry = names::plain(entry);
         out.line(&format!(
-            "{entry}: ok, compiled in {}, ran{times} in {}{more}",
+            "{entry}: ok, {} in {}, ran{times} in {}{more}",
+            how_made(done.runs.first().is_some_and(|r| r.cached)),
             millis(done.compile),
             runs.join(", ")
         ));
     }
+}
+
+/// How code came to be, in a report.
+pub fn how_made(cached: bool) -> &'static str {
+    if cached { "taken from the cache" } else { "compiled" }
 }
 
 /// The highest tier of each run. The interpreter has none, nor has a launch that ended before a block ran.

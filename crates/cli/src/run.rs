@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use handloom_check::{Checked, link};
 use handloom_diag::SourceMap;
-use handloom_runtime::{Arg, Backend, Bounds, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch};
+use handloom_runtime::{
+    Arg, Backend, Bounds, CodeCache, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch, Store,
+};
 
 use crate::args::RunArgs;
 use crate::buffers::{Buffers, Content, Written, check_store};
@@ -85,7 +87,8 @@ fn writes_stdout(args: &RunArgs) -> bool {
 /// # Errors
 /// The host has no address space for it.
 pub fn device() -> Result<Device, Failure> {
-    Device::new().map_err(|e| Failure::file(format!("the host has no room for a device: {e}")))
+    Device::with_code(&CodeCache::new(Store::of_environment()))
+        .map_err(|e| Failure::file(format!("the host has no room for a device: {e}")))
 }
 
 /// Reads, checks and joins files, and tells of their faults. Of a file with several modules, the one with the entry is taken.

@@ -72,6 +72,18 @@ impl Code {
         Ok(Code { tables: Box::new(tables), code_bytes: bytes.len(), entry, pool, memory })
     }
 
+    /// The machine code. It may be placed anywhere else.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `place` wrote so many bytes there, which are never written again, and lie there as long as this value.
+        unsafe { std::slice::from_raw_parts(self.entry as *const u8, self.code_bytes) }
+    }
+
+    /// What it reads beside the cta.
+    pub fn pool(&self) -> &[u8] {
+        // SAFETY: the pool is an array of arrays of bytes.
+        unsafe { std::slice::from_raw_parts(self.pool.as_ptr().cast(), 16 * self.pool.len()) }
+    }
+
     /// Runs contexts of a cta until something happens; gives the number of a [`handloom_plan::abi::Reason`].
     ///
     /// # Safety

@@ -1,11 +1,13 @@
 //! Places in source text.
 
+use serde::{Deserialize, Serialize};
+
 /// Number of a file in a [`SourceMap`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileId(pub u32);
 
 /// A range of bytes of one file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Span {
     /// The file.
     pub file: FileId,
@@ -65,7 +67,7 @@ impl SourceMap {
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let text = text.into();
         let mut line_starts = vec![0];
-        line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
+        line_starts.extend(text.match_indices('\n').map(|(i, _)| i as u32 + 1));
         self.files.push(File { name: name.into(), text, line_starts });
         FileId(self.files.len() as u32 - 1)
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use handloom_runtime::{Device, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED};
+use handloom_runtime::{CodeCache, Device, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED};
 
 use crate::code::{Code, Result};
 use crate::config::Config;
@@ -57,8 +57,8 @@ impl Gpu {
     ///
     /// # Errors
     /// The host has no room.
-    pub fn new(ordinal: usize, number: u32, config: &Config) -> Result<Gpu> {
-        let device = Device::new().map_err(|_| Code::OUT_OF_MEMORY)?;
+    pub fn new(ordinal: usize, number: u32, config: &Config, code: &CodeCache) -> Result<Gpu> {
+        let device = Device::with_code(code).map_err(|_| Code::OUT_OF_MEMORY)?;
         let memory = config.memory.or_else(|| meminfo("MemTotal:")).unwrap_or(4 << 30);
         device.memory().set_limit(memory);
         Ok(Gpu {

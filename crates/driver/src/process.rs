@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
+use handloom_runtime::{CodeCache, Store};
+
 use crate::code::{Code, Result};
 use crate::config::Config;
 use crate::context::Ctx;
@@ -103,7 +105,8 @@ pub fn init(host: &'static dyn HostMemory) -> Result<&'static Process> {
 
 impl Process {
     fn new(config: Config, host: &'static dyn HostMemory) -> Result<Process> {
-        let gpu = |(ordinal, number): (usize, &u32)| Gpu::new(ordinal, *number, &config).map(Arc::new);
+        let code = CodeCache::new(Store::of_environment());
+        let gpu = |(ordinal, number): (usize, &u32)| Gpu::new(ordinal, *number, &config, &code).map(Arc::new);
         let gpus: Result<Vec<Arc<Gpu>>> = config.visible.iter().enumerate().map(gpu).collect();
         Ok(Process {
             gpus: gpus?,

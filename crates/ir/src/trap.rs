@@ -3,7 +3,7 @@
 macro_rules! traps {
     ($($name:ident $word:literal $about:literal)*) => {
         /// Why a kernel stopped. One row a kind.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[repr(u32)]
         pub enum TrapKind { $(#[doc = $about] $name,)* }
 
@@ -35,6 +35,7 @@ traps! {
 
 use crate::types::StateSpace;
 use handloom_diag::Span;
+use serde::{Deserialize, Serialize};
 
 /// What an access that trapped tried to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

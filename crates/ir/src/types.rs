@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A fundamental or alternate scalar type of PTX.
 ///
 /// # PTX ISA
 /// Fundamental Types; Alternate Floating-Point Data Formats; Packed Data Types.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum ScalarType {
     Pred,
@@ -187,7 +189,7 @@ impl fmt::Display for ScalarType {
 /// Type of a warp value of the SIMT IR: bits without meaning. Ops say how they read them.
 ///
 /// An 8-bit PTX register is a `B16` whose upper half is zero. A `.b128` register is two `B64` values, low half first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Ty {
     /// A predicate: 0 or 1.
     P,
@@ -249,7 +251,7 @@ impl fmt::Display for Ty {
 }
 
 /// An integer type: width 16, 32 or 64 and sign.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Int {
     /// Bits of the value.
     pub ty: Ty,
@@ -289,7 +291,7 @@ impl fmt::Display for Int {
 }
 
 /// A floating-point type with arithmetic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum Float {
     F16,
@@ -356,7 +358,7 @@ impl fmt::Display for Float {
 }
 
 /// A rounding modifier.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rounding {
     /// Nearest, ties to even (`.rn`, `.rni`).
     Nearest,
@@ -376,7 +378,7 @@ pub enum Rounding {
 ///
 /// # PTX ISA
 /// State Spaces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum StateSpace {
     Generic,
@@ -416,7 +418,7 @@ impl StateSpace {
 pub const CLUSTER_STRIDE: u64 = 1 << 20;
 
 /// A scope of the memory consistency model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum Scope {
     Cta,
@@ -426,7 +428,7 @@ pub enum Scope {
 }
 
 /// The ordering of a memory operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum Order {
     Weak,
@@ -447,7 +449,7 @@ impl Order {
 }
 
 /// A comparison operator. `Lo`, `Ls`, `Hi`, `Hs` of PTX are `Lt`, `Le`, `Gt`, `Ge` of an unsigned type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum Cmp {
     Eq,
@@ -487,7 +489,7 @@ impl Cmp {
 }
 
 /// A Boolean operator of `setp` and `set`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum BoolOp {
     And,
@@ -496,7 +498,7 @@ pub enum BoolOp {
 }
 
 /// A mode of `prmt`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum PrmtMode {
     Default,
@@ -509,7 +511,7 @@ pub enum PrmtMode {
 }
 
 /// A property tested by `testp`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum TestProperty {
     Finite,
@@ -521,7 +523,7 @@ pub enum TestProperty {
 }
 
 /// A mode of `shfl`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum ShflMode {
     Up,
@@ -559,7 +561,7 @@ impl ShflMode {
 }
 
 /// A mode of `vote`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum VoteMode {
     All,
@@ -569,7 +571,7 @@ pub enum VoteMode {
 }
 
 /// The operation of an `atom`, `red` or `redux`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum AtomOp {
     And,
@@ -590,7 +592,7 @@ pub enum AtomOp {
 ///
 /// # PTX ISA
 /// Special Registers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each name is the manual's own")]
 pub enum Sreg {
     /// Component 0, 1, 2 of `%tid`; component 3 is always 0.

@@ -37,6 +37,8 @@
 
 mod stop;
 
+use serde::{Deserialize, Serialize};
+
 use crate::analysis::shape::Shape;
 
 pub use stop::{BadStop, Stop, TrapSource, Word};
@@ -216,7 +218,7 @@ impl Routine {
 }
 
 /// Where a routine finds a source.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Loc {
     /// A row of 32-bit lanes at this offset of the context (types P, B16, B32). A predicate lane is 0 or all ones.
     Row32(u32),
@@ -258,7 +260,7 @@ pub enum Loc {
 }
 
 /// A value op done by [`Routine::Eval`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EvalSite {
     /// The op.
     pub op: handloom_ir::simt::Pure,
@@ -269,7 +271,7 @@ pub struct EvalSite {
 }
 
 /// A memory op: for bounds checks, traps, and [`Routine::Memory`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemSite {
     /// The op: `Load`, `Store`, `Atom` or `Red`.
     pub op: handloom_ir::simt::Op,
@@ -294,7 +296,7 @@ pub enum CopyKind {
 }
 
 /// Where the operands of a warp-level op are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Operands {
     /// Sources by the op's order; the member mask is the last.
     pub src: Vec<Loc>,
@@ -303,7 +305,7 @@ pub struct Operands {
 }
 
 /// A warp-level op. Its number is its index in every table of the function.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SyncSite {
     /// The op.
     pub op: handloom_ir::simt::Op,
@@ -329,7 +331,7 @@ impl SyncSite {
 }
 
 /// A barrier at the end of a block. Its number is its index in every table of the function.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BarrierSite {
     /// What an arrival does.
     pub kind: handloom_ir::simt::BarKind,
@@ -355,7 +357,7 @@ impl BarrierSite {
 }
 
 /// A yield at the end of a block. Its number is its index in every table of the function.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct YieldSite {
     /// Block where lanes go on.
     pub next: u32,
@@ -366,7 +368,7 @@ pub struct YieldSite {
 }
 
 /// A call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallSite {
     /// The function, or that it is called through a handle.
     pub callee: handloom_ir::simt::Callee,
@@ -385,7 +387,7 @@ pub struct CallSite {
 }
 
 /// A trap raised by code itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrapSite {
     /// What the report calls the trap.
     pub kind: handloom_ir::trap::TrapKind,
@@ -396,7 +398,7 @@ pub struct TrapSite {
 }
 
 /// What the runtime must know of compiled code.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tables {
     /// Name of the function.
     pub name: String,

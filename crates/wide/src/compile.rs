@@ -40,6 +40,9 @@ const NEEDED: &[(Feature, &str)] = &[
     (Feature::Bmi1, "BMI1"),
 ];
 
+/// Instructions after which it is asked again whether anybody wants the code: less than a millisecond.
+const ASK_EACH: usize = 256;
+
 /// The first feature that wide code needs and a host lacks.
 pub fn missing_feature(host: &Host) -> Option<&'static str> {
     NEEDED.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name)
@@ -50,7 +53,22 @@ pub fn missing_feature(host: &Host) -> Option<&'static str> {
 /// # Errors
 /// An op has no wide code, or (which would be a fault of ours) an instruction cannot be encoded.
 pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> {
-    made(func, options, false).map(|(assembly, _)| assembly)
+    match compile_while(func, options, &|| true)? {
+        Some(assembly) => Ok(assembly),
+        None => unreachable!("somebody wanted it all the time"),
+    }
+}
+
+/// Compiles a function as long as somebody wants it, which is asked again and again while code is emitted; `None` if nobody does any more.
+///
+/// # Errors
+/// As [`compile()`].
+pub fn compile_while(
+    func: &Function,
+    options: &Options,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<Assembly>, Refusal> {
+    Ok(made(func, options, false, wanted)?.map(|(assembly, _)| assembly))
 }
 
 /// The code of a function as text: labels, and a line for each instruction.
@@ -58,10 +76,15 @@ pub fn compile(func: &Function, options: &Options) -> Result<Assembly, Refusal> 
 /// # Errors
 /// As [`compile()`].
 pub fn text(func: &Function, options: &Options) -> Result<String, Refusal> {
-    made(func, options, true).map(|(_, text)| text)
+    Ok(made(func, options, true, &|| true)?.map_or_else(String::new, |(_, text)| text))
 }
 
-fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly, String), Refusal> {
+fn made(
+    func: &Function,
+    options: &Options,
+    with_text: bool,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<(Assembly, String)>, Refusal> {
     let mut a = Asm::new();
     if with_text {
         a.keep_text();
@@ -105,7 +128,9 @@ fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly
         scratch: (0, 0),
         a,
     };
-    e.run()?;
+    if !e.run(wanted)? {
+        return Ok(None);
+    }
     let mut tables = std::mem::take(&mut e.tables);
     tables.ctx_bytes = e.places.ctx_bytes(e.scratch.1);
     tables.pend_offset = e.places.pend;
@@ -118,7 +143,7 @@ fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly
     }
     let text = e.a.take_text();
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
-    Ok((Assembly { bytes, tables, rests }, text))
+    Ok(Some((Assembly { bytes, tables, rests }, text)))
 }
 
 /// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
@@ -138,7 +163,8 @@ fn calls_runtime(f: &Function) -> bool {
 }
 
 impl Emit<'_> {
-    fn run(&mut self) -> Result<(), Refusal> {
+    /// Emits all of it; says whether somebody wanted it until the end.
+    fn run(&mut self, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let f = self.f;
         self.make_turns();
         self.frame();
@@ -147,23 +173,27 @@ impl Emit<'_> {
             self.at = (b, 0);
             let start = self.block[b];
             self.a.bind(start);
-            self.block(b)?;
+            if !self.block(b, wanted)? {
+                return Ok(false);
+            }
             // Before the block itself, whose accesses are then those of lanes that went apart.
             for (t, start) in std::mem::take(&mut self.copies) {
                 self.in_part = false;
                 self.a.bind(start);
-                self.block(t)?;
+                if !self.block(t, wanted)? {
+                    return Ok(false);
+                }
             }
         }
         self.cold_code();
         self.emit_head();
         self.call_routines();
         self.advance();
-        Ok(())
+        Ok(true)
     }
 
-    /// A block, for some lanes or for all of them.
-    fn block(&mut self, b: usize) -> Result<(), Refusal> {
+    /// A block, for some lanes or for all of them. Says whether somebody wanted it until the end.
+    fn block(&mut self, b: usize, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let block = &self.f.blocks[b];
         if self.in_part {
             self.set_masks();
@@ -171,6 +201,9 @@ impl Emit<'_> {
         self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
         {
             for (i, inst) in block.insts.iter().enumerate() {
+                if i % ASK_EACH == 0 && !wanted() {
+                    return Ok(false);
+                }
                 self.at = (b, i);
                 self.scratch.0 = 0;
                 if self.head.as_ref().is_some_and(|h| h.has(inst)) {
@@ -188,7 +221,7 @@ impl Emit<'_> {
             self.at = (b, block.insts.len());
             self.term(b);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {

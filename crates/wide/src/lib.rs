@@ -40,5 +40,5 @@ mod turns;
 mod values;
 mod warp;
 
-pub use compile::{Assembly, compile, missing_feature, text};
+pub use compile::{Assembly, compile, compile_while, missing_feature, text};
 pub use emit::Refusal;

@@ -21,6 +21,8 @@ pub struct Compiled {
     pub backend: Option<Backend>,
     /// What kept it from the generator that was asked for.
     pub refused: Option<String>,
+    /// The code was not compiled but read from disk, where another process kept it.
+    pub cached: bool,
 }
 
 impl Module {
@@ -77,7 +79,7 @@ impl Function {
         }
         let start = Instant::now();
         let patience = Patience { stop: &config.stop, limit: config.timeout };
-        let raised = program.obtain(config.tier, patience);
+        let raised = program.obtain(&self.module.inner, config.tier, patience);
         let time = time + start.elapsed();
         raised.map_err(|Left| self.left(config, time))?;
         Ok((program, time))
@@ -121,6 +123,7 @@ impl Function {
                 code_bytes: 0,
                 backend: None,
                 refused: None,
+                cached: false,
             });
         }
         Ok(self.compiled(self.program(config)?))
@@ -129,6 +132,7 @@ impl Function {
     fn compiled(&self, (program, time): (Arc<Program>, Duration)) -> Compiled {
         let entry = self.name.to_string();
         let (backend, refused) = program.made_by();
-        Compiled { entry, time, code_bytes: program.code_bytes(), backend: Some(backend), refused }
+        let (code_bytes, cached) = (program.code_bytes(), program.is_loaded);
+        Compiled { entry, time, code_bytes, backend: Some(backend), refused, cached }
     }
 }

@@ -8,7 +8,7 @@ use handloom_ir::simt::text;
 
 use super::{LaunchConfig, LaunchError};
 use crate::error::panic_text;
-use crate::module::{Function, Key, ModuleInner, Specialised};
+use crate::module::{Function, Key, ModuleInner, Outline, Specialised};
 use crate::run::Tier;
 
 /// The functions that a launch of an entry may run, and what each tier makes of them. Nothing of it is kept or run.
@@ -27,7 +27,7 @@ impl Function {
     pub fn listing(&self, config: &LaunchConfig) -> Result<Listing<'_>, LaunchError> {
         let module = &*self.module.inner;
         let key = self.key(config);
-        let source = Specialised::make(&module.ir, &key)?;
+        let source = Specialised::make(&module.ir, &key, &Outline::new(&module.ir, &key))?;
         Ok(Listing { module, key, source })
     }
 }

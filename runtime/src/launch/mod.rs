@@ -265,7 +265,8 @@ impl PreparedLaunch {
         let compile = std::mem::take(&mut self.compile);
         let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
         let blocks = units * u64::from(self.grid.unit_size);
-        let report = LaunchReport { compile, run, recompile: recompiled.time, tier: recompiled.tier, blocks };
+        let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
+        let report = LaunchReport { compile, run, recompile: recompiled.time, tier: recompiled.tier, blocks, cached };
         match result {
             Ok(()) => Ok(report),
             Err(Ended::Stopped) => Err(LaunchError::Stopped),

@@ -1,7 +1,9 @@
 //! A loaded module: its IR, its variables in device memory, and the code made for it, by the key of a launch.
 
 mod load;
+mod outline;
 mod program;
+mod saved;
 mod symbols;
 mod task;
 
@@ -11,7 +13,8 @@ use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::{self, Builtin, Op, Param, SymKind};
 
 pub use load::{LoadError, front};
-pub(crate) use program::{CodeCell, Key, Program, Specialised, local_stride};
+pub(crate) use outline::{Outline, local_stride};
+pub(crate) use program::{CodeCell, Key, Program, Specialised};
 pub(crate) use task::{Left, Patience};
 
 use crate::device::Device;
@@ -160,7 +163,7 @@ impl Drop for ModuleInner {
 impl ModuleInner {
     /// The cell of the code of a key.
     pub(crate) fn cell(&self, key: &Key) -> Arc<CodeCell> {
-        self.programs.cell(key)
+        self.programs.cell(&self.ir, &self.device.inner.code, key)
     }
 
     /// By symbol: address, offset or handle.

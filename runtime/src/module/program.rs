@@ -3,26 +3,22 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use handloom_codegen::{Code, Failure, Stage, compile};
-use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, LaunchShape, Op, SymKind, Term};
+use handloom_ir::simt::{self, FrameLayout, FuncId, LaunchShape};
 use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
 
 use super::ModuleInner;
+use super::outline::{self, Outline};
+use super::saved;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
 use crate::error::panic_text;
+use crate::kept::CodeCache;
 use crate::lock::lock;
 use crate::run::{Backend, Tier};
-
-/// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
-const CALL_STACK: u64 = 64 << 10;
-
-/// Instructions up to which code is made on the thread that asks for it. It takes some milliseconds then; a thread of its own, which can be left
-/// alone, costs about 0.05 ms more.
-const SMALL: usize = 256;
 
 /// What code is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -38,11 +34,15 @@ pub(crate) struct Key {
     pub(crate) backend: Backend,
 }
 
-/// Code of an entry and of all functions that it may call.
+/// Code of an entry and of all functions that it may call. It is of no module: modules that hold the same share it.
 #[derive(Debug)]
 pub(crate) struct Program {
     key: Key,
-    source: Specialised,
+    outline: Arc<Outline>,
+    /// By function: its frame in local memory.
+    frames: Vec<FrameLayout>,
+    /// What code is made from, as far as it was needed.
+    source: OnceLock<Result<Specialised, Failure>>,
     /// What kept it from wide code, if that was asked for.
     refused: Option<String>,
     /// Code by tier; each is made when it is first needed.
@@ -53,41 +53,91 @@ pub(crate) struct Program {
     unit_ns: AtomicU64,
     /// Time it took to make.
     pub(crate) compile_time: Duration,
+    /// Its first code was read from disk.
+    pub(crate) is_loaded: bool,
 }
 
 /// Code by function; `None` if the entry cannot reach it.
 pub(crate) type Codes = Vec<Option<Code>>;
 
 impl Program {
-    /// Makes code; `None` when nobody wants it any more. The error is why there is none.
-    fn make(module: &simt::Module, key: &Key, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
+    /// Makes code, or finds it on disk; `None` when nobody wants it any more. The error is why there is none.
+    fn make(module: &ModuleInner, cell: &CodeCell, wanted: Wanted<'_>) -> Option<Result<Program, Failure>> {
         let start = Instant::now();
-        let source = match Specialised::make(module, key) {
-            Ok(source) => source,
-            Err(why) => return Some(Err(why)),
-        };
-        let (first, codes, refused) = match source.wide(key, Tier::Quick) {
-            // Code that rests on nothing is careful.
-            Some(Ok((codes, rests))) => (if rests { Tier::Quick } else { Tier::Careful }, codes, None),
-            refused => {
-                let first = source.first_tier(key);
-                match source.compile(key, first, wanted)? {
-                    Ok(codes) => (first, codes, refused.and_then(Result::err)),
-                    Err(why) => return Some(Err(why)),
+        let (key, outline, cache) = (&cell.key, &cell.outline, &module.device.inner.code);
+        let digest = outline.digest(None);
+        let entry = outline.entry.idx();
+        let mut frames = outline.frames.clone();
+        let loaded = cache.load(digest).and_then(|bytes| saved::read(&bytes, frames.len(), entry));
+        let is_loaded = loaded.is_some();
+        let (first, codes, refused, source) = if let Some(loaded) = loaded {
+            cache.note_loaded();
+            frames.iter_mut().zip(loaded.reaches).for_each(|(frame, reach)| frame.reach = reach);
+            (loaded.tier, loaded.codes, loaded.refused, OnceLock::new())
+        } else {
+            let source = match Specialised::make(&module.ir, key, outline) {
+                Ok(source) => source,
+                Err(why) => return Some(Err(why)),
+            };
+            let (first, codes, refused) = match source.wide(key, Tier::Quick, wanted)? {
+                // Code that rests on nothing is careful.
+                Wide::Made(codes, rests) => (if rests { Tier::Quick } else { Tier::Careful }, codes, None),
+                refused => {
+                    let first = source.first_tier(key);
+                    match source.compile(key, first, wanted)? {
+                        Ok(codes) => (first, codes, refused.why()),
+                        Err(why) => return Some(Err(why)),
+                    }
                 }
-            }
+            };
+            cache.note_compiled();
+            frames.clone_from(&source.frames);
+            cache.keep(digest, || saved::write(first, &refused, &frames, &codes));
+            (first, codes, refused, OnceLock::from(Ok(source)))
         };
         let mut tiers = [const { None }; 3];
         tiers[first as usize] = Some(codes);
         Some(Ok(Program {
             key: key.clone(),
+            outline: Arc::clone(outline),
+            frames,
             source,
             refused,
             tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
             preferred: AtomicU8::new(first as u8),
             unit_ns: AtomicU64::new(0),
             compile_time: start.elapsed(),
+            is_loaded,
         }))
+    }
+
+    /// Makes the code of a further tier, or finds it on disk.
+    fn make_tier(&self, module: &ModuleInner, tier: Tier, wanted: Wanted<'_>) -> Option<Result<Codes, Failure>> {
+        let cache = &module.device.inner.code;
+        let digest = self.outline.digest(Some(tier));
+        let loaded =
+            cache.load(digest).and_then(|bytes| saved::read(&bytes, self.frames.len(), self.outline.entry.idx()));
+        if let Some(loaded) = loaded.filter(|l| l.tier == tier) {
+            cache.note_loaded();
+            return Some(Ok(loaded.codes));
+        }
+        let made = self.source.get_or_init(|| Specialised::make(&module.ir, &self.key, &self.outline));
+        let source = match made {
+            Ok(source) => source,
+            Err(why) => return Some(Err(why.clone())),
+        };
+        let wide = if self.refused.is_none() { source.wide(&self.key, tier, wanted)? } else { Wide::NotAsked };
+        let codes = match wide {
+            Wide::Made(codes, _) => codes,
+            Wide::Refused(why) => return Some(Err(Failure::Bug(why))),
+            Wide::NotAsked => match source.compile(&self.key, tier, wanted)? {
+                Ok(codes) => codes,
+                Err(why) => return Some(Err(why)),
+            },
+        };
+        cache.note_compiled();
+        cache.keep(digest, || saved::write(tier, &self.refused, &self.frames, &codes));
+        Some(Ok(codes))
     }
 
     /// Who made it, and what kept it from the generator that was asked for.
@@ -96,24 +146,19 @@ impl Program {
         (made, self.refused.clone())
     }
 
-    /// The specialised module; functions keep their numbers.
-    pub(crate) fn ir(&self) -> &simt::Module {
-        &self.source.ir
-    }
-
     /// The entry.
     pub(crate) fn entry(&self) -> FuncId {
-        self.source.entry
+        self.outline.entry
     }
 
     /// By function: its frame in local memory.
     pub(crate) fn frames(&self) -> &[FrameLayout] {
-        &self.source.frames
+        &self.frames
     }
 
     /// Distance of two threads' local memory.
     pub(crate) fn local_stride(&self) -> u32 {
-        self.source.local_stride
+        self.outline.local_stride
     }
 
     /// The code of a tier that was made.
@@ -129,21 +174,26 @@ impl Program {
         self.tiers[tier as usize].get().is_some()
     }
 
-    /// Makes the code of a tier, or waits for who makes it. New ctas do not start in a lower one any more.
-    pub(crate) fn obtain(self: &Arc<Self>, tier: Tier, patience: Patience<'_>) -> Result<(), Left> {
-        let place = if self.source.is_small() { Place::Here } else { Place::Aside };
+    /// Makes the code of a tier for a module that has this program, or waits for who makes it. New ctas do not start in a lower one any more.
+    pub(crate) fn obtain(
+        self: &Arc<Self>,
+        module: &Arc<ModuleInner>,
+        tier: Tier,
+        patience: Patience<'_>,
+    ) -> Result<(), Left> {
+        let place = if self.outline.is_small { Place::Here } else { Place::Aside };
+        let owner = (Arc::clone(self), Arc::clone(module));
         let begin = || {
-            let make = move |p: &Arc<Program>, wanted: Wanted<'_>| {
-                let wide = if p.refused.is_none() { p.source.wide(&p.key, tier) } else { None };
-                match wide {
-                    Some(made) => Some(made.map(|(codes, _)| codes).map_err(Failure::Bug)),
-                    None => p.source.compile(&p.key, tier, wanted),
-                }
-            };
-            task::start(self, move |p| &p.tiers[tier as usize], place, make);
+            task::start(
+                &owner,
+                move |(p, _)| &p.tiers[tier as usize],
+                place,
+                move |(p, module), wanted| p.make_tier(module, tier, wanted),
+            );
         };
         task::obtain(&self.tiers[tier as usize], patience, begin)?;
         self.preferred.fetch_max(tier as u8, Ordering::Relaxed);
+        module.device.inner.code.note_bytes(self.outline.digest(None), self.code_bytes() as u64);
         Ok(())
     }
 
@@ -181,20 +231,18 @@ pub(crate) struct Specialised {
 }
 
 impl Specialised {
-    pub(crate) fn make(module: &simt::Module, key: &Key) -> Result<Specialised, Failure> {
+    pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Result<Specialised, Failure> {
         let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
         };
-        // Frames as the program wrote them: then what is said of local memory does not depend on what was optimised away.
-        let mut frames = FrameLayout::of_module(module);
-        let local_stride = local_stride(module, &frames, entry);
+        let mut frames = outline.frames.clone();
         for (frame, made) in frames.iter_mut().zip(&ir.funcs) {
             frame.reach = frame.reach.max(FrameLayout::new(made).size);
         }
         // Initial bytes stand in the module that was lowered only.
-        let reach = reachable(&ir, &module.syms, entry);
-        Ok(Specialised { ir, entry, frames, reach, local_stride })
+        let reach = outline::reachable(&ir, &module.syms, entry);
+        Ok(Specialised { ir, entry, frames, reach, local_stride: outline.local_stride })
     }
 
     /// The tier that the first launch starts in.
@@ -229,7 +277,7 @@ impl Specialised {
 
     /// Whether compiling takes so little time that it is done where it is asked for.
     fn is_small(&self) -> bool {
-        n_instructions(&self.ir, &self.reach) <= SMALL
+        outline::is_small(&self.ir, &self.reach)
     }
 
     /// Code of all functions that the entry may run; `None` when nobody wants it any more.
@@ -271,13 +319,13 @@ impl Specialised {
         Some(Ok(codes))
     }
 
-    /// Wide code of all functions that the entry may run, if it is asked for, and whether it rests on tests. The error is what it has no wide code for.
-    fn wide(&self, key: &Key, tier: Tier) -> Option<Result<(Codes, bool), String>> {
+    /// Wide code of all functions that the entry may run, if it is asked for; `None` when nobody wants it any more.
+    fn wide(&self, key: &Key, tier: Tier, wanted: Wanted<'_>) -> Option<Wide> {
         if key.backend != Backend::Wide {
-            return None;
+            return Some(Wide::NotAsked);
         }
         if let Some(missing) = handloom_wide::missing_feature(&key.host) {
-            return Some(Err(format!("the host lacks {missing}")));
+            return Some(Wide::Refused(format!("the host lacks {missing}")));
         }
         let mut codes: Codes = self.ir.funcs.iter().map(|_| None).collect();
         let mut rests = false;
@@ -285,21 +333,21 @@ impl Specialised {
             let func = &self.ir.funcs[f.idx()];
             let options = self.options(key, f, tier);
             // A panic of the generator is a fault of ours; the other generator takes the entry.
-            let made = catch_unwind(AssertUnwindSafe(|| handloom_wide::compile(func, &options)));
+            let made = catch_unwind(AssertUnwindSafe(|| handloom_wide::compile_while(func, &options, wanted)));
             let assembly = match made {
-                Ok(Ok(assembly)) => assembly,
-                Ok(Err(refusal)) => return Some(Err(refusal.what)),
-                Err(panic) => return Some(Err(format!("a bug: {}", panic_text(panic.as_ref())))),
+                Ok(Ok(assembly)) => assembly?,
+                Ok(Err(refusal)) => return Some(Wide::Refused(refusal.what)),
+                Err(panic) => return Some(Wide::Refused(format!("a bug: {}", panic_text(panic.as_ref())))),
             };
             rests |= assembly.rests;
             // SAFETY: the bytes are a function of the contract, which the tables describe; it does not use a pool.
             let placed = unsafe { Code::place(&assembly.bytes, 64, assembly.tables, Vec::new()) };
             match placed {
                 Ok(code) => codes[f.idx()] = Some(code),
-                Err(why) => return Some(Err(why.to_string())),
+                Err(why) => return Some(Wide::Refused(why.to_string())),
             }
         }
-        Some(Ok((codes, rests)))
+        Some(Wide::Made(codes, rests))
     }
 
     fn options(&self, key: &Key, f: FuncId, tier: Tier) -> Options {
@@ -317,118 +365,39 @@ impl Specialised {
     }
 }
 
-/// Instructions of some functions.
-fn n_instructions(ir: &simt::Module, funcs: &[FuncId]) -> usize {
-    funcs.iter().flat_map(|f| &ir.funcs[f.idx()].blocks).map(|b| b.insts.len() + 1).sum()
+/// What came of asking for wide code.
+#[derive(Debug)]
+enum Wide {
+    /// Another generator was asked for.
+    NotAsked,
+    /// What there is no wide code for.
+    Refused(String),
+    /// Code, and whether it rests on tests.
+    Made(Codes, bool),
 }
 
-/// The functions that an entry may run, itself first.
-pub(crate) fn reachable(ir: &simt::Module, data: &[simt::Symbol], entry: FuncId) -> Vec<FuncId> {
-    let mut seen = vec![false; ir.funcs.len()];
-    let mut order = Vec::new();
-    let mut todo = vec![entry];
-    let mut indirect = false;
-    while let Some(f) = todo.pop() {
-        if std::mem::replace(&mut seen[f.idx()], true) {
-            continue;
-        }
-        order.push(f);
-        for b in &ir.funcs[f.idx()].blocks {
-            match b.term {
-                Term::Call { callee: Callee::Direct(g), .. } => todo.push(g),
-                Term::Call { callee: Callee::Indirect, .. } if !indirect => {
-                    indirect = true;
-                    todo.extend(address_taken(ir, data));
-                }
-                _ => {}
-            }
+impl Wide {
+    /// Why there is none, although it was asked for.
+    fn why(self) -> Option<String> {
+        match self {
+            Wide::Refused(why) => Some(why),
+            Wide::NotAsked | Wide::Made(..) => None,
         }
     }
-    order
-}
-
-/// The functions whose handles a program can get hold of.
-fn address_taken(ir: &simt::Module, data: &[simt::Symbol]) -> Vec<FuncId> {
-    let in_code = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).filter_map(|i| match i.op {
-        Op::SymAddr(s) => Some(s),
-        _ => None,
-    });
-    let in_data = data.iter().flat_map(|s| &s.relocs).map(|r| r.target);
-    let mut taken: Vec<FuncId> = in_code
-        .chain(in_data)
-        .filter_map(|s| match ir.syms.get(s.idx())?.kind {
-            SymKind::Func(f) => Some(f),
-            _ => None,
-        })
-        .filter(|f| !ir.funcs[f.idx()].is_entry && !ir.funcs[f.idx()].blocks.is_empty())
-        .collect();
-    taken.sort();
-    taken.dedup();
-    taken
-}
-
-/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where
-/// `alloca` takes memory too, as much as a fixed stack is added.
-pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
-    let align = frames.iter().map(|f| f.align).max().unwrap_or(16).max(16);
-    let own = frames[entry.idx()].size.next_multiple_of(align);
-    let needed = deepest(ir, frames, entry, align, &mut vec![Depth::Unknown; ir.funcs.len()]);
-    let is_alloca = |i: &simt::Inst| matches!(i.op, Op::Stack(simt::StackOp::Alloca { .. }));
-    let grows = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).any(is_alloca);
-    let fixed = if grows || needed.is_none() { CALL_STACK } else { 0 };
-    let mut stride = (needed.unwrap_or(own) + fixed).next_multiple_of(align);
-    // Threads a multiple of a page apart would share a few cache sets.
-    if stride.is_multiple_of(4096) {
-        stride += align.max(64);
-    }
-    u32::try_from(stride).unwrap_or(u32::MAX / 4096 * 4096)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    Unknown,
-    Open,
-    Done(Option<u64>),
-}
-
-/// Bytes of the deepest chain of frames from `f` on; `None` if there is no bound.
-fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, memo: &mut Vec<Depth>) -> Option<u64> {
-    match memo[f.idx()] {
-        Depth::Open => return None,
-        Depth::Done(d) => return d,
-        Depth::Unknown => {}
-    }
-    memo[f.idx()] = Depth::Open;
-    let mut below = Some(0_u64);
-    for b in &ir.funcs[f.idx()].blocks {
-        if let Term::Call { callee, .. } = b.term {
-            let depth = match callee {
-                Callee::Direct(g) => deepest(ir, frames, g, align, memo),
-                Callee::Indirect => None,
-            };
-            below = below.zip(depth).map(|(a, b)| a.max(b));
-        }
-    }
-    let own = frames[f.idx()].size.next_multiple_of(align);
-    let depth = below.map(|b| own + b);
-    memo[f.idx()] = Depth::Done(depth);
-    depth
 }
 
 /// What launches of a key share: its code.
 #[derive(Debug)]
 pub(crate) struct CodeCell {
     key: Key,
+    outline: Arc<Outline>,
     program: Task<Arc<Program>>,
 }
 
 impl CodeCell {
     /// Starts to make the program, if it is not there and nobody does. `many`: beside others.
     pub(crate) fn start(self: &Arc<Self>, module: &Arc<ModuleInner>, many: bool) {
-        let entry = module.ir.entries.get(&*self.key.entry).map(|e| e.func);
-        let is_small =
-            entry.is_none_or(|f| n_instructions(&module.ir, &reachable(&module.ir, &module.ir.syms, f)) <= SMALL);
-        let place = match (many, is_small) {
+        let place = match (many, self.outline.is_small) {
             (true, _) => Place::Pool,
             (false, true) => Place::Here,
             (false, false) => Place::Aside,
@@ -438,7 +407,7 @@ impl CodeCell {
             &owner,
             |(_, cell)| &cell.program,
             place,
-            |(module, cell), wanted| Some(Program::make(&module.ir, &cell.key, wanted)?.map(Arc::new)),
+            |(module, cell), wanted| Some(Program::make(module, cell, wanted)?.map(Arc::new)),
         );
     }
 
@@ -465,6 +434,9 @@ impl CodeCell {
     ) -> Result<Result<Arc<Program>, Failure>, Left> {
         task::obtain(&self.program, patience, || self.start(module, false))?;
         let made = self.get();
+        if let Some(Ok(program)) = &made {
+            module.device.inner.code.note_bytes(self.outline.digest(None), program.code_bytes() as u64);
+        }
         Ok(made.unwrap_or_else(|| Err(Failure::Bug("a program was lost".into()))))
     }
 }
@@ -476,54 +448,19 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The cell of a key.
-    pub(crate) fn cell(&self, key: &Key) -> Arc<CodeCell> {
-        let mut cells = lock(&self.cells);
-        if let Some(cell) = cells.get(key) {
+    /// The cell of a key, which a module shares with all that hold the same.
+    pub(crate) fn cell(&self, module: &simt::Module, cache: &CodeCache, key: &Key) -> Arc<CodeCell> {
+        if let Some(cell) = lock(&self.cells).get(key) {
             return Arc::clone(cell);
         }
-        let cell = Arc::new(CodeCell { key: key.clone(), program: Task::default() });
-        cells.insert(key.clone(), Arc::clone(&cell));
-        cell
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use handloom_diag::Span;
-    use handloom_ir::simt::{Block, BlockId, Function, Slot, SlotId};
-
-    fn func(calls: &[u32], bytes: u32) -> Function {
-        let call = |&f: &u32| Term::Call {
-            callee: Callee::Direct(FuncId(f)),
-            target: None,
-            signature: (0, 0),
-            args: SlotId(0),
-            next: BlockId(0),
-        };
-        let terms = calls.iter().map(call).chain([Term::Ret]);
-        Function {
-            name: String::new(),
-            is_entry: false,
-            blocks: terms.map(|term| Block { insts: vec![], term, term_span: Span::NONE }).collect(),
-            regs: vec![],
-            slots: vec![Slot::new(bytes, 4)],
-            param_bytes: 0,
-            result_bytes: 0,
-            span: Span::NONE,
-        }
-    }
-
-    #[test]
-    fn local_memory_covers_the_deepest_chain() {
-        let ir = simt::Module {
-            funcs: vec![func(&[1, 2], 32), func(&[2], 16), func(&[], 100), func(&[3], 16)],
-            ..simt::Module::default()
-        };
-        let frames = FrameLayout::of_module(&ir);
-        assert_eq!(local_stride(&ir, &frames, FuncId(0)), 32 + 16 + 112);
-        assert_eq!(u64::from(local_stride(&ir, &frames, FuncId(3))), 16 + CALL_STACK);
-        assert_eq!(reachable(&ir, &[], FuncId(1)), [FuncId(1), FuncId(2)]);
+        let outline = Outline::new(module, key);
+        // What failed, maybe for want of memory, is tried again by the next module.
+        let is_good = |cell: &CodeCell| !matches!(cell.program.get(), Some(Err(_)));
+        let cell = cache.share(outline.digest(None), is_good, || CodeCell {
+            key: key.clone(),
+            outline: Arc::new(outline),
+            program: Task::default(),
+        });
+        Arc::clone(lock(&self.cells).entry(key.clone()).or_insert(cell))
     }
 }

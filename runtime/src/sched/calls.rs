@@ -53,7 +53,7 @@ impl CtaRun {
     /// The function at an address, if the call may call it.
     fn callee_of(&self, site: &CallSite, target: u64) -> Result<FuncId, String> {
         let id = FuncId::of_handle(target);
-        let found = id.and_then(|id| Some((id, self.program.ir().funcs.get(id.idx())?)));
+        let found = id.and_then(|id| Some((id, self.module.ir.funcs.get(id.idx())?)));
         match found {
             None => Err(format!("{target:#x} is no function of the module")),
             Some((_, f)) if f.is_entry => Err(format!("`{}` is a kernel", f.name)),
@@ -90,7 +90,7 @@ impl CtaRun {
         };
         let tier = if self.careful[f.idx()] { Tier::Careful } else { self.tier };
         let Some(code) = &self.program.codes(tier)?[f.idx()] else {
-            return Err(Ended::bug(format!("`{}` is called and has no code", self.program.ir().funcs[f.idx()].name)));
+            return Err(Ended::bug(format!("`{}` is called and has no code", self.module.ir.funcs[f.idx()].name)));
         };
         let code: *const Code = code;
         let (memory, callee) = self.spare_context(h.warp as usize, f.idx(), code);

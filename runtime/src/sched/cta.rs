@@ -26,7 +26,7 @@ use super::seats::Seats;
 use super::sites::Sites;
 use crate::grid::{Ended, Grid};
 use crate::memory::{Space, View};
-use crate::module::{Left, Patience, Program};
+use crate::module::{Left, ModuleInner, Patience, Program};
 use crate::rows;
 use crate::run::{Progress, Recompile, StopHandle, Tier, Watchdog};
 use crate::warp::KernelMemory;
@@ -49,6 +49,7 @@ pub(crate) struct CtaRun {
     pub(super) callee: *mut CtaCtx,
     pub(super) host: *mut CtaHost,
     pub(super) program: Arc<Program>,
+    pub(super) module: Arc<ModuleInner>,
     pub(super) sites: Sites,
     /// Functions whose calls have left the code of the tier: they start in careful code.
     pub(super) careful: Vec<bool>,
@@ -157,8 +158,9 @@ impl CtaRun {
             callee: Box::into_raw(Box::new(cta)),
             host: Box::into_raw(Box::new(host)),
             program: Arc::clone(program),
+            module: Arc::clone(&grid.module),
             sites: Sites::default(),
-            careful: vec![false; program.ir().funcs.len()],
+            careful: vec![false; grid.module.ir.funcs.len()],
             code,
             tier,
             seats,
@@ -245,7 +247,7 @@ impl CtaRun {
             return Ok(());
         }
         let patience = Patience { stop: &self.stop, limit: None };
-        let wait = || self.program.obtain(tier, patience);
+        let wait = || self.program.obtain(&self.module, tier, patience);
         self.recompile.during(tier, self.progress.as_ref(), wait).map_err(|Left| Ended::Stopped)
     }
 
@@ -478,7 +480,7 @@ impl CtaRun {
     }
 
     fn bad_stop(&self, why: BadStop) -> Ended {
-        let func = &self.program.ir().funcs[self.program.entry().idx()];
+        let func = &self.module.ir.funcs[self.program.entry().idx()];
         Ended::bug(format!("`{}`: {why}", func.name))
     }
 

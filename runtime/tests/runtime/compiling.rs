@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use handloom_plan::Host;
 use handloom_runtime::{
     Arg, Backend, Device, Engine, Function, LaunchConfig, LaunchError, Module, StopHandle, Tier, launch,
 };
@@ -92,6 +93,29 @@ fn the_time_limit_holds_while_code_is_made() {
     assert!(run(&small, &c).is_ok());
     let results = module.compile_all(&[("small", &c), ("small", &c)]);
     assert!(results.iter().all(Result::is_ok));
+}
+
+#[test]
+fn wide_code_that_nobody_waits_for_is_given_up() {
+    if Backend::Wide.missing_feature(&Host::detect()).is_some() {
+        return;
+    }
+    let device = Device::new().unwrap();
+    let module = load(&device, &[("whole", 20_000), ("left", 20_001)]);
+    let c = LaunchConfig { backend: Backend::Wide, ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
+    let start = Instant::now();
+    let _ = run(&module.function(Some("whole")).unwrap(), &c).unwrap();
+    let whole = start.elapsed();
+    let compiled = device.code().counts().compiled;
+    let short = LaunchConfig { timeout: Some(Duration::from_millis(1)), ..c.clone() };
+    match run(&module.function(Some("left")).unwrap(), &short) {
+        Err(LaunchError::Trap(t)) => assert!(t.message().ends_with("while compiling left"), "{}", t.message()),
+        other => panic!("{other:?}"),
+    }
+    std::thread::sleep(2 * whole);
+    assert_eq!(device.code().counts().compiled, compiled, "it went on for nobody");
+    let _ = run(&module.function(Some("left")).unwrap(), &c).unwrap();
+    assert!(device.code().counts().compiled > compiled);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The runtime as a program uses it. One test program: each would link all of the engines.
 
+mod cache;
 mod compiling;
 mod errors;
 mod faults;

@@ -15,7 +15,8 @@ fn libraries(name: &str) -> Folder {
 
 fn exec(folder: &Folder, args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_handloom"));
-    let done = command.arg("exec").args(args).env("HANDLOOM_LIBRARIES", folder.path()).output().unwrap();
+    command.arg("exec").args(args).env("HANDLOOM_LIBRARIES", folder.path()).env("HANDLOOM_CACHE", "off");
+    let done = command.output().unwrap();
     let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
     (done.status.code(), text(done.stdout), text(done.stderr))
 }
@@ -53,9 +54,21 @@ fn what_was_found_is_summed_up() {
 }
 
 #[test]
+fn the_cache_is_named() {
+    let folder = libraries("exec-cache");
+    let print = ["--", "sh", "-c", "echo \"$HANDLOOM_CACHE\""];
+    let (_, out, _) = exec(&folder, &print);
+    assert_eq!(out, "off\n", "what was set is passed on");
+    let (_, out, _) = exec(&folder, &[&["--cache", "off"], &print[..]].concat());
+    assert_eq!(out, "off\n");
+    let (_, out, _) = exec(&folder, &[&["--cache=some/where"], &print[..]].concat());
+    assert_eq!(out, format!("{}\n", std::env::current_dir().unwrap().join("some/where").display()));
+}
+
+#[test]
 fn wrong_use_is_told() {
     let folder = libraries("exec-wrong");
-    for option in ["--check", "--check=race", "--profile=x", "--cover=x", "--cache=off", "--open-addresses"] {
+    for option in ["--check", "--check=race", "--profile=x", "--cover=x", "--open-addresses"] {
         let (status, _, err) = exec(&folder, &[option, "--", "true"]);
         assert_eq!(status, Some(2), "{option}");
         assert!(err.contains("is not supported by `exec` yet"), "{err}");

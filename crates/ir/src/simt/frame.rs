@@ -7,7 +7,7 @@ use super::{Callee, Function, Module, Placed, Term};
 const FRAME_UNIT: u64 = 16;
 
 /// Offsets of the slots of a function's frame.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct FrameLayout {
     /// Byte offset of each slot from the base of the frame.
     pub offsets: Vec<u64>,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use handloom_diag::Span;
+use serde::{Deserialize, Serialize};
 
 use crate::trap::TrapKind;
 use crate::types::{Sreg, Ty};
@@ -23,7 +24,7 @@ pub enum Val {
 }
 
 /// One instruction.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Inst {
     /// What it does.
     pub op: Op,
@@ -50,7 +51,7 @@ impl Inst {
 }
 
 /// What an arrival at a cta barrier does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum BarKind {
     /// Waits for all of them.
     Sync,
@@ -69,7 +70,7 @@ pub enum BarKind {
 }
 
 /// How a block ends.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Term {
     /// To one block.
     Jump(BlockId),
@@ -212,7 +213,7 @@ impl Term {
 }
 
 /// A basic block.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Block {
     /// Instructions in order. A warp-synchronising op is the last one.
     pub insts: Vec<Inst>,
@@ -223,7 +224,7 @@ pub struct Block {
 }
 
 /// A slot of a frame in the thread's local memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Slot {
     /// Its place, if it is settled: else slots lie in order.
     pub at: Option<Placed>,
@@ -234,7 +235,7 @@ pub struct Slot {
 }
 
 /// Where a slot lies: places of the program as it was written, which stay when a pass removes other slots or the call of the function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Placed {
     /// From the base of the frame, in bytes.
     pub offset: u32,
@@ -266,7 +267,7 @@ pub struct LaunchShape {
 }
 
 /// A function.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 pub struct Function {
     /// Its name.
     pub name: String,
@@ -331,7 +332,7 @@ pub enum SymKind {
 }
 
 /// A word of an initialiser that holds an address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Reloc {
     /// Byte offset in the symbol.
     pub offset: u32,
@@ -346,7 +347,7 @@ pub struct Reloc {
 }
 
 /// A symbol.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 pub struct Symbol {
     /// Its name.
     pub name: String,
@@ -421,7 +422,7 @@ pub struct Module {
 ///
 /// # PTX ISA
 /// Special Registers: %reserved_smem_offset_begin, %total_smem_size.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct SharedRules {
     /// Bytes at its start that are reserved for system software; the variables of the program lie after them.
     pub reserved: u32,

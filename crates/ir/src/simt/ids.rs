@@ -1,9 +1,11 @@
 //! The numbers by which the parts of a module name each other.
 
+use serde::{Deserialize, Serialize};
+
 macro_rules! id {
     ($($name:ident $about:literal)*) => {$(
         #[doc = $about]
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub struct $name(pub u32);
 
         impl $name {

@@ -3,10 +3,12 @@
 //! Takes: nothing; these are data. Gives: the op, the types of its sources and results, its text, and which element of which matrix lies where
 //! in the registers of which lane. What a product is stands in `num::matrix`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::{Rounding, Ty};
 
 /// An op on matrices that lie in the registers of a warp. The last source is the membermask.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MatrixOp {
     /// registers of `a`, of `b`, of `c`, membermask (B32) -> registers of `d = a * b + c`
     Product(Product),
@@ -22,7 +24,7 @@ pub enum MatrixOp {
 ///
 /// # PTX ISA
 /// Warp-level matrix load instruction: ldmatrix.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Addresses {
     /// Type of an address: `B32` or `B64`.
     pub ty: Ty,
@@ -33,7 +35,7 @@ pub struct Addresses {
 }
 
 /// What the elements of `a` or `b` are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Element {
     /// `.f16`
     F16,
@@ -106,7 +108,7 @@ impl Element {
 }
 
 /// What the elements of `c` or `d` are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Accumulator {
     /// `.f16`: two in a register.
     F16,
@@ -148,7 +150,7 @@ impl Accumulator {
 }
 
 /// What becomes of two elements and a sum.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Step {
     /// Their product is added; integers wrap.
     Add,
@@ -170,7 +172,7 @@ pub enum Step {
 ///
 /// # PTX ISA
 /// Matrix multiply-accumulate operation using mma instruction: Matrix Fragments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Product {
     /// Rows of `a`, `c` and `d`: 8 or 16.
     pub m: u8,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::*;
 
 use super::sources::Types;
@@ -10,7 +12,7 @@ use super::words::flag;
 /// Rounding, flushing and clamping of a floating-point op.
 ///
 /// `sat` clamps to [0, 1] with NaN to +0; `relu` clamps below at +0 with NaN canonical.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FMode {
     /// Operand and result type.
     pub ty: Float,
@@ -41,7 +43,7 @@ impl fmt::Display for FMode {
 }
 
 /// How exact a division, reciprocal or square root is asked to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Exactness {
     /// `.rn` and its like: correctly rounded.
     Ieee(Rounding),
@@ -72,7 +74,7 @@ impl fmt::Display for Exactness {
 ///
 /// # PTX ISA
 /// Data Movement and Conversion Instructions: cvt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cvt {
     /// Destination type.
     pub to: ScalarType,

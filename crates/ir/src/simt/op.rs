@@ -2,6 +2,8 @@
 //!
 //! [`Op`] holds the value ops ([`Pure`], a table of its own) and the ops that touch memory, other lanes, or the launch.
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::*;
 
 use super::ids::{FuncId, SlotId, SymId};
@@ -9,7 +11,7 @@ use super::matrix::MatrixOp;
 use super::pure::Pure;
 
 /// Extent and ordering of a memory access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Access {
     /// State space of the address: `Global`, `Const`, `ParamEntry`, `Local` and `Generic` take host addresses (`B64`);
     /// `Shared` takes offsets (`B32` or `B64`).
@@ -36,7 +38,7 @@ impl Access {
 }
 
 /// An atomic read-modify-write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AtomAccess {
     /// What is done with the old value and the operands.
     pub op: AtomOp,
@@ -63,7 +65,7 @@ impl AtomAccess {
 /// All ops. The comment names sources and results.
 ///
 /// Ops with a *guard* take an optional last source of type P: lanes whose guard is 0 do nothing and keep their results.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Op {
     /// A value op.
     Pure(Pure),
@@ -170,7 +172,7 @@ pub enum Op {
 ///
 /// # PTX ISA
 /// Stack Manipulation Instructions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StackOp {
     /// -> lowest address in use (B64)
     Save,
@@ -184,7 +186,7 @@ pub enum StackOp {
 }
 
 /// A function that Handloom provides to programs. Arguments and result lie in the outgoing argument block (source 0 is its address).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Builtin {
     /// `vprintf(format, arguments) -> i32`.
     Vprintf,
@@ -197,7 +199,7 @@ pub enum Builtin {
 }
 
 /// A direct or indirect call target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Callee {
     /// A function of the module.
     Direct(FuncId),

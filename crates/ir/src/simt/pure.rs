@@ -11,6 +11,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::Ty::{B32, P};
 use crate::types::*;
 
@@ -62,7 +64,7 @@ macro_rules! value_ops {
         /// Ops that compute values from values. Sources and results are bits; each value is zero above its width.
         ///
         /// The comment names sources and results. Shift amounts are `B32`. `P` is 0 or 1.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Pure {
             $($(#[$about])* $name $(($($pt),*))? $({ $($(#[$f_about])* $f: $ft),* })?,)*
         }

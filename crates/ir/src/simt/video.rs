@@ -5,10 +5,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::Cmp;
 
 /// The part of a register that a scalar video instruction takes or writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Part {
     /// `.b0` to `.b3`.
     Byte(u8),
@@ -48,7 +50,7 @@ impl Part {
 }
 
 /// A source of a scalar video op: a part, extended by its sign or by zeros.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartOf {
     /// Which part.
     pub part: Part,
@@ -57,7 +59,7 @@ pub struct PartOf {
 }
 
 /// What a scalar video op computes of its two extended sources.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum VideoOp {
     /// `vadd`
     Add,
@@ -84,7 +86,7 @@ pub enum VideoOp {
 }
 
 /// What becomes of the result of a scalar video op.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum VideoEnd {
     /// It is the value. The op has no source c.
     Plain,
@@ -99,7 +101,7 @@ pub enum VideoEnd {
 }
 
 /// A scalar video op but for `vmad`: a, b, and c (all B32) unless it ends plainly -> B32.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Video {
     /// The operation.
     pub op: VideoOp,
@@ -132,7 +134,7 @@ impl Video {
 }
 
 /// What `vmad` subtracts instead of adding.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Negated {
     /// Neither is negated.
     None,
@@ -143,7 +145,7 @@ pub enum Negated {
 }
 
 /// `vmad`: a, b, c (B32) -> B32.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Vmad {
     /// First factor.
     pub a: PartOf,
@@ -167,7 +169,7 @@ impl Vmad {
 }
 
 /// What a SIMD video op computes of each pair of elements.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SimdOp {
     /// `vadd2`, `vadd4`
     Add,
@@ -186,7 +188,7 @@ pub enum SimdOp {
 }
 
 /// A source vector of a SIMD video op.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Elements {
     /// For each element, the lowest first, its number among the elements of b:a. The first `n` count.
     pub select: [u8; 4],
@@ -195,7 +197,7 @@ pub struct Elements {
 }
 
 /// A SIMD video op: a, b, c (B32) -> B32.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VideoSimd {
     /// The operation.
     pub op: SimdOp,

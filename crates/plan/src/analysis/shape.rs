@@ -7,6 +7,7 @@
 
 use handloom_ir::simt::{LaunchShape, Pure, Val};
 use handloom_ir::types::{Int, Sreg, Ty, Varies};
+use serde::{Deserialize, Serialize};
 
 /// Lanes of a warp.
 const WARP: usize = 32;
@@ -17,7 +18,7 @@ pub const MOST_PIECES: usize = 8;
 const SHORTEST: usize = WARP / MOST_PIECES;
 
 /// How lanes relate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Shape {
     /// Number of pieces, a power of two, and the least that will do: so equal shapes are equal field by field.
     n: u8,

@@ -164,6 +164,8 @@ impl Folder {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_handloom"));
         command.current_dir(&self.0).args(line.split_whitespace()).env_remove("NO_COLOR").stdin(Stdio::null());
+        // The cache of whoever runs the tests is none of theirs.
+        command.env("HANDLOOM_CACHE", "off");
         command
     }
 

@@ -1,0 +1,195 @@
+//! What is known of an entry before code is made for it, and the digest under which code of it is kept.
+
+use std::hash::Hash;
+
+use handloom_ir::simt::{self, Callee, FrameLayout, FuncId, Op, SymKind, Term};
+use handloom_store::{Digest, Digester};
+
+use super::program::Key;
+use crate::run::Tier;
+
+/// Local memory for calls whose depth nobody knows: recursion and calls through pointers. In bytes for each thread.
+pub(super) const CALL_STACK: u64 = 64 << 10;
+
+/// Instructions up to which code is made on the thread that asks for it. It takes some milliseconds then; a thread of its own, which can be left
+/// alone, costs about 0.05 ms more.
+const SMALL: usize = 256;
+
+/// An entry as it was lowered, with all that it may call.
+#[derive(Debug)]
+pub(crate) struct Outline {
+    /// Its function.
+    pub(crate) entry: FuncId,
+    /// By function of the module: its frame in local memory, as the program wrote it. Then what is said of local memory does not depend on what was
+    /// optimised away.
+    pub(crate) frames: Vec<FrameLayout>,
+    /// Bytes of local memory of a thread.
+    pub(crate) local_stride: u32,
+    /// Whether compiling takes so little time that it is done where it is asked for.
+    pub(crate) is_small: bool,
+    /// Of all that its code depends on.
+    digest: Digest,
+}
+
+impl Outline {
+    /// Of an entry, which the module has.
+    pub(crate) fn new(module: &simt::Module, key: &Key) -> Outline {
+        let entry = module.entries[&*key.entry].func;
+        let frames = FrameLayout::of_module(module);
+        let local_stride = local_stride(module, &frames, entry);
+        let reach = reachable(module, &module.syms, entry);
+        let is_small = is_small(module, &reach);
+        // Code names functions and symbols by number, looks their handles and addresses up when it runs, and has the numbers of its own statements for
+        // reports. So modules may share code where all of this is the same, wherever their variables lie.
+        let mut hasher = Digester::default();
+        (key, entry, module.address_size, module.shared, &module.syms, &frames, local_stride).hash(&mut hasher);
+        for f in &module.funcs {
+            (&f.name, f.is_entry, f.param_bytes, f.result_bytes).hash(&mut hasher);
+        }
+        reach.iter().for_each(|f| (f, &module.funcs[f.idx()]).hash(&mut hasher));
+        Outline { entry, frames, local_stride, is_small, digest: hasher.digest() }
+    }
+
+    /// The key of its code: of the tier that comes first, whichever that is, or of a certain one.
+    pub(crate) fn digest(&self, tier: Option<Tier>) -> Digest {
+        Digest::of(&(self.digest, tier))
+    }
+}
+
+/// Whether compiling some functions takes little time.
+pub(super) fn is_small(ir: &simt::Module, funcs: &[FuncId]) -> bool {
+    funcs.iter().flat_map(|f| &ir.funcs[f.idx()].blocks).map(|b| b.insts.len() + 1).sum::<usize>() <= SMALL
+}
+
+/// The functions that an entry may run, itself first.
+pub(super) fn reachable(ir: &simt::Module, data: &[simt::Symbol], entry: FuncId) -> Vec<FuncId> {
+    let mut seen = vec![false; ir.funcs.len()];
+    let mut order = Vec::new();
+    let mut todo = vec![entry];
+    let mut indirect = false;
+    while let Some(f) = todo.pop() {
+        if std::mem::replace(&mut seen[f.idx()], true) {
+            continue;
+        }
+        order.push(f);
+        for b in &ir.funcs[f.idx()].blocks {
+            match b.term {
+                Term::Call { callee: Callee::Direct(g), .. } => todo.push(g),
+                Term::Call { callee: Callee::Indirect, .. } if !indirect => {
+                    indirect = true;
+                    todo.extend(address_taken(ir, data));
+                }
+                _ => {}
+            }
+        }
+    }
+    order
+}
+
+/// The functions whose handles a program can get hold of.
+fn address_taken(ir: &simt::Module, data: &[simt::Symbol]) -> Vec<FuncId> {
+    let in_code = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).filter_map(|i| match i.op {
+        Op::SymAddr(s) => Some(s),
+        _ => None,
+    });
+    let in_data = data.iter().flat_map(|s| &s.relocs).map(|r| r.target);
+    let mut taken: Vec<FuncId> = in_code
+        .chain(in_data)
+        .filter_map(|s| match ir.syms.get(s.idx())?.kind {
+            SymKind::Func(f) => Some(f),
+            _ => None,
+        })
+        .filter(|f| !ir.funcs[f.idx()].is_entry && !ir.funcs[f.idx()].blocks.is_empty())
+        .collect();
+    taken.sort();
+    taken.dedup();
+    taken
+}
+
+/// Bytes of local memory for a thread of an entry: enough for its deepest chain of calls, or a fixed stack if that has no bound. Where
+/// `alloca` takes memory too, as much as a fixed stack is added.
+pub(crate) fn local_stride(ir: &simt::Module, frames: &[FrameLayout], entry: FuncId) -> u32 {
+    let align = frames.iter().map(|f| f.align).max().unwrap_or(16).max(16);
+    let own = frames[entry.idx()].size.next_multiple_of(align);
+    let needed = deepest(ir, frames, entry, align, &mut vec![Depth::Unknown; ir.funcs.len()]);
+    let is_alloca = |i: &simt::Inst| matches!(i.op, Op::Stack(simt::StackOp::Alloca { .. }));
+    let grows = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts).any(is_alloca);
+    let fixed = if grows || needed.is_none() { CALL_STACK } else { 0 };
+    let mut stride = (needed.unwrap_or(own) + fixed).next_multiple_of(align);
+    // Threads a multiple of a page apart would share a few cache sets.
+    if stride.is_multiple_of(4096) {
+        stride += align.max(64);
+    }
+    u32::try_from(stride).unwrap_or(u32::MAX / 4096 * 4096)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Unknown,
+    Open,
+    Done(Option<u64>),
+}
+
+/// Bytes of the deepest chain of frames from `f` on; `None` if there is no bound.
+fn deepest(ir: &simt::Module, frames: &[FrameLayout], f: FuncId, align: u64, memo: &mut Vec<Depth>) -> Option<u64> {
+    match memo[f.idx()] {
+        Depth::Open => return None,
+        Depth::Done(d) => return d,
+        Depth::Unknown => {}
+    }
+    memo[f.idx()] = Depth::Open;
+    let mut below = Some(0_u64);
+    for b in &ir.funcs[f.idx()].blocks {
+        if let Term::Call { callee, .. } = b.term {
+            let depth = match callee {
+                Callee::Direct(g) => deepest(ir, frames, g, align, memo),
+                Callee::Indirect => None,
+            };
+            below = below.zip(depth).map(|(a, b)| a.max(b));
+        }
+    }
+    let own = frames[f.idx()].size.next_multiple_of(align);
+    let depth = below.map(|b| own + b);
+    memo[f.idx()] = Depth::Done(depth);
+    depth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use handloom_diag::Span;
+    use handloom_ir::simt::{Block, BlockId, Function, Slot, SlotId};
+
+    fn func(calls: &[u32], bytes: u32) -> Function {
+        let call = |&f: &u32| Term::Call {
+            callee: Callee::Direct(FuncId(f)),
+            target: None,
+            signature: (0, 0),
+            args: SlotId(0),
+            next: BlockId(0),
+        };
+        let terms = calls.iter().map(call).chain([Term::Ret]);
+        Function {
+            name: String::new(),
+            is_entry: false,
+            blocks: terms.map(|term| Block { insts: vec![], term, term_span: Span::NONE }).collect(),
+            regs: vec![],
+            slots: vec![Slot::new(bytes, 4)],
+            param_bytes: 0,
+            result_bytes: 0,
+            span: Span::NONE,
+        }
+    }
+
+    #[test]
+    fn local_memory_covers_the_deepest_chain() {
+        let ir = simt::Module {
+            funcs: vec![func(&[1, 2], 32), func(&[2], 16), func(&[], 100), func(&[3], 16)],
+            ..simt::Module::default()
+        };
+        let frames = FrameLayout::of_module(&ir);
+        assert_eq!(local_stride(&ir, &frames, FuncId(0)), 32 + 16 + 112);
+        assert_eq!(u64::from(local_stride(&ir, &frames, FuncId(3))), 16 + CALL_STACK);
+        assert_eq!(reachable(&ir, &[], FuncId(1)), [FuncId(1), FuncId(2)]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Code of an entry as bytes, which another process of the same build can take.
+//!
+//! Machine code of both generators can lie anywhere: it has no addresses but distances inside itself, and finds routines, symbols, tables and constants through
+//! what it is given when it is called. So its bytes are kept as they are, with the tables that the runtime reads beside it.
+
+use std::borrow::Cow;
+
+use handloom_codegen::Code;
+use handloom_ir::simt::{Callee, FrameLayout};
+use handloom_plan::abi::Tables;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::program::Codes;
+use crate::run::Tier;
+
+/// Code of one tier.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) tier: Tier,
+    /// What kept the entry from wide code.
+    pub(super) refused: Option<String>,
+    /// By function of the module: bytes that must be there when it is called ([`FrameLayout::reach`]).
+    pub(super) reaches: Vec<u64>,
+    pub(super) codes: Codes,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry<'a, T> {
+    tier: u8,
+    refused: Cow<'a, Option<String>>,
+    reaches: Cow<'a, [u64]>,
+    #[serde(borrow)]
+    functions: Vec<Function<'a, T>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Function<'a, T> {
+    number: u32,
+    #[serde(serialize_with = "as_bytes", borrow)]
+    code: &'a [u8],
+    #[serde(serialize_with = "as_bytes", borrow)]
+    pool: &'a [u8],
+    tables: T,
+}
+
+fn as_bytes<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bytes(bytes)
+}
+
+/// Writes code.
+pub(super) fn write(tier: Tier, refused: &Option<String>, frames: &[FrameLayout], codes: &Codes) -> Option<Vec<u8>> {
+    let made = codes.iter().zip(0..).filter_map(|(code, number)| Some((number, code.as_ref()?)));
+    let functions =
+        made.map(|(number, code)| Function { number, code: code.bytes(), pool: code.pool(), tables: &*code.tables });
+    let reaches: Vec<u64> = frames.iter().map(|f| f.reach).collect();
+    let entry = Entry {
+        tier: tier as u8,
+        refused: Cow::Borrowed(refused),
+        reaches: reaches.into(),
+        functions: functions.collect(),
+    };
+    postcard::to_allocvec(&entry).ok()
+}
+
+/// Reads and places what was written for a module of so many functions.
+pub(super) fn read(bytes: &[u8], n_funcs: usize, entry: usize) -> Option<Loaded> {
+    let (saved, rest): (Entry<'_, Tables>, &[u8]) = postcard::take_from_bytes(bytes).ok()?;
+    let tier = *Tier::ALL.get(usize::from(saved.tier))?;
+    if !rest.is_empty() || saved.reaches.len() != n_funcs {
+        return None;
+    }
+    let mut codes: Codes = (0..n_funcs).map(|_| None).collect();
+    for f in saved.functions {
+        if !fits(&f.tables, n_funcs) {
+            return None;
+        }
+        // SAFETY: these are bytes and tables of a function that a process of this build kept, under a digest of what it was made from; the store tells
+        // that they are the user's own and what was written. So they are a function of the contract, as what the generators make now.
+        let code = unsafe { Code::place(f.code, 64, f.tables, f.pool.to_vec()) }.ok()?;
+        *codes.get_mut(f.number as usize)? = Some(code);
+    }
+    codes.get(entry)?.as_ref()?;
+    Some(Loaded { tier, refused: saved.refused.into_owned(), reaches: saved.reaches.into_owned(), codes })
+}
+
+/// Whether the numbers in tables are of things that are there.
+fn fits(t: &Tables, n_funcs: usize) -> bool {
+    let n_blocks = t.n_blocks;
+    let next = t.barriers.iter().map(|s| s.next).chain(t.yields.iter().map(|s| s.next));
+    let mut next = next.chain(t.calls.iter().map(|s| s.next)).chain(t.syncs.iter().map(|s| s.next));
+    let is_there = |callee: Callee| match callee {
+        Callee::Direct(f) => f.idx() < n_funcs,
+        Callee::Indirect => true,
+    };
+    t.block_spans.len() == n_blocks as usize
+        && t.ctx_bytes.is_multiple_of(64)
+        && u64::from(t.pend_offset) + 4 * u64::from(n_blocks) <= u64::from(t.ctx_bytes)
+        && next.all(|b| b < n_blocks)
+        && t.calls.iter().all(|c| is_there(c.callee))
+}
