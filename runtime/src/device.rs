@@ -207,7 +207,7 @@ impl DeviceBuffer {
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         self.expect_inside(offset, data.len() as u64);
         // SAFETY: the range was just checked to lie in this buffer, which is open memory as long as it lives.
-        unsafe { write_words(self.base + offset, data) }
+        unsafe { write_words(self.base + offset, data, data.len() as u64) }
     }
 
     /// Reads bytes from `offset` on.
@@ -217,7 +217,7 @@ impl DeviceBuffer {
     pub fn read(&self, offset: u64, to: &mut [u8]) {
         self.expect_inside(offset, to.len() as u64);
         // SAFETY: as in `write`.
-        unsafe { read_words(self.base + offset, to) }
+        unsafe { read_words(self.base + offset, to, to.len() as u64) }
     }
 
     /// A copy of all bytes.
