@@ -1,7 +1,5 @@
 //! What a launch costs, and what a barrier costs.
 
-use std::sync::Arc;
-
 use handloom_runtime::{Arg, Bounds, Context, Device, LaunchConfig, Launcher, Module, PreparedLaunch, launch};
 use serde_json::json;
 
@@ -106,7 +104,7 @@ fn launches(kind: Kind, options: &Options) -> Result<Vec<Sample>, String> {
         Expected::exactly(&want).check(&to.to_vec()).map_err(|e| format!("wrong result: {e}"))?;
     }
     let stream = Context::new(&device).non_blocking_stream();
-    let launcher = Arc::new(Launcher::new(&function, &config).map_err(|e| told(&e))?);
+    let launcher = Launcher::new(&function, &config).map_err(|e| told(&e))?;
     let mut once = || {
         let report = match kind {
             Kind::Stream => return stream.launch_again(&launcher, Vec::new()).map_err(|e| told(&e)),

@@ -1,8 +1,9 @@
 //! The device: memory, buffers, the pool of host threads, and what kernels printed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use handloom_plan::Host;
@@ -19,6 +20,15 @@ pub struct Device {
     pub(crate) inner: Arc<DeviceInner>,
 }
 
+/// Somebody who keeps memory of a device for launches to come.
+pub(crate) trait Resting: Send + Sync + fmt::Debug {
+    /// Gives it back.
+    fn give_back(&self);
+}
+
+/// How many may do that at a time.
+const RESTING: usize = 64;
+
 /// What clones of a device share.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
@@ -30,6 +40,8 @@ pub(crate) struct DeviceInner {
     /// Pools that no launch uses, by number of threads; one is made when a launch finds none.
     pools: Mutex<BTreeMap<usize, Vec<rayon::ThreadPool>>>,
     grids: AtomicU64,
+    /// Those that keep memory for launches to come, the oldest first.
+    resting: Mutex<VecDeque<Weak<dyn Resting>>>,
     /// Zero of `%globaltimer` and of the reports.
     pub(crate) start: Instant,
 }
@@ -48,6 +60,7 @@ impl Device {
                 output: Mutex::default(),
                 pools: Mutex::default(),
                 grids: AtomicU64::new(1),
+                resting: Mutex::default(),
                 start: Instant::now(),
             }),
         })
@@ -105,6 +118,20 @@ impl Device {
 impl DeviceInner {
     pub(crate) fn add_output(&self, text: &[u8]) {
         lock(&self.output).extend_from_slice(text);
+    }
+
+    /// Notes who keeps memory from now on. When too many do, the one that began first gives it back.
+    pub(crate) fn add_resting(&self, new: Weak<dyn Resting>) {
+        let mut all = lock(&self.resting);
+        all.push_back(new);
+        if all.len() <= RESTING {
+            return;
+        }
+        let oldest = all.pop_front();
+        drop(all);
+        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
+            oldest.give_back();
+        }
     }
 
     /// `%gridid` of the next launch.

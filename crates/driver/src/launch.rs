@@ -94,7 +94,7 @@ impl Launchers {
     ///
     /// # Errors
     /// As `make`.
-    pub fn of(&self, ctx: u64, shape: &Shape, make: impl FnOnce() -> Result<Launcher>) -> Result<Arc<Launcher>> {
+    pub fn of(&self, ctx: u64, shape: &Shape, make: impl FnOnce() -> Result<Arc<Launcher>>) -> Result<Arc<Launcher>> {
         let list = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut list = list();
@@ -105,7 +105,7 @@ impl Launchers {
             }
         }
         // Others may launch meanwhile; if one of them made the same, one is dropped some day.
-        let launcher = Arc::new(make()?);
+        let launcher = make()?;
         let mut list = list();
         list.push_front(Ready { ctx, shape: *shape, launcher: Arc::clone(&launcher) });
         let kept = list.len().min(KEPT);

@@ -1,9 +1,10 @@
 //! Launches of one entry in one shape, again and again.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{LaunchConfig, LaunchError, PreparedLaunch, bind, config};
+use crate::device::Resting;
 use crate::error::wrong;
 use crate::grid::LaunchReport;
 use crate::launch::Arg;
@@ -11,7 +12,7 @@ use crate::lock::lock;
 use crate::module::Function;
 use crate::trap::Binding;
 
-/// An entry with the shape and the manner of its launches, checked once, with its code and with memory for its blocks. Streams launch it with parameters
+/// An entry with the shape and the manner of its launches, checked once, with its code and, as long as few others were used since, memory for its blocks. Streams launch it with parameters
 /// that differ, also several at the same time.
 ///
 /// Threads that wait for memory to change are not taken for a deadlock at once, since other streams and the host may change it
@@ -42,13 +43,22 @@ impl Launcher {
     ///
     /// # Errors
     /// As [`PreparedLaunch::new`].
-    pub fn new(function: &Function, config: &LaunchConfig) -> Result<Launcher, LaunchError> {
+    pub fn new(function: &Function, config: &LaunchConfig) -> Result<Arc<Launcher>, LaunchError> {
         let config = LaunchConfig { is_alone: false, ..config.clone() };
         config::check_shape(function.name(), function.entry(), function.dynamic_start(), &config)?;
         let ends = function.params().iter().map(|p| p.offset as usize + p.size as usize);
         let param_bytes = ends.max().unwrap_or(0);
         let first = PreparedLaunch::of_shape(function, &config, &vec![0; param_bytes], Vec::new())?;
-        Ok(Launcher { function: function.clone(), config, param_bytes, idle: Mutex::new(vec![first]) })
+        let new = Launcher { function: function.clone(), config, param_bytes, idle: Mutex::new(vec![first]) };
+        let new = Arc::new(new);
+        new.rests();
+        Ok(new)
+    }
+
+    /// Says that it keeps memory.
+    fn rests(self: &Arc<Self>) {
+        let this: Weak<Launcher> = Arc::downgrade(self);
+        self.function.module().device().inner.add_resting(this);
     }
 
     /// Its entry.
@@ -81,11 +91,23 @@ impl Launcher {
                 launch.set_block(&block, bindings);
                 launch
             }
-            None => PreparedLaunch::of_shape(&self.function, &self.config, &block, bindings)?,
+            None => {
+                let new = PreparedLaunch::of_shape(&self.function, &self.config, &block, bindings)?;
+                self.rests();
+                new
+            }
         };
         // What came to no end is not used again.
         let report = launch.run()?;
+        launch.rest();
         lock(&self.idle).push(launch);
         Ok(report)
+    }
+}
+
+impl Resting for Launcher {
+    fn give_back(&self) {
+        let idle = std::mem::take(&mut *lock(&self.idle));
+        drop(idle);
     }
 }

@@ -244,6 +244,14 @@ impl PreparedLaunch {
         unsafe { access::copy_in(self.param.0, block) }
     }
 
+    /// Gives back memory that it need not keep until its next run.
+    fn rest(&mut self) {
+        let module = &self.grid.module;
+        if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
+            self.workers.rest(space);
+        }
+    }
+
     /// Says how long its code was made before: that counts for the time limit of the next run.
     pub fn add_compile_time(&mut self, spent: Duration) {
         self.waited += spent;

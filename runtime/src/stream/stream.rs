@@ -73,7 +73,7 @@ impl Stream {
     /// As [`Launcher::new`], or the context has failed.
     pub fn launch(&self, function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<Pending, StreamError> {
         self.shared.result()?;
-        let launcher = Arc::new(Launcher::new(function, config)?);
+        let launcher = Launcher::new(function, config)?;
         let params = launcher.bind(args)?;
         let report = Arc::default();
         self.put(Work::Launch(launcher, params, Some(Arc::clone(&report))))?;

@@ -228,7 +228,7 @@ fn work_of_the_host_is_no_silence() {
 #[test]
 fn one_launcher_serves_many_launches() {
     let b = Bench::new();
-    let launcher = Arc::new(Launcher::new(&b.entry("await"), &shape(2, 32, Engine::Jit)).unwrap());
+    let launcher = Launcher::new(&b.entry("await"), &shape(2, 32, Engine::Jit)).unwrap();
     let streams: Vec<Stream> = (0..4).map(|_| b.context.non_blocking_stream()).collect();
     let words: Vec<u64> = (0..40).map(|_| b.words(2)).collect();
     for (i, word) in words.iter().enumerate() {
@@ -243,6 +243,23 @@ fn one_launcher_serves_many_launches() {
     let other = Device::new().unwrap();
     let elsewhere = Context::new(&other).default_stream().launch_again(&launcher, vec![0; 8]).unwrap_err();
     assert_eq!(elsewhere.kind(), ErrorKind::InvalidHandle);
+}
+
+/// More shapes than memory is kept for, and launches that need much local memory: none takes the room of another.
+#[test]
+fn launchers_give_memory_back() {
+    let b = Bench::new();
+    let flag = b.words(2);
+    let stream = b.context.stream();
+    let launchers: Vec<Arc<Launcher>> =
+        (1..=150).map(|n| Launcher::new(&b.entry("count"), &shape(n % 7 + 1, n, Engine::Jit)).unwrap()).collect();
+    for _ in 0..2 {
+        for launcher in &launchers {
+            stream.launch_again(launcher, flag.to_le_bytes().to_vec()).unwrap();
+        }
+    }
+    synchronize(&b.context).unwrap();
+    assert_eq!(b.word(flag), 2 * (1..=150).map(|n| (n % 7 + 1) * n).sum::<u32>());
 }
 
 #[test]
