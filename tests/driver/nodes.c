@@ -208,6 +208,8 @@ int main(void) {
     CUdeviceptr words;
     OK(cuMemAlloc_v2(&words, 64));
     OK(cuMemsetD32_v2(words, 0, 16));
+    // The other streams do not wait for the default one.
+    OK(cuCtxSynchronize());
     for (int i = 0; i < 4; i++) {
         OK(cuStreamWaitValue32_v2(a, words, i + 1, i % 2));
         OK(cuStreamWriteValue32_v2(a, words + 4, 10 + i, 0));
@@ -240,6 +242,7 @@ int main(void) {
 
     // Work that waits for what nobody will ever write ends as a launch that takes too long.
     OK(cuMemsetD32_v2(words, 0, 16));
+    OK(cuCtxSynchronize());
     if (getenv("WAIT_BY") && !strcmp(getenv("WAIT_BY"), "stream")) {
         OK(cuStreamWaitValue32_v2(a, words, 1, 1));
     } else {
