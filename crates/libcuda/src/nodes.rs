@@ -220,8 +220,11 @@ pub(crate) fn get_free(handle: u64, to: Out<u64>) -> Result {
     }
 }
 
-/// Lists of batches that programs asked for: they stay as long as the batch does, which the list holds.
-static LISTS: Mutex<Vec<(Arc<Vec<MemOp>>, Vec<BatchOp>)>> = Mutex::new(Vec::new());
+/// A batch, and the list that a program asked for: it stays as long as the batch does.
+type Told = (Arc<Vec<MemOp>>, Vec<BatchOp>);
+
+/// Lists of batches that programs asked for.
+static LISTS: Mutex<Vec<Told>> = Mutex::new(Vec::new());
 
 pub(crate) fn get_batch(handle: u64, to: Out<BatchNode>) -> Result {
     to.check()?;
