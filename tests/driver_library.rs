@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use handloom_tests::workspace::root;
 use object::read::elf::{ElfFile64, FileHeader, Sym};
@@ -48,11 +48,20 @@ fn program_on(library: &str, name: &str, options: &[&str], args: &[&str], variab
     let folder = libraries();
     let source = root().join("tests/driver").join(format!("{name}.c"));
     let built = folder.join(format!("{name}-{library}"));
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&built).args(options).arg(&source);
-    cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
-    let done = cc.output().expect("the C compiler can be started");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // Several tests run the same program: it is built once, since nobody can start what somebody writes.
+    static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut known = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !known.contains(&built) {
+        let made = folder.join(format!("{name}-{library}.{}", std::process::id()));
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&made).args(options).arg(&source);
+        cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
+        let done = cc.output().expect("the C compiler can be started");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        std::fs::rename(&made, &built).expect("the program can be moved");
+        known.insert(built.clone());
+    }
+    drop(known);
     let mut run = Command::new("timeout");
     run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder);
     run.envs(variables.iter().copied()).output().expect("the program can be started")
