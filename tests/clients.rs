@@ -3,7 +3,7 @@
 //! `ci/clients` installs them and sets `HANDLOOM_CLIENTS`, the folder of their Python environment. Without it each test says by name what it did not
 //! start. `HANDLOOM_PROGRAM` is the `handloom` to use, with its libraries beside it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use handloom_tests::workspace::root;
@@ -25,6 +25,11 @@ fn program() -> PathBuf {
 
 /// Runs a script of `tests/clients` if the package that it uses is installed.
 fn client(package: &str, script: &str, variables: &[(&str, &str)]) {
+    client_with(package, script, &[], variables);
+}
+
+/// The same with arguments.
+fn client_with(package: &str, script: &str, args: &[&Path], variables: &[(&str, &str)]) {
     let Some(folder) = clients(package) else { return };
     let python = folder.join("bin/python");
     let find =
@@ -37,7 +42,7 @@ fn client(package: &str, script: &str, variables: &[(&str, &str)]) {
     );
     let script = root().join("tests/clients").join(script);
     let mut run = Command::new(program());
-    run.args(["exec", "--poison", "--cache", "off", "--"]).arg(python).arg(script).envs(variables.iter().copied());
+    run.args(["exec", "--poison", "--cache", "off", "--"]).arg(python).arg(script).args(args).envs(variables.iter().copied());
     let output = run.output().expect("handloom can be started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{package}: {}\n{out}{err}", output.status);
@@ -67,6 +72,13 @@ fn triton_of_older_devices() {
 #[test]
 fn cuda_core() {
     client("cuda.core", "cuda_core.py", &[]);
+}
+
+/// Device code in two files, linked by nvcc, and a program with the static runtime library, which is told what to do.
+#[test]
+fn other_ways_to_link() {
+    let library = program().with_file_name("libraries").join("libcudart.so.13");
+    client_with("nvidia", "nvcc_links.py", &[&library], &[]);
 }
 
 /// The programs of `tests/examples/cuda`, built by nvcc and linked to the runtime library.

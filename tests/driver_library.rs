@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use handloom_tests::workspace::root;
 use object::read::elf::{ElfFile64, FileHeader, Sym};
@@ -49,11 +49,20 @@ fn program_on(library: &str, name: &str, options: &[&str], args: &[&str], variab
     let folder = libraries();
     let source = root().join("tests/driver").join(format!("{name}.c"));
     let built = folder.join(format!("{name}-{library}"));
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&built).args(options).arg(&source);
-    cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
-    let done = cc.output().expect("the C compiler can be started");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // Several tests run the same program: it is built once, since nobody can start what somebody writes.
+    static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut known = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !known.contains(&built) {
+        let made = folder.join(format!("{name}-{library}.{}", std::process::id()));
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&made).args(options).arg(&source);
+        cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
+        let done = cc.output().expect("the C compiler can be started");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        std::fs::rename(&made, &built).expect("the program can be moved");
+        known.insert(built.clone());
+    }
+    drop(known);
     let mut run = Command::new("timeout");
     run.args(["-s", "KILL", "120"]).arg(&built).args(args).env("LD_LIBRARY_PATH", folder).env("HANDLOOM_CACHE", "off");
     run.envs(variables.iter().copied()).output().expect("the program can be started")
@@ -114,6 +123,56 @@ fn programs_of_the_runtime_api() {
         assert!(err.contains(refused) && err.contains("txq.width"), "{err}");
         assert!(!err.contains("no version information"), "{err}");
     }
+}
+
+/// Also that work which waits in vain ends: a kernel, a stream, and a kernel that takes longer than it may.
+#[test]
+fn nodes_memory_of_graphs_and_waits() {
+    let told = passes("nodes", &[], &[("HANDLOOM_QUIET", "0.3"), ("HANDLOOM_POISON", "1")]);
+    let who = "32 threads from (32,0,0) on wait for memory";
+    assert!(told.contains("trap: deadlock") && told.matches(who).count() == 2, "{told}");
+    let told = passes("nodes", &[], &[("HANDLOOM_QUIET", "0.3"), ("WAIT_BY", "stream")]);
+    assert!(told.contains("nothing will ever change what the stream waits for"), "{told}");
+    let told = passes("nodes", &[], &[("HANDLOOM_QUIET", "0"), ("HANDLOOM_TIMEOUT", "1.5")]);
+    assert!(told.contains("trap: timeout"), "{told}");
+}
+
+#[test]
+fn several_devices() {
+    passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);
+    passes("devices", &[], &[("HANDLOOM_DEVICES", "5"), ("CUDA_VISIBLE_DEVICES", "4,0,2")]);
+}
+
+/// Many programs share the machine; those that are killed while a kernel runs leave nothing behind.
+#[test]
+fn programs_beside_each_other() {
+    let folder = libraries();
+    // Once alone, which builds it.
+    passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);
+    let own = folder.join("temporary");
+    std::fs::create_dir_all(&own).expect("a folder can be made");
+    let start = |name: &str| {
+        let mut run = Command::new(folder.join(format!("{name}-libcuda.so.1")));
+        run.env("LD_LIBRARY_PATH", folder).env("HANDLOOM_DEVICES", "3").env("TMPDIR", &own).stdout(Stdio::piped());
+        run.stderr(Stdio::null()).spawn().expect("the program can be started")
+    };
+    let _ = program("nodes", &[], &[("HANDLOOM_QUIET", "0.1")]);
+    let running: Vec<Child> = (0..8).map(|_| start("devices")).collect();
+    // Each of these comes to a kernel that waits for ever.
+    let mut killed: Vec<Child> = (0..3).map(|_| start("nodes")).collect();
+    for child in running {
+        let output = child.wait_with_output().expect("the program ends");
+        assert!(output.status.success() && output.stdout == b"ok\n", "{output:?}");
+    }
+    for child in &mut killed {
+        child.kill().expect("the program can be killed");
+        let _ = child.wait();
+    }
+    let shared = std::fs::read_dir("/dev/shm").into_iter().flatten();
+    let mut left = std::fs::read_dir(&own).expect("the folder is there").chain(shared).flatten();
+    let left =
+        left.find(|entry| entry.path().starts_with(&own) || entry.file_name().to_string_lossy().contains("handloom"));
+    assert!(left.is_none(), "{left:?}");
 }
 
 #[test]

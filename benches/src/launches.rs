@@ -1,6 +1,6 @@
 //! What a launch costs, and what a barrier costs.
 
-use handloom_runtime::{Arg, Bounds, Device, LaunchConfig, Module, PreparedLaunch, launch};
+use handloom_runtime::{Arg, Bounds, Context, Device, LaunchConfig, Launcher, Module, PreparedLaunch, launch};
 use serde_json::json;
 
 use crate::cases::kernel;
@@ -11,6 +11,8 @@ use crate::table::{Good, Section, figure, floor_cell, verdict};
 
 /// Longest time of a cached launch of one small block, in nanoseconds.
 const LAUNCH_FLOOR_NS: f64 = 1000.0;
+/// The same of one that a stream is given, from the call to its end, when many are given.
+const STREAM_FLOOR_NS: f64 = 3000.0;
 /// Launches of a round.
 const LAUNCHES: u64 = 2000;
 /// Threads of the block for barriers.
@@ -29,6 +31,7 @@ pub fn run(options: &Options) -> Section {
         ("launch/whole", "the same by `launch`", Kind::Whole),
         ("launch/empty", "empty kernel, 1 block of 32: run again", Kind::Empty),
         ("launch/default", "the same with default settings", Kind::Default),
+        ("launch/stream", "the same given to a stream, all waited for once", Kind::Stream),
     ];
     for (name, what, kind) in kinds {
         if !options.wants(name) {
@@ -36,20 +39,21 @@ pub fn run(options: &Options) -> Section {
         }
         match launches(*kind, options) {
             Ok(samples) => {
+                let floor = if *kind == Kind::Stream { STREAM_FLOOR_NS } else { LAUNCH_FLOOR_NS };
                 let ns = typical(&samples, options.clock);
                 section.rows.push(vec![
                     name["launch/".len()..].to_owned(),
                     (*what).to_owned(),
                     format!("{} ns", figure(ns)),
-                    floor_cell(ns, Some(LAUNCH_FLOOR_NS), Good::Below, options.judges()),
+                    floor_cell(ns, Some(floor), Good::Below, options.judges()),
                 ]);
                 section.objects.push(json!({
                     "name": name,
                     "status": "ok",
                     "what": what,
                     "ns": ns,
-                    "floor_ns": LAUNCH_FLOOR_NS,
-                    "verdict": options.judges().then(|| verdict(ns, LAUNCH_FLOOR_NS, Good::Below)),
+                    "floor_ns": floor,
+                    "verdict": options.judges().then(|| verdict(ns, floor, Good::Below)),
                 }));
             }
             Err(why) => section.fail(name, &why),
@@ -67,18 +71,20 @@ enum Kind {
     Empty,
     /// On all cores and with exact bounds, as a user's first try.
     Default,
+    /// As `Default`, without a wait between them.
+    Stream,
 }
 
 fn launches(kind: Kind, options: &Options) -> Result<Vec<Sample>, String> {
     let told = |e: &dyn std::fmt::Display| e.to_string();
     let device = Device::new().map_err(|e| told(&e))?;
-    let is_empty = matches!(kind, Kind::Empty | Kind::Default);
+    let is_empty = matches!(kind, Kind::Empty | Kind::Default | Kind::Stream);
     let (name, text) = if is_empty { ("empty", kernel!("empty")) } else { ("saxpy", kernel!("saxpy")) };
     let module = Module::from_text(&device, name, text).map_err(|e| told(&e))?;
     let function = module.function(Some(name)).map_err(|e| told(&e))?;
     let mut config = LaunchConfig::new([1, 1, 1], [if is_empty { 32 } else { 64 }, 1, 1]);
     config.engine = options.engine();
-    if kind != Kind::Default {
+    if !matches!(kind, Kind::Default | Kind::Stream) {
         config.threads = 1;
         config.bounds = Bounds::Contained;
     }
@@ -97,19 +103,25 @@ fn launches(kind: Kind, options: &Options) -> Result<Vec<Sample>, String> {
         let want: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 0.5_f32.mul_add(*x, *y)).collect();
         Expected::exactly(&want).check(&to.to_vec()).map_err(|e| format!("wrong result: {e}"))?;
     }
+    let stream = Context::new(&device).non_blocking_stream();
+    let launcher = Launcher::new(&function, &config).map_err(|e| told(&e))?;
     let mut once = || {
         let report = match kind {
+            Kind::Stream => return stream.launch_again(&launcher, Vec::new()).map_err(|e| told(&e)),
             Kind::Prepared | Kind::Empty | Kind::Default => prepared.run(),
             Kind::Arguments => prepared.set_args(&args).and_then(|()| prepared.run()),
             Kind::Whole => launch(&function, &config, &args),
         };
-        report.map(|_| ())
+        report.map(|_| ()).map_err(|e| told(&e))
     };
     let n = if options.judges() { LAUNCHES } else { 20 };
     let mut samples = Vec::new();
     for _ in 0..=options.rounds() {
-        let (ran, sample) = time(|| (0..n).try_for_each(|_| once()));
-        ran.map_err(|e| told(&e))?;
+        let (ran, sample) = time(|| {
+            (0..n).try_for_each(|_| once())?;
+            stream.synchronize().map_err(|e| told(&e))
+        });
+        ran?;
         samples.push(sample.over(n));
     }
     // The first round warmed up.

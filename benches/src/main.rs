@@ -12,7 +12,8 @@
 //! - what cannot run is named: no C compiler, no second core, no corpus;
 //! - floors and goals are in `cases` and are printed beside the figures; only full sizes are judged.
 //!
-//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `kernels` the turns, `native` the C side, `compile`, `start` and `launches` the
+//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `kernels` the turns, `native` the C side, `compile`, `start`,
+//! `launches` and `copies` the
 //! other figures, `table` what is printed.
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod algorithms;
 mod cases;
 mod compile;
 mod convert;
+mod copies;
 mod data;
 mod kernels;
 mod launches;
@@ -45,7 +47,7 @@ fn main() -> ExitCode {
     let compiler = Compiler::find();
     say_where(&options, &compiler);
     let compiler = compiler.ok();
-    let parts: [(&str, &dyn Fn() -> Section); 7] = [
+    let parts: [(&str, &dyn Fn() -> Section); 8] = [
         ("kernels", &|| kernels::run(&options, compiler.as_ref())),
         ("compilation", &|| compile::run(&options)),
         ("corpus", &|| start::run_corpus(&options)),
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ("front end", &|| compile::run_front(&options)),
         ("launches", &|| launches::run(&options)),
         ("barriers", &|| launches::run_barriers(&options)),
+        ("copies", &|| copies::run(&options)),
     ];
     let mut failed = Vec::new();
     let mut shown = 0;

@@ -1,8 +1,9 @@
 //! The device: memory, buffers, the pool of host threads, and what kernels printed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use handloom_plan::Host;
@@ -20,6 +21,15 @@ pub struct Device {
     pub(crate) inner: Arc<DeviceInner>,
 }
 
+/// Somebody who keeps memory of a device for launches to come.
+pub(crate) trait Resting: Send + Sync + fmt::Debug {
+    /// Gives it back.
+    fn give_back(&self);
+}
+
+/// How many may do that at a time.
+const RESTING: usize = 64;
+
 /// What clones of a device share.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
@@ -33,6 +43,8 @@ pub(crate) struct DeviceInner {
     grids: AtomicU64,
     /// Code that its modules share.
     pub(crate) code: CodeCache,
+    /// Those that keep memory for launches to come, the oldest first.
+    resting: Mutex<VecDeque<Weak<dyn Resting>>>,
     /// Zero of `%globaltimer` and of the reports.
     pub(crate) start: Instant,
 }
@@ -60,6 +72,7 @@ impl Device {
                 pools: Mutex::default(),
                 grids: AtomicU64::new(1),
                 code: code.clone(),
+                resting: Mutex::default(),
                 start: Instant::now(),
             }),
         })
@@ -122,6 +135,20 @@ impl Device {
 impl DeviceInner {
     pub(crate) fn add_output(&self, text: &[u8]) {
         lock(&self.output).extend_from_slice(text);
+    }
+
+    /// Notes who keeps memory from now on. When too many do, the one that began first gives it back.
+    pub(crate) fn add_resting(&self, new: Weak<dyn Resting>) {
+        let mut all = lock(&self.resting);
+        all.push_back(new);
+        if all.len() <= RESTING {
+            return;
+        }
+        let oldest = all.pop_front();
+        drop(all);
+        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
+            oldest.give_back();
+        }
     }
 
     /// `%gridid` of the next launch.
@@ -224,7 +251,7 @@ impl DeviceBuffer {
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         self.expect_inside(offset, data.len() as u64);
         // SAFETY: the range was just checked to lie in this buffer, which is open memory as long as it lives.
-        unsafe { write_words(self.base + offset, data) }
+        unsafe { write_words(self.base + offset, data, data.len() as u64) }
     }
 
     /// Reads bytes from `offset` on.
@@ -234,7 +261,7 @@ impl DeviceBuffer {
     pub fn read(&self, offset: u64, to: &mut [u8]) {
         self.expect_inside(offset, to.len() as u64);
         // SAFETY: as in `write`.
-        unsafe { read_words(self.base + offset, to) }
+        unsafe { read_words(self.base + offset, to, to.len() as u64) }
     }
 
     /// A copy of all bytes.

@@ -78,6 +78,8 @@ pub(crate) struct Grid {
     pub(crate) stop: StopHandle,
     /// Nobody else changes memory.
     pub(crate) is_alone: bool,
+    /// How long a launch that is not alone may wait while nothing happens in the process.
+    pub(crate) quiet: Option<Duration>,
     pub(crate) progress: Option<Progress>,
     /// Takes what is printed; `None` if no function of the module can print.
     pub(crate) printer: Option<Arc<Printer>>,

@@ -52,8 +52,8 @@ pub use handloom_plan::Bounds;
 pub use handloom_store::{Store, user_folder};
 pub use kept::{CacheCounts, CodeCache};
 pub use launch::{
-    Arg, Compiled, Engine, LaunchConfig, LaunchError, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID,
-    MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, launch,
+    Arg, Compiled, Engine, LaunchConfig, LaunchError, Launcher, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER,
+    MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, launch,
 };
 pub use memory::{AllocKind, Allocation, DeviceMemory, Elements, Found, MemoryError, Rows, Word};
 pub use module::{Function, LoadError, Module, front};

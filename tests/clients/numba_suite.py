@@ -26,10 +26,23 @@ def modules(words):
                     yield module
 
 
+def reports(text):
+    """Names of tests with the last line of what is said of each."""
+    for part in re.split(r"^=+$", text, flags=re.M)[1:]:
+        name = re.match(r"\s*(?:FAIL|ERROR): (\S+)", part)
+        lines = [line for line in re.split(r"^-+\nRan ", part, flags=re.M)[0].strip().splitlines() if not set(line) <= {"-"}]
+        if name:
+            yield name[1], lines[-1]
+
+
 def run(module):
+    # A kernel of each of these writes behind its arrays: 16 elements where there are 10, and 10 where there is 1. With exact bounds that is a fault, and
+    # the context is lost for all tests after it.
+    wild = module.endswith(("test_dispatcher", "test_localmem"))
+    bounds = {"HANDLOOM_BOUNDS": "contained"} if wild else {}
     command = [sys.executable, "-W", "ignore", "-m", "numba.runtests", "-v", module]
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, text=True, errors="replace")
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, text=True, errors="replace", env=os.environ | bounds)
         return done.stdout, done.returncode
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b"").decode(errors="replace"), None
@@ -42,7 +55,11 @@ def main():
         ran = re.search(r"^Ran (\d+) tests?", text, re.M)
         wrong = re.findall(r"^(?:FAIL|ERROR): (\S+)", text, re.M)
         skips = re.search(r"skipped=(\d+)", text)
-        skips = int(skips[1]) if skips else 0
+        # Tests that ask pytest to skip them are errors to unittest.
+        by_pytest = {name for name, why in reports(text) if why.startswith("Skipped: ")}
+        # A test may fail in several of its parts.
+        wrong = [name for name in dict.fromkeys(wrong) if name not in by_pytest]
+        skips = (int(skips[1]) if skips else 0) + len(by_pytest)
         if ran:
             n = int(ran[1])
             passed += n - skips - len(wrong)

@@ -52,6 +52,18 @@ int cudaGraphLaunch(void *exec, stream_t s);
 int cudaGraphGetNodes(void *graph, void **nodes, size_t *n);
 int cudaGraphExecDestroy(void *exec);
 int cudaGraphDestroy(void *graph);
+int cudaGraphCreate(void **graph, unsigned flags);
+int cudaGraphAddMemAllocNode(void **node, void *graph, void *const *after, size_t n, void *params);
+int cudaGraphAddMemFreeNode(void **node, void *graph, void *const *after, size_t n, void *address);
+int cudaGraphAddMemsetNode(void **node, void *graph, void *const *after, size_t n, const void *params);
+int cudaGraphAddKernelNode(void **node, void *graph, void *const *after, size_t n, const void *params);
+int cudaGraphAddMemcpyNode1D(void **node, void *graph, void *const *after, size_t n, void *to, const void *from, size_t bytes, int kind);
+int cudaGraphKernelNodeGetParams(void *node, void *params);
+int cudaGraphMemsetNodeGetParams(void *node, void *params);
+int cudaGraphMemcpyNodeGetParams(void *node, void *params);
+int cudaGraphNodeSetEnabled(void *exec, void *node, unsigned on);
+int cudaGraphNodeGetEnabled(void *exec, void *node, unsigned *on);
+int cudaDeviceGetGraphMemAttribute(int device, int attribute, void *value);
 int cudaRuntimeGetVersion(int *v);
 int cudaMallocArray(void **array, const void *desc, size_t w, size_t h, unsigned flags);
 
@@ -217,6 +229,58 @@ int main(void) {
   OK(cudaGraphExecDestroy(exec));
   OK(cudaGraphDestroy(graph));
   OK(cudaStreamDestroy(stream));
+
+  // A graph built by hand, with memory of its own: what its nodes were told is told back.
+  struct {
+    int alloc_type, handle_types, location_type, location;
+    void *security;
+    size_t max_size;
+    char rest[56];
+    const void *access;
+    size_t accesses, bytes;
+    float *address;
+  } alloc = {1, 0, 1, 0, 0, 0, {0}, 0, 0, sizeof x, 0};
+  struct { void *func; dim3 grid, block; unsigned shared; void **args, **extra; } launch = {&scale_stub, grid, block, 0, args, 0}, told;
+  struct { void *dst; size_t pitch; unsigned value, element; size_t width, height; } set = {0, 0, 0, 4, N, 1}, told_set;
+  struct { void *array; size_t x, y, z; void *ptr; size_t pitch, xsize, ysize; } sides[2];
+  struct { typeof(sides[0]) src, dst; size_t width, height, depth; int kind; } told_copy;
+  void *node[5];
+  uint64_t bytes;
+  unsigned on;
+  OK(cudaStreamCreate(&stream));
+  OK(cudaGraphCreate(&graph, 0));
+  OK(cudaGraphAddMemAllocNode(&node[0], graph, 0, 0, &alloc));
+  set.dst = alloc.address;
+  args[0] = &alloc.address;
+  OK(cudaGraphAddMemsetNode(&node[1], graph, &node[0], 1, &set));
+  OK(cudaGraphAddKernelNode(&node[2], graph, &node[1], 1, &launch));
+  OK(cudaGraphAddMemcpyNode1D(&node[3], graph, &node[2], 1, y, alloc.address, sizeof y, 2));
+  OK(cudaGraphAddMemFreeNode(&node[4], graph, &node[3], 1, alloc.address));
+  OK(cudaGraphKernelNodeGetParams(node[2], &told));
+  CHECK(told.func == &scale_stub && told.grid.x == grid.x && told.block.x == 128 && *(float **)told.args[0] == alloc.address);
+  CHECK(*(unsigned *)told.args[1] == N);
+  OK(cudaGraphMemsetNodeGetParams(node[1], &told_set));
+  CHECK(told_set.dst == alloc.address && told_set.width == N && told_set.element == 4);
+  OK(cudaGraphMemcpyNodeGetParams(node[3], &told_copy));
+  CHECK(told_copy.src.ptr == alloc.address && told_copy.dst.ptr == y && told_copy.width == sizeof y && told_copy.kind == 4);
+  OK(cudaDeviceGetGraphMemAttribute(0, 0, &bytes));
+  CHECK(bytes == sizeof x);
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  y[0] = 1;
+  OK(cudaGraphLaunch(exec, stream));
+  OK(cudaStreamSynchronize(stream));
+  CHECK(y[0] == 0 && y[N - 1] == 0);
+  OK(cudaGraphNodeSetEnabled(exec, node[3], 0));
+  OK(cudaGraphNodeGetEnabled(exec, node[3], &on));
+  CHECK(on == 0);
+  y[0] = 5;
+  OK(cudaGraphLaunch(exec, stream));
+  OK(cudaStreamSynchronize(stream));
+  CHECK(y[0] == 5);
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+  OK(cudaStreamDestroy(stream));
+  args[0] = &p;
 
   // What is wrong.
   dim3 empty = {0, 1, 1}, large = {2048, 1, 1};

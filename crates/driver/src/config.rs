@@ -1,8 +1,9 @@
 //! What a process is told by its environment: the options of `handloom exec`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use handloom_runtime::Bounds;
+use handloom_runtime::{Bounds, QUIET};
 
 /// The most devices of a process: each takes a window of addresses.
 pub const MAX_DEVICES: u32 = 8;
@@ -24,6 +25,10 @@ pub struct Config {
     pub bounds: Bounds,
     /// Order of scheduling.
     pub seed: u64,
+    /// Longest time of a launch: to make its code, and to run.
+    pub timeout: Option<Duration>,
+    /// How long launches may wait for memory to change while the program waits for them and nothing else happens.
+    pub quiet: Option<Duration>,
     /// Calls are told on standard error.
     pub trace: bool,
     /// Images are written into this folder.
@@ -61,6 +66,12 @@ pub fn size_bytes(text: &str) -> Option<u64> {
     bytes.checked_mul(1 << shift).filter(|b| *b > 0)
 }
 
+/// Seconds, with a fraction if need be; 0 for no limit.
+fn seconds(text: &str) -> Option<Option<Duration>> {
+    let limit = Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()?;
+    Some((!limit.is_zero()).then_some(limit))
+}
+
 /// The devices that `CUDA_VISIBLE_DEVICES` leaves: numbers up to the first word that names none.
 fn visible(text: Option<&str>, devices: u32) -> Vec<u32> {
     let Some(text) = text else { return (0..devices).collect() };
@@ -94,6 +105,8 @@ impl Config {
             threads: 0,
             bounds: Bounds::Exact,
             seed: 0,
+            timeout: None,
+            quiet: Some(QUIET),
             trace: false,
             dump_images: None,
             report: None,
@@ -119,6 +132,8 @@ impl Config {
         get("HANDLOOM_MEMORY", "a size, as `4G`", &mut |t| size_bytes(t).map(|v| c.memory = Some(v)).is_some());
         get("HANDLOOM_THREADS", "a number", &mut |t| t.parse().ok().map(|v| c.threads = v).is_some());
         get("HANDLOOM_SEED", "a number", &mut |t| t.parse().ok().map(|v| c.seed = v).is_some());
+        get("HANDLOOM_TIMEOUT", "seconds", &mut |t| seconds(t).map(|v| c.timeout = v).is_some());
+        get("HANDLOOM_QUIET", "seconds", &mut |t| seconds(t).map(|v| c.quiet = v).is_some());
         get("HANDLOOM_BOUNDS", "`exact` or `contained`", &mut |t| match t {
             "exact" => {
                 c.bounds = Bounds::Exact;

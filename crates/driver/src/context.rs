@@ -239,6 +239,8 @@ fn source_line(file: &str, line: u32) -> Option<String> {
 thread_local! {
     /// The contexts of this thread, the current one last.
     static STACK: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// The context that this thread looked up last.
+    static LAST: RefCell<Option<Arc<Ctx>>> = const { RefCell::new(None) };
 }
 
 /// Works on the stack of this thread; while the thread ends, on an empty one.
@@ -250,6 +252,19 @@ fn stack<R>(work: impl FnOnce(&mut Vec<u64>) -> R) -> R {
         (_, Some(work)) => work(&mut Vec::new()),
         (Ok(None) | Err(_), None) => unreachable!("the work is there until it is done"),
     }
+}
+
+/// A context by its handle, mostly without asking the table, which all threads share: programs name their context before each operation.
+fn find(process: &Process, handle: u64) -> Option<Arc<Ctx>> {
+    let is_it = |ctx: &&Arc<Ctx>| ctx.handle == handle && !ctx.is_destroyed.load(Ordering::Acquire);
+    let known = LAST.try_with(|last| last.borrow().as_ref().filter(is_it).cloned());
+    if let Ok(Some(ctx)) = known {
+        return Some(ctx);
+    }
+    let found = process.contexts.get(handle);
+    // What was there before may be the last of its context: it is dropped when nothing is borrowed. A thread that ends remembers nothing.
+    let _old = LAST.try_with(|last| last.replace(found.clone()));
+    found
 }
 
 /// Handle of the current context, 0 if there is none.
@@ -265,7 +280,7 @@ pub fn current_any() -> Result<Arc<Ctx>> {
     let process = process()?;
     match current_handle() {
         0 => Err(Code::INVALID_CONTEXT),
-        handle => process.contexts.get(handle).ok_or(Code::CONTEXT_IS_DESTROYED),
+        handle => find(process, handle).ok_or(Code::CONTEXT_IS_DESTROYED),
     }
 }
 
@@ -284,7 +299,7 @@ pub fn current() -> Result<Arc<Ctx>> {
 /// # Errors
 /// There is none.
 pub fn by_handle(handle: u64) -> Result<Arc<Ctx>> {
-    process()?.contexts.get(handle).ok_or(Code::INVALID_CONTEXT)
+    find(process()?, handle).ok_or(Code::INVALID_CONTEXT)
 }
 
 /// Pushes a context.

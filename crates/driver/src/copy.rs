@@ -136,6 +136,11 @@ impl Copy {
         Ok(Some(Copy { to: to.1, from: from.1, size, to_place, from_place }))
     }
 
+    /// Whether it goes to memory of a device, and whether it comes from there.
+    pub fn is_of_device(&self) -> (bool, bool) {
+        (matches!(self.to_place, Place::Device(_)), matches!(self.from_place, Place::Device(_)))
+    }
+
     /// Whether it touches memory of the process that no device owns.
     fn is_pageable(&self) -> bool {
         matches!(self.to_place, Place::Host) || matches!(self.from_place, Place::Host)

@@ -16,6 +16,8 @@ pub const INTERPROCESS: u32 = 4;
 
 /// An event.
 pub struct Event {
+    /// Its handle.
+    pub handle: u64,
     /// Handle of its context.
     pub ctx: u64,
     /// How it was made.
@@ -39,8 +41,8 @@ pub fn create(flags: u32) -> Result<u64> {
     }
     let ctx = context::current()?;
     let rt = if flags & DISABLE_TIMING == 0 { ctx.rt.event() } else { ctx.rt.event_without_time() };
-    let event = Event { ctx: ctx.handle, flags, rt, captured: Mutex::default() };
-    process()?.events.add(event).ok_or(Code::OUT_OF_MEMORY)
+    let event = |handle| Event { handle, ctx: ctx.handle, flags, rt, captured: Mutex::default() };
+    process()?.events.add_with(event).map(|(handle, _)| handle).ok_or(Code::OUT_OF_MEMORY)
 }
 
 /// An event by its handle.

@@ -76,7 +76,9 @@ pub fn kind(op: &Op) -> u32 {
         Op::Empty => 5,
         Op::Wait(_) => 6,
         Op::Record(_) => 7,
-        Op::Free(_) => 11,
+        Op::GraphAlloc(_) => 10,
+        Op::Free(_) | Op::GraphFree(_) => 11,
+        Op::Batch(_) => 12,
     }
 }
 

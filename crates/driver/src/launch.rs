@@ -1,8 +1,14 @@
-//! Parameters of launches as programs pass them: pointers to each of them, or all in one buffer.
+//! Parameters of launches as programs pass them: pointers to each of them, or all in one buffer. Launches that were made ready before.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use handloom_runtime::Launcher;
 
 use crate::code::{Code, Result};
 use crate::host::HostMemory;
 use crate::module::Func;
+use crate::work::Shape;
 
 /// The most bytes of parameters.
 pub const MAX_PARAM_BYTES: usize = 32_764;
@@ -66,4 +72,46 @@ pub fn params(host: &dyn HostMemory, func: &Func, pointers: u64, extra: u64) -> 
         host.read(from, n, &mut |b| block[at..at + n].copy_from_slice(b));
     }
     Ok(block)
+}
+
+/// Shapes in which a function was launched last, made ready.
+#[derive(Debug, Default)]
+pub struct Launchers(Mutex<VecDeque<Ready>>);
+
+/// A shape in a context.
+#[derive(Debug)]
+struct Ready {
+    ctx: u64,
+    shape: Shape,
+    launcher: Arc<Launcher>,
+}
+
+/// How many shapes of a function are kept. Each holds memory for its blocks.
+const KEPT: usize = 16;
+
+impl Launchers {
+    /// That of a shape in a context, by the number of the context; it is made if it is not there.
+    ///
+    /// # Errors
+    /// As `make`.
+    pub fn of(&self, ctx: u64, shape: &Shape, make: impl FnOnce() -> Result<Arc<Launcher>>) -> Result<Arc<Launcher>> {
+        let list = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut list = list();
+            if let Some(i) = list.iter().position(|r| r.ctx == ctx && r.shape == *shape) {
+                let launcher = Arc::clone(&list[i].launcher);
+                list.swap(0, i);
+                return Ok(launcher);
+            }
+        }
+        // Others may launch meanwhile; if one of them made the same, one is dropped some day.
+        let launcher = make()?;
+        let mut list = list();
+        list.push_front(Ready { ctx, shape: *shape, launcher: Arc::clone(&launcher) });
+        let kept = list.len().min(KEPT);
+        let dropped = list.split_off(kept);
+        drop(list);
+        drop(dropped);
+        Ok(launcher)
+    }
 }

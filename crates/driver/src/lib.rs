@@ -8,12 +8,13 @@
 //! output when a call waits for work.
 //!
 //! How to read it: [`process`](mod@process) is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
-//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`pool`] and [`copy`] what it is done to,
+//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`pool`], [`batch`] and [`copy`] what it is done to,
 //! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
 //! described first and done later.
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod capture;
 pub mod code;
 pub mod config;

@@ -4,8 +4,8 @@
 //! program and kernels use.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use handloom_runtime::{MemoryError, Word};
 
@@ -27,6 +27,8 @@ pub enum Use {
     Managed,
     /// Memory of a pool, by its handle.
     Pool(u64),
+    /// Memory that a graph allocates.
+    Graph,
 }
 
 /// An allocation.
@@ -62,6 +64,8 @@ pub struct Registered {
 pub struct Registry {
     all: RwLock<BTreeMap<u64, Allocated>>,
     registered: RwLock<BTreeMap<u64, Registered>>,
+    graphs: Mutex<BTreeMap<u64, Weak<GraphMemory>>>,
+    graphs_high: AtomicU64,
     in_use: AtomicU64,
 }
 
@@ -134,6 +138,24 @@ impl Registry {
         registered.retain(|_, r| r.ctx != ctx);
     }
 
+    fn graphs(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<GraphMemory>>> {
+        self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of memory of graphs.
+    pub fn of_graphs(&self) -> u64 {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().filter(|a| a.kind == Use::Graph).map(|a| a.bytes).sum()
+    }
+
+    /// The most bytes of memory of graphs that there were; with `reset` from now on.
+    pub fn of_graphs_at_most(&self, reset: bool) -> u64 {
+        if reset {
+            self.graphs_high.store(self.of_graphs(), Ordering::Relaxed);
+        }
+        self.graphs_high.load(Ordering::Relaxed)
+    }
+
     /// Bytes of allocations of a pool.
     pub fn of_pool(&self, pool: u64) -> u64 {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
@@ -178,6 +200,72 @@ impl Registry {
     }
 }
 
+/// Memory that a node of a graph allocates: each launch of the graph has it at the same address. It is given back when neither the graph, nor what was
+/// made of it, nor a launch needs it any more.
+///
+/// Choice: a launch finds what the one before left there, also if it was freed between, and an access to it after the graph freed it does not trap.
+#[derive(Debug)]
+pub struct GraphMemory {
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Number of its device.
+    pub ordinal: i32,
+    /// It was allocated by a launch, and not freed since.
+    is_live: AtomicBool,
+}
+
+impl GraphMemory {
+    /// Memory in the device of a context.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn new(ctx: &Ctx, bytes: u64) -> Result<Arc<GraphMemory>> {
+        let process = process()?;
+        let base = process.memory.allocate(ctx, bytes, Use::Graph)?;
+        let new = Arc::new(GraphMemory { base, bytes, ordinal: ctx.gpu.ordinal, is_live: AtomicBool::new(false) });
+        process.memory.graphs().insert(base, Arc::downgrade(&new));
+        process.memory.graphs_high.fetch_max(process.memory.of_graphs(), Ordering::Relaxed);
+        Ok(new)
+    }
+
+    /// A launch allocates it.
+    pub fn allocated(&self) {
+        self.is_live.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for GraphMemory {
+    fn drop(&mut self) {
+        let Ok(process) = process() else { return };
+        process.memory.graphs().remove(&self.base);
+        // What the program has not freed stays until it does.
+        if !self.is_live.load(Ordering::Acquire)
+            && let Ok(a) = process.memory.take(self.base, |kind| kind == Use::Graph)
+            && let Ok(gpu) = process.gpu(a.ordinal)
+        {
+            let _ = release(gpu, process, &a);
+        }
+    }
+}
+
+/// Memory of a graph is freed, by a launch or by the program. It goes back only when the graph is gone.
+pub fn graph_freed(address: u64) {
+    let Ok(process) = process() else { return };
+    let known = process.memory.graphs().get(&address).and_then(Weak::upgrade);
+    match known {
+        Some(memory) => memory.is_live.store(false, Ordering::Release),
+        None => {
+            if let Ok(a) = process.memory.take(address, |kind| kind == Use::Graph)
+                && let Ok(gpu) = process.gpu(a.ordinal)
+            {
+                let _ = release(gpu, process, &a);
+            }
+        }
+    }
+}
+
 /// Frees memory now. All work of its context ends before.
 ///
 /// # Errors
@@ -185,6 +273,13 @@ impl Registry {
 pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
     let process = process()?;
     let found = process.memory.find(address).filter(|a| a.base == address).ok_or(Code::INVALID_VALUE)?;
+    if found.kind == Use::Graph {
+        if let Some(ctx) = process.contexts.get(found.ctx) {
+            let _ = ctx.rt.synchronize();
+        }
+        graph_freed(address);
+        return Ok(());
+    }
     let gpu = process.gpu(found.ordinal)?;
     let a = process.memory.take(address, is)?;
     if let Some(ctx) = process.contexts.get(a.ctx) {
@@ -209,6 +304,9 @@ fn release(gpu: &Gpu, process: &Process, a: &Allocated) -> Result {
 pub fn free_later(ctx: &Ctx, at: &Arc<Stream>, address: u64) -> Result {
     let process = process()?;
     let is = |kind| matches!(kind, Use::Pool(_) | Use::Device);
+    if process.memory.find(address).is_some_and(|a| a.base == address && a.kind == Use::Graph) {
+        return stream::submit(ctx, at, Op::GraphFree(address));
+    }
     if at.is_capturing() {
         // Choice: memory that a graph would free lives on until its context ends, so that the graph can be launched again.
         process.memory.find(address).filter(|a| a.base == address && is(a.kind)).ok_or(Code::INVALID_VALUE)?;

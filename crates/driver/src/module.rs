@@ -10,6 +10,7 @@ use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::Gpu;
 use crate::image::Loaded;
+use crate::launch::Launchers;
 use crate::process::{Process, process, say};
 use crate::table::Table;
 
@@ -45,6 +46,8 @@ pub struct Func {
     /// The entry.
     pub function: Function,
     settings: Arc<Settings>,
+    /// Its launches that were made ready.
+    pub launchers: Launchers,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -91,7 +94,8 @@ impl Mod {
         }
         let function = self.module.function(Some(name)).map_err(|_| Code::NOT_FOUND)?;
         let settings = Arc::new(Settings::new(function.entry().shared_bytes, self.target));
-        let func = Func { module: own, module_gpu: Arc::clone(&self.gpu), function, settings };
+        let launchers = Launchers::default();
+        let func = Func { module: own, module_gpu: Arc::clone(&self.gpu), function, settings, launchers };
         let handle = process()?.functions.add(func).ok_or(Code::OUT_OF_MEMORY)?;
         known.insert(name.to_owned(), handle);
         Ok(handle)
@@ -329,7 +333,7 @@ impl Kernel {
         let module = self.owner.module(ctx)?;
         let function = module.function(Some(&self.name)).map_err(|_| Code::NOT_FOUND)?;
         let (module_gpu, settings) = (Arc::clone(&ctx.gpu), Arc::clone(&self.settings));
-        let func = Arc::new(Func { module: 0, module_gpu, function, settings });
+        let func = Arc::new(Func { module: 0, module_gpu, function, settings, launchers: Launchers::default() });
         known.push(Placed { ctx: (ctx.handle, ctx.id), func: Arc::clone(&func), handle: 0 });
         Ok(func)
     }
@@ -365,6 +369,7 @@ fn add_shared(functions: &Table<Func>, func: &Func) -> Result<u64> {
         module_gpu: Arc::clone(&func.module_gpu),
         function: func.function.clone(),
         settings: Arc::clone(&func.settings),
+        launchers: Launchers::default(),
     };
     functions.add(copy).ok_or(Code::OUT_OF_MEMORY)
 }

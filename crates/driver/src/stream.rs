@@ -11,7 +11,7 @@ use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::event::Event;
 use crate::process::process;
-use crate::work::Op;
+use crate::work::{self, Launch, Op};
 
 /// The handle of the default stream that waits for all others.
 pub const LEGACY: u64 = 1;
@@ -209,6 +209,20 @@ pub fn submit(ctx: &Ctx, stream: &Arc<Stream>, op: Op) -> Result {
         crate::capture::refuse_implicit(ctx)?;
     }
     op.enqueue(ctx, stream)
+}
+
+/// Gives a stream a launch, as [`submit`] does, without setting anything aside for later if it is not captured.
+///
+/// # Errors
+/// As [`submit`].
+pub fn launch(ctx: &Ctx, stream: &Arc<Stream>, launch: Launch) -> Result {
+    if stream.is_capturing() {
+        return submit(ctx, stream, Op::Kernel(Arc::new(launch)));
+    }
+    if stream.is_legacy() {
+        crate::capture::refuse_implicit(ctx)?;
+    }
+    work::launch(ctx, stream, &launch.func, &launch.shape, launch.params)
 }
 
 /// Records an event in a stream.

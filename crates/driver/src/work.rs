@@ -1,19 +1,32 @@
 //! What a stream can be given, and a node of a graph can be: launches, copies, fills, functions of the host.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use handloom_runtime::{Arg, LaunchConfig};
+use handloom_runtime::{LaunchConfig, Launcher, StreamError};
 
+use crate::batch::MemOp;
 use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::copy::{Copy, Fill};
 use crate::event::Event;
+use crate::memory::{self, GraphMemory};
 use crate::module::Func;
 use crate::process::process;
 use crate::stream::Stream;
 
 /// A function of the host, which may be called again and again.
 pub type HostFunction = Arc<dyn Fn() + Send + Sync>;
+
+/// A call of a function of the host, and what the program said of it.
+#[derive(Clone)]
+pub struct HostCall {
+    /// Calls it.
+    pub call: HostFunction,
+    /// Address of the function.
+    pub function: u64,
+    /// Its argument.
+    pub data: u64,
+}
 
 /// Something to do.
 #[derive(Clone)]
@@ -27,19 +40,24 @@ pub enum Op {
     /// A fill.
     Fill(Fill),
     /// A call of a function of the host.
-    Host(HostFunction),
+    Host(HostCall),
     /// An event that is recorded.
     Record(Arc<Event>),
     /// An event that is waited for.
     Wait(Arc<Event>),
     /// Memory that is freed.
     Free(u64),
+    /// Memory of a graph that is allocated.
+    GraphAlloc(Arc<GraphMemory>),
+    /// Memory of a graph that is freed, by its address.
+    GraphFree(u64),
+    /// Words that are written or waited for.
+    Batch(Arc<Vec<MemOp>>),
     /// What the nodes of another graph do, in an order that it allows.
     Child(Arc<Vec<Op>>),
 }
 
 /// A launch of a kernel.
-#[derive(Clone)]
 pub struct Launch {
     /// The kernel.
     pub func: Arc<Func>,
@@ -49,6 +67,8 @@ pub struct Launch {
     pub shape: Shape,
     /// All parameters as they lie in memory.
     pub params: Vec<u8>,
+    /// Addresses of each parameter, once they are asked for.
+    pub pointers: OnceLock<Vec<u64>>,
 }
 
 /// The shape of a launch.
@@ -64,6 +84,16 @@ pub struct Shape {
     pub cooperative: bool,
     /// Blocks of a cluster in x, y, z.
     pub cluster: Option<[u32; 3]>,
+}
+
+impl Shape {
+    /// Checks what it says of shared memory.
+    ///
+    /// # Errors
+    /// The kernel does not allow it.
+    pub fn check(&self, func: &Func) -> Result {
+        if self.shared > func.max_dynamic_shared() { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    }
 }
 
 impl Op {
@@ -84,8 +114,8 @@ impl Op {
                 let fill = *fill;
                 ctx.result(rt.memory(move |_| fill.run()))
             }
-            Op::Host(call) => {
-                let call = Arc::clone(call);
+            Op::Host(host) => {
+                let call = Arc::clone(&host.call);
                 ctx.result(rt.host(move || call()))
             }
             Op::Record(event) => ctx.result(rt.record(&event.rt)),
@@ -98,6 +128,21 @@ impl Op {
                     Ok(())
                 }))
             }
+            Op::GraphAlloc(memory) => {
+                let memory = Arc::clone(memory);
+                ctx.result(rt.memory(move |_| {
+                    memory.allocated();
+                    Ok(())
+                }))
+            }
+            Op::GraphFree(address) => {
+                let address = *address;
+                ctx.result(rt.memory(move |_| {
+                    memory::graph_freed(address);
+                    Ok(())
+                }))
+            }
+            Op::Batch(ops) => ops.iter().try_for_each(|op| op.enqueue(ctx, stream)),
             Op::Child(ops) => ops.iter().try_for_each(|op| op.enqueue(ctx, stream)),
         }
     }
@@ -109,42 +154,54 @@ impl Launch {
     /// # Errors
     /// The kernel does not allow it.
     pub fn check(&self) -> Result {
-        let most = self.func.max_dynamic_shared();
-        if i64::from(self.shape.shared) > i64::from(most) {
-            return Err(Code::INVALID_VALUE);
-        }
-        Ok(())
+        self.shape.check(&self.func)
+    }
+
+    /// The address of a list of addresses of its parameters, which lie there as long as this does.
+    pub fn list(&self) -> u64 {
+        let address = |bytes: &[u8]| bytes.as_ptr().expose_provenance() as u64;
+        let list = self.pointers.get_or_init(|| {
+            let params = self.func.function.params();
+            params.iter().map(|p| address(&self.params) + u64::from(p.offset)).collect()
+        });
+        list.as_ptr().expose_provenance() as u64
     }
 
     fn enqueue(&self, ctx: &Ctx, stream: &Stream) -> Result {
-        if !Arc::ptr_eq(&self.func.module_gpu, &ctx.gpu) {
-            return Err(Code::INVALID_HANDLE);
-        }
         self.check()?;
-        let process = process()?;
+        launch(ctx, stream, &self.func, &self.shape, self.params.clone())
+    }
+}
+
+/// Gives a stream a launch with all parameters as they lie in memory.
+///
+/// # Errors
+/// It is wrong, or the context failed.
+pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Vec<u8>) -> Result {
+    if !Arc::ptr_eq(&func.module_gpu, &ctx.gpu) {
+        return Err(Code::INVALID_HANDLE);
+    }
+    let process = process()?;
+    let launcher = func.launchers.of(ctx.id, shape, || {
         let config = LaunchConfig {
-            shared_bytes: self.shape.shared,
-            cooperative: self.shape.cooperative,
-            cluster: self.shape.cluster,
+            shared_bytes: shape.shared,
+            cooperative: shape.cooperative,
+            cluster: shape.cluster,
             seed: process.config.seed,
             bounds: process.config.bounds,
             threads: process.config.threads,
+            timeout: process.config.timeout,
+            quiet: process.config.quiet,
             output: Some(ctx.sink.clone()),
-            ..LaunchConfig::new(self.shape.grid, self.shape.block)
+            ..LaunchConfig::new(shape.grid, shape.block)
         };
-        let params = self.func.function.params();
-        let part = |p: &handloom_ir::simt::Param| {
-            let at = p.offset as usize;
-            self.params.get(at..at + p.size as usize).map(Arg::Bytes).ok_or(Code::INVALID_VALUE)
-        };
-        let args: Result<Vec<Arg<'_>>> = params.iter().map(part).collect();
-        let pending = ctx.result(stream.rt().launch(&self.func.function, &config, &args?))?;
-        drop(pending);
-        if process.config.report.is_some() {
-            let [g, b] = [self.shape.grid, self.shape.block].map(|d| format!("[{},{},{}]", d[0], d[1], d[2]));
-            let name = self.func.function.name();
-            process.report(&format!("{{\"event\":\"launch\",\"entry\":\"{name}\",\"grid\":{g},\"block\":{b}}}"));
-        }
-        Ok(())
+        ctx.result(Launcher::new(&func.function, &config).map_err(StreamError::from))
+    })?;
+    ctx.result(stream.rt().launch_again(&launcher, params))?;
+    if process.config.report.is_some() {
+        let [g, b] = [shape.grid, shape.block].map(|d| format!("[{},{},{}]", d[0], d[1], d[2]));
+        let name = func.function.name();
+        process.report(&format!("{{\"event\":\"launch\",\"entry\":\"{name}\",\"grid\":{g},\"block\":{b}}}"));
     }
+    Ok(())
 }

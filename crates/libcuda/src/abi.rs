@@ -52,6 +52,14 @@ structures! {
     MemsetNode { dst: u64, pitch: u64, value: u32, element_size: u32, width: u64, height: u64 }
     /// `CUDA_HOST_NODE_PARAMS`.
     HostNode { function: Option<HostFn>, user_data: u64 }
+    /// The same with the address of the function.
+    HostNodeWords { function: u64, user_data: u64 }
+    /// `CUDA_MEM_ALLOC_NODE_PARAMS`.
+    MemAllocNode { props: PoolProps, access_descs: u64, access_desc_count: u64, bytes: u64, dptr: u64 }
+    /// `CUDA_BATCH_MEM_OP_NODE_PARAMS`.
+    BatchNode { ctx: u64, count: u32, param_array: u64, flags: u32 }
+    /// `CUstreamBatchMemOpParams`: `operation` and `flags` of those without an address, else with address, value, flags.
+    BatchOp { operation: u32, other_flags: u32, address: u64, value: u64, flags: u32, alias: u64, pad: u64 }
     /// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
     InstantiateParams { flags: u64, upload_stream: u64, error_node: u64, result: u32 }
     /// `CUgraphExecUpdateResultInfo`.
@@ -71,4 +79,7 @@ const _: () = {
     assert!(size_of::<KernelNodeOld>() == 56);
     assert!(size_of::<MemsetNode>() == 40);
     assert!(size_of::<PoolProps>() == 88);
+    assert!(size_of::<MemAllocNode>() == 120);
+    assert!(size_of::<BatchNode>() == 32);
+    assert!(size_of::<BatchOp>() == 48);
 };

@@ -97,6 +97,46 @@ fn side(kind: u32, host: u64, device: u64, offset: (u64, u64, u64), pitch: u64, 
     Ok((said, address().ok_or(Code::INVALID_VALUE)?))
 }
 
+/// The structure of a copy.
+pub(crate) fn described(copy: &Copy) -> Memcpy3d {
+    let (to_device, from_device) = copy.is_of_device();
+    let Size { width, height, depth } = copy.size;
+    // Kind, addresses, pitch and height of a side.
+    let side = |is_device: bool, r: &Region| {
+        let pitch = if r.pitch == 0 { width } else { r.pitch };
+        let rows = r.slice.checked_div(pitch).filter(|n| *n > 0).unwrap_or(height);
+        if is_device { (2, 0, r.address, pitch, rows) } else { (1, r.address, 0, pitch, rows) }
+    };
+    let (from, to) = (side(from_device, &copy.from), side(to_device, &copy.to));
+    Memcpy3d {
+        src_x_in_bytes: 0,
+        src_y: 0,
+        src_z: 0,
+        src_lod: 0,
+        src_memory_type: from.0,
+        src_host: from.1,
+        src_device: from.2,
+        src_array: 0,
+        reserved0: 0,
+        src_pitch: from.3,
+        src_height: from.4,
+        dst_x_in_bytes: 0,
+        dst_y: 0,
+        dst_z: 0,
+        dst_lod: 0,
+        dst_memory_type: to.0,
+        dst_host: to.1,
+        dst_device: to.2,
+        dst_array: 0,
+        reserved1: 0,
+        dst_pitch: to.3,
+        dst_height: to.4,
+        width_in_bytes: width,
+        height,
+        depth,
+    }
+}
+
 fn of_2d(c: &Memcpy2d) -> Result<Option<Copy>> {
     let pitch = |p: u64| if p == 0 { c.width_in_bytes } else { p };
     let to = (c.dst_x_in_bytes, c.dst_y, 0);

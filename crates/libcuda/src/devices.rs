@@ -4,7 +4,7 @@ use handloom_driver::gpu::Gpu;
 use handloom_driver::{Code, Result, context, pool, process};
 
 use crate::abi::DevProp;
-use crate::ptr::{In, Out};
+use crate::ptr::{Addr, In, Out};
 
 pub(crate) fn get(device: Out<i32>, ordinal: i32) -> Result {
     device.check()?;
@@ -170,6 +170,29 @@ pub(crate) fn set_primary_flags(dev: i32, flags: u32) -> Result {
 }
 
 /// Graphs take their memory from the device at once, and none of it stays with them.
+/// Bytes of memory of graphs now and at most: in use (0, 1), and kept (2, 3), which is the same here.
+pub(crate) fn graph_mem(dev: i32, attr: u32, value: Addr) -> Result {
+    let process = process()?;
+    process.gpu(dev)?;
+    let bytes = match attr {
+        0 | 2 => process.memory.of_graphs(),
+        1 | 3 => process.memory.of_graphs_at_most(false),
+        _ => return Err(Code::INVALID_VALUE),
+    };
+    value.out::<u64>().set(bytes)
+}
+
+/// The highest numbers can be set back to what is now.
+pub(crate) fn set_graph_mem(dev: i32, attr: u32, value: Addr) -> Result {
+    let process = process()?;
+    process.gpu(dev)?;
+    if !matches!(attr, 1 | 3) || value.out::<u64>().get()? != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    process.memory.of_graphs_at_most(true);
+    Ok(())
+}
+
 pub(crate) fn graph_mem_trim(dev: i32) -> Result {
     process()?.gpu(dev).map(drop)
 }

@@ -1,13 +1,13 @@
 //! Functions and launches.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use handloom_driver::context::Ctx;
 use handloom_driver::launch;
 use handloom_driver::module::{Func, function, function_anywhere};
 use handloom_driver::stream::{self, Null};
-use handloom_driver::work::{Launch, Op, Shape};
+use handloom_driver::work::{Launch, Shape};
 use handloom_driver::{Code, Result};
 
 use crate::abi::LaunchConfig;
@@ -20,14 +20,14 @@ pub(crate) fn launch_of(ctx: &Arc<Ctx>, handle: u64, shape: Shape, pointers: u64
         return Err(Code::INVALID_VALUE);
     }
     let params = launch::params(&ProcessMemory, &func, pointers, extra)?;
-    Ok(Launch { func, handle, shape, params })
+    Ok(Launch { func, handle, shape, params, pointers: OnceLock::new() })
 }
 
 fn launch_on(null: Null, at: u64, handle: u64, shape: Shape, pointers: u64, extra: u64) -> Result {
     let (ctx, stream) = stream::by_handle(at, null)?;
     let launch = launch_of(&ctx, handle, shape, pointers, extra)?;
     launch.check()?;
-    stream::submit(&ctx, &stream, Op::Kernel(Arc::new(launch)))
+    stream::launch(&ctx, &stream, launch)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the interface has so many")]

@@ -12,6 +12,7 @@
 //! The static library becomes the shared one by `ci/libraries`.
 
 pub mod abi;
+mod batches;
 mod call;
 mod contexts;
 mod copies;

@@ -1,7 +1,12 @@
 //! Memory that is allocated and freed in the order of streams.
 
+use std::sync::Arc;
+
+use handloom_driver::context::Ctx;
+use handloom_driver::memory::GraphMemory;
 use handloom_driver::pool::{self, Pool};
-use handloom_driver::stream::{self, Null};
+use handloom_driver::stream::{self, Null, Stream};
+use handloom_driver::work::Op;
 use handloom_driver::{Code, Result, memory, process};
 
 use crate::abi::PoolProps;
@@ -10,8 +15,8 @@ use crate::ptr::{Addr, In, Out};
 const PINNED: u32 = 1;
 const DEVICE: u32 = 1;
 
-pub(crate) fn create(to: Out<u64>, props: In<PoolProps>) -> Result {
-    to.check()?;
+/// The number of the device that a pool of such properties is of.
+pub(crate) fn device_of(props: &In<PoolProps>) -> Result<i32> {
     let props = props.get()?;
     let process = process()?;
     if props.alloc_type != PINNED || props.handle_types != 0 {
@@ -20,8 +25,29 @@ pub(crate) fn create(to: Out<u64>, props: In<PoolProps>) -> Result {
     if props.location_type != DEVICE {
         return Err(Code::NOT_SUPPORTED);
     }
-    let gpu = process.gpu(props.location_id).map_err(|_| Code::INVALID_VALUE)?;
-    to.set(process.pools.add(Pool::new(gpu.ordinal, false, props.max_size)).ok_or(Code::OUT_OF_MEMORY)?)
+    process.gpu(props.location_id).map(|gpu| gpu.ordinal).map_err(|_| Code::INVALID_VALUE)
+}
+
+/// The properties of memory of a device.
+pub(crate) fn device_props(ordinal: i32) -> PoolProps {
+    PoolProps {
+        alloc_type: PINNED,
+        handle_types: 0,
+        location_type: DEVICE,
+        location_id: ordinal,
+        security: 0,
+        max_size: 0,
+        usage: 0,
+        rdma: 0,
+        reserved: [0; 53],
+    }
+}
+
+pub(crate) fn create(to: Out<u64>, props: In<PoolProps>) -> Result {
+    to.check()?;
+    let process = process()?;
+    let pool = Pool::new(device_of(&props)?, false, props.get()?.max_size);
+    to.set(process.pools.add(pool).ok_or(Code::OUT_OF_MEMORY)?)
 }
 
 fn by_handle(handle: u64) -> Result<std::sync::Arc<Pool>> {
@@ -82,14 +108,28 @@ pub(crate) fn set_access(handle: u64, descriptions: In<u8>, n: u64) -> Result {
 pub(crate) fn alloc_async(null: Null, to: Out<u64>, bytes: u64, at: u64) -> Result {
     to.check()?;
     let (ctx, stream) = stream::by_handle(at, null)?;
-    drop(stream);
+    if stream.is_capturing() {
+        return alloc_captured(to, bytes, &ctx, &stream);
+    }
     let pool = pool::current_of(process()?, &ctx.gpu)?;
     to.set(pool::allocate(&ctx, pool, bytes)?)
 }
 
+/// An allocation that becomes a node of a graph.
+fn alloc_captured(to: Out<u64>, bytes: u64, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
+    let memory = GraphMemory::new(ctx, bytes)?;
+    let base = memory.base;
+    stream::submit(ctx, stream, Op::GraphAlloc(memory))?;
+    to.set(base)
+}
+
 pub(crate) fn alloc_from(null: Null, to: Out<u64>, bytes: u64, handle: u64, at: u64) -> Result {
     to.check()?;
-    let (ctx, _) = stream::by_handle(at, null)?;
+    let (ctx, stream) = stream::by_handle(at, null)?;
+    if stream.is_capturing() {
+        by_handle(handle)?;
+        return alloc_captured(to, bytes, &ctx, &stream);
+    }
     to.set(pool::allocate(&ctx, handle, bytes)?)
 }
 

@@ -341,6 +341,31 @@ unsafe extern "C" {
     pub fn cuGraphMemsetNodeSetParams(node: u64, params: Address) -> u32;
     pub fn cuGraphExecHostNodeSetParams(exec: u64, node: u64, params: Address) -> u32;
     pub fn cuGraphHostNodeSetParams(node: u64, params: Address) -> u32;
+    pub fn cuGraphHostNodeGetParams(node: u64, params: *mut c_void) -> u32;
+    pub fn cuGraphMemsetNodeGetParams(node: u64, params: *mut c_void) -> u32;
+    pub safe fn cuGraphMemcpyNodeGetParams(node: u64, copy: &mut Memcpy3D) -> u32;
+    pub safe fn cuGraphKernelNodeGetParams_v2(node: u64, params: &mut KernelNodeParams) -> u32;
+    pub fn cuGraphAddMemAllocNode(node: &mut u64, graph: u64, after: Address, count: usize, params: *mut c_void)
+    -> u32;
+    pub fn cuGraphAddMemFreeNode(node: &mut u64, graph: u64, after: Address, count: usize, address: u64) -> u32;
+    pub fn cuGraphMemAllocNodeGetParams(node: u64, params: *mut c_void) -> u32;
+    pub safe fn cuGraphMemFreeNodeGetParams(node: u64, address: &mut u64) -> u32;
+    pub safe fn cuGraphEventRecordNodeGetEvent(node: u64, event: &mut u64) -> u32;
+    pub safe fn cuGraphEventRecordNodeSetEvent(node: u64, event: u64) -> u32;
+    pub safe fn cuGraphEventWaitNodeGetEvent(node: u64, event: &mut u64) -> u32;
+    pub safe fn cuGraphEventWaitNodeSetEvent(node: u64, event: u64) -> u32;
+    pub safe fn cuGraphExecEventRecordNodeSetEvent(exec: u64, node: u64, event: u64) -> u32;
+    pub safe fn cuGraphExecEventWaitNodeSetEvent(exec: u64, node: u64, event: u64) -> u32;
+    pub safe fn cuGraphExecChildGraphNodeSetParams(exec: u64, node: u64, child: u64) -> u32;
+    pub safe fn cuGraphExecGetFlags(exec: u64, flags: &mut u64) -> u32;
+    pub safe fn cuGraphNodeFindInClone(found: &mut u64, original: u64, clone: u64) -> u32;
+    pub safe fn cuGraphNodeGetEnabled(exec: u64, node: u64, enabled: &mut u32) -> u32;
+    pub safe fn cuGraphNodeSetEnabled(exec: u64, node: u64, enabled: u32) -> u32;
+    pub fn cuDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32;
+    pub fn cuDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32;
+    pub safe fn cuDeviceGraphMemTrim(device: i32) -> u32;
+    pub safe fn cuDeviceGetP2PAttribute(value: &mut i32, attribute: u32, from: i32, to: i32) -> u32;
+    pub fn cuMemPoolGetAccess(flags: &mut u32, pool: u64, location: *mut c_void) -> u32;
 
     // Libraries, kernels, launches.
     pub fn cuLibraryLoadData(

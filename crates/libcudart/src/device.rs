@@ -1,7 +1,7 @@
 //! Devices, the current device of a thread, and its primary context. See "Device Management" and "Interactions with the CUDA Driver API".
 
 use std::cell::Cell;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::cu;
@@ -213,6 +213,31 @@ calls! {
         // SAFETY: the program says that a text is there; the driver tests for null.
         driver(unsafe { cu::cuDeviceGetByPCIBusId(&mut found, text) })?;
         put(device, found)
+    }
+
+    fn cudaDeviceGetP2PAttribute(value: Out<'_, i32>, attribute: u32, from: i32, to: i32) {
+        exists(from)?;
+        exists(to)?;
+        let mut found = 0;
+        driver(cu::cuDeviceGetP2PAttribute(&mut found, attribute, from, to))?;
+        put(value, found)
+    }
+
+    fn cudaDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) {
+        exists(device)?;
+        // SAFETY: the program says that a number of 64 bits may be written there; the driver tests for null.
+        driver(unsafe { cu::cuDeviceGetGraphMemAttribute(device, attribute, value) })
+    }
+
+    fn cudaDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) {
+        exists(device)?;
+        // SAFETY: the program says that a number of 64 bits is there; the driver tests for null.
+        driver(unsafe { cu::cuDeviceSetGraphMemAttribute(device, attribute, value) })
+    }
+
+    fn cudaDeviceGraphMemTrim(device: i32) {
+        exists(device)?;
+        driver(cu::cuDeviceGraphMemTrim(device))
     }
 
     fn cudaDeviceCanAccessPeer(can: Out<'_, i32>, device: i32, peer: i32) {

@@ -7,8 +7,8 @@ use crate::device::ready;
 use crate::error::{Answer, Error, driver};
 use crate::function::kernel;
 use crate::memory::{box_copy, flat_copy};
-use crate::symbol;
-use crate::types::{Address, KernelNodeParams, Memcpy3DParms, Out, put};
+use crate::types::{Address, Dim3, Extent, KernelNodeParams, Memcpy3DParms, Out, PitchedPtr, Pos, put};
+use crate::{registry, symbol};
 
 /// A new node of a graph: where its handle goes, in which graph, after which nodes.
 #[derive(Clone, Copy)]
@@ -46,6 +46,71 @@ fn kernel_params(p: Option<&KernelNodeParams>) -> Answer<cu::KernelNodeParams> {
         kernel,
         context: 0,
     })
+}
+
+/// What a node launches. The function is the host stub that stands for the kernel, where there is one.
+fn kernel_params_of(node: u64) -> Answer<KernelNodeParams> {
+    let mut p = cu::KernelNodeParams {
+        function: 0,
+        grid: [0; 3],
+        block: [0; 3],
+        shared: 0,
+        arguments: std::ptr::null(),
+        extra: std::ptr::null(),
+        kernel: 0,
+        context: 0,
+    };
+    driver(cu::cuGraphKernelNodeGetParams_v2(node, &mut p))?;
+    let handle = if p.kernel == 0 { p.function } else { p.kernel };
+    let dim = |[x, y, z]: [u32; 3]| Dim3 { x, y, z };
+    Ok(KernelNodeParams {
+        function: registry::stub(p.kernel).unwrap_or(std::ptr::without_provenance(handle as usize)),
+        grid: dim(p.grid),
+        block: dim(p.block),
+        shared: p.shared,
+        arguments: p.arguments,
+        extra: p.extra,
+    })
+}
+
+/// A copy of nothing.
+fn empty_copy() -> cu::Memcpy3D {
+    let side = cu::Side {
+        x: 0,
+        y: 0,
+        z: 0,
+        level: 0,
+        kind: 0,
+        host: 0,
+        device: 0,
+        array: 0,
+        reserved: 0,
+        pitch: 0,
+        height: 0,
+    };
+    cu::Memcpy3D { src: side, dst: side, width: 0, height: 0, depth: 0 }
+}
+
+/// A copy of the driver in the words of this interface: each address says by itself where it is.
+fn copied_box(copy: &cu::Memcpy3D) -> Memcpy3DParms {
+    const BY_ADDRESS: u32 = 4;
+    let memory = |side: &cu::Side| PitchedPtr {
+        ptr: side.device.max(side.host),
+        pitch: side.pitch,
+        xsize: copy.width,
+        ysize: side.height,
+    };
+    let place = |side: &cu::Side| Pos { x: side.x, y: side.y, z: side.z };
+    Memcpy3DParms {
+        src_array: 0,
+        src_pos: place(&copy.src),
+        src_ptr: memory(&copy.src),
+        dst_array: 0,
+        dst_pos: place(&copy.dst),
+        dst_ptr: memory(&copy.dst),
+        extent: Extent { width: copy.width, height: copy.height, depth: copy.depth },
+        kind: BY_ADDRESS,
+    }
 }
 
 fn add_copy(node: Out<'_, u64>, at: At, copy: &cu::Memcpy3D) -> Answer {
@@ -392,5 +457,119 @@ calls! {
         ready()?;
         // SAFETY: as above.
         driver(unsafe { cu::cuGraphExecHostNodeSetParams(exec, node, params) })
+    }
+
+    fn cudaGraphKernelNodeGetParams(node: u64, params: Out<'_, KernelNodeParams>) {
+        ready()?;
+        put(params, kernel_params_of(node)?)
+    }
+
+    fn cudaGraphMemcpyNodeGetParams(node: u64, params: Out<'_, Memcpy3DParms>) {
+        ready()?;
+        let mut found = empty_copy();
+        driver(cu::cuGraphMemcpyNodeGetParams(node, &mut found))?;
+        put(params, copied_box(&found))
+    }
+
+    fn cudaGraphMemsetNodeGetParams(node: u64, params: *mut c_void) {
+        ready()?;
+        // SAFETY: the program says that parameters may be written there, which both interfaces lay out alike; the driver tests for null.
+        driver(unsafe { cu::cuGraphMemsetNodeGetParams(node, params) })
+    }
+
+    fn cudaGraphHostNodeGetParams(node: u64, params: *mut c_void) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuGraphHostNodeGetParams(node, params) })
+    }
+
+    fn cudaGraphAddMemAllocNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, params: *mut c_void) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are at `after`, and parameters, which both interfaces lay out alike.
+        add(node, |made| unsafe { cu::cuGraphAddMemAllocNode(made, graph, after, count, params) })
+    }
+
+    fn cudaGraphAddMemFreeNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize, address: u64) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are at `after`.
+        add(node, |made| unsafe { cu::cuGraphAddMemFreeNode(made, graph, after, count, address) })
+    }
+
+    fn cudaGraphMemAllocNodeGetParams(node: u64, params: *mut c_void) {
+        ready()?;
+        // SAFETY: the program says that parameters may be written there, which both interfaces lay out alike; the driver tests for null.
+        driver(unsafe { cu::cuGraphMemAllocNodeGetParams(node, params) })
+    }
+
+    fn cudaGraphMemFreeNodeGetParams(node: u64, address: Out<'_, u64>) {
+        ready()?;
+        let mut found = 0;
+        driver(cu::cuGraphMemFreeNodeGetParams(node, &mut found))?;
+        put(address, found)
+    }
+
+    fn cudaGraphEventRecordNodeGetEvent(node: u64, event: Out<'_, u64>) {
+        ready()?;
+        let mut found = 0;
+        driver(cu::cuGraphEventRecordNodeGetEvent(node, &mut found))?;
+        put(event, found)
+    }
+
+    fn cudaGraphEventRecordNodeSetEvent(node: u64, event: u64) {
+        ready()?;
+        driver(cu::cuGraphEventRecordNodeSetEvent(node, event))
+    }
+
+    fn cudaGraphEventWaitNodeGetEvent(node: u64, event: Out<'_, u64>) {
+        ready()?;
+        let mut found = 0;
+        driver(cu::cuGraphEventWaitNodeGetEvent(node, &mut found))?;
+        put(event, found)
+    }
+
+    fn cudaGraphEventWaitNodeSetEvent(node: u64, event: u64) {
+        ready()?;
+        driver(cu::cuGraphEventWaitNodeSetEvent(node, event))
+    }
+
+    fn cudaGraphExecEventRecordNodeSetEvent(exec: u64, node: u64, event: u64) {
+        ready()?;
+        driver(cu::cuGraphExecEventRecordNodeSetEvent(exec, node, event))
+    }
+
+    fn cudaGraphExecEventWaitNodeSetEvent(exec: u64, node: u64, event: u64) {
+        ready()?;
+        driver(cu::cuGraphExecEventWaitNodeSetEvent(exec, node, event))
+    }
+
+    fn cudaGraphExecChildGraphNodeSetParams(exec: u64, node: u64, child: u64) {
+        ready()?;
+        driver(cu::cuGraphExecChildGraphNodeSetParams(exec, node, child))
+    }
+
+    fn cudaGraphExecGetFlags(exec: u64, flags: Out<'_, u64>) {
+        ready()?;
+        let mut found = 0;
+        driver(cu::cuGraphExecGetFlags(exec, &mut found))?;
+        put(flags, found)
+    }
+
+    fn cudaGraphNodeFindInClone(to: Out<'_, u64>, original: u64, clone: u64) {
+        ready()?;
+        let mut found = 0;
+        driver(cu::cuGraphNodeFindInClone(&mut found, original, clone))?;
+        put(to, found)
+    }
+
+    fn cudaGraphNodeGetEnabled(exec: u64, node: u64, enabled: Out<'_, u32>) {
+        ready()?;
+        let mut found = 0;
+        driver(cu::cuGraphNodeGetEnabled(exec, node, &mut found))?;
+        put(enabled, found)
+    }
+
+    fn cudaGraphNodeSetEnabled(exec: u64, node: u64, enabled: u32) {
+        ready()?;
+        driver(cu::cuGraphNodeSetEnabled(exec, node, enabled))
     }
 }

@@ -86,6 +86,14 @@ calls! {
         driver(unsafe { cu::cuMemPoolSetAccess(pool, access, count) })
     }
 
+    fn cudaMemPoolGetAccess(flags: Out<'_, u32>, pool: u64, location: *mut c_void) {
+        ready()?;
+        let mut found = 0;
+        // SAFETY: the program says that a place is there, which both interfaces lay out alike; the driver tests for null.
+        driver(unsafe { cu::cuMemPoolGetAccess(&mut found, pool, location) })?;
+        put(flags, found)
+    }
+
     fn cudaMemPoolTrimTo(pool: u64, keep: usize) {
         ready()?;
         driver(cu::cuMemPoolTrimTo(pool, keep))

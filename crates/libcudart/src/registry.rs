@@ -127,6 +127,14 @@ pub fn function(stub: Address) -> Option<Arc<Function>> {
     registered().as_ref()?.functions.get(&stub.addr()).cloned()
 }
 
+/// The host stub of a kernel, if it has one.
+pub fn stub(kernel: u64) -> Option<Address> {
+    let registered = registered();
+    let mut all = registered.as_ref()?.functions.iter();
+    let found = all.find(|(_, function)| kernel != 0 && function.kernel.get() == Some(&kernel))?;
+    Some(std::ptr::with_exposed_provenance(*found.0))
+}
+
 /// The variable of a host shadow.
 pub fn variable(shadow: Address) -> Option<Arc<Variable>> {
     registered().as_ref()?.variables.get(&shadow.addr()).cloned()

@@ -24,6 +24,9 @@ pub const MAX_CLUSTER: u64 = 16;
 
 const _: () = assert!(MAX_SHARED as u64 + simt::SharedRules::REGION as u64 <= SLAB_OPEN);
 
+/// How long launches of streams may be quiet, if nothing else is said ([`LaunchConfig::quiet`]).
+pub const QUIET: Duration = Duration::from_secs(10);
+
 /// Who runs a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum Engine {
@@ -67,6 +70,9 @@ pub struct LaunchConfig {
     pub progress: Option<Progress>,
     /// Nobody else changes memory while it runs: when all of its threads wait for memory to change, that is a deadlock.
     pub is_alone: bool,
+    /// How long all threads of a launch of a stream may wait for memory to change, while the host waits for streams and nothing else happens in the
+    /// process: then that is a deadlock too. `None` for as long as they like.
+    pub quiet: Option<Duration>,
     /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
     pub output: Option<Sink>,
 }
@@ -90,6 +96,7 @@ impl LaunchConfig {
             stop: StopHandle::new(),
             progress: None,
             is_alone: true,
+            quiet: Some(QUIET),
             output: None,
         }
     }

@@ -3,6 +3,7 @@
 mod args;
 mod code;
 mod config;
+mod launcher;
 mod listing;
 
 use std::fmt;
@@ -16,8 +17,10 @@ use handloom_ir::trap::Trap;
 pub use args::Arg;
 pub use code::Compiled;
 pub use config::{
-    Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED,
+    Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, QUIET,
 };
+pub use launcher::Launcher;
+pub(crate) use launcher::Params;
 pub use listing::Listing;
 
 use crate::engine;
@@ -25,7 +28,7 @@ use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
 use crate::grid::{Ended, Grid, LaunchReport};
 use crate::memory::{AllocKind, access};
 use crate::module::{Function, Program};
-use crate::run::{Order, Printer, StopHandle, Watchdog};
+use crate::run::{Order, Printer, Running, StopHandle, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
 use crate::trap::{Binding, TrapReport};
@@ -124,11 +127,23 @@ impl PreparedLaunch {
     /// The launch is wrong, there is no room, or compiling fails.
     pub fn new(function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<PreparedLaunch, LaunchError> {
         let entry = function.entry();
-        let module = &function.module.inner;
         let start = function.dynamic_start();
         config::check_shape(function.name(), entry, start, config)?;
         let mut block = Vec::new();
         let bindings = bind(function, args, &mut block)?;
+        PreparedLaunch::of_shape(function, config, &block, bindings)
+    }
+
+    /// As [`new`](Self::new), of a shape that was checked, with all parameters as they lie in memory.
+    fn of_shape(
+        function: &Function,
+        config: &LaunchConfig,
+        block: &[u8],
+        bindings: Vec<Binding>,
+    ) -> Result<PreparedLaunch, LaunchError> {
+        let entry = function.entry();
+        let module = &function.module.inner;
+        let start = function.dynamic_start();
         let begin = Instant::now();
         let (program, compile) = match config.engine {
             Engine::Interp => (None, Duration::ZERO),
@@ -141,7 +156,7 @@ impl PreparedLaunch {
         let space = module.device.inner.memory.space(module.space_kind()).ok_or(LaunchError::NoRoom(Lack::Window))?;
         let param = space.take_param(block.len() as u64)?;
         // SAFETY: the block was just taken, with room for all parameters, and no kernel knows it yet.
-        unsafe { access::copy_in(param.0, &block) }
+        unsafe { access::copy_in(param.0, block) }
         let shared = config::shared_total(entry, start, config.shared_bytes);
         let cluster = config.cluster_of(entry);
         let explicit = config.cluster.is_some() || entry.reqcluster.is_some();
@@ -171,6 +186,7 @@ impl PreparedLaunch {
             // A time limit is the launch's own, also where others share its stop handle.
             stop: if config.timeout.is_some() { StopHandle::new() } else { config.stop.clone() },
             is_alone: config.is_alone,
+            quiet: config.quiet,
             progress: config.progress.clone(),
             printer: module
                 .prints
@@ -215,10 +231,25 @@ impl PreparedLaunch {
     /// They do not fit the entry.
     pub fn set_args(&mut self, args: &[Arg<'_>]) -> Result<(), LaunchError> {
         let mut block = Vec::new();
-        self.bindings = bind(&self.function, args, &mut block)?;
-        // SAFETY: the block is this launch's, has the size of the same parameter list, and no launch of it runs.
-        unsafe { access::copy_in(self.param.0, &block) }
+        let bindings = bind(&self.function, args, &mut block)?;
+        self.set_block(&block, bindings);
         Ok(())
+    }
+
+    /// Replaces all parameters by what lies in memory for them: as many bytes as it was made with.
+    fn set_block(&mut self, block: &[u8], bindings: Vec<Binding>) {
+        assert_eq!(block.len() as u64, self.grid.param_bytes, "a block of parameters keeps its size");
+        self.bindings = bindings;
+        // SAFETY: the block is this launch's, has the size of the same parameter list, and no launch of it runs.
+        unsafe { access::copy_in(self.param.0, block) }
+    }
+
+    /// Gives back memory that it need not keep until its next run.
+    fn rest(&mut self) {
+        let module = &self.grid.module;
+        if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
+            self.workers.rest(space);
+        }
     }
 
     /// Says how long its code was made before: that counts for the time limit of the next run.
@@ -250,6 +281,7 @@ impl PreparedLaunch {
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }
+        let _running = Running::begin();
         let start = Instant::now();
         let finished = match &self.program {
             Some(program) => sched::run(&mut self.workers, &self.grid, program),
@@ -306,6 +338,7 @@ pub fn launch(function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> R
     PreparedLaunch::new(function, config, args)?.run()
 }
 
+/// Writes arguments as they lie in memory.
 fn bind(function: &Function, args: &[Arg<'_>], block: &mut Vec<u8>) -> Result<Vec<Binding>, LaunchError> {
     let module = &function.module;
     let device = &module.device().inner;

@@ -315,7 +315,7 @@ impl DeviceMemory {
         self.in_steps(address, bytes, |at, n| {
             let from = as_len(at - address);
             // SAFETY: the range lies in an allocation that does not end meanwhile, so it is open.
-            unsafe { read_words(at, &mut to[from..from + as_len(n)]) }
+            unsafe { read_words(at, &mut to[from..from + as_len(n)], bytes) }
         })
     }
 
@@ -327,7 +327,7 @@ impl DeviceMemory {
         self.in_steps(address, from.len() as u64, |at, n| {
             let start = as_len(at - address);
             // SAFETY: as in `read`; kernels hold no reference to it.
-            unsafe { write_words(at, &from[start..start + as_len(n)]) }
+            unsafe { write_words(at, &from[start..start + as_len(n)], from.len() as u64) }
         })
     }
 

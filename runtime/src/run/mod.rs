@@ -1,10 +1,11 @@
-//! What a launch and those around it say to each other: stop, progress, text, the order of blocks, tiers of code and the wait for them.
+//! What a launch and those around it say to each other: stop, progress, text, the order of blocks, tiers of code and the wait for them, silence.
 //!
 //! None of it knows memory, modules or grids.
 
 mod backend;
 mod order;
 mod output;
+mod quiet;
 mod recompile;
 mod stop;
 mod tier;
@@ -13,6 +14,7 @@ pub use backend::Backend;
 pub(crate) use order::Order;
 pub(crate) use output::Printer;
 pub use output::Sink;
+pub(crate) use quiet::{HostWaits, Running, Silence};
 pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};

@@ -251,6 +251,11 @@ impl CtaRun {
         self.recompile.during(tier, self.progress.as_ref(), wait).map_err(|Left| Ended::Stopped)
     }
 
+    /// Bytes of its local memory.
+    pub(crate) fn local_bytes(&self) -> u64 {
+        self.seats.local_bytes()
+    }
+
     /// Base of its shared memory.
     pub(crate) fn slab(&self) -> u64 {
         self.seats.at(0).0

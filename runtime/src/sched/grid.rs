@@ -21,6 +21,7 @@ use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
+use crate::run::Silence;
 
 /// Turns in which a unit only waits before another one is started.
 const PATIENCE: u32 = 2;
@@ -103,6 +104,8 @@ pub(crate) struct Shared<'g> {
     /// By worker: 1 + the number of moves at which it found itself stuck; the largest number when it has ended.
     stuck: Vec<AtomicU64>,
     deadlock: AtomicBool,
+    /// Of a launch that is not alone.
+    silence: Silence,
     waiters: Mutex<Vec<(u64, Vec<Waiter>)>>,
     /// Units that ran to their end.
     done: AtomicU64,
@@ -131,6 +134,7 @@ impl<'g> Shared<'g> {
             moves: AtomicU64::new(0),
             stuck: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             deadlock: AtomicBool::new(false),
+            silence: Silence::default(),
             waiters: Mutex::default(),
             done: AtomicU64::new(0),
         }
@@ -455,6 +459,11 @@ impl<C: Crew> Worker<'_, '_, C> {
     }
 
     fn next_epoch(&mut self) {
+        self.shared.silence.end();
+        self.renew_epoch();
+    }
+
+    fn renew_epoch(&mut self) {
         self.epoch += 1;
         self.n_waited = 0;
         self.since = None;
@@ -498,19 +507,20 @@ impl<C: Crew> Worker<'_, '_, C> {
     fn say_stuck(&mut self) {
         let moves = self.shared.moves.load(Ordering::SeqCst);
         let since = self.since;
-        self.next_epoch();
+        self.renew_epoch();
         if since != Some(moves) {
             return;
         }
         self.shared.stuck[self.me].store(moves + 1, Ordering::SeqCst);
-        if self.shared.all_stuck(moves) && !self.shared.grid.is_alone {
-            // Others may still change what the units wait for.
-            std::thread::sleep(LOOK);
-        } else if self.shared.all_stuck(moves) {
-            self.shared.deadlock.store(true, Ordering::SeqCst);
-        } else {
+        let grid = self.shared.grid;
+        if !self.shared.all_stuck(moves) {
             // Others still run: they are what this worker waits for.
             std::thread::yield_now();
+        } else if grid.is_alone || grid.quiet.is_some_and(|limit| self.shared.silence.lasts(moves, limit)) {
+            self.shared.deadlock.store(true, Ordering::SeqCst);
+        } else {
+            // Others may still change what the units wait for.
+            std::thread::sleep(LOOK);
         }
     }
 

@@ -16,6 +16,10 @@ use crate::run::Tier;
 /// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
 const SMALL_NS: u64 = 20_000;
 
+/// How many ctas of a launch that rests keep their memory, and how many bytes of local memory they keep at most.
+const RESTING_CTAS: usize = 8;
+const RESTING_BYTES: u64 = 4 << 20;
+
 /// Ctas at rest. They change hands for each block of a grid, so it is a pointer that moves.
 type Idle = Vec<Box<CtaRun>>;
 
@@ -31,6 +35,21 @@ impl Workers {
     /// Gives all device memory back.
     pub(crate) fn release(&mut self, space: &Space) {
         self.list.drain(..).flatten().for_each(|mut run| run.release(space));
+    }
+}
+
+impl Workers {
+    /// Gives device memory back but that of some ctas with little local memory, which a small launch needs.
+    pub(crate) fn rest(&mut self, space: &Space) {
+        let (mut ctas, mut bytes) = (0, 0);
+        let mut is_much = |run: &CtaRun| {
+            ctas += 1;
+            bytes += run.local_bytes();
+            ctas > RESTING_CTAS || bytes > RESTING_BYTES
+        };
+        for list in &mut self.list {
+            list.extract_if(.., |run| is_much(run)).for_each(|mut run| run.release(space));
+        }
     }
 }
 

@@ -31,6 +31,11 @@ impl Seats {
         self.list.get(rank as usize).map_or((0, 0), |(slab, local)| (*slab, local.0))
     }
 
+    /// Bytes of local memory.
+    pub(crate) fn local_bytes(&self) -> u64 {
+        self.list.iter().map(|(_, (start, end))| end - start).sum()
+    }
+
     /// Bases of the shared memory of all ctas.
     pub(crate) fn slabs(&self) -> Vec<u64> {
         self.list.iter().map(|(slab, _)| *slab).collect()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use handloom_codegen::Failure;
 
@@ -14,9 +14,10 @@ use super::stream::{Order, Stream};
 use crate::device::Device;
 use crate::error::panic_text;
 use crate::grid::LaunchReport;
-use crate::launch::{LaunchError, PreparedLaunch};
+use crate::launch::{LaunchError, Launcher, Params};
 use crate::lock::lock;
 use crate::memory::DeviceMemory;
+use crate::run::{HostWaits, Running, Silence};
 
 /// A place in a stream.
 pub(super) type Place = queue::Place<Work>;
@@ -24,10 +25,16 @@ pub(super) type Place = queue::Place<Work>;
 /// Work on the device's memory.
 type OnMemory = dyn FnOnce(&DeviceMemory) -> Result<(), StreamError> + Send;
 
+/// Something that is waited for.
+type Test = dyn FnMut(&DeviceMemory) -> Result<bool, StreamError> + Send;
+
+/// How often it is looked for.
+const LOOK: Duration = Duration::from_micros(50);
+
 /// Something that a stream does.
 pub(super) enum Work {
-    /// Runs a launch and leaves its report.
-    Launch(Box<PreparedLaunch>, Arc<OnceLock<LaunchReport>>),
+    /// Runs a launch and leaves its report, if somebody wants it.
+    Launch(Arc<Launcher>, Params, Option<Arc<OnceLock<LaunchReport>>>),
     /// Does something with the device's memory.
     Memory(Box<OnMemory>),
     /// Calls a function of the host, unless work has failed.
@@ -36,6 +43,8 @@ pub(super) enum Work {
     Callback(Box<dyn FnOnce(Result<(), StreamError>) + Send>),
     /// Notes the time of an event.
     Record(Arc<OnceLock<Instant>>),
+    /// Waits until something is so, but not for ever in silence.
+    Until(Box<Test>, Option<Duration>),
     /// Only waits.
     Wait,
 }
@@ -64,7 +73,10 @@ impl Shared {
     /// A queue of its own for a stream.
     pub(super) fn queue(&self, order: Order) -> Arc<Queue<Work>> {
         let queue = Queue::new();
-        lock(&self.streams).push((Arc::downgrade(&queue), order));
+        let mut streams = lock(&self.streams);
+        streams.retain(|(queue, _)| queue.strong_count() > 0);
+        streams.push((Arc::downgrade(&queue), order));
+        drop(streams);
         queue
     }
 
@@ -76,24 +88,31 @@ impl Shared {
             Order::NonBlocking => return Vec::new(),
         };
         let others = streams.iter().filter(|(_, o)| *o == other);
-        others.filter_map(|(queue, _)| Some(queue.upgrade()?.end())).filter(|place| !place.is_passed()).collect()
+        others
+            .filter_map(|(queue, _)| queue.upgrade().filter(|queue| !queue.is_done()).map(|queue| queue.end()))
+            .collect()
     }
 
-    /// Puts work at the end of a stream, also to be done after `place`.
+    /// Puts work at the end of a stream, also to be done after `place`. Returns the number of its place.
     pub(super) fn put(
         self: &Arc<Self>,
         queue: &Arc<Queue<Work>>,
         order: Order,
         place: Option<Place>,
         work: Work,
-    ) -> Result<Place, StreamError> {
+    ) -> Result<u64, StreamError> {
         self.result()?;
-        let mut streams = lock(&self.streams);
-        streams.retain(|(queue, _)| queue.strong_count() > 0);
+        let perform = || {
+            let shared = Arc::clone(self);
+            Box::new(move |work| shared.perform(work)) as Box<dyn FnMut(Work) + Send>
+        };
+        if order == Order::NonBlocking {
+            // What it has to wait for does not depend on who puts in work at the same time.
+            return Ok(queue.put(Item { after: place.into_iter().collect(), work }, perform)?);
+        }
+        let streams = lock(&self.streams);
         let mut after = Shared::before(&streams, order);
         after.extend(place);
-        let shared = Arc::clone(self);
-        let perform = || Box::new(move |work| shared.perform(work)) as Box<dyn FnMut(Work) + Send>;
         Ok(queue.put(Item { after, work }, perform)?)
     }
 
@@ -112,8 +131,25 @@ impl Shared {
         places
     }
 
+    /// Waits until a test says so, work has failed, or nothing will happen any more.
+    fn until(&self, test: &mut Test, quiet: Option<Duration>) -> Result<(), StreamError> {
+        let silence = Silence::default();
+        while !test(self.device.memory())? {
+            if self.error.get().is_some() {
+                return Ok(());
+            }
+            if quiet.is_some_and(|limit| silence.lasts(0, limit)) {
+                return Err(StreamError::Silence);
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
     /// Does work, on the thread of its stream. After an error nothing is done but what must be told.
     fn perform(&self, work: Work) {
+        // A launch says by itself when it runs.
+        let _running = (!matches!(work, Work::Launch(..))).then(Running::begin);
         let error = self.error.get();
         let done = match work {
             Work::Record(time) => {
@@ -121,16 +157,22 @@ impl Shared {
                 return;
             }
             Work::Callback(call) => caught(|| call(self.result()), StreamError::HostFunction),
-            Work::Wait | Work::Launch(..) | Work::Memory(_) | Work::Host(_) if error.is_some() => return,
+            Work::Wait | Work::Until(..) | Work::Launch(..) | Work::Memory(_) | Work::Host(_) if error.is_some() => {
+                return;
+            }
             Work::Wait => return,
+            Work::Until(mut test, quiet) => {
+                caught(|| self.until(&mut *test, quiet), StreamError::HostFunction).and_then(|result| result)
+            }
             Work::Host(call) => caught(call, StreamError::HostFunction),
             Work::Memory(act) => {
                 caught(|| act(self.device.memory()), StreamError::HostFunction).and_then(|result| result)
             }
-            Work::Launch(mut launch, report) => {
+            Work::Launch(launcher, params, report) => {
                 let bug = |text| StreamError::from(LaunchError::Failed(Failure::Bug(text)));
-                caught(move || launch.run(), bug).and_then(|result| {
-                    let _ = report.set(result?);
+                caught(move || launcher.run(params), bug).and_then(|result| {
+                    let done = result?;
+                    let _ = report.map(|report| report.set(done));
                     Ok(())
                 })
             }
@@ -139,6 +181,12 @@ impl Shared {
             let _ = self.error.set(e);
         }
     }
+}
+
+/// Lets the host wait until places are passed.
+pub(super) fn wait_for(places: &[Place]) {
+    let _waits = HostWaits::begin();
+    places.iter().for_each(Place::wait);
 }
 
 /// What a function returns, or an error of the text of its panic.
@@ -204,7 +252,7 @@ impl Context {
     /// # Errors
     /// Work has failed.
     pub fn synchronize(&self) -> Result<(), StreamError> {
-        self.shared.ends().iter().for_each(Place::wait);
+        wait_for(&self.shared.ends());
         self.shared.result()
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use handloom_ir::trap::TrapKind;
+
 use crate::error::{ErrorKind, Lack};
 use crate::launch::LaunchError;
 use crate::memory::MemoryError;
@@ -23,6 +25,8 @@ pub enum StreamError {
     NoTime,
     /// An event of another context.
     OtherContext,
+    /// What the stream waits for will never be.
+    Silence,
     /// There is no room for the stream.
     NoRoom(Lack),
 }
@@ -36,6 +40,7 @@ impl StreamError {
             StreamError::HostFunction(_) => ErrorKind::HostFunction,
             StreamError::NotReady => ErrorKind::NotReady,
             StreamError::NoTime | StreamError::OtherContext => ErrorKind::InvalidHandle,
+            StreamError::Silence => ErrorKind::Trap(TrapKind::Deadlock),
             StreamError::NoRoom(_) => ErrorKind::OutOfMemory,
         }
     }
@@ -50,6 +55,7 @@ impl fmt::Display for StreamError {
             StreamError::NotReady => f.write_str("the work before the event has not ended"),
             StreamError::NoTime => f.write_str("the event was not recorded, or keeps no time"),
             StreamError::OtherContext => f.write_str("the event belongs to another context"),
+            StreamError::Silence => f.write_str("deadlock: nothing will ever change what the stream waits for"),
             StreamError::NoRoom(e) => e.fmt(f),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use super::context::{Place, Shared};
+use super::context::{Place, Shared, wait_for};
 use super::error::StreamError;
 use crate::lock::lock;
 
@@ -53,7 +53,7 @@ impl Event {
     /// Work of the context has failed.
     pub fn synchronize(&self) -> Result<(), StreamError> {
         if let Some(place) = self.place() {
-            place.wait();
+            wait_for(&[place]);
         }
         self.shared.result()
     }

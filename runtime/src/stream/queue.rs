@@ -7,11 +7,16 @@
 //! an error, so whoever waits for it goes on; a queue that nobody can reach any more is still worked off.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::Lack;
 use crate::lock::lock;
+
+/// How long a thread looks for what it waits for before it sleeps: to be woken takes about as long.
+const SPIN: Duration = Duration::from_micros(15);
 
 /// One thing to do, and what must have been passed before.
 pub(super) struct Item<W> {
@@ -22,17 +27,24 @@ pub(super) struct Item<W> {
 /// Work in order.
 pub(super) struct Queue<W> {
     state: Mutex<State<W>>,
-    changed: Condvar,
+    /// Number of the place that was put in last. Changed while `state` is held.
+    last: AtomicU64,
+    /// Places up to this one have been passed.
+    passed: AtomicU64,
+    /// Threads that sleep until more is passed, or are about to.
+    n_waiting: AtomicUsize,
+    /// More was put in, or nothing will come any more.
+    came: Condvar,
+    /// More was passed.
+    went: Condvar,
 }
 
 struct State<W> {
     items: VecDeque<Item<W>>,
-    /// Number of the place that was put in last.
-    last: u64,
-    /// Places up to this one have been passed.
-    passed: u64,
     /// A thread works.
     has_thread: bool,
+    /// It sleeps.
+    sleeps: bool,
     /// Nothing more will come.
     is_closed: bool,
 }
@@ -49,30 +61,73 @@ impl<W> Clone for Place<W> {
     }
 }
 
+/// Looks for a while whether something has come to be. Says whether it has.
+fn spin(is_there: impl Fn() -> bool) -> bool {
+    // Where only one thread runs at a time, nothing comes to be while this one looks.
+    static ALONE: OnceLock<bool> = OnceLock::new();
+    if *ALONE.get_or_init(|| thread::available_parallelism().is_ok_and(|n| n.get() == 1)) {
+        return is_there();
+    }
+    let start = Instant::now();
+    loop {
+        for _ in 0..32 {
+            if is_there() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if start.elapsed() > SPIN {
+            return false;
+        }
+    }
+}
+
 impl<W> Place<W> {
     /// Whether all up to it is done.
     pub(super) fn is_passed(&self) -> bool {
-        lock(&self.queue.state).passed >= self.number
+        self.queue.passed.load(Ordering::SeqCst) >= self.number
     }
 
     /// Waits until all up to it is done.
     pub(super) fn wait(&self) {
-        let mut state = lock(&self.queue.state);
-        while state.passed < self.number {
-            state = self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        if spin(|| self.is_passed()) {
+            return;
         }
+        let queue = &self.queue;
+        // The worker passes a place and then looks for who waits; this says that it waits and then looks. One of them sees the other.
+        queue.n_waiting.fetch_add(1, Ordering::SeqCst);
+        let mut state = lock(&queue.state);
+        while !self.is_passed() {
+            state = queue.went.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        queue.n_waiting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl<W: Send + 'static> Queue<W> {
     pub(super) fn new() -> Arc<Queue<W>> {
-        let state = State { items: VecDeque::new(), last: 0, passed: 0, has_thread: false, is_closed: false };
-        Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() })
+        let state = State { items: VecDeque::new(), has_thread: false, sleeps: false, is_closed: false };
+        Arc::new(Queue {
+            state: Mutex::new(state),
+            last: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
+            n_waiting: AtomicUsize::new(0),
+            came: Condvar::new(),
+            went: Condvar::new(),
+        })
     }
 
     /// The end of what is there now.
     pub(super) fn end(self: &Arc<Self>) -> Place<W> {
-        Place { queue: Arc::clone(self), number: lock(&self.state).last }
+        Place { queue: Arc::clone(self), number: self.last.load(Ordering::SeqCst) }
+    }
+
+    /// Whether all is done that was put in.
+    pub(super) fn is_done(&self) -> bool {
+        // In this order: what was put in between counts.
+        let passed = self.passed.load(Ordering::SeqCst);
+        passed >= self.last.load(Ordering::SeqCst)
     }
 
     /// Puts work at the end. The first time, a thread is started that does it all by `perform`.
@@ -83,7 +138,7 @@ impl<W: Send + 'static> Queue<W> {
         self: &Arc<Self>,
         item: Item<W>,
         perform: impl FnOnce() -> Box<dyn FnMut(W) + Send>,
-    ) -> Result<Place<W>, Lack> {
+    ) -> Result<u64, Lack> {
         let mut state = lock(&self.state);
         if !state.has_thread {
             let (queue, perform) = (Arc::clone(self), perform());
@@ -92,39 +147,57 @@ impl<W: Send + 'static> Queue<W> {
             state.has_thread = true;
         }
         state.items.push_back(item);
-        state.last += 1;
-        let number = state.last;
+        let number = self.last.load(Ordering::Relaxed) + 1;
+        self.last.store(number, Ordering::SeqCst);
+        let sleeps = std::mem::take(&mut state.sleeps);
         drop(state);
-        self.changed.notify_all();
-        Ok(Place { queue: Arc::clone(self), number })
+        if sleeps {
+            self.came.notify_one();
+        }
+        Ok(number)
+    }
+
+    /// A place by its number.
+    pub(super) fn place(self: &Arc<Self>, number: u64) -> Place<W> {
+        Place { queue: Arc::clone(self), number }
     }
 
     /// Nothing more will come: the thread ends when all is done.
     pub(super) fn close(&self) {
         lock(&self.state).is_closed = true;
-        self.changed.notify_all();
+        self.came.notify_one();
     }
 
     fn work_off(&self, mut perform: Box<dyn FnMut(W) + Send>) {
-        while let Some(Item { after, work }) = self.next() {
-            after.iter().for_each(Place::wait);
-            perform(work);
-            lock(&self.state).passed += 1;
-            self.changed.notify_all();
+        let mut items = VecDeque::new();
+        while self.next(&mut items) {
+            for Item { after, work } in items.drain(..) {
+                after.iter().for_each(Place::wait);
+                perform(work);
+                self.passed.fetch_add(1, Ordering::SeqCst);
+                if self.n_waiting.load(Ordering::SeqCst) > 0 {
+                    // Who is about to sleep holds this until it does.
+                    drop(lock(&self.state));
+                    self.went.notify_all();
+                }
+            }
         }
     }
 
-    /// The next item; `None` when there will be none.
-    fn next(&self) -> Option<Item<W>> {
+    /// Takes all items that are there, and waits for one if there is none. Says whether there are any; there will be none if not.
+    fn next(&self, items: &mut VecDeque<Item<W>>) -> bool {
+        spin(|| !self.is_done());
         let mut state = lock(&self.state);
         loop {
-            if let Some(item) = state.items.pop_front() {
-                return Some(item);
+            if !state.items.is_empty() {
+                std::mem::swap(&mut state.items, items);
+                return true;
             }
             if state.is_closed {
-                return None;
+                return false;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.sleeps = true;
+            state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use super::context::{Place, Shared, Work};
+use super::context::{Place, Shared, Work, wait_for};
 use super::error::StreamError;
 use super::event::{Event, Recorded};
 use super::queue::Queue;
+use crate::error::wrong;
 use crate::grid::LaunchReport;
-use crate::launch::{Arg, LaunchConfig, PreparedLaunch};
+use crate::launch::{Arg, LaunchConfig, LaunchError, Launcher};
 use crate::lock::lock;
 use crate::memory::DeviceMemory;
 use crate::module::Function;
@@ -57,25 +59,38 @@ impl Stream {
         Stream { shared, queue, order }
     }
 
-    fn put(&self, work: Work) -> Result<Place, StreamError> {
+    fn put(&self, work: Work) -> Result<u64, StreamError> {
         self.shared.put(&self.queue, self.order, None, work)
     }
 
     /// Launches an entry. Arguments are copied, and code is compiled, before it returns. A buffer among the arguments has to live until the
     /// launch has ended; if it does not, the kernel traps.
     ///
-    /// Threads that wait for memory to change are not taken for a deadlock, since other streams and the host may change it; only the stop handle
-    /// and the time limit of the launch end them.
+    /// Threads that wait for memory to change are not taken for a deadlock at once, since other streams and the host may change it; the stop handle
+    /// and the limits of the launch end them.
     ///
     /// # Errors
-    /// As [`PreparedLaunch::new`], or the context has failed.
+    /// As [`Launcher::new`], or the context has failed.
     pub fn launch(&self, function: &Function, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<Pending, StreamError> {
         self.shared.result()?;
-        let config = LaunchConfig { is_alone: false, ..config.clone() };
-        let launch = PreparedLaunch::new(function, &config, args)?;
+        let launcher = Launcher::new(function, config)?;
+        let params = launcher.bind(args)?;
         let report = Arc::default();
-        self.put(Work::Launch(Box::new(launch), Arc::clone(&report)))?;
+        self.put(Work::Launch(launcher, params, Some(Arc::clone(&report))))?;
         Ok(Pending(report))
+    }
+
+    /// Launches what was checked before, with all parameters as they lie in memory.
+    ///
+    /// # Errors
+    /// They are not as many bytes as the entry takes, it is a launch of another device, or the context has failed.
+    pub fn launch_again(&self, launcher: &Arc<Launcher>, params: Vec<u8>) -> Result<(), StreamError> {
+        if !Arc::ptr_eq(&launcher.function().module().device().inner, &self.shared.device.inner) {
+            let wrong = wrong!(InvalidHandle, "a launch of another device than that of the stream");
+            return Err(LaunchError::from(wrong).into());
+        }
+        let params = launcher.params(params)?;
+        self.put(Work::Launch(Arc::clone(launcher), params, None)).map(drop)
     }
 
     /// Copies from the host to the device.
@@ -114,6 +129,19 @@ impl Stream {
         self.put(Work::Memory(Box::new(work))).map(drop)
     }
 
+    /// Waits until `test` says so, which it is asked again and again. What `quiet` means is what it means of a launch
+    /// ([`LaunchConfig::quiet`]).
+    ///
+    /// # Errors
+    /// The context has failed. An error of the test ends the context.
+    pub fn wait_until(
+        &self,
+        test: impl FnMut(&DeviceMemory) -> Result<bool, StreamError> + Send + 'static,
+        quiet: Option<Duration>,
+    ) -> Result<(), StreamError> {
+        self.put(Work::Until(Box::new(test), quiet)).map(drop)
+    }
+
     /// Calls a function of the host; not if work has failed before. It must not wait for work of this context.
     ///
     /// # Errors
@@ -140,8 +168,8 @@ impl Stream {
         }
         let mut recorded = lock(&event.recorded);
         let time = Arc::default();
-        let place = self.put(Work::Record(Arc::clone(&time)))?;
-        *recorded = Some(Recorded { place, time });
+        let number = self.put(Work::Record(Arc::clone(&time)))?;
+        *recorded = Some(Recorded { place: self.queue.place(number), time });
         Ok(())
     }
 
@@ -170,7 +198,7 @@ impl Stream {
     /// # Errors
     /// Work of the context has failed.
     pub fn synchronize(&self) -> Result<(), StreamError> {
-        self.shared.pending(&self.queue, self.order).iter().for_each(Place::wait);
+        wait_for(&self.shared.pending(&self.queue, self.order));
         self.shared.result()
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use handloom_ir::trap::TrapKind;
 use handloom_runtime::{
-    Arg, Context, Device, Engine, ErrorKind, Function, LaunchConfig, Module, StopHandle, Stream, StreamError, Word,
+    Arg, Context, Device, Engine, ErrorKind, Function, LaunchConfig, Launcher, Module, StopHandle, Stream, StreamError,
+    Word,
 };
 
 const KERNELS: &str = ".version 8.0\n.target sm_80\n.address_size 64
@@ -186,6 +187,79 @@ fn a_launch_that_is_alone_still_finds_its_deadlock() {
     let flag = b.words(2);
     let e = handloom_runtime::launch(&b.entry("await"), &shape(2, 32, Engine::Jit), &[Arg::from(flag)]).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Trap(TrapKind::Deadlock));
+}
+
+/// What waits in silence is a deadlock once the host waits too: a kernel, two kernels that wait for each other's words, and a stream.
+#[test]
+fn work_that_nobody_will_go_on_with_ends() {
+    const QUIET: Option<Duration> = Some(Duration::from_millis(100));
+    for engine in [Engine::Interp, Engine::Jit] {
+        let b = Bench::new();
+        let (one, two, flag) = (b.context.stream(), b.context.stream(), b.words(4));
+        let config = LaunchConfig { quiet: QUIET, ..shape(2, 64, engine) };
+        one.launch(&b.entry("await"), &config, &[Arg::from(flag)]).unwrap();
+        two.launch(&b.entry("await"), &config, &[Arg::from(flag + 8)]).unwrap();
+        // Nobody waits for them: they may go on as long as they like.
+        thread::sleep(Duration::from_millis(300));
+        assert!(!one.is_done().unwrap() && !two.is_done().unwrap());
+        let e = synchronize(&b.context).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Trap(TrapKind::Deadlock));
+    }
+    let b = Bench::new();
+    b.context.stream().wait_until(|_| Ok(false), QUIET).unwrap();
+    let e = synchronize(&b.context).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Trap(TrapKind::Deadlock));
+}
+
+/// While a function of the host runs, it may still write what a kernel waits for.
+#[test]
+fn work_of_the_host_is_no_silence() {
+    let b = Bench::new();
+    let (one, two, flag) = (b.context.stream(), b.context.stream(), b.words(2));
+    let config = LaunchConfig { quiet: Some(Duration::from_millis(100)), ..shape(2, 64, Engine::Jit) };
+    one.launch(&b.entry("await"), &config, &[Arg::from(flag)]).unwrap();
+    two.host(|| thread::sleep(Duration::from_millis(500))).unwrap();
+    two.write(flag, [1, 0, 0, 0]).unwrap();
+    synchronize(&b.context).unwrap();
+    assert_eq!(b.word(flag + 4), 128);
+}
+
+/// Launches that were made ready once run in several streams at a time, each with its own parameters.
+#[test]
+fn one_launcher_serves_many_launches() {
+    let b = Bench::new();
+    let launcher = Launcher::new(&b.entry("await"), &shape(2, 32, Engine::Jit)).unwrap();
+    let streams: Vec<Stream> = (0..4).map(|_| b.context.non_blocking_stream()).collect();
+    let words: Vec<u64> = (0..40).map(|_| b.words(2)).collect();
+    for (i, word) in words.iter().enumerate() {
+        streams[i % 4].launch_again(&launcher, word.to_le_bytes().to_vec()).unwrap();
+    }
+    let wrong = streams[0].launch_again(&launcher, vec![0; 7]).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::ArgumentSize);
+    assert!(!streams[0].is_done().unwrap());
+    words.iter().rev().for_each(|word| b.set(*word, 1));
+    synchronize(&b.context).unwrap();
+    words.iter().for_each(|word| assert_eq!(b.word(word + 4), 64));
+    let other = Device::new().unwrap();
+    let elsewhere = Context::new(&other).default_stream().launch_again(&launcher, vec![0; 8]).unwrap_err();
+    assert_eq!(elsewhere.kind(), ErrorKind::InvalidHandle);
+}
+
+/// More shapes than memory is kept for, and launches that need much local memory: none takes the room of another.
+#[test]
+fn launchers_give_memory_back() {
+    let b = Bench::new();
+    let flag = b.words(2);
+    let stream = b.context.stream();
+    let launchers: Vec<Arc<Launcher>> =
+        (1..=150).map(|n| Launcher::new(&b.entry("count"), &shape(n % 7 + 1, n, Engine::Jit)).unwrap()).collect();
+    for _ in 0..2 {
+        for launcher in &launchers {
+            stream.launch_again(launcher, flag.to_le_bytes().to_vec()).unwrap();
+        }
+    }
+    synchronize(&b.context).unwrap();
+    assert_eq!(b.word(flag), 2 * (1..=150).map(|n| (n % 7 + 1) * n).sum::<u32>());
 }
 
 #[test]

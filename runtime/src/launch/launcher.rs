@@ -1,0 +1,113 @@
+//! Launches of one entry in one shape, again and again.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+
+use super::{LaunchConfig, LaunchError, PreparedLaunch, bind, config};
+use crate::device::Resting;
+use crate::error::wrong;
+use crate::grid::LaunchReport;
+use crate::launch::Arg;
+use crate::lock::lock;
+use crate::module::Function;
+use crate::trap::Binding;
+
+/// An entry with the shape and the manner of its launches, checked once, with its code and, as long as few others were used since, memory for its blocks. Streams launch it with parameters
+/// that differ, also several at the same time.
+///
+/// Threads that wait for memory to change are not taken for a deadlock at once, since other streams and the host may change it
+/// ([`LaunchConfig::quiet`]).
+pub struct Launcher {
+    function: Function,
+    config: LaunchConfig,
+    param_bytes: usize,
+    /// Launches that do not run now.
+    idle: Mutex<Vec<PreparedLaunch>>,
+}
+
+impl fmt::Debug for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launcher").field("function", &self.function.name()).finish_non_exhaustive()
+    }
+}
+
+/// Parameters of a launch as they lie in memory, and the buffers that were bound to some of them.
+#[derive(Debug)]
+pub(crate) struct Params {
+    pub(crate) block: Vec<u8>,
+    pub(crate) bindings: Vec<Binding>,
+}
+
+impl Launcher {
+    /// Checks a shape and makes its code.
+    ///
+    /// # Errors
+    /// As [`PreparedLaunch::new`].
+    pub fn new(function: &Function, config: &LaunchConfig) -> Result<Arc<Launcher>, LaunchError> {
+        let config = LaunchConfig { is_alone: false, ..config.clone() };
+        config::check_shape(function.name(), function.entry(), function.dynamic_start(), &config)?;
+        let ends = function.params().iter().map(|p| p.offset as usize + p.size as usize);
+        let param_bytes = ends.max().unwrap_or(0);
+        let first = PreparedLaunch::of_shape(function, &config, &vec![0; param_bytes], Vec::new())?;
+        let new = Launcher { function: function.clone(), config, param_bytes, idle: Mutex::new(vec![first]) };
+        let new = Arc::new(new);
+        new.rests();
+        Ok(new)
+    }
+
+    /// Says that it keeps memory.
+    fn rests(self: &Arc<Self>) {
+        let this: Weak<Launcher> = Arc::downgrade(self);
+        self.function.module().device().inner.add_resting(this);
+    }
+
+    /// Its entry.
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+
+    /// Parameters from arguments.
+    pub(crate) fn bind(&self, args: &[Arg<'_>]) -> Result<Params, LaunchError> {
+        let mut block = Vec::new();
+        let bindings = bind(&self.function, args, &mut block)?;
+        Ok(Params { block, bindings })
+    }
+
+    /// Parameters that lie there as they are.
+    pub(crate) fn params(&self, block: Vec<u8>) -> Result<Params, LaunchError> {
+        if block.len() != self.param_bytes {
+            let (name, want, got) = (self.function.name(), self.param_bytes, block.len());
+            return Err(wrong!(ArgumentSize, "{got} bytes of parameters: `{name}` takes {want}").into());
+        }
+        Ok(Params { block, bindings: Vec::new() })
+    }
+
+    /// Runs it once.
+    pub(crate) fn run(self: &Arc<Self>, params: Params) -> Result<LaunchReport, LaunchError> {
+        let idle = lock(&self.idle).pop();
+        let Params { block, bindings } = params;
+        let mut launch = match idle {
+            Some(mut launch) => {
+                launch.set_block(&block, bindings);
+                launch
+            }
+            None => {
+                let new = PreparedLaunch::of_shape(&self.function, &self.config, &block, bindings)?;
+                self.rests();
+                new
+            }
+        };
+        // What came to no end is not used again.
+        let report = launch.run()?;
+        launch.rest();
+        lock(&self.idle).push(launch);
+        Ok(report)
+    }
+}
+
+impl Resting for Launcher {
+    fn give_back(&self) {
+        let idle = std::mem::take(&mut *lock(&self.idle));
+        drop(idle);
+    }
+}

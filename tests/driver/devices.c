@@ -1,0 +1,91 @@
+// Several devices: contexts, kernels and streams on each, copies between them, a fault on one of them.
+#include "driver.h"
+
+enum { DEVICES = 3, N = 5000 };
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
+CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes);
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream);
+
+int main(void) {
+    int n;
+    OK(cuInit(0));
+    OK(cuDeviceGetCount(&n));
+    TRUE(n == DEVICES);
+    CUcontext contexts[DEVICES];
+    CUmodule modules[DEVICES];
+    CUfunction steps[DEVICES], misses[DEVICES];
+    CUstream streams[DEVICES];
+    CUevent events[DEVICES];
+    CUdeviceptr x[DEVICES];
+    static uint32_t host[N];
+    for (int d = 0; d < DEVICES; d++) {
+        CUdevice device;
+        OK(cuDevicePrimaryCtxRetain(&contexts[d], d));
+        OK(cuCtxSetCurrent(contexts[d]));
+        OK(cuCtxGetDevice(&device));
+        TRUE(device == d);
+        OK(cuModuleLoadData(&modules[d], KERNELS));
+        OK(cuModuleGetFunction(&steps[d], modules[d], "step"));
+        OK(cuModuleGetFunction(&misses[d], modules[d], "miss"));
+        OK(cuStreamCreate(&streams[d], 1));
+        OK(cuEventCreate(&events[d], 0));
+        OK(cuMemAlloc_v2(&x[d], sizeof host));
+    }
+    // A chain over the devices: each takes what the one before made, multiplies it by 3 and adds its number.
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuMemsetD32Async(x[0], 1, N, streams[0]));
+    uint32_t want = 1, count = N;
+    for (int round = 0; round < 4; round++)
+        for (uint32_t d = 0; d < DEVICES; d++) {
+            int before = (d + DEVICES - 1) % DEVICES;
+            OK(cuCtxSetCurrent(contexts[d]));
+            if (round || d) {
+                OK(cuStreamWaitEvent(streams[d], events[before], 0));
+                OK(cuMemcpyPeerAsync(x[d], contexts[d], x[before], contexts[before], sizeof host, streams[d]));
+            }
+            void *params[] = {&x[d], &count, &d};
+            OK(cuLaunchKernel(steps[d], (N + 255) / 256, 1, 1, 256, 1, 1, 0, streams[d], params, 0));
+            OK(cuEventRecord(events[d], streams[d]));
+            want = 3 * want + d;
+        }
+    OK(cuEventSynchronize(events[DEVICES - 1]));
+    OK(cuMemcpyDtoH_v2(host, x[DEVICES - 1], sizeof host));
+    for (int i = 0; i < N; i++) TRUE(host[i] == want);
+    OK(cuMemcpyPeer(x[0], contexts[0], x[2], contexts[2], sizeof host));
+    memset(host, 0, sizeof host);
+    OK(cuMemcpy((CUdeviceptr)host, x[0], sizeof host));
+    TRUE(host[0] == want && host[N - 1] == want);
+
+    // What is of one device is not taken on another.
+    OK(cuCtxSetCurrent(contexts[0]));
+    EXPECT(400, cuLaunchKernel(misses[1], 1, 1, 1, 1, 1, 1, 0, streams[0], 0, 0));
+    EXPECT(400, cuEventRecord(events[1], streams[0]));
+
+    // A kernel that uses another device's memory faults, since access was never enabled; that device and the third go on.
+    int can = 1;
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    TRUE(can == 0);
+    uint32_t k = 0;
+    void *params[] = {&x[1], &count, &k};
+    OK(cuLaunchKernel(steps[0], 1, 1, 1, 32, 1, 1, 0, streams[0], params, 0));
+    EXPECT(700, cuStreamSynchronize(streams[0]));
+    for (int d = 1; d < DEVICES; d++) {
+        OK(cuCtxSetCurrent(contexts[d]));
+        OK(cuMemsetD32_v2(x[d], 2, N));
+        params[0] = &x[d];
+        OK(cuLaunchKernel(steps[d], 20, 1, 1, 256, 1, 1, 0, 0, params, 0));
+        OK(cuMemcpyDtoH_v2(host, x[d], sizeof host));
+        TRUE(host[0] == 6 && host[N - 1] == 6);
+    }
+    // The first one is new after a reset.
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuMemAlloc_v2(&x[0], 4));
+    OK(cuMemsetD32_v2(x[0], 9, 1));
+    OK(cuMemcpyDtoH_v2(host, x[0], 4));
+    TRUE(host[0] == 9);
+    puts("ok");
+    return 0;
+}
