@@ -218,7 +218,9 @@ impl Maker {
 fn kernel(seed: u64) -> Kernel {
     let mut rng = Rng::new(seed);
     let block = *rng.pick(BLOCKS);
-    let grid = [*rng.pick(&[1, 1, 2, 3, 5]), *rng.pick(&[1, 1, 1, 2, 3])];
+    // Of small blocks also rows so long that they are asked about as a whole.
+    let rows: &[u32] = if block[0] * block[1] <= 128 { &[1, 2, 5, 9, 12, 30, 70] } else { &[1, 1, 2, 3, 5, 9] };
+    let grid = [*rng.pick(rows), *rng.pick(&[1, 1, 1, 2, 3])];
     let total = block[0] * block[1] * grid[0] * grid[1];
     let few = u32::try_from(rng.below(70)).unwrap_or(0);
     let n = *rng.pick(&[total, total.saturating_sub(few), total.saturating_sub(1), total / 2, few, total + 7]);

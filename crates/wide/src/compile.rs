@@ -78,26 +78,33 @@ fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly
     let places = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same));
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
+    let masks_set = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
-    let [dispatch, advance, idle, save, load] = std::array::from_fn(|_| a.label());
+    let [dispatch, advance, idle, out, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
         f: &plan.func,
         tables: plan.tables(),
         places,
         block,
+        masks_set,
         prologue,
         dispatch,
         advance,
         idle,
+        out,
         calls: Calls::default(),
         save,
         load,
         cold: Vec::new(),
+        elsewhere: Vec::new(),
+        held: Vec::new(),
+        stopped: Vec::new(),
         turns: None,
         head,
         in_head: false,
         edges: None,
+        at_hand: None,
         joints: Joints::new(),
         in_part: false,
         copies: Vec::new(),
@@ -155,18 +162,25 @@ impl Emit<'_> {
                 self.block(t)?;
             }
         }
+        self.tests_elsewhere();
         self.cold_code();
+        self.stops();
         self.emit_head();
         self.call_routines();
         self.advance();
+        self.way_out();
         Ok(())
     }
 
     /// A block, for some lanes or for all of them.
     fn block(&mut self, b: usize) -> Result<(), Refusal> {
         let block = &self.f.blocks[b];
+        self.at_hand = None;
+        self.drop_held();
         if self.in_part {
-            self.set_masks();
+            self.set_masks_for(b);
+            let masks_set = self.masks_set[b];
+            self.a.bind(masks_set);
         }
         self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
         {
@@ -184,6 +198,9 @@ impl Emit<'_> {
                     self.edges = Some(self.pass_guard(b, guard));
                 }
                 self.inst(b, inst)?;
+                if !self.keeps_addresses(inst) {
+                    self.drop_held();
+                }
             }
             self.at = (b, block.insts.len());
             self.term(b);

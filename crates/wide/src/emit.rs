@@ -8,7 +8,7 @@
 use std::mem::offset_of;
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Function, Inst, Reg, Val};
+use handloom_ir::simt::{Function, Inst, Op, Reg, Term, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Stop, Tables, TrapSource, Word};
@@ -17,6 +17,7 @@ use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::Joints;
+use crate::addresses::{Elsewhere, Held};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -55,6 +56,8 @@ pub(crate) struct Cold {
     /// Whether only part of the warp may execute the block.
     pub(crate) in_part: bool,
     pub(crate) at: (usize, usize),
+    /// What registers hold where it comes back.
+    pub(crate) held: Vec<Held>,
 }
 
 /// The emission of one function.
@@ -66,11 +69,15 @@ pub(crate) struct Emit<'p> {
     pub(crate) tables: Tables,
     /// Where a block starts for lanes in `LANES`.
     pub(crate) block: Vec<Label>,
+    /// The same for lanes whose mask registers are set.
+    pub(crate) masks_set: Vec<Label>,
     /// Where the pending lanes of a block are taken.
     pub(crate) prologue: Vec<Label>,
     pub(crate) dispatch: Label,
     pub(crate) advance: Label,
     pub(crate) idle: Label,
+    /// Returns to the runtime.
+    pub(crate) out: Label,
     /// Code that calls the routine in `rax` (times 8) with registers kept.
     pub(crate) calls: Calls,
     /// Writes what pending lanes hold in vectors to their homes.
@@ -78,6 +85,12 @@ pub(crate) struct Emit<'p> {
     /// The opposite.
     pub(crate) load: Label,
     pub(crate) cold: Vec<Cold>,
+    /// Tests that are made after all blocks.
+    pub(crate) elsewhere: Vec<Elsewhere>,
+    /// Addresses in general registers, some of which may have been written since.
+    pub(crate) held: Vec<Held>,
+    /// By block that a loop goes back to: where it goes if the launch is to stop.
+    pub(crate) stopped: Vec<(usize, Label)>,
     /// How warps and CTAs follow each other inside the code; `None` of functions that are called.
     pub(crate) turns: Option<Turns>,
     /// What is done once a CTA.
@@ -86,6 +99,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) in_head: bool,
     /// Where a guard that was decided goes on.
     pub(crate) edges: Option<(Label, Label)>,
+    /// The predicate whose bits are in `eax`: made last, for the branch alone.
+    pub(crate) at_hand: Option<Reg>,
     /// Accesses of the block that are tested together.
     pub(crate) joints: Joints,
     /// Whether only part of the warp may execute the block being emitted.
@@ -178,6 +193,30 @@ impl Emit<'_> {
         }
     }
 
+    /// Whether no code of a block wants a mask that begins inside a vector of 32 bits a lane.
+    pub(crate) fn does_by_halves(&self, b: usize) -> bool {
+        let block = &self.f.blocks[b];
+        let is_narrow = |r: Reg| self.f.regs[r.idx()] != Ty::B64 || self.is_affine(r);
+        let by_halves = |i: &Inst| {
+            let of = |v: &Val| matches!(v, Val::Reg(r) if !is_narrow(*r));
+            matches!(i.op, Op::Pure(op) if crate::ops::has_vector_code(op) || op.results().0 == Ty::P)
+                && !i.src.iter().any(of)
+                && i.dst.len() == 1
+                && i.dst.iter().all(|d| is_narrow(*d))
+        };
+        matches!(block.term, Term::Jump(_) | Term::Branch { .. }) && block.insts.iter().all(by_halves)
+    }
+
+    /// The mask registers that a block wants.
+    pub(crate) fn set_masks_for(&mut self, b: usize) {
+        if !self.does_by_halves(b) {
+            self.set_masks();
+            return;
+        }
+        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, LANES);
+        self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, Register::K3, Register::K1, 16);
+    }
+
     /// Bytes of scratch space for the instruction.
     pub(crate) fn take_scratch(&mut self, bytes: u32) -> u32 {
         let at = self.scratch.0;
@@ -222,6 +261,14 @@ impl Emit<'_> {
         self.store64(cta(offset_of!(CtaCtx, cur)), WARP);
         self.settle(reason);
         self.a.number(RAX, reason as u64);
+        let out = self.out;
+        self.a.jump(Code::Jmp_rel32_64, out);
+    }
+
+    /// The end of all code that leaves, with the reason in `eax`.
+    pub(crate) fn way_out(&mut self) {
+        let out = self.out;
+        self.a.bind(out);
         self.a.op0(Code::VEX_Vzeroupper);
         self.a.imm(Code::Add_rm64_imm32, RSP, self.frame_bytes());
         for r in [Register::R15, Register::R14, Register::R13, Register::R12, RBP, RBX] {

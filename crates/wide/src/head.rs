@@ -12,6 +12,7 @@
 //!   bit is not set, each warp tests by itself.
 
 mod code;
+mod row;
 
 use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
 use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
@@ -104,6 +105,8 @@ pub(crate) struct Head {
     bits: u32,
     label: Label,
     of_launch: Label,
+    /// How it is done once for several CTAs.
+    row: Option<row::Row>,
 }
 
 /// The registers of a function that a head may test.
@@ -256,6 +259,7 @@ impl Head {
             bits: 0,
             label: labels[0],
             of_launch: labels[1],
+            row: None,
         };
         head.keep_those_with_words(plan);
         for inst in f.blocks.iter().flat_map(|b| &b.insts) {
@@ -278,6 +282,7 @@ impl Head {
         for b in 0..plan.func.blocks.len() {
             head.idle[b] = head.find_idle(plan, b);
         }
+        head.row = head.find_row(plan);
         Some(head)
     }
 

@@ -121,7 +121,8 @@ impl Emit<'_> {
         }
         let [broken, end] = std::array::from_fn(|_| self.a.label());
         if by_cta {
-            for (v, signed) in &head.checks {
+            let in_row = head.row.as_ref().map_or([].as_slice(), |r| &r.checks);
+            for (v, signed) in head.checks.iter().chain(in_row.iter().filter(|c| !head.checks.contains(c))) {
                 self.ends(head, *v, *signed, None, broken);
             }
         }
@@ -261,6 +262,7 @@ impl Emit<'_> {
                 self.a.op2(Code::Add_r64_rm64, low, RDX);
                 self.a.op2(Code::Add_r64_rm64, high, RSI);
             }
+            self.ends_in_row(head, v, low, high);
             for (r, by) in [(low, lo), (high, hi)] {
                 self.add_number(r, by);
                 if is_short {
@@ -504,17 +506,9 @@ impl Emit<'_> {
 
     /// Runs what the head does for the launch.
     pub(crate) fn begin_launch(&mut self) {
+        self.begin_rows();
         if let Some(label) = self.head.as_ref().map(Head::of_launch) {
             self.a.jump(Code::Call_rel32_64, label);
         }
-    }
-
-    /// Runs the head.
-    pub(crate) fn begin_cta(&mut self, deopt: Label) {
-        let Some(head) = &self.head else { return };
-        let label = head.label();
-        self.a.jump(Code::Call_rel32_64, label);
-        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
-        self.a.jump(Code::Jne_rel32_64, deopt);
     }
 }
