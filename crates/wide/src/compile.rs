@@ -103,6 +103,7 @@ fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly
         turns: None,
         head,
         in_head: false,
+        in_rax: None,
         edges: None,
         at_hand: None,
         joints: Joints::new(),

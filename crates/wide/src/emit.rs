@@ -97,6 +97,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) head: Option<Head>,
     /// Whether the head is being emitted: the warp is warp 0.
     pub(crate) in_head: bool,
+    /// In the head: the value whose first lane is in `rax`.
+    pub(crate) in_rax: Option<Reg>,
     /// Where a guard that was decided goes on.
     pub(crate) edges: Option<(Label, Label)>,
     /// The predicate whose bits are in `eax`: made last, for the branch alone.

@@ -3,7 +3,8 @@
 //! # The model
 //! Where all that depends on `%ctaid` goes up by an even step from CTA to CTA of a row, and these steps are constants, the head may be asked about the CTA that
 //! begins and a number of those behind it (the word [`ROW`]): ends of values are then those of all these CTAs. If it decides everything that it could, the next CTAs add
-//! their steps to the words that somebody reads, and the bits stay. Else the head runs for one CTA after the other, and a row is tried again later.
+//! their steps to the words that somebody reads, and the bits stay. Else the head runs for the CTA alone, and the next one tries a row half as long: mostly it is the first
+//! or the last CTA of a row that stands in the way.
 
 use std::mem::offset_of;
 
@@ -20,7 +21,9 @@ use crate::emit::*;
 /// The most CTAs that one run of the head is for, without the first.
 const MOST: u32 = 63;
 /// Fewer than so many are not worth a run that may be in vain.
-const LEAST: u32 = 7;
+const LEAST: u32 = 2;
+/// CTAs that go alone where rows of all lengths were tried in vain.
+const ALONE: u32 = 64;
 
 /// How values go up from CTA to CTA.
 pub(super) struct Row {
@@ -30,7 +33,7 @@ pub(super) struct Row {
     pub(super) checks: Vec<(Val, bool)>,
     /// Words that somebody reads, with their steps.
     rising: Vec<(u32, Ty, i32)>,
-    /// Three words: [`ROW`] and those behind it.
+    /// Four words: [`ROW`] and those behind it.
     words: u32,
 }
 
@@ -40,6 +43,8 @@ const ROW: u32 = 0;
 const LEFT: u32 = 1;
 /// CTAs before a row is tried again.
 const BACK: u32 = 2;
+/// How many a row may have: half as many after one that was tried in vain, twice as many after another.
+const LIMIT: u32 = 3;
 
 impl Row {
     /// The step of a register.
@@ -98,7 +103,7 @@ impl Head {
             rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
         }
         let words = self.words;
-        self.words += 3;
+        self.words += 4;
         Some(Row { steps, checks, rising, words })
     }
 
@@ -153,8 +158,8 @@ impl Emit<'_> {
     /// No row has been decided about.
     pub(crate) fn begin_rows(&mut self) {
         let Some(row) = self.head.as_ref().and_then(|h| h.row.as_ref()) else { return };
-        for m in [ROW, LEFT, BACK].map(|n| row.word(n)) {
-            self.store_number(m, 0);
+        for (m, n) in [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST)].map(|(w, n)| (row.word(w), n)) {
+            self.store_number(m, n);
         }
     }
 
@@ -179,7 +184,14 @@ impl Emit<'_> {
         self.load32(EAX, cta(offset_of!(CtaCtx, more)));
         self.a.imm(Code::Cmp_rm32_imm32, EAX, LEAST.cast_signed());
         self.a.jump(Code::Jb_rel32_64, single);
-        self.a.number(RCX, u64::from(MOST));
+        let try_it = self.a.label();
+        self.load32(ECX, row.word(LIMIT));
+        self.a.imm(Code::Cmp_rm32_imm32, ECX, LEAST.cast_signed());
+        self.a.jump(Code::Jae_rel32_64, try_it);
+        self.store_number(row.word(LIMIT), MOST);
+        self.store_number(row.word(BACK), ALONE);
+        self.a.jump(Code::Jmp_rel32_64, single);
+        self.a.bind(try_it);
         self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
         self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
         self.store32(row.word(ROW), EAX);
@@ -199,10 +211,17 @@ impl Emit<'_> {
         }
         self.load32(EAX, row.word(ROW));
         self.store32(row.word(LEFT), EAX);
+        self.load32(EAX, row.word(LIMIT));
+        self.a.op2(Code::Add_r32_rm32, EAX, EAX);
+        self.a.number(RCX, u64::from(MOST));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
+        self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
+        self.store32(row.word(LIMIT), EAX);
         self.a.jump(Code::Jmp_rel32_64, go);
         self.a.bind(failed);
         self.load32(EAX, row.word(ROW));
-        self.store32(row.word(BACK), EAX);
+        self.a.imm8(Code::Shr_rm32_imm8, EAX, 1);
+        self.store32(row.word(LIMIT), EAX);
         self.store_number(row.word(ROW), 0);
         self.a.bind(single);
         self.a.jump(Code::Call_rel32_64, head);
