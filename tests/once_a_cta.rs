@@ -117,6 +117,21 @@ impl Maker {
         self.line("mad.lo.u32 %r, %r, 5, %t2;");
     }
 
+    /// Reads through more addresses, one after the other, than code can hold.
+    fn many_loads(&mut self) {
+        for k in 0..5 + self.rng.below(6) {
+            let a = *self.rng.pick(&["%idx", "%idx", "%x", "%y", "%lin"]);
+            self.line(&format!("add.s32 %t1, {a}, {};", 2 * k));
+            self.line("mul.wide.s32 %l1, %t1, 4;");
+            self.line("add.s64 %l1, %in, %l1;");
+            self.line("ld.global.u32 %t2, [%l1];");
+            self.line("mad.lo.u32 %r, %r, 5, %t2;");
+            let off = 4 * self.rng.below(3);
+            self.line(&format!("ld.global.u32 %t2, [%l1+{off}];"));
+            self.line("xor.b32 %r, %r, %t2;");
+        }
+    }
+
     fn store(&mut self) {
         self.line("mul.wide.s32 %l1, %idx, 4;");
         self.line("add.s64 %l1, %out, %l1;");
@@ -198,13 +213,14 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(9) {
+        match self.rng.below(10) {
             0 | 1 => self.load(),
             2 => self.run(),
             3 => self.store(),
             4 | 5 if self.depth < 2 => self.guard(),
             6 if top => self.exchange(),
             7 if top => self.tree(),
+            9 if self.rng.one_in(2) => self.many_loads(),
             8 if top && self.rng.one_in(4) => {
                 self.condition("%p1");
                 self.line("@%p1 ret;");

@@ -18,38 +18,16 @@ use handloom_plan::access::Kind;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::Access;
-use crate::asm::{Label, Mem};
+use crate::access::{Access, Elsewhere, Held};
+use crate::asm::Mem;
 use crate::emit::*;
 use crate::head::DECIDED;
 
 /// Registers that hold addresses: those that few instructions write come first.
-const HOLDERS: [Register; 6] =
-    [Register::RDI, Register::R8, Register::R11, Register::R9, Register::RSI, Register::RCX];
+const HOLDERS: [Register; 6] = [Register::RDI, Register::R8, Register::R11, Register::R9, Register::RSI, Register::RCX];
 
 /// How many CTAs ahead data is asked for.
 const CTAS_AHEAD: i32 = 2;
-
-/// An address in a register.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Held {
-    at: Register,
-    address: Reg,
-    group: usize,
-    shared: bool,
-}
-
-/// Tests that are made after all blocks.
-pub(crate) struct Elsewhere {
-    start: Label,
-    back: Label,
-    x: Access,
-    /// The first lanes of runs of elements, and bytes up to the last one of each.
-    runs: Vec<(usize, i64)>,
-    held: Vec<Held>,
-    in_part: bool,
-    at: (usize, usize),
-}
 
 /// Where lanes of an access find their elements.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@
 use std::mem::offset_of;
 
 use handloom_diag::Span;
-use handloom_ir::simt::{Function, Inst, Op, Reg, Term, Val};
+use handloom_ir::simt::{Function, Inst, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Stop, Tables, TrapSource, Word};
@@ -16,8 +16,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::Joints;
-use crate::addresses::{Elsewhere, Held};
+use crate::access::{Elsewhere, Held, Joints};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -193,30 +192,6 @@ impl Emit<'_> {
         for (k, by) in [(Register::K2, 8), (Register::K3, 16), (Register::K4, 24)] {
             self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, k, Register::K1, by);
         }
-    }
-
-    /// Whether no code of a block wants a mask that begins inside a vector of 32 bits a lane.
-    pub(crate) fn does_by_halves(&self, b: usize) -> bool {
-        let block = &self.f.blocks[b];
-        let is_narrow = |r: Reg| self.f.regs[r.idx()] != Ty::B64 || self.is_affine(r);
-        let by_halves = |i: &Inst| {
-            let of = |v: &Val| matches!(v, Val::Reg(r) if !is_narrow(*r));
-            matches!(i.op, Op::Pure(op) if crate::ops::has_vector_code(op) || op.results().0 == Ty::P)
-                && !i.src.iter().any(of)
-                && i.dst.len() == 1
-                && i.dst.iter().all(|d| is_narrow(*d))
-        };
-        matches!(block.term, Term::Jump(_) | Term::Branch { .. }) && block.insts.iter().all(by_halves)
-    }
-
-    /// The mask registers that a block wants.
-    pub(crate) fn set_masks_for(&mut self, b: usize) {
-        if !self.does_by_halves(b) {
-            self.set_masks();
-            return;
-        }
-        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, LANES);
-        self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, Register::K3, Register::K1, 16);
     }
 
     /// Bytes of scratch space for the instruction.

@@ -11,7 +11,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BlockId, Inst, Pure, SlotId, Term, Val};
+use handloom_ir::simt::{BlockId, Inst, Op, Pure, Reg, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
@@ -20,6 +20,7 @@ use iced_x86::{Code, Register};
 use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::ops::has_vector_code;
 use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
@@ -153,6 +154,30 @@ impl Emit<'_> {
     fn live_vectors(&self, b: usize) -> Vec<usize> {
         let live = self.plan.facts.live.entry[b].iter();
         live.filter(|r| matches!(self.places.of[*r], Place::Vectors(_)) && self.places.home[*r] != 0).collect()
+    }
+
+    /// Whether no code of a block wants a mask that begins inside a vector of 32 bits a lane.
+    pub(crate) fn does_by_halves(&self, b: usize) -> bool {
+        let block = &self.f.blocks[b];
+        let is_narrow = |r: Reg| self.f.regs[r.idx()] != Ty::B64 || self.is_affine(r);
+        let by_halves = |i: &Inst| {
+            let of = |v: &Val| matches!(v, Val::Reg(r) if !is_narrow(*r));
+            matches!(i.op, Op::Pure(op) if has_vector_code(op) || op.results().0 == Ty::P)
+                && !i.src.iter().any(of)
+                && i.dst.len() == 1
+                && i.dst.iter().all(|d| is_narrow(*d))
+        };
+        matches!(block.term, Term::Jump(_) | Term::Branch { .. }) && block.insts.iter().all(by_halves)
+    }
+
+    /// The mask registers that a block wants.
+    pub(crate) fn set_masks_for(&mut self, b: usize) {
+        if !self.does_by_halves(b) {
+            self.set_masks();
+            return;
+        }
+        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, LANES);
+        self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, Register::K3, Register::K1, 16);
     }
 
     /// Reads what lives at the start of a block.

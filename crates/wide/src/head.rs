@@ -77,6 +77,18 @@ pub(crate) struct Idle {
     from_equal: bool,
 }
 
+/// How values go up from CTA to CTA.
+struct Row {
+    /// By register: its step; `None` of what does not differ between CTAs.
+    steps: Vec<Option<i32>>,
+    /// Values that must not wrap in all of the row, read as signed or not, as their steps are those of longer ones.
+    checks: Vec<(Val, bool)>,
+    /// Words that somebody reads, with their steps.
+    rising: Vec<(u32, Ty, i32)>,
+    /// Four words of its own: see `row`.
+    words: u32,
+}
+
 /// What the head of a function does.
 pub(crate) struct Head {
     /// By register: whether it is computed in the head.
@@ -106,7 +118,7 @@ pub(crate) struct Head {
     label: Label,
     of_launch: Label,
     /// How it is done once for several CTAs.
-    row: Option<row::Row>,
+    row: Option<Row>,
 }
 
 /// The registers of a function that a head may test.

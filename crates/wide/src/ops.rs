@@ -540,12 +540,14 @@ impl Emit<'_> {
         if c != to && factor == to {
             match (other, c) {
                 (Rm::Mem(_), Rm::Reg(c)) => {
-                    let code = of(EVEX_Vfmadd132ps_zmm_k1z_zmm_zmmm512b32_er, EVEX_Vfmadd132pd_zmm_k1z_zmm_zmmm512b64_er);
+                    let code =
+                        of(EVEX_Vfmadd132ps_zmm_k1z_zmm_zmmm512b32_er, EVEX_Vfmadd132pd_zmm_k1z_zmm_zmmm512b64_er);
                     self.a.op3(code, out, c, other);
                 }
                 _ => {
                     let other = in_register(self, other, 0);
-                    let code = of(EVEX_Vfmadd213ps_zmm_k1z_zmm_zmmm512b32_er, EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er);
+                    let code =
+                        of(EVEX_Vfmadd213ps_zmm_k1z_zmm_zmmm512b32_er, EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er);
                     self.a.op3(code, out, other, c);
                 }
             }

@@ -116,7 +116,8 @@ impl Emit<'_> {
                 self.at = (b, i);
                 self.scratch.0 = 0;
                 self.head_inst(inst);
-                let stays = !matches!(inst.op, Op::Load { .. }) && self.shape(Val::Reg(inst.dst[0])).is_some_and(|s| s.groups() == 1);
+                let stays = !matches!(inst.op, Op::Load { .. })
+                    && self.shape(Val::Reg(inst.dst[0])).is_some_and(|s| s.groups() == 1);
                 self.in_rax = stays.then_some(inst.dst[0]);
                 self.step(head, inst);
             }
@@ -248,7 +249,8 @@ impl Emit<'_> {
             }
             self.a.op2(Code::Mov_r64_rm64, high, low);
             let is_linear = reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
-            let reach = reg(v).and_then(|r| head.number[r.idx()]).and_then(|n| i32::try_from(n.checked_mul(last)?).ok());
+            let reach =
+                reg(v).and_then(|r| head.number[r.idx()]).and_then(|n| i32::try_from(n.checked_mul(last)?).ok());
             if let Some(reach) = reach {
                 (lo, hi) = (lo + i64::from(reach.min(0)), hi + i64::from(reach.max(0)));
             } else if is_linear {

@@ -14,7 +14,7 @@ use handloom_plan::Plan;
 use handloom_plan::abi::CtaCtx;
 use iced_x86::{Code, Register};
 
-use super::{DECIDED, FRAME_WORDS, Head, reg};
+use super::{DECIDED, FRAME_WORDS, Head, Row, reg};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 
@@ -24,18 +24,6 @@ const MOST: u32 = 63;
 const LEAST: u32 = 2;
 /// CTAs that go alone where rows of all lengths were tried in vain.
 const ALONE: u32 = 64;
-
-/// How values go up from CTA to CTA.
-pub(super) struct Row {
-    /// By register: its step; `None` of what does not differ between CTAs.
-    steps: Vec<Option<i32>>,
-    /// Values that must not wrap in all of the row, read as signed or not, as their steps are those of longer ones.
-    pub(super) checks: Vec<(Val, bool)>,
-    /// Words that somebody reads, with their steps.
-    rising: Vec<(u32, Ty, i32)>,
-    /// Four words: [`ROW`] and those behind it.
-    words: u32,
-}
 
 /// How many CTAs behind the one that begins the head is asked about.
 const ROW: u32 = 0;
