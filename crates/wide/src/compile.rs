@@ -88,6 +88,7 @@ fn made(func: &Function, options: &Options, with_text: bool) -> Result<(Assembly
         places,
         block,
         masks_set,
+        by_halves: Vec::new(),
         prologue,
         dispatch,
         advance,
@@ -148,6 +149,7 @@ fn calls_runtime(f: &Function) -> bool {
 impl Emit<'_> {
     fn run(&mut self) -> Result<(), Refusal> {
         let f = self.f;
+        self.by_halves = (0..f.blocks.len()).map(|b| self.does_by_halves(b)).collect();
         self.make_turns();
         self.frame();
         for b in 0..f.blocks.len() {

@@ -70,6 +70,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) block: Vec<Label>,
     /// The same for lanes whose mask registers are set.
     pub(crate) masks_set: Vec<Label>,
+    /// By block, whether no code of it wants a mask that begins inside a vector of 32 bits a lane.
+    pub(crate) by_halves: Vec<bool>,
     /// Where the pending lanes of a block are taken.
     pub(crate) prologue: Vec<Label>,
     pub(crate) dispatch: Label,

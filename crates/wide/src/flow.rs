@@ -172,7 +172,7 @@ impl Emit<'_> {
 
     /// The mask registers that a block wants.
     pub(crate) fn set_masks_for(&mut self, b: usize) {
-        if !self.does_by_halves(b) {
+        if !self.by_halves[b] {
             self.set_masks();
             return;
         }
@@ -289,8 +289,7 @@ impl Emit<'_> {
 
     /// The lanes of `LANES`, all of those of block `b`, go to block `t`.
     fn go(&mut self, b: usize, t: usize) {
-        let lean = |b: usize| self.does_by_halves(b);
-        let knows_masks = self.in_part && self.plan.facts.masked.has(t) && (lean(t) || !lean(b));
+        let knows_masks = self.in_part && self.plan.facts.masked.has(t) && (self.by_halves[t] || !self.by_halves[b]);
         self.go_on(b, t, false, knows_masks);
     }
 
