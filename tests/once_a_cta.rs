@@ -117,6 +117,21 @@ impl Maker {
         self.line("mad.lo.u32 %r, %r, 5, %t2;");
     }
 
+    /// Reads through more addresses, one after the other, than code can hold.
+    fn many_loads(&mut self) {
+        for k in 0..5 + self.rng.below(6) {
+            let a = *self.rng.pick(&["%idx", "%idx", "%x", "%y", "%lin"]);
+            self.line(&format!("add.s32 %t1, {a}, {};", 2 * k));
+            self.line("mul.wide.s32 %l1, %t1, 4;");
+            self.line("add.s64 %l1, %in, %l1;");
+            self.line("ld.global.u32 %t2, [%l1];");
+            self.line("mad.lo.u32 %r, %r, 5, %t2;");
+            let off = 4 * self.rng.below(3);
+            self.line(&format!("ld.global.u32 %t2, [%l1+{off}];"));
+            self.line("xor.b32 %r, %r, %t2;");
+        }
+    }
+
     fn store(&mut self) {
         self.line("mul.wide.s32 %l1, %idx, 4;");
         self.line("add.s64 %l1, %out, %l1;");
@@ -198,13 +213,14 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(9) {
+        match self.rng.below(10) {
             0 | 1 => self.load(),
             2 => self.run(),
             3 => self.store(),
             4 | 5 if self.depth < 2 => self.guard(),
             6 if top => self.exchange(),
             7 if top => self.tree(),
+            9 if self.rng.one_in(2) => self.many_loads(),
             8 if top && self.rng.one_in(4) => {
                 self.condition("%p1");
                 self.line("@%p1 ret;");
@@ -218,7 +234,9 @@ impl Maker {
 fn kernel(seed: u64) -> Kernel {
     let mut rng = Rng::new(seed);
     let block = *rng.pick(BLOCKS);
-    let grid = [*rng.pick(&[1, 1, 2, 3, 5]), *rng.pick(&[1, 1, 1, 2, 3])];
+    // Of small blocks also rows so long that they are asked about as a whole.
+    let rows: &[u32] = if block[0] * block[1] <= 128 { &[1, 2, 5, 9, 12, 30, 70] } else { &[1, 1, 2, 3, 5, 9] };
+    let grid = [*rng.pick(rows), *rng.pick(&[1, 1, 1, 2, 3])];
     let total = block[0] * block[1] * grid[0] * grid[1];
     let few = u32::try_from(rng.below(70)).unwrap_or(0);
     let n = *rng.pick(&[total, total.saturating_sub(few), total.saturating_sub(1), total / 2, few, total + 7]);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use handloom_ir::simt::Reg;
 use handloom_ir::types::Ty;
 use handloom_plan::access::AccessClass;
 use iced_x86::Register;
@@ -62,3 +63,24 @@ pub(crate) struct Member {
 
 /// The accesses of a block that are tested together, by index of their instruction.
 pub(crate) type Joints = HashMap<usize, Member>;
+
+/// An address in a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    pub(crate) at: Register,
+    pub(crate) address: Reg,
+    pub(crate) group: usize,
+    pub(crate) shared: bool,
+}
+
+/// Tests that are made after all blocks.
+pub(crate) struct Elsewhere {
+    pub(crate) start: Label,
+    pub(crate) back: Label,
+    pub(crate) x: Access,
+    /// The first lanes of runs of elements, and bytes up to the last one of each.
+    pub(crate) runs: Vec<(usize, i64)>,
+    pub(crate) held: Vec<Held>,
+    pub(crate) in_part: bool,
+    pub(crate) at: (usize, usize),
+}

@@ -53,6 +53,8 @@ pub struct Places {
     pub home: Vec<u32>,
     /// Whether its words in the context are its own.
     pub is_own: Vec<bool>,
+    /// By bit, vectors of registers that live across blocks.
+    pub kept: u32,
     /// Offset of the pending words.
     pub pend: u32,
     /// Where rows for routines begin.
@@ -140,7 +142,12 @@ pub fn places(plan: &Plan, elsewhere: &[Option<u32>]) -> Places {
     let scratch = room.end.next_multiple_of(64);
     let is_elsewhere = |r: usize| elsewhere.get(r).is_some_and(Option::is_some);
     let is_own = (0..f.regs.len()).map(|r| own.has(r) && !is_elsewhere(r)).collect();
-    Places { of, home, is_own, pend, scratch }
+    let vectors = |r: usize| match of[r] {
+        Place::Vectors(v) => v[..n_parts(f.regs[r])].iter().fold(0, |m, v| m | 1 << v),
+        _ => 0,
+    };
+    let kept = (0..f.regs.len()).filter(|r| own.has(*r)).fold(0, |m, r| m | vectors(r));
+    Places { of, home, is_own, kept, pend, scratch }
 }
 
 impl Places {

@@ -47,6 +47,11 @@ impl Mem {
         Mem { index, scale, ..Mem::at(base, at) }
     }
 
+    /// So many bytes further on.
+    pub fn behind(self, by: i32) -> Mem {
+        Mem { at: self.at + by, ..self }
+    }
+
     /// Bytes of a constant.
     pub fn constant(c: Const, at: i32) -> Mem {
         Mem { base: Base::Const(c), ..Mem::at(Register::None, at) }
@@ -148,6 +153,8 @@ pub struct Asm {
     error: Option<String>,
     /// The text, if it is wanted.
     text: Option<String>,
+    /// By number, general registers that were written since somebody asked.
+    written: u32,
 }
 
 impl Default for Asm {
@@ -171,7 +178,18 @@ impl Asm {
             last_bound: 0,
             error: None,
             text: None,
+            written: u32::MAX,
         }
+    }
+
+    /// Whether code since [`forget_written`](Asm::forget_written) may have written a general register.
+    pub fn is_written(&self, r: Register) -> bool {
+        self.written & register_bit(r) != 0
+    }
+
+    /// From now on, a general register counts as written if code writes it.
+    pub fn forget_written(&mut self, r: Register) {
+        self.written &= !register_bit(r);
     }
 
     /// From now on, keeps a text of the code.
@@ -268,6 +286,9 @@ impl Asm {
             };
             let _ = writeln!(text, "    {}", line(i, place.as_deref()));
         }
+        if let Ok(i) = &made {
+            self.note_written(i);
+        }
         let encoded = made.and_then(|i| {
             self.encoder.encode(&i, start as u64).map_err(|e| {
                 self.error.get_or_insert_with(|| format!("{i:?}: {e}"));
@@ -288,6 +309,22 @@ impl Asm {
         };
         let at = start + self.encoder.get_constant_offsets().displacement_offset();
         self.fixups.push(Fixup { at, end: self.len, to });
+    }
+
+    /// Notes which general registers an instruction may write: its first operand, both where it exchanges them, all for a call.
+    fn note_written(&mut self, i: &Instruction) {
+        if matches!(i.code(), Code::Call_rel32_64 | Code::Call_rm64) {
+            self.written = u32::MAX;
+            return;
+        }
+        self.written |= register_bit(i.op0_register());
+        let exchanges = matches!(i.code(), Code::Xchg_rm32_r32 | Code::Xchg_rm64_r64);
+        if i.has_lock_prefix() || exchanges {
+            self.written |= register_bit(i.op1_register()) | register_bit(Register::RAX);
+        }
+        if matches!(i.code(), Code::Div_rm32 | Code::Div_rm64) {
+            self.written |= register_bit(Register::RAX) | register_bit(Register::RDX);
+        }
     }
 
     /// An instruction without operands.
@@ -467,4 +504,11 @@ fn rounded(mut i: Instruction, round: RoundingControl) -> Instruction {
         i.set_rounding_control(round);
     }
     i
+}
+
+/// The bit of a general register of any width; 0 for others.
+fn register_bit(r: Register) -> u32 {
+    use Register::{AL, AX, BL, EAX, R15, R15D, R15W, RAX};
+    let of = |first: Register, last: Register| (first..=last).contains(&r).then(|| 1 << (r as u32 - first as u32));
+    of(RAX, R15).or(of(EAX, R15D)).or(of(AX, R15W)).or(of(AL, BL)).unwrap_or(0)
 }

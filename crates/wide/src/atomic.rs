@@ -242,11 +242,19 @@ impl Emit<'_> {
             e.a.op2(Code::Add_r64_rm64, R9, R11);
         };
         let simple = w.to_memory().filter(|_| result.is_none());
-        if let Some(code) = simple
-            && !self.in_part
-            && x.lanes == LANES
-        {
-            // Every lane takes part, so each is known.
+        let (again, done) = (self.a.label(), self.a.label());
+        if let Some(code) = simple {
+            // Where every lane takes part, each is known.
+            let is_known = !self.in_part && x.lanes == LANES;
+            let some = self.a.label();
+            if !is_known {
+                self.a.imm(Code::Cmp_rm32_imm32, x.lanes, -1);
+                self.a.jump(Code::Jne_rel32_64, some);
+            }
+            let is_alike = self.shape(inst.operands()[1]).is_some_and(|s| s.is_uniform());
+            if is_alike {
+                self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(RSI), ctx(rows[0]));
+            }
             for lane in 0..32 {
                 let (size, word) = (if x.short { 4 } else { 8 }, w.ty.bits() / 8);
                 let at = ctx(addresses + size * lane);
@@ -255,13 +263,19 @@ impl Emit<'_> {
                 } else {
                     self.load64(RAX, at)
                 }
-                let value = ctx(rows[0] + word * lane);
-                self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(RSI), value);
+                if !is_alike {
+                    let value = ctx(rows[0] + word * lane);
+                    self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(RSI), value);
+                }
                 self.a.store_locked(code, Mem::indexed(R11, RAX, 1, 0), w.of(RSI), !w.is_private);
             }
-            return;
+            if is_known {
+                self.a.bind(done);
+                return;
+            }
+            self.a.jump(Code::Jmp_rel32_64, done);
+            self.a.bind(some);
         }
-        let again = self.a.label();
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
         self.a.bind(again);
         self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
@@ -282,6 +296,7 @@ impl Emit<'_> {
         if let Some((d, row)) = result {
             self.take_result(d, if w.is_wide() { Loc::Row64(row) } else { Loc::Row32(row) }, x.lanes);
         }
+        self.a.bind(done);
     }
 
     /// One word at `r9` with the operands in `rsi` and `rdi`; the old value in `rax`. Clobbers `r8`, `r10`, vectors 4 and 5.

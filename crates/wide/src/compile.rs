@@ -101,26 +101,35 @@ fn made(
     let places = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same));
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
+    let masks_set = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
-    let [dispatch, advance, idle, save, load] = std::array::from_fn(|_| a.label());
+    let [dispatch, advance, idle, out, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
         f: &plan.func,
         tables: plan.tables(),
         places,
         block,
+        masks_set,
+        by_halves: Vec::new(),
         prologue,
         dispatch,
         advance,
         idle,
+        out,
         calls: Calls::default(),
         save,
         load,
         cold: Vec::new(),
+        elsewhere: Vec::new(),
+        held: Vec::new(),
+        stopped: Vec::new(),
         turns: None,
         head,
         in_head: false,
+        in_rax: None,
         edges: None,
+        at_hand: None,
         joints: Joints::new(),
         in_part: false,
         copies: Vec::new(),
@@ -166,6 +175,7 @@ impl Emit<'_> {
     /// Emits all of it; says whether somebody wanted it until the end.
     fn run(&mut self, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let f = self.f;
+        self.by_halves = (0..f.blocks.len()).map(|b| self.does_by_halves(b)).collect();
         self.make_turns();
         self.frame();
         for b in 0..f.blocks.len() {
@@ -185,18 +195,25 @@ impl Emit<'_> {
                 }
             }
         }
+        self.tests_elsewhere();
         self.cold_code();
+        self.stops();
         self.emit_head();
         self.call_routines();
         self.advance();
+        self.way_out();
         Ok(true)
     }
 
     /// A block, for some lanes or for all of them. Says whether somebody wanted it until the end.
     fn block(&mut self, b: usize, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let block = &self.f.blocks[b];
+        self.at_hand = None;
+        self.drop_held();
         if self.in_part {
-            self.set_masks();
+            self.set_masks_for(b);
+            let masks_set = self.masks_set[b];
+            self.a.bind(masks_set);
         }
         self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
         {
@@ -217,6 +234,9 @@ impl Emit<'_> {
                     self.edges = Some(self.pass_guard(b, guard));
                 }
                 self.inst(b, inst)?;
+                if !self.keeps_addresses(inst) {
+                    self.drop_held();
+                }
             }
             self.at = (b, block.insts.len());
             self.term(b);

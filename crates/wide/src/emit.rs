@@ -16,7 +16,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::Joints;
+use crate::access::{Elsewhere, Held, Joints};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -55,6 +55,8 @@ pub(crate) struct Cold {
     /// Whether only part of the warp may execute the block.
     pub(crate) in_part: bool,
     pub(crate) at: (usize, usize),
+    /// What registers hold where it comes back.
+    pub(crate) held: Vec<Held>,
 }
 
 /// The emission of one function.
@@ -66,11 +68,17 @@ pub(crate) struct Emit<'p> {
     pub(crate) tables: Tables,
     /// Where a block starts for lanes in `LANES`.
     pub(crate) block: Vec<Label>,
+    /// The same for lanes whose mask registers are set.
+    pub(crate) masks_set: Vec<Label>,
+    /// By block, whether no code of it wants a mask that begins inside a vector of 32 bits a lane.
+    pub(crate) by_halves: Vec<bool>,
     /// Where the pending lanes of a block are taken.
     pub(crate) prologue: Vec<Label>,
     pub(crate) dispatch: Label,
     pub(crate) advance: Label,
     pub(crate) idle: Label,
+    /// Returns to the runtime.
+    pub(crate) out: Label,
     /// Code that calls the routine in `rax` (times 8) with registers kept.
     pub(crate) calls: Calls,
     /// Writes what pending lanes hold in vectors to their homes.
@@ -78,14 +86,24 @@ pub(crate) struct Emit<'p> {
     /// The opposite.
     pub(crate) load: Label,
     pub(crate) cold: Vec<Cold>,
+    /// Tests that are made after all blocks.
+    pub(crate) elsewhere: Vec<Elsewhere>,
+    /// Addresses in general registers, some of which may have been written since.
+    pub(crate) held: Vec<Held>,
+    /// By block that a loop goes back to: where it goes if the launch is to stop.
+    pub(crate) stopped: Vec<(usize, Label)>,
     /// How warps and CTAs follow each other inside the code; `None` of functions that are called.
     pub(crate) turns: Option<Turns>,
     /// What is done once a CTA.
     pub(crate) head: Option<Head>,
     /// Whether the head is being emitted: the warp is warp 0.
     pub(crate) in_head: bool,
+    /// In the head: the value whose first lane is in `rax`.
+    pub(crate) in_rax: Option<Reg>,
     /// Where a guard that was decided goes on.
     pub(crate) edges: Option<(Label, Label)>,
+    /// The predicate whose bits are in `eax`: made last, for the branch alone.
+    pub(crate) at_hand: Option<Reg>,
     /// Accesses of the block that are tested together.
     pub(crate) joints: Joints,
     /// Whether only part of the warp may execute the block being emitted.
@@ -222,6 +240,14 @@ impl Emit<'_> {
         self.store64(cta(offset_of!(CtaCtx, cur)), WARP);
         self.settle(reason);
         self.a.number(RAX, reason as u64);
+        let out = self.out;
+        self.a.jump(Code::Jmp_rel32_64, out);
+    }
+
+    /// The end of all code that leaves, with the reason in `eax`.
+    pub(crate) fn way_out(&mut self) {
+        let out = self.out;
+        self.a.bind(out);
         self.a.op0(Code::VEX_Vzeroupper);
         self.a.imm(Code::Add_rm64_imm32, RSP, self.frame_bytes());
         for r in [Register::R15, Register::R14, Register::R13, Register::R12, RBP, RBX] {

@@ -11,7 +11,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BlockId, Inst, Pure, SlotId, Term, Val};
+use handloom_ir::simt::{BlockId, Inst, Op, Pure, Reg, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
 use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
@@ -20,6 +20,7 @@ use iced_x86::{Code, Register};
 use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::ops::has_vector_code;
 use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
@@ -155,6 +156,30 @@ impl Emit<'_> {
         live.filter(|r| matches!(self.places.of[*r], Place::Vectors(_)) && self.places.home[*r] != 0).collect()
     }
 
+    /// Whether no code of a block wants a mask that begins inside a vector of 32 bits a lane.
+    pub(crate) fn does_by_halves(&self, b: usize) -> bool {
+        let block = &self.f.blocks[b];
+        let is_narrow = |r: Reg| self.f.regs[r.idx()] != Ty::B64 || self.is_affine(r);
+        let by_halves = |i: &Inst| {
+            let of = |v: &Val| matches!(v, Val::Reg(r) if !is_narrow(*r));
+            matches!(i.op, Op::Pure(op) if has_vector_code(op) || op.results().0 == Ty::P)
+                && !i.src.iter().any(of)
+                && i.dst.len() == 1
+                && i.dst.iter().all(|d| is_narrow(*d))
+        };
+        matches!(block.term, Term::Jump(_) | Term::Branch { .. }) && block.insts.iter().all(by_halves)
+    }
+
+    /// The mask registers that a block wants.
+    pub(crate) fn set_masks_for(&mut self, b: usize) {
+        if !self.by_halves[b] {
+            self.set_masks();
+            return;
+        }
+        self.a.op2(Code::VEX_Kmovd_kr_r32, Register::K1, LANES);
+        self.a.op2i(Code::VEX_Kshiftrd_kr_kr_imm8, Register::K3, Register::K1, 16);
+    }
+
     /// Reads what lives at the start of a block.
     pub(crate) fn load_live(&mut self, b: usize) {
         self.move_live(b, Way::In);
@@ -240,18 +265,39 @@ impl Emit<'_> {
 
     /// Before a back edge: leaves if the launch is to stop. The context is then not run again.
     fn stop_check(&mut self, header: usize) {
-        let go = self.a.label();
+        let stopped = match self.stopped.iter().find(|s| s.0 == header) {
+            Some(s) => s.1,
+            None => {
+                let l = self.a.label();
+                self.stopped.push((header, l));
+                l
+            }
+        };
         self.load64(RAX, cta(offset_of!(CtaCtx, stop)));
         self.a.imm(Code::Cmp_rm32_imm32, Mem::at(RAX, 0), 0);
-        self.a.jump(Code::Je_rel32_64, go);
-        self.store_number(warp(offset_of!(WarpCtx, state)), header as u32);
-        self.leave(Stop::Stopped);
-        self.a.bind(go);
+        self.a.jump(Code::Jne_rel32_64, stopped);
     }
 
-    /// The lanes of `LANES` go from block `b` to block `t`. `alone`: no other lanes wait before `t`, or at it.
-    fn go(&mut self, b: usize, t: usize, alone: bool) {
-        let (block, in_part) = (self.block[t], self.plan.facts.masked.has(t));
+    /// What is done where a launch is to stop: after all blocks.
+    pub(crate) fn stops(&mut self) {
+        for (header, l) in std::mem::take(&mut self.stopped) {
+            self.a.bind(l);
+            self.store_number(warp(offset_of!(WarpCtx, state)), header as u32);
+            self.leave(Stop::Stopped);
+        }
+    }
+
+    /// The lanes of `LANES`, all of those of block `b`, go to block `t`.
+    fn go(&mut self, b: usize, t: usize) {
+        let knows_masks = self.in_part && self.plan.facts.masked.has(t) && (self.by_halves[t] || !self.by_halves[b]);
+        self.go_on(b, t, false, knows_masks);
+    }
+
+    /// The lanes of `LANES` go from block `b` to block `t`. `alone`: no other lanes wait before `t`, or at it. `knows_masks`: the mask registers are those of
+    /// these lanes.
+    fn go_on(&mut self, b: usize, t: usize, alone: bool, knows_masks: bool) {
+        let in_part = self.plan.facts.masked.has(t);
+        let block = if knows_masks { self.masks_set[t] } else { self.block[t] };
         if t <= b {
             self.stop_check(t);
         }
@@ -259,8 +305,13 @@ impl Emit<'_> {
             self.a.jump(Code::Jmp_rel32_64, block);
         } else if in_part && t == b + 1 {
             let m = self.pend(t);
+            if knows_masks {
+                self.a.imm(Code::Cmp_rm32_imm32, m, 0);
+                self.a.jump(Code::Je_rel32_64, block);
+            }
             self.a.op2(Code::Or_r32_rm32, LANES, m);
             self.store_number(m, 0);
+            let block = self.block[t];
             self.a.jump(Code::Jmp_rel32_64, block);
         } else {
             self.add_pending(t, LANES);
@@ -276,27 +327,29 @@ impl Emit<'_> {
     /// A branch.
     fn branch(&mut self, b: usize, cond: Val, then: usize, otherwise: usize) {
         if then == otherwise {
-            self.go(b, then, false);
+            self.go(b, then);
             return;
         }
         let s = self.src(cond);
         let (yes, no) = self.edges.take().unwrap_or((self.a.label(), self.a.label()));
         match s.at {
             At::Imm(x) => {
-                self.go(b, if x & 1 == 1 { then } else { otherwise }, false);
+                self.go(b, if x & 1 == 1 { then } else { otherwise });
                 return;
             }
             At::Words(shape, at) if shape.is_uniform() => {
                 self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
                 self.a.jump(Code::Je_rel32_64, no);
-                self.go(b, then, false);
+                self.go(b, then);
                 self.a.bind(no);
-                self.go(b, otherwise, false);
+                self.go(b, otherwise);
                 return;
             }
             _ => {}
         }
-        self.bits(&s);
+        if self.at_hand.take().is_none() {
+            self.bits(&s);
+        }
         if self.in_part {
             self.a.op2(Code::And_r32_rm32, EAX, LANES);
             self.a.jump(Code::Je_rel32_64, no);
@@ -316,7 +369,7 @@ impl Emit<'_> {
         self.add_pending(high.0, high.1);
         self.a.op2(Code::Mov_r32_rm32, LANES, low.1);
         self.in_part = true;
-        self.go(b, low.0, !was);
+        self.go_on(b, low.0, !was, false);
         self.in_part = was;
         self.a.bind(yes);
         self.go_whole(b, then);
@@ -340,7 +393,7 @@ impl Emit<'_> {
             self.copies.push((t, start));
             self.a.jump(Code::Jmp_rel32_64, start);
         } else {
-            self.go(b, t, false);
+            self.go(b, t);
         }
     }
 
@@ -349,7 +402,7 @@ impl Emit<'_> {
         let f = self.f;
         self.scratch.0 = 0;
         match &f.blocks[b].term {
-            Term::Jump(t) => self.go(b, t.idx(), false),
+            Term::Jump(t) => self.go(b, t.idx()),
             Term::Branch { cond, then, otherwise } => self.branch(b, *cond, then.idx(), otherwise.idx()),
             Term::Switch { index, targets } => self.switch(b, *index, targets),
             Term::Ret | Term::Exit => self.exit(b),

@@ -12,6 +12,7 @@
 //!   bit is not set, each warp tests by itself.
 
 mod code;
+mod row;
 
 use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
 use handloom_ir::types::{Cmp, Int, Order, Sreg, StateSpace, Ty};
@@ -76,6 +77,18 @@ pub(crate) struct Idle {
     from_equal: bool,
 }
 
+/// How values go up from CTA to CTA.
+struct Row {
+    /// By register: its step; `None` of what does not differ between CTAs.
+    steps: Vec<Option<i32>>,
+    /// Values that must not wrap in all of the row, read as signed or not, as their steps are those of longer ones.
+    checks: Vec<(Val, bool)>,
+    /// Words that somebody reads, with their steps.
+    rising: Vec<(u32, Ty, i32)>,
+    /// Four words of its own: see `row`.
+    words: u32,
+}
+
 /// What the head of a function does.
 pub(crate) struct Head {
     /// By register: whether it is computed in the head.
@@ -104,6 +117,8 @@ pub(crate) struct Head {
     bits: u32,
     label: Label,
     of_launch: Label,
+    /// How it is done once for several CTAs.
+    row: Option<Row>,
 }
 
 /// The registers of a function that a head may test.
@@ -256,6 +271,7 @@ impl Head {
             bits: 0,
             label: labels[0],
             of_launch: labels[1],
+            row: None,
         };
         head.keep_those_with_words(plan);
         for inst in f.blocks.iter().flat_map(|b| &b.insts) {
@@ -278,6 +294,7 @@ impl Head {
         for b in 0..plan.func.blocks.len() {
             head.idle[b] = head.find_idle(plan, b);
         }
+        head.row = head.find_row(plan);
         Some(head)
     }
 

@@ -6,7 +6,7 @@
 //!
 //! How to read it: [`asm`] writes instructions, `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
 //! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores,
-//! `bands` loads what many lanes share; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
+//! `bands` loads what many lanes share, `addresses` is what is left of accesses that the head decided about; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
 //! `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `head` what is done once a CTA; [`compile()`] is the walk.
 //!
 //! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod addresses;
 pub mod alloc;
 pub mod asm;
 mod atomic;

@@ -15,6 +15,7 @@ use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
+use crate::addresses::Runs;
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
 use crate::bands::is_banded;
@@ -160,7 +161,17 @@ impl Emit<'_> {
         if scalars || form != Form::Scattered {
             x.decided = self.decided_access(&x);
         }
-        if scalars {
+        if x.decided.is_some() {
+            // All that are tested together are.
+            x.joint = None;
+        }
+        let runs = self.runs(inst, &x, form, scalars);
+        if let Some(runs) = &runs {
+            self.test_elsewhere(&x, runs);
+        }
+        if let Some(runs) = &runs {
+            self.tested(inst, &x, runs, scalars, form);
+        } else if scalars {
             self.load_words(inst, &x);
         } else {
             match form {
@@ -192,11 +203,94 @@ impl Emit<'_> {
                 Limits::Safe | Limits::Shared | Limits::Own => None,
             };
             let (in_part, at) = (self.in_part, self.at);
-            self.cold.push(Cold { start: cold, back: done, inst: inst.clone(), site, in_part, at });
+            if runs.is_none() {
+                self.drop_held();
+            }
+            let held = self.held();
+            self.cold.push(Cold { start: cold, back: done, inst: inst.clone(), site, in_part, at, held });
         } else {
             // Nothing goes there.
             self.a.bind(cold);
         }
+    }
+
+    /// Where an access finds its elements, if the head may have decided about it.
+    fn runs(&self, inst: &Inst, x: &Access, form: Form, scalars: bool) -> Option<Runs> {
+        let shape = self.shape(x.class.address)?;
+        let n_parts = crate::alloc::n_parts(x.ty);
+        let n = 32 / n_parts;
+        let by_part: Vec<usize> = (0..n_parts).map(|q| q * n).collect();
+        if !matches!(x.class.kind, Kind::Load | Kind::Store) || matches!(x.limits, Limits::Safe | Limits::Own) {
+            return None;
+        }
+        if scalars {
+            let (of, _) = inst.dst.iter().find_map(|d| self.words(*d))?;
+            let firsts: Vec<usize> = (0..of.groups()).map(|g| of.first_lane(g)).collect();
+            return self.decided_runs(x, &firsts, 0);
+        }
+        match form {
+            Form::Same if x.class.bits >= 32 => self.decided_runs(x, &[0], 0),
+            Form::Row => self.decided_runs(x, &[0], 31 * i64::from(x.size())),
+            Form::Parts => self.decided_runs(x, &by_part, (n as i64 - 1) * i64::from(x.size())),
+            Form::Bands if (0..32).all(|l| by_part.iter().any(|p| shape.delta(*p) == shape.delta(l))) => {
+                self.decided_runs(x, &by_part, 0)
+            }
+            Form::Same | Form::Bands | Form::Scattered => None,
+        }
+    }
+
+    /// An access whose tests are made elsewhere.
+    fn tested(&mut self, inst: &Inst, x: &Access, runs: &Runs, scalars: bool, form: Form) {
+        let n_parts = crate::alloc::n_parts(x.ty);
+        let n = 32 / n_parts;
+        if scalars {
+            let Some((of, _)) = inst.dst.iter().find_map(|d| self.words(*d)) else { return };
+            for g in 0..of.groups() {
+                let m = self.run_element(x, runs, of.first_lane(g));
+                for (e, d) in (0..).zip(&inst.dst) {
+                    if let Some((_, at)) = self.words(*d) {
+                        self.load_scalar_at(x, m.behind(e * x.size()));
+                        self.store64(ctx(at + 8 * g as u32), RDX);
+                    }
+                }
+            }
+            return;
+        }
+        let mut last = None;
+        for q in 0..n_parts {
+            match form {
+                Form::Row => {
+                    let m = self.run_element(x, runs, 0);
+                    if q == 0 {
+                        self.fetch_for_row(x, runs, m);
+                    }
+                    self.move_part(inst, x, q, m.behind((q * n) as i32 * x.size()));
+                }
+                Form::Parts => {
+                    let m = self.run_element(x, runs, q * n);
+                    let into = inst.dst.first().map(|d| self.place(*d));
+                    match (into, last) {
+                        // What the part before read.
+                        (Some(Place::Vectors(v)), Some(l)) if l == m => {
+                            self.a.op2(load_code(x.ty), zmm(v[q]), zmm(v[q - 1]));
+                        }
+                        _ => self.move_part(inst, x, q, m),
+                    }
+                    last = Some(m);
+                }
+                _ => {
+                    for (e, d) in (0..).zip(&inst.dst) {
+                        let m = self.run_element(x, runs, if form == Form::Same { 0 } else { q * n });
+                        self.spread_part(*d, q, m.behind(e * x.size()), x);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether what registers hold stays over an instruction: accesses look after it themselves.
+    pub(crate) fn keeps_addresses(&self, inst: &Inst) -> bool {
+        matches!(inst.op, Op::Pure(_) | Op::Sreg(_) | Op::Load { .. } | Op::Store { .. }) && !inst.guarded
     }
 
     /// Whether each part's elements follow each other, in a block that all lanes execute.
@@ -290,7 +384,10 @@ impl Emit<'_> {
 
     /// An element of a scalar load, to `rdx`.
     fn load_scalar(&mut self, x: &Access, at: Register, e: i32) {
-        let m = Mem::at(at, e * x.size());
+        self.load_scalar_at(x, Mem::at(at, e * x.size()));
+    }
+
+    fn load_scalar_at(&mut self, x: &Access, m: Mem) {
         match x.class.bits {
             8 => self.a.op2(Code::Movzx_r32_rm8, EDX, m),
             16 => self.a.op2(Code::Movzx_r32_rm16, EDX, m),
@@ -478,6 +575,7 @@ impl Emit<'_> {
             self.a.bind(c.start);
             let lanes = if c.inst.guarded { TAKERS } else { LANES };
             self.memory_routine(&c.inst, lanes, c.site);
+            self.hold_again(&c.held);
             self.a.jump(Code::Jmp_rel32_64, c.back);
         }
     }

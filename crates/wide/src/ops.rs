@@ -147,6 +147,9 @@ impl Emit<'_> {
     pub(crate) fn mask_part(&mut self, op: Pure, q: usize, src: &[Src], k: Register) {
         match op {
             Pure::ICmp(cmp, int) => {
+                let swapped = [src[1], src[0]];
+                let swaps = src[0].is_memory() && !src[1].is_memory();
+                let (src, cmp) = if swaps { (&swapped[..], cmp.swapped()) } else { (src, cmp) };
                 let Some(n) = int_cmp(cmp) else { panic!("{op:?} at {:?}", self.at) };
                 let signed16 = int.ty == Ty::B16 && int.signed;
                 let a = if signed16 { self.sext16(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
@@ -225,6 +228,8 @@ impl Emit<'_> {
             return;
         }
         if let Some(s) = simple(op) {
+            let swapped = [src[1], src[0]];
+            let src = if s.commutes && src[0].is_memory() && !src[1].is_memory() { &swapped } else { src };
             let extend = s.signed && ty == Ty::B16;
             let a = if extend { self.sext16(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
             let b = if extend { Rm::Reg(self.sext16(&src[1], q, 1)) } else { self.rm(&src[1], q, 1) };
@@ -311,7 +316,13 @@ impl Emit<'_> {
             Pure::MulHi(int) if int.ty != Ty::B64 => self.mul_hi(int, q, src, out),
             Pure::MulWide(int) if int.ty == Ty::B32 => {
                 let a = self.widened(&src[0], q, int.signed, 0);
-                let b = self.widened(&src[1], q, int.signed, 1);
+                let b = match src[1].at {
+                    At::Imm(x) => {
+                        let x = if int.signed { i64::from(x as u32 as i32).cast_unsigned() } else { x };
+                        Rm::Mem(self.constant(Ty::B64, x))
+                    }
+                    _ => Rm::Reg(self.widened(&src[1], q, int.signed, 1)),
+                };
                 let code = if int.signed {
                     Code::EVEX_Vpmuldq_zmm_k1z_zmm_zmmm512b64
                 } else {
@@ -437,29 +448,33 @@ impl Emit<'_> {
         };
         match x.form {
             ArithmeticForm::Two => {
-                let a = source(self, 0, 0);
+                // Which NaN comes out makes no difference.
+                let swaps = nearest && !flush && x.commutes && src[0].is_memory() && !src[1].is_memory();
+                let (first, second) = if swaps { (1, 0) } else { (0, 1) };
+                let a = source(self, first, 0);
                 if nearest && !flush {
-                    let b = self.rm(&src[1], q, 1);
+                    let b = self.rm(&src[second], q, 1);
                     self.a.op3(code, out, a, b);
                 } else {
                     let b = source(self, 1, 1);
                     self.a.op3r(code, out, a, b, x.round);
                 }
             }
+            ArithmeticForm::Three if nearest && !flush => {
+                let [a, b, c] = [0, 1, 2].map(|i| self.rm(&src[i], q, i as u8));
+                self.multiply_add(ty, out, a, b, c);
+            }
             ArithmeticForm::Three => {
                 let a = source(self, 0, 0);
                 let c = source(self, 2, 2);
-                let b = if nearest && !flush { self.rm(&src[1], q, 1) } else { source(self, 1, 1).into() };
+                let b = source(self, 1, 1);
                 // The sum is read and written.
-                let is_free = out.mask == ALL && out.reg != a && b != Rm::Reg(out.reg);
+                let is_free = out.mask == ALL && out.reg != a && b != out.reg;
                 let sum = if out.reg == c || is_free { out } else { zmm(4).into() };
                 if sum.reg != c {
                     self.a.op2(load_code(ty), sum, c);
                 }
-                match b {
-                    Rm::Reg(b) => self.a.op3r(code, sum, a, b, x.round),
-                    Rm::Mem(_) => self.a.op3(code, sum, a, b),
-                }
+                self.a.op3r(code, sum, a, b, x.round);
                 if sum.reg != out.reg {
                     self.copy(ty, out, sum.reg.into());
                 }
@@ -506,6 +521,42 @@ impl Emit<'_> {
                 self.a.op3(code, out, out.reg, zero);
             }
         }
+    }
+
+    /// `a * b + c`, rounded once to nearest: the host's instruction replaces one of its sources, and reads one from memory. Uses vectors 0 and 1.
+    fn multiply_add(&mut self, ty: Ty, out: Out, a: Rm, b: Rm, c: Rm) {
+        use Code::*;
+        let of = |narrow, wide| by_width(ty, narrow, wide);
+        let to = Rm::Reg(out.reg);
+        let into_sum = of(EVEX_Vfmadd231ps_zmm_k1z_zmm_zmmm512b32_er, EVEX_Vfmadd231pd_zmm_k1z_zmm_zmmm512b64_er);
+        let in_register = |e: &mut Self, rm: Rm, scratch: u8| match rm {
+            Rm::Reg(r) => r,
+            Rm::Mem(_) => {
+                e.copy(ty, zmm(scratch).into(), rm);
+                zmm(scratch)
+            }
+        };
+        let (factor, other) = if a == to { (a, b) } else { (b, a) };
+        if c != to && factor == to {
+            match (other, c) {
+                (Rm::Mem(_), Rm::Reg(c)) => {
+                    let code =
+                        of(EVEX_Vfmadd132ps_zmm_k1z_zmm_zmmm512b32_er, EVEX_Vfmadd132pd_zmm_k1z_zmm_zmmm512b64_er);
+                    self.a.op3(code, out, c, other);
+                }
+                _ => {
+                    let other = in_register(self, other, 0);
+                    let code =
+                        of(EVEX_Vfmadd213ps_zmm_k1z_zmm_zmmm512b32_er, EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er);
+                    self.a.op3(code, out, other, c);
+                }
+            }
+            return;
+        }
+        let (a, b) = if matches!(a, Rm::Reg(_)) { (a, b) } else { (b, a) };
+        let a = in_register(self, a, 0);
+        self.copy(ty, out, c);
+        self.a.op3(into_sum, out, a, b);
     }
 
     fn mul_hi(&mut self, int: Int, q: usize, src: &[Src], out: Out) {

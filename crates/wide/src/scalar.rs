@@ -43,11 +43,14 @@ impl Emit<'_> {
         for g in 0..shape.groups() {
             let lane = shape.first_lane(g);
             if by_gpr {
-                for (v, to) in inst.src.iter().zip(REGS) {
+                // What is in `rax` already is wanted before another value is.
+                for (v, to) in inst.src.iter().zip(REGS).rev() {
                     self.lane_value(*v, lane, to);
                 }
+                self.in_rax = None;
                 self.gpr_op(op, &constants);
             } else {
+                self.in_rax = None;
                 let mut src = Vec::new();
                 for (i, v) in inst.src.iter().enumerate() {
                     src.push(self.given(op, *v, lane, i as u8));
@@ -61,6 +64,15 @@ impl Emit<'_> {
     /// The value of a scalar source in a lane, in a register.
     pub(crate) fn lane_value(&mut self, v: Val, lane: usize, to: Register) {
         if self.linear_value(v, lane, to) {
+            return;
+        }
+        if let (Val::Reg(r), Some(here)) = (v, self.in_rax)
+            && r == here
+            && self.shape(v).is_some_and(|s| s.delta(lane) == 0)
+        {
+            if to != RAX {
+                self.a.op2(Code::Mov_r64_rm64, to, RAX);
+            }
             return;
         }
         let s = self.src(v);

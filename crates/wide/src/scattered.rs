@@ -14,11 +14,15 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::turns::{N_STREAMS, STREAMS};
 use crate::values::{Src, is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
 const R11: Register = Register::R11;
+
+/// How many turns of a loop data is asked for ahead, as a power of two.
+const TURNS_AHEAD: u32 = 2;
 
 impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
@@ -53,6 +57,7 @@ impl Emit<'_> {
             // Indices that nothing is known of are mostly those of neighbours.
             let apart = self.a.label();
             self.first_of_row(x, apart);
+            self.fetch_ahead(x);
             self.limits(x);
             self.test_row(x);
             self.row(inst, x);
@@ -96,14 +101,19 @@ impl Emit<'_> {
     fn first_of_row(&mut self, x: &Access, apart: Label) {
         if self.in_part || x.lanes != LANES {
             let row = self.take_scratch(256);
+            let lanes = x.lanes;
+            let known = self.a.label();
+            self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R11, xmm(zmm(0)));
+            self.a.imm(Code::Test_rm32_imm32, lanes, 1);
+            self.a.jump(Code::Jne_rel32_64, known);
             for q in 0..4 {
                 self.a.store(store_code(Ty::B64), ctx(row + 64 * q), zmm(q as u8), ALL);
             }
-            let lanes = x.lanes;
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
             self.load64(R11, Mem::indexed(WARP, RCX, 8, row as i32));
             self.a.imm8(Code::Shl_rm32_imm8, ECX, x.size().trailing_zeros());
             self.a.op2(Code::Sub_r64_rm64, R11, RCX);
+            self.a.bind(known);
         } else {
             self.a.op2(Code::EVEX_Vmovq_rm64_xmm, R11, xmm(zmm(0)));
         }
@@ -123,6 +133,23 @@ impl Emit<'_> {
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, apart);
         self.a.op2(Code::Mov_r64_rm64, RAX, R11);
+    }
+
+    /// In a loop, asks for what a load reads some turns later, if it goes on by the step from the last turn to this one. The address is in `rax`. Uses `rdx`.
+    fn fetch_ahead(&mut self, x: &Access) {
+        let is_in_loop = self.plan.facts.cfg.loops.iter().any(|(_, body)| body.has(self.at.0));
+        if x.class.kind != Kind::Load || !is_in_loop {
+            return;
+        }
+        let at = (self.at.0 as i32 + self.at.1 as i32) % N_STREAMS;
+        let last = Mem::at(RSP, VECTOR_AREA + STREAMS + 8 * at);
+        self.a.op2(Code::Mov_r64_rm64, RDX, RAX);
+        self.a.op2(Code::Sub_r64_rm64, RDX, last);
+        self.store64(last, RAX);
+        self.a.imm8(Code::Shl_rm64_imm8, RDX, TURNS_AHEAD);
+        for line in (0..32 * x.size()).step_by(64) {
+            self.a.op1(Code::Prefetcht0_m8, Mem::indexed(RAX, RDX, 1, line));
+        }
     }
 
     /// Tests the addresses in vectors 0 to `n`. Uses vectors 4 to 6, `k5` to `k7`.

@@ -16,12 +16,15 @@ pub(crate) struct Simple {
     pub(crate) signed: bool,
     /// Results of 16 bits are cut to their width.
     pub(crate) cut: bool,
+    /// Its sources may change places.
+    pub(crate) commutes: bool,
 }
 
 /// The instruction of an op on integers.
 pub(crate) fn simple(op: Pure) -> Option<Simple> {
     use Code::*;
-    let made = |narrow, wide, signed, cut| Some(Simple { narrow, wide, signed, cut });
+    let commutes = !matches!(op, Pure::Sub(_));
+    let made = |narrow, wide, signed, cut| Some(Simple { narrow, wide, signed, cut, commutes });
     match op {
         Pure::Add(_) => made(EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, false, true),
         Pure::Sub(_) => made(EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64, false, true),
@@ -44,7 +47,7 @@ pub(crate) fn simple(op: Pure) -> Option<Simple> {
 /// Shifts by amounts of their own in each lane. Amounts above the width act as the width on the host too.
 pub(crate) fn shift(op: Pure) -> Option<Simple> {
     use Code::*;
-    let made = |narrow, wide, signed, cut| Some(Simple { narrow, wide, signed, cut });
+    let made = |narrow, wide, signed, cut| Some(Simple { narrow, wide, signed, cut, commutes: false });
     match op {
         Pure::Shl(_) => made(EVEX_Vpsllvd_zmm_k1z_zmm_zmmm512b32, EVEX_Vpsllvq_zmm_k1z_zmm_zmmm512b64, false, true),
         Pure::Shr(Int { signed: true, .. }) => {
@@ -108,6 +111,8 @@ pub(crate) struct Arithmetic {
     pub(crate) round: RoundingControl,
     /// How sources stand in the instruction.
     pub(crate) form: ArithmeticForm,
+    /// Its first two sources may change places.
+    pub(crate) commutes: bool,
 }
 
 /// How sources stand in an instruction.
@@ -156,7 +161,8 @@ pub(crate) fn arithmetic(op: Pure) -> Option<Arithmetic> {
         _ => return None,
     };
     let round = rounding(mode.round)?;
-    mode.ty.is_of_host().then_some(Arithmetic { narrow, wide, mode, round, form })
+    let commutes = matches!(op, Pure::FAdd(_) | Pure::FMul(_));
+    mode.ty.is_of_host().then_some(Arithmetic { narrow, wide, mode, round, form, commutes })
 }
 
 /// Whether a type is held in lanes of 64 bits.

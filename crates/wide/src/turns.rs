@@ -23,8 +23,12 @@ const PLACE: i32 = 16;
 const START: i32 = 20;
 /// The end of the contexts of warps that do something in the turn.
 const LIMIT: i32 = 24;
+/// Where streams were read last: see `Emit::fetch_ahead`.
+pub(crate) const STREAMS: i32 = 32;
+/// How many streams are remembered.
+pub(crate) const N_STREAMS: i32 = 4;
 /// Bytes of all of them.
-pub(crate) const WORDS: i32 = 32;
+pub(crate) const WORDS: i32 = 64;
 
 /// The CTA goes by headers.
 const SETTLED: u32 = 0;

@@ -1,6 +1,6 @@
 //! Values as operands of vector instructions: part by part, from wherever they live.
 
-use handloom_ir::simt::{Reg, Val};
+use handloom_ir::simt::{Reg, Term, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
@@ -31,6 +31,17 @@ pub(crate) enum At {
     /// A predicate.
     Mask(u32),
     Flags(u32),
+}
+
+impl Src {
+    /// Whether an instruction can read it from memory, as it lies there.
+    pub(crate) fn is_memory(&self) -> bool {
+        match self.at {
+            At::Row(_) | At::Imm(_) => !self.odd,
+            At::Words(shape, _) => shape.is_uniform() && !self.odd,
+            At::Vectors(_) | At::Given(_) | At::Mask(_) | At::Flags(_) => false,
+        }
+    }
 }
 
 /// 64 bits, or 32 and less.
@@ -252,9 +263,15 @@ impl Emit<'_> {
     pub(crate) fn out(&self, r: Reg, q: usize) -> Out {
         let ty = self.f.regs[r.idx()];
         match self.place(r) {
+            Place::Vectors(v) if self.is_unshared(r, v[q]) => zmm(v[q]).into(),
             Place::Vectors(v) => Out::masked(zmm(v[q]), self.mask(ty, q)),
             _ => zmm(7).into(),
         }
+    }
+
+    /// Whether a vector of a register that lives in one block alone holds nothing for lanes that wait elsewhere.
+    fn is_unshared(&self, r: Reg, vector: u8) -> bool {
+        !self.places.is_own[r.idx()] && self.places.kept >> vector & 1 == 0
     }
 
     /// After a part of a result was written to `out`.
@@ -316,9 +333,18 @@ impl Emit<'_> {
         self.a.op2(Code::VEX_Kmovd_kr_r32, k, EAX);
     }
 
+    /// Whether the instruction being emitted is the last of its block, and makes what the branch behind it asks and nobody else.
+    fn is_for_branch(&self, r: Reg) -> bool {
+        let (b, i) = self.at;
+        let block = &self.f.blocks[b];
+        let is_asked = matches!(block.term, Term::Branch { cond: Val::Reg(c), .. } if c == r);
+        is_asked && i + 1 == block.insts.len() && !self.places.is_own[r.idx()]
+    }
+
     /// Writes the predicate in `eax` to a register, for the lanes of the block. Uses `ecx`, `k5`, vector 3.
     pub(crate) fn set_bits(&mut self, r: Reg) {
         match self.place(r) {
+            Place::Mask(_) if self.is_for_branch(r) => self.at_hand = Some(r),
             Place::Mask(at) => {
                 if self.in_part && self.places.is_own[r.idx()] {
                     self.a.op2(Code::Xor_r32_rm32, EAX, ctx(at));

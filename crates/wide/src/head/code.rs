@@ -116,12 +116,17 @@ impl Emit<'_> {
                 self.at = (b, i);
                 self.scratch.0 = 0;
                 self.head_inst(inst);
+                let stays = !matches!(inst.op, Op::Load { .. })
+                    && self.shape(Val::Reg(inst.dst[0])).is_some_and(|s| s.groups() == 1);
+                self.in_rax = stays.then_some(inst.dst[0]);
                 self.step(head, inst);
             }
         }
+        self.in_rax = None;
         let [broken, end] = std::array::from_fn(|_| self.a.label());
         if by_cta {
-            for (v, signed) in &head.checks {
+            let in_row = head.row.as_ref().map_or([].as_slice(), |r| &r.checks);
+            for (v, signed) in head.checks.iter().chain(in_row.iter().filter(|c| !head.checks.contains(c))) {
                 self.ends(head, *v, *signed, None, broken);
             }
         }
@@ -177,6 +182,7 @@ impl Emit<'_> {
         if head.number[inst.dst[0].idx()].is_some() {
             return;
         }
+        self.in_rax = None;
         let ty = self.f.regs[inst.dst[0].idx()];
         match inst.op {
             Op::Sreg(Sreg::Warpid) => self.a.number(RAX, 1),
@@ -235,7 +241,7 @@ impl Emit<'_> {
         let last = i64::from(self.plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32)) - 1;
         let groups = group.map_or(0..shape.groups(), |g| g..g + 1);
         for (k, g) in groups.enumerate() {
-            let (lo, hi) = shape.span(g);
+            let (mut lo, mut hi) = shape.span(g);
             let (low, high) = if k == 0 { (RAX, RCX) } else { (R8, R9) };
             self.lane_value(v, shape.first_lane(g), low);
             if is_short && signed {
@@ -243,7 +249,11 @@ impl Emit<'_> {
             }
             self.a.op2(Code::Mov_r64_rm64, high, low);
             let is_linear = reg(v).is_some_and(|r| head.linear[r.idx()].is_some());
-            if is_linear {
+            let reach =
+                reg(v).and_then(|r| head.number[r.idx()]).and_then(|n| i32::try_from(n.checked_mul(last)?).ok());
+            if let Some(reach) = reach {
+                (lo, hi) = (lo + i64::from(reach.min(0)), hi + i64::from(reach.max(0)));
+            } else if is_linear {
                 self.step_of(head, v, RDX);
                 self.a.op2(Code::Movsxd_r64_rm32, RSI, EDX);
                 self.a.op2(Code::Cmp_r64_rm64, RSI, RDX);
@@ -261,6 +271,7 @@ impl Emit<'_> {
                 self.a.op2(Code::Add_r64_rm64, low, RDX);
                 self.a.op2(Code::Add_r64_rm64, high, RSI);
             }
+            self.ends_in_row(head, v, low, high);
             for (r, by) in [(low, lo), (high, hi)] {
                 self.add_number(r, by);
                 if is_short {
@@ -485,7 +496,12 @@ impl Emit<'_> {
         let failed = self.a.label();
         let x = Access { cold: failed, ..*first };
         let bytes = x.class.bytes();
-        if bytes > 1 && reg(x.class.address).is_some_and(|r| head.linear[r.idx()].is_some()) {
+        let step = reg(x.class.address).and_then(|r| head.number[r.idx()]);
+        if step.is_some_and(|n| n % bytes != 0) {
+            return;
+        }
+        let is_linear = reg(x.class.address).is_some_and(|r| head.linear[r.idx()].is_some());
+        if bytes > 1 && is_linear && step.is_none() {
             self.step_of(head, x.class.address, RAX);
             self.a.imm(Code::Test_rm32_imm32, EAX, (bytes - 1) as i32);
             self.a.jump(Code::Jne_rel32_64, failed);
@@ -496,7 +512,7 @@ impl Emit<'_> {
             self.add_number(RCX, g.high);
             self.limits(&x);
             self.test(&x, RAX, false);
-            self.test(&x, RCX, false);
+            self.test(&x, RCX, true);
         }
         self.a.imm(Code::Or_rm32_imm32, Register::R15D, g.bit.cast_signed());
         self.a.bind(failed);
@@ -504,17 +520,9 @@ impl Emit<'_> {
 
     /// Runs what the head does for the launch.
     pub(crate) fn begin_launch(&mut self) {
+        self.begin_rows();
         if let Some(label) = self.head.as_ref().map(Head::of_launch) {
             self.a.jump(Code::Call_rel32_64, label);
         }
-    }
-
-    /// Runs the head.
-    pub(crate) fn begin_cta(&mut self, deopt: Label) {
-        let Some(head) = &self.head else { return };
-        let label = head.label();
-        self.a.jump(Code::Call_rel32_64, label);
-        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
-        self.a.jump(Code::Jne_rel32_64, deopt);
     }
 }

@@ -1,0 +1,178 @@
+//! Accesses that the head may have decided about: no tests where they are done, and addresses that stay in general registers.
+//!
+//! # The model
+//! Where a bit of the head says that an access is right in all of the CTA, nothing is left of its tests but a look at the bit. Where it does not, tests in
+//! code after all blocks come back to the same place (*elsewhere*), or go to the routine.
+//!
+//! The address of the first lane of a group stays in a general register until the block ends or somebody writes that register ([`Asm::is_written`](crate::asm::Asm::is_written) knows): other
+//! accesses through the same address are at distances from it. Code that comes back makes those registers anew.
+//!
+//! Addresses of 32 bits are not cut to their width here: where the head decided, none wraps, and the tests elsewhere send those that do to the routine.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Reg, Term, Val};
+use handloom_ir::types::StateSpace;
+use handloom_plan::abi::CtaCtx;
+use handloom_plan::access::Kind;
+use handloom_plan::analysis::shape::Shape;
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Elsewhere, Held};
+use crate::asm::Mem;
+use crate::emit::*;
+use crate::head::DECIDED;
+
+/// Registers that hold addresses: those that few instructions write come first.
+const HOLDERS: [Register; 6] = [Register::RDI, Register::R8, Register::R11, Register::R9, Register::RSI, Register::RCX];
+
+/// How many CTAs ahead data is asked for.
+const CTAS_AHEAD: i32 = 2;
+
+/// Where lanes of an access find their elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    shape: Shape,
+    address: Reg,
+    /// First lanes, and bytes from the first element to the last.
+    list: Vec<(usize, i64)>,
+}
+
+impl Runs {
+    /// Bytes from what is held for the group of a lane to the element of the lane.
+    fn distance(&self, x: &Access, lane: usize) -> Option<i32> {
+        let first = self.shape.first_lane(self.shape.group_of(lane));
+        i32::try_from(self.shape.delta(lane) - self.shape.delta(first) + x.class.offset).ok()
+    }
+}
+
+impl Emit<'_> {
+    /// The runs of an access that the head may have decided about, from the first lanes of each. `None`: it has tests of its own.
+    pub(crate) fn decided_runs(&self, x: &Access, firsts: &[usize], reach: i64) -> Option<Runs> {
+        let Val::Reg(address) = x.class.address else { return None };
+        let shape = self.shape(x.class.address)?;
+        if x.decided.is_none() || x.lanes != LANES {
+            return None;
+        }
+        let mut list: Vec<(usize, i64)> = Vec::new();
+        for &lane in firsts {
+            let place = |l: usize| (shape.group_of(l), shape.delta(l));
+            if !list.iter().any(|(l, _)| place(*l) == place(lane)) {
+                list.push((lane, reach));
+            }
+        }
+        let runs = Runs { shape, address, list };
+        // Room for the elements behind.
+        let fits = firsts.iter().all(|lane| runs.distance(x, *lane).is_some_and(|d| d.checked_add(1 << 16).is_some()));
+        let groups = (0..shape.groups()).filter(|g| firsts.iter().any(|l| shape.group_of(*l) == *g)).count();
+        (fits && groups <= HOLDERS.len()).then_some(runs)
+    }
+
+    /// The look at the bit.
+    pub(crate) fn test_elsewhere(&mut self, x: &Access, runs: &Runs) {
+        let Some(bit) = x.decided else { return };
+        let (start, back) = (self.a.label(), self.a.label());
+        self.a.imm(Code::Test_rm32_imm32, DECIDED, bit.cast_signed());
+        self.a.jump(Code::Je_rel32_64, start);
+        self.a.bind(back);
+        let held = self.held();
+        let runs = runs.list.clone();
+        self.elsewhere.push(Elsewhere { start, back, x: *x, runs, held, in_part: self.in_part, at: self.at });
+    }
+
+    /// The element of a lane, by a register that holds the address of its group. The first lanes of all that an instruction wants are asked for before it uses any.
+    pub(crate) fn run_element(&mut self, x: &Access, runs: &Runs, lane: usize) -> Mem {
+        let group = runs.shape.group_of(lane);
+        let shared = x.class.space == StateSpace::Shared;
+        let wanted = |h: &Held| h.address == runs.address && h.group == group && h.shared == shared;
+        let distance = runs.distance(x, lane).unwrap_or(0);
+        if let Some(h) = self.held().into_iter().find(wanted) {
+            return Mem::at(h.at, distance);
+        }
+        let held = self.held();
+        // A free one, or that which has been held longest.
+        let free = HOLDERS.into_iter().find(|r| !held.iter().any(|h| h.at == *r));
+        let at = free.unwrap_or_else(|| {
+            let oldest = held[0].at;
+            self.held.retain(|h| h.at != oldest);
+            oldest
+        });
+        let h = Held { at, address: runs.address, group, shared };
+        self.hold(h, runs.shape.first_lane(group));
+        self.held.push(h);
+        Mem::at(at, distance)
+    }
+
+    /// Asks for what a CTA further on in the row will read: where CTAs are short and wait for barriers, nobody else sees that coming.
+    pub(crate) fn fetch_for_row(&mut self, x: &Access, runs: &Runs, m: Mem) {
+        let step = self.head.as_ref().map_or(0, |h| h.row_step(runs.address));
+        let is_in_loop = self.plan.facts.cfg.loops.iter().any(|(_, body)| body.has(self.at.0));
+        let waits = self.f.blocks.iter().any(|b| matches!(b.term, Term::Barrier { .. }));
+        let fits = x.class.kind == Kind::Load && x.class.space != StateSpace::Shared && step.unsigned_abs() < 1 << 16;
+        if step == 0 || is_in_loop || !waits || !fits {
+            return;
+        }
+        for line in (0..32 * x.size()).step_by(64) {
+            self.a.op1(Code::Prefetcht0_m8, m.behind(CTAS_AHEAD * step + line));
+        }
+    }
+
+    /// Makes the address that a register is to hold.
+    fn hold(&mut self, h: Held, lane: usize) {
+        self.lane_value(Val::Reg(h.address), lane, h.at);
+        if h.shared {
+            self.a.op2(Code::Add_r64_rm64, h.at, cta(offset_of!(CtaCtx, shared_base)));
+        }
+        self.a.forget_written(h.at);
+    }
+
+    /// What registers hold now.
+    pub(crate) fn held(&mut self) -> Vec<Held> {
+        let a = &self.a;
+        self.held.retain(|h| !a.is_written(h.at));
+        self.held.clone()
+    }
+
+    /// Nothing is held from here on.
+    pub(crate) fn drop_held(&mut self) {
+        self.held.clear();
+    }
+
+    /// Code that comes back to where registers held addresses.
+    pub(crate) fn hold_again(&mut self, held: &[Held]) {
+        for h in held {
+            let Some(shape) = self.shape(Val::Reg(h.address)) else { continue };
+            self.hold(*h, shape.first_lane(h.group));
+        }
+    }
+
+    /// The tests after all blocks.
+    pub(crate) fn tests_elsewhere(&mut self) {
+        for e in std::mem::take(&mut self.elsewhere) {
+            (self.in_part, self.at) = (e.in_part, e.at);
+            self.scratch.0 = 0;
+            self.a.bind(e.start);
+            self.limits(&e.x);
+            for (lane, reach) in &e.runs {
+                self.lane_value(e.x.class.address, *lane, RAX);
+                self.add_number(RAX, e.x.class.offset);
+                self.test_run(&e.x, *reach);
+            }
+            self.hold_again(&e.held);
+            self.a.jump(Code::Jmp_rel32_64, e.back);
+        }
+    }
+
+    /// Tests a run whose first element is at `rax`.
+    fn test_run(&mut self, x: &Access, reach: i64) {
+        if reach == i64::from(31 * x.size()) && x.class.count == 1 {
+            self.test_row(x);
+            return;
+        }
+        self.test(x, RAX, false);
+        if reach > 0 {
+            self.add_number(RAX, reach);
+            self.test(x, RAX, true);
+        }
+    }
+}

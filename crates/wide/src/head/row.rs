@@ -1,0 +1,251 @@
+//! One run of the head for several CTAs of a row of the grid.
+//!
+//! # The model
+//! Where all that depends on `%ctaid` goes up by an even step from CTA to CTA of a row, and these steps are constants, the head may be asked about the CTA that
+//! begins and a number of those behind it (the word [`ROW`]): ends of values are then those of all these CTAs. If it decides everything that it could, the next CTAs add
+//! their steps to the words that somebody reads, and the bits stay. Else the head runs for the CTA alone, and the next one tries a row half as long: mostly it is the first
+//! or the last CTA of a row that stands in the way.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::types::{Int, Sreg, Ty};
+use handloom_plan::Plan;
+use handloom_plan::abi::CtaCtx;
+use iced_x86::{Code, Register};
+
+use super::{DECIDED, FRAME_WORDS, Head, Row, reg};
+use crate::asm::{Label, Mem};
+use crate::emit::*;
+
+/// The most CTAs that one run of the head is for, without the first.
+const MOST: u32 = 63;
+/// Fewer than so many are not worth a run that may be in vain.
+const LEAST: u32 = 2;
+/// CTAs that go alone where rows of all lengths were tried in vain.
+const ALONE: u32 = 64;
+
+/// How many CTAs behind the one that begins the head is asked about.
+const ROW: u32 = 0;
+/// CTAs that it has decided about and that have not begun.
+const LEFT: u32 = 1;
+/// CTAs before a row is tried again.
+const BACK: u32 = 2;
+/// How many a row may have: half as many after one that was tried in vain, twice as many after another.
+const LIMIT: u32 = 3;
+
+impl Row {
+    /// The step of a register.
+    pub(super) fn step(&self, r: Reg) -> i32 {
+        self.steps[r.idx()].unwrap_or(0)
+    }
+
+    fn word(&self, n: u32) -> Mem {
+        ctx(FRAME_WORDS + 8 * (self.words + n))
+    }
+
+    pub(super) fn row(&self) -> Mem {
+        self.word(ROW)
+    }
+}
+
+impl Head {
+    /// Whether all that differs between CTAs goes up evenly, and how.
+    pub(super) fn find_row(&mut self, plan: &Plan) -> Option<Row> {
+        let f = &plan.func;
+        let mut steps: Vec<Option<i32>> = vec![None; f.regs.len()];
+        let mut checks = Vec::new();
+        let is_by_cta = |r: Reg| self.courses[r.idx()].is_some_and(|c| c.by_cta);
+        for &(b, i) in &self.insts {
+            let inst = &f.blocks[b].insts[i];
+            if !is_by_cta(inst.dst[0]) {
+                continue;
+            }
+            let of = |v: Val| reg(v).and_then(|r| steps[r.idx()]).unwrap_or(0);
+            let step = i32::try_from(row_step(inst, &of)?).ok()?;
+            if let Op::Pure(Pure::Ext { signed, .. } | Pure::MulWide(Int { signed, .. })) = inst.op {
+                let rising = inst.src.iter().filter(|v| of(**v) != 0);
+                checks.extend(rising.map(|v| (*v, signed)));
+            }
+            inst.dst.iter().for_each(|d| steps[d.idx()] = Some(step));
+        }
+        let uneven = |g: &super::Group| steps[g.key.0.idx()].is_some_and(|s| i64::from(s) % g.key.3 != 0);
+        if steps.iter().all(Option::is_none) || self.groups.iter().any(uneven) {
+            return None;
+        }
+        let mut rising = Vec::new();
+        let own = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| !self.has(i) && !self.is_linear(i));
+        let read: Vec<Val> =
+            own.flat_map(|i| i.src.clone()).chain(f.blocks.iter().flat_map(|b| b.term.sources())).collect();
+        for (r, step) in steps.iter().enumerate() {
+            let Some(step) = step.filter(|s| *s != 0) else { continue };
+            if !read.contains(&Val::Reg(Reg(r as u32))) {
+                continue;
+            }
+            let groups = plan.facts.class[r].shape().map_or(1, |s| s.groups() as u32);
+            let words = match (self.same[r], self.linear[r]) {
+                (Some(at), _) => at..at + 8,
+                (None, Some((at, _))) => at..at + 8 * groups,
+                (None, None) => continue,
+            };
+            rising.extend(words.step_by(8).map(|at| (at, f.regs[r], step)));
+        }
+        let words = self.words;
+        self.words += 4;
+        Some(Row { steps, checks, rising, words })
+    }
+
+    /// The step of an address from CTA to CTA of a row; 0 if it has none, or none is known.
+    pub(crate) fn row_step(&self, r: Reg) -> i32 {
+        self.row.as_ref().map_or(0, |row| row.step(r))
+    }
+
+    /// Bits of accesses, and the lower bits of guards, that a run of the head can set for a CTA.
+    fn hoped_for(&self, plan: &Plan) -> (u32, u32) {
+        let accesses = self.groups.iter().filter(|g| g.first.is_some()).fold(0, |m, g| m | g.bit);
+        let by_cta = |(b, g): (usize, &Option<super::Guard>)| {
+            g.filter(|g| self.is_by_cta(&plan.func.blocks[b].insts[g.from..])).map(|g| g.bits.0)
+        };
+        (accesses, self.guards.iter().enumerate().filter_map(by_cta).fold(0, |m, g| m | g))
+    }
+}
+
+/// The step of what an instruction of the head makes, from CTA to CTA of a row.
+fn row_step(inst: &Inst, of: &dyn Fn(Val) -> i32) -> Option<i64> {
+    let step = |i: usize| i64::from(of(inst.src[i]));
+    let constant = |i: usize| crate::table::constant(inst.src[i]);
+    let is_short = |ty: Ty| ty == Ty::B32;
+    let cut = |short: bool, n: i64| if short { i64::from(n as i32) } else { n };
+    Some(match inst.op {
+        Op::Sreg(Sreg::Ctaid(0)) => 1,
+        _ if inst.src.iter().all(|v| of(*v) == 0) => 0,
+        Op::Cvta { .. } => step(0),
+        Op::Pure(Pure::Mov(Ty::B32 | Ty::B64)) => step(0),
+        Op::Pure(Pure::Ext { bits: 32, from: Ty::B32, to: Ty::B64, .. }) => step(0),
+        Op::Pure(Pure::Ext { bits: 32, from: Ty::B64, to: Ty::B32, .. }) => step(0),
+        Op::Pure(Pure::Add(ty @ (Ty::B32 | Ty::B64))) => cut(is_short(ty), step(0) + step(1)),
+        Op::Pure(Pure::Sub(ty @ (Ty::B32 | Ty::B64))) => cut(is_short(ty), step(0) - step(1)),
+        Op::Pure(Pure::Shl(ty @ (Ty::B32 | Ty::B64))) => {
+            let by = constant(1).filter(|by| *by < 32)?;
+            cut(is_short(ty), step(0) << by)
+        }
+        Op::Pure(Pure::Mul(ty @ (Ty::B32 | Ty::B64))) => {
+            let (k, by) = if let Some(by) = constant(1) { (0, by) } else { (1, constant(0)?) };
+            let by = if is_short(ty) { i64::from(by as u32 as i32) } else { by.cast_signed() };
+            cut(is_short(ty), step(k).checked_mul(by)?)
+        }
+        Op::Pure(Pure::MulWide(Int { ty: Ty::B32, signed })) => {
+            let (k, by) = if let Some(by) = constant(1) { (0, by) } else { (1, constant(0)?) };
+            step(k) * if signed { i64::from(by as u32 as i32) } else { i64::from(by as u32) }
+        }
+        _ => return None,
+    })
+}
+
+impl Emit<'_> {
+    /// No row has been decided about.
+    pub(crate) fn begin_rows(&mut self) {
+        let Some(row) = self.head.as_ref().and_then(|h| h.row.as_ref()) else { return };
+        for (m, n) in [(ROW, 0), (LEFT, 0), (BACK, 0), (LIMIT, MOST)].map(|(w, n)| (row.word(w), n)) {
+            self.store_number(m, n);
+        }
+    }
+
+    /// Runs the head for the CTA that begins, or for a row of them, unless that has been done.
+    pub(super) fn begin_in_row(&mut self, row: &Row, hoped: (u32, u32), head: Label, deopt: Label) {
+        let [full, attempt, failed, single, go] = std::array::from_fn(|_| self.a.label());
+        self.a.imm(Code::Cmp_rm32_imm32, row.word(LEFT), 0);
+        self.a.jump(Code::Je_rel32_64, full);
+        self.a.imm(Code::Sub_rm32_imm32, row.word(LEFT), 1);
+        for (at, ty, step) in &row.rising {
+            let code = if *ty == Ty::B64 { Code::Add_rm64_imm32 } else { Code::Add_rm32_imm32 };
+            self.a.imm(code, ctx(*at), *step);
+        }
+        self.a.jump(Code::Jmp_rel32_64, go);
+        self.a.bind(full);
+        self.store_number(row.word(ROW), 0);
+        self.a.imm(Code::Cmp_rm32_imm32, row.word(BACK), 0);
+        self.a.jump(Code::Je_rel32_64, attempt);
+        self.a.imm(Code::Sub_rm32_imm32, row.word(BACK), 1);
+        self.a.jump(Code::Jmp_rel32_64, single);
+        self.a.bind(attempt);
+        self.load32(EAX, cta(offset_of!(CtaCtx, more)));
+        self.a.imm(Code::Cmp_rm32_imm32, EAX, LEAST.cast_signed());
+        self.a.jump(Code::Jb_rel32_64, single);
+        let try_it = self.a.label();
+        self.load32(ECX, row.word(LIMIT));
+        self.a.imm(Code::Cmp_rm32_imm32, ECX, LEAST.cast_signed());
+        self.a.jump(Code::Jae_rel32_64, try_it);
+        self.store_number(row.word(LIMIT), MOST);
+        self.store_number(row.word(BACK), ALONE);
+        self.a.jump(Code::Jmp_rel32_64, single);
+        self.a.bind(try_it);
+        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
+        self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
+        self.store32(row.word(ROW), EAX);
+        self.a.jump(Code::Call_rel32_64, head);
+        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+        self.a.jump(Code::Jne_rel32_64, failed);
+        self.a.op2(Code::Mov_r32_rm32, EAX, DECIDED);
+        self.a.imm8(Code::Shr_rm32_imm8, EAX, 1);
+        self.a.op2(Code::Or_r32_rm32, EAX, DECIDED);
+        for (r, bits) in [(DECIDED, hoped.0), (EAX, hoped.1)] {
+            if bits != 0 {
+                self.a.op2(Code::Mov_r32_rm32, ECX, r);
+                self.a.imm(Code::And_rm32_imm32, ECX, bits.cast_signed());
+                self.a.imm(Code::Cmp_rm32_imm32, ECX, bits.cast_signed());
+                self.a.jump(Code::Jne_rel32_64, failed);
+            }
+        }
+        self.load32(EAX, row.word(ROW));
+        self.store32(row.word(LEFT), EAX);
+        self.load32(EAX, row.word(LIMIT));
+        self.a.op2(Code::Add_r32_rm32, EAX, EAX);
+        self.a.number(RCX, u64::from(MOST));
+        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
+        self.a.op2(Code::Cmova_r64_rm64, RAX, RCX);
+        self.store32(row.word(LIMIT), EAX);
+        self.a.jump(Code::Jmp_rel32_64, go);
+        self.a.bind(failed);
+        self.load32(EAX, row.word(ROW));
+        self.a.imm8(Code::Shr_rm32_imm8, EAX, 1);
+        self.store32(row.word(LIMIT), EAX);
+        self.store_number(row.word(ROW), 0);
+        self.a.bind(single);
+        self.a.jump(Code::Call_rel32_64, head);
+        self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+        self.a.jump(Code::Jne_rel32_64, deopt);
+        self.a.bind(go);
+    }
+
+    /// Widens the ends in `low` and `high` of a value to those in all CTAs of the row. Uses `rdx`, `rsi`.
+    pub(super) fn ends_in_row(&mut self, head: &Head, v: Val, low: Register, high: Register) {
+        let Some((row, r)) = head.row.as_ref().zip(reg(v)) else { return };
+        let step = row.step(r);
+        if step == 0 {
+            return;
+        }
+        self.load32(EDX, row.row());
+        self.a.number(RSI, i64::from(step).cast_unsigned());
+        self.a.op2(Code::Imul_r64_rm64, RDX, RSI);
+        self.a.op2(Code::Add_r64_rm64, if step > 0 { high } else { low }, RDX);
+    }
+}
+
+impl Emit<'_> {
+    /// Runs the head.
+    pub(crate) fn begin_cta(&mut self, deopt: Label) {
+        let Some(mut head) = self.head.take() else { return };
+        let label = head.label();
+        if let Some(row) = head.row.take() {
+            let hoped = head.hoped_for(self.plan);
+            self.begin_in_row(&row, hoped, label, deopt);
+            head.row = Some(row);
+        } else {
+            self.a.jump(Code::Call_rel32_64, label);
+            self.a.op2(Code::Test_rm32_r32, EAX, EAX);
+            self.a.jump(Code::Jne_rel32_64, deopt);
+        }
+        self.head = Some(head);
+    }
+}
