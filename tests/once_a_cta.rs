@@ -294,7 +294,7 @@ fn compare(seed: u64) -> Result<(), String> {
     };
     let report = want.trap.as_ref().map(|t| without_window(&t.human(Style::Plain, None)));
     let careful = Way { name: "wide, careful code", tier: Tier::Careful, ..WIDE_EXACT };
-    for way in ways().chain(is_there(careful.backend).then_some(careful)) {
+    for way in ways().chain(is_there(careful.backend, careful.vectors).then_some(careful)) {
         // Contained bounds let a stray inside the heap pass.
         if way == INTERP || report.is_some() && way.bounds == Bounds::Contained {
             continue;

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use handloom_plan::host::Host;
+use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::Backend;
 use handloom_tests::engines::ways;
 use handloom_tests::generate::{compare, kernel};
@@ -50,17 +50,24 @@ fn engines_agree_on_random_kernels() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Says by name on hosts where tests leave wide code out.
+/// Says which instruction sets the tests of wide code ran on, and by name on hosts where they leave it out.
 #[test]
-#[allow(clippy::print_stdout, reason = "the name of what is skipped")]
-fn wide_code_is_tested_where_the_host_has_avx_512() {
-    let runs = ways().any(|way| way.backend == Backend::Wide);
-    match Backend::Wide.missing_feature(&Host::detect()) {
-        Some(missing) => {
-            assert!(!runs);
-            println!("skipped: wide code, since this host lacks {missing}");
+#[allow(clippy::print_stdout, reason = "what ran, and the name of what is skipped")]
+fn wide_code_is_tested_with_all_instruction_sets_of_the_host() {
+    let host = Host::detect();
+    for most in [Vectors::V256, Vectors::V512] {
+        let runs = ways().any(|way| way.backend == Backend::Wide && host.capped(way.vectors).vectors == most);
+        match Backend::Wide.missing_feature(&host.capped(most)) {
+            _ if host.vectors < most => println!("skipped: wide code of {}", most.isa()),
+            Some(missing) => {
+                assert!(!runs);
+                println!("skipped: wide code of {}, since this host lacks {missing}", most.isa());
+            }
+            None => {
+                assert!(runs || std::env::var_os("HANDLOOM_WAYS").is_some());
+                println!("tested: wide code of {}", most.isa());
+            }
         }
-        None => assert!(runs || std::env::var_os("HANDLOOM_WAYS").is_some()),
     }
 }
 

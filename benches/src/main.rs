@@ -94,7 +94,8 @@ fn say_where(options: &Options, compiler: &Result<Compiler, String>) {
         .find_map(|l| l.strip_prefix("model name"))
         .map_or("unknown CPU", |m| m.trim_start_matches([' ', '\t', ':']));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let cc = compiler.as_ref().map_or_else(|why| format!("no cc: {why}"), |c| c.version().to_owned());
+    let flags = native::instructions().join(" ");
+    let cc = compiler.as_ref().map_or_else(|why| format!("no cc: {why}"), |c| format!("{} {flags}", c.version()));
     let build = if cfg!(debug_assertions) { "debug build: figures mean nothing" } else { "release build" };
     if options.json {
         let object = serde_json::json!({ "name": "host", "cpu": cpu, "cores": cores, "cc": cc, "build": build });

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
+use handloom_runtime::Vectors;
+
 use crate::measure::Sample;
 
 /// A C program of this folder.
@@ -25,9 +27,18 @@ pub const CUDA_HEADERS: &str = "HANDLOOM_CUDA_INCLUDE";
 const COMMON: &str = include_str!("../c/common.h");
 
 /// How plain programs are built. `simd` pragmas are obeyed in both; only one variant of the reduction has one.
-const PLAIN: &[&str] = &["-O3", "-march=native", "-fopenmp-simd"];
+const PLAIN: &[&str] = &["-O3", "-fopenmp-simd"];
 /// How programs for two threads are built.
-const OPENMP: &[&str] = &["-O3", "-march=native", "-fopenmp"];
+const OPENMP: &[&str] = &["-O3", "-fopenmp"];
+
+/// What programs may use of the host: as much as code of ours does, which `HANDLOOM_ISA` caps.
+pub fn instructions() -> &'static [&'static str] {
+    match Vectors::named() {
+        Ok(Some(Vectors::V256)) => &["-mavx2", "-mfma"],
+        Ok(Some(Vectors::V128)) => &["-msse4.2"],
+        Ok(Some(Vectors::V512) | None) | Err(_) => &["-march=native"],
+    }
+}
 
 /// How parts in C++ are built: so that calls stay calls.
 const CXX: &[&str] = &["-O1"];
@@ -73,7 +84,7 @@ impl Compiler {
         std::fs::write(&text, source.text).map_err(|e| format!("{}: {e}", text.display()))?;
         let flags = if openmp { OPENMP } else { PLAIN };
         let mut run = Command::new(&self.command[0]);
-        run.args(&self.command[1..]).args(flags).arg("-o").arg(&made).arg(&text);
+        run.args(&self.command[1..]).args(flags).args(instructions()).arg("-o").arg(&made).arg(&text);
         if let Some(object) = self.build_cxx(source, openmp)? {
             run.arg(object).arg("-lstdc++");
         }

@@ -63,11 +63,19 @@ impl Device {
     /// # Errors
     /// The host has no address space left for it.
     pub fn with_code(code: &CodeCache) -> Result<Device, NoRoom> {
+        Device::on(Host::detect(), code)
+    }
+
+    /// The same, whose code and routines use what a host has: this one, or one with less ([`Host::capped`]).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn on(host: Host, code: &CodeCache) -> Result<Device, NoRoom> {
         let memory = Arc::new(DeviceMemory::claim().ok_or(NoRoom { bytes: 0 })?);
         Ok(Device {
             inner: Arc::new(DeviceInner {
                 memory,
-                host: Host::detect(),
+                host,
                 output: Mutex::default(),
                 pools: Mutex::default(),
                 grids: AtomicU64::new(1),
@@ -107,6 +115,11 @@ impl Device {
     /// The cache of its code.
     pub fn code(&self) -> &CodeCache {
         &self.inner.code
+    }
+
+    /// What its code and routines may use.
+    pub fn host(&self) -> &Host {
+        &self.inner.host
     }
 
     /// Its memory by address: allocations that nobody owns, copies, and what lies where.

@@ -49,6 +49,7 @@ pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};
 pub use handloom_plan::Bounds;
+pub use handloom_plan::host::{Host, Vectors};
 pub use handloom_store::{Store, user_folder};
 pub use kept::{CacheCounts, CodeCache};
 pub use launch::{

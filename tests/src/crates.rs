@@ -83,7 +83,7 @@ pub const CRATES: &[Crate] = &[
     },
     Crate {
         name: "wide",
-        about: "a SIMT function; bytes of machine code for AVX-512 with tables, or the op that it has no code for",
+        about: "a SIMT function; bytes of machine code for AVX-512 or AVX2 with tables, or the op that it has no code for",
         crates: &["diag", "ir", "plan"],
         // The encoder of instructions alone.
         outside: &["iced-x86"],

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use handloom_plan::host::Host;
+use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::{
     Arg, Backend, Bounds, CodeCache, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Store,
     Tier, TrapReport, launch,
@@ -23,6 +23,8 @@ pub struct Way {
     pub tier: Tier,
     /// Who makes the code.
     pub backend: Backend,
+    /// The widest vectors that code and routines use.
+    pub vectors: Vectors,
 }
 
 /// The reference.
@@ -35,6 +37,7 @@ pub const JIT_EXACT: Way = Way {
     bounds: Bounds::Exact,
     tier: Tier::Lean,
     backend: Backend::Cranelift,
+    vectors: Vectors::V512,
 };
 
 /// Compiled code with contained bounds.
@@ -46,8 +49,15 @@ pub const WIDE_EXACT: Way = Way { name: "wide, exact bounds", backend: Backend::
 /// Wide code with contained bounds.
 pub const WIDE_CONTAINED: Way = Way { name: "wide, contained bounds", backend: Backend::Wide, ..JIT_CONTAINED };
 
+/// Wide code of AVX2 with exact bounds.
+pub const NARROW_EXACT: Way = Way { name: "wide of avx2, exact bounds", vectors: Vectors::V256, ..WIDE_EXACT };
+
+/// Wide code of AVX2 with contained bounds.
+pub const NARROW_CONTAINED: Way =
+    Way { name: "wide of avx2, contained bounds", vectors: Vectors::V256, ..WIDE_CONTAINED };
+
 /// All ways that tests compare; the first is the reference.
-const WAYS: &[Way] = &[INTERP, JIT_EXACT, JIT_CONTAINED, WIDE_EXACT, WIDE_CONTAINED];
+const WAYS: &[Way] = &[INTERP, JIT_EXACT, JIT_CONTAINED, WIDE_EXACT, WIDE_CONTAINED, NARROW_EXACT, NARROW_CONTAINED];
 
 /// All ways that tests compare and that this host has; the first is the reference. `HANDLOOM_WAYS=WORD` keeps those whose name has the word, and
 /// the reference.
@@ -60,9 +70,9 @@ pub fn tiers() -> impl Iterator<Item = Way> {
     ways().chain(chosen(TIERS))
 }
 
-/// The reference and every generator of this host, with one kind of bounds.
+/// The reference and every generator of this host, with one kind of bounds and its widest vectors.
 pub fn plain(bounds: Bounds) -> impl Iterator<Item = Way> {
-    ways().filter(move |way| *way == INTERP || way.bounds == bounds)
+    ways().filter(move |way| *way == INTERP || way.bounds == bounds && way.vectors == Vectors::V512)
 }
 
 /// Every generator of this host, with one kind of bounds.
@@ -72,12 +82,16 @@ pub fn compiled(bounds: Bounds) -> impl Iterator<Item = Way> {
 
 fn chosen(ways: &'static [Way]) -> impl Iterator<Item = Way> {
     let word = std::env::var("HANDLOOM_WAYS").unwrap_or_default();
-    ways.iter().copied().filter(move |way| is_there(way.backend) && (*way == INTERP || way.name.contains(&word)))
+    ways.iter()
+        .copied()
+        .filter(move |way| is_there(way.backend, way.vectors) && (*way == INTERP || way.name.contains(&word)))
 }
 
-/// Whether this host runs the code of a generator.
-pub fn is_there(backend: Backend) -> bool {
-    backend.missing_feature(&Host::detect()).is_none()
+/// Whether this host runs the code of a generator with vectors of at most a width, and nothing wider is the same.
+pub fn is_there(backend: Backend, vectors: Vectors) -> bool {
+    let host = Host::detect();
+    let capped = host.capped(vectors);
+    backend.missing_feature(&capped).is_none() && (vectors == Vectors::V512 || capped != host)
 }
 
 /// Tiers that the ways do not start in.
@@ -161,7 +175,7 @@ impl Job<'_> {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_within(&self, way: Way, seed: u64, limit: Duration) -> Result<Outcome, String> {
-        let device = device()?;
+        let device = device_with(way.vectors)?;
         let module = Module::from_text(&device, self.name, self.text).map_err(|e| e.to_string())?;
         let make = |bytes: &Vec<u8>| -> Result<DeviceBuffer, String> {
             let room = |e: handloom_runtime::NoRoom| e.to_string();
@@ -246,9 +260,18 @@ pub fn keeping<T>(folder: &Path, work: impl FnOnce() -> T) -> (T, u64) {
 /// # Errors
 /// None came free.
 pub fn device() -> Result<Device, String> {
+    device_with(Vectors::V512)
+}
+
+/// A device whose code and routines use vectors of at most a width.
+///
+/// # Errors
+/// As [`device`].
+pub fn device_with(vectors: Vectors) -> Result<Device, String> {
+    let host = Host::detect().capped(vectors);
     let store = KEPT.with_borrow(|kept| kept.as_ref().and_then(|(folder, _)| Store::at(folder, ROOM)));
     for _ in 0..1000 {
-        if let Ok(device) = Device::with_code(&CodeCache::new(store.clone())) {
+        if let Ok(device) = Device::on(host, &CodeCache::new(store.clone())) {
             return Ok(device);
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -11,7 +11,7 @@ use handloom_ir::simt::{
 use handloom_ir::types::{Int, Order, ScalarType, Scope, Sreg, StateSpace, Ty};
 use handloom_runtime::{Arg, LaunchConfig, Module, launch};
 
-use crate::engines::{Way, device};
+use crate::engines::{Way, device_with};
 use crate::rng::Rng;
 
 /// The place of all statements.
@@ -125,7 +125,7 @@ pub fn module(func: Function) -> Ir {
 /// # Errors
 /// It cannot be compiled by the generator that was asked for, or not be run.
 pub fn run(way: Way, ir: Ir, sources: &[u64], results: &[u64], grid: (usize, usize)) -> Result<Vec<u64>, String> {
-    let device = device()?;
+    let device = device_with(way.vectors)?;
     let module = Module::from_ir(&device, ir, Arc::new(SourceMap::new()), vec![]).map_err(|e| e.to_string())?;
     let raw = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
     let from = device.copy_of(&raw(sources)).map_err(|e| e.to_string())?;

@@ -235,7 +235,7 @@ impl From<BoundsArg> for Bounds {
 pub enum BackendArg {
     /// Vectors of 128 bits: every op, every host.
     Cranelift,
-    /// Vectors of 512 bits, on hosts with AVX-512; entries that it has no code for go to cranelift.
+    /// Vectors of 512 bits, or pairs of 256 without AVX-512; entries that it has no code for go to cranelift.
     Wide,
 }
 

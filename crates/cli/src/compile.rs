@@ -35,6 +35,9 @@ struct Object<'a> {
     /// Who made the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     backend: Option<&'static str>,
+    /// What the code, and the routines that it calls, may use of the host: a word of HANDLOOM_ISA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isa: Option<&'static str>,
     /// What kept the entry from wide code, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<&'a str>,
@@ -130,6 +133,7 @@ struct Made {
     /// Nothing was compiled.
     cached: bool,
     backend: Option<Backend>,
+    isa: Option<&'static str>,
     /// What kept it from the generator that was asked for.
     refused: Option<String>,
     /// The stage that was asked for, with a line that says what it is of.
@@ -165,14 +169,15 @@ fn make(
                 }
                 text => text?,
             };
-            let compile = Duration::ZERO;
-            return Ok(Made { compile, code_bytes: 0, cached: false, backend: None, refused: None, text: Some(text) });
+            let (compile, text) = (Duration::ZERO, Some(text));
+            return Ok(Made { compile, code_bytes: 0, cached: false, backend: None, isa: None, refused: None, text });
         }
         let start = Instant::now();
         let compiled = function.compile(&config).map_err(Unmade::from)?;
         let compile = loaded.lower + start.elapsed();
         let Compiled { code_bytes, cached, backend, refused, .. } = compiled;
-        Ok(Made { compile, code_bytes, cached, backend, refused, text: None })
+        let isa = Some(loaded.module.device().host().vectors.isa());
+        Ok(Made { compile, code_bytes, cached, backend, isa, refused, text: None })
     });
     match made {
         Ok(Ok(made)) => Ok(Ok(made)),
@@ -248,6 +253,7 @@ fn report(file: &str, entry: &str, parse: Duration, result: &Result<Made, Fault>
             code_bytes: made.map(|m| m.code_bytes),
             cached: made.filter(|m| m.cached).map(|_| true),
             backend: made.and_then(|m| m.backend).map(Backend::name),
+            isa: made.and_then(|m| m.isa),
             refused: made.and_then(|m| m.refused.as_deref()),
             message: result.as_ref().err().map(|fault| fault.message.as_str()),
         });

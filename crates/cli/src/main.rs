@@ -50,7 +50,7 @@ mod words;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use handloom_runtime::Backend;
+use handloom_runtime::{Backend, Vectors};
 
 use args::{Args, Command};
 use report::{Failure, Out, Status};
@@ -71,6 +71,9 @@ fn main() -> ExitCode {
 fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
     if let Err(word) = Backend::named() {
         return Err(Failure::usage(format!("HANDLOOM_BACKEND is `{word}`: expected `cranelift` or `wide`")));
+    }
+    if let Err(word) = Vectors::named() {
+        return Err(Failure::usage(format!("HANDLOOM_ISA is `{word}`: expected `plain`, `avx2` or `avx512`")));
     }
     match command {
         Command::Check(args) => check::check(args, out),

@@ -95,7 +95,7 @@ fn make_target(host: &Host) -> Result<OwnedTargetIsa, Failure> {
     if builder.triple().architecture != target_lexicon::Architecture::X86_64 {
         return Err(unfit(builder.triple()));
     }
-    for flag in Feature::ALL.iter().filter(|f| host.has(**f)).filter_map(|f| flag(*f)) {
+    for flag in Feature::ALL.iter().filter(|f| host.has_in_narrow_code(**f)).filter_map(|f| flag(*f)) {
         builder.enable(flag).map_err(|e| Failure::Bug(format!("setting {flag}: {e}")))?;
     }
     builder.finish(settings::Flags::new(flags)).map_err(|e| Failure::Bug(format!("host settings: {e}")))

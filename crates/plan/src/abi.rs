@@ -99,6 +99,26 @@ pub struct CtaCtx {
     pub more: u32,
 }
 
+/// A [`CtaCtx`] with memory after it that is the running code's own: nothing in it lasts over a return from the code.
+#[repr(C, align(64))]
+#[derive(Clone, Debug)]
+pub struct CtaBlock {
+    /// What code gets the address of.
+    pub ctx: CtaCtx,
+    /// Vectors that have no register of the host.
+    pub vectors: [u8; CtaBlock::VECTORS],
+}
+
+impl CtaBlock {
+    /// Bytes for vectors.
+    pub const VECTORS: usize = 3328;
+
+    /// With vectors of zeros.
+    pub const fn new(ctx: CtaCtx) -> CtaBlock {
+        CtaBlock { ctx, vectors: [0; CtaBlock::VECTORS] }
+    }
+}
+
 /// Header of a warp context. Pending words and rows follow it.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]

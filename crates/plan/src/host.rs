@@ -1,8 +1,8 @@
 //! The machine that code is made for and runs on.
 //!
 //! One record says all that decisions depend on. It is made once, when a device is opened ([`Host::detect`]), and passed down: plans, generators and
-//! the routines of the runtime ask it, and nobody asks the machine. What code may use is capped by writing a smaller value to
-//! [`Host::vectors`]; a test writes down a machine that it does not run on. Support for another kind of host begins here: its row of
+//! the routines of the runtime ask it, and nobody asks the machine. What code may use is capped by a smaller value of [`Host::vectors`], as
+//! the variable `HANDLOOM_ISA` asks for it; a test writes down a machine that it does not run on. Support for another kind of host begins here: its row of
 //! [`Architecture`], its features, and what its plain moves keep of the order of memory.
 
 /// A kind of host.
@@ -73,6 +73,31 @@ pub enum Vectors {
 }
 
 impl Vectors {
+    /// All of them.
+    pub const ALL: [Vectors; 3] = [Vectors::V128, Vectors::V256, Vectors::V512];
+
+    /// The word for the instructions that come with them, of the variable `HANDLOOM_ISA`: `plain`, `avx2` or `avx512`.
+    pub const fn isa(self) -> &'static str {
+        match self {
+            Vectors::V128 => "plain",
+            Vectors::V256 => "avx2",
+            Vectors::V512 => "avx512",
+        }
+    }
+
+    /// The cap that the variable `HANDLOOM_ISA` names now; none if it names nothing.
+    ///
+    /// # Errors
+    /// Its word, if it is none of theirs.
+    pub fn named() -> Result<Option<Vectors>, String> {
+        let word = std::env::var_os("HANDLOOM_ISA").unwrap_or_default();
+        if word.is_empty() {
+            return Ok(None);
+        }
+        let found = Vectors::ALL.into_iter().find(|v| word == v.isa());
+        found.map(Some).ok_or_else(|| word.to_string_lossy().into_owned())
+    }
+
     /// The number.
     pub const fn bits(self) -> u32 {
         match self {
@@ -204,7 +229,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The machine that this program runs on.
+    /// The machine that this program runs on, capped as the variable `HANDLOOM_ISA` says.
     pub fn detect() -> Host {
         let architecture = if cfg!(target_arch = "x86_64") {
             Architecture::X86_64
@@ -213,7 +238,14 @@ impl Host {
         } else {
             Architecture::Other
         };
-        Host::new(architecture, detect())
+        let host = Host::new(architecture, detect());
+        Vectors::named().ok().flatten().map_or(host, |most| host.capped(most))
+    }
+
+    /// The same without vectors that are wider.
+    #[must_use]
+    pub fn capped(self, most: Vectors) -> Host {
+        Host { vectors: self.vectors.min(most), ..self }
     }
 
     /// A machine of a kind with these features.
@@ -233,6 +265,11 @@ impl Host {
         self.features.has(feature) && feature.vectors() <= self.vectors
     }
 
+    /// Whether Cranelift's code may use a feature. Its vectors have 128 bits, and it cannot do without AVX2: a cap below that is one for all others.
+    pub fn has_in_narrow_code(&self, feature: Feature) -> bool {
+        self.features.has(feature) && feature.vectors() <= self.vectors.max(Vectors::V256)
+    }
+
     /// What says which lanes of its widest vectors take part.
     pub fn masks(&self) -> Masks {
         if self.vectors == Vectors::V512 { Masks::Registers } else { Masks::Blended }
@@ -243,7 +280,7 @@ impl Host {
         if self.architecture != Architecture::X86_64 {
             return Some("the x86-64 instruction set");
         }
-        NEEDED.iter().find(|(feature, _)| !self.has(*feature)).map(|(_, name)| *name)
+        NEEDED.iter().find(|(feature, _)| !self.has_in_narrow_code(*feature)).map(|(_, name)| *name)
     }
 
     /// Whether the vector code of the runtime's loops over rows runs here.

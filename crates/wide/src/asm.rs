@@ -3,123 +3,18 @@
 //! An operand that cannot be encoded is a fault of ours: the first one is kept and returned by [`Asm::finish`], so that emitters need not ask after
 //! each instruction.
 
+mod avx2;
+mod operand;
+
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register, RoundingControl};
 
 use crate::listing::line;
-
-/// A place in the code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Label(usize);
-
-/// 64 bytes after the code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Const(usize);
-
-/// Where a memory operand starts from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Base {
-    Reg(Register),
-    Const(Const),
-    Label(Label),
-}
-
-/// A memory operand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mem {
-    base: Base,
-    index: Register,
-    scale: u32,
-    at: i32,
-    spread: bool,
-}
-
-impl Mem {
-    /// `[base + at]`.
-    pub fn at(base: Register, at: i32) -> Mem {
-        Mem { base: Base::Reg(base), index: Register::None, scale: 1, at, spread: false }
-    }
-
-    /// `[base + index * scale + at]`.
-    pub fn indexed(base: Register, index: Register, scale: u32, at: i32) -> Mem {
-        Mem { index, scale, ..Mem::at(base, at) }
-    }
-
-    /// So many bytes further on.
-    pub fn behind(self, by: i32) -> Mem {
-        Mem { at: self.at + by, ..self }
-    }
-
-    /// Bytes of a constant.
-    pub fn constant(c: Const, at: i32) -> Mem {
-        Mem { base: Base::Const(c), ..Mem::at(Register::None, at) }
-    }
-
-    /// The code or data at a label.
-    pub fn label(l: Label) -> Mem {
-        Mem { base: Base::Label(l), ..Mem::at(Register::None, 0) }
-    }
-
-    /// Whether it is one element for every lane.
-    pub fn is_spread(self) -> bool {
-        self.spread
-    }
-
-    /// The element alone.
-    pub fn single(self) -> Mem {
-        Mem { spread: false, ..self }
-    }
-
-    /// One element, for every lane of a vector.
-    pub fn spread(self) -> Mem {
-        Mem { spread: true, ..self }
-    }
-}
-
-/// A register or memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rm {
-    /// A register.
-    Reg(Register),
-    /// Memory.
-    Mem(Mem),
-}
-
-impl From<Register> for Rm {
-    fn from(r: Register) -> Rm {
-        Rm::Reg(r)
-    }
-}
-
-impl From<Mem> for Rm {
-    fn from(m: Mem) -> Rm {
-        Rm::Mem(m)
-    }
-}
-
-/// A register that is written, and which of its elements are: those of a mask register, or all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Out {
-    /// The register.
-    pub reg: Register,
-    /// `Register::None` for all elements. Others keep their value.
-    pub mask: Register,
-}
-
-impl Out {
-    /// Some elements of a register.
-    pub fn masked(reg: Register, mask: Register) -> Out {
-        Out { reg, mask }
-    }
-}
-
-impl From<Register> for Out {
-    fn from(reg: Register) -> Out {
-        Out { reg, mask: Register::None }
-    }
-}
+use avx2::{Narrow, Ops};
+use operand::{Base, Ops2};
+pub use operand::{Const, Label, Mem, Out, Rm};
 
 enum Target {
     Label(Label),
@@ -155,6 +50,8 @@ pub struct Asm {
     text: Option<String>,
     /// By number, general registers that were written since somebody asked.
     written: u32,
+    /// Where AVX2 is all there is: what stands for vectors of 512 bits.
+    narrow: Option<Box<Narrow>>,
 }
 
 impl Default for Asm {
@@ -179,6 +76,7 @@ impl Asm {
             error: None,
             text: None,
             written: u32::MAX,
+            narrow: None,
         }
     }
 
@@ -190,6 +88,11 @@ impl Asm {
     /// From now on, a general register counts as written if code writes it.
     pub fn forget_written(&mut self, r: Register) {
         self.written &= !register_bit(r);
+    }
+
+    /// No code yet, of the instructions of AVX2.
+    pub fn with_avx2() -> Asm {
+        Asm { narrow: Some(Box::default()), ..Asm::new() }
     }
 
     /// From now on, keeps a text of the code.
@@ -210,6 +113,7 @@ impl Asm {
 
     /// Puts a label here. A jump to it that ends here is taken back.
     pub fn bind(&mut self, l: Label) {
+        self.settle_label(l);
         if let Some((at, to)) = self.last_jump
             && to == l
             && at + JUMP == self.len
@@ -225,6 +129,11 @@ impl Asm {
                 text.truncate(line);
             }
         }
+        self.bind_inside(l);
+    }
+
+    /// Puts a label here, to which code comes that changed nothing in vectors.
+    fn bind_inside(&mut self, l: Label) {
         self.last_bound = self.len;
         self.labels[l.0] = Some(self.len);
         if let Some(text) = &mut self.text {
@@ -234,6 +143,7 @@ impl Asm {
 
     /// A table of distances of code from the table itself, of 32 bits each.
     pub fn table(&mut self, of: Vec<Label>) -> Label {
+        of.iter().for_each(|to| self.comes_from_anywhere(*to));
         let l = self.label();
         self.tables.push((l, of));
         l
@@ -329,12 +239,19 @@ impl Asm {
 
     /// An instruction without operands.
     pub fn op0(&mut self, code: Code) {
+        if matches!(code, Code::Retnq | Code::VEX_Vzeroupper) {
+            self.settle(code == Code::Retnq);
+        }
         self.put(Ok(Instruction::with(code)), None);
     }
 
     /// One operand.
     pub fn op1(&mut self, code: Code, rm: impl Into<Rm>) {
-        match rm.into() {
+        let rm = rm.into();
+        if matches!(code, Code::Jmp_rm64 | Code::Call_rm64) {
+            self.settle(code == Code::Jmp_rm64);
+        }
+        match rm {
             Rm::Reg(r) => self.put(Instruction::with1(code, r), None),
             Rm::Mem(m) => self.put(Instruction::with1(code, self.memory(m)), Some(m)),
         }
@@ -342,8 +259,15 @@ impl Asm {
 
     /// `out, rm`.
     pub fn op2(&mut self, code: Code, out: impl Into<Out>, rm: impl Into<Rm>) {
-        let out = out.into();
-        let (made, mem) = match rm.into() {
+        let (out, rm) = (out.into(), rm.into());
+        if self.is_narrowed(out.reg, Register::None, rm) {
+            self.narrow(Ops { code, out, a: Register::None, rm, n: 0, round: RoundingControl::None });
+            return;
+        }
+        if let Rm::Mem(Mem { base: Base::Label(l), .. }) = rm {
+            self.comes_from_anywhere(l);
+        }
+        let (made, mem) = match rm {
             Rm::Reg(r) => (Instruction::with2(code, out.reg, r), None),
             Rm::Mem(m) => (Instruction::with2(code, out.reg, self.memory(m)), Some(m)),
         };
@@ -353,14 +277,22 @@ impl Asm {
     /// `out, rm` with a rounding of its own.
     pub fn op2r(&mut self, code: Code, out: impl Into<Out>, r: Register, round: RoundingControl) {
         let out = out.into();
+        if self.is_narrowed(out.reg, r, r.into()) {
+            self.narrow(Ops { code, out, a: Register::None, rm: r.into(), n: 0, round });
+            return;
+        }
         let made = Instruction::with2(code, out.reg, r);
         self.put(made.map(|i| rounded(masked(i, out), round)), None);
     }
 
     /// `out, a, rm`.
     pub fn op3(&mut self, code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>) {
-        let out = out.into();
-        let (made, mem) = match rm.into() {
+        let (out, rm) = (out.into(), rm.into());
+        if self.is_narrowed(out.reg, a, rm) {
+            self.narrow(Ops { code, out, a, rm, n: 0, round: RoundingControl::None });
+            return;
+        }
+        let (made, mem) = match rm {
             Rm::Reg(r) => (Instruction::with3(code, out.reg, a, r), None),
             Rm::Mem(m) => (Instruction::with3(code, out.reg, a, self.memory(m)), Some(m)),
         };
@@ -370,14 +302,22 @@ impl Asm {
     /// `out, a, b` with a rounding of its own.
     pub fn op3r(&mut self, code: Code, out: impl Into<Out>, a: Register, b: Register, round: RoundingControl) {
         let out = out.into();
+        if self.is_narrowed(out.reg, a, b.into()) {
+            self.narrow(Ops { code, out, a, rm: b.into(), n: 0, round });
+            return;
+        }
         let made = Instruction::with3(code, out.reg, a, b);
         self.put(made.map(|i| rounded(masked(i, out), round)), None);
     }
 
     /// `out, rm, number`.
     pub fn op2i(&mut self, code: Code, out: impl Into<Out>, rm: impl Into<Rm>, n: u32) {
-        let out = out.into();
-        let (made, mem) = match rm.into() {
+        let (out, rm) = (out.into(), rm.into());
+        if self.is_narrowed(out.reg, Register::None, rm) {
+            self.narrow(Ops { code, out, a: Register::None, rm, n, round: RoundingControl::None });
+            return;
+        }
+        let (made, mem) = match rm {
             Rm::Reg(r) => (Instruction::with3(code, out.reg, r, n), None),
             Rm::Mem(m) => (Instruction::with3(code, out.reg, self.memory(m), n), Some(m)),
         };
@@ -386,8 +326,12 @@ impl Asm {
 
     /// `out, a, rm, number`.
     pub fn op3i(&mut self, code: Code, out: impl Into<Out>, a: Register, rm: impl Into<Rm>, n: u32) {
-        let out = out.into();
-        let (made, mem) = match rm.into() {
+        let (out, rm) = (out.into(), rm.into());
+        if self.is_narrowed(out.reg, a, rm) {
+            self.narrow(Ops { code, out, a, rm, n, round: RoundingControl::None });
+            return;
+        }
+        let (made, mem) = match rm {
             Rm::Reg(r) => (Instruction::with4(code, out.reg, a, r, n), None),
             Rm::Mem(m) => (Instruction::with4(code, out.reg, a, self.memory(m), n), Some(m)),
         };
@@ -412,6 +356,10 @@ impl Asm {
 
     /// `memory, r`: a store; elements of `mask` only, if it is one.
     pub fn store(&mut self, code: Code, m: Mem, r: Register, mask: Register) {
+        if self.is_narrowed(r, Register::None, r.into()) {
+            self.narrow_store(Ops2 { code, mem: m, reg: r, mask });
+            return;
+        }
         let made = Instruction::with2(code, self.memory(m), r);
         self.put(made.map(|i| masked(i, Out { reg: r, mask })), Some(m));
     }
@@ -440,6 +388,12 @@ impl Asm {
 
     /// A jump or call to a label.
     pub fn jump(&mut self, code: Code, to: Label) {
+        self.settle_jump(code, to);
+        self.jump_inside(code, to);
+    }
+
+    /// A jump to a label that [`bind_inside`](Self::bind_inside) puts.
+    fn jump_inside(&mut self, code: Code, to: Label) {
         if code == Code::Jmp_rel32_64 {
             self.last_jump = Some((self.len, to));
         }
@@ -450,6 +404,14 @@ impl Asm {
             self.fixups.pop();
         }
         self.fixups.push(Fixup { at: self.len - 4, end: self.len, to: Target::Label(to) });
+    }
+
+    /// The bytes of a constant.
+    fn constant_bytes(&self, m: Mem) -> Option<&[u8; 64]> {
+        match m.base {
+            Base::Const(c) => self.constants.get(c.0),
+            Base::Reg(_) | Base::Label(_) => None,
+        }
     }
 
     /// The bytes: code, then constants, then tables. They may lie anywhere at a multiple of 64.

@@ -40,12 +40,21 @@ const NEEDED: &[(Feature, &str)] = &[
     (Feature::Bmi1, "BMI1"),
 ];
 
+/// What it cannot do without where AVX-512 is not there.
+const NEEDED_OF_AVX2: &[(Feature, &str)] =
+    &[(Feature::Avx2, "AVX2"), (Feature::Fma, "FMA"), (Feature::F16c, "F16C"), (Feature::Bmi1, "BMI1")];
+
+fn has_avx512(host: &Host) -> bool {
+    NEEDED.iter().all(|(feature, _)| host.has(*feature))
+}
+
 /// Instructions after which it is asked again whether anybody wants the code: less than a millisecond.
 const ASK_EACH: usize = 256;
 
 /// The first feature that wide code needs and a host lacks.
 pub fn missing_feature(host: &Host) -> Option<&'static str> {
-    NEEDED.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name)
+    let missing = NEEDED_OF_AVX2.iter().find(|(feature, _)| !host.has(*feature)).map(|(_, name)| *name);
+    missing.filter(|_| !has_avx512(host))
 }
 
 /// Compiles a function. `Options::speculate`: it may rest on tests that are made when a CTA begins, and give `Deopt` then. `Options::masked` is not asked.
@@ -85,7 +94,7 @@ fn made(
     with_text: bool,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Option<(Assembly, String)>, Refusal> {
-    let mut a = Asm::new();
+    let mut a = if has_avx512(&options.host) { Asm::new() } else { Asm::with_avx2() };
     if with_text {
         a.keep_text();
     }
@@ -149,6 +158,10 @@ fn made(
     for (site, block) in tables.barriers.iter_mut().zip(&plan.sites.barriers) {
         let result = plan.func.blocks[block.idx()].term.result();
         site.result = result.and_then(|d| tables.homes[d.idx()]);
+    }
+    if let Some(what) = e.a.lack() {
+        let what = if what.starts_with("a bug") { what.to_owned() } else { format!("{what} with AVX2") };
+        return Err(refused(what));
     }
     let text = e.a.take_text();
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
@@ -237,6 +250,7 @@ impl Emit<'_> {
                 if !self.keeps_addresses(inst) {
                     self.drop_held();
                 }
+                self.end_instruction();
             }
             self.at = (b, block.insts.len());
             self.term(b);

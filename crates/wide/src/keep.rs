@@ -23,7 +23,8 @@ const MOST: usize = 24;
 impl Emit<'_> {
     /// The code that calls a routine from the instruction being emitted.
     pub(crate) fn call_here(&mut self) -> Label {
-        let wanted = (self.kept_here(), self.in_part);
+        let kept = if self.a.has_wide_vectors() { self.kept_here() } else { 0 };
+        let wanted = (kept, self.in_part);
         // One that keeps a few more will do, and any that keeps more will once there are many.
         let more = |k: &Kept| (k.0 & !wanted.0).count_ones();
         let fits = |k: &&Kept| k.1 == wanted.1 && wanted.0 & !k.0 == 0;
@@ -31,7 +32,7 @@ impl Emit<'_> {
         let is_full = self.calls.order.len() >= MOST;
         let kept = match nearest {
             Some(k) if is_full || more(&k) <= FEW => k,
-            _ if is_full => (u32::MAX >> FIRST_VECTOR, wanted.1),
+            _ if is_full && self.a.has_wide_vectors() => (u32::MAX >> FIRST_VECTOR, wanted.1),
             _ => wanted,
         };
         if let Some(label) = self.calls.code.get(&kept) {
@@ -74,6 +75,14 @@ impl Emit<'_> {
         });
         self.calls.across = Some(across);
         live | across
+    }
+
+    /// The end of an instruction: vectors that nobody reads any more need no place.
+    pub(crate) fn end_instruction(&mut self) {
+        if !self.a.has_wide_vectors() {
+            let live = self.kept_here();
+            self.a.end_instruction(live);
+        }
     }
 
     /// Vectors that live after each instruction of a block, and after its end.

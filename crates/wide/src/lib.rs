@@ -1,10 +1,10 @@
-//! From a plan to wide code: machine code with vectors of 512 bits, one copy of each block under the mask of its lanes.
+//! From a plan to wide code: machine code with vectors of 512 bits (pairs of 256 on hosts with AVX2 alone), one copy of each block under the mask of its lanes.
 //!
 //! Takes: a function of SIMT IR, specialised and optimised. Returns: an [`Assembly`], bytes of machine code and their
 //! [tables](handloom_plan::abi::Tables), or a [`Refusal`]: which op kept the function from having wide code. Does not know: PTX text, grids, streams,
 //! Cranelift, and how memory becomes executable.
 //!
-//! How to read it: [`asm`] writes instructions, `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
+//! How to read it: [`asm`] writes instructions (for AVX2 in those that it has), `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
 //! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores,
 //! `bands` loads what many lanes share, `addresses` is what is left of accesses that the head decided about; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
 //! `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `head` what is done once a CTA; [`compile()`] is the walk.

@@ -2,14 +2,14 @@
 
 use std::sync::OnceLock;
 
-use handloom_plan::host::Host;
+use handloom_plan::host::{Host, Vectors};
 
 /// Who makes code of an entry. An entry that one of them cannot take goes to Cranelift with all functions that it can reach.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Backend {
     /// Cranelift, with vectors of 128 bits: every op, every host.
     Cranelift,
-    /// Wide code: vectors of 512 bits, one copy of each block under a mask. Only on hosts with AVX-512.
+    /// Wide code: vectors of 512 bits, or pairs of 256 on hosts without AVX-512, and one copy of each block under a mask.
     Wide,
 }
 
@@ -25,9 +25,13 @@ impl Backend {
         }
     }
 
-    /// The one that makes the faster code on a host: wide code where the host has what it needs, else Cranelift.
+    /// The least vectors with which wide code is the choice: of AVX2, it is faster on streams and slower in loops of part of a warp.
+    const WIDE_FROM: Vectors = Vectors::V512;
+
+    /// The one that makes the faster code on a host: wide code of AVX-512 where the host has what it needs, else Cranelift.
     pub fn best(host: &Host) -> Backend {
-        if Backend::Wide.missing_feature(host).is_none() { Backend::Wide } else { Backend::Cranelift }
+        let is_wide = host.vectors >= Backend::WIDE_FROM && Backend::Wide.missing_feature(host).is_none();
+        if is_wide { Backend::Wide } else { Backend::Cranelift }
     }
 
     /// The one that the variable `HANDLOOM_BACKEND` names when the process first asks, else [`Backend::best`] of this host.

@@ -18,7 +18,7 @@ use handloom_interp::cluster::ClusterBarrier;
 use handloom_interp::pace::Pace;
 use handloom_ir::simt::BarKind;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
-use handloom_plan::abi::{BadStop, BarrierSite, CtaCtx, Reason, Stop, TrapSource};
+use handloom_plan::abi::{BadStop, BarrierSite, CtaBlock, CtaCtx, Reason, Stop, TrapSource};
 
 use super::fill_shared;
 use super::grid::Turn;
@@ -154,8 +154,8 @@ impl CtaRun {
             was_left: false,
         };
         let mut run = CtaRun {
-            cta: Box::into_raw(Box::new(cta)),
-            callee: Box::into_raw(Box::new(cta)),
+            cta: Box::into_raw(Box::new(CtaBlock::new(cta))).cast(),
+            callee: Box::into_raw(Box::new(CtaBlock::new(cta))).cast(),
             host: Box::into_raw(Box::new(host)),
             program: Arc::clone(program),
             module: Arc::clone(&grid.module),
@@ -761,8 +761,8 @@ impl Drop for CtaRun {
     fn drop(&mut self) {
         // SAFETY: made by `Box::into_raw` in `new`, freed only here.
         unsafe {
-            drop(Box::from_raw(self.cta));
-            drop(Box::from_raw(self.callee));
+            drop(Box::from_raw(self.cta.cast::<CtaBlock>()));
+            drop(Box::from_raw(self.callee.cast::<CtaBlock>()));
             drop(Box::from_raw(self.host));
         }
     }

@@ -272,7 +272,7 @@ fn ackermann(m: i32, n: i32) -> i32 {
 }
 
 /// Recursion, tables of functions, structures by value, virtual functions, pointers in globals, switches, the heap, large parameters.
-/// `launched` counts the launches of `k_glob` in this module, whose counter lives as long as the module.
+/// `launched` counts the launches of `k_glob` in this module, whose counter lives as long as the module: there is one for each width of vectors.
 pub fn devcall(k: &Kernels<'_>, launched: &Cell<i32>) {
     let n = 48;
     let lanes = || 0..i32::try_from(n).expect("few threads");

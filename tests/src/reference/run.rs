@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use handloom_plan::host::Vectors;
 use handloom_runtime::{Arg, Backend, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, launch};
 
 use super::data::{Element, bytes_of, values_of};
-use crate::engines::is_there;
+use crate::engines::{device_with, is_there};
 
 /// How a kernel is run.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,8 @@ pub struct Way {
     pub engine: Engine,
     /// Who makes its code.
     pub backend: Backend,
+    /// The widest vectors that code and routines use.
+    pub vectors: Vectors,
     /// How strictly compiled code checks addresses.
     pub bounds: Bounds,
     /// Host threads.
@@ -26,17 +29,24 @@ pub struct Way {
 /// All ways, each with several orders: for kernels whose threads wait for each other.
 pub fn many_ways() -> Vec<Way> {
     let mut ways = Vec::new();
+    let vectors = Vectors::V512;
     for seed in [0, 1, 7] {
         for threads in [1, 2] {
             for bounds in [Bounds::Exact, Bounds::Contained] {
-                for backend in Backend::ALL.into_iter().filter(|b| is_there(*b)) {
-                    ways.push(Way { engine: Engine::Jit, backend, bounds, threads, seed });
+                for backend in Backend::ALL {
+                    ways.push(Way { engine: Engine::Jit, backend, vectors, bounds, threads, seed });
                 }
             }
             let backend = Backend::Cranelift;
-            ways.push(Way { engine: Engine::Interp, backend, bounds: Bounds::Exact, threads, seed });
+            ways.push(Way { engine: Engine::Interp, backend, vectors, bounds: Bounds::Exact, threads, seed });
         }
     }
+    // Code of AVX2: both bounds and both numbers of threads, but not each with each.
+    let narrow = Way { vectors: Vectors::V256, backend: Backend::Wide, ..ways[0] };
+    for (seed, threads, bounds) in [(0, 1, Bounds::Exact), (1, 2, Bounds::Contained), (7, 2, Bounds::Exact)] {
+        ways.push(Way { bounds, threads, seed, ..narrow });
+    }
+    ways.retain(|way| is_there(way.backend, way.vectors));
     ways
 }
 
@@ -44,18 +54,19 @@ pub fn many_ways() -> Vec<Way> {
 pub fn ways() -> Vec<Way> {
     use Backend::{Cranelift, Wide};
     use Engine::{Interp, Jit};
-    let way = |engine, backend, bounds, threads, seed| Way { engine, backend, bounds, threads, seed };
+    let vectors = Vectors::V512;
+    let way = |engine, backend, bounds, threads, seed| Way { engine, backend, vectors, bounds, threads, seed };
     let all = [
         way(Interp, Cranelift, Bounds::Exact, 1, 0),
         way(Interp, Cranelift, Bounds::Exact, 2, 5),
         way(Jit, Cranelift, Bounds::Exact, 1, 0),
         way(Jit, Cranelift, Bounds::Exact, 2, 7),
         way(Jit, Cranelift, Bounds::Contained, 1, 3),
-        way(Jit, Cranelift, Bounds::Contained, 2, 0),
         way(Jit, Wide, Bounds::Exact, 1, 0),
         way(Jit, Wide, Bounds::Contained, 2, 7),
+        Way { vectors: Vectors::V256, ..way(Jit, Wide, Bounds::Exact, 2, 3) },
     ];
-    all.into_iter().filter(|way| is_there(way.backend)).collect()
+    all.into_iter().filter(|way| is_there(way.backend, way.vectors)).collect()
 }
 
 /// A loaded module, to be launched in one way.
@@ -80,10 +91,13 @@ pub fn folder() -> PathBuf {
 pub fn each_way(ways: &[Way], name: &str, test: impl Fn(&Kernels<'_>)) {
     let path = folder().join(format!("{name}.ptx"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let device = Device::new().expect("there is room for a device");
-    let module = Module::from_text(&device, name, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
-    for way in ways {
-        test(&Kernels { device: &device, module: &module, name, way: *way });
+    for vectors in Vectors::ALL {
+        let mut ways = ways.iter().filter(|way| way.vectors == vectors).peekable();
+        if ways.peek().is_some() {
+            let device = device_with(vectors).expect("there is room for a device");
+            let module = Module::from_text(&device, name, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            ways.for_each(|way| test(&Kernels { device: &device, module: &module, name, way: *way }));
+        }
     }
 }
 

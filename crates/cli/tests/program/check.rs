@@ -139,6 +139,20 @@ fn a_generator_that_there_is_not_is_an_error() {
 }
 
 #[test]
+fn an_instruction_set_that_there_is_not_is_an_error() {
+    let f = Folder::with("no_isa", EMPTY);
+    let with = |word: &str| {
+        let mut command = f.command("compile --format json k.ptx");
+        Ran::of(&command.env("HANDLOOM_ISA", word).output().expect("the program runs"))
+    };
+    with("sse").ends(2).says("HANDLOOM_ISA").says("`plain`, `avx2` or `avx512`");
+    with("").ends(0);
+    for word in ["plain", "avx2"] {
+        assert_eq!(with(word).ends(0).objects()[0]["isa"], word);
+    }
+}
+
+#[test]
 fn a_caller_of_what_is_unsupported_is_unsupported() {
     let body = ".func f() { .reg .b32 %r; .reg .b64 %t; txq.width.b32 %r, [%t]; ret; }\n.entry a() { call f; ret; }\n";
     let f = Folder::with("callers", &format!("{body}{EMPTY}"));

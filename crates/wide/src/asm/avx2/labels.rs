@@ -1,0 +1,97 @@
+//! What registers hold at labels.
+//!
+//! Every slot is right at a jump, so code behind a label could load all that it wants. But mostly all ways to a label were seen when it is put: a test was
+//! passed over, or done. Then registers hold what they hold on each of these ways. Who jumps there later (code of what is rare) loads the same first.
+
+use iced_x86::{Code, Register};
+
+use super::super::{Asm, Label};
+use super::state::{Cache, Mask, State, Value};
+
+impl Asm {
+    /// Slots get what changed, and registers hold nothing: before code is left, or a register jumped through.
+    pub(in super::super) fn settle(&mut self, is_dead_end: bool) {
+        if self.narrow.is_none() {
+            return;
+        }
+        self.write_back();
+        let n = self.n();
+        n.cache = Cache::default();
+        n.masks = Mask::after_a_label();
+        n.labels.is_dead_end = is_dead_end;
+    }
+
+    /// Before a jump to a label, or a call.
+    pub(in super::super) fn settle_jump(&mut self, code: Code, to: Label) {
+        if self.narrow.is_none() {
+            return;
+        }
+        self.write_back();
+        let is_put = self.labels[to.0].is_some();
+        if code == Code::Call_rel32_64 {
+            self.comes_from_anywhere(to);
+            self.settle(false);
+            return;
+        }
+        if is_put {
+            let state = self.n().labels.put.get(&to.0).cloned().unwrap_or_default();
+            state.into_iter().for_each(|(r, v)| self.hold(r, v));
+        } else {
+            let found = self.n().cache.state();
+            let arrivals = &mut self.n().labels.arrivals;
+            match arrivals.get_mut(&to.0) {
+                Some(other) => other.retain(|x| found.contains(x)),
+                None => {
+                    arrivals.insert(to.0, found);
+                }
+            }
+        }
+        if code == Code::Jmp_rel32_64 {
+            self.settle(true);
+        }
+    }
+
+    /// At a label.
+    pub(in super::super) fn settle_label(&mut self, l: Label) {
+        if self.narrow.is_none() {
+            return;
+        }
+        self.write_back();
+        let n = self.n();
+        let here = (!n.labels.is_dead_end).then(|| n.cache.state());
+        let state = match (here, n.labels.arrivals.remove(&l.0)) {
+            _ if n.labels.named.contains(&l.0) => State::new(),
+            (Some(here), Some(arrivals)) => here.into_iter().filter(|x| arrivals.contains(x)).collect(),
+            (Some(state), None) | (None, Some(state)) => state,
+            (None, None) => State::new(),
+        };
+        n.cache = Cache::of(&state);
+        n.masks = Mask::after_a_label();
+        n.labels.is_dead_end = false;
+        if !state.is_empty() {
+            n.labels.put.insert(l.0, state);
+        }
+    }
+
+    /// Code comes to a label in ways that are not seen here.
+    pub(in super::super) fn comes_from_anywhere(&mut self, l: Label) {
+        if self.narrow.is_none() {
+            return;
+        }
+        if self.n().labels.put.contains_key(&l.0) {
+            self.lacks("a bug: a label that registers are known at is named");
+        }
+        self.n().labels.named.insert(l.0);
+    }
+
+    /// Loads a value into a register, if it is not there.
+    fn hold(&mut self, r: usize, v: Value) {
+        if self.n().cache.has(r, v) {
+            return;
+        }
+        let register = Register::YMM0 + r as u32;
+        self.evict(r);
+        self.raw2(Code::VEX_Vmovdqu_ymm_ymmm256, register, v.slot().into());
+        self.n().cache.loaded(r, v);
+    }
+}
