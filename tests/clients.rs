@@ -42,7 +42,11 @@ fn client_with(package: &str, script: &str, args: &[&Path], variables: &[(&str, 
     );
     let script = root().join("tests/clients").join(script);
     let mut run = Command::new(program());
-    run.args(["exec", "--poison", "--cache", "off", "--"]).arg(python).arg(script).args(args).envs(variables.iter().copied());
+    run.args(["exec", "--poison", "--cache", "off", "--"])
+        .arg(python)
+        .arg(script)
+        .args(args)
+        .envs(variables.iter().copied());
     let output = run.output().expect("handloom can be started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{package}: {}\n{out}{err}", output.status);
