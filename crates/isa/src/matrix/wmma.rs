@@ -1,4 +1,4 @@
-//! `wmma`: matrix products whose fragments are opaque. [`opaque`] says how they are done.
+//! `wmma`: matrix products whose fragments are opaque. `opaque` says how they are done.
 
 use handloom_ir::types::ScalarType::{self, *};
 
