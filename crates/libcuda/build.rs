@@ -106,7 +106,9 @@ fn param(text: &str) -> String {
         "float" => "f32",
         "void" | "CUstreamAttrValue" => "()",
         "CUcontext" | "CUmodule" | "CUfunction" | "CUstream" | "CUevent" | "CUlibrary" | "CUkernel" | "CUlinkState"
-        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUgreenCtx" => "u64",
+        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUgreenCtx" | "CUuserObject" => {
+            "u64"
+        }
         "CUuuid" => "[u8; 16]",
         "CUhostFn" => "Option<crate::abi::HostFn>",
         "CUstreamCallback" => "Option<crate::abi::StreamCallback>",

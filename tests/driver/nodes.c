@@ -69,6 +69,13 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode, Copy *);
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode, const Copy *);
 CUresult cuGraphAddMemsetNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const Fill *, CUcontext);
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode, Fill *);
+CUresult cuGraphClone(CUgraph *, CUgraph);
+typedef void *CUuserObject;
+CUresult cuUserObjectCreate(CUuserObject *, void *, void (*)(void *), unsigned, unsigned);
+CUresult cuUserObjectRetain(CUuserObject, unsigned);
+CUresult cuUserObjectRelease(CUuserObject, unsigned);
+CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned);
+CUresult cuGraphReleaseUserObject(CUgraph, CUuserObject, unsigned);
 CUresult cuGraphAddHostNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const Host *);
 CUresult cuGraphHostNodeGetParams(CUgraphNode, Host *);
 CUresult cuGraphAddEventRecordNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent);
@@ -93,6 +100,58 @@ static int type_of(CUgraphNode node) {
     int type = -1;
     OK(cuGraphNodeGetType(node, &type));
     return type;
+}
+
+static void gone(void *data) { __atomic_add_fetch((int *)data, 1, __ATOMIC_SEQ_CST); }
+
+static void slow(void *data) {
+    usleep(30000);
+    // The object is there as long as the work is.
+    *(int *)data = ((int *)data)[1];
+}
+
+// Objects live until the last reference has gone, those of graphs and of work that runs included.
+static void objects_of_the_program(CUstream stream) {
+    int ended = 0;
+    CUuserObject object;
+    EXPECT(1, cuUserObjectCreate(&object, &ended, gone, 1, 0));
+    EXPECT(1, cuUserObjectCreate(&object, &ended, gone, 0, 1));
+    EXPECT(1, cuUserObjectCreate(&object, &ended, 0, 1, 1));
+    OK(cuUserObjectCreate(&object, &ended, gone, 2, 1));
+    OK(cuUserObjectRetain(object, 1));
+    OK(cuUserObjectRelease(object, 2));
+    EXPECT(1, cuUserObjectRelease(object, 2));
+    TRUE(ended == 0);
+    OK(cuUserObjectRelease(object, 1));
+    TRUE(ended == 1);
+    EXPECT(1, cuUserObjectRetain(object, 1));
+
+    CUgraph graph, copy;
+    CUgraphNode node;
+    CUgraphExec exec;
+    int seen[2] = {0, 0};
+    Host host = {slow, seen};
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddHostNode(&node, graph, 0, 0, &host));
+    OK(cuUserObjectCreate(&object, &seen[1], gone, 1, 1));
+    // The reference becomes the graph's.
+    OK(cuGraphRetainUserObject(graph, object, 1, 1));
+    EXPECT(1, cuGraphRetainUserObject(graph, object, 1, 2));
+    OK(cuGraphRetainUserObject(graph, object, 2, 0));
+    OK(cuGraphReleaseUserObject(graph, object, 2));
+    EXPECT(1, cuGraphReleaseUserObject(graph, object, 2));
+    OK(cuGraphClone(&copy, graph));
+    OK(cuGraphInstantiate_v2(&exec, graph, 0, 0, 0));
+    OK(cuGraphDestroy(graph));
+    TRUE(seen[1] == 0);
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuGraphDestroy(copy));
+    OK(cuGraphExecDestroy(exec));
+    OK(cuStreamSynchronize(stream));
+    TRUE(seen[0] == 0);
+    for (int i = 0; i < 1000 && __atomic_load_n(&seen[1], __ATOMIC_SEQ_CST) == 0; i++) usleep(1000);
+    TRUE(seen[1] == 1);
+    EXPECT(1, cuUserObjectRelease(object, 1));
 }
 
 int main(void) {
@@ -203,6 +262,8 @@ int main(void) {
     TRUE(host[15] == 5);
     OK(cuMemFree_v2(kept));
     EXPECT(1, cuMemFree_v2(kept));
+
+    objects_of_the_program(a);
 
     // A stream waits for a word that another one writes; the same by a batch.
     CUdeviceptr words;

@@ -10,7 +10,8 @@ use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::process::process;
 use crate::stream::Stream;
-use crate::work::{Launch, Op};
+use crate::user_object::References;
+use crate::work::{HostCall, Launch, Op};
 
 /// A node by the handle of its graph and its number in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,8 @@ pub struct Graph {
     /// Its handle.
     pub handle: u64,
     nodes: Mutex<Vec<Option<Node>>>,
+    /// Objects of the program that it refers to.
+    pub objects: References,
 }
 
 /// Makes an empty graph.
@@ -44,7 +47,8 @@ pub struct Graph {
 /// # Errors
 /// There are too many.
 pub fn create() -> Result<Arc<Graph>> {
-    let made = process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default() });
+    let made =
+        process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default(), objects: References::default() });
     made.map(|(_, graph)| graph).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -228,7 +232,9 @@ impl Graph {
     /// # Errors
     /// There are too many graphs or nodes.
     pub fn duplicate(&self) -> Result<Arc<Graph>> {
-        let copy = create()?;
+        let objects = self.objects.for_copy();
+        let made = process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default(), objects });
+        let (_, copy) = made.ok_or(Code::OUT_OF_MEMORY)?;
         let old = self.nodes().clone();
         let mut new = copy.nodes();
         let table = &process()?.nodes;
@@ -261,6 +267,8 @@ pub struct GraphExec {
     /// Handle of the context that it was made in.
     pub ctx: u64,
     steps: Mutex<Vec<Step>>,
+    /// Objects of the program that it refers to.
+    objects: Arc<References>,
 }
 
 /// A node in its turn.
@@ -284,7 +292,7 @@ impl GraphExec {
         }
         let step = |(number, node): (usize, Node)| Step { number, op: node.op, is_enabled: true };
         let steps = Mutex::new(order.into_iter().map(step).collect());
-        Ok(GraphExec { graph: graph.handle, ctx: ctx.handle, steps })
+        Ok(GraphExec { graph: graph.handle, ctx: ctx.handle, steps, objects: Arc::new(graph.objects.for_copy()) })
     }
 
     fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
@@ -304,7 +312,14 @@ impl GraphExec {
         if stream.is_legacy() {
             crate::capture::refuse_implicit(ctx)?;
         }
-        steps.iter().filter(|s| s.is_enabled).try_for_each(|s| s.op.enqueue(ctx, stream))
+        steps.iter().filter(|s| s.is_enabled).try_for_each(|s| s.op.enqueue(ctx, stream))?;
+        if self.objects.is_empty() {
+            return Ok(());
+        }
+        // What it refers to lives until the work is done, also if the graph does not.
+        let objects = Arc::clone(&self.objects);
+        let keep = HostCall { call: Arc::new(move || drop(Arc::clone(&objects))), function: 0, data: 0 };
+        Op::Host(keep).enqueue(ctx, stream)
     }
 
     /// Changes what a node of the original graph does, for later launches.

@@ -35,6 +35,7 @@ pub mod pool;
 pub mod process;
 pub mod stream;
 pub mod table;
+pub mod user_object;
 pub mod work;
 
 pub use code::{Code, Result};

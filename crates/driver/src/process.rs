@@ -20,6 +20,7 @@ use crate::module::{Func, Kernel, Library, Mod};
 use crate::pool::Pool;
 use crate::stream::Stream;
 use crate::table::{Kind, Table};
+use crate::user_object::UserObject;
 
 /// The state.
 pub struct Process {
@@ -53,6 +54,8 @@ pub struct Process {
     pub nodes: Table<NodeRef>,
     /// Memory pools.
     pub pools: Table<Pool>,
+    /// Objects of the program.
+    pub user_objects: Table<UserObject>,
     /// What was allocated.
     pub memory: Registry,
     next_id: AtomicU64,
@@ -123,6 +126,7 @@ impl Process {
             execs: Table::new(Kind::GraphExec),
             nodes: Table::new(Kind::Node),
             pools: Table::new(Kind::Pool),
+            user_objects: Table::new(Kind::UserObject),
             memory: Registry::default(),
             next_id: AtomicU64::new(1),
             config,

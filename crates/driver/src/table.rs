@@ -34,6 +34,8 @@ pub enum Kind {
     Node,
     /// A memory pool.
     Pool,
+    /// An object of the program that graphs may refer to.
+    UserObject,
 }
 
 const INDEX_BITS: u32 = 24;

@@ -33,6 +33,7 @@ mod pools;
 pub mod ptr;
 mod streams;
 pub mod table;
+mod user_objects;
 
 /// `CUDA_VERSION` of the interface: 13.5.
 pub const VERSION: i32 = 13050;

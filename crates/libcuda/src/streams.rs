@@ -6,7 +6,7 @@ use std::sync::Arc;
 use handloom_driver::capture::{self, Capture, Captured, Mode};
 use handloom_driver::graph;
 use handloom_driver::stream::{self, Null};
-use handloom_driver::work::{HostCall, Op};
+use handloom_driver::work::{HostCall, HostFunction, Op};
 use handloom_driver::{Code, Result, process};
 use handloom_runtime::StreamError;
 
@@ -95,12 +95,17 @@ impl Data {
 
 /// A call of a function of the host.
 pub(crate) fn host_call(function: HostFn, data: u64) -> Op {
+    let call = function_of_host(function, data);
+    Op::Host(HostCall { call, function: (function as *const ()).expose_provenance() as u64, data })
+}
+
+/// A function of the program with its argument.
+pub(crate) fn function_of_host(function: HostFn, data: u64) -> HostFunction {
     let argument = Data(data);
-    let call = Arc::new(move || {
+    Arc::new(move || {
         // SAFETY: the program asked for this call with this argument.
         unsafe { function(argument.pointer()) }
-    });
-    Op::Host(HostCall { call, function: (function as *const ()).expose_provenance() as u64, data })
+    })
 }
 
 pub(crate) fn host_function(null: Null, at: u64, function: Option<HostFn>, data: Addr) -> Result {

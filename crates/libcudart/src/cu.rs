@@ -290,6 +290,11 @@ unsafe extern "C" {
     pub safe fn cuGraphCreate(graph: &mut u64, flags: u32) -> u32;
     pub safe fn cuGraphDestroy(graph: u64) -> u32;
     pub safe fn cuGraphClone(to: &mut u64, graph: u64) -> u32;
+    pub safe fn cuGraphRetainUserObject(graph: u64, object: u64, count: u32, flags: u32) -> u32;
+    pub safe fn cuGraphReleaseUserObject(graph: u64, object: u64, count: u32) -> u32;
+    pub fn cuUserObjectCreate(to: &mut u64, data: *mut c_void, destroy: HostFn, count: u32, flags: u32) -> u32;
+    pub safe fn cuUserObjectRetain(object: u64, count: u32) -> u32;
+    pub safe fn cuUserObjectRelease(object: u64, count: u32) -> u32;
     pub safe fn cuGraphDestroyNode(node: u64) -> u32;
     pub fn cuGraphGetNodes(graph: u64, nodes: *mut u64, count: *mut usize) -> u32;
     pub fn cuGraphGetRootNodes(graph: u64, nodes: *mut u64, count: *mut usize) -> u32;

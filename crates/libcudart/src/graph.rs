@@ -198,6 +198,34 @@ calls! {
         put(to, made)
     }
 
+    fn cudaUserObjectCreate(to: Out<'_, u64>, data: *mut c_void, destroy: cu::HostFn, count: u32, flags: u32) {
+        ready()?;
+        let mut made = 0;
+        // SAFETY: the program promises that its function may be called with its data.
+        driver(unsafe { cu::cuUserObjectCreate(&mut made, data, destroy, count, flags) })?;
+        put(to, made)
+    }
+
+    fn cudaUserObjectRetain(object: u64, count: u32) {
+        ready()?;
+        driver(cu::cuUserObjectRetain(object, count))
+    }
+
+    fn cudaUserObjectRelease(object: u64, count: u32) {
+        ready()?;
+        driver(cu::cuUserObjectRelease(object, count))
+    }
+
+    fn cudaGraphRetainUserObject(graph: u64, object: u64, count: u32, flags: u32) {
+        ready()?;
+        driver(cu::cuGraphRetainUserObject(graph, object, count, flags))
+    }
+
+    fn cudaGraphReleaseUserObject(graph: u64, object: u64, count: u32) {
+        ready()?;
+        driver(cu::cuGraphReleaseUserObject(graph, object, count))
+    }
+
     fn cudaGraphDestroyNode(node: u64) {
         ready()?;
         driver(cu::cuGraphDestroyNode(node))
