@@ -47,8 +47,12 @@ pub struct Graph {
 /// # Errors
 /// There are too many.
 pub fn create() -> Result<Arc<Graph>> {
-    let made =
-        process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default(), objects: References::default() });
+    with_objects(References::default())
+}
+
+/// An empty graph that refers to objects of the program.
+fn with_objects(objects: References) -> Result<Arc<Graph>> {
+    let made = process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default(), objects });
     made.map(|(_, graph)| graph).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -232,9 +236,7 @@ impl Graph {
     /// # Errors
     /// There are too many graphs or nodes.
     pub fn duplicate(&self) -> Result<Arc<Graph>> {
-        let objects = self.objects.for_copy();
-        let made = process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default(), objects });
-        let (_, copy) = made.ok_or(Code::OUT_OF_MEMORY)?;
+        let copy = with_objects(self.objects.for_copy())?;
         let old = self.nodes().clone();
         let mut new = copy.nodes();
         let table = &process()?.nodes;

@@ -168,8 +168,6 @@ impl Emit<'_> {
         let runs = self.runs(inst, &x, form, scalars);
         if let Some(runs) = &runs {
             self.test_elsewhere(&x, runs);
-        }
-        if let Some(runs) = &runs {
             self.tested(inst, &x, runs, scalars, form);
         } else if scalars {
             self.load_words(inst, &x);
