@@ -270,6 +270,7 @@ fn compare(seed: u64) -> Result<(), String> {
         name: "once.ptx",
         text: &k.text,
         buffers: vec![vec![0; 4 * total], input],
+        addresses: vec![],
         launches: vec![Launch {
             entry: "k",
             grid: [k.grid[0], k.grid[1], 1],

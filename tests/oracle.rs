@@ -183,8 +183,8 @@ const OPEN: &[(&str, usize)] = &[
     ("sured", 16),
     ("tcgen05", 23),
     ("tensormap", 39),
-    ("tex", 83),
-    ("tld4", 11),
+    ("tex", 84),
+    ("tld4", 9),
     ("txq", 39),
     ("wmma", 10),
 ];

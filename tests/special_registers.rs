@@ -353,6 +353,7 @@ fn every_register_tells_the_shape_of_the_launch() {
             name: "special_registers.ptx",
             text: &text,
             buffers: vec![vec![0xff; n as usize * 8 * words], data],
+            addresses: vec![],
             launches: vec![Launch {
                 entry: "k",
                 grid: shape.grid,

@@ -302,7 +302,14 @@ fn run(cases: &[Case], rng: &mut Rng, shared: bool) -> Vec<String> {
                 cluster: None,
             };
             let buffers = vec![input.clone(), vec![0; cases.len() * 4 * THREADS]];
-            let job = Job { name: "video", text: &text, buffers, launches: vec![launch], variables: vec![] };
+            let job = Job {
+                name: "video",
+                text: &text,
+                buffers,
+                addresses: vec![],
+                launches: vec![launch],
+                variables: vec![],
+            };
             for way in plain(if block == BLOCKS[0] { Bounds::Contained } else { Bounds::Exact }) {
                 let outcome = job.run(way, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
                 assert!(outcome.trap.is_none(), "{text}");

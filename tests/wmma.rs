@@ -253,7 +253,7 @@ fn each_way(text: &str, buffers: Vec<Vec<u8>>, is_right: impl Fn(&[Vec<u8>]) -> 
         cooperative: false,
         cluster: None,
     };
-    let job = Job { name: "wmma", text, buffers, launches: vec![launch], variables: vec![] };
+    let job = Job { name: "wmma", text, buffers, addresses: vec![], launches: vec![launch], variables: vec![] };
     for way in plain(Bounds::Exact) {
         let outcome = job.run(way, 0).unwrap_or_else(|e| panic!("{}: {e}\n{text}", way.name));
         assert!(outcome.trap.is_none(), "{}: a trap\n{text}", way.name);

@@ -146,6 +146,15 @@ pub struct Outcome {
     pub trap: Option<Box<TrapReport>>,
 }
 
+/// Eight bytes of a buffer that hold the address of a byte of another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Address {
+    /// The buffer, and the byte.
+    pub at: (usize, u64),
+    /// What it points to.
+    pub to: (usize, u64),
+}
+
 /// Something to run: a text, its buffers and launches, and the variables to look at afterwards.
 #[derive(Clone, Debug)]
 pub struct Job<'t> {
@@ -155,6 +164,8 @@ pub struct Job<'t> {
     pub text: &'t str,
     /// What the buffers hold before the first launch.
     pub buffers: Vec<Vec<u8>>,
+    /// Addresses that stand in buffers. What is left of them afterwards is not looked at.
+    pub addresses: Vec<Address>,
     /// Launches in order.
     pub launches: Vec<Launch<'t>>,
     /// Names of variables of the module.
@@ -186,7 +197,11 @@ impl Job<'_> {
             buffer.write(0, bytes);
             Ok(buffer)
         };
-        let buffers: Vec<DeviceBuffer> = self.buffers.iter().map(make).collect::<Result<_, _>>()?;
+        let mut buffers: Vec<DeviceBuffer> = self.buffers.iter().map(make).collect::<Result<_, _>>()?;
+        for a in &self.addresses {
+            let address = buffers[a.to.0].address() + a.to.1;
+            buffers[a.at.0].write(a.at.1, &address.to_le_bytes());
+        }
         let mut trap = None;
         for l in &self.launches {
             let function = module.function(Some(l.entry)).map_err(|e| e.to_string())?;
@@ -231,6 +246,9 @@ impl Job<'_> {
                 *compiled += device.code().counts().compiled;
             }
         });
+        for a in &self.addresses {
+            buffers[a.at.0].write(a.at.1, &[0; 8]);
+        }
         Ok(Outcome {
             buffers: buffers.iter().map(DeviceBuffer::to_vec).collect(),
             variables: self.variables.iter().map(|v| module.read_global(v)).collect(),

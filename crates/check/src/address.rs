@@ -11,7 +11,7 @@ use handloom_syntax::ast::{self, OperandKind};
 
 use crate::consts::{Const, eval};
 use crate::context::{Told, index};
-use crate::module::{AddrBase, LocalKind, Operand, RegId, SymbolKind};
+use crate::module::{AddrBase, LocalKind, Operand, Point, RegId, SymbolKind};
 use crate::names::Bind;
 use crate::scope::{BodyCx, InstCx, Named, Pairing};
 use crate::words::component;
@@ -48,12 +48,35 @@ impl<'a> BodyCx<'_, 'a> {
             let d = Diagnostic::error(Code::OperandType, p.written.span, message);
             return Err(self.cx.push(d.section(icx.form().section)));
         }
+        self.object(icx, p, base, offset)?;
         self.placed(icx, p, base, space, guarded)?;
         self.unified(icx, p.written.span, base, space, unified)?;
         if unified {
             std::sync::Arc::make_mut(&mut icx.used.chosen)[Role::Unified as usize] = Some(&UNIFIED);
         }
         Ok(Operand::Addr { base, offset })
+    }
+
+    /// What `txq` and `suq` ask is an object, or a register with its handle.
+    fn object(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>, base: AddrBase, offset: i64) -> Result<(), Told> {
+        if !icx.is("txq") && !icx.is("suq") {
+            return Ok(());
+        }
+        let is_plain = match base {
+            AddrBase::Symbol(id) => {
+                matches!(&self.cx.symbol(id).kind, SymbolKind::Var(v) if v.object.is_none())
+            }
+            AddrBase::Reg(_) | AddrBase::Var(_) | AddrBase::Absolute => false,
+        };
+        let message = if is_plain {
+            format!("`{}` takes a texture, a sampler or a surface", icx.words())
+        } else if offset != 0 {
+            format!("`{}` takes an object, to which nothing can be added", icx.words())
+        } else {
+            return Ok(());
+        };
+        let d = Diagnostic::error(Code::OperandKind, p.written.span, message);
+        Err(self.cx.push(d.help("a variable, or a register with its address").section(icx.form().section)))
     }
 
     /// `[a, {x, y}]`: an address or the name of a texture, and a place in it.
@@ -74,11 +97,12 @@ impl<'a> BodyCx<'_, 'a> {
             [s, c] => (Some(s), c),
             _ => return Err(self.wrong_kind(icx, p, "an address and coordinates")),
         };
-        if let Some(s) = samplers {
-            self.base(icx, s, None)?;
-        }
-        self.coordinates(icx, Pairing { written: coordinates, ..p })?;
-        Ok(Operand::Addr { base, offset: offset.wrapping_add(outer) })
+        let sampler = match samplers {
+            Some(s) => Some(self.base(icx, s, None)?),
+            None => None,
+        };
+        let coordinates = self.coordinates(icx, Pairing { written: coordinates, ..p })?;
+        Ok(Operand::Point(Box::new(Point { at: (base, offset.wrapping_add(outer)), sampler, coordinates })))
     }
 
     fn offset(&mut self, e: Option<&'a ast::Expr<'a>>) -> Result<i64, Told> {

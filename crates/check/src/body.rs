@@ -270,7 +270,7 @@ impl<'a> BodyCx<'_, 'a> {
         };
         if let Some(init) = &var.init {
             let span = match init {
-                ast::Init::List(_, span) => *span,
+                ast::Init::List(_, span) | ast::Init::Members(_, span) => *span,
                 ast::Init::Value(e) => e.span,
             };
             let message =

@@ -9,7 +9,8 @@ use crate::gates;
 use crate::init::initialise;
 use crate::layout::{Extent, element, shape, sized};
 use crate::module::{GlobalVar, Linkage, Symbol, SymbolId, SymbolKind};
-use crate::words::is_opaque;
+use crate::opaque;
+use crate::words::{is_opaque, opaque_kind};
 
 /// Declares the variables of one module-scope declaration.
 pub(crate) fn module_vars<'a>(cx: &mut Cx<'a>, decl: &'a ast::VarDecl<'a>) {
@@ -170,7 +171,7 @@ fn declare<'a>(
 /// Whether two declarations may name one variable.
 pub(crate) fn same_variable(a: &GlobalVar, b: &GlobalVar) -> bool {
     let sizes = a.size == b.size || a.unsized_array || b.unsized_array;
-    a.space == b.space && a.ty.bits() == b.ty.bits() && sizes
+    a.space == b.space && a.object == b.object && a.ty.bits() == b.ty.bits() && sizes
 }
 
 /// Layout and initial bytes of a variable.
@@ -184,7 +185,10 @@ pub(crate) fn lasting<'a>(
     let is_extern = matches!(decl.linkage, Some((ast::Linkage::Extern, _)));
     let element = shape.element;
     let (mut init, mut relocs) = (Vec::new(), Vec::new());
-    if let Some(value) = &var.init {
+    let object = opaque_kind(decl.ty.text);
+    if let Some(kind) = object {
+        init = opaque::record(cx, kind, var, &shape)?;
+    } else if let Some(value) = &var.init {
         refuse_init(cx, var.name, space, is_extern)?;
         let made = initialise(cx, &mut shape, value, var.name.span)?;
         (init, relocs) = (made.bytes, made.relocs);
@@ -200,7 +204,8 @@ pub(crate) fn lasting<'a>(
         constant_bank(cx, var.name, size, element.align)?;
     }
     let unsized_array = is_open;
-    Ok(GlobalVar { space, ty: element.ty, size, unsized_array, align: element.align, init, relocs, owner: None })
+    let (ty, align) = (element.ty, element.align);
+    Ok(GlobalVar { space, ty, size, unsized_array, align, init, relocs, object, owner: None })
 }
 
 /// Bytes of all `.const` variables of a module together.

@@ -26,6 +26,7 @@ pub(crate) struct Initial {
 }
 
 const SECTION: &str = "Initializers";
+const NO_MEMBERS: &str = "only textures, samplers and surfaces have members";
 /// Initial bytes beyond this are refused: no text of this size can give them one by one.
 const MAX_INIT_BYTES: u64 = 1 << 32;
 
@@ -58,6 +59,7 @@ pub(crate) fn initialise<'a>(
         (ast::Init::List(items, _), false) => writer.list(items, &dims, 0),
         (ast::Init::Value(e), false) => writer.fault(nesting(e.span, "an array or vector takes a list in braces")),
         (ast::Init::List(_, span), true) => writer.fault(nesting(*span, "a scalar takes one value without braces")),
+        (ast::Init::Members(_, span), _) => writer.fault(nesting(*span, NO_MEMBERS)),
     }
     if writer.faults > 0 { Err(Told) } else { Ok(writer.out) }
 }
@@ -70,7 +72,7 @@ fn nesting(span: Span, message: &str) -> Diagnostic {
 fn open_extent(init: &ast::Init<'_>) -> u64 {
     match init {
         ast::Init::List(items, _) => u64::try_from(items.len()).unwrap_or(u64::MAX),
-        ast::Init::Value(_) => 1,
+        ast::Init::Value(_) | ast::Init::Members(..) => 1,
     }
 }
 
@@ -93,7 +95,7 @@ impl<'a> Writer<'_, 'a> {
         let row = inner.iter().fold(1u64, |n, d| n.saturating_mul(*d));
         for (at, item) in (0u64..).zip(items) {
             let span = match item {
-                ast::Init::List(_, span) => *span,
+                ast::Init::List(_, span) | ast::Init::Members(_, span) => *span,
                 ast::Init::Value(e) => e.span,
             };
             if at >= extent {
@@ -104,6 +106,7 @@ impl<'a> Writer<'_, 'a> {
                 (ast::Init::Value(e), true) => self.value(e, place),
                 (ast::Init::List(items, _), false) => self.list(items, inner, place),
                 (ast::Init::List(..), true) => return self.fault(nesting(span, "braces nested deeper than the array")),
+                (ast::Init::Members(..), _) => return self.fault(nesting(span, NO_MEMBERS)),
                 (ast::Init::Value(_), false) => {
                     return self.fault(nesting(span, "each row of an array, and each vector, is a list in braces"));
                 }

@@ -69,12 +69,17 @@ impl<'a> BodyCx<'_, 'a> {
             (OperandKind::Address(a), k) => k == if a.more.is_empty() { Kind::Address } else { Kind::Point },
             (OperandKind::Indexed(..), k) => matches!(k, Kind::Address | Kind::MovSource) && single,
             (OperandKind::Sink, k) => matches!(k, Kind::RegOrSink | Kind::Sink | Kind::PredPair | Kind::RegPredPair),
+            (OperandKind::Pair(first, _), Kind::VectorPredPair) => {
+                self.shape_fits(&form::Operand { kind: Kind::Vector, ..*wanted }, first, u)
+            }
             (OperandKind::Pair(..), k) => matches!(k, Kind::PredPair | Kind::RegPredPair),
             (OperandKind::Not(_), k) => matches!(k, Kind::Pred { negatable: true }),
             (OperandKind::Neg(_), k) => matches!(k, Kind::Val | Kind::Video { negatable: true, .. }),
             (OperandKind::Paren(_), _) => false,
             (OperandKind::Vector(v), k) => {
-                v.len() == usize::from(n) && (k == Kind::Vector || k == Kind::MovSource && !single)
+                v.len() == usize::from(n)
+                    && (matches!(k, Kind::Vector | Kind::Tuple | Kind::VectorPredPair)
+                        || k == Kind::MovSource && !single)
             }
             (OperandKind::Expr(e), Kind::Reg) => single && crate::operands::is_sum(e),
             (OperandKind::Expr(_), k) => {
@@ -97,6 +102,17 @@ impl<'a> BodyCx<'_, 'a> {
         }
     }
 
+    /// `{a, b}`, or the name of a vector register.
+    fn is_tuple(&mut self, o: &'a ast::Operand<'a>) -> bool {
+        match o.kind {
+            OperandKind::Vector(_) => true,
+            OperandKind::Name(name) => {
+                matches!(self.scopes.find(name, &mut self.body), Some(Bind::Reg(r)) if r.n > 1)
+            }
+            _ => false,
+        }
+    }
+
     fn name_fits(&mut self, wanted: &form::Operand, name: &'a str, n: u8) -> bool {
         let register = match self.scopes.find(name, &mut self.body) {
             Some(Bind::Reg(r)) => Some(r),
@@ -107,7 +123,7 @@ impl<'a> BodyCx<'_, 'a> {
             return match wanted.kind {
                 Kind::MovSource => n == 1 || handloom_isa::sreg::is_family(name),
                 Kind::Imm | Kind::Address | Kind::Point | Kind::Sink => false,
-                Kind::Vector => n == 1,
+                Kind::Vector | Kind::VectorPredPair => n == 1,
                 _ => true,
             };
         };
@@ -117,7 +133,7 @@ impl<'a> BodyCx<'_, 'a> {
             Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::RegPredPair | Kind::Video { .. } => {
                 r.n == 1 && is_pred == (wanted.is == Is::Fixed(ScalarType::Pred))
             }
-            Kind::Vector | Kind::MovSource => r.n == n,
+            Kind::Vector | Kind::Tuple | Kind::VectorPredPair | Kind::MovSource => r.n == n,
             Kind::Label | Kind::Targets | Kind::Imm | Kind::Address | Kind::Point | Kind::Sink => false,
             Kind::Call => true,
         }
@@ -189,10 +205,16 @@ impl<'a> BodyCx<'_, 'a> {
         let chosen = std::sync::Arc::clone(&icx.candidate.used.chosen);
         let belongs = |o: &(usize, &'static form::Operand)| o.1.when.holds(&chosen);
         let n = form.dst.len();
-        let sources = form.src.iter().enumerate().map(|(at, o)| (at + n, o)).filter(belongs).take(n_src);
-        let wanted = form.dst.iter().enumerate().filter(belongs).take(n_dst).chain(sources);
-        for ((at, wanted), written) in wanted.zip(&i.operands) {
+        let sources = form.src.iter().enumerate().map(|(at, o)| (at + n, o)).filter(belongs);
+        let mut operands = i.operands.iter().peekable();
+        for (at, wanted) in form.dst.iter().enumerate().filter(belongs).take(n_dst).chain(sources) {
+            let Some(&written) = operands.peek() else { break };
             let (side, list) = if at < n { (Side::Destination, &mut dst) } else { (Side::Source, &mut src) };
+            if wanted.kind == Kind::Tuple && wanted.optional && !self.is_tuple(written) {
+                list.push(Operand::Vector(Vec::new()));
+                continue;
+            }
+            operands.next();
             icx.at = at;
             let rule = self.rule(icx, wanted, at);
             let p = Pairing { wanted, written, rule, side };

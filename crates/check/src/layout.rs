@@ -4,6 +4,7 @@
 //! Variables: Vectors, Array Declarations, Alignment; Parameter State Space.
 
 use handloom_diag::{Code, Diagnostic, Span};
+use handloom_ir::num::image;
 use handloom_ir::types::ScalarType;
 use handloom_syntax::ast;
 
@@ -42,6 +43,9 @@ const MAX_BYTES: u64 = 1 << 46;
 
 /// Type, vector and alignment of a declaration. `None` after an error, which is told once for all its variables.
 pub(crate) fn element(decl: &ast::VarDecl<'_>, report: &mut Report) -> Option<Element> {
+    if let Some(element) = opaque(decl) {
+        return Some(element);
+    }
     let Some(ty) = declared_type(decl.ty.text) else {
         report.push(unknown_type(decl));
         return None;
@@ -79,6 +83,18 @@ pub(crate) fn element(decl: &ast::VarDecl<'_>, report: &mut Report) -> Option<El
     Some(Element { ty, n, bytes, align })
 }
 
+/// A texture, sampler or surface: its record, or as a parameter the handle of one.
+fn opaque(decl: &ast::VarDecl<'_>) -> Option<Element> {
+    if !is_opaque(decl.ty.text) {
+        return None;
+    }
+    match decl.space.text {
+        ".global" => Some(Element { ty: ScalarType::B8, n: 1, bytes: image::BYTES, align: image::ALIGN }),
+        ".param" => Some(Element { ty: ScalarType::B64, n: 1, bytes: 8, align: 8 }),
+        _ => None,
+    }
+}
+
 fn alignment(decl: &ast::VarDecl<'_>, natural: u32, report: &mut Report) -> Option<u32> {
     let Some((align, span)) = decl.align else { return Some(natural) };
     let fits = u32::try_from(align).ok().filter(|a| a.is_power_of_two());
@@ -91,14 +107,9 @@ fn alignment(decl: &ast::VarDecl<'_>, natural: u32, report: &mut Report) -> Opti
 
 fn unknown_type(decl: &ast::VarDecl<'_>) -> Diagnostic {
     let word = decl.ty.text;
-    if is_opaque(word) && !matches!(decl.space.text, ".global" | ".param") {
+    if is_opaque(word) {
         let message = format!("a `{word}` variable stands in `.global` or is a parameter of an entry");
         return Diagnostic::error(Code::Layout, decl.span, message).section("Texture Sampler and Surface Types");
-    }
-    if is_opaque(word) {
-        let message = format!("`{word}` variables are not supported yet");
-        return Diagnostic::unsupported(Code::Unsupported, decl.ty.span, word, message)
-            .section("Texture, Sampler and Surface Types");
     }
     let d = Diagnostic::error(Code::Layout, decl.ty.span, format!("`{word}` is no type of a variable"));
     match word {

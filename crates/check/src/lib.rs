@@ -33,6 +33,7 @@ mod library;
 mod link;
 pub mod module;
 mod names;
+mod opaque;
 mod operands;
 mod params;
 mod report;

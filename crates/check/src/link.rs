@@ -155,6 +155,14 @@ impl Linker {
                 *id = remap.symbol(*id);
                 self.used.insert(*id);
             }
+            Operand::Point(point) => {
+                let bases = [Some(&mut point.at), point.sampler.as_mut()];
+                for id in bases.into_iter().flatten().filter_map(|(base, _)| base.symbol_mut()) {
+                    *id = remap.symbol(*id);
+                    self.used.insert(*id);
+                }
+                self.rewrite_operand(&mut point.coordinates, remap);
+            }
             Operand::Call(call) => {
                 if let CallTarget::Direct(id) = &mut call.target {
                     *id = remap.symbol(*id);

@@ -92,6 +92,8 @@ pub struct GlobalVar {
     pub init: Vec<u8>,
     /// Addresses in the initial bytes.
     pub relocs: Vec<Reloc>,
+    /// What it is, if it is a texture, a sampler or a surface.
+    pub object: Option<handloom_ir::num::image::Kind>,
     /// The function that declares it, for function-scope variables (matters for the shared memory of entries).
     pub owner: Option<SymbolId>,
 }
@@ -306,6 +308,8 @@ pub enum Operand {
         /// Added to it.
         offset: i64,
     },
+    /// `[address, coordinates]`, or `[address, sampler, coordinates]`.
+    Point(Box<Point>),
     /// Address of a symbol or variable as a value (`mov.u64 d, sym`), plus an offset.
     AddrOf {
         /// What the address is of.
@@ -323,6 +327,17 @@ pub enum Operand {
     Call(Box<Call>),
 }
 
+/// A texture, surface or tensor, and a place in it.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What it starts from, and what is added.
+    pub at: (AddrBase, i64),
+    /// The sampler.
+    pub sampler: Option<(AddrBase, i64)>,
+    /// A value, or a vector.
+    pub coordinates: Operand,
+}
+
 /// What an address starts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddrBase {
@@ -334,6 +349,13 @@ pub enum AddrBase {
     Var(VarId),
     /// Nothing: the offset is the address.
     Absolute,
+}
+
+impl AddrBase {
+    /// The symbol, to change it.
+    pub fn symbol_mut(&mut self) -> Option<&mut SymbolId> {
+        if let AddrBase::Symbol(id) = self { Some(id) } else { None }
+    }
 }
 
 /// A checked call.

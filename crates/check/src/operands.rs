@@ -25,7 +25,8 @@ impl<'a> BodyCx<'_, 'a> {
             Kind::Point => self.point(icx, p),
             Kind::MovSource if n_elements(p.wanted, &icx.used) > 1 => self.vector(icx, p),
             Kind::Reg | Kind::RegOrSink | Kind::Val | Kind::MovSource => self.value(icx, p),
-            Kind::Vector => self.vector(icx, p),
+            Kind::Vector | Kind::Tuple => self.vector(icx, p),
+            Kind::VectorPredPair => self.vector_pair(icx, p),
             Kind::Video { select, literal, negatable } => self.video(icx, p, select, literal, negatable),
             Kind::Sink if matches!(p.written.kind, OperandKind::Sink) => Ok(Operand::Sink),
             Kind::Sink => Err(self.wrong_kind(icx, p, "`_`")),
@@ -513,6 +514,17 @@ impl<'a> BodyCx<'_, 'a> {
         let pred = Some(Rule::ordinary(ScalarType::Pred));
         let b = self.half(icx, Pairing { rule: pred, written: second, ..p });
         Ok(Operand::Vector(vec![a?, b?]))
+    }
+
+    /// A vector, with a predicate after it if one is written.
+    fn vector_pair(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let OperandKind::Pair(first, second) = &p.written.kind else { return self.vector(icx, p) };
+        let vector = self.vector(icx, Pairing { written: first, ..p });
+        let pred = Some(Rule::ordinary(ScalarType::Pred));
+        let pred = self.half(icx, Pairing { rule: pred, written: second, ..p })?;
+        let Operand::Vector(mut all) = vector? else { return Err(self.wrong_kind(icx, p, "a vector and a predicate")) };
+        all.push(pred);
+        Ok(Operand::Vector(all))
     }
 
     fn half(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {

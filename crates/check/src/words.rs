@@ -1,5 +1,6 @@
 //! Words of declarations: types and state spaces.
 
+use handloom_ir::num::image::Kind;
 use handloom_ir::types::ScalarType;
 
 /// The type of a register or variable declaration.
@@ -35,7 +36,13 @@ pub(crate) fn declared_type(word: &str) -> Option<ScalarType> {
 
 /// Types of variables that only texture and surface instructions use.
 pub(crate) fn is_opaque(word: &str) -> bool {
-    matches!(word, ".texref" | ".samplerref" | ".surfref")
+    opaque_kind(word).is_some()
+}
+
+/// What kind of object a variable of the type is.
+pub(crate) fn opaque_kind(word: &str) -> Option<Kind> {
+    let word = word.strip_prefix('.')?;
+    Kind::ALL.into_iter().find(|k| k.word() == word)
 }
 
 /// The type of the same kind with twice the width (`mul.wide`).

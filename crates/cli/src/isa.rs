@@ -125,6 +125,8 @@ fn slotted(o: &Operand, role: &'static str) -> Slotted {
         Kind::PredPair => "predicate or pair of predicates",
         Kind::RegPredPair => "register, with or without a predicate",
         Kind::Vector => "vector of registers",
+        Kind::Tuple => "vector of registers in braces",
+        Kind::VectorPredPair => "vector of registers, with or without a predicate",
         Kind::Address => "address",
         Kind::Point => "address and coordinates",
         Kind::Label => "label",

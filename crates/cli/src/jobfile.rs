@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use handloom_ir::num::image::{Kind, Spec};
 use handloom_runtime::{Backend, Bounds, Engine, LaunchConfig};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
@@ -23,6 +24,15 @@ pub struct Job {
     /// Buffers by name.
     #[serde(default)]
     pub buffers: BTreeMap<String, ContentSpec>,
+    /// Textures by name; an argument that names one is its handle.
+    #[serde(default)]
+    textures: BTreeMap<String, Spec>,
+    /// Samplers by name.
+    #[serde(default)]
+    samplers: BTreeMap<String, Spec>,
+    /// Surfaces by name.
+    #[serde(default)]
+    surfaces: BTreeMap<String, Spec>,
     /// What variables of the modules are filled with before the first launch.
     #[serde(default)]
     pub globals: BTreeMap<String, ContentSpec>,
@@ -159,12 +169,13 @@ impl Job {
     /// # Errors
     /// A sentence with the place.
     pub fn parse(text: &[u8]) -> Result<Job, String> {
-        let job: Job = serde_json::from_slice(text).map_err(|e| in_words_of_json(&e.to_string()))?;
+        let mut job: Job = serde_json::from_slice(text).map_err(|e| in_words_of_json(&e.to_string()))?;
         if let Some(n) = job.threads
             && thread_count(n).is_none()
         {
             return Err(format!("{n} threads: expected a number from 1 to 1024"));
         }
+        job.take_objects()?;
         for (name, b) in &job.buffers {
             b.check().map_err(|why| format!("buffer `{name}`: {why}"))?;
             if b.offset.is_some() {
@@ -176,6 +187,20 @@ impl Job {
             g.check().map_err(|why| format!("variable `{name}`: {why}"))?;
         }
         Ok(job)
+    }
+
+    /// Puts textures, samplers and surfaces among the buffers, which hold their records.
+    fn take_objects(&mut self) -> Result<(), String> {
+        let textures = std::mem::take(&mut self.textures).into_iter().map(|o| (Kind::Texture, o));
+        let samplers = std::mem::take(&mut self.samplers).into_iter().map(|o| (Kind::Sampler, o));
+        let surfaces = std::mem::take(&mut self.surfaces).into_iter().map(|o| (Kind::Surface, o));
+        for (kind, (name, spec)) in textures.chain(samplers).chain(surfaces) {
+            spec.object(kind).map_err(|why| format!("{} `{name}`: {why}", kind.word()))?;
+            if self.buffers.insert(name.clone(), ContentSpec::of_object(kind, spec)).is_some() {
+                return Err(format!("two things are called `{name}`"));
+            }
+        }
+        Ok(())
     }
 
     /// Shape and manner of a launch. What the command line says wins over the job's keys, and a launch's own over both.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
+use handloom_ir::num::image::{self, Kind, Spec};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -15,7 +17,7 @@ use crate::npy::Array;
 use crate::scalar;
 
 /// What a buffer or a variable is filled with: one of the five.
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields, expecting = "an object with `file`, `zero`, `values`, `addresses` or `struct`")]
 pub struct ContentSpec {
     file: Option<String>,
@@ -31,6 +33,12 @@ pub struct ContentSpec {
     size: Option<u64>,
     /// First byte of a variable that is filled.
     pub offset: Option<u64>,
+    /// The record of a texture.
+    texture: Option<Spec>,
+    /// The record of a sampler.
+    sampler: Option<Spec>,
+    /// The record of a surface.
+    surface: Option<Spec>,
 }
 
 /// Where an address points: a name, an object, or nothing.
@@ -185,6 +193,22 @@ fn element(ty: Option<&str>, of: &str) -> Result<&'static Element, String> {
 }
 
 impl ContentSpec {
+    /// A buffer that holds a texture, a sampler or a surface.
+    pub fn of_object(kind: Kind, spec: Spec) -> ContentSpec {
+        let (texture, sampler, surface) = match kind {
+            Kind::Texture => (Some(spec), None, None),
+            Kind::Sampler => (None, Some(spec), None),
+            Kind::Surface => (None, None, Some(spec)),
+        };
+        ContentSpec { texture, sampler, surface, ..ContentSpec::default() }
+    }
+
+    /// What it is as a texture, a sampler or a surface.
+    fn object(&self) -> Option<(Kind, &Spec)> {
+        let all = [(Kind::Texture, &self.texture), (Kind::Sampler, &self.sampler), (Kind::Surface, &self.surface)];
+        all.into_iter().find_map(|(kind, spec)| Some((kind, spec.as_ref()?)))
+    }
+
     /// Checks that it says one thing.
     ///
     /// # Errors
@@ -196,6 +220,9 @@ impl ContentSpec {
             self.values.is_some(),
             self.addresses.is_some(),
             self.structure.is_some(),
+            self.texture.is_some(),
+            self.sampler.is_some(),
+            self.surface.is_some(),
         ];
         one_of(&said, "either `file` or `zero`, or `values`, `addresses` or `struct`")?;
         if self.ty.is_some() && self.file.is_none() && self.values.is_none() {
@@ -231,6 +258,8 @@ impl ContentSpec {
             (Source::Item(Item::Struct(Struct { fields, size: None })), origin)
         } else if let Some(fields) = &self.structure {
             (Source::Item(structure(fields, self.size, names)?), "struct".to_owned())
+        } else if let Some((kind, spec)) = self.object() {
+            (Source::Item(record(kind, spec, names)?), kind.word().to_owned())
         } else {
             let zeros = self.zero.unwrap_or(0);
             (Source::Zero(zeros), format!("zero:{zeros}"))
@@ -246,6 +275,28 @@ impl PlaceSpec {
             PlaceSpec::To(t) => names.place(t.buffer.as_deref(), t.global.as_deref(), t.offset).map(Some),
         }
     }
+}
+
+/// The record of an object, with the address of its texels.
+fn record(kind: Kind, spec: &Spec, names: &Names<'_>) -> Result<Item, String> {
+    let bytes = spec.object(kind)?.encode();
+    let base = to_index(image::BASE_AT);
+    let part = |range: Range<usize>| Field {
+        at: u64::try_from(range.start).ok(),
+        align: None,
+        item: Item::Bytes { bytes: bytes[range].to_vec(), align: 1 },
+    };
+    let mut fields = vec![part(0..base), part(base + 8..bytes.len())];
+    if kind != Kind::Sampler {
+        let Some(buffer) = &spec.buffer else { return Err("`buffer` is missing".into()) };
+        let item = Item::Address(Some(names.place(Some(buffer), None, Some(spec.offset))?));
+        fields.push(Field { at: Some(u64::from(image::BASE_AT)), align: None, item });
+    }
+    Ok(Item::Struct(Struct { fields, size: None }))
+}
+
+fn to_index(n: u32) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 fn structure(fields: &[Option<ValueSpec>], size: Option<u64>, names: &Names<'_>) -> Result<Item, String> {

@@ -169,14 +169,14 @@ impl From<ErrorKind> for Code {
 /// What a trap is on a GPU.
 fn of_trap(kind: TrapKind) -> Code {
     match kind {
-        TrapKind::OutOfBounds | TrapKind::WriteProtected => Code::ILLEGAL_ADDRESS,
+        TrapKind::OutOfBounds | TrapKind::WriteProtected | TrapKind::BadObject => Code::ILLEGAL_ADDRESS,
         TrapKind::Misaligned => Code::MISALIGNED_ADDRESS,
         TrapKind::BadSpace => Code::INVALID_ADDRESS_SPACE,
         TrapKind::Assert => Code::ASSERT,
         TrapKind::Deadlock | TrapKind::Timeout => Code::LAUNCH_TIMEOUT,
         TrapKind::Stack => Code::HARDWARE_STACK_ERROR,
         TrapKind::BadCall => Code::INVALID_PC,
-        TrapKind::Trap | TrapKind::Barrier | TrapKind::Breakpoint => Code::LAUNCH_FAILED,
+        TrapKind::Trap | TrapKind::Barrier | TrapKind::Breakpoint | TrapKind::OutOfSurface => Code::LAUNCH_FAILED,
     }
 }
 

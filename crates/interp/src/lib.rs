@@ -37,6 +37,7 @@ pub mod cta;
 pub mod env;
 mod exec;
 mod frame;
+pub mod image;
 mod lane;
 pub mod memory;
 mod numbers;

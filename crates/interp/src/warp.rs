@@ -65,6 +65,7 @@ pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
         | Op::Nanosleep
         | Op::Builtin(_)
         | Op::Stack(_)
+        | Op::Image(_)
         | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),
     }
 }

@@ -30,6 +30,8 @@ traps! {
     Timeout "timeout" "the time limit of the launch has passed"
     Stack "stack" "local memory, call stack or `alloca` used up"
     BadCall "bad_call" "an indirect call or branch whose target does not exist or does not fit"
+    BadObject "bad_object" "a handle that names no texture, sampler or surface of the kind that is wanted, or one without memory"
+    OutOfSurface "out_of_surface" "a place outside of a surface, of an access with `.trap`"
     Breakpoint "breakpoint" "the `brkpt` instruction with no debugger attached"
 }
 
@@ -119,6 +121,8 @@ impl TrapKind {
             | TrapKind::Assert
             | TrapKind::Stack
             | TrapKind::BadCall
+            | TrapKind::BadObject
+            | TrapKind::OutOfSurface
             | TrapKind::Breakpoint => true,
             TrapKind::Deadlock | TrapKind::Barrier | TrapKind::Timeout => false,
         }

@@ -246,9 +246,15 @@ pub enum Kind {
     RegPredPair,
     /// A vector of as many registers as `count` says (or one register when it is one); destinations may hold `_`.
     Vector,
+    /// A vector in braces or a vector register, even of one element. Where it is optional, operands after it may be written without it; the
+    /// record then finds no values at its place.
+    Tuple,
+    /// A vector, with `|p` after it if the program wants the predicate. Results index: the elements, then p.
+    VectorPredPair,
     /// `[address]`.
     Address,
-    /// `[address, coordinates]`: a texture, surface or tensor and a place in it. Type rule and count are those of the coordinates.
+    /// `[address, coordinates]`, or `[address, address, coordinates]` with a sampler: a texture, surface or tensor and a place in it. Type rule and
+    /// count are those of the coordinates.
     Point,
     /// A label.
     Label,
@@ -590,6 +596,28 @@ pub enum Arg {
     Vals(Vec<Val>),
     /// An address.
     Addr(Addr),
+    /// An address and coordinates.
+    Point(Point),
+}
+
+/// An operand of [`Kind::Point`].
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What is named first.
+    pub at: Place,
+    /// The sampler.
+    pub sampler: Option<Place>,
+    /// The coordinates.
+    pub coordinates: Vec<Val>,
+}
+
+/// What a name between brackets stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its address.
+    pub addr: Addr,
+    /// It is a parameter of the entry.
+    pub is_param: bool,
 }
 
 /// What semantics work on.
@@ -616,7 +644,7 @@ impl Cx<'_, '_> {
     pub fn src(&self, i: usize) -> Val {
         match &self.args[i] {
             Arg::Vals(v) => v[0],
-            Arg::Addr(_) => panic!("record reads address operand {i} as a value"),
+            Arg::Addr(_) | Arg::Point(_) => panic!("record reads address operand {i} as a value"),
         }
     }
 
@@ -632,7 +660,7 @@ impl Cx<'_, '_> {
     pub fn srcs(&self, i: usize) -> Vec<Val> {
         match &self.args[i] {
             Arg::Vals(v) => v.clone(),
-            Arg::Addr(_) => panic!("record reads address operand {i} as values"),
+            Arg::Addr(_) | Arg::Point(_) => panic!("record reads address operand {i} as values"),
         }
     }
 
@@ -643,7 +671,18 @@ impl Cx<'_, '_> {
     pub fn addr(&self, i: usize) -> Addr {
         match &self.args[i] {
             Arg::Addr(a) => *a,
-            Arg::Vals(_) => panic!("record reads operand {i} as an address"),
+            Arg::Vals(_) | Arg::Point(_) => panic!("record reads operand {i} as an address"),
+        }
+    }
+
+    /// Source operand `i` as an address and coordinates.
+    ///
+    /// # Panics
+    /// If it is something else: a fault of the record.
+    pub fn point(&self, i: usize) -> &Point {
+        match &self.args[i] {
+            Arg::Point(p) => p,
+            Arg::Vals(_) | Arg::Addr(_) => panic!("record reads operand {i} as a point"),
         }
     }
 

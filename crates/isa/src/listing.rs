@@ -66,7 +66,7 @@ pub fn name(role: Role) -> String {
 fn operand(o: &Operand) -> String {
     match o.kind {
         Kind::PredPair => format!("{}|q", o.name),
-        Kind::RegPredPair => format!("{}{{|p}}", o.name),
+        Kind::RegPredPair | Kind::VectorPredPair => format!("{}{{|p}}", o.name),
         Kind::Address | Kind::Point => format!("[{}]", o.name),
         Kind::Pred { negatable: true } => format!("{{!}}{}", o.name),
         Kind::Video { select, negatable, .. } => {
@@ -80,6 +80,7 @@ fn operand(o: &Operand) -> String {
         | Kind::Val
         | Kind::Imm
         | Kind::Vector
+        | Kind::Tuple
         | Kind::Label
         | Kind::MovSource
         | Kind::Targets

@@ -8,7 +8,7 @@ use handloom_check::module::{AddrBase, Fit, LocalKind, Operand};
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
-use handloom_isa::form::{Arg, Cx, Role};
+use handloom_isa::form::{self, Arg, Cx, Role};
 
 use crate::function::{FunctionCx, Home, Place};
 use crate::short_addresses;
@@ -74,6 +74,16 @@ impl FunctionCx<'_> {
                 let addr = self.address(*base, *offset, keep_32, span);
                 Arg::Addr(addr)
             }
+            Operand::Point(p) => {
+                let mut place = |(base, offset): (AddrBase, i64)| {
+                    let is_param = matches!(base, AddrBase::Var(v) if matches!(self.place(v), Place::Param(_)));
+                    form::Place { addr: self.address(base, offset, false, span), is_param }
+                };
+                let (at, sampler) = (place(p.at), p.sampler.map(&mut place));
+                let mut coordinates = Vec::new();
+                self.source_values(&p.coordinates, span, &mut coordinates);
+                Arg::Point(form::Point { at, sampler, coordinates })
+            }
             other => {
                 let mut values = Vec::new();
                 self.source_values(other, span, &mut values);
@@ -129,7 +139,12 @@ impl FunctionCx<'_> {
                 let v = self.address_value(*base, *offset, *ty, span);
                 out.push(v);
             }
-            Operand::Sink | Operand::Addr { .. } | Operand::Label(_) | Operand::Labels(_) | Operand::Call(_) => {
+            Operand::Sink
+            | Operand::Addr { .. }
+            | Operand::Point(_)
+            | Operand::Label(_)
+            | Operand::Labels(_)
+            | Operand::Call(_) => {
                 panic!("bug: lower: {operand:?} is read as a value")
             }
         }
@@ -270,6 +285,7 @@ impl FunctionCx<'_> {
             Operand::Imm { .. }
             | Operand::Sreg { .. }
             | Operand::Addr { .. }
+            | Operand::Point(_)
             | Operand::AddrOf { .. }
             | Operand::Label(_)
             | Operand::Labels(_)
@@ -416,6 +432,7 @@ fn sinks(operand: &Operand) -> Vec<bool> {
         | Operand::Imm { .. }
         | Operand::Sreg { .. }
         | Operand::Addr { .. }
+        | Operand::Point(_)
         | Operand::AddrOf { .. }
         | Operand::Label(_)
         | Operand::Labels(_)

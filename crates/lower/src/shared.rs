@@ -143,6 +143,14 @@ fn mention_operand(module: &CheckedModule, operand: &Operand, m: &mut Mentions) 
         Operand::Addr { base: AddrBase::Symbol(s), .. } | Operand::AddrOf { base: AddrBase::Symbol(s), .. } => {
             m.named.insert(resolve(module, *s));
         }
+        Operand::Point(p) => {
+            for (base, _) in std::iter::once(p.at).chain(p.sampler) {
+                if let AddrBase::Symbol(s) = base {
+                    m.named.insert(resolve(module, s));
+                }
+            }
+            mention_operand(module, &p.coordinates, m);
+        }
         Operand::Call(call) => match call.target {
             CallTarget::Direct(s) => {
                 m.called.insert(resolve(module, s));

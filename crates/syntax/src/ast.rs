@@ -166,6 +166,17 @@ pub enum Init<'a> {
     List(Vec<Init<'a>>, Span),
     /// One value.
     Value(Expr<'a>),
+    /// `{ name = value, b = c }` of a texture, sampler or surface.
+    Members(Vec<Member<'a>>, Span),
+}
+
+/// `name = value` of an initialiser.
+#[derive(Clone, Debug)]
+pub struct Member<'a> {
+    /// The name.
+    pub name: Name<'a>,
+    /// The value: an expression or a word.
+    pub value: Expr<'a>,
 }
 
 /// An entry or a function.

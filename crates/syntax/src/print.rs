@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use crate::ast::{
-    Address, Attribute, BinaryOp, Directive, Expr, ExprKind, Function, Init, Inst, Item, Linkage, Module, Name,
+    Address, Attribute, BinaryOp, Directive, Expr, ExprKind, Function, Init, Inst, Item, Linkage, Member, Module, Name,
     Operand, OperandKind, Pragma, Stmt, UnaryOp, Var, VarDecl,
 };
 
@@ -259,6 +259,7 @@ impl Display for Init<'_> {
         match self {
             Init::List(list, _) => write!(f, "{{{}}}", List(list)),
             Init::Value(expr) => expr.fmt(f),
+            Init::Members(list, _) => write!(f, "{{{}}}", List(list)),
         }
     }
 }
@@ -274,6 +275,12 @@ impl Display for Inst<'_> {
             write!(f, " {}", List(&self.operands))?;
         }
         f.write_char(';')
+    }
+}
+
+impl Display for Member<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.name.text, self.value)
     }
 }
 

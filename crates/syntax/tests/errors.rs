@@ -473,23 +473,14 @@ fn an_open_section() {
 
 #[test]
 fn a_texture_with_values() {
-    let text = ".global .texref t = { width = 4 };
-.global .b32 x y;
+    let text = ".global .texref t = { width = 4, filter_mode = nearest };
+.global .samplerref s = { filter_mode nearest };
 ";
-    let expected =
-        "error[E0901]: initialisers of named members of textures, samplers and surfaces are not supported yet
- --> k.ptx:1:23
+    let expected = "error[E0101]: expected one of an operator, `,`, `}`, found `nearest`
+ --> k.ptx:2:39
   |
-1 | .global .texref t = { width = 4 };
-  |                       ^^^^^
-  |
-  = section: Texture Sampler and Surface Types
-
-error[E0101]: expected one of `[`, `<`, `=`, `,`, `;`, found `y`
- --> k.ptx:2:16
-  |
-2 | .global .b32 x y;
-  |                ^";
+2 | .global .samplerref s = { filter_mode nearest };
+  |                                       ^^^^^^^";
     assert_eq!(errors(text), expected);
 }
 

@@ -280,7 +280,7 @@ impl Emit<'_> {
             Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::SlotAddr(_) | Op::ArgAddr { .. } => {
                 self.named_address(inst);
             }
-            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::IsSpace(_) | Op::Stack(_) => {
+            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::IsSpace(_) | Op::Stack(_) | Op::Image(_) => {
                 self.memory_routine(inst, LANES, None);
             }
             Op::Cvta { space, to_space } => match self.place(inst.dst[0]) {

@@ -14,6 +14,7 @@ mod eval;
 mod fast;
 #[cfg(target_arch = "x86_64")]
 mod halves;
+mod image;
 #[cfg(target_arch = "x86_64")]
 mod matrix;
 mod memory;

@@ -54,6 +54,10 @@ pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Descri
         TrapKind::Timeout => plain(timeout_message(&trap.detail)),
         TrapKind::Stack => plain(format!("stack: {}", detail("local memory is used up"))),
         TrapKind::BadCall => plain(format!("bad call: {}", detail("the target is no function of the module"))),
+        TrapKind::BadObject => {
+            plain(format!("bad object: the handle {:#x}: {}", trap.address.unwrap_or(0), detail("it names no object")))
+        }
+        TrapKind::OutOfSurface => plain(format!("out of surface: {}", detail("a place outside of the surface"))),
         TrapKind::Breakpoint => plain("breakpoint: `brkpt` with no debugger attached".into()),
     }
 }

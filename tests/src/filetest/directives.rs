@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use handloom_ir::num::image;
 use handloom_runtime::Tier;
 
 use super::values::{Elem, Values, Within, integer, values};
+use crate::engines;
 
 /// Last stage of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +91,45 @@ pub struct Buffer {
     pub init: Values,
 }
 
+/// A texture, a sampler or a surface: a buffer that holds its record.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// What it is.
+    pub kind: image::Kind,
+    /// As written.
+    pub spec: image::Spec,
+    /// The buffer with the record, by index.
+    pub record: usize,
+    /// The buffer with the texels.
+    pub texels: Option<usize>,
+}
+
+impl Object {
+    /// Where the record holds the address of its texels.
+    pub fn address(&self) -> Option<engines::Address> {
+        let at = (self.record, u64::from(image::BASE_AT));
+        self.texels.map(|texels| engines::Address { at, to: (texels, self.spec.offset) })
+    }
+}
+
+/// `NAME = { "buffer": "texels", "width": 4 }`.
+fn object(d: &mut Directives, kind: image::Kind, text: &str) -> Result<(), String> {
+    let (name, spec) = text.split_once('=').ok_or("expected `NAME = { .. }`")?;
+    let spec: image::Spec = serde_json::from_str(spec.trim()).map_err(|e| e.to_string())?;
+    let record = spec.object(kind)?.encode();
+    let texels = match &spec.buffer {
+        Some(name) => {
+            Some(d.buffers.iter().position(|b| b.name == *name).ok_or_else(|| format!("no buffer `{name}`"))?)
+        }
+        None => None,
+    };
+    let elem = Elem::parse("u8")?;
+    let init = record.iter().map(|b| Some(u64::from(*b))).collect();
+    d.objects.push(Object { kind, spec, record: d.buffers.len(), texels });
+    d.buffers.push(Buffer { name: name.trim().into(), elem, init });
+    Ok(())
+}
+
 /// An argument of a launch, as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Argument {
@@ -154,6 +195,8 @@ pub struct Directives {
     pub goldens: Vec<Golden>,
     /// Buffers in order.
     pub buffers: Vec<Buffer>,
+    /// Textures, samplers and surfaces.
+    pub objects: Vec<Object>,
     /// Launches in order.
     pub launches: Vec<Launch>,
     /// Wanted results.
@@ -185,6 +228,7 @@ pub fn parse(text: &str) -> Result<Directives, String> {
         test: Test::Check,
         goldens: Vec::new(),
         buffers: Vec::new(),
+        objects: Vec::new(),
         launches: Vec::new(),
         expects: Vec::new(),
         output: None,
@@ -274,6 +318,9 @@ fn one(d: &mut Directives, kind: &mut Option<Test>, line: usize, text: &str) -> 
             let launch = launch(d, rest)?;
             d.launches.push(launch);
         }
+        "texture" => object(d, image::Kind::Texture, rest)?,
+        "sampler" => object(d, image::Kind::Sampler, rest)?,
+        "surface" => object(d, image::Kind::Surface, rest)?,
         "output" => d.output = Some(quoted(rest)?),
         "seeds" => {
             let (from, to) = rest.split_once("..").ok_or("expected `seeds: FROM..TO`")?;

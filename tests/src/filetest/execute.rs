@@ -8,7 +8,7 @@ use handloom_ir::simt::Param;
 use handloom_runtime::Bounds;
 
 use super::FileTest;
-use super::directives::{Argument, Directives, Expect, Launch};
+use super::directives::{Argument, Directives, Expect, Launch, Object};
 use super::values::{Elem, bytes};
 use crate::engines::{self, Job, Outcome, Way};
 
@@ -114,6 +114,7 @@ pub(super) fn job<'t>(name: &'t str, d: &'t Directives, text: &'t str) -> Result
         name,
         text,
         buffers: d.buffers.iter().map(|b| bytes(b.elem, &b.init)).collect(),
+        addresses: d.objects.iter().filter_map(Object::address).collect(),
         launches: d.launches.iter().map(one).collect::<Result<_, String>>()?,
         variables: d.expects.iter().filter(is_variable).map(|e| e.name.clone()).collect(),
     })

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use handloom_check::check_text;
 use handloom_diag::FileId;
+use handloom_ir::num::image::Kind;
 use serde_json::{Value, json};
 
 use super::directives::{Argument, Launch};
@@ -26,7 +27,12 @@ pub fn write(test: &FileTest, folder: &Path) -> Result<(), String> {
             .map_err(|e| e.to_string())
     };
     let (mut buffers, mut outputs) = (serde_json::Map::new(), serde_json::Map::new());
-    for b in &d.buffers {
+    let mut objects = [Kind::Texture, Kind::Sampler, Kind::Surface].map(|_| serde_json::Map::new());
+    for o in &d.objects {
+        let spec = serde_json::to_value(&o.spec).map_err(|e| e.to_string())?;
+        objects[o.kind as usize].insert(d.buffers[o.record].name.clone(), spec);
+    }
+    for (_, b) in d.buffers.iter().enumerate().filter(|(i, _)| d.objects.iter().all(|o| o.record != *i)) {
         let file = format!("{stem}.{}.bin", b.name);
         put(&file, &bytes(b.elem, &b.init))?;
         buffers.insert(b.name.clone(), json!({ "file": file }));
@@ -42,7 +48,11 @@ pub fn write(test: &FileTest, folder: &Path) -> Result<(), String> {
             launch(l, params.unwrap_or_default(), &d.buffers.iter().map(|b| b.name.as_str()).collect::<Vec<_>>())
         })
         .collect();
-    let job = json!({ "module": format!("{stem}.ptx"), "buffers": buffers, "launches": launches, "outputs": outputs });
+    let mut job =
+        json!({ "module": format!("{stem}.ptx"), "buffers": buffers, "launches": launches, "outputs": outputs });
+    for (key, objects) in ["textures", "samplers", "surfaces"].into_iter().zip(objects).filter(|(_, o)| !o.is_empty()) {
+        job[key] = Value::Object(objects);
+    }
     put(&format!("{stem}.ptx"), test.text.as_bytes())?;
     let text = serde_json::to_string_pretty(&job).map_err(|e| e.to_string())?;
     put(&format!("{stem}.json"), text.as_bytes())

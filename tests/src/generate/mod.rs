@@ -183,6 +183,7 @@ impl Kernel {
             name: "random.ptx",
             text,
             buffers: vec![input, vec![0; self.threads() * OWN_BYTES], vec![0; TALLIES * 8]],
+            addresses: vec![],
             launches: vec![Launch {
                 entry: "k",
                 grid: self.grid,

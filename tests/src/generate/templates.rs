@@ -210,7 +210,7 @@ fn place(o: &Operand, used: &Use, rng: &mut Rng) -> Option<Place> {
         Kind::PredPair => Some(Place { second: rng.one_in(2).then_some(Class::P), ..plain }),
         Kind::RegPredPair => Some(Place { second: Some(Class::P), ..plain }),
         Kind::Video { literal: may, .. } => Some(Place { literal: literal.filter(|_| may), ..plain }),
-        Kind::Sink | Kind::Point => None,
+        Kind::Sink | Kind::Point | Kind::Tuple | Kind::VectorPredPair => None,
         Kind::Vector | Kind::Address | Kind::Label | Kind::MovSource | Kind::Targets | Kind::Call => None,
     }
 }

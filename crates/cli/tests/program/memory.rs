@@ -362,3 +362,56 @@ fn jobs_link_modules() {
     job["link"] = json!(["absent.ptx"]);
     run_job(&f, &job, 5);
 }
+
+/// Reads a texture of an argument by the sampler of another one, and one of the module, and writes a surface.
+const IMAGES: &str = r"
+.visible .global .texref own;
+.visible .entry images(.param .u64 t, .param .u64 s, .param .u64 to)
+{
+    .reg .b64 %t, %s, %to;
+    .reg .b32 %at, %v;
+    .reg .f32 %x, %r<4>, %q<4>;
+    ld.param.u64 %t, [t];
+    ld.param.u64 %s, [s];
+    ld.param.u64 %to, [to];
+    mov.u32 %at, %tid.x;
+    cvt.rn.f32.u32 %x, %at;
+    add.f32 %x, %x, 0f3F800000;
+    tex.1d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, %s, {%x}];
+    tex.1d.v4.f32.s32 {%q0, %q1, %q2, %q3}, [own, {%at}];
+    add.f32 %r0, %r0, %q0;
+    shl.b32 %at, %at, 2;
+    mov.b32 %v, %r0;
+    sust.b.1d.b32.trap [%to, {%at}], %v;
+    ret;
+}
+";
+
+#[test]
+fn jobs_have_textures() {
+    let f = Folder::with("textures", IMAGES);
+    f.write("k.ptx", format!("{HEAD}{IMAGES}").replace(".target sm_80", ".target sm_80, texmode_independent"));
+    let job = |texture: Value| {
+        json!({
+            "module": "k.ptx",
+            "buffers": { "a": { "type": "f32", "values": [1, 3, 5, 9] }, "out": { "zero": 16 } },
+            "textures": { "t": texture },
+            "samplers": { "s": { "filter": "linear", "address": ["clamp_to_edge"] } },
+            "surfaces": { "to": { "buffer": "out", "width": 4 } },
+            "globals": { "own": { "texture": { "buffer": "a", "offset": 8, "width": 2, "linear": true } } },
+            "launches": [{ "grid": 1, "block": 4, "args": [{ "buffer": "t" }, { "buffer": "s" }, { "buffer": "to" }] }],
+            "expect": { "out": { "type": "f32", "values": [7, 13, 7, 9] } }
+        })
+    };
+    run_job(&f, &job(json!({ "buffer": "a", "width": 4 })), 0);
+    for (texture, sentence) in [
+        (json!({ "buffer": "a" }), "texref `t`: `width` is missing"),
+        (json!({ "buffer": "b", "width": 4 }), "`b` is no buffer of the job"),
+        (json!({ "buffer": "a", "width": 4, "channel": "u9" }), "expected one of `u8`"),
+        (json!({ "buffer": "a", "wide": 4 }), "unknown field `wide`"),
+    ] {
+        for ran in run_job(&f, &job(texture), 2) {
+            ran.says(sentence);
+        }
+    }
+}

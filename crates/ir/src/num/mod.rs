@@ -23,6 +23,7 @@ mod bits;
 mod cvt;
 mod element;
 pub mod format;
+pub mod image;
 mod int;
 pub mod matrix;
 mod order;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::types::*;
 
 use super::ids::{FuncId, SlotId, SymId};
+use super::image::ImageOp;
 use super::matrix::MatrixOp;
 use super::pure::Pure;
 
@@ -164,6 +165,8 @@ pub enum Op {
     Builtin(Builtin),
     /// Memory on the stack of the thread whose size is known at run time.
     Stack(StackOp),
+    /// Textures and surfaces.
+    Image(ImageOp),
     /// Nothing; keeps a place for a hint that was checked (prefetch and its like).
     Hint,
 }

@@ -205,6 +205,7 @@ fn address_offset(op: &Op) -> Option<i64> {
         | Op::Nanosleep
         | Op::Builtin(_)
         | Op::Stack(_)
+        | Op::Image(_)
         | Op::Hint => None,
     }
 }
@@ -242,6 +243,7 @@ fn op_name(op: &Op) -> String {
         Op::Stack(StackOp::Save) => "stack.save".into(),
         Op::Stack(StackOp::Restore) => "stack.restore".into(),
         Op::Stack(StackOp::Alloca { align }) => format!("stack.alloca.{align}"),
+        Op::Image(op) => op.name(),
         Op::Hint => "hint".into(),
     }
 }

@@ -1,12 +1,17 @@
 //! `suld`, `sust`, `sured`, `suq`: surfaces.
 
+use handloom_ir::num::image::OutOfRange;
+use handloom_ir::simt::build::Addr;
+use handloom_ir::simt::{Access, AtomAccess, ImageOp, Op, Scale, Surface, Val};
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::{AtomOp, Order, Scope, StateSpace, Ty};
 
 use crate::form::*;
 use crate::target::{Needs, TargetGate};
+use crate::texture::tex::{coordinates, geometry_of, handle};
+use crate::texture::txq::{ask, query};
 use crate::words::*;
 
-const WHY: &str = "surfaces";
 const SM_50: &[TargetGate] = &[TargetGate::AtLeast(50)];
 
 const GEOMETRY: Group = must(
@@ -55,7 +60,7 @@ pub const SULD: Form = Form {
     src: &[PLACE],
     needs: Needs::ptx(1, 5),
     legal: no_wide_vector,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(load),
 };
 
 /// `sust.b.geom{.cop}{.vec}.ctype.clamp [a, b], c`.
@@ -65,6 +70,7 @@ pub const SUST: Form = Form {
     qualifiers: &[GEOMETRY, STORE_COP, VEC, BITS, CLAMP],
     dst: &[],
     src: &[PLACE, vector("c", Is::Relaxed(Role::Type), Role::Vec)],
+    semantics: Semantics::Warp(store),
     ..SULD
 };
 
@@ -73,6 +79,7 @@ pub const SUST_P: Form = Form {
     words: &[".p"],
     qualifiers: &[PLAIN_GEOMETRY, STORE_COP, VEC, must(Role::Type, &[ty(".b32", B32)]), CLAMP],
     needs: Needs::on(2, 0, SM_20),
+    semantics: Semantics::Warp(store_formatted),
     ..SUST
 };
 
@@ -97,9 +104,10 @@ pub const SURED: Form = Form {
         must(Role::Type, &[ty(".u32", U32), ty(".u64", U64), ty(".s32", S32), ty(".b32", B32), ty(".s64", S64)]),
         CLAMP,
     ],
-    src: &[PLACE, val("c", TYPE)],
+    src: &[PLACE, val("c", Is::Relaxed(Role::Type))],
     needs: Needs::on(2, 0, SM_20),
-    legal: reduction,
+    legal: |u| reduction(u, false),
+    semantics: Semantics::Warp(|x| reduce(x, Scale::Bytes)),
     ..SUST
 };
 
@@ -107,6 +115,8 @@ pub const SURED: Form = Form {
 pub const SURED_P: Form = Form {
     words: &[".p"],
     qualifiers: &[OPS, PLAIN_GEOMETRY, must(Role::Type, &[ty(".b32", B32), ty(".b64", B64)]), CLAMP],
+    legal: |u| reduction(u, true),
+    semantics: Semantics::Warp(|x| reduce(x, Scale::Accesses)),
     ..SURED
 };
 
@@ -130,9 +140,109 @@ pub const SUQ: Form = Form {
     dst: &[reg("d", Is::Fixed(B32))],
     src: &[address("a")],
     needs: Needs::ptx(1, 5),
-    semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
+    legal: always,
+    semantics: Semantics::Warp(|x| ask(x, query(x.u), None)),
 };
+
+/// Where an access goes.
+fn surface(x: &Cx<'_, '_>, bits: u32, scale: Scale) -> Surface {
+    let outside = match x.u.text(Role::Mode) {
+        ".trap" => OutOfRange::Trap,
+        ".clamp" => OutOfRange::Clamp,
+        _ => OutOfRange::Zero,
+    };
+    let bytes = u8::try_from(bits / 8).expect("bug: an access of more than 255 bytes");
+    Surface { geometry: geometry_of(x.u), bytes, scale, outside }
+}
+
+/// Handle and coordinates.
+fn sources(x: &mut Cx<'_, '_>) -> Vec<Val> {
+    let point = x.point(0).clone();
+    let mut src = vec![handle(x, point.at)];
+    src.extend(coordinates(&point, geometry_of(x.u)));
+    src
+}
+
+/// The place of an access: its address, whether there is one (`None`: always), and whether the elements are signed.
+fn place(x: &mut Cx<'_, '_>, at: Surface) -> (Addr, Option<Val>, Val) {
+    let src = sources(x);
+    let [address, inside, signed] = [Ty::B64, Ty::P, Ty::P].map(|ty| x.b.reg(ty));
+    x.b.push(Op::Image(ImageOp::Place(at)), vec![address, inside, signed], src);
+    let inside = (at.outside != OutOfRange::Trap).then_some(Val::Reg(inside));
+    (Addr { base: Val::Reg(address), offset: 0 }, inside, Val::Reg(signed))
+}
+
+/// The access to elements of the instruction's type.
+fn access(u: &Use) -> Access {
+    let (bits, count) = (u.ty(Role::Type).bits(), u.count(Role::Vec));
+    let bits = u8::try_from(bits).expect("bug: an element of more than 64 bits");
+    let (order, scope) = (Order::Weak, Scope::Cta);
+    Access { space: StateSpace::Global, bits, count, elements: (1 << count) - 1, order, scope, is_single: false }
+}
+
+fn load(x: &mut Cx<'_, '_>) {
+    let access = access(x.u);
+    let at = surface(x, access.bytes() * 8, Scale::Bytes);
+    let (address, inside, _) = place(x, at);
+    x.b.guard = inside;
+    let values = x.b.load(access, address);
+    x.b.guard = None;
+    for (i, v) in values.into_iter().enumerate() {
+        let ty = x.b.ty(v);
+        let v = inside.map_or(v, |p| x.b.select(p, v, Val::Imm(0, ty)));
+        x.set_at(0, i, v);
+    }
+}
+
+fn store(x: &mut Cx<'_, '_>) {
+    let access = access(x.u);
+    let at = surface(x, access.bytes() * 8, Scale::Bytes);
+    let values = x.srcs(1);
+    let (address, inside, _) = place(x, at);
+    x.b.guard = inside;
+    x.b.store(access, address, &values);
+    x.b.guard = None;
+}
+
+fn store_formatted(x: &mut Cx<'_, '_>) {
+    let at = surface(x, 32, Scale::Elements);
+    let mut src = sources(x);
+    let values = x.srcs(1);
+    let count = u8::try_from(values.len()).expect("bug: a vector of more than 255 elements");
+    src.extend(values);
+    x.b.push(Op::Image(ImageOp::Store { at, count }), vec![], src);
+}
+
+/// A reduction. One that depends on the sign, of bits, goes by what the elements of the surface are.
+fn reduce(x: &mut Cx<'_, '_>, scale: Scale) {
+    let written = x.u.ty(Role::Type);
+    let at = surface(x, written.bits(), scale);
+    let value = x.src(1);
+    let (address, inside, signed) = place(x, at);
+    let op = match x.u.text(Role::Op) {
+        ".add" => AtomOp::Add,
+        ".min" => AtomOp::Min,
+        ".max" => AtomOp::Max,
+        ".and" => AtomOp::And,
+        _ => AtomOp::Or,
+    };
+    let (unsigned_ty, signed_ty) = if written.bits() == 64 { (U64, S64) } else { (U32, S32) };
+    let by_format = scale == Scale::Accesses && matches!(op, AtomOp::Min | AtomOp::Max);
+    let guards = if by_format {
+        let unsigned = x.b.not(signed);
+        let both = [unsigned, signed].map(|p| inside.map_or(p, |inside| x.b.and(inside, p)));
+        vec![(unsigned_ty, Some(both[0])), (signed_ty, Some(both[1]))]
+    } else {
+        vec![(if written.is_signed() { signed_ty } else { unsigned_ty }, inside)]
+    };
+    for (ty, guard) in guards {
+        let (order, scope) = (Order::Relaxed, Scope::Gpu);
+        let access = AtomAccess { op, ty, space: StateSpace::Global, order, scope, count: 1 };
+        x.b.guard = guard;
+        x.b.push_guarded(Op::Red { access, offset: address.offset }, vec![], vec![address.base, value]);
+    }
+    x.b.guard = None;
+}
 
 fn no_wide_vector(u: &Use) -> Result<Needs, Reason> {
     if u.ty(Role::Type).bits() * u32::from(u.count(Role::Vec)) > 128 {
@@ -141,11 +251,12 @@ fn no_wide_vector(u: &Use) -> Result<Needs, Reason> {
     Ok(Needs::NONE)
 }
 
-fn reduction(u: &Use) -> Result<Needs, Reason> {
+/// `of_elements`: the type is that of the surface, and bits may be added and compared.
+fn reduction(u: &Use, of_elements: bool) -> Result<Needs, Reason> {
     let (op, t) = (u.text(Role::Op), u.ty(Role::Type));
     let fits = match op {
-        ".add" => matches!(t, U32 | S32 | U64 | B32 | B64),
-        ".min" | ".max" => matches!(t, U32 | S32 | U64 | S64 | B32 | B64),
+        ".add" => matches!(t, U32 | S32 | U64) || of_elements && t == B32,
+        ".min" | ".max" => matches!(t, U32 | S32 | U64 | S64) || of_elements,
         _ => t == B32,
     };
     if !fits {

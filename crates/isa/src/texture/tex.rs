@@ -1,14 +1,15 @@
 //! `tex`: reads a texture.
 
+use handloom_ir::simt::build::Addr;
+use handloom_ir::simt::{Access, Cvt, Fetch, Geometry, ImageOp, Lod, Op, Pure, Reg, Val};
 use handloom_ir::types::ScalarType::{self, *};
+use handloom_ir::types::{Order, Scope, StateSpace, Ty};
 
 use crate::form::*;
 use crate::target::Needs;
 use crate::words::*;
 
 const SECTION: &str = "Texture Instructions: tex";
-/// Why textures do not run.
-pub const WHY: &str = "textures";
 
 const GEOMETRY: Group = must(
     Role::Shape,
@@ -31,7 +32,7 @@ const RESULT: Group = one_of(
 const COORDINATE: Group = one_of(Role::Type2, &[ty(".s32", S32), ty(".f32", F32)]);
 const V4: Operand = Operand {
     name: "d",
-    kind: Kind::Vector,
+    kind: Kind::VectorPredPair,
     is: Is::Like(Role::Type),
     count: Count::Fixed(4),
     optional: false,
@@ -50,7 +51,7 @@ pub const PLACE: Operand = Operand {
 /// Offsets in texels.
 const OFFSETS: Operand = Operand {
     name: "e",
-    kind: Kind::Vector,
+    kind: Kind::Tuple,
     is: Is::Fixed(S32),
     count: Count::Fragment(n_offsets),
     optional: true,
@@ -74,22 +75,27 @@ pub const TEX: Form = Form {
     qualifiers: &[GEOMETRY, RESULT, COORDINATE],
     dst: &[V4],
     src: &[PLACE, OFFSETS, DEPTH],
+    needs: Needs::NONE,
     legal: geometry,
-    semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
+    semantics: Semantics::Warp(|x| look(x, Lod::Base, None)),
 };
 
 /// `tex.base.geom.v4.dtype.ctype d, [a, {b,} c]{, e}{, f}`.
 pub const TEX_BASE: Form = Form { words: &[".base", ".v4"], needs: Needs::on(3, 1, SM_20), ..TEX };
 
 /// `tex.level.geom.v4.dtype.ctype d, [a, {b,} c], lod{, e}{, f}`.
-pub const TEX_LEVEL: Form =
-    Form { words: &[".level", ".v4"], src: &[PLACE, val("lod", Is::Like(Role::Type2)), OFFSETS, DEPTH], ..TEX_BASE };
+pub const TEX_LEVEL: Form = Form {
+    words: &[".level", ".v4"],
+    src: &[PLACE, val("lod", Is::Like(Role::Type2)), OFFSETS, DEPTH],
+    semantics: Semantics::Warp(|x| look(x, Lod::Level, None)),
+    ..TEX_BASE
+};
 
 /// `tex.grad.geom.v4.dtype.ctype d, [a, {b,} c], dPdx, dPdy{, e}{, f}`.
 pub const TEX_GRAD: Form = Form {
     words: &[".grad", ".v4"],
     src: &[PLACE, GRADIENT, Operand { name: "dPdy", ..GRADIENT }, OFFSETS, DEPTH],
+    semantics: Semantics::Warp(|x| look(x, Lod::Gradient, None)),
     ..TEX_BASE
 };
 
@@ -109,6 +115,7 @@ pub const TEX_BASE_PAIR: Form = Form { words: &[".base", ".v2", ".f16x2"], ..TEX
 pub const TEX_LEVEL_PAIR: Form = Form {
     words: &[".level", ".v2", ".f16x2"],
     src: &[PLACE, val("lod", Is::Like(Role::Type2)), OFFSETS, DEPTH],
+    semantics: Semantics::Warp(|x| look(x, Lod::Level, None)),
     ..TEX_PAIR
 };
 
@@ -116,6 +123,7 @@ pub const TEX_LEVEL_PAIR: Form = Form {
 pub const TEX_GRAD_PAIR: Form = Form {
     words: &[".grad", ".v2", ".f16x2"],
     src: &[PLACE, GRADIENT, Operand { name: "dPdy", ..GRADIENT }, OFFSETS, DEPTH],
+    semantics: Semantics::Warp(|x| look(x, Lod::Gradient, None)),
     ..TEX_PAIR
 };
 
@@ -147,8 +155,111 @@ pub const TLD4: Form = Form {
         one_of(Role::Type2, &[ty(".f32", F32)]),
     ],
     needs: Needs::on(2, 2, SM_20),
+    semantics: Semantics::Warp(|x| {
+        let component = [".r", ".g", ".b", ".a"].iter().position(|c| *c == x.u.text(Role::Op)).unwrap_or(0);
+        look(x, Lod::Base, u8::try_from(component).ok());
+    }),
     ..TEX
 };
+
+/// The shape that a word names.
+pub(crate) fn geometry_of(u: &Use) -> Geometry {
+    let word = u.text(Role::Shape);
+    let found = Geometry::ALL.into_iter().find(|g| word.strip_prefix('.') == Some(g.word()));
+    found.expect("bug: a shape of images without a geometry")
+}
+
+/// The handle of a texture, sampler or surface: its address, or what a parameter of the entry holds.
+pub(crate) fn handle(x: &mut Cx<'_, '_>, at: Place) -> Val {
+    let Addr { base, offset } = at.addr;
+    if at.is_param {
+        let access = Access {
+            space: StateSpace::ParamEntry,
+            bits: 64,
+            count: 1,
+            elements: 1,
+            order: Order::Weak,
+            scope: Scope::Cta,
+            is_single: false,
+        };
+        return x.b.load(access, at.addr)[0];
+    }
+    if offset == 0 { base } else { x.b.add(base, Val::Imm(offset.cast_unsigned(), Ty::B64)) }
+}
+
+/// The coordinates in the order of the op, without padding.
+///
+/// Choice: the description of `.a2dms` names the sample first, its first sentence and its example the index of the array, which is taken here.
+pub(crate) fn coordinates(point: &Point, geometry: Geometry) -> impl Iterator<Item = Val> {
+    point.coordinates.iter().copied().take(geometry.n_coordinates())
+}
+
+/// A look at a texture.
+fn look(x: &mut Cx<'_, '_>, lod: Lod, gather: Option<u8>) {
+    let point = x.point(0).clone();
+    let geometry = geometry_of(x.u);
+    let axes = geometry.n_axes();
+    let mut at = 1;
+    let mut words: Vec<Val> = coordinates(&point, geometry).collect();
+    match lod {
+        Lod::Base => {}
+        Lod::Level => {
+            words.push(x.src(at));
+            at += 1;
+        }
+        Lod::Gradient => {
+            for _ in 0..2 {
+                words.extend(x.srcs(at).into_iter().take(axes));
+                at += 1;
+            }
+        }
+    }
+    let offsets: Vec<Val> = if at < x.args.len() { x.srcs(at) } else { Vec::new() };
+    let depth = x.src_opt(at + 1);
+    words.extend(offsets.iter().copied().take(axes));
+    words.extend(depth);
+    let fetch = Fetch {
+        geometry,
+        is_float: x.u.ty(Role::Type2) == F32,
+        lod,
+        has_sampler: point.sampler.is_some(),
+        has_offsets: !offsets.is_empty(),
+        has_depth: depth.is_some(),
+        gather,
+    };
+    let mut src = vec![handle(x, point.at)];
+    if let Some(sampler) = point.sampler {
+        src.push(handle(x, sampler));
+    }
+    src.extend(words);
+    let dst: Vec<Reg> = (0..4).map(|_| x.b.reg(Ty::B32)).collect();
+    x.b.push(Op::Image(ImageOp::Fetch(fetch)), dst.clone(), src);
+    let texel: Vec<Val> = dst.into_iter().map(Val::Reg).collect();
+    let n = if !x.u.has(Role::Type) {
+        for (i, two) in texel.chunks_exact(2).enumerate() {
+            let [low, high] = [0, 1].map(|k| half(x, two[k]));
+            let both = x.b.pack(low, high);
+            x.set_at(0, i, both);
+        }
+        2
+    } else {
+        let is_half = x.u.ty(Role::Type) == F16;
+        for (i, v) in texel.iter().enumerate() {
+            let v = if is_half { half(x, *v) } else { *v };
+            x.set_at(0, i, v);
+        }
+        4
+    };
+    // All of a texture is always in memory.
+    if x.wants(0, n) {
+        x.set_at(0, n, Val::Imm(1, Ty::P));
+    }
+}
+
+/// The `.f16` next to an `.f32`.
+fn half(x: &mut Cx<'_, '_>, v: Val) -> Val {
+    x.b.pure(Pure::Cvt(Cvt::plain(F16, F32)), Ty::B16, &[v])
+}
 
 /// The first coordinate of an array is an index whatever the type; sizes are the same.
 fn coordinate_type(u: &Use) -> ScalarType {

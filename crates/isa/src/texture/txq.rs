@@ -1,8 +1,11 @@
 //! `txq`, `istypep`: what a texture is.
 
+use handloom_ir::num::image::{Kind as ObjectKind, Query};
+use handloom_ir::simt::{ImageOp, Op, Val};
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::{StateSpace, Ty};
 
-use super::tex::WHY;
+use super::tex::handle;
 use crate::form::*;
 use crate::target::Needs;
 use crate::words::*;
@@ -36,8 +39,8 @@ pub const TXQ: Form = Form {
     dst: &[reg("d", Is::Fixed(B32))],
     src: &[address("a")],
     needs: Needs::ptx(1, 5),
-    semantics: Semantics::Unsupported(WHY),
-    ..UNSUPPORTED_FORM
+    legal: always,
+    semantics: Semantics::Warp(|x| ask(x, query(x.u), None)),
 };
 
 /// `txq.level.query.b32 d, [a], lod`.
@@ -49,6 +52,10 @@ pub const TXQ_LEVEL: Form = Form {
     )],
     src: &[address("a"), val("lod", WORD)],
     needs: Needs::on(4, 3, SM_30),
+    semantics: Semantics::Warp(|x| {
+        let lod = x.src(1);
+        ask(x, query(x.u), Some(lod));
+    }),
     ..TXQ
 };
 
@@ -64,5 +71,48 @@ pub const ISTYPEP: Form = Form {
     dst: &[reg("p", Is::Fixed(Pred))],
     src: &[reg("a", Is::Fixed(U64))],
     needs: Needs::on(4, 0, SM_30),
+    semantics: Semantics::Warp(|x| {
+        let kind = match x.u.text(Role::Op) {
+            ".texref" => ObjectKind::Texture,
+            ".samplerref" => ObjectKind::Sampler,
+            _ => ObjectKind::Surface,
+        };
+        let d = x.b.reg(Ty::P);
+        let src = x.src(0);
+        x.b.push(Op::Image(ImageOp::Is(kind)), vec![d], vec![src]);
+        x.set(Val::Reg(d));
+    }),
     ..TXQ
 };
+
+/// What a word asks for.
+pub(crate) fn query(u: &Use) -> Query {
+    match u.text(Role::Op) {
+        ".width" => Query::Width,
+        ".height" => Query::Height,
+        ".depth" => Query::Depth,
+        ".channel_data_type" => Query::ChannelDataType,
+        ".channel_order" => Query::ChannelOrder,
+        ".normalized_coords" => Query::NormalizedCoords,
+        ".force_unnormalized_coords" => Query::ForceUnnormalizedCoords,
+        ".filter_mode" => Query::FilterMode,
+        ".addr_mode_0" => Query::AddrMode(0),
+        ".addr_mode_1" => Query::AddrMode(1),
+        ".addr_mode_2" => Query::AddrMode(2),
+        ".array_size" => Query::ArraySize,
+        ".num_mipmap_levels" => Query::NumMipmapLevels,
+        ".num_samples" => Query::NumSamples,
+        ".memory_layout" => Query::MemoryLayout,
+        other => panic!("bug: nothing asks for `{other}`"),
+    }
+}
+
+/// Asks an object.
+pub(crate) fn ask(x: &mut Cx<'_, '_>, query: Query, level: Option<Val>) {
+    let is_param = x.u.named_space == Some(StateSpace::ParamEntry);
+    let mut src = vec![handle(x, Place { addr: x.addr(0), is_param })];
+    src.extend(level);
+    let d = x.b.reg(Ty::B32);
+    x.b.push(Op::Image(ImageOp::Query { query, of_level: level.is_some() }), vec![d], src);
+    x.set(Val::Reg(d));
+}

@@ -125,6 +125,7 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
         | Op::BarWarp
         | Op::Nanosleep
         | Op::Stack(_)
+        | Op::Image(_)
         | Op::Builtin(_) => false,
     }
 }

@@ -3,8 +3,8 @@
 use handloom_diag::{Code, Diagnostic, Span};
 
 use super::recover::is_space;
-use super::{Fault, MAX_DEPTH, Parser, R};
-use crate::ast::{Attribute, Init, Linkage, Ptr, Var, VarDecl};
+use super::{MAX_DEPTH, Parser, R};
+use crate::ast::{Attribute, Init, Linkage, Member, Ptr, Var, VarDecl};
 use crate::lexer::T;
 
 impl<'a> Parser<'a> {
@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
         if !self.eat(T::RBrace) {
             loop {
                 if self.tok.kind == T::Ident && self.lex.clone().next().kind == T::Eq {
-                    return Err(self.named_member());
+                    return self.members(start);
                 }
                 list.push(self.init(depth + 1)?);
                 if self.eat(T::RBrace) {
@@ -200,14 +200,17 @@ impl<'a> Parser<'a> {
         Ok(Init::List(list, self.since(start)))
     }
 
-    /// `{ width = 4 }` of a texture, sampler or surface.
-    fn named_member(&mut self) -> Fault {
-        let span = self.span(self.tok.start, self.tok.end);
-        let message = "initialisers of named members of textures, samplers and surfaces are not supported yet";
-        self.push(
-            Diagnostic::unsupported(Code::Unsupported, span, self.tok_text(), message)
-                .section("Texture Sampler and Surface Types"),
-        );
-        Fault
+    /// `width = 4, filter_mode = nearest }` of a texture, sampler or surface.
+    fn members(&mut self, start: u32) -> R<Init<'a>> {
+        let mut members = Vec::new();
+        loop {
+            let name = self.name("the name of a member")?;
+            self.expect(T::Eq, "`=`")?;
+            members.push(Member { name, value: self.symbol_expr()? });
+            if self.eat(T::RBrace) {
+                return Ok(Init::Members(members, self.since(start)));
+            }
+            self.expect(T::Comma, "one of `,`, `}`")?;
+        }
     }
 }

@@ -208,6 +208,7 @@ pub fn shared(name: &str, size: u64, unsized_array: bool) -> Symbol {
         align: 8,
         init: vec![],
         relocs: vec![],
+        object: None,
         owner: None,
     };
     Symbol { name: name.into(), linkage: Linkage::Internal, kind: SymbolKind::Var(var), span: span(0) }
