@@ -143,6 +143,14 @@ fn several_devices() {
     passes("devices", &[], &[("HANDLOOM_DEVICES", "5"), ("CUDA_VISIBLE_DEVICES", "4,0,2")]);
 }
 
+/// Also between processes: the program starts itself once more.
+#[test]
+fn virtual_memory_and_memory_between_processes() {
+    let told = passes("memory", &[], &[]);
+    assert!(told.contains("mapped for reading"), "{told}");
+    passes("memory", &[], &[("HANDLOOM_POISON", "1"), ("HANDLOOM_MEMORY", "1G")]);
+}
+
 /// Many programs share the machine; those that are killed while a kernel runs leave nothing behind.
 #[test]
 fn programs_beside_each_other() {

@@ -1,6 +1,6 @@
 //! What a stream can be given, and a node of a graph can be: launches, copies, fills, functions of the host.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use handloom_runtime::{LaunchConfig, Launcher, StreamError};
 
@@ -173,6 +173,14 @@ impl Launch {
     }
 }
 
+/// Held for writing while no stream may be given a launch.
+static LAUNCHES: RwLock<()> = RwLock::new(());
+
+/// No stream is given a launch as long as the result lives.
+pub fn hold_launches() -> RwLockWriteGuard<'static, ()> {
+    LAUNCHES.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Gives a stream a launch with all parameters as they lie in memory.
 ///
 /// # Errors
@@ -197,7 +205,9 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
         };
         ctx.result(Launcher::new(&func.function, &config).map_err(StreamError::from))
     })?;
+    let may = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
     ctx.result(stream.rt().launch_again(&launcher, params))?;
+    drop(may);
     if process.config.report.is_some() {
         let [g, b] = [shape.grid, shape.block].map(|d| format!("[{},{},{}]", d[0], d[1], d[2]));
         let name = func.function.name();

@@ -69,6 +69,15 @@ structures! {
         alloc_type: u32, handle_types: u32, location_type: u32, location_id: i32, security: u64, max_size: u64, usage: u16,
         rdma: u8, reserved: [u8; 53],
     }
+    /// `CUmemAllocationProp`.
+    AllocationProp {
+        alloc_type: u32, handle_types: u32, location_type: u32, location_id: i32, security: u64, compression: u8, rdma: u8, usage: u16,
+        reserved: [u8; 4],
+    }
+    /// `CUmemAccessDesc`.
+    AccessDesc { location_type: u32, location_id: i32, flags: u32 }
+    /// `CUipcMemHandle`.
+    IpcHandle { bytes: [u8; 64] }
 }
 
 const _: () = {
@@ -79,6 +88,8 @@ const _: () = {
     assert!(size_of::<KernelNodeOld>() == 56);
     assert!(size_of::<MemsetNode>() == 40);
     assert!(size_of::<PoolProps>() == 88);
+    assert!(size_of::<AllocationProp>() == 32);
+    assert!(size_of::<AccessDesc>() == 12);
     assert!(size_of::<MemAllocNode>() == 120);
     assert!(size_of::<BatchNode>() == 32);
     assert!(size_of::<BatchOp>() == 48);

@@ -34,6 +34,7 @@ pub mod ptr;
 mod streams;
 pub mod table;
 mod user_objects;
+mod virtual_memory;
 
 /// `CUDA_VERSION` of the interface: 13.5.
 pub const VERSION: i32 = 13050;

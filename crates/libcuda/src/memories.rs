@@ -44,7 +44,7 @@ pub(crate) fn free(address: u64) -> Result {
         return Ok(());
     }
     capture::refuse_while_captured()?;
-    memory::free(address, |kind| !matches!(kind, Use::Host(_)))
+    memory::free(address, |kind| matches!(kind, Use::Device | Use::Managed | Use::Pool(_) | Use::Graph))
 }
 
 pub(crate) fn range(base: Out<u64>, bytes: Out<u64>, address: u64) -> Result {

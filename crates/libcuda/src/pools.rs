@@ -9,8 +9,9 @@ use handloom_driver::stream::{self, Null, Stream};
 use handloom_driver::work::Op;
 use handloom_driver::{Code, Result, memory, process};
 
-use crate::abi::PoolProps;
+use crate::abi::{AccessDesc, PoolProps};
 use crate::ptr::{Addr, In, Out};
+use crate::virtual_memory::accesses;
 
 const PINNED: u32 = 1;
 const DEVICE: u32 = 1;
@@ -100,9 +101,9 @@ pub(crate) fn access(flags: Out<u32>, handle: u64, location: Out<u64>) -> Result
 }
 
 /// Every device reaches every pool.
-pub(crate) fn set_access(handle: u64, descriptions: In<u8>, n: u64) -> Result {
+pub(crate) fn set_access(handle: u64, descriptions: In<AccessDesc>, n: u64) -> Result {
     by_handle(handle)?;
-    if n > 0 && descriptions.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    accesses(descriptions, n).map(drop)
 }
 
 pub(crate) fn alloc_async(null: Null, to: Out<u64>, bytes: u64, at: u64) -> Result {
