@@ -138,6 +138,17 @@ fn nodes_memory_of_graphs_and_waits() {
 }
 
 #[test]
+fn nodes_of_any_kind_and_graphs_in_graphs() {
+    let told = passes("graphs", &[], &[("HANDLOOM_TRACE_API", "1")]);
+    assert!(told.contains("a node of a graph with a condition is not supported"), "{told}");
+}
+
+#[test]
+fn batches_of_copies_and_advice() {
+    passes("many", &[], &[("HANDLOOM_POISON", "1")]);
+}
+
+#[test]
 fn several_devices() {
     passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);
     passes("devices", &[], &[("HANDLOOM_DEVICES", "5"), ("CUDA_VISIBLE_DEVICES", "4,0,2")]);

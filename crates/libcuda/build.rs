@@ -130,12 +130,15 @@ fn param(text: &str) -> String {
         "CUDA_MEM_ALLOC_NODE_PARAMS" => "crate::abi::MemAllocNode",
         "CUDA_BATCH_MEM_OP_NODE_PARAMS" => "crate::abi::BatchNode",
         "CUstreamBatchMemOpParams" => "crate::abi::BatchOp",
+        "CUmemcpyAttributes" => "crate::abi::CopyAttributes",
+        "CUDA_MEMCPY3D_BATCH_OP" => "crate::abi::CopyOp",
+        "CUgraphNodeParams" => "crate::abi::NodeParams",
+        "CUkernelNodeAttrValue" => "()",
         "CUDA_GRAPH_INSTANTIATE_PARAMS" => "crate::abi::InstantiateParams",
         "CUgraphExecUpdateResultInfo" | "CUgraphExecUpdateResultInfo_v1" => "crate::abi::UpdateResult",
         "CUmemPoolProps" | "CUmemPoolProps_v1" => "crate::abi::PoolProps",
         "CUgraphEdgeData" => "u64",
-        // A type and a number, in one register.
-        "CUmemLocation" | "CUmemLocation_v1" => "u64",
+        "CUmemLocation" | "CUmemLocation_v1" => "crate::abi::PlaceWords",
         _ => "u32",
     };
     match (stars, is_const) {

@@ -12,6 +12,7 @@ use handloom_runtime::{MemoryError, Word};
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::{Gpu, meminfo};
+use crate::hints::pages;
 use crate::process::{Process, process};
 use crate::stream::{self, Stream};
 use crate::work::Op;
@@ -137,6 +138,7 @@ impl Registry {
         for a in own {
             all.remove(&a.base);
             self.in_use.fetch_sub(a.bytes, Ordering::Relaxed);
+            process.hints.forget(pages(a.base, a.base, a.bytes));
             if let Some(gpu) = process.gpu_of(a.base) {
                 let _ = gpu.device.memory().free(a.base);
             }
@@ -298,6 +300,9 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
 }
 
 fn release(gpu: &Gpu, process: &Process, a: &Allocated) -> Result {
+    if a.kind == Use::Managed {
+        process.hints.forget(pages(a.base, a.base, a.bytes));
+    }
     let memory = gpu.device.memory();
     if process.config.poison {
         let _ = memory.fill(a.base, Word::B8(POISON[1]), a.bytes);

@@ -13,6 +13,7 @@ use crate::context::Ctx;
 use crate::event::Event;
 use crate::gpu::Gpu;
 use crate::graph::{Graph, GraphExec, NodeRef};
+use crate::hints::Hints;
 use crate::host::HostMemory;
 use crate::ipc::Opened;
 use crate::link::Link;
@@ -64,6 +65,8 @@ pub struct Process {
     pub ranges: Ranges,
     /// Memory of other processes that was opened.
     pub opened: Opened,
+    /// What the program said of managed memory.
+    pub hints: Hints,
     /// What was allocated.
     pub memory: Registry,
     next_id: AtomicU64,
@@ -138,6 +141,7 @@ impl Process {
             physicals: Table::new(Kind::Physical),
             ranges: Ranges::default(),
             opened: Opened::default(),
+            hints: Hints::default(),
             memory: Registry::default(),
             next_id: AtomicU64::new(1),
             config,

@@ -23,6 +23,7 @@ mod graphs;
 mod initialization;
 mod libraries;
 mod links;
+mod many;
 mod memories;
 mod modules;
 mod nodes;

@@ -5,7 +5,7 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use handloom_driver::virtual_memory::{self, GRANULARITY, Location, by_handle};
 use handloom_driver::{Code, Result, ipc, process};
 
-use crate::abi::{AccessDesc, AllocationProp, IpcHandle};
+use crate::abi::{AccessDesc, AllocationProp, IpcHandle, PlaceWords};
 use crate::ptr::{Addr, In, Out};
 
 const PINNED: u32 = 1;
@@ -113,11 +113,10 @@ pub(crate) fn set_access(at: u64, bytes: u64, list: In<AccessDesc>, n: u64) -> R
     if who.is_empty() { Err(Code::INVALID_VALUE) } else { virtual_memory::set_access(at, bytes, &who) }
 }
 
-pub(crate) fn access(to: Out<u64>, place: In<u64>, address: u64) -> Result {
+pub(crate) fn access(to: Out<u64>, place: In<PlaceWords>, address: u64) -> Result {
     to.check()?;
-    let [a, b, c, d, e, f, g, h] = place.get()?.to_le_bytes();
-    let place = location(u32::from_le_bytes([a, b, c, d]), i32::from_le_bytes([e, f, g, h]))?;
-    to.set(virtual_memory::access(place, address)?)
+    let PlaceWords { kind, id } = place.get()?;
+    to.set(virtual_memory::access(location(kind, id)?, address)?)
 }
 
 pub(crate) fn export(to: Addr, handle: u64, kind: u32, flags: u64) -> Result {
