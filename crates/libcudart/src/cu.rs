@@ -209,7 +209,7 @@ unsafe extern "C" {
     pub safe fn cuMemHostGetFlags(flags: &mut u32, host: u64) -> u32;
     pub fn cuMemHostRegister_v2(host: u64, bytes: usize, flags: u32) -> u32;
     pub safe fn cuMemHostUnregister(host: u64) -> u32;
-    pub fn cuPointerGetAttribute(data: *mut c_void, attribute: u32, address: u64) -> u32;
+    pub fn cuPointerGetAttributes(count: u32, numbers: *const u32, data: *const *mut c_void, address: u64) -> u32;
     pub safe fn cuMemAllocAsync(address: &mut u64, bytes: usize, stream: u64) -> u32;
     pub safe fn cuMemAllocFromPoolAsync(address: &mut u64, bytes: usize, pool: u64, stream: u64) -> u32;
     pub safe fn cuMemFreeAsync(address: u64, stream: u64) -> u32;
