@@ -15,6 +15,9 @@ use object::{Endianness, elf};
 /// Seconds that the threads work; `HANDLOOM_STRESS=SECONDS` lets them work longer.
 const STRESS: u32 = 3;
 
+/// How many functions the documentation of the driver API has, and the headers of the runtime API.
+const DOCUMENTED: (usize, usize) = (488, 365);
+
 /// The folder of the libraries.
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
@@ -133,14 +136,55 @@ fn nodes_memory_of_graphs_and_waits() {
     assert!(told.contains("trap: deadlock") && told.matches(who).count() == 2, "{told}");
     let told = passes("nodes", &[], &[("HANDLOOM_QUIET", "0.3"), ("WAIT_BY", "stream")]);
     assert!(told.contains("nothing will ever change what the stream waits for"), "{told}");
+    for by in ["query", "event"] {
+        passes("nodes", &[], &[("HANDLOOM_QUIET", "0.2"), ("WAIT_BY", by)]);
+    }
     let told = passes("nodes", &[], &[("HANDLOOM_QUIET", "0"), ("HANDLOOM_TIMEOUT", "1.5")]);
     assert!(told.contains("trap: timeout"), "{told}");
+}
+
+#[test]
+fn nodes_of_any_kind_and_graphs_in_graphs() {
+    let told = passes("graphs", &[], &[("HANDLOOM_TRACE_API", "1")]);
+    assert!(told.contains("a node of a graph with a condition is not supported"), "{told}");
+}
+
+#[test]
+fn batches_of_copies_and_advice() {
+    passes("many", &[], &[("HANDLOOM_POISON", "1")]);
+}
+
+/// `dlclose` at any time, and exit handlers: the program ends as it means to.
+#[test]
+fn a_library_that_is_closed() {
+    for library in ["libcuda.so.1", "libcudart.so.13"] {
+        for how in ["unused", "again", "running", "handler", "thread", "early", "late"] {
+            // Linked to nothing: the program opens the library by itself. Another library finds the driver beside it.
+            let opened = libraries().join(library);
+            let opened = opened.to_str().expect("the folder has a name of UTF-8");
+            if library != "libcuda.so.1" && how != "unused" {
+                continue;
+            }
+            let variables = [("HANDLOOM_QUIET", "0")];
+            let output = program_on("libcuda.so.1", "unload", &["-Wl,--as-needed"], &[opened, how], &variables);
+            let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success() && out == "ok\n", "{library} {how}: {}\n{out}{err}", output.status);
+        }
+    }
 }
 
 #[test]
 fn several_devices() {
     passes("devices", &[], &[("HANDLOOM_DEVICES", "3")]);
     passes("devices", &[], &[("HANDLOOM_DEVICES", "5"), ("CUDA_VISIBLE_DEVICES", "4,0,2")]);
+}
+
+/// Also between processes: the program starts itself once more.
+#[test]
+fn virtual_memory_and_memory_between_processes() {
+    let told = passes("memory", &[], &[]);
+    assert!(told.contains("mapped for reading"), "{told}");
+    passes("memory", &[], &[("HANDLOOM_POISON", "1"), ("HANDLOOM_MEMORY", "1G")]);
 }
 
 /// Many programs share the machine; those that are killed while a kernel runs leave nothing behind.
@@ -228,6 +272,24 @@ fn every_name_is_exported_with_its_version() {
         let names = std::fs::read_to_string(list).expect("the list can be read");
         exports(&format!("libcudart.so.{version}"), &names.lines().map(str::to_owned).collect());
     }
+}
+
+/// The names that the documentation and the headers have (`tests/driver/documented`): each is exported, or is a macro for one that is.
+#[test]
+fn documented_names_are_exported() {
+    let list = |name: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(root().join("tests/driver/documented").join(name));
+        text.expect("the list can be read").lines().map(str::to_owned).collect()
+    };
+    let bases: BTreeSet<String> = table().into_iter().map(|(symbol, _, _)| symbol).collect();
+    let newer = |name: &str| (2..=4).any(|n| bases.contains(&format!("{name}_v{n}")));
+    let driver = list("driver.txt");
+    let lacks: Vec<&String> = driver.iter().filter(|name| !bases.contains(*name) && !newer(name)).collect();
+    assert_eq!((driver.len(), lacks), (DOCUMENTED.0, vec![]));
+    let runtime = list("runtime.txt");
+    let exported = exported("libcudart.so.13");
+    let lacks: Vec<&String> = runtime.iter().filter(|name| !exported.contains_key(*name)).collect();
+    assert_eq!((runtime.len(), lacks), (DOCUMENTED.1, vec![]));
 }
 
 #[test]

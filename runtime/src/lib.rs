@@ -56,7 +56,7 @@ pub use launch::{
     Arg, Compiled, Engine, LaunchConfig, LaunchError, Launcher, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER,
     MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, launch,
 };
-pub use memory::{AllocKind, Allocation, DeviceMemory, Elements, Found, MemoryError, Rows, Word};
+pub use memory::{AllocKind, Allocation, Backing, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word};
 pub use module::{Function, LoadError, Module, front};
 pub use run::{Backend, Progress, Sink, StopHandle, Tier};
 pub use stream::{Context, Event, Pending, Stream, StreamError};

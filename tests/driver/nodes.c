@@ -310,6 +310,14 @@ int main(void) {
         void *to_spin[] = {&words};
         OK(cuLaunchKernel(spin, 2, 1, 1, 64, 1, 1, 0, a, to_spin, 0));
     }
+    OK(cuEventRecord(event, a));
+    const char *by = getenv("WAIT_BY");
+    if (by && (!strcmp(by, "query") || !strcmp(by, "event"))) {
+        // A program that only asks is told as well.
+        int code;
+        while ((code = *by == 'q' ? cuStreamQuery(a) : cuEventQuery(event)) == 600) usleep(500);
+        EXPECT(702, code);
+    }
     EXPECT(702, cuStreamSynchronize(a));
     EXPECT(702, cuCtxSynchronize());
     OK(cuCtxDestroy_v2(context));

@@ -232,7 +232,8 @@ pub(crate) fn disagreement(a: &Func, b: &Func, strict: bool) -> Option<String> {
     params.or_else(|| differing_lists("result", &a.results, &b.results, strict))
 }
 
-fn differing_lists(what: &str, a: &[ParamLayout], b: &[ParamLayout], strict: bool) -> Option<String> {
+/// In what two lists of parameters or results differ; as [`disagreement`].
+pub(crate) fn differing_lists(what: &str, a: &[ParamLayout], b: &[ParamLayout], strict: bool) -> Option<String> {
     if a.len() != b.len() {
         return Some(format!("{} and {} {what}s", a.len(), b.len()));
     }

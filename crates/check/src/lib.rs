@@ -48,7 +48,7 @@ use handloom_diag::{Code, Diagnostic, FileId, Span};
 use handloom_isa::target::{NEWEST, Suffix, Target, Version};
 use handloom_syntax::ast;
 
-pub use link::link;
+pub use link::{link, link_to_run};
 pub use module::CheckedModule;
 
 use context::Cx;

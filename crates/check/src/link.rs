@@ -8,7 +8,7 @@ use handloom_diag::{Code, Diagnostic, Span};
 use crate::call::builtin;
 use crate::context::index;
 use crate::elsewhere::device_runtime;
-use crate::func::disagreement;
+use crate::func::{differing_lists, disagreement};
 use crate::globals::same_variable;
 use crate::hash::{Map, Set};
 use crate::library;
@@ -21,11 +21,27 @@ use crate::module::{AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand,
 ///
 /// # Errors
 /// E0502, one for each pair of symbols that do not fit and for each unresolved symbol.
-pub fn link(mut modules: Vec<CheckedModule>, require_resolved: bool) -> Result<CheckedModule, Vec<Diagnostic>> {
+pub fn link(modules: Vec<CheckedModule>, require_resolved: bool) -> Result<CheckedModule, Vec<Diagnostic>> {
+    join(modules, require_resolved, Linker::default())
+}
+
+/// The same as it is done when a program runs: [`link`] refuses what the linker of the toolkit does, but the one in the driver's place lets an `.extern`
+/// function have results that its definition has not. Nothing is returned then, and what the caller reads is undefined.
+///
+/// # Errors
+/// As [`link`], with all symbols resolved.
+pub fn link_to_run(modules: Vec<CheckedModule>) -> Result<CheckedModule, Vec<Diagnostic>> {
+    join(modules, true, Linker { lets_results_differ: true, ..Linker::default() })
+}
+
+fn join(
+    mut modules: Vec<CheckedModule>,
+    require_resolved: bool,
+    mut linker: Linker,
+) -> Result<CheckedModule, Vec<Diagnostic>> {
     if require_resolved && modules.iter().all(|m| m.address_size == 64) {
         modules.extend(library::missing(&modules));
     }
-    let mut linker = Linker::default();
     let mut joined = CheckedModule {
         version: handloom_isa::target::Version::new(1, 0),
         target: handloom_isa::target::Target { sm: 0, suffix: handloom_isa::target::Suffix::None },
@@ -51,6 +67,9 @@ pub fn link(mut modules: Vec<CheckedModule>, require_resolved: bool) -> Result<C
     if require_resolved {
         linker.unresolved(&joined);
     }
+    if linker.lets_results_differ {
+        drop_results(&mut joined);
+    }
     if linker.errors.is_empty() { Ok(joined) } else { Err(linker.errors) }
 }
 
@@ -60,7 +79,39 @@ struct Linker {
     by_name: Map<String, SymbolId>,
     /// Symbols that something refers to.
     used: Set<SymbolId>,
+    /// A declaration may have results where the definition has none.
+    lets_results_differ: bool,
     errors: Vec<Diagnostic>,
+}
+
+/// Whether one symbol is a function without results and with a body, and the other one its declaration with results.
+fn lacks_results(a: &Symbol, b: &Symbol) -> bool {
+    let (SymbolKind::Func(x), SymbolKind::Func(y)) = (&a.kind, &b.kind) else { return false };
+    let (definition, declaration, linkage) = if x.body.is_some() { (x, y, b.linkage) } else { (y, x, a.linkage) };
+    let results = (definition.results.is_empty(), declaration.results.is_empty());
+    let is_one_of_each = definition.body.is_some() && declaration.body.is_none() && linkage == Linkage::Extern;
+    let same_params = differing_lists("parameter", &declaration.params, &definition.params, false).is_none();
+    is_one_of_each && !definition.is_entry && results == (true, false) && same_params
+}
+
+/// Calls of functions that return nothing have no results, whatever the module of the call declared.
+fn drop_results(joined: &mut CheckedModule) {
+    let returns_nothing = |s: &Symbol| matches!(&s.kind, SymbolKind::Func(f) if f.results.is_empty());
+    let nothing: Vec<bool> = joined.symbols.iter().map(returns_nothing).collect();
+    let bodies = joined.symbols.iter_mut().filter_map(|s| match &mut s.kind {
+        SymbolKind::Func(f) => f.body.as_mut(),
+        SymbolKind::Var(_) | SymbolKind::Alias(_) => None,
+    });
+    for stmt in bodies.flat_map(|body| &mut body.stmts) {
+        let Stmt::Inst(inst) = stmt else { continue };
+        for operand in &mut inst.src {
+            let Operand::Call(call) = operand else { continue };
+            if matches!(call.target, CallTarget::Direct(id) if nothing[index(id.0)]) {
+                call.results.clear();
+                call.result_params.clear();
+            }
+        }
+    }
 }
 
 /// Numbers of `.file` directives are those of one module: the module's number is put above them.
@@ -95,7 +146,8 @@ impl Linker {
             return (fresh, true);
         };
         let earlier = &mut joined.symbols[index(id.0)];
-        if let Some(difference) = misfit(earlier, &symbol) {
+        let is_let = self.lets_results_differ && lacks_results(earlier, &symbol);
+        if !is_let && let Some(difference) = misfit(earlier, &symbol) {
             self.tell(earlier, &symbol, &difference);
             return (id, false);
         }

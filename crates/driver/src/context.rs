@@ -110,6 +110,7 @@ impl Ctx {
         for (_, library) in process.libraries.all() {
             library.forget(self.handle);
         }
+        process.opened.close_all_of(process, self);
         process.memory.free_all_of(process, self.handle);
     }
 

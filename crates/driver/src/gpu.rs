@@ -137,10 +137,11 @@ impl Gpu {
             126 => 1,
             131 | 134 => -1,
             // What the device has: overlap, mapped memory, concurrent kernels, one address space, priorities, caches, managed memory, preemption,
-            // registered memory by its own address, cooperative launches, memory pools, function pointers, words that streams wait for.
-            15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 86 | 89 | 90 | 91 | 92 | 93 | 94 | 95 | 99 | 101 | 115 | 122
-            | 123 | 129 => 1,
-            // What it has not: a time limit, textures, surfaces, virtual memory management, and other hardware.
+            // registered memory by its own address, cooperative launches, virtual memory and files of it, memory pools, function pointers, words that
+            // streams wait for.
+            15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 86 | 89 | 90 | 91 | 92 | 93 | 94 | 95 | 99 | 101 | 102 | 103
+            | 115 | 122 | 123 | 129 => 1,
+            // What it has not: a time limit, textures, surfaces, and other hardware.
             n if (1..=LAST_ATTRIBUTE).contains(&n) => 0,
             _ => return Err(Code::INVALID_VALUE),
         })

@@ -3,7 +3,9 @@
 //! Choice: the nodes of a graph run one after the other in an order that their edges allow. Nothing that a graph may express tells the difference
 //! but the time it takes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::code::{Code, Result};
@@ -31,12 +33,18 @@ pub struct Node {
     pub op: Op,
     /// Numbers of the nodes that come before it.
     pub after: Vec<usize>,
+    /// What was said of the edges from them, if it was not nothing.
+    pub data: BTreeMap<usize, u64>,
 }
 
 /// A graph.
 pub struct Graph {
     /// Its handle.
     pub handle: u64,
+    /// A number that no other graph has.
+    pub id: u32,
+    /// It is part of a node of another graph, and goes with it.
+    is_embedded: AtomicBool,
     nodes: Mutex<Vec<Option<Node>>>,
     /// Objects of the program that it refers to.
     pub objects: References,
@@ -52,7 +60,9 @@ pub fn create() -> Result<Arc<Graph>> {
 
 /// An empty graph that refers to objects of the program.
 fn with_objects(objects: References) -> Result<Arc<Graph>> {
-    let made = process()?.graphs.add_with(|handle| Graph { handle, nodes: Mutex::default(), objects });
+    let process = process()?;
+    let (id, is_embedded) = (process.next_id() as u32, AtomicBool::new(false));
+    let made = process.graphs.add_with(|handle| Graph { handle, id, is_embedded, nodes: Mutex::default(), objects });
     made.map(|(_, graph)| graph).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -62,6 +72,19 @@ fn with_objects(objects: References) -> Result<Arc<Graph>> {
 /// There is none.
 pub fn by_handle(handle: u64) -> Result<Arc<Graph>> {
     process()?.graphs.get(handle).ok_or(Code::INVALID_VALUE)
+}
+
+/// Ends a graph.
+///
+/// # Errors
+/// There is none, or it is part of another one.
+pub fn destroy(handle: u64) -> Result {
+    let graph = by_handle(handle)?;
+    if graph.is_embedded() {
+        return Err(Code::INVALID_VALUE);
+    }
+    graph.end();
+    Ok(())
 }
 
 /// A node by its handle: its graph, and its number.
@@ -80,7 +103,7 @@ pub fn kind(op: &Op) -> u32 {
         Op::Copy(_) => 1,
         Op::Fill(_) => 2,
         Op::Host(_) => 3,
-        Op::Child(_) => 4,
+        Op::Child(_) | Op::Graph(_) => 4,
         Op::Empty => 5,
         Op::Wait(_) => 6,
         Op::Record(_) => 7,
@@ -108,7 +131,7 @@ impl Graph {
         }
         let number = nodes.len();
         let handle = process()?.nodes.add(NodeRef { graph: self.handle, number }).ok_or(Code::OUT_OF_MEMORY)?;
-        nodes.push(Some(Node { handle, op, after }));
+        nodes.push(Some(Node { handle, op, after, data: BTreeMap::new() }));
         Ok(number)
     }
 
@@ -142,7 +165,21 @@ impl Graph {
         if kind(&node.op) != kind(&op) {
             return Err(Code::INVALID_VALUE);
         }
-        node.op = op;
+        node.op = op.with_attributes_of(&node.op);
+        Ok(())
+    }
+
+    /// Changes a launch.
+    ///
+    /// # Errors
+    /// There is no such node, it launches nothing, or the change is refused.
+    pub fn change_launch(&self, number: usize, change: impl FnOnce(&mut Launch) -> Result) -> Result {
+        let mut nodes = self.nodes();
+        let node = nodes.get_mut(number).and_then(Option::as_mut).ok_or(Code::INVALID_VALUE)?;
+        let Op::Kernel(launch) = &node.op else { return Err(Code::INVALID_VALUE) };
+        let mut new = launch.copy();
+        change(&mut new)?;
+        node.op = Op::Kernel(Arc::new(new));
         Ok(())
     }
 
@@ -153,8 +190,13 @@ impl Graph {
     pub fn remove(&self, number: usize) -> Result {
         let mut nodes = self.nodes();
         let gone = nodes.get_mut(number).and_then(Option::take).ok_or(Code::INVALID_VALUE)?;
-        nodes.iter_mut().flatten().for_each(|n| n.after.retain(|a| *a != number));
+        for node in nodes.iter_mut().flatten() {
+            node.after.retain(|a| *a != number);
+            node.data.remove(&number);
+        }
         process()?.nodes.remove(gone.handle);
+        drop(nodes);
+        gone.op.end_graph();
         Ok(())
     }
 
@@ -177,9 +219,23 @@ impl Graph {
                 node.after.push(*from);
             } else {
                 node.after.retain(|n| n != from);
+                node.data.remove(from);
             }
         }
         *nodes = new;
+        Ok(())
+    }
+
+    /// Notes what was said of an edge that is there.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn say_of_edge(&self, from: usize, to: usize, data: u64) -> Result {
+        let mut nodes = self.nodes();
+        let node = nodes.get_mut(to).and_then(Option::as_mut).ok_or(Code::INVALID_VALUE)?;
+        if data != 0 {
+            node.data.insert(from, data);
+        }
         Ok(())
     }
 
@@ -245,7 +301,8 @@ impl Graph {
                 None => None,
                 Some(node) => {
                     let handle = table.add(NodeRef { graph: copy.handle, number }).ok_or(Code::OUT_OF_MEMORY)?;
-                    Some(Node { handle, ..node })
+                    let op = if let Op::Graph(child) = &node.op { Op::Graph(child.embed()?) } else { node.op };
+                    Some(Node { handle, op, ..node })
                 }
             };
             new.push(node);
@@ -254,16 +311,133 @@ impl Graph {
         Ok(copy)
     }
 
-    /// Forgets the handles of its nodes.
-    pub fn forget(&self) {
-        if let Ok(process) = process() {
-            self.all().iter().for_each(|(_, node)| drop(process.nodes.remove(node.handle)));
+    /// A copy of it that is part of a node.
+    ///
+    /// # Errors
+    /// There are too many graphs or nodes.
+    pub fn embed(&self) -> Result<Arc<Graph>> {
+        let copy = self.duplicate()?;
+        copy.is_embedded.store(true, Ordering::Release);
+        Ok(copy)
+    }
+
+    /// Whether it is part of a node.
+    pub fn is_embedded(&self) -> bool {
+        self.is_embedded.load(Ordering::Acquire)
+    }
+
+    /// Makes it part of a node as it is.
+    ///
+    /// # Errors
+    /// It is part of one already.
+    pub fn give(&self) -> Result {
+        if self.is_embedded.swap(true, Ordering::AcqRel) { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    }
+
+    /// A graph of ops one after the other, as part of a node.
+    ///
+    /// # Errors
+    /// There are too many graphs or nodes.
+    pub fn of_line(ops: Vec<Op>) -> Result<Arc<Graph>> {
+        let graph = create()?;
+        graph.is_embedded.store(true, Ordering::Release);
+        let mut after = Vec::new();
+        for op in ops {
+            after = vec![graph.add(op, after)?];
         }
+        Ok(graph)
+    }
+
+    /// What its nodes do, in an order that it allows, as it is now.
+    ///
+    /// # Errors
+    /// The edges make a circle.
+    pub fn line(&self) -> Result<Vec<Op>> {
+        self.order()?.into_iter().map(|(_, node)| node.op.resolved()).collect()
+    }
+
+    /// Its handle and those of its nodes mean nothing any more.
+    pub fn end(&self) {
+        let Ok(process) = process() else { return };
+        process.graphs.remove(self.handle);
+        for (_, node) in self.all() {
+            process.nodes.remove(node.handle);
+            node.op.end_graph();
+        }
+    }
+
+    /// Whether it is a part of itself, at any depth, or `other` is.
+    pub fn holds(&self, other: &Graph) -> bool {
+        self.handle == other.handle
+            || self.all().iter().any(|(_, n)| matches!(&n.op, Op::Graph(child) if child.holds(other)))
+    }
+
+    /// Whether a node of it, at any depth, allocates or frees memory.
+    pub fn allocates(&self) -> bool {
+        self.all().iter().any(|(_, node)| match &node.op {
+            Op::GraphAlloc(_) | Op::GraphFree(_) => true,
+            Op::Graph(child) => child.allocates(),
+            _ => false,
+        })
+    }
+
+    /// The graph in the language of Graphviz; with `verbose` also what launches are made of.
+    pub fn dot(&self, verbose: bool) -> String {
+        let mut text = String::from("digraph dot {\n");
+        self.draw(&mut text, verbose);
+        text.push_str("}\n");
+        text
+    }
+
+    fn draw(&self, text: &mut String, verbose: bool) {
+        let id = self.id;
+        let _ = writeln!(text, "subgraph cluster_{id} {{\nlabel=\"graph_{id}\" graph[style=\"dashed\"];");
+        for (number, node) in self.all() {
+            let name = format!("graph_{id}_node_{number}");
+            let label = label(&node.op, verbose).replace('\\', "\\\\").replace('"', "\\\"");
+            let _ = writeln!(text, "\"{name}\" [shape=\"record\" label=\"{number} | {label}\"];");
+            for before in &node.after {
+                let _ = writeln!(text, "\"graph_{id}_node_{before}\" -> \"{name}\";");
+            }
+            if let Op::Graph(child) = &node.op {
+                child.draw(text, verbose);
+            }
+        }
+        text.push_str("}\n");
+    }
+}
+
+/// What a node does, in a few words.
+fn label(op: &Op, verbose: bool) -> String {
+    match op {
+        Op::Kernel(launch) => {
+            let [g, b] = [launch.shape.grid, launch.shape.block].map(|d| format!("{}x{}x{}", d[0], d[1], d[2]));
+            let name = launch.func.function.name();
+            let more = format!(" of {g} blocks of {b} threads, {} bytes shared", launch.shape.shared);
+            format!("KERNEL {name}{}", if verbose { &more } else { "" })
+        }
+        Op::Copy(copy) => {
+            let size = copy.size;
+            let more = format!(" {:#x} to {:#x}", copy.from.address, copy.to.address);
+            format!("MEMCPY {}x{}x{}{}", size.width, size.height, size.depth, if verbose { &more } else { "" })
+        }
+        Op::Fill(fill) => format!("MEMSET {:#x}, {}x{}", fill.address, fill.width, fill.height),
+        Op::Host(_) => "HOST".to_owned(),
+        Op::Record(_) => "EVENT_RECORD".to_owned(),
+        Op::Wait(_) => "EVENT_WAIT".to_owned(),
+        Op::Empty => "EMPTY".to_owned(),
+        Op::GraphAlloc(memory) => format!("MEM_ALLOC {:#x}, {} bytes", memory.base, memory.bytes),
+        Op::Free(address) | Op::GraphFree(address) => format!("MEM_FREE {address:#x}"),
+        Op::Batch(ops) => format!("BATCH_MEM_OP {}", ops.len()),
+        Op::Child(_) => "GRAPH".to_owned(),
+        Op::Graph(graph) => format!("GRAPH {}", graph.id),
     }
 }
 
 /// A graph that can be launched.
 pub struct GraphExec {
+    /// A number that no other graph has.
+    pub id: u32,
     /// Handle of the graph that it was made of.
     pub graph: u64,
     /// Handle of the context that it was made in.
@@ -292,9 +466,10 @@ impl GraphExec {
                 launch.check()?;
             }
         }
-        let step = |(number, node): (usize, Node)| Step { number, op: node.op, is_enabled: true };
-        let steps = Mutex::new(order.into_iter().map(step).collect());
-        Ok(GraphExec { graph: graph.handle, ctx: ctx.handle, steps, objects: Arc::new(graph.objects.for_copy()) })
+        let step = |(number, node): (usize, Node)| Ok(Step { number, op: node.op.resolved()?, is_enabled: true });
+        let steps: Result<Vec<Step>> = order.into_iter().map(step).collect();
+        let (id, steps) = (process()?.next_id() as u32, Mutex::new(steps?));
+        Ok(GraphExec { id, graph: graph.handle, ctx: ctx.handle, steps, objects: Arc::new(graph.objects.for_copy()) })
     }
 
     fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
@@ -309,7 +484,7 @@ impl GraphExec {
         let steps = self.steps();
         if stream.is_capturing() {
             let ops: Vec<Op> = steps.iter().filter(|s| s.is_enabled).map(|s| s.op.clone()).collect();
-            return crate::stream::submit(ctx, stream, Op::Child(Arc::new(ops)));
+            return crate::stream::submit(ctx, stream, Op::Graph(Graph::of_line(ops)?));
         }
         if stream.is_legacy() {
             crate::capture::refuse_implicit(ctx)?;
@@ -337,7 +512,7 @@ impl GraphExec {
         if kind(&step.op) != kind(&op) {
             return Err(Code::INVALID_VALUE);
         }
-        step.op = op;
+        step.op = op.resolved()?.with_attributes_of(&step.op);
         Ok(())
     }
 
@@ -391,8 +566,9 @@ impl GraphExec {
                 return Err((TOPOLOGY, node.handle));
             }
         }
-        for (step, (_, node)) in steps.iter_mut().zip(order) {
-            step.op = node.op;
+        let ops: Result<Vec<Op>> = order.into_iter().map(|(_, node)| node.op.resolved()).collect();
+        for (step, op) in steps.iter_mut().zip(ops.map_err(|_| (1, 0))?) {
+            step.op = op;
         }
         Ok(())
     }

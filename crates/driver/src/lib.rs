@@ -8,7 +8,8 @@
 //! output when a call waits for work.
 //!
 //! How to read it: [`process`](mod@process) is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
-//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`pool`], [`batch`] and [`copy`] what it is done to,
+//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`] and [`copy`]
+//! what it is done to,
 //! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
 //! described first and done later.
 
@@ -23,8 +24,10 @@ pub mod copy;
 pub mod event;
 pub mod gpu;
 pub mod graph;
+pub mod hints;
 pub mod host;
 pub mod image;
+pub mod ipc;
 pub mod jit;
 pub mod launch;
 pub mod link;
@@ -36,6 +39,7 @@ pub mod process;
 pub mod stream;
 pub mod table;
 pub mod user_object;
+pub mod virtual_memory;
 pub mod work;
 
 pub use code::{Code, Result};

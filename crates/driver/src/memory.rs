@@ -12,6 +12,7 @@ use handloom_runtime::{MemoryError, Word};
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::{Gpu, meminfo};
+use crate::hints::pages;
 use crate::process::{Process, process};
 use crate::stream::{self, Stream};
 use crate::work::Op;
@@ -29,6 +30,10 @@ pub enum Use {
     Pool(u64),
     /// Memory that a graph allocates.
     Graph,
+    /// Memory that was mapped there, by its handle.
+    Mapped(u64),
+    /// Memory of another process.
+    Foreign,
 }
 
 /// An allocation.
@@ -73,7 +78,7 @@ pub struct Registry {
 const LARGE: u64 = 64 << 20;
 
 /// What memory is filled with when it is allocated and when it is freed, if that is asked for: no number that a test expects, and a NaN.
-const POISON: [u8; 2] = [0xfa, 0xfd];
+pub const POISON: [u8; 2] = [0xfa, 0xfd];
 
 impl Registry {
     /// Allocates memory of a context.
@@ -94,10 +99,14 @@ impl Registry {
             let _ = memory.fill(base, Word::B8(POISON[0]), bytes);
         }
         let id = process.next_id();
-        let new = Allocated { base, bytes, kind, ctx: ctx.handle, ordinal: ctx.gpu.ordinal, id };
-        self.all.write().unwrap_or_else(PoisonError::into_inner).insert(base, new);
-        self.in_use.fetch_add(bytes, Ordering::Relaxed);
+        self.add(Allocated { base, bytes, kind, ctx: ctx.handle, ordinal: ctx.gpu.ordinal, id });
         Ok(base)
+    }
+
+    /// Notes what lies at its addresses from now on.
+    pub fn add(&self, new: Allocated) {
+        self.in_use.fetch_add(new.bytes, Ordering::Relaxed);
+        self.all.write().unwrap_or_else(PoisonError::into_inner).insert(new.base, new);
     }
 
     /// The allocation that holds an address.
@@ -129,6 +138,7 @@ impl Registry {
         for a in own {
             all.remove(&a.base);
             self.in_use.fetch_sub(a.bytes, Ordering::Relaxed);
+            process.hints.forget(pages(a.base, a.base, a.bytes));
             if let Some(gpu) = process.gpu_of(a.base) {
                 let _ = gpu.device.memory().free(a.base);
             }
@@ -290,6 +300,9 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
 }
 
 fn release(gpu: &Gpu, process: &Process, a: &Allocated) -> Result {
+    if a.kind == Use::Managed {
+        process.hints.forget(pages(a.base, a.base, a.bytes));
+    }
     let memory = gpu.device.memory();
     if process.config.poison {
         let _ = memory.fill(a.base, Word::B8(POISON[1]), a.bytes);

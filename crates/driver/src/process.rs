@@ -13,7 +13,9 @@ use crate::context::Ctx;
 use crate::event::Event;
 use crate::gpu::Gpu;
 use crate::graph::{Graph, GraphExec, NodeRef};
+use crate::hints::Hints;
 use crate::host::HostMemory;
+use crate::ipc::Opened;
 use crate::link::Link;
 use crate::memory::Registry;
 use crate::module::{Func, Kernel, Library, Mod};
@@ -21,6 +23,7 @@ use crate::pool::Pool;
 use crate::stream::Stream;
 use crate::table::{Kind, Table};
 use crate::user_object::UserObject;
+use crate::virtual_memory::{Physical, Ranges};
 
 /// The state.
 pub struct Process {
@@ -56,6 +59,14 @@ pub struct Process {
     pub pools: Table<Pool>,
     /// Objects of the program.
     pub user_objects: Table<UserObject>,
+    /// Memory that lies nowhere until it is mapped.
+    pub physicals: Table<Physical>,
+    /// Reserved addresses.
+    pub ranges: Ranges,
+    /// Memory of other processes that was opened.
+    pub opened: Opened,
+    /// What the program said of managed memory.
+    pub hints: Hints,
     /// What was allocated.
     pub memory: Registry,
     next_id: AtomicU64,
@@ -127,6 +138,10 @@ impl Process {
             nodes: Table::new(Kind::Node),
             pools: Table::new(Kind::Pool),
             user_objects: Table::new(Kind::UserObject),
+            physicals: Table::new(Kind::Physical),
+            ranges: Ranges::default(),
+            opened: Opened::default(),
+            hints: Hints::default(),
             memory: Registry::default(),
             next_id: AtomicU64::new(1),
             config,

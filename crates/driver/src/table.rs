@@ -36,6 +36,8 @@ pub enum Kind {
     Pool,
     /// An object of the program that graphs may refer to.
     UserObject,
+    /// Memory that lies nowhere until it is mapped.
+    Physical,
 }
 
 const INDEX_BITS: u32 = 24;

@@ -1,6 +1,7 @@
 //! What a stream can be given, and a node of a graph can be: launches, copies, fills, functions of the host.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use handloom_runtime::{LaunchConfig, Launcher, StreamError};
 
@@ -9,6 +10,7 @@ use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::copy::{Copy, Fill};
 use crate::event::Event;
+use crate::graph::Graph;
 use crate::memory::{self, GraphMemory};
 use crate::module::Func;
 use crate::process::process;
@@ -55,6 +57,8 @@ pub enum Op {
     Batch(Arc<Vec<MemOp>>),
     /// What the nodes of another graph do, in an order that it allows.
     Child(Arc<Vec<Op>>),
+    /// A graph that is part of a node: what it does is settled when the graph around it is made ready.
+    Graph(Arc<Graph>),
 }
 
 /// A launch of a kernel.
@@ -69,6 +73,8 @@ pub struct Launch {
     pub params: Vec<u8>,
     /// Addresses of each parameter, once they are asked for.
     pub pointers: OnceLock<Vec<u64>>,
+    /// Attributes of a node that change nothing, by number.
+    pub hints: BTreeMap<u32, [u8; 64]>,
 }
 
 /// The shape of a launch.
@@ -144,11 +150,49 @@ impl Op {
             }
             Op::Batch(ops) => ops.iter().try_for_each(|op| op.enqueue(ctx, stream)),
             Op::Child(ops) => ops.iter().try_for_each(|op| op.enqueue(ctx, stream)),
+            Op::Graph(graph) => graph.line()?.iter().try_for_each(|op| op.enqueue(ctx, stream)),
+        }
+    }
+
+    /// The same, of which nothing changes any more.
+    ///
+    /// # Errors
+    /// The edges of a graph in it make a circle.
+    pub fn resolved(self) -> Result<Op> {
+        match self {
+            Op::Graph(graph) => Ok(Op::Child(Arc::new(graph.line()?))),
+            other => Ok(other),
+        }
+    }
+
+    /// The same with the attributes of another launch, if both are launches: they belong to the node.
+    #[must_use]
+    pub fn with_attributes_of(self, old: &Op) -> Op {
+        let (Op::Kernel(new), Op::Kernel(old)) = (&self, old) else { return self };
+        let Shape { cooperative, cluster, .. } = old.shape;
+        let mut launch = new.copy();
+        launch.shape = Shape { cooperative, cluster, ..launch.shape };
+        launch.hints.clone_from(&old.hints);
+        Op::Kernel(Arc::new(launch))
+    }
+
+    /// Ends the graph that is a part of it.
+    pub fn end_graph(&self) {
+        if let Op::Graph(graph) = self {
+            graph.end();
         }
     }
 }
 
 impl Launch {
+    /// A copy of it.
+    #[must_use]
+    pub fn copy(&self) -> Launch {
+        let Launch { func, handle, shape, params, hints, .. } = self;
+        let (func, params, hints) = (Arc::clone(func), params.clone(), hints.clone());
+        Launch { func, handle: *handle, shape: *shape, params, pointers: OnceLock::new(), hints }
+    }
+
     /// Checks the shape of a launch and what it says of shared memory.
     ///
     /// # Errors
@@ -171,6 +215,14 @@ impl Launch {
         self.check()?;
         launch(ctx, stream, &self.func, &self.shape, self.params.clone())
     }
+}
+
+/// Held for writing while no stream may be given a launch.
+static LAUNCHES: RwLock<()> = RwLock::new(());
+
+/// No stream is given a launch as long as the result lives.
+pub fn hold_launches() -> RwLockWriteGuard<'static, ()> {
+    LAUNCHES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Gives a stream a launch with all parameters as they lie in memory.
@@ -197,7 +249,9 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
         };
         ctx.result(Launcher::new(&func.function, &config).map_err(StreamError::from))
     })?;
+    let may = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
     ctx.result(stream.rt().launch_again(&launcher, params))?;
+    drop(may);
     if process.config.report.is_some() {
         let [g, b] = [shape.grid, shape.block].map(|d| format!("[{},{},{}]", d[0], d[1], d[2]));
         let name = func.function.name();

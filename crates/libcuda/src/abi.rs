@@ -60,6 +60,12 @@ structures! {
     BatchNode { ctx: u64, count: u32, param_array: u64, flags: u32 }
     /// `CUstreamBatchMemOpParams`: `operation` and `flags` of those without an address, else with address, value, flags.
     BatchOp { operation: u32, other_flags: u32, address: u64, value: u64, flags: u32, alias: u64, pad: u64 }
+    /// `CUDA_MEMCPY_NODE_PARAMS`.
+    CopyNode { flags: u32, reserved: u32, ctx: u64, copy: Memcpy3d }
+    /// `CUDA_CHILD_GRAPH_NODE_PARAMS`.
+    ChildNode { graph: u64, ownership: i32 }
+    /// `CUgraphNodeParams`: `body` is the structure of the kind.
+    NodeParams { kind: u32, reserved_0: [u32; 3], body: [u64; 29], reserved_2: u64 }
     /// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
     InstantiateParams { flags: u64, upload_stream: u64, error_node: u64, result: u32 }
     /// `CUgraphExecUpdateResultInfo`.
@@ -69,6 +75,23 @@ structures! {
         alloc_type: u32, handle_types: u32, location_type: u32, location_id: i32, security: u64, max_size: u64, usage: u16,
         rdma: u8, reserved: [u8; 53],
     }
+    /// `CUmemLocation`.
+    PlaceWords { kind: u32, id: i32 }
+    /// `CUmemcpyAttributes`.
+    CopyAttributes { order: u32, from: PlaceWords, to: PlaceWords, flags: u32 }
+    /// `CUmemcpy3DOperand`: of a pointer the address, elements of a row, rows of a layer, and a place.
+    Operand { kind: u32, words: [u64; 4] }
+    /// `CUDA_MEMCPY3D_BATCH_OP`.
+    CopyOp { from: Operand, to: Operand, extent: [u64; 3], order: u32, flags: u32 }
+    /// `CUmemAllocationProp`.
+    AllocationProp {
+        alloc_type: u32, handle_types: u32, location_type: u32, location_id: i32, security: u64, compression: u8, rdma: u8, usage: u16,
+        reserved: [u8; 4],
+    }
+    /// `CUmemAccessDesc`.
+    AccessDesc { location_type: u32, location_id: i32, flags: u32 }
+    /// `CUipcMemHandle`.
+    IpcHandle { bytes: [u8; 64] }
 }
 
 const _: () = {
@@ -79,7 +102,13 @@ const _: () = {
     assert!(size_of::<KernelNodeOld>() == 56);
     assert!(size_of::<MemsetNode>() == 40);
     assert!(size_of::<PoolProps>() == 88);
+    assert!(size_of::<AllocationProp>() == 32);
+    assert!(size_of::<AccessDesc>() == 12);
     assert!(size_of::<MemAllocNode>() == 120);
     assert!(size_of::<BatchNode>() == 32);
     assert!(size_of::<BatchOp>() == 48);
+    assert!(size_of::<CopyNode>() == 216);
+    assert!(size_of::<CopyAttributes>() == 24);
+    assert!(size_of::<CopyOp>() == 112);
+    assert!(size_of::<NodeParams>() == 256);
 };

@@ -40,3 +40,10 @@ pub(crate) fn missing(row: usize) -> u32 {
         Err(code) => code.0,
     }
 }
+
+/// Tells what a function that is supported does not do, when that is asked for.
+pub(crate) fn refused(what: &str) {
+    if traces() {
+        say(&format!("{what} is not supported -> CUDA_ERROR_NOT_SUPPORTED"));
+    }
+}

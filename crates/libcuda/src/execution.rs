@@ -20,7 +20,7 @@ pub(crate) fn launch_of(ctx: &Arc<Ctx>, handle: u64, shape: Shape, pointers: u64
         return Err(Code::INVALID_VALUE);
     }
     let params = launch::params(&ProcessMemory, &func, pointers, extra)?;
-    Ok(Launch { func, handle, shape, params, pointers: OnceLock::new() })
+    Ok(Launch { func, handle, shape, params, pointers: OnceLock::new(), hints: BTreeMap::new() })
 }
 
 fn launch_on(null: Null, at: u64, handle: u64, shape: Shape, pointers: u64, extra: u64) -> Result {
@@ -83,9 +83,7 @@ fn check_cooperative(func: &Func, shape: &Shape) -> Result {
 const ATTRIBUTE: u64 = 72;
 
 /// Takes an attribute of a launch: those that say how it runs; hints to a GPU change nothing.
-fn take_attribute(shape: &mut Shape, at: u64) -> Result {
-    let number = In::<u32>::of(at).get()?;
-    let value = In::<u32>::of(at + 8);
+pub(crate) fn take_attribute(shape: &mut Shape, number: u32, value: In<u32>) -> Result {
     match number {
         2 => shape.cooperative = value.get()? != 0,
         4 => {
@@ -110,7 +108,8 @@ pub(crate) fn launch_ex(null: Null, config: In<LaunchConfig>, f: u64, params: Ou
         return Err(Code::INVALID_VALUE);
     }
     for i in 0..u64::from(config.num_attrs) {
-        take_attribute(&mut shape, config.attrs + i * ATTRIBUTE)?;
+        let at = config.attrs + i * ATTRIBUTE;
+        take_attribute(&mut shape, In::of(at).get()?, In::of(at + 8))?;
     }
     if shape.cooperative {
         let (ctx, _) = stream::by_handle(config.stream, null)?;

@@ -18,9 +18,7 @@ pub(crate) fn create(to: Out<u64>, flags: u32) -> Result {
 }
 
 pub(crate) fn destroy(handle: u64) -> Result {
-    let graph = process()?.graphs.remove(handle).ok_or(Code::INVALID_VALUE)?;
-    graph.forget();
-    Ok(())
+    graph::destroy(handle)
 }
 
 pub(crate) fn duplicate(to: Out<u64>, handle: u64) -> Result {
@@ -59,95 +57,167 @@ pub(crate) fn roots(handle: u64, to: Out<u64>, n: Out<u64>) -> Result {
     list(&roots, to, n)
 }
 
-pub(crate) fn edges(handle: u64, from: Out<u64>, to: Out<u64>, n: Out<u64>) -> Result {
+/// Edges: the node before, the one after, and what was said of it.
+type Edges = Vec<(u64, u64, u64)>;
+
+/// Writes a list of edges; one without data is refused if that would be lost.
+fn hand_out(all: &Edges, from: Out<u64>, to: Out<u64>, data: Option<Out<u64>>, n: Out<u64>) -> Result {
     n.check()?;
+    let asks = !from.is_null() || !to.is_null();
+    if asks && data.is_none_or(Out::is_null) && all.iter().any(|edge| edge.2 != 0) {
+        return Err(Code::LOSSY_QUERY);
+    }
+    let room = n.get()?;
+    let column = |get: fn(&(u64, u64, u64)) -> u64| all.iter().map(get).collect::<Vec<u64>>();
+    for (place, column) in
+        [(from, column(|e| e.0)), (to, column(|e| e.1)), (data.unwrap_or(Out::null()), column(|e| e.2))]
+    {
+        if !place.is_null() {
+            n.set(room)?;
+            list(&column, place, n)?;
+        }
+    }
+    if asks { Ok(()) } else { n.set(all.len() as u64) }
+}
+
+fn edges_of(handle: u64) -> Result<Edges> {
     let graph = by_handle(handle)?;
     let mut all = Vec::new();
     for (_, node) in graph.all() {
         for before in &node.after {
-            all.push((graph.get(*before)?.handle, node.handle));
+            all.push((graph.get(*before)?.handle, node.handle, node.data.get(before).copied().unwrap_or(0)));
         }
     }
+    Ok(all)
+}
+
+pub(crate) fn edges(handle: u64, from: Out<u64>, to: Out<u64>, n: Out<u64>) -> Result {
+    n.check()?;
+    let all = edges_of(handle)?;
     if from.is_null() != to.is_null() {
         return Err(Code::INVALID_VALUE);
     }
-    let (before, after): (Vec<u64>, Vec<u64>) = all.into_iter().unzip();
-    if !from.is_null() {
-        let room = n.get()?;
-        list(&before, from, n)?;
-        n.set(room)?;
-    }
-    list(&after, to, n)
+    hand_out(&all, from, to, None, n)
 }
 
 pub(crate) fn edges_v2(handle: u64, from: Out<u64>, to: Out<u64>, data: Out<u64>, n: Out<u64>) -> Result {
-    edges(handle, from, to, n)?;
-    if !data.is_null() && !from.is_null() {
-        (0..usize::try_from(n.get()?).unwrap_or(0)).for_each(|i| data.set_at(i, 0));
+    n.check()?;
+    let all = edges_of(handle)?;
+    if from.is_null() != to.is_null() || (from.is_null() && !data.is_null()) {
+        return Err(Code::INVALID_VALUE);
     }
-    Ok(())
+    hand_out(&all, from, to, Some(data), n)
 }
 
-/// Handles of the nodes before a node.
-fn before(handle: u64) -> Result<Vec<u64>> {
+/// Edges to a node.
+fn before(handle: u64) -> Result<Edges> {
     let (graph, number) = node(handle)?;
-    graph.get(number)?.after.iter().map(|n| Ok(graph.get(*n)?.handle)).collect()
+    let own = graph.get(number)?;
+    let edge = |n: &usize| Ok((graph.get(*n)?.handle, handle, own.data.get(n).copied().unwrap_or(0)));
+    own.after.iter().map(edge).collect()
 }
 
-/// Handles of the nodes after a node.
-fn after(handle: u64) -> Result<Vec<u64>> {
+/// Edges from a node.
+fn after(handle: u64) -> Result<Edges> {
     let (graph, number) = node(handle)?;
-    let is_after = |n: &graph::Node| n.after.contains(&number);
-    Ok(graph.all().into_iter().filter(|(_, n)| is_after(n)).map(|(_, n)| n.handle).collect())
+    let all = graph.all().into_iter().filter(|(_, n)| n.after.contains(&number));
+    Ok(all.map(|(_, n)| (handle, n.handle, n.data.get(&number).copied().unwrap_or(0))).collect())
 }
 
 pub(crate) fn dependencies(handle: u64, to: Out<u64>, n: Out<u64>) -> Result {
-    list(&before(handle)?, to, n)
+    hand_out(&before(handle)?, to, Out::null(), None, n)
 }
 
 pub(crate) fn dependents(handle: u64, to: Out<u64>, n: Out<u64>) -> Result {
-    list(&after(handle)?, to, n)
+    hand_out(&after(handle)?, Out::null(), to, None, n)
 }
 
-fn no_data(to: Out<u64>, data: Out<u64>, n: Out<u64>) -> Result {
-    if !data.is_null() && !to.is_null() {
-        (0..usize::try_from(n.get()?).unwrap_or(0)).for_each(|i| data.set_at(i, 0));
+pub(crate) fn dependencies_v2(handle: u64, to: Out<u64>, data: Out<u64>, n: Out<u64>) -> Result {
+    hand_out(&before(handle)?, to, Out::null(), Some(data), n)
+}
+
+pub(crate) fn dependents_v2(handle: u64, to: Out<u64>, data: Out<u64>, n: Out<u64>) -> Result {
+    hand_out(&after(handle)?, Out::null(), to, Some(data), n)
+}
+
+/// What may be said of an edge: which part of a launch is waited for, and that it may end early. All of it is waited for.
+pub(crate) fn edge_data(list: In<u64>, n: usize) -> Result<Vec<u64>> {
+    if list.is_null() {
+        return Ok(vec![0; n]);
+    }
+    let all = list.array(n)?;
+    let is_known = |data: &u64| {
+        let [from, to, kind, rest @ ..] = data.to_le_bytes();
+        from <= 2 && to == 0 && kind <= 1 && rest == [0; 5]
+    };
+    if all.iter().all(is_known) { Ok(all) } else { Err(Code::INVALID_VALUE) }
+}
+
+fn change(handle: u64, from: In<u64>, to: In<u64>, data: Option<In<u64>>, n: u64, add: bool) -> Result {
+    let graph = by_handle(handle)?;
+    let n = usize::try_from(n).map_err(|_| Code::INVALID_VALUE)?;
+    let (from, to) = (graph.numbers(&from.array(n)?)?, graph.numbers(&to.array(n)?)?);
+    let data = data.map_or(Ok(vec![0; n]), |data| edge_data(data, n))?;
+    let edges: Vec<(usize, usize)> = from.into_iter().zip(to).collect();
+    graph.change_edges(&edges, add)?;
+    if add {
+        edges.iter().zip(data).try_for_each(|((from, to), data)| graph.say_of_edge(*from, *to, data))?;
     }
     Ok(())
 }
 
-pub(crate) fn dependencies_v2(handle: u64, to: Out<u64>, data: Out<u64>, n: Out<u64>) -> Result {
-    dependencies(handle, to, n)?;
-    no_data(to, data, n)
-}
-
-pub(crate) fn dependents_v2(handle: u64, to: Out<u64>, data: Out<u64>, n: Out<u64>) -> Result {
-    dependents(handle, to, n)?;
-    no_data(to, data, n)
-}
-
-fn change(handle: u64, from: In<u64>, to: In<u64>, n: u64, add: bool) -> Result {
-    let graph = by_handle(handle)?;
-    let n = usize::try_from(n).map_err(|_| Code::INVALID_VALUE)?;
-    let (from, to) = (graph.numbers(&from.array(n)?)?, graph.numbers(&to.array(n)?)?);
-    let edges: Vec<(usize, usize)> = from.into_iter().zip(to).collect();
-    graph.change_edges(&edges, add)
-}
-
 pub(crate) fn add_edges(handle: u64, from: In<u64>, to: In<u64>, n: u64) -> Result {
-    change(handle, from, to, n, true)
+    change(handle, from, to, None, n, true)
 }
 
-pub(crate) fn add_edges_v2(handle: u64, from: In<u64>, to: In<u64>, _: In<u64>, n: u64) -> Result {
-    change(handle, from, to, n, true)
+pub(crate) fn add_edges_v2(handle: u64, from: In<u64>, to: In<u64>, data: In<u64>, n: u64) -> Result {
+    change(handle, from, to, Some(data), n, true)
 }
 
 pub(crate) fn remove_edges(handle: u64, from: In<u64>, to: In<u64>, n: u64) -> Result {
-    change(handle, from, to, n, false)
+    change(handle, from, to, None, n, false)
 }
 
-pub(crate) fn remove_edges_v2(handle: u64, from: In<u64>, to: In<u64>, _: In<u64>, n: u64) -> Result {
-    change(handle, from, to, n, false)
+pub(crate) fn remove_edges_v2(handle: u64, from: In<u64>, to: In<u64>, data: In<u64>, n: u64) -> Result {
+    change(handle, from, to, Some(data), n, false)
+}
+
+pub(crate) fn id(handle: u64, to: Out<u32>) -> Result {
+    to.check()?;
+    to.set(by_handle(handle)?.id)
+}
+
+pub(crate) fn exec_id(handle: u64, to: Out<u32>) -> Result {
+    to.check()?;
+    to.set(exec(handle)?.id)
+}
+
+/// The graph that a node is in.
+pub(crate) fn of_node(handle: u64, to: Out<u64>) -> Result {
+    to.check()?;
+    to.set(node(handle)?.0.handle)
+}
+
+pub(crate) fn local_id(handle: u64, to: Out<u32>) -> Result {
+    to.check()?;
+    to.set(u32::try_from(node(handle)?.1).map_err(|_| Code::INVALID_VALUE)?)
+}
+
+pub(crate) fn tools_id(handle: u64, to: Out<u64>) -> Result {
+    to.check()?;
+    let (graph, number) = node(handle)?;
+    to.set(u64::from(graph.id) << 32 | number as u64)
+}
+
+pub(crate) fn dot(handle: u64, path: In<u8>, flags: u32) -> Result {
+    const VERBOSE: u32 = 1;
+    const LAUNCHES: u32 = 4;
+    const FLAGS: u32 = (1 << 18) - 1;
+    if flags & !FLAGS != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    let text = by_handle(handle)?.dot(flags & (VERBOSE | LAUNCHES) != 0);
+    std::fs::write(path.text()?, text).map_err(|_| Code::OPERATING_SYSTEM)
 }
 
 pub(crate) fn destroy_node(handle: u64) -> Result {

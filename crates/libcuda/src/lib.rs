@@ -23,6 +23,7 @@ mod graphs;
 mod initialization;
 mod libraries;
 mod links;
+mod many;
 mod memories;
 mod modules;
 mod nodes;
@@ -34,6 +35,7 @@ pub mod ptr;
 mod streams;
 pub mod table;
 mod user_objects;
+mod virtual_memory;
 
 /// `CUDA_VERSION` of the interface: 13.5.
 pub const VERSION: i32 = 13050;

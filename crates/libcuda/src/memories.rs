@@ -1,11 +1,14 @@
 //! Memory: allocation, fills, host memory, what lies at an address.
 
 use handloom_driver::copy::Fill;
+use handloom_driver::hints::{Place, Range, pages};
 use handloom_driver::memory::{self, Registered, Use};
 use handloom_driver::stream::{self, Null};
 use handloom_driver::{Code, Result, capture, context, process};
 use handloom_runtime::Word;
 
+use crate::abi::PlaceWords;
+use crate::many::{place, place_of_number};
 use crate::ptr::{Addr, Out};
 
 pub(crate) fn info(free: Out<u64>, total: Out<u64>) -> Result {
@@ -44,7 +47,7 @@ pub(crate) fn free(address: u64) -> Result {
         return Ok(());
     }
     capture::refuse_while_captured()?;
-    memory::free(address, |kind| !matches!(kind, Use::Host(_)))
+    memory::free(address, |kind| matches!(kind, Use::Device | Use::Managed | Use::Pool(_) | Use::Graph))
 }
 
 pub(crate) fn range(base: Out<u64>, bytes: Out<u64>, address: u64) -> Result {
@@ -141,37 +144,55 @@ pub(crate) fn alloc_managed(to: Out<u64>, bytes: u64, flags: u32) -> Result {
     allocate(to, bytes, Use::Managed)
 }
 
-/// Whether an address is one of managed memory, of which so many bytes follow.
-fn managed(address: u64, bytes: u64) -> Result {
+/// The pages of a range of managed memory.
+pub(crate) fn managed(address: u64, bytes: u64) -> Result<Range> {
     let a = process()?.memory.find(address).ok_or(Code::INVALID_VALUE)?;
-    if bytes > a.bytes - (address - a.base) { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    if bytes > a.bytes - (address - a.base) { Err(Code::INVALID_VALUE) } else { Ok(pages(a.base, address, bytes)) }
+}
+
+fn prefetched(address: u64, bytes: u64, to: Place) -> Result {
+    process()?.hints.prefetched(managed(address, bytes)?, to);
+    Ok(())
 }
 
 pub(crate) fn prefetch(null: Null, address: u64, bytes: u64, device: i32, at: u64) -> Result {
     stream::by_handle(at, null)?;
-    if device >= 0 {
-        process()?.gpu(device)?;
-    }
-    managed(address, bytes)
+    prefetched(address, bytes, place_of_number(device)?)
 }
 
-pub(crate) fn prefetch_v2(null: Null, address: u64, bytes: u64, _: u64, flags: u32, at: u64) -> Result {
+pub(crate) fn prefetch_v2(null: Null, address: u64, bytes: u64, to: PlaceWords, flags: u32, at: u64) -> Result {
     stream::by_handle(at, null)?;
-    if flags != 0 { Err(Code::INVALID_VALUE) } else { managed(address, bytes) }
+    let to = place(to.kind, to.id)?;
+    if flags != 0 { Err(Code::INVALID_VALUE) } else { prefetched(address, bytes, to) }
 }
 
-pub(crate) fn advise(address: u64, bytes: u64, advice: u32, _: i32) -> Result {
+/// Advice for which the place has a meaning.
+fn has_place(advice: u32) -> bool {
+    matches!(advice, 3 | 5 | 6)
+}
+
+fn advised(address: u64, bytes: u64, advice: u32, to: impl FnOnce() -> Result<Place>) -> Result {
     context::current()?;
-    if !(1..=6).contains(&advice) { Err(Code::INVALID_VALUE) } else { managed(address, bytes) }
+    if !(1..=6).contains(&advice) {
+        return Err(Code::INVALID_VALUE);
+    }
+    let range = managed(address, bytes)?;
+    let to = if has_place(advice) { to()? } else { (0, 0) };
+    process()?.hints.advise(range, advice, to);
+    Ok(())
 }
 
-pub(crate) fn advise_v2(address: u64, bytes: u64, advice: u32, _: u64) -> Result {
-    advise(address, bytes, advice, 0)
+pub(crate) fn advise(address: u64, bytes: u64, advice: u32, device: i32) -> Result {
+    advised(address, bytes, advice, || place_of_number(device))
+}
+
+pub(crate) fn advise_v2(address: u64, bytes: u64, advice: u32, to: PlaceWords) -> Result {
+    advised(address, bytes, advice, || place(to.kind, to.id))
 }
 
 pub(crate) fn attach(null: Null, at: u64, address: u64, length: u64, flags: u32) -> Result {
     stream::by_handle(at, null)?;
-    if !matches!(flags, 1 | 2 | 4) { Err(Code::INVALID_VALUE) } else { managed(address, length) }
+    if !matches!(flags, 1 | 2 | 4) { Err(Code::INVALID_VALUE) } else { managed(address, length).map(drop) }
 }
 
 fn fill(null: Null, at: u64, rows: (u64, u64), word: Word, size: (u64, u64)) -> Result {

@@ -11,22 +11,53 @@ use handloom_driver::{Code, Result, context, process};
 use handloom_runtime::Word;
 
 use crate::abi::{
-    BatchNode, BatchOp, HostNode, HostNodeWords, KernelNode, KernelNodeOld, MemAllocNode, Memcpy3d, MemsetNode,
+    BatchNode, BatchOp, ChildNode, CopyNode, HostNode, HostNodeWords, KernelNode, KernelNodeOld, MemAllocNode,
+    Memcpy3d, MemsetNode, NodeParams,
 };
 use crate::batches;
-use crate::execution::launch_of;
-use crate::graphs::exec;
+use crate::execution::{launch_of, take_attribute};
+use crate::graphs::{edge_data, exec};
 use crate::pools::device_of as pool_device;
-use crate::ptr::{In, Out};
+use crate::ptr::{Addr, In, Out};
 use crate::streams::host_call;
 
+/// Where a new node stands: where its handle goes, in which graph, after which others.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    pub(crate) to: Out<u64>,
+    pub(crate) graph: u64,
+    pub(crate) after: In<u64>,
+    pub(crate) n: u64,
+}
+
 fn add(to: Out<u64>, graph: u64, after: In<u64>, n: u64, op: impl FnOnce() -> Result<Op>) -> Result {
-    to.check()?;
-    let graph = by_handle(graph)?;
-    let n = usize::try_from(n).map_err(|_| Code::INVALID_VALUE)?;
-    let after = graph.numbers(&after.array(n)?)?;
-    let number = graph.add(op()?, after)?;
-    to.set(graph.get(number)?.handle)
+    add_at(At { to, graph, after, n }, None, op)
+}
+
+/// Adds a node, with what is said of the edges to it.
+pub(crate) fn add_at(at: At, data: Option<In<u64>>, op: impl FnOnce() -> Result<Op>) -> Result {
+    at.to.check()?;
+    let graph = by_handle(at.graph)?;
+    let n = usize::try_from(at.n).map_err(|_| Code::INVALID_VALUE)?;
+    let after = graph.numbers(&at.after.array(n)?)?;
+    let data = data.map_or(Ok(Vec::new()), |data| edge_data(data, n))?;
+    let op = op()?;
+    // A graph that is given away, and not a copy of one.
+    let given = if let Op::Graph(child) = &op { Some(child).filter(|child| !child.is_embedded()) } else { None };
+    if let Some(child) = given {
+        if child.holds(&graph) {
+            return Err(Code::INVALID_VALUE);
+        }
+        child.give()?;
+    }
+    let is_copy = given.is_none();
+    let number = graph.add(op.clone(), after.clone()).inspect_err(|_| {
+        if is_copy {
+            op.end_graph();
+        }
+    })?;
+    after.iter().zip(data).try_for_each(|(from, data)| graph.say_of_edge(*from, number, data))?;
+    at.to.set(graph.get(number)?.handle)
 }
 
 fn kernel_op(p: &KernelNode) -> Result<Op> {
@@ -90,10 +121,21 @@ pub(crate) fn add_empty(to: Out<u64>, graph: u64, after: In<u64>, n: u64) -> Res
     add(to, graph, after, n, || Ok(Op::Empty))
 }
 
-/// What the nodes of a graph do, in an order that it allows.
+/// A copy of a graph as part of a node.
 fn child_op(child: u64) -> Result<Op> {
-    let order = by_handle(child)?.order()?;
-    Ok(Op::Child(Arc::new(order.into_iter().map(|(_, node)| node.op).collect())))
+    let child = by_handle(child)?;
+    child.order()?;
+    // A copy would free what the original allocates.
+    if child.allocates() {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    Ok(Op::Graph(child.embed()?))
+}
+
+pub(crate) fn get_child(handle: u64, to: Out<u64>) -> Result {
+    to.check()?;
+    let Op::Graph(graph) = op_of(handle)? else { return Err(Code::INVALID_VALUE) };
+    to.set(graph.handle)
 }
 
 pub(crate) fn add_child(to: Out<u64>, graph: u64, after: In<u64>, n: u64, child: u64) -> Result {
@@ -109,6 +151,10 @@ pub(crate) fn add_wait(to: Out<u64>, graph: u64, after: In<u64>, n: u64, event: 
 }
 
 pub(crate) fn add_alloc(to: Out<u64>, graph: u64, after: In<u64>, n: u64, params: Out<MemAllocNode>) -> Result {
+    add_alloc_at(At { to, graph, after, n }, None, params)
+}
+
+fn add_alloc_at(at: At, data: Option<In<u64>>, params: Out<MemAllocNode>) -> Result {
     let mut given = params.get()?;
     if given.access_desc_count > 0 && given.access_descs == 0 {
         return Err(Code::INVALID_VALUE);
@@ -120,15 +166,17 @@ pub(crate) fn add_alloc(to: Out<u64>, graph: u64, after: In<u64>, n: u64, params
     }
     let memory = GraphMemory::new(&ctx, given.bytes)?;
     given.dptr = memory.base;
-    add(to, graph, after, n, || Ok(Op::GraphAlloc(memory)))?;
+    add_at(at, data, || Ok(Op::GraphAlloc(memory)))?;
     params.set(given)
 }
 
 pub(crate) fn add_free(to: Out<u64>, graph: u64, after: In<u64>, n: u64, address: u64) -> Result {
-    let process = process()?;
-    let found = process.memory.find(address).filter(|a| a.base == address && a.kind == Use::Graph);
-    found.ok_or(Code::INVALID_VALUE)?;
-    add(to, graph, after, n, || Ok(Op::GraphFree(address)))
+    add(to, graph, after, n, || free_op(address))
+}
+
+fn free_op(address: u64) -> Result<Op> {
+    let found = process()?.memory.find(address).filter(|a| a.base == address && a.kind == Use::Graph);
+    found.map(|_| Op::GraphFree(address)).ok_or(Code::INVALID_VALUE)
 }
 
 fn batch_op(p: &BatchNode) -> Result<Op> {
@@ -323,8 +371,13 @@ pub(crate) fn exec_set_host(exec: u64, handle: u64, params: In<HostNode>) -> Res
     set_in_exec(exec, handle, || host_op(&params.get()?))
 }
 
+/// What the nodes of a graph do, in an order that it allows.
+fn line_op(child: u64) -> Result<Op> {
+    Ok(Op::Child(Arc::new(by_handle(child)?.line()?)))
+}
+
 pub(crate) fn exec_set_child(exec: u64, handle: u64, child: u64) -> Result {
-    set_in_exec(exec, handle, || child_op(child))
+    set_in_exec(exec, handle, || line_op(child))
 }
 
 pub(crate) fn exec_set_record(exec: u64, handle: u64, event: u64) -> Result {
@@ -333,6 +386,178 @@ pub(crate) fn exec_set_record(exec: u64, handle: u64, event: u64) -> Result {
 
 pub(crate) fn exec_set_wait(exec: u64, handle: u64, event: u64) -> Result {
     set_in_exec(exec, handle, || wait_op(event))
+}
+
+/// The words before the parameters of a node of any kind, and those after them.
+const HEAD: u64 = 16;
+
+/// What parameters of any kind ask for, that need no place to write to.
+fn op_of_params(params: Out<NodeParams>) -> Result<Op> {
+    let given = params.get()?;
+    if given.reserved_0 != [0; 3] || given.reserved_2 != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    let at = params.address() + HEAD;
+    // A context stands after the parameters that the calls of one kind have.
+    let ctx = |offset: u64| In::<u64>::of(at + offset).get().and_then(current);
+    match given.kind {
+        0 => kernel_op(&In::of(at).get()?),
+        1 => {
+            let CopyNode { flags, reserved, ctx, copy } = In::of(at).get()?;
+            current(ctx)?;
+            if flags != 0 || reserved != 0 { Err(Code::INVALID_VALUE) } else { copy_op(&copy) }
+        }
+        2 => {
+            ctx(size_of::<MemsetNode>() as u64)?;
+            fill_op(&In::of(at).get()?)
+        }
+        3 => host_op(&In::of(at).get()?),
+        4 => {
+            let ChildNode { graph, ownership } = In::of(at).get()?;
+            match ownership {
+                0 => child_op(graph),
+                1 => {
+                    let child = by_handle(graph)?;
+                    if child.is_embedded() { Err(Code::INVALID_VALUE) } else { Ok(Op::Graph(child)) }
+                }
+                _ => Err(Code::INVALID_VALUE),
+            }
+        }
+        5 => Ok(Op::Empty),
+        6 => wait_op(In::of(at).get()?),
+        7 => record_op(In::of(at).get()?),
+        11 => free_op(In::of(at).get()?),
+        12 => batch_op(&In::of(at).get()?),
+        // Semaphores of others, conditions, batches of copies.
+        8 | 9 => refuse("a node of a graph with a semaphore"),
+        13 => refuse("a node of a graph with a condition"),
+        14 | 18 => refuse("a node of a graph with a batch of copies"),
+        _ => Err(Code::INVALID_VALUE),
+    }
+}
+
+fn refuse(what: &str) -> Result<Op> {
+    crate::call::refused(what);
+    Err(Code::NOT_SUPPORTED)
+}
+
+pub(crate) fn add_any(to: Out<u64>, graph: u64, after: In<u64>, n: u64, params: Out<NodeParams>) -> Result {
+    add_any_at(At { to, graph, after, n }, None, params)
+}
+
+pub(crate) fn add_any_v2(
+    to: Out<u64>,
+    graph: u64,
+    after: In<u64>,
+    data: In<u64>,
+    n: u64,
+    params: Out<NodeParams>,
+) -> Result {
+    add_any_at(At { to, graph, after, n }, Some(data), params)
+}
+
+fn add_any_at(at: At, data: Option<In<u64>>, params: Out<NodeParams>) -> Result {
+    const ALLOC: u32 = 10;
+    if params.get()?.kind == ALLOC {
+        return add_alloc_at(at, data, Addr(params.address() + HEAD).out());
+    }
+    add_at(at, data, || op_of_params(params))
+}
+
+/// Kinds of nodes whose parameters stay what they are.
+fn changeable(params: Out<NodeParams>) -> Result {
+    if matches!(params.get()?.kind, 10 | 11) { Err(Code::NOT_SUPPORTED) } else { Ok(()) }
+}
+
+pub(crate) fn set_any(handle: u64, params: Out<NodeParams>) -> Result {
+    changeable(params)?;
+    // The graph of a node is changed by its own handle.
+    if params.get()?.kind == 4 {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    set(handle, || op_of_params(params))
+}
+
+pub(crate) fn exec_set_any(exec: u64, handle: u64, params: Out<NodeParams>) -> Result {
+    changeable(params)?;
+    if params.get()?.kind == 4 {
+        let child: ChildNode = In::of(params.address() + HEAD).get()?;
+        return exec_set_child(exec, handle, child.graph);
+    }
+    set_in_exec(exec, handle, || op_of_params(params))
+}
+
+pub(crate) fn get_any(handle: u64, params: Out<NodeParams>) -> Result {
+    params.check()?;
+    let (graph, number) = node(handle)?;
+    let kind = kind(&graph.get(number)?.op);
+    let mut all = NodeParams { kind, reserved_0: [0; 3], body: [0; 29], reserved_2: 0 };
+    params.set(all)?;
+    let at = Addr(params.address() + HEAD);
+    match kind {
+        0 => get_kernel(handle, at.out()),
+        1 => {
+            let Op::Copy(copy) = op_of(handle)? else { return Err(Code::INVALID_VALUE) };
+            at.out().set(CopyNode { flags: 0, reserved: 0, ctx: 0, copy: crate::copies::described(&copy) })
+        }
+        2 => get_fill(handle, at.out()),
+        3 => get_host(handle, at.out()),
+        4 => {
+            const OF_THE_NODE: i32 = -1;
+            let Op::Graph(child) = op_of(handle)? else { return Err(Code::INVALID_VALUE) };
+            at.out().set(ChildNode { graph: child.handle, ownership: OF_THE_NODE })
+        }
+        6 => get_wait(handle, at.out()),
+        7 => get_record(handle, at.out()),
+        10 => get_alloc(handle, at.out()),
+        11 => get_free(handle, at.out()),
+        12 => get_batch(handle, at.out()),
+        _ => {
+            all.body = [0; 29];
+            params.set(all)
+        }
+    }
+}
+
+/// Bytes of the value of an attribute of a node.
+type Value = [u8; 64];
+
+pub(crate) fn kernel_attribute(handle: u64, number: u32, to: Addr) -> Result {
+    let Op::Kernel(launch) = op_of(handle)? else { return Err(Code::INVALID_VALUE) };
+    let mut value: Value = launch.hints.get(&number).copied().unwrap_or([0; 64]);
+    let words: &[u32] = match number {
+        2 => &[u32::from(launch.shape.cooperative)],
+        4 => &launch.shape.cluster.unwrap_or([1; 3]),
+        1 | 5 | 8 | 9 | 10 | 11 | 14 | 16 | 17 | 18 => &[],
+        _ => return Err(Code::INVALID_VALUE),
+    };
+    for (i, word) in words.iter().enumerate() {
+        value[4 * i..4 * i + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    to.out::<Value>().set(value)
+}
+
+pub(crate) fn set_kernel_attribute(handle: u64, number: u32, from: Addr) -> Result {
+    let (graph, at) = node(handle)?;
+    let value = from.out::<Value>().get()?;
+    graph.change_launch(at, |launch| {
+        take_attribute(&mut launch.shape, number, In::of(from.0))?;
+        if !matches!(number, 2 | 4) {
+            launch.hints.insert(number, value);
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn copy_attributes(to: u64, from: u64) -> Result {
+    let Op::Kernel(from) = op_of(from)? else { return Err(Code::INVALID_VALUE) };
+    let (graph, at) = node(to)?;
+    graph.change_launch(at, |launch| {
+        let Shape { cooperative, cluster, .. } = from.shape;
+        launch.shape = Shape { cooperative, cluster, ..launch.shape };
+        launch.hints.clone_from(&from.hints);
+        Ok(())
+    })
 }
 
 pub(crate) fn set_enabled(exec_handle: u64, handle: u64, enabled: u32) -> Result {

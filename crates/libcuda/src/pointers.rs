@@ -1,6 +1,7 @@
 //! What a program may ask of an address.
 
 use handloom_driver::memory::Use;
+use handloom_driver::virtual_memory::{self, Location};
 use handloom_driver::{Code, Result, process};
 
 use crate::ptr::{Addr, In, Out};
@@ -16,8 +17,36 @@ struct Known {
     base: u64,
     bytes: u64,
     id: u64,
-    is_managed: bool,
-    pool: u64,
+    /// What it was asked for as, where it was.
+    asked: Option<Use>,
+}
+
+impl Known {
+    fn is_managed(&self) -> bool {
+        self.asked == Some(Use::Managed)
+    }
+
+    /// How the device may access it.
+    fn access(&self, address: u64) -> u32 {
+        const READ_WRITE: u32 = 3;
+        match self.asked {
+            Some(Use::Mapped(_)) => {
+                let access = virtual_memory::access(Location::Device(self.ordinal), address);
+                access.ok().and_then(|a| u32::try_from(a).ok()).unwrap_or(0)
+            }
+            _ => READ_WRITE,
+        }
+    }
+
+    /// How other processes may be given it: by the bits of handles of mapped memory.
+    fn handles(&self) -> u64 {
+        match self.asked {
+            Some(Use::Mapped(handle)) => {
+                u64::from(virtual_memory::by_handle(handle).is_ok_and(|memory| memory.is_shareable))
+            }
+            _ => 0,
+        }
+    }
 }
 
 fn find(address: u64) -> Result<Option<Known>> {
@@ -30,38 +59,19 @@ fn find(address: u64) -> Result<Option<Known>> {
             base: a.base,
             bytes: a.bytes,
             id: a.id,
-            is_managed: a.kind == Use::Managed,
-            pool: if let Use::Pool(pool) = a.kind { pool } else { 0 },
+            asked: Some(a.kind),
         }));
     }
     if let Some((base, r)) = process.memory.registered(address) {
         let ctx = process.contexts.get(r.ctx);
         let ordinal = ctx.map_or(0, |c| c.gpu.ordinal);
-        return Ok(Some(Known {
-            ctx: r.ctx,
-            kind: HOST,
-            ordinal,
-            base,
-            bytes: r.bytes,
-            id: base,
-            is_managed: false,
-            pool: 0,
-        }));
+        return Ok(Some(Known { ctx: r.ctx, kind: HOST, ordinal, base, bytes: r.bytes, id: base, asked: None }));
     }
     // A variable of a module.
     let Some(gpu) = process.gpu_of(address) else { return Ok(None) };
     let Some((base, bytes)) = gpu.device.memory().range_of(address) else { return Ok(None) };
     let primary = gpu.primary.lock().map_err(|_| Code::UNKNOWN)?.handle.unwrap_or(0);
-    Ok(Some(Known {
-        ctx: primary,
-        kind: DEVICE,
-        ordinal: gpu.ordinal,
-        base,
-        bytes,
-        id: base,
-        is_managed: false,
-        pool: 0,
-    }))
+    Ok(Some(Known { ctx: primary, kind: DEVICE, ordinal: gpu.ordinal, base, bytes, id: base, asked: None }))
 }
 
 /// Writes an attribute of an address of which `known` is known; of one of which nothing is, what says so.
@@ -73,19 +83,20 @@ fn write(data: Addr, number: u32, address: u64, known: Option<&Known>) -> Result
         1 => wide(known.map_or(0, |k| k.ctx)),
         2 => int(known.map_or(0, |k| k.kind)),
         3 => wide(known.map_or(0, |_| address)),
-        4 => wide(known.filter(|k| k.kind == HOST || k.is_managed).map_or(0, |_| address)),
+        4 => wide(known.filter(|k| k.kind == HOST || k.is_managed()).map_or(0, |_| address)),
         5 => Err(Code::NOT_SUPPORTED),
         6 => int(0),
         7 => wide(known.map_or(0, |k| k.id)),
-        8 => flag(known.is_some_and(|k| k.is_managed)),
+        8 => flag(known.is_some_and(Known::is_managed)),
         9 => data.out::<i32>().set(known.map_or(-2, |k| k.ordinal)),
-        10 | 15 | 21 => flag(false),
+        10 => flag(known.is_some_and(|k| k.asked == Some(Use::Device))),
+        15 | 21 => flag(false),
         11 | 19 => wide(known.map_or(0, |k| k.base)),
         12 | 18 => wide(known.map_or(0, |k| k.bytes)),
         13 => flag(known.is_some()),
-        14 => wide(0),
-        16 => int(known.map_or(0, |_| 3)),
-        17 => wide(known.map_or(0, |k| k.pool)),
+        14 => wide(known.map_or(0, Known::handles)),
+        16 => int(known.map_or(0, |k| k.access(address))),
+        17 => wide(known.map_or(0, |k| if let Some(Use::Pool(pool)) = k.asked { pool } else { 0 })),
         20 => wide(known.map_or(0, |k| k.id)),
         _ => Err(Code::INVALID_VALUE),
     }

@@ -9,8 +9,9 @@ use handloom_driver::stream::{self, Null, Stream};
 use handloom_driver::work::Op;
 use handloom_driver::{Code, Result, memory, process};
 
-use crate::abi::PoolProps;
+use crate::abi::{AccessDesc, PlaceWords, PoolProps};
 use crate::ptr::{Addr, In, Out};
+use crate::virtual_memory::accesses;
 
 const PINNED: u32 = 1;
 const DEVICE: u32 = 1;
@@ -91,7 +92,7 @@ pub(crate) fn trim(handle: u64, _: u64) -> Result {
     by_handle(handle).map(drop)
 }
 
-pub(crate) fn access(flags: Out<u32>, handle: u64, location: Out<u64>) -> Result {
+pub(crate) fn access(flags: Out<u32>, handle: u64, location: Out<PlaceWords>) -> Result {
     const READ_WRITE: u32 = 3;
     flags.check()?;
     location.check()?;
@@ -100,9 +101,9 @@ pub(crate) fn access(flags: Out<u32>, handle: u64, location: Out<u64>) -> Result
 }
 
 /// Every device reaches every pool.
-pub(crate) fn set_access(handle: u64, descriptions: In<u8>, n: u64) -> Result {
+pub(crate) fn set_access(handle: u64, descriptions: In<AccessDesc>, n: u64) -> Result {
     by_handle(handle)?;
-    if n > 0 && descriptions.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    accesses(descriptions, n).map(drop)
 }
 
 pub(crate) fn alloc_async(null: Null, to: Out<u64>, bytes: u64, at: u64) -> Result {
@@ -139,4 +140,35 @@ pub(crate) fn free_async(null: Null, address: u64, at: u64) -> Result {
         return Ok(());
     }
     memory::free_later(&ctx, &stream, address)
+}
+
+/// The device of a pool that is found by its place, whose memory is of one kind.
+fn of_place(place: Out<PlaceWords>, kind: u32) -> Result<i32> {
+    let PlaceWords { kind: at, id } = place.get()?;
+    match (kind, at) {
+        (PINNED, DEVICE) => process()?.gpu(id).map(|gpu| gpu.ordinal),
+        (1 | 2, 0..=5) => Err(Code::NOT_SUPPORTED),
+        _ => Err(Code::INVALID_VALUE),
+    }
+}
+
+pub(crate) fn default_of_place(to: Out<u64>, place: Out<PlaceWords>, kind: u32) -> Result {
+    to.check()?;
+    let process = process()?;
+    to.set(pool::default_of(process, process.gpu(of_place(place, kind)?)?)?)
+}
+
+pub(crate) fn of_this_place(to: Out<u64>, place: Out<PlaceWords>, kind: u32) -> Result {
+    to.check()?;
+    let process = process()?;
+    to.set(pool::current_of(process, process.gpu(of_place(place, kind)?)?)?)
+}
+
+pub(crate) fn set_of_place(place: Out<PlaceWords>, kind: u32, handle: u64) -> Result {
+    let ordinal = of_place(place, kind)?;
+    if by_handle(handle)?.ordinal != ordinal {
+        return Err(Code::INVALID_VALUE);
+    }
+    process()?.gpu(ordinal)?.current_pool.store(handle, std::sync::atomic::Ordering::Relaxed);
+    Ok(())
 }

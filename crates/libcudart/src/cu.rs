@@ -130,6 +130,21 @@ pub struct KernelNodeParams {
     pub context: u64,
 }
 
+/// A node of a graph of any kind, as the driver has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NodeParams {
+    /// The kind.
+    pub kind: u32,
+    /// 0.
+    pub reserved_0: [u32; 3],
+    /// The structure of the kind.
+    pub body: [u64; 29],
+    /// 0.
+    pub reserved_2: u64,
+}
+
+const _: () = assert!(size_of::<NodeParams>() == 256);
 const _: () = assert!(size_of::<Memcpy3D>() == 200 && size_of::<Memcpy2D>() == 128);
 const _: () = assert!(size_of::<LaunchConfig>() == 56 && size_of::<KernelNodeParams>() == 72);
 
@@ -194,7 +209,7 @@ unsafe extern "C" {
     pub safe fn cuMemHostGetFlags(flags: &mut u32, host: u64) -> u32;
     pub fn cuMemHostRegister_v2(host: u64, bytes: usize, flags: u32) -> u32;
     pub safe fn cuMemHostUnregister(host: u64) -> u32;
-    pub fn cuPointerGetAttribute(data: *mut c_void, attribute: u32, address: u64) -> u32;
+    pub fn cuPointerGetAttributes(count: u32, numbers: *const u32, data: *const *mut c_void, address: u64) -> u32;
     pub safe fn cuMemAllocAsync(address: &mut u64, bytes: usize, stream: u64) -> u32;
     pub safe fn cuMemAllocFromPoolAsync(address: &mut u64, bytes: usize, pool: u64, stream: u64) -> u32;
     pub safe fn cuMemFreeAsync(address: u64, stream: u64) -> u32;
@@ -212,6 +227,42 @@ unsafe extern "C" {
         flags: u32,
         stream: u64,
     ) -> u32;
+    pub fn cuMemcpyBatchAsync(
+        to: Address,
+        from: Address,
+        sizes: Address,
+        count: usize,
+        attributes: Address,
+        firsts: Address,
+        many: usize,
+        fail: *mut usize,
+        stream: u64,
+    ) -> u32;
+    pub fn cuMemcpy3DBatchAsync(count: usize, list: Address, fail: *mut usize, flags: u64, stream: u64) -> u32;
+    pub fn cuMemcpyWithAttributesAsync(to: u64, from: u64, bytes: usize, attributes: Address, stream: u64) -> u32;
+    pub fn cuMemcpy3DWithAttributesAsync(op: Address, flags: u64, stream: u64) -> u32;
+    pub fn cuMemPrefetchBatchAsync(
+        addresses: Address,
+        sizes: Address,
+        count: usize,
+        places: Address,
+        firsts: Address,
+        many: usize,
+        flags: u64,
+        stream: u64,
+    ) -> u32;
+    pub fn cuMemDiscardBatchAsync(addresses: Address, sizes: Address, count: usize, flags: u64, stream: u64) -> u32;
+    pub fn cuMemRangeGetAttributes(
+        data: Address,
+        sizes: Address,
+        attributes: Address,
+        count: usize,
+        address: u64,
+        bytes: usize,
+    ) -> u32;
+    pub fn cuMemGetDefaultMemPool(pool: &mut u64, place: Address, kind: u32) -> u32;
+    pub fn cuMemGetMemPool(pool: &mut u64, place: Address, kind: u32) -> u32;
+    pub fn cuMemSetMemPool(place: Address, kind: u32, pool: u64) -> u32;
     pub fn cuMemRangeGetAttribute(data: *mut c_void, size: usize, attribute: u32, address: u64, bytes: usize) -> u32;
     pub safe fn cuIpcGetMemHandle(handle: &mut IpcHandle, address: u64) -> u32;
     pub safe fn cuIpcOpenMemHandle_v2(address: &mut u64, handle: IpcHandle, flags: u32) -> u32;
@@ -366,6 +417,27 @@ unsafe extern "C" {
     pub safe fn cuGraphNodeFindInClone(found: &mut u64, original: u64, clone: u64) -> u32;
     pub safe fn cuGraphNodeGetEnabled(exec: u64, node: u64, enabled: &mut u32) -> u32;
     pub safe fn cuGraphNodeSetEnabled(exec: u64, node: u64, enabled: u32) -> u32;
+    pub fn cuGraphAddNode_v2(
+        node: &mut u64,
+        graph: u64,
+        after: Address,
+        edges: Address,
+        count: usize,
+        params: &mut NodeParams,
+    ) -> u32;
+    pub fn cuGraphNodeSetParams(node: u64, params: &mut NodeParams) -> u32;
+    pub fn cuGraphExecNodeSetParams(exec: u64, node: u64, params: &mut NodeParams) -> u32;
+    pub safe fn cuGraphNodeGetParams(node: u64, params: &mut NodeParams) -> u32;
+    pub safe fn cuGraphChildGraphNodeGetGraph(node: u64, graph: &mut u64) -> u32;
+    pub fn cuGraphDebugDotPrint(graph: u64, path: *const c_char, flags: u32) -> u32;
+    pub fn cuGraphKernelNodeGetAttribute(node: u64, number: u32, value: *mut [u64; 8]) -> u32;
+    pub fn cuGraphKernelNodeSetAttribute(node: u64, number: u32, value: *const [u64; 8]) -> u32;
+    pub safe fn cuGraphKernelNodeCopyAttributes(to: u64, from: u64) -> u32;
+    pub safe fn cuGraphGetId(graph: u64, id: &mut u32) -> u32;
+    pub safe fn cuGraphExecGetId(exec: u64, id: &mut u32) -> u32;
+    pub safe fn cuGraphNodeGetLocalId(node: u64, id: &mut u32) -> u32;
+    pub safe fn cuGraphNodeGetToolsId(node: u64, id: &mut u64) -> u32;
+    pub safe fn cuGraphNodeGetContainingGraph(node: u64, graph: &mut u64) -> u32;
     pub fn cuDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32;
     pub fn cuDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32;
     pub safe fn cuDeviceGraphMemTrim(device: i32) -> u32;

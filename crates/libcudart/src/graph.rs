@@ -49,7 +49,7 @@ fn kernel_params(p: Option<&KernelNodeParams>) -> Answer<cu::KernelNodeParams> {
 }
 
 /// What a node launches. The function is the host stub that stands for the kernel, where there is one.
-fn kernel_params_of(node: u64) -> Answer<KernelNodeParams> {
+pub fn kernel_params_of(node: u64) -> Answer<KernelNodeParams> {
     let mut p = cu::KernelNodeParams {
         function: 0,
         grid: [0; 3],
@@ -92,7 +92,7 @@ fn empty_copy() -> cu::Memcpy3D {
 }
 
 /// A copy of the driver in the words of this interface: each address says by itself where it is.
-fn copied_box(copy: &cu::Memcpy3D) -> Memcpy3DParms {
+pub fn copied_box(copy: &cu::Memcpy3D) -> Memcpy3DParms {
     const BY_ADDRESS: u32 = 4;
     let memory = |side: &cu::Side| PitchedPtr {
         ptr: side.device.max(side.host),

@@ -265,34 +265,28 @@ fn allocate_rows(width: usize, height: usize) -> Answer<(u64, usize)> {
     Ok((address, pitch))
 }
 
-fn pointer(attribute: u32, address: u64) -> Answer<u64> {
-    let mut data = 0u64;
-    // SAFETY: no attribute that is asked for has more than eight bytes.
-    driver(unsafe { cu::cuPointerGetAttribute((&raw mut data).cast(), attribute, address) })?;
-    Ok(data)
-}
-
 fn pointer_attributes(address: u64) -> Answer<PointerAttributes12> {
-    const MEMORY_TYPE: u32 = 2;
-    const DEVICE_POINTER: u32 = 3;
-    const HOST_POINTER: u32 = 4;
-    const IS_MANAGED: u32 = 8;
-    const ORDINAL: u32 = 9;
+    const NUMBERS: [u32; 5] = [2, 3, 4, 8, 9];
     ready()?;
+    let nothing = PointerAttributes12 { kind: 0, device: -2, device_pointer: 0, host_pointer: address };
     if address == 0 {
-        return Ok(PointerAttributes12 { kind: 0, device: -2, device_pointer: 0, host_pointer: 0 });
+        return Ok(nothing);
     }
-    let low = |number: u64| u32::try_from(number & 0xffff_ffff).unwrap_or(0);
-    let Ok(memory_type) = pointer(MEMORY_TYPE, address) else {
-        return Ok(PointerAttributes12 { kind: 0, device: -2, device_pointer: 0, host_pointer: address });
-    };
-    let managed = pointer(IS_MANAGED, address).is_ok_and(|m| m & 0xff != 0);
-    Ok(PointerAttributes12 {
-        kind: if managed { 3 } else { low(memory_type) },
-        device: low(pointer(ORDINAL, address)?).cast_signed(),
-        device_pointer: pointer(DEVICE_POINTER, address).unwrap_or(0),
-        host_pointer: pointer(HOST_POINTER, address).unwrap_or(0),
-    })
+    let (mut kind, mut device_pointer, mut host_pointer, mut is_managed, mut device) = (0_u32, 0_u64, 0_u64, 0_u8, 0);
+    let places: [*mut c_void; 5] = [
+        (&raw mut kind).cast(),
+        (&raw mut device_pointer).cast(),
+        (&raw mut host_pointer).cast(),
+        (&raw mut is_managed).cast(),
+        (&raw mut device).cast(),
+    ];
+    // SAFETY: there are as many places as numbers, and each is as large as what the driver writes for its number.
+    driver(unsafe { cu::cuPointerGetAttributes(5, NUMBERS.as_ptr(), places.as_ptr(), address) })?;
+    if kind == 0 {
+        return Ok(nothing);
+    }
+    let kind = if is_managed == 0 { kind } else { 3 };
+    Ok(PointerAttributes12 { kind, device, device_pointer, host_pointer })
 }
 
 fn advise(address: u64, bytes: usize, advice: u32, location: MemLocation) -> Answer {

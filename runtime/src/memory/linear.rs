@@ -27,7 +27,7 @@ const HOP: usize = 16 << 10;
 pub struct DeviceMemory {
     pub(crate) wide: Space,
     low: OnceLock<Option<Space>>,
-    budget: Arc<Budget>,
+    pub(super) budget: Arc<Budget>,
 }
 
 /// What lies at an address.
@@ -169,6 +169,7 @@ impl fmt::Display for MemoryError {
                     AllocKind::Buffer => "a buffer that its owner frees",
                     AllocKind::Global | AllocKind::Const => "a variable, which lives as long as its module",
                     AllocKind::Malloc => "memory that a kernel allocated, which only kernels use",
+                    AllocKind::Mapped | AllocKind::MappedForReading => "mapped memory, which is unmapped",
                     AllocKind::Linear | AllocKind::Param | AllocKind::Shared | AllocKind::Local => "not the host's",
                 };
                 write!(f, "{:#x} is {what}", a.base)

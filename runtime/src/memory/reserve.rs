@@ -1,12 +1,14 @@
 //! Address space: one reservation a process, windows of it for devices.
 //!
 //! A reservation is a range of addresses without access at a fixed base, so that pointers print the same in each run. A device claims
-//! a window of it by number and gives it back when it is dropped. Programs of address size 32 use a second reservation below 4 GiB.
+//! a window of it by number and gives it back when it is dropped. Programs of address size 32 use a second reservation below 4 GiB. Parts of a window
+//! may be pages of a file in memory.
 
 use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -117,6 +119,31 @@ impl Window {
         }
         // SAFETY: the range lies in this window, which only its device uses; widening access harms no reference.
         unsafe { mprotect(as_ptr(start), as_len(end - start), MprotectFlags::READ | MprotectFlags::WRITE).is_ok() }
+    }
+
+    /// Puts pages of a file at `start .. end`, from `offset` of it on, in place of what is there. The bounds are those of an open range, and the file is
+    /// one that cannot shrink. Says whether the host did it.
+    pub(crate) fn map(&self, start: u64, end: u64, file: BorrowedFd<'_>, offset: u64) -> bool {
+        if start < self.base || end > self.base + self.size || start >= end {
+            return false;
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the range lies in this window, which only its device uses. It stays readable and writable, and no reference into a window exists. The
+        // file does not shrink, so each page of it can be touched.
+        unsafe {
+            mmap(as_ptr(start), as_len(end - start), access, MapFlags::SHARED | MapFlags::FIXED, file, offset).is_ok()
+        }
+    }
+
+    /// Puts fresh pages of zeros at `start .. end` of an open range, in place of what is there. Says whether the host did it.
+    pub(crate) fn unmap(&self, start: u64, end: u64) -> bool {
+        if start < self.base || end > self.base + self.size || start >= end {
+            return false;
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        // SAFETY: as in `map`.
+        unsafe { mmap_anonymous(as_ptr(start), as_len(end - start), access, flags).is_ok() }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::mapped::{Backing, Part, Shared};
 use super::ranges::Ranges;
 use super::reserve::{PAGE, Reservation, Window, as_len, scrub};
 use crate::error::NoRoom;
@@ -27,6 +28,17 @@ pub enum AllocKind {
     Shared,
     /// Local memory of a thread.
     Local,
+    /// Memory that was mapped to reserved addresses.
+    Mapped,
+    /// The same, which kernels may only read.
+    MappedForReading,
+}
+
+impl AllocKind {
+    /// Whether kernels may write it.
+    pub(crate) fn is_writable(self) -> bool {
+        !matches!(self, AllocKind::Const | AllocKind::MappedForReading)
+    }
 }
 
 /// A piece of memory that kernels may name.
@@ -82,14 +94,14 @@ impl Budget {
         (self.limit.load(Ordering::Relaxed), self.used.load(Ordering::Relaxed))
     }
 
-    fn take(&self, bytes: u64) -> Result<(), NoRoom> {
+    pub(super) fn take(&self, bytes: u64) -> Result<(), NoRoom> {
         let limit = self.limit.load(Ordering::Relaxed);
         let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         taken.map(|_| ()).map_err(|_| NoRoom { bytes })
     }
 
-    fn give(&self, bytes: u64) {
+    pub(super) fn give(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -182,6 +194,9 @@ struct State {
     freed: BTreeMap<u64, Allocation>,
     free_slabs: Vec<u64>,
     next_slab: u64,
+    /// Reserved addresses: the first one, and the end of the taken range.
+    reserved: BTreeMap<u64, u64>,
+    shared: Shared,
 }
 
 /// The memory of a device in one window.
@@ -214,6 +229,8 @@ impl Space {
             freed: BTreeMap::new(),
             free_slabs: Vec::new(),
             next_slab: layout.shared.0,
+            reserved: BTreeMap::new(),
+            shared: Shared::default(),
         };
         Some(Space { layout, state: RwLock::new(state), generation: AtomicU64::new(0), budget, window })
     }
@@ -240,16 +257,12 @@ impl Space {
         let area = if kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
         self.budget.take(bytes)?;
         let (base, stop) = area.take(&self.window, bytes, align).inspect_err(|_| self.budget.give(bytes))?;
-        let stale: Vec<u64> =
-            state.freed.range(..stop).rev().take_while(|(b, a)| **b + a.size > base).map(|(b, _)| *b).collect();
-        for b in stale {
-            state.freed.remove(&b);
-        }
+        state.forget_freed(base, stop);
         let allocation = Allocation {
             base,
             size: bytes,
             kind,
-            writable: kind != AllocKind::Const,
+            writable: kind.is_writable(),
             name: name.to_owned(),
             origin: origin.to_owned(),
             elements: None,
@@ -270,6 +283,7 @@ impl Space {
         self.generation.fetch_add(1, Ordering::Release);
         self.budget.give(allocation.size);
         let area = if allocation.kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
+        state.shared.take_back(&self.window, base, stop);
         // SAFETY: the range was handed out by this area, so it is open, and its allocation has just ended.
         unsafe { scrub(base, stop) };
         let reused = area.ranges.give(base, stop);
@@ -279,6 +293,70 @@ impl Space {
             gone.iter().for_each(|b| drop(state.freed.remove(b)));
         }
         true
+    }
+
+    /// Takes addresses of the heap behind which no memory lies yet.
+    pub(crate) fn reserve(&self, bytes: u64, align: u64) -> Result<u64, NoRoom> {
+        let mut state = self.write();
+        let (base, stop) = state.heap.take(&self.window, bytes, align)?;
+        state.forget_freed(base, stop);
+        state.reserved.insert(base, stop);
+        Ok(base)
+    }
+
+    /// Gives reserved addresses back, to which nothing is mapped. Says whether they were reserved.
+    pub(crate) fn give_reserved(&self, base: u64) -> bool {
+        let mut state = self.write();
+        let Some(stop) = state.reserved.remove(&base) else { return false };
+        state.heap.ranges.give(base, stop);
+        true
+    }
+
+    /// Says which parts of reserved addresses can be accessed, and whether kernels may write them: nothing else there can be from now on.
+    pub(crate) fn expose(&self, reserved: u64, parts: &[Part]) {
+        let mut state = self.write();
+        let state = &mut *state;
+        let Some(&stop) = state.reserved.get(&reserved) else { return };
+        state.forget_freed(reserved, stop);
+        let old: Vec<u64> = state.map.range(reserved..stop).map(|(base, _)| *base).collect();
+        for base in &old {
+            if let Some((gone, _)) = state.map.remove(base) {
+                state.freed.insert(*base, gone);
+            }
+        }
+        for part in parts {
+            let kind = if part.writable { AllocKind::Mapped } else { AllocKind::MappedForReading };
+            let Part { base, size, writable } = *part;
+            let (name, origin) = (String::new(), String::new());
+            state.freed.remove(&base);
+            state
+                .map
+                .insert(base, (Allocation { base, size, kind, writable, name, origin, elements: None }, base + size));
+        }
+        if !old.is_empty() {
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Puts pages of a file at addresses that are reserved, or fresh pages of zeros without one. Says whether the host did it.
+    pub(crate) fn place(&self, start: u64, end: u64, file: Option<(&Backing, u64)>) -> bool {
+        let state = self.write();
+        let inside = state.reserved.range(..=start).next_back().is_some_and(|(_, stop)| end <= *stop);
+        inside
+            && match file {
+                Some((file, offset)) => self.window.map(start, end, file.file(), offset),
+                None => self.window.unmap(start, end),
+            }
+    }
+
+    /// Moves the pages of an allocation into a file of which other processes can map them, unless they lie there. The result is the file, where in it
+    /// the allocation begins, and its size. No kernel runs meanwhile: what it wrote could get lost.
+    pub(crate) fn share(&self, base: u64) -> Option<(Arc<Backing>, u64, u64)> {
+        let mut state = self.write();
+        let state = &mut *state;
+        let size = state.map.get(&base).filter(|(a, _)| a.kind == AllocKind::Linear)?.0.size;
+        let file = state.shared.share(&self.window, self.layout.heap, base, base + size)?;
+        Some((file, base - self.layout.heap.0, size))
     }
 
     /// Works on an allocation that holds `addr`, which does not end meanwhile; without one, on `None`.
@@ -402,6 +480,15 @@ impl Space {
 }
 
 impl State {
+    /// Forgets what was freed in a range that is handed out again.
+    fn forget_freed(&mut self, base: u64, stop: u64) {
+        let stale: Vec<u64> =
+            self.freed.range(..stop).rev().take_while(|(b, a)| **b + a.size > base).map(|(b, _)| *b).collect();
+        for b in stale {
+            self.freed.remove(&b);
+        }
+    }
+
     fn containing(&self, addr: u64) -> Option<&Allocation> {
         let (_, (a, _)) = self.map.range(..=addr).next_back()?;
         (addr - a.base < a.size).then_some(a)

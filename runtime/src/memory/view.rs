@@ -92,7 +92,7 @@ impl View {
     pub(crate) fn resolve(&mut self, addr: u64, bytes: u64, write: bool, own: Option<Own>) -> Result<Hit, TrapKind> {
         if let [first, ..] = &self.hits
             && first.holds(addr, bytes)
-            && (!write || first.kind != AllocKind::Const)
+            && (!write || first.kind.is_writable())
         {
             return Ok(*first);
         }
@@ -101,7 +101,7 @@ impl View {
 
     /// The range among those hit lately that holds `addr .. addr + bytes`, if it may be read, or written.
     pub(crate) fn lately(&self, addr: u64, bytes: u64, write: bool) -> Option<Hit> {
-        let fits = |h: &&Hit| h.holds(addr, bytes) && (!write || h.kind != AllocKind::Const);
+        let fits = |h: &&Hit| h.holds(addr, bytes) && (!write || h.kind.is_writable());
         self.hits.iter().find(fits).copied()
     }
 
@@ -121,9 +121,13 @@ impl View {
         };
         match hit {
             Some(h) if h.holds(addr, bytes) => match h.kind {
-                AllocKind::Const | AllocKind::Param if write => Err(TrapKind::WriteProtected),
+                AllocKind::Const | AllocKind::Param | AllocKind::MappedForReading if write => {
+                    Err(TrapKind::WriteProtected)
+                }
                 AllocKind::Const
                 | AllocKind::Param
+                | AllocKind::Mapped
+                | AllocKind::MappedForReading
                 | AllocKind::Buffer
                 | AllocKind::Linear
                 | AllocKind::Global

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use handloom_check::{Checked, CheckedModule, check_text, link};
+use handloom_check::{Checked, CheckedModule, check_text, link_to_run};
 use handloom_diag::{Code, Diagnostic, FileId, Kind, Severity, SourceMap};
 
 use super::Module;
@@ -71,7 +71,7 @@ pub fn front(sources: &SourceMap, files: &[FileId]) -> Result<(CheckedModule, Ve
     if modules.len() < files.len() {
         return Err(told);
     }
-    match link(modules, true) {
+    match link_to_run(modules) {
         Ok(joined) => Ok((joined, told)),
         Err(more) => {
             told.extend(more);

@@ -135,7 +135,12 @@ fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> 
             let hit = view.resolve(addr, bytes, r.writes(), None)?;
             // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
             match hit.kind {
-                AllocKind::Buffer | AllocKind::Linear | AllocKind::Global | AllocKind::Malloc => Ok((addr, hit)),
+                AllocKind::Buffer
+                | AllocKind::Linear
+                | AllocKind::Global
+                | AllocKind::Malloc
+                | AllocKind::Mapped
+                | AllocKind::MappedForReading => Ok((addr, hit)),
                 AllocKind::Const | AllocKind::Param | AllocKind::Shared | AllocKind::Local => Err(TrapKind::BadSpace),
             }
         }
@@ -232,6 +237,8 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
         | AllocKind::Linear
         | AllocKind::Global
         | AllocKind::Malloc
+        | AllocKind::Mapped
+        | AllocKind::MappedForReading
         | AllocKind::Const
         | AllocKind::Param => {
             // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.

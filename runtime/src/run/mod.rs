@@ -14,7 +14,7 @@ pub use backend::Backend;
 pub(crate) use order::Order;
 pub(crate) use output::Printer;
 pub use output::Sink;
-pub(crate) use quiet::{HostWaits, Running, Silence};
+pub(crate) use quiet::{HostWaits, Running, Silence, asked};
 pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};

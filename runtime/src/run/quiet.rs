@@ -2,10 +2,10 @@
 //!
 //! Streams and the host may write what the threads of a launch wait for, so that all of them wait proves nothing. But when the host waits for its
 //! streams, all that runs in the process waits for memory, and nothing begins, ends or goes on for as long as the launch allows, then nobody will
-//! write it.
+//! write it. A host that asks its streams again and again whether they are done waits too; since it may do something between, it gets three times as long.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::lock::lock;
@@ -19,6 +19,35 @@ static QUIET: AtomicUsize = AtomicUsize::new(0);
 
 /// Threads of the host that wait for work of streams.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// When the host last asked for work that was not done, in milliseconds since [`start`].
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+/// How long the host may do something else between two questions and still counts as waiting.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How much longer a host that asks may be kept waiting than one that waits.
+const PATIENCE: u32 = 3;
+
+fn start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}
+
+fn now() -> u64 {
+    u64::try_from(start().elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The host asked whether work is done, and it is not.
+pub(crate) fn asked() {
+    ASKED.store(now().max(1), Ordering::Relaxed);
+}
+
+/// Whether the host asks all the time.
+fn asks() -> bool {
+    let last = ASKED.load(Ordering::Relaxed);
+    last != 0 && u128::from(now().saturating_sub(last)) <= PAUSE.as_millis()
+}
 
 /// Work that runs, as long as this is there.
 #[derive(Debug)]
@@ -81,7 +110,9 @@ impl Silence {
         }
         let work = WORK.load(Ordering::SeqCst);
         let running = usize::try_from(work % CHANGE).unwrap_or(usize::MAX);
-        let all_wait = running == QUIET.load(Ordering::SeqCst) && WAITING.load(Ordering::SeqCst) > 0;
+        let waits = WAITING.load(Ordering::SeqCst) > 0;
+        let all_wait = running == QUIET.load(Ordering::SeqCst) && (waits || asks());
+        let limit = if waits { limit } else { limit * PATIENCE };
         match &*since {
             Some(s) if all_wait && s.moves == moves && s.work == work => s.at.elapsed() >= limit,
             Some(_) | None => {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::context::{Place, Shared, wait_for};
 use super::error::StreamError;
 use crate::lock::lock;
+use crate::run::asked;
 
 /// A point in a stream, once it was recorded there. A new recording takes the place of the one before; who waits for that goes on waiting for it.
 #[derive(Debug)]
@@ -44,6 +45,9 @@ impl Event {
     /// Work of the context has failed.
     pub fn is_done(&self) -> Result<bool, StreamError> {
         let is_done = self.place().is_none_or(|place| place.is_passed());
+        if !is_done {
+            asked();
+        }
         self.shared.result().map(|()| is_done)
     }
 

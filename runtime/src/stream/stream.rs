@@ -14,6 +14,7 @@ use crate::launch::{Arg, LaunchConfig, LaunchError, Launcher};
 use crate::lock::lock;
 use crate::memory::DeviceMemory;
 use crate::module::Function;
+use crate::run::asked;
 
 /// What a stream has to do with the default stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,6 +191,9 @@ impl Stream {
     /// Work of the context has failed.
     pub fn is_done(&self) -> Result<bool, StreamError> {
         let is_done = self.shared.pending(&self.queue, self.order).iter().all(Place::is_passed);
+        if !is_done {
+            asked();
+        }
         self.shared.result().map(|()| is_done)
     }
 

@@ -317,6 +317,8 @@ fn made_by(a: &Allocation) -> Option<String> {
 fn what_is(kind: AllocKind) -> &'static str {
     match kind {
         AllocKind::Buffer | AllocKind::Linear | AllocKind::Malloc => "an allocation",
+        AllocKind::Mapped => "mapped memory",
+        AllocKind::MappedForReading => "memory mapped for reading",
         AllocKind::Global => "a variable",
         AllocKind::Const => "a constant",
         AllocKind::Param => "the parameters",

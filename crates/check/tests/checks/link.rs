@@ -1,8 +1,8 @@
 //! Joining modules.
 
 use crate::common::*;
-use handloom_check::link;
 use handloom_check::module::{AddrBase, CallTarget, CheckedModule, Linkage, Operand, SymbolKind};
+use handloom_check::{link, link_to_run};
 
 fn part(text: &str) -> CheckedModule {
     module(&format!("{HEADER}{text}"))
@@ -18,6 +18,29 @@ fn refused_link(a: &str, b: &str, message: &str) {
     assert_eq!(errors.len(), 1, "{errors:#?}");
     assert_eq!(errors[0].code.name(), "E0502");
     assert!(errors[0].message.contains(message), "{errors:#?}");
+}
+
+/// The linker of the toolkit refuses it, and the one that makes code when a program runs does not.
+#[test]
+fn a_result_that_nobody_returns_is_let_pass_to_run() {
+    let a = ".extern .func (.param .b64 r) f(.param .u32 a);\n.entry k() { .param .b64 r; call (r), f, (1); ret; }";
+    let b = ".visible .func f(.param .u32 a) { ret; }";
+    for (a, b) in [(a, b), (b, a)] {
+        let errors = link(vec![part(a), part(b)], true).expect_err("an error");
+        assert!(errors.iter().any(|e| e.message.contains("and 0 results") || e.message.contains("0 and 1 results")));
+        let m = link_to_run(vec![part(a), part(b)]).unwrap_or_else(|e| panic!("{e:#?}"));
+        assert!(func(&m, "f").body.is_some() && func(&m, "f").results.is_empty());
+        let calls = func(&m, "k").body.as_ref().expect("a body").stmts.iter().filter_map(|s| match s {
+            handloom_check::module::Stmt::Inst(i) => Some(i),
+            _ => None,
+        });
+        let results =
+            |o: &Operand| if let Operand::Call(c) = o { Some(c.results.len() + c.result_params.len()) } else { None };
+        assert_eq!(calls.flat_map(|i| &i.src).filter_map(results).collect::<Vec<_>>(), [0]);
+    }
+    let one = |text: &str| vec![part(a), part(text)];
+    assert!(link_to_run(one(".visible .func f(.param .u64 a) { ret; }")).is_err());
+    assert!(link_to_run(one(".visible .func (.param .b32 r) f(.param .u32 a) { ret; }")).is_err());
 }
 
 #[test]
