@@ -106,7 +106,7 @@ fn param(text: &str) -> String {
         "float" => "f32",
         "void" | "CUstreamAttrValue" => "()",
         "CUcontext" | "CUmodule" | "CUfunction" | "CUstream" | "CUevent" | "CUlibrary" | "CUkernel" | "CUlinkState"
-        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUgreenCtx" | "CUuserObject" => {
+        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUmipmappedArray" | "CUtexObject" | "CUsurfObject" | "CUgreenCtx" | "CUuserObject" => {
             "u64"
         }
         "CUuuid" => "[u8; 16]",
@@ -120,6 +120,11 @@ fn param(text: &str) -> String {
         "CUmemGenericAllocationHandle" => "u64",
         "CUipcMemHandle" => "crate::abi::IpcHandle",
         "CUlaunchConfig" => "crate::abi::LaunchConfig",
+        "CUDA_ARRAY_DESCRIPTOR" => "crate::abi::ArrayDescriptor",
+        "CUDA_ARRAY3D_DESCRIPTOR" => "crate::abi::ArrayDescriptor3d",
+        "CUDA_RESOURCE_DESC" => "crate::abi::ResourceDesc",
+        "CUDA_TEXTURE_DESC" => "crate::abi::TextureDesc",
+        "CUDA_RESOURCE_VIEW_DESC" => "crate::abi::ViewDesc",
         "CUDA_MEMCPY2D" | "CUDA_MEMCPY2D_v2" => "crate::abi::Memcpy2d",
         "CUDA_MEMCPY3D" | "CUDA_MEMCPY3D_v2" => "crate::abi::Memcpy3d",
         "CUDA_MEMCPY3D_PEER" | "CUDA_MEMCPY3D_PEER_v1" => "crate::abi::Memcpy3dPeer",

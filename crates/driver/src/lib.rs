@@ -8,13 +8,14 @@
 //! output when a call waits for work.
 //!
 //! How to read it: [`process`](mod@process) is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
-//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`] and [`copy`]
+//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array) and [`texture`]
 //! what it is done to,
 //! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
 //! described first and done later.
 
 #![forbid(unsafe_code)]
 
+pub mod array;
 pub mod batch;
 pub mod capture;
 pub mod code;
@@ -38,6 +39,7 @@ pub mod pool;
 pub mod process;
 pub mod stream;
 pub mod table;
+pub mod texture;
 pub mod user_object;
 pub mod virtual_memory;
 pub mod work;

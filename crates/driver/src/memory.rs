@@ -34,6 +34,8 @@ pub enum Use {
     Mapped(u64),
     /// Memory of another process.
     Foreign,
+    /// An array, or the record of a texture or surface: no address of the program.
+    Array,
 }
 
 /// An allocation.

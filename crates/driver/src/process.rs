@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use handloom_runtime::{CodeCache, Store};
 
+use crate::array::{Array, Levels};
 use crate::code::{Code, Result};
 use crate::config::Config;
 use crate::context::Ctx;
@@ -22,6 +23,7 @@ use crate::module::{Func, Kernel, Library, Mod};
 use crate::pool::Pool;
 use crate::stream::Stream;
 use crate::table::{Kind, Table};
+use crate::texture::Objects;
 use crate::user_object::UserObject;
 use crate::virtual_memory::{Physical, Ranges};
 
@@ -61,6 +63,12 @@ pub struct Process {
     pub user_objects: Table<UserObject>,
     /// Memory that lies nowhere until it is mapped.
     pub physicals: Table<Physical>,
+    /// Arrays.
+    pub arrays: Table<Array>,
+    /// Arrays with levels of detail.
+    pub levels: Table<Levels>,
+    /// Textures and surfaces.
+    pub objects: Objects,
     /// Reserved addresses.
     pub ranges: Ranges,
     /// Memory of other processes that was opened.
@@ -139,6 +147,9 @@ impl Process {
             pools: Table::new(Kind::Pool),
             user_objects: Table::new(Kind::UserObject),
             physicals: Table::new(Kind::Physical),
+            arrays: Table::new(Kind::Array),
+            levels: Table::new(Kind::Levels),
+            objects: Objects::default(),
             ranges: Ranges::default(),
             opened: Opened::default(),
             hints: Hints::default(),

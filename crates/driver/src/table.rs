@@ -38,6 +38,10 @@ pub enum Kind {
     UserObject,
     /// Memory that lies nowhere until it is mapped.
     Physical,
+    /// An array.
+    Array,
+    /// An array with levels of detail.
+    Levels,
 }
 
 const INDEX_BITS: u32 = 24;

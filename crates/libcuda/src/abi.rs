@@ -27,6 +27,23 @@ structures! {
     }
     /// `CUlaunchConfig`.
     LaunchConfig { grid: [u32; 3], block: [u32; 3], shared_mem_bytes: u32, stream: u64, attrs: u64, num_attrs: u32 }
+    /// `CUDA_ARRAY_DESCRIPTOR`.
+    ArrayDescriptor { width: u64, height: u64, format: u32, num_channels: u32 }
+    /// `CUDA_ARRAY3D_DESCRIPTOR`.
+    ArrayDescriptor3d { width: u64, height: u64, depth: u64, format: u32, num_channels: u32, flags: u32 }
+    /// `CUDA_RESOURCE_DESC`: `res` begins with an array, or with address, format and number of components, and sizes.
+    ResourceDesc { kind: u32, res: [u64; 5], reserved: [u64; 11], flags: u32 }
+    /// `CUDA_TEXTURE_DESC`.
+    TextureDesc {
+        address_mode: [u32; 3], filter_mode: u32, flags: u32, max_anisotropy: u32, mipmap_filter_mode: u32,
+        mipmap_level_bias: f32, min_mipmap_level_clamp: f32, max_mipmap_level_clamp: f32, border_color: [f32; 4],
+        reserved: [i32; 12],
+    }
+    /// `CUDA_RESOURCE_VIEW_DESC`.
+    ViewDesc {
+        format: u32, width: u64, height: u64, depth: u64, first_level: u32, last_level: u32, first_layer: u32,
+        last_layer: u32, reserved: [u32; 16],
+    }
     /// `CUDA_MEMCPY2D`.
     Memcpy2d {
         src_x_in_bytes: u64, src_y: u64, src_memory_type: u32, src_host: u64, src_device: u64, src_array: u64, src_pitch: u64,

@@ -4,6 +4,7 @@ use handloom_driver::copy::{Copy, Region, Said, Size};
 use handloom_driver::stream::{self, Null};
 use handloom_driver::{Code, Result, context};
 
+use crate::arrays;
 use crate::abi::{Memcpy2d, Memcpy3d, Memcpy3dPeer};
 use crate::ptr::{Addr, In};
 
@@ -75,8 +76,21 @@ pub(crate) fn peer_async(null: Null, to: u64, to_ctx: u64, from: u64, from_ctx: 
     dtod_async(null, to, from, bytes, at)
 }
 
+/// One side of a structure of a copy: its kind of memory, the address or array of each kind, the first byte, row and plane, and how far rows and planes
+/// are apart.
+struct Side {
+    kind: u32,
+    host: u64,
+    device: u64,
+    array: u64,
+    offset: (u64, u64, u64),
+    pitch: u64,
+    rows: u64,
+}
+
 /// The place that a structure means by its kind of memory.
-fn side(kind: u32, host: u64, device: u64, offset: (u64, u64, u64), pitch: u64, rows: u64) -> Result<(Said, Region)> {
+fn side(s: &Side, size: Size) -> Result<(Said, Region)> {
+    let Side { kind, host, device, array, offset, pitch, rows } = *s;
     const HOST: u32 = 1;
     const DEVICE: u32 = 2;
     const ARRAY: u32 = 3;
@@ -85,7 +99,7 @@ fn side(kind: u32, host: u64, device: u64, offset: (u64, u64, u64), pitch: u64, 
         HOST => (Said::Host, host),
         DEVICE => (Said::Device, device),
         UNIFIED => (Said::Any, device),
-        ARRAY => return Err(Code::NOT_SUPPORTED),
+        ARRAY => return Ok((Said::Device, arrays::region(array, [offset.0, offset.1, offset.2], size)?)),
         _ => return Err(Code::INVALID_VALUE),
     };
     let (x, y, z) = offset;
@@ -139,21 +153,89 @@ pub(crate) fn described(copy: &Copy) -> Memcpy3d {
 
 fn of_2d(c: &Memcpy2d) -> Result<Option<Copy>> {
     let pitch = |p: u64| if p == 0 { c.width_in_bytes } else { p };
-    let to = (c.dst_x_in_bytes, c.dst_y, 0);
-    let from = (c.src_x_in_bytes, c.src_y, 0);
-    let to = side(c.dst_memory_type, c.dst_host, c.dst_device, to, pitch(c.dst_pitch), 0)?;
-    let from = side(c.src_memory_type, c.src_host, c.src_device, from, pitch(c.src_pitch), 0)?;
-    Copy::new(to, from, Size { width: c.width_in_bytes, height: c.height, depth: 1 })
+    let size = Size { width: c.width_in_bytes, height: c.height, depth: 1 };
+    let to = Side {
+        kind: c.dst_memory_type,
+        host: c.dst_host,
+        device: c.dst_device,
+        array: c.dst_array,
+        offset: (c.dst_x_in_bytes, c.dst_y, 0),
+        pitch: pitch(c.dst_pitch),
+        rows: 0,
+    };
+    let from = Side {
+        kind: c.src_memory_type,
+        host: c.src_host,
+        device: c.src_device,
+        array: c.src_array,
+        offset: (c.src_x_in_bytes, c.src_y, 0),
+        pitch: pitch(c.src_pitch),
+        rows: 0,
+    };
+    Copy::new(side(&to, size)?, side(&from, size)?, size)
 }
 
 /// A copy as a structure of three dimensions describes it.
 pub(crate) fn of_3d(c: &Memcpy3d) -> Result<Option<Copy>> {
     let pitch = |p: u64| if p == 0 { c.width_in_bytes } else { p };
     let rows = |h: u64| if h == 0 { c.height } else { h };
-    let (to, from) = ((c.dst_x_in_bytes, c.dst_y, c.dst_z), (c.src_x_in_bytes, c.src_y, c.src_z));
-    let to = side(c.dst_memory_type, c.dst_host, c.dst_device, to, pitch(c.dst_pitch), rows(c.dst_height))?;
-    let from = side(c.src_memory_type, c.src_host, c.src_device, from, pitch(c.src_pitch), rows(c.src_height))?;
-    Copy::new(to, from, Size { width: c.width_in_bytes, height: c.height, depth: c.depth })
+    let size = Size { width: c.width_in_bytes, height: c.height, depth: c.depth };
+    let to = Side {
+        kind: c.dst_memory_type,
+        host: c.dst_host,
+        device: c.dst_device,
+        array: c.dst_array,
+        offset: (c.dst_x_in_bytes, c.dst_y, c.dst_z),
+        pitch: pitch(c.dst_pitch),
+        rows: rows(c.dst_height),
+    };
+    let from = Side {
+        kind: c.src_memory_type,
+        host: c.src_host,
+        device: c.src_device,
+        array: c.src_array,
+        offset: (c.src_x_in_bytes, c.src_y, c.src_z),
+        pitch: pitch(c.src_pitch),
+        rows: rows(c.src_height),
+    };
+    Copy::new(side(&to, size)?, side(&from, size)?, size)
+}
+
+/// Bytes in the first row of an array.
+fn in_array(array: u64, offset: u64, bytes: u64) -> Result<(Said, Region)> {
+    Ok((Said::Device, arrays::region(array, [offset, 0, 0], Size::line(bytes))?))
+}
+
+fn array_line(to: Result<(Said, Region)>, from: Result<(Said, Region)>, bytes: u64) -> Result<Option<Copy>> {
+    Copy::new(to?, from?, Size::line(bytes))
+}
+
+pub(crate) fn dtoa(null: Null, array: u64, offset: u64, from: u64, bytes: u64) -> Result {
+    now(null, array_line(in_array(array, offset, bytes), Ok((Said::Device, Region::line(from))), bytes))
+}
+
+pub(crate) fn atod(null: Null, to: u64, array: u64, offset: u64, bytes: u64) -> Result {
+    now(null, array_line(Ok((Said::Device, Region::line(to))), in_array(array, offset, bytes), bytes))
+}
+
+pub(crate) fn htoa(null: Null, array: u64, offset: u64, from: Addr, bytes: u64) -> Result {
+    now(null, array_line(in_array(array, offset, bytes), Ok((Said::Host, Region::line(from.0))), bytes))
+}
+
+pub(crate) fn atoh(null: Null, to: Addr, array: u64, offset: u64, bytes: u64) -> Result {
+    now(null, array_line(Ok((Said::Host, Region::line(to.0))), in_array(array, offset, bytes), bytes))
+}
+
+pub(crate) fn atoa(null: Null, to: u64, to_offset: u64, from: u64, from_offset: u64, bytes: u64) -> Result {
+    now(null, array_line(in_array(to, to_offset, bytes), in_array(from, from_offset, bytes), bytes))
+}
+
+pub(crate) fn htoa_async(null: Null, array: u64, offset: u64, from: Addr, bytes: u64, at: u64) -> Result {
+    later(null, at, array_line(in_array(array, offset, bytes), Ok((Said::Host, Region::line(from.0))), bytes))
+}
+
+pub(crate) fn atoh_async(null: Null, to: Addr, array: u64, offset: u64, bytes: u64, at: u64) -> Result {
+    later(null, at, array_line(Ok((Said::Host, Region::line(to.0))), in_array(array, offset, bytes), bytes))
 }
 
 pub(crate) fn copy_2d(null: Null, copy: In<Memcpy2d>) -> Result {

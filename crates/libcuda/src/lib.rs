@@ -12,6 +12,7 @@
 //! The static library becomes the shared one by `ci/libraries`.
 
 pub mod abi;
+mod arrays;
 mod batches;
 mod call;
 mod contexts;

@@ -56,6 +56,64 @@ pub struct Side {
     pub height: usize,
 }
 
+/// What an array is, as the driver has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayDescriptor {
+    /// Elements of a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Slices or layers.
+    pub depth: usize,
+    /// What the components are.
+    pub format: u32,
+    /// How many.
+    pub channels: u32,
+    /// `CUDA_ARRAY3D_*`
+    pub flags: u32,
+}
+
+/// What a texture lies over, as the driver has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ResourceDesc {
+    /// 0 array, 1 array with levels of detail, 2 linear, 3 rows.
+    pub kind: u32,
+    /// An array, or address, format with number of components, sizes.
+    pub res: [u64; 5],
+    /// 0.
+    pub reserved: [u64; 11],
+    /// 0.
+    pub flags: u32,
+}
+
+/// How a texture is read, as the driver has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TextureDesc {
+    /// Address modes.
+    pub address: [u32; 3],
+    /// Between texels.
+    pub filter: u32,
+    /// `CU_TRSF_*`
+    pub flags: u32,
+    /// Samples of a filter along a line.
+    pub max_anisotropy: u32,
+    /// Between levels of detail.
+    pub mip_filter: u32,
+    /// Added to a level of detail.
+    pub lod_bias: f32,
+    /// The lowest.
+    pub min_lod: f32,
+    /// The highest.
+    pub max_lod: f32,
+    /// Colour of the border.
+    pub border: [f32; 4],
+    /// 0.
+    pub reserved: [i32; 12],
+}
+
 /// A copy of a rectangle, as the driver has it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +246,20 @@ unsafe extern "C" {
     pub safe fn cuCtxGetStreamPriorityRange(least: &mut i32, greatest: &mut i32) -> u32;
     pub safe fn cuCtxEnablePeerAccess(context: u64, flags: u32) -> u32;
     pub safe fn cuCtxDisablePeerAccess(context: u64) -> u32;
+    // Arrays, textures, surfaces.
+    pub safe fn cuArray3DCreate_v2(array: &mut u64, what: &ArrayDescriptor) -> u32;
+    pub safe fn cuArray3DGetDescriptor_v2(what: &mut ArrayDescriptor, array: u64) -> u32;
+    pub safe fn cuArrayDestroy(array: u64) -> u32;
+    pub safe fn cuMipmappedArrayCreate(all: &mut u64, what: &ArrayDescriptor, levels: u32) -> u32;
+    pub safe fn cuMipmappedArrayGetLevel(array: &mut u64, all: u64, level: u32) -> u32;
+    pub safe fn cuMipmappedArrayDestroy(all: u64) -> u32;
+    pub safe fn cuTexObjectCreate(texture: &mut u64, what: &ResourceDesc, how: &TextureDesc, view: u64) -> u32;
+    pub safe fn cuTexObjectDestroy(texture: u64) -> u32;
+    pub safe fn cuTexObjectGetResourceDesc(what: &mut ResourceDesc, texture: u64) -> u32;
+    pub safe fn cuTexObjectGetTextureDesc(how: &mut TextureDesc, texture: u64) -> u32;
+    pub safe fn cuSurfObjectCreate(surface: &mut u64, what: &ResourceDesc) -> u32;
+    pub safe fn cuSurfObjectDestroy(surface: u64) -> u32;
+    pub safe fn cuSurfObjectGetResourceDesc(what: &mut ResourceDesc, surface: u64) -> u32;
     pub safe fn cuProfilerStart() -> u32;
     pub safe fn cuProfilerStop() -> u32;
 

@@ -13,6 +13,7 @@
 #[macro_use]
 mod call;
 
+mod array;
 mod cu;
 mod device;
 mod error;

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use crate::array::element_bytes;
 use crate::cu::{self, Memcpy2D, Memcpy3D, Side, Side2};
 use crate::device::ready;
 use crate::error::{Answer, Error, driver};
@@ -11,16 +12,18 @@ use crate::types::{
 };
 
 /// Any address: the driver finds out what it is.
-const UNIFIED: u32 = 4;
+pub const UNIFIED: u32 = 4;
 /// An array.
-const ARRAY: u32 = 3;
+pub const ARRAY: u32 = 3;
 
 /// What the elements of an array are.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelFormat {
-    bits: [i32; 4],
-    kind: u32,
+    /// Bits of each component.
+    pub bits: [i32; 4],
+    /// What they are.
+    pub kind: u32,
 }
 
 /// `cudaCreateChannelDesc` of the runtime API.
@@ -89,9 +92,11 @@ pub fn copy(to: u64, from: u64, bytes: usize, direction: u32, stream: u64) -> An
 }
 
 /// Whether a call waits for what it started.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// All is done when it returns.
     Yes,
+    /// It may go on.
     No,
 }
 
@@ -109,35 +114,51 @@ struct Rows {
     pitch: usize,
 }
 
+/// Refuses what is no direction of a copy.
+pub fn check_kind(number: u32) -> Answer {
+    kind(number).map(drop)
+}
+
+/// Copies a rectangle.
+pub fn copy_rectangle(copy: &Memcpy2D, stream: u64, wait: Wait) -> Answer {
+    ready()?;
+    if copy.width == 0 || copy.height == 0 {
+        return Ok(());
+    }
+    if wait == Wait::Yes && stream == LEGACY {
+        // SAFETY: the program says that memory of these sizes is at both addresses.
+        return driver(unsafe { cu::cuMemcpy2DUnaligned_v2(copy) });
+    }
+    // SAFETY: the same, until the copy is done.
+    driver(unsafe { cu::cuMemcpy2DAsync_v2(copy, stream) })?;
+    wait_for(stream, wait)
+}
+
 fn copy_rows(to: Rows, from: Rows, width: usize, height: usize, direction: u32, stream: u64, wait: Wait) -> Answer {
     ready()?;
     kind(direction)?;
     if width > to.pitch || width > from.pitch {
         return Err(Error::INVALID_PITCH_VALUE);
     }
-    if width == 0 || height == 0 {
-        return Ok(());
-    }
     let side = |rows: Rows| Side2 { x: 0, y: 0, kind: UNIFIED, host: 0, device: rows.at, array: 0, pitch: rows.pitch };
-    let copy = Memcpy2D { src: side(from), dst: side(to), width, height };
-    if wait == Wait::Yes && stream == LEGACY {
-        // SAFETY: the program says that memory of these sizes is at both addresses.
-        return driver(unsafe { cu::cuMemcpy2DUnaligned_v2(&copy) });
-    }
-    // SAFETY: the same, until the copy is done.
-    driver(unsafe { cu::cuMemcpy2DAsync_v2(&copy, stream) })?;
-    wait_for(stream, wait)
+    copy_rectangle(&Memcpy2D { src: side(from), dst: side(to), width, height }, stream, wait)
 }
 
 /// A copy of a box in the driver's words.
 pub fn box_copy(p: &Memcpy3DParms) -> Answer<Memcpy3D> {
     kind(p.kind)?;
+    // Where an array takes part, widths count its elements.
+    let element = match (p.src_array, p.dst_array) {
+        (0, 0) => 1,
+        (0, array) | (array, _) => element_bytes(array)?,
+    };
+    let bytes = |n: usize| n.checked_mul(element).ok_or(Error::INVALID_VALUE);
     let side = |array: u64, pos: crate::types::Pos, ptr: PitchedPtr| {
         if (array == 0) == (ptr.ptr == 0) {
             return Err(Error::INVALID_VALUE);
         }
         Ok(Side {
-            x: pos.x,
+            x: if array == 0 { pos.x } else { bytes(pos.x)? },
             y: pos.y,
             z: pos.z,
             level: 0,
@@ -153,7 +174,7 @@ pub fn box_copy(p: &Memcpy3DParms) -> Answer<Memcpy3D> {
     Ok(Memcpy3D {
         src: side(p.src_array, p.src_pos, p.src_ptr)?,
         dst: side(p.dst_array, p.dst_pos, p.dst_ptr)?,
-        width: p.extent.width,
+        width: bytes(p.extent.width)?,
         height: p.extent.height,
         depth: p.extent.depth,
     })
