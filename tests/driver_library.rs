@@ -144,6 +144,11 @@ fn nodes_memory_of_graphs_and_waits() {
 }
 
 #[test]
+fn arrays_textures_and_surfaces() {
+    passes("textures", &[], &[("HANDLOOM_POISON", "1")]);
+}
+
+#[test]
 fn nodes_of_any_kind_and_graphs_in_graphs() {
     let told = passes("graphs", &[], &[("HANDLOOM_TRACE_API", "1")]);
     assert!(told.contains("a node of a graph with a condition is not supported"), "{told}");
