@@ -74,6 +74,21 @@ fn triton_of_older_devices() {
 }
 
 #[test]
+fn halide() {
+    client("halide", "halide_pipeline.py", &[]);
+}
+
+#[test]
+fn drjit() {
+    client("drjit", "drjit_arrays.py", &[]);
+}
+
+#[test]
+fn taichi() {
+    client("taichi", "taichi_fields.py", &[]);
+}
+
+#[test]
 fn cuda_core() {
     client("cuda.core", "cuda_core.py", &[]);
 }

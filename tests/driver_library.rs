@@ -187,7 +187,7 @@ fn several_devices() {
 /// Also between processes: the program starts itself once more.
 #[test]
 fn virtual_memory_and_memory_between_processes() {
-    let told = passes("memory", &[], &[]);
+    let told = passes("memory", &[], &[("HANDLOOM_MEMORY", "1G")]);
     assert!(told.contains("mapped for reading"), "{told}");
     passes("memory", &[], &[("HANDLOOM_POISON", "1"), ("HANDLOOM_MEMORY", "1G")]);
 }

@@ -2,7 +2,20 @@
 // Pointers of the host are good or null: others crash any driver.
 #include "driver.h"
 
-enum { KEPT = 24 };
+enum { KEPT = 24, RANGES = 3, STEP = 2 << 20, STEPS = 4 };
+static CUdeviceptr ranges[RANGES], physicals[RANGES];
+
+CUresult cuMemAddressReserve(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+CUresult cuMemAddressFree(CUdeviceptr, size_t);
+CUresult cuMemCreate(CUdeviceptr *, size_t, const void *, unsigned long long);
+CUresult cuMemRelease(CUdeviceptr);
+CUresult cuMemMap(CUdeviceptr, size_t, size_t, CUdeviceptr, unsigned long long);
+CUresult cuMemUnmap(CUdeviceptr, size_t);
+CUresult cuMemSetAccess(CUdeviceptr, size_t, const void *, size_t);
+CUresult cuMemRetainAllocationHandle(CUdeviceptr *, void *);
+CUresult cuIpcGetMemHandle(void *, CUdeviceptr);
+CUresult cuIpcCloseMemHandle(CUdeviceptr);
+
 static unsigned long long handles[KEPT];
 static CUdeviceptr memory[KEPT];
 static uint64_t state;
@@ -23,7 +36,13 @@ static void *any_handle(void) {
     return next() % 8 ? (void *)handles[next() % KEPT] : (void *)any_number();
 }
 
+// Reserved addresses, or any.
+static CUdeviceptr any_range(void) { return ranges[next() % RANGES] + (next() % 8 ? next() % STEPS * STEP : any_number()); }
+
+static size_t steps(void) { return next() % 16 ? (1 + next() % 2) * STEP : any_number(); }
+
 static CUdeviceptr any_address(void) {
+    if (next() % 8 == 0) return any_range() + next() % 2 * 8;
     return next() % 8 ? memory[next() % KEPT] + (next() % 4 ? 0 : next() % 300) : any_number();
 }
 
@@ -37,6 +56,7 @@ static void forget(int i) {
     cuGraphExecDestroy((CUgraphExec)handles[i]);
     cuGraphDestroy((CUgraph)handles[i]);
     cuLibraryUnload((CUlibrary)handles[i]);
+    while (!cuMemRelease(handles[i]));
     handles[i] = 0;
 }
 
@@ -55,7 +75,29 @@ static void call(void) {
     CUdeviceptr x = any_address();
     uint32_t n = (uint32_t)any_number(), k = 1;
     void *params[] = {&x, &n, &k};
-    switch (next() % 44) {
+    int prop[8] = {1, (int)(next() % 2), 1, 0}, access[3] = {1, 0, (int)(next() % 3 ? 3 : next() % 5)};
+    switch (next() % 56) {
+    case 44: {
+        CUdeviceptr *range = &ranges[next() % RANGES];
+        if (!*range && cuMemAddressReserve(range, STEPS * STEP, next() % 4 ? 0 : any_number(), any_number(), 0)) *range = 0;
+        break;
+    }
+    case 45:
+    case 46: if (!cuMemCreate(&address, steps(), prop, next() % 8 == 0)) {
+            CUdeviceptr *one = &physicals[next() % RANGES];
+            cuMemRelease(*one);
+            *one = address;
+        }
+        break;
+    case 47:
+    case 48:
+    case 49: cuMemMap(any_range(), steps(), next() % 4 ? 0 : STEP, next() % 4 ? physicals[next() % RANGES] : (CUdeviceptr)any_handle(), 0); break;
+    case 50:
+    case 51: cuMemSetAccess(any_range(), steps(), next() % 16 ? access : 0, 1); break;
+    case 52: cuMemUnmap(any_range(), steps()); break;
+    case 53: cuMemRelease((CUdeviceptr)any_handle()); break;
+    case 54: if (!cuMemRetainAllocationHandle(&address, (void *)any_range())) keep((void *)address); break;
+    case 55: if (next() % 2) cuIpcGetMemHandle(next() % 8 ? host : 0, any_address()); else cuIpcCloseMemHandle(any_address()); break;
     case 0: cuCtxGetCurrent((CUcontext *)&handle); break;
     case 1: if (!cuStreamCreate((CUstream *)&handle, (unsigned)any_number())) keep(handle); break;
     case 2: cuStreamDestroy_v2(any_handle()); break;
@@ -130,6 +172,14 @@ int main(int argc, char **argv) {
         TRUE(end == 0 || end == 1 || end == 700 || end == 900);
         OK(cuCtxDestroy_v2(context));
         memset(memory, 0, sizeof memory);
+        for (int i = 0; i < RANGES; i++) {
+            for (int k = 0; k < STEPS; k++)
+                for (int n = 1; n <= 2; n++) cuMemUnmap(ranges[i] + k * STEP, n * STEP);
+            EXPECT(ranges[i] ? 0 : 1, cuMemAddressFree(ranges[i], STEPS * STEP));
+            ranges[i] = 0;
+            while (!cuMemRelease(physicals[i]));
+            physicals[i] = 0;
+        }
         for (int i = 0; i < KEPT; i++) forget(i);
         OK(cuCtxCreate_v2(&context, 0, 0));
         OK(cuMemGetInfo_v2(&after, &total));

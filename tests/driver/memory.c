@@ -313,6 +313,7 @@ static void between_processes(CUfunction kernel, char *program) {
     for (int i = 0; i < 200; i++) {
         CUdeviceptr next;
         OK(cuMemAlloc_v2(&next, 1 << 20));
+        TRUE(next % 4096 == 0);
         uint32_t first = word(next), last = word(next + (1 << 20) - 4);
         TRUE(first == last && (first == 0 || first == 0xfafafafa));
         OK(cuMemsetD32_v2(next, 5, 1 << 18));

@@ -61,6 +61,21 @@ int cudaGraphAddMemcpyNode1D(void **node, void *graph, void *const *after, size_
 int cudaGraphKernelNodeGetParams(void *node, void *params);
 int cudaGraphMemsetNodeGetParams(void *node, void *params);
 int cudaGraphMemcpyNodeGetParams(void *node, void *params);
+#if VERSION >= 13000
+int cudaGraphAddNode(void **node, void *graph, void *const *after, const void *edges, size_t n, void *params);
+int cudaGraphNodeGetParams(void *node, void *params);
+int cudaMemcpyBatchAsync(void *const *to, const void *const *from, const size_t *sizes, size_t n, void *said, size_t *firsts, size_t many, stream_t s);
+#define ADD_NODE(node, graph, after, n, params) cudaGraphAddNode(node, graph, after, 0, n, params)
+#define COPIES(...) cudaMemcpyBatchAsync(__VA_ARGS__)
+#else
+int cudaGraphAddNode(void **node, void *graph, void *const *after, size_t n, void *params);
+int cudaMemcpyBatchAsync(void *const *to, const void *const *from, const size_t *sizes, size_t n, void *said, size_t *firsts, size_t many, size_t *fail,
+                         stream_t s);
+#define ADD_NODE(...) cudaGraphAddNode(__VA_ARGS__)
+#define COPIES(to, from, sizes, n, said, firsts, many, s) cudaMemcpyBatchAsync(to, from, sizes, n, said, firsts, many, &(size_t){0}, s)
+#endif
+int cudaGraphExecNodeSetParams(void *exec, void *node, void *params);
+int cudaGraphDestroyNode(void *node);
 int cudaGraphNodeSetEnabled(void *exec, void *node, unsigned on);
 int cudaGraphNodeGetEnabled(void *exec, void *node, unsigned *on);
 int cudaDeviceGetGraphMemAttribute(int device, int attribute, void *value);
@@ -279,8 +294,67 @@ int main(void) {
   CHECK(y[0] == 5);
   OK(cudaGraphExecDestroy(exec));
   OK(cudaGraphDestroy(graph));
-  OK(cudaStreamDestroy(stream));
+
+  // The same by the structure of any node, and a batch of copies, with the signatures of the version.
+  struct {
+    int kind, reserved[3];
+    union {
+      long long words[29];
+      typeof(launch) kernel;
+      struct { int flags, reserved; void *context; typeof(told_copy) copy; } copy;
+      typeof(set) fill;
+    };
+    long long end;
+  } any = {.kind = 2}, told_any;
   args[0] = &p;
+  set.dst = p;
+  set.value = 7;
+  any.fill = set;
+  OK(cudaGraphCreate(&graph, 0));
+  OK(ADD_NODE(&node[0], graph, 0, 0, &any));
+  memset(&any, 0, sizeof any);
+  any.kernel = launch;
+  any.kind = 0;
+  OK(ADD_NODE(&node[1], graph, 0, 0, &any));
+  OK(cudaGraphDestroyNode(node[1]));
+  any.kernel.func = &missing_stub;
+  CHECK(ADD_NODE(&node[1], graph, 0, 0, &any) == 98 && cudaGetLastError() == 98);
+  memset(&any, 0, sizeof any);
+  any.kind = 1;
+  told_copy.src.ptr = p;
+  any.copy.copy = told_copy;
+  OK(ADD_NODE(&node[1], graph, &node[0], 1, &any));
+  any.copy.copy.dst.ptr = 0;
+  CHECK(ADD_NODE(&node[2], graph, &node[0], 1, &any) == 1 && cudaGetLastError() == 1);
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  OK(cudaGraphLaunch(exec, stream));
+  OK(cudaStreamSynchronize(stream));
+  CHECK(!memcmp(&y[N - 1], &(unsigned){7}, 4));
+  any.kind = 2;
+  memset(any.words, 0, sizeof any.words);
+  set.value = 9;
+  any.fill = set;
+  OK(cudaGraphExecNodeSetParams(exec, node[0], &any));
+  OK(cudaGraphLaunch(exec, stream));
+  OK(cudaStreamSynchronize(stream));
+  CHECK(!memcmp(&y[0], &(unsigned){9}, 4));
+  OK(cudaGraphExecDestroy(exec));
+#if VERSION >= 13000
+  OK(cudaGraphNodeGetParams(node[1], &told_any));
+  CHECK(told_any.kind == 1 && told_any.copy.copy.src.ptr == p && told_any.copy.copy.dst.ptr == y);
+#endif
+  (void)told_any;
+  OK(cudaGraphDestroy(graph));
+  struct { int order, from[2], to[2]; unsigned flags; } said = {1, {0}, {0}, 0};
+  void *to[2] = {p, p + 8};
+  const void *from[2] = {y + 16, y + 32};
+  size_t sizes[2] = {16, 32}, first = 0;
+  y[16] = 3.5f;
+  OK(COPIES(to, from, sizes, 2, &said, &first, 1, stream));
+  OK(cudaStreamSynchronize(stream));
+  OK(cudaMemcpy(y, p, 4, 2));
+  CHECK(y[0] == 3.5f);
+  OK(cudaStreamDestroy(stream));
 
   // What is wrong.
   dim3 empty = {0, 1, 1}, large = {2048, 1, 1};

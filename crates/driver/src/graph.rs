@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::code::{Code, Result};
@@ -50,6 +50,12 @@ pub struct Graph {
     pub objects: References,
 }
 
+/// A number that no other graph has, as long as there are not too many.
+fn next_id() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Makes an empty graph.
 ///
 /// # Errors
@@ -60,9 +66,8 @@ pub fn create() -> Result<Arc<Graph>> {
 
 /// An empty graph that refers to objects of the program.
 fn with_objects(objects: References) -> Result<Arc<Graph>> {
-    let process = process()?;
-    let (id, is_embedded) = (process.next_id() as u32, AtomicBool::new(false));
-    let made = process.graphs.add_with(|handle| Graph { handle, id, is_embedded, nodes: Mutex::default(), objects });
+    let (id, is_embedded) = (next_id(), AtomicBool::new(false));
+    let made = process()?.graphs.add_with(|handle| Graph { handle, id, is_embedded, nodes: Mutex::default(), objects });
     made.map(|(_, graph)| graph).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -468,7 +473,7 @@ impl GraphExec {
         }
         let step = |(number, node): (usize, Node)| Ok(Step { number, op: node.op.resolved()?, is_enabled: true });
         let steps: Result<Vec<Step>> = order.into_iter().map(step).collect();
-        let (id, steps) = (process()?.next_id() as u32, Mutex::new(steps?));
+        let (id, steps) = (next_id(), Mutex::new(steps?));
         Ok(GraphExec { id, graph: graph.handle, ctx: ctx.handle, steps, objects: Arc::new(graph.objects.for_copy()) })
     }
 

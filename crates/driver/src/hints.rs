@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::memory::PAGE;
+
 /// A place by its kind and number, as the interface has both.
 pub type Place = (u32, i32);
 
@@ -61,9 +63,6 @@ struct Said {
     prefetched: Intervals<Place>,
     accessed_by: BTreeMap<Place, Intervals<()>>,
 }
-
-/// Bytes of a page.
-const PAGE: u64 = 4096;
 
 /// A range of addresses: the first one and the end.
 pub type Range = (u64, u64);

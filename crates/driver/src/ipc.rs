@@ -13,7 +13,7 @@ use handloom_runtime::{Backing, Part};
 
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
-use crate::memory::{Allocated, Use};
+use crate::memory::{Allocated, PAGE, Use};
 use crate::process::{Process, process};
 use crate::work;
 
@@ -22,9 +22,6 @@ pub const HANDLE: usize = 64;
 
 /// How a handle of memory begins.
 const MAGIC: u64 = u64::from_le_bytes(*b"HndlMem1");
-
-/// Bytes of a page of the host.
-const PAGE: u64 = 4096;
 
 /// A handle: numbers of 8 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

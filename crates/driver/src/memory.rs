@@ -79,6 +79,12 @@ pub struct Registry {
 /// Allocations from this size on are checked against what the host has left.
 const LARGE: u64 = 64 << 20;
 
+/// Allocations from this size on begin with a page.
+const PAGES: u64 = 1 << 20;
+
+/// Bytes of a page of the host.
+pub const PAGE: u64 = 4096;
+
 /// What memory is filled with when it is allocated and when it is freed, if that is asked for: no number that a test expects, and a NaN.
 pub const POISON: [u8; 2] = [0xfa, 0xfd];
 
@@ -96,7 +102,9 @@ impl Registry {
         }
         let process = process()?;
         let memory = ctx.gpu.device.memory();
-        let base = memory.allocate(bytes)?;
+        // Programs rely on large allocations, and managed ones, to begin with a page, as they do on a GPU.
+        let align = if bytes >= PAGES || kind == Use::Managed { PAGE } else { 1 };
+        let base = memory.allocate_aligned(bytes, align)?;
         if process.config.poison {
             let _ = memory.fill(base, Word::B8(POISON[0]), bytes);
         }

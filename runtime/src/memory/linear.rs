@@ -234,6 +234,17 @@ impl DeviceMemory {
         self.allocate_in(SpaceKind::Wide, bytes)
     }
 
+    /// The same, at a multiple of `align`, which is a power of two.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub fn allocate_aligned(&self, bytes: u64, align: u64) -> Result<u64, MemoryError> {
+        if bytes == 0 {
+            return Err(MemoryError::Empty);
+        }
+        Ok(self.wide.allocate(AllocKind::Linear, bytes, align, "", "")?)
+    }
+
     /// The same below 4 GiB, for programs of any address size.
     ///
     /// # Errors
