@@ -183,7 +183,7 @@ impl<'a> BodyCx<'_, 'a> {
             self.warn_cut(bits.cut, bits.low, ty, e.span);
         }
         let whole = if let Const::Int { value, .. } = value { value } else { bits.low };
-        if let Err(reason) = check_literal(icx.form(), p.wanted, bits.low, whole) {
+        if let Err(reason) = check_literal(icx.form(), &icx.used, p.wanted, bits.low, whole) {
             self.reason(icx, reason, Some(e.span))?;
         }
         Ok(Operand::Imm { bits: bits.low, high: bits.high, ty })

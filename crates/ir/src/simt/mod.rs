@@ -14,6 +14,7 @@ pub mod pure;
 mod sites;
 mod sources;
 pub mod text;
+pub mod tile;
 pub mod verify;
 pub mod video;
 mod words;
@@ -22,7 +23,9 @@ pub use build::{Addr, Builder};
 pub use frame::FrameLayout;
 pub use func::*;
 pub use ids::*;
-pub use matrix::{Accumulator, Addresses, Element, MatrixOp, Product, Step};
+pub use matrix::{
+    Accumulator, Addresses, Element, Lines, MatrixOp, Place, Product, Quads, Scale, ScaleFormat, Sparse, Step,
+};
 pub use modes::{Cvt, Exactness, FMode};
 pub use op::*;
 pub use pure::{Facts, Pure};

@@ -2,7 +2,7 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
-use super::fragment::{self, WHY, bits, fragment, no_shape, registers};
+use super::fragment::{self, bits, fragment, no_shape, registers};
 use super::product;
 use super::shape::{MMA, mnk};
 use crate::form::*;
@@ -91,21 +91,27 @@ pub const MMA_VOLTA: Form = Form {
         }
         Ok(Needs::NONE)
     },
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::quads),
     ..MMA_FLOAT
 };
 
-/// `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c`.
-pub const MMA_SMALL: Form = Form {
-    words: &[".sync", ".aligned", ".kind::f8f6f4", ".m16n8k32"],
-    qualifiers: &[
+/// The groups of products of small floats, which have one shape.
+const fn small(shape: &'static [Choice]) -> [Group; 7] {
+    [
+        must(Role::Shape, shape),
         LAYOUTS[0],
         LAYOUTS[1],
         one_of(Role::Type, ACCUMULATOR),
         one_of(Role::Type2, SMALL_FLOATS),
         one_of(Role::Type3, SMALL_FLOATS),
         one_of(Role::Type4, ACCUMULATOR),
-    ],
+    ]
+}
+
+/// `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c`.
+pub const MMA_SMALL: Form = Form {
+    words: &[".sync", ".aligned", ".kind::f8f6f4"],
+    qualifiers: &small(&[choice(".m16n8k32", Value::Flag)]),
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 2),
@@ -114,7 +120,7 @@ pub const MMA_SMALL: Form = Form {
     dst: &[fragment("d", |u| register(u.ty(Role::Type)), |u| halved(u, Role::Type))],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| row_col(u).and_then(|()| same_accumulators(u)).map(|()| Needs::NONE),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::product),
     ..MMA_FLOAT
 };
 
@@ -229,7 +235,7 @@ pub const MMA_SCALED: Form = Form {
     ],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| scaled(u, false),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::scaled),
     ..MMA_FLOAT
 };
 
@@ -240,7 +246,7 @@ pub const MMA_SP_FLOAT: Form = Form {
     src: &[A_SPARSE, B, C, META, SEL],
     needs: Needs::on(7, 1, SM_80),
     legal: sparse_floats,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::sparse),
     ..MMA_FLOAT
 };
 
@@ -251,7 +257,7 @@ pub const MMA_SP_INT: Form = Form {
     src: &[A_SPARSE, B, C, META, SEL],
     needs: Needs::on(7, 1, SM_80),
     legal: sparse_integers,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::sparse),
     ..MMA_INT
 };
 
@@ -265,8 +271,8 @@ pub const MMA_SPO_INT: Form = Form { opcode: "mma.sp::ordered_metadata", needs: 
 /// `mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype`.
 pub const MMA_SPO_SMALL: Form = Form {
     opcode: "mma.sp::ordered_metadata",
-    words: &[".sync", ".aligned", ".kind::f8f6f4", ".m16n8k64"],
     section: SECTION_SP,
+    qualifiers: &small(&[choice(".m16n8k64", Value::Flag)]),
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 4),
@@ -274,6 +280,7 @@ pub const MMA_SPO_SMALL: Form = Form {
         META,
         SEL,
     ],
+    semantics: Semantics::Warp(product::sparse),
     ..MMA_SMALL
 };
 
@@ -293,6 +300,7 @@ pub const MMA_SPO_SCALED: Form = Form {
         IDS,
     ],
     legal: |u| scaled(u, true),
+    semantics: Semantics::Warp(product::sparse_scaled),
     ..MMA_SCALED
 };
 
