@@ -311,7 +311,7 @@ fn all(is_sparse: bool) {
                     selector: if a.bits > 8 { turn % 2 } else { 0 },
                     signs: if d.word == "s32" { [1, 1] } else { [[1, 1], [-1, 1], [1, -1], [-1, -1]][turn % 4] },
                     keeps: turn % 5 != 2,
-                    saturates: d.word == "s32" && a.bits == 8 && turn % 2 == 0,
+                    saturates: d.word == "s32" && a.bits == 8 && turn.is_multiple_of(2),
                 },
                 &mut rng,
             );

@@ -59,7 +59,7 @@ fn read(rows: &[Row], at: Place, bits: u32) -> u64 {
 
 fn write(rows: &mut [Row], at: Place, bits: u32, value: u64) {
     let word = &mut rows[at.register][at.lane];
-    *word = if bits < 32 { *word & !((1 << bits) - 1 << at.bit) | value << at.bit } else { value };
+    *word = if bits < 32 { *word & !(((1 << bits) - 1) << at.bit) | value << at.bit } else { value };
 }
 
 fn product(p: Product, src: &[Row], dst: &mut [Row]) {
