@@ -2,9 +2,9 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
-use handloom_isa::check_literal;
 use handloom_isa::form::{Count, Is, Kind, Role};
 use handloom_isa::selector::{Select, Selector};
+use handloom_isa::{check_element, check_literal};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::blame::TYPES_SECTION;
@@ -360,6 +360,15 @@ impl<'a> BodyCx<'_, 'a> {
                 }
                 let vector = self.elements(icx, p, elements)?;
                 self.suit(icx, elements, &vector)?;
+                if let Operand::Vector(list) = &vector {
+                    for (i, (element, written)) in list.iter().zip(elements).enumerate() {
+                        if let Operand::Imm { bits, .. } = element
+                            && let Err(reason) = check_element(&icx.used, p.wanted, i, *bits)
+                        {
+                            self.reason(icx, reason, Some(written.span))?;
+                        }
+                    }
+                }
                 if let Operand::Vector(list) = &vector
                     && ["mov", "st", "ld"].iter().any(|op| icx.is(op))
                     && list.iter().all(|e| matches!(e, Operand::Sink))

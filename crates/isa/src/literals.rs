@@ -3,7 +3,7 @@
 use handloom_ir::simt::BarKind;
 
 use crate::form::{Control, Form, Operand, Reason, Semantics, Use};
-use crate::matrix::product::last_selector;
+use crate::matrix::product::{last_selector, places_of_scales};
 
 /// What a literal must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +88,19 @@ pub const ORDERED: &[(&str, &str, &str)] = &[
     ("cp.async", "src-size", "16"),
     ("createpolicy", "primary-size", "total-size"),
 ];
+
+/// Whether a literal may be an element of an operand that is a vector.
+pub fn check_element(u: &Use, operand: &Operand, element: usize, value: u64) -> Result<(), Reason> {
+    match places_of_scales(u, operand.name, element) {
+        Some(all) if !all.contains(&value) => {
+            let texts: Vec<String> = all.iter().map(u64::to_string).collect();
+            let wanted = if let [only] = &texts[..] { only.clone() } else { format!("one of {}", texts.join(", ")) };
+            let what = if element == 0 { "first" } else { "second" };
+            Err(Reason::new(format!("the {what} element of `{}` must be {wanted}", operand.name)))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Whether a literal may be written for an operand of a form: its bits, and what was written, before it was cut to its type.
 pub fn check_literal(form: &Form, u: &Use, operand: &Operand, value: u64, whole: u64) -> Result<(), Reason> {

@@ -38,14 +38,15 @@ const META: Operand = reg("e", Is::Fixed(B32));
 const SEL: Operand = operand("f", Kind::Imm, WORD);
 const SCALE_A: Operand = reg("scale-a-data", Is::Fixed(B32));
 const SCALE_B: Operand = reg("scale-b-data", Is::Fixed(B32));
-const IDS: Operand = Operand {
-    name: "{byte-id, thread-id}",
+const IDS_A: Operand = Operand {
+    name: "{byte-id-a, thread-id-a}",
     kind: Kind::Vector,
     is: Is::Fixed(U16),
     count: Count::Fixed(2),
     optional: false,
     when: When::Always,
 };
+const IDS_B: Operand = Operand { name: "{byte-id-b, thread-id-b}", ..IDS_A };
 
 /// `mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c` of floats.
 pub const MMA_FLOAT: Form = Form {
@@ -229,9 +230,9 @@ pub const MMA_SCALED: Form = Form {
         fragment("b", multiplicand, |_| 2),
         fragment("c", |_| F32, |_| 4),
         SCALE_A,
-        IDS,
+        IDS_A,
         SCALE_B,
-        IDS,
+        IDS_B,
     ],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| scaled(u, false),
@@ -295,9 +296,9 @@ pub const MMA_SPO_SCALED: Form = Form {
         META,
         SEL,
         SCALE_A,
-        IDS,
+        IDS_A,
         SCALE_B,
-        IDS,
+        IDS_B,
     ],
     legal: |u| scaled(u, true),
     semantics: Semantics::Warp(product::sparse_scaled),

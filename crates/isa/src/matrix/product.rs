@@ -69,6 +69,21 @@ pub(crate) fn last_selector(u: &Use) -> u64 {
     (4 / n_lanes.max(1)).saturating_sub(1) as u64
 }
 
+/// What an element of the operand that says where scales are may be, if it is a constant.
+pub(crate) fn places_of_scales(u: &Use, operand: &str, element: usize) -> Option<&'static [u64]> {
+    let is_a = match operand {
+        "{byte-id-a, thread-id-a}" => true,
+        "{byte-id-b, thread-id-b}" => false,
+        _ => return None,
+    };
+    Some(match (element, of_scaled(u).scale.map_or(1, |s| s.blocks), is_a) {
+        (0, 1, _) | (1, _, false) => &[0, 1, 2, 3],
+        (0, 2, _) => &[0, 2],
+        (0, ..) => &[0],
+        _ => &[0, 1],
+    })
+}
+
 /// The product with scales that an instruction names.
 fn of_scaled(u: &Use) -> Product {
     let is_packed = u.text(Role::Mode) != ".kind::mxf8f6f4";
