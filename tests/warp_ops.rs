@@ -2,7 +2,7 @@
 //! ctas whose last warp is not whole; with sources that vary, that are the same for all and that are constants.
 
 use handloom_interp::warp::complete;
-use handloom_ir::simt::{Addr, Addresses, BlockId, Inst, MatrixOp, Module as Ir, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Addr, Addresses, BlockId, Inst, Lines, MatrixOp, Module as Ir, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{AtomOp, Cmp, Int, ShflMode, StateSpace, Ty, VoteMode};
 use handloom_tests::engines::ways;
 use handloom_tests::kernel::{self, SPAN, access, bits};
@@ -189,17 +189,19 @@ fn reductions() {
 #[test]
 fn exchanges_of_matrices() {
     let mut cases = vec![case(Op::Matrix(MatrixOp::Transpose), &[Ty::B32], &[Ty::B32])];
-    for (ty, count, trans) in [
-        (Ty::B32, 1, false),
-        (Ty::B32, 2, true),
-        (Ty::B32, 4, false),
-        (Ty::B32, 4, true),
-        (Ty::B64, 1, true),
-        (Ty::B64, 2, false),
-        (Ty::B64, 4, true),
-        (Ty::B64, 4, false),
+    for (ty, count, lines) in [
+        (Ty::B32, 1, Lines::One),
+        (Ty::B32, 2, Lines::Two),
+        (Ty::B32, 4, Lines::One),
+        (Ty::B32, 4, Lines::Two),
+        (Ty::B32, 1, Lines::Four),
+        (Ty::B64, 1, Lines::Two),
+        (Ty::B64, 2, Lines::One),
+        (Ty::B64, 4, Lines::Two),
+        (Ty::B64, 4, Lines::One),
+        (Ty::B64, 2, Lines::Four),
     ] {
-        let op = MatrixOp::Addresses(Addresses { ty, count, trans });
+        let op = MatrixOp::Addresses(Addresses { ty, count, lines });
         cases.push(case(Op::Matrix(op), &[ty], &op.results()));
     }
     compare(&cases, 9);

@@ -3,32 +3,10 @@
 
 use std::fmt::Write;
 
-use handloom_runtime::Bounds;
-use handloom_tests::engines::{Argument, Job, Launch, plain};
+use handloom_tests::matrix::{
+    B1, BF16, Element, F16, F32, F64, S4, S8, S32, TF32, U4, U8, each_way, register_type, registers,
+};
 use handloom_tests::rng::Rng;
-
-/// A type of elements: its word, its bits, and the bits of a small number of it.
-struct Element {
-    word: &'static str,
-    bits: usize,
-    of: fn(i64) -> u64,
-    /// The least and the greatest number that is asked about.
-    range: (i64, i64),
-}
-
-const F16: Element =
-    Element { word: "f16", bits: 16, of: |v| u64::from(half::f16::from_f64(v as f64).to_bits()), range: (-8, 8) };
-const BF16: Element =
-    Element { word: "bf16", bits: 16, of: |v| u64::from(half::bf16::from_f64(v as f64).to_bits()), range: (-8, 8) };
-const F32: Element = Element { word: "f32", bits: 32, of: |v| u64::from((v as f32).to_bits()), range: (-1000, 1000) };
-const TF32: Element = Element { word: "tf32", range: (-8, 8), ..F32 };
-const F64: Element = Element { word: "f64", bits: 64, of: |v| (v as f64).to_bits(), range: (-1000, 1000) };
-const S32: Element = Element { word: "s32", bits: 32, of: |v| v as u64 & 0xffff_ffff, range: (-100_000, 100_000) };
-const S8: Element = Element { word: "s8", bits: 8, of: |v| v as u64 & 0xff, range: (-128, 127) };
-const U8: Element = Element { word: "u8", range: (0, 255), ..S8 };
-const S4: Element = Element { word: "s4", bits: 4, of: |v| v as u64 & 0xf, range: (-8, 7) };
-const U4: Element = Element { word: "u4", range: (0, 15), ..S4 };
-const B1: Element = Element { word: "b1", bits: 1, of: |v| v as u64, range: (0, 1) };
 
 /// Multiplicands with the accumulators that go with them.
 const TYPES: &[(Element, &[Element])] = &[
@@ -65,8 +43,7 @@ struct Matrix {
 
 impl Matrix {
     fn new(rng: &mut Rng, e: &Element, (rows, columns): (usize, usize), by_rows: bool, more: usize) -> Matrix {
-        let span = (e.range.1 - e.range.0 + 1) as usize;
-        let values = (0..rows * columns).map(|_| e.range.0 + rng.below(span) as i64).collect();
+        let values = (0..rows * columns).map(|_| e.pick(rng)).collect();
         Matrix { rows, columns, by_rows, stride: if by_rows { columns } else { rows } + more, values }
     }
 
@@ -84,23 +61,11 @@ impl Matrix {
         let mut bytes = vec![0xa5; (lines * self.stride * e.bits).div_ceil(8)];
         for row in 0..self.rows {
             for column in 0..self.columns {
-                let (at, bits) = (self.place(row, column) * e.bits, (e.of)(self.get(row, column)));
-                if e.bits < 8 {
-                    let mask = ((1_u16 << e.bits) - 1) as u8;
-                    let byte = &mut bytes[at / 8];
-                    *byte = *byte & !(mask << (at % 8)) | (bits as u8) << (at % 8);
-                } else {
-                    bytes[at / 8..][..e.bits / 8].copy_from_slice(&bits.to_le_bytes()[..e.bits / 8]);
-                }
+                e.put(&mut bytes, self.place(row, column) * e.bits, self.get(row, column));
             }
         }
         bytes
     }
-}
-
-fn registers(name: &str, n: usize) -> String {
-    let list: Vec<String> = (0..n).map(|i| format!("%{name}{i}")).collect();
-    format!("{{{}}}", list.join(", "))
 }
 
 fn n_multiplicand(e: &Element, elements: usize) -> usize {
@@ -109,15 +74,6 @@ fn n_multiplicand(e: &Element, elements: usize) -> usize {
 
 fn n_accumulator(e: &Element, elements: usize) -> usize {
     elements * e.bits / e.bits.max(32) / 32
-}
-
-fn register_type(e: &Element) -> &'static str {
-    match e.word {
-        "f32" => "f32",
-        "f64" => "f64",
-        "s32" => "s32",
-        _ => "b32",
-    }
 }
 
 /// Where matrices lie, and whether strides are written.
@@ -235,30 +191,10 @@ fn check(case: &Case<'_>, rng: &mut Rng) {
         }
     }
     let want = want.bytes(ed);
-    each_way(&text, bytes, |buffers| {
+    each_way(&text, 32, bytes, |buffers| {
         let at = buffers[3].iter().zip(&want).position(|(got, want)| got != want);
         at.map_or(Ok(()), |at| Err(format!("byte {at} of `d` differs")))
     });
-}
-
-/// Runs a kernel of one warp on buffers by all who can, and looks at what they hold afterwards.
-fn each_way(text: &str, buffers: Vec<Vec<u8>>, is_right: impl Fn(&[Vec<u8>]) -> Result<(), String>) {
-    let args = (0..buffers.len()).map(|i| Argument::Buffer(i, 0)).collect();
-    let launch = Launch {
-        entry: "k",
-        grid: [1; 3],
-        block: [32, 1, 1],
-        shared_bytes: 0,
-        args,
-        cooperative: false,
-        cluster: None,
-    };
-    let job = Job { name: "wmma", text, buffers, addresses: vec![], launches: vec![launch], variables: vec![] };
-    for way in plain(Bounds::Exact) {
-        let outcome = job.run(way, 0).unwrap_or_else(|e| panic!("{}: {e}\n{text}", way.name));
-        assert!(outcome.trap.is_none(), "{}: a trap\n{text}", way.name);
-        is_right(&outcome.buffers).unwrap_or_else(|e| panic!("{}: {e}\n{text}", way.name));
-    }
 }
 
 /// Each type in each of its shapes; layouts and places change from case to case, so that each comes with each.
@@ -355,6 +291,7 @@ fn sums_of_doubles_round_as_asked() {
 fn run_words(text: &str, bytes: usize, is_right: impl Fn(&[u8]) -> bool) {
     each_way(
         text,
+        32,
         vec![vec![0; bytes]],
         |buffers| {
             if is_right(&buffers[0]) { Ok(()) } else { Err("a word differs".into()) }

@@ -19,6 +19,7 @@ pub mod generate;
 pub mod kernel;
 pub mod listing;
 pub mod litmus;
+pub mod matrix;
 pub mod reference;
 pub mod rng;
 pub mod workspace;

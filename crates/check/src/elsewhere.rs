@@ -51,7 +51,7 @@ pub(crate) fn device_runtime(name: &str, span: Span) -> Option<Diagnostic> {
 /// Instructions by the beginnings of their words, with what to compile for so that compilers write others.
 const TARGETS: &[(&[&str], &str)] = &[
     (
-        &["wgmma.", "tcgen05.", "setmaxnreg"],
+        &["tcgen05.", "setmaxnreg"],
         "compile for sm_80 or sm_89: compilers then write `mma.sync` and `cp.async`, which are supported",
     ),
     (
@@ -62,16 +62,7 @@ const TARGETS: &[(&[&str], &str)] = &[
         &["st.async", "st.bulk", "red.async", "clusterlaunchcontrol."],
         "compile for sm_80 or sm_89, which have no such instruction",
     ),
-    (&["mma.sp"], "there is no other instruction for sparse matrices on any target: use dense ones, with `mma.sync`"),
-    (
-        &["mma."],
-        "compile for sm_80 or sm_89 with matrices of `.f16`, `.bf16`, `.tf32`, `.e4m3` or `.e5m2`, whose `mma.sync` is supported",
-    ),
     (&["wmma."], "leave `.satfinite` out: versions of PTX from 6.5 on do not have it with floats"),
-    (
-        &["ldmatrix.", "stmatrix."],
-        "compile for sm_80 or sm_89: compilers then write only forms of 8 by 8 elements of 16 bits, which are supported",
-    ),
 ];
 
 /// What to compile for where an instruction does not run.

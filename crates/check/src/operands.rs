@@ -2,9 +2,9 @@
 
 use handloom_diag::{Code, Diagnostic, Span};
 use handloom_ir::types::{ScalarType, StateSpace, TypeClass};
-use handloom_isa::check_literal;
 use handloom_isa::form::{Count, Is, Kind, Role};
 use handloom_isa::selector::{Select, Selector};
+use handloom_isa::{check_element, check_literal};
 use handloom_syntax::ast::{self, OperandKind};
 
 use crate::blame::TYPES_SECTION;
@@ -184,7 +184,7 @@ impl<'a> BodyCx<'_, 'a> {
             self.warn_cut(bits.cut, bits.low, ty, e.span);
         }
         let whole = if let Const::Int { value, .. } = value { value } else { bits.low };
-        if let Err(reason) = check_literal(icx.form(), p.wanted, bits.low, whole) {
+        if let Err(reason) = check_literal(icx.form(), &icx.used, p.wanted, bits.low, whole) {
             self.reason(icx, reason, Some(e.span))?;
         }
         Ok(Operand::Imm { bits: bits.low, high: bits.high, ty })
@@ -361,6 +361,15 @@ impl<'a> BodyCx<'_, 'a> {
                 }
                 let vector = self.elements(icx, p, elements)?;
                 self.suit(icx, elements, &vector)?;
+                if let Operand::Vector(list) = &vector {
+                    for (i, (element, written)) in list.iter().zip(elements).enumerate() {
+                        if let Operand::Imm { bits, .. } = element
+                            && let Err(reason) = check_element(&icx.used, p.wanted, i, *bits)
+                        {
+                            self.reason(icx, reason, Some(written.span))?;
+                        }
+                    }
+                }
                 if let Operand::Vector(list) = &vector
                     && ["mov", "st", "ld"].iter().any(|op| icx.is(op))
                     && list.iter().all(|e| matches!(e, Operand::Sink))

@@ -132,7 +132,7 @@ pub fn leave_out(
 mod tests {
     use crate::image::{Text, check, check_kernels};
 
-    const HEAD: &str = ".version 8.6\n.target sm_90a\n.address_size 64\n";
+    const HEAD: &str = ".version 8.6\n.target sm_100a\n.address_size 64\n";
 
     fn text(body: &str) -> Vec<Text> {
         vec![Text { name: "t.ptx".into(), ptx: format!("{HEAD}{body}") }]
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_is_refused_takes_no_other_with_it() {
-        let lacks = "wgmma.fence.sync.aligned;";
+        let lacks = "tcgen05.wait::ld.sync.aligned;";
         let texts = text(&format!(
             ".func f() {{ {lacks} ret; }}\n.func g() {{ call f; ret; }}\n.visible .entry own() {{ {lacks} ret; }}\n\
              .visible .entry calls() {{ call g; ret; }}\n.visible .entry good() {{ ret; }}\n"
@@ -149,7 +149,7 @@ mod tests {
         let loaded = check_kernels(&texts).unwrap();
         assert_eq!(loaded.ir.entries.keys().collect::<Vec<_>>(), ["good"]);
         assert_eq!(loaded.without.keys().collect::<Vec<_>>(), ["calls", "own"]);
-        assert!(loaded.without["calls"].contains("wgmma.fence"), "{}", loaded.without["calls"]);
+        assert!(loaded.without["calls"].contains("tcgen05.wait"), "{}", loaded.without["calls"]);
         assert!(loaded.without["own"].contains("t.ptx:6"), "{}", loaded.without["own"]);
     }
 

@@ -1,4 +1,4 @@
-//! The sixteen barriers of a cta, in terms of warps and lane masks.
+//! The sixteen barriers of a cta and those of its warpgroups, in terms of warps and lane masks.
 //!
 //! A lane that executes a barrier op first waits for the other lanes of its warp that have not exited. When the last of
 //! them stands there, the warp arrives and counts as 32 threads. Lanes of `arrive` then go on, lanes of `sync` and
@@ -31,6 +31,20 @@ pub enum Arrival {
     RedAnd,
     /// `barrier.red.or`: waits for whether some predicate is true.
     RedOr,
+    /// Waits for the warpgroup at its barrier, which no number of a program names.
+    Warpgroup,
+}
+
+/// The barrier of a warp's warpgroup, and the threads that it is for.
+pub fn of_warpgroup(warp: usize, n_warps: usize) -> (u32, u32) {
+    let group = warp / 4;
+    let n = n_warps.saturating_sub(4 * group).min(4);
+    (BARRIERS + u32::try_from(group).unwrap_or(0), WARP_SIZE * u32::try_from(n).unwrap_or(0))
+}
+
+/// What somebody waits for at a barrier.
+pub fn waits_for(id: u32) -> String {
+    if id < BARRIERS { format!("barrier {id}") } else { "the other warps of its warpgroup".into() }
 }
 
 impl Arrival {
@@ -50,6 +64,7 @@ impl Arrival {
             Arrival::RedPopc => "red.popc",
             Arrival::RedAnd => "red.and",
             Arrival::RedOr => "red.or",
+            Arrival::Warpgroup => "warpgroup",
         }
     }
 }
@@ -222,7 +237,7 @@ impl Barrier {
             return;
         }
         let result = match terms.kind {
-            Arrival::Arrive | Arrival::Sync => 0,
+            Arrival::Arrive | Arrival::Sync | Arrival::Warpgroup => 0,
             Arrival::RedPopc => self.trues,
             Arrival::RedAnd => u32::from(self.trues == self.voters),
             Arrival::RedOr => u32::from(self.trues != 0),
@@ -256,9 +271,10 @@ pub struct Barriers {
 impl Barriers {
     /// Barriers at rest; `live[w]` holds the lanes that warp `w` starts with.
     pub fn new(live: &[u32]) -> Barriers {
+        let groups = live.chunks(4).map(|_| Barrier::new(live.len()));
         Barriers {
             live: live.to_vec(),
-            bars: (0..BARRIERS).map(|_| Barrier::new(live.len())).collect(),
+            bars: (0..BARRIERS).map(|_| Barrier::new(live.len())).chain(groups).collect(),
             released: Vec::new(),
         }
     }
@@ -276,7 +292,7 @@ impl Barriers {
         count: Option<u32>,
         preds: u32,
     ) -> Result<(), Misuse> {
-        if id >= BARRIERS {
+        if kind != Arrival::Warpgroup && id >= BARRIERS {
             return Err(Misuse::NoSuchBarrier { id });
         }
         if let Some(count) = count
@@ -301,11 +317,16 @@ impl Barriers {
     /// The rest of the warp has thereby arrived, at a barrier where others wait for something else.
     pub fn exit(&mut self, warp: usize, lanes: u32) -> Result<(), Misuse> {
         self.live[warp] &= !lanes;
-        for (id, bar) in (0..BARRIERS).zip(&mut self.bars) {
+        for (id, bar) in (0..).zip(&mut self.bars) {
             bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
             bar.complete_if_met(id, &self.live, &mut self.released);
         }
         Ok(())
+    }
+
+    /// Warps of the cta.
+    pub fn n_warps(&self) -> usize {
+        self.live.len()
     }
 
     /// Takes the lanes that go on since the last call.

@@ -2,8 +2,9 @@
 
 use handloom_ir::simt::{BarKind, Block, BlockId, Callee, FuncId, SlotId, Term, Val};
 use handloom_ir::trap::{Trap, TrapKind, no_such_target};
+use handloom_ir::types::Ty;
 
-use crate::barrier::{Arrival, Misuse};
+use crate::barrier::{Arrival, Misuse, of_warpgroup};
 use crate::cta::{Cta, Group};
 use crate::frame::Frame;
 use crate::lane::State;
@@ -45,6 +46,12 @@ impl<'m> Cta<'m> {
                     BarKind::RedOr => self.barrier(&barrier(Arrival::RedOr), group)?,
                     BarKind::ClusterArrive => self.cluster_arrive(block, next, group)?,
                     BarKind::ClusterWait => self.cluster_wait(block, next, group),
+                    BarKind::Warpgroup => {
+                        let (id, count) = of_warpgroup(group.warp, self.barriers.n_warps());
+                        let [id, count] = [id, count].map(|n| Val::Imm(n.into(), Ty::B32));
+                        let op = BarrierOp { id, count: Some(count), ..barrier(Arrival::Warpgroup) };
+                        self.barrier(&op, group)?;
+                    }
                 }
             }
             Term::Call { callee, target, signature, args, next } => {

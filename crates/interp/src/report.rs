@@ -35,7 +35,7 @@ impl<'m> Cta<'m> {
             }
             State::Yielded => Some((lane.span, "memory".into())),
             State::WarpSync { mask, .. } => Some((lane.span, format!("lanes {mask:#010x}"))),
-            State::Barrier { id, .. } => Some((lane.span, format!("barrier {id}"))),
+            State::Barrier { id, .. } => Some((lane.span, crate::barrier::waits_for(*id))),
             State::ClusterWait { .. } => Some((lane.span, "the cluster barrier".into())),
         }
     }

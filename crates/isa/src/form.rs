@@ -566,6 +566,8 @@ pub enum Semantics {
     Build(fn(&mut Cx<'_, '_>)),
     /// Builds a warp-synchronising op or one that acts once for the warp: a guard branches around it, and the block ends after it.
     Warp(fn(&mut Cx<'_, '_>)),
+    /// The same for an instruction that reads what its destination holds: these values are one more source, the last.
+    WarpUpdate(fn(&mut Cx<'_, '_>)),
     /// Checked, then nothing.
     Hint,
     /// Changes control flow; the lowering knows how.

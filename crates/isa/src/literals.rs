@@ -2,7 +2,8 @@
 
 use handloom_ir::simt::BarKind;
 
-use crate::form::{Control, Form, Operand, Reason, Semantics};
+use crate::form::{Control, Form, Operand, Reason, Semantics, Use};
+use crate::matrix::product::{last_selector, places_of_scales};
 
 /// What a literal must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +22,8 @@ pub enum Literal {
     Fraction,
     /// A power of two of at most so much.
     PowerOfTwo(u64),
+    /// What selects lanes with the metadata of a sparse matrix, of which there may be more than one choice.
+    Selector,
 }
 
 /// One or minus one, in 32 bits.
@@ -60,6 +63,9 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
     ("st.bulk", "size", Literal::Multiple(8, 0, 1 << 24)),
     ("st.bulk", "initval", Literal::Exactly(0)),
+    ("mma.sp", "f", Literal::Selector),
+    ("mma.sp::ordered_metadata", "f", Literal::Selector),
+    ("wgmma.mma_async.sp", "sp-sel", Literal::Selector),
     ("wgmma.mma_async", "imm-scale-a", SIGN),
     ("wgmma.mma_async", "imm-scale-b", SIGN),
     ("wgmma.mma_async", "imm-trans-a", Literal::Between(0, 1)),
@@ -83,8 +89,21 @@ pub const ORDERED: &[(&str, &str, &str)] = &[
     ("createpolicy", "primary-size", "total-size"),
 ];
 
+/// Whether a literal may be an element of an operand that is a vector.
+pub fn check_element(u: &Use, operand: &Operand, element: usize, value: u64) -> Result<(), Reason> {
+    match places_of_scales(u, operand.name, element) {
+        Some(all) if !all.contains(&value) => {
+            let texts: Vec<String> = all.iter().map(u64::to_string).collect();
+            let wanted = if let [only] = &texts[..] { only.clone() } else { format!("one of {}", texts.join(", ")) };
+            let what = if element == 0 { "first" } else { "second" };
+            Err(Reason::new(format!("the {what} element of `{}` must be {wanted}", operand.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether a literal may be written for an operand of a form: its bits, and what was written, before it was cut to its type.
-pub fn check_literal(form: &Form, operand: &Operand, value: u64, whole: u64) -> Result<(), Reason> {
+pub fn check_literal(form: &Form, u: &Use, operand: &Operand, value: u64, whole: u64) -> Result<(), Reason> {
     let Some((_, _, rule)) = LITERALS.iter().find(|(o, name, _)| *o == form.opcode && *name == operand.name) else {
         return Ok(());
     };
@@ -101,6 +120,10 @@ pub fn check_literal(form: &Form, operand: &Operand, value: u64, whole: u64) -> 
             },
         ),
         Literal::Whole(least, most) => ((least..=most).contains(&whole), format!("from {least} to {most}")),
+        Literal::Selector => {
+            let last = last_selector(u);
+            (value <= last, if last == 0 { "0".into() } else { format!("from 0 to {last}") })
+        }
         Literal::Fraction => {
             let number = f32::from_bits(u32::try_from(value).unwrap_or(u32::MAX));
             (number > 0.0 && number <= 1.0, "above 0 and at most 1".to_owned())

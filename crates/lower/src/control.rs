@@ -72,9 +72,12 @@ impl FunctionCx<'_> {
         });
         let ty = match kind {
             BarKind::RedAnd | BarKind::RedOr => Ty::P,
-            BarKind::Sync | BarKind::Arrive | BarKind::RedPopc | BarKind::ClusterArrive | BarKind::ClusterWait => {
-                Ty::B32
-            }
+            BarKind::Sync
+            | BarKind::Arrive
+            | BarKind::RedPopc
+            | BarKind::ClusterArrive
+            | BarKind::ClusterWait
+            | BarKind::Warpgroup => Ty::B32,
         };
         // A wider register gets the count through a fresh one, because the end of a block only writes.
         let direct = result.filter(|h| self.func.ty(Val::Reg(h.lo)) == ty);

@@ -218,7 +218,7 @@ impl<'m> FunctionCx<'m> {
                 let guard = inst.guard.map(|g| self.guard_value(g, inst.span));
                 self.expand(inst, run, guard);
             }
-            Semantics::Warp(run) => self.around(inst, |cx| cx.expand(inst, run, None)),
+            Semantics::Warp(run) | Semantics::WarpUpdate(run) => self.around(inst, |cx| cx.expand(inst, run, None)),
             Semantics::Hint => {}
             Semantics::Control(control) => self.control(inst, control),
             Semantics::Unsupported(why) => panic!("bug: lower: `{}` passed the checker: {why}", inst.form.opcode),

@@ -8,7 +8,7 @@ use handloom_check::module::{AddrBase, Fit, LocalKind, Operand};
 use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
-use handloom_isa::form::{self, Arg, Cx, Role};
+use handloom_isa::form::{self, Arg, Cx, Role, Semantics};
 
 use crate::function::{FunctionCx, Home, Place};
 use crate::short_addresses;
@@ -25,7 +25,8 @@ impl FunctionCx<'_> {
         let first_inst = self.func.blocks[self.block.idx()].insts.len();
         let first_reg = self.func.regs.len();
         let keep_32 = takes_shared_offset(inst);
-        let mut args: Vec<Arg> = inst.src.iter().map(|o| self.source(o, keep_32, inst.span)).collect();
+        let held = if let Semantics::WarpUpdate(_) = inst.form.semantics { &inst.dst[..] } else { &[] };
+        let mut args: Vec<Arg> = inst.src.iter().chain(held).map(|o| self.source(o, keep_32, inst.span)).collect();
         self.complete_stack_addresses(inst, &mut args);
         let dst_sinks: Vec<Vec<bool>> = inst.dst.iter().map(sinks).collect();
         let results = self.build(inst.span, guard, |b| {

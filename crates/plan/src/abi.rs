@@ -371,7 +371,7 @@ impl BarrierSite {
         use handloom_ir::simt::BarKind::*;
         match self.kind {
             RedPopc | RedAnd | RedOr => true,
-            Sync | Arrive | ClusterArrive | ClusterWait => false,
+            Sync | Arrive | ClusterArrive | ClusterWait | Warpgroup => false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which instruction of the host is which op: decisions as data.
 
-use handloom_ir::simt::{FMode, Inst, MatrixOp, Op, Pure, Val};
+use handloom_ir::simt::{FMode, Inst, Lines, MatrixOp, Op, Pure, Val};
 use handloom_ir::types::{Cmp, Float, Int, Rounding, Ty};
 use handloom_plan::Plan;
 use iced_x86::{Code, RoundingControl};
@@ -232,7 +232,9 @@ pub(crate) fn is_met_inline(plan: &Plan, inst: &Inst) -> bool {
         Val::Reg(r) => plan.facts.class[r.idx()].shape().is_some_and(|s| s.is_uniform()),
     };
     match inst.op {
-        Op::Matrix(MatrixOp::Product(_)) => false,
+        Op::Matrix(MatrixOp::Product(_) | MatrixOp::Quads(_)) => false,
+        // Rows come from more lanes than a vector has.
+        Op::Matrix(MatrixOp::Addresses(a)) if a.lines == Lines::Four => false,
         // Results are written one after the other.
         Op::Matrix(MatrixOp::Addresses(_)) if inst.dst.iter().any(|d| inst.src[0] == Val::Reg(*d)) => false,
         _ => inst.op.is_warp_sync() && inst.src.last().is_some_and(alike),

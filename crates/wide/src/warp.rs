@@ -364,16 +364,13 @@ impl Emit<'_> {
         let lanes = if wide { 8 } else { 16 };
         for (i, d) in inst.dst.iter().enumerate() {
             // The lane that is read, and what is added.
-            let of = |lane: usize| {
-                let (g, t) = (lane / 4, lane % 4);
-                if a.trans { (8 * (i / 2) + 2 * t + i % 2, 2 * g) } else { (8 * i + g, 4 * t) }
-            };
+            let of = |lane: usize| a.lines.source(i, lane);
             let part = of(0).0 / lanes;
             let from = self.reg(&s, part, 0);
             for q in 0..n_parts(a.ty) {
-                let list: Vec<(usize, usize)> = (0..lanes).map(|l| of(q * lanes + l)).collect();
+                let list: Vec<(usize, u64)> = (0..lanes).map(|l| of(q * lanes + l)).collect();
                 let order: Vec<u64> = list.iter().map(|(l, _)| (l % lanes) as u64).collect();
-                let by: Vec<u64> = list.iter().map(|(_, by)| *by as u64).collect();
+                let by: Vec<u64> = list.iter().map(|(_, by)| *by).collect();
                 let (order, by) = (self.lanes_constant(a.ty, &order), self.lanes_constant(a.ty, &by));
                 self.a.op2(load_code(a.ty), zmm(2), order);
                 let out = self.out(*d, q);

@@ -424,9 +424,24 @@ unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: *const Row, to: &mu
                     let one = |at: u32| W::down(W::left(v, 32 - bits - at), 32 - bits);
                     W::or(W::and(one(2 * part * bits), 0xffff), W::left(one((2 * part + 1) * bits), 16))
                 }
+                Element::E3m2 | Element::E2m3 | Element::E2m1 => {
+                    // Where the code begins, how many bits it has besides the sign, how many of these are the fraction, and the bias.
+                    let (first, n, fraction, bias) = match e {
+                        Element::E3m2 => (0, 5, 2, 3),
+                        Element::E2m3 => (0, 5, 3, 1),
+                        _ => (2, 3, 1, 1),
+                    };
+                    let v = W::right(v, 8 * part + first);
+                    let code = W::left(W::and(v, (1 << n) - 1), 23 - fraction);
+                    // As for `.e4m3`.
+                    let value = W::scale(code, f32::from_bits((127 + 127 - bias) << 23));
+                    W::or(value, W::left(W::and(v, 1 << n), 31 - n))
+                }
                 // The lower 13 bits of a `.tf32` do not count.
                 Element::Tf32 => W::and(v, 0xffff_e000),
-                Element::Bf16 | Element::F64 | Element::B1 => unreachable!("bug: elements that are not laid out"),
+                Element::Bf16 | Element::F64 | Element::B1 | Element::E2m1Packed => {
+                    unreachable!("bug: elements that are not laid out")
+                }
             };
             W::store(to.as_mut_ptr().add(at), out);
         }
@@ -646,7 +661,7 @@ impl Width {
 /// # Panics
 /// When the host does not have such vectors.
 pub(super) unsafe fn product(width: Width, p: Product, src: &[*const Row], out: &[*mut u32; 4]) -> bool {
-    if p.d == Accumulator::F64 || p.a == Element::B1 {
+    if p.d == Accumulator::F64 || p.a == Element::B1 || p.sparse.is_some() || p.scale.is_some() {
         return false;
     }
     assert!(Width::of_host().contains(&width), "{width:?} is not of this host");

@@ -13,7 +13,7 @@ use std::time::Duration;
 use handloom_codegen::Code;
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
-use handloom_interp::barrier::{Arrival, Barriers};
+use handloom_interp::barrier::{Arrival, Barriers, of_warpgroup};
 use handloom_interp::cluster::ClusterBarrier;
 use handloom_interp::pace::Pace;
 use handloom_ir::simt::BarKind;
@@ -567,8 +567,8 @@ impl CtaRun {
     }
 
     /// Lanes arrive at a barrier. `count`: threads expected, where it was written; `predicates`: those of a reduction.
-    fn barrier(&mut self, wait: BarWait, count: Option<u32>, predicates: u32) -> Result<(), Ended> {
-        let (BarWait { warp: w, ctx, site: number, lanes, id }, site) = (wait, wait.site());
+    fn barrier(&mut self, mut wait: BarWait, mut count: Option<u32>, predicates: u32) -> Result<(), Ended> {
+        let (BarWait { warp: w, ctx, site: number, lanes, .. }, site) = (wait, wait.site());
         let kind = match site.kind {
             BarKind::ClusterArrive => return self.cluster_arrive(ctx, w, lanes, site),
             BarKind::ClusterWait => {
@@ -580,12 +580,17 @@ impl CtaRun {
             BarKind::RedPopc => Arrival::RedPopc,
             BarKind::RedAnd => Arrival::RedAnd,
             BarKind::RedOr => Arrival::RedOr,
+            BarKind::Warpgroup => {
+                let (id, threads) = of_warpgroup(w, self.full.len());
+                (wait.id, count) = (id, Some(threads));
+                Arrival::Warpgroup
+            }
         };
         self.sync_live(site.span)?;
         let host = self.host();
         host.waiting.push(wait);
         let Some(barriers) = &mut host.barriers else { return Ok(()) };
-        if let Err(why) = barriers.arrive(w, lanes, kind, id, count, predicates) {
+        if let Err(why) = barriers.arrive(w, lanes, kind, wait.id, count, predicates) {
             return Err(self.misuse(&why, site.span, w, lanes));
         }
         self.pass_barriers();

@@ -21,7 +21,7 @@ impl CtaRun {
             }
         };
         for b in &host.waiting {
-            add(b.warp, b.lanes, b.site().span, &format!("barrier {}", b.id));
+            add(b.warp, b.lanes, b.site().span, &handloom_interp::barrier::waits_for(b.id));
         }
         for c in &host.cluster_waits {
             add(c.ctx.header().warp as usize, c.lanes, c.site().span, "the cluster barrier");

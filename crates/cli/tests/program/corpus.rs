@@ -9,8 +9,7 @@ use crate::common::{ENGINES, Folder};
 use serde_json::{Value, json};
 
 /// Entries that use what is not supported, by the beginning of the file's name. All others must compile.
-const UNSUPPORTED: &[(&str, &[&str])] =
-    &[("hopper", &["bulk", "tma2d", "wgmma64", "tcgen"]), ("mma_sync", &["mma_many"])];
+const UNSUPPORTED: &[(&str, &[&str])] = &[("hopper", &["bulk", "tma2d", "tcgen"])];
 
 /// Files with entries that are wrong: their compiler writes instructions that do not exist.
 const WRONG: &[&str] = &["trig_f64.0.ptxrender", "trig_f64.1.ptxrender"];

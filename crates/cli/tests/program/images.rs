@@ -244,10 +244,10 @@ fn what_runs_on_gpus_only_is_unsupported() {
     let tensor = "
 .visible .entry k()
 {
-    wgmma.fence.sync.aligned;
+    tcgen05.wait::ld.sync.aligned;
     ret;
 }
 ";
-    f.write("tensor.ptx", format!(".version 8.0\n.target sm_90a\n.address_size 64\n{tensor}"));
+    f.write("tensor.ptx", format!(".version 8.6\n.target sm_100a\n.address_size 64\n{tensor}"));
     f.run("check tensor.ptx").ends(4).says("E0901").says("compile for sm_80 or sm_89").says("mma.sync");
 }

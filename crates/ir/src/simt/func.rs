@@ -67,6 +67,8 @@ pub enum BarKind {
     ClusterArrive,
     /// `barrier.cluster.wait`.
     ClusterWait,
+    /// Waits for the warps of its warpgroup: four neighbouring warps of the cta; `id` and `count` are unused.
+    Warpgroup,
 }
 
 /// How a block ends.

@@ -121,14 +121,14 @@ pub struct Surface {
     /// Bytes of the access.
     pub bytes: u8,
     /// The first coordinate counts these, else single bytes.
-    pub scale: Scale,
+    pub unit: Unit,
     /// What becomes of places outside.
     pub outside: OutOfRange,
 }
 
 /// What the first coordinate of a surface counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Scale {
+pub enum Unit {
     /// Bytes.
     Bytes,
     /// Accesses.
@@ -228,7 +228,7 @@ impl Fetch {
 
 impl Surface {
     fn name(self) -> String {
-        let Surface { geometry, bytes, scale, outside } = self;
-        format!(".{}.{bytes}.{scale:?}.{outside:?}", geometry.word()).to_lowercase()
+        let Surface { geometry, bytes, unit, outside } = self;
+        format!(".{}.{bytes}.{unit:?}.{outside:?}", geometry.word()).to_lowercase()
     }
 }

@@ -10,8 +10,12 @@ use crate::types::{Rounding, Ty};
 /// An op on matrices that lie in the registers of a warp. The last source is the membermask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MatrixOp {
-    /// registers of `a`, of `b`, of `c`, membermask (B32) -> registers of `d = a * b + c`
+    /// registers of `a`, of `b`, of `c`, [metadata (B32)], [data of scales (B32), byte and lane that are read (B16) of `a`, then of `b`], membermask
+    /// (B32) -> registers of `d = a * b + c`
     Product(Product),
+    /// two registers of `a`, two of `b`, registers of `c`, membermask (B32) -> registers of `d = a * b + c` of four products of 8 by 4 by 8 elements
+    /// of `.f16`
+    Quads(Quads),
     /// address of a row, membermask (B32) -> addresses of the lane's elements: eight lanes name the rows of a matrix, which each lane holds as
     /// [`Transpose`](MatrixOp::Transpose) says
     Addresses(Addresses),
@@ -28,10 +32,52 @@ pub enum MatrixOp {
 pub struct Addresses {
     /// Type of an address: `B32` or `B64`.
     pub ty: Ty,
-    /// Matrices: 1, 2 or 4. The rows of matrix `i` come from the lanes from `8 * i` on.
+    /// Matrices: 1, 2 or 4. The rows of a matrix come from neighbouring lanes, those of the next matrix from the lanes after these.
     pub count: u8,
-    /// Rows are columns: the two elements of a lane lie apart, and have an address each.
-    pub trans: bool,
+    /// Which rows a lane asks for.
+    pub lines: Lines,
+}
+
+/// Which rows of a small matrix lane `l` asks for, with `g = l / 4` and `t = l % 4`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Lines {
+    /// Of eight rows the word `t` of row `g`.
+    One,
+    /// Of eight rows the 16-bit element `g` of the rows `2 * t` and the next: rows and columns are changed.
+    Two,
+    /// Of sixteen rows the starts of the rows `4 * t` and the next three.
+    Four,
+}
+
+impl Lines {
+    /// Addresses for a lane of each matrix.
+    #[inline]
+    pub const fn per_matrix(self) -> usize {
+        match self {
+            Lines::One => 1,
+            Lines::Two => 2,
+            Lines::Four => 4,
+        }
+    }
+
+    /// For address `i` of a lane: the lane that has the address of the row, and the distance from there in bytes.
+    #[inline]
+    pub const fn source(self, i: usize, lane: usize) -> (usize, u64) {
+        let (g, t) = (lane / 4, lane % 4);
+        match self {
+            Lines::One => (8 * i + g, 4 * t as u64),
+            Lines::Two => (8 * (i / 2) + 2 * t + i % 2, 2 * g as u64),
+            Lines::Four => (16 * (i / 4) + 4 * t + i % 4, 0),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Lines::One => "",
+            Lines::Two => ".trans",
+            Lines::Four => ".rows",
+        }
+    }
 }
 
 /// What the elements of `a` or `b` are.
@@ -47,6 +93,14 @@ pub enum Element {
     E4m3,
     /// `.e5m2`
     E5m2,
+    /// `.e3m2`: the lower six bits of eight.
+    E3m2,
+    /// `.e2m3`: the lower six bits of eight.
+    E2m3,
+    /// `.e2m1`: the middle four bits of eight.
+    E2m1,
+    /// `.e2m1` without bits around it.
+    E2m1Packed,
     /// `.f64`
     F64,
     /// `.u8`
@@ -66,8 +120,14 @@ impl Element {
     pub const fn bits(self) -> u32 {
         match self {
             Element::B1 => 1,
-            Element::U4 | Element::S4 => 4,
-            Element::E4m3 | Element::E5m2 | Element::U8 | Element::S8 => 8,
+            Element::U4 | Element::S4 | Element::E2m1Packed => 4,
+            Element::E4m3
+            | Element::E5m2
+            | Element::E3m2
+            | Element::E2m3
+            | Element::E2m1
+            | Element::U8
+            | Element::S8 => 8,
             Element::F16 | Element::Bf16 => 16,
             Element::Tf32 => 32,
             Element::F64 => 64,
@@ -97,6 +157,10 @@ impl Element {
             Element::Tf32 => "tf32",
             Element::E4m3 => "e4m3",
             Element::E5m2 => "e5m2",
+            Element::E3m2 => "e3m2",
+            Element::E2m3 => "e2m3",
+            Element::E2m1 => "e2m1",
+            Element::E2m1Packed => "e2m1x2",
             Element::F64 => "f64",
             Element::U8 => "u8",
             Element::S8 => "s8",
@@ -139,6 +203,15 @@ impl Accumulator {
         }
     }
 
+    /// Its size in bits.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Accumulator::F16 => 16,
+            Accumulator::F32 | Accumulator::S32 => 32,
+            Accumulator::F64 => 64,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Accumulator::F16 => "f16",
@@ -168,7 +241,7 @@ pub enum Step {
 ///
 /// With `g = lane / 4` and `t = lane % 4`, a lane holds in register `q * (m / 8) + h` of `a` the neighbouring elements of row `g + 8 * h` from
 /// depth `(4 * q + t) * per_register` on, in register `q` of `b` the same depths of column `g`, and of the accumulators columns `2 * t` and
-/// `2 * t + 1` of row `g`, then those of row `g + 8`.
+/// `2 * t + 1` of row `g`, then those of row `g + 8`. [`place_of_a`](Product::place_of_a) and its like say this as functions.
 ///
 /// # PTX ISA
 /// Matrix multiply-accumulate operation using mma instruction: Matrix Fragments.
@@ -188,9 +261,128 @@ pub struct Product {
     pub d: Accumulator,
     /// How products are added.
     pub step: Step,
+    /// Only half of the elements of `a` are there.
+    pub sparse: Option<Sparse>,
+    /// Elements are multiplied by numbers that they share in blocks.
+    pub scale: Option<Scale>,
+}
+
+/// How a sparse `a` is stored: its elements that are there, one after the other, and where they belong in its rows.
+///
+/// # PTX ISA
+/// Sparse matrix storage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Sparse {
+    /// Which of the lanes that could have the metadata of a group of four has it.
+    pub selector: u8,
+}
+
+/// Numbers that blocks of elements are multiplied by.
+///
+/// # PTX ISA
+/// Block Scaling for mma.sync.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Scale {
+    /// What they are.
+    pub format: ScaleFormat,
+    /// How many blocks a row of `a` and a column of `b` have: 1, 2 or 4.
+    pub blocks: u8,
+}
+
+/// What the numbers of blocks are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ScaleFormat {
+    /// `.ue8m0`
+    Ue8m0,
+    /// `.ue4m3`
+    Ue4m3,
+}
+
+impl ScaleFormat {
+    const fn name(self) -> &'static str {
+        match self {
+            ScaleFormat::Ue8m0 => "ue8m0",
+            ScaleFormat::Ue4m3 => "ue4m3",
+        }
+    }
+}
+
+/// Where an element lies in the registers of a warp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The lane that has it.
+    pub lane: usize,
+    /// The register of the fragment.
+    pub register: usize,
+    /// Its lowest bit.
+    pub bit: u32,
 }
 
 impl Product {
+    /// Elements of a row of `a` that are there.
+    #[inline]
+    pub const fn stored_depth(self) -> usize {
+        self.k as usize >> (self.sparse.is_some() as u32)
+    }
+
+    /// Where an element of `a` lies that is there: `depth` counts these.
+    #[inline]
+    pub const fn place_of_a(self, row: usize, depth: usize) -> Place {
+        let per = self.a.per_register();
+        let chunk = depth / per;
+        Place {
+            lane: 4 * (row % 8) + chunk % 4,
+            register: chunk / 4 * self.n_rows() + row / 8,
+            bit: (depth % per) as u32 * self.a.bits(),
+        }
+    }
+
+    /// Where an element of `b` lies.
+    #[inline]
+    pub const fn place_of_b(self, depth: usize, column: usize) -> Place {
+        let per = self.b.per_register();
+        let chunk = depth / per;
+        Place { lane: 4 * column + chunk % 4, register: chunk / 4, bit: (depth % per) as u32 * self.b.bits() }
+    }
+
+    /// Where an element of an accumulator lies.
+    #[inline]
+    pub const fn place_of_sum(of: Accumulator, row: usize, column: usize) -> Place {
+        let i = 2 * (row / 8) + column % 2;
+        let per = of.per_register();
+        Place { lane: 4 * (row % 8) + column / 2, register: i / per, bit: (i % per) as u32 * 16 }
+    }
+
+    /// Elements of a chunk of `a` of which half are there, and how many of these follow each other.
+    #[inline]
+    pub const fn chunk(self) -> (usize, usize) {
+        match self.a.bits() {
+            32.. => (2, 1),
+            8.. => (4, 1),
+            _ => (8, 2),
+        }
+    }
+
+    /// Where the four bits of metadata of a chunk of a row lie. A register has four chunks of the rows `g` and `g + 8`, or eight chunks of one of
+    /// them where elements have 8 bits or less.
+    ///
+    /// Choice: the manual has this in figures, which its text does not tell; this is the order of public libraries that make metadata.
+    pub const fn place_of_metadata(self, row: usize, chunk: usize) -> Place {
+        let selector = match self.sparse {
+            Some(s) => s.selector as usize,
+            None => 0,
+        };
+        let n_chunks = self.k as usize / self.chunk().0;
+        let (h, within) = (row / 8, if self.a.bits() >= 16 { 4 } else { 8 });
+        // Lanes that a row of chunks takes, and those that both rows take.
+        let (n_lanes, lane, bit) = if within == 4 {
+            (n_chunks / 4, chunk / 4, 16 * h + 4 * (chunk % 4))
+        } else {
+            (2 * n_chunks / 8, 2 * (chunk / 8) + h, 4 * (chunk % 8))
+        };
+        Place { lane: 4 * (row % 8) + (selector * n_lanes + lane) % 4, register: 0, bit: bit as u32 }
+    }
+
     /// Rows of eight: 1 or 2.
     #[inline]
     pub const fn n_rows(self) -> usize {
@@ -208,7 +400,59 @@ impl Product {
     pub const fn registers(self) -> [usize; 4] {
         let (rows, depth) = (self.n_rows(), self.depth_registers());
         let (c, d) = (self.c.per_register().trailing_zeros(), self.d.per_register().trailing_zeros());
-        [rows * depth, depth, (2 * rows) >> c, (2 * rows) >> d]
+        [(rows * depth) >> (self.sparse.is_some() as u32), depth, (2 * rows) >> c, (2 * rows) >> d]
+    }
+}
+
+/// Four products `d = a * b + c` of matrices of 8 by 4, 4 by 8 and 8 by 8 elements: product `q` by the lanes from `4 * q` and from `4 * q + 16` on.
+///
+/// # PTX ISA
+/// Matrix Fragments for mma.m8n8k4 with .f16 floating point type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Quads {
+    /// A lane holds a row of `a`, else half of a column.
+    pub a_by_rows: bool,
+    /// A lane holds half of a row of `b`, else a column.
+    pub b_by_rows: bool,
+    /// Elements of `c`: `.f16` or `.f32`.
+    pub c: Accumulator,
+    /// Elements of `d`: `.f16` or `.f32`.
+    pub d: Accumulator,
+}
+
+impl Quads {
+    /// Registers of an accumulator in a lane.
+    pub const fn registers(of: Accumulator) -> usize {
+        8 / of.per_register()
+    }
+
+    /// Element `i` of lane `t` of the lower or the upper four of product `q`.
+    const fn place(q: usize, t: usize, upper: bool, i: usize, bits: u32) -> Place {
+        let per = 32 / bits as usize;
+        Place { lane: t + 4 * q + 16 * upper as usize, register: i / per, bit: (i % per) as u32 * bits }
+    }
+
+    /// Where an element of `a` of product `q` lies.
+    pub const fn place_of_a(self, q: usize, row: usize, depth: usize) -> Place {
+        let (t, i) = if self.a_by_rows { (row % 4, depth) } else { (depth, row % 4) };
+        Quads::place(q, t, row >= 4, i, 16)
+    }
+
+    /// Where an element of `b` of product `q` lies.
+    pub const fn place_of_b(self, q: usize, depth: usize, column: usize) -> Place {
+        let (t, i) = if self.b_by_rows { (depth, column % 4) } else { (column % 4, depth) };
+        Quads::place(q, t, column >= 4, i, 16)
+    }
+
+    /// Where an element of an accumulator of product `q` lies.
+    pub const fn place_of_sum(of: Accumulator, q: usize, row: usize, column: usize) -> Place {
+        match of {
+            Accumulator::F16 => Quads::place(q, row % 4, row >= 4, column, 16),
+            Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => {
+                let (t, i) = ((row & 1) | (column & 2), (column & 4) | (row & 2) | (column & 1));
+                Quads::place(q, t, row >= 4, i, 32)
+            }
+        }
     }
 }
 
@@ -219,8 +463,11 @@ impl MatrixOp {
             MatrixOp::Product(p) => {
                 let [a, b, c, _] = p.registers();
                 let of = |ty: Ty, n: usize| std::iter::repeat_n(ty, n);
-                of(p.a.register(), a).chain(of(p.b.register(), b)).chain(of(p.c.register(), c)).collect()
+                let scales = [Ty::B32, Ty::B16, Ty::B16].repeat(if p.scale.is_some() { 2 } else { 0 });
+                let more = of(Ty::B32, usize::from(p.sparse.is_some())).chain(scales);
+                of(p.a.register(), a).chain(of(p.b.register(), b)).chain(of(p.c.register(), c)).chain(more).collect()
             }
+            MatrixOp::Quads(q) => vec![Ty::B32; 4 + Quads::registers(q.c)],
             MatrixOp::Addresses(a) => vec![a.ty],
             MatrixOp::Transpose => vec![Ty::B32],
         };
@@ -232,7 +479,8 @@ impl MatrixOp {
     pub fn results(self) -> Vec<Ty> {
         match self {
             MatrixOp::Product(p) => vec![p.d.register(); p.registers()[3]],
-            MatrixOp::Addresses(a) => vec![a.ty; usize::from(a.count) << usize::from(a.trans)],
+            MatrixOp::Quads(q) => vec![Ty::B32; Quads::registers(q.d)],
+            MatrixOp::Addresses(a) => vec![a.ty; usize::from(a.count) * a.lines.per_matrix()],
             MatrixOp::Transpose => vec![Ty::B32],
         }
     }
@@ -242,7 +490,12 @@ impl MatrixOp {
         let p = match self {
             MatrixOp::Product(p) => p,
             MatrixOp::Addresses(a) => {
-                return format!("matrix.addresses.x{}{}.{}", a.count, if a.trans { ".trans" } else { "" }, a.ty);
+                return format!("matrix.addresses.x{}{}.{}", a.count, a.lines.name(), a.ty);
+            }
+            MatrixOp::Quads(q) => {
+                let layout = |is_row| if is_row { "row" } else { "col" };
+                let (a, b) = (layout(q.a_by_rows), layout(q.b_by_rows));
+                return format!("matrix.quads.{a}.{b}.{}.{}", q.d.name(), q.c.name());
             }
             MatrixOp::Transpose => return "matrix.transpose".into(),
         };
@@ -254,6 +507,8 @@ impl MatrixOp {
             Step::AndPopc => ".and_popc".into(),
         };
         let (m, k, d, a, b, c) = (p.m, p.k, p.d.name(), p.a.name(), p.b.name(), p.c.name());
-        format!("matrix.product.m{m}n8k{k}.{d}.{a}.{b}.{c}{step}")
+        let sparse = p.sparse.map_or(String::new(), |s| format!(".sparse{}", s.selector));
+        let scale = p.scale.map_or(String::new(), |s| format!(".{}x{}", s.format.name(), s.blocks));
+        format!("matrix.product.m{m}n8k{k}.{d}.{a}.{b}.{c}{step}{sparse}{scale}")
     }
 }

@@ -15,6 +15,7 @@ pub mod pure;
 mod sites;
 mod sources;
 pub mod text;
+pub mod tile;
 pub mod verify;
 pub mod video;
 mod words;
@@ -23,8 +24,10 @@ pub use build::{Addr, Builder};
 pub use frame::FrameLayout;
 pub use func::*;
 pub use ids::*;
-pub use image::{Fetch, Geometry, ImageOp, Lod, Scale, Surface};
-pub use matrix::{Accumulator, Addresses, Element, MatrixOp, Product, Step};
+pub use image::{Fetch, Geometry, ImageOp, Lod, Surface, Unit};
+pub use matrix::{
+    Accumulator, Addresses, Element, Lines, MatrixOp, Place, Product, Quads, Scale, ScaleFormat, Sparse, Step,
+};
 pub use modes::{Cvt, Exactness, FMode};
 pub use op::*;
 pub use pure::{Facts, Pure};

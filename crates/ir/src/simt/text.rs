@@ -175,6 +175,7 @@ fn barrier_name(kind: BarKind) -> &'static str {
         BarKind::RedOr => "red.or",
         BarKind::ClusterArrive => "cluster.arrive",
         BarKind::ClusterWait => "cluster.wait",
+        BarKind::Warpgroup => "warpgroup",
     }
 }
 

@@ -262,7 +262,8 @@ fn verify_term(f: &Function, term: &Term) -> Result<(), String> {
                 | BarKind::RedAnd
                 | BarKind::RedOr
                 | BarKind::ClusterArrive
-                | BarKind::ClusterWait => Ty::P,
+                | BarKind::ClusterWait
+                | BarKind::Warpgroup => Ty::P,
             };
             dst.map_or(Ok(()), |d| is(Val::Reg(d), result, "the result"))
         }

@@ -7,7 +7,7 @@ use handloom_ir::types::ScalarType;
 use crate::form::*;
 use crate::target::Needs;
 
-/// Why most of them do not run.
+/// Why some of them do not run.
 pub(super) const WHY: &str = "tensor instructions";
 
 /// An operand that is a part of a matrix: registers of the type `is`, as many as `count` says.

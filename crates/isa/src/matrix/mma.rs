@@ -2,7 +2,7 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
-use super::fragment::{self, WHY, bits, fragment, no_shape, registers};
+use super::fragment::{self, bits, fragment, no_shape, registers};
 use super::product;
 use super::shape::{MMA, mnk};
 use crate::form::*;
@@ -38,14 +38,15 @@ const META: Operand = reg("e", Is::Fixed(B32));
 const SEL: Operand = operand("f", Kind::Imm, WORD);
 const SCALE_A: Operand = reg("scale-a-data", Is::Fixed(B32));
 const SCALE_B: Operand = reg("scale-b-data", Is::Fixed(B32));
-const IDS: Operand = Operand {
-    name: "{byte-id, thread-id}",
+const IDS_A: Operand = Operand {
+    name: "{byte-id-a, thread-id-a}",
     kind: Kind::Vector,
     is: Is::Fixed(U16),
     count: Count::Fixed(2),
     optional: false,
     when: When::Always,
 };
+const IDS_B: Operand = Operand { name: "{byte-id-b, thread-id-b}", ..IDS_A };
 
 /// `mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c` of floats.
 pub const MMA_FLOAT: Form = Form {
@@ -91,21 +92,27 @@ pub const MMA_VOLTA: Form = Form {
         }
         Ok(Needs::NONE)
     },
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::quads),
     ..MMA_FLOAT
 };
 
-/// `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c`.
-pub const MMA_SMALL: Form = Form {
-    words: &[".sync", ".aligned", ".kind::f8f6f4", ".m16n8k32"],
-    qualifiers: &[
+/// The groups of products of small floats, which have one shape.
+const fn small(shape: &'static [Choice]) -> [Group; 7] {
+    [
+        must(Role::Shape, shape),
         LAYOUTS[0],
         LAYOUTS[1],
         one_of(Role::Type, ACCUMULATOR),
         one_of(Role::Type2, SMALL_FLOATS),
         one_of(Role::Type3, SMALL_FLOATS),
         one_of(Role::Type4, ACCUMULATOR),
-    ],
+    ]
+}
+
+/// `mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c`.
+pub const MMA_SMALL: Form = Form {
+    words: &[".sync", ".aligned", ".kind::f8f6f4"],
+    qualifiers: &small(&[choice(".m16n8k32", Value::Flag)]),
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 2),
@@ -114,7 +121,7 @@ pub const MMA_SMALL: Form = Form {
     dst: &[fragment("d", |u| register(u.ty(Role::Type)), |u| halved(u, Role::Type))],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| row_col(u).and_then(|()| same_accumulators(u)).map(|()| Needs::NONE),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::product),
     ..MMA_FLOAT
 };
 
@@ -223,13 +230,13 @@ pub const MMA_SCALED: Form = Form {
         fragment("b", multiplicand, |_| 2),
         fragment("c", |_| F32, |_| 4),
         SCALE_A,
-        IDS,
+        IDS_A,
         SCALE_B,
-        IDS,
+        IDS_B,
     ],
     needs: Needs::on(8, 7, SM_120A),
     legal: |u| scaled(u, false),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::scaled),
     ..MMA_FLOAT
 };
 
@@ -240,7 +247,7 @@ pub const MMA_SP_FLOAT: Form = Form {
     src: &[A_SPARSE, B, C, META, SEL],
     needs: Needs::on(7, 1, SM_80),
     legal: sparse_floats,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::sparse),
     ..MMA_FLOAT
 };
 
@@ -251,7 +258,7 @@ pub const MMA_SP_INT: Form = Form {
     src: &[A_SPARSE, B, C, META, SEL],
     needs: Needs::on(7, 1, SM_80),
     legal: sparse_integers,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(product::sparse),
     ..MMA_INT
 };
 
@@ -265,8 +272,8 @@ pub const MMA_SPO_INT: Form = Form { opcode: "mma.sp::ordered_metadata", needs: 
 /// `mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.ctype`.
 pub const MMA_SPO_SMALL: Form = Form {
     opcode: "mma.sp::ordered_metadata",
-    words: &[".sync", ".aligned", ".kind::f8f6f4", ".m16n8k64"],
     section: SECTION_SP,
+    qualifiers: &small(&[choice(".m16n8k64", Value::Flag)]),
     src: &[
         fragment("a", multiplicand, |_| 4),
         fragment("b", multiplicand, |_| 4),
@@ -274,6 +281,7 @@ pub const MMA_SPO_SMALL: Form = Form {
         META,
         SEL,
     ],
+    semantics: Semantics::Warp(product::sparse),
     ..MMA_SMALL
 };
 
@@ -288,11 +296,12 @@ pub const MMA_SPO_SCALED: Form = Form {
         META,
         SEL,
         SCALE_A,
-        IDS,
+        IDS_A,
         SCALE_B,
-        IDS,
+        IDS_B,
     ],
     legal: |u| scaled(u, true),
+    semantics: Semantics::Warp(product::sparse_scaled),
     ..MMA_SCALED
 };
 

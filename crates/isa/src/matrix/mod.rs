@@ -6,7 +6,7 @@ mod fragment;
 pub mod ldmatrix;
 pub mod mma;
 mod opaque;
-mod product;
+pub(crate) mod product;
 pub mod shape;
 pub mod wmma;
 

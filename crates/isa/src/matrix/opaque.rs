@@ -12,12 +12,12 @@
 
 use std::collections::HashMap;
 
-use handloom_ir::simt::{Access, Addr, MatrixOp, Op, Product, Pure, Val};
+use handloom_ir::simt::{Access, Addr, MatrixOp, Product, Pure, Val};
 use handloom_ir::types::ScalarType::F16;
-use handloom_ir::types::{Int, Order, Scope, Sreg, Ty};
+use handloom_ir::types::{Int, Order, Scope, Ty};
 
 use super::fragment::bits;
-use super::ldmatrix::warp_op;
+use super::ldmatrix::{group_and_lane, times, warp_op, word_of_bytes};
 use super::product::of_instruction;
 use super::shape::mnk;
 use crate::data_movement::memory::space;
@@ -128,10 +128,7 @@ impl Matrix {
             is_single: false,
         };
         let by_lines = is_row == (part != Part::B);
-        let lane = x.b.reg(Ty::B32);
-        x.b.push(Op::Sreg(Sreg::Laneid), vec![lane], vec![]);
-        let g = x.b.pure(Pure::Shr(Int::U32), Ty::B32, &[Val::Reg(lane), Val::Imm(2, Ty::B32)]);
-        let t = x.b.and(Val::Reg(lane), Val::Imm(3, Ty::B32));
+        let (g, t) = group_and_lane(x);
         let [g, t] = [g, t].map(|v| x.b.ext(v, 32, false, ty));
         let (strides, steps, step) =
             if by_lines { (g, t, layout.width * bits / 8) } else { (times(x, t, layout.width), g, bits / 8) };
@@ -180,15 +177,7 @@ impl Matrix {
         if let [low, high] = elements[..] {
             return x.b.pack(low, high);
         }
-        let halves: Vec<Val> = elements
-            .chunks(2)
-            .map(|two| {
-                let [low, high] = [two[0], two[1]].map(|v| x.b.ext(v, 8, false, Ty::B16));
-                let high = x.b.pure(Pure::Shl(Ty::B16), Ty::B16, &[high, Val::Imm(8, Ty::B32)]);
-                x.b.or(low, high)
-            })
-            .collect();
-        x.b.pack(halves[0], halves[1])
+        word_of_bytes(x, elements)
     }
 
     fn store(&mut self, x: &mut Cx<'_, '_>, p: Piece, value: Val) {
@@ -203,11 +192,6 @@ impl Matrix {
             x.b.store(self.access, at, &[half]);
         }
     }
-}
-
-fn times(x: &mut Cx<'_, '_>, v: Val, n: u32) -> Val {
-    let ty = x.b.ty(v);
-    if n == 1 { v } else { x.b.pure(Pure::Mul(ty), ty, &[v, Val::Imm(u64::from(n), ty)]) }
 }
 
 /// `wmma.load` of `a` or `b`.

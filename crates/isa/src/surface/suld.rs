@@ -2,7 +2,7 @@
 
 use handloom_ir::num::image::OutOfRange;
 use handloom_ir::simt::build::Addr;
-use handloom_ir::simt::{Access, AtomAccess, ImageOp, Op, Scale, Surface, Val};
+use handloom_ir::simt::{Access, AtomAccess, ImageOp, Op, Surface, Unit, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace, Ty};
 
@@ -107,7 +107,7 @@ pub const SURED: Form = Form {
     src: &[PLACE, val("c", Is::Relaxed(Role::Type))],
     needs: Needs::on(2, 0, SM_20),
     legal: |u| reduction(u, false),
-    semantics: Semantics::Warp(|x| reduce(x, Scale::Bytes)),
+    semantics: Semantics::Warp(|x| reduce(x, Unit::Bytes)),
     ..SUST
 };
 
@@ -116,7 +116,7 @@ pub const SURED_P: Form = Form {
     words: &[".p"],
     qualifiers: &[OPS, PLAIN_GEOMETRY, must(Role::Type, &[ty(".b32", B32), ty(".b64", B64)]), CLAMP],
     legal: |u| reduction(u, true),
-    semantics: Semantics::Warp(|x| reduce(x, Scale::Accesses)),
+    semantics: Semantics::Warp(|x| reduce(x, Unit::Accesses)),
     ..SURED
 };
 
@@ -145,14 +145,14 @@ pub const SUQ: Form = Form {
 };
 
 /// Where an access goes.
-fn surface(x: &Cx<'_, '_>, bits: u32, scale: Scale) -> Surface {
+fn surface(x: &Cx<'_, '_>, bits: u32, unit: Unit) -> Surface {
     let outside = match x.u.text(Role::Mode) {
         ".trap" => OutOfRange::Trap,
         ".clamp" => OutOfRange::Clamp,
         _ => OutOfRange::Zero,
     };
     let bytes = u8::try_from(bits / 8).expect("bug: an access of more than 255 bytes");
-    Surface { geometry: geometry_of(x.u), bytes, scale, outside }
+    Surface { geometry: geometry_of(x.u), bytes, unit, outside }
 }
 
 /// Handle and coordinates.
@@ -182,7 +182,7 @@ fn access(u: &Use) -> Access {
 
 fn load(x: &mut Cx<'_, '_>) {
     let access = access(x.u);
-    let at = surface(x, access.bytes() * 8, Scale::Bytes);
+    let at = surface(x, access.bytes() * 8, Unit::Bytes);
     let (address, inside, _) = place(x, at);
     x.b.guard = inside;
     let values = x.b.load(access, address);
@@ -196,7 +196,7 @@ fn load(x: &mut Cx<'_, '_>) {
 
 fn store(x: &mut Cx<'_, '_>) {
     let access = access(x.u);
-    let at = surface(x, access.bytes() * 8, Scale::Bytes);
+    let at = surface(x, access.bytes() * 8, Unit::Bytes);
     let values = x.srcs(1);
     let (address, inside, _) = place(x, at);
     x.b.guard = inside;
@@ -205,7 +205,7 @@ fn store(x: &mut Cx<'_, '_>) {
 }
 
 fn store_formatted(x: &mut Cx<'_, '_>) {
-    let at = surface(x, 32, Scale::Elements);
+    let at = surface(x, 32, Unit::Elements);
     let mut src = sources(x);
     let values = x.srcs(1);
     let count = u8::try_from(values.len()).expect("bug: a vector of more than 255 elements");
@@ -214,9 +214,9 @@ fn store_formatted(x: &mut Cx<'_, '_>) {
 }
 
 /// A reduction. One that depends on the sign, of bits, goes by what the elements of the surface are.
-fn reduce(x: &mut Cx<'_, '_>, scale: Scale) {
+fn reduce(x: &mut Cx<'_, '_>, unit: Unit) {
     let written = x.u.ty(Role::Type);
-    let at = surface(x, written.bits(), scale);
+    let at = surface(x, written.bits(), unit);
     let value = x.src(1);
     let (address, inside, signed) = place(x, at);
     let op = match x.u.text(Role::Op) {
@@ -227,7 +227,7 @@ fn reduce(x: &mut Cx<'_, '_>, scale: Scale) {
         _ => AtomOp::Or,
     };
     let (unsigned_ty, signed_ty) = if written.bits() == 64 { (U64, S64) } else { (U32, S32) };
-    let by_format = scale == Scale::Accesses && matches!(op, AtomOp::Min | AtomOp::Max);
+    let by_format = unit == Unit::Accesses && matches!(op, AtomOp::Min | AtomOp::Max);
     let guards = if by_format {
         let unsigned = x.b.not(signed);
         let both = [unsigned, signed].map(|p| inside.map_or(p, |inside| x.b.and(inside, p)));

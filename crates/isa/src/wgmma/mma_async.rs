@@ -1,7 +1,9 @@
 //! `wgmma`: asynchronous matrix products of four warps.
 
+use handloom_ir::simt::BarKind;
 use handloom_ir::types::ScalarType::{self, *};
 
+use super::product::product;
 use crate::form::*;
 use crate::matrix::shape::{SHAPE_64, mnk};
 use crate::target::{Needs, TargetGate};
@@ -9,7 +11,6 @@ use crate::words::*;
 
 const SECTION: &str = "Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async";
 const SECTION_SP: &str = "Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async.sp";
-const WHY: &str = "tensor instructions";
 const SM_90A: &[TargetGate] = &[TargetGate::Arch(90)];
 const NEEDS: Needs = Needs::on(8, 0, SM_90A);
 const NEEDS_SP: Needs = Needs::on(8, 2, SM_90A);
@@ -77,29 +78,39 @@ pub const HALF: Form = Form {
     src: &[A_DESC, B_DESC, SCALE_D, SCALE_A, SCALE_B, TRANS_A, TRANS_B],
     needs: NEEDS,
     legal: |u| floats(u, 1),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::WarpUpdate(product::<false, false>),
 };
 
 /// The same with `a` in registers.
-pub const HALF_REGISTERS: Form = Form { src: &[A, B_DESC, SCALE_D, SCALE_A, SCALE_B, TRANS_B], ..HALF };
+pub const HALF_REGISTERS: Form = Form {
+    src: &[A, B_DESC, SCALE_D, SCALE_A, SCALE_B, TRANS_B],
+    semantics: Semantics::WarpUpdate(product::<true, false>),
+    ..HALF
+};
 
 /// `wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d, a-desc, b-desc, scale-d, imm-scale-a, imm-scale-b` of `.tf32` and 8-bit floats.
 pub const FLOAT: Form = Form { qualifiers: FLOAT_TYPES, src: &[A_DESC, B_DESC, SCALE_D, SCALE_A, SCALE_B], ..HALF };
 
 /// The same with `a` in registers.
-pub const FLOAT_REGISTERS: Form = Form { src: &[A, B_DESC, SCALE_D, SCALE_A, SCALE_B], ..FLOAT };
+pub const FLOAT_REGISTERS: Form = Form {
+    src: &[A, B_DESC, SCALE_D, SCALE_A, SCALE_B],
+    semantics: Semantics::WarpUpdate(product::<true, false>),
+    ..FLOAT
+};
 
 /// `wgmma.mma_async.sync.aligned.shape{.satfinite}.s32.atype.btype d, a-desc, b-desc, scale-d`.
 pub const INT: Form = Form { qualifiers: INT_TYPES, src: &[A_DESC, B_DESC, SCALE_D], legal: |u| ints(u, 1), ..HALF };
 
 /// The same with `a` in registers.
-pub const INT_REGISTERS: Form = Form { src: &[A, B_DESC, SCALE_D], ..INT };
+pub const INT_REGISTERS: Form =
+    Form { src: &[A, B_DESC, SCALE_D], semantics: Semantics::WarpUpdate(product::<true, false>), ..INT };
 
 /// `wgmma.mma_async.sync.aligned.shape.s32.b1.b1.and.popc d, a-desc, b-desc, scale-d`.
 pub const BIT: Form = Form { words: &[".sync", ".aligned", ".and", ".popc"], qualifiers: BIT_TYPES, ..INT };
 
 /// The same with `a` in registers.
-pub const BIT_REGISTERS: Form = Form { src: &[A, B_DESC, SCALE_D], ..BIT };
+pub const BIT_REGISTERS: Form =
+    Form { src: &[A, B_DESC, SCALE_D], semantics: Semantics::WarpUpdate(product::<true, false>), ..BIT };
 
 /// `wgmma.mma_async.sp` of half precision, where half of `a` is zero.
 pub const SP_HALF: Form = Form {
@@ -108,49 +119,60 @@ pub const SP_HALF: Form = Form {
     src: &[A_DESC, B_DESC, META, SEL, SCALE_D, SCALE_A, SCALE_B, TRANS_A, TRANS_B],
     needs: NEEDS_SP,
     legal: |u| floats(u, 2),
+    semantics: Semantics::WarpUpdate(product::<false, true>),
     ..HALF
 };
 
 /// The same with `a` in registers.
-pub const SP_HALF_REGISTERS: Form =
-    Form { src: &[A, B_DESC, META, SEL, SCALE_D, SCALE_A, SCALE_B, TRANS_B], ..SP_HALF };
+pub const SP_HALF_REGISTERS: Form = Form {
+    src: &[A, B_DESC, META, SEL, SCALE_D, SCALE_A, SCALE_B, TRANS_B],
+    semantics: Semantics::WarpUpdate(product::<true, true>),
+    ..SP_HALF
+};
 
 /// `wgmma.mma_async.sp` of `.tf32` and 8-bit floats.
 pub const SP_FLOAT: Form =
     Form { qualifiers: FLOAT_TYPES, src: &[A_DESC, B_DESC, META, SEL, SCALE_D, SCALE_A, SCALE_B], ..SP_HALF };
 
 /// The same with `a` in registers.
-pub const SP_FLOAT_REGISTERS: Form = Form { src: &[A, B_DESC, META, SEL, SCALE_D, SCALE_A, SCALE_B], ..SP_FLOAT };
+pub const SP_FLOAT_REGISTERS: Form = Form {
+    src: &[A, B_DESC, META, SEL, SCALE_D, SCALE_A, SCALE_B],
+    semantics: Semantics::WarpUpdate(product::<true, true>),
+    ..SP_FLOAT
+};
 
 /// `wgmma.mma_async.sp` of integers.
 pub const SP_INT: Form =
     Form { qualifiers: INT_TYPES, src: &[A_DESC, B_DESC, META, SEL, SCALE_D], legal: |u| ints(u, 2), ..SP_HALF };
 
 /// The same with `a` in registers.
-pub const SP_INT_REGISTERS: Form = Form { src: &[A, B_DESC, META, SEL, SCALE_D], ..SP_INT };
+pub const SP_INT_REGISTERS: Form =
+    Form { src: &[A, B_DESC, META, SEL, SCALE_D], semantics: Semantics::WarpUpdate(product::<true, true>), ..SP_INT };
 
-/// `wgmma.fence.sync.aligned`.
+/// `wgmma.fence.sync.aligned`. Products are done in the order of the program, so that there is nothing to do.
 pub const FENCE: Form = Form {
     opcode: "wgmma.fence",
     words: &[".sync", ".aligned"],
     section: "Asynchronous Multiply-and-Accumulate Instruction: wgmma.fence",
     needs: NEEDS,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Hint,
     ..UNSUPPORTED_FORM
 };
 
-/// `wgmma.commit_group.sync.aligned`.
+/// `wgmma.commit_group.sync.aligned`. Products are done at once.
 pub const COMMIT_GROUP: Form = Form {
     opcode: "wgmma.commit_group",
     section: "Asynchronous Multiply-and-Accumulate Instruction: wgmma.commit_group",
     ..FENCE
 };
 
-/// `wgmma.wait_group.sync.aligned N`.
+/// `wgmma.wait_group.sync.aligned N`. The warps of a warpgroup read shared memory each at a time of its own, and one that goes on may tell others that
+/// it may be written again. So they wait for each other.
 pub const WAIT_GROUP: Form = Form {
     opcode: "wgmma.wait_group",
     section: "Asynchronous Multiply-and-Accumulate Instruction: wgmma.wait_group",
     src: &[operand("N", Kind::Imm, WORD)],
+    semantics: Semantics::Control(Control::Barrier(BarKind::Warpgroup)),
     ..FENCE
 };
 

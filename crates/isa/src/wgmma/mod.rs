@@ -3,6 +3,8 @@
 use crate::form::Form;
 
 pub mod mma_async;
+mod product;
+mod tile;
 
 /// Records of this chapter.
 pub const FORMS: &[&Form] = &[

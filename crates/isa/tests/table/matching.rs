@@ -250,8 +250,25 @@ fn suggestions() {
 
 #[test]
 fn literals() {
-    let form = matches("bar.sync", 2)[0].form;
-    assert!(check_literal(form, &form.src[0], 15, 15).is_ok());
-    assert!(check_literal(form, &form.src[0], 16, 16).is_err());
-    assert!(check_literal(form, &form.src[1], 33, 33).is_err());
+    let found = matches("bar.sync", 2);
+    let (form, u) = (found[0].form, used("bar.sync", 0, 2));
+    assert!(check_literal(form, &u, &form.src[0], 15, 15).is_ok());
+    assert!(check_literal(form, &u, &form.src[0], 16, 16).is_err());
+    assert!(check_literal(form, &u, &form.src[1], 33, 33).is_err());
+    // Which lanes have the metadata: one of four, one pair of two, or all.
+    for (words, last) in [
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 3),
+        ("mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32", 1),
+        ("mma.sp::ordered_metadata.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 3),
+        ("mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", 1),
+        ("mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", 0),
+        ("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32", 1),
+        ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", 1),
+    ] {
+        let n_src = if words.starts_with("wgmma") { 9 } else { 5 };
+        let (form, u) = (matches(words, 1 + n_src)[0].form, used(words, 1, n_src));
+        let selector = form.src.iter().find(|o| o.name == "f" || o.name == "sp-sel").expect("a selector");
+        assert!(check_literal(form, &u, selector, last, last).is_ok(), "{words}");
+        assert!(check_literal(form, &u, selector, last + 1, last + 1).is_err(), "{words}");
+    }
 }

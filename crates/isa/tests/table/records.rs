@@ -123,9 +123,10 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
 fn every_legal_product_can_be_built() {
     let mut n_built = 0;
     for &form in forms() {
-        let (Semantics::Build(build) | Semantics::Warp(build)) = form.semantics else {
+        let (Semantics::Build(build) | Semantics::Warp(build) | Semantics::WarpUpdate(build)) = form.semantics else {
             continue;
         };
+        let held = if let Semantics::WarpUpdate(_) = form.semantics { form.dst } else { &[] };
         products(form, &mut |u| {
             for n_src in form.src.iter().filter(|o| !o.optional).count()..=form.src.len() {
                 let u = Use { n_src, ..u.clone() };
@@ -134,7 +135,7 @@ fn every_legal_product_can_be_built() {
                 }
                 let mut func = empty_function();
                 let mut b = Builder { func: &mut func, block: BlockId(0), span: Span::NONE, guard: None, carry: None };
-                let args: Vec<Arg> = form.src[..n_src].iter().map(|o| argument(&u, o)).collect();
+                let args: Vec<Arg> = form.src[..n_src].iter().chain(held).map(|o| argument(&u, o)).collect();
                 let sinks: Vec<Vec<bool>> = form.dst.iter().map(|o| vec![false; n_values(&u, o).max(2)]).collect();
                 let mut x = Cx { u: &u, b: &mut b, args: &args, dst_sinks: &sinks, results: vec![] };
                 build(&mut x);

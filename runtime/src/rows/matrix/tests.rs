@@ -53,19 +53,26 @@ fn compare(p: Product, random: &mut u64) {
 
 const ROUNDS: usize = 200;
 
+fn dense(m: u8, k: u16, [a, b]: [Element; 2], [c, d]: [Accumulator; 2], step: Step) -> Product {
+    Product { m, k, a, b, c, d, step, sparse: None, scale: None }
+}
+
 #[test]
 fn products_of_floats_are_those_of_the_definition() {
     use Accumulator::{F16, F32};
     use Element::*;
     let mut random = 1;
     let mut check = |m, k, a, b, c, d| {
-        (0..ROUNDS).for_each(|_| compare(Product { m, k, a, b, c, d, step: Step::Add }, &mut random));
+        (0..ROUNDS).for_each(|_| compare(dense(m, k, [a, b], [c, d], Step::Add), &mut random));
     };
     for (c, d) in [(F16, F16), (F32, F32), (F16, F32), (F32, F16)] {
         check(16, 8, Element::F16, Element::F16, c, d);
         check(16, 16, Element::F16, Element::F16, c, d);
         for (a, b) in [(E4m3, E4m3), (E4m3, E5m2), (E5m2, E4m3), (E5m2, E5m2)] {
             check(16, 16, a, b, c, d);
+            check(16, 32, a, b, c, d);
+        }
+        for (a, b) in [(E3m2, E2m3), (E2m1, E3m2), (E2m3, E2m1), (E4m3, E2m1), (E3m2, E5m2)] {
             check(16, 32, a, b, c, d);
         }
     }
@@ -82,7 +89,7 @@ fn products_of_integers_are_those_of_the_definition() {
     let mut random = 2;
     for step in [Step::Add, Step::AddSaturating] {
         let mut check = |m, k, a, b| {
-            (0..ROUNDS).for_each(|_| compare(Product { m, k, a, b, c: S32, d: S32, step }, &mut random));
+            (0..ROUNDS).for_each(|_| compare(dense(m, k, [a, b], [S32, S32], step), &mut random));
         };
         for (a, b) in [(U8, U8), (U8, S8), (S8, U8), (S8, S8)] {
             [(8, 16), (16, 16), (16, 32)].into_iter().for_each(|(m, k)| check(m, k, a, b));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::object::Object;
 use super::texel::{Texels, stored};
-use crate::simt::{Geometry, Scale, Surface};
+use crate::simt::{Geometry, Surface, Unit};
 
 /// What becomes of an access outside of a surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct Found {
 /// Surface Instructions: suld, sust, sured.
 pub fn place(object: &Object, at: Surface, coordinates: &[u32]) -> Found {
     let image = &object.image;
-    let bytes = if at.scale == Scale::Elements { image.texel() } else { u32::from(at.bytes) };
+    let bytes = if at.unit == Unit::Elements { image.texel() } else { u32::from(at.bytes) };
     let none = Found { address: image.base, bytes, is_inside: false };
     let row = u64::from(image.size[0]) * u64::from(image.texel());
     let Some(last) = row.checked_sub(u64::from(bytes)) else { return none };
@@ -47,9 +47,9 @@ pub fn place(object: &Object, at: Surface, coordinates: &[u32]) -> Found {
     let mut rest = coordinates.iter().map(|c| i64::from(*c as i32));
     let mut next = || rest.next().unwrap_or(0);
     let layer = if at.geometry.is_array() { next() } else { 0 };
-    let scale = match at.scale {
-        Scale::Bytes => 1,
-        Scale::Accesses | Scale::Elements => i64::from(bytes),
+    let scale = match at.unit {
+        Unit::Bytes => 1,
+        Unit::Accesses | Unit::Elements => i64::from(bytes),
     };
     let x = next() * scale;
     let y = if at.geometry.n_axes() > 1 { next() } else { 0 };

@@ -1,0 +1,182 @@
+//! `wgmma.mma_async` as products of `mma`: each warp of a warpgroup computes 16 of the 64 rows, eight columns at a time, and loads what it needs of the
+//! matrices in shared memory as fragments of `mma`.
+//!
+//! Choice: results are there at once. A program must not look at them before it waits, so that it cannot tell; they are made by ops of their own
+//! behind the loads, which is where a delay would have to stand.
+//!
+//! # PTX ISA
+//! Register Fragments and Shared Memory Matrix Layouts.
+
+use handloom_ir::simt::tile::Major;
+use handloom_ir::simt::{Access, Addr, Element, MatrixOp, Op, Product, Step, Val};
+use handloom_ir::types::{Order, Scope, Sreg, StateSpace, Ty};
+
+use super::tile::Tile;
+use crate::form::*;
+use crate::matrix::ldmatrix::{group_and_lane, times, warp_op};
+use crate::matrix::product::{of_instruction, selector};
+use crate::matrix::shape::mnk;
+
+/// Operands after the matrices, the metadata and the selector.
+struct Immediates {
+    scale_d: Val,
+    /// Products are subtracted.
+    is_negative: bool,
+    /// How `a` and `b` lie.
+    majors: [Major; 2],
+}
+
+impl Immediates {
+    fn of<const IN_REGISTERS: bool>(x: &Cx<'_, '_>, first: usize) -> Immediates {
+        // What the destination holds comes last.
+        let n = x.args.len() - 1 - first;
+        let is = |i: usize, bits: u64| i < n && x.src(first + i) == Val::Imm(bits, Ty::B32);
+        let (trans_a, trans_b) = if IN_REGISTERS { (n, 3) } else { (3, 4) };
+        let major = |i: usize| if is(i, 1) { Major::Mn } else { Major::K };
+        Immediates {
+            scale_d: x.src(first),
+            is_negative: is(1, 0xffff_ffff) != is(2, 0xffff_ffff),
+            majors: [major(trans_a), major(trans_b)],
+        }
+    }
+}
+
+/// `wgmma.mma_async`, and `wgmma.mma_async.sp`.
+pub(super) fn product<const IN_REGISTERS: bool, const IS_SPARSE: bool>(x: &mut Cx<'_, '_>) {
+    let (_, n, _) = mnk(x.u.text(Role::Shape));
+    let more = if IS_SPARSE { 2 } else { 0 };
+    let options = Immediates::of::<IN_REGISTERS>(x, 2 + more);
+    let sparse = if IS_SPARSE { Some(selector(x, 3)) } else { None };
+    let metadata = if IS_SPARSE { x.srcs(2) } else { vec![] };
+    let p = of_instruction(x.u);
+    let step = if p.a == Element::B1 { Step::AndPopc } else { p.step };
+    let p = Product { m: 16, sparse, step, ..p };
+    let lane = group_and_lane(x);
+    let mut a = if IN_REGISTERS { x.srcs(0) } else { fragment_of_a(x, p, options.majors[0], lane) };
+    if options.is_negative {
+        let signs = Val::Imm(signs(p.a), Ty::B32);
+        a = a.into_iter().map(|word| x.b.xor(word, signs)).collect();
+    }
+    let descriptor = x.src(1);
+    let b = Fragments::of_b(x, p, descriptor, options.majors[1], lane);
+    let held = x.srcs(x.args.len() - 1);
+    let n_c = p.registers()[2];
+    for (block, c) in (0..n / 8).zip(held.chunks(n_c)) {
+        let b = b.load(x, block);
+        let zero = x.b.imm(0, Ty::B32);
+        let c = c.iter().map(|c| match options.scale_d {
+            Val::Imm(1, _) => *c,
+            Val::Imm(..) => zero,
+            Val::Reg(_) => x.b.select(options.scale_d, *c, zero),
+        });
+        let src = [&a[..], &b, &c.collect::<Vec<Val>>(), &metadata].concat();
+        let sums = warp_op(x, MatrixOp::Product(p), src);
+        let first = block as usize * n_c;
+        sums.into_iter().enumerate().for_each(|(i, v)| x.set_at(0, first + i, v));
+    }
+}
+
+/// The signs of the floats in a register.
+fn signs(e: Element) -> u64 {
+    (0..e.per_register()).fold(0, |signs, i| signs | 1 << ((i as u32 + 1) * e.bits() - 1))
+}
+
+/// Registers of a fragment hold neighbouring elements along the depth: in a matrix whose lines go another way, these lie apart.
+struct Fragments {
+    tile: Tile,
+    major: Major,
+    /// What a lane adds: for the whole word, or for each of its two elements.
+    own: Vec<Val>,
+    /// What it adds for each register of eight rows or columns.
+    depths: Vec<Val>,
+}
+
+impl Fragments {
+    fn of_b(x: &mut Cx<'_, '_>, p: Product, descriptor: Val, major: Major, lane: (Val, Val)) -> Fragments {
+        Fragments::new(x, descriptor, major, p.depth_registers(), lane)
+    }
+
+    fn new(x: &mut Cx<'_, '_>, descriptor: Val, major: Major, depths: usize, (g, t): (Val, Val)) -> Fragments {
+        let tile = Tile::new(x, descriptor, major);
+        let own = match major {
+            Major::K => {
+                let (line, byte) = (tile.line(x, g), times(x, t, 4));
+                vec![x.b.add(line, byte)]
+            }
+            Major::Mn => {
+                let (first, byte) = (times(x, t, 2), times(x, g, 2));
+                let lines = [0, 1].map(|e| x.b.add(first, Val::Imm(e, Ty::B32)));
+                lines
+                    .into_iter()
+                    .map(|line| {
+                        let line = tile.line(x, line);
+                        x.b.add(line, byte)
+                    })
+                    .collect()
+            }
+        };
+        // A register is 16 bytes of the depth of all lanes, or eight depths.
+        let depths = (0..depths as u64).map(|q| match major {
+            Major::K => tile.unit(x, Val::Imm(q, Ty::B32)),
+            Major::Mn => tile.eights(x, Val::Imm(q, Ty::B32)),
+        });
+        let depths = depths.collect();
+        Fragments { tile, major, own, depths }
+    }
+
+    /// The registers of a block of eight columns.
+    fn load(&self, x: &mut Cx<'_, '_>, block: u32) -> Vec<Val> {
+        let across = self.across(x, Val::Imm(block.into(), Ty::B32));
+        (0..self.depths.len()).map(|q| self.register(x, across, q)).collect()
+    }
+
+    /// How far so many times eight rows or columns are.
+    fn across(&self, x: &mut Cx<'_, '_>, n: Val) -> Val {
+        match self.major {
+            Major::K => self.tile.eights(x, n),
+            Major::Mn => self.tile.unit(x, n),
+        }
+    }
+
+    fn register(&self, x: &mut Cx<'_, '_>, across: Val, q: usize) -> Val {
+        let both = x.b.add(across, self.depths[q]);
+        let bits = if self.own.len() == 1 { 32 } else { 16 };
+        let parts: Vec<Val> = self
+            .own
+            .iter()
+            .map(|own| {
+                let base = self.tile.address(x, &[both, *own]);
+                x.b.load(access(bits), Addr { base, offset: 0 })[0]
+            })
+            .collect();
+        if let [low, high] = parts[..] { x.b.pack(low, high) } else { parts[0] }
+    }
+}
+
+/// The fragment of the warp's 16 rows of `a`, from shared memory.
+fn fragment_of_a(x: &mut Cx<'_, '_>, p: Product, major: Major, lane: (Val, Val)) -> Vec<Val> {
+    let n = p.registers()[0] / 2;
+    let descriptor = x.src(0);
+    let fragments = Fragments::new(x, descriptor, major, n, lane);
+    let warp = x.b.reg(Ty::B32);
+    x.b.push(Op::Sreg(Sreg::Warpid), vec![warp], vec![]);
+    let warp = x.b.and(Val::Reg(warp), Val::Imm(3, Ty::B32));
+    let first = x.b.add(warp, warp);
+    let rows = [0, 1].map(|h| {
+        let eights = x.b.add(first, Val::Imm(h, Ty::B32));
+        fragments.across(x, eights)
+    });
+    (0..n).flat_map(|q| rows.map(|across| (across, q))).map(|(across, q)| fragments.register(x, across, q)).collect()
+}
+
+fn access(bits: u8) -> Access {
+    Access {
+        space: StateSpace::Shared,
+        bits,
+        count: 1,
+        elements: 1,
+        order: Order::Weak,
+        scope: Scope::Cta,
+        is_single: false,
+    }
+}
