@@ -77,8 +77,13 @@ impl<'a> BodyCx<'_, 'a> {
         if let Some(s) = samplers {
             self.base(icx, s, None)?;
         }
-        self.coordinates(icx, Pairing { written: coordinates, ..p })?;
-        Ok(Operand::Addr { base, offset: offset.wrapping_add(outer) })
+        let place = self.coordinates(icx, Pairing { written: coordinates, ..p })?;
+        let mut parts = vec![Operand::Addr { base, offset: offset.wrapping_add(outer) }];
+        match place {
+            Operand::Vector(all) => parts.extend(all),
+            one => parts.push(one),
+        }
+        Ok(Operand::Vector(parts))
     }
 
     fn offset(&mut self, e: Option<&'a ast::Expr<'a>>) -> Result<i64, Told> {

@@ -29,6 +29,7 @@ traps! {
     Barrier "barrier" "misuse of a barrier"
     Timeout "timeout" "the time limit of the launch has passed"
     Stack "stack" "local memory, call stack or `alloca` used up"
+    BadTransfer "bad_transfer" "an asynchronous copy against the rules of its instruction, or a tensor map that describes no tensor"
     BadCall "bad_call" "an indirect call or branch whose target does not exist or does not fit"
     Breakpoint "breakpoint" "the `brkpt` instruction with no debugger attached"
 }
@@ -95,6 +96,8 @@ pub struct Trap {
     pub address: Option<u64>,
     /// For memory traps: bytes of the access.
     pub bytes: u32,
+    /// What its address must be a multiple of, where that is not its bytes.
+    pub align: Option<u32>,
     /// For memory traps: what it tried.
     pub access: Option<AccessKind>,
     /// For memory traps: state space of the instruction.
@@ -118,6 +121,7 @@ impl TrapKind {
             | TrapKind::Trap
             | TrapKind::Assert
             | TrapKind::Stack
+            | TrapKind::BadTransfer
             | TrapKind::BadCall
             | TrapKind::Breakpoint => true,
             TrapKind::Deadlock | TrapKind::Barrier | TrapKind::Timeout => false,
@@ -181,6 +185,7 @@ impl Trap {
             others_may_follow: false,
             address: None,
             bytes: 0,
+            align: None,
             access: None,
             space: None,
             own: None,

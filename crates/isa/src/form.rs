@@ -590,6 +590,8 @@ pub enum Arg {
     Vals(Vec<Val>),
     /// An address.
     Addr(Addr),
+    /// An address with coordinates.
+    Point(Addr, Vec<Val>),
 }
 
 /// What semantics work on.
@@ -616,7 +618,7 @@ impl Cx<'_, '_> {
     pub fn src(&self, i: usize) -> Val {
         match &self.args[i] {
             Arg::Vals(v) => v[0],
-            Arg::Addr(_) => panic!("record reads address operand {i} as a value"),
+            Arg::Addr(_) | Arg::Point(..) => panic!("record reads address operand {i} as a value"),
         }
     }
 
@@ -632,7 +634,7 @@ impl Cx<'_, '_> {
     pub fn srcs(&self, i: usize) -> Vec<Val> {
         match &self.args[i] {
             Arg::Vals(v) => v.clone(),
-            Arg::Addr(_) => panic!("record reads address operand {i} as values"),
+            Arg::Addr(_) | Arg::Point(..) => panic!("record reads address operand {i} as values"),
         }
     }
 
@@ -642,8 +644,19 @@ impl Cx<'_, '_> {
     /// If it is no address: a fault of the record.
     pub fn addr(&self, i: usize) -> Addr {
         match &self.args[i] {
-            Arg::Addr(a) => *a,
+            Arg::Addr(a) | Arg::Point(a, _) => *a,
             Arg::Vals(_) => panic!("record reads operand {i} as an address"),
+        }
+    }
+
+    /// The coordinates that belong to the address of source operand `i`.
+    ///
+    /// # Panics
+    /// If it has none: a fault of the record.
+    pub fn place(&self, i: usize) -> Vec<Val> {
+        match &self.args[i] {
+            Arg::Point(_, place) => place.clone(),
+            Arg::Addr(_) | Arg::Vals(_) => panic!("record reads coordinates of operand {i}"),
         }
     }
 

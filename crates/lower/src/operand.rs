@@ -74,6 +74,14 @@ impl FunctionCx<'_> {
                 let addr = self.address(*base, *offset, keep_32, span);
                 Arg::Addr(addr)
             }
+            Operand::Vector(parts) if matches!(parts.first(), Some(Operand::Addr { .. })) => {
+                let Arg::Addr(addr) = self.source(&parts[0], false, span) else {
+                    panic!("bug: lower: {operand:?} has no address")
+                };
+                let mut place = Vec::new();
+                parts[1..].iter().for_each(|part| self.source_values(part, span, &mut place));
+                Arg::Point(addr, place)
+            }
             other => {
                 let mut values = Vec::new();
                 self.source_values(other, span, &mut values);

@@ -9,6 +9,7 @@ use crate::types::*;
 use super::ids::{FuncId, SlotId, SymId};
 use super::matrix::MatrixOp;
 use super::pure::Pure;
+use super::transfer::Transfer;
 
 /// Extent and ordering of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -162,6 +163,8 @@ pub enum Op {
     Nanosleep,
     /// address of the argument block (B64) -> nothing: calls a function that Handloom provides. Arguments and the result are in the block
     Builtin(Builtin),
+    /// addresses and others, (guard) -> nothing; a copy, store or reduction that may complete later
+    Transfer(Transfer),
     /// Memory on the stack of the thread whose size is known at run time.
     Stack(StackOp),
     /// Nothing; keeps a place for a hint that was checked (prefetch and its like).
