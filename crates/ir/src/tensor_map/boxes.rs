@@ -271,8 +271,8 @@ impl TensorMap {
     fn line(&self, c: &[i64; MAX_RANK], units: u32, group: i64) -> Line {
         let outside = Line { at: 0, first: 0, count: 0 };
         let mut at = self.address;
-        for d in 1..self.rank {
-            match u64::try_from(c[d]) {
+        for (d, c) in c.iter().enumerate().take(self.rank).skip(1) {
+            match u64::try_from(*c) {
                 Ok(n) if n < self.dims[d] => at = at.wrapping_add(n.wrapping_mul(self.stride(d))),
                 _ => return outside,
             }

@@ -185,11 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn types_have_other_numbers_in_the_driver() {
+    fn types_and_swizzles_have_other_numbers_in_the_driver() {
         use ElementType::*;
         assert_eq!(
             [8, 9, 10, 11, 15, 16].map(ElementType::of_driver),
             [Some(F64), Some(BF16), Some(F32Ftz), Some(TF32), Some(B6x16), None]
         );
+        assert_eq!(Swizzle::of_driver(3), Some((Swizzle::Bytes128, Atomicity::Bytes16)));
+        assert_eq!(Swizzle::of_driver(6), Some((Swizzle::Bytes128, Atomicity::Bytes64)));
+        assert_eq!(Swizzle::of_driver(7), None);
     }
 }

@@ -198,6 +198,20 @@ impl ElementType {
 }
 
 impl Swizzle {
+    /// By its number in the driver API, with the atomicity that belongs to it.
+    pub fn of_driver(number: u32) -> Option<(Swizzle, Atomicity)> {
+        let all = [
+            (Swizzle::None, Atomicity::Bytes16),
+            (Swizzle::Bytes32, Atomicity::Bytes16),
+            (Swizzle::Bytes64, Atomicity::Bytes16),
+            (Swizzle::Bytes128, Atomicity::Bytes16),
+            (Swizzle::Bytes128, Atomicity::Bytes32),
+            (Swizzle::Bytes128, Atomicity::Bytes32Flip8),
+            (Swizzle::Bytes128, Atomicity::Bytes64),
+        ];
+        all.get(usize::try_from(number).ok()?).copied()
+    }
+
     /// The span in bytes; 0 where nothing changes places.
     pub fn span(self) -> u32 {
         match self {
