@@ -13,6 +13,8 @@ use handloom_tests::rng::Rng;
 const ROOM: usize = 32768;
 /// Bytes of the tensor's memory.
 const MEMORY: usize = 65536;
+/// Pixels of a map for copies of 128 pixels, which do not look at this number.
+const WIDE_128: u32 = 1;
 /// What shared memory holds before a load.
 const BEFORE: u8 = 0xee;
 
@@ -50,6 +52,9 @@ fn swizzled(map: &TensorMap, at: usize) -> usize {
     let is_flipped = map.atomicity == Atomicity::Bytes32Flip8 && line % 2 == 1;
     line * 128 + place * 16 + if is_flipped { (byte + 8) % 16 } else { byte }
 }
+
+/// What becomes of two words.
+type Reduction = fn(u32, u32) -> u32;
 
 /// A copy.
 #[derive(Clone)]
@@ -147,7 +152,34 @@ fn lines(case: &Case) -> (Vec<Vec<i64>>, usize) {
             all.truncate(pixels as usize);
             (all, if plain { channels as usize } else { 1 })
         }
-        Shape::Wide { .. } => unreachable!("no case has one"),
+        Shape::Wide { lower, upper, channels, pixels } => {
+            let (halo, by) = (case.offsets[0], case.offsets[1]);
+            let step = map.element_strides[1] as usize;
+            let end = map.dims[1] as i64 - 1 + i64::from(upper) + by;
+            let n = if pixels == WIDE_128 { 128 } else { pixels as usize };
+            let line = |w: i64, image: i64| {
+                let mut place = case.at.clone();
+                (place[1], place[rank - 1]) = (w, image);
+                place
+            };
+            let mut main: Vec<(i64, i64)> = Vec::new();
+            let mut from = case.at[1] + by;
+            for image in case.at[rank - 1].. {
+                if main.len() >= n {
+                    break;
+                }
+                main.extend((from..=end).step_by(step).map(|w| (w, image)));
+                from = i64::from(lower) + by;
+            }
+            main.truncate(n);
+            let parts = main.chunks(if pixels == WIDE_128 { 32 } else { n });
+            let all = parts.flat_map(|part| {
+                let (w, image) = *part.last().unwrap();
+                let behind = (1..=halo).map(move |k| (w + k * step as i64, image));
+                part.iter().copied().chain(behind).map(|(w, image)| line(w, image)).collect::<Vec<_>>()
+            });
+            (all.collect(), channels as usize)
+        }
     }
 }
 
@@ -186,7 +218,7 @@ fn loaded(case: &Case, memory: &[u8]) -> (Vec<u8>, usize) {
 }
 
 /// What a store leaves in memory.
-fn stored(case: &Case, memory: &[u8], shared: &[u8], op: fn(u32, u32) -> u32) -> Vec<u8> {
+fn stored(case: &Case, memory: &[u8], shared: &[u8], op: Reduction) -> Vec<u8> {
     let mut out = memory.to_vec();
     let n = unit(&case.map);
     for e in elements(case) {
@@ -365,7 +397,7 @@ fn tiles_are_loaded() {
 fn tiles_are_stored_and_reduced() {
     let mut rng = Rng::new(4);
     let (memory, shared) = (random_bytes(&mut rng, MEMORY), random_bytes(&mut rng, ROOM));
-    let ops: &[(&str, fn(u32, u32) -> u32)] = &[
+    let ops: &[(&str, Reduction)] = &[
         ("", |_, new| new),
         (".add", u32::wrapping_add),
         (".min", |a, b| a.cast_signed().min(b.cast_signed()).cast_unsigned()),
@@ -416,7 +448,7 @@ fn images(rank: usize, turn: usize) -> TensorMap {
         stride *= n;
     }
     let corner = |c: i16| std::array::from_fn(|i| if i < n { c } else { 0 });
-    let steps = if turn % 2 == 0 { [1; 5] } else { [1, 2, 2, 1, 1] };
+    let steps = if turn.is_multiple_of(2) { [1; 5] } else { [1, 2, 2, 1, 1] };
     TensorMap {
         element: ElementType::F16,
         dims,
@@ -424,7 +456,7 @@ fn images(rank: usize, turn: usize) -> TensorMap {
         rank,
         element_strides: steps,
         swizzle: SWIZZLES[turn % 3].0,
-        fill: if turn % 3 == 0 { Fill::Nan } else { Fill::Zero },
+        fill: if turn.is_multiple_of(3) { Fill::Nan } else { Fill::Zero },
         atomicity: Atomicity::Bytes16,
         shape: Shape::Im2col { lower: corner(-1), upper: corner(-1), channels: 16, pixels: 40 + turn as u32 },
         ..map(rank, 0)
@@ -545,5 +577,38 @@ fn slices_of_interleaved_tensors_are_copied() {
         let text = kernel(&store, false, rank, 0);
         let want = |c: &Case| vec![(1, stored(c, &memory, &shared, |_, new| new))];
         check(&text, &cases, want, |_| vec![memory.clone(), shared.clone()]);
+    }
+}
+
+#[test]
+fn pixels_along_a_line_are_loaded() {
+    let mut rng = Rng::new(11);
+    let memory = random_bytes(&mut rng, MEMORY);
+    for rank in 3..=5 {
+        for (mode, pixels) in [("w", 21), ("w::128", WIDE_128)] {
+            let cases: Vec<Case> = (0..4)
+                .map(|turn| {
+                    let (lower, upper) = [(-1, 0), (0, 0), (-1, -1), (0, -2)][turn];
+                    let (swizzle, atomicity) = SWIZZLES[2 + turn % 3];
+                    let map = TensorMap {
+                        swizzle,
+                        atomicity,
+                        element_strides: [1, [1, 2, 3, 1][turn], 1, 1, 1],
+                        fill: Fill::Nan,
+                        shape: Shape::Wide { lower, upper, channels: 16, pixels },
+                        ..images(rank, turn)
+                    };
+                    let mut at = vec![1; rank];
+                    (at[0], at[1], at[rank - 1]) = (0, [-1, 2, -1, 0][turn], 0);
+                    Case { map, at, offsets: [vec![1, 0], vec![2, 0], vec![0, 2], vec![3, 1]][turn].clone() }
+                })
+                .collect();
+            let copy = format!(
+                "cp.async.bulk.prefetch.tensor.{rank}d.L2.global.im2col::{mode} [%m, {{COORDINATES}}], {{OFFSETS}};\n\
+                 cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col::{mode}.mbarrier::complete_tx::bytes [box], [%m, {{COORDINATES}}], [bar], {{OFFSETS}};"
+            );
+            let text = kernel(&copy, true, rank, 2);
+            check(&text, &cases, |c| vec![(2, loaded(c, &memory).0)], |_| vec![memory.clone(), vec![BEFORE; ROOM]]);
+        }
     }
 }

@@ -108,6 +108,9 @@ pub(super) fn reduce_at(reach: &mut dyn Reach, at: u64, bytes: &[u8], op: AtomOp
     }
 }
 
+/// Barriers by generic address, and the bytes that have come.
+pub(super) type Told = Vec<(u64, u64)>;
+
 /// A located address, or the fault.
 pub(super) fn find(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
     reach.locate(&part).map_err(|kind| Fault { kind, part: Some(part), detail: String::new() })
@@ -116,9 +119,10 @@ pub(super) fn find(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
 /// The same for a generic address that must lie in shared memory.
 pub(super) fn find_shared(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
     let at = find(reach, part)?;
-    match reach.space(at) {
-        StateSpace::Shared | StateSpace::SharedCluster => Ok(at),
-        _ => Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new() }),
+    if matches!(reach.space(at), StateSpace::Shared | StateSpace::SharedCluster) {
+        Ok(at)
+    } else {
+        Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new() })
     }
 }
 

@@ -35,9 +35,8 @@ fn wrong(e: Wrong) -> Fault {
 fn read_map(addr: u64, reach: &mut dyn Reach) -> Result<TensorMap, Fault> {
     let part = Part { kind: AccessKind::Read, space: StateSpace::Generic, addr, bytes: SIZE as u32, align: ALIGN };
     let at = find(reach, part)?;
-    match reach.space(at) {
-        StateSpace::Global | StateSpace::Const | StateSpace::ParamEntry | StateSpace::ParamFunc => {}
-        _ => return Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new() }),
+    if !matches!(reach.space(at), StateSpace::Global | StateSpace::Const | StateSpace::ParamEntry) {
+        return Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new() });
     }
     let mut bytes = [0; SIZE];
     reach.read(at, &mut bytes);
@@ -45,11 +44,7 @@ fn read_map(addr: u64, reach: &mut dyn Reach) -> Result<TensorMap, Fault> {
 }
 
 /// Checks a transfer. Returns the box, if it is to be moved, and the barriers with the bytes that come.
-pub(super) fn prepare(
-    t: TensorTransfer,
-    src: &[u64],
-    reach: &mut dyn Reach,
-) -> Result<(Option<Boxes>, Vec<(u64, u64)>), Fault> {
+pub(super) fn prepare(t: TensorTransfer, src: &[u64], reach: &mut dyn Reach) -> Result<(Option<Boxes>, Told), Fault> {
     let mut src = src.iter().copied();
     let mut next = || src.next().unwrap_or(0);
     let box_at = if t.way == Way::Prefetch { 0 } else { next() };

@@ -16,8 +16,7 @@ const MOST_ZEROS: u64 = 1 << 24;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Work {
     what: What,
-    /// Barriers, and the bytes that have come.
-    barriers: Vec<(u64, u64)>,
+    barriers: Told,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -111,10 +110,8 @@ fn values(v: Values, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> 
         .collect();
     let kind = if v.op.is_some() { AccessKind::Atomic } else { AccessKind::Write };
     let places: Vec<(StateSpace, u64, u64)> = if v.to_all {
-        let offset = |addr: u64| match v.space {
-            StateSpace::Generic => reach.env().cluster_offset(addr),
-            _ => addr,
-        };
+        let is_generic = v.space == StateSpace::Generic;
+        let offset = |addr: u64| if is_generic { reach.env().cluster_offset(addr) } else { addr };
         let (to, told) = (offset(src[0]), offset(src[1]));
         let all = 0..reach.env().cluster_size();
         all.map(|r| (StateSpace::SharedCluster, in_cta(r, to), in_cta(r, told))).collect()
