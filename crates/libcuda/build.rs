@@ -106,9 +106,8 @@ fn param(text: &str) -> String {
         "float" => "f32",
         "void" | "CUstreamAttrValue" => "()",
         "CUcontext" | "CUmodule" | "CUfunction" | "CUstream" | "CUevent" | "CUlibrary" | "CUkernel" | "CUlinkState"
-        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUmipmappedArray" | "CUtexObject" | "CUsurfObject" | "CUgreenCtx" | "CUuserObject" => {
-            "u64"
-        }
+        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUmipmappedArray"
+        | "CUtexObject" | "CUsurfObject" | "CUgreenCtx" | "CUuserObject" => "u64",
         "CUuuid" => "[u8; 16]",
         "CUhostFn" => "Option<crate::abi::HostFn>",
         "CUstreamCallback" => "Option<crate::abi::StreamCallback>",

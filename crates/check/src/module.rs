@@ -297,7 +297,7 @@ pub enum Operand {
         /// Instruction type: narrower ones chop.
         to: ScalarType,
     },
-    /// Elements of a vector; also the two halves of `p|q` and `d|p`.
+    /// Elements of a vector; also the two halves of `p|q` and `d|p`, and an address with coordinates after it.
     Vector(Vec<Operand>),
     /// `_`.
     Sink,

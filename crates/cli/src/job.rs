@@ -45,7 +45,7 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     }
     let device = device()?;
     let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
-    let names = Names::of(&job.buffers);
+    let names = Names::of(&job.buffers, &job.tensor_maps).map_err(wrong)?;
     let (units, keys) = load_units(&job, &base, &device, out).map_err(in_job)?;
     let buffers = load_buffers(&job, &base, &device, &names, &units).map_err(in_job)?;
     let context = Context { job: &job, base: &base, names: &names, units: &units, keys: &keys, buffers: &buffers };

@@ -11,6 +11,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 use crate::args::{RunArgs, thread_count, time_limit};
 use crate::specs::{ContentSpec, ExpectSpec, ValueSpec};
+use crate::tensor_maps::TensorMapSpec;
 
 /// A job.
 #[derive(Deserialize, Debug)]
@@ -36,6 +37,9 @@ pub struct Job {
     /// What variables of the modules are filled with before the first launch.
     #[serde(default)]
     pub globals: BTreeMap<String, ContentSpec>,
+    /// Tensor maps by name.
+    #[serde(default)]
+    pub tensor_maps: BTreeMap<String, TensorMapSpec>,
     /// Launches in order.
     pub launches: Vec<LaunchSpec>,
     /// Files by the name of the buffer or variable that is written to them.

@@ -41,6 +41,7 @@ mod report;
 mod run;
 mod scalar;
 mod specs;
+mod tensor_maps;
 mod traps;
 mod units;
 mod values;

@@ -15,6 +15,7 @@ use crate::elements::Element;
 use crate::layout::{Field, Item, Place, Struct};
 use crate::npy::Array;
 use crate::scalar;
+use crate::tensor_maps::TensorMapSpec;
 
 /// What a buffer or a variable is filled with: one of the five.
 #[derive(Deserialize, Debug, Default)]
@@ -85,7 +86,7 @@ impl<'de> Deserialize<'de> for PlaceSpec {
 #[derive(Deserialize, Debug)]
 #[serde(
     deny_unknown_fields,
-    expecting = "an object with `buffer`, `scalar` or `bytes`, or `struct`, `values`, `zero` or `global`"
+    expecting = "an object with `buffer`, `scalar` or `bytes`, or `struct`, `values`, `zero`, `global` or `tensor_map`"
 )]
 pub struct ValueSpec {
     /// Name of a buffer.
@@ -101,6 +102,8 @@ pub struct ValueSpec {
     pub bytes: Option<String>,
     values: Option<Box<RawValue>>,
     zero: Option<u64>,
+    /// A tensor map of the job, by name.
+    tensor_map: Option<String>,
     #[serde(rename = "struct")]
     structure: Option<Vec<Option<ValueSpec>>>,
     size: Option<u64>,
@@ -149,26 +152,46 @@ pub struct ExpectSpec {
     pub ulp: Option<u64>,
 }
 
-/// Numbers of buffers by name.
+/// Numbers of buffers, and tensor maps, by name.
 #[derive(Debug, Default)]
-pub struct Names<'j>(BTreeMap<&'j str, usize>);
+pub struct Names<'j> {
+    buffers: BTreeMap<&'j str, usize>,
+    maps: BTreeMap<&'j str, Item>,
+}
 
 impl<'j> Names<'j> {
-    /// Of all buffers of a job.
-    pub fn of(buffers: &'j BTreeMap<String, ContentSpec>) -> Names<'j> {
-        Names(buffers.keys().enumerate().map(|(i, name)| (name.as_str(), i)).collect())
+    /// Of all buffers and tensor maps of a job.
+    ///
+    /// # Errors
+    /// What was expected of a tensor map.
+    pub fn of(
+        buffers: &'j BTreeMap<String, ContentSpec>,
+        maps: &'j BTreeMap<String, TensorMapSpec>,
+    ) -> Result<Names<'j>, String> {
+        let buffers = buffers.keys().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
+        let mut names = Names { buffers, maps: BTreeMap::new() };
+        for (name, spec) in maps {
+            let place = names.place(spec.buffer.as_deref(), spec.global.as_deref(), spec.offset);
+            let item = place.and_then(|place| spec.item(place));
+            names.maps.insert(name, item.map_err(|why| format!("tensor map `{name}`: {why}"))?);
+        }
+        Ok(names)
     }
 
     /// The number of a buffer.
     pub fn get(&self, name: &str) -> Option<usize> {
-        self.0.get(name).copied()
+        self.buffers.get(name).copied()
+    }
+
+    fn tensor_map(&self, name: &str) -> Result<Item, String> {
+        self.maps.get(name).cloned().ok_or_else(|| {
+            format!("`{name}` is no tensor map of the job, which has {}", listed(self.maps.keys().copied()))
+        })
     }
 
     fn index(&self, name: &str) -> Result<usize, String> {
         self.get(name).ok_or_else(|| {
-            let all: Vec<String> = self.0.keys().map(|n| format!("`{n}`")).collect();
-            let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-            format!("`{name}` is no buffer of the job, which has {all}")
+            format!("`{name}` is no buffer of the job, which has {}", listed(self.buffers.keys().copied()))
         })
     }
 
@@ -180,6 +203,12 @@ impl<'j> Names<'j> {
             _ => Err("an address: expected either `buffer` or `global`".into()),
         }
     }
+}
+
+/// Names in a sentence.
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let all: Vec<String> = names.map(|n| format!("`{n}`")).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 /// Fails unless exactly one of several is there.
@@ -324,8 +353,12 @@ impl ValueSpec {
             self.values.is_some(),
             self.zero.is_some(),
             self.global.is_some(),
+            self.tensor_map.is_some(),
         ];
-        one_of(&said, "one of `buffer`, `scalar` and `bytes`, or of `struct`, `values`, `zero` and `global`")?;
+        one_of(
+            &said,
+            "one of `buffer`, `scalar` and `bytes`, or of `struct`, `values`, `zero`, `global` and `tensor_map`",
+        )?;
         if self.offset.is_some() && self.buffer.is_none() && self.global.is_none() {
             return Err("`offset` belongs to `buffer` or `global`".into());
         }
@@ -375,6 +408,8 @@ impl ValueSpec {
             Ok(Item::Bytes { bytes: vec![0; n], align: 1 })
         } else if let Some(fields) = &self.structure {
             structure(fields, self.size, names)
+        } else if let Some(name) = &self.tensor_map {
+            names.tensor_map(name)
         } else {
             let place = names.place(self.buffer.as_deref(), self.global.as_deref(), self.offset)?;
             Ok(Item::Address(Some(place)))

@@ -92,7 +92,8 @@ impl Shape {
     /// The image, without memory.
     fn image(&self, levels: u32) -> Result<Image> {
         let channel = channel(self.format)?;
-        let components = u8::try_from(self.channels).ok().filter(|n| matches!(n, 1 | 2 | 4)).ok_or(Code::INVALID_VALUE)?;
+        let components =
+            u8::try_from(self.channels).ok().filter(|n| matches!(n, 1 | 2 | 4)).ok_or(Code::INVALID_VALUE)?;
         if self.flags & !KNOWN != 0 {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -111,11 +112,23 @@ impl Shape {
                 return Err(Code::INVALID_VALUE);
             }
             // One cube alone is no array of them.
-            (true, true) => if self.flags & LAYERED == 0 { 0 } else { n(depth / 6)? },
+            (true, true) => {
+                if self.flags & LAYERED == 0 {
+                    0
+                } else {
+                    n(depth / 6)?
+                }
+            }
         };
         let planes = if is_layered { 1 } else { depth.max(1) };
         let size = [n(width)?, n(height.max(1))?, n(planes)?];
-        let dims = if !is_layered && depth > 0 { 3 } else if height > 0 { 2 } else { 1 };
+        let dims = if !is_layered && depth > 0 {
+            3
+        } else if height > 0 {
+            2
+        } else {
+            1
+        };
         let most = 1 + size.iter().max().map_or(0, |s| s.ilog2());
         let levels = levels.clamp(1, most).min(u32::from(MAX_LEVELS));
         let mut image = Image { base: 0, size, dims, layers, is_cube, channel, components, ..Image::default() };

@@ -11,9 +11,10 @@ use crate::cta::{Cta, Group};
 use crate::env::CLUSTER_STRIDE;
 use crate::memory::{Denied, Memory};
 use crate::numbers::number;
+use crate::transfer::reach::Part;
 
 /// What an access asks for, the same in all lanes.
-struct Request {
+pub(crate) struct Request {
     kind: AccessKind,
     space: StateSpace,
     order: Order,
@@ -23,6 +24,14 @@ struct Request {
     element: u32,
     /// The elements that are touched, by number.
     touched: Vec<u32>,
+}
+
+impl Request {
+    /// Bytes of a transfer.
+    pub(crate) fn of_part(part: &Part) -> Request {
+        let Part { kind, space, bytes, .. } = *part;
+        Request { kind, space, order: Order::Weak, bytes, element: bytes, touched: vec![0] }
+    }
 }
 
 impl From<Denied> for TrapKind {
@@ -213,6 +222,21 @@ impl<'m> Cta<'m> {
             host = self.locate_part(request, t, addr.wrapping_add(skip), bytes, mem)?.wrapping_sub(skip);
         }
         Ok(host)
+    }
+
+    /// The same of bytes with an alignment of their own.
+    pub(crate) fn locate_bytes(
+        &self,
+        request: &Request,
+        align: u32,
+        t: usize,
+        addr: u64,
+        mem: &dyn Memory,
+    ) -> Result<u64, TrapKind> {
+        if !addr.is_multiple_of(u64::from(align)) {
+            return Err(TrapKind::Misaligned);
+        }
+        self.locate_part(request, t, addr, request.bytes, mem)
     }
 
     /// Generic address of one contiguous part of an access.

@@ -86,6 +86,7 @@ impl<'m> Cta<'m> {
             }
             Op::Activemask => self.set_all(inst, group, |_, _| u64::from(group.lanes)),
             Op::Builtin(builtin) => self.builtin(inst, builtin, group, mem)?,
+            Op::Transfer(op) => self.transfer(inst, op, group, mem)?,
             Op::Stack(op) => self.stack(inst, op, group)?,
             Op::Image(op) => self.image(inst, op, group, mem)?,
             // Time passes, but only for who reads a clock.

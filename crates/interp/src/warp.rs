@@ -64,6 +64,7 @@ pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
         | Op::Activemask
         | Op::Nanosleep
         | Op::Builtin(_)
+        | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
         | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),

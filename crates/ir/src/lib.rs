@@ -10,5 +10,6 @@
 pub mod mbarrier;
 pub mod num;
 pub mod simt;
+pub mod tensor_map;
 pub mod trap;
 pub mod types;

@@ -29,6 +29,7 @@ traps! {
     Barrier "barrier" "misuse of a barrier"
     Timeout "timeout" "the time limit of the launch has passed"
     Stack "stack" "local memory, call stack or `alloca` used up"
+    BadTransfer "bad_transfer" "an asynchronous copy against the rules of its instruction, or a tensor map that describes no tensor"
     BadCall "bad_call" "an indirect call or branch whose target does not exist or does not fit"
     BadObject "bad_object" "a handle that names no texture, sampler or surface of the kind that is wanted, or one without memory"
     OutOfSurface "out_of_surface" "a place outside of a surface, of an access with `.trap`"
@@ -97,6 +98,8 @@ pub struct Trap {
     pub address: Option<u64>,
     /// For memory traps: bytes of the access.
     pub bytes: u32,
+    /// What its address must be a multiple of, where that is not its bytes.
+    pub align: Option<u32>,
     /// For memory traps: what it tried.
     pub access: Option<AccessKind>,
     /// For memory traps: state space of the instruction.
@@ -120,6 +123,7 @@ impl TrapKind {
             | TrapKind::Trap
             | TrapKind::Assert
             | TrapKind::Stack
+            | TrapKind::BadTransfer
             | TrapKind::BadCall
             | TrapKind::BadObject
             | TrapKind::OutOfSurface
@@ -185,6 +189,7 @@ impl Trap {
             others_may_follow: false,
             address: None,
             bytes: 0,
+            align: None,
             access: None,
             space: None,
             own: None,

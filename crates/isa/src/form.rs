@@ -673,7 +673,8 @@ impl Cx<'_, '_> {
     pub fn addr(&self, i: usize) -> Addr {
         match &self.args[i] {
             Arg::Addr(a) => *a,
-            Arg::Vals(_) | Arg::Point(_) => panic!("record reads operand {i} as an address"),
+            Arg::Point(p) => p.at.addr,
+            Arg::Vals(_) => panic!("record reads operand {i} as an address"),
         }
     }
 
@@ -685,6 +686,17 @@ impl Cx<'_, '_> {
         match &self.args[i] {
             Arg::Point(p) => p,
             Arg::Vals(_) | Arg::Addr(_) => panic!("record reads operand {i} as a point"),
+        }
+    }
+
+    /// The coordinates that belong to the address of source operand `i`.
+    ///
+    /// # Panics
+    /// If it has none: a fault of the record.
+    pub fn place(&self, i: usize) -> Vec<Val> {
+        match &self.args[i] {
+            Arg::Point(p) => p.coordinates.clone(),
+            Arg::Addr(_) | Arg::Vals(_) => panic!("record reads coordinates of operand {i}"),
         }
     }
 

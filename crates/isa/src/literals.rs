@@ -60,6 +60,7 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("mbarrier.init", "count", Literal::Between(1, (1 << 20) - 1)),
     ("mbarrier.test_wait.parity", "phaseParity", Literal::Whole(0, 1)),
     ("mbarrier.try_wait.parity", "phaseParity", Literal::Whole(0, 1)),
+    ("tensormap.replace", "ord", Literal::Between(0, 4)),
     ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
     ("st.bulk", "size", Literal::Multiple(8, 0, 1 << 24)),
     ("st.bulk", "initval", Literal::Exactly(0)),

@@ -152,4 +152,3 @@ pub(crate) fn view_of(to: Out<crate::abi::ViewDesc>, handle: u64) -> Result {
     texture::made(handle)?;
     Err(Code::INVALID_VALUE)
 }
-

@@ -4,8 +4,8 @@ use handloom_driver::copy::{Copy, Region, Said, Size};
 use handloom_driver::stream::{self, Null};
 use handloom_driver::{Code, Result, context};
 
-use crate::arrays;
 use crate::abi::{Memcpy2d, Memcpy3d, Memcpy3dPeer};
+use crate::arrays;
 use crate::ptr::{Addr, In};
 
 fn line(to: (Said, u64), from: (Said, u64), bytes: u64) -> Result<Option<Copy>> {

@@ -73,7 +73,9 @@ fn channel(format: u32, channels: u32) -> ChannelFormat {
         0x0a => (32, 0),
         0x10 => (16, 2),
         0x20 => (32, 2),
-        other => (if other.wrapping_sub(COUNTED.1) / 3 % 2 == 0 { 8 } else { 16 }, COUNTED.0 + other.wrapping_sub(COUNTED.1)),
+        other => {
+            (if other.wrapping_sub(COUNTED.1) / 3 % 2 == 0 { 8 } else { 16 }, COUNTED.0 + other.wrapping_sub(COUNTED.1))
+        }
     };
     let of = |i: u32| if i < channels { bits } else { 0 };
     ChannelFormat { bits: [of(0), of(1), of(2), of(3)], kind }
@@ -134,7 +136,17 @@ fn pieces(array: u64, x: usize, y: usize, count: usize) -> Answer<Vec<[usize; 4]
 }
 
 /// Bytes to or from an array, row after row.
-fn flat(array: u64, x: usize, y: usize, memory: u64, count: usize, is_to: bool, direction: u32, stream: u64, wait: Wait) -> Answer {
+fn flat(
+    array: u64,
+    x: usize,
+    y: usize,
+    memory: u64,
+    count: usize,
+    is_to: bool,
+    direction: u32,
+    stream: u64,
+    wait: Wait,
+) -> Answer {
     ready()?;
     check_kind(direction)?;
     let mut at = memory;
@@ -151,7 +163,8 @@ fn resource(r: Option<&Resource>) -> Answer<ResourceDesc> {
     let r = r.ok_or(Error::INVALID_VALUE)?;
     let words = r.words;
     let part = |at: usize| [words[at] as i32, (words[at] >> 32) as i32];
-    let c = || ChannelFormat { bits: [part(1)[0], part(1)[1], part(2)[0], part(2)[1]], kind: part(3)[0].cast_unsigned() };
+    let c =
+        || ChannelFormat { bits: [part(1)[0], part(1)[1], part(2)[0], part(2)[1]], kind: part(3)[0].cast_unsigned() };
     let with = |second: u64, rest: [u64; 3]| ResourceDesc {
         kind: r.kind,
         res: [words[0], second, rest[0], rest[1], rest[2]],

@@ -293,7 +293,7 @@ pub struct EvalSite {
 /// A memory op: for bounds checks, traps, and [`Routine::Memory`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemSite {
-    /// The op: `Load`, `Store`, `Atom` or `Red`.
+    /// The op: a load, store, atomic or reduction, a transfer, or another that [`Routine::Memory`] does.
     pub op: handloom_ir::simt::Op,
     /// Address (without the op's offset).
     pub addr: Loc,

@@ -287,7 +287,9 @@ impl Emit<'_> {
                 Place::Words(_) => self.scalar_cvta(inst, space, to_space),
                 _ => self.cvta(inst, space, to_space),
             },
-            Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } => self.access(inst),
+            Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::Transfer(_) => {
+                self.access(inst)
+            }
             Op::Fence { order, scope } => match FenceOrder::of(order, scope, &self.plan.options.host) {
                 FenceOrder::Program => {}
                 FenceOrder::Total | FenceOrder::Instruction => self.a.op0(Code::Mfence),

@@ -100,7 +100,14 @@ pub(super) fn locate(host: &mut CtaHost, r: &Request, thread: u32, addr: u64) ->
     found
 }
 
-fn part(host: &mut CtaHost, r: &Request, thread: u32, addr: u64, bytes: u64) -> Result<(u64, Hit), TrapKind> {
+/// The bounds and the space of bytes, but not their alignment.
+pub(super) fn part(
+    host: &mut CtaHost,
+    r: &Request,
+    thread: u32,
+    addr: u64,
+    bytes: u64,
+) -> Result<(u64, Hit), TrapKind> {
     let env = &host.env;
     let own = Own { base: env.local_base(thread), size: env.local_size };
     let view = host.memory.view.get_mut();

@@ -39,7 +39,7 @@ pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Descri
                 "misaligned: {} at {}, which is not a multiple of {}",
                 access(trap),
                 place(trap, grid, bindings),
-                trap.bytes
+                trap.align.unwrap_or(trap.bytes)
             ),
             notes: found(trap, grid).and_then(|a| element_at(&a, trap)).into_iter().collect(),
             help: None,
@@ -53,6 +53,9 @@ pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Descri
         TrapKind::Barrier => plain(format!("barrier: {}", detail("misuse of a barrier"))),
         TrapKind::Timeout => plain(timeout_message(&trap.detail)),
         TrapKind::Stack => plain(format!("stack: {}", detail("local memory is used up"))),
+        TrapKind::BadTransfer => {
+            plain(format!("bad transfer: {}", detail("it is against the rules of its instruction")))
+        }
         TrapKind::BadCall => plain(format!("bad call: {}", detail("the target is no function of the module"))),
         TrapKind::BadObject => {
             plain(format!("bad object: the handle {:#x}: {}", trap.address.unwrap_or(0), detail("it names no object")))

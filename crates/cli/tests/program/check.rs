@@ -250,7 +250,7 @@ fn tables_are_printed() {
     assert!(isa.iter().any(|r| r["opcode"] == "tex" && r["support"] == "no"));
     let sad = f.run("isa sad").ends(0).out;
     assert!(sad.contains("sad.type d, a, b, c") && sad.contains(".s64"), "{sad}");
-    assert!(f.run("isa cp.async.bulk").ends(0).out.contains("not supported yet"));
+    assert!(f.run("isa tcgen05.cp").ends(0).out.contains("not supported yet"));
     assert!(f.run("isa").ends(0).out.contains("are not supported"));
     let traps = f.run("traps --format json").ends(0).objects();
     assert!(traps.iter().any(|t| t["kind"] == "out_of_bounds" && t["about"].is_string()));

@@ -9,7 +9,7 @@ use crate::common::{ENGINES, Folder};
 use serde_json::{Value, json};
 
 /// Entries that use what is not supported, by the beginning of the file's name. All others must compile.
-const UNSUPPORTED: &[(&str, &[&str])] = &[("hopper", &["bulk", "tma2d", "tcgen"])];
+const UNSUPPORTED: &[(&str, &[&str])] = &[("hopper", &["tcgen"])];
 
 /// Files with entries that are wrong: their compiler writes instructions that do not exist.
 const WRONG: &[&str] = &["trig_f64.0.ptxrender", "trig_f64.1.ptxrender"];
@@ -83,6 +83,28 @@ fn entries_of_a_file_that_is_refused_run() {
             folder.run(&format!("run --job j.json --engine {engine}")).ends(0);
             let want: Vec<u8> = [4_u32, 4, 8, 8].iter().flat_map(|v| v.to_le_bytes().repeat(32)).collect();
             assert_eq!(folder.read("o.bin"), want, "{target} on {engine}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_compiled_programs_run() {
+    let folder = Folder::new("hopper_copies");
+    let numbers: Vec<u32> = (0..1024).collect();
+    let [doubled, row]: [Vec<u32>; 2] = [numbers.iter().map(|n| 4 * n).collect(), numbers.clone()];
+    let job = json!({"module": "hopper.ptx",
+        "buffers": {"g": {"values": numbers, "type": "f32"}, "o": {"zero": 4096}, "t": {"zero": 4096}},
+        "tensor_maps": {"m": {"buffer": "g", "type": "f32", "dims": [32, 32], "box": [32, 32]}},
+        // What is copied is doubled, written, and added to what was written.
+        "launches": [{"entry": "bulk", "grid": 1, "block": 1024, "args": [{"buffer": "g"}, {"buffer": "o"}]},
+            {"entry": "tma2d", "grid": 1, "block": 1024, "args": [{"tensor_map": "m"}, {"buffer": "t"}]}],
+        "expect": {"o": {"values": doubled, "type": "f32"}, "t": {"values": row, "type": "f32"}}});
+    for target in ["sm90", "sm100a"] {
+        let file = corpus().join(format!("nvrtc/hopper.{target}.ptx"));
+        folder.write("hopper.ptx", std::fs::read(file).unwrap());
+        folder.write("j.json", job.to_string());
+        for engine in ENGINES {
+            folder.run(&format!("run --job j.json --engine {engine}")).ends(0);
         }
     }
 }

@@ -14,3 +14,4 @@ mod job;
 mod live;
 mod memory;
 mod run;
+mod tensor_maps;

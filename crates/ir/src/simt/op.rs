@@ -10,6 +10,7 @@ use super::ids::{FuncId, SlotId, SymId};
 use super::image::ImageOp;
 use super::matrix::MatrixOp;
 use super::pure::Pure;
+use super::transfer::Transfer;
 
 /// Extent and ordering of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -163,6 +164,8 @@ pub enum Op {
     Nanosleep,
     /// address of the argument block (B64) -> nothing: calls a function that Handloom provides. Arguments and the result are in the block
     Builtin(Builtin),
+    /// addresses and others, (guard) -> nothing; a copy, store or reduction that may complete later
+    Transfer(Transfer),
     /// Memory on the stack of the thread whose size is known at run time.
     Stack(StackOp),
     /// Textures and surfaces.

@@ -205,6 +205,7 @@ fn address_offset(op: &Op) -> Option<i64> {
         | Op::Activemask
         | Op::Nanosleep
         | Op::Builtin(_)
+        | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
         | Op::Hint => None,
@@ -241,6 +242,7 @@ fn op_name(op: &Op) -> String {
         Op::Activemask => "activemask".into(),
         Op::Nanosleep => "nanosleep".into(),
         Op::Builtin(b) => format!("builtin.{}", lower_case(b)),
+        Op::Transfer(op) => op.name(),
         Op::Stack(StackOp::Save) => "stack.save".into(),
         Op::Stack(StackOp::Restore) => "stack.restore".into(),
         Op::Stack(StackOp::Alloca { align }) => format!("stack.alloca.{align}"),

@@ -53,7 +53,7 @@ fn verify_inst(f: &Function, inst: &Inst) -> Result<(), String> {
 }
 
 fn takes_guard(op: &Op) -> bool {
-    matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. })
+    matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::Transfer(_))
 }
 
 fn check_registers(f: &Function, mut values: impl Iterator<Item = Val>) -> Result<(), String> {
@@ -109,6 +109,10 @@ fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
         }
         Op::Red { access, .. } => {
             check_atom(*access, src)?;
+            expect(dst, &[], "results")
+        }
+        Op::Transfer(op) => {
+            expect(src, &op.sources(), "sources")?;
             expect(dst, &[], "results")
         }
         Op::Stack(StackOp::Save) => {

@@ -1,15 +1,20 @@
 //! `cp.async.bulk`, `cp.reduce.async.bulk`, `cp.async.bulk.prefetch`: copies of blocks of bytes that complete later.
+//!
+//! Choice: a copy is done at once (`handloom_interp::transfer`), so groups have nothing to wait for.
 
+use handloom_ir::simt::{Bytes, Mask, Transfer};
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::{AtomOp, ScalarType, StateSpace};
 
 use super::memory::*;
+use super::transfer::*;
 use crate::form::*;
+use crate::sync_comm::atomic::operation as reduction;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
 
 const SECTION: &str = "Data Movement and Conversion Instructions: cp.async.bulk";
-const WHY: &str = "asynchronous copies";
 
 /// The hint of a bulk copy.
 pub const HINT: Group = maybe(Role::CacheHint, &[choice(".L2::cache_hint", Value::Flag)]);
@@ -30,7 +35,7 @@ pub const BULK_TO_CTA: Form = Form {
     qualifiers: &[one_of(Role::Space, &[SHARED_CTA]), one_of(Role::Space2, &[GLOBAL]), HINT],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD), address("mbar"), HINT_POLICY],
     needs: Needs::on(8, 6, SM_90),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| copy(x, None)),
     ..UNSUPPORTED_FORM
 };
 
@@ -74,14 +79,14 @@ pub const BULK_TO_GLOBAL: Form = Form {
 pub const REDUCTIONS: Group = must(
     Role::Op,
     &[
-        choice(".and", Value::Flag),
-        choice(".or", Value::Flag),
-        choice(".xor", Value::Flag),
-        choice(".add", Value::Flag),
-        choice(".inc", Value::Flag),
-        choice(".dec", Value::Flag),
-        choice(".min", Value::Flag),
-        choice(".max", Value::Flag),
+        choice(".and", Value::Atom(AtomOp::And)),
+        choice(".or", Value::Atom(AtomOp::Or)),
+        choice(".xor", Value::Atom(AtomOp::Xor)),
+        choice(".add", Value::Atom(AtomOp::Add)),
+        choice(".inc", Value::Atom(AtomOp::Inc)),
+        choice(".dec", Value::Atom(AtomOp::Dec)),
+        choice(".min", Value::Atom(AtomOp::Min)),
+        choice(".max", Value::Atom(AtomOp::Max)),
     ],
 );
 
@@ -96,6 +101,7 @@ pub const BULK_REDUCE_TO_CLUSTER: Form = Form {
         must(Role::Type, &[ty(".b32", B32), ty(".u32", U32), ty(".s32", S32), ty(".u64", U64)]),
     ],
     legal: |u| operation(u, true),
+    semantics: Semantics::Build(reduce),
     ..BULK_CTA_TO_CLUSTER
 };
 
@@ -128,6 +134,7 @@ pub const BULK_REDUCE: Form = Form {
     src: &[address("dstMem"), address("srcMem"), val("size", WORD), HINT_POLICY],
     needs: BULK,
     legal: |u| operation(u, false),
+    semantics: Semantics::Build(reduce),
     ..BULK_TO_CTA
 };
 
@@ -152,6 +159,10 @@ pub const BULK_PREFETCH: Form = Form {
     qualifiers: &[must(Role::Space, &[GLOBAL]), HINT],
     src: &[address("srcMem"), val("size", WORD), HINT_POLICY],
     needs: BULK,
+    semantics: Semantics::Build(|x| {
+        let src = vec![address_of(x, 0), x.src(1)];
+        transfer(x, Transfer::Prefetch, src);
+    }),
     ..BULK_TO_CTA
 };
 
@@ -160,7 +171,7 @@ pub const BULK_COMMIT_GROUP: Form = Form {
     opcode: "cp.async.bulk.commit_group",
     section: "Data Movement and Conversion Instructions: cp.async.bulk.commit_group",
     needs: BULK,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Hint,
     ..UNSUPPORTED_FORM
 };
 
@@ -191,4 +202,31 @@ fn operation(u: &Use, to_shared: bool) -> Result<Needs, Reason> {
         },
     };
     if fits { Ok(Needs::NONE) } else { Err(Reason::new(format!("`{op}` does not go with `{t}`")).at(op)) }
+}
+
+/// A copy, or a reduction of elements.
+pub(super) fn copy(x: &mut Cx<'_, '_>, reduce: Option<(AtomOp, ScalarType)>) {
+    let (to, from) = (x.u.space(Role::Space), x.u.space(Role::Space2));
+    let is_grouped = to == StateSpace::Global;
+    let mask = match (x.u.text(Role::Flag), is_grouped) {
+        ("", _) => Mask::None,
+        (_, true) => Mask::Bytes,
+        (_, false) => Mask::Ctas,
+    };
+    let mut src = vec![address_of(x, 0), address_of(x, 1), x.src(2)];
+    if !is_grouped {
+        src.push(address_of(x, 3));
+    }
+    match mask {
+        Mask::None => {}
+        Mask::Ctas => src.push(word_of(x, 4)),
+        // Behind the cache policy, if there is one.
+        Mask::Bytes => src.push(word_of(x, x.args.len() - 1)),
+    }
+    transfer(x, Transfer::Bytes(Bytes { to, from, reduce, mask }), src);
+}
+
+fn reduce(x: &mut Cx<'_, '_>) {
+    let with = (reduction(x.u), x.u.ty(Role::Type));
+    copy(x, Some(with));
 }

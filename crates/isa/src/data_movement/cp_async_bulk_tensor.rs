@@ -1,16 +1,19 @@
 //! `cp.async.bulk.tensor` and its kin: copies of boxes of tensors.
 
+use handloom_ir::simt::{Mode, TensorTransfer, Transfer, Val, Way};
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::Ty;
 
 use super::cp_async_bulk::*;
 use super::memory::*;
+use super::transfer::*;
 use crate::form::*;
+use crate::sync_comm::atomic::operation;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
 
 const SECTION: &str = "Data Movement and Conversion Instructions: cp.async.bulk.tensor";
-const WHY: &str = "tensor copies";
 
 const DIM: Group = must(
     Role::Shape,
@@ -85,7 +88,18 @@ pub const TENSOR_TO_CTA: Form = Form {
     src: &[address("dstMem"), TENSOR, address("mbar"), IM2COL, HINT_POLICY],
     needs: Needs::on(8, 6, SM_90),
     legal: dimensions,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| {
+        let (to, multicast) = (x.u.space(Role::Space), x.u.has(Role::Flag));
+        let pair = x.u.count(Role::Flag2) == 2;
+        let mut src = vec![address_of(x, 0)];
+        push_point(x, 1, &mut src);
+        src.push(address_of(x, 2));
+        let with_offsets = push_offsets(x, 3, &mut src);
+        if multicast {
+            src.push(word_of(x, 3 + usize::from(with_offsets)));
+        }
+        copy_tensor(x, Way::Load { to, multicast, pair }, src);
+    }),
     ..UNSUPPORTED_FORM
 };
 
@@ -124,6 +138,7 @@ pub const TENSOR_TO_GLOBAL: Form = Form {
     ],
     src: &[TENSOR, address("srcMem"), HINT_POLICY],
     needs: BULK,
+    semantics: Semantics::Build(|x| store(x, Way::Store(None))),
     ..TENSOR_TO_CTA
 };
 
@@ -140,6 +155,10 @@ pub const TENSOR_REDUCE: Form = Form {
         maybe(Role::Mode, &[choice(".tile", Value::Tag(0)), choice(".im2col_no_offs", Value::Tag(2))]),
         HINT,
     ],
+    semantics: Semantics::Build(|x| {
+        let op = operation(x.u);
+        store(x, Way::Store(Some(op)));
+    }),
     ..TENSOR_TO_GLOBAL
 };
 
@@ -151,6 +170,12 @@ pub const TENSOR_PREFETCH: Form = Form {
     qualifiers: &[DIM, must(Role::Space, &[GLOBAL]), LOAD_MODE, HINT],
     src: &[TENSOR, IM2COL, HINT_POLICY],
     needs: BULK,
+    semantics: Semantics::Build(|x| {
+        let mut src = vec![];
+        push_point(x, 0, &mut src);
+        push_offsets(x, 1, &mut src);
+        copy_tensor(x, Way::Prefetch, src);
+    }),
     ..TENSOR_TO_CTA
 };
 
@@ -181,4 +206,37 @@ fn dimensions(u: &Use) -> Result<Needs, Reason> {
     }
     let dims = if mode.starts_with(".tile") { "`.2d`" } else { "`.3d`, `.4d` and `.5d`" };
     Err(Reason::new(format!("`{mode}` goes with {dims}")).at(mode))
+}
+
+/// Adds the map and the coordinates of source operand `i`.
+fn push_point(x: &mut Cx<'_, '_>, i: usize, src: &mut Vec<Val>) {
+    src.push(address_of(x, i));
+    src.extend(x.place(i));
+}
+
+/// Adds the offsets, which are source operand `i` where the mode has them. Says whether it has.
+fn push_offsets(x: &mut Cx<'_, '_>, i: usize, src: &mut Vec<Val>) -> bool {
+    let has = matches!(x.u.text(Role::Mode), ".im2col" | ".im2col::w" | ".im2col::w::128");
+    if has {
+        let words = x.srcs(i);
+        src.extend(words.into_iter().map(|v| x.b.ext(v, 16, false, Ty::B32)));
+    }
+    has
+}
+
+fn store(x: &mut Cx<'_, '_>, way: Way) {
+    let mut src = vec![address_of(x, 1)];
+    push_point(x, 0, &mut src);
+    copy_tensor(x, way, src);
+}
+
+fn copy_tensor(x: &mut Cx<'_, '_>, way: Way, src: Vec<Val>) {
+    let mode = match x.u.text(Role::Mode) {
+        ".tile::gather4" | ".tile::scatter4" => Mode::Rows4,
+        ".im2col" | ".im2col_no_offs" => Mode::Im2col,
+        ".im2col::w" => Mode::Im2colWide { is_128: false },
+        ".im2col::w::128" => Mode::Im2colWide { is_128: true },
+        _ => Mode::Tile,
+    };
+    transfer(x, Transfer::Tensor(TensorTransfer { way, dims: x.u.count(Role::Shape), mode }), src);
 }

@@ -26,6 +26,7 @@ pub mod shfl;
 pub mod st;
 pub mod st_async;
 pub mod tensormap_replace;
+pub mod transfer;
 
 /// Records of this chapter.
 pub const FORMS: &[&Form] = &[

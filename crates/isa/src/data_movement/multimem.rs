@@ -1,17 +1,21 @@
 //! `multimem.ld_reduce`, `multimem.st`, `multimem.red` and the bulk copies of `multimem`: accesses to all memories behind a multimem address.
+//!
+//! Choice: a multimem address is an address in `.global`, and one memory lies behind it, that of the device. So a reduction of what is loaded there is
+//! what is loaded, and the others are the ordinary accesses.
 
-use handloom_ir::types::Order;
+use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::types::ScalarType::{self, *};
+use handloom_ir::types::{AtomOp, Order, Scope, StateSpace};
 
-use super::cp_async_bulk::{ADD_NOFTZ, BULK_REDUCE};
+use super::cp_async_bulk::{ADD_NOFTZ, BULK_REDUCE, copy};
 use super::memory::*;
 use crate::form::*;
+use crate::sync_comm::atomic::operation;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
 
 const SECTION: &str = "Data Movement and Conversion Instructions: multimem.ld_reduce, multimem.st, multimem.red";
-const WHY: &str = "multimem addresses";
 
 const INTEGERS: Group = must(
     Role::Type,
@@ -42,16 +46,22 @@ const SMALL: Needs = Needs::on(8, 6, ARCH_100_120);
 const OPS: Group = must(
     Role::Op,
     &[
-        choice(".min", Value::Tag(0)),
-        choice(".max", Value::Tag(1)),
-        choice(".add", Value::Tag(2)),
-        choice(".and", Value::Tag(3)),
-        choice(".or", Value::Tag(4)),
-        choice(".xor", Value::Tag(5)),
+        choice(".min", Value::Atom(AtomOp::Min)),
+        choice(".max", Value::Atom(AtomOp::Max)),
+        choice(".add", Value::Atom(AtomOp::Add)),
+        choice(".and", Value::Atom(AtomOp::And)),
+        choice(".or", Value::Atom(AtomOp::Or)),
+        choice(".xor", Value::Atom(AtomOp::Xor)),
     ],
 );
-const FLOAT_OPS: Group =
-    must(Role::Op, &[choice(".min", Value::Tag(0)), choice(".max", Value::Tag(1)), choice(".add", Value::Tag(2))]);
+const FLOAT_OPS: Group = must(
+    Role::Op,
+    &[
+        choice(".min", Value::Atom(AtomOp::Min)),
+        choice(".max", Value::Atom(AtomOp::Max)),
+        choice(".add", Value::Atom(AtomOp::Add)),
+    ],
+);
 const LOAD_ORDER: Group = maybe(
     Role::Order,
     &[
@@ -90,7 +100,12 @@ pub const LD_REDUCE: Form = Form {
     src: &[address("a")],
     needs: NEEDS,
     legal: |u| orders(u).and_then(|()| integer_op(u)),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| {
+        let (a, address) = (plain(x.u), x.addr(0));
+        for (j, v) in x.b.load(a, address).into_iter().enumerate() {
+            x.set_at(0, j, v);
+        }
+    }),
     ..UNSUPPORTED_FORM
 };
 
@@ -109,6 +124,10 @@ pub const MULTIMEM_ST: Form = Form {
     dst: &[],
     src: &[address("a"), val("b", TYPE)],
     legal: |u| orders(u).map(|()| Needs::NONE),
+    semantics: Semantics::Build(|x| {
+        let (a, address, values) = (plain(x.u), x.addr(0), x.srcs(1));
+        x.b.store(a, address, &values);
+    }),
     ..LD_REDUCE
 };
 
@@ -127,6 +146,20 @@ pub const MULTIMEM_RED: Form = Form {
     dst: &[],
     src: &[address("a"), val("b", TYPE)],
     legal: |u| orders(u).and_then(|()| integer_op(u)),
+    semantics: Semantics::Build(|x| {
+        let access = AtomAccess {
+            op: operation(x.u),
+            ty: x.u.ty(Role::Type),
+            space: StateSpace::Global,
+            order: x.u.order(Role::Order).unwrap_or(Order::Relaxed),
+            scope: x.u.scope(Role::Scope).unwrap_or(Scope::Sys),
+            count: x.u.count(Role::Vec),
+        };
+        let address = x.addr(0);
+        let mut src = vec![address.base];
+        src.extend(x.srcs(1));
+        x.b.push_guarded(Op::Red { access, offset: address.offset }, vec![], src);
+    }),
     ..LD_REDUCE
 };
 
@@ -151,7 +184,7 @@ pub const MULTIMEM_COPY: Form = Form {
     ],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD), val("byteMask", Is::Fixed(U16)).with(Role::Flag)],
     needs: Needs::on(9, 1, SM_90),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| copy(x, None)),
     ..UNSUPPORTED_FORM
 };
 
@@ -216,4 +249,10 @@ fn float(u: &Use) -> Result<Needs, Reason> {
 
 fn is_pairable(t: ScalarType) -> bool {
     matches!(t, F16 | F16x2 | BF16 | BF16x2)
+}
+
+/// The access of a load or store.
+fn plain(u: &Use) -> Access {
+    let order = u.order(Role::Order).unwrap_or(Order::Weak);
+    Access { space: StateSpace::Global, ..access(u, order, u.scope(Role::Scope).unwrap_or(Scope::Gpu)) }
 }

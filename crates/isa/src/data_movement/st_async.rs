@@ -1,14 +1,15 @@
 //! `st.async` and `st.bulk`: stores that complete later.
 
+use handloom_ir::simt::{Access, Transfer, Values};
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::{Order, Scope, StateSpace, Ty};
 
 use super::memory::*;
+use super::transfer::*;
 use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
 use crate::words::*;
-
-const WHY: &str = "asynchronous stores";
 
 /// `st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]`, or with `.cluster` for `.weak`.
 pub const ST_ASYNC: Form = Form {
@@ -31,7 +32,12 @@ pub const ST_ASYNC: Form = Form {
             Ok(Needs::NONE)
         }
     },
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| {
+        let (ty, count, space) = (x.u.ty(Role::Type), x.u.count(Role::Vec), shared_space(x.u));
+        let mut src = vec![shared_address_of(x, 0), shared_address_of(x, 2)];
+        src.extend(x.srcs(1));
+        transfer(x, Transfer::Values(Values { space, ty, count, op: None, to_all: false }), src);
+    }),
     ..UNSUPPORTED_FORM
 };
 
@@ -42,7 +48,7 @@ pub const ST_ASYNC_RELEASE: Form = Form {
     section: "Data Movement and Conversion Instructions: st.async",
     qualifiers: &[
         maybe(Role::Flag, &[choice(".mmio", Value::Flag)]),
-        must(Role::Scope, &[choice(".gpu", Value::Flag), choice(".sys", Value::Flag)]),
+        must(Role::Scope, &[choice(".gpu", Value::Scope(Scope::Gpu)), choice(".sys", Value::Scope(Scope::Sys))]),
         maybe(Role::Space, &[GLOBAL]),
         must(
             Role::Type,
@@ -66,7 +72,12 @@ pub const ST_ASYNC_RELEASE: Form = Form {
     ],
     src: &[address("a"), val("b", Is::Relaxed(Role::Type))],
     needs: Needs::on(8, 7, &[AtLeast(100)]),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| {
+        let scope = scope(x);
+        let a = Access { space: StateSpace::Global, ..access(x.u, Order::Release, scope) };
+        let (address, values) = (x.addr(0), x.srcs(1));
+        x.b.store(a, address, &values);
+    }),
     ..UNSUPPORTED_FORM
 };
 
@@ -80,6 +91,12 @@ pub const ST_BULK: Form = Form {
     ],
     src: &[address("a"), val("size", Is::Any), operand("initval", Kind::Imm, Is::Fixed(B64))],
     needs: Needs::on(8, 6, &[AtLeast(100)]),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Build(|x| {
+        let address = shared_address_of(x, 0);
+        let size = x.src(1);
+        let bits = x.b.ty(size).bits();
+        let size = x.b.ext(size, bits, false, Ty::B64);
+        transfer(x, Transfer::Zeros(shared_space(x.u)), vec![address, size]);
+    }),
     ..UNSUPPORTED_FORM
 };

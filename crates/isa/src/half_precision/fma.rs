@@ -2,8 +2,10 @@
 //!
 //! The assembler lets other roundings pass for bfloat16, against the manual; they are refused here.
 
-use handloom_ir::simt::Pure;
+use handloom_ir::simt::{Pure, Val};
+use handloom_ir::tensor_map::OOB_NAN;
 use handloom_ir::types::ScalarType::*;
+use handloom_ir::types::{Cmp, Int, Ty};
 
 use crate::compose::*;
 use crate::form::*;
@@ -46,7 +48,9 @@ pub const FMA_BF16: Form = Form {
     }),
 };
 
-/// `fma.rn.oob{.relu}.type d, a, b, c`: 0 where a source is the NaN that fills what lies outside of a tensor.
+/// `fma.rn.oob{.relu}.type d, a, b, c`: 0 where a factor is the NaN that fills what lies outside of a tensor.
+///
+/// Choice: its bits are [`OOB_NAN`], of either sign; the manual says that either operand is looked at, which is taken to mean the factors.
 pub const FMA_OOB: Form = Form {
     opcode: "fma",
     words: &[".oob"],
@@ -56,7 +60,31 @@ pub const FMA_OOB: Form = Form {
     src: &[reg("a", TYPE), reg("b", TYPE), reg("c", TYPE)],
     needs: Needs::on(8, 1, SM_90),
     legal: always,
-    semantics: Semantics::Unsupported("the bits of the out-of-bounds NaN are not in the manual"),
+    semantics: Semantics::Build(|x| {
+        let ty = float(x.u);
+        let product = x.b.pure(Pure::FFma(mode(x.u, ty)), ty.ty(), &[x.src(0), x.src(1), x.src(2)]);
+        let result = match ty.ty() {
+            Ty::B16 => unless_outside(x, product, x.src(0), x.src(1)),
+            _ => {
+                let [low, high] = [false, true].map(|hi| {
+                    let [d, a, b] = [product, x.src(0), x.src(1)].map(|v| x.b.half(v, hi));
+                    unless_outside(x, d, a, b)
+                });
+                x.b.pack(low, high)
+            }
+        };
+        x.set(result);
+    }),
 };
+
+/// A result, or 0 where one of two values is the NaN of elements outside of a tensor.
+fn unless_outside(x: &mut Cx<'_, '_>, result: Val, a: Val, b: Val) -> Val {
+    let [a, b] = [a, b].map(|v| {
+        let magnitude = x.b.and(v, Val::Imm(0x7fff, Ty::B16));
+        x.b.pure(Pure::ICmp(Cmp::Eq, Int::U16), Ty::P, &[magnitude, Val::Imm(OOB_NAN.into(), Ty::B16)])
+    });
+    let outside = x.b.or(a, b);
+    x.b.select(outside, Val::Imm(0, Ty::B16), result)
+}
 
 const ANY_HALF: &[Choice] = &[ty(".f16", F16), ty(".f16x2", F16x2), ty(".bf16", BF16), ty(".bf16x2", BF16x2)];

@@ -146,7 +146,7 @@ fn access(u: &Use, op: AtomOp) -> AtomAccess {
 }
 
 /// The operation of a use; `.add` where it is a fixed word.
-fn operation(u: &Use) -> AtomOp {
+pub fn operation(u: &Use) -> AtomOp {
     match u.value(Role::Op) {
         Some(Value::Atom(op)) => op,
         _ => AtomOp::Add,

@@ -115,6 +115,10 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
     if operand.kind == Kind::Address {
         return Arg::Addr(Addr { base: Val::Imm(64, Ty::B64), offset: 0 });
     }
+    if operand.kind == Kind::Point {
+        let place = vec![Val::Imm(1, t.ty()); n_values(u, operand)];
+        return Arg::Point(Addr { base: Val::Imm(64, Ty::B64), offset: 0 }, place);
+    }
     let n = n_values(u, operand) * if t == ScalarType::B128 { 2 } else { 1 };
     Arg::Vals(vec![Val::Imm(1, t.ty()); n])
 }

@@ -124,6 +124,7 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
         | Op::Elect
         | Op::BarWarp
         | Op::Nanosleep
+        | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
         | Op::Builtin(_) => false,

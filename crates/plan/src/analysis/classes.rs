@@ -161,6 +161,7 @@ fn has_effect(inst: &Inst) -> bool {
         | Op::Elect
         | Op::BarWarp
         | Op::Nanosleep
+        | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
         | Op::Builtin(_) => true,
@@ -335,6 +336,7 @@ impl Facts {
             }
             Op::Vote(_) | Op::Redux { .. } | Op::Activemask => together.then_some(Shape::UNIFORM),
             Op::Builtin(_)
+            | Op::Transfer(_)
             | Op::IsSpace(_)
             | Op::Store { .. }
             | Op::Atom { .. }

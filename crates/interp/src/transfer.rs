@@ -1,0 +1,116 @@
+//! Transfers: copies of bytes and of boxes of tensors, asynchronous stores and reductions, and what they tell their barriers.
+//!
+//! A transfer has two halves. [`prepare`] looks at all rules and finds all addresses; it changes nothing, so that all lanes are checked before the first
+//! one has an effect. [`Work::perform`] moves the bytes, then tells the barriers. Whoever holds a [`Work`] may perform it later.
+//!
+//! Choice: a transfer is performed at once, as it may be: the manual orders it with nothing but what waits for its completion. That a barrier lies in the
+//! same CTA as the bytes is not asked for.
+
+pub(crate) mod reach;
+mod tensor;
+mod work;
+
+use handloom_ir::simt::{Inst, Transfer};
+use handloom_ir::trap::{Trap, TrapKind};
+use handloom_ir::types::StateSpace;
+
+use crate::access::Request;
+use crate::cta::{Cta, Group};
+use crate::env::CtaEnv;
+use crate::memory::Memory;
+use crate::numbers::number;
+
+pub use reach::{Fault, Part, Reach};
+pub use work::{Work, prepare};
+
+/// What a thread of the interpreter reaches.
+struct Thread<'a, 'm> {
+    cta: &'a Cta<'m>,
+    mem: &'a mut dyn Memory,
+    thread: usize,
+}
+
+impl Reach for Thread<'_, '_> {
+    fn env(&self) -> &CtaEnv {
+        &self.cta.env
+    }
+
+    fn locate(&mut self, part: &Part) -> Result<u64, TrapKind> {
+        self.cta.locate_bytes(&Request::of_part(part), part.align, self.thread, part.addr, self.mem)
+    }
+
+    fn space(&mut self, addr: u64) -> StateSpace {
+        self.mem.space(addr)
+    }
+
+    fn read(&mut self, mut at: u64, mut to: &mut [u8]) {
+        while !to.is_empty() {
+            let n = piece(at, to.len());
+            let (now, rest) = to.split_at_mut(n);
+            now.copy_from_slice(&self.mem.read(at, width(n)).to_le_bytes()[..n]);
+            at += u64::from(width(n));
+            to = rest;
+        }
+    }
+
+    fn write(&mut self, mut at: u64, mut from: &[u8]) {
+        while !from.is_empty() {
+            let n = piece(at, from.len());
+            let (now, rest) = from.split_at(n);
+            let mut word = [0; 8];
+            word[..n].copy_from_slice(now);
+            self.mem.write(at, width(n), u64::from_le_bytes(word));
+            at += u64::from(width(n));
+            from = rest;
+        }
+    }
+
+    fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
+        let old = self.mem.read(at, bytes);
+        self.mem.write(at, bytes, new(old));
+    }
+}
+
+/// How many bytes from an address on are one aligned access, of those that are left.
+fn piece(at: u64, left: usize) -> usize {
+    [8, 4, 2].into_iter().find(|n| *n <= left && at.is_multiple_of(u64::from(width(*n)))).unwrap_or(1)
+}
+
+fn width(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(1)
+}
+
+impl<'m> Cta<'m> {
+    /// A transfer in each lane.
+    pub(crate) fn transfer(
+        &mut self,
+        inst: &'m Inst,
+        op: Transfer,
+        group: Group,
+        mem: &mut dyn Memory,
+    ) -> Result<(), Box<Trap>> {
+        let mut works = Vec::new();
+        let mut refused: Vec<(usize, Fault)> = Vec::new();
+        for t in group.threads() {
+            if inst.guard().is_some_and(|g| self.get(t, g) & 1 == 0) {
+                continue;
+            }
+            let src: Vec<u64> = inst.operands().iter().map(|v| self.get(t, *v)).collect();
+            match prepare(op, &src, &mut Thread { cta: self, mem, thread: t }) {
+                Ok(work) => works.push((t, work)),
+                Err(fault) => refused.push((t, fault)),
+            }
+        }
+        if let Some((first, fault)) = refused.first() {
+            let same = refused.iter().filter(|(_, f)| f.kind == fault.kind).map(|(t, _)| *t);
+            let mut trap = self.trap_of(fault.kind, inst.span, same);
+            fault.clone().tell(&mut trap, &self.env, number(*first), |addr| mem.space(addr));
+            return Err(trap);
+        }
+        for (t, work) in works {
+            self.touched |= work.changes();
+            work.perform(&mut Thread { cta: self, mem, thread: t });
+        }
+        Ok(())
+    }
+}

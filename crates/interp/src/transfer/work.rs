@@ -1,0 +1,171 @@
+//! What each transfer is.
+
+use handloom_ir::mbarrier;
+use handloom_ir::simt::{Bytes, Mask, Transfer, Values};
+use handloom_ir::trap::AccessKind;
+use handloom_ir::types::{AtomOp, ScalarType, StateSpace};
+
+use super::reach::*;
+use super::tensor::{self, Boxes};
+use crate::numbers::low32;
+
+/// Most bytes of `st.bulk`.
+const MOST_ZEROS: u64 = 1 << 24;
+
+/// A transfer that may be performed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Work {
+    what: What,
+    barriers: Told,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum What {
+    Nothing,
+    Zeros {
+        at: u64,
+        bytes: u64,
+    },
+    Values {
+        to: Vec<u64>,
+        bytes: Vec<u8>,
+        reduce: Option<(AtomOp, ScalarType)>,
+    },
+    Bytes {
+        from: u64,
+        to: Vec<u64>,
+        bytes: u32,
+        /// Bit i: byte i of each 16.
+        mask: u16,
+        reduce: Option<(AtomOp, ScalarType)>,
+    },
+    Tensor(Box<Boxes>),
+}
+
+/// Checks a transfer. `src`: its sources without the guard.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub fn prepare(op: Transfer, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> {
+    match op {
+        Transfer::Values(v) => values(v, src, reach),
+        Transfer::Zeros(space) => zeros(space, src, reach),
+        Transfer::Bytes(b) => bytes(b, src, reach),
+        Transfer::Prefetch => {
+            let bytes = multiple_of_16(low32(src[1]))?;
+            let part = Part { kind: AccessKind::Read, space: StateSpace::Global, addr: src[0], bytes, align: 16 };
+            if bytes != 0 {
+                find(reach, part)?;
+            }
+            Ok(Work { what: What::Nothing, barriers: vec![] })
+        }
+        Transfer::Tensor(t) => {
+            let (boxes, barriers) = tensor::prepare(t, src, reach)?;
+            let what = boxes.map_or(What::Nothing, |boxes| What::Tensor(Box::new(boxes)));
+            Ok(Work { what, barriers })
+        }
+    }
+}
+
+impl Work {
+    /// Moves the bytes, then tells the barriers.
+    pub fn perform(&self, reach: &mut dyn Reach) {
+        match &self.what {
+            What::Nothing => {}
+            What::Zeros { at, bytes } => {
+                let zeros = [0; 4096];
+                let mut done = 0;
+                while done < *bytes {
+                    let n = (bytes - done).min(4096);
+                    reach.write(at + done, &zeros[..usize::try_from(n).unwrap_or(0)]);
+                    done += n;
+                }
+            }
+            What::Values { to, bytes, reduce } => to.iter().for_each(|at| put(reach, *at, bytes, u16::MAX, *reduce)),
+            What::Bytes { from, to, bytes, mask, reduce } => {
+                let mut read = vec![0; usize::try_from(*bytes).unwrap_or(0)];
+                reach.read(*from, &mut read);
+                to.iter().for_each(|at| put(reach, *at, &read, *mask, *reduce));
+            }
+            What::Tensor(boxes) => boxes.perform(reach),
+        }
+        for (at, bytes) in &self.barriers {
+            let back = (bytes << mbarrier::BYTES_BIT).wrapping_neg();
+            reach.update(*at, 8, &mut |old| mbarrier::step(old, back));
+        }
+    }
+
+    /// Whether it changes memory.
+    pub fn changes(&self) -> bool {
+        !matches!(self.what, What::Nothing)
+    }
+}
+
+fn values(v: Values, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> {
+    let size = v.ty.bytes();
+    let total = size * u32::from(v.count);
+    let bytes: Vec<u8> = src[2..]
+        .iter()
+        .flat_map(|element| element.to_le_bytes().into_iter().take(usize::try_from(size).unwrap_or(8)))
+        .collect();
+    let kind = if v.op.is_some() { AccessKind::Atomic } else { AccessKind::Write };
+    let places: Vec<(StateSpace, u64, u64)> = if v.to_all {
+        let is_generic = v.space == StateSpace::Generic;
+        let offset = |addr: u64| if is_generic { reach.env().cluster_offset(addr) } else { addr };
+        let (to, told) = (offset(src[0]), offset(src[1]));
+        let all = 0..reach.env().cluster_size();
+        all.map(|r| (StateSpace::SharedCluster, in_cta(r, to), in_cta(r, told))).collect()
+    } else {
+        vec![(v.space, src[0], src[1])]
+    };
+    let (mut to, mut barriers) = (Vec::new(), Vec::new());
+    for (space, addr, told) in places {
+        to.push(find_shared(reach, Part { kind, space, addr, bytes: total, align: total })?);
+        barriers.push((barrier(reach, space, told)?, u64::from(total)));
+    }
+    Ok(Work { what: What::Values { to, bytes, reduce: v.op.map(|op| (op, v.ty)) }, barriers })
+}
+
+fn zeros(space: StateSpace, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> {
+    let (addr, bytes) = (src[0], src[1]);
+    if !bytes.is_multiple_of(8) {
+        return Err(Fault::rule(format!("the size of {bytes} bytes is no multiple of 8")));
+    }
+    if bytes > MOST_ZEROS {
+        return Err(Fault::rule(format!("the size of {bytes} bytes is greater than {MOST_ZEROS}")));
+    }
+    if bytes == 0 {
+        return Ok(Work { what: What::Nothing, barriers: vec![] });
+    }
+    let part = Part { kind: AccessKind::Write, space, addr, bytes: low32(bytes), align: 8 };
+    Ok(Work { what: What::Zeros { at: find_shared(reach, part)?, bytes }, barriers: vec![] })
+}
+
+fn bytes(b: Bytes, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> {
+    let bytes = multiple_of_16(low32(src[2]))?;
+    let kind = if b.reduce.is_some() { AccessKind::Atomic } else { AccessKind::Write };
+    let told = (b.to != StateSpace::Global).then(|| src[3]);
+    let mask = if b.mask == Mask::None { 0 } else { src[src.len() - 1] };
+    let place = |addr: u64, rank: Option<u32>| rank.map_or(addr, |r| in_cta(r, addr));
+    let targets: Vec<Option<u32>> = match b.mask {
+        Mask::Ctas => ranks(mask).map(Some).collect(),
+        Mask::None | Mask::Bytes => vec![None],
+    };
+    let (mut from, mut to, mut barriers) = (0, Vec::new(), Vec::new());
+    if bytes != 0 {
+        let part = Part { kind: AccessKind::Read, space: b.from, addr: src[1], bytes, align: 16 };
+        from = find(reach, part)?;
+    }
+    for target in targets {
+        if bytes != 0 {
+            let part = Part { kind, space: b.to, addr: place(src[0], target), bytes, align: 16 };
+            to.push(find(reach, part)?);
+        }
+        if let Some(told) = told {
+            barriers.push((barrier(reach, b.to, place(told, target))?, u64::from(bytes)));
+        }
+    }
+    let [low, high, ..] = mask.to_le_bytes();
+    let mask = if b.mask == Mask::Bytes { u16::from_le_bytes([low, high]) } else { u16::MAX };
+    Ok(Work { what: What::Bytes { from, to, bytes, mask, reduce: b.reduce }, barriers })
+}

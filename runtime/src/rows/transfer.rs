@@ -1,0 +1,95 @@
+//! Transfers, lane by lane. The rules and what is done are the interpreter's; here stands how memory is reached.
+
+use handloom_interp::CtaEnv;
+use handloom_interp::transfer::{Fault, Part, Reach, Work, prepare};
+use handloom_ir::simt::Transfer;
+use handloom_ir::trap::TrapKind;
+use handloom_ir::types::{Order, StateSpace};
+
+use super::Call;
+use super::check::{Request, part};
+use super::memory::lanes;
+use crate::memory::access;
+use crate::warp::host::CtaHost;
+
+/// What a thread reaches.
+struct Thread<'h> {
+    host: &'h mut CtaHost,
+    thread: u32,
+}
+
+impl Reach for Thread<'_> {
+    fn env(&self) -> &CtaEnv {
+        &self.host.env
+    }
+
+    fn locate(&mut self, p: &Part) -> Result<u64, TrapKind> {
+        if !p.addr.is_multiple_of(u64::from(p.align)) {
+            return Err(TrapKind::Misaligned);
+        }
+        let request = Request {
+            kind: p.kind,
+            space: p.space,
+            order: Order::Weak,
+            bytes: p.bytes,
+            element: p.bytes,
+            elements: 1,
+            offset: 0,
+        };
+        part(self.host, &request, self.thread, p.addr, u64::from(p.bytes)).map(|(at, _)| at)
+    }
+
+    fn space(&mut self, addr: u64) -> StateSpace {
+        self.host.memory.view.get_mut().state_space(addr)
+    }
+
+    fn read(&mut self, at: u64, to: &mut [u8]) {
+        let whole = to.len() as u64;
+        // SAFETY: `locate` passed the bytes.
+        unsafe { access::read_words(at, to, whole) }
+    }
+
+    fn write(&mut self, at: u64, from: &[u8]) {
+        let whole = from.len() as u64;
+        // SAFETY: `locate` passed the bytes for writing.
+        unsafe { access::write_words(at, from, whole) }
+    }
+
+    fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
+        // SAFETY: `locate` passed the element for an atomic, in a part that is aligned to it.
+        unsafe { access::update(at, bytes, new) };
+    }
+}
+
+/// Does the op for each lane of the call. Gives 1, or 0 after recording a trap.
+pub(super) fn transfer(c: &mut Call<'_>, op: Transfer) -> u64 {
+    let site = &c.tables.mems[c.site];
+    let header = c.ctx.header();
+    let mut works: Vec<(u32, Work)> = Vec::new();
+    let mut refused: Vec<(usize, Fault)> = Vec::new();
+    for lane in lanes(c.mask) {
+        let thread = CtaHost::thread(&header, lane);
+        let src: Vec<u64> =
+            std::iter::once(&site.addr).chain(&site.src).map(|source| c.ctx.read(*source, lane)).collect();
+        match prepare(op, &src, &mut Thread { host: c.host, thread }) {
+            Ok(work) => works.push((thread, work)),
+            Err(fault) => refused.push((lane, fault)),
+        }
+    }
+    if let Some((first, fault)) = refused.first() {
+        let same = refused.iter().filter(|(_, f)| f.kind == fault.kind).fold(0, |m, (lane, _)| m | 1 << lane);
+        let mut trap = c.host.trap_of(fault.kind, site.span, c.warp(), same);
+        let thread = CtaHost::thread(&header, *first);
+        let view = c.host.memory.view.get_mut();
+        fault.clone().tell(&mut trap, &c.host.env, thread, |addr| view.state_space(addr));
+        c.host.trap = Some(trap);
+        return 0;
+    }
+    if works.iter().any(|(_, work)| work.changes()) {
+        c.touched();
+    }
+    for (thread, work) in works {
+        work.perform(&mut Thread { host: c.host, thread });
+    }
+    1
+}
