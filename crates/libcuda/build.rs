@@ -119,6 +119,7 @@ fn param(text: &str) -> String {
         "CUmemGenericAllocationHandle" => "u64",
         "CUipcMemHandle" => "crate::abi::IpcHandle",
         "CUlaunchConfig" => "crate::abi::LaunchConfig",
+        "CUtensorMap" => "[u8; handloom_driver::tensor_map::SIZE]",
         "CUDA_ARRAY_DESCRIPTOR" => "crate::abi::ArrayDescriptor",
         "CUDA_ARRAY3D_DESCRIPTOR" => "crate::abi::ArrayDescriptor3d",
         "CUDA_RESOURCE_DESC" => "crate::abi::ResourceDesc",

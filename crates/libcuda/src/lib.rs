@@ -35,6 +35,7 @@ mod pools;
 pub mod ptr;
 mod streams;
 pub mod table;
+mod tensor_maps;
 mod user_objects;
 mod virtual_memory;
 
