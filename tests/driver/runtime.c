@@ -80,7 +80,7 @@ int cudaGraphNodeSetEnabled(void *exec, void *node, unsigned on);
 int cudaGraphNodeGetEnabled(void *exec, void *node, unsigned *on);
 int cudaDeviceGetGraphMemAttribute(int device, int attribute, void *value);
 int cudaRuntimeGetVersion(int *v);
-int cudaMallocArray(void **array, const void *desc, size_t w, size_t h, unsigned flags);
+int cudaArrayGetPlane(void **plane, void *array, unsigned which);
 
 #define CHECK(what)                                                                          \
   do {                                                                                       \
@@ -105,7 +105,7 @@ static const char ptx[] =
     " mov.u64 a, counter; red.global.add.u32 [a], 1; ret;\n}\n"
     ".visible .entry bump() { .reg .b64 a; mov.u64 a, shared_with_host; red.global.add.u32 [a], 1; ret; }\n"
     ".visible .entry wild(.param .u64 p) { .reg .b64 a; ld.param.u64 a, [p]; st.global.u32 [a], 1; ret; }\n"
-    ".visible .entry refused() { .reg .b64 a; .reg .b32 w; mov.u64 a, 0; txq.width.b32 w, [a]; ret; }\n";
+    ".visible .entry refused() { .reg .b32 w; mov.u32 w, 0; ld.global.b32 w, counter[w]; ret; }\n";
 
 // Stubs, shadows: only their addresses count.
 static char scale_stub, bump_stub, wild_stub, refused_stub, missing_stub, factor_shadow, counter_shadow;
@@ -363,7 +363,7 @@ int main(void) {
   CHECK(cudaLaunchKernel(&missing_stub, one, one, 0, 0, 0) == 98 && cudaGetLastError() == 98);
   CHECK(cudaLaunchKernel(&count, one, one, 0, 0, 0) == 98 && cudaGetLastError() == 98);
   CHECK(cudaLaunchKernel(&refused_stub, one, one, 0, 0, 0) == 209 && cudaGetLastError() == 209);
-  CHECK(cudaMallocArray(&nothing, 0, 1, 1, 0) == 801 && cudaGetLastError() == 801);
+  CHECK(cudaArrayGetPlane(&nothing, 0, 1) == 801 && cudaGetLastError() == 801);
   CHECK(cudaMalloc(0, 4) == 1 && cudaGetLastError() == 1);
   CHECK(__cudaPopCallConfiguration(&one, &block, &size, &stream) == 52 && cudaGetLastError() == 52);
   CHECK(cudaMalloc(&nothing, (size_t)1 << 50) == 2 && cudaGetLastError() == 2);

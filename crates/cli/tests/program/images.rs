@@ -143,7 +143,7 @@ fn info_lists_modules_and_members() {
     mov.u32 %r1, tile;
     ret;
 }
-.visible .entry textured() { .reg .b32 %r; .reg .b64 %t; txq.width.b32 %r, [%t]; ret; }
+.visible .entry textured() { .reg .b32 %r; .global .b32 z[4]; ld.global.b32 %r, z[%r]; ret; }
 ";
     f.write("k.ptx", format!("{HEAD}{body}"));
     let all = f.run("info --format json k.ptx").ends(0).objects();
@@ -162,7 +162,7 @@ fn info_lists_modules_and_members() {
     assert_eq!(module["entries"][1]["status"], "unsupported");
     assert_eq!(
         (&module["unsupported"][0]["line"], &module["unsupported"][0]["opcode"]),
-        (&18.into(), &"txq.width.b32".into())
+        (&18.into(), &"ld.global.b32".into())
     );
     let globals = module["globals"].as_array().unwrap();
     let of = |name: &str| globals.iter().find(|g| g["name"] == name).unwrap();

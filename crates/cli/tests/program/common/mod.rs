@@ -123,7 +123,7 @@ pub const WRONG: &str = "\n.visible .entry wrong() { .reg .f32 %f<4>; sad.f32 %f
 
 /// Right and not supported.
 pub const UNSUPPORTED: &str =
-    "\n.visible .entry unsupported() { .reg .b32 %r; .reg .b64 %t; txq.width.b32 %r, [%t]; ret; }\n";
+    "\n.visible .entry unsupported() { .reg .b32 %r; .global .b32 z[4]; ld.global.b32 %r, z[%r]; ret; }\n";
 
 /// A folder of one test.
 pub struct Folder(PathBuf);
