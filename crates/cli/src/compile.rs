@@ -214,9 +214,10 @@ fn print(
     tier: Option<Tier>,
 ) -> Result<String, LaunchError> {
     let listing = function.listing(config)?;
-    // Wide code is one tier, which rests on nothing.
+    // Wide code is one tier; a plan of it rests on nothing, its code on tests that are made once a CTA.
     let is_wide = config.backend == Backend::Wide;
-    let first = if is_wide { Tier::Careful } else { listing.first_tier() };
+    let of_wide = if matches!(emit, Emit::Asm) { Tier::Quick } else { Tier::Careful };
+    let first = if is_wide { of_wide } else { listing.first_tier() };
     let tier = tier.unwrap_or(first);
     let shape = config.block.map(|n| n.to_string()).join(",");
     let name = function.name();

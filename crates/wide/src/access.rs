@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use handloom_ir::simt::Reg;
 use handloom_ir::types::Ty;
 use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::shape::Shape;
 use iced_x86::Register;
 
 use crate::asm::Label;
@@ -34,8 +35,8 @@ pub(crate) struct Access {
     pub(crate) ty: Ty,
     /// Addresses are offsets of 32 bits.
     pub(crate) short: bool,
-    /// Whether other accesses are tested with it.
-    pub(crate) joint: Option<Member>,
+    /// A joint test before it covers it: nothing is left to test.
+    pub(crate) is_proven: bool,
     /// The bit that says that it is right in all of the CTA.
     pub(crate) decided: Option<u32>,
 }
@@ -43,7 +44,7 @@ pub(crate) struct Access {
 impl Access {
     /// Whether its own tests may be passed over.
     pub(crate) fn may_skip(&self) -> bool {
-        self.joint.is_some() || self.decided.is_some()
+        self.decided.is_some()
     }
 
     /// Bytes of an element.
@@ -52,11 +53,43 @@ impl Access {
     }
 }
 
+/// Where lanes of a part lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// All at one address.
+    Same,
+    /// Elements follow each other through the whole warp.
+    Row,
+    /// Elements follow each other within each part of a vector.
+    Parts,
+    /// Each part of a vector is at one address.
+    Bands,
+    /// Anywhere.
+    Scattered,
+}
+
+/// Where lanes of an access find their elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    pub(crate) shape: Shape,
+    pub(crate) address: Reg,
+    /// First lanes, and bytes from the first element to the last.
+    pub(crate) list: Vec<(usize, i64)>,
+}
+
+impl Runs {
+    /// Bytes from what is held for the group of a lane to the element of the lane.
+    pub(crate) fn distance(&self, x: &Access, lane: usize) -> Option<i32> {
+        let first = self.shape.first_lane(self.shape.group_of(lane));
+        i32::try_from(self.shape.delta(lane) - self.shape.delta(first) + x.class.offset).ok()
+    }
+}
+
 /// What an access has to do with a joint test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Member {
-    /// Its bit.
-    pub(crate) bit: u32,
+    /// Those that are tested together, in the block.
+    pub(crate) group: usize,
     /// The lowest and the highest offset, of the first access.
     pub(crate) test: Option<(i64, i64)>,
 }
@@ -73,6 +106,27 @@ pub(crate) struct Held {
     pub(crate) shared: bool,
 }
 
+/// A load that is done where its only reader wants it, as an operand in memory.
+pub(crate) struct Folded {
+    pub(crate) reg: Reg,
+    pub(crate) x: Access,
+    pub(crate) runs: Runs,
+    pub(crate) form: Form,
+}
+
+/// A block's accesses one by one, from the first that a joint test refused to the last that one covers.
+pub(crate) struct Slow {
+    pub(crate) block: usize,
+    pub(crate) joints: Joints,
+    /// The instructions of joint tests, where each is come to, and their sites.
+    pub(crate) entries: Vec<(usize, Label, Option<usize>)>,
+    /// Registers whose second vector is as the first.
+    pub(crate) alike: Vec<Reg>,
+    /// Where it ends.
+    pub(crate) until: usize,
+    pub(crate) back: Label,
+}
+
 /// Tests that are made after all blocks.
 pub(crate) struct Elsewhere {
     pub(crate) start: Label,
@@ -80,6 +134,8 @@ pub(crate) struct Elsewhere {
     pub(crate) x: Access,
     /// The first lanes of runs of elements, and bytes up to the last one of each.
     pub(crate) runs: Vec<(usize, i64)>,
+    /// Of a joint test the ends, and where a block goes on that it refuses.
+    pub(crate) joint: Option<(i64, i64, Label)>,
     pub(crate) held: Vec<Held>,
     pub(crate) in_part: bool,
     pub(crate) at: (usize, usize),

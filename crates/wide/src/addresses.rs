@@ -11,14 +11,13 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Reg, Term, Val};
+use handloom_ir::simt::{Term, Val};
 use handloom_ir::types::StateSpace;
 use handloom_plan::abi::CtaCtx;
 use handloom_plan::access::Kind;
-use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Elsewhere, Held};
+use crate::access::{Access, Elsewhere, Held, Runs};
 use crate::asm::Mem;
 use crate::emit::*;
 use crate::head::DECIDED;
@@ -29,29 +28,12 @@ const HOLDERS: [Register; 6] = [Register::RDI, Register::R8, Register::R11, Regi
 /// How many CTAs ahead data is asked for.
 const CTAS_AHEAD: i32 = 2;
 
-/// Where lanes of an access find their elements.
-#[derive(Clone, Debug)]
-pub(crate) struct Runs {
-    shape: Shape,
-    address: Reg,
-    /// First lanes, and bytes from the first element to the last.
-    list: Vec<(usize, i64)>,
-}
-
-impl Runs {
-    /// Bytes from what is held for the group of a lane to the element of the lane.
-    fn distance(&self, x: &Access, lane: usize) -> Option<i32> {
-        let first = self.shape.first_lane(self.shape.group_of(lane));
-        i32::try_from(self.shape.delta(lane) - self.shape.delta(first) + x.class.offset).ok()
-    }
-}
-
 impl Emit<'_> {
     /// The runs of an access that the head may have decided about, from the first lanes of each. `None`: it has tests of its own.
     pub(crate) fn decided_runs(&self, x: &Access, firsts: &[usize], reach: i64) -> Option<Runs> {
         let Val::Reg(address) = x.class.address else { return None };
         let shape = self.shape(x.class.address)?;
-        if x.decided.is_none() || x.lanes != LANES {
+        if x.decided.is_none() && !x.is_proven || x.lanes != LANES {
             return None;
         }
         let mut list: Vec<(usize, i64)> = Vec::new();
@@ -77,7 +59,16 @@ impl Emit<'_> {
         self.a.bind(back);
         let held = self.held();
         let runs = runs.list.clone();
-        self.elsewhere.push(Elsewhere { start, back, x: *x, runs, held, in_part: self.in_part, at: self.at });
+        self.elsewhere.push(Elsewhere {
+            start,
+            back,
+            x: *x,
+            runs,
+            joint: None,
+            held,
+            in_part: self.in_part,
+            at: self.at,
+        });
     }
 
     /// The element of a lane, by a register that holds the address of its group. The first lanes of all that an instruction wants are asked for before it uses any.
@@ -86,7 +77,10 @@ impl Emit<'_> {
         let shared = x.class.space == StateSpace::Shared;
         let wanted = |h: &Held| h.address == runs.address && h.group == group && h.shared == shared;
         let distance = runs.distance(x, lane).unwrap_or(0);
-        if let Some(h) = self.held().into_iter().find(wanted) {
+        if let Some(k) = self.held().iter().position(wanted) {
+            // What was asked for last leaves last.
+            let h = self.held.remove(k);
+            self.held.push(h);
             return Mem::at(h.at, distance);
         }
         let held = self.held();
@@ -152,11 +146,15 @@ impl Emit<'_> {
             (self.in_part, self.at) = (e.in_part, e.at);
             self.scratch.0 = 0;
             self.a.bind(e.start);
-            self.limits(&e.x);
-            for (lane, reach) in &e.runs {
-                self.lane_value(e.x.class.address, *lane, RAX);
-                self.add_number(RAX, e.x.class.offset);
-                self.test_run(&e.x, *reach);
+            if let Some((low, high, refused)) = e.joint {
+                self.joint_test(&e.x, low, high, refused);
+            } else {
+                self.limits(&e.x);
+                for (lane, reach) in &e.runs {
+                    self.lane_value(e.x.class.address, *lane, RAX);
+                    self.add_number(RAX, e.x.class.offset);
+                    self.test_run(&e.x, *reach);
+                }
             }
             self.hold_again(&e.held);
             self.a.jump(Code::Jmp_rel32_64, e.back);

@@ -13,9 +13,9 @@
 //! # Invariants
 //! - What lives across blocks, and what a warp-level op reads or writes, has words in the context that nothing else uses: its *home*. There its value
 //!   is while lanes are not in the code (`flow` writes and reads it).
-//! - A source of an instruction and its results have different places, unless they are one register.
+//! - A source of an instruction and its results have different places, unless they are one register, or the result is a `fma` that takes over the place of its sum.
 
-use handloom_ir::simt::{Inst, Val};
+use handloom_ir::simt::{Inst, Op, Pure, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{Loc, WarpCtx, spread};
@@ -69,6 +69,8 @@ struct Interval {
     end: u32,
     /// Mentions, weighted by the loops around them.
     weight: u64,
+    /// A register that may leave it its place: the sum that a `fma` adds to, and that nobody reads after it.
+    from: Option<usize>,
 }
 
 /// Number of vectors of a type.
@@ -240,8 +242,9 @@ fn intervals(plan: &Plan) -> Vec<Interval> {
         body.iter().for_each(|b| depth[b] += 1);
     }
     let mut all: Vec<Interval> =
-        (0..f.regs.len()).map(|reg| Interval { reg, start: u32::MAX, end: 0, weight: 0 }).collect();
+        (0..f.regs.len()).map(|reg| Interval { reg, start: u32::MAX, end: 0, weight: 0, from: None }).collect();
     let mut at = 0;
+    let mut sums: Vec<(usize, usize, u32)> = Vec::new();
     for (b, block) in f.blocks.iter().enumerate() {
         let weight = 10u64.pow(depth[b].min(6));
         let mut mention = |r: usize, at: u32, weight: u64| {
@@ -258,6 +261,10 @@ fn intervals(plan: &Plan) -> Vec<Interval> {
                 Val::Imm(..) => None,
             });
             reads.chain(inst.dst.iter().map(|d| d.idx())).for_each(|r| mention(r, at, weight));
+            if let (Op::Pure(Pure::FFma(_)), [d], Some(Val::Reg(sum))) = (inst.op, inst.dst.as_slice(), inst.src.get(2))
+            {
+                sums.push((d.idx(), sum.idx(), at));
+            }
         }
         at += 1;
         for v in block.term.sources() {
@@ -268,6 +275,11 @@ fn intervals(plan: &Plan) -> Vec<Interval> {
         block.term.result().iter().for_each(|r| mention(r.idx(), at, weight));
         plan.facts.live.exit[b].iter().for_each(|r| mention(r, at, 0));
         at += 1;
+    }
+    for (d, sum, at) in sums {
+        if all[d].start == at && d != sum {
+            all[d].from = Some(sum);
+        }
     }
     all.retain(|i| i.start != u32::MAX);
     all.sort_by_key(|i| i.start);
@@ -285,7 +297,13 @@ fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>
     let worth = |i: &Interval| i.weight.saturating_mul(1 << 16) / u64::from(i.end - i.start + 1);
     let set = |k: u8| std::array::from_fn(|part| first + k * size + part as u8);
     for i in list {
+        let mut taken_over = None;
         active.retain(|(a, k)| {
+            if a.end == i.start && i.from == Some(a.reg) {
+                taken_over = Some(*k);
+                done.push((a.reg, set(*k)));
+                return false;
+            }
             let lives = a.end >= i.start;
             if !lives {
                 free.push(*k);
@@ -293,6 +311,10 @@ fn scan(list: &[Interval], first: u8, n: u8, size: u8) -> (Vec<(usize, [u8; 4])>
             }
             lives
         });
+        if let Some(k) = taken_over {
+            active.push((*i, k));
+            continue;
+        }
         if free.is_empty() {
             let least = active.iter().enumerate().min_by_key(|(_, (a, _))| worth(a)).map(|(at, (a, _))| (at, worth(a)));
             if let Some((at, _)) = least.filter(|l| l.1 < worth(i)) {

@@ -37,6 +37,8 @@ pub struct Asm {
     /// Bytes so far.
     len: usize,
     labels: Vec<Option<usize>>,
+    /// By label, whether a jump goes to it.
+    wanted: Vec<bool>,
     fixups: Vec<Fixup>,
     constants: Vec<[u8; 64]>,
     known: HashMap<[u8; 64], Const>,
@@ -67,6 +69,7 @@ impl Asm {
             encoder: Encoder::new(64),
             len: 0,
             labels: Vec::new(),
+            wanted: Vec::new(),
             fixups: Vec::new(),
             constants: Vec::new(),
             known: HashMap::new(),
@@ -108,6 +111,7 @@ impl Asm {
     /// A label that stands nowhere yet.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
+        self.wanted.push(false);
         Label(self.labels.len() - 1)
     }
 
@@ -130,6 +134,13 @@ impl Asm {
             }
         }
         self.bind_inside(l);
+    }
+
+    /// Puts a label here if a jump before goes to it. None does that is still to come.
+    pub fn bind_if_wanted(&mut self, l: Label) {
+        if self.wanted[l.0] {
+            self.bind(l);
+        }
     }
 
     /// Puts a label here, to which code comes that changed nothing in vectors.
@@ -397,6 +408,7 @@ impl Asm {
         if code == Code::Jmp_rel32_64 {
             self.last_jump = Some((self.len, to));
         }
+        self.wanted[to.0] = true;
         let made = Instruction::with_branch(code, self.len as u64);
         // A jump has no memory operand; the text says where it goes.
         self.put(made, self.text.is_some().then(|| Mem::label(to)));

@@ -23,6 +23,15 @@ pub(crate) fn is_banded(s: &Shape, ty: Ty) -> bool {
     (0..32).all(|lane| at(lane) == at(lane / n * n))
 }
 
+/// Whether an instruction is a value op whose one result varies, in vector code.
+pub(crate) fn is_on_vectors(plan: &Plan, inst: &Inst) -> bool {
+    let varies = |d: &Reg| plan.facts.class[d.idx()] == Class::Varying;
+    match inst.op {
+        Op::Pure(op) => inst.dst.len() == 1 && inst.dst.iter().all(varies) && has_vector_code(op),
+        _ => false,
+    }
+}
+
 /// Lets what such a load returns live in vectors.
 pub(crate) fn read_into_vectors(plan: &mut Plan) {
     let mut chosen: Vec<Reg> = Vec::new();
@@ -42,12 +51,8 @@ pub(crate) fn read_into_vectors(plan: &mut Plan) {
     }
     let is_source = |v: &Val, r: Reg| *v == Val::Reg(r);
     chosen.retain(|r| {
-        let is_affine = |d: &Reg| !matches!(plan.facts.class[d.idx()], Class::Varying);
         plan.func.blocks.iter().all(|b| {
-            let by_vectors = |inst: &Inst| match inst.op {
-                Op::Pure(op) => inst.dst.len() == 1 && !inst.dst.iter().any(is_affine) && has_vector_code(op),
-                _ => false,
-            };
+            let by_vectors = |inst: &Inst| is_on_vectors(plan, inst);
             b.insts.iter().all(|i| !i.src.iter().any(|v| is_source(v, *r)) || by_vectors(i))
                 && !b.term.sources().iter().any(|v| is_source(v, *r))
         })

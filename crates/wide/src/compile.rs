@@ -1,5 +1,6 @@
 //! The walk over a function.
 
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Function, Inst, Op, Reg, Term};
@@ -14,10 +15,12 @@ use iced_x86::Code;
 use crate::access::Joints;
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
+use crate::bands::is_on_vectors;
 use crate::calls::Calls;
 use crate::emit::*;
 use crate::head::{Head, testable};
 use crate::ops::has_vector_code;
+use crate::uses::Uses;
 
 /// Machine code of one function, to be placed at a multiple of 64.
 #[derive(Debug)]
@@ -139,7 +142,16 @@ fn made(
         in_rax: None,
         edges: None,
         at_hand: None,
+        in_flags: None,
         joints: Joints::new(),
+        proven: Vec::new(),
+        uses: Uses::of(&plan, &|inst| is_on_vectors(&plan, inst)),
+        folds: HashMap::new(),
+        folded: Vec::new(),
+        operands: Vec::new(),
+        alike: Vec::new(),
+        slow: None,
+        slow_pieces: Vec::new(),
         in_part: false,
         copies: Vec::new(),
         at: (0, 0),
@@ -208,6 +220,7 @@ impl Emit<'_> {
                 }
             }
         }
+        self.slow_code()?;
         self.tests_elsewhere();
         self.cold_code();
         self.stops();
@@ -221,41 +234,49 @@ impl Emit<'_> {
     /// A block, for some lanes or for all of them. Says whether somebody wanted it until the end.
     fn block(&mut self, b: usize, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let block = &self.f.blocks[b];
-        self.at_hand = None;
+        (self.at_hand, self.in_flags) = (None, None);
         self.drop_held();
         if self.in_part {
             self.set_masks_for(b);
             let masks_set = self.masks_set[b];
             self.a.bind(masks_set);
         }
-        self.joints = if self.in_part { Joints::new() } else { self.joints(&block.insts) };
-        {
-            for (i, inst) in block.insts.iter().enumerate() {
-                if i % ASK_EACH == 0 && !wanted() {
-                    return Ok(false);
-                }
-                self.at = (b, i);
-                self.scratch.0 = 0;
-                if self.head.as_ref().is_some_and(|h| h.has(inst)) {
-                    continue;
-                }
-                if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
-                    self.linear_words(inst);
-                    continue;
-                }
-                if let Some(guard) = self.head.as_ref().and_then(|h| h.guard_at(b, i)) {
-                    self.edges = Some(self.pass_guard(b, guard));
-                }
-                self.inst(b, inst)?;
-                if !self.keeps_addresses(inst) {
-                    self.drop_held();
-                }
-                self.end_instruction();
+        self.begin_joints(b);
+        for (i, inst) in block.insts.iter().enumerate() {
+            if i % ASK_EACH == 0 && !wanted() {
+                return Ok(false);
             }
-            self.at = (b, block.insts.len());
-            self.term(b);
+            self.at = (b, i);
+            self.scratch.0 = 0;
+            self.rejoin(i);
+            if let Some(guard) = self.head.as_ref().and_then(|h| h.guard_at(b, i)) {
+                self.edges = Some(self.pass_guard(b, guard));
+            }
+            self.instruction(b, inst)?;
         }
+        self.at = (b, block.insts.len());
+        self.rejoin(block.insts.len());
+        self.term(b);
         Ok(true)
+    }
+
+    /// An instruction, with what belongs to its beginning and end.
+    pub(crate) fn instruction(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+        if self.head.as_ref().is_some_and(|h| h.has(inst)) {
+            return Ok(());
+        }
+        if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
+            self.linear_words(inst);
+            return Ok(());
+        }
+        self.unfold(inst);
+        self.inst(b, inst)?;
+        self.operands.clear();
+        if !self.keeps_addresses(inst) {
+            self.drop_held();
+        }
+        self.end_instruction();
+        Ok(())
     }
 
     fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {

@@ -5,6 +5,7 @@
 //! the block from 0, 8, 16 and 24 on, where only part of the warp may execute it. `k5`, `k6`, `k7`, the vectors below `FIRST_VECTOR` and the other
 //! general registers hold nothing from one instruction to the next.
 
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 use handloom_diag::Span;
@@ -16,12 +17,13 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Elsewhere, Held, Joints};
+use crate::access::{Elsewhere, Folded, Held, Joints, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::head::{FRAME_WORDS, Head};
 use crate::turns::Turns;
+use crate::uses::Uses;
 
 pub(crate) use Register::{EAX, ECX, EDX, R12D, R13D, RAX, RBP, RBX, RCX, RDX, RSI, RSP};
 
@@ -104,8 +106,26 @@ pub(crate) struct Emit<'p> {
     pub(crate) edges: Option<(Label, Label)>,
     /// The predicate whose bits are in `eax`: made last, for the branch alone.
     pub(crate) at_hand: Option<Reg>,
+    /// The uniform predicate that flags of the host tell, and the jump if it does not hold: made last, for the branch alone.
+    pub(crate) in_flags: Option<(Reg, Code)>,
     /// Accesses of the block that are tested together.
     pub(crate) joints: Joints,
+    /// The groups of them that have been.
+    pub(crate) proven: Vec<usize>,
+    /// How registers are used.
+    pub(crate) uses: Uses,
+    /// By instruction that loads: the one that reads the value from memory.
+    pub(crate) folds: HashMap<usize, usize>,
+    /// Loads that are to be done by their readers.
+    pub(crate) folded: Vec<Folded>,
+    /// Those that the instruction reads, part by part.
+    pub(crate) operands: Vec<(Reg, Vec<Mem>)>,
+    /// Registers whose second vector is as the first.
+    pub(crate) alike: Vec<Reg>,
+    /// The slow piece of the block.
+    pub(crate) slow: Option<Slow>,
+    /// Slow pieces to be emitted.
+    pub(crate) slow_pieces: Vec<Slow>,
     /// Whether only part of the warp may execute the block being emitted.
     pub(crate) in_part: bool,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.

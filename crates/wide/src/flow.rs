@@ -338,8 +338,13 @@ impl Emit<'_> {
                 return;
             }
             At::Words(shape, at) if shape.is_uniform() => {
-                self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
-                self.a.jump(Code::Je_rel32_64, no);
+                match self.in_flags.take() {
+                    Some((_, unless)) => self.a.jump(unless, no),
+                    None => {
+                        self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
+                        self.a.jump(Code::Je_rel32_64, no);
+                    }
+                }
                 self.go(b, then);
                 self.a.bind(no);
                 self.go(b, otherwise);

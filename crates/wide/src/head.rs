@@ -144,15 +144,16 @@ fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<Option<Cours
     let mut params: Vec<Option<u32>> = vec![None; f.regs.len()];
     let warp_ops = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| i.op.is_warp_sync());
     // Lanes that are parked find their operands in the context.
-    let kept: Vec<Reg> = warp_ops.flat_map(|i| &i.src).filter_map(|v| reg(*v)).collect();
+    let mut kept = Set::new(f.regs.len());
+    warp_ops.flat_map(|i| &i.src).filter_map(|v| reg(*v)).for_each(|r| {
+        kept.add(r.idx());
+    });
+    let is_alone =
+        |i: &&Inst| !i.guarded && !i.dst.is_empty() && i.dst.iter().all(|d| defs[d.idx()] == 1 && !kept.has(d.idx()));
+    let mut left: Vec<&Inst> = f.blocks.iter().flat_map(|b| &b.insts).filter(is_alone).collect();
     loop {
-        let mut changed = false;
-        for inst in f.blocks.iter().flat_map(|b| &b.insts) {
-            let is_alone = inst.dst.iter().all(|d| defs[d.idx()] == 1 && !kept.contains(d));
-            let is_new = inst.dst.first().is_some_and(|d| of[d.idx()].is_none());
-            if !is_alone || !is_new || inst.guarded {
-                continue;
-            }
+        let before = left.len();
+        left.retain(|inst| {
             if let (Op::ParamAddr { offset }, [d]) = (inst.op, inst.dst.as_slice()) {
                 params[d.idx()] = Some(offset);
             }
@@ -160,12 +161,15 @@ fn courses(f: &Function, launch: &LaunchShape, defs: &[u32]) -> Vec<Option<Cours
                 Val::Imm(..) => Some(Course { is_linear: false, by_cta: false }),
                 Val::Reg(r) => of[r.idx()],
             };
-            if let Some(c) = course(f, inst, launch, &source, &params) {
+            let has = |v: &Val| matches!(v, Val::Imm(..)) || reg(*v).is_some_and(|r| of[r.idx()].is_some());
+            let waits = matches!(inst.op, Op::Pure(_) | Op::Cvta { .. }) && !inst.src.iter().all(has);
+            let found = if waits { None } else { course(f, inst, launch, &source, &params) };
+            if let Some(c) = found {
                 inst.dst.iter().for_each(|d| of[d.idx()] = Some(c));
-                changed = true;
             }
-        }
-        if !changed {
+            found.is_none()
+        });
+        if left.len() == before {
             return of;
         }
     }

@@ -1,23 +1,32 @@
 //! One test of bounds for accesses of a block through one address register, where all lanes execute the block.
 //!
-//! It stands before the first of them and covers the lowest to the highest byte of all lanes. A bit of `r15` says whether it passed; each access
-//! then goes around its own tests. Where it did not pass, each access is tested by itself, so a report is the same.
+//! It stands before the first of them and covers the lowest to the highest byte of all lanes; nothing is left of the tests of each. Where it does not pass, the
+//! block goes on in a *slow* piece of code, emitted after all blocks, in which the routine does each of these accesses, so that a report is the same and
+//! caches of sites are filled. After the last of them it comes back.
+//!
+//! # Folded loads
+//! A load that such a test covers, whose value one arithmetic instruction alone wants, is an operand in memory of that instruction, if between the two nothing is written, no
+//! test may refuse, and the address stays.
 
 use handloom_ir::simt::{Inst, Op, Reg, Val};
-use handloom_ir::types::{Order, StateSpace};
+use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
-use iced_x86::{Code, Register};
+use handloom_plan::analysis::classes::Class;
+use handloom_plan::analysis::shape::Shape;
+use iced_x86::Code;
 
-use crate::access::{Access, Joints, Member};
+use crate::access::{Access, Elsewhere, Joints, Member, Runs, Slow};
+use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem};
+use crate::bands::is_banded;
 use crate::emit::*;
-use crate::head::DECIDED;
+use crate::table::{arithmetic, simple};
 
 /// What accesses that are tested together have in common: the address, the space, what they do, and their bytes.
 type Key = (Reg, StateSpace, Kind, i64);
 
-/// The register of the bits.
-const PASSED: Register = Register::R15D;
+/// Instructions from a load to its reader.
+const MOST_APART: usize = 24;
 
 impl Emit<'_> {
     /// Finds the accesses of a block that are tested together.
@@ -41,12 +50,11 @@ impl Emit<'_> {
             open.retain(|g| !inst.dst.contains(&groups[*g].0.0));
         }
         let mut joints = Joints::new();
-        let several = groups.into_iter().filter(|(_, list)| list.len() > 1).take(31);
-        for (bit, (_, list)) in (0..).zip(several) {
+        for (group, (_, list)) in groups.into_iter().filter(|(_, list)| list.len() > 1).enumerate() {
             let low = list.iter().map(|a| a.1).min().unwrap_or(0);
             let high = list.iter().map(|a| a.1).max().unwrap_or(0);
             for (k, (i, _)) in list.into_iter().enumerate() {
-                joints.insert(i, Member { bit: 1 << bit, test: (k == 0).then_some((low, high)) });
+                joints.insert(i, Member { group, test: (k == 0).then_some((low, high)) });
             }
         }
         joints
@@ -71,43 +79,161 @@ impl Emit<'_> {
         fits.then_some(((r, class.space, class.kind, bytes), class.offset))
     }
 
-    /// The start of an access's own tests: the joint one, if the access is the first, and a way around its own. The label is to be bound after
-    /// them. Clobbers what tests do, and `rax` if the access is the first of its group.
-    pub(crate) fn around_tests(&mut self, x: &Access) -> Option<Label> {
-        if !x.may_skip() {
-            return None;
+    /// What a block that all lanes execute has in common tests.
+    pub(crate) fn begin_joints(&mut self, b: usize) {
+        self.folds.clear();
+        self.folded.clear();
+        self.alike.clear();
+        self.proven.clear();
+        self.slow = None;
+        self.joints = if self.in_part { Joints::new() } else { self.joints(&self.f.blocks[b].insts) };
+        let Some(last) = self.joints.keys().max().copied() else { return };
+        self.find_folds(b);
+        let until = self.folds.values().copied().fold(last, usize::max) + 1;
+        let joints = self.joints.clone();
+        let back = self.a.label();
+        self.slow = Some(Slow { block: b, joints, entries: Vec::new(), alike: Vec::new(), until, back });
+    }
+
+    /// Before an instruction of a block, or behind its last: where the slow piece of it comes back.
+    pub(crate) fn rejoin(&mut self, i: usize) {
+        let Some(mut slow) = self.slow.take_if(|s| s.until == i) else { return };
+        if !slow.entries.is_empty() {
+            slow.alike.clone_from(&self.alike);
+            self.drop_held();
+            self.a.bind(slow.back);
+            self.slow_pieces.push(slow);
         }
-        let skip = self.a.label();
-        let Some(member) = x.joint else {
-            self.skip_if_decided(x, skip);
-            return Some(skip);
-        };
-        match member.test {
-            Some((low, high)) => {
-                // Others go by the joint test.
-                self.skip_if_decided_with(x, member.bit, skip);
-                self.joint_test(x, member.bit, low, high);
+    }
+
+    /// Finds loads that may be done where they are read.
+    fn find_folds(&mut self, b: usize) {
+        let insts = &self.f.blocks[b].insts;
+        for (i, load) in insts.iter().enumerate() {
+            let Some(class) = AccessClass::of(load).filter(|c| c.kind == Kind::Load && self.joints.contains_key(&i))
+            else {
+                continue;
+            };
+            let ([d], Val::Reg(address)) = (load.dst.as_slice(), class.address) else { continue };
+            let ty = self.f.regs[d.idx()];
+            let fits = self.plan.def_count[d.idx()] == 1
+                && self.uses.count(*d) == 1
+                && matches!(self.place(*d), Place::Vectors(_))
+                && !self.places.is_own[d.idx()]
+                && !self.plan.may_hold_odd_nan[d.idx()]
+                && u32::from(class.bits) == ty.bits()
+                && matches!(ty, Ty::B32 | Ty::B64);
+            // One vector will do for parts that lie at one place.
+            let places = |s: Shape, q: usize| (s.group_of(32 / n_parts(ty) * q), s.delta(32 / n_parts(ty) * q));
+            let is_repeated = |s: Shape| !is_banded(&s, ty) && places(s, 0) == places(s, 1);
+            if !fits || self.shape(class.address).is_none_or(is_repeated) {
+                continue;
             }
-            None => self.skip_if_decided(x, skip),
+            for (j, inst) in insts.iter().enumerate().skip(i + 1).take(MOST_APART) {
+                let is_quiet = match inst.op {
+                    Op::Pure(_) => true,
+                    Op::Load { .. } => !inst.guarded && AccessClass::of(inst).is_some_and(|c| c.order == Order::Weak),
+                    _ => false,
+                };
+                let may_refuse = self.joints.get(&j).is_some_and(|m| m.test.is_some());
+                if !is_quiet || may_refuse {
+                    break;
+                }
+                if inst.src.contains(&Val::Reg(*d)) {
+                    if self.reads_memory(inst, ty) && !self.folds.values().any(|reader| *reader == j) {
+                        self.folds.insert(i, j);
+                    }
+                    break;
+                }
+                if inst.dst.contains(&address) {
+                    break;
+                }
+            }
         }
-        self.a.imm(Code::Test_rm32_imm32, PASSED, member.bit.cast_signed());
+    }
+
+    /// Whether an instruction takes any source of a type from memory, and writes nothing before it has read.
+    fn reads_memory(&self, inst: &Inst, ty: Ty) -> bool {
+        let Op::Pure(op) = inst.op else { return false };
+        let is_vector = |d: &Reg| self.plan.facts.class[d.idx()] == Class::Varying && self.f.regs[d.idx()] == ty;
+        (arithmetic(op).is_some() || simple(op).is_some()) && inst.dst.len() == 1 && inst.dst.iter().all(is_vector)
+    }
+
+    /// Makes operands of the folded loads that an instruction reads.
+    pub(crate) fn unfold(&mut self, inst: &Inst) {
+        self.operands.clear();
+        for v in &inst.src {
+            let Some(k) = self.folded.iter().position(|f| Val::Reg(f.reg) == *v) else { continue };
+            let f = self.folded.swap_remove(k);
+            let n = n_parts(f.x.ty);
+            let parts: Vec<(Mem, bool)> = (0..n).map(|q| self.part_of_run(&f.x, &f.runs, f.form, q)).collect();
+            let mem = parts.iter().map(|(m, spread)| if *spread { m.spread() } else { *m }).collect();
+            self.operands.push((f.reg, mem));
+        }
+    }
+
+    /// The joint test of the first of several accesses, which is then proven. Clobbers what tests do, and `rax`.
+    pub(crate) fn prove(&mut self, x: &Access, runs: Option<&Runs>, low: i64, high: i64, site: Option<usize>) {
+        let refused = self.a.label();
+        let at = self.at;
+        self.proven.extend(self.joints.get(&at.1).map(|m| m.group));
+        if let Some(slow) = &mut self.slow {
+            slow.entries.push((at.1, refused, site));
+        }
+        let Some(bit) = x.decided else {
+            self.joint_test(x, low, high, refused);
+            return;
+        };
+        let (start, back) = (self.a.label(), self.a.label());
+        self.a.imm(Code::Test_rm32_imm32, crate::head::DECIDED, bit.cast_signed());
+        self.a.jump(Code::Je_rel32_64, start);
+        self.a.bind(back);
+        let held = self.held();
+        let runs = runs.map_or_else(Vec::new, |r| r.list.clone());
+        let joint = Some((low, high, refused));
+        self.elsewhere.push(Elsewhere { start, back, x: *x, runs, joint, held, in_part: self.in_part, at });
+    }
+
+    /// The slow pieces, after all blocks.
+    pub(crate) fn slow_code(&mut self) -> Result<(), Refusal> {
+        for slow in std::mem::take(&mut self.slow_pieces) {
+            let (b, until, back) = (slow.block, slow.until, slow.back);
+            let first = slow.entries.iter().map(|e| e.0).min().unwrap_or(until);
+            self.in_part = false;
+            self.folds.clear();
+            self.folded.clear();
+            self.joints = Joints::new();
+            self.alike = slow.alike;
+            self.drop_held();
+            for i in first..until {
+                let inst = &self.f.blocks[b].insts[i];
+                self.at = (b, i);
+                self.scratch.0 = 0;
+                let entry = slow.entries.iter().find(|e| e.0 == i).copied();
+                if let Some((_, label, _)) = entry {
+                    self.drop_held();
+                    self.a.bind(label);
+                }
+                if slow.joints.contains_key(&i) {
+                    self.drop_held();
+                    self.memory_routine(inst, LANES, entry.and_then(|e| e.2));
+                    self.end_instruction();
+                } else {
+                    self.instruction(b, inst)?;
+                }
+            }
+            self.a.jump(Code::Jmp_rel32_64, back);
+        }
+        Ok(())
+    }
+
+    /// The start of an access's own tests: a way around them. The label is to be bound after them.
+    pub(crate) fn around_tests(&mut self, x: &Access) -> Option<Label> {
+        let bit = x.decided?;
+        let skip = self.a.label();
+        self.a.imm(Code::Test_rm32_imm32, crate::head::DECIDED, bit.cast_signed());
         self.a.jump(Code::Jne_rel32_64, skip);
         Some(skip)
-    }
-
-    fn skip_if_decided(&mut self, x: &Access, skip: Label) {
-        if let Some(bit) = x.decided {
-            self.a.imm(Code::Test_rm32_imm32, DECIDED, bit.cast_signed());
-            self.a.jump(Code::Jne_rel32_64, skip);
-        }
-    }
-
-    /// The same for the first of accesses that are tested together, whose bit must tell what those find that nothing is decided of.
-    fn skip_if_decided_with(&mut self, x: &Access, member: u32, skip: Label) {
-        if x.decided.is_some() {
-            self.a.imm(Code::And_rm32_imm32, PASSED, (!member).cast_signed());
-            self.skip_if_decided(x, skip);
-        }
     }
 
     /// The end of an access's own tests.
@@ -117,30 +243,20 @@ impl Emit<'_> {
         }
     }
 
-    fn joint_test(&mut self, x: &Access, bit: u32, low: i64, high: i64) {
+    /// Tests all bytes between two offsets of an access, of all lanes. Addresses of 32 bits do not wrap.
+    pub(crate) fn joint_test(&mut self, x: &Access, low: i64, high: i64, refused: Label) {
         let Some(shape) = self.shape(x.class.address) else { return };
-        let failed = self.a.label();
-        let own = Access { cold: failed, ..*x };
-        self.a.imm(Code::And_rm32_imm32, PASSED, (!bit).cast_signed());
-        self.limits(&own);
+        let own = Access { cold: refused, ..*x };
+        let mut known = None;
         for g in 0..shape.groups() {
             let (first, last) = shape.span(g);
-            self.lane_value(x.class.address, shape.first_lane(g), RAX);
-            let by = first + low;
-            if x.short {
-                self.a.imm(Code::Add_rm32_imm32, EAX, (by.cast_unsigned() as u32).cast_signed());
-            } else {
-                self.add_number(RAX, by);
+            let (lane, reach) = (shape.first_lane(g), last - first + high - low);
+            if known.replace(reach) != Some(reach) {
+                self.limits_of_run(&own, reach);
             }
-            self.test(&own, RAX, false);
-            // From the lowest up, without wrapping at 32 bits.
-            match i32::try_from(last - first + high - low) {
-                Ok(reach) => self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RAX, reach)),
-                Err(_) => self.add_number(RAX, last - first + high - low),
-            }
-            self.test(&own, RAX, true);
+            self.lane_value(x.class.address, lane, RAX);
+            self.add_number(RAX, first - shape.delta(lane) + low);
+            self.test_start(&own, RAX);
         }
-        self.a.imm(Code::Or_rm32_imm32, PASSED, bit.cast_signed());
-        self.a.bind(failed);
     }
 }

@@ -14,8 +14,7 @@ use handloom_plan::access::{AccessClass, Kind, Own};
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Limits};
-use crate::addresses::Runs;
+use crate::access::{Access, Folded, Form, Limits, Runs};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
 use crate::bands::is_banded;
@@ -26,21 +25,6 @@ const R8: Register = Register::R8;
 const R9: Register = Register::R9;
 const R10: Register = Register::R10;
 const R11: Register = Register::R11;
-
-/// Where lanes of a part lie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    /// All at one address.
-    Same,
-    /// Elements follow each other through the whole warp.
-    Row,
-    /// Elements follow each other within each part of a vector.
-    Parts,
-    /// Each part of a vector is at one address.
-    Bands,
-    /// Anywhere.
-    Scattered,
-}
 
 impl Emit<'_> {
     /// A load, a store or an atomic.
@@ -57,11 +41,14 @@ impl Emit<'_> {
                 TAKERS
             }
         };
-        match self.inline(inst) {
+        let comes_back = match self.inline(inst) {
             Some((class, limits)) => self.plain(inst, class, limits, lanes, skip),
-            None => self.memory_routine(inst, lanes, None),
-        }
-        self.a.bind(skip);
+            None => {
+                self.memory_routine(inst, lanes, None);
+                false
+            }
+        };
+        if comes_back { self.a.bind(skip) } else { self.a.bind_if_wanted(skip) }
     }
 
     /// What a load or store is tested against, if it is done here.
@@ -125,19 +112,24 @@ impl Emit<'_> {
         }
     }
 
-    fn plain(&mut self, inst: &Inst, class: AccessClass, limits: Limits, lanes: Register, done: Label) {
+    /// Says whether code after all blocks comes back to `done`.
+    fn plain(&mut self, inst: &Inst, class: AccessClass, limits: Limits, lanes: Register, done: Label) -> bool {
         let ty = match class.bits {
             8 | 16 => Ty::B16,
             32 => Ty::B32,
             _ => Ty::B64,
         };
         let cold = self.a.label();
+        let site = match limits {
+            Limits::Heap(site) => Some(site),
+            Limits::Safe | Limits::Shared | Limits::Own => None,
+        };
         let joint = match limits {
             Limits::Heap(_) | Limits::Shared if !self.in_part => self.joints.get(&self.at.1).copied(),
             Limits::Heap(_) | Limits::Shared | Limits::Safe | Limits::Own => None,
         };
         let short = self.ty(class.address) != Ty::B64;
-        let mut x = Access { class, limits, lanes, cold, ty, short, joint, decided: None };
+        let mut x = Access { class, limits, lanes, cold, ty, short, is_proven: false, decided: None };
         let (is_load, is_atomic) = (class.kind == Kind::Load, matches!(class.kind, Kind::Atomic(..)));
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let shape = self.shape(class.address);
@@ -161,14 +153,36 @@ impl Emit<'_> {
         if scalars || form != Form::Scattered {
             x.decided = self.decided_access(&x);
         }
-        if x.decided.is_some() {
-            // All that are tested together are.
-            x.joint = None;
+        if let Some(member) = joint {
+            if let Some((low, high)) = member.test {
+                let runs = self.runs(inst, &x, form, scalars);
+                self.prove(&x, runs.as_ref(), low, high, site);
+                x.is_proven = true;
+            } else if self.proven.contains(&member.group) {
+                // Its site is the one of the first.
+                if site.is_some() {
+                    self.tables.mems.pop();
+                }
+                x.is_proven = true;
+            }
+        }
+        if x.is_proven {
+            (x.limits, x.decided) = (Limits::Safe, None);
         }
         let runs = self.runs(inst, &x, form, scalars);
         if let Some(runs) = &runs {
-            self.test_elsewhere(&x, runs);
-            self.tested(inst, &x, runs, scalars, form);
+            if !x.is_proven {
+                self.test_elsewhere(&x, runs);
+            }
+            if self.folds.contains_key(&self.at.1) && x.is_proven && !scalars {
+                if form == Form::Row {
+                    let (m, _) = self.part_of_run(&x, runs, form, 0);
+                    self.fetch_for_row(&x, runs, m);
+                }
+                self.folded.push(Folded { reg: inst.dst[0], x, runs: runs.clone(), form });
+            } else {
+                self.tested(inst, &x, runs, scalars, form);
+            }
         } else if scalars {
             self.load_words(inst, &x);
         } else {
@@ -176,12 +190,20 @@ impl Emit<'_> {
                 Form::Same if is_atomic => self.folded_atomic(inst, &x),
                 Form::Same => self.load_same(inst, &x),
                 Form::Row => {
-                    let skip = self.around_tests(&x);
-                    self.limits(&x);
-                    self.lane_address(&x, 0);
-                    self.test_row(&x);
-                    self.after_tests(skip);
-                    if x.may_skip() {
+                    if x.limits != Limits::Safe {
+                        let skip = self.around_tests(&x);
+                        if self.in_part || lanes != LANES {
+                            self.limits(&x);
+                            self.lane_address(&x, 0);
+                            self.test_row(&x);
+                        } else {
+                            self.limits_of_run(&x, 31 * i64::from(x.size()));
+                            self.lane_address(&x, 0);
+                            self.test_start(&x, RAX);
+                        }
+                        self.after_tests(skip);
+                    }
+                    if x.may_skip() || x.limits == Limits::Safe {
                         self.lane_address(&x, 0);
                     }
                     self.row(inst, &x);
@@ -195,20 +217,17 @@ impl Emit<'_> {
         if class.kind == Kind::Store {
             self.tell_dirty();
         }
-        if limits != Limits::Safe {
-            let site = match limits {
-                Limits::Heap(site) => Some(site),
-                Limits::Safe | Limits::Shared | Limits::Own => None,
-            };
+        if x.limits != Limits::Safe {
             let (in_part, at) = (self.in_part, self.at);
             if runs.is_none() {
                 self.drop_held();
             }
             let held = self.held();
             self.cold.push(Cold { start: cold, back: done, inst: inst.clone(), site, in_part, at, held });
+            true
         } else {
-            // Nothing goes there.
-            self.a.bind(cold);
+            self.a.bind_if_wanted(cold);
+            false
         }
     }
 
@@ -218,7 +237,9 @@ impl Emit<'_> {
         let n_parts = crate::alloc::n_parts(x.ty);
         let n = 32 / n_parts;
         let by_part: Vec<usize> = (0..n_parts).map(|q| q * n).collect();
-        if !matches!(x.class.kind, Kind::Load | Kind::Store) || matches!(x.limits, Limits::Safe | Limits::Own) {
+        if !matches!(x.class.kind, Kind::Load | Kind::Store)
+            || matches!(x.limits, Limits::Safe | Limits::Own) && !x.is_proven
+        {
             return None;
         }
         if scalars {
@@ -240,7 +261,6 @@ impl Emit<'_> {
     /// An access whose tests are made elsewhere.
     fn tested(&mut self, inst: &Inst, x: &Access, runs: &Runs, scalars: bool, form: Form) {
         let n_parts = crate::alloc::n_parts(x.ty);
-        let n = 32 / n_parts;
         if scalars {
             let Some((of, _)) = inst.dst.iter().find_map(|d| self.words(*d)) else { return };
             for g in 0..of.groups() {
@@ -258,18 +278,21 @@ impl Emit<'_> {
         for q in 0..n_parts {
             match form {
                 Form::Row => {
-                    let m = self.run_element(x, runs, 0);
+                    let (m, _) = self.part_of_run(x, runs, form, q);
                     if q == 0 {
                         self.fetch_for_row(x, runs, m);
                     }
-                    self.move_part(inst, x, q, m.behind((q * n) as i32 * x.size()));
+                    self.move_part(inst, x, q, m);
                 }
                 Form::Parts => {
-                    let m = self.run_element(x, runs, q * n);
-                    let into = inst.dst.first().map(|d| self.place(*d));
+                    let (m, _) = self.part_of_run(x, runs, form, q);
+                    let into = inst.dst.first().map(|d| (*d, self.place(*d)));
                     match (into, last) {
                         // What the part before read.
-                        (Some(Place::Vectors(v)), Some(l)) if l == m => {
+                        (Some((d, Place::Vectors(_))), Some(l)) if l == m && n_parts == 2 && self.may_be_alike(d) => {
+                            self.alike.push(d);
+                        }
+                        (Some((_, Place::Vectors(v))), Some(l)) if l == m => {
                             self.a.op2(load_code(x.ty), zmm(v[q]), zmm(v[q - 1]));
                         }
                         _ => self.move_part(inst, x, q, m),
@@ -278,12 +301,32 @@ impl Emit<'_> {
                 }
                 _ => {
                     for (e, d) in (0..).zip(&inst.dst) {
-                        let m = self.run_element(x, runs, if form == Form::Same { 0 } else { q * n });
+                        let (m, _) = self.part_of_run(x, runs, form, q);
                         self.spread_part(*d, q, m.behind(e * x.size()), x);
                     }
                 }
             }
         }
+    }
+
+    /// Where a part of an access lies, and whether it is one element for all lanes of it.
+    pub(crate) fn part_of_run(&mut self, x: &Access, runs: &Runs, form: Form, q: usize) -> (Mem, bool) {
+        let n = 32 / crate::alloc::n_parts(x.ty);
+        match form {
+            Form::Row => (self.run_element(x, runs, 0).behind((q * n) as i32 * x.size()), false),
+            Form::Parts => (self.run_element(x, runs, q * n), false),
+            Form::Same => (self.run_element(x, runs, 0), true),
+            Form::Bands | Form::Scattered => (self.run_element(x, runs, q * n), true),
+        }
+    }
+
+    /// Whether one vector may do for both of a register: only value ops of this block read it.
+    fn may_be_alike(&self, d: Reg) -> bool {
+        !self.in_part
+            && self.plan.def_count[d.idx()] == 1
+            && !self.places.is_own[d.idx()]
+            && !self.plan.may_hold_odd_nan[d.idx()]
+            && self.uses.is_by_vectors(d)
     }
 
     /// Whether what registers hold stays over an instruction: accesses look after it themselves.
@@ -346,6 +389,39 @@ impl Emit<'_> {
                 self.a.number(R9, (units.max(0) * x.class.bytes()).cast_unsigned());
             }
         }
+    }
+
+    /// As [`limits`](Self::limits) for runs of so many bytes from the first element to the last: elements are counted from the base in `r8`, and `r9` says below
+    /// which one a run may start.
+    pub(crate) fn limits_of_run(&mut self, x: &Access, reach: i64) {
+        self.limits(x);
+        if reach > 0 {
+            match i32::try_from(reach) {
+                Ok(reach) => self.a.imm(Code::Sub_rm64_imm32, R9, reach),
+                Err(_) => {
+                    self.a.number(R10, reach.cast_unsigned());
+                    self.a.op2(Code::Sub_r64_rm64, R9, R10);
+                }
+            }
+            self.a.jump(Code::Jb_rel32_64, x.cold);
+        }
+        let k = x.class.bytes().trailing_zeros();
+        if k > 0 {
+            self.a.imm8(Code::Shr_rm64_imm8, R9, k);
+        }
+    }
+
+    /// Tests the first element of a run, at the address in a register. Uses `rdx`.
+    pub(crate) fn test_start(&mut self, x: &Access, at: Register) {
+        self.a.op2(Code::Mov_r64_rm64, RDX, at);
+        self.a.op2(Code::Sub_r64_rm64, RDX, R8);
+        let k = x.class.bytes().trailing_zeros();
+        if k > 0 {
+            // Low bits of a misaligned address become high ones.
+            self.a.imm8(Code::Ror_rm64_imm8, RDX, k);
+        }
+        self.a.op2(Code::Cmp_r64_rm64, RDX, R9);
+        self.a.jump(Code::Jae_rel32_64, x.cold);
     }
 
     /// The allocation that a site hit last, as [`limits`](Self::limits).
@@ -506,19 +582,19 @@ impl Emit<'_> {
         let n_parts = crate::alloc::n_parts(x.ty);
         let n = 32 / n_parts as i32;
         let regs = [RCX, RSI, R11, Register::RDI];
-        let skip = self.around_tests(x);
-        self.limits(x);
-        for q in 0..n_parts {
-            self.lane_address(x, q * n as usize);
-            self.test(x, RAX, false);
-            self.a.op2(Code::Lea_r64_m, RAX, Mem::at(RAX, (n - 1) * x.size()));
-            self.test(x, RAX, true);
-        }
-        self.after_tests(skip);
         let place =
             |q: usize| self.shape(x.class.address).map(|s| (s.group_of(q * n as usize), s.delta(q * n as usize)));
         let places: Vec<_> = (0..n_parts).map(place).collect();
         let first = |q: usize| places.iter().position(|p| *p == places[q]).unwrap_or(q);
+        if x.limits != Limits::Safe {
+            let skip = self.around_tests(x);
+            self.limits_of_run(x, i64::from((n - 1) * x.size()));
+            for q in (0..n_parts).filter(|q| first(*q) == *q) {
+                self.lane_address(x, q * n as usize);
+                self.test_start(x, RAX);
+            }
+            self.after_tests(skip);
+        }
         for q in (0..n_parts).filter(|q| first(*q) == *q) {
             self.lane_address(x, q * n as usize);
             self.host(x, RAX);

@@ -20,6 +20,13 @@ use crate::values::{At, Src, is_wide};
 
 const REGS: [Register; 4] = [RAX, RCX, RDX, RSI];
 
+/// What an instruction can take as it is.
+#[derive(Clone, Copy, Debug)]
+enum Operand {
+    Number(i32),
+    Word(Mem),
+}
+
 impl Emit<'_> {
     /// The words of a register, with its shape.
     pub(crate) fn words(&self, d: Reg) -> Option<(Shape, u32)> {
@@ -40,9 +47,14 @@ impl Emit<'_> {
             self.eval(inst, op);
             return;
         }
+        if by_gpr && (self.in_place(inst, op, shape, at) || self.compare_for_branch(inst, op, shape)) {
+            return;
+        }
         for g in 0..shape.groups() {
             let lane = shape.first_lane(g);
-            if by_gpr {
+            if by_gpr && self.on_memory(inst, op, lane) {
+                self.in_rax = None;
+            } else if by_gpr {
                 // What is in `rax` already is wanted before another value is.
                 for (v, to) in inst.src.iter().zip(REGS).rev() {
                     self.lane_value(*v, lane, to);
@@ -59,6 +71,128 @@ impl Emit<'_> {
             }
             self.store64(ctx(at + 8 * g as u32), RAX);
         }
+    }
+
+    /// A source of an op on general registers that an instruction can name: a number of 32 bits, or a word that holds the value of the lane.
+    fn as_it_is(&self, v: Val, lane: usize) -> Option<Operand> {
+        let s = self.src(v);
+        match s.at {
+            At::Imm(x) if is_wide(s.ty) => i32::try_from(x.cast_signed()).ok().map(Operand::Number),
+            At::Imm(x) => Some(Operand::Number((x as u32).cast_signed())),
+            At::Words(shape, at) if shape.delta(lane) == 0 && !self.is_linear_value(v) && self.in_rax.is_none() => {
+                Some(Operand::Word(ctx(at + 8 * shape.group_of(lane) as u32)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The instruction of an op of two sources that takes the second from a register or memory, and the one that takes a number, for 32 bits or 64.
+    fn two_sources(op: Pure) -> Option<[Code; 3]> {
+        let wide = is_wide(op.results().0);
+        let of = |narrow: [Code; 3], w: [Code; 3]| Some(if wide { w } else { narrow });
+        match op {
+            Pure::Add(Ty::B32 | Ty::B64) => of(
+                [Code::Add_r32_rm32, Code::Add_rm32_imm32, Code::Add_rm32_r32],
+                [Code::Add_r64_rm64, Code::Add_rm64_imm32, Code::Add_rm64_r64],
+            ),
+            Pure::Sub(Ty::B32 | Ty::B64) => of(
+                [Code::Sub_r32_rm32, Code::Sub_rm32_imm32, Code::Sub_rm32_r32],
+                [Code::Sub_r64_rm64, Code::Sub_rm64_imm32, Code::Sub_rm64_r64],
+            ),
+            Pure::And(Ty::B32 | Ty::B64) => of(
+                [Code::And_r32_rm32, Code::And_rm32_imm32, Code::And_rm32_r32],
+                [Code::And_r64_rm64, Code::And_rm64_imm32, Code::And_rm64_r64],
+            ),
+            Pure::Or(Ty::B32 | Ty::B64) => of(
+                [Code::Or_r32_rm32, Code::Or_rm32_imm32, Code::Or_rm32_r32],
+                [Code::Or_r64_rm64, Code::Or_rm64_imm32, Code::Or_rm64_r64],
+            ),
+            Pure::Xor(Ty::B32 | Ty::B64) => of(
+                [Code::Xor_r32_rm32, Code::Xor_rm32_imm32, Code::Xor_rm32_r32],
+                [Code::Xor_r64_rm64, Code::Xor_rm64_imm32, Code::Xor_rm64_r64],
+            ),
+            _ => None,
+        }
+    }
+
+    /// An op of two sources to `rax`, the second of which needs no register. Says whether it is one.
+    fn on_memory(&mut self, inst: &Inst, op: Pure, lane: usize) -> bool {
+        let Some([from, number, _]) = Self::two_sources(op) else { return false };
+        let Some(second) = self.as_it_is(inst.src[1], lane) else { return false };
+        self.lane_value(inst.src[0], lane, RAX);
+        let to = if is_wide(op.results().0) { RAX } else { EAX };
+        match second {
+            Operand::Number(n) => self.a.imm(number, to, n),
+            Operand::Word(m) => self.a.op2(from, to, m),
+        }
+        true
+    }
+
+    /// An op that changes the words of its first source. Says whether it is one.
+    fn in_place(&mut self, inst: &Inst, op: Pure, shape: Shape, at: u32) -> bool {
+        let Some([_, number, to_memory]) = Self::two_sources(op) else { return false };
+        // Differences between lanes are added to what is in the words: those of both must be the same.
+        let is_own = inst.src[0] == Val::Reg(inst.dst[0]) && self.words(inst.dst[0]) == Some((shape, at));
+        let second = inst.src[1];
+        let is_plain = matches!(op, Pure::Add(_) | Pure::Sub(_)) || shape.is_uniform();
+        if !is_own || !is_plain || !self.shape(second).is_some_and(|s| s.is_uniform()) || self.in_head {
+            return false;
+        }
+        let wide = is_wide(op.results().0);
+        let by = self.as_it_is(second, 0);
+        let by = match by {
+            Some(Operand::Number(n)) => Some(n),
+            Some(Operand::Word(_)) | None => {
+                self.lane_value(second, 0, RAX);
+                None
+            }
+        };
+        for g in 0..shape.groups() {
+            let m = ctx(at + 8 * g as u32);
+            match by {
+                Some(n) => self.a.imm(number, m, n),
+                None => self.a.store(to_memory, m, if wide { RAX } else { EAX }, ALL),
+            }
+        }
+        true
+    }
+
+    /// A comparison of uniform values that the branch behind it alone asks for: flags will do. Says whether it is one.
+    fn compare_for_branch(&mut self, inst: &Inst, op: Pure, shape: Shape) -> bool {
+        let (Pure::ICmp(cmp, int), [d]) = (op, inst.dst.as_slice()) else { return false };
+        if int.ty == Ty::B16 || self.in_head || !shape.is_uniform() || !self.is_for_branch(*d) {
+            return false;
+        }
+        let unless = match (cmp, int.signed) {
+            (Cmp::Eq | Cmp::Equ, _) => Code::Jne_rel32_64,
+            (Cmp::Ne | Cmp::Neu, _) => Code::Je_rel32_64,
+            (Cmp::Lt | Cmp::Ltu, true) => Code::Jge_rel32_64,
+            (Cmp::Le | Cmp::Leu, true) => Code::Jg_rel32_64,
+            (Cmp::Gt | Cmp::Gtu, true) => Code::Jle_rel32_64,
+            (Cmp::Ge | Cmp::Geu, true) => Code::Jl_rel32_64,
+            (Cmp::Lt | Cmp::Ltu, false) => Code::Jae_rel32_64,
+            (Cmp::Le | Cmp::Leu, false) => Code::Ja_rel32_64,
+            (Cmp::Gt | Cmp::Gtu, false) => Code::Jbe_rel32_64,
+            (Cmp::Ge | Cmp::Geu, false) => Code::Jb_rel32_64,
+            (Cmp::Num | Cmp::Nan, _) => return false,
+        };
+        let wide = is_wide(int.ty);
+        self.lane_value(inst.src[0], 0, RAX);
+        let a = if wide { RAX } else { EAX };
+        match self.as_it_is(inst.src[1], 0) {
+            Some(Operand::Number(n)) => {
+                self.a.imm(if wide { Code::Cmp_rm64_imm32 } else { Code::Cmp_rm32_imm32 }, a, n);
+            }
+            Some(Operand::Word(m)) => {
+                self.a.op2(if wide { Code::Cmp_r64_rm64 } else { Code::Cmp_r32_rm32 }, a, m);
+            }
+            None => {
+                self.lane_value(inst.src[1], 0, RCX);
+                self.compare(int);
+            }
+        }
+        self.in_flags = Some((*d, unless));
+        true
     }
 
     /// The value of a scalar source in a lane, in a register.

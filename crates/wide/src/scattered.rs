@@ -88,7 +88,7 @@ impl Emit<'_> {
                 self.scatter(x, e, &s);
             }
         }
-        self.a.bind(done);
+        self.a.bind_if_wanted(done);
     }
 
     /// Whether something is known of how the lanes of an address differ.

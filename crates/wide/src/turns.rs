@@ -48,7 +48,9 @@ pub(crate) struct Turns {
     starts: Vec<Option<(Label, Label)>>,
     /// By block that ends in a plain barrier: what follows when all warps have come there.
     afters: Vec<Label>,
-    /// A warp has come to the place of the turn.
+    /// By block: the only block that a turn may have started at that comes to it.
+    from: Vec<Option<usize>>,
+    /// A warp has come to the place of the turn, which may have started at several blocks.
     ended: Label,
     /// All warps of the CTA have ended.
     done: Label,
@@ -61,6 +63,10 @@ pub(crate) struct Turns {
 /// The first warp of a turn came to a place, or one came elsewhere than the others.
 struct Elsewhere {
     start: Label,
+    /// A warp has come to the place of the turn.
+    ended: Label,
+    /// Where the turn started, if there is one block for that.
+    from: Option<usize>,
     place: u32,
     /// Where the code goes on if all warps come there.
     after: Label,

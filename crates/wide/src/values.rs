@@ -28,6 +28,8 @@ pub(crate) enum At {
     Imm(u64),
     /// One vector, every part of it.
     Given(Register),
+    /// Memory, part by part.
+    Memory([Mem; 4]),
     /// A predicate.
     Mask(u32),
     Flags(u32),
@@ -37,7 +39,7 @@ impl Src {
     /// Whether an instruction can read it from memory, as it lies there.
     pub(crate) fn is_memory(&self) -> bool {
         match self.at {
-            At::Row(_) | At::Imm(_) => !self.odd,
+            At::Row(_) | At::Imm(_) | At::Memory(_) => !self.odd,
             At::Words(shape, _) => shape.is_uniform() && !self.odd,
             At::Vectors(_) | At::Given(_) | At::Mask(_) | At::Flags(_) => false,
         }
@@ -74,7 +76,9 @@ impl Emit<'_> {
         let ty = self.ty(v);
         let at = match v {
             Val::Imm(x, ty) => At::Imm(x & ty.mask()),
+            Val::Reg(r) if self.operands.iter().any(|o| o.0 == r) => self.memory_operand(r),
             Val::Reg(r) => match self.place(r) {
+                Place::Vectors(v) if self.alike.contains(&r) => At::Vectors([v[0]; 4]),
                 Place::Nowhere => At::Imm(0),
                 Place::Vectors(v) => At::Vectors(v),
                 Place::Row(at) => At::Row(at),
@@ -84,6 +88,11 @@ impl Emit<'_> {
             },
         };
         Src { at, ty, odd: false }
+    }
+
+    fn memory_operand(&self, r: Reg) -> At {
+        let parts = self.operands.iter().find(|o| o.0 == r).map_or([].as_slice(), |o| &o.1);
+        At::Memory(std::array::from_fn(|q| parts.get(q).or(parts.first()).copied().unwrap_or(ctx(0))))
     }
 
     /// A source whose NaNs are to be canonical.
@@ -106,6 +115,7 @@ impl Emit<'_> {
         match s.at {
             At::Vectors(v) => Rm::Reg(zmm(v[q])),
             At::Given(r) => Rm::Reg(r),
+            At::Memory(m) => Rm::Mem(m[q]),
             At::Row(at) => Rm::Mem(ctx(at + 64 * q as u32)),
             At::Imm(x) => Rm::Mem(self.constant(s.ty, x)),
             At::Words(shape, at) if shape.is_uniform() => Rm::Mem(ctx(at).spread()),
@@ -124,7 +134,7 @@ impl Emit<'_> {
         let r = match self.rm(&plain, q, scratch) {
             Rm::Reg(r) => r,
             Rm::Mem(m) => {
-                self.fetch(s.ty, to, m, matches!(s.at, At::Words(..)));
+                self.fetch(s.ty, to, m, m.is_spread());
                 to
             }
         };
@@ -310,7 +320,9 @@ impl Emit<'_> {
                     }
                 }
             }
-            At::Vectors(_) | At::Row(_) | At::Given(_) => panic!("a vector as a predicate at {:?}", self.at),
+            At::Vectors(_) | At::Row(_) | At::Given(_) | At::Memory(_) => {
+                panic!("a vector as a predicate at {:?}", self.at)
+            }
         }
     }
 
@@ -334,7 +346,7 @@ impl Emit<'_> {
     }
 
     /// Whether the instruction being emitted is the last of its block, and makes what the branch behind it asks and nobody else.
-    fn is_for_branch(&self, r: Reg) -> bool {
+    pub(crate) fn is_for_branch(&self, r: Reg) -> bool {
         let (b, i) = self.at;
         let block = &self.f.blocks[b];
         let is_asked = matches!(block.term, Term::Branch { cond: Val::Reg(c), .. } if c == r);

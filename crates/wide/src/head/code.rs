@@ -331,6 +331,11 @@ impl Emit<'_> {
         true
     }
 
+    /// Whether a value is made from its value in warp 0.
+    pub(crate) fn is_linear_value(&self, v: Val) -> bool {
+        reg(v).zip(self.head.as_ref()).is_some_and(|(r, head)| head.linear[r.idx()].is_some())
+    }
+
     fn step_in(&mut self, number: Option<i64>, at: u32, to: Register) {
         match number {
             Some(n) => self.a.number(to, n.cast_unsigned()),

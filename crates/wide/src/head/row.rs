@@ -12,6 +12,7 @@ use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::{Int, Sreg, Ty};
 use handloom_plan::Plan;
 use handloom_plan::abi::CtaCtx;
+use handloom_plan::analysis::cfg::Set;
 use iced_x86::{Code, Register};
 
 use super::{DECIDED, FRAME_WORDS, Head, Row, reg};
@@ -75,11 +76,14 @@ impl Head {
         }
         let mut rising = Vec::new();
         let own = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| !self.has(i) && !self.is_linear(i));
-        let read: Vec<Val> =
-            own.flat_map(|i| i.src.clone()).chain(f.blocks.iter().flat_map(|b| b.term.sources())).collect();
+        let mut read = Set::new(f.regs.len());
+        let ends = f.blocks.iter().flat_map(|b| b.term.sources());
+        own.flat_map(|i| i.src.clone()).chain(ends).filter_map(reg).for_each(|r| {
+            read.add(r.idx());
+        });
         for (r, step) in steps.iter().enumerate() {
             let Some(step) = step.filter(|s| *s != 0) else { continue };
-            if !read.contains(&Val::Reg(Reg(r as u32))) {
+            if !read.has(r) {
                 continue;
             }
             let groups = plan.facts.class[r].shape().map_or(1, |s| s.groups() as u32);

@@ -40,7 +40,27 @@ impl Emit<'_> {
         }
         let [ended, done, settle] = std::array::from_fn(|_| self.a.label());
         let afters = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
-        self.turns = Some(Turns { starts, afters, ended, done, settle, cold: Vec::new() });
+        let from = self.starts_of_blocks(&starts);
+        self.turns = Some(Turns { starts, afters, from, ended, done, settle, cold: Vec::new() });
+    }
+
+    /// By block: the block that a turn started at which comes to it, if there is only one.
+    fn starts_of_blocks(&self, starts: &[Option<(Label, Label)>]) -> Vec<Option<usize>> {
+        let n = self.f.blocks.len();
+        let mut from: Vec<Vec<usize>> = vec![Vec::new(); n];
+        for s in (0..n).filter(|s| starts[*s].is_some()) {
+            let mut work = vec![s];
+            while let Some(b) = work.pop() {
+                if from[b].contains(&s) {
+                    continue;
+                }
+                from[b].push(s);
+                if self.plain_barrier(b).is_none() {
+                    work.extend(self.f.blocks[b].term.successors().iter().map(|t| t.idx()));
+                }
+            }
+        }
+        from.into_iter().map(|list| if let [s] = list[..] { Some(s) } else { None }).collect()
     }
 
     /// Where lanes go on after the barrier at the end of a block, if it is one that code passes by itself.
@@ -158,18 +178,18 @@ impl Emit<'_> {
     /// All lanes of the warp have come to the end, or to the barrier of a block. What follows is for a CTA that goes by headers.
     pub(crate) fn come_to(&mut self, barrier: Option<usize>) {
         let Some(turns) = &self.turns else { return };
-        let ended = turns.ended;
+        let from = turns.from[self.at.0];
         let (place, after) = match barrier {
             None => (END, turns.done),
             Some(b) => (BARRIERS + b as u32, turns.afters[b]),
         };
-        let (start, settled) = (self.a.label(), self.a.label());
+        let [start, ended, settled] = std::array::from_fn(|_| self.a.label());
         self.a.imm(Code::Cmp_rm32_imm32, word(PLACE), place.cast_signed());
         self.a.jump(Code::Je_rel32_64, ended);
         self.a.jump(Code::Jmp_rel32_64, start);
         self.a.bind(settled);
         if let Some(turns) = &mut self.turns {
-            turns.cold.push(Elsewhere { start, place, after, settled });
+            turns.cold.push(Elsewhere { start, ended, from, place, after, settled });
         }
     }
 
@@ -202,10 +222,21 @@ impl Emit<'_> {
             self.store_number(word(PLACE), c.place);
             self.a.op2(Code::Lea_r64_m, RAX, Mem::label(c.after));
             self.store64(word(AFTER), RAX);
-            self.a.jump(Code::Jmp_rel32_64, ended);
+            self.a.jump(Code::Jmp_rel32_64, c.ended);
             self.a.bind(other);
             self.a.jump(Code::Call_rel32_64, settle);
             self.a.jump(Code::Jmp_rel32_64, c.settled);
+            self.a.bind(c.ended);
+            match c.from.and_then(|s| starts[s]) {
+                // Where the next warp starts, and what follows the last one, is known.
+                Some((_, next)) => {
+                    self.a.imm(Code::Add_rm64_imm32, WARP, step);
+                    self.a.op2(Code::Cmp_r64_rm64, WARP, word(LIMIT));
+                    self.a.jump(Code::Jb_rel32_64, next);
+                    self.a.jump(Code::Jmp_rel32_64, c.after);
+                }
+                None => self.a.jump(Code::Jmp_rel32_64, ended),
+            }
         }
         for (b, after) in afters.into_iter().enumerate() {
             if let Some((begin, _)) = self.plain_barrier(b).and_then(|next| starts[next]) {

@@ -82,6 +82,10 @@ pub(super) fn way(code: Code) -> Option<Way> {
         EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae => Number(VEX_Vroundpd_ymm_ymmm256_imm8, Q),
         EVEX_Vfmadd231ps_zmm_k1z_zmm_zmmm512b32_er => Sum(VEX_Vfmadd231ps_ymm_ymm_ymmm256, D),
         EVEX_Vfmadd231pd_zmm_k1z_zmm_zmmm512b64_er => Sum(VEX_Vfmadd231pd_ymm_ymm_ymmm256, Q),
+        EVEX_Vfmadd132ps_zmm_k1z_zmm_zmmm512b32_er => Sum(VEX_Vfmadd132ps_ymm_ymm_ymmm256, D),
+        EVEX_Vfmadd132pd_zmm_k1z_zmm_zmmm512b64_er => Sum(VEX_Vfmadd132pd_ymm_ymm_ymmm256, Q),
+        EVEX_Vfmadd213ps_zmm_k1z_zmm_zmmm512b32_er => Sum(VEX_Vfmadd213ps_ymm_ymm_ymmm256, D),
+        EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er => Sum(VEX_Vfmadd213pd_ymm_ymm_ymmm256, Q),
         _ => return None,
     })
 }
