@@ -182,7 +182,7 @@ const OPEN: &[(&str, usize)] = &[
     ("suq", 20),
     ("sured", 16),
     ("tcgen05", 23),
-    ("tensormap", 39),
+    ("tensormap", 14),
     ("tex", 84),
     ("tld4", 9),
     ("txq", 39),
