@@ -292,7 +292,8 @@ fn check(
             cooperative: false,
             cluster: None,
         };
-        let job = Job { name: "tensor", text, buffers: all, addresses: vec![], launches: vec![launch], variables: vec![] };
+        let job =
+            Job { name: "tensor", text, buffers: all, addresses: vec![], launches: vec![launch], variables: vec![] };
         for way in plain(Bounds::Exact) {
             let told = || format!("{}: {:?} at {:?} {:?}\n{text}", way.name, case.map, case.at, case.offsets);
             let outcome = job.run(way, 0).unwrap_or_else(|e| panic!("{e}: {}", told()));

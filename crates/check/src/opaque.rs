@@ -46,13 +46,14 @@ pub(crate) fn record<'a>(cx: &mut Cx<'a>, kind: Kind, var: &'a ast::Var<'a>, sha
 }
 
 /// Sets one member.
-fn set(object: &mut Object, m: &ast::Member<'_>) -> Result<(), Diagnostic> {
-    let span = m.value.span;
+fn set(object: &mut Object, m: &ast::Member<'_>) -> Result<(), Box<Diagnostic>> {
+    let wrong = |message: String| Box::new(Diagnostic::error(Code::Layout, m.value.span, message));
     let number = || match eval(&m.value) {
-        Ok(Const::Int { value, .. }) => u32::try_from(value)
-            .map_err(|_| Diagnostic::error(Code::Layout, span, format!("`{}` has 32 bits", m.name.text))),
-        Ok(_) => Err(Diagnostic::error(Code::Layout, span, format!("`{}` is an integer", m.name.text))),
-        Err(d) => Err(*d),
+        Ok(Const::Int { value, .. }) => {
+            u32::try_from(value).map_err(|_| wrong(format!("`{}` has 32 bits", m.name.text)))
+        }
+        Ok(_) => Err(wrong(format!("`{}` is an integer", m.name.text))),
+        Err(d) => Err(d),
     };
     let (image, sampler) = (&mut object.image, &mut object.sampler);
     let of_image = object.kind != Kind::Sampler;
@@ -80,14 +81,14 @@ fn set(object: &mut Object, m: &ast::Member<'_>) -> Result<(), Diagnostic> {
         }
         other => {
             let message = format!("a `.{}` has no member `{other}`", object.kind.word());
-            return Err(Diagnostic::error(Code::Layout, m.name.span, message));
+            return Err(Box::new(Diagnostic::error(Code::Layout, m.name.span, message)));
         }
     }
     Ok(())
 }
 
 /// The value that a word names.
-fn word<T: Copy>(m: &ast::Member<'_>, all: &[T], name: fn(T) -> &'static str) -> Result<T, Diagnostic> {
+fn word<T: Copy>(m: &ast::Member<'_>, all: &[T], name: fn(T) -> &'static str) -> Result<T, Box<Diagnostic>> {
     let found = match &m.value.kind {
         ExprKind::Name(text) => all.iter().copied().find(|v| name(*v) == *text),
         _ => None,
@@ -95,6 +96,6 @@ fn word<T: Copy>(m: &ast::Member<'_>, all: &[T], name: fn(T) -> &'static str) ->
     found.ok_or_else(|| {
         let words: Vec<String> = all.iter().map(|v| format!("`{}`", name(*v))).collect();
         let message = format!("`{}` is one of {}", m.name.text, words.join(", "));
-        Diagnostic::error(Code::Layout, m.value.span, message)
+        Box::new(Diagnostic::error(Code::Layout, m.value.span, message))
     })
 }

@@ -44,8 +44,8 @@ pub mod user_object;
 pub mod virtual_memory;
 pub mod work;
 
+pub use code::{Code, Result};
 /// Tensor maps, which the interface encodes.
 pub use handloom_ir::tensor_map;
-pub use code::{Code, Result};
 pub use host::HostMemory;
 pub use process::{init, process};

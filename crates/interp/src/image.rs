@@ -176,7 +176,7 @@ fn object<M: Memory + ?Sized>(handle: u64, memory: &mut M) -> Result<Object, Ref
         access: AccessKind::Read,
         detail: detail.into(),
     };
-    if handle % u64::from(ALIGN) != 0 || memory.check(handle, BYTES, false).is_err() {
+    if !handle.is_multiple_of(u64::from(ALIGN)) || memory.check(handle, BYTES, false).is_err() {
         return Err(refused("it is no handle"));
     }
     let mut bytes = [0; BYTES as usize];

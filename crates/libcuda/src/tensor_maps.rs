@@ -1,7 +1,9 @@
 //! Tensor maps: 128 bytes of the program that say how tensor copies go. See "Tensor Map Object Management".
 
+use handloom_driver::tensor_map::{
+    ElementType, Fill, Interleave, MAX_RANK, Promotion, SIZE, Shape, Swizzle, TensorMap,
+};
 use handloom_driver::{Code, Result};
-use handloom_driver::tensor_map::{ElementType, Fill, Interleave, MAX_RANK, Promotion, SIZE, Shape, Swizzle, TensorMap};
 
 use crate::ptr::{Addr, In, Out};
 

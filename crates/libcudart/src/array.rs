@@ -135,24 +135,29 @@ fn pieces(array: u64, x: usize, y: usize, count: usize) -> Answer<Vec<[usize; 4]
     Ok(out)
 }
 
-/// Bytes to or from an array, row after row.
-fn flat(
+/// Bytes of an array, row after row, from a place on.
+#[derive(Clone, Copy)]
+struct Bytes {
     array: u64,
     x: usize,
     y: usize,
-    memory: u64,
     count: usize,
-    is_to: bool,
-    direction: u32,
-    stream: u64,
-    wait: Wait,
-) -> Answer {
+}
+
+/// Which way bytes of an array go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    To,
+    From,
+}
+
+fn flat(bytes: Bytes, way: Way, memory: u64, direction: u32, stream: u64, wait: Wait) -> Answer {
     ready()?;
     check_kind(direction)?;
     let mut at = memory;
-    for [x, y, width, height] in pieces(array, x, y, count)? {
-        let (a, m) = (in_array(array, x, y), in_memory(at, width));
-        let (src, dst) = if is_to { (m, a) } else { (a, m) };
+    for [x, y, width, height] in pieces(bytes.array, bytes.x, bytes.y, bytes.count)? {
+        let (a, m) = (in_array(bytes.array, x, y), in_memory(at, width));
+        let (src, dst) = if way == Way::To { (m, a) } else { (a, m) };
         copy_rectangle(&Memcpy2D { src, dst, width, height }, stream, wait)?;
         at = at.wrapping_add((width * height) as u64);
     }
@@ -330,19 +335,19 @@ calls! {
     }
 
     fn cudaMemcpyToArray / cudaMemcpyToArray_ptds(array: u64, x: usize, y: usize, from: u64, count: usize, kind: u32; on stream) {
-        flat(array, x, y, from, count, true, kind, stream, Wait::Yes)
+        flat(Bytes { array, x, y, count }, Way::To, from, kind, stream, Wait::Yes)
     }
 
     fn cudaMemcpyToArrayAsync / cudaMemcpyToArrayAsync_ptsz(array: u64, x: usize, y: usize, from: u64, count: usize, kind: u32; stream: u64) {
-        flat(array, x, y, from, count, true, kind, stream, Wait::No)
+        flat(Bytes { array, x, y, count }, Way::To, from, kind, stream, Wait::No)
     }
 
     fn cudaMemcpyFromArray / cudaMemcpyFromArray_ptds(to: u64, array: u64, x: usize, y: usize, count: usize, kind: u32; on stream) {
-        flat(array, x, y, to, count, false, kind, stream, Wait::Yes)
+        flat(Bytes { array, x, y, count }, Way::From, to, kind, stream, Wait::Yes)
     }
 
     fn cudaMemcpyFromArrayAsync / cudaMemcpyFromArrayAsync_ptsz(to: u64, array: u64, x: usize, y: usize, count: usize, kind: u32; stream: u64) {
-        flat(array, x, y, to, count, false, kind, stream, Wait::No)
+        flat(Bytes { array, x, y, count }, Way::From, to, kind, stream, Wait::No)
     }
 
     fn cudaCreateTextureObject(to: Out<'_, u64>, what: Option<&Resource>, how: Option<&Reading>, view: *const c_void) {

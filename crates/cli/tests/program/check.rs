@@ -154,7 +154,8 @@ fn an_instruction_set_that_there_is_not_is_an_error() {
 
 #[test]
 fn a_caller_of_what_is_unsupported_is_unsupported() {
-    let body = ".func f() { .reg .b32 %r; .global .b32 z[4]; ld.global.b32 %r, z[%r]; ret; }\n.entry a() { call f; ret; }\n";
+    let body =
+        ".func f() { .reg .b32 %r; .global .b32 z[4]; ld.global.b32 %r, z[%r]; ret; }\n.entry a() { call f; ret; }\n";
     let f = Folder::with("callers", &format!("{body}{EMPTY}"));
     let ran = f.run("compile --format json k.ptx").ends(4);
     let entries: Vec<Value> = ran.objects().into_iter().filter(|o| o.get("entry").is_some()).collect();

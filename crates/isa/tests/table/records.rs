@@ -116,8 +116,9 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
         return Arg::Addr(Addr { base: Val::Imm(64, Ty::B64), offset: 0 });
     }
     if operand.kind == Kind::Point {
-        let place = vec![Val::Imm(1, t.ty()); n_values(u, operand)];
-        return Arg::Point(Addr { base: Val::Imm(64, Ty::B64), offset: 0 }, place);
+        let coordinates = vec![Val::Imm(1, t.ty()); n_values(u, operand)];
+        let at = Place { addr: Addr { base: Val::Imm(64, Ty::B64), offset: 0 }, is_param: false };
+        return Arg::Point(Point { at, sampler: None, coordinates });
     }
     let n = n_values(u, operand) * if t == ScalarType::B128 { 2 } else { 1 };
     Arg::Vals(vec![Val::Imm(1, t.ty()); n])
