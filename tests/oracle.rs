@@ -179,13 +179,12 @@ const OPEN: &[(&str, usize)] = &[
     ("st.async", 7),
     ("st.bulk", 1),
     ("suld", 10),
-    ("suq", 20),
-    ("sured", 16),
+    ("sured", 1),
     ("tcgen05", 23),
     ("tensormap", 14),
     ("tex", 84),
     ("tld4", 9),
-    ("txq", 39),
+    ("txq", 7),
     ("wmma", 10),
 ];
 

@@ -88,7 +88,7 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n);
 CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error, char *log, size_t bytes);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUresult cuGraphExecDestroy(CUgraphExec exec);
-CUresult cuArrayDestroy(void *array);
+CUresult cuArrayGetPlane(void **plane, void *array, unsigned which);
 
 // The kernels: `step`: x = 3 x + k for each element; `miss`: a store to nowhere; `spin` waits until a word is not 0; `empty`.
 static const char KERNELS[] =

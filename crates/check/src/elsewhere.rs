@@ -100,7 +100,7 @@ mod tests {
         let tensor =
             |section: &str| ["matrix", "Matrix", "tensor", "TensorCore", "bulk"].iter().any(|w| section.contains(w));
         let of_tensors: Vec<_> = unsupported.filter(|f| tensor(f.section) && !f.section.contains("Texture")).collect();
-        assert!(of_tensors.len() > 20, "{}", of_tensors.len());
+        assert!(of_tensors.len() > 10, "{}", of_tensors.len());
         for f in of_tensors {
             let words = format!("{}{}", f.opcode, f.words.concat());
             assert!(target_without(&format!("{words}.")).is_some(), "{words}: {}", f.section);

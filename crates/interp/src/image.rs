@@ -6,8 +6,8 @@
 //! # PTX ISA
 //! Texture Instructions; Surface Instructions.
 
-use handloom_ir::num::image::{self, ALIGN, Asked, BYTES, Kind, Object, OutOfRange, Texels};
-use handloom_ir::simt::{Fetch, ImageOp, Inst, Surface};
+use handloom_ir::num::image::{self, ALIGN, Asked, BYTES, Kind, Object, Texels};
+use handloom_ir::simt::{Fetch, ImageOp, Inst, OutOfRange, Surface};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
 

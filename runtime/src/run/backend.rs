@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use handloom_plan::host::{Host, Vectors};
+use handloom_plan::host::Host;
 
 /// Who makes code of an entry. An entry that one of them cannot take goes to Cranelift with all functions that it can reach.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,13 +25,9 @@ impl Backend {
         }
     }
 
-    /// The least vectors with which wide code is the choice: of AVX2, it is faster on streams and slower in loops of part of a warp.
-    const WIDE_FROM: Vectors = Vectors::V512;
-
-    /// The one that makes the faster code on a host: wide code of AVX-512 where the host has what it needs, else Cranelift.
+    /// The one that makes the faster code on a host: wide code where the host has what it needs, else Cranelift.
     pub fn best(host: &Host) -> Backend {
-        let is_wide = host.vectors >= Backend::WIDE_FROM && Backend::Wide.missing_feature(host).is_none();
-        if is_wide { Backend::Wide } else { Backend::Cranelift }
+        if Backend::Wide.missing_feature(host).is_none() { Backend::Wide } else { Backend::Cranelift }
     }
 
     /// The one that the variable `HANDLOOM_BACKEND` names when the process first asks, else [`Backend::best`] of this host.

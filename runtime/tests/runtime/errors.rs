@@ -91,11 +91,11 @@ fn a_module_says_why_it_does_not_load() {
     assert_eq!(kind(&entry("add.u32 %r1, %r2;")), ErrorKind::InvalidModule);
     let call = ".extern .func absent();\n.visible .entry k() { call absent; ret; }";
     assert_eq!(kind(call), ErrorKind::LinkFailed);
-    let texture = ".global .texref t;\n.visible .entry k() { .reg .f32 %f<5>; .reg .s32 %r; mov.b32 %r, 0;\
-                   tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r}]; ret; }";
-    assert_eq!(kind(texture), ErrorKind::Unsupported);
+    let indexed =
+        ".global .b32 t[4];\n.visible .entry k() { .reg .b32 %r; mov.b32 %r, 0; ld.global.b32 %r, t[%r]; ret; }";
+    assert_eq!(kind(indexed), ErrorKind::Unsupported);
     // What is wrong comes before what is not supported.
-    assert_eq!(kind(&texture.replace("mov.b32", "mov.b31")), ErrorKind::InvalidModule);
+    assert_eq!(kind(&indexed.replace("mov.b32", "mov.b31")), ErrorKind::InvalidModule);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::num::image::{Kind, OutOfRange, Query};
+use crate::num::image::{Kind, Query};
 use crate::types::Ty;
 
 /// The shape of an image as an instruction names it.
@@ -108,6 +108,17 @@ pub struct Fetch {
     pub has_depth: bool,
     /// Of `tld4`: the component of the four texels.
     pub gather: Option<u8>,
+}
+
+/// What becomes of an access outside of a surface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum OutOfRange {
+    /// `.trap`
+    Trap,
+    /// `.clamp`: the nearest place.
+    Clamp,
+    /// `.zero`: loads are 0, stores do nothing.
+    Zero,
 }
 
 /// The place of an access through a surface.

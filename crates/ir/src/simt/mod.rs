@@ -25,7 +25,7 @@ pub use build::{Addr, Builder};
 pub use frame::FrameLayout;
 pub use func::*;
 pub use ids::*;
-pub use image::{Fetch, Geometry, ImageOp, Lod, Surface, Unit};
+pub use image::{Fetch, Geometry, ImageOp, Lod, OutOfRange, Surface, Unit};
 pub use matrix::{
     Accumulator, Addresses, Element, Lines, MatrixOp, Place, Product, Quads, Scale, ScaleFormat, Sparse, Step,
 };

@@ -1,8 +1,7 @@
 //! `suld`, `sust`, `sured`, `suq`: surfaces.
 
-use handloom_ir::num::image::OutOfRange;
 use handloom_ir::simt::build::Addr;
-use handloom_ir::simt::{Access, AtomAccess, ImageOp, Op, Surface, Unit, Val};
+use handloom_ir::simt::{Access, AtomAccess, ImageOp, Op, OutOfRange, Surface, Unit, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace, Ty};
 

@@ -270,6 +270,8 @@ fn n_offsets(u: &Use) -> u8 {
     match u.text(Role::Shape) {
         ".1d" | ".a1d" => 1,
         ".3d" => 4,
+        // They take none.
+        ".cube" | ".acube" => 0,
         _ => 2,
     }
 }

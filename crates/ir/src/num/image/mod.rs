@@ -21,5 +21,5 @@ pub use object::{
 };
 pub use sample::{Asked, fetch, gather};
 pub use spec::Spec;
-pub use surface::{Found, OutOfRange, place, write_formatted};
+pub use surface::{Found, place, write_formatted};
 pub use texel::Texels;

@@ -1,21 +1,8 @@
 //! Places in surfaces, and elements that are stored by their format.
 
-use serde::{Deserialize, Serialize};
-
 use super::object::Object;
 use super::texel::{Texels, stored};
-use crate::simt::{Geometry, Surface, Unit};
-
-/// What becomes of an access outside of a surface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum OutOfRange {
-    /// `.trap`
-    Trap,
-    /// `.clamp`: the nearest place.
-    Clamp,
-    /// `.zero`: loads are 0, stores do nothing.
-    Zero,
-}
+use crate::simt::{Geometry, OutOfRange, Surface, Unit};
 
 /// A place in a surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
