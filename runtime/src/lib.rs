@@ -26,7 +26,7 @@
 //! How to read it, from the bottom up; a folder uses only what stands before it (`tests/tidy.rs` holds that). `error` is what can go wrong, `run` what
 //! a launch and those around it say to each other, `memory` who owns which addresses, `kept` which code modules and processes share, `device` all of it for all modules, `module` what is loaded,
 //! `grid` a launch as its engine sees it, `warp` the state of warps, `rows` the routines of compiled code, `sched` who runs when, `engine` the
-//! reference executor, `trap` the reports, `launch` what a run is, `stream` work that is done later.
+//! reference executor, `trap` the reports, `launch` what a run is, `stream` work that is done later; `words` reads what people write.
 
 mod device;
 mod engine;
@@ -43,6 +43,7 @@ mod sched;
 mod stream;
 mod trap;
 mod warp;
+pub mod words;
 
 pub use device::{Device, DeviceBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};

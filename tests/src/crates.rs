@@ -132,7 +132,6 @@ pub const CRATES: &[Crate] = &[
         about: "the program `handloom`",
         crates: &[
             "diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "runtime", "images",
-            "driver",
         ],
         // `signal-hook` sets the stop flag of a launch without `unsafe` of ours; `rustix` passes signals on.
         outside: &["clap", "clap_complete", "anstream", "indicatif", "serde", "serde_json", "signal-hook", "rustix"],

@@ -113,12 +113,12 @@ impl Later {
 
 fn capability(text: &str) -> Result<String, String> {
     let wrong = || "expected a capability, as 8.9".to_owned();
-    handloom_driver::config::capability(text).map(|_| text.to_owned()).ok_or_else(wrong)
+    handloom_runtime::words::capability(text).map(|_| text.to_owned()).ok_or_else(wrong)
 }
 
 fn size(text: &str) -> Result<String, String> {
     let wrong = || "expected a size, as 4G or 512M".to_owned();
-    handloom_driver::config::size_bytes(text).map(|_| text.to_owned()).ok_or_else(wrong)
+    handloom_runtime::words::size_bytes(text).map(|_| text.to_owned()).ok_or_else(wrong)
 }
 
 /// Runs the program.
