@@ -86,7 +86,7 @@ fn nvrtc_assert() {
 #[test]
 fn nvrtc_files_with_unsupported_entries_are_told_as_such() {
     // The program compiles and runs their other entries one by one: `crates/cli/tests/program/corpus.rs`.
-    for (compiler, kernel, refused) in [("nvrtc", "hopper", 1)] {
+    for (compiler, kernel, refused) in [("nvrtc", "hopper", 1), ("nvrtc", "mma_sync", 0)] {
         let mut found = 0;
         for name in variants(compiler, kernel) {
             let text = std::fs::read_to_string(folder().join(format!("{name}.ptx"))).unwrap();
