@@ -128,14 +128,7 @@ impl Objects {
         handle: u64,
         memory: &mut M,
     ) -> Result<(Object, image::Found), Refused> {
-        let object = match self.known[0].filter(|(known, _)| *known == handle) {
-            Some((_, object)) => object,
-            None => {
-                let object = object_of(handle, Kind::Surface, memory)?;
-                self.known[0] = Some((handle, object));
-                object
-            }
-        };
+        let object = self.known(0, handle, Kind::Surface, memory)?;
         let coordinates: Vec<u32> = coordinates.iter().map(|c| low(*c)).collect();
         let found = image::place(&object, at, &coordinates);
         if found.is_inside || at.outside != OutOfRange::Trap {

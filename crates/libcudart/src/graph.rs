@@ -26,6 +26,14 @@ fn add(node: Out<'_, u64>, add: impl FnOnce(&mut u64) -> u32) -> Answer {
     put(Some(node), made)
 }
 
+/// Asks the driver for a number.
+pub fn ask<T: Default>(to: Out<'_, T>, call: impl FnOnce(&mut T) -> u32) -> Answer {
+    ready()?;
+    let mut found = T::default();
+    driver(call(&mut found))?;
+    put(to, found)
+}
+
 fn current_context() -> Answer<u64> {
     ready()?;
     let mut context = 0;
@@ -304,10 +312,7 @@ calls! {
     }
 
     fn cudaGraphNodeGetType(node: u64, kind: Out<'_, u32>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphNodeGetType(node, &mut found))?;
-        put(kind, found)
+        ask(kind, |found| cu::cuGraphNodeGetType(node, found))
     }
 
     fn cudaGraphAddEmptyNode(node: Out<'_, u64>, graph: u64, after: Address, count: usize) {
@@ -530,17 +535,11 @@ calls! {
     }
 
     fn cudaGraphMemFreeNodeGetParams(node: u64, address: Out<'_, u64>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphMemFreeNodeGetParams(node, &mut found))?;
-        put(address, found)
+        ask(address, |found| cu::cuGraphMemFreeNodeGetParams(node, found))
     }
 
     fn cudaGraphEventRecordNodeGetEvent(node: u64, event: Out<'_, u64>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphEventRecordNodeGetEvent(node, &mut found))?;
-        put(event, found)
+        ask(event, |found| cu::cuGraphEventRecordNodeGetEvent(node, found))
     }
 
     fn cudaGraphEventRecordNodeSetEvent(node: u64, event: u64) {
@@ -549,10 +548,7 @@ calls! {
     }
 
     fn cudaGraphEventWaitNodeGetEvent(node: u64, event: Out<'_, u64>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphEventWaitNodeGetEvent(node, &mut found))?;
-        put(event, found)
+        ask(event, |found| cu::cuGraphEventWaitNodeGetEvent(node, found))
     }
 
     fn cudaGraphEventWaitNodeSetEvent(node: u64, event: u64) {
@@ -576,10 +572,7 @@ calls! {
     }
 
     fn cudaGraphExecGetFlags(exec: u64, flags: Out<'_, u64>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphExecGetFlags(exec, &mut found))?;
-        put(flags, found)
+        ask(flags, |found| cu::cuGraphExecGetFlags(exec, found))
     }
 
     fn cudaGraphNodeFindInClone(to: Out<'_, u64>, original: u64, clone: u64) {
@@ -590,10 +583,7 @@ calls! {
     }
 
     fn cudaGraphNodeGetEnabled(exec: u64, node: u64, enabled: Out<'_, u32>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphNodeGetEnabled(exec, node, &mut found))?;
-        put(enabled, found)
+        ask(enabled, |found| cu::cuGraphNodeGetEnabled(exec, node, found))
     }
 
     fn cudaGraphNodeSetEnabled(exec: u64, node: u64, enabled: u32) {

@@ -6,7 +6,7 @@ use crate::cu::{self, NodeParams};
 use crate::device::ready;
 use crate::error::{Answer, Error, driver};
 use crate::function::kernel;
-use crate::graph::{copied_box, kernel_params_of};
+use crate::graph::{ask, copied_box, kernel_params_of};
 use crate::memory::box_copy;
 use crate::types::{Address, KernelNodeParams, Memcpy3DParms, Out, put};
 
@@ -168,10 +168,7 @@ calls! {
     }
 
     fn cudaGraphChildGraphNodeGetGraph(node: u64, graph: Out<'_, u64>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphChildGraphNodeGetGraph(node, &mut found))?;
-        put(graph, found)
+        ask(graph, |found| cu::cuGraphChildGraphNodeGetGraph(node, found))
     }
 
     fn cudaGraphDebugDotPrint(graph: u64, path: *const c_char, flags: u32) {
@@ -198,37 +195,22 @@ calls! {
     }
 
     fn cudaGraphGetId(graph: u64, id: Out<'_, u32>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphGetId(graph, &mut found))?;
-        put(id, found)
+        ask(id, |found| cu::cuGraphGetId(graph, found))
     }
 
     fn cudaGraphExecGetId(exec: u64, id: Out<'_, u32>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphExecGetId(exec, &mut found))?;
-        put(id, found)
+        ask(id, |found| cu::cuGraphExecGetId(exec, found))
     }
 
     fn cudaGraphNodeGetLocalId(node: u64, id: Out<'_, u32>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphNodeGetLocalId(node, &mut found))?;
-        put(id, found)
+        ask(id, |found| cu::cuGraphNodeGetLocalId(node, found))
     }
 
     fn cudaGraphNodeGetToolsId(node: u64, id: Out<'_, u64>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphNodeGetToolsId(node, &mut found))?;
-        put(id, found)
+        ask(id, |found| cu::cuGraphNodeGetToolsId(node, found))
     }
 
     fn cudaGraphNodeGetContainingGraph(node: u64, graph: Out<'_, u64>) {
-        ready()?;
-        let mut found = 0;
-        driver(cu::cuGraphNodeGetContainingGraph(node, &mut found))?;
-        put(graph, found)
+        ask(graph, |found| cu::cuGraphNodeGetContainingGraph(node, found))
     }
 }
