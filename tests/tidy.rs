@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handloom_tests::circles::{self, By};
 use handloom_tests::crates::{self, CRATES, Crate, FREE};
-use handloom_tests::workspace::{SourceFile, files, packages, root};
+use handloom_tests::workspace::{SourceFile, features, files, packages, root};
 use handloom_tests::{coverage, filetest};
 
 /// Files and folders of `runtime/src` from the bottom up: each uses only itself and those before it.
@@ -365,4 +365,22 @@ fn crates_forbid_unsafe_code() {
     let files = files();
     let roots = files.iter().filter(|f| is_root(&f.path) && !may(&f.path) && !f.text.contains(forbid));
     fail("crates without `forbid`", &roots.map(|f| f.path.clone()).collect::<Vec<_>>());
+}
+
+/// Packages that are asked for other features are built again, and all that is built on them.
+#[test]
+fn everything_is_built_once() {
+    let with_tests = features(&["--workspace", "--edges", "normal,build,dev"]);
+    let parts: [&[&str]; 4] = [
+        &["--workspace"],
+        &["-p", "handloom-cli"],
+        &["-p", "handloom-benches"],
+        // `ci/libraries` for the tests.
+        &["-p", "handloom-libcuda", "-p", "handloom-libcudart", "-p", "handloom-cli", "-p", "handloom-tests"],
+    ];
+    for part in parts {
+        let own = features(&[part, &["--edges", "normal,build"]].concat());
+        let other: Vec<String> = own.difference(&with_tests).cloned().collect();
+        fail(&format!("features that only {part:?} asks for"), &other);
+    }
 }

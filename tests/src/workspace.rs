@@ -1,5 +1,6 @@
 //! The workspace as files and as packages.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -74,14 +75,30 @@ pub struct Package {
 /// # Panics
 /// `cargo metadata` fails.
 pub fn packages() -> Vec<Package> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root());
-    let out = command.output().expect("cargo can be started");
-    assert!(out.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&out.stderr));
-    let data: Value = serde_json::from_slice(&out.stdout).expect("cargo prints JSON");
+    let out = cargo(&["metadata", "--format-version", "1"]);
+    let data: Value = serde_json::from_slice(&out).expect("cargo prints JSON");
     let members: Vec<&str> = list(&data["workspace_members"]).iter().filter_map(Value::as_str).collect();
     list(&data["packages"]).iter().map(|p| package(p, &members)).collect()
+}
+
+/// Outside packages with the features that they are built with, for a selection of `cargo tree`.
+///
+/// # Panics
+/// `cargo tree` fails.
+pub fn features(selection: &[&str]) -> BTreeSet<String> {
+    let out = cargo(&[&["tree", "--prefix", "none", "--format", "{p} [{f}]"], selection].concat());
+    let text = String::from_utf8(out).expect("cargo prints text");
+    let lines = text.lines().map(|l| l.trim_end_matches(" (*)").replace(" (proc-macro)", ""));
+    lines.filter(|l| !l.starts_with("handloom-")).collect()
+}
+
+/// What cargo prints.
+fn cargo(arguments: &[&str]) -> Vec<u8> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let out = Command::new(cargo).args(arguments).arg("--locked").current_dir(root()).output();
+    let out = out.expect("cargo can be started");
+    assert!(out.status.success(), "cargo {}: {}", arguments.join(" "), String::from_utf8_lossy(&out.stderr));
+    out.stdout
 }
 
 fn package(p: &Value, members: &[&str]) -> Package {

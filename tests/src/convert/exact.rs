@@ -147,12 +147,24 @@ impl Float {
         }
     }
 
-    /// The neighbours of a magnitude, by search.
+    /// A code that is at or below a magnitude if that is normal in this format. Nothing depends on its being right.
+    fn guess(&self, a: Magnitude) -> u64 {
+        let bias = (1 << (self.exponent - 1)) - 1;
+        let Ok(field) = u64::try_from(a.exponent.saturating_add(bias)) else { return 0 };
+        let fraction = a.mantissa << 1 >> (128 - self.fraction);
+        (field << self.fraction).saturating_add(u64::try_from(fraction).unwrap_or(0))
+    }
+
+    /// The neighbours of a magnitude, by search: from where its own exponent and first bits say that they lie, if they do.
     pub fn place(&self, a: Magnitude) -> Place {
         let (mut code, mut above) = (0, (1 << self.sign()) + 1);
         if self.magnitude(above) <= a {
             // Farther out nothing matters but that it is out.
             return Place { code: above, rest: None };
+        }
+        let guess = self.guess(a);
+        if guess < above && self.magnitude(guess) <= a && a < self.magnitude(guess + 1) {
+            (code, above) = (guess, guess + 1);
         }
         while above - code > 1 {
             let middle = code + (above - code) / 2;
