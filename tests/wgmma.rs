@@ -1,6 +1,9 @@
 //! `wgmma.mma_async`: all types and widths, both places of `a`, all swizzling modes, both ways that matrices lie, scales and sparse matrices, on all
 //! engines, against sums of the elements. Where elements lie in shared memory is computed as the manual writes canonical layouts, in the notation
-//! of its tables. All sums are exact.
+//! of its tables. All sums are exact. [`tcgen05`] has the products of tensor memory.
+
+#[path = "wgmma/tcgen05.rs"]
+mod tcgen05;
 
 use std::fmt::Write;
 

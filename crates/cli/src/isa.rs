@@ -82,7 +82,11 @@ pub fn isa(opcode: Option<&str>, out: &mut Out) -> Result<Status, Failure> {
 
 fn row(f: &'static Form) -> Row<'static> {
     let (support, why) = match f.semantics {
-        Semantics::Build(_) | Semantics::Warp(_) | Semantics::WarpUpdate(_) | Semantics::Control(_) => ("yes", None),
+        Semantics::Build(_)
+        | Semantics::Warp(_)
+        | Semantics::WarpUpdate(_)
+        | Semantics::Attempt(_)
+        | Semantics::Control(_) => ("yes", None),
         Semantics::Hint => ("hint", None),
         Semantics::Unsupported(why) => ("no", Some(why)),
     };

@@ -176,7 +176,7 @@ fn of_trap(kind: TrapKind) -> Code {
         TrapKind::Deadlock | TrapKind::Timeout => Code::LAUNCH_TIMEOUT,
         TrapKind::Stack => Code::HARDWARE_STACK_ERROR,
         TrapKind::BadCall => Code::INVALID_PC,
-        TrapKind::BadTransfer => Code::ILLEGAL_INSTRUCTION,
+        TrapKind::BadTransfer | TrapKind::BadTensor => Code::ILLEGAL_INSTRUCTION,
         TrapKind::Trap | TrapKind::Barrier | TrapKind::Breakpoint | TrapKind::OutOfSurface => Code::LAUNCH_FAILED,
     }
 }

@@ -205,6 +205,11 @@ impl<'m> Cta<'m> {
         Status::Trap(trap)
     }
 
+    /// The launch as it sees it.
+    pub fn env(&self) -> &CtaEnv {
+        &self.env
+    }
+
     /// Instructions executed so far, one for each lane.
     pub fn instructions(&self) -> u64 {
         self.clock

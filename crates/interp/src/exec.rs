@@ -89,6 +89,7 @@ impl<'m> Cta<'m> {
             Op::Transfer(op) => self.transfer(inst, op, group, mem)?,
             Op::Stack(op) => self.stack(inst, op, group)?,
             Op::Image(op) => self.image(inst, op, group, mem)?,
+            Op::Tensor(op) => self.tensor(inst, op, group, mem)?,
             // Time passes, but only for who reads a clock.
             Op::Nanosleep | Op::Hint => {}
         }

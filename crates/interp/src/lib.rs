@@ -46,6 +46,7 @@ pub mod printf;
 mod report;
 pub mod sreg;
 pub mod stack;
+pub mod tensor;
 pub mod transfer;
 pub mod vec_memory;
 pub mod warp;

@@ -1,7 +1,11 @@
 //! What a cta sees of memory.
 
+use std::sync::Arc;
+
 use handloom_ir::simt::SymId;
 use handloom_ir::types::StateSpace;
+
+use crate::tensor::Tensors;
 
 /// Why an access is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +52,9 @@ pub trait Memory {
 
     /// Text printed by the kernel.
     fn output(&mut self, text: &[u8]);
+
+    /// The tensor memory of the device.
+    fn tensors(&self) -> Arc<Tensors>;
 
     /// `%globaltimer`: nanoseconds, never going back.
     fn time_ns(&mut self) -> u64;

@@ -24,10 +24,10 @@ pub use reach::{Fault, Part, Reach};
 pub use work::{Work, prepare};
 
 /// What a thread of the interpreter reaches.
-struct Thread<'a, 'm> {
-    cta: &'a Cta<'m>,
-    mem: &'a mut dyn Memory,
-    thread: usize,
+pub(crate) struct Thread<'a, 'm> {
+    pub(crate) cta: &'a Cta<'m>,
+    pub(crate) mem: &'a mut dyn Memory,
+    pub(crate) thread: usize,
 }
 
 impl Reach for Thread<'_, '_> {

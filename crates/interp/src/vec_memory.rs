@@ -1,11 +1,13 @@
 //! A memory of a few byte vectors, for tests of the interpreter and of what is built on it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use handloom_ir::simt::SymId;
 use handloom_ir::types::StateSpace;
 
 use crate::memory::{Denied, Memory};
+use crate::tensor::Tensors;
 
 /// Where `malloc` of a [`VecMemory`] begins to place allocations.
 const HEAP_BASE: u64 = 0x7000_0000_0000;
@@ -27,6 +29,7 @@ pub struct VecMemory {
     heap: BTreeMap<u64, usize>,
     heap_next: u64,
     clock_ns: u64,
+    tensors: Arc<Tensors>,
     /// What the kernel printed.
     pub printed: Vec<u8>,
 }
@@ -141,6 +144,10 @@ impl Memory for VecMemory {
 
     fn output(&mut self, text: &[u8]) {
         self.printed.extend_from_slice(text);
+    }
+
+    fn tensors(&self) -> Arc<Tensors> {
+        Arc::clone(&self.tensors)
     }
 
     fn time_ns(&mut self) -> u64 {

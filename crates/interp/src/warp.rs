@@ -67,6 +67,7 @@ pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
         | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
+        | Op::Tensor(_)
         | Op::Hint => unreachable!("bug: lanes wait for each other at {op:?}"),
     }
 }

@@ -30,6 +30,7 @@ traps! {
     Timeout "timeout" "the time limit of the launch has passed"
     Stack "stack" "local memory, call stack or `alloca` used up"
     BadTransfer "bad_transfer" "an asynchronous copy against the rules of its instruction, or a tensor map that describes no tensor"
+    BadTensor "bad_tensor" "an access to tensor memory that is not allocated or not the warp's, or an instruction or matrix that its descriptor does not describe"
     BadCall "bad_call" "an indirect call or branch whose target does not exist or does not fit"
     BadObject "bad_object" "a handle that names no texture, sampler or surface of the kind that is wanted, or one without memory"
     OutOfSurface "out_of_surface" "a place outside of a surface, of an access with `.trap`"
@@ -124,6 +125,7 @@ impl TrapKind {
             | TrapKind::Assert
             | TrapKind::Stack
             | TrapKind::BadTransfer
+            | TrapKind::BadTensor
             | TrapKind::BadCall
             | TrapKind::BadObject
             | TrapKind::OutOfSurface

@@ -568,6 +568,8 @@ pub enum Semantics {
     Warp(fn(&mut Cx<'_, '_>)),
     /// The same for an instruction that reads what its destination holds: these values are one more source, the last.
     WarpUpdate(fn(&mut Cx<'_, '_>)),
+    /// Builds an attempt of something that waits. The value (type P) says whether it was made; lanes come together first, and try again until it was.
+    Attempt(fn(&mut Cx<'_, '_>) -> Val),
     /// Checked, then nothing.
     Hint,
     /// Changes control flow; the lowering knows how.

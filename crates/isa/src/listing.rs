@@ -21,9 +21,11 @@ pub fn markdown() -> String {
             let _ = write!(text, "\n## {section}\n\n");
         }
         let support = match form.semantics {
-            Semantics::Build(_) | Semantics::Warp(_) | Semantics::WarpUpdate(_) | Semantics::Control(_) => {
-                String::new()
-            }
+            Semantics::Build(_)
+            | Semantics::Warp(_)
+            | Semantics::WarpUpdate(_)
+            | Semantics::Attempt(_)
+            | Semantics::Control(_) => String::new(),
             Semantics::Hint => ": checked, and does nothing".to_owned(),
             Semantics::Unsupported(why) => format!(": does not run yet ({why})"),
         };

@@ -219,6 +219,7 @@ impl<'m> FunctionCx<'m> {
                 self.expand(inst, run, guard);
             }
             Semantics::Warp(run) | Semantics::WarpUpdate(run) => self.around(inst, |cx| cx.expand(inst, run, None)),
+            Semantics::Attempt(run) => self.around(inst, |cx| cx.attempt(inst, run)),
             Semantics::Hint => {}
             Semantics::Control(control) => self.control(inst, control),
             Semantics::Unsupported(why) => panic!("bug: lower: `{}` passed the checker: {why}", inst.form.opcode),

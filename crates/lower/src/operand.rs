@@ -41,6 +41,18 @@ impl FunctionCx<'_> {
         self.split_behind_warp_ops(first_inst, inst.span);
     }
 
+    /// A loop around an attempt.
+    pub(crate) fn attempt(&mut self, inst: &checked::Inst, run: fn(&mut Cx<'_, '_>) -> Val) {
+        let (again, behind) = (self.new_block(), self.new_block());
+        self.build(inst.span, None, |b| b.push(Op::BarWarp, vec![], vec![Val::Imm(0xffff_ffff, Ty::B32)]));
+        self.end_block(Term::Jump(again), inst.span, Some(again));
+        let keep_32 = takes_shared_offset(inst);
+        let args: Vec<Arg> = inst.src.iter().map(|o| self.source(o, keep_32, inst.span)).collect();
+        let cond = self
+            .build(inst.span, None, |b| run(&mut Cx { u: &inst.u, b, args: &args, dst_sinks: &[], results: vec![] }));
+        self.end_block(Term::Branch { cond, then: behind, otherwise: again }, inst.span, Some(behind));
+    }
+
     /// Gives addresses of local memory that come from 32-bit registers their upper half.
     ///
     /// Choice: what makes an address generic may get a whole address too, which the distance to a slot leaves as it is (see [`short_addresses`]).

@@ -2,7 +2,7 @@
 //!
 //! A loop gets a yield on its back edges if
 //! - it holds `nanosleep`, `clock` or `globaltimer`; or
-//! - it reads memory that another thread may write, and it has a way around on which no exit is *counted*. A counted exit depends on a
+//! - it reads memory that another thread may write, or waits for tensor memory, and it has a way around on which no exit is *counted*. A counted exit depends on a
 //!   register that each turn computes from its own last value (a counter), and not on such a read: a loop with one ends by itself. So does a
 //!   loop that compares a counter with a weak read of a bound, by less or greater: `i < list->length`.
 //!
@@ -143,7 +143,7 @@ impl<'f> Waiting<'f> {
             );
             return written_by_others && (access.order != Order::Weak || !self.moves(k));
         }
-        matches!(op, Op::Atom { .. })
+        matches!(op, Op::Atom { .. } | Op::Tensor(TensorOp::Alloc { .. }))
     }
 
     /// Whether the address of a load changes from turn to turn.

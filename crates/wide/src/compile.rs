@@ -189,10 +189,10 @@ fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, 
     (plan, head)
 }
 
-/// Whether a function asks for something that the runtime counts by CTA: what it prints, allocates or frees.
+/// Whether a function asks for something that the runtime counts by CTA: what it prints, allocates or frees, tensor memory.
 fn calls_runtime(f: &Function) -> bool {
     let insts = f.blocks.iter().flat_map(|b| &b.insts);
-    insts.into_iter().any(|i| matches!(i.op, Op::Builtin(_) | Op::Stack(_)))
+    insts.into_iter().any(|i| matches!(i.op, Op::Builtin(_) | Op::Stack(_) | Op::Tensor(_)))
         || f.blocks.iter().any(|b| matches!(b.term, Term::Call { .. }))
 }
 
@@ -301,7 +301,7 @@ impl Emit<'_> {
             Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::SlotAddr(_) | Op::ArgAddr { .. } => {
                 self.named_address(inst);
             }
-            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::IsSpace(_) | Op::Stack(_) | Op::Image(_) => {
+            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::IsSpace(_) | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) => {
                 self.memory_routine(inst, LANES, None);
             }
             Op::Cvta { space, to_space } => match self.place(inst.dst[0]) {

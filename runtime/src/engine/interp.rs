@@ -77,6 +77,7 @@ impl<'m> Interp<'m> {
         }
         // SAFETY: the slab is this unit's.
         unsafe { fill_shared(&env) }
+        self.space.tensors.forget(slab);
         let memory = KernelMemory::new(view, grid, grid.number(unit, rank));
         Running { cta: Cta::new(&grid.module.ir, self.entry, env), memory, done: false }
     }
@@ -98,6 +99,9 @@ impl<'m> Crew for Interp<'m> {
             r.memory.view.get_mut().refresh();
             match r.cta.run(&mut r.memory, TURN) {
                 Status::Done => {
+                    if let Some(trap) = self.space.tensors.end(r.cta.env()) {
+                        return Err(Ended::Trap(trap));
+                    }
                     r.done = true;
                     self.grid.end_text(r.memory.number);
                     moved = true;

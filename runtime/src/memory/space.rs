@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use handloom_interp::tensor::Tensors;
+
 use super::mapped::{Backing, Part, Shared};
 use super::ranges::Ranges;
 use super::reserve::{PAGE, Reservation, Window, as_len, scrub};
@@ -207,6 +209,8 @@ pub(crate) struct Space {
     /// Changes whenever an allocation ends, so that caches of allocations can be thrown away.
     generation: AtomicU64,
     budget: Arc<Budget>,
+    /// Tensor memory, by slab.
+    pub(crate) tensors: Arc<Tensors>,
     // The window is dropped last: nothing above holds a reference into it.
     window: Window,
 }
@@ -232,7 +236,14 @@ impl Space {
             reserved: BTreeMap::new(),
             shared: Shared::default(),
         };
-        Some(Space { layout, state: RwLock::new(state), generation: AtomicU64::new(0), budget, window })
+        Some(Space {
+            layout,
+            state: RwLock::new(state),
+            generation: AtomicU64::new(0),
+            budget,
+            tensors: Arc::default(),
+            window,
+        })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

@@ -9,7 +9,7 @@ use handloom_plan::host::Feature;
 
 use super::Call;
 use super::check::{Request, locate, record, refresh};
-use super::{atomic, image, stack, transfer};
+use super::{atomic, image, stack, tensor, transfer};
 use crate::memory::access;
 use crate::warp::host::CtaHost;
 
@@ -47,6 +47,9 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     }
     if let Op::Image(op) = site.op {
         return image::image(c, op);
+    }
+    if let Op::Tensor(op) = site.op {
+        return tensor::tensor(c, op);
     }
     if let Op::Transfer(op) = site.op {
         return transfer::transfer(c, op);

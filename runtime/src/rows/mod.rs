@@ -21,6 +21,7 @@ mod memory;
 mod sreg;
 mod stack;
 mod sync;
+mod tensor;
 mod transfer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -13,9 +13,9 @@ use crate::memory::access;
 use crate::warp::host::CtaHost;
 
 /// What a thread reaches.
-struct Thread<'h> {
-    host: &'h mut CtaHost,
-    thread: u32,
+pub(super) struct Thread<'h> {
+    pub(super) host: &'h mut CtaHost,
+    pub(super) thread: u32,
 }
 
 impl Reach for Thread<'_> {
@@ -76,13 +76,7 @@ pub(super) fn transfer(c: &mut Call<'_>, op: Transfer) -> u64 {
             Err(fault) => refused.push((lane, fault)),
         }
     }
-    if let Some((first, fault)) = refused.first() {
-        let same = refused.iter().filter(|(_, f)| f.kind == fault.kind).fold(0, |m, (lane, _)| m | 1 << lane);
-        let mut trap = c.host.trap_of(fault.kind, site.span, c.warp(), same);
-        let thread = CtaHost::thread(&header, *first);
-        let view = c.host.memory.view.get_mut();
-        fault.clone().tell(&mut trap, &c.host.env, thread, |addr| view.state_space(addr));
-        c.host.trap = Some(trap);
+    if record(c, &refused) == 0 {
         return 0;
     }
     if works.iter().any(|(_, work)| work.changes()) {
@@ -92,4 +86,16 @@ pub(super) fn transfer(c: &mut Call<'_>, op: Transfer) -> u64 {
         work.perform(&mut Thread { host: c.host, thread });
     }
     1
+}
+
+/// Records the trap of lanes that were refused, if there are any. Gives 1, or 0 after recording one.
+pub(super) fn record(c: &mut Call<'_>, refused: &[(usize, Fault)]) -> u64 {
+    let Some((first, fault)) = refused.first() else { return 1 };
+    let same = refused.iter().filter(|(_, f)| f.kind == fault.kind).fold(0, |m, (lane, _)| m | 1 << lane);
+    let mut trap = c.host.trap_of(fault.kind, c.tables.mems[c.site].span, c.warp(), same);
+    let thread = CtaHost::thread(&c.ctx.header(), *first);
+    let view = c.host.memory.view.get_mut();
+    fault.clone().tell(&mut trap, &c.host.env, thread, |addr| view.state_space(addr));
+    c.host.trap = Some(trap);
+    0
 }

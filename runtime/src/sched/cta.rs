@@ -308,6 +308,7 @@ impl CtaRun {
         let stale = host.memory.view.get_mut().refresh();
         // SAFETY: the slab is this cta's.
         unsafe { fill_shared(&host.env) }
+        host.memory.view.get_mut().space().tensors.forget(host.env.shared_base);
         if stale {
             self.sites.clear();
         }
@@ -378,6 +379,10 @@ impl CtaRun {
             let cta = self.ctx();
             if cta.retired == cta.n_warps {
                 self.done = true;
+                let host = self.host();
+                if let Some(trap) = host.memory.view.get_mut().space().tensors.end(&host.env) {
+                    return Err(Ended::Trap(trap));
+                }
                 return Ok(Turn::Done);
             }
             self.host().was_left = true;

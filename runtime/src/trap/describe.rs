@@ -56,6 +56,7 @@ pub(crate) fn describe(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Descri
         TrapKind::BadTransfer => {
             plain(format!("bad transfer: {}", detail("it is against the rules of its instruction")))
         }
+        TrapKind::BadTensor => plain(format!("bad tensor: {}", detail("it is against the rules of tensor memory"))),
         TrapKind::BadCall => plain(format!("bad call: {}", detail("the target is no function of the module"))),
         TrapKind::BadObject => {
             plain(format!("bad object: the handle {:#x}: {}", trap.address.unwrap_or(0), detail("it names no object")))

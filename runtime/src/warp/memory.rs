@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
+use handloom_interp::tensor::Tensors;
 use handloom_interp::{Denied, Memory as Services};
 use handloom_ir::simt::SymId;
 use handloom_ir::trap::TrapKind;
@@ -105,6 +106,10 @@ impl Services for KernelMemory {
         if let Some(printer) = &self.printer {
             printer.print(self.number, text);
         }
+    }
+
+    fn tensors(&self) -> Arc<Tensors> {
+        Arc::clone(&self.view.borrow().space().tensors)
     }
 
     fn time_ns(&mut self) -> u64 {

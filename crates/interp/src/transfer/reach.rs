@@ -44,6 +44,11 @@ pub trait Reach {
 
     /// Replaces 1, 2, 4 or 8 bytes that were located by a function of them, in one step.
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64);
+
+    /// [`add_floats`](handloom_ir::num::whole::add_floats), by the quickest code that gives the same bits.
+    fn add_floats(&self, a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
+        handloom_ir::num::whole::add_floats(a, depths, b, sums);
+    }
 }
 
 /// Why a transfer is refused.
@@ -59,7 +64,12 @@ pub struct Fault {
 
 impl Fault {
     pub(super) fn rule(detail: String) -> Fault {
-        Fault { kind: TrapKind::BadTransfer, part: None, detail }
+        Fault::of(TrapKind::BadTransfer, detail)
+    }
+
+    /// One that is not about an access.
+    pub(crate) fn of(kind: TrapKind, detail: String) -> Fault {
+        Fault { kind, part: None, detail }
     }
 
     /// Puts what is known into a trap of its kind. `falls_into`: the space of the address as a generic one.
@@ -112,7 +122,7 @@ pub(super) fn reduce_at(reach: &mut dyn Reach, at: u64, bytes: &[u8], op: AtomOp
 pub(super) type Told = Vec<(u64, u64)>;
 
 /// A located address, or the fault.
-pub(super) fn find(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
+pub(crate) fn find(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
     reach.locate(&part).map_err(|kind| Fault { kind, part: Some(part), detail: String::new() })
 }
 
@@ -127,7 +137,7 @@ pub(super) fn find_shared(reach: &mut dyn Reach, part: Part) -> Result<u64, Faul
 }
 
 /// The object of an `mbarrier`.
-pub(super) fn barrier(reach: &mut dyn Reach, space: StateSpace, addr: u64) -> Result<u64, Fault> {
+pub(crate) fn barrier(reach: &mut dyn Reach, space: StateSpace, addr: u64) -> Result<u64, Fault> {
     find_shared(reach, Part { kind: AccessKind::Atomic, space, addr, bytes: 8, align: 8 })
 }
 
@@ -140,12 +150,12 @@ pub(super) fn multiple_of_16(bytes: u32) -> Result<u32, Fault> {
 }
 
 /// The place of the same offset in a CTA of the cluster, as a `.shared::cluster` address.
-pub(super) fn in_cta(rank: u32, offset: u64) -> u64 {
+pub(crate) fn in_cta(rank: u32, offset: u64) -> u64 {
     (u64::from(rank) + 1) * CLUSTER_STRIDE + offset % CLUSTER_STRIDE
 }
 
 /// The CTAs of a mask.
-pub(super) fn ranks(mask: u64) -> impl Iterator<Item = u32> {
+pub(crate) fn ranks(mask: u64) -> impl Iterator<Item = u32> {
     (0..16).filter(move |r| mask >> r & 1 == 1)
 }
 

@@ -92,16 +92,20 @@ fn depths(p: Product, metadata: &[Row]) -> Vec<Vec<usize>> {
     }
     let (size, together) = p.chunk();
     rows.map(|row| {
-        let chunks = (0..usize::from(p.k) / size).flat_map(|chunk| {
-            let bits = read(metadata, p.place_of_metadata(row, chunk), 4) as usize;
-            let first = chunk * size;
-            // A chunk of two has one element, whose place counts halves of it.
-            let places = if size == 2 { vec![bits >> 1 & 1] } else { vec![bits & 3, bits >> 2] };
-            places.into_iter().flat_map(move |at| (0..together).map(move |i| first + at * together + i))
-        });
+        let chunks = (0..usize::from(p.k) / size)
+            .flat_map(|chunk| kept((size, together), chunk, read(metadata, p.place_of_metadata(row, chunk), 4)));
         chunks.collect()
     })
     .collect()
+}
+
+/// The depths of the elements of a chunk of a sparse `a` that are there. `size`: its elements, and how many of these follow each other, as
+/// [`Product::chunk`] has them.
+pub fn kept((size, together): (usize, usize), chunk: usize, metadata: u64) -> impl Iterator<Item = usize> {
+    let (bits, first) = (metadata as usize & 15, chunk * size);
+    // A chunk of two has one element, whose place counts halves of it.
+    let places = if size == 2 { vec![bits >> 1 & 1] } else { vec![bits & 3, bits >> 2] };
+    places.into_iter().flat_map(move |at| (0..together).map(move |i| first + at * together + i))
 }
 
 /// The elements of `a` by rows and those of `b` by columns.
@@ -151,7 +155,7 @@ fn floats(p: Product, s: &Sources<'_>, scales: &[Row], dst: &mut [Row]) {
 }
 
 /// The accumulator that a sum starts from.
-fn start(of: Accumulator, bits: u64) -> f32 {
+pub fn start(of: Accumulator, bits: u64) -> f32 {
     match of {
         Accumulator::F16 => widen(&Format::F16, bits) as f32,
         Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => f32::from_bits(bits as u32),
@@ -159,7 +163,7 @@ fn start(of: Accumulator, bits: u64) -> f32 {
 }
 
 /// The bits that a sum becomes.
-fn end(to: Accumulator, sum: f32) -> u64 {
+pub fn end(to: Accumulator, sum: f32) -> u64 {
     let bits = if sum.is_nan() { 0x7fff_ffff } else { u64::from(sum.to_bits()) };
     if to == Accumulator::F16 { cvt(Cvt::plain(ScalarType::F16, ScalarType::F32), &[bits]) } else { bits }
 }
@@ -178,7 +182,8 @@ fn scale_of_b(s: Scale, src: &[Row], column: usize, block: usize) -> f64 {
     scale(s.format, src[3][4 * column + t] >> (8 * ((byte + block) % 4)) & 0xff)
 }
 
-fn scale(format: ScaleFormat, bits: u64) -> f64 {
+/// The number that eight bits of a scale are.
+pub fn scale(format: ScaleFormat, bits: u64) -> f64 {
     match format {
         ScaleFormat::Ue8m0 if bits == 0xff => f64::NAN,
         ScaleFormat::Ue8m0 => power_of_two(bits as i32 - 127),
@@ -187,7 +192,11 @@ fn scale(format: ScaleFormat, bits: u64) -> f64 {
     }
 }
 
-fn float_element(e: Element, bits: u64) -> f32 {
+/// A float element as a number.
+///
+/// # Panics
+/// Its products are not sums of `.f32`.
+pub fn float_element(e: Element, bits: u64) -> f32 {
     match e {
         Element::F16 => widen(&Format::F16, bits) as f32,
         Element::E4m3 => widen(&Format::E4M3, bits) as f32,
@@ -235,8 +244,8 @@ fn integers(p: Product, s: &Sources<'_>, dst: &mut [Row]) {
     });
 }
 
-/// An element as a number; a bit is 0 or 1.
-fn integer_element(e: Element, bits: u64) -> i32 {
+/// An integer element as a number; a bit is 0 or 1.
+pub fn integer_element(e: Element, bits: u64) -> i32 {
     let unused = 32 - e.bits();
     let top = (bits << unused) as u32;
     if matches!(e, Element::S8 | Element::S4) { top.cast_signed() >> unused } else { (top >> unused).cast_signed() }

@@ -15,7 +15,7 @@
 //!
 //! How to read it: [`eval`] is the table of contents; `int` and `bits` hold integers, `arith` the rounded float
 //! operations, `video` the video instructions, `order` what floats do without rounding, `approx` the approximate instructions, `cvt` conversions,
-//! `element` what they share, `format` and `soft` the exact software arithmetic below them.
+//! `element` what they share, `matrix` and `whole` products of matrices, `format` and `soft` the exact software arithmetic below them.
 
 mod approx;
 mod arith;
@@ -29,6 +29,7 @@ pub mod matrix;
 mod order;
 pub mod soft;
 mod video;
+pub mod whole;
 
 pub use cvt::cvt;
 

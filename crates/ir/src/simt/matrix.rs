@@ -150,6 +150,16 @@ impl Element {
         (self.register().bits() >> self.bits().trailing_zeros()) as usize
     }
 
+    /// Elements of a chunk of a sparse matrix, of which half are there, and how many of these follow each other.
+    #[inline]
+    pub const fn chunk(self) -> (usize, usize) {
+        match self.bits() {
+            32.. => (2, 1),
+            8.. => (4, 1),
+            _ => (8, 2),
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Element::F16 => "f16",
@@ -201,6 +211,11 @@ impl Accumulator {
             Accumulator::F16 => 2,
             Accumulator::F32 | Accumulator::F64 | Accumulator::S32 => 1,
         }
+    }
+
+    /// All ones at its size.
+    pub const fn mask(self) -> u64 {
+        u64::MAX >> (64 - self.bits())
     }
 
     /// Its size in bits.
@@ -353,14 +368,10 @@ impl Product {
         Place { lane: 4 * (row % 8) + column / 2, register: i / per, bit: (i % per) as u32 * 16 }
     }
 
-    /// Elements of a chunk of `a` of which half are there, and how many of these follow each other.
+    /// The chunks of `a`.
     #[inline]
     pub const fn chunk(self) -> (usize, usize) {
-        match self.a.bits() {
-            32.. => (2, 1),
-            8.. => (4, 1),
-            _ => (8, 2),
-        }
+        self.a.chunk()
     }
 
     /// Where the four bits of metadata of a chunk of a row lie. A register has four chunks of the rows `g` and `g + 8`, or eight chunks of one of

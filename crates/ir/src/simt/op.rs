@@ -10,6 +10,7 @@ use super::ids::{FuncId, SlotId, SymId};
 use super::image::ImageOp;
 use super::matrix::MatrixOp;
 use super::pure::Pure;
+use super::tensor::TensorOp;
 use super::transfer::Transfer;
 
 /// Extent and ordering of a memory access.
@@ -170,6 +171,8 @@ pub enum Op {
     Stack(StackOp),
     /// Textures and surfaces.
     Image(ImageOp),
+    /// Tensor memory.
+    Tensor(TensorOp),
     /// Nothing; keeps a place for a hint that was checked (prefetch and its like).
     Hint,
 }

@@ -208,6 +208,7 @@ fn address_offset(op: &Op) -> Option<i64> {
         | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
+        | Op::Tensor(_)
         | Op::Hint => None,
     }
 }
@@ -247,6 +248,7 @@ fn op_name(op: &Op) -> String {
         Op::Stack(StackOp::Restore) => "stack.restore".into(),
         Op::Stack(StackOp::Alloca { align }) => format!("stack.alloca.{align}"),
         Op::Image(op) => op.name(),
+        Op::Tensor(op) => op.name(),
         Op::Hint => "hint".into(),
     }
 }

@@ -8,6 +8,9 @@
 //!
 //! Choice: in K-major matrices with swizzling, units beyond those of an atom follow the last one, as the canonical layouts have it.
 //!
+//! Choice: swizzling by pairs of units, which only `tcgen05` has, is in figures of the manual that its text does not tell. Atoms of MN-major matrices have
+//! four lines then, as the table of atoms says, and bits 7 and 8 of the address change bits 5 and 6, as public libraries have it.
+//!
 //! # PTX ISA
 //! Shared Memory Matrix Layout; Major-ness supported by Strides; Matrix Descriptor Format.
 
@@ -75,6 +78,10 @@ impl Field {
     pub const BASE: Field = Field { first: 49, bits: 3 };
     /// The swizzling mode: none, of 128, 64 or 32 bytes.
     pub const MODE: Field = Field { first: 62, bits: 2 };
+    /// Of `tcgen05`: the leading dimension offset is an address.
+    pub const ABSOLUTE: Field = Field { first: 52, bits: 1 };
+    /// The swizzling mode of `tcgen05`: none is 0, of 128 bytes by pairs of units 1, of 128 bytes 2, of 64 bytes 4, of 32 bytes 6.
+    pub const TENSOR_MODE: Field = Field { first: 61, bits: 3 };
 
     /// What a descriptor has there.
     pub const fn of(self, descriptor: u64) -> u32 {
@@ -98,6 +105,8 @@ pub struct Tile {
     pub base: u32,
     /// Units of a line of an atom: 1, 2, 4 or 8, as a power of two.
     pub log_units: u32,
+    /// Swizzling moves pairs of units.
+    pub by_pairs: bool,
     /// What lines go along.
     pub major: Major,
 }
@@ -111,7 +120,32 @@ impl Tile {
             stride: Field::STRIDE.of(descriptor) << 4,
             base: Field::BASE.of(descriptor),
             log_units: (4 - Field::MODE.of(descriptor)) % 4,
+            by_pairs: false,
             major,
+        }
+    }
+
+    /// The matrix that a descriptor of `tcgen05` describes, if its mode is one.
+    ///
+    /// # PTX ISA
+    /// Shared Memory Descriptor.
+    pub const fn of_tensor(descriptor: u64, major: Major) -> Option<Tile> {
+        let (log_units, by_pairs) = match Field::TENSOR_MODE.of(descriptor) {
+            0 => (0, false),
+            1 => (3, true),
+            2 => (3, false),
+            4 => (2, false),
+            6 => (1, false),
+            _ => return None,
+        };
+        Some(Tile { log_units, by_pairs, ..Tile::new(descriptor, major) })
+    }
+
+    /// Lines of an atom.
+    const fn lines(&self) -> u32 {
+        match (self.by_pairs, self.major) {
+            (true, Major::Mn) => 4,
+            (false, _) | (_, Major::K) => 8,
         }
     }
 
@@ -120,14 +154,15 @@ impl Tile {
         let (unit, n_units) = (byte / 16, 1 << self.log_units);
         let atoms = self.major.atoms(self.log_units != 0);
         let straight = self.start
-            + line % 8 * self.pitch(Pitch::Line)
-            + line / 8 * self.pitch(atoms.lines)
+            + line % self.lines() * self.pitch(Pitch::Line)
+            + line / self.lines() * self.pitch(atoms.lines)
             + unit % n_units * 16
             + unit / n_units * self.pitch(atoms.units)
             + byte % 16;
         // Lines of 128 bytes have their units in another order each, counted from where the pattern starts.
-        let order = (straight >> 7).wrapping_sub(self.base) & (n_units - 1);
-        (straight ^ order << 4) & REACH
+        let order = (straight >> 7).wrapping_sub(self.base);
+        let bits = if self.by_pairs { (order & 3) << 5 } else { (order & (n_units - 1)) << 4 };
+        (straight ^ bits) & REACH
     }
 
     const fn pitch(&self, of: Pitch) -> u32 {
@@ -203,6 +238,19 @@ mod tests {
                 assert_eq!(places, all, "{major:?} mode {mode}");
             }
         }
+    }
+
+    /// Of 128 bytes by pairs of units: atoms of four lines, in which pairs of units change places.
+    #[test]
+    fn pairs_of_units_change_places() {
+        let bits = descriptor(0x1000, 0x2000, 0x400, 0) | 1 << 61;
+        let tile = Tile::of_tensor(bits, Major::Mn).unwrap();
+        for (line, byte) in (0..8).flat_map(|line| (0..256).map(move |byte| (line, byte))) {
+            let straight = 0x1000 + line % 4 * 128 + line / 4 * 0x400 + byte % 128 + byte / 128 * 0x2000;
+            let want = straight ^ (straight >> 7 & 3) << 5;
+            assert_eq!(tile.address(line, byte), want);
+        }
+        assert!([3, 5, 7].iter().all(|mode| Tile::of_tensor(mode << 61, Major::K).is_none()));
     }
 
     /// A pattern that starts elsewhere than its size demands says so, and then its first line is in order.

@@ -159,6 +159,10 @@ fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
             expect(src, &op.sources(), "sources")?;
             expect(dst, op.results(), "results")
         }
+        Op::Tensor(op) => {
+            expect(src, &op.sources(), "sources")?;
+            expect(dst, &op.results(), "results")
+        }
         Op::Elect => {
             expect(src, &[B32], "sources")?;
             expect(dst, &[B32, P], "results")

@@ -2,13 +2,12 @@
 
 use handloom_ir::types::ScalarType::*;
 
+use super::ops;
 use crate::data_movement::memory::SHARED_CTA;
 use crate::form::*;
 use crate::target::{Needs, TargetGate, Version};
 use crate::words::*;
 
-/// Why tensor memory does not run.
-pub const WHY: &str = "tensor memory";
 const ALLOC_SECTION: &str =
     "Tensorcore 5th Generation Instructions: tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit";
 /// Gate of all of `tcgen05`.
@@ -29,7 +28,7 @@ pub const ALLOC: Form = Form {
     qualifiers: &[CTA_GROUP, maybe(Role::Space, &[SHARED_CTA])],
     src: &[address("dst"), val("nCols", WORD)],
     needs: NEEDS,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Attempt(ops::alloc),
     ..UNSUPPORTED_FORM
 };
 
@@ -38,6 +37,7 @@ pub const DEALLOC: Form = Form {
     opcode: "tcgen05.dealloc",
     qualifiers: &[CTA_GROUP],
     src: &[val("taddr", WORD), val("nCols", WORD)],
+    semantics: Semantics::Warp(ops::dealloc),
     ..ALLOC
 };
 
@@ -47,6 +47,7 @@ pub const RELINQUISH: Form = Form {
     words: &[".sync", ".aligned"],
     qualifiers: &[CTA_GROUP],
     src: &[],
+    semantics: Semantics::Warp(ops::relinquish),
     ..ALLOC
 };
 
@@ -94,7 +95,7 @@ pub const LD: Form = Form {
     src: &[tmem("taddr")],
     needs: NEEDS,
     legal: at_most_128,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(ops::load),
 };
 
 /// `tcgen05.ld.sync.aligned.16x32bx2.num{.pack}.b32 r, [taddr], immHalfSplitoff`.
@@ -123,6 +124,7 @@ pub const LD_RED_FLOAT: Form = Form {
     dst: &[RED_R, reg("redval", TYPE)],
     needs: RED_NEEDS,
     legal: not_one,
+    semantics: Semantics::Warp(ops::reduce_floats),
     ..LD
 };
 
@@ -131,7 +133,11 @@ pub const LD_RED_FLOAT_SPLIT: Form =
     Form { words: &[".sync", ".aligned", ".16x32bx2"], src: &[tmem("taddr"), SPLIT], ..LD_RED_FLOAT };
 
 /// `tcgen05.ld.red.sync.aligned.32x32b.num.redOp.type r, redval, [taddr]` of integers.
-pub const LD_RED_INT: Form = Form { qualifiers: &[NUM, RED_OP, must(Role::Type, INTS_32)], ..LD_RED_FLOAT };
+pub const LD_RED_INT: Form = Form {
+    qualifiers: &[NUM, RED_OP, must(Role::Type, INTS_32)],
+    semantics: Semantics::Warp(ops::reduce_integers),
+    ..LD_RED_FLOAT
+};
 
 /// The same of shape `.16x32bx2`.
 pub const LD_RED_INT_SPLIT: Form =
@@ -144,6 +150,7 @@ pub const ST: Form = Form {
     qualifiers: &[SHAPE, NUM, UNPACK],
     dst: &[],
     src: &[tmem("taddr"), R],
+    semantics: Semantics::Warp(ops::store),
     ..LD
 };
 
@@ -161,7 +168,7 @@ pub const WAIT_LD: Form = Form {
     words: &[".sync", ".aligned"],
     section: "Tensorcore 5th Generation Instructions: tcgen05.wait",
     needs: NEEDS,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Hint,
     ..UNSUPPORTED_FORM
 };
 
@@ -209,7 +216,7 @@ pub const CP: Form = Form {
     src: &[tmem("taddr"), reg("s-desc", Is::Fixed(B64))],
     needs: NEEDS,
     legal: copy,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(ops::copy),
     ..UNSUPPORTED_FORM
 };
 
@@ -221,7 +228,7 @@ pub const SHIFT: Form = Form {
     qualifiers: &[CTA_GROUP],
     src: &[tmem("taddr")],
     needs: Needs::on(8, 6, ONLY_ARCH),
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(ops::shift),
     ..UNSUPPORTED_FORM
 };
 
@@ -237,7 +244,7 @@ pub const COMMIT: Form = Form {
     ],
     src: &[address("mbar"), val("ctaMask", Is::Fixed(U16)).with(Role::Flag)],
     needs: NEEDS,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(ops::commit),
     ..UNSUPPORTED_FORM
 };
 

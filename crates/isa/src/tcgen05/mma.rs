@@ -2,7 +2,8 @@
 
 use handloom_ir::types::ScalarType::*;
 
-use super::memory::{CTA_GROUP, NEEDS, WHY};
+use super::memory::{CTA_GROUP, NEEDS};
+use super::ops;
 use crate::form::*;
 use crate::target::{Needs, TargetGate, Version};
 use crate::words::*;
@@ -82,19 +83,31 @@ pub const MMA: Form = Form {
     src: &[D, A_DESC, B_DESC, IDESC, ENABLE, SCALE_D],
     needs: NEEDS,
     legal: collector,
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(ops::product::<false, false, false, false>),
     ..UNSUPPORTED_FORM
 };
 
 /// The same with a mask of lanes that are not written.
-pub const MMA_LANES: Form = Form { src: &[D, A_DESC, B_DESC, IDESC, LANES, ENABLE, SCALE_D], ..MMA };
+pub const MMA_LANES: Form = Form {
+    src: &[D, A_DESC, B_DESC, IDESC, LANES, ENABLE, SCALE_D],
+    semantics: Semantics::Warp(ops::product::<false, false, true, false>),
+    ..MMA
+};
 
 /// The same with `a` in tensor memory.
-pub const MMA_TMEM: Form =
-    Form { qualifiers: &[CTA_GROUP, KIND, ASHIFT, COLLECTOR], src: &[D, A, B_DESC, IDESC, ENABLE, SCALE_D], ..MMA };
+pub const MMA_TMEM: Form = Form {
+    qualifiers: &[CTA_GROUP, KIND, ASHIFT, COLLECTOR],
+    src: &[D, A, B_DESC, IDESC, ENABLE, SCALE_D],
+    semantics: Semantics::Warp(ops::product::<true, false, false, false>),
+    ..MMA
+};
 
 /// The same with both.
-pub const MMA_TMEM_LANES: Form = Form { src: &[D, A, B_DESC, IDESC, LANES, ENABLE, SCALE_D], ..MMA_TMEM };
+pub const MMA_TMEM_LANES: Form = Form {
+    src: &[D, A, B_DESC, IDESC, LANES, ENABLE, SCALE_D],
+    semantics: Semantics::Warp(ops::product::<true, false, true, false>),
+    ..MMA_TMEM
+};
 
 /// `tcgen05.mma.cta_group.kind.block_scale{.scale_vectorsize}{.collector_usage}
 /// [d-tmem], a-desc, b-desc, idesc, [scale-A-tmem], [scale-B-tmem], enable-input-d`.
@@ -102,11 +115,16 @@ pub const MMA_SCALED: Form = Form {
     qualifiers: &[CTA_GROUP, SCALED_KIND, BLOCK_SCALE, VECTOR_SIZE, COLLECTOR],
     src: &[D, A_DESC, B_DESC, IDESC, SCALE_A, SCALE_B, ENABLE],
     legal: vector_size,
+    semantics: Semantics::Warp(ops::product::<false, false, false, false>),
     ..MMA
 };
 
 /// The same with `a` in tensor memory.
-pub const MMA_SCALED_TMEM: Form = Form { src: &[D, A, B_DESC, IDESC, SCALE_A, SCALE_B, ENABLE], ..MMA_SCALED };
+pub const MMA_SCALED_TMEM: Form = Form {
+    src: &[D, A, B_DESC, IDESC, SCALE_A, SCALE_B, ENABLE],
+    semantics: Semantics::Warp(ops::product::<true, false, false, false>),
+    ..MMA_SCALED
+};
 
 const SECTION_SP: &str = "TensorCore 5th Generation Instructions: tcgen05.mma.sp";
 
@@ -115,33 +133,48 @@ pub const SP: Form = Form {
     opcode: "tcgen05.mma.sp",
     section: SECTION_SP,
     src: &[D, A_DESC, B_DESC, META, IDESC, ENABLE, SCALE_D],
+    semantics: Semantics::Warp(ops::product::<false, true, false, false>),
     ..MMA
 };
 
 /// The same with a mask of lanes that are not written.
-pub const SP_LANES: Form = Form { src: &[D, A_DESC, B_DESC, META, IDESC, LANES, ENABLE, SCALE_D], ..SP };
+pub const SP_LANES: Form = Form {
+    src: &[D, A_DESC, B_DESC, META, IDESC, LANES, ENABLE, SCALE_D],
+    semantics: Semantics::Warp(ops::product::<false, true, true, false>),
+    ..SP
+};
 
 /// The same with `a` in tensor memory.
 pub const SP_TMEM: Form = Form {
     opcode: "tcgen05.mma.sp",
     section: SECTION_SP,
     src: &[D, A, B_DESC, META, IDESC, ENABLE, SCALE_D],
+    semantics: Semantics::Warp(ops::product::<true, true, false, false>),
     ..MMA_TMEM
 };
 
 /// The same with both.
-pub const SP_TMEM_LANES: Form = Form { src: &[D, A, B_DESC, META, IDESC, LANES, ENABLE, SCALE_D], ..SP_TMEM };
+pub const SP_TMEM_LANES: Form = Form {
+    src: &[D, A, B_DESC, META, IDESC, LANES, ENABLE, SCALE_D],
+    semantics: Semantics::Warp(ops::product::<true, true, true, false>),
+    ..SP_TMEM
+};
 
 /// `tcgen05.mma.sp` with block scaling.
 pub const SP_SCALED: Form = Form {
     opcode: "tcgen05.mma.sp",
     section: SECTION_SP,
     src: &[D, A_DESC, B_DESC, META, IDESC, SCALE_A, SCALE_B, ENABLE],
+    semantics: Semantics::Warp(ops::product::<false, true, false, false>),
     ..MMA_SCALED
 };
 
 /// The same with `a` in tensor memory.
-pub const SP_SCALED_TMEM: Form = Form { src: &[D, A, B_DESC, META, IDESC, SCALE_A, SCALE_B, ENABLE], ..SP_SCALED };
+pub const SP_SCALED_TMEM: Form = Form {
+    src: &[D, A, B_DESC, META, IDESC, SCALE_A, SCALE_B, ENABLE],
+    semantics: Semantics::Warp(ops::product::<true, true, false, false>),
+    ..SP_SCALED
+};
 
 const ONE_CTA: Group = must(Role::Flag2, &[choice(".cta_group::1", Value::Count(1))]);
 const B_COLLECTOR: Group = maybe(
@@ -174,22 +207,32 @@ pub const WS: Form = Form {
     qualifiers: &[ONE_CTA, KIND, B_COLLECTOR],
     src: &[D, A_DESC, B_DESC, IDESC, ENABLE, ZEROS],
     legal: always,
+    semantics: Semantics::Warp(ops::product::<false, false, false, true>),
     ..MMA
 };
 
 /// The same with `a` in tensor memory.
-pub const WS_TMEM: Form = Form { src: &[D, A, B_DESC, IDESC, ENABLE, ZEROS], ..WS };
+pub const WS_TMEM: Form = Form {
+    src: &[D, A, B_DESC, IDESC, ENABLE, ZEROS],
+    semantics: Semantics::Warp(ops::product::<true, false, false, true>),
+    ..WS
+};
 
 /// `tcgen05.mma.ws.sp`: half of `a` is zero.
 pub const WS_SP: Form = Form {
     opcode: "tcgen05.mma.ws.sp",
     section: "TensorCore 5th Generation Instructions: tcgen05.mma.ws.sp",
     src: &[D, A_DESC, B_DESC, META, IDESC, ENABLE, ZEROS],
+    semantics: Semantics::Warp(ops::product::<false, true, false, true>),
     ..WS
 };
 
 /// The same with `a` in tensor memory.
-pub const WS_SP_TMEM: Form = Form { src: &[D, A, B_DESC, META, IDESC, ENABLE, ZEROS], ..WS_SP };
+pub const WS_SP_TMEM: Form = Form {
+    src: &[D, A, B_DESC, META, IDESC, ENABLE, ZEROS],
+    semantics: Semantics::Warp(ops::product::<true, true, false, true>),
+    ..WS_SP
+};
 
 /// Shifted rows are not kept.
 fn collector(u: &Use) -> Result<Needs, Reason> {

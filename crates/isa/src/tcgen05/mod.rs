@@ -4,6 +4,7 @@ use crate::form::Form;
 
 pub mod memory;
 pub mod mma;
+mod ops;
 
 /// Records of this chapter.
 pub const FORMS: &[&Form] = &[

@@ -127,6 +127,7 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
         | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
+        | Op::Tensor(_)
         | Op::Builtin(_) => false,
     }
 }

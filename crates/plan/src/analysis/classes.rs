@@ -164,6 +164,7 @@ fn has_effect(inst: &Inst) -> bool {
         | Op::Transfer(_)
         | Op::Stack(_)
         | Op::Image(_)
+        | Op::Tensor(_)
         | Op::Builtin(_) => true,
     }
 }
@@ -320,7 +321,7 @@ impl Facts {
             Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => Some(Shape::UNIFORM),
             Op::SlotAddr(_) | Op::ArgAddr { .. } => Some(Shape::linear(self.local_stride)),
             // Blocks of a cluster do not lie at even distances.
-            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) | Op::Image(_) => None,
+            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) => None,
             Op::Cvta { .. } => args[0].shape.map(|s| s.of_any_base()),
             Op::Load { .. } => {
                 let access = AccessClass::of(inst)?;

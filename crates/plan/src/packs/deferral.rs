@@ -27,7 +27,7 @@ pub enum Deferral {
 /// What a masked copy does with an op that is not done by scalars.
 pub fn deferral(op: Op) -> Deferral {
     match op {
-        Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) | Op::Image(_) | Op::Transfer(_) => {
+        Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) | Op::Transfer(_) => {
             Deferral::Memory
         }
         Op::Pure(_) | Op::Sreg(_) | Op::Cvta { .. } => Deferral::Waits,

@@ -261,7 +261,7 @@ fn masked_memory(cx: &mut Emit<'_, '_>, inst: &Inst, m: Value) {
         None => m,
     };
     let inline = match inst.op {
-        Op::IsSpace(_) | Op::Cvta { .. } | Op::Stack(_) | Op::Image(_) | Op::Transfer(_) => false,
+        Op::IsSpace(_) | Op::Cvta { .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) | Op::Transfer(_) => false,
         _ => {
             AccessClass::of(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(cx.plan.options.cluster))
         }
