@@ -180,7 +180,6 @@ const OPEN: &[(&str, usize)] = &[
     ("st.bulk", 1),
     ("suld", 10),
     ("sured", 1),
-    ("tcgen05", 23),
     ("tensormap", 14),
     ("tex", 84),
     ("tld4", 9),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use handloom_runtime::Bounds;
 use handloom_tests::engines::{Argument, Job, Launch, plain};
-use handloom_tests::matrix::{BF16, E4M3, E5M2, Element, F16, F32, S8, S32, TF32, U8};
+use handloom_tests::matrix::{BF16, E4M3, E5M2, Element, F16, F32, S8, S32, TF32, U8, registers};
 use handloom_tests::rng::Rng;
 
 use super::Layout;
@@ -441,6 +441,7 @@ fn kernel(
     lanes: &[u32],
 ) -> String {
     let group = format!("cta_group::{}", case.ctas());
+    let eight = registers("r", 8);
     let mut text = format!(
         ".version 8.8\n.target sm_100a\n.address_size 64\n\
          .visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{{\n\
@@ -462,15 +463,16 @@ fn kernel(
          setp.ne.u32 %g, %t, 0;\n@%g bra L2;\nmbarrier.init.shared.b64 [bar], 1;\nL2:\nbar.sync 0;\nld.shared.b32 %base, [place];\n\
          shl.b32 %mine, %w, 21;\nadd.u32 %mine, %mine, %base;\n"
     );
-    for column in (0..columns).step_by(8) {
-        for i in 0..8 {
-            let _ = writeln!(text, "ld.global.b32 %r{i}, [%p1+{}];", 512 * (column + i));
-        }
-        let _ = writeln!(
-            text,
-            "tcgen05.st.sync.aligned.32x32b.x8.b32 [%mine+{column}], {{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}};"
-        );
+    // All columns, eight at a time.
+    let _ = write!(text, "mov.u32 %i, 0;\nmov.u32 %v, %mine;\nL5:\n");
+    for i in 0..8 {
+        let _ = writeln!(text, "ld.global.b32 %r{i}, [%p1+{}];", 512 * i);
     }
+    let _ = write!(
+        text,
+        "tcgen05.st.sync.aligned.32x32b.x8.b32 [%v], {eight};\nadd.u64 %p1, %p1, 4096;\nadd.u32 %v, %v, 8;\nadd.u32 %i, %i, 8;\n\
+         setp.lt.u32 %g, %i, {columns};\n@%g bra L5;\n"
+    );
     let sync =
         if case.pair { "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" } else { "bar.sync 0;\n" };
     let _ = write!(
@@ -552,15 +554,17 @@ fn kernel(
         text,
         "L4:\nmbarrier.try_wait.parity.shared.b64 %g, [bar], 0;\n@!%g bra L4;\ntcgen05.fence::after_thread_sync;\n"
     );
-    for column in (0..columns).step_by(8) {
-        let _ = writeln!(
-            text,
-            "tcgen05.ld.sync.aligned.32x32b.x8.b32 {{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}}, [%mine+{column}];\ntcgen05.wait::ld.sync.aligned;"
-        );
-        for i in 0..8 {
-            let _ = writeln!(text, "st.global.b32 [%p2+{}], %r{i};", 512 * (column + i));
-        }
+    let _ = writeln!(
+        text,
+        "mov.u32 %i, 0;\nmov.u32 %v, %mine;\nL6:\ntcgen05.ld.sync.aligned.32x32b.x8.b32 {eight}, [%v];\ntcgen05.wait::ld.sync.aligned;"
+    );
+    for i in 0..8 {
+        let _ = writeln!(text, "st.global.b32 [%p2+{}], %r{i};", 512 * i);
     }
+    let _ = write!(
+        text,
+        "add.u64 %p2, %p2, 4096;\nadd.u32 %v, %v, 8;\nadd.u32 %i, %i, 8;\nsetp.lt.u32 %g, %i, {columns};\n@%g bra L6;\n"
+    );
     let _ = write!(
         text,
         "{sync}@%warp tcgen05.dealloc.{group}.sync.aligned.b32 %base, 512;\n\

@@ -132,30 +132,37 @@ pub fn leave_out(
 mod tests {
     use crate::image::{Text, check, check_kernels};
 
-    const HEAD: &str = ".version 8.6\n.target sm_100a\n.address_size 64\n";
-
-    fn text(body: &str) -> Vec<Text> {
-        vec![Text { name: "t.ptx".into(), ptx: format!("{HEAD}{body}") }]
+    fn of(version: &str, target: &str, body: &str) -> Vec<Text> {
+        let ptx = format!(".version {version}\n.target {target}\n.address_size 64\n{body}");
+        vec![Text { name: "t.ptx".into(), ptx }]
     }
 
     #[test]
     fn a_kernel_that_is_refused_takes_no_other_with_it() {
-        let lacks = "tcgen05.wait::ld.sync.aligned;";
-        let texts = text(&format!(
-            ".func f() {{ {lacks} ret; }}\n.func g() {{ call f; ret; }}\n.visible .entry own() {{ {lacks} ret; }}\n\
+        // What versions from 6.5 on do not have, and nobody else needs.
+        let lacks = "{ .reg .b32 %a<8>; .reg .f32 %c<8>; wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32.satfinite \
+            {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7}, {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, \
+            {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7}; }";
+        let texts = of(
+            "6.4",
+            "sm_70",
+            &format!(
+                ".func f() {{ {lacks} ret; }}\n.func g() {{ call f; ret; }}\n.visible .entry own() {{ {lacks} ret; }}\n\
              .visible .entry calls() {{ call g; ret; }}\n.visible .entry good() {{ ret; }}\n"
-        ));
+            ),
+        );
         assert!(check(&texts).is_err());
         let loaded = check_kernels(&texts).unwrap();
         assert_eq!(loaded.ir.entries.keys().collect::<Vec<_>>(), ["good"]);
         assert_eq!(loaded.without.keys().collect::<Vec<_>>(), ["calls", "own"]);
-        assert!(loaded.without["calls"].contains("tcgen05.wait"), "{}", loaded.without["calls"]);
+        assert!(loaded.without["calls"].contains("wmma.mma"), "{}", loaded.without["calls"]);
         assert!(loaded.without["own"].contains("t.ptx:6"), "{}", loaded.without["own"]);
     }
 
     #[test]
     fn wrong_text_is_refused_whole() {
-        let texts = text(".visible .entry bad() { mov.b32 a, 1; ret; }\n.visible .entry good() { ret; }\n");
+        let texts =
+            of("8.6", "sm_100a", ".visible .entry bad() { mov.b32 a, 1; ret; }\n.visible .entry good() { ret; }\n");
         assert!(check_kernels(&texts).is_err());
     }
 }

@@ -35,6 +35,9 @@ const ARRIVALS: Literal = Literal::Multiple(32, 32, u64::MAX);
 /// How often an mbarrier is arrived at: any number but 0. The assembler does not check the manual's upper bound.
 const ARRIVED: Literal = Literal::Between(1, 0xffff_ffff);
 
+/// Columns of an allocation of tensor memory.
+const COLUMNS: Literal = Literal::OneOf(&[32, 64, 128, 256, 512]);
+
 /// Opcode, operand name, rule.
 pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("alloca", "immAlign", Literal::PowerOfTwo(1 << 23)),
@@ -80,6 +83,10 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("discard", "size", Literal::Exactly(128)),
     ("pmevent", "a", Literal::Between(0, 15)),
     ("pmevent", "mask", Literal::Between(0, 0xffff)),
+    ("tcgen05.alloc", "nCols", COLUMNS),
+    ("tcgen05.dealloc", "nCols", COLUMNS),
+    ("tcgen05.mma", "scale-input-d", Literal::Between(0, 15)),
+    ("tcgen05.mma.sp", "scale-input-d", Literal::Between(0, 15)),
     ("setmaxnreg", "imm-reg-count", Literal::Multiple(8, 24, 256)),
 ];
 

@@ -301,7 +301,11 @@ impl Emit<'_> {
             Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } | Op::SlotAddr(_) | Op::ArgAddr { .. } => {
                 self.named_address(inst);
             }
-            Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::IsSpace(_) | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) => {
+            Op::Cvta { space: StateSpace::SharedCluster, .. }
+            | Op::IsSpace(_)
+            | Op::Stack(_)
+            | Op::Image(_)
+            | Op::Tensor(_) => {
                 self.memory_routine(inst, LANES, None);
             }
             Op::Cvta { space, to_space } => match self.place(inst.dst[0]) {

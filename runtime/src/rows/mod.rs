@@ -23,6 +23,7 @@ mod stack;
 mod sync;
 mod tensor;
 mod transfer;
+mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

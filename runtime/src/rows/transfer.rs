@@ -9,6 +9,7 @@ use handloom_ir::types::{Order, StateSpace};
 use super::Call;
 use super::check::{Request, part};
 use super::memory::lanes;
+use super::whole;
 use crate::memory::access;
 use crate::warp::host::CtaHost;
 
@@ -58,6 +59,10 @@ impl Reach for Thread<'_> {
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
         // SAFETY: `locate` passed the element for an atomic, in a part that is aligned to it.
         unsafe { access::update(at, bytes, new) };
+    }
+
+    fn add_floats(&self, a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
+        whole::add_floats(&self.host.machine, a, depths, b, sums);
     }
 }
 

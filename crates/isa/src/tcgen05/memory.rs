@@ -228,6 +228,7 @@ pub const SHIFT: Form = Form {
     qualifiers: &[CTA_GROUP],
     src: &[tmem("taddr")],
     needs: Needs::on(8, 6, ONLY_ARCH),
+    legal: no_variable,
     semantics: Semantics::Warp(ops::shift),
     ..UNSUPPORTED_FORM
 };
@@ -248,7 +249,18 @@ pub const COMMIT: Form = Form {
     ..UNSUPPORTED_FORM
 };
 
+/// Variables are not in tensor memory.
+pub fn no_variable(u: &Use) -> Result<Needs, Reason> {
+    match u.named_space {
+        Some(_) => Err(Reason::new("the address of a variable, and tensor memory has none").help(
+            "`tcgen05.alloc` writes the address of tensor memory to shared memory: load it from there into a register",
+        )),
+        None => Ok(Needs::NONE),
+    }
+}
+
 fn at_most_128(u: &Use) -> Result<Needs, Reason> {
+    no_variable(u)?;
     if u32::from(u.count(Role::Num)) * u32::from(u.count(Role::Shape)) > 128 {
         return Err(Reason::new("more than 128 registers").at(u.text(Role::Num)));
     }
@@ -256,6 +268,7 @@ fn at_most_128(u: &Use) -> Result<Needs, Reason> {
 }
 
 fn not_one(u: &Use) -> Result<Needs, Reason> {
+    no_variable(u)?;
     if u.count(Role::Num) == 1 {
         return Err(Reason::new("a reduction takes two or more").at(".x1"));
     }
@@ -263,6 +276,7 @@ fn not_one(u: &Use) -> Result<Needs, Reason> {
 }
 
 fn copy(u: &Use) -> Result<Needs, Reason> {
+    no_variable(u)?;
     let (shape, mode) = (u.text(Role::Shape), u.text(Role::Mode));
     let fits = match shape {
         ".64x128b" => mode.starts_with(".warpx2"),

@@ -2,7 +2,7 @@
 
 use handloom_ir::types::ScalarType::*;
 
-use super::memory::{CTA_GROUP, NEEDS};
+use super::memory::{CTA_GROUP, NEEDS, no_variable};
 use super::ops;
 use crate::form::*;
 use crate::target::{Needs, TargetGate, Version};
@@ -82,7 +82,7 @@ pub const MMA: Form = Form {
     qualifiers: &[CTA_GROUP, KIND, COLLECTOR],
     src: &[D, A_DESC, B_DESC, IDESC, ENABLE, SCALE_D],
     needs: NEEDS,
-    legal: collector,
+    legal: plain::<5>,
     semantics: Semantics::Warp(ops::product::<false, false, false, false>),
     ..UNSUPPORTED_FORM
 };
@@ -91,6 +91,7 @@ pub const MMA: Form = Form {
 pub const MMA_LANES: Form = Form {
     src: &[D, A_DESC, B_DESC, IDESC, LANES, ENABLE, SCALE_D],
     semantics: Semantics::Warp(ops::product::<false, false, true, false>),
+    legal: plain::<6>,
     ..MMA
 };
 
@@ -99,6 +100,7 @@ pub const MMA_TMEM: Form = Form {
     qualifiers: &[CTA_GROUP, KIND, ASHIFT, COLLECTOR],
     src: &[D, A, B_DESC, IDESC, ENABLE, SCALE_D],
     semantics: Semantics::Warp(ops::product::<true, false, false, false>),
+    legal: plain::<5>,
     ..MMA
 };
 
@@ -106,6 +108,7 @@ pub const MMA_TMEM: Form = Form {
 pub const MMA_TMEM_LANES: Form = Form {
     src: &[D, A, B_DESC, IDESC, LANES, ENABLE, SCALE_D],
     semantics: Semantics::Warp(ops::product::<true, false, true, false>),
+    legal: plain::<6>,
     ..MMA_TMEM
 };
 
@@ -134,6 +137,7 @@ pub const SP: Form = Form {
     section: SECTION_SP,
     src: &[D, A_DESC, B_DESC, META, IDESC, ENABLE, SCALE_D],
     semantics: Semantics::Warp(ops::product::<false, true, false, false>),
+    legal: plain::<6>,
     ..MMA
 };
 
@@ -141,6 +145,7 @@ pub const SP: Form = Form {
 pub const SP_LANES: Form = Form {
     src: &[D, A_DESC, B_DESC, META, IDESC, LANES, ENABLE, SCALE_D],
     semantics: Semantics::Warp(ops::product::<false, true, true, false>),
+    legal: plain::<7>,
     ..SP
 };
 
@@ -150,6 +155,7 @@ pub const SP_TMEM: Form = Form {
     section: SECTION_SP,
     src: &[D, A, B_DESC, META, IDESC, ENABLE, SCALE_D],
     semantics: Semantics::Warp(ops::product::<true, true, false, false>),
+    legal: plain::<6>,
     ..MMA_TMEM
 };
 
@@ -157,6 +163,7 @@ pub const SP_TMEM: Form = Form {
 pub const SP_TMEM_LANES: Form = Form {
     src: &[D, A, B_DESC, META, IDESC, LANES, ENABLE, SCALE_D],
     semantics: Semantics::Warp(ops::product::<true, true, true, false>),
+    legal: plain::<7>,
     ..SP_TMEM
 };
 
@@ -206,7 +213,7 @@ pub const WS: Form = Form {
     section: "TensorCore 5th Generation Instructions: tcgen05.mma.ws",
     qualifiers: &[ONE_CTA, KIND, B_COLLECTOR],
     src: &[D, A_DESC, B_DESC, IDESC, ENABLE, ZEROS],
-    legal: always,
+    legal: no_variable,
     semantics: Semantics::Warp(ops::product::<false, false, false, true>),
     ..MMA
 };
@@ -234,8 +241,12 @@ pub const WS_SP_TMEM: Form = Form {
     ..WS_SP
 };
 
-/// Shifted rows are not kept.
-fn collector(u: &Use) -> Result<Needs, Reason> {
+/// `N`: operands without `scale-input-d`, which two kinds have. The assembler takes it with integers too, and forgets it. Shifted rows are not kept.
+fn plain<const N: usize>(u: &Use) -> Result<Needs, Reason> {
+    no_variable(u)?;
+    if u.n_src > N && u.text(Role::Mode) == ".kind::f8f6f4" {
+        return Err(Reason::new("`.kind::f8f6f4` does not scale `d`").at(u.text(Role::Mode)));
+    }
     if u.has(Role::Flag) && matches!(u.text(Role::Sem), ".collector::a::use" | ".collector::a::fill") {
         return Err(Reason::new("`.ashift` does not go with this use of the collector").at(u.text(Role::Sem)));
     }
@@ -243,6 +254,7 @@ fn collector(u: &Use) -> Result<Needs, Reason> {
 }
 
 fn vector_size(u: &Use) -> Result<Needs, Reason> {
+    no_variable(u)?;
     let (kind, size) = (u.text(Role::Mode), u.text(Role::Num));
     let sizes: &[&str] = match kind {
         ".kind::mxf8f6f4" => &["", ".scale_vec::1X", ".block32"],

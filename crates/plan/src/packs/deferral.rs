@@ -27,9 +27,11 @@ pub enum Deferral {
 /// What a masked copy does with an op that is not done by scalars.
 pub fn deferral(op: Op) -> Deferral {
     match op {
-        Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) | Op::Transfer(_) => {
-            Deferral::Memory
-        }
+        Op::Cvta { space: StateSpace::SharedCluster, .. }
+        | Op::Stack(_)
+        | Op::Image(_)
+        | Op::Tensor(_)
+        | Op::Transfer(_) => Deferral::Memory,
         Op::Pure(_) | Op::Sreg(_) | Op::Cvta { .. } => Deferral::Waits,
         Op::Load { .. } => Deferral::Load,
         Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => Deferral::Memory,

@@ -38,9 +38,11 @@ pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
             let rep = address(cx, inst.op);
             cx.set(inst.dst[0], rep);
         }
-        Op::Cvta { space: StateSpace::SharedCluster, .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) | Op::Transfer(_) => {
-            full_by_routine(cx, inst)
-        }
+        Op::Cvta { space: StateSpace::SharedCluster, .. }
+        | Op::Stack(_)
+        | Op::Image(_)
+        | Op::Tensor(_)
+        | Op::Transfer(_) => full_by_routine(cx, inst),
         Op::Cvta { space, to_space } => cvta(cx, inst, space, to_space),
         Op::Load { .. } | Op::Store { .. } => {
             let order = AccessClass::of(inst).filter(AccessClass::is_inline_in_full);
