@@ -12,6 +12,8 @@ use handloom_tests::reference::{paths, pictures};
 
 #[path = "kernels_results/algorithms.rs"]
 mod algorithms;
+#[path = "kernels_results/matrices.rs"]
+mod matrices;
 
 #[test]
 fn every_kernel_has_a_test() {
@@ -219,29 +221,6 @@ fn mandelbrot() {
             }
         });
     }
-}
-
-#[test]
-fn mma_sums() {
-    each_way(&ways(), "mma_sums", |k| {
-        let (warps, times) = (6, 3);
-        // Eighths: halves hold them, and `.f32` every sum of their products.
-        let eighths = |seed: usize, n: usize| -> Vec<f32> {
-            (0..n).map(|i| ((i * 7 + i / 5 + seed) % 17) as f32 / 8.0 - 1.0).collect()
-        };
-        let (a, b) = (eighths(3, warps * 256), eighths(11, warps * 512));
-        let mut want = vec![0.0_f32; warps * 512];
-        for (i, sum) in want.iter_mut().enumerate() {
-            let (warp, row, column) = (i / 512, i % 512 / 32, i % 32);
-            *sum = (0..16).map(|k| a[256 * warp + 16 * row + k] * b[512 * warp + 32 * k + column]).sum::<f32>() * 3.0;
-        }
-        for block in [32, 64, 192] {
-            let (x, y, d) = (k.copy_of(&a), k.copy_of(&b), k.zeros::<f32>(want.len()));
-            let args = [(&x).into(), (&y).into(), (&d).into(), Arg::from(times)];
-            k.launch("mma_sums", [n32(warps) * 32 / block, 1, 1], [block, 1, 1], &args);
-            same(&k.what("mma_sums"), &read(&d), &want);
-        }
-    });
 }
 
 /// The rounds of the kernel `hash`.

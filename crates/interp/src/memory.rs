@@ -5,7 +5,7 @@ use std::sync::Arc;
 use handloom_ir::simt::SymId;
 use handloom_ir::types::StateSpace;
 
-use crate::tensor::Tensors;
+use crate::tensor::memory::Tensors;
 
 /// Why an access is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use handloom_ir::simt::SymId;
 use handloom_ir::types::StateSpace;
 
 use crate::memory::{Denied, Memory};
-use crate::tensor::Tensors;
+use crate::tensor::memory::Tensors;
 
 /// Where `malloc` of a [`VecMemory`] begins to place allocations.
 const HEAP_BASE: u64 = 0x7000_0000_0000;

@@ -10,7 +10,7 @@ use handloom_ir::simt::tile::Major;
 use handloom_ir::simt::{Accumulator, Element, ScaleFormat};
 
 use super::memory::fault;
-use crate::transfer::Fault;
+use crate::transfer::reach::Fault;
 
 /// What a descriptor says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,11 +1,16 @@
-//! The tensor memory of one CTA: its cells, and who has allocated which columns.
+//! The tensor memory of a CTA: its cells, and who has allocated which columns. All of a device that is in use.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use handloom_diag::Span;
 use handloom_ir::simt::tensor::{COLUMNS, LANES};
-use handloom_ir::trap::TrapKind;
+use handloom_ir::trap::{Trap, TrapKind};
 
+use crate::env::CtaEnv;
 use crate::numbers::low32;
-use crate::transfer::Fault;
+use crate::transfer::reach::Fault;
 
 /// Columns of an allocation are a multiple of this.
 const UNIT: u32 = 32;
@@ -193,6 +198,47 @@ fn whole(columns: u32) -> Result<(), Fault> {
         return Ok(());
     }
     Err(fault(format!("{columns} columns: it must be a power of two from {UNIT} to {COLUMNS}")))
+}
+
+pub(super) type One = Arc<Mutex<Tensor>>;
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All tensor memory of a device that is in use.
+#[derive(Debug, Default)]
+pub struct Tensors {
+    /// Whether there ever was any: CTAs that start ask for it.
+    any: AtomicBool,
+    /// By the base of the shared memory of the CTA.
+    of: Mutex<BTreeMap<u64, One>>,
+}
+
+impl Tensors {
+    pub(super) fn find(&self, base: u64) -> One {
+        self.any.store(true, Ordering::Relaxed);
+        Arc::clone(lock(&self.of).entry(base).or_default())
+    }
+
+    /// Forgets what a CTA had at this place, before another one starts there.
+    pub fn forget(&self, base: u64) {
+        if self.any.load(Ordering::Relaxed) {
+            lock(&self.of).remove(&base);
+        }
+    }
+
+    /// Forgets what a CTA had that has ended, and returns the trap if it had not deallocated all of it.
+    pub fn end(&self, env: &CtaEnv) -> Option<Box<Trap>> {
+        if !self.any.load(Ordering::Relaxed) {
+            return None;
+        }
+        let one = lock(&self.of).remove(&env.shared_base)?;
+        let (span, thread) = lock(&one).left()?;
+        let mut trap = Trap::new(TrapKind::BadTensor, span, env.ctaid, env.tid(thread));
+        trap.detail = "the block ended without `tcgen05.dealloc` of what this allocated".into();
+        Some(Box::new(trap))
+    }
 }
 
 #[cfg(test)]

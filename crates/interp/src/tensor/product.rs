@@ -8,6 +8,9 @@
 //! # PTX ISA
 //! Data Path Layout Organization; Block Scaling for tcgen05.mma; Sparse Matrices.
 
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
 use handloom_ir::num::matrix::{end, float_element, integer_element, kept, scale, start};
 use handloom_ir::num::whole::add_integers;
 use handloom_ir::simt::tensor::{LANES, TensorProduct};
@@ -16,12 +19,11 @@ use handloom_ir::simt::{Accumulator, Element};
 use handloom_ir::trap::AccessKind;
 use handloom_ir::types::StateSpace;
 
-use super::Held;
 use super::descriptor::{Instruction, Zeros};
+use super::held::Held;
 use super::memory::{Address, Tensor, fault};
 use crate::numbers::low32;
-use crate::transfer::reach::{find, in_cta};
-use crate::transfer::{Fault, Part, Reach};
+use crate::transfer::reach::{Fault, Part, Reach, find, in_cta};
 
 /// A number of the host as an index.
 fn at(n: u32) -> usize {
@@ -63,10 +65,18 @@ fn layout(p: TensorProduct, m: u32, first: u32) -> Layout {
 }
 
 /// Elements of `a` or `b`, as products take them.
-trait Number: Copy + Default {
+trait Number: Copy + Default + 'static {
     fn of(e: Element, bits: u64) -> Self;
     fn negated(self) -> Self;
+
+    /// All numbers of a format by their bits, where they are many and each takes time.
+    fn all(_: Element) -> Option<&'static [Self]> {
+        None
+    }
 }
+
+/// The numbers of `.f16`, made when they are first asked for.
+static HALVES: OnceLock<Vec<f32>> = OnceLock::new();
 
 impl Number for f32 {
     fn of(e: Element, bits: u64) -> f32 {
@@ -75,6 +85,12 @@ impl Number for f32 {
 
     fn negated(self) -> f32 {
         -self
+    }
+
+    fn all(e: Element) -> Option<&'static [f32]> {
+        (e == Element::F16).then(|| {
+            HALVES.get_or_init(|| (0..1 << 16).map(|bits| float_element(Element::F16, bits)).collect()).as_slice()
+        })
     }
 }
 
@@ -89,28 +105,27 @@ impl Number for i32 {
 }
 
 /// How bits become elements.
-struct Decoder<T> {
+struct Decoder<T: Number> {
     e: Element,
     negates: bool,
-    /// By the bits, where these are few.
-    table: Vec<T>,
+    /// By the bits, where these are few or the numbers are known.
+    table: Cow<'static, [T]>,
 }
 
 impl<T: Number> Decoder<T> {
     fn new(e: Element, negates: bool) -> Decoder<T> {
         let n = if e.bits() <= 8 { 1_u64 << e.bits() } else { 0 };
-        let table = (0..n).map(|bits| Decoder::compute(e, negates, bits)).collect();
+        let table = match T::all(e) {
+            Some(all) => Cow::Borrowed(all),
+            None => (0..n).map(|bits| T::of(e, bits)).collect(),
+        };
         Decoder { e, negates, table }
-    }
-
-    fn compute(e: Element, negates: bool, bits: u64) -> T {
-        let value = T::of(e, bits);
-        if negates { value.negated() } else { value }
     }
 
     fn decode(&self, bits: u64) -> T {
         let known = usize::try_from(bits).ok().and_then(|i| self.table.get(i));
-        known.copied().unwrap_or_else(|| Decoder::compute(self.e, self.negates, bits))
+        let value = known.copied().unwrap_or_else(|| T::of(self.e, bits));
+        if self.negates { value.negated() } else { value }
     }
 
     /// The elements in sixteen bytes of shared memory.

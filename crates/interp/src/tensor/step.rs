@@ -7,12 +7,11 @@ use handloom_ir::simt::tile::{Field, Major, Tile};
 use handloom_ir::trap::AccessKind;
 use handloom_ir::types::StateSpace;
 
+use super::held::Held;
 use super::memory::{Address, Tensor, fault};
 use super::product::product;
-use super::{Done, Held};
 use crate::numbers::low32;
-use crate::transfer::reach::{barrier, find, in_cta, ranks};
-use crate::transfer::{Fault, Part, Reach};
+use crate::transfer::reach::{Fault, Part, Reach, barrier, find, in_cta, ranks};
 
 /// Who does an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +20,15 @@ pub struct Doer {
     pub thread: u32,
     /// The statement.
     pub span: Span,
+}
+
+/// What an op changed and returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Done {
+    /// The results, in the order of the op.
+    pub values: [u64; 8],
+    /// Something changed that another thread may wait for.
+    pub changed: bool,
 }
 
 impl Held {
@@ -166,7 +174,8 @@ fn copy(what: TensorCopy, src: &[u64], held: &Held, reach: &mut dyn Reach) -> Re
     if to.lane > most {
         return Err(fault(format!("the copy begins at lane {}, it begins at lane {most} at most", to.lane)));
     }
-    let ctas: &[usize] = if what.pair { &[0, 1] } else { std::slice::from_ref(&held.own) };
+    let own = [held.own()];
+    let ctas: &[usize] = if what.pair { &[0, 1] } else { &own };
     let mut all = Vec::new();
     for cta in ctas {
         held.lock(*cta).check("the copy", to.column, n_columns)?;
@@ -202,7 +211,8 @@ fn shift(at: Address, pair: bool, held: &Held) -> Result<(), Fault> {
     if !at.lane.is_multiple_of(32) || at.lane >= LANES {
         return Err(fault(format!("the shift begins at lane {}, which is not 0, 32, 64 or 96", at.lane)));
     }
-    let ctas: &[usize] = if pair { &[0, 1] } else { std::slice::from_ref(&held.own) };
+    let own = [held.own()];
+    let ctas: &[usize] = if pair { &[0, 1] } else { &own };
     for cta in ctas {
         held.lock(*cta).check("the shift", at.column, 8)?;
     }
