@@ -20,6 +20,7 @@ fn every_kernel_has_a_test() {
     let own = concat!(
         include_str!("kernels_results.rs"),
         include_str!("kernels_results/algorithms.rs"),
+        include_str!("kernels_results/matrices.rs"),
         include_str!("grid_results.rs")
     );
     for entry in std::fs::read_dir(folder()).unwrap() {

@@ -135,23 +135,26 @@ impl<T: Number> Decoder<T> {
     fn unit(&self, bytes: [u8; 16]) -> impl Iterator<Item = T> {
         let all = u128::from_le_bytes(bytes);
         // Smaller elements lie next to each other, sixteen of them with padding behind; in registers and tensor memory each has a byte.
-        let (size, step, count, left) = match self.e {
-            Element::E2m1 => (4, 4, 16, 2),
-            Element::E3m2 | Element::E2m3 => (6, 6, 16, 0),
-            other => (other.bits(), other.bits(), 128 / other.bits(), 0),
+        let (size, left) = match small_bits(self.e) {
+            Some(4) => (4, 2),
+            Some(bits) => (bits, 0),
+            None => (self.e.bits(), 0),
         };
+        let count = self.per_unit();
         let mask = (1_u128 << size) - 1;
         (0..count)
-            .map(move |i| u64::try_from(all >> (step * i) & mask).unwrap_or(0) << left)
+            .map(move |i| u64::try_from(all >> (size * i) & mask).unwrap_or(0) << left)
             .map(|bits| self.decode(bits))
     }
 
     fn per_unit(&self) -> u32 {
-        match self.e {
-            Element::E2m1 | Element::E3m2 | Element::E2m3 => 16,
-            other => 128 / other.bits(),
-        }
+        if small_bits(self.e).is_some() { 16 } else { 128 / self.e.bits() }
     }
+}
+
+/// Bits of an element that has a byte in registers and in tensor memory, and less in shared memory.
+fn small_bits(e: Element) -> Option<u32> {
+    if e == Element::E2m1 { Some(4) } else { matches!(e, Element::E3m2 | Element::E2m3).then_some(6) }
 }
 
 /// A matrix in shared memory of a CTA.

@@ -97,7 +97,7 @@ impl Window {
         let warp = thread / 32;
         let own = 32 * (warp % 4);
         let rows = cells.shape.rows();
-        if first.lane < own || first.lane + rows > own + 32 || first.lane % 16 != 0 {
+        if first.lane < own || first.lane + rows > own + 32 || !first.lane.is_multiple_of(16) {
             let last = first.lane + rows - 1;
             return Err(fault(format!(
                 "the address names the lanes {} to {last} of tensor memory, and warp {warp} may access the lanes {own} to {}",
