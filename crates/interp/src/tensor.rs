@@ -1,7 +1,7 @@
 //! Tensor memory: who has which, and what `tcgen05` does with it.
 //!
 //! Each CTA has tensor memory of its own, found by the base of its shared memory, so that the CTAs of a pair find each other's. It is made when an op first
-//! asks for it. [`Held::step`] is the meaning of all ops, for both engines; [`product`] that of products.
+//! asks for it. [`Held::step`] is the meaning of all ops, for both engines; `tensor/product.rs` has that of products.
 //!
 //! Choice: what is asynchronous is done at once, as it may be: a program must not look at results before it waits, so that it cannot tell. An allocation
 //! waits in a loop that the lowering makes; tensor memory of a CTA is not shared with other CTAs that would be on the same processor.
