@@ -124,7 +124,7 @@ pub(crate) fn register(address: Addr, bytes: u64, flags: u32) -> Result {
     if process.gpu_of(address.0).is_some() {
         return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
     }
-    process.memory.register(address.0, Registered { bytes, flags, ctx: ctx.handle })
+    process.memory.register(process, address.0, Registered { bytes, flags, ctx: ctx.handle })
 }
 
 pub(crate) fn unregister(address: Addr) -> Result {
@@ -133,7 +133,8 @@ pub(crate) fn unregister(address: Addr) -> Result {
     }
     let ctx = context::current()?;
     let _ = ctx.rt.synchronize();
-    process()?.memory.unregister(address.0).map(drop)
+    let process = process()?;
+    process.memory.unregister(process, address.0)
 }
 
 /// Memory that is attached to all streams (1) or to the host (2): all is reached by all anyway.
