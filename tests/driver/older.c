@@ -162,7 +162,8 @@ static void sizes_of_functions(CUfunction step) {
     OK(cuLaunchKernel(sizes, 1, 1, 1, 64, 1, 1, 0, 0, params, 0));
     TRUE(first() == 3);
     EXPECT(1, cuLaunchKernel(sizes, 1, 1, 1, 65, 1, 1, 0, 0, params, 0));
-    EXPECT(1, cuLaunchKernel(step, 1, 1, 1, 2000, 1, 1, 0, 0, params, 0));
+    void *three[] = {&x, &i, &i};
+    EXPECT(1, cuLaunchKernel(step, 1, 1, 1, 2000, 1, 1, 0, 0, three, 0));
     OK(cuModuleUnload(module));
 }
 

@@ -48,13 +48,13 @@ impl Name {
         (word(0) == kind && word(7) == 0).then_some(name)
     }
 
-    /// A part of a file of this process.
+    /// A part of an open file of this process, with the number of the file on the host.
     ///
     /// # Errors
     /// The file has no number.
-    pub fn of_file(file: &Backing, offset: u64, bytes: u64, allocation: u64) -> Result<Name> {
-        let number = u64::try_from(file.file().as_raw_fd()).map_err(|_| Code::MAP_FAILED)?;
-        Ok(Name { process: std::process::id().into(), file: number, id: file.id(), offset, bytes, allocation })
+    pub fn of_file(file: &impl AsRawFd, id: u64, offset: u64, bytes: u64, allocation: u64) -> Result<Name> {
+        let number = u64::try_from(file.as_raw_fd()).map_err(|_| Code::MAP_FAILED)?;
+        Ok(Name { process: std::process::id().into(), file: number, id, offset, bytes, allocation })
     }
 
     /// The process that has it.
@@ -128,7 +128,7 @@ pub fn handle_of(address: u64, is: impl FnOnce(Use) -> bool) -> Result<[u8; HAND
     }
     let (file, offset, bytes) = gpu.device.memory().share(found.base).ok_or(Code::MAP_FAILED)?;
     drop(held);
-    let name = Name::of_file(&file, offset, bytes, found.id)?;
+    let name = Name::of_file(&file.file(), file.id(), offset, bytes, found.id)?;
     ours.insert(found.id, name);
     Ok(name.handle(MEMORY))
 }

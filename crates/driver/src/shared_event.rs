@@ -44,10 +44,10 @@ pub struct SharedEvent {
 }
 
 impl SharedEvent {
-    fn of(backing: Backing, name: impl FnOnce(&Backing) -> Result<Name>) -> Result<Arc<SharedEvent>> {
-        let file = backing.file().try_clone_to_owned().map_err(|_| Code::OPERATING_SYSTEM)?;
-        let name = name(&backing)?;
-        Ok(Arc::new(SharedEvent { file: Mutex::new(file.into()), name }))
+    fn of(backing: &Backing, name: impl FnOnce(&File) -> Result<Name>) -> Result<Arc<SharedEvent>> {
+        let file: File = backing.file().try_clone_to_owned().map_err(|_| Code::OPERATING_SYSTEM)?.into();
+        let name = name(&file)?;
+        Ok(Arc::new(SharedEvent { file: Mutex::new(file), name }))
     }
 
     /// A new one, which was not recorded.
@@ -56,7 +56,7 @@ impl SharedEvent {
     /// The host has no file for it.
     pub fn new() -> Result<Arc<SharedEvent>> {
         let backing = Backing::of_host(PAGE).map_err(|_| Code::OUT_OF_MEMORY)?;
-        SharedEvent::of(backing, |backing| Name::of_file(backing, 0, PAGE, 0))
+        SharedEvent::of(&backing, |file| Name::of_file(file, backing.id(), 0, PAGE, 0))
     }
 
     /// That of another process.
@@ -65,7 +65,7 @@ impl SharedEvent {
     /// It is no handle of an event; the process has ended, or the host does not let this one look at it.
     pub fn open(handle: &[u8; HANDLE]) -> Result<Arc<SharedEvent>> {
         let name = Name::of(handle, EVENT).ok_or(Code::INVALID_VALUE)?;
-        SharedEvent::of(ipc::open_file(&name)?, |_| Ok(name))
+        SharedEvent::of(&ipc::open_file(&name)?, |_| Ok(name))
     }
 
     /// What other processes open it by.

@@ -207,8 +207,9 @@ fn fill(null: Null, at: u64, rows: (u64, u64), word: Word, size: (u64, u64)) -> 
 /// A fill that waits where memory is the host's too; of other memory it goes on beside the host, as on a GPU.
 fn fill_now(null: Null, rows: (u64, u64), word: Word, size: (u64, u64)) -> Result {
     fill(null, 0, rows, word, size)?;
-    let is_host = process()?.memory.find(rows.0).is_some_and(|a| matches!(a.kind, Use::Host(_) | Use::Managed));
-    if is_host {
+    let process = process()?;
+    let is_host = process.memory.find(rows.0).is_some_and(|a| matches!(a.kind, Use::Host(_) | Use::Managed));
+    if is_host || process.gpu_of(rows.0).is_none() {
         let (ctx, stream) = stream::by_handle(0, null)?;
         return ctx.result(stream.rt().synchronize());
     }
