@@ -73,6 +73,12 @@ fn triton_of_older_devices() {
     client("triton", "triton_kernels.py", &[("HANDLOOM_CC", "8.0")]);
 }
 
+/// Kernels use arrays of numpy as they are.
+#[test]
+fn triton_with_plain_pointers() {
+    client("triton", "triton_kernels.py", &[("HANDLOOM_OPEN_ADDRESSES", "1")]);
+}
+
 #[test]
 fn halide() {
     client("halide", "halide_pipeline.py", &[]);

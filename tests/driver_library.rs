@@ -197,6 +197,30 @@ fn virtual_memory_and_memory_between_processes() {
     passes("memory", &[], &[("HANDLOOM_POISON", "1"), ("HANDLOOM_MEMORY", "1G")]);
 }
 
+#[test]
+fn events_and_pools_between_processes() {
+    passes("processes", &[], &[("HANDLOOM_POISON", "1")]);
+}
+
+/// What the program registered, and all that it has where that is asked for.
+#[test]
+fn memory_of_the_process() {
+    for (generator, bounds) in
+        [("wide", "exact"), ("wide", "contained"), ("cranelift", "exact"), ("cranelift", "contained")]
+    {
+        let variables = [("HANDLOOM_BACKEND", generator), ("HANDLOOM_BOUNDS", bounds), ("HANDLOOM_POISON", "1")];
+        passes("host", &[], &variables);
+        let told = passes("host", &["open"], &[&variables[..], &[("HANDLOOM_OPEN_ADDRESSES", "1")]].concat());
+        assert!(told.contains("in memory of the process that can only be read"), "{told}");
+    }
+}
+
+#[test]
+fn calls_of_older_programs() {
+    passes("older", &[], &[]);
+    passes("older", &[], &[("HANDLOOM_DEVICES", "3")]);
+}
+
 /// Many programs share the machine; those that are killed while a kernel runs leave nothing behind.
 #[test]
 fn programs_beside_each_other() {

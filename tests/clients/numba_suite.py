@@ -11,7 +11,7 @@ import sys
 import numba.cuda.tests
 
 FOLDERS = ["cudapy", "cudadrv", "doc_examples", "nrt", "core"]
-SECONDS = 240
+SECONDS = 900
 LINE = re.compile(r"^(test\w+) \(([\w.]+)\)(?:.*?) ?\.\.\. ?(.*)$")
 
 

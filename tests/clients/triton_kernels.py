@@ -1,6 +1,9 @@
-"""Triton without PyTorch: vector add, softmax and a matrix product, against numpy."""
+"""Triton without PyTorch: vector add, softmax and a matrix product, against numpy.
 
-import ctypes, numpy as np, triton, triton.language as tl
+With `handloom exec --open-addresses` kernels use the arrays of numpy where they are, and results are there when a launch returns.
+"""
+
+import ctypes, os, numpy as np, triton, triton.language as tl
 cu=ctypes.CDLL("libcuda.so.1")
 def ck(r): assert r==0, r
 class Buf:
@@ -10,6 +13,12 @@ class Buf:
     def data_ptr(self): return self.p
     def get(self):
         ck(cu.cuMemcpyDtoH_v2(self.arr.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(self.p), ctypes.c_size_t(self.arr.nbytes))); return self.arr
+class HostBuf:
+    def __init__(self, arr, dtype):
+        self.arr=np.ascontiguousarray(arr); self.dtype=dtype
+    def data_ptr(self): return self.arr.ctypes.data
+    def get(self): return self.arr
+if os.environ.get("HANDLOOM_OPEN_ADDRESSES")=="1": Buf=HostBuf
 ck(cu.cuInit(0)); c=ctypes.c_void_p(); ck(cu.cuDevicePrimaryCtxRetain(ctypes.byref(c),0)); ck(cu.cuCtxSetCurrent(c))
 f32=tl.float32
 @triton.jit

@@ -46,6 +46,21 @@ int cudaStreamCreate(stream_t *s);
 int cudaStreamDestroy(stream_t s);
 int cudaStreamSynchronize(stream_t s);
 int cudaStreamBeginCapture(stream_t s, int mode);
+int cudaStreamBeginCaptureToGraph(stream_t s, void *graph, void *const *after, const void *edges, size_t n, int mode);
+typedef struct { char bytes[64]; } handle64;
+int cudaEventCreateWithFlags(void **event, unsigned flags);
+int cudaEventRecord(void *event, stream_t s);
+int cudaEventSynchronize(void *event);
+int cudaIpcGetEventHandle(handle64 *handle, void *event);
+int cudaIpcOpenEventHandle(void **event, handle64 handle);
+int cudaMemPoolCreate(void **pool, const void *props);
+int cudaMallocFromPoolAsync(void **p, size_t bytes, void *pool, stream_t s);
+int cudaMemPoolExportToShareableHandle(void *to, void *pool, int kind, unsigned flags);
+int cudaMemPoolImportFromShareableHandle(void **pool, void *from, int kind, unsigned flags);
+int cudaMemPoolExportPointer(handle64 *to, void *p);
+int cudaMemPoolImportPointer(void **p, void *pool, const handle64 *from);
+int cudaDeviceGetHostAtomicCapabilities(unsigned *to, const int *operations, unsigned n, int device);
+int cudaDeviceGetP2PAtomicCapabilities(unsigned *to, const int *operations, unsigned n, int device, int peer);
 int cudaStreamEndCapture(stream_t s, void **graph);
 int cudaGraphInstantiate(void **exec, void *graph, unsigned long long flags);
 int cudaGraphLaunch(void *exec, stream_t s);
@@ -242,8 +257,40 @@ int main(void) {
   OK(cudaStreamSynchronize(stream));
   for (int i = 0; i < N; i++) CHECK(y[i] == 8 * x[i]);
   OK(cudaGraphExecDestroy(exec));
+  // A capture that goes on in the same graph.
+  void *again;
+  OK(cudaStreamBeginCaptureToGraph(stream, graph, 0, 0, 0, 0));
+  OK(cudaMemcpyAsync(y, p, sizeof y, 2, stream));
+  OK(cudaStreamEndCapture(stream, &again));
+  OK(cudaGraphGetNodes(graph, 0, &nodes));
+  CHECK(again == graph && nodes == 3);
   OK(cudaGraphDestroy(graph));
+
+  // Events and memory of pools for other processes.
+  struct { int alloc_type, handle_types, location_type, location; void *security; size_t max_size; char rest[56]; } pool_props = {1, 1, 1, 0};
+  handle64 name;
+  void *event, *same, *pool, *theirs, *piece, *opened;
+  int file;
+  OK(cudaEventCreateWithFlags(&event, 6));
+  OK(cudaIpcGetEventHandle(&name, event));
+  OK(cudaIpcOpenEventHandle(&same, name));
+  OK(cudaEventRecord(event, stream));
+  OK(cudaEventSynchronize(same));
+  OK(cudaMemPoolCreate(&pool, &pool_props));
+  OK(cudaMallocFromPoolAsync(&piece, 64, pool, stream));
+  OK(cudaMemPoolExportToShareableHandle(&file, pool, 1, 0));
+  OK(cudaMemPoolImportFromShareableHandle(&theirs, (void *)(intptr_t)file, 1, 0));
+  OK(cudaMemPoolExportPointer(&name, piece));
+  CHECK(cudaMemPoolExportPointer(&name, p) == 1 && cudaGetLastError() == 1);
+  CHECK(cudaMemPoolImportPointer(&opened, theirs, &name) == 201 && cudaGetLastError() == 201); // it is this process
   OK(cudaStreamDestroy(stream));
+#if VERSION >= 13000
+  int sum = 0;
+  unsigned can;
+  OK(cudaDeviceGetHostAtomicCapabilities(&can, &sum, 1, 0));
+  CHECK(can == 31);
+  CHECK(cudaDeviceGetP2PAtomicCapabilities(&can, &sum, 1, 0, 0) == 101 && cudaGetLastError() == 101);
+#endif
 
   // A graph built by hand, with memory of its own: what its nodes were told is told back.
   struct {

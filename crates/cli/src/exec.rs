@@ -56,6 +56,9 @@ pub struct ExecArgs {
     /// Order of scheduling. Default: 0, which is ascending.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Let kernels use all memory of the program, as plain pointers of the host, and let launches end before the call returns.
+    #[arg(long)]
+    pub open_addresses: bool,
     /// Tell each call of the driver interface on standard error.
     #[arg(long)]
     pub trace_api: bool,
@@ -93,9 +96,6 @@ pub struct Later {
     /// Not supported yet.
     #[arg(long, hide = true)]
     pub cover: Option<PathBuf>,
-    /// Not supported yet.
-    #[arg(long, hide = true)]
-    pub open_addresses: bool,
 }
 
 impl Later {
@@ -105,7 +105,6 @@ impl Later {
             (self.check.is_some(), "--check"),
             (self.profile.is_some(), "--profile"),
             (self.cover.is_some(), "--cover"),
-            (self.open_addresses, "--open-addresses"),
         ];
         all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
     }
@@ -223,6 +222,7 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     let bounds = |b| if b == BoundsArg::Exact { "exact" } else { "contained" };
     set("HANDLOOM_BOUNDS", args.bounds.and_then(|b| text(bounds(b).to_owned())));
     set("HANDLOOM_SEED", args.seed.and_then(|n| text(n.to_string())));
+    set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
     set("HANDLOOM_POISON", args.poison.then(|| "1".into()));
     let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();

@@ -240,18 +240,31 @@ pub fn refuse_while_captured() -> Result {
 /// # Errors
 /// One is; its capture fails.
 pub fn refuse_implicit(ctx: &Ctx) -> Result {
+    if refuse_members(|m| m.ctx == ctx.handle && m.is_blocking()) { Err(Code::STREAM_CAPTURE_IMPLICIT) } else { Ok(()) }
+}
+
+/// Refuses a call about all streams of a context while one of them is captured.
+///
+/// # Errors
+/// One is; its capture fails.
+pub fn refuse_all_of(ctx: &Ctx) -> Result {
+    if refuse_members(|m| m.ctx == ctx.handle) { Err(Code::STREAM_CAPTURE_UNSUPPORTED) } else { Ok(()) }
+}
+
+/// Ends captures that a stream takes part in which a test is true of. Says whether there was one.
+fn refuse_members(is: impl Fn(&Stream) -> bool) -> bool {
     if COUNT.load(Ordering::Acquire) == 0 {
-        return Ok(());
+        return false;
     }
     let mut found = false;
     for capture in active().iter() {
         let members = capture.members.lock().unwrap_or_else(PoisonError::into_inner);
-        if members.iter().any(|m| m.ctx == ctx.handle && m.is_blocking()) {
+        if members.iter().any(|m| is(m)) {
             capture.invalidate();
             found = true;
         }
     }
-    if found { Err(Code::STREAM_CAPTURE_IMPLICIT) } else { Ok(()) }
+    found
 }
 
 thread_local! {

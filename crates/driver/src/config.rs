@@ -30,6 +30,8 @@ pub struct Config {
     pub timeout: Option<Duration>,
     /// How long launches may wait for memory to change while the program waits for them and nothing else happens.
     pub quiet: Option<Duration>,
+    /// Kernels may use all memory of the process, and launches end before the call returns.
+    pub open_addresses: bool,
     /// Calls are told on standard error.
     pub trace: bool,
     /// Images are written into this folder.
@@ -83,6 +85,7 @@ impl Config {
             seed: 0,
             timeout: None,
             quiet: Some(QUIET),
+            open_addresses: false,
             trace: false,
             dump_images: None,
             report: None,
@@ -121,6 +124,7 @@ impl Config {
             }
             _ => false,
         });
+        get("HANDLOOM_OPEN_ADDRESSES", "`1` or `0`", &mut |t| flag(t, &mut c.open_addresses));
         get("HANDLOOM_TRACE_API", "`1` or `0`", &mut |t| flag(t, &mut c.trace));
         get("HANDLOOM_POISON", "`1` or `0`", &mut |t| flag(t, &mut c.poison));
         c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);

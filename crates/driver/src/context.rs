@@ -31,6 +31,8 @@ pub struct Ctx {
     pub gpu: Arc<Gpu>,
     /// Whether it is the primary one of the device.
     pub is_primary: bool,
+    /// How many use it, as far as they said so.
+    pub uses: AtomicU32,
     /// How it was made.
     pub flags: AtomicU32,
     /// Streams and events of the device.
@@ -60,6 +62,7 @@ impl Ctx {
             id,
             gpu: Arc::clone(gpu),
             is_primary,
+            uses: AtomicU32::new(1),
             flags: AtomicU32::new(flags),
             null: Arc::new(Stream::default_of(handle, &rt)),
             rt,

@@ -292,8 +292,13 @@ impl Fill {
         if !is_aligned || (height > 1 && pitch < row) {
             return Err(Code::INVALID_VALUE);
         }
-        let gpu = process()?.gpu_of(address).ok_or(Code::INVALID_VALUE)?;
-        gpu.device.memory().check(address, all)?;
+        let process = process()?;
+        match process.gpu_of(address) {
+            Some(gpu) => gpu.device.memory().check(address, all)?,
+            None if process.memory.is_registered(address, all) => {}
+            None if process.gpus.iter().any(|gpu| gpu.device.memory().reaches(address)) => {}
+            None => return Err(Code::INVALID_VALUE),
+        }
         Ok(Some(Fill { address, pitch, word, width, height }))
     }
 
@@ -303,9 +308,27 @@ impl Fill {
     /// Memory was freed meanwhile.
     pub fn run(&self) -> std::result::Result<(), StreamError> {
         let Ok(process) = process() else { return Ok(()) };
-        let Some(gpu) = process.gpu_of(self.address) else { return Ok(()) };
+        let Some(gpu) = process.gpu_of(self.address) else {
+            self.run_on_host(process.host);
+            return Ok(());
+        };
         let rows = Rows { address: self.address, pitch: self.pitch };
         Ok(gpu.device.memory().fill_rows(rows, self.word, self.width, self.height)?)
+    }
+
+    /// The same in memory of the process.
+    fn run_on_host(&self, host: &dyn HostMemory) {
+        let word: &[u8] = match &self.word {
+            Word::B8(v) => &[*v],
+            Word::B16(v) => &v.to_le_bytes(),
+            Word::B32(v) => &v.to_le_bytes(),
+        };
+        let row = usize::try_from(self.width).unwrap_or(0) * word.len();
+        for y in 0..self.height {
+            host.write(self.address + y * self.pitch, row, &mut |to| {
+                to.chunks_exact_mut(word.len()).for_each(|to| to.copy_from_slice(word));
+            });
+        }
     }
 
     /// Fills in the order of a stream.

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use handloom_runtime::Event as RtEvent;
+use handloom_runtime::{Event as RtEvent, Stream as RtStream};
 
-use crate::capture::Captured;
+use crate::capture::{self, Captured};
 use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
+use crate::ipc::HANDLE;
 use crate::process::process;
+use crate::shared_event::SharedEvent;
 
 /// The event keeps no time.
 pub const DISABLE_TIMING: u32 = 2;
@@ -23,7 +25,9 @@ pub struct Event {
     /// How it was made.
     pub flags: u32,
     /// The point.
-    pub rt: RtEvent,
+    rt: RtEvent,
+    /// What other processes know of it.
+    shared: Option<Arc<SharedEvent>>,
     /// Where it was recorded while its stream was captured.
     pub captured: Mutex<Option<Captured>>,
 }
@@ -36,13 +40,24 @@ pub fn create(flags: u32) -> Result<u64> {
     if flags & !7 != 0 || (flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0) {
         return Err(Code::INVALID_VALUE);
     }
-    if flags & INTERPROCESS != 0 {
-        return Err(Code::NOT_SUPPORTED);
-    }
+    let shared = if flags & INTERPROCESS == 0 { None } else { Some(SharedEvent::new()?) };
+    add(flags, shared)
+}
+
+fn add(flags: u32, shared: Option<Arc<SharedEvent>>) -> Result<u64> {
     let ctx = context::current()?;
     let rt = if flags & DISABLE_TIMING == 0 { ctx.rt.event() } else { ctx.rt.event_without_time() };
-    let event = |handle| Event { handle, ctx: ctx.handle, flags, rt, captured: Mutex::default() };
+    let event = |handle| Event { handle, ctx: ctx.handle, flags, rt, shared, captured: Mutex::default() };
     process()?.events.add_with(event).map(|(handle, _)| handle).ok_or(Code::OUT_OF_MEMORY)
+}
+
+/// An event of another process.
+///
+/// # Errors
+/// It is no handle of one, or that process is not there any more.
+pub fn open(handle: &[u8; HANDLE]) -> Result<u64> {
+    let shared = SharedEvent::open(handle)?;
+    add(INTERPROCESS | DISABLE_TIMING, Some(shared))
 }
 
 /// An event by its handle.
@@ -53,7 +68,75 @@ pub fn by_handle(handle: u64) -> Result<Arc<Event>> {
     process()?.events.get(handle).ok_or(Code::INVALID_HANDLE)
 }
 
+/// Makes an event stand for all work of its context.
+///
+/// # Errors
+/// It is one of another context, a stream is captured, or the context failed.
+pub fn record_all(ctx: &Ctx, event: &Event) -> Result {
+    if event.ctx != ctx.handle {
+        return Err(Code::INVALID_HANDLE);
+    }
+    ctx.check()?;
+    capture::refuse_all_of(ctx)?;
+    *event.captured.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    let gather = ctx.rt.non_blocking_stream();
+    ctx.result(ctx.rt.gather(&gather))?;
+    event.record(ctx, &gather)
+}
+
+/// Lets all later work of a context wait for an event.
+///
+/// # Errors
+/// The event is part of a capture, a stream is captured, or the context failed.
+pub fn wait_all(ctx: &Ctx, event: &Event) -> Result {
+    ctx.check()?;
+    let captured = event.captured.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(captured) = captured {
+        captured.capture.invalidate();
+        return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
+    }
+    capture::refuse_all_of(ctx)?;
+    if event.shared.is_none() {
+        return ctx.result(ctx.rt.wait(&event.rt));
+    }
+    // A place of this process stands for what the other one does.
+    let (lane, place) = (ctx.rt.non_blocking_stream(), ctx.rt.event_without_time());
+    event.wait(ctx, &lane)?;
+    ctx.result(lane.record(&place))?;
+    ctx.result(ctx.rt.wait(&place))
+}
+
 impl Event {
+    /// Makes it stand for what a stream was given until now.
+    ///
+    /// # Errors
+    /// The context failed.
+    pub fn record(&self, ctx: &Ctx, rt: &RtStream) -> Result {
+        match &self.shared {
+            None => ctx.result(rt.record(&self.rt)),
+            Some(shared) => shared.record(ctx, rt),
+        }
+    }
+
+    /// Lets a stream wait for it.
+    ///
+    /// # Errors
+    /// The context failed.
+    pub fn wait(&self, ctx: &Ctx, rt: &RtStream) -> Result {
+        match &self.shared {
+            None => ctx.result(rt.wait(&self.rt)),
+            Some(shared) => shared.wait(ctx, rt),
+        }
+    }
+
+    /// What another process opens it by.
+    ///
+    /// # Errors
+    /// It was not made for that.
+    pub fn ipc_handle(&self) -> Result<[u8; HANDLE]> {
+        self.shared.as_ref().map(|shared| shared.handle()).ok_or(Code::INVALID_HANDLE)
+    }
+
     fn ctx(&self) -> Result<Arc<Ctx>> {
         context::by_handle(self.ctx)
     }
@@ -72,6 +155,9 @@ impl Event {
         }
         let ctx = self.ctx()?;
         ctx.check()?;
+        if let Some(shared) = &self.shared {
+            return if shared.is_done() { Ok(()) } else { Err(Code::NOT_READY) };
+        }
         if ctx.result(self.rt.is_done())? { Ok(()) } else { Err(Code::NOT_READY) }
     }
 
@@ -84,6 +170,10 @@ impl Event {
             return Err(Code::CAPTURED_EVENT);
         }
         let ctx = self.ctx()?;
+        if let Some(shared) = &self.shared {
+            ctx.check()?;
+            shared.synchronize();
+        }
         let done = self.rt.synchronize();
         ctx.print();
         ctx.result(done)

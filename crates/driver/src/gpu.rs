@@ -22,6 +22,54 @@ pub const SHARED_PER_MULTIPROCESSOR: i32 = 228 << 10;
 /// The highest number of an attribute.
 const LAST_ATTRIBUTE: i32 = 161;
 
+/// The most elements of a texture of linear memory.
+pub const LINEAR_TEXELS: i32 = 1 << 28;
+
+/// Sizes of textures and surfaces by number of the attribute, those of capability 8.0: width, height and depth or number of layers.
+const IMAGES: &[(i32, i32)] = &[
+    // Textures of arrays in one, two and three dimensions.
+    (21, 131_072),
+    (22, 131_072),
+    (23, 65_536),
+    (24, 16_384),
+    (25, 16_384),
+    (26, 16_384),
+    // With layers, in two dimensions and in one; gathered; cubes.
+    (27, 32_768),
+    (28, 32_768),
+    (29, 2048),
+    (42, 32_768),
+    (43, 2048),
+    (45, 32_768),
+    (46, 32_768),
+    (52, 32_768),
+    (53, 32_768),
+    (54, 2046),
+    // Surfaces.
+    (55, 32_768),
+    (56, 131_072),
+    (57, 65_536),
+    (58, 16_384),
+    (59, 16_384),
+    (60, 16_384),
+    (61, 32_768),
+    (62, 2048),
+    (63, 32_768),
+    (64, 32_768),
+    (65, 2048),
+    (66, 32_768),
+    (67, 32_768),
+    (68, 2046),
+    // Textures of linear memory, and of levels of detail.
+    (69, LINEAR_TEXELS),
+    (70, 131_072),
+    (71, 65_000),
+    (72, 2_097_120),
+    (73, 32_768),
+    (74, 32_768),
+    (77, 32_768),
+];
+
 /// A device.
 #[derive(Debug)]
 pub struct Gpu {
@@ -31,6 +79,8 @@ pub struct Gpu {
     pub number: u32,
     /// Ten times the major number of its capability, plus the minor one.
     pub capability: u32,
+    /// Its kernels may use all memory of the process.
+    pub is_open: bool,
     /// Memory and threads.
     pub device: Device,
     /// The primary context.
@@ -65,6 +115,7 @@ impl Gpu {
             ordinal: i32::try_from(ordinal).map_err(|_| Code::INVALID_DEVICE)?,
             number,
             capability: config.capability,
+            is_open: config.open_addresses,
             device,
             primary: Mutex::default(),
             default_pool: OnceLock::new(),
@@ -105,6 +156,9 @@ impl Gpu {
     /// # Errors
     /// No attribute has it.
     pub fn attribute(&self, number: i32) -> Result<i32> {
+        if let Some((_, size)) = IMAGES.iter().find(|(n, _)| *n == number) {
+            return Ok(*size);
+        }
         let limit = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
         Ok(match number {
             1 => limit(MAX_BLOCK_THREADS),
@@ -129,19 +183,22 @@ impl Gpu {
             76 => limit(u64::from(self.capability % 10)),
             81 => SHARED_PER_MULTIPROCESSOR,
             87 => 2,
+            // Memory of the process that was not registered, by the page tables of the host.
+            88 | 100 => i32::from(self.is_open),
             97 => limit(u64::from(MAX_SHARED)),
             106 => BLOCKS_PER_MULTIPROCESSOR,
             111 => 1024,
-            119 => 0,
+            // Pools are shared by files.
+            119 => 1,
             120 => i32::from(self.capability >= 90),
             126 => 1,
             131 | 134 => -1,
             // What the device has: overlap, mapped memory, concurrent kernels, one address space, priorities, caches, managed memory, preemption,
-            // registered memory by its own address, cooperative launches, virtual memory and files of it, memory pools, function pointers, words that
-            // streams wait for.
+            // registered memory by its own address, cooperative launches, virtual memory and files of it, memory pools, events of several processes,
+            // function pointers, words that streams wait for.
             15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 86 | 89 | 90 | 91 | 92 | 93 | 94 | 95 | 99 | 101 | 102 | 103
-            | 115 | 122 | 123 | 129 => 1,
-            // What it has not: a time limit, textures, surfaces, and other hardware.
+            | 115 | 122 | 123 | 125 | 129 => 1,
+            // What it has not: a time limit, and other hardware.
             n if (1..=LAST_ATTRIBUTE).contains(&n) => 0,
             _ => return Err(Code::INVALID_VALUE),
         })

@@ -74,6 +74,67 @@ pub fn params(host: &dyn HostMemory, func: &Func, pointers: u64, extra: u64) -> 
     Ok(block)
 }
 
+/// A launch as it was described by one call after the other, each of which changes a part of it.
+#[derive(Debug, Default)]
+pub struct Stored(Mutex<Described>);
+
+/// What was said of a launch.
+#[derive(Clone, Debug, Default)]
+pub struct Described {
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub shared: u32,
+    /// Bytes of all parameters.
+    pub param_bytes: usize,
+    /// Parameters as they lie in memory, as far as they were set.
+    params: Vec<u8>,
+}
+
+impl Stored {
+    /// Changes it.
+    ///
+    /// # Errors
+    /// As `change`.
+    pub fn change(&self, change: impl FnOnce(&mut Described) -> Result) -> Result {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As it is now.
+    pub fn now(&self) -> Described {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Described {
+    /// Puts bytes into the parameters.
+    ///
+    /// # Errors
+    /// They do not fit into any parameters.
+    pub fn set(&mut self, offset: i32, bytes: &[u8]) -> Result {
+        let from = usize::try_from(offset).map_err(|_| Code::INVALID_VALUE)?;
+        let end = from.checked_add(bytes.len()).filter(|end| *end <= MAX_PARAM_BYTES).ok_or(Code::INVALID_VALUE)?;
+        if self.params.len() < end {
+            self.params.resize(end, 0);
+        }
+        self.params[from..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The parameters of a kernel that takes so many bytes.
+    ///
+    /// # Errors
+    /// Fewer were announced.
+    pub fn block_of(&self, bytes: usize) -> Result<Vec<u8>> {
+        if self.param_bytes < bytes {
+            return Err(Code::INVALID_VALUE);
+        }
+        let mut block = self.params.clone();
+        block.resize(bytes, 0);
+        Ok(block)
+    }
+}
+
 /// Shapes in which a function was launched last, made ready.
 #[derive(Debug, Default)]
 pub struct Launchers(Mutex<VecDeque<Ready>>);

@@ -37,6 +37,7 @@ pub mod module;
 pub mod partial;
 pub mod pool;
 pub mod process;
+pub mod shared_event;
 pub mod stream;
 pub mod table;
 pub mod texture;

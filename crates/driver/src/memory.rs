@@ -13,6 +13,7 @@ use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::{Gpu, meminfo};
 use crate::hints::pages;
+use crate::ipc;
 use crate::process::{Process, process};
 use crate::stream::{self, Stream};
 use crate::work::Op;
@@ -34,6 +35,8 @@ pub enum Use {
     Mapped(u64),
     /// Memory of another process.
     Foreign,
+    /// Memory of a pool of another process, by the handle of the pool here.
+    ForeignPool(u64),
     /// An array, or the record of a texture or surface: no address of the program.
     Array,
 }
@@ -64,6 +67,16 @@ pub struct Registered {
     pub flags: u32,
     /// Handle of the context.
     pub ctx: u64,
+}
+
+impl Registered {
+    /// The flag of memory that kernels only read.
+    pub const READ_ONLY: u32 = 8;
+}
+
+/// Kernels may not use a registered range any more.
+fn take_back(process: &Process, base: u64) {
+    process.gpus.iter().for_each(|gpu| gpu.device.memory().take_back(base));
 }
 
 /// All allocations of the process.
@@ -155,7 +168,7 @@ impl Registry {
         }
         drop(all);
         let mut registered = self.registered.write().unwrap_or_else(PoisonError::into_inner);
-        registered.retain(|_, r| r.ctx != ctx);
+        registered.extract_if(.., |_, r| r.ctx == ctx).for_each(|(base, _)| take_back(process, base));
     }
 
     fn graphs(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<GraphMemory>>> {
@@ -186,7 +199,7 @@ impl Registry {
     ///
     /// # Errors
     /// A part of it is.
-    pub fn register(&self, base: u64, new: Registered) -> Result {
+    pub fn register(&self, process: &Process, base: u64, new: Registered) -> Result {
         let end = base.checked_add(new.bytes).ok_or(Code::INVALID_VALUE)?;
         let mut all = self.registered.write().unwrap_or_else(PoisonError::into_inner);
         let before = all.range(..end).next_back();
@@ -194,6 +207,8 @@ impl Registry {
             return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
         }
         all.insert(base, new);
+        let is_writable = new.flags & Registered::READ_ONLY == 0;
+        process.gpus.iter().for_each(|gpu| process.host.lend(gpu.device.memory(), base, new.bytes, is_writable));
         Ok(())
     }
 
@@ -201,9 +216,11 @@ impl Registry {
     ///
     /// # Errors
     /// It was not.
-    pub fn unregister(&self, base: u64) -> Result<Registered> {
+    pub fn unregister(&self, process: &Process, base: u64) -> Result {
         let mut all = self.registered.write().unwrap_or_else(PoisonError::into_inner);
-        all.remove(&base).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
+        all.remove(&base).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)?;
+        take_back(process, base);
+        Ok(())
     }
 
     /// The registered memory that holds an address, with its first address.
@@ -300,6 +317,9 @@ pub fn free(address: u64, is: impl FnOnce(Use) -> bool) -> Result {
         graph_freed(address);
         return Ok(());
     }
+    if let Use::ForeignPool(_) = found.kind {
+        return ipc::close(address, |kind| matches!(kind, Use::ForeignPool(_)));
+    }
     let gpu = process.gpu(found.ordinal)?;
     let a = process.memory.take(address, is)?;
     if let Some(ctx) = process.contexts.get(a.ctx) {
@@ -327,8 +347,15 @@ fn release(gpu: &Gpu, process: &Process, a: &Allocated) -> Result {
 pub fn free_later(ctx: &Ctx, at: &Arc<Stream>, address: u64) -> Result {
     let process = process()?;
     let is = |kind| matches!(kind, Use::Pool(_) | Use::Device);
-    if process.memory.find(address).is_some_and(|a| a.base == address && a.kind == Use::Graph) {
-        return stream::submit(ctx, at, Op::GraphFree(address));
+    match process.memory.find(address).filter(|a| a.base == address).map(|a| a.kind) {
+        Some(Use::Graph) => return stream::submit(ctx, at, Op::GraphFree(address)),
+        Some(Use::ForeignPool(_)) => {
+            // Choice: work of the stream ends before the call does, as with other memory of another process.
+            at.refuse_capture()?;
+            let _ = at.rt().synchronize();
+            return ipc::close(address, |kind| matches!(kind, Use::ForeignPool(_)));
+        }
+        Some(_) | None => {}
     }
     if at.is_capturing() {
         // Choice: memory that a graph would free lives on until its context ends, so that the graph can be launched again.

@@ -10,7 +10,7 @@ use crate::code::{Code, Result};
 use crate::context::{self, Ctx};
 use crate::gpu::Gpu;
 use crate::image::Loaded;
-use crate::launch::Launchers;
+use crate::launch::{Launchers, Stored};
 use crate::process::{Process, process, say};
 use crate::table::Table;
 
@@ -48,6 +48,8 @@ pub struct Func {
     settings: Arc<Settings>,
     /// Its launches that were made ready.
     pub launchers: Launchers,
+    /// What calls before a launch said of it.
+    pub stored: Stored,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -94,8 +96,8 @@ impl Mod {
         }
         let function = self.module.function(Some(name)).map_err(|_| Code::NOT_FOUND)?;
         let settings = Arc::new(Settings::new(function.entry().shared_bytes, self.target));
-        let launchers = Launchers::default();
-        let func = Func { module: own, module_gpu: Arc::clone(&self.gpu), function, settings, launchers };
+        let (launchers, stored) = (Launchers::default(), Stored::default());
+        let func = Func { module: own, module_gpu: Arc::clone(&self.gpu), function, settings, launchers, stored };
         let handle = process()?.functions.add(func).ok_or(Code::OUT_OF_MEMORY)?;
         known.insert(name.to_owned(), handle);
         Ok(handle)
@@ -164,7 +166,9 @@ impl Func {
         Ok(match number {
             0 => int(self.max_threads()),
             1 => int(self.static_shared()),
-            2 | 3 | 7 | 16 | 17 => 0,
+            2 => i32::try_from(self.function.constant_bytes()).unwrap_or(i32::MAX),
+            3 => i32::try_from(self.function.local_bytes()).unwrap_or(i32::MAX),
+            7 | 16 | 17 => 0,
             // Choice: there are no registers of a GPU; 32 lets the largest block run.
             4 => 32,
             5 => int(self.settings.target),
@@ -228,7 +232,16 @@ pub struct Library {
     loaded: Loaded,
     kernels: Mutex<BTreeMap<String, u64>>,
     /// By context: what lies there.
-    placed: Mutex<Vec<(u64, u64, Module)>>,
+    placed: Mutex<Vec<Part>>,
+}
+
+/// What a library is in a context.
+struct Part {
+    /// Handle and number of the context.
+    ctx: (u64, u64),
+    module: Module,
+    /// Handle of the module, once it has one.
+    handle: u64,
 }
 
 /// A kernel of a library.
@@ -262,13 +275,41 @@ impl Library {
     /// # Errors
     /// There is no room.
     pub fn module(&self, ctx: &Ctx) -> Result<Module> {
+        self.part(ctx, |part| Ok(part.module.clone()))
+    }
+
+    /// Handle of that part as a module, the same each time.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn module_handle(&self, ctx: &Ctx) -> Result<u64> {
+        self.part(ctx, |part| {
+            if part.handle == 0 {
+                let (gpu, module, target) = (Arc::clone(&ctx.gpu), part.module.clone(), self.loaded.target);
+                let new = Mod { ctx: 0, gpu, module, target, functions: Mutex::default() };
+                part.handle = process()?.modules.add(new).ok_or(Code::OUT_OF_MEMORY)?;
+            }
+            Ok(part.handle)
+        })
+    }
+
+    fn part<T>(&self, ctx: &Ctx, take: impl FnOnce(&mut Part) -> Result<T>) -> Result<T> {
         let mut placed = guard(&self.placed);
-        if let Some((_, _, module)) = placed.iter().find(|(_, id, _)| *id == ctx.id) {
-            return Ok(module.clone());
+        if let Some(part) = placed.iter_mut().find(|part| part.ctx.1 == ctx.id) {
+            return take(part);
         }
         let module = place(ctx, &self.loaded)?;
-        placed.push((ctx.handle, ctx.id, module.clone()));
-        Ok(module)
+        placed.push(Part { ctx: (ctx.handle, ctx.id), module, handle: 0 });
+        placed.last_mut().map_or(Err(Code::UNKNOWN), take)
+    }
+
+    /// Takes parts away, with their modules.
+    fn forget_parts(&self, process: &Process, goes: impl Fn(u64) -> bool) {
+        for part in guard(&self.placed).extract_if(.., |part| goes(part.ctx.0)) {
+            if let Some(module) = process.modules.remove(part.handle) {
+                module.unload(process);
+            }
+        }
     }
 
     /// Names of its kernels.
@@ -278,9 +319,9 @@ impl Library {
 
     /// Forgets what lies in a context that ends.
     pub fn forget(&self, ctx: u64) {
-        guard(&self.placed).retain(|(handle, _, _)| *handle != ctx);
-        let kernels: Vec<u64> = guard(&self.kernels).values().copied().collect();
         let Ok(process) = process() else { return };
+        self.forget_parts(process, |handle| handle == ctx);
+        let kernels: Vec<u64> = guard(&self.kernels).values().copied().collect();
         for kernel in kernels.iter().filter_map(|k| process.kernels.get(*k)) {
             kernel.forget(process, |handle| handle == ctx);
         }
@@ -288,6 +329,7 @@ impl Library {
 
     /// Forgets its kernels.
     pub fn unload(&self, process: &Process) {
+        self.forget_parts(process, |_| true);
         for handle in std::mem::take(&mut *guard(&self.kernels)).values() {
             if let Some(kernel) = process.kernels.remove(*handle) {
                 kernel.forget(process, |_| true);
@@ -333,7 +375,9 @@ impl Kernel {
         let module = self.owner.module(ctx)?;
         let function = module.function(Some(&self.name)).map_err(|_| Code::NOT_FOUND)?;
         let (module_gpu, settings) = (Arc::clone(&ctx.gpu), Arc::clone(&self.settings));
-        let func = Arc::new(Func { module: 0, module_gpu, function, settings, launchers: Launchers::default() });
+        let (launchers, stored) = (Launchers::default(), Stored::default());
+        let own = self.owner.module_handle(ctx)?;
+        let func = Arc::new(Func { module: own, module_gpu, function, settings, launchers, stored });
         known.push(Placed { ctx: (ctx.handle, ctx.id), func: Arc::clone(&func), handle: 0 });
         Ok(func)
     }
@@ -370,6 +414,7 @@ fn add_shared(functions: &Table<Func>, func: &Func) -> Result<u64> {
         function: func.function.clone(),
         settings: Arc::clone(&func.settings),
         launchers: Launchers::default(),
+        stored: Stored::default(),
     };
     functions.add(copy).ok_or(Code::OUT_OF_MEMORY)
 }

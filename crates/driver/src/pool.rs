@@ -1,9 +1,17 @@
 //! Memory pools: where stream-ordered allocations are counted.
 
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use handloom_runtime::Backing;
 
 use crate::code::{Code, Result};
 use crate::gpu::Gpu;
+use crate::ipc::{self, HANDLE};
+use crate::memory::{PAGE, Use};
 use crate::process::{Process, process};
 
 /// A pool.
@@ -17,13 +25,76 @@ pub struct Pool {
     threshold: AtomicU64,
     high: AtomicU64,
     max_bytes: u64,
+    /// Whether other processes may have its memory.
+    pub is_shareable: bool,
+    /// How other processes know it, once somebody asked.
+    exported: OnceLock<Option<Backing>>,
+    /// The process that it is one of, if it was imported.
+    theirs: Option<u64>,
 }
+
+/// How the file of a pool begins.
+const MAGIC: u64 = u64::from_le_bytes(*b"HndlPol1");
 
 impl Pool {
     /// A pool of a device that may hold so many bytes; 0 for no limit of its own.
     pub fn new(ordinal: i32, is_default: bool, max_bytes: u64) -> Pool {
         let reuse = [const { AtomicU64::new(1) }; 3];
-        Pool { ordinal, is_default, reuse, threshold: AtomicU64::new(0), high: AtomicU64::new(0), max_bytes }
+        let (threshold, high, exported) = (AtomicU64::new(0), AtomicU64::new(0), OnceLock::new());
+        Pool { ordinal, is_default, reuse, threshold, high, max_bytes, is_shareable: false, exported, theirs: None }
+    }
+
+    /// The same, whose memory other processes may have.
+    #[must_use]
+    pub fn shareable(self, is_shareable: bool) -> Pool {
+        Pool { is_shareable, ..self }
+    }
+
+    /// A file that stands for it in other processes.
+    ///
+    /// # Errors
+    /// It was not made for that, or the host has no file.
+    pub fn export(&self) -> Result<OwnedFd> {
+        if !self.is_shareable {
+            return Err(Code::INVALID_VALUE);
+        }
+        let make = || {
+            let backing = Backing::of_host(PAGE).ok()?;
+            let words = [MAGIC, std::process::id().into()].map(u64::to_le_bytes).concat();
+            File::from(backing.file().try_clone_to_owned().ok()?).write_all_at(&words, 0).ok()?;
+            Some(backing)
+        };
+        let file = self.exported.get_or_init(make).as_ref().ok_or(Code::OUT_OF_MEMORY)?;
+        file.file().try_clone_to_owned().map_err(|_| Code::OPERATING_SYSTEM)
+    }
+
+    /// A pool of another process, by the file that stands for it. Nothing is allocated from it here.
+    ///
+    /// # Errors
+    /// The file stands for no pool.
+    pub fn import(ordinal: i32, file: OwnedFd) -> Result<Pool> {
+        let mut words = [0; 16];
+        let backing = Backing::adopt(file).ok_or(Code::INVALID_VALUE)?;
+        let file = File::from(backing.file().try_clone_to_owned().map_err(|_| Code::OPERATING_SYSTEM)?);
+        file.read_exact_at(&mut words, 0).map_err(|_| Code::INVALID_VALUE)?;
+        let (all, _) = words.as_chunks::<8>();
+        let [magic, process] = [0, 1].map(|i| u64::from_le_bytes(all[i]));
+        if magic != MAGIC {
+            return Err(Code::INVALID_VALUE);
+        }
+        Ok(Pool { theirs: Some(process), ..Pool::new(ordinal, false, 0) })
+    }
+
+    /// Maps memory of the pool that it stands for, by a handle of that memory, and returns its address.
+    ///
+    /// # Errors
+    /// It is no pool of another process, the handle is not one of its, or the process is not there any more.
+    pub fn open(&self, own: u64, handle: &[u8; HANDLE]) -> Result<u64> {
+        let process = self.theirs.ok_or(Code::INVALID_VALUE)?;
+        if ipc::name_of(handle)?.process() != process {
+            return Err(Code::INVALID_VALUE);
+        }
+        ipc::open(handle, Use::ForeignPool(own))
     }
 
     /// Notes an allocation of its.
@@ -86,6 +157,20 @@ impl Pool {
     }
 }
 
+/// The handle by which another process gets memory of a pool that may be shared.
+///
+/// # Errors
+/// It is no such memory.
+pub fn export_memory(address: u64) -> Result<[u8; HANDLE]> {
+    let process = process()?;
+    let found = process.memory.find(address).ok_or(Code::INVALID_VALUE)?;
+    let Use::Pool(pool) = found.kind else { return Err(Code::INVALID_VALUE) };
+    if !process.pools.get(pool).is_some_and(|pool| pool.is_shareable) {
+        return Err(Code::INVALID_VALUE);
+    }
+    ipc::handle_of(address, |kind| kind == Use::Pool(pool))
+}
+
 /// Handle of the default pool of a device.
 ///
 /// # Errors
@@ -113,9 +198,9 @@ pub fn current_of(process: &Process, gpu: &Gpu) -> Result<u64> {
 pub fn allocate(ctx: &crate::context::Ctx, handle: u64, bytes: u64) -> Result<u64> {
     let process = process()?;
     let pool = process.pools.get(handle).ok_or(Code::INVALID_VALUE)?;
-    if pool.ordinal != ctx.gpu.ordinal {
+    if pool.ordinal != ctx.gpu.ordinal || pool.theirs.is_some() {
         return Err(Code::INVALID_VALUE);
     }
     pool.note(process.memory.of_pool(handle), bytes)?;
-    process.memory.allocate(ctx, bytes, crate::memory::Use::Pool(handle))
+    process.memory.allocate(ctx, bytes, Use::Pool(handle))
 }

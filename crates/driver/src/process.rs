@@ -130,8 +130,12 @@ impl Process {
         let code = CodeCache::new(Store::of_environment());
         let gpu = |(ordinal, number): (usize, &u32)| Gpu::new(ordinal, *number, &config, &code).map(Arc::new);
         let gpus: Result<Vec<Arc<Gpu>>> = config.visible.iter().enumerate().map(gpu).collect();
+        let gpus = gpus?;
+        if config.open_addresses {
+            gpus.iter().for_each(|gpu| host.open(gpu.device.memory()));
+        }
         Ok(Process {
-            gpus: gpus?,
+            gpus,
             host,
             contexts: Table::new(Kind::Context),
             streams: Table::new(Kind::Stream),

@@ -241,7 +241,24 @@ pub fn record(ctx: &Ctx, stream: &Arc<Stream>, event: &Arc<Event>) -> Result {
         return Ok(());
     }
     *at = None;
-    ctx.result(stream.rt().record(&event.rt))
+    event.record(ctx, stream.rt())
+}
+
+/// Lets each of some streams wait for the work that the others were given until now.
+///
+/// # Errors
+/// A context failed.
+pub fn meet(lanes: &[(Arc<Ctx>, Arc<Stream>)]) -> Result {
+    let mut events = Vec::new();
+    for (ctx, stream) in lanes {
+        let event = ctx.rt.event_without_time();
+        ctx.result(stream.rt().record(&event))?;
+        events.push(event);
+    }
+    for (ctx, stream) in lanes {
+        events.iter().try_for_each(|event| ctx.result(stream.rt().wait(event)))?;
+    }
+    Ok(())
 }
 
 /// Lets a stream wait for an event.
@@ -251,7 +268,7 @@ pub fn record(ctx: &Ctx, stream: &Arc<Stream>, event: &Arc<Event>) -> Result {
 pub fn wait(ctx: &Ctx, stream: &Arc<Stream>, event: &Arc<Event>) -> Result {
     let at = event.captured.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match (at, stream.is_capturing().then(|| stream.captured()).flatten()) {
-        (None, None) => ctx.result(stream.rt().wait(&event.rt)),
+        (None, None) => event.wait(ctx, stream.rt()),
         (None, Some(own)) => {
             own.capture.invalidate();
             Err(Code::STREAM_CAPTURE_ISOLATION)

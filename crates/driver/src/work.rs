@@ -124,8 +124,8 @@ impl Op {
                 let call = Arc::clone(&host.call);
                 ctx.result(rt.host(move || call()))
             }
-            Op::Record(event) => ctx.result(rt.record(&event.rt)),
-            Op::Wait(event) => ctx.result(rt.wait(&event.rt)),
+            Op::Record(event) => event.record(ctx, rt),
+            Op::Wait(event) => event.wait(ctx, rt),
             Op::Free(address) => {
                 let address = *address;
                 ctx.result(rt.memory(move |memory| {
@@ -252,6 +252,10 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
     let may = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
     ctx.result(stream.rt().launch_again(&launcher, params))?;
     drop(may);
+    if process.config.open_addresses {
+        // The program may look at its own memory at once. What went wrong is told by the next call that waits, as ever.
+        let _ = stream.rt().synchronize();
+    }
     if process.config.report.is_some() {
         let [g, b] = [shape.grid, shape.block].map(|d| format!("[{},{},{}]", d[0], d[1], d[2]));
         let name = func.function.name();

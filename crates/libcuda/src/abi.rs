@@ -27,6 +27,8 @@ structures! {
     }
     /// `CUlaunchConfig`.
     LaunchConfig { grid: [u32; 3], block: [u32; 3], shared_mem_bytes: u32, stream: u64, attrs: u64, num_attrs: u32 }
+    /// `CUDA_LAUNCH_PARAMS`.
+    LaunchParams { function: u64, grid: [u32; 3], block: [u32; 3], shared_mem_bytes: u32, stream: u64, params: u64 }
     /// `CUDA_ARRAY_DESCRIPTOR`.
     ArrayDescriptor { width: u64, height: u64, format: u32, num_channels: u32 }
     /// `CUDA_ARRAY3D_DESCRIPTOR`.
@@ -113,6 +115,7 @@ structures! {
 
 const _: () = {
     assert!(size_of::<LaunchConfig>() == 56);
+    assert!(size_of::<LaunchParams>() == 56);
     assert!(size_of::<Memcpy2d>() == 128);
     assert!(size_of::<Memcpy3d>() == 200);
     assert!(size_of::<KernelNode>() == 72);

@@ -3,7 +3,7 @@
 use handloom_driver::array::{self, Shape};
 use handloom_driver::copy::{Region, Size};
 use handloom_driver::texture::{self, Made, Reading, Resource};
-use handloom_driver::{Code, Result};
+use handloom_driver::{Code, Result, process};
 
 use crate::abi::{ArrayDescriptor, ArrayDescriptor3d, ResourceDesc, TextureDesc};
 use crate::ptr::{In, Out};
@@ -144,6 +144,36 @@ pub(crate) fn reading_of(to: Out<TextureDesc>, handle: u64) -> Result {
         border_color: r.border,
         reserved: [0; 12],
     })
+}
+
+/// Memory of an array that has none of its own yet: no array is made so.
+pub(crate) fn requirements(to: Out<u64>, handle: u64, dev: i32) -> Result {
+    to.check()?;
+    process()?.gpu(dev)?;
+    array::by_handle(handle)?;
+    Err(Code::INVALID_VALUE)
+}
+
+/// The same of one with levels of detail.
+pub(crate) fn requirements_of_levels(to: Out<u64>, handle: u64, dev: i32) -> Result {
+    to.check()?;
+    process()?.gpu(dev)?;
+    array::levels_by_handle(handle)?;
+    Err(Code::INVALID_VALUE)
+}
+
+/// No array is sparse.
+pub(crate) fn sparse(to: Out<u64>, handle: u64) -> Result {
+    to.check()?;
+    array::by_handle(handle)?;
+    Err(Code::INVALID_VALUE)
+}
+
+/// The same of one with levels of detail.
+pub(crate) fn sparse_levels(to: Out<u64>, handle: u64) -> Result {
+    to.check()?;
+    array::levels_by_handle(handle)?;
+    Err(Code::INVALID_VALUE)
 }
 
 /// No object has a view of its own.

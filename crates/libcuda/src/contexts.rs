@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use handloom_driver::context::{self, Ctx};
 use handloom_driver::stream::PRIORITIES;
-use handloom_driver::{Code, Result, process};
+use handloom_driver::{Code, Result, event, process};
 
 use crate::VERSION;
 use crate::ptr::Out;
@@ -89,8 +89,7 @@ pub(crate) fn device(to: Out<i32>) -> Result {
 
 pub(crate) fn device_of(to: Out<i32>, handle: u64) -> Result {
     to.check()?;
-    let ctx = if handle == 0 { context::current_any()? } else { context::by_handle(handle)? };
-    to.set(ctx.gpu.ordinal)
+    to.set(of_handle(handle)?.gpu.ordinal)
 }
 
 pub(crate) fn flags(to: Out<u32>) -> Result {
@@ -106,8 +105,7 @@ pub(crate) fn set_flags(flags: u32) -> Result {
 
 pub(crate) fn id(handle: u64, to: Out<u64>) -> Result {
     to.check()?;
-    let ctx = if handle == 0 { context::current_any()? } else { context::by_handle(handle)? };
-    to.set(ctx.id)
+    to.set(of_handle(handle)?.id)
 }
 
 pub(crate) fn synchronize() -> Result {
@@ -121,6 +119,46 @@ pub(crate) fn synchronize_of(handle: u64) -> Result {
     ctx.check()?;
     handloom_driver::capture::refuse_while_captured()?;
     ctx.synchronize()
+}
+
+fn of_handle(handle: u64) -> Result<std::sync::Arc<Ctx>> {
+    if handle == 0 { context::current_any() } else { context::by_handle(handle) }
+}
+
+pub(crate) fn record_event(handle: u64, event: u64) -> Result {
+    event::record_all(&*of_handle(handle)?, &*event::by_handle(event)?)
+}
+
+pub(crate) fn wait_event(handle: u64, event: u64) -> Result {
+    event::wait_all(&*of_handle(handle)?, &*event::by_handle(event)?)
+}
+
+/// One more who uses the current context.
+pub(crate) fn attach(to: Out<u64>, flags: u32) -> Result {
+    to.check()?;
+    if flags != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    let ctx = context::current_any()?;
+    ctx.uses.fetch_add(1, Ordering::Relaxed);
+    to.set(ctx.handle)
+}
+
+/// One less; the last one ends it.
+pub(crate) fn detach(handle: u64) -> Result {
+    let ctx = context::by_handle(handle)?;
+    if handle != context::current_handle() || ctx.is_primary {
+        return Err(Code::INVALID_CONTEXT);
+    }
+    let left = ctx.uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    if left == Ok(1) { destroy(handle) } else { Ok(()) }
+}
+
+/// No context has less than all multiprocessors.
+pub(crate) fn affinity(to: Out<u8>, kind: u32) -> Result {
+    to.check()?;
+    context::current()?;
+    Err(if kind == 0 { Code::UNSUPPORTED_EXEC_AFFINITY } else { Code::INVALID_VALUE })
 }
 
 pub(crate) fn set_limit(limit: u32, value: u64) -> Result {
@@ -161,11 +199,7 @@ pub(crate) fn set_shared_config(config: u32) -> Result {
 
 pub(crate) fn api_version(handle: u64, to: Out<u32>) -> Result {
     to.check()?;
-    if handle == 0 {
-        context::current_any()?;
-    } else {
-        context::by_handle(handle)?;
-    }
+    of_handle(handle)?;
     to.set(VERSION.unsigned_abs())
 }
 

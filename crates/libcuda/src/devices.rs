@@ -1,6 +1,6 @@
 //! Devices.
 
-use handloom_driver::gpu::Gpu;
+use handloom_driver::gpu::{Gpu, LINEAR_TEXELS};
 use handloom_driver::{Code, Result, context, pool, process};
 
 use crate::abi::DevProp;
@@ -115,10 +115,15 @@ pub(crate) fn set_pool(dev: i32, handle: u64) -> Result {
     Ok(())
 }
 
-/// No texture has an element of any format.
-pub(crate) fn texture_1d_width(width: Out<u64>, _: u32, _: u32, dev: i32) -> Result {
+/// Linear memory as a texture: as many elements of one format as of any other.
+pub(crate) fn texture_1d_width(width: Out<u64>, format: u32, channels: u32, dev: i32) -> Result {
+    width.check()?;
     process()?.gpu(dev)?;
-    width.set(0)
+    handloom_driver::array::channel(format)?;
+    if !matches!(channels, 1 | 2 | 4) {
+        return Err(Code::INVALID_VALUE);
+    }
+    width.set(u64::from(LINEAR_TEXELS.unsigned_abs()))
 }
 
 pub(crate) fn flush_writes(_: u32, _: u32) -> Result {
@@ -130,6 +135,58 @@ pub(crate) fn affinity(supported: Out<i32>, _: u32, dev: i32) -> Result {
     supported.check()?;
     process()?.gpu(dev)?;
     supported.set(0)
+}
+
+/// What one device, or two, do in a single step on memory that they share with the host: by operation, the bits of what is supported.
+fn atomics(to: Out<u32>, operations: In<u32>, n: u32, of: impl Fn(u32) -> Option<u32>) -> Result {
+    to.check()?;
+    if n == 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    let operations = operations.array(n as usize)?;
+    let all: Option<Vec<u32>> = operations.iter().map(|o| of(*o)).collect();
+    for (i, bits) in all.ok_or(Code::INVALID_VALUE)?.into_iter().enumerate() {
+        to.set_at(i, bits);
+    }
+    Ok(())
+}
+
+/// Memory of the host is memory of the device: what kernels do there in one step is one step to the host too.
+pub(crate) fn host_atomics(to: Out<u32>, operations: In<u32>, n: u32, dev: i32) -> Result {
+    const SIGNED: u32 = 1;
+    const UNSIGNED: u32 = 2;
+    const REDUCTION: u32 = 4;
+    const BITS_32: u32 = 8;
+    const BITS_64: u32 = 16;
+    const BITS_128: u32 = 32;
+    let capability = process()?.gpu(dev)?.capability;
+    let wide = if capability >= 90 { BITS_128 } else { 0 };
+    atomics(to, operations, n, |operation| {
+        Some(match operation {
+            // Sums, least and greatest values of integers.
+            0..=2 => SIGNED | UNSIGNED | REDUCTION | BITS_32 | BITS_64,
+            // Counters that wrap.
+            3 | 4 => UNSIGNED | REDUCTION | BITS_32,
+            // Bits.
+            5..=7 => UNSIGNED | REDUCTION | BITS_32 | BITS_64,
+            // Exchanges.
+            8 | 9 => UNSIGNED | BITS_32 | BITS_64 | wide,
+            // Sums of floats.
+            10 => SIGNED | REDUCTION | BITS_32 | BITS_64,
+            // Least and greatest floats.
+            11 | 12 => 0,
+            _ => return None,
+        })
+    })
+}
+
+/// No device reaches the memory of another.
+pub(crate) fn peer_atomics(to: Out<u32>, operations: In<u32>, n: u32, from: i32, peer: i32) -> Result {
+    let process = process()?;
+    if process.gpu(from)?.ordinal == process.gpu(peer)?.ordinal {
+        return Err(Code::INVALID_DEVICE);
+    }
+    atomics(to, operations, n, |operation| (operation <= 12).then_some(0))
 }
 
 pub(crate) fn primary_retain(to: Out<u64>, dev: i32) -> Result {

@@ -4,6 +4,7 @@ use handloom_driver::event::{self, by_handle};
 use handloom_driver::stream::{self, Null};
 use handloom_driver::{Code, Result, process};
 
+use crate::abi::IpcHandle;
 use crate::ptr::Out;
 
 pub(crate) fn create(to: Out<u64>, flags: u32) -> Result {
@@ -35,6 +36,16 @@ pub(crate) fn record_with_flags(null: Null, event: u64, at: u64, flags: u32) -> 
         return Err(Code::INVALID_VALUE);
     }
     stream::submit(&ctx, &stream, handloom_driver::work::Op::Record(event))
+}
+
+pub(crate) fn ipc_handle(to: Out<IpcHandle>, event: u64) -> Result {
+    to.check()?;
+    to.set(IpcHandle { bytes: by_handle(event)?.ipc_handle()? })
+}
+
+pub(crate) fn ipc_open(to: Out<u64>, handle: IpcHandle) -> Result {
+    to.check()?;
+    to.set(event::open(&handle.bytes)?)
 }
 
 pub(crate) fn query(handle: u64) -> Result {

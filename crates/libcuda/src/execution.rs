@@ -1,6 +1,6 @@
 //! Functions and launches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use handloom_driver::context::Ctx;
@@ -10,8 +10,8 @@ use handloom_driver::stream::{self, Null};
 use handloom_driver::work::{Launch, Shape};
 use handloom_driver::{Code, Result};
 
-use crate::abi::LaunchConfig;
-use crate::ptr::{In, Out, ProcessMemory};
+use crate::abi::{LaunchConfig, LaunchParams};
+use crate::ptr::{Addr, In, Out, ProcessMemory};
 
 /// A launch as the program describes it.
 pub(crate) fn launch_of(ctx: &Arc<Ctx>, handle: u64, shape: Shape, pointers: u64, extra: u64) -> Result<Launch> {
@@ -21,6 +21,107 @@ pub(crate) fn launch_of(ctx: &Arc<Ctx>, handle: u64, shape: Shape, pointers: u64
     }
     let params = launch::params(&ProcessMemory, &func, pointers, extra)?;
     Ok(Launch { func, handle, shape, params, pointers: OnceLock::new(), hints: BTreeMap::new() })
+}
+
+/// Sets the threads of a block for launches to come.
+pub(crate) fn set_block(f: u64, x: i32, y: i32, z: i32) -> Result {
+    let n = |n: i32| u32::try_from(n).ok().filter(|n| *n > 0).ok_or(Code::INVALID_VALUE);
+    let block = [n(x)?, n(y)?, n(z)?];
+    function_anywhere(f)?.stored.change(|d| {
+        d.block = block;
+        Ok(())
+    })
+}
+
+pub(crate) fn set_shared(f: u64, bytes: u32) -> Result {
+    function_anywhere(f)?.stored.change(|d| {
+        d.shared = bytes;
+        Ok(())
+    })
+}
+
+pub(crate) fn set_param_bytes(f: u64, bytes: u32) -> Result {
+    let bytes = usize::try_from(bytes).ok().filter(|n| *n <= launch::MAX_PARAM_BYTES).ok_or(Code::INVALID_VALUE)?;
+    function_anywhere(f)?.stored.change(|d| {
+        d.param_bytes = bytes;
+        Ok(())
+    })
+}
+
+pub(crate) fn set_param_int(f: u64, offset: i32, value: u32) -> Result {
+    function_anywhere(f)?.stored.change(|d| d.set(offset, &value.to_le_bytes()))
+}
+
+pub(crate) fn set_param_float(f: u64, offset: i32, value: f32) -> Result {
+    function_anywhere(f)?.stored.change(|d| d.set(offset, &value.to_le_bytes()))
+}
+
+pub(crate) fn set_param_bytes_of(f: u64, offset: i32, from: Addr, bytes: u32) -> Result {
+    let bytes = In::<u8>::of(from.0).array(bytes as usize)?;
+    function_anywhere(f)?.stored.change(|d| d.set(offset, &bytes))
+}
+
+pub(crate) fn launch_one(f: u64) -> Result {
+    launch_grid(f, 1, 1)
+}
+
+pub(crate) fn launch_grid(f: u64, width: i32, height: i32) -> Result {
+    launch_grid_in(f, width, height, 0)
+}
+
+/// Launches a function as the calls before described it.
+pub(crate) fn launch_grid_in(f: u64, width: i32, height: i32, at: u64) -> Result {
+    let n = |n: i32| u32::try_from(n).ok().filter(|n| *n > 0).ok_or(Code::INVALID_VALUE);
+    let (ctx, stream) = stream::by_handle(at, Null::Legacy)?;
+    let func = function(f, || Ok(Arc::clone(&ctx)))?;
+    let described = func.stored.now();
+    let (block, shared) = (described.block, described.shared);
+    if block.contains(&0) {
+        return Err(Code::INVALID_VALUE);
+    }
+    let shape = Shape { grid: [n(width)?, n(height)?, 1], block, shared, ..Shape::default() };
+    let params = described.block_of(func.param_bytes())?;
+    let launch = Launch { func, handle: f, shape, params, pointers: OnceLock::new(), hints: BTreeMap::new() };
+    launch.check()?;
+    stream::launch(&ctx, &stream, launch)
+}
+
+/// Launches of one kernel on several devices, which begin when all work before them has ended, and end together.
+pub(crate) fn launch_on_devices(list: Out<LaunchParams>, n: u32, flags: u32) -> Result {
+    const NO_SYNC_BEFORE: u32 = 1;
+    const NO_SYNC_AFTER: u32 = 2;
+    let launches = In::<LaunchParams>::of(list.address()).array(n as usize)?;
+    if launches.is_empty() || flags & !(NO_SYNC_BEFORE | NO_SYNC_AFTER) != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    let mut all = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut first: Option<(Shape, String)> = None;
+    for l in &launches {
+        if l.stream <= stream::PER_THREAD {
+            return Err(Code::INVALID_VALUE);
+        }
+        let (ctx, stream) = stream::by_handle(l.stream, Null::Legacy)?;
+        let shape =
+            Shape { grid: l.grid, block: l.block, shared: l.shared_mem_bytes, cooperative: true, ..Shape::default() };
+        let launch = launch_of(&ctx, l.function, shape, l.params, 0)?;
+        launch.check()?;
+        check_cooperative(&launch.func, &shape)?;
+        let what = (shape, launch.func.function.name().to_owned());
+        if !seen.insert(ctx.gpu.ordinal) || first.get_or_insert_with(|| what.clone()) != &what {
+            return Err(Code::INVALID_VALUE);
+        }
+        stream.refuse_capture()?;
+        all.push((ctx, stream, launch));
+    }
+    let lanes: Vec<_> = all.iter().map(|(ctx, stream, _)| (Arc::clone(ctx), Arc::clone(stream))).collect();
+    if flags & NO_SYNC_BEFORE == 0 {
+        stream::meet(&lanes)?;
+    }
+    for (ctx, stream, launch) in all {
+        stream::launch(&ctx, &stream, launch)?;
+    }
+    if flags & NO_SYNC_AFTER == 0 { stream::meet(&lanes) } else { Ok(()) }
 }
 
 fn launch_on(null: Null, at: u64, handle: u64, shape: Shape, pointers: u64, extra: u64) -> Result {
@@ -139,10 +240,7 @@ pub(crate) fn set_shared_config(f: u64, config: u32) -> Result {
 
 pub(crate) fn module_of(to: Out<u64>, f: u64) -> Result {
     to.check()?;
-    match function_anywhere(f)?.module {
-        0 => Err(Code::NOT_SUPPORTED),
-        module => to.set(module),
-    }
+    to.set(function_anywhere(f)?.module)
 }
 
 /// The address of a name with a NUL, which stays for ever: names are few.

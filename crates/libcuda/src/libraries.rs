@@ -75,6 +75,12 @@ pub(crate) fn unload(handle: u64) -> Result {
     Ok(())
 }
 
+pub(crate) fn module_of(to: Out<u64>, handle: u64) -> Result {
+    to.check()?;
+    let ctx = context::current()?;
+    to.set(library(handle)?.module_handle(&ctx)?)
+}
+
 pub(crate) fn kernel(to: Out<u64>, handle: u64, name: In<u8>) -> Result {
     to.check()?;
     to.set(module::kernel(handle, &name.text()?)?)

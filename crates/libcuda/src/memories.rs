@@ -124,7 +124,7 @@ pub(crate) fn register(address: Addr, bytes: u64, flags: u32) -> Result {
     if process.gpu_of(address.0).is_some() {
         return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
     }
-    process.memory.register(address.0, Registered { bytes, flags, ctx: ctx.handle })
+    process.memory.register(process, address.0, Registered { bytes, flags, ctx: ctx.handle })
 }
 
 pub(crate) fn unregister(address: Addr) -> Result {
@@ -133,7 +133,8 @@ pub(crate) fn unregister(address: Addr) -> Result {
     }
     let ctx = context::current()?;
     let _ = ctx.rt.synchronize();
-    process()?.memory.unregister(address.0).map(drop)
+    let process = process()?;
+    process.memory.unregister(process, address.0)
 }
 
 /// Memory that is attached to all streams (1) or to the host (2): all is reached by all anyway.
@@ -206,8 +207,9 @@ fn fill(null: Null, at: u64, rows: (u64, u64), word: Word, size: (u64, u64)) -> 
 /// A fill that waits where memory is the host's too; of other memory it goes on beside the host, as on a GPU.
 fn fill_now(null: Null, rows: (u64, u64), word: Word, size: (u64, u64)) -> Result {
     fill(null, 0, rows, word, size)?;
-    let is_host = process()?.memory.find(rows.0).is_some_and(|a| matches!(a.kind, Use::Host(_) | Use::Managed));
-    if is_host {
+    let process = process()?;
+    let is_host = process.memory.find(rows.0).is_some_and(|a| matches!(a.kind, Use::Host(_) | Use::Managed));
+    if is_host || process.gpu_of(rows.0).is_none() {
         let (ctx, stream) = stream::by_handle(0, null)?;
         return ctx.result(stream.rt().synchronize());
     }

@@ -81,6 +81,10 @@ pub(crate) fn from_file(name: In<u8>, capability: u32, options: &Options, join: 
 pub(crate) fn unload(handle: u64) -> Result {
     let process = process()?;
     context::current()?;
+    if module::by_handle(handle)?.ctx == 0 {
+        // It goes with its library.
+        return Err(Code::NOT_PERMITTED);
+    }
     let module = process.modules.remove(handle).ok_or(Code::INVALID_HANDLE)?;
     if let Some(ctx) = process.contexts.get(module.ctx) {
         // Its variables must be there until launches that were given have ended, and copies too.

@@ -106,8 +106,18 @@ pub(crate) fn attribute(data: Addr, number: u32, address: u64) -> Result {
     if data.0 == 0 || !(1..=22).contains(&number) {
         return Err(Code::INVALID_VALUE);
     }
-    let known = find(address)?.ok_or(Code::INVALID_VALUE)?;
-    write(data, number, address, Some(&known))
+    const DEVICE_POINTER: u32 = 3;
+    const HOST_POINTER: u32 = 4;
+    match find(address)? {
+        Some(known) => write(data, number, address, Some(&known)),
+        // Other memory of the process, where kernels may use it.
+        None if matches!(number, DEVICE_POINTER | HOST_POINTER)
+            && process()?.gpus.iter().any(|gpu| gpu.device.memory().reaches(address)) =>
+        {
+            data.out::<u64>().set(address)
+        }
+        None => Err(Code::INVALID_VALUE),
+    }
 }
 
 pub(crate) fn attributes(n: u32, numbers: Out<u32>, data: Out<u64>, address: u64) -> Result {

@@ -1,5 +1,6 @@
 //! Memory that is allocated and freed in the order of streams.
 
+use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 
 use handloom_driver::context::Ctx;
@@ -7,21 +8,30 @@ use handloom_driver::memory::GraphMemory;
 use handloom_driver::pool::{self, Pool};
 use handloom_driver::stream::{self, Null, Stream};
 use handloom_driver::work::Op;
-use handloom_driver::{Code, Result, memory, process};
+use handloom_driver::{Code, Result, context, memory, process};
 
-use crate::abi::{AccessDesc, PlaceWords, PoolProps};
+use crate::abi::{AccessDesc, IpcHandle, PlaceWords, PoolProps};
 use crate::ptr::{Addr, In, Out};
-use crate::virtual_memory::accesses;
+use crate::virtual_memory::{accesses, file_of};
 
 const PINNED: u32 = 1;
 const DEVICE: u32 = 1;
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`
+const FILE: u32 = 1;
 
-/// The number of the device that a pool of such properties is of.
+/// The number of the device that memory of such properties is of, which is for this process alone.
 pub(crate) fn device_of(props: &In<PoolProps>) -> Result<i32> {
     let props = props.get()?;
+    if props.handle_types != 0 {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    place_of(&props)
+}
+
+fn place_of(props: &PoolProps) -> Result<i32> {
     let process = process()?;
-    if props.alloc_type != PINNED || props.handle_types != 0 {
-        return Err(if props.handle_types == 0 { Code::INVALID_VALUE } else { Code::NOT_SUPPORTED });
+    if props.alloc_type != PINNED {
+        return Err(Code::INVALID_VALUE);
     }
     if props.location_type != DEVICE {
         return Err(Code::NOT_SUPPORTED);
@@ -47,8 +57,48 @@ pub(crate) fn device_props(ordinal: i32) -> PoolProps {
 pub(crate) fn create(to: Out<u64>, props: In<PoolProps>) -> Result {
     to.check()?;
     let process = process()?;
-    let pool = Pool::new(device_of(&props)?, false, props.get()?.max_size);
+    let props = props.get()?;
+    if props.handle_types & !FILE != 0 {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    let pool = Pool::new(place_of(&props)?, false, props.max_size).shareable(props.handle_types == FILE);
     to.set(process.pools.add(pool).ok_or(Code::OUT_OF_MEMORY)?)
+}
+
+/// Whether files stand for memory of other processes in calls with such a kind.
+fn check_kind(kind: u32, flags: u64) -> Result {
+    match (kind, flags) {
+        (FILE, 0) => Ok(()),
+        (2 | 4 | 8, _) => Err(Code::NOT_SUPPORTED),
+        _ => Err(Code::INVALID_VALUE),
+    }
+}
+
+/// A file stands for a pool in other processes; the program closes it.
+pub(crate) fn export(to: Addr, handle: u64, kind: u32, flags: u64) -> Result {
+    check_kind(kind, flags)?;
+    to.out::<i32>().check()?;
+    to.out::<i32>().set(by_handle(handle)?.export()?.into_raw_fd())
+}
+
+pub(crate) fn import(to: Out<u64>, file: Addr, kind: u32, flags: u64) -> Result {
+    to.check()?;
+    check_kind(kind, flags)?;
+    let process = process()?;
+    let ordinal = context::current().map_or(0, |ctx| ctx.gpu.ordinal);
+    let pool = Pool::import(ordinal, file_of(file)?)?;
+    to.set(process.pools.add(pool).ok_or(Code::OUT_OF_MEMORY)?)
+}
+
+pub(crate) fn export_memory(to: Out<IpcHandle>, address: u64) -> Result {
+    to.check()?;
+    to.set(IpcHandle { bytes: pool::export_memory(address)? })
+}
+
+pub(crate) fn import_memory(to: Out<u64>, handle: u64, from: Out<IpcHandle>) -> Result {
+    to.check()?;
+    let from = from.get()?;
+    to.set(by_handle(handle)?.open(handle, &from.bytes)?)
 }
 
 fn by_handle(handle: u64) -> Result<std::sync::Arc<Pool>> {

@@ -6,6 +6,7 @@
 //! methods are safe.
 
 use handloom_driver::{Code, HostMemory, Result};
+use handloom_runtime::DeviceMemory;
 
 /// A pointer to something that the call fills, or reads and changes.
 #[derive(Clone, Copy, Debug)]
@@ -189,6 +190,16 @@ impl HostMemory for ProcessMemory {
         let from = std::ptr::with_exposed_provenance::<std::ffi::c_char>(address as usize);
         // SAFETY: the program said that a text which ends with NUL lies there.
         unsafe { std::ffi::CStr::from_ptr(from) }.to_bytes().len()
+    }
+
+    fn open(&self, memory: &DeviceMemory) {
+        // SAFETY: who runs the program asked for it, and so vouches for its kernels.
+        unsafe { memory.open_to_process() }
+    }
+
+    fn lend(&self, memory: &DeviceMemory, address: u64, bytes: u64, is_writable: bool) {
+        // SAFETY: the program registered the range, and keeps it until it says otherwise, which waits for work that may use it.
+        unsafe { memory.lend(address, bytes, is_writable) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
+use handloom_driver::memory::Use;
 use handloom_driver::virtual_memory::{self, GRANULARITY, Location, by_handle};
 use handloom_driver::{Code, Result, ipc, process};
 
@@ -133,6 +134,11 @@ pub(crate) fn import(to: Out<u64>, file: Addr, kind: u32) -> Result {
         return Err(if matches!(kind, 2 | 4 | 8) { Code::NOT_SUPPORTED } else { Code::INVALID_VALUE });
     }
     process()?;
+    to.set(virtual_memory::import(file_of(file)?)?)
+}
+
+/// A file of our own, by the number that the program has it by.
+pub(crate) fn file_of(file: Addr) -> Result<OwnedFd> {
     let number = i32::try_from(file.0).map_err(|_| Code::INVALID_VALUE)?;
     // SAFETY: it makes a number of a number; what is no file is refused.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
@@ -140,13 +146,12 @@ pub(crate) fn import(to: Out<u64>, file: Addr, kind: u32) -> Result {
         return Err(Code::INVALID_VALUE);
     }
     // SAFETY: the number was just made, and nobody else has it.
-    let file = unsafe { OwnedFd::from_raw_fd(copy) };
-    to.set(virtual_memory::import(file)?)
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
 pub(crate) fn ipc_handle(to: Out<IpcHandle>, address: u64) -> Result {
     to.check()?;
-    to.set(IpcHandle { bytes: ipc::handle_of(address)? })
+    to.set(IpcHandle { bytes: ipc::handle_of(address, |kind| kind == Use::Device)? })
 }
 
 pub(crate) fn ipc_open(to: Out<u64>, handle: IpcHandle, flags: u32) -> Result {
@@ -155,9 +160,9 @@ pub(crate) fn ipc_open(to: Out<u64>, handle: IpcHandle, flags: u32) -> Result {
     if flags != LAZY_PEERS {
         return Err(Code::INVALID_VALUE);
     }
-    to.set(ipc::open(&handle.bytes)?)
+    to.set(ipc::open(&handle.bytes, Use::Foreign)?)
 }
 
 pub(crate) fn ipc_close(address: u64) -> Result {
-    ipc::close(address)
+    ipc::close(address, |kind| kind == Use::Foreign)
 }

@@ -336,6 +336,18 @@ unsafe extern "C" {
     pub fn cuMemGetMemPool(pool: &mut u64, place: Address, kind: u32) -> u32;
     pub fn cuMemSetMemPool(place: Address, kind: u32, pool: u64) -> u32;
     pub fn cuMemRangeGetAttribute(data: *mut c_void, size: usize, attribute: u32, address: u64, bytes: usize) -> u32;
+    pub fn cuMemPoolExportToShareableHandle(to: *mut c_void, pool: u64, kind: u32, flags: u64) -> u32;
+    pub fn cuMemPoolImportFromShareableHandle(pool: &mut u64, from: *mut c_void, kind: u32, flags: u64) -> u32;
+    pub fn cuDeviceGetHostAtomicCapabilities(to: *mut c_void, operations: Address, count: u32, device: i32) -> u32;
+    pub fn cuDeviceGetP2PAtomicCapabilities(
+        to: *mut c_void,
+        operations: Address,
+        count: u32,
+        device: i32,
+        peer: i32,
+    ) -> u32;
+    pub safe fn cuMemPoolExportPointer(to: &mut IpcHandle, address: u64) -> u32;
+    pub safe fn cuMemPoolImportPointer(address: &mut u64, pool: u64, from: &mut IpcHandle) -> u32;
     pub safe fn cuIpcGetMemHandle(handle: &mut IpcHandle, address: u64) -> u32;
     pub safe fn cuIpcOpenMemHandle_v2(address: &mut u64, handle: IpcHandle, flags: u32) -> u32;
     pub safe fn cuIpcCloseMemHandle(address: u64) -> u32;
@@ -401,6 +413,14 @@ unsafe extern "C" {
         nodes: *mut Address,
         edges: *mut Address,
         count: *mut usize,
+    ) -> u32;
+    pub fn cuStreamBeginCaptureToGraph(
+        stream: u64,
+        graph: u64,
+        after: Address,
+        edges: Address,
+        count: usize,
+        mode: u32,
     ) -> u32;
     pub fn cuStreamUpdateCaptureDependencies_v2(
         stream: u64,

@@ -248,6 +248,19 @@ calls! {
         put(can, answer)
     }
 
+    fn cudaDeviceGetHostAtomicCapabilities(to: *mut c_void, operations: Address, count: u32, device: i32) {
+        exists(device)?;
+        // SAFETY: the program says that `count` operations are there, and that as many words fit; the driver tests for null.
+        driver(unsafe { cu::cuDeviceGetHostAtomicCapabilities(to, operations, count, device) })
+    }
+
+    fn cudaDeviceGetP2PAtomicCapabilities(to: *mut c_void, operations: Address, count: u32, device: i32, peer: i32) {
+        exists(device)?;
+        exists(peer)?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuDeviceGetP2PAtomicCapabilities(to, operations, count, device, peer) })
+    }
+
     fn cudaDeviceEnablePeerAccess(peer: i32, flags: u32) {
         exists(peer)?;
         ready()?;

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use crate::cu;
 use crate::device::{exists, ready};
 use crate::error::{Answer, Error, driver};
-use crate::types::{Address, Out, put};
+use crate::types::{Address, IpcHandle, Out, put};
 
 fn pool_of(device: i32, ask: impl FnOnce(&mut u64, i32) -> u32) -> Answer<u64> {
     exists(device)?;
@@ -92,6 +92,34 @@ calls! {
         // SAFETY: the program says that a place is there, which both interfaces lay out alike; the driver tests for null.
         driver(unsafe { cu::cuMemPoolGetAccess(&mut found, pool, location) })?;
         put(flags, found)
+    }
+
+    fn cudaMemPoolExportToShareableHandle(to: *mut c_void, pool: u64, kind: u32, flags: u32) {
+        ready()?;
+        // SAFETY: the program says that a handle of the kind fits there; the driver tests for null.
+        driver(unsafe { cu::cuMemPoolExportToShareableHandle(to, pool, kind, flags.into()) })
+    }
+
+    fn cudaMemPoolImportFromShareableHandle(pool: Out<'_, u64>, from: *mut c_void, kind: u32, flags: u32) {
+        ready()?;
+        let mut made = 0;
+        // SAFETY: the program says that it is a handle of the kind, which for files is their number.
+        driver(unsafe { cu::cuMemPoolImportFromShareableHandle(&mut made, from, kind, flags.into()) })?;
+        put(pool, made)
+    }
+
+    fn cudaMemPoolExportPointer(data: Out<'_, IpcHandle>, address: u64) {
+        ready()?;
+        let mut made = IpcHandle { bytes: [0; 64] };
+        driver(cu::cuMemPoolExportPointer(&mut made, address))?;
+        put(data, made)
+    }
+
+    fn cudaMemPoolImportPointer(address: Out<'_, u64>, pool: u64, data: Option<&IpcHandle>) {
+        ready()?;
+        let (mut made, mut data) = (0, *data.ok_or(Error::INVALID_VALUE)?);
+        driver(cu::cuMemPoolImportPointer(&mut made, pool, &mut data))?;
+        put(address, made)
     }
 
     fn cudaMemPoolTrimTo(pool: u64, keep: usize) {

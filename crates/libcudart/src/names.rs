@@ -21,7 +21,7 @@ macro_rules! not_supported {
 not_supported! {
     __cudaGetProcAddress __cudaRegisterHostVar __cudaRegisterUnifiedTable     cudaArrayGetMemoryRequirements cudaArrayGetPlane cudaArrayGetSparseProperties     cudaDestroyExternalMemory cudaDestroyExternalSemaphore     cudaDevResourceGenerateDesc cudaDevSmResourceSplit cudaDevSmResourceSplitByCount
     cudaDeviceFlushGPUDirectRDMAWrites cudaDeviceGetDevResource cudaDeviceGetExecutionCtx
-    cudaDeviceGetHostAtomicCapabilities cudaDeviceGetNvSciSyncAttributes cudaDeviceGetP2PAtomicCapabilities
+    cudaDeviceGetNvSciSyncAttributes
     cudaDeviceGetTexture1DLinearMaxWidth cudaDeviceRegisterAsyncNotification cudaDeviceUnregisterAsyncNotification
     cudaEGLStreamConsumerAcquireFrame cudaEGLStreamConsumerConnect cudaEGLStreamConsumerConnectWithFlags
     cudaEGLStreamConsumerDisconnect cudaEGLStreamConsumerReleaseFrame cudaEGLStreamProducerConnect
@@ -45,13 +45,13 @@ not_supported! {
     cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc_v2 cudaLaunchHostFunc_v2_ptsz
     cudaLibraryGetUnifiedFunction cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory cudaLogsRegisterCallback
     cudaLogsUnregisterCallback cudaMemGetLocationInfo
-    cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle cudaMemPoolImportFromShareableHandle
-    cudaMemPoolImportPointer         cudaMemcpy3DPeer
+
+    cudaMemcpy3DPeer
     cudaMemcpy3DPeerAsync cudaMemcpy3DPeerAsync_ptsz cudaMemcpy3DPeer_ptds cudaMemcpyArrayToArray
     cudaMemcpyArrayToArray_ptds         cudaMipmappedArrayGetMemoryRequirements cudaMipmappedArrayGetSparseProperties
     cudaSetDoubleForDevice cudaSetDoubleForHost cudaSetValidDevices cudaSignalExternalSemaphoresAsync
     cudaSignalExternalSemaphoresAsync_ptsz cudaSignalExternalSemaphoresAsync_v2
-    cudaSignalExternalSemaphoresAsync_v2_ptsz cudaStreamBeginCaptureToGraph cudaStreamBeginCaptureToGraph_ptsz
+    cudaSignalExternalSemaphoresAsync_v2_ptsz
     cudaStreamBeginRecaptureToGraph cudaStreamBeginRecaptureToGraph_ptsz cudaStreamGetDevResource
     cudaStreamGetDevResource_ptsz cudaSubgridCreate cudaSubgridWorkerGridCreate cudaSubgridWorksetCreate
     cudaVDPAUGetDevice cudaVDPAUSetVDPAUDevice cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_ptsz

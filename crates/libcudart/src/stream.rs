@@ -109,6 +109,12 @@ calls! {
         driver(cu::cuStreamBeginCapture_v2(stream, mode))
     }
 
+    fn cudaStreamBeginCaptureToGraph / cudaStreamBeginCaptureToGraph_ptsz(in stream: u64; graph: u64, after: Address, edges: Address, count: usize, mode: u32) {
+        ready()?;
+        // SAFETY: the program says that `count` nodes are there, and edges if there are any.
+        driver(unsafe { cu::cuStreamBeginCaptureToGraph(stream, graph, after, edges, count, mode) })
+    }
+
     fn cudaStreamEndCapture / cudaStreamEndCapture_ptsz(in stream: u64; graph: Out<'_, u64>) {
         end_capture(stream, graph)
     }

@@ -184,7 +184,7 @@ pub(crate) fn check_shape(
         let limit: u64 = most.iter().map(|n| u64::from(*n)).product();
         if threads > limit {
             return Err(wrong!(
-                TooManyResources,
+                InvalidValue,
                 "a block of {threads} threads: `{name}` allows at most {limit} (`.maxntid {}`)",
                 dims(most)
             ));

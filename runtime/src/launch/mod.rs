@@ -277,7 +277,9 @@ impl PreparedLaunch {
             Watchdog::start(&self.grid.stop, Some(&self.config.stop), limit).ok_or(LaunchError::NoRoom(Lack::Watchdog))
         });
         let watchdog = watchdog.transpose()?;
-        self.grid.env.gridid = self.function.module.device().inner.next_grid();
+        let device = &self.function.module.device().inner;
+        device.memory.renew_host();
+        self.grid.env.gridid = device.next_grid();
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }

@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::access::{fill_words, read_words, write_words};
+use super::host::HostRanges;
 use super::reserve::as_len;
 use super::space::{AllocKind, Allocation, Budget, Space, SpaceKind};
 use crate::error::{ErrorKind, NoRoom};
@@ -27,6 +28,7 @@ const HOP: usize = 16 << 10;
 pub struct DeviceMemory {
     pub(crate) wide: Space,
     low: OnceLock<Option<Space>>,
+    host: HostRanges,
     pub(super) budget: Arc<Budget>,
 }
 
@@ -170,6 +172,7 @@ impl fmt::Display for MemoryError {
                     AllocKind::Global | AllocKind::Const => "a variable, which lives as long as its module",
                     AllocKind::Malloc => "memory that a kernel allocated, which only kernels use",
                     AllocKind::Mapped | AllocKind::MappedForReading => "mapped memory, which is unmapped",
+                    AllocKind::Host | AllocKind::HostForReading => "memory of the process",
                     AllocKind::Linear | AllocKind::Param | AllocKind::Shared | AllocKind::Local => "not the host's",
                 };
                 write!(f, "{:#x} is {what}", a.base)
@@ -197,7 +200,7 @@ impl DeviceMemory {
     pub(crate) fn claim() -> Option<DeviceMemory> {
         let budget = Arc::default();
         let wide = Space::claim(SpaceKind::Wide, Arc::clone(&budget))?;
-        Some(DeviceMemory { wide, low: OnceLock::new(), budget })
+        Some(DeviceMemory { wide, low: OnceLock::new(), host: HostRanges::default(), budget })
     }
 
     /// The space of a kind; the low one is claimed at the first use.
@@ -218,7 +221,50 @@ impl DeviceMemory {
 
     /// Changes when an allocation ends.
     pub(crate) fn generation(&self) -> u64 {
-        self.wide.generation() + self.low.get().and_then(Option::as_ref).map_or(0, Space::generation)
+        let low = self.low.get().and_then(Option::as_ref).map_or(0, Space::generation);
+        self.wide.generation() + low + self.host.generation()
+    }
+
+    /// Base, size and kind of what holds an address, if kernels may use it.
+    pub(crate) fn extent(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
+        match self.of(addr) {
+            Some(space) => space.extent(addr),
+            None => self.host.extent(addr),
+        }
+    }
+
+    /// A launch begins: what is known of memory of the process may be out of date.
+    pub(crate) fn renew_host(&self) {
+        self.host.renew();
+    }
+
+    /// Lets kernels use all memory of the process, at the addresses that the process uses. An access outside of what is mapped when a launch first needs it
+    /// traps.
+    ///
+    /// # Safety
+    /// Launches are no longer contained in the memory of the device: whoever launches a kernel from now on says that it writes nothing of the process
+    /// that others rely on, and that nothing that it uses is unmapped while it runs.
+    pub unsafe fn open_to_process(&self) {
+        self.host.open();
+    }
+
+    /// Lets kernels use a range of the process, at the addresses that the process uses, until it is taken back.
+    ///
+    /// # Safety
+    /// The range is readable, and writable if that is said, and stays so until [`take_back`](Self::take_back) and the end of the launches that ran then; nothing but raw
+    /// accesses and atomics is done there meanwhile.
+    pub unsafe fn lend(&self, address: u64, bytes: u64, is_writable: bool) {
+        self.host.lend(address, bytes, is_writable);
+    }
+
+    /// Takes a range back by its first address.
+    pub fn take_back(&self, address: u64) {
+        self.host.take_back(address);
+    }
+
+    /// Whether kernels may read an address that is not the device's.
+    pub fn reaches(&self, address: u64) -> bool {
+        !self.owns(address) && self.host.extent(address).is_some()
     }
 
     /// Zero-filled memory of a kind.

@@ -2,13 +2,15 @@
 //!
 //! A generic address is a host address. Only memory that PTX can name lies in a window; contexts, code and tables lie elsewhere.
 //! `reserve` claims addresses, `ranges` divides them, `space` is the memory of a device in one window, `linear` all of
-//! a device's memory by address, `mapped` memory that is mapped to addresses and shared with other processes, `view` what one cta may touch,
+//! a device's memory by address, `mapped` memory that is mapped to addresses and shared with other processes, `host` memory of the
+//! process that kernels may use too, `view` what one cta may touch,
 //! and `access` reads and writes bytes that passed a check.
 //!
 //! Invariants: an address is read or written by the runtime only after a check against the map of allocations, or by the owner of the
 //! allocation; freed memory is not served again at once.
 
 pub(crate) mod access;
+mod host;
 mod linear;
 mod mapped;
 mod ranges;

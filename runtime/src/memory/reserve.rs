@@ -42,8 +42,18 @@ const LOW: Wish = Wish {
 #[derive(Debug)]
 pub(crate) struct Reservation {
     base: u64,
+    size: u64,
     window: u64,
     taken: Mutex<Vec<bool>>,
+}
+
+static WIDE_ONE: OnceLock<Option<Reservation>> = OnceLock::new();
+static LOW_ONE: OnceLock<Option<Reservation>> = OnceLock::new();
+
+/// Whether an address lies in a reservation.
+pub(crate) fn is_reserved(addr: u64) -> bool {
+    let mut made = [&WIDE_ONE, &LOW_ONE].into_iter().filter_map(|one| one.get()?.as_ref());
+    made.any(|r| addr.wrapping_sub(r.base) < r.size)
 }
 
 impl Reservation {
@@ -63,7 +73,7 @@ impl Reservation {
                 if at as u64 == base {
                     let window = wish.window.min(size);
                     let n_windows = as_len(size / window);
-                    return Some(Reservation { base, window, taken: Mutex::new(vec![false; n_windows]) });
+                    return Some(Reservation { base, size, window, taken: Mutex::new(vec![false; n_windows]) });
                 }
                 // A kernel older than 4.17 takes the base as a hint: give the range back.
                 // SAFETY: the range was mapped just above and nobody knows of it.
@@ -75,14 +85,12 @@ impl Reservation {
 
     /// The reservation for programs of 64-bit addresses, if the host gave one.
     pub(crate) fn wide() -> Option<&'static Reservation> {
-        static CELL: OnceLock<Option<Reservation>> = OnceLock::new();
-        CELL.get_or_init(|| Reservation::make(&WIDE)).as_ref()
+        WIDE_ONE.get_or_init(|| Reservation::make(&WIDE)).as_ref()
     }
 
     /// The reservation below 4 GiB, if the host gave one.
     pub(crate) fn low() -> Option<&'static Reservation> {
-        static CELL: OnceLock<Option<Reservation>> = OnceLock::new();
-        CELL.get_or_init(|| Reservation::make(&LOW)).as_ref()
+        LOW_ONE.get_or_init(|| Reservation::make(&LOW)).as_ref()
     }
 
     /// Takes the first free window.

@@ -34,12 +34,16 @@ pub enum AllocKind {
     Mapped,
     /// The same, which kernels may only read.
     MappedForReading,
+    /// Memory of the process that is not a device's.
+    Host,
+    /// The same, which the process itself may only read.
+    HostForReading,
 }
 
 impl AllocKind {
     /// Whether kernels may write it.
     pub(crate) fn is_writable(self) -> bool {
-        !matches!(self, AllocKind::Const | AllocKind::MappedForReading)
+        !matches!(self, AllocKind::Const | AllocKind::MappedForReading | AllocKind::HostForReading)
     }
 }
 

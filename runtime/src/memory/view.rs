@@ -121,13 +121,17 @@ impl View {
         };
         match hit {
             Some(h) if h.holds(addr, bytes) => match h.kind {
-                AllocKind::Const | AllocKind::Param | AllocKind::MappedForReading if write => {
+                AllocKind::Const | AllocKind::Param | AllocKind::MappedForReading | AllocKind::HostForReading
+                    if write =>
+                {
                     Err(TrapKind::WriteProtected)
                 }
                 AllocKind::Const
                 | AllocKind::Param
                 | AllocKind::Mapped
                 | AllocKind::MappedForReading
+                | AllocKind::Host
+                | AllocKind::HostForReading
                 | AllocKind::Buffer
                 | AllocKind::Linear
                 | AllocKind::Global
@@ -146,7 +150,7 @@ impl View {
             self.hits[..=i].rotate_right(1);
             return Some(self.hits[0]);
         }
-        let (base, size, kind) = self.memory.of(addr)?.extent(addr)?;
+        let (base, size, kind) = self.memory.extent(addr)?;
         self.hits.rotate_right(1);
         self.hits[0] = Hit { base, size, kind };
         Some(self.hits[0])

@@ -209,6 +209,20 @@ impl Function {
         &self.module.inner.ir.entries[&*self.name]
     }
 
+    /// Bytes of the variables in constant memory that it may use: those of its module.
+    pub fn constant_bytes(&self) -> u64 {
+        let all = self.module.inner.ir.syms.iter().filter(|s| s.kind == SymKind::Const);
+        all.fold(0, |end: u64, s| end.next_multiple_of(u64::from(s.align.max(1))) + s.size)
+    }
+
+    /// Bytes of local memory that a thread has for its variables, and for those of what it calls.
+    pub fn local_bytes(&self) -> u64 {
+        let (ir, id) = (&self.module.inner.ir, self.entry().func);
+        let frame = &simt::FrameLayout::of_module(ir)[id.idx()];
+        // A frame takes room also where there are no variables.
+        if ir.funcs[id.idx()].slots.is_empty() { frame.reach - frame.size } else { frame.reach }
+    }
+
     /// Where in the program's own shared memory the dynamic part begins, if the module declares any.
     pub(crate) fn dynamic_start(&self) -> Option<u32> {
         let ir = &self.module.inner.ir;

@@ -147,7 +147,9 @@ pub(super) fn part(
                 | AllocKind::Global
                 | AllocKind::Malloc
                 | AllocKind::Mapped
-                | AllocKind::MappedForReading => Ok((addr, hit)),
+                | AllocKind::MappedForReading
+                | AllocKind::Host
+                | AllocKind::HostForReading => Ok((addr, hit)),
                 AllocKind::Const | AllocKind::Param | AllocKind::Shared | AllocKind::Local => Err(TrapKind::BadSpace),
             }
         }
@@ -238,6 +240,9 @@ fn per_lane_ok(kind: AllocKind, lanes: u64) -> bool {
 /// Puts an allocation into the cache of the site, which tests `length` bytes. Only what is the same for all threads as long as the launch runs.
 pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
     let align = u64::from(r.bytes.max(1));
+    // The quick test of code counts from a place where an access may be; memory of the process may begin elsewhere.
+    let skip = hit.base.wrapping_neg() % align;
+    let hit = Hit { base: hit.base + skip, size: hit.size.saturating_sub(skip), ..hit };
     match hit.kind {
         _ if hit.size < length => {}
         AllocKind::Buffer
@@ -246,6 +251,8 @@ pub(super) fn refresh(c: &mut Call<'_>, r: &Request, hit: Hit, length: u64) {
         | AllocKind::Malloc
         | AllocKind::Mapped
         | AllocKind::MappedForReading
+        | AllocKind::Host
+        | AllocKind::HostForReading
         | AllocKind::Const
         | AllocKind::Param => {
             // SAFETY: `sites` of the running code has an entry for each memory site, which is this worker's alone.

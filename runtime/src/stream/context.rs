@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,9 @@ pub(super) struct Shared {
     error: OnceLock<StreamError>,
     /// The streams. Held while work is put in, so that what it has to wait for was put in before.
     streams: Mutex<Vec<(Weak<Queue<Work>>, Order)>>,
+    /// Places that all new work waits for.
+    gates: Mutex<Vec<Place>>,
+    has_gates: AtomicBool,
 }
 
 impl fmt::Debug for Shared {
@@ -102,18 +106,30 @@ impl Shared {
         work: Work,
     ) -> Result<u64, StreamError> {
         self.result()?;
+        let gates = self.gates();
         let perform = || {
             let shared = Arc::clone(self);
             Box::new(move |work| shared.perform(work)) as Box<dyn FnMut(Work) + Send>
         };
         if order == Order::NonBlocking {
             // What it has to wait for does not depend on who puts in work at the same time.
-            return Ok(queue.put(Item { after: place.into_iter().collect(), work }, perform)?);
+            return Ok(queue.put(Item { after: gates.into_iter().chain(place).collect(), work }, perform)?);
         }
         let streams = lock(&self.streams);
         let mut after = Shared::before(&streams, order);
-        after.extend(place);
+        after.extend(gates.into_iter().chain(place));
         Ok(queue.put(Item { after, work }, perform)?)
+    }
+
+    /// What new work of any stream waits for, because somebody said so of the whole context.
+    fn gates(&self) -> Vec<Place> {
+        if !self.has_gates.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut gates = lock(&self.gates);
+        gates.retain(|place| !place.is_passed());
+        self.has_gates.store(!gates.is_empty(), Ordering::Release);
+        gates.clone()
     }
 
     /// The ends of all streams.
@@ -207,7 +223,8 @@ impl Context {
     /// A context without streams but the default one.
     pub fn new(device: &Device) -> Context {
         let (error, streams) = (OnceLock::new(), Mutex::default());
-        let shared = Arc::new(Shared { device: device.clone(), error, streams });
+        let (gates, has_gates) = (Mutex::default(), AtomicBool::new(false));
+        let shared = Arc::new(Shared { device: device.clone(), error, streams, gates, has_gates });
         let default = Arc::new(Stream::new(Arc::clone(&shared), Order::Default));
         Context { shared, default }
     }
@@ -245,6 +262,26 @@ impl Context {
     /// The error that ended the context, if one did.
     pub fn error(&self) -> Option<StreamError> {
         self.shared.result().err()
+    }
+
+    /// Makes all that a stream is given later wait for all work that streams of the context were given until now.
+    ///
+    /// # Errors
+    /// The context has failed.
+    pub fn gather(&self, stream: &Stream) -> Result<(), StreamError> {
+        self.shared.ends().into_iter().try_for_each(|place| stream.wait_for_place(place))
+    }
+
+    /// Makes all that streams of the context are given later wait for the work that an event stands for now. The event may be one of another context.
+    ///
+    /// # Errors
+    /// The context has failed.
+    pub fn wait(&self, event: &Event) -> Result<(), StreamError> {
+        if let Some(place) = event.place() {
+            lock(&self.shared.gates).push(place);
+            self.shared.has_gates.store(true, Ordering::Release);
+        }
+        self.shared.result()
     }
 
     /// Waits for all that its streams were given until now.

@@ -180,9 +180,14 @@ impl Stream {
     /// The context has failed.
     pub fn wait(&self, event: &Event) -> Result<(), StreamError> {
         match event.place() {
-            Some(place) => self.shared.put(&self.queue, self.order, Some(place), Work::Wait).map(drop),
+            Some(place) => self.wait_for_place(place),
             None => self.shared.result(),
         }
+    }
+
+    /// Makes all that the stream is given later wait for a place of any stream.
+    pub(super) fn wait_for_place(&self, place: Place) -> Result<(), StreamError> {
+        self.shared.put(&self.queue, self.order, Some(place), Work::Wait).map(drop)
     }
 
     /// Whether all is done that it was given; for the default stream, also what blocking streams were given.

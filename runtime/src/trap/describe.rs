@@ -153,7 +153,9 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
     }
     let memory = &grid.module.device.inner.memory;
     let Some(space) = memory.of(addr) else {
-        return plain(format!("{head} at {addr:#x}, outside every allocation"));
+        let is_host = trap.kind == TrapKind::WriteProtected;
+        let place = if is_host { "in memory of the process that can only be read" } else { "outside every allocation" };
+        return plain(format!("{head} at {addr:#x}, {place}"));
     };
     if space.is_param(addr) {
         let params =
@@ -323,6 +325,8 @@ fn what_is(kind: AllocKind) -> &'static str {
         AllocKind::Buffer | AllocKind::Linear | AllocKind::Malloc => "an allocation",
         AllocKind::Mapped => "mapped memory",
         AllocKind::MappedForReading => "memory mapped for reading",
+        AllocKind::Host => "memory of the process",
+        AllocKind::HostForReading => "memory of the process that can only be read",
         AllocKind::Global => "a variable",
         AllocKind::Const => "a constant",
         AllocKind::Param => "the parameters",

@@ -54,7 +54,7 @@ fn a_launch_says_what_is_wrong_with_it() {
         ("k", &shape(0, 32), &[out, n][..], ErrorKind::InvalidValue),
         ("k", &shape(1, 2048), &[out, n], ErrorKind::InvalidValue),
         ("square", &good, &[out], ErrorKind::InvalidValue),
-        ("small", &shape(1, 64), &[out], ErrorKind::TooManyResources),
+        ("small", &shape(1, 64), &[out], ErrorKind::InvalidValue),
         ("greedy", &good, &[out], ErrorKind::TooManyResources),
         ("k", &LaunchConfig { shared_bytes: 1 << 20, ..good.clone() }, &[out, n], ErrorKind::TooManyResources),
         ("k", &cluster([3, 1, 1]), &[out, n], ErrorKind::InvalidCluster),

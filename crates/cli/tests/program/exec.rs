@@ -34,13 +34,13 @@ fn the_exit_status_is_the_programs() {
 #[test]
 fn the_environment_is_set() {
     let folder = libraries("exec-environment");
-    let print = "echo \"$LD_LIBRARY_PATH|$HANDLOOM_CC|$HANDLOOM_MEMORY|$HANDLOOM_TRACE_API|$TRITON_DEFAULT_BACKEND\"";
-    let args = ["--cc", "9.0", "--memory", "2G", "--trace-api", "--", "sh", "-c", print];
+    let print = "echo \"$LD_LIBRARY_PATH|$HANDLOOM_CC|$HANDLOOM_MEMORY|$HANDLOOM_TRACE_API|$HANDLOOM_OPEN_ADDRESSES|$TRITON_DEFAULT_BACKEND\"";
+    let args = ["--cc", "9.0", "--memory", "2G", "--trace-api", "--open-addresses", "--", "sh", "-c", print];
     let (status, out, _) = exec(&folder, &args);
     assert_eq!(status, Some(0));
     let path = folder.path();
     assert!(out.starts_with(path.to_str().unwrap()), "{out}");
-    assert!(out.ends_with("|9.0|2G|1|nvidia\n"), "{out}");
+    assert!(out.ends_with("|9.0|2G|1|1|nvidia\n"), "{out}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn the_cache_is_named() {
 #[test]
 fn wrong_use_is_told() {
     let folder = libraries("exec-wrong");
-    for option in ["--check", "--check=race", "--profile=x", "--cover=x", "--open-addresses"] {
+    for option in ["--check", "--check=race", "--profile=x", "--cover=x"] {
         let (status, _, err) = exec(&folder, &[option, "--", "true"]);
         assert_eq!(status, Some(2), "{option}");
         assert!(err.contains("is not supported by `exec` yet"), "{err}");
