@@ -86,6 +86,23 @@ impl Objects {
         }
     }
 
+    /// Does a fetch for the lanes of a mask at once, if it is one of those that are done so: all lanes name the same objects. `None` if not, and then
+    /// nothing was done.
+    #[inline(always)]
+    pub fn fetch_row<M: Memory + ?Sized>(
+        &mut self,
+        f: Fetch,
+        [texture, sampler]: [u64; 2],
+        coordinates: &[image::Row],
+        mask: u32,
+        memory: &mut M,
+    ) -> Option<[image::Row; 4]> {
+        let texture = self.known(0, texture, Kind::Texture, memory).ok()?;
+        let own = if f.has_sampler { Some(self.known(1, sampler, Kind::Sampler, memory).ok()?) } else { None };
+        let sampler = own.map_or(texture.sampler, |o| o.sampler);
+        image::fetch_row((&texture, &sampler), f, coordinates, mask, &mut Through(memory))
+    }
+
     fn fetch<M: Memory + ?Sized>(&mut self, f: Fetch, src: &[u64], memory: &mut M) -> Result<[u64; 4], Refused> {
         let texture = self.known(0, src[0], Kind::Texture, memory)?;
         let n_handles = 1 + usize::from(f.has_sampler);

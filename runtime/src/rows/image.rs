@@ -1,7 +1,8 @@
 //! Textures and surfaces, lane by lane. The rules are the interpreter's.
 
 use handloom_interp::image::{Objects, Refused};
-use handloom_ir::simt::ImageOp;
+use handloom_ir::num::image::Row;
+use handloom_ir::simt::{Fetch, ImageOp};
 use handloom_ir::types::Ty;
 
 use super::Call;
@@ -15,6 +16,15 @@ pub(super) fn image(c: &mut Call<'_>, op: ImageOp) -> u64 {
     let site = &c.tables.mems[c.site];
     if matches!(op, ImageOp::Store { .. }) {
         c.touched();
+    }
+    if let ImageOp::Fetch(f) = op
+        && c.host.machine.has_row_loops()
+    {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.
+        if unsafe { fetch_row(c, f) } {
+            return 1;
+        }
     }
     let types = op.results();
     let n = site.src.len() + 1;
@@ -46,4 +56,35 @@ pub(super) fn image(c: &mut Call<'_>, op: ImageOp) -> u64 {
     why.tell(&mut trap);
     c.host.trap = Some(trap);
     0
+}
+
+/// Does a fetch for all lanes at once, if it is one of those that are done so.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
+    let site = &c.tables.mems[c.site];
+    let Some(first) = lanes(c.mask).next() else { return false };
+    let n_handles = usize::from(f.has_sampler);
+    let [n_coordinates, ..] = f.words();
+    let mut handles = [c.ctx.read(site.addr, first), 0];
+    let same = |loc, handle| lanes(c.mask).all(|lane| c.ctx.read(loc, lane) == handle);
+    if f.has_sampler {
+        handles[1] = c.ctx.read(site.src[0], first);
+    }
+    if n_coordinates > 3 || !same(site.addr, handles[0]) || f.has_sampler && !same(site.src[0], handles[1]) {
+        return false;
+    }
+    let mut coordinates: [Row; 3] = [[0; 32]; 3];
+    for (row, loc) in coordinates.iter_mut().zip(&site.src[n_handles..]).take(n_coordinates) {
+        *row = super::fast::row(c.ctx, *loc);
+    }
+    let Some(rows) =
+        Objects::default().fetch_row(f, handles, &coordinates[..n_coordinates], c.mask, &mut c.host.memory)
+    else {
+        return false;
+    };
+    for (d, row) in site.dst.iter().zip(&rows) {
+        c.ctx.write_row(*d, c.mask, &row.map(u64::from));
+    }
+    true
 }

@@ -19,6 +19,7 @@ pub(super) enum Coordinate {
 }
 
 /// The texels of one dimension that a filter reads: the first, and the weight of the one after it in 256ths.
+#[inline]
 pub(super) fn pair(at: Coordinate, filter: Filter, offset: i32) -> (i64, i64) {
     let (first, weight) = match (at, filter) {
         (Coordinate::Texel(i), _) => (i64::from(i), 0),

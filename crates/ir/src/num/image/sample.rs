@@ -185,12 +185,13 @@ impl<'a> Look<'a> {
 }
 
 /// The bits of a float, of all NaNs those of one.
-fn canonical(x: f32) -> u32 {
+#[inline]
+pub(super) fn canonical(x: f32) -> u32 {
     if x.is_nan() { 0x7fff_ffff } else { x.to_bits() }
 }
 
 /// Whether coordinates go from 0 to 1: what the texture says, if the sampler does not say otherwise.
-fn is_normalized(texture: &Object, sampler: &Sampler) -> bool {
+pub(super) fn is_normalized(texture: &Object, sampler: &Sampler) -> bool {
     texture.sampler.is_normalized && !sampler.forces_texels
 }
 
