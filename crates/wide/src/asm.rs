@@ -54,6 +54,8 @@ pub struct Asm {
     written: u32,
     /// Where AVX2 is all there is: what stands for vectors of 512 bits.
     narrow: Option<Box<Narrow>>,
+    /// Bytes that are added to places in the context of the warp: those of another one.
+    shift: i32,
 }
 
 impl Default for Asm {
@@ -80,6 +82,7 @@ impl Asm {
             text: None,
             written: u32::MAX,
             narrow: None,
+            shift: 0,
         }
     }
 
@@ -91,6 +94,18 @@ impl Asm {
     /// From now on, a general register counts as written if code writes it.
     pub fn forget_written(&mut self, r: Register) {
         self.written &= !register_bit(r);
+    }
+
+    /// From now on, places in the context of the warp are those of one that lies so many bytes further on.
+    pub fn shift(&mut self, by: i32) {
+        self.shift = by;
+    }
+
+    /// A line of the text.
+    pub fn comment(&mut self, line: &str) {
+        if let Some(text) = &mut self.text {
+            let _ = writeln!(text, "; {line}");
+        }
     }
 
     /// No code yet, of the instructions of AVX2.
@@ -188,8 +203,9 @@ impl Asm {
     fn memory(&self, m: Mem) -> MemoryOperand {
         match m.base {
             Base::Reg(base) => {
-                let size = u32::from(m.at != 0);
-                MemoryOperand::new(base, m.index, m.scale, i64::from(m.at), size, m.spread, Register::None)
+                let at = if base == crate::emit::WARP { m.at + self.shift } else { m.at };
+                let size = u32::from(at != 0);
+                MemoryOperand::new(base, m.index, m.scale, i64::from(at), size, m.spread, Register::None)
             }
             Base::Const(_) | Base::Label(_) => {
                 MemoryOperand::with_base_displ_bcst_seg(Register::RIP, self.len as i64, m.spread, Register::None)

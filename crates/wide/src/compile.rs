@@ -153,6 +153,8 @@ fn made(
         slow: None,
         slow_pieces: Vec::new(),
         in_part: false,
+        member: 0,
+        member_step: 0,
         copies: Vec::new(),
         at: (0, 0),
         scratch: (0, 0),
@@ -226,6 +228,8 @@ impl Emit<'_> {
         self.stops();
         self.emit_head();
         self.call_routines();
+        // When the size of a context is known.
+        self.gangs()?;
         self.advance();
         self.way_out();
         Ok(true)
@@ -279,7 +283,7 @@ impl Emit<'_> {
         Ok(())
     }
 
-    fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+    pub(crate) fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         match inst.op {
             Op::Pure(op) => {
                 let mixed = inst.dst.len() > 1;

@@ -128,6 +128,9 @@ pub(crate) struct Emit<'p> {
     pub(crate) slow_pieces: Vec<Slow>,
     /// Whether only part of the warp may execute the block being emitted.
     pub(crate) in_part: bool,
+    /// Which of warps that go side by side the code is for, and bytes from the context of one to the next.
+    pub(crate) member: usize,
+    pub(crate) member_step: i32,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.
     pub(crate) copies: Vec<(usize, Label)>,
     /// Block and instruction being emitted.

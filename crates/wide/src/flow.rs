@@ -25,7 +25,7 @@ use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+pub(crate) enum Way {
     Out,
     In,
 }
@@ -192,7 +192,8 @@ impl Emit<'_> {
         }
     }
 
-    fn move_register(&mut self, r: usize, way: Way) {
+    /// Moves one register, for lanes of the mask registers or all.
+    pub(crate) fn move_register(&mut self, r: usize, way: Way) {
         let (Place::Vectors(v), home) = (self.places.of[r], self.places.home[r]) else { return };
         let ty = self.f.regs[r];
         for (q, v) in v.into_iter().take(n_parts(ty)).enumerate() {

@@ -25,6 +25,7 @@ mod compile;
 mod convert;
 mod emit;
 mod flow;
+mod gang;
 mod half;
 mod head;
 mod integer;

@@ -11,7 +11,10 @@
 
 mod code;
 
+pub(crate) use code::{after, gang_limit, limit, place};
+
 use crate::asm::Label;
+use crate::gang::Gang;
 
 /// Words of the stack: where the next warp of the turn starts.
 const NEXT: i32 = 0;
@@ -25,10 +28,12 @@ const START: i32 = 20;
 const LIMIT: i32 = 24;
 /// Where streams were read last: see `Emit::fetch_ahead`.
 pub(crate) const STREAMS: i32 = 32;
+/// Where the context of the first warp must lie before for another gang to go.
+const GANG_LIMIT: i32 = 64;
 /// How many streams are remembered.
 pub(crate) const N_STREAMS: i32 = 4;
 /// Bytes of all of them.
-pub(crate) const WORDS: i32 = 64;
+pub(crate) const WORDS: i32 = 80;
 
 /// The CTA goes by headers.
 const SETTLED: u32 = 0;
@@ -58,6 +63,25 @@ pub(crate) struct Turns {
     settle: Label,
     /// What is emitted after all blocks.
     cold: Vec<Elsewhere>,
+    /// Warps that go side by side.
+    pub(crate) gangs: Vec<Gang>,
+}
+
+impl Turns {
+    /// The start of a turn at a block, and that of a warp of it.
+    pub(crate) fn start(&self, block: usize) -> Option<(Label, Label)> {
+        self.starts[block]
+    }
+
+    /// What follows when all warps have come to a barrier, or to the end.
+    pub(crate) fn after(&self, barrier: Option<usize>) -> Label {
+        barrier.map_or(self.done, |b| self.afters[b])
+    }
+}
+
+/// The number of a place that warps come to: a barrier, or the end.
+pub(crate) fn place_of(barrier: Option<usize>) -> u32 {
+    barrier.map_or(END, |b| BARRIERS + b as u32)
 }
 
 /// The first warp of a turn came to a place, or one came elsewhere than the others.
