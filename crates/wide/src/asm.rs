@@ -175,6 +175,13 @@ impl Asm {
         l
     }
 
+    /// Changes an entry of a table.
+    pub fn change_table(&mut self, table: Label, entry: usize, to: Label) {
+        if let Some((_, of)) = self.tables.iter_mut().find(|t| t.0 == table) {
+            of[entry] = to;
+        }
+    }
+
     /// 64 bytes.
     pub fn bytes(&mut self, bytes: [u8; 64]) -> Const {
         if let Some(c) = self.known.get(&bytes) {

@@ -126,6 +126,8 @@ fn made(
         by_halves: Vec::new(),
         prologue,
         dispatch,
+        dispatch_table: None,
+        limits_of: HashMap::new(),
         advance,
         idle,
         out,
@@ -155,6 +157,7 @@ fn made(
         in_part: false,
         member: 0,
         member_step: 0,
+        members: Vec::new(),
         copies: Vec::new(),
         at: (0, 0),
         scratch: (0, 0),
@@ -225,11 +228,11 @@ impl Emit<'_> {
         self.slow_code()?;
         self.tests_elsewhere();
         self.cold_code();
-        self.stops();
         self.emit_head();
         self.call_routines();
         // When the size of a context is known.
         self.gangs()?;
+        self.stops();
         self.advance();
         self.way_out();
         Ok(true)

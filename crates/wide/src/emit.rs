@@ -17,7 +17,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Elsewhere, Folded, Held, Joints, Slow};
+use crate::access::{Elsewhere, Folded, Held, Joints, Limits, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -77,6 +77,10 @@ pub(crate) struct Emit<'p> {
     /// Where the pending lanes of a block are taken.
     pub(crate) prologue: Vec<Label>,
     pub(crate) dispatch: Label,
+    /// By block, where dispatch goes for a warp that stands there.
+    pub(crate) dispatch_table: Option<Label>,
+    /// By block and instruction: what an access was tested against.
+    pub(crate) limits_of: HashMap<(usize, usize), Limits>,
     pub(crate) advance: Label,
     pub(crate) idle: Label,
     /// Returns to the runtime.
@@ -131,6 +135,8 @@ pub(crate) struct Emit<'p> {
     /// Which of warps that go side by side the code is for, and bytes from the context of one to the next.
     pub(crate) member: usize,
     pub(crate) member_step: i32,
+    /// Where registers live for each of them; for the one that the code is for, what is swapped back last.
+    pub(crate) members: Vec<Vec<Place>>,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.
     pub(crate) copies: Vec<(usize, Label)>,
     /// Block and instruction being emitted.

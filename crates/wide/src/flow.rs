@@ -60,6 +60,7 @@ impl Emit<'_> {
         let any = self.a.label();
         let stubs: Vec<Label> = self.landings().iter().map(|is| if *is { self.a.label() } else { any }).collect();
         let table = self.a.table(stubs.clone());
+        self.dispatch_table = (n > 1).then_some(table);
         self.a.bind(self.dispatch);
         let advance = self.advance;
         self.load32(EAX, warp(offset_of!(WarpCtx, wait_epoch)));
@@ -82,10 +83,7 @@ impl Emit<'_> {
             self.a.bind(stub);
             self.a.imm(Code::Cmp_rm32_imm32, self.pend(b), -1);
             self.a.jump(Code::Jne_rel32_64, any);
-            self.store_number(self.pend(b), 0);
-            self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
-            self.in_part = false;
-            self.move_live(b, Way::In);
+            self.take_all(b);
             let block = self.block[b];
             self.a.jump(Code::Jmp_rel32_64, block);
         }
@@ -93,6 +91,24 @@ impl Emit<'_> {
         let (first, load) = (self.prologue[0], self.load);
         self.a.jump(Code::Call_rel32_64, load);
         self.a.jump(Code::Jmp_rel32_64, first);
+    }
+
+    /// Takes all lanes of a warp that stands at a block, with what lives there.
+    pub(crate) fn take_all(&mut self, b: usize) {
+        self.store_number(self.pend(b), 0);
+        self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
+        self.in_part = false;
+        self.move_live(b, Way::In);
+    }
+
+    /// A place for what dispatch does for warps that stand at a block, if it is to do something else than before.
+    pub(crate) fn dispatch_stub(&mut self, b: usize) -> Option<Label> {
+        if self.landings()[b] {
+            return None;
+        }
+        let stub = self.a.label();
+        self.a.change_table(self.dispatch_table?, b, stub);
+        Some(stub)
     }
 
     /// On to the next context. Emitted last, when the size of a context is known.
@@ -265,7 +281,7 @@ impl Emit<'_> {
     }
 
     /// Before a back edge: leaves if the launch is to stop. The context is then not run again.
-    fn stop_check(&mut self, header: usize) {
+    pub(crate) fn stop_check(&mut self, header: usize) {
         let stopped = match self.stopped.iter().find(|s| s.0 == header) {
             Some(s) => s.1,
             None => {

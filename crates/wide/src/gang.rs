@@ -1,4 +1,4 @@
-//! Several warps side by side: a straight way of a turn, emitted for a *gang* of warps at once.
+//! Several warps side by side: straight ways of a turn, emitted for a *gang* of warps at once.
 //!
 //! # The model
 //! A turn mostly goes one way: from its start through guards that hold in all lanes to the next barrier or the end, over accesses that the head decided about. Such a
@@ -6,10 +6,17 @@
 //! this way alone; what is the same in all warps is loaded once; addresses are made once and lie at distances from each other where the step from warp to warp is
 //! a constant. Chains of operations that wait for each other so stand beside others, and what is done once a warp is done once a gang.
 //!
-//! A turn takes this way if the head has set all bits that it rests on. Nothing in it tests, refuses or leaves: so it needs no way back. Warps that are left over, and all of
+//! A turn takes this way if the head has set all bits that it rests on. Warps that are left over, and all of
 //! them where a bit is missing, go through the blocks one after the other.
+//!
+//! Where a branch asks what is the same in all warps (`common`), the way ends, and goes on with one of two others, which find values in their homes. Accesses that the head could not
+//! decide about are tested for all warps of the gang at the start of their way, when nothing of it has happened: if a test refuses, the turn is settled with the
+//! warps of the gang waiting at the first block of the way, and the CTA goes on by headers.
 
 mod code;
+mod common;
+
+pub(crate) use code::Chosen;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,22 +36,26 @@ use crate::table::{constant, has_scalar_code};
 const SIZES: [usize; 2] = [4, 2];
 /// Instructions of the IR times warps: more would be long code.
 const MOST: usize = 400;
+/// Ways of a function.
+const MOST_WAYS: usize = 24;
 /// Vectors that hold registers.
 const VECTORS: u8 = 32 - FIRST_VECTOR;
 
 /// A way that several warps go side by side.
 #[derive(Clone)]
 pub(crate) struct Gang {
-    /// The block that turns start at.
-    pub(crate) start: usize,
+    /// The first block of the way.
+    start: usize,
     /// How many warps.
-    pub(crate) warps: usize,
+    warps: usize,
     /// The blocks of the way, with how many instructions of each are done.
     blocks: Vec<(usize, usize)>,
     /// The bits of the head that it rests on.
-    pub(crate) bits: u32,
-    /// The block whose barrier it ends at; `None` for the end of the function.
-    pub(crate) end: Option<usize>,
+    bits: u32,
+    /// Accesses that are tested at its start, by block and instruction.
+    tests: Vec<(usize, usize)>,
+    /// Where it ends.
+    end: End,
     /// By register: whether it is the same in all warps.
     common: Vec<bool>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
@@ -56,14 +67,43 @@ pub(crate) struct Gang {
     /// Registers that are written to their homes last.
     leaves: Vec<usize>,
     /// Where its code starts.
-    pub(crate) label: Label,
+    label: Label,
+}
+
+/// Where a way ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// At the barrier of a block, or at the end of the function.
+    Place(Option<usize>),
+    /// At a branch of a block to two others, by a condition that is the same in all warps.
+    Branch(usize, Val, usize, usize),
+    /// At a jump of a block back to another one.
+    Back(usize, usize),
+}
+
+/// A turn that gangs may go.
+#[derive(Clone)]
+pub(crate) struct Team {
+    /// The block that it starts at.
+    start: usize,
+    /// The first of its ways.
+    first: usize,
+    /// The first blocks of all of them.
+    ways: Vec<usize>,
+    /// The bits of the head that all its ways rest on.
+    bits: u32,
+    /// Where it ends, if there is one place.
+    place: Option<Option<usize>>,
+    /// Whether headers are written before the turn has ended: what says that warps live is to be there.
+    needs_live: bool,
 }
 
 impl fmt::Display for Gang {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let blocks: Vec<String> = self.blocks.iter().map(|(b, _)| format!("b{b}")).collect();
         write!(out, "{} warps side by side through {}", self.warps, blocks.join(", "))?;
-        write!(out, " if the head has set {:#x}; {} loads are operands", self.bits, self.folds.len())
+        write!(out, ", {} loads are operands", self.folds.len())?;
+        write!(out, ", {} accesses are tested", self.tests.len())
     }
 }
 
@@ -73,7 +113,8 @@ pub(crate) struct GangAccess {
     runs: Runs,
     form: Form,
     scalars: bool,
-    bit: u32,
+    /// The bit that says that it is right; else it is to be tested.
+    bit: Option<u32>,
 }
 
 fn reg(v: &Val) -> Option<Reg> {
@@ -83,35 +124,128 @@ fn reg(v: &Val) -> Option<Reg> {
     }
 }
 
-impl Emit<'_> {
-    /// The gangs of a function. Asked after all blocks have been emitted, since only then it is known what the head decides.
-    pub(crate) fn find_gangs(&mut self) -> Vec<Gang> {
-        let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
-        if !self.a.has_wide_vectors() || !threads.is_multiple_of(32) || self.turns.is_none() || self.head.is_none() {
-            return Vec::new();
-        }
-        let n_warps = (threads / 32) as usize;
-        let starts = self.starts_of_turns();
-        let mut gangs = Vec::new();
-        for start in starts {
-            let Some(way) = self.way_from(start) else { continue };
-            let n = way.blocks.iter().map(|(_, n)| n).sum::<usize>();
-            let found = SIZES.into_iter().filter(|size| *size <= n_warps && n * size <= MOST);
-            let mut found = found.filter_map(|size| self.places_of_gang(&way, size));
-            gangs.extend(found.next());
-        }
-        gangs
+impl Gang {
+    /// Whether it ends with the branch of a block.
+    fn is_asked(&self, block: usize) -> bool {
+        matches!(self.end, End::Branch(b, ..) if b == block)
     }
 
-    /// The way of a turn, without places for registers.
-    fn way_from(&mut self, start: usize) -> Option<Gang> {
+    /// The blocks that it may go on with.
+    fn successors(&self) -> Vec<usize> {
+        match self.end {
+            End::Place(_) => Vec::new(),
+            End::Branch(_, _, then, otherwise) => vec![then, otherwise],
+            End::Back(_, to) => vec![to],
+        }
+    }
+}
+
+impl Emit<'_> {
+    /// The ways of gangs of a function, and the turns that go them. Asked after all blocks have been emitted, since only then it is known what the head decides.
+    pub(crate) fn find_gangs(&mut self) -> (Vec<Gang>, Vec<Team>) {
+        let (mut ways, mut teams) = (Vec::new(), Vec::new());
+        let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
+        if !self.a.has_wide_vectors() || !threads.is_multiple_of(32) || self.turns.is_none() || self.head.is_none() {
+            return (ways, teams);
+        }
+        let n_warps = (threads / 32) as usize;
+        let common = self.common_values();
+        for start in self.starts_of_turns() {
+            for size in SIZES.into_iter().filter(|size| *size <= n_warps) {
+                let before = ways.len();
+                let found = self.ways_from(start, size, &common, &mut ways, &mut Vec::new());
+                let team = found.and_then(|first| self.team(start, first, &ways));
+                if let Some(team) = team {
+                    teams.push(team);
+                    break;
+                }
+                ways.truncate(before);
+            }
+        }
+        (ways, teams)
+    }
+
+    /// The number of the way that begins at a block, with all that it may go on with.
+    fn ways_from(
+        &mut self,
+        start: usize,
+        size: usize,
+        common: &[bool],
+        ways: &mut Vec<Gang>,
+        path: &mut Vec<usize>,
+    ) -> Option<usize> {
+        if let Some(k) = ways.iter().position(|w| w.start == start && w.warps == size) {
+            return Some(k);
+        }
+        if path.contains(&start) || ways.len() >= MOST_WAYS {
+            return None;
+        }
+        let way = self.way_from(start, common)?;
+        if way.blocks.iter().map(|(_, n)| n).sum::<usize>() * size > MOST {
+            return None;
+        }
+        let gang = self.places_of_gang(&way, size)?;
+        path.push(start);
+        for to in gang.successors() {
+            self.ways_from(to, size, common, ways, path)?;
+        }
+        path.pop();
+        ways.push(gang);
+        Some(ways.len() - 1)
+    }
+
+    /// The turn from a block, if gangs may go it.
+    fn team(&self, start: usize, first: usize, ways: &[Gang]) -> Option<Team> {
+        let mut all: Vec<usize> = vec![first];
+        let mut at = 0;
+        while let Some(&k) = all.get(at) {
+            at += 1;
+            for to in ways[k].successors() {
+                let k = ways.iter().position(|w| w.start == to && w.warps == ways[k].warps)?;
+                if !all.contains(&k) {
+                    all.push(k);
+                }
+            }
+        }
+        let mut places: Vec<Option<usize>> = Vec::new();
+        for k in &all {
+            if let End::Place(place) = ways[*k].end
+                && !places.contains(&place)
+            {
+                places.push(place);
+            }
+        }
+        // Warps that do nothing in the turn come to where the others do.
+        let idle = self.head.as_ref().and_then(|h| h.idle(start));
+        let does = all.iter().any(|k| self.does_something(&ways[*k]));
+        if !does || idle.is_some_and(|i| places.iter().any(|p| *p != i.barrier)) {
+            return None;
+        }
+        Some(Team {
+            start,
+            first,
+            ways: all.iter().map(|k| ways[*k].start).collect(),
+            bits: all.iter().fold(0, |m, k| m | ways[*k].bits),
+            place: if let [place] = places[..] { Some(place) } else { None },
+            needs_live: start == 0 && all.iter().any(|k| !ways[*k].tests.is_empty() || ways[*k].end != End::Place(None)),
+        })
+    }
+
+    fn does_something(&self, way: &Gang) -> bool {
+        let is_nothing = |inst: &Inst| self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
+        way.blocks.iter().any(|&(b, n)| !self.f.blocks[b].insts[..n].iter().all(is_nothing))
+    }
+
+    /// The way from a block, without places for registers.
+    fn way_from(&mut self, start: usize, common: &[bool]) -> Option<Gang> {
         let f = self.f;
         let mut way = Gang {
             start,
             warps: 0,
             blocks: Vec::new(),
             bits: 0,
-            end: None,
+            tests: Vec::new(),
+            end: End::Place(None),
             common: vec![false; f.regs.len()],
             folds: HashMap::new(),
             places: Vec::new(),
@@ -119,17 +253,28 @@ impl Emit<'_> {
             leaves: Vec::new(),
             label: self.a.label(),
         };
-        let mut works = false;
+        let mut written: Vec<Reg> = Vec::new();
         let mut b = start;
         loop {
             let block = &f.blocks[b];
             let guard = self.head.as_ref().and_then(|h| h.guard_of(b));
             let n = guard.map_or(block.insts.len(), |g| g.from);
-            for inst in &block.insts[..n] {
-                let bits = self.fits_gang(inst)?;
-                way.bits |= bits;
+            for (i, inst) in block.insts[..n].iter().enumerate() {
+                self.at = (b, i);
+                if let Some(bit) = self.fits_gang(inst)? {
+                    way.bits |= bit;
+                } else {
+                    // Tested at the start, where its address must be known.
+                    let is_late = inst.src.first().and_then(reg).is_none_or(|r| written.contains(&r));
+                    if is_late || f.blocks.len() == 1 {
+                        return None;
+                    }
+                    way.tests.push((b, i));
+                }
                 let is_nothing = self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
-                works |= !is_nothing;
+                if !is_nothing {
+                    written.extend(&inst.dst);
+                }
                 let of_all = |v: &Val| match v {
                     Val::Imm(..) => true,
                     Val::Reg(r) => way.common[r.idx()] || self.is_same_in_warps(*r),
@@ -146,30 +291,32 @@ impl Emit<'_> {
             way.blocks.push((b, n));
             let next = match &block.term {
                 Term::Jump(t) => t.idx(),
-                Term::Branch { then, otherwise, .. } => {
+                Term::Branch { cond: cond @ Val::Reg(c), then, otherwise } => {
                     let (then, otherwise) = (then.idx(), otherwise.idx());
-                    // What is guarded stands before what follows.
-                    let (to, bit) =
-                        if then < otherwise { (then, guard?.bits.0) } else { (otherwise, guard?.bits.1) };
-                    way.bits |= bit;
-                    to
+                    if let Some(guard) = guard {
+                        // What is guarded stands before what follows.
+                        let low = then < otherwise;
+                        way.bits |= if low { guard.bits.0 } else { guard.bits.1 };
+                        then.min(otherwise)
+                    } else if common[c.idx()] && then != otherwise {
+                        way.end = End::Branch(b, *cond, then, otherwise);
+                        break;
+                    } else {
+                        return None;
+                    }
                 }
                 Term::Ret | Term::Exit if f.is_entry => break,
-                _ if self.plain_barrier(b).is_some() => {
-                    way.end = Some(b);
+                _ => {
+                    self.plain_barrier(b)?;
+                    way.end = End::Place(Some(b));
                     break;
                 }
-                _ => return None,
             };
             if next <= b {
-                return None;
+                way.end = End::Back(b, next);
+                break;
             }
             b = next;
-        }
-        // Warps that do nothing in the turn come to where the others do.
-        let idle = self.head.as_ref().and_then(|h| h.idle(start));
-        if !works || idle.is_some_and(|i| i.barrier != way.end) {
-            return None;
         }
         self.find_folds_of(&mut way);
         Some(way)
@@ -183,10 +330,10 @@ impl Emit<'_> {
         self.head.as_ref().is_some_and(|h| h.is_same_in_warps(r))
     }
 
-    /// Whether a gang may do an instruction: the bits that it rests on.
-    fn fits_gang(&mut self, inst: &Inst) -> Option<u32> {
+    /// Whether a gang may do an instruction: the bits that it rests on, or nothing if it is to be tested.
+    fn fits_gang(&mut self, inst: &Inst) -> Option<Option<u32>> {
         if self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst)) {
-            return Some(0);
+            return Some(Some(0));
         }
         let fits = match inst.op {
             Op::Pure(op) if inst.dst.len() == 1 && !inst.guarded => {
@@ -204,7 +351,7 @@ impl Emit<'_> {
             Op::Hint => true,
             _ => false,
         };
-        fits.then_some(0)
+        fits.then_some(Some(0))
     }
 
     /// What is to be known of an access of a gang: one that the head may decide about.
@@ -225,7 +372,10 @@ impl Emit<'_> {
             return None;
         }
         let Val::Reg(r) = class.address else { return None };
-        let bit = self.head.as_ref()?.bit_of(&class, r)?;
+        let bit = self.head.as_ref()?.bit_of(&class, r);
+        if bit.is_none() && !self.limits_of.contains_key(&self.at) {
+            return None;
+        }
         let was = std::mem::replace(&mut self.in_part, false);
         let (x, form, scalars) = self.kind_of_access(inst, class, crate::access::Limits::Safe, LANES);
         let x = Access { is_proven: true, ..x };
@@ -299,7 +449,7 @@ impl Emit<'_> {
                 life.0 = 0;
                 gang.enters.push(*r);
             }
-            if written[*r] && way.end.is_some() && lives_after(*r) {
+            if written[*r] && way.end != End::Place(None) && lives_after(*r) {
                 life.1 = end;
                 gang.leaves.push(*r);
             }

@@ -14,7 +14,7 @@ use handloom_plan::access::{AccessClass, Kind, Own};
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Folded, Form, Limits, Runs};
+use crate::access::{Access, Folded, Form, Limits, Member, Runs};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
 use crate::bands::is_banded;
@@ -127,6 +127,7 @@ impl Emit<'_> {
         if scalars || form != Form::Scattered {
             x.decided = self.decided_access(&x);
         }
+        self.note_limits(joint, limits);
         if let Some(member) = joint {
             if let Some((low, high)) = member.test {
                 let runs = self.runs(inst, &x, form, scalars);
@@ -202,6 +203,17 @@ impl Emit<'_> {
         } else {
             self.a.bind_if_wanted(cold);
             false
+        }
+    }
+
+    /// Notes what an access is tested against: those of a joint test against what the first of them is.
+    fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
+        let (b, i) = self.at;
+        let first = joint.and_then(|m| self.joints.iter().find(|(_, x)| x.group == m.group && x.test.is_some()));
+        let limits = first.and_then(|(k, _)| self.limits_of.get(&(b, *k))).copied().unwrap_or(limits);
+        let is_tested = matches!(limits, Limits::Heap(_) | Limits::Shared);
+        if is_tested && (!self.in_part || !self.limits_of.contains_key(&(b, i))) {
+            self.limits_of.insert((b, i), limits);
         }
     }
 

@@ -11,10 +11,10 @@
 
 mod code;
 
-pub(crate) use code::{after, gang_limit, limit, place};
+pub(crate) use code::{after, gang_limit, gang_next, limit, next, place, start};
 
 use crate::asm::Label;
-use crate::gang::Gang;
+use crate::gang::Chosen;
 
 /// Words of the stack: where the next warp of the turn starts.
 const NEXT: i32 = 0;
@@ -30,6 +30,8 @@ const LIMIT: i32 = 24;
 pub(crate) const STREAMS: i32 = 32;
 /// Where the context of the first warp must lie before for another gang to go.
 const GANG_LIMIT: i32 = 64;
+/// Where the next gang of the turn starts.
+const GANG_NEXT: i32 = 72;
 /// How many streams are remembered.
 pub(crate) const N_STREAMS: i32 = 4;
 /// Bytes of all of them.
@@ -64,13 +66,18 @@ pub(crate) struct Turns {
     /// What is emitted after all blocks.
     cold: Vec<Elsewhere>,
     /// Warps that go side by side.
-    pub(crate) gangs: Vec<Gang>,
+    pub(crate) gangs: Vec<Chosen>,
 }
 
 impl Turns {
     /// The start of a turn at a block, and that of a warp of it.
     pub(crate) fn start(&self, block: usize) -> Option<(Label, Label)> {
         self.starts[block]
+    }
+
+    /// Writes headers of a turn that is not to go on.
+    pub(crate) fn settle(&self) -> Label {
+        self.settle
     }
 
     /// What follows when all warps have come to a barrier, or to the end.

@@ -5,34 +5,69 @@ use std::mem::offset_of;
 use handloom_ir::simt::{Inst, Op, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::abi::WarpCtx;
-use iced_x86::{Code, Register};
+use iced_x86::Code;
 
-use super::Gang;
-use crate::access::{Folded, Form, Held, Joints};
-use crate::asm::Mem;
+use super::{End, Gang, Team};
+use crate::access::{Access, Folded, Form, Held, Joints};
+use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
 use crate::turns;
+use crate::values::At;
+
+/// How a turn is gone by gangs.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    start: usize,
+    bits: u32,
+    place: Option<Option<usize>>,
+    warps: usize,
+    /// The first blocks of its ways.
+    ways: Vec<usize>,
+    label: Label,
+}
 
 impl Emit<'_> {
     /// Finds and emits what warps go side by side.
     pub(crate) fn gangs(&mut self) -> Result<(), Refusal> {
-        let gangs = self.find_gangs();
+        let (ways, teams) = self.find_gangs();
         let step = self.places.ctx_bytes(self.scratch.1).cast_signed();
-        for gang in &gangs {
-            self.gang(gang, step)?;
+        for team in teams {
+            let label = self.a.label();
+            self.begin_gang(&team, &ways, label, step);
+            let chosen = Chosen { start: team.start, bits: team.bits, place: team.place, warps: ways[team.first].warps, ways: team.ways.clone(), label };
+            if let Some(turns) = &mut self.turns {
+                turns.gangs.push(chosen);
+            }
+        }
+        for way in &ways {
+            self.gang(way, &ways, step)?;
         }
         if self.places.ctx_bytes(self.scratch.1).cast_signed() != step {
             return Err(Refusal { what: "a bug: contexts grew".to_owned(), span: self.f.span });
         }
-        if let Some(turns) = &mut self.turns {
-            turns.gangs = gangs;
-        }
         Ok(())
     }
 
-    fn gang(&mut self, gang: &Gang, step: i32) -> Result<(), Refusal> {
-        let was = self.places.of.clone();
+    /// The start of a gang's turn.
+    fn begin_gang(&mut self, team: &Team, ways: &[Gang], label: Label, step: i32) {
+        let first = &ways[team.first];
+        self.a.comment(&format!("turns from b{} if the head has set {:#x}", team.start, team.bits));
+        self.a.bind(label);
+        for m in 0..first.warps {
+            if team.needs_live {
+                self.a.shift(m as i32 * step);
+                self.store_number(warp(offset_of!(WarpCtx, live)), u32::MAX);
+            }
+        }
+        self.a.shift(0);
+        self.a.jump(Code::Jmp_rel32_64, first.label);
+    }
+
+    fn gang(&mut self, gang: &Gang, ways: &[Gang], step: i32) -> Result<(), Refusal> {
+        self.members.clone_from(&gang.places);
+        // Those of the first warp are the current ones; in their stead, those of single warps are kept.
+        std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.in_part = false;
         self.folds.clear();
         self.folded.clear();
@@ -42,23 +77,23 @@ impl Emit<'_> {
         self.slow = None;
         (self.at_hand, self.in_flags) = (None, None);
         self.drop_held();
-        self.a.comment(&format!("turns from b{}: {gang}", gang.start));
+        self.a.comment(&gang.to_string());
         self.a.bind(gang.label);
         self.member_step = step;
+        let refused = self.a.label();
+        self.test_gang(gang, refused);
         for m in 0..gang.warps {
-            self.go_to_member(gang, m);
-            if gang.start == 0 && gang.end.is_some() {
-                self.store_number(warp(offset_of!(WarpCtx, live)), u32::MAX);
-            }
+            self.go_to_member(m);
             gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
         }
         for &(b, n) in &gang.blocks {
             let f = self.f;
             for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
                 self.at = (b, i);
-                let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]);
+                let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
+                let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]) || is_asked && !inst.dst.is_empty();
                 for m in 0..if is_common { 1 } else { gang.warps } {
-                    self.go_to_member(gang, m);
+                    self.go_to_member(m);
                     self.scratch.0 = 0;
                     self.in_gang(gang, inst)?;
                 }
@@ -69,22 +104,102 @@ impl Emit<'_> {
             }
         }
         for m in 0..gang.warps {
-            self.go_to_member(gang, m);
+            self.go_to_member(m);
             gang.leaves.iter().for_each(|r| self.move_register(*r, Way::Out));
         }
-        self.a.shift(0);
-        self.member = 0;
-        self.places.of = was;
+        self.go_to_member(0);
+        std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.drop_held();
-        self.next_gang(gang, step);
+        match gang.end {
+            End::Place(place) => self.end_gangs_turn(gang, place, step),
+            End::Back(from, to) => self.go_on_in_gang(ways, gang, from, to),
+            End::Branch(from, cond, then, otherwise) => {
+                let no = self.a.label();
+                match (self.in_flags.take(), self.src(cond).at) {
+                    (Some((_, unless)), _) => self.a.jump(unless, no),
+                    (None, At::Words(_, at)) => {
+                        self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
+                        self.a.jump(Code::Je_rel32_64, no);
+                    }
+                    (None, other) => panic!("{other:?} as a branch of b{from}"),
+                }
+                self.go_on_in_gang(ways, gang, from, then);
+                self.a.bind(no);
+                self.go_on_in_gang(ways, gang, from, otherwise);
+            }
+        }
+        self.refused_gang(gang, refused, step);
         Ok(())
     }
 
+    /// A gang goes from a block to the way of another one.
+    fn go_on_in_gang(&mut self, ways: &[Gang], gang: &Gang, from: usize, to: usize) {
+        if to <= from {
+            self.stop_check(to);
+        }
+        if let Some(way) = ways.iter().find(|w| w.start == to && w.warps == gang.warps) {
+            self.a.jump(Code::Jmp_rel32_64, way.label);
+        }
+    }
+
+    /// Tests all that the head could not decide about, for all warps.
+    fn test_gang(&mut self, gang: &Gang, refused: Label) {
+        let f = self.f;
+        for &(b, i) in &gang.tests {
+            self.at = (b, i);
+            let inst = &f.blocks[b].insts[i];
+            let (Some(g), Some(limits)) = (self.access_of_gang(inst), self.limits_of.get(&(b, i)).copied()) else {
+                self.a.jump(Code::Jmp_rel32_64, refused);
+                continue;
+            };
+            let x = Access { limits, cold: refused, is_proven: false, ..g.x };
+            let mut known = None;
+            for (lane, reach) in &g.runs.list {
+                if known.replace(*reach) != Some(*reach) {
+                    self.limits_of_run(&x, *reach);
+                }
+                for m in 0..gang.warps {
+                    self.go_to_member(m);
+                    self.lane_value(x.class.address, *lane, RAX);
+                    self.add_number(RAX, x.class.offset);
+                    self.test_start(&x, RAX);
+                }
+            }
+        }
+    }
+
+    /// A test refused: the turn is settled, and the warps of the gang wait at the first block of the way.
+    fn refused_gang(&mut self, gang: &Gang, refused: Label, step: i32) {
+        let Some(settle) = self.turns.as_ref().filter(|_| !gang.tests.is_empty()).map(|t| t.settle()) else { return };
+        self.a.bind(refused);
+        self.a.jump(Code::Call_rel32_64, settle);
+        self.load32(ECX, turns::start());
+        let pend = self.places.pend as i32;
+        for m in 0..gang.warps {
+            let to = m as i32 * step;
+            self.a.imm(Code::Mov_rm32_imm32, Mem::indexed(WARP, RCX, 4, to + pend), 0);
+            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, state) as i32), gang.start as u32);
+            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, wait_epoch) as i32), 0);
+            self.store_number(Mem::at(WARP, to + pend + 4 * gang.start as i32), u32::MAX);
+        }
+        let (dispatch, block) = (self.dispatch, self.block[gang.start]);
+        self.a.jump(Code::Jmp_rel32_64, dispatch);
+        // Where dispatch finds them.
+        if let Some(stub) = self.dispatch_stub(gang.start) {
+            self.a.bind(stub);
+            self.take_all(gang.start);
+            self.a.jump(Code::Jmp_rel32_64, block);
+        }
+    }
+
     /// What follows is for one warp of the gang.
-    fn go_to_member(&mut self, gang: &Gang, m: usize) {
-        self.member = m;
-        self.a.shift(m as i32 * self.member_step);
-        self.places.of.clone_from(&gang.places[m]);
+    fn go_to_member(&mut self, m: usize) {
+        if m != self.member {
+            std::mem::swap(&mut self.places.of, &mut self.members[self.member]);
+            std::mem::swap(&mut self.places.of, &mut self.members[m]);
+            self.member = m;
+            self.a.shift(m as i32 * self.member_step);
+        }
     }
 
     fn in_gang(&mut self, gang: &Gang, inst: &Inst) -> Result<(), Refusal> {
@@ -147,26 +262,42 @@ impl Emit<'_> {
         true
     }
 
-    /// The end of a gang: the next one, or warps one after the other, or what follows the turn.
-    fn next_gang(&mut self, gang: &Gang, step: i32) {
+    /// The end of a gang's turn: the next gang, or warps one after the other, or what follows the turn.
+    fn end_gangs_turn(&mut self, gang: &Gang, place: Option<usize>, step: i32) {
         let Some(turns) = &self.turns else { return };
-        let Some((_, next)) = turns.start(gang.start) else { return };
-        let after = turns.after(gang.end);
+        let of_turn = |t: &&Chosen| t.warps == gang.warps && t.ways.contains(&gang.start);
+        let (starts, after) = (turns.gangs.iter().filter(of_turn).cloned().collect::<Vec<_>>(), turns.after(place));
+        let nexts: Vec<_> = starts.iter().filter_map(|t| turns.start(t.start)).collect();
+        // Of turns that may end elsewhere too, it is only known here.
+        if starts.iter().any(|t| t.place.is_none()) {
+            self.store_number(turns::place(), turns::place_of(place));
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::label(after));
+            self.store64(turns::after(), RAX);
+        }
         self.a.imm(Code::Add_rm64_imm32, WARP, step * gang.warps as i32);
+        let rest = self.a.label();
         self.a.op2(Code::Cmp_r64_rm64, WARP, turns::gang_limit());
-        self.a.jump(Code::Jb_rel32_64, gang.label);
+        self.a.jump(Code::Jae_rel32_64, rest);
+        match &starts[..] {
+            [t] => self.a.jump(Code::Jmp_rel32_64, t.label),
+            _ => self.a.op1(Code::Jmp_rm64, turns::gang_next()),
+        }
+        self.a.bind(rest);
         self.a.op2(Code::Cmp_r64_rm64, WARP, turns::limit());
-        self.a.jump(Code::Jb_rel32_64, next);
-        self.a.jump(Code::Jmp_rel32_64, after);
+        self.a.jump(Code::Jae_rel32_64, after);
+        match nexts[..] {
+            [(_, next)] => self.a.jump(Code::Jmp_rel32_64, next),
+            _ => self.a.op1(Code::Jmp_rm64, turns::next()),
+        }
     }
 
     /// At the start of a turn: the way of a gang, if all that it rests on holds and there are enough warps.
     pub(crate) fn choose_gang(&mut self, start: usize, step: i32) {
         let Some(turns) = &self.turns else { return };
-        let Some(gang) = turns.gangs.iter().find(|g| g.start == start) else { return };
+        let Some(chosen) = turns.gangs.iter().find(|t| t.start == start).cloned() else { return };
         let Some((_, next)) = turns.start(start) else { return };
-        let (label, after, place) = (gang.label, turns.after(gang.end), turns::place_of(gang.end));
-        let (bits, warps) = (gang.bits.cast_signed(), gang.warps as i32);
+        let place = chosen.place.map(|place| (turns::place_of(place), turns.after(place)));
+        let (bits, warps) = (chosen.bits.cast_signed(), chosen.warps as i32);
         if bits != 0 {
             self.a.op2(Code::Mov_r32_rm32, EAX, crate::head::DECIDED);
             self.a.imm(Code::And_rm32_imm32, EAX, bits);
@@ -178,9 +309,13 @@ impl Emit<'_> {
         self.store64(turns::gang_limit(), RAX);
         self.a.op2(Code::Cmp_r64_rm64, WARP, RAX);
         self.a.jump(Code::Jae_rel32_64, next);
-        self.store_number(turns::place(), place);
-        self.a.op2(Code::Lea_r64_m, Register::RAX, Mem::label(after));
-        self.store64(turns::after(), RAX);
-        self.a.jump(Code::Jmp_rel32_64, label);
+        if let Some((place, after)) = place {
+            self.store_number(turns::place(), place);
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::label(after));
+            self.store64(turns::after(), RAX);
+        }
+        self.a.op2(Code::Lea_r64_m, RAX, Mem::label(chosen.label));
+        self.store64(turns::gang_next(), RAX);
+        self.a.jump(Code::Jmp_rel32_64, chosen.label);
     }
 }

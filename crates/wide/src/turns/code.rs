@@ -6,7 +6,7 @@ use handloom_ir::simt::{BarKind, Term};
 use handloom_plan::abi::{CtaCtx, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
-use super::{AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START, Turns};
+use super::{AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, GANG_NEXT, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START, Turns};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::head::Head;
@@ -28,6 +28,21 @@ pub(crate) fn limit() -> Mem {
 /// Where the context of the first warp must lie before for another gang to go.
 pub(crate) fn gang_limit() -> Mem {
     word(GANG_LIMIT)
+}
+
+/// Where the next gang of the turn starts.
+pub(crate) fn gang_next() -> Mem {
+    word(GANG_NEXT)
+}
+
+/// Where the next warp of the turn starts.
+pub(crate) fn next() -> Mem {
+    word(NEXT)
+}
+
+/// The block that the turn started at.
+pub(crate) fn start() -> Mem {
+    word(START)
 }
 
 /// Where the warps of the turn came to.
