@@ -115,7 +115,7 @@ fn made(
     let block = (0..n).map(|_| a.label()).collect();
     let masks_set = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
-    let [dispatch, advance, idle, out, save, load] = std::array::from_fn(|_| a.label());
+    let [dispatch, advance, idle, out, trapped, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
         f: &plan.func,
@@ -131,6 +131,7 @@ fn made(
         advance,
         idle,
         out,
+        trapped,
         calls: Calls::default(),
         save,
         load,
@@ -158,6 +159,7 @@ fn made(
         member: 0,
         member_step: 0,
         members: Vec::new(),
+        spreads: Vec::new(),
         copies: Vec::new(),
         at: (0, 0),
         scratch: (0, 0),
@@ -233,6 +235,7 @@ impl Emit<'_> {
         // When the size of a context is known.
         self.gangs()?;
         self.stops();
+        self.traps();
         self.advance();
         self.way_out();
         Ok(true)

@@ -85,6 +85,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) idle: Label,
     /// Returns to the runtime.
     pub(crate) out: Label,
+    /// A routine told of a trap.
+    pub(crate) trapped: Label,
     /// Code that calls the routine in `rax` (times 8) with registers kept.
     pub(crate) calls: Calls,
     /// Writes what pending lanes hold in vectors to their homes.
@@ -137,6 +139,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) member_step: i32,
     /// Where registers live for each of them; for the one that the code is for, what is swapped back last.
     pub(crate) members: Vec<Vec<Place>>,
+    /// Words of the stack that vectors for one instruction hold, and from where in the code on.
+    pub(crate) spreads: Vec<(Ty, Register, Mem, usize)>,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.
     pub(crate) copies: Vec<(usize, Label)>,
     /// Block and instruction being emitted.
@@ -299,10 +303,15 @@ impl Emit<'_> {
 
     /// Goes on if a routine said yes; else returns its trap.
     pub(crate) fn go_on_if_right(&mut self) {
-        let go = self.a.label();
-        self.a.jump(Code::Jne_rel32_64, go);
+        let trapped = self.trapped;
+        self.a.jump(Code::Je_rel32_64, trapped);
+    }
+
+    /// What is done where a routine told of a trap: after all blocks.
+    pub(crate) fn traps(&mut self) {
+        let trapped = self.trapped;
+        self.a.bind(trapped);
         self.leave(Stop::Trap(TrapSource::Routine));
-        self.a.bind(go);
     }
 
     /// A site of a memory op.

@@ -60,8 +60,10 @@ pub(crate) struct Gang {
     common: Vec<bool>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
     folds: HashMap<(usize, usize), (usize, usize)>,
-    /// By warp: where registers live.
+    /// By warp: where registers live at first.
     places: Vec<Vec<Place>>,
+    /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
+    moves: Vec<(usize, usize, Vec<Place>)>,
     /// Registers that are read from their homes first.
     enters: Vec<usize>,
     /// Registers that are written to their homes last.
@@ -124,6 +126,60 @@ fn reg(v: &Val) -> Option<Reg> {
     }
 }
 
+/// The life of one value of a register, by numbers of instructions in a way; from 0 on if it is there before.
+#[derive(Clone, Copy)]
+struct Life {
+    reg: usize,
+    start: usize,
+    end: usize,
+}
+
+/// Those of all values.
+#[derive(Default)]
+struct Lives {
+    all: Vec<Life>,
+    /// By register, the last one, and whether it was made in the way.
+    last: HashMap<usize, (usize, bool)>,
+}
+
+impl Lives {
+    fn begin(&mut self, reg: usize, at: usize, is_made: bool) {
+        self.last.insert(reg, (self.all.len(), is_made));
+        self.all.push(Life { reg, start: at, end: at });
+    }
+
+    fn read(&mut self, reg: usize, at: usize, is_there_before: bool) {
+        if !self.last.contains_key(&reg) {
+            self.begin(reg, if is_there_before { 0 } else { at }, false);
+        }
+        self.all[self.last[&reg].0].end = at;
+    }
+
+    /// `reads`: the instruction reads the register too.
+    fn write(&mut self, reg: usize, at: usize, reads: bool) {
+        match self.last.get_mut(&reg) {
+            Some((life, is_made)) if reads => {
+                *is_made = true;
+                self.all[*life].end = at;
+            }
+            _ => self.begin(reg, at, true),
+        }
+    }
+
+    /// The end of the way: registers that were written in it and live on.
+    fn end(&mut self, at: usize, lives_on: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let mut leaves: Vec<usize> = Vec::new();
+        for (reg, (life, is_made)) in &self.last {
+            if *is_made && lives_on(*reg) {
+                self.all[*life].end = at;
+                leaves.push(*reg);
+            }
+        }
+        leaves.sort_unstable();
+        leaves
+    }
+}
+
 impl Gang {
     /// Whether it ends with the branch of a block.
     fn is_asked(&self, block: usize) -> bool {
@@ -151,7 +207,9 @@ impl Emit<'_> {
         let n_warps = (threads / 32) as usize;
         let common = self.common_values();
         for start in self.starts_of_turns() {
-            for size in SIZES.into_iter().filter(|size| *size <= n_warps) {
+            // Those that have something to do in the turn, where that is a constant.
+            let active = self.head.as_ref().and_then(|h| h.most_active(self.f, start)).unwrap_or(n_warps);
+            for size in SIZES.into_iter().filter(|size| *size <= n_warps.min(active)) {
                 let before = ways.len();
                 let found = self.ways_from(start, size, &common, &mut ways, &mut Vec::new());
                 let team = found.and_then(|first| self.team(start, first, &ways));
@@ -227,7 +285,8 @@ impl Emit<'_> {
             ways: all.iter().map(|k| ways[*k].start).collect(),
             bits: all.iter().fold(0, |m, k| m | ways[*k].bits),
             place: if let [place] = places[..] { Some(place) } else { None },
-            needs_live: start == 0 && all.iter().any(|k| !ways[*k].tests.is_empty() || ways[*k].end != End::Place(None)),
+            needs_live: start == 0
+                && all.iter().any(|k| !ways[*k].tests.is_empty() || ways[*k].end != End::Place(None)),
         })
     }
 
@@ -249,6 +308,7 @@ impl Emit<'_> {
             common: vec![false; f.regs.len()],
             folds: HashMap::new(),
             places: Vec::new(),
+            moves: Vec::new(),
             enters: Vec::new(),
             leaves: Vec::new(),
             label: self.a.label(),
@@ -404,34 +464,28 @@ impl Emit<'_> {
     /// Places for so many warps, if there are enough vectors.
     fn places_of_gang(&self, way: &Gang, size: usize) -> Option<Gang> {
         let f = self.f;
-        // Life of each register: first and last mention, and what it may take over.
-        let mut lives: HashMap<usize, (usize, usize)> = HashMap::new();
+        // A register that is written anew is another value, which may live elsewhere.
+        let mut lives = Lives::default();
         let mut takes: Vec<(usize, usize, usize)> = Vec::new();
-        let mut written = vec![false; f.regs.len()];
-        let mut note = |r: Reg, at: usize| {
-            if self.is_in_vectors(r) {
-                let life = lives.entry(r.idx()).or_insert((at, at));
-                *life = (life.0.min(at), life.1.max(at));
-            }
-        };
         let mut at = 0;
         let (first, last) = (way.start, way.blocks.last()?.0);
-        let mut delayed: HashMap<(usize, usize), Reg> = HashMap::new();
+        let mut delayed: Vec<Reg> = Vec::new();
         for &(b, n) in &way.blocks {
             for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
                 at += 1;
                 if self.head.as_ref().is_some_and(|h| h.has(inst)) {
                     continue;
                 }
-                if let Some(reader) = way.folds.get(&(b, i)) {
-                    delayed.insert(*reader, inst.dst[0]);
+                if way.folds.contains_key(&(b, i)) {
+                    delayed.push(inst.dst[0]);
                     continue;
                 }
-                let is_delayed = |r: &Reg| delayed.values().any(|d| d == r);
-                inst.src.iter().filter_map(reg).filter(|r| !is_delayed(r)).for_each(|r| note(r, at));
-                for d in &inst.dst {
-                    note(*d, at);
-                    written[d.idx()] = true;
+                let reads: Vec<Reg> = inst.src.iter().filter_map(reg).filter(|r| !delayed.contains(r)).collect();
+                for r in reads.iter().filter(|r| self.is_in_vectors(**r)) {
+                    lives.read(r.idx(), at, self.plan.facts.live.entry[first].has(r.idx()));
+                }
+                for d in inst.dst.iter().filter(|d| self.is_in_vectors(**d)) {
+                    lives.write(d.idx(), at, reads.contains(d));
                 }
                 if let (Op::Pure(handloom_ir::simt::Pure::FFma(_)), [d], Some(Val::Reg(sum))) =
                     (inst.op, inst.dst.as_slice(), inst.src.get(2))
@@ -440,37 +494,27 @@ impl Emit<'_> {
                 }
             }
         }
-        let end = at + 1;
-        let lives_after = |r: usize| self.plan.facts.live.exit[last].has(r);
-        let is_entered = |r: usize| self.plan.facts.live.entry[first].has(r);
         let mut gang = Gang { warps: size, ..way.clone() };
-        for (r, life) in &mut lives {
-            if is_entered(*r) {
-                life.0 = 0;
-                gang.enters.push(*r);
-            }
-            if written[*r] && way.end != End::Place(None) && lives_after(*r) {
-                life.1 = end;
-                gang.leaves.push(*r);
-            }
+        if way.end != End::Place(None) {
+            gang.leaves = lives.end(at + 1, &|r| self.plan.facts.live.exit[last].has(r));
         }
-        gang.enters.sort_unstable();
-        gang.leaves.sort_unstable();
-        let mut order: Vec<(usize, (usize, usize))> = lives.into_iter().collect();
-        order.sort_unstable_by_key(|(r, life)| (life.0, *r));
+        let mut lives = lives.all;
+        lives.sort_unstable_by_key(|l| (l.start, l.reg));
+        gang.enters = lives.iter().take_while(|l| l.start == 0).map(|l| l.reg).collect();
         let mut free: Vec<u8> = (0..VECTORS).rev().map(|v| v + FIRST_VECTOR).collect();
-        let mut active: Vec<(usize, usize, Vec<u8>)> = Vec::new();
+        let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
         gang.places = vec![self.places.of.clone(); size];
-        for (r, (start, until)) in order {
+        for life in lives {
+            let r = life.reg;
             let copies = if way.common[r] { 1 } else { size };
             let parts = n_parts(f.regs[r]);
-            let sum = takes.iter().find(|t| t.0 == r && t.2 == start && t.1 != r).map(|t| t.1);
+            let sum = takes.iter().find(|t| t.0 == r && t.2 == life.start && t.1 != r).map(|t| t.1);
             let mut over = None;
-            active.retain(|(a, end, v)| {
-                let leaves = sum == Some(*a) && *end == start && v.len() == copies * parts;
+            active.retain(|(a, v)| {
+                let leaves = sum == Some(a.reg) && a.end == life.start && v.len() == copies * parts;
                 if leaves {
                     over = Some(v.clone());
-                } else if *end < start {
+                } else if a.end < life.start {
                     free.extend(v);
                     return false;
                 }
@@ -481,12 +525,16 @@ impl Emit<'_> {
                 None if free.len() >= copies * parts => free.split_off(free.len() - copies * parts),
                 None => return None,
             };
-            for (m, places) in gang.places.iter_mut().enumerate() {
-                let from = if way.common[r] { 0 } else { m * parts };
-                let own = &vectors[from..from + parts];
-                places[r] = Place::Vectors(std::array::from_fn(|q| own.get(q).copied().unwrap_or(0)));
+            let of_warp = |m: usize| {
+                let own = &vectors[if way.common[r] { 0 } else { m * parts }..];
+                Place::Vectors(std::array::from_fn(|q| own.get(q).filter(|_| q < parts).copied().unwrap_or(0)))
+            };
+            if life.start == 0 {
+                gang.places.iter_mut().enumerate().for_each(|(m, places)| places[r] = of_warp(m));
+            } else {
+                gang.moves.push((life.start, r, (0..size).map(of_warp).collect()));
             }
-            active.push((r, until, vectors));
+            active.push((life, vectors));
         }
         Some(gang)
     }

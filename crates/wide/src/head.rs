@@ -613,6 +613,20 @@ impl Head {
         self.idle[b]
     }
 
+    /// How many warps do something in a turn that starts at a block, if a constant says so: a guard asks for thread numbers below it.
+    pub(crate) fn most_active(&self, f: &Function, b: usize) -> Option<usize> {
+        let (idle, guard) = (self.idle[b]?, self.guards[b]?);
+        let inst = f.blocks[b].insts.get(guard.from)?;
+        let (a, bound) = (reg(inst.src[0])?, crate::table::constant(inst.src[1])?);
+        let makes = |i: &&Inst| i.dst.contains(&a);
+        let is_tid =
+            f.blocks.iter().flat_map(|x| &x.insts).find(makes).is_some_and(|i| matches!(i.op, Op::Sreg(Sreg::Tid(_))));
+        let step =
+            self.number[a.idx()].and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0 && is_tid && bound < 1 << 16)?;
+        let beyond = if idle.from_equal { bound } else { bound + 1 };
+        usize::try_from(beyond.div_ceil(step)).ok()
+    }
+
     /// Whether all that the code rests on is tested here.
     pub(crate) fn is_whole(&self) -> bool {
         let has = |v: Val| reg(v).is_none_or(|r| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some());

@@ -54,6 +54,11 @@ impl Mem {
         Mem { base: Base::Label(l), ..Mem::at(Register::None, 0) }
     }
 
+    /// Whether it is a word of the stack.
+    pub fn is_of_stack(self) -> bool {
+        self.base == Base::Reg(Register::RSP) && self.index == Register::None
+    }
+
     /// Whether it is one element for every lane.
     pub fn is_spread(self) -> bool {
         self.spread

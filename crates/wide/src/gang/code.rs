@@ -35,7 +35,14 @@ impl Emit<'_> {
         for team in teams {
             let label = self.a.label();
             self.begin_gang(&team, &ways, label, step);
-            let chosen = Chosen { start: team.start, bits: team.bits, place: team.place, warps: ways[team.first].warps, ways: team.ways.clone(), label };
+            let chosen = Chosen {
+                start: team.start,
+                bits: team.bits,
+                place: team.place,
+                warps: ways[team.first].warps,
+                ways: team.ways.clone(),
+                label,
+            };
             if let Some(turns) = &mut self.turns {
                 turns.gangs.push(chosen);
             }
@@ -52,8 +59,8 @@ impl Emit<'_> {
     /// The start of a gang's turn.
     fn begin_gang(&mut self, team: &Team, ways: &[Gang], label: Label, step: i32) {
         let first = &ways[team.first];
-        self.a.comment(&format!("turns from b{} if the head has set {:#x}", team.start, team.bits));
         self.a.bind(label);
+        self.a.comment(&format!("turns from b{} if the head has set {:#x}", team.start, team.bits));
         for m in 0..first.warps {
             if team.needs_live {
                 self.a.shift(m as i32 * step);
@@ -77,8 +84,8 @@ impl Emit<'_> {
         self.slow = None;
         (self.at_hand, self.in_flags) = (None, None);
         self.drop_held();
-        self.a.comment(&gang.to_string());
         self.a.bind(gang.label);
+        self.a.comment(&gang.to_string());
         self.member_step = step;
         let refused = self.a.label();
         self.test_gang(gang, refused);
@@ -86,10 +93,19 @@ impl Emit<'_> {
             self.go_to_member(m);
             gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
         }
+        let mut moves = gang.moves.iter().peekable();
+        let mut number = 0;
         for &(b, n) in &gang.blocks {
             let f = self.f;
             for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
                 self.at = (b, i);
+                number += 1;
+                while let Some((_, r, places)) = moves.next_if(|m| m.0 == number) {
+                    for (m, place) in places.iter().enumerate() {
+                        self.go_to_member(m);
+                        self.places.of[*r] = *place;
+                    }
+                }
                 let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
                 let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]) || is_asked && !inst.dst.is_empty();
                 for m in 0..if is_common { 1 } else { gang.warps } {
@@ -109,6 +125,8 @@ impl Emit<'_> {
         }
         self.go_to_member(0);
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
+        self.members.clear();
+        self.spreads.clear();
         self.drop_held();
         match gang.end {
             End::Place(place) => self.end_gangs_turn(gang, place, step),

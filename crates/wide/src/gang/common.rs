@@ -8,7 +8,8 @@ impl Emit<'_> {
     /// By register: whether it is the same in all warps. Everything counts as such until it is found to be made of something else, or written where only some warps come.
     pub(crate) fn common_values(&self) -> Vec<bool> {
         let f = self.f;
-        let of_head = |r: usize| self.head.as_ref().is_some_and(|h| h.is_same_in_warps(handloom_ir::simt::Reg(r as u32)));
+        let of_head =
+            |r: usize| self.head.as_ref().is_some_and(|h| h.is_same_in_warps(handloom_ir::simt::Reg(r as u32)));
         let mut common: Vec<bool> = (0..f.regs.len())
             .map(|r| self.plan.facts.class[r].shape().is_some_and(|s| s.is_uniform()) || of_head(r))
             .collect();

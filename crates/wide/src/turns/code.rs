@@ -6,7 +6,10 @@ use handloom_ir::simt::{BarKind, Term};
 use handloom_plan::abi::{CtaCtx, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
-use super::{AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, GANG_NEXT, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START, Turns};
+use super::{
+    AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, GANG_NEXT, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START,
+    Turns,
+};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::head::Head;
