@@ -2,7 +2,7 @@
 //!
 //! # The model
 //! A turn mostly goes one way: from its start through guards that hold in all lanes to the next barrier or the end, over accesses that the head decided about. Such a
-//! way is emitted once more, after all blocks, for 2 or 4 warps whose contexts follow each other, instruction by instruction: each warp has vectors of its own, chosen for
+//! way is emitted once more, after all blocks, for 2, 4 or 8 warps whose contexts follow each other, instruction by instruction: each warp has vectors of its own, chosen for
 //! this way alone; what is the same in all warps is loaded once; addresses are made once and lie at distances from each other where the step from warp to warp is
 //! a constant. Chains of operations that wait for each other so stand beside others, and what is done once a warp is done once a gang.
 //!
@@ -32,10 +32,8 @@ use crate::emit::*;
 use crate::ops::has_vector_code;
 use crate::table::{constant, has_scalar_code};
 
-/// How many warps may go side by side, the best first.
-const SIZES: [usize; 2] = [4, 2];
-/// Instructions of the IR times warps: more would be long code.
-const MOST: usize = 400;
+/// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
+const SIZES: [(usize, usize); 3] = [(8, 64), (4, 400), (2, 400)];
 /// Ways of a function.
 const MOST_WAYS: usize = 24;
 /// Vectors that hold registers.
@@ -126,6 +124,17 @@ fn reg(v: &Val) -> Option<Reg> {
     }
 }
 
+/// The search for the ways of a function.
+struct Search {
+    /// By register: whether it is the same in all warps wherever these are at the same place.
+    common: Vec<bool>,
+    /// By first block: the way, without places.
+    known: HashMap<usize, Option<Gang>>,
+    ways: Vec<Gang>,
+    /// The first blocks of ways that lead to the one that is looked at.
+    path: Vec<usize>,
+}
+
 /// The life of one value of a register, by numbers of instructions in a way; from 0 on if it is there before.
 #[derive(Clone, Copy)]
 struct Life {
@@ -199,57 +208,56 @@ impl Gang {
 impl Emit<'_> {
     /// The ways of gangs of a function, and the turns that go them. Asked after all blocks have been emitted, since only then it is known what the head decides.
     pub(crate) fn find_gangs(&mut self) -> (Vec<Gang>, Vec<Team>) {
-        let (mut ways, mut teams) = (Vec::new(), Vec::new());
+        let mut teams = Vec::new();
         let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
         if !self.a.has_wide_vectors() || !threads.is_multiple_of(32) || self.turns.is_none() || self.head.is_none() {
-            return (ways, teams);
+            return (Vec::new(), teams);
         }
         let n_warps = (threads / 32) as usize;
-        let common = self.common_values();
+        let mut search =
+            Search { common: self.common_values(), known: HashMap::new(), ways: Vec::new(), path: Vec::new() };
         for start in self.starts_of_turns() {
             // Those that have something to do in the turn, where that is a constant.
             let active = self.head.as_ref().and_then(|h| h.most_active(self.f, start)).unwrap_or(n_warps);
-            for size in SIZES.into_iter().filter(|size| *size <= n_warps.min(active)) {
-                let before = ways.len();
-                let found = self.ways_from(start, size, &common, &mut ways, &mut Vec::new());
-                let team = found.and_then(|first| self.team(start, first, &ways));
+            for (size, most) in SIZES.into_iter().filter(|s| s.0 <= n_warps.min(active)) {
+                let before = search.ways.len();
+                search.path.clear();
+                let found = self.ways_from(start, size, most, &mut search);
+                let team = found.and_then(|first| self.team(start, first, &search.ways));
                 if let Some(team) = team {
                     teams.push(team);
                     break;
                 }
-                ways.truncate(before);
+                search.ways.truncate(before);
             }
         }
-        (ways, teams)
+        (search.ways, teams)
     }
 
     /// The number of the way that begins at a block, with all that it may go on with.
-    fn ways_from(
-        &mut self,
-        start: usize,
-        size: usize,
-        common: &[bool],
-        ways: &mut Vec<Gang>,
-        path: &mut Vec<usize>,
-    ) -> Option<usize> {
-        if let Some(k) = ways.iter().position(|w| w.start == start && w.warps == size) {
+    fn ways_from(&mut self, start: usize, size: usize, most: usize, search: &mut Search) -> Option<usize> {
+        if let Some(k) = search.ways.iter().position(|w| w.start == start && w.warps == size) {
             return Some(k);
         }
-        if path.contains(&start) || ways.len() >= MOST_WAYS {
+        if search.path.contains(&start) || search.ways.len() >= MOST_WAYS {
             return None;
         }
-        let way = self.way_from(start, common)?;
-        if way.blocks.iter().map(|(_, n)| n).sum::<usize>() * size > MOST {
+        if !search.known.contains_key(&start) {
+            let way = self.way_from(start, &search.common);
+            search.known.insert(start, way);
+        }
+        let way = search.known[&start].as_ref()?;
+        if self.length(way) * size > most {
             return None;
         }
-        let gang = self.places_of_gang(&way, size)?;
-        path.push(start);
+        let gang = Gang { label: self.a.label(), ..self.places_of_gang(way, size)? };
+        search.path.push(start);
         for to in gang.successors() {
-            self.ways_from(to, size, common, ways, path)?;
+            self.ways_from(to, size, most, search)?;
         }
-        path.pop();
-        ways.push(gang);
-        Some(ways.len() - 1)
+        search.path.pop();
+        search.ways.push(gang);
+        Some(search.ways.len() - 1)
     }
 
     /// The turn from a block, if gangs may go it.
@@ -275,7 +283,7 @@ impl Emit<'_> {
         }
         // Warps that do nothing in the turn come to where the others do.
         let idle = self.head.as_ref().and_then(|h| h.idle(start));
-        let does = all.iter().any(|k| self.does_something(&ways[*k]));
+        let does = all.iter().any(|k| self.length(&ways[*k]) > 0);
         if !does || idle.is_some_and(|i| places.iter().any(|p| *p != i.barrier)) {
             return None;
         }
@@ -290,9 +298,10 @@ impl Emit<'_> {
         })
     }
 
-    fn does_something(&self, way: &Gang) -> bool {
-        let is_nothing = |inst: &Inst| self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
-        way.blocks.iter().any(|&(b, n)| !self.f.blocks[b].insts[..n].iter().all(is_nothing))
+    /// Instructions of a way that code is emitted for.
+    fn length(&self, way: &Gang) -> usize {
+        let is_nothing = |inst: &&Inst| self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
+        way.blocks.iter().map(|&(b, n)| self.f.blocks[b].insts[..n].iter().filter(|i| !is_nothing(i)).count()).sum()
     }
 
     /// The way from a block, without places for registers.

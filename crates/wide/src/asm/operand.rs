@@ -44,6 +44,11 @@ impl Mem {
         Mem { at: self.at + by, ..self }
     }
 
+    /// So many bytes further on as a register says.
+    pub fn plus(self, index: Register) -> Mem {
+        Mem { index, scale: 1, ..self }
+    }
+
     /// Bytes of a constant.
     pub fn constant(c: Const, at: i32) -> Mem {
         Mem { base: Base::Const(c), ..Mem::at(Register::None, at) }

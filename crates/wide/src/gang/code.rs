@@ -2,13 +2,14 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Op, Reg, Val};
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::abi::WarpCtx;
 use iced_x86::Code;
 
-use super::{End, Gang, Team};
+use super::{End, Gang, GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints};
+use crate::alloc::n_parts;
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
@@ -235,6 +236,9 @@ impl Emit<'_> {
             };
             if !gang.folds.contains_key(&(b, i)) {
                 self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
+                if g.bit.is_none() && matches!(inst.op, Op::Load { .. }) && !g.scalars {
+                    self.fetch_next(&g);
+                }
                 return Ok(());
             }
             if g.form == Form::Row && self.fetches_for_row(&g.x, &g.runs) {
@@ -257,6 +261,44 @@ impl Emit<'_> {
         self.inst(b, inst)?;
         self.operands.clear();
         Ok(())
+    }
+
+    /// Asks for what the next turn will read through a pointer that goes up in the loop.
+    fn fetch_next(&mut self, g: &GangAccess) {
+        let Some(step) = self.step_of_pointer(g.runs.address) else { return };
+        if !matches!(g.form, Form::Row | Form::Parts) {
+            return;
+        }
+        for q in 0..n_parts(g.x.ty) {
+            let (m, _) = self.part_of_run(&g.x, &g.runs, g.form, q);
+            match (step, self.src(step).at) {
+                (Val::Imm(by, _), _) => match i32::try_from(by.cast_signed()) {
+                    Ok(by) if by.unsigned_abs() < 1 << 20 => self.a.op1(Code::Prefetcht0_m8, m.behind(by)),
+                    _ => return,
+                },
+                (_, At::Words(_, at)) => {
+                    if q == 0 {
+                        self.load64(RAX, ctx(at));
+                    }
+                    self.a.op1(Code::Prefetcht0_m8, m.plus(RAX));
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// What is added to an address, if there is one instruction that changes it so, by the same in all warps.
+    fn step_of_pointer(&self, address: Reg) -> Option<Val> {
+        let insts = self.f.blocks.iter().flat_map(|b| &b.insts);
+        let mut steps = insts.filter(|i| {
+            matches!(i.op, Op::Pure(Pure::Add(Ty::B64))) && i.dst[..] == [address] && i.src[0] == Val::Reg(address)
+        });
+        let step = steps.next()?.src[1];
+        let is_same = match step {
+            Val::Imm(..) => true,
+            Val::Reg(r) => self.head.as_ref().is_some_and(|h| h.same[r.idx()].is_some()),
+        };
+        (steps.next().is_none() && is_same).then_some(step)
     }
 
     /// Whose address a register is to hold for an element of the warp, and bytes from that one's element.
