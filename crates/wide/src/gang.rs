@@ -34,6 +34,8 @@ use crate::table::{constant, has_scalar_code};
 
 /// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
 const SIZES: [(usize, usize); 3] = [(8, 64), (4, 400), (2, 400)];
+/// More warps than this go side by side only where nothing is tested.
+const LARGE: usize = 4;
 /// Ways of a function.
 const MOST_WAYS: usize = 24;
 /// Vectors that hold registers.
@@ -247,7 +249,8 @@ impl Emit<'_> {
             search.known.insert(start, way);
         }
         let way = search.known[&start].as_ref()?;
-        if self.length(way) * size > most {
+        // Tests are long, and gain nothing by more warps.
+        if self.length(way) * size > most || size > LARGE && !way.tests.is_empty() {
             return None;
         }
         let gang = Gang { label: self.a.label(), ..self.places_of_gang(way, size)? };
