@@ -77,8 +77,8 @@ pub(crate) struct Emit<'p> {
     /// Where the pending lanes of a block are taken.
     pub(crate) prologue: Vec<Label>,
     pub(crate) dispatch: Label,
-    /// By block, where dispatch goes for a warp that stands there.
-    pub(crate) dispatch_table: Option<Label>,
+    /// By block, where dispatch goes for a warp that stands there; and where it goes if lanes stand apart.
+    pub(crate) dispatch_table: Option<(Label, Label)>,
     /// By block and instruction: what an access was tested against.
     pub(crate) limits_of: HashMap<(usize, usize), Limits>,
     pub(crate) advance: Label,

@@ -204,9 +204,9 @@ impl Emit<'_> {
         let (dispatch, block) = (self.dispatch, self.block[gang.start]);
         self.a.jump(Code::Jmp_rel32_64, dispatch);
         // Where dispatch finds them.
-        if let Some(stub) = self.dispatch_stub(gang.start) {
+        if let Some((stub, any)) = self.dispatch_stub(gang.start) {
             self.a.bind(stub);
-            self.take_all(gang.start);
+            self.take_all(gang.start, any);
             self.a.jump(Code::Jmp_rel32_64, block);
         }
     }
