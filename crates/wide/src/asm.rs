@@ -224,7 +224,7 @@ impl Asm {
     fn memory(&self, m: Mem) -> MemoryOperand {
         match m.base {
             Base::Reg(base) => {
-                let at = if base == crate::emit::WARP { m.at + self.shift } else { m.at };
+                let at = if base == Register::RBP { m.at + self.shift } else { m.at };
                 let size = u32::from(at != 0);
                 MemoryOperand::new(base, m.index, m.scale, i64::from(at), size, m.spread, Register::None)
             }

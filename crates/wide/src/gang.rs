@@ -16,8 +16,6 @@
 mod code;
 mod common;
 
-pub(crate) use code::Chosen;
-
 use std::collections::HashMap;
 use std::fmt;
 

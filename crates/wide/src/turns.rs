@@ -9,12 +9,9 @@
 //! Whoever leaves the code, or comes to another place than the warps before, first *settles* the turn: headers and pending words of all other warps are
 //! written as the contract wants them, and from then on the CTA goes from context to context by their headers (`flow`).
 
-mod code;
-
-pub(crate) use code::{after, gang_limit, gang_next, limit, next, place, start};
+pub(crate) mod code;
 
 use crate::asm::Label;
-use crate::gang::Chosen;
 
 /// Words of the stack: where the next warp of the turn starts.
 const NEXT: i32 = 0;
@@ -67,6 +64,18 @@ pub(crate) struct Turns {
     cold: Vec<Elsewhere>,
     /// Warps that go side by side.
     pub(crate) gangs: Vec<Chosen>,
+}
+
+/// How a turn is gone by gangs.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub(crate) start: usize,
+    pub(crate) bits: u32,
+    pub(crate) place: Option<Option<usize>>,
+    pub(crate) warps: usize,
+    /// The first blocks of its ways.
+    pub(crate) ways: Vec<usize>,
+    pub(crate) label: Label,
 }
 
 impl Turns {

@@ -13,20 +13,8 @@ use crate::alloc::n_parts;
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
-use crate::turns;
+use crate::turns::{Chosen, code as turns, place_of};
 use crate::values::At;
-
-/// How a turn is gone by gangs.
-#[derive(Clone)]
-pub(crate) struct Chosen {
-    start: usize,
-    bits: u32,
-    place: Option<Option<usize>>,
-    warps: usize,
-    /// The first blocks of its ways.
-    ways: Vec<usize>,
-    label: Label,
-}
 
 impl Emit<'_> {
     /// Finds and emits what warps go side by side.
@@ -330,7 +318,7 @@ impl Emit<'_> {
         let nexts: Vec<_> = starts.iter().filter_map(|t| turns.start(t.start)).collect();
         // Of turns that may end elsewhere too, it is only known here.
         if starts.iter().any(|t| t.place.is_none()) {
-            self.store_number(turns::place(), turns::place_of(place));
+            self.store_number(turns::place(), place_of(place));
             self.a.op2(Code::Lea_r64_m, RAX, Mem::label(after));
             self.store64(turns::after(), RAX);
         }
@@ -356,7 +344,7 @@ impl Emit<'_> {
         let Some(turns) = &self.turns else { return };
         let Some(chosen) = turns.gangs.iter().find(|t| t.start == start).cloned() else { return };
         let Some((_, next)) = turns.start(start) else { return };
-        let place = chosen.place.map(|place| (turns::place_of(place), turns.after(place)));
+        let place = chosen.place.map(|place| (place_of(place), turns.after(place)));
         let (bits, warps) = (chosen.bits.cast_signed(), chosen.warps as i32);
         if bits != 0 {
             self.a.op2(Code::Mov_r32_rm32, EAX, crate::head::DECIDED);
