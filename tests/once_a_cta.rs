@@ -211,9 +211,52 @@ impl Maker {
         self.line("bar.sync 0;");
     }
 
+    /// Goes through tiles in a loop that all warps run as often, with barriers, while pointers walk.
+    fn tiles(&mut self) {
+        let top = self.label();
+        let step = *self.rng.pick(&[0, 4, 4, 64, 128]);
+        self.line("mul.wide.s32 %l2, %idx, 4;");
+        self.line("add.s64 %l2, %in, %l2;");
+        self.line("mov.u32 %t1, %tid.x;");
+        self.line("shl.b32 %t1, %t1, 2;");
+        self.line("mov.u32 %col, tile;");
+        self.line("add.u32 %col, %col, %t1;");
+        self.line("sub.u32 %row, %at, %t1;");
+        self.line("mov.u32 %c, 0;");
+        match self.rng.below(3) {
+            0 => self.line("and.b32 %most, %n, 3;"),
+            n => self.line(&format!("mov.u32 %most, {n};")),
+        }
+        let _ = writeln!(self.text, "{top}:");
+        self.line("ld.global.u32 %t2, [%l2];");
+        self.line("st.shared.u32 [%at], %t2;");
+        self.line("bar.sync 0;");
+        let fma = *self.rng.pick(&["mad.lo.u32", "mad.lo.u32", "fma.rn.f32"]);
+        for k in 0..1 + self.rng.below(6) {
+            let [first, second] = *self.rng.pick(&[["%t1", "%t2"], ["%t1", "%t2"], ["%t2", "%t1"]]);
+            self.line(&format!("ld.shared.u32 {first}, [%col+{}];", 64 * k));
+            self.line(&format!("ld.shared.u32 {second}, [%row+{}];", 4 * k));
+            self.line(&format!("{fma} %r, %t1, %t2, %r;"));
+        }
+        self.line("bar.sync 0;");
+        self.line(&format!("add.s64 %l2, %l2, {step};"));
+        if self.rng.one_in(4) {
+            // Warps disagree.
+            self.line("add.u32 %c, %c, 1;");
+            self.line("and.b32 %t1, %lin, 1023;");
+            self.line("setp.lt.u32 %p2, %t1, %n;");
+            self.line("@%p2 add.u32 %r, %r, %c;");
+        } else {
+            self.line("add.u32 %c, %c, 1;");
+        }
+        self.line("setp.lt.u32 %p1, %c, %most;");
+        self.line(&format!("@%p1 bra {top};"));
+    }
+
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(10) {
+        match self.rng.below(12) {
+            10 | 11 if top => self.tiles(),
             0 | 1 => self.load(),
             2 => self.run(),
             3 => self.store(),
@@ -249,7 +292,7 @@ fn kernel(seed: u64) -> Kernel {
     m.store();
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n)\n{{\n    \
-         .reg .pred %p<3>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at;\n    .reg .b64 %l<3>, %in, %out;\n    \
+         .reg .pred %p<3>;\n    .reg .b32 %r, %t<3>, %c, %x, %y, %n, %idx, %lin, %at, %col, %row, %most;\n    .reg .b64 %l<3>, %in, %out;\n    \
          .shared .align 4 .b8 tile[{TILE}];\n    ld.param.u64 %out, [out];\n    ld.param.u64 %in, [in];\n    ld.param.u32 %n, [n];\n    \
          mov.u32 %t0, %ctaid.x;\n    mov.u32 %t1, %ntid.x;\n    mov.u32 %t2, %tid.x;\n    mad.lo.s32 %x, %t0, %t1, %t2;\n    \
          mov.u32 %lin, %tid.y;\n    mad.lo.s32 %lin, %lin, %t1, %t2;\n    mov.u32 %c, %nctaid.x;\n    mul.lo.s32 %c, %c, %t1;\n    \

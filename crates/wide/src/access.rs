@@ -104,6 +104,8 @@ pub(crate) struct Held {
     pub(crate) address: Reg,
     pub(crate) group: usize,
     pub(crate) shared: bool,
+    /// Whose it is, of warps that go side by side.
+    pub(crate) of: usize,
 }
 
 /// A load that is done where its only reader wants it, as an operand in memory.

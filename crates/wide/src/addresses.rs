@@ -45,7 +45,7 @@ impl Emit<'_> {
         }
         let runs = Runs { shape, address, list };
         // Room for the elements behind.
-        let fits = firsts.iter().all(|lane| runs.distance(x, *lane).is_some_and(|d| d.checked_add(1 << 16).is_some()));
+        let fits = firsts.iter().all(|lane| runs.distance(x, *lane).is_some_and(|d| d.checked_add(1 << 26).is_some()));
         let groups = (0..shape.groups()).filter(|g| firsts.iter().any(|l| shape.group_of(*l) == *g)).count();
         (fits && groups <= HOLDERS.len()).then_some(runs)
     }
@@ -75,8 +75,9 @@ impl Emit<'_> {
     pub(crate) fn run_element(&mut self, x: &Access, runs: &Runs, lane: usize) -> Mem {
         let group = runs.shape.group_of(lane);
         let shared = x.class.space == StateSpace::Shared;
-        let wanted = |h: &Held| h.address == runs.address && h.group == group && h.shared == shared;
-        let distance = runs.distance(x, lane).unwrap_or(0);
+        let (of, by) = self.member_of_run(runs.address);
+        let wanted = |h: &Held| h.address == runs.address && h.group == group && h.shared == shared && h.of == of;
+        let distance = runs.distance(x, lane).unwrap_or(0) + by;
         if let Some(k) = self.held().iter().position(wanted) {
             // What was asked for last leaves last.
             let h = self.held.remove(k);
@@ -91,24 +92,36 @@ impl Emit<'_> {
             self.held.retain(|h| h.at != oldest);
             oldest
         });
-        let h = Held { at, address: runs.address, group, shared };
-        self.hold(h, runs.shape.first_lane(group));
+        let h = Held { at, address: runs.address, group, shared, of };
+        if !self.next_member(&h) {
+            let member = std::mem::replace(&mut self.member, of);
+            self.a.shift(of as i32 * self.member_step);
+            self.hold(h, runs.shape.first_lane(group));
+            self.member = member;
+            self.a.shift(member as i32 * self.member_step);
+        }
         self.held.push(h);
         Mem::at(at, distance)
     }
 
     /// Asks for what a CTA further on in the row will read: where CTAs are short and wait for barriers, nobody else sees that coming.
     pub(crate) fn fetch_for_row(&mut self, x: &Access, runs: &Runs, m: Mem) {
+        if !self.fetches_for_row(x, runs) {
+            return;
+        }
+        let step = self.head.as_ref().map_or(0, |h| h.row_step(runs.address));
+        for line in (0..32 * x.size()).step_by(64) {
+            self.a.op1(Code::Prefetcht0_m8, m.behind(CTAS_AHEAD * step + line));
+        }
+    }
+
+    /// Whether it does.
+    pub(crate) fn fetches_for_row(&self, x: &Access, runs: &Runs) -> bool {
         let step = self.head.as_ref().map_or(0, |h| h.row_step(runs.address));
         let is_in_loop = self.plan.facts.cfg.loops.iter().any(|(_, body)| body.has(self.at.0));
         let waits = self.f.blocks.iter().any(|b| matches!(b.term, Term::Barrier { .. }));
         let fits = x.class.kind == Kind::Load && x.class.space != StateSpace::Shared && step.unsigned_abs() < 1 << 16;
-        if step == 0 || is_in_loop || !waits || !fits {
-            return;
-        }
-        for line in (0..32 * x.size()).step_by(64) {
-            self.a.op1(Code::Prefetcht0_m8, m.behind(CTAS_AHEAD * step + line));
-        }
+        step != 0 && !is_in_loop && waits && fits
     }
 
     /// Makes the address that a register is to hold.

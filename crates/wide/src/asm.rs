@@ -52,8 +52,12 @@ pub struct Asm {
     text: Option<String>,
     /// By number, general registers that were written since somebody asked.
     written: u32,
+    /// By number, where the last instruction stands that wrote one of the vectors that hold nothing for long.
+    vector_written: [usize; 8],
     /// Where AVX2 is all there is: what stands for vectors of 512 bits.
     narrow: Option<Box<Narrow>>,
+    /// Bytes that are added to places in the context of the warp: those of another one.
+    shift: i32,
 }
 
 impl Default for Asm {
@@ -79,7 +83,9 @@ impl Asm {
             error: None,
             text: None,
             written: u32::MAX,
+            vector_written: [0; 8],
             narrow: None,
+            shift: 0,
         }
     }
 
@@ -91,6 +97,29 @@ impl Asm {
     /// From now on, a general register counts as written if code writes it.
     pub fn forget_written(&mut self, r: Register) {
         self.written &= !register_bit(r);
+    }
+
+    /// Whether a vector below 8 still holds what the instruction wrote that ended at a place of the code.
+    pub fn still_holds(&self, vector: Register, since: usize) -> bool {
+        let written = vector_number(vector).map_or(usize::MAX, |n| self.vector_written[n]);
+        written < since && self.last_bound < since
+    }
+
+    /// Where the code ends so far.
+    pub fn position(&self) -> usize {
+        self.len
+    }
+
+    /// From now on, places in the context of the warp are those of one that lies so many bytes further on.
+    pub fn shift(&mut self, by: i32) {
+        self.shift = by;
+    }
+
+    /// A line of the text.
+    pub fn comment(&mut self, line: &str) {
+        if let Some(text) = &mut self.text {
+            let _ = writeln!(text, "; {line}");
+        }
     }
 
     /// No code yet, of the instructions of AVX2.
@@ -160,6 +189,13 @@ impl Asm {
         l
     }
 
+    /// Changes an entry of a table.
+    pub fn change_table(&mut self, table: Label, entry: usize, to: Label) {
+        if let Some((_, of)) = self.tables.iter_mut().find(|t| t.0 == table) {
+            of[entry] = to;
+        }
+    }
+
     /// 64 bytes.
     pub fn bytes(&mut self, bytes: [u8; 64]) -> Const {
         if let Some(c) = self.known.get(&bytes) {
@@ -188,8 +224,9 @@ impl Asm {
     fn memory(&self, m: Mem) -> MemoryOperand {
         match m.base {
             Base::Reg(base) => {
-                let size = u32::from(m.at != 0);
-                MemoryOperand::new(base, m.index, m.scale, i64::from(m.at), size, m.spread, Register::None)
+                let at = if base == Register::RBP { m.at + self.shift } else { m.at };
+                let size = u32::from(at != 0);
+                MemoryOperand::new(base, m.index, m.scale, i64::from(at), size, m.spread, Register::None)
             }
             Base::Const(_) | Base::Label(_) => {
                 MemoryOperand::with_base_displ_bcst_seg(Register::RIP, self.len as i64, m.spread, Register::None)
@@ -239,6 +276,9 @@ impl Asm {
             return;
         }
         self.written |= register_bit(i.op0_register());
+        if let Some(n) = vector_number(i.op0_register()) {
+            self.vector_written[n] = self.len;
+        }
         let exchanges = matches!(i.code(), Code::Xchg_rm32_r32 | Code::Xchg_rm64_r64);
         if i.has_lock_prefix() || exchanges {
             self.written |= register_bit(i.op1_register()) | register_bit(Register::RAX);
@@ -478,6 +518,12 @@ fn rounded(mut i: Instruction, round: RoundingControl) -> Instruction {
         i.set_rounding_control(round);
     }
     i
+}
+
+/// The number of a vector below 8 of any width.
+fn vector_number(r: Register) -> Option<usize> {
+    let of = |first: Register| (r as usize).checked_sub(first as usize).filter(|n| *n < 8);
+    of(Register::ZMM0).or(of(Register::YMM0)).or(of(Register::XMM0))
 }
 
 /// The bit of a general register of any width; 0 for others.

@@ -115,7 +115,7 @@ fn made(
     let block = (0..n).map(|_| a.label()).collect();
     let masks_set = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
-    let [dispatch, advance, idle, out, save, load] = std::array::from_fn(|_| a.label());
+    let [dispatch, advance, idle, out, trapped, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
         f: &plan.func,
@@ -126,9 +126,12 @@ fn made(
         by_halves: Vec::new(),
         prologue,
         dispatch,
+        dispatch_table: None,
+        limits_of: HashMap::new(),
         advance,
         idle,
         out,
+        trapped,
         calls: Calls::default(),
         save,
         load,
@@ -153,6 +156,10 @@ fn made(
         slow: None,
         slow_pieces: Vec::new(),
         in_part: false,
+        member: 0,
+        member_step: 0,
+        members: Vec::new(),
+        spreads: Vec::new(),
         copies: Vec::new(),
         at: (0, 0),
         scratch: (0, 0),
@@ -223,9 +230,12 @@ impl Emit<'_> {
         self.slow_code()?;
         self.tests_elsewhere();
         self.cold_code();
-        self.stops();
         self.emit_head();
         self.call_routines();
+        // When the size of a context is known.
+        self.gangs()?;
+        self.stops();
+        self.traps();
         self.advance();
         self.way_out();
         Ok(true)
@@ -279,7 +289,7 @@ impl Emit<'_> {
         Ok(())
     }
 
-    fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
+    pub(crate) fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         match inst.op {
             Op::Pure(op) => {
                 let mixed = inst.dst.len() > 1;

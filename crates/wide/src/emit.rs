@@ -17,7 +17,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Elsewhere, Folded, Held, Joints, Slow};
+use crate::access::{Elsewhere, Folded, Held, Joints, Limits, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -77,10 +77,16 @@ pub(crate) struct Emit<'p> {
     /// Where the pending lanes of a block are taken.
     pub(crate) prologue: Vec<Label>,
     pub(crate) dispatch: Label,
+    /// By block, where dispatch goes for a warp that stands there; and where it goes if lanes stand apart.
+    pub(crate) dispatch_table: Option<(Label, Label)>,
+    /// By block and instruction: what an access was tested against.
+    pub(crate) limits_of: HashMap<(usize, usize), Limits>,
     pub(crate) advance: Label,
     pub(crate) idle: Label,
     /// Returns to the runtime.
     pub(crate) out: Label,
+    /// A routine told of a trap.
+    pub(crate) trapped: Label,
     /// Code that calls the routine in `rax` (times 8) with registers kept.
     pub(crate) calls: Calls,
     /// Writes what pending lanes hold in vectors to their homes.
@@ -128,6 +134,13 @@ pub(crate) struct Emit<'p> {
     pub(crate) slow_pieces: Vec<Slow>,
     /// Whether only part of the warp may execute the block being emitted.
     pub(crate) in_part: bool,
+    /// Which of warps that go side by side the code is for, and bytes from the context of one to the next.
+    pub(crate) member: usize,
+    pub(crate) member_step: i32,
+    /// Where registers live for each of them; for the one that the code is for, what is swapped back last.
+    pub(crate) members: Vec<Vec<Place>>,
+    /// Words of the stack that vectors for one instruction hold, and from where in the code on.
+    pub(crate) spreads: Vec<(Ty, Register, Mem, usize)>,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.
     pub(crate) copies: Vec<(usize, Label)>,
     /// Block and instruction being emitted.
@@ -290,10 +303,15 @@ impl Emit<'_> {
 
     /// Goes on if a routine said yes; else returns its trap.
     pub(crate) fn go_on_if_right(&mut self) {
-        let go = self.a.label();
-        self.a.jump(Code::Jne_rel32_64, go);
+        let trapped = self.trapped;
+        self.a.jump(Code::Je_rel32_64, trapped);
+    }
+
+    /// What is done where a routine told of a trap: after all blocks.
+    pub(crate) fn traps(&mut self) {
+        let trapped = self.trapped;
+        self.a.bind(trapped);
         self.leave(Stop::Trap(TrapSource::Routine));
-        self.a.bind(go);
     }
 
     /// A site of a memory op.

@@ -25,7 +25,7 @@ use crate::values::{At, Src, load_code, store_code};
 
 /// Which way values go between vectors and homes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+pub(crate) enum Way {
     Out,
     In,
 }
@@ -60,6 +60,7 @@ impl Emit<'_> {
         let any = self.a.label();
         let stubs: Vec<Label> = self.landings().iter().map(|is| if *is { self.a.label() } else { any }).collect();
         let table = self.a.table(stubs.clone());
+        self.dispatch_table = (n > 1).then_some((table, any));
         self.a.bind(self.dispatch);
         let advance = self.advance;
         self.load32(EAX, warp(offset_of!(WarpCtx, wait_epoch)));
@@ -80,12 +81,7 @@ impl Emit<'_> {
         }
         for (b, stub) in stubs.into_iter().enumerate().filter(|(_, stub)| *stub != any) {
             self.a.bind(stub);
-            self.a.imm(Code::Cmp_rm32_imm32, self.pend(b), -1);
-            self.a.jump(Code::Jne_rel32_64, any);
-            self.store_number(self.pend(b), 0);
-            self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
-            self.in_part = false;
-            self.move_live(b, Way::In);
+            self.take_all(b, any);
             let block = self.block[b];
             self.a.jump(Code::Jmp_rel32_64, block);
         }
@@ -93,6 +89,27 @@ impl Emit<'_> {
         let (first, load) = (self.prologue[0], self.load);
         self.a.jump(Code::Call_rel32_64, load);
         self.a.jump(Code::Jmp_rel32_64, first);
+    }
+
+    /// Takes all lanes of a warp that stands at a block, with what lives there; to `any` if some stand elsewhere.
+    pub(crate) fn take_all(&mut self, b: usize, any: Label) {
+        self.a.imm(Code::Cmp_rm32_imm32, self.pend(b), -1);
+        self.a.jump(Code::Jne_rel32_64, any);
+        self.store_number(self.pend(b), 0);
+        self.a.imm(Code::Mov_rm32_imm32, LANES, -1);
+        self.in_part = false;
+        self.move_live(b, Way::In);
+    }
+
+    /// A place for what dispatch does for warps that stand at a block, if it is to do something else than before; and where it goes for those whose lanes stand apart.
+    pub(crate) fn dispatch_stub(&mut self, b: usize) -> Option<(Label, Label)> {
+        let (table, any) = self.dispatch_table?;
+        if self.landings()[b] {
+            return None;
+        }
+        let stub = self.a.label();
+        self.a.change_table(table, b, stub);
+        Some((stub, any))
     }
 
     /// On to the next context. Emitted last, when the size of a context is known.
@@ -192,7 +209,8 @@ impl Emit<'_> {
         }
     }
 
-    fn move_register(&mut self, r: usize, way: Way) {
+    /// Moves one register, for lanes of the mask registers or all.
+    pub(crate) fn move_register(&mut self, r: usize, way: Way) {
         let (Place::Vectors(v), home) = (self.places.of[r], self.places.home[r]) else { return };
         let ty = self.f.regs[r];
         for (q, v) in v.into_iter().take(n_parts(ty)).enumerate() {
@@ -264,7 +282,7 @@ impl Emit<'_> {
     }
 
     /// Before a back edge: leaves if the launch is to stop. The context is then not run again.
-    fn stop_check(&mut self, header: usize) {
+    pub(crate) fn stop_check(&mut self, header: usize) {
         let stopped = match self.stopped.iter().find(|s| s.0 == header) {
             Some(s) => s.1,
             None => {

@@ -63,7 +63,7 @@ pub(crate) struct Guard {
     /// The predicate.
     cond: Reg,
     /// The bits that say that it holds in all lanes, and in none.
-    bits: (u32, u32),
+    pub(crate) bits: (u32, u32),
 }
 
 /// Warps from one on that do nothing in a turn: a guard at its start sends them to its end.
@@ -613,6 +613,20 @@ impl Head {
         self.idle[b]
     }
 
+    /// How many warps do something in a turn that starts at a block, if a constant says so: a guard asks for thread numbers below it.
+    pub(crate) fn most_active(&self, f: &Function, b: usize) -> Option<usize> {
+        let (idle, guard) = (self.idle[b]?, self.guards[b]?);
+        let inst = f.blocks[b].insts.get(guard.from)?;
+        let (a, bound) = (reg(inst.src[0])?, crate::table::constant(inst.src[1])?);
+        let makes = |i: &&Inst| i.dst.contains(&a);
+        let is_tid =
+            f.blocks.iter().flat_map(|x| &x.insts).find(makes).is_some_and(|i| matches!(i.op, Op::Sreg(Sreg::Tid(_))));
+        let step =
+            self.number[a.idx()].and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0 && is_tid && bound < 1 << 16)?;
+        let beyond = if idle.from_equal { bound } else { bound + 1 };
+        usize::try_from(beyond.div_ceil(step)).ok()
+    }
+
     /// Whether all that the code rests on is tested here.
     pub(crate) fn is_whole(&self) -> bool {
         let has = |v: Val| reg(v).is_none_or(|r| self.same[r.idx()].is_some() || self.linear[r.idx()].is_some());
@@ -637,6 +651,38 @@ impl Head {
     /// Whether a block ends in a guard.
     pub(crate) fn has_guard(&self, b: usize) -> bool {
         self.guards[b].is_some()
+    }
+
+    /// The guard that a block ends in.
+    pub(crate) fn guard_of(&self, b: usize) -> Option<Guard> {
+        self.guards[b]
+    }
+
+    /// The bit of accesses through an address, if one was emitted that it covers and the access is another such.
+    pub(crate) fn bit_of(&self, class: &AccessClass, address: Reg) -> Option<u32> {
+        let key = (address, class.space, class.kind, class.bytes());
+        let g = self.groups.iter().find(|g| g.key == key)?;
+        let fits = g.first.is_some() && class.offset >= g.low && class.offset <= g.high;
+        fits.then_some(g.bit)
+    }
+
+    /// Whether a register is the same in all warps of a CTA.
+    pub(crate) fn is_same_in_warps(&self, r: Reg) -> bool {
+        self.same[r.idx()].is_some() || self.linear[r.idx()].is_some() && self.number[r.idx()] == Some(0)
+    }
+
+    /// How much more a linear value is some warps further on, if that is a constant. Values of 32 bits that are addresses do not wrap.
+    pub(crate) fn constant_distance(&self, r: Reg, warps: usize) -> Option<i32> {
+        if self.same[r.idx()].is_some() {
+            return Some(0);
+        }
+        let by = self.linear[r.idx()].and(self.number[r.idx()])?.checked_mul(warps as i64)?;
+        i32::try_from(by).ok().filter(|by| by.unsigned_abs() < 1 << 24)
+    }
+
+    /// The word that holds how much more a linear value is from warp to warp, if that is no constant.
+    pub(crate) fn step_word(&self, r: Reg) -> Option<u32> {
+        self.linear[r.idx()].filter(|_| self.number[r.idx()].is_none()).map(|(_, step)| step)
     }
 
     /// Whether the result of an instruction is linear.

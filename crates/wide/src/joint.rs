@@ -15,7 +15,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::Code;
 
-use crate::access::{Access, Elsewhere, Joints, Member, Runs, Slow};
+use crate::access::{Access, Elsewhere, Folded, Joints, Member, Runs, Slow};
 use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem};
 use crate::bands::is_banded;
@@ -114,42 +114,59 @@ impl Emit<'_> {
             else {
                 continue;
             };
-            let ([d], Val::Reg(address)) = (load.dst.as_slice(), class.address) else { continue };
-            let ty = self.f.regs[d.idx()];
-            let fits = self.plan.def_count[d.idx()] == 1
-                && self.uses.count(*d) == 1
-                && matches!(self.place(*d), Place::Vectors(_))
-                && !self.places.is_own[d.idx()]
-                && !self.plan.may_hold_odd_nan[d.idx()]
-                && u32::from(class.bits) == ty.bits()
-                && matches!(ty, Ty::B32 | Ty::B64);
             // One vector will do for parts that lie at one place.
+            let Some(ty) = load.dst.first().map(|d| self.f.regs[d.idx()]) else { continue };
             let places = |s: Shape, q: usize| (s.group_of(32 / n_parts(ty) * q), s.delta(32 / n_parts(ty) * q));
             let is_repeated = |s: Shape| !is_banded(&s, ty) && places(s, 0) == places(s, 1);
-            if !fits || self.shape(class.address).is_none_or(is_repeated) {
+            if self.shape(class.address).is_none_or(is_repeated) {
                 continue;
             }
-            for (j, inst) in insts.iter().enumerate().skip(i + 1).take(MOST_APART) {
-                let is_quiet = match inst.op {
-                    Op::Pure(_) => true,
-                    Op::Load { .. } => !inst.guarded && AccessClass::of(inst).is_some_and(|c| c.order == Order::Weak),
-                    _ => false,
-                };
-                let may_refuse = self.joints.get(&j).is_some_and(|m| m.test.is_some());
-                if !is_quiet || may_refuse {
-                    break;
-                }
-                if inst.src.contains(&Val::Reg(*d)) {
-                    if self.reads_memory(inst, ty) && !self.folds.values().any(|reader| *reader == j) {
-                        self.folds.insert(i, j);
-                    }
-                    break;
-                }
-                if inst.dst.contains(&address) {
-                    break;
-                }
+            let may_refuse = |j: usize| self.joints.get(&j).is_some_and(|m| m.test.is_some());
+            let is_taken = |j: usize| self.folds.values().any(|reader| *reader == j);
+            if let Some(j) = self.reader_of(insts, i, &may_refuse, &is_taken) {
+                self.folds.insert(i, j);
             }
         }
+    }
+
+    /// The one instruction that reads what a load makes, if it may read it from memory. `may_refuse`: instructions with tests; `is_taken`: those that read something else so.
+    pub(crate) fn reader_of(
+        &self,
+        insts: &[Inst],
+        i: usize,
+        may_refuse: &dyn Fn(usize) -> bool,
+        is_taken: &dyn Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let class = AccessClass::of(&insts[i])?;
+        let ([d], Val::Reg(address)) = (insts[i].dst.as_slice(), class.address) else { return None };
+        let ty = self.f.regs[d.idx()];
+        let fits = self.plan.def_count[d.idx()] == 1
+            && self.uses.count(*d) == 1
+            && matches!(self.place(*d), Place::Vectors(_))
+            && !self.places.is_own[d.idx()]
+            && !self.plan.may_hold_odd_nan[d.idx()]
+            && u32::from(class.bits) == ty.bits()
+            && matches!(ty, Ty::B32 | Ty::B64);
+        if !fits {
+            return None;
+        }
+        for (j, inst) in insts.iter().enumerate().skip(i + 1).take(MOST_APART) {
+            let is_quiet = match inst.op {
+                Op::Pure(_) => true,
+                Op::Load { .. } => !inst.guarded && AccessClass::of(inst).is_some_and(|c| c.order == Order::Weak),
+                _ => false,
+            };
+            if !is_quiet || may_refuse(j) {
+                return None;
+            }
+            if inst.src.contains(&Val::Reg(*d)) {
+                return (self.reads_memory(inst, ty) && !is_taken(j)).then_some(j);
+            }
+            if inst.dst.contains(&address) {
+                return None;
+            }
+        }
+        None
     }
 
     /// Whether an instruction takes any source of a type from memory, and writes nothing before it has read.
@@ -165,11 +182,16 @@ impl Emit<'_> {
         for v in &inst.src {
             let Some(k) = self.folded.iter().position(|f| Val::Reg(f.reg) == *v) else { continue };
             let f = self.folded.swap_remove(k);
-            let n = n_parts(f.x.ty);
-            let parts: Vec<(Mem, bool)> = (0..n).map(|q| self.part_of_run(&f.x, &f.runs, f.form, q)).collect();
-            let mem = parts.iter().map(|(m, spread)| if *spread { m.spread() } else { *m }).collect();
-            self.operands.push((f.reg, mem));
+            let operand = self.operand_of(&f);
+            self.operands.push(operand);
         }
+    }
+
+    /// A folded load as an operand, part by part.
+    pub(crate) fn operand_of(&mut self, f: &Folded) -> (Reg, Vec<Mem>) {
+        let n = n_parts(f.x.ty);
+        let parts: Vec<(Mem, bool)> = (0..n).map(|q| self.part_of_run(&f.x, &f.runs, f.form, q)).collect();
+        (f.reg, parts.iter().map(|(m, spread)| if *spread { m.spread() } else { *m }).collect())
     }
 
     /// The joint test of the first of several accesses, which is then proven. Clobbers what tests do, and `rax`.

@@ -7,7 +7,7 @@
 //! How to read it: [`asm`] writes instructions (for AVX2 in those that it has), `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
 //! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert` and `scalar` do value ops, `access`, `memory`, `scattered`, `joint` and `atomic` loads and stores,
 //! `uses` counts readers, `bands` loads what many lanes share, `addresses` is what is left of accesses that the head decided about; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
-//! `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `head` what is done once a CTA; [`compile()`] is the walk.
+//! `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `gang` how several warps go side by side, `head` what is done once a CTA; [`compile()`] is the walk.
 //!
 //! Invariants: device memory is reached only behind a test that failed into a routine; emitted code keeps to the contract of
 //! [`handloom_plan::abi`] and returns `Deopt` only for a CTA that has not begun (`head`); vectors that hold registers are written under the mask of the block's lanes wherever part of a warp
@@ -25,6 +25,7 @@ mod compile;
 mod convert;
 mod emit;
 mod flow;
+mod gang;
 mod half;
 mod head;
 mod integer;

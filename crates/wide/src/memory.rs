@@ -14,7 +14,7 @@ use handloom_plan::access::{AccessClass, Kind, Own};
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Folded, Form, Limits, Runs};
+use crate::access::{Access, Folded, Form, Limits, Member, Runs};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, Out};
 use crate::bands::is_banded;
@@ -114,12 +114,6 @@ impl Emit<'_> {
 
     /// Says whether code after all blocks comes back to `done`.
     fn plain(&mut self, inst: &Inst, class: AccessClass, limits: Limits, lanes: Register, done: Label) -> bool {
-        let ty = match class.bits {
-            8 | 16 => Ty::B16,
-            32 => Ty::B32,
-            _ => Ty::B64,
-        };
-        let cold = self.a.label();
         let site = match limits {
             Limits::Heap(site) => Some(site),
             Limits::Safe | Limits::Shared | Limits::Own => None,
@@ -128,31 +122,12 @@ impl Emit<'_> {
             Limits::Heap(_) | Limits::Shared if !self.in_part => self.joints.get(&self.at.1).copied(),
             Limits::Heap(_) | Limits::Shared | Limits::Safe | Limits::Own => None,
         };
-        let short = self.ty(class.address) != Ty::B64;
-        let mut x = Access { class, limits, lanes, cold, ty, short, is_proven: false, decided: None };
-        let (is_load, is_atomic) = (class.kind == Kind::Load, matches!(class.kind, Kind::Atomic(..)));
-        let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
-        let shape = self.shape(class.address);
-        let form = match shape {
-            _ if is_atomic => {
-                if self.is_folded(inst, &x) {
-                    Form::Same
-                } else {
-                    Form::Scattered
-                }
-            }
-            Some(s) if s.is_uniform() && is_load => Form::Same,
-            _ if class.order.is_strong() => Form::Scattered,
-            Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
-                Form::Bands
-            }
-            Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
-            Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
-            _ => Form::Scattered,
-        };
+        let (mut x, form, scalars) = self.kind_of_access(inst, class, limits, lanes);
+        let (cold, is_atomic) = (x.cold, matches!(class.kind, Kind::Atomic(..)));
         if scalars || form != Form::Scattered {
             x.decided = self.decided_access(&x);
         }
+        self.note_limits(joint, limits);
         if let Some(member) = joint {
             if let Some((low, high)) = member.test {
                 let runs = self.runs(inst, &x, form, scalars);
@@ -231,8 +206,57 @@ impl Emit<'_> {
         }
     }
 
+    /// Notes what an access is tested against: those of a joint test against what the first of them is.
+    fn note_limits(&mut self, joint: Option<Member>, limits: Limits) {
+        let (b, i) = self.at;
+        let first = joint.and_then(|m| self.joints.iter().find(|(_, x)| x.group == m.group && x.test.is_some()));
+        let limits = first.and_then(|(k, _)| self.limits_of.get(&(b, *k))).copied().unwrap_or(limits);
+        let is_tested = matches!(limits, Limits::Heap(_) | Limits::Shared);
+        if is_tested && (!self.in_part || !self.limits_of.contains_key(&(b, i))) {
+            self.limits_of.insert((b, i), limits);
+        }
+    }
+
+    /// What is decided about an access before its tests: where its lanes lie, and whether its results are scalars.
+    pub(crate) fn kind_of_access(
+        &mut self,
+        inst: &Inst,
+        class: AccessClass,
+        limits: Limits,
+        lanes: Register,
+    ) -> (Access, Form, bool) {
+        let ty = match class.bits {
+            8 | 16 => Ty::B16,
+            32 => Ty::B32,
+            _ => Ty::B64,
+        };
+        let cold = self.a.label();
+        let short = self.ty(class.address) != Ty::B64;
+        let x = Access { class, limits, lanes, cold, ty, short, is_proven: false, decided: None };
+        let (is_load, is_atomic) = (class.kind == Kind::Load, matches!(class.kind, Kind::Atomic(..)));
+        let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
+        let form = match self.shape(class.address) {
+            _ if is_atomic => {
+                if self.is_folded(inst, &x) {
+                    Form::Same
+                } else {
+                    Form::Scattered
+                }
+            }
+            Some(s) if s.is_uniform() && is_load => Form::Same,
+            _ if class.order.is_strong() => Form::Scattered,
+            Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
+                Form::Bands
+            }
+            Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
+            Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
+            _ => Form::Scattered,
+        };
+        (x, form, scalars)
+    }
+
     /// Where an access finds its elements, if the head may have decided about it.
-    fn runs(&self, inst: &Inst, x: &Access, form: Form, scalars: bool) -> Option<Runs> {
+    pub(crate) fn runs(&self, inst: &Inst, x: &Access, form: Form, scalars: bool) -> Option<Runs> {
         let shape = self.shape(x.class.address)?;
         let n_parts = crate::alloc::n_parts(x.ty);
         let n = 32 / n_parts;
@@ -259,7 +283,7 @@ impl Emit<'_> {
     }
 
     /// An access whose tests are made elsewhere.
-    fn tested(&mut self, inst: &Inst, x: &Access, runs: &Runs, scalars: bool, form: Form) {
+    pub(crate) fn tested(&mut self, inst: &Inst, x: &Access, runs: &Runs, scalars: bool, form: Form) {
         let n_parts = crate::alloc::n_parts(x.ty);
         if scalars {
             let Some((of, _)) = inst.dst.iter().find_map(|d| self.words(*d)) else { return };

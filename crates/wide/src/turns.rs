@@ -9,7 +9,7 @@
 //! Whoever leaves the code, or comes to another place than the warps before, first *settles* the turn: headers and pending words of all other warps are
 //! written as the contract wants them, and from then on the CTA goes from context to context by their headers (`flow`).
 
-mod code;
+pub(crate) mod code;
 
 use crate::asm::Label;
 
@@ -25,10 +25,14 @@ const START: i32 = 20;
 const LIMIT: i32 = 24;
 /// Where streams were read last: see `Emit::fetch_ahead`.
 pub(crate) const STREAMS: i32 = 32;
+/// Where the context of the first warp must lie before for another gang to go.
+const GANG_LIMIT: i32 = 64;
+/// Where the next gang of the turn starts.
+const GANG_NEXT: i32 = 72;
 /// How many streams are remembered.
 pub(crate) const N_STREAMS: i32 = 4;
 /// Bytes of all of them.
-pub(crate) const WORDS: i32 = 64;
+pub(crate) const WORDS: i32 = 80;
 
 /// The CTA goes by headers.
 const SETTLED: u32 = 0;
@@ -58,6 +62,42 @@ pub(crate) struct Turns {
     settle: Label,
     /// What is emitted after all blocks.
     cold: Vec<Elsewhere>,
+    /// Warps that go side by side.
+    pub(crate) gangs: Vec<Chosen>,
+}
+
+/// How a turn is gone by gangs.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub(crate) start: usize,
+    pub(crate) bits: u32,
+    pub(crate) place: Option<Option<usize>>,
+    pub(crate) warps: usize,
+    /// The first blocks of its ways.
+    pub(crate) ways: Vec<usize>,
+    pub(crate) label: Label,
+}
+
+impl Turns {
+    /// The start of a turn at a block, and that of a warp of it.
+    pub(crate) fn start(&self, block: usize) -> Option<(Label, Label)> {
+        self.starts[block]
+    }
+
+    /// Writes headers of a turn that is not to go on.
+    pub(crate) fn settle(&self) -> Label {
+        self.settle
+    }
+
+    /// What follows when all warps have come to a barrier, or to the end.
+    pub(crate) fn after(&self, barrier: Option<usize>) -> Label {
+        barrier.map_or(self.done, |b| self.afters[b])
+    }
+}
+
+/// The number of a place that warps come to: a barrier, or the end.
+pub(crate) fn place_of(barrier: Option<usize>) -> u32 {
+    barrier.map_or(END, |b| BARRIERS + b as u32)
 }
 
 /// The first warp of a turn came to a place, or one came elsewhere than the others.

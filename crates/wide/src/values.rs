@@ -151,8 +151,7 @@ impl Emit<'_> {
 
     fn fetch(&mut self, ty: Ty, to: Register, m: Mem, spread: bool) {
         if spread {
-            let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
-            self.a.op2(code, to, m.single());
+            self.copy(ty, to.into(), m.spread().into());
         } else {
             self.a.op2(load_code(ty), to, m);
         }
@@ -162,12 +161,28 @@ impl Emit<'_> {
     pub(crate) fn copy(&mut self, ty: Ty, out: Out, rm: Rm) {
         match rm {
             Rm::Mem(m) if m.is_spread() => {
+                if self.has_spread(ty, out.reg, m) {
+                    return;
+                }
                 let code = by_width(ty, Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64);
                 self.a.op2(code, out, m.single());
+                if out.mask == ALL {
+                    self.spreads.push((ty, out.reg, m, self.a.position()));
+                }
             }
             rm if rm == Rm::Reg(out.reg) => {}
             rm => self.a.op2(load_code(ty), out, rm),
         }
+    }
+
+    /// Whether a vector for one instruction holds a word of the stack already: where warps go side by side, those are the same for all.
+    fn has_spread(&mut self, ty: Ty, to: Register, m: Mem) -> bool {
+        let fits = !self.members.is_empty() && m.is_of_stack();
+        self.spreads.retain(|s| self.a.still_holds(s.1, s.3));
+        if !fits {
+            self.spreads.clear();
+        }
+        fits && self.spreads.iter().any(|s| (s.0, s.1, s.2) == (ty, to, m))
     }
 
     /// A part of an affine value.

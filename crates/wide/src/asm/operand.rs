@@ -44,6 +44,11 @@ impl Mem {
         Mem { at: self.at + by, ..self }
     }
 
+    /// So many bytes further on as a register says.
+    pub fn plus(self, index: Register) -> Mem {
+        Mem { index, scale: 1, ..self }
+    }
+
     /// Bytes of a constant.
     pub fn constant(c: Const, at: i32) -> Mem {
         Mem { base: Base::Const(c), ..Mem::at(Register::None, at) }
@@ -52,6 +57,11 @@ impl Mem {
     /// The code or data at a label.
     pub fn label(l: Label) -> Mem {
         Mem { base: Base::Label(l), ..Mem::at(Register::None, 0) }
+    }
+
+    /// Whether it is a word of the stack.
+    pub fn is_of_stack(self) -> bool {
+        self.base == Base::Reg(Register::RSP) && self.index == Register::None
     }
 
     /// Whether it is one element for every lane.

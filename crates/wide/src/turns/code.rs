@@ -6,7 +6,10 @@ use handloom_ir::simt::{BarKind, Term};
 use handloom_plan::abi::{CtaCtx, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
-use super::{AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START, Turns};
+use super::{
+    AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, GANG_NEXT, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START,
+    Turns,
+};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::head::Head;
@@ -18,6 +21,41 @@ const R8D: Register = Register::R8D;
 /// A word of the stack.
 fn word(at: i32) -> Mem {
     Mem::at(RSP, VECTOR_AREA + at)
+}
+
+/// The end of the contexts of warps that do something in the turn.
+pub(crate) fn limit() -> Mem {
+    word(LIMIT)
+}
+
+/// Where the context of the first warp must lie before for another gang to go.
+pub(crate) fn gang_limit() -> Mem {
+    word(GANG_LIMIT)
+}
+
+/// Where the next gang of the turn starts.
+pub(crate) fn gang_next() -> Mem {
+    word(GANG_NEXT)
+}
+
+/// Where the next warp of the turn starts.
+pub(crate) fn next() -> Mem {
+    word(NEXT)
+}
+
+/// The block that the turn started at.
+pub(crate) fn start() -> Mem {
+    word(START)
+}
+
+/// Where the warps of the turn came to.
+pub(crate) fn place() -> Mem {
+    word(PLACE)
+}
+
+/// Where the code goes on after the last warp.
+pub(crate) fn after() -> Mem {
+    word(AFTER)
 }
 
 /// A field of the header at a register.
@@ -41,7 +79,7 @@ impl Emit<'_> {
         let [ended, done, settle] = std::array::from_fn(|_| self.a.label());
         let afters = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
         let from = self.starts_of_blocks(&starts);
-        self.turns = Some(Turns { starts, afters, from, ended, done, settle, cold: Vec::new() });
+        self.turns = Some(Turns { starts, afters, from, ended, done, settle, cold: Vec::new(), gangs: Vec::new() });
     }
 
     /// By block: the block that a turn started at which comes to it, if there is only one.
@@ -73,6 +111,12 @@ impl Emit<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The blocks that turns start at.
+    pub(crate) fn starts_of_turns(&self) -> Vec<usize> {
+        let starts = self.turns.as_ref().map_or([].as_slice(), |t| &t.starts);
+        (0..starts.len()).filter(|s| starts[*s].is_some()).collect()
     }
 
     /// At the start of the function: a CTA that has not run begins its first turn.
@@ -126,6 +170,7 @@ impl Emit<'_> {
                 self.begin_cta(deopt);
             }
             self.pass_idle(s, step);
+            self.choose_gang(s, step);
             self.a.bind(next);
             if s == 0 {
                 self.first_lanes(WARP, LANES);

@@ -1,0 +1,369 @@
+//! The code of gangs.
+
+use std::mem::offset_of;
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::types::Ty;
+use handloom_plan::abi::WarpCtx;
+use iced_x86::Code;
+
+use super::{End, Gang, GangAccess, Team};
+use crate::access::{Access, Folded, Form, Held, Joints};
+use crate::alloc::n_parts;
+use crate::asm::{Label, Mem};
+use crate::emit::*;
+use crate::flow::Way;
+use crate::turns::{Chosen, code as turns, place_of};
+use crate::values::At;
+
+impl Emit<'_> {
+    /// Finds and emits what warps go side by side.
+    pub(crate) fn gangs(&mut self) -> Result<(), Refusal> {
+        let (ways, teams) = self.find_gangs();
+        let step = self.places.ctx_bytes(self.scratch.1).cast_signed();
+        for team in teams {
+            let label = self.a.label();
+            self.begin_gang(&team, &ways, label, step);
+            let chosen = Chosen {
+                start: team.start,
+                bits: team.bits,
+                place: team.place,
+                warps: ways[team.first].warps,
+                ways: team.ways.clone(),
+                label,
+            };
+            if let Some(turns) = &mut self.turns {
+                turns.gangs.push(chosen);
+            }
+        }
+        for way in &ways {
+            self.gang(way, &ways, step)?;
+        }
+        if self.places.ctx_bytes(self.scratch.1).cast_signed() != step {
+            return Err(Refusal { what: "a bug: contexts grew".to_owned(), span: self.f.span });
+        }
+        Ok(())
+    }
+
+    /// The start of a gang's turn.
+    fn begin_gang(&mut self, team: &Team, ways: &[Gang], label: Label, step: i32) {
+        let first = &ways[team.first];
+        self.a.bind(label);
+        self.a.comment(&format!("turns from b{} if the head has set {:#x}", team.start, team.bits));
+        for m in 0..first.warps {
+            if team.needs_live {
+                self.a.shift(m as i32 * step);
+                self.store_number(warp(offset_of!(WarpCtx, live)), u32::MAX);
+            }
+        }
+        self.a.shift(0);
+        self.a.jump(Code::Jmp_rel32_64, first.label);
+    }
+
+    fn gang(&mut self, gang: &Gang, ways: &[Gang], step: i32) -> Result<(), Refusal> {
+        self.members.clone_from(&gang.places);
+        // Those of the first warp are the current ones; in their stead, those of single warps are kept.
+        std::mem::swap(&mut self.places.of, &mut self.members[0]);
+        self.in_part = false;
+        self.folds.clear();
+        self.folded.clear();
+        self.alike.clear();
+        self.proven.clear();
+        self.joints = Joints::new();
+        self.slow = None;
+        (self.at_hand, self.in_flags) = (None, None);
+        self.drop_held();
+        self.a.bind(gang.label);
+        self.a.comment(&gang.to_string());
+        self.member_step = step;
+        let refused = self.a.label();
+        self.test_gang(gang, refused);
+        for m in 0..gang.warps {
+            self.go_to_member(m);
+            gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
+        }
+        let mut moves = gang.moves.iter().peekable();
+        let mut number = 0;
+        for &(b, n) in &gang.blocks {
+            let f = self.f;
+            for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
+                self.at = (b, i);
+                number += 1;
+                while let Some((_, r, places)) = moves.next_if(|m| m.0 == number) {
+                    for (m, place) in places.iter().enumerate() {
+                        self.go_to_member(m);
+                        self.places.of[*r] = *place;
+                    }
+                }
+                let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
+                let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]) || is_asked && !inst.dst.is_empty();
+                for m in 0..if is_common { 1 } else { gang.warps } {
+                    self.go_to_member(m);
+                    self.scratch.0 = 0;
+                    self.in_gang(gang, inst)?;
+                }
+                self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
+                if matches!(inst.op, Op::Store { .. }) {
+                    self.tell_dirty();
+                }
+            }
+        }
+        for m in 0..gang.warps {
+            self.go_to_member(m);
+            gang.leaves.iter().for_each(|r| self.move_register(*r, Way::Out));
+        }
+        self.go_to_member(0);
+        std::mem::swap(&mut self.places.of, &mut self.members[0]);
+        self.members.clear();
+        self.spreads.clear();
+        self.drop_held();
+        match gang.end {
+            End::Place(place) => self.end_gangs_turn(gang, place, step),
+            End::Back(from, to) => self.go_on_in_gang(ways, gang, from, to),
+            End::Branch(from, cond, then, otherwise) => {
+                let no = self.a.label();
+                match (self.in_flags.take(), self.src(cond).at) {
+                    (Some((_, unless)), _) => self.a.jump(unless, no),
+                    (None, At::Words(_, at)) => {
+                        self.a.imm(Code::Cmp_rm32_imm32, ctx(at), 0);
+                        self.a.jump(Code::Je_rel32_64, no);
+                    }
+                    (None, other) => panic!("{other:?} as a branch of b{from}"),
+                }
+                self.go_on_in_gang(ways, gang, from, then);
+                self.a.bind(no);
+                self.go_on_in_gang(ways, gang, from, otherwise);
+            }
+        }
+        self.refused_gang(gang, refused, step);
+        Ok(())
+    }
+
+    /// A gang goes from a block to the way of another one.
+    fn go_on_in_gang(&mut self, ways: &[Gang], gang: &Gang, from: usize, to: usize) {
+        if to <= from {
+            self.stop_check(to);
+        }
+        if let Some(way) = ways.iter().find(|w| w.start == to && w.warps == gang.warps) {
+            self.a.jump(Code::Jmp_rel32_64, way.label);
+        }
+    }
+
+    /// Tests all that the head could not decide about, for all warps.
+    fn test_gang(&mut self, gang: &Gang, refused: Label) {
+        let f = self.f;
+        for &(b, i) in &gang.tests {
+            self.at = (b, i);
+            let inst = &f.blocks[b].insts[i];
+            let (Some(g), Some(limits)) = (self.access_of_gang(inst), self.limits_of.get(&(b, i)).copied()) else {
+                self.a.jump(Code::Jmp_rel32_64, refused);
+                continue;
+            };
+            let x = Access { limits, cold: refused, is_proven: false, ..g.x };
+            let mut known = None;
+            for (lane, reach) in &g.runs.list {
+                if known.replace(*reach) != Some(*reach) {
+                    self.limits_of_run(&x, *reach);
+                }
+                for m in 0..gang.warps {
+                    self.go_to_member(m);
+                    self.lane_value(x.class.address, *lane, RAX);
+                    self.add_number(RAX, x.class.offset);
+                    self.test_start(&x, RAX);
+                }
+            }
+        }
+    }
+
+    /// A test refused: the turn is settled, and the warps of the gang wait at the first block of the way.
+    fn refused_gang(&mut self, gang: &Gang, refused: Label, step: i32) {
+        let Some(settle) = self.turns.as_ref().filter(|_| !gang.tests.is_empty()).map(|t| t.settle()) else { return };
+        self.a.bind(refused);
+        self.a.jump(Code::Call_rel32_64, settle);
+        self.load32(ECX, turns::start());
+        let pend = self.places.pend as i32;
+        for m in 0..gang.warps {
+            let to = m as i32 * step;
+            self.a.imm(Code::Mov_rm32_imm32, Mem::indexed(WARP, RCX, 4, to + pend), 0);
+            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, state) as i32), gang.start as u32);
+            self.store_number(Mem::at(WARP, to + offset_of!(WarpCtx, wait_epoch) as i32), 0);
+            self.store_number(Mem::at(WARP, to + pend + 4 * gang.start as i32), u32::MAX);
+        }
+        let (dispatch, block) = (self.dispatch, self.block[gang.start]);
+        self.a.jump(Code::Jmp_rel32_64, dispatch);
+        // Where dispatch finds them.
+        if let Some((stub, any)) = self.dispatch_stub(gang.start) {
+            self.a.bind(stub);
+            self.take_all(gang.start, any);
+            self.a.jump(Code::Jmp_rel32_64, block);
+        }
+    }
+
+    /// What follows is for one warp of the gang.
+    fn go_to_member(&mut self, m: usize) {
+        if m != self.member {
+            std::mem::swap(&mut self.places.of, &mut self.members[self.member]);
+            std::mem::swap(&mut self.places.of, &mut self.members[m]);
+            self.member = m;
+            self.a.shift(m as i32 * self.member_step);
+        }
+    }
+
+    fn in_gang(&mut self, gang: &Gang, inst: &Inst) -> Result<(), Refusal> {
+        let (b, i) = self.at;
+        if self.head.as_ref().is_some_and(|h| h.has(inst)) {
+            return Ok(());
+        }
+        if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
+            self.linear_words(inst);
+            return Ok(());
+        }
+        if matches!(inst.op, Op::Load { .. } | Op::Store { .. }) {
+            let Some(g) = self.access_of_gang(inst) else {
+                return Err(Refusal { what: "a bug: an access of a gang".to_owned(), span: inst.span });
+            };
+            if !gang.folds.contains_key(&(b, i)) {
+                self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
+                if g.bit.is_none() && matches!(inst.op, Op::Load { .. }) && !g.scalars {
+                    self.fetch_next(&g);
+                }
+                return Ok(());
+            }
+            if g.form == Form::Row && self.fetches_for_row(&g.x, &g.runs) {
+                let (m, _) = self.part_of_run(&g.x, &g.runs, g.form, 0);
+                self.fetch_for_row(&g.x, &g.runs, m);
+            }
+            if self.member == 0 {
+                self.folded.push(Folded { reg: inst.dst[0], x: g.x, runs: g.runs, form: g.form });
+            }
+            return Ok(());
+        }
+        self.operands.clear();
+        for f in std::mem::take(&mut self.folded) {
+            if inst.src.contains(&Val::Reg(f.reg)) {
+                let operand = self.operand_of(&f);
+                self.operands.push(operand);
+            }
+            self.folded.push(f);
+        }
+        self.inst(b, inst)?;
+        self.operands.clear();
+        Ok(())
+    }
+
+    /// Asks for what the next turn will read through a pointer that goes up in the loop.
+    fn fetch_next(&mut self, g: &GangAccess) {
+        let Some(step) = self.step_of_pointer(g.runs.address) else { return };
+        if !matches!(g.form, Form::Row | Form::Parts) {
+            return;
+        }
+        for q in 0..n_parts(g.x.ty) {
+            let (m, _) = self.part_of_run(&g.x, &g.runs, g.form, q);
+            match (step, self.src(step).at) {
+                (Val::Imm(by, _), _) => match i32::try_from(by.cast_signed()) {
+                    Ok(by) if by.unsigned_abs() < 1 << 20 => self.a.op1(Code::Prefetcht0_m8, m.behind(by)),
+                    _ => return,
+                },
+                (_, At::Words(_, at)) => {
+                    if q == 0 {
+                        self.load64(RAX, ctx(at));
+                    }
+                    self.a.op1(Code::Prefetcht0_m8, m.plus(RAX));
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// What is added to an address, if there is one instruction that changes it so, by the same in all warps.
+    fn step_of_pointer(&self, address: Reg) -> Option<Val> {
+        let insts = self.f.blocks.iter().flat_map(|b| &b.insts);
+        let mut steps = insts.filter(|i| {
+            matches!(i.op, Op::Pure(Pure::Add(Ty::B64))) && i.dst[..] == [address] && i.src[0] == Val::Reg(address)
+        });
+        let step = steps.next()?.src[1];
+        let is_same = match step {
+            Val::Imm(..) => true,
+            Val::Reg(r) => self.head.as_ref().is_some_and(|h| h.same[r.idx()].is_some()),
+        };
+        (steps.next().is_none() && is_same).then_some(step)
+    }
+
+    /// Whose address a register is to hold for an element of the warp, and bytes from that one's element.
+    pub(crate) fn member_of_run(&self, address: Reg) -> (usize, i32) {
+        let head = self.head.as_ref().filter(|_| self.member > 0);
+        let by = head.and_then(|h| h.constant_distance(address, self.member));
+        by.map_or((self.member, 0), |by| (0, by))
+    }
+
+    /// Makes the address that a register is to hold from that of the warp before, if a register holds that.
+    pub(crate) fn next_member(&mut self, h: &Held) -> bool {
+        if h.of == 0 || self.f.regs[h.address.idx()] != Ty::B64 {
+            return false;
+        }
+        let Some(step) = self.head.as_ref().and_then(|head| head.step_word(h.address)) else { return false };
+        let before = |x: &&Held| Held { at: h.at, of: h.of, ..**x } == *h && x.of + 1 == h.of;
+        let Some(from) = self.held().iter().find(before).map(|x| x.at) else { return false };
+        self.load64(h.at, ctx(step));
+        self.a.op2(Code::Add_r64_rm64, h.at, from);
+        self.a.forget_written(h.at);
+        true
+    }
+
+    /// The end of a gang's turn: the next gang, or warps one after the other, or what follows the turn.
+    fn end_gangs_turn(&mut self, gang: &Gang, place: Option<usize>, step: i32) {
+        let Some(turns) = &self.turns else { return };
+        let of_turn = |t: &&Chosen| t.warps == gang.warps && t.ways.contains(&gang.start);
+        let (starts, after) = (turns.gangs.iter().filter(of_turn).cloned().collect::<Vec<_>>(), turns.after(place));
+        let nexts: Vec<_> = starts.iter().filter_map(|t| turns.start(t.start)).collect();
+        // Of turns that may end elsewhere too, it is only known here.
+        if starts.iter().any(|t| t.place.is_none()) {
+            self.store_number(turns::place(), place_of(place));
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::label(after));
+            self.store64(turns::after(), RAX);
+        }
+        self.a.imm(Code::Add_rm64_imm32, WARP, step * gang.warps as i32);
+        let rest = self.a.label();
+        self.a.op2(Code::Cmp_r64_rm64, WARP, turns::gang_limit());
+        self.a.jump(Code::Jae_rel32_64, rest);
+        match &starts[..] {
+            [t] => self.a.jump(Code::Jmp_rel32_64, t.label),
+            _ => self.a.op1(Code::Jmp_rm64, turns::gang_next()),
+        }
+        self.a.bind(rest);
+        self.a.op2(Code::Cmp_r64_rm64, WARP, turns::limit());
+        self.a.jump(Code::Jae_rel32_64, after);
+        match nexts[..] {
+            [(_, next)] => self.a.jump(Code::Jmp_rel32_64, next),
+            _ => self.a.op1(Code::Jmp_rm64, turns::next()),
+        }
+    }
+
+    /// At the start of a turn: the way of a gang, if all that it rests on holds and there are enough warps.
+    pub(crate) fn choose_gang(&mut self, start: usize, step: i32) {
+        let Some(turns) = &self.turns else { return };
+        let Some(chosen) = turns.gangs.iter().find(|t| t.start == start).cloned() else { return };
+        let Some((_, next)) = turns.start(start) else { return };
+        let place = chosen.place.map(|place| (place_of(place), turns.after(place)));
+        let (bits, warps) = (chosen.bits.cast_signed(), chosen.warps as i32);
+        if bits != 0 {
+            self.a.op2(Code::Mov_r32_rm32, EAX, crate::head::DECIDED);
+            self.a.imm(Code::And_rm32_imm32, EAX, bits);
+            self.a.imm(Code::Cmp_rm32_imm32, EAX, bits);
+            self.a.jump(Code::Jne_rel32_64, next);
+        }
+        self.load64(RAX, turns::limit());
+        self.a.imm(Code::Sub_rm64_imm32, RAX, step * (warps - 1));
+        self.store64(turns::gang_limit(), RAX);
+        self.a.op2(Code::Cmp_r64_rm64, WARP, RAX);
+        self.a.jump(Code::Jae_rel32_64, next);
+        if let Some((place, after)) = place {
+            self.store_number(turns::place(), place);
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::label(after));
+            self.store64(turns::after(), RAX);
+        }
+        self.a.op2(Code::Lea_r64_m, RAX, Mem::label(chosen.label));
+        self.store64(turns::gang_next(), RAX);
+        self.a.jump(Code::Jmp_rel32_64, chosen.label);
+    }
+}
