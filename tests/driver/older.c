@@ -136,6 +136,11 @@ static void events_of_contexts(CUcontext context, CUfunction step, CUfunction sp
     OK(cuCtxDetach(second));
     EXPECT(201, cuCtxDetach(second));
     OK(cuCtxSetCurrent(context));
+    // A primary context stays.
+    OK(cuCtxAttach(&same, 0));
+    OK(cuCtxDetach(context));
+    EXPECT(201, cuCtxDetach(context));
+    OK(cuCtxSynchronize());
     EXPECT(224, cuCtxGetExecAffinity(host, 0));
     EXPECT(1, cuCtxGetExecAffinity(host, 9));
     (void)step;

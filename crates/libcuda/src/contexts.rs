@@ -147,11 +147,17 @@ pub(crate) fn attach(to: Out<u64>, flags: u32) -> Result {
 /// One less; the last one ends it.
 pub(crate) fn detach(handle: u64) -> Result {
     let ctx = context::by_handle(handle)?;
-    if handle != context::current_handle() || ctx.is_primary {
+    if handle != context::current_handle() {
         return Err(Code::INVALID_CONTEXT);
     }
-    let left = ctx.uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-    if left == Ok(1) { destroy(handle) } else { Ok(()) }
+    // A primary context goes with its last release, not so.
+    let least = u32::from(ctx.is_primary);
+    let less = |n: u32| n.checked_sub(1).filter(|left| *left >= least);
+    match ctx.uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+        Ok(1) => destroy(handle),
+        Ok(_) => Ok(()),
+        Err(_) => Err(Code::INVALID_CONTEXT),
+    }
 }
 
 /// No context has less than all multiprocessors.
