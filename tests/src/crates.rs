@@ -56,9 +56,15 @@ pub const CRATES: &[Crate] = &[
         outside: &[],
     },
     Crate {
+        name: "audit",
+        about: "what threads of a launch do, event by event; the races among them",
+        crates: &["diag", "ir"],
+        outside: &[],
+    },
+    Crate {
         name: "interp",
         about: "SIMT IR, a `Memory`; a state machine for one cta",
-        crates: &["diag", "ir"],
+        crates: &["diag", "ir", "audit"],
         outside: &[],
     },
     Crate {

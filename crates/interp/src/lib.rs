@@ -22,7 +22,7 @@
 //! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
-//! what may be touched.
+//! what may be touched, [`witness`] what an audit is told of it.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm)]
@@ -49,8 +49,10 @@ pub mod stack;
 pub mod transfer;
 pub mod vec_memory;
 pub mod warp;
+pub mod witness;
 
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
 pub use memory::{Denied, Memory};
 pub use vec_memory::VecMemory;
+pub use witness::SharedAudit;

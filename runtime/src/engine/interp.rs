@@ -78,7 +78,11 @@ impl<'m> Interp<'m> {
         // SAFETY: the slab is this unit's.
         unsafe { fill_shared(&env) }
         let memory = KernelMemory::new(view, grid, grid.number(unit, rank));
-        Running { cta: Cta::new(&grid.module.ir, self.entry, env), memory, done: false }
+        let mut cta = Cta::new(&grid.module.ir, self.entry, env);
+        if let Some(audit) = &grid.audit {
+            cta.audit(audit);
+        }
+        Running { cta, memory, done: false }
     }
 }
 

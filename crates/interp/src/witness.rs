@@ -1,0 +1,113 @@
+//! What is told to an audit of the run: accesses of lanes, and events that order them.
+//!
+//! Local memory is each thread's own, constants and parameters are never written: nothing is told of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use handloom_audit::{Access, Audit, Does, Site, Thread};
+use handloom_diag::Span;
+use handloom_ir::types::{Order, Scope, StateSpace};
+
+use crate::cta::{Cta, Group};
+use crate::env::CtaEnv;
+
+/// An audit that the blocks of a launch tell.
+pub type SharedAudit = Arc<Mutex<Audit>>;
+
+/// An audit for one event.
+fn lock(audit: &SharedAudit) -> MutexGuard<'_, Audit> {
+    audit.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells of the accesses of one op of a warp, lane by lane.
+pub struct Witness<'a> {
+    audit: MutexGuard<'a, Audit>,
+    cta: u32,
+    span: Span,
+    does: Does,
+    order: Order,
+    scope: Scope,
+    /// Numbers of the site in global and in shared memory.
+    sites: [Option<u32>; 2],
+}
+
+impl<'a> Witness<'a> {
+    /// Of an op in a block. `audit`: none if nobody asked for it.
+    pub fn of(
+        audit: Option<&'a SharedAudit>,
+        env: &CtaEnv,
+        span: Span,
+        does: Does,
+        order: (Order, Scope),
+    ) -> Option<Witness<'a>> {
+        let (order, scope) = order;
+        Some(Witness { audit: lock(audit?), cta: env.number(), span, does, order, scope, sites: [None; 2] })
+    }
+
+    /// A thread of the block accesses bytes that lie in a state space. `same_value`: a write of what is there; `failed`: a `cas` that writes nothing.
+    pub fn tell(&mut self, thread: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
+        let (space, i) = match space {
+            StateSpace::Global => (StateSpace::Global, 0),
+            StateSpace::Shared | StateSpace::SharedCluster => (StateSpace::Shared, 1),
+            StateSpace::Generic
+            | StateSpace::Reg
+            | StateSpace::Sreg
+            | StateSpace::Const
+            | StateSpace::Local
+            | StateSpace::ParamEntry
+            | StateSpace::ParamFunc
+            | StateSpace::Tex => return,
+        };
+        let Witness { span, does, order, scope, .. } = *self;
+        let site = match self.sites[i] {
+            Some(site) => site,
+            None => *self.sites[i].insert(self.audit.site(Site { span, does, order, scope, space })),
+        };
+        let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
+        self.audit.access(site, Access { thread: Thread::new(self.cta, thread), addr, bytes, failed, same_value });
+    }
+}
+
+impl Drop for Witness<'_> {
+    fn drop(&mut self) {
+        self.audit.end_op();
+    }
+}
+
+impl Cta<'_> {
+    /// Tells an audit all that happens from now on. Call it before anything does.
+    pub fn audit(&mut self, audit: &SharedAudit) {
+        let env = &self.env;
+        lock(audit).start_cta(
+            env.linear_ctaid(),
+            env.threads(),
+            env.linear_cluster(),
+            (env.shared_base, env.shared_size.into()),
+        );
+        self.barriers.keep_met();
+        self.audit = Some(Arc::clone(audit));
+    }
+
+    /// Lanes execute a fence.
+    pub(crate) fn tell_fence(&mut self, span: Span, order: Order, scope: Scope, group: Group) {
+        let Some(audit) = &self.audit else { return };
+        let mut audit = lock(audit);
+        let site = audit.site(Site { span, does: Does::Fence, order, scope, space: StateSpace::Generic });
+        for t in group.threads() {
+            audit.fence(Thread::new(self.env.number(), t), site, order, scope);
+        }
+        audit.end_op();
+    }
+
+    /// A thread has waited for a phase of the cluster barrier.
+    pub(crate) fn tell_cluster_wait(&self, thread: usize, phase: u64) {
+        self.tell(|audit, _| audit.cluster_wait(Thread::new(self.env.number(), thread), phase));
+    }
+
+    /// Something happened to the clocks of the block.
+    pub(crate) fn tell(&self, what: impl FnOnce(&mut Audit, u64)) {
+        if let Some(audit) = &self.audit {
+            what(&mut lock(audit), self.env.linear_ctaid());
+        }
+    }
+}
