@@ -91,6 +91,8 @@ pub struct Message {
     pub scope: Scope,
     /// Bytes of the location.
     pub bytes: u8,
+    /// It is an `mbarrier` object.
+    pub is_barrier: bool,
     /// What it gives.
     pub bag: Arc<Bag>,
 }

@@ -73,6 +73,8 @@ pub enum Does {
     Update,
     /// The same without a result for the program, which forms no acquire pattern.
     Reduce,
+    /// Reads and writes an `mbarrier` object.
+    Step,
     /// Touches no memory: it orders what does.
     Fence,
 }
@@ -80,11 +82,11 @@ pub enum Does {
 impl Does {
     /// Whether bytes are written.
     pub(crate) fn writes(self) -> bool {
-        matches!(self, Does::Write | Does::Update | Does::Reduce)
+        matches!(self, Does::Write | Does::Update | Does::Reduce | Does::Step)
     }
 
     /// Whether bytes are read.
     pub(crate) fn reads(self) -> bool {
-        matches!(self, Does::Read | Does::Update | Does::Reduce)
+        matches!(self, Does::Read | Does::Update | Does::Reduce | Does::Step)
     }
 }

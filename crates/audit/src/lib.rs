@@ -12,6 +12,7 @@
 //! - what another schedule would show;
 //! - races with accesses to a granule of four bytes that were forgotten because there were too many ([`shadow`]);
 //! - proxies: all accesses count as those of the generic proxy, and asynchronous copies as if their thread did them at once;
+//! - operations on `mbarrier` objects count as of the scope `.cluster` at least;
 //! - a thread that exits counts as if it had arrived at the next barrier of its block, and `barrier.cluster.arrive.relaxed` as if it released;
 //! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
 //!

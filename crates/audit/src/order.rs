@@ -35,8 +35,6 @@ impl Default for Options {
 /// A block that runs.
 #[derive(Debug)]
 pub(crate) struct Cta {
-    /// Number of its cluster.
-    pub(crate) cluster: u32,
     /// Address and bytes of its shared memory.
     pub(crate) shared: (u64, u64),
     /// By thread.
@@ -64,6 +62,8 @@ pub struct Audit {
     pub(crate) sites: Vec<Site>,
     numbers: HashMap<Site, u32>,
     pub(crate) ctas: HashMap<u32, Cta>,
+    /// The cluster of each block that has begun, in a launch of clusters; else each block is its own.
+    clusters: HashMap<u32, u32>,
     pub(crate) shadow: Shadow,
     pub(crate) found: Findings,
     /// What fences of sequential consistency did so far.
@@ -84,6 +84,7 @@ impl Audit {
             sites: Vec::new(),
             numbers: HashMap::new(),
             ctas: HashMap::new(),
+            clusters: HashMap::new(),
             shadow: Shadow::default(),
             found: Findings::default(),
             fences: Bag::default(),
@@ -125,8 +126,8 @@ impl Audit {
         new
     }
 
-    /// A block starts. `cluster`: the number of its cluster; `shared`: address and bytes of its shared memory, which holds nothing of others.
-    pub fn start_cta(&mut self, cta: u64, threads: u32, cluster: u32, shared: (u64, u64)) {
+    /// A block starts. `cluster`: the number of its cluster, if it is one of several blocks; `shared`: address and bytes of its shared memory, which holds nothing of others.
+    pub fn start_cta(&mut self, cta: u64, threads: u32, cluster: Option<u32>, shared: (u64, u64)) {
         if cta >= MOST_CTAS {
             self.give_up(format!("the grid has more than {MOST_CTAS} blocks"));
         }
@@ -134,7 +135,10 @@ impl Audit {
         self.shadow.forget(shared.0, shared.1);
         let threads = usize::try_from(threads).unwrap_or(0);
         let clocks = vec![Clock::default(); threads];
-        self.ctas.insert(number, Cta { cluster, shared, clocks, arrived: HashMap::new() });
+        if let Some(cluster) = cluster {
+            self.clusters.insert(number, cluster);
+        }
+        self.ctas.insert(number, Cta { shared, clocks, arrived: HashMap::new() });
     }
 
     /// A block has ended.
@@ -172,7 +176,12 @@ impl Audit {
 
     /// The cluster of a thread.
     pub(crate) fn cluster(&self, who: Thread) -> u32 {
-        self.ctas.get(&who.cta).map_or(0, |cta| cta.cluster)
+        self.cluster_of(who.cta)
+    }
+
+    /// The cluster of a block that has begun.
+    pub(crate) fn cluster_of(&self, cta: u32) -> u32 {
+        self.clusters.get(&cta).copied().unwrap_or(cta)
     }
 
     /// All that a thread knows and did.

@@ -67,10 +67,7 @@ impl Audit {
         match scope {
             _ if from == to => true,
             Scope::Cta => false,
-            Scope::Cluster => match (self.ctas.get(&from), self.ctas.get(&to)) {
-                (Some(a), Some(b)) => a.cluster == b.cluster,
-                _ => false,
-            },
+            Scope::Cluster => self.cluster_of(from) == self.cluster_of(to),
             Scope::Gpu | Scope::Sys => true,
         }
     }
@@ -87,6 +84,9 @@ impl Audit {
             return;
         }
         let message = self.shadow.page(addr).messages.get(&addr).filter(|m| m.bytes == bytes).cloned();
+        // What asynchronous copies of the cluster tell a barrier, who waits there with the scope of his block learns too.
+        let is_barrier = message.as_ref().is_some_and(|m| m.is_barrier);
+        let scope = if is_barrier { scope.max(Scope::Cluster) } else { scope };
         if let Some(m) = message
             && self.mutual((scope, thread.cta), (m.scope, m.writer.cta))
             && what.does != Does::Reduce
@@ -136,7 +136,8 @@ impl Audit {
             own.iter().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
         }
         if !bag.is_empty() {
-            page.messages.insert(addr, Message { writer: thread, scope, bytes, bag });
+            page.messages
+                .insert(addr, Message { writer: thread, scope, bytes, is_barrier: what.does == Does::Step, bag });
         }
     }
 
@@ -200,7 +201,15 @@ impl Audit {
         let theirs = strength_of(e);
         let (Some(mine), Some(theirs)) = (now.strength, theirs) else { return false };
         let same_size = e.tag().bytes() == u32::from(now.access.bytes);
-        same_size && self.mutual((mine, now.access.thread.cta), (theirs, e.cta()))
+        let is_step = |site: u32| {
+            let site = usize::try_from(site).ok().and_then(|i| self.sites.get(i));
+            site.is_some_and(|s| s.does == Does::Step)
+        };
+        let (me, them) = (now.access.thread.cta, e.cta());
+        let of_barrier = || is_step(now.site) || is_step(e.tag().site());
+        same_size
+            && (self.mutual((mine, me), (theirs, them))
+                || of_barrier() && self.mutual((mine.max(Scope::Cluster), me), (theirs.max(Scope::Cluster), them)))
     }
 
     /// Whether a strong read that comes before what the thread does now may have seen a strong write: then the write comes before it too.

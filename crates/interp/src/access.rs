@@ -5,7 +5,7 @@
 use handloom_audit::Does;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Val};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
-use handloom_ir::types::{AtomOp, Order, ScalarType, StateSpace, Ty};
+use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
 
 use crate::atom::{atom_value, atom_value_128, flushes};
 use crate::cta::{Cta, Group};
@@ -149,7 +149,10 @@ impl<'m> Cta<'m> {
         let located = self.locate_all(inst, &request, offset, group, mem)?;
         let audit = self.audit.clone();
         let does = if inst.dst.is_empty() { Does::Reduce } else { Does::Update };
-        let order = (access.order, access.scope);
+        // An `mbarrier` object belongs to the asynchronous copies of the cluster, whatever scope the program gives its own arrivals.
+        let is_step = access.op == AtomOp::Step;
+        let (does, scope) = if is_step { (Does::Step, access.scope.max(Scope::Cluster)) } else { (does, access.scope) };
+        let order = (access.order, scope);
         let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, does, order);
         for (t, addr) in located {
             let space = request.falls_into(addr, mem);

@@ -37,17 +37,19 @@ struct Thread<'a, 'm> {
 
 impl Thread<'_, '_> {
     /// Tells an audit of bytes that are moved now: as if the thread itself moved them.
-    fn tell(&self, at: u64, bytes: usize, does: Does, order: Order) {
+    fn tell(&mut self, at: u64, bytes: usize, from: Option<&[u8]>, (does, order): (Does, Order)) {
         let order = (order, Scope::Sys);
         let Some(mut witness) = Witness::of(self.cta.audit.as_ref(), &self.cta.env, self.span, does, order) else {
             return;
         };
-        let (mut at, mut left) = (at, bytes);
-        while left > 0 {
-            let n = piece(at, left);
-            witness.tell(self.thread, at, width(n), self.mem.space(at), false, false);
-            at += u64::from(width(n));
-            left -= n;
+        let (start, mut done) = (at, 0);
+        while done < bytes {
+            let at = start + u64::try_from(done).unwrap_or(0);
+            let n = piece(at, bytes - done);
+            let there = self.mem.read(at, width(n)).to_le_bytes();
+            let same_value = from.is_some_and(|from| from[done..done + n] == there[..n]);
+            witness.tell(self.thread, at, width(n), self.mem.space(at), same_value, false);
+            done += n;
         }
     }
 }
@@ -66,7 +68,7 @@ impl Reach for Thread<'_, '_> {
     }
 
     fn read(&mut self, mut at: u64, mut to: &mut [u8]) {
-        self.tell(at, to.len(), Does::Read, Order::Weak);
+        self.tell(at, to.len(), None, (Does::Read, Order::Weak));
         while !to.is_empty() {
             let n = piece(at, to.len());
             let (now, rest) = to.split_at_mut(n);
@@ -77,7 +79,7 @@ impl Reach for Thread<'_, '_> {
     }
 
     fn write(&mut self, mut at: u64, mut from: &[u8]) {
-        self.tell(at, from.len(), Does::Write, Order::Weak);
+        self.tell(at, from.len(), Some(from), (Does::Write, Order::Weak));
         while !from.is_empty() {
             let n = piece(at, from.len());
             let (now, rest) = from.split_at(n);
@@ -90,10 +92,15 @@ impl Reach for Thread<'_, '_> {
     }
 
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
-        // Reductions, and what barriers are told.
-        self.tell(at, usize::try_from(bytes).unwrap_or(0), Does::Reduce, Order::Release);
+        self.tell(at, usize::try_from(bytes).unwrap_or(0), None, (Does::Reduce, Order::Release));
         let old = self.mem.read(at, bytes);
         self.mem.write(at, bytes, new(old));
+    }
+
+    fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
+        self.tell(at, 8, None, (Does::Step, Order::Release));
+        let old = self.mem.read(at, 8);
+        self.mem.write(at, 8, new(old));
     }
 }
 

@@ -78,12 +78,8 @@ impl Cta<'_> {
     /// Tells an audit all that happens from now on. Call it before anything does.
     pub fn audit(&mut self, audit: &SharedAudit) {
         let env = &self.env;
-        lock(audit).start_cta(
-            env.linear_ctaid(),
-            env.threads(),
-            env.linear_cluster(),
-            (env.shared_base, env.shared_size.into()),
-        );
+        let cluster = (env.cluster_size() > 1).then(|| env.linear_cluster());
+        lock(audit).start_cta(env.linear_ctaid(), env.threads(), cluster, (env.shared_base, env.shared_size.into()));
         self.barriers.keep_met();
         self.audit = Some(Arc::clone(audit));
     }

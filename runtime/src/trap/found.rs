@@ -79,7 +79,7 @@ fn at(place: &Place, grid: &Grid) -> FoundAt {
         does: match site.does {
             Does::Read => "read",
             Does::Write => "write",
-            Does::Update | Does::Reduce => "atomic",
+            Does::Update | Does::Reduce | Does::Step => "atomic",
             Does::Fence => "fence",
         },
         file: sources.name(site.span.file).to_owned(),

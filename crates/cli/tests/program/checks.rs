@@ -53,7 +53,8 @@ fn findings_are_told_once_with_both_places() {
     let f = Folder::with("check_text", TWINS);
     let ran = f.run("run k.ptx racy --grid 1 --block 64 --check=race zero:4").ends(1);
     let ran = ran.says("race: nothing orders the ").says("[unordered]").says("st.shared.u32").says("ld.shared.u32");
-    let ran = ran.says("twins.cu:31").says("twins.cu:32").says("thread (32,0,0)").says("shared variable `tile`, 256 bytes");
+    let ran =
+        ran.says("twins.cu:31").says("twins.cu:32").says("thread (32,0,0)").says("shared variable `tile`, 256 bytes");
     let ran = ran.says("64 pairs at these two lines; replay: --seed 0");
     assert_eq!(ran.err.matches("race: ").count(), 1, "{ran:?}");
     f.run("run k.ptx clean --grid 2 --block 64 --check=memory,race,sync zero:4").ends(0);
@@ -98,11 +99,16 @@ fn what_cannot_be_checked_is_no_success() {
 #[test]
 fn launches_of_a_job_are_merged() {
     let f = Folder::with("check_job", TWINS);
-    let launch = |entry: &str| format!("{{\"entry\":\"{entry}\",\"grid\":[1],\"block\":[64],\"args\":[{{\"buffer\":\"x\"}}]}}");
+    let launch =
+        |entry: &str| format!("{{\"entry\":\"{entry}\",\"grid\":[1],\"block\":[64],\"args\":[{{\"buffer\":\"x\"}}]}}");
     let launches = ["racy", "clean", "racy", "two"].map(launch).join(",");
-    f.write("j.json", format!("{{\"module\":\"k.ptx\",\"buffers\":{{\"x\":{{\"zero\":4}}}},\"launches\":[{launches}]}}"));
+    f.write(
+        "j.json",
+        format!("{{\"module\":\"k.ptx\",\"buffers\":{{\"x\":{{\"zero\":4}}}},\"launches\":[{launches}]}}"),
+    );
     let ran = f.run("run --job j.json --check=race").ends(1);
-    let ran = ran.says("128 pairs at these two lines in 2 of 4 launches").says("argument 1 (`out`), 4 bytes, bytes 0..3");
+    let ran =
+        ran.says("128 pairs at these two lines in 2 of 4 launches").says("argument 1 (`out`), 4 bytes, bytes 0..3");
     let all = ran.err.matches("race: ").count();
     let ran = f.run("run --job j.json --check=race --print-limit 1").ends(1);
     let hidden = format!("{} more finding", all - 1);

@@ -44,6 +44,11 @@ pub trait Reach {
 
     /// Replaces 1, 2, 4 or 8 bytes that were located by a function of them, in one step.
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64);
+
+    /// Does the same to an `mbarrier` object.
+    fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
+        self.update(at, 8, new);
+    }
 }
 
 /// Why a transfer is refused.
