@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use handloom_audit::Event;
 use handloom_codegen::Failure;
 use handloom_diag::Span;
 use handloom_interp::{CtaEnv, SharedAudit};
@@ -34,6 +35,8 @@ pub struct LaunchReport {
     pub findings: Vec<Finding>,
     /// Why a check ended before the launch did, if it did: there may be more than what was found.
     pub unchecked: Option<String>,
+    /// All that the check was told, if that was asked for.
+    pub events: Vec<Event>,
 }
 
 /// Why an engine gave a grid up.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use handloom_audit::Event;
 use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::{
     Arg, Backend, Bounds, CheckConfig, Checks, CodeCache, Compiled, Device, DeviceBuffer, Engine, Finding,
@@ -27,6 +28,8 @@ pub struct Way {
     pub vectors: Vectors,
     /// Whether the run is checked for races.
     pub checked: bool,
+    /// Whether the check keeps what it is told.
+    pub keeps_events: bool,
 }
 
 /// The reference.
@@ -34,6 +37,9 @@ pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, ..JIT_EXAC
 
 /// The reference, with a look at what is not ordered.
 pub const CHECKED: Way = Way { name: "interp, checked", checked: true, ..INTERP };
+
+/// The same, with all that the check is told.
+pub const TRACED: Way = Way { name: "interp, traced", keeps_events: true, ..CHECKED };
 
 /// Compiled code with exact bounds.
 pub const JIT_EXACT: Way = Way {
@@ -44,6 +50,7 @@ pub const JIT_EXACT: Way = Way {
     backend: Backend::Cranelift,
     vectors: Vectors::V512,
     checked: false,
+    keeps_events: false,
 };
 
 /// Compiled code with contained bounds.
@@ -152,6 +159,8 @@ pub struct Outcome {
     pub trap: Option<Box<TrapReport>>,
     /// What the check found.
     pub findings: Vec<Finding>,
+    /// What it was told, launch by launch.
+    pub events: Vec<Vec<Event>>,
 }
 
 /// Eight bytes of a buffer that hold the address of a byte of another one.
@@ -212,7 +221,11 @@ impl Job<'_> {
         }
         let mut trap = None;
         let mut findings = Vec::new();
-        let check = CheckConfig { checks: Checks::all(), races: RaceOptions::default() };
+        let mut events = Vec::new();
+        let check = CheckConfig {
+            checks: Checks::all(),
+            races: RaceOptions { keeps_events: way.keeps_events, ..RaceOptions::default() },
+        };
         for l in &self.launches {
             let function = module.function(Some(l.entry)).map_err(|e| e.to_string())?;
             let args: Vec<Arg<'_>> = l
@@ -254,6 +267,7 @@ impl Job<'_> {
                     return Err(format!("the check of `{}` ended early: {why}", l.entry));
                 }
                 findings.extend(report.findings.iter().cloned());
+                events.push(report.events.clone());
             }
             match result {
                 Ok(_) => {}
@@ -278,6 +292,7 @@ impl Job<'_> {
             output: device.take_output(),
             trap,
             findings,
+            events,
         })
     }
 }

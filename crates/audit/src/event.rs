@@ -90,3 +90,36 @@ impl Does {
         matches!(self, Does::Read | Does::Update | Does::Reduce | Does::Step)
     }
 }
+
+/// The threads that a barrier of a block let go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Met {
+    /// Which barrier.
+    pub id: u32,
+    /// Warps and lanes that waited.
+    pub waited: Vec<(usize, u32)>,
+    /// Whether nobody else of the block is left.
+    pub is_whole: bool,
+}
+
+/// All that an audit is told, for those who look at a run themselves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the fields are the parameters of the functions of `Audit`")]
+pub enum Event {
+    /// [`Audit::access`](crate::Audit::access).
+    Access { site: Site, access: Access },
+    /// [`Audit::fence`](crate::Audit::fence).
+    Fence { who: Thread, order: Order, scope: Scope },
+    /// [`Audit::arrive`](crate::Audit::arrive).
+    Arrive { cta: u32, id: u32, warp: usize, lanes: u32 },
+    /// [`Audit::barrier`](crate::Audit::barrier).
+    Barrier { cta: u32, met: Met },
+    /// [`Audit::warp_barrier`](crate::Audit::warp_barrier).
+    WarpBarrier { cta: u32, warp: usize, lanes: u32 },
+    /// [`Audit::cluster_arrive`](crate::Audit::cluster_arrive).
+    ClusterArrive { cta: u32, phase: u64, warp: usize, lanes: u32 },
+    /// [`Audit::cluster_wait`](crate::Audit::cluster_wait).
+    ClusterWait { who: Thread, phase: u64 },
+    /// [`Audit::start_cta`](crate::Audit::start_cta).
+    StartCta { cta: u32, threads: u32, cluster: u32, shared: (u64, u64) },
+}

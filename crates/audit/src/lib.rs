@@ -32,7 +32,7 @@ mod race;
 pub mod shadow;
 
 pub use checks::{Check, Checks};
-pub use event::{Access, Does, Site, Thread};
+pub use event::{Access, Does, Event, Met, Site, Thread};
 pub use finding::{Attempt, Class, Finding, Findings, Place};
 pub use known::Time;
-pub use order::{Audit, Met, Options};
+pub use order::{Audit, Options};

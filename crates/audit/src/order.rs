@@ -7,7 +7,7 @@ use handloom_ir::types::{Order, Scope};
 
 use crate::bag::Bag;
 use crate::clock::{Clock, Missed, Released};
-use crate::event::{Site, Thread};
+use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
 use crate::known::{Known, Time};
 use crate::shadow::{SITE_BITS, Shadow};
@@ -22,13 +22,15 @@ pub struct Options {
     pub strong_volatile: bool,
     /// Unordered writes of the same value are told too.
     pub same_values: bool,
+    /// All events are kept, for those who look at a run themselves.
+    pub keeps_events: bool,
     /// Most bytes of shadow memory.
     pub room: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { strong_volatile: false, same_values: false, room: 8 << 30 }
+        Options { strong_volatile: false, same_values: false, keeps_events: false, room: 8 << 30 }
     }
 }
 
@@ -41,17 +43,6 @@ pub(crate) struct Cta {
     pub(crate) clocks: Vec<Clock>,
     /// By barrier: what those knew that arrived at it and went on.
     arrived: HashMap<u32, Known>,
-}
-
-/// The threads that a barrier of a block let go on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Met {
-    /// Which barrier.
-    pub id: u32,
-    /// Warps and lanes that waited.
-    pub waited: Vec<(usize, u32)>,
-    /// Whether nobody else of the block is left.
-    pub is_whole: bool,
 }
 
 /// What is known of a launch while it runs.
@@ -73,6 +64,7 @@ pub struct Audit {
     /// Something was released in the op that runs, so that what follows is later.
     pub(crate) has_released: bool,
     gave_up: Option<String>,
+    events: Vec<Event>,
 }
 
 impl Audit {
@@ -91,12 +83,25 @@ impl Audit {
             phases: HashMap::new(),
             has_released: false,
             gave_up: None,
+            events: Vec::new(),
         }
     }
 
     /// What was found, and why the check ended before the launch did, if it did.
     pub fn finish(self) -> (Vec<Finding>, Option<String>) {
         (self.found.into_list(), self.gave_up)
+    }
+
+    /// Takes the events so far, if they are kept.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub(crate) fn keep(&mut self, event: impl FnOnce(&Audit) -> Event) {
+        if self.options.keeps_events {
+            let event = event(self);
+            self.events.push(event);
+        }
     }
 
     /// Whether the check has ended.
@@ -133,11 +138,12 @@ impl Audit {
         }
         let number = u32::try_from(cta).unwrap_or(u32::MAX);
         self.shadow.forget(shared.0, shared.1);
-        let threads = usize::try_from(threads).unwrap_or(0);
-        let clocks = vec![Clock::default(); threads];
         if let Some(cluster) = cluster {
             self.clusters.insert(number, cluster);
         }
+        self.keep(|audit| Event::StartCta { cta: number, threads, cluster: audit.cluster_of(number), shared });
+        let threads = usize::try_from(threads).unwrap_or(0);
+        let clocks = vec![Clock::default(); threads];
         self.ctas.insert(number, Cta { shared, clocks, arrived: HashMap::new() });
     }
 
@@ -193,6 +199,7 @@ impl Audit {
 
     /// A thread executes a fence.
     pub fn fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
+        self.keep(|_| Event::Fence { who, order, scope });
         let acquires = matches!(order, Order::Acquire | Order::AcqRel | Order::Sc);
         let releases = matches!(order, Order::Release | Order::AcqRel | Order::Sc);
         if acquires {
@@ -247,6 +254,7 @@ impl Audit {
     /// Lanes of a warp arrive at a barrier of their block and do not wait for it.
     pub fn arrive(&mut self, cta: u64, id: u32, warp: usize, lanes: u32) {
         let Ok(cta) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::Arrive { cta, id, warp, lanes });
         for who in threads(cta, warp, lanes) {
             let known = self.snapshot(who);
             if let Some(cta) = self.ctas.get_mut(&cta) {
@@ -259,6 +267,7 @@ impl Audit {
     /// A barrier of a block is met.
     pub fn barrier(&mut self, cta: u64, met: &Met) {
         let Ok(number) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::Barrier { cta: number, met: met.clone() });
         let now = self.now;
         let Some(cta) = self.ctas.get_mut(&number) else { return };
         let arrived = cta.arrived.remove(&met.id);
@@ -279,6 +288,7 @@ impl Audit {
     /// Lanes of a warp have met at `bar.warp.sync`. `live`: those that have not exited.
     pub fn warp_barrier(&mut self, cta: u64, warp: usize, lanes: u32, live: u32) {
         let Ok(number) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::WarpBarrier { cta: number, warp, lanes });
         let now = self.now;
         let Some(cta) = self.ctas.get_mut(&number) else { return };
         let all: Vec<Thread> = threads(number, warp, lanes).collect();
@@ -295,6 +305,7 @@ impl Audit {
     /// Lanes of a warp arrive at a phase of the barrier of their cluster.
     pub fn cluster_arrive(&mut self, cta: u64, phase: u64, warp: usize, lanes: u32) {
         let Ok(number) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes });
         for who in threads(number, warp, lanes) {
             let (known, cluster) = (self.snapshot(who), self.cluster(who));
             self.phases.entry((cluster, phase)).or_default().join(&known);
@@ -304,6 +315,7 @@ impl Audit {
 
     /// A thread has waited for a phase of the barrier of its cluster.
     pub fn cluster_wait(&mut self, who: Thread, phase: u64) {
+        self.keep(|_| Event::ClusterWait { who, phase });
         let cluster = self.cluster(who);
         let Some(known) = self.phases.get(&(cluster, phase)).map(|known| Arc::new(known.clone())) else { return };
         if let Some(clock) = self.clock(who) {

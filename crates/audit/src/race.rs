@@ -6,7 +6,7 @@ use handloom_ir::types::{Order, Scope, StateSpace};
 
 use crate::bag::Message;
 use crate::clock::{Clock, Missed, Released};
-use crate::event::{Access, Does, Site, Thread};
+use crate::event::{Access, Does, Event, Site, Thread};
 use crate::finding::{Attempt, Class, Finding, Place};
 use crate::order::Audit;
 use crate::shadow::{Entry, Page, Shadow, Tag};
@@ -31,6 +31,7 @@ impl Audit {
             return;
         }
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
+        self.keep(|_| Event::Access { site: what, access });
         let does = if access.failed { Does::Read } else { what.does };
         let strength = self.strength(&what);
         let now = Now { access, site, strength, writes: does.writes(), reads: does.reads() };

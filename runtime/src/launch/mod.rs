@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use handloom_audit::{Audit, Check, Options};
+use handloom_audit::{Audit, Check, Event, Options};
 use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv};
 use handloom_ir::trap::Trap;
@@ -304,9 +304,9 @@ impl PreparedLaunch {
         let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
-        let (findings, unchecked) = self.findings();
+        let (findings, unchecked, events) = self.findings();
         let (recompile, tier) = (recompiled.time, recompiled.tier);
-        let report = LaunchReport { compile, run, recompile, tier, blocks, cached, findings, unchecked };
+        let report = LaunchReport { compile, run, recompile, tier, blocks, cached, findings, unchecked, events };
         match result {
             Ok(()) => Ok(report),
             Err(Ended::Stopped) => Err(LaunchError::Stopped),
@@ -317,12 +317,13 @@ impl PreparedLaunch {
     }
 
     /// What the check of a run found.
-    fn findings(&mut self) -> (Vec<Finding>, Option<String>) {
-        let Some(audit) = self.grid.audit.take() else { return (Vec::new(), None) };
+    fn findings(&mut self) -> (Vec<Finding>, Option<String>, Vec<Event>) {
+        let Some(audit) = self.grid.audit.take() else { return (Vec::new(), None, Vec::new()) };
         let mut audit = lock(&audit);
+        let events = audit.take_events();
         let audit = std::mem::replace(&mut *audit, Audit::new(Options::default()));
         let (races, unchecked) = audit.finish();
-        (races.iter().map(|race| found::race(race, &self.grid, &self.bindings)).collect(), unchecked)
+        (races.iter().map(|race| found::race(race, &self.grid, &self.bindings)).collect(), unchecked, events)
     }
 
     /// Its parameters, for a memory report.

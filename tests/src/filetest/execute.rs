@@ -10,7 +10,8 @@ use handloom_runtime::{Bounds, Finding};
 use super::FileTest;
 use super::directives::{Argument, Directives, Expect, Launch, Note, Object};
 use super::values::{Elem, bytes};
-use crate::engines::{self, CHECKED, Job, Outcome, Way};
+use crate::engines::{self, CHECKED, Job, Outcome, TRACED, Way};
+use crate::reference::order::agrees;
 
 /// Most wrong elements that are shown of one buffer.
 const SHOWN: usize = 8;
@@ -58,7 +59,8 @@ pub fn find(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
     let name = test.file_name();
     let job = job(&name, d, text)?;
     for seed in d.seeds.clone() {
-        let outcome = job.run(CHECKED, seed).map_err(|e| on(CHECKED, seed, &e))?;
+        let outcome = job.run(TRACED, seed).map_err(|e| on(CHECKED, seed, &e))?;
+        agrees(text, &outcome.events, &outcome.findings).map_err(|e| on(CHECKED, seed, &e))?;
         if let Some(trap) = &outcome.trap {
             return Err(on(CHECKED, seed, &trap.human(Style::Plain, None)));
         }
