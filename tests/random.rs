@@ -25,7 +25,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Kernels of a plain run that are checked for races.
-const AUDITED: u64 = 30;
+const AUDITED: u64 = 12;
 
 /// `HANDLOOM_AUDITED=10000` takes that many. Of those with a barrier less, some must have races, or nothing is shown.
 #[test]
@@ -33,9 +33,9 @@ fn checks_find_the_races_of_random_kernels() {
     let first = number("HANDLOOM_SEED").unwrap_or(0);
     let last = first + number("HANDLOOM_AUDITED").unwrap_or(AUDITED);
     let start = Instant::now();
-    let seeds = (first..last).take_while(|_| number("HANDLOOM_AUDITED").is_some() || start.elapsed() < LIMIT);
+    let seeds = (first..last).take_while(|_| number("HANDLOOM_AUDITED").is_some() || start.elapsed() < LIMIT / 4);
     let found: Vec<usize> = seeds.map(|seed| audit(seed).unwrap_or_else(|why| panic!("{why}"))).collect();
-    assert!(found.iter().any(|n| *n > 0) || found.len() < 20, "no barrier mattered in {} kernels", found.len());
+    assert!(found.iter().any(|n| *n > 0) || found.len() < 12, "no barrier mattered in {} kernels", found.len());
 }
 
 #[test]

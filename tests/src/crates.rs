@@ -104,7 +104,9 @@ pub const CRATES: &[Crate] = &[
     Crate {
         name: "runtime",
         about: "text or IR, launch shape, arguments; a report or a trap",
-        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "store"],
+        crates: &[
+            "diag", "syntax", "ir", "isa", "check", "lower", "audit", "interp", "plan", "codegen", "wide", "store",
+        ],
         // `postcard` writes the tables of code that is kept.
         outside: &["rayon", "rustix", "libc", "serde", "postcard"],
     },

@@ -29,6 +29,7 @@
 
 mod access;
 pub mod atom;
+mod audited;
 pub mod barrier;
 pub mod builtin;
 pub mod cluster;
