@@ -9,7 +9,19 @@ pub struct CheckConfig {
     pub races: Options,
 }
 
+use handloom_audit::Event;
 pub use handloom_audit::{Check, Checks, Options};
+
+/// What the check of a launch found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CheckReport {
+    /// In the order in which they were met.
+    pub findings: Vec<Finding>,
+    /// Why the check ended before the launch did, if it did: there may be more than what was found.
+    pub unchecked: Option<String>,
+    /// All that the check was told, if that was asked for.
+    pub events: Vec<Event>,
+}
 
 /// A fault of a program that a check saw.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use handloom_audit::Event;
 use handloom_codegen::Failure;
 use handloom_diag::Span;
 use handloom_interp::{CtaEnv, SharedAudit};
@@ -11,7 +10,7 @@ use handloom_ir::simt::FuncId;
 use handloom_ir::trap::{Trap, TrapKind};
 
 use crate::error::{Lack, NoRoom};
-use crate::finding::Finding;
+use crate::finding::CheckReport;
 use crate::module::ModuleInner;
 use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Tier};
 
@@ -31,12 +30,8 @@ pub struct LaunchReport {
     pub blocks: u64,
     /// Its code was not compiled but read from disk, where another process kept it.
     pub cached: bool,
-    /// What a check found.
-    pub findings: Vec<Finding>,
-    /// Why a check ended before the launch did, if it did: there may be more than what was found.
-    pub unchecked: Option<String>,
-    /// All that the check was told, if that was asked for.
-    pub events: Vec<Event>,
+    /// What the check of a checked launch found.
+    pub check: Option<Box<CheckReport>>,
 }
 
 /// Why an engine gave a grid up.

@@ -262,7 +262,7 @@ impl Job<'_> {
                 Err(LaunchError::Trap(trap)) => Some(trap.launch()),
                 Err(_) => None,
             };
-            if let Some(report) = report {
+            if let Some(report) = report.and_then(|report| report.check.as_ref()) {
                 if let Some(why) = &report.unchecked {
                     return Err(format!("the check of `{}` ended early: {why}", l.entry));
                 }

@@ -30,7 +30,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { strong_volatile: false, same_values: false, keeps_events: false, room: 8 << 30 }
+        Options { strong_volatile: false, same_values: false, keeps_events: false, room: 4 << 30 }
     }
 }
 

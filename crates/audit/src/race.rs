@@ -299,3 +299,51 @@ fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
         page.messages.range(reach).filter(|(at, m)| **at + u64::from(m.bytes) > addr).map(|(at, _)| *at).collect();
     hit.iter().for_each(|at| drop(page.messages.remove(at)));
 }
+
+#[cfg(test)]
+mod tests {
+    use handloom_diag::Span;
+
+    use super::*;
+    use crate::event::Met;
+    use crate::order::Options;
+
+    fn site(does: Does) -> Site {
+        Site { span: Span::NONE, does, order: Order::Weak, scope: Scope::Gpu, space: StateSpace::Global }
+    }
+
+    fn does(audit: &mut Audit, what: Does, thread: usize, addr: u64) {
+        let site = audit.site(site(what));
+        let thread = Thread::new(0, thread);
+        audit.access(site, Access { thread, addr, bytes: 4, failed: false, same_value: false });
+        audit.end_op();
+    }
+
+    #[test]
+    fn barriers_order_and_nothing_else_does() {
+        let mut audit = Audit::new(Options::default());
+        audit.start_cta(0, 64, None, (0, 0));
+        does(&mut audit, Does::Write, 0, 64);
+        audit.barrier(0, &Met { id: 0, waited: vec![(0, u32::MAX), (1, u32::MAX)], is_whole: true });
+        does(&mut audit, Does::Read, 40, 64);
+        does(&mut audit, Does::Write, 3, 64);
+        let (found, gave_up) = audit.finish();
+        let [race] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((race.class, race.first.thread.number(), race.second.thread.number()), (Class::Unordered, 40, 3));
+        assert_eq!(gave_up, None);
+    }
+
+    #[test]
+    fn who_has_no_room_says_so_and_keeps_what_was_found() {
+        let mut audit = Audit::new(Options { room: 2 * Shadow::PAGE_COST, ..Options::default() });
+        audit.start_cta(0, 64, None, (0, 0));
+        does(&mut audit, Does::Write, 0, 64);
+        does(&mut audit, Does::Write, 40, 64);
+        (0..3).for_each(|page| does(&mut audit, Does::Write, 0, page << 12));
+        assert!(audit.has_given_up());
+        does(&mut audit, Does::Write, 41, 0);
+        let (found, gave_up) = audit.finish();
+        assert_eq!(found.len(), 1);
+        assert!(gave_up.unwrap().contains("MiB"));
+    }
+}

@@ -98,6 +98,7 @@ impl Tag {
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     here: [Entry; 2],
+    #[allow(clippy::box_collection, reason = "most granules have none: a word for each instead of three")]
     more: Option<Box<Vec<Entry>>>,
 }
 

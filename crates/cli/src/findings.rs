@@ -59,8 +59,9 @@ impl Collected {
     pub fn add(&mut self, runs: &[LaunchReport], seed: u64) {
         for run in runs {
             self.launches += 1;
-            self.unchecked.extend(run.unchecked.clone());
-            for new in &run.findings {
+            let Some(check) = &run.check else { continue };
+            self.unchecked.extend(check.unchecked.clone());
+            for new in &check.findings {
                 match self.list.iter_mut().find(|f| f.finding.is_same(new)) {
                     Some(f) => {
                         f.finding.pairs += new.pairs;

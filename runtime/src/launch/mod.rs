@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use handloom_audit::{Audit, Check, Event, Options};
+use handloom_audit::{Audit, Check, Options};
 use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv};
 use handloom_ir::trap::Trap;
@@ -26,7 +26,7 @@ pub use listing::Listing;
 
 use crate::engine;
 use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
-use crate::finding::Finding;
+use crate::finding::CheckReport;
 use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, access};
@@ -304,9 +304,9 @@ impl PreparedLaunch {
         let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
-        let (findings, unchecked, events) = self.findings();
+        let check = self.check_report();
         let (recompile, tier) = (recompiled.time, recompiled.tier);
-        let report = LaunchReport { compile, run, recompile, tier, blocks, cached, findings, unchecked, events };
+        let report = LaunchReport { compile, run, recompile, tier, blocks, cached, check };
         match result {
             Ok(()) => Ok(report),
             Err(Ended::Stopped) => Err(LaunchError::Stopped),
@@ -317,13 +317,14 @@ impl PreparedLaunch {
     }
 
     /// What the check of a run found.
-    fn findings(&mut self) -> (Vec<Finding>, Option<String>, Vec<Event>) {
-        let Some(audit) = self.grid.audit.take() else { return (Vec::new(), None, Vec::new()) };
-        let mut audit = lock(&audit);
+    fn check_report(&mut self) -> Option<Box<CheckReport>> {
+        self.config.check?;
+        let Some(audit) = self.grid.audit.take() else { return Some(Box::default()) };
+        let mut audit = std::mem::replace(&mut *lock(&audit), Audit::new(Options::default()));
         let events = audit.take_events();
-        let audit = std::mem::replace(&mut *audit, Audit::new(Options::default()));
         let (races, unchecked) = audit.finish();
-        (races.iter().map(|race| found::race(race, &self.grid, &self.bindings)).collect(), unchecked, events)
+        let findings = races.iter().map(|race| found::race(race, &self.grid, &self.bindings)).collect();
+        Some(Box::new(CheckReport { findings, unchecked, events }))
     }
 
     /// Its parameters, for a memory report.
