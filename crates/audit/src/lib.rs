@@ -10,7 +10,7 @@
 //! of a block, `bar.warp.sync`, cluster barriers, release and acquire patterns with their scopes, the order of `fence.sc`, observation through
 //! atomics, moral strength, mixed sizes. Nothing is reported of a program that the model calls free of races. What may be missed:
 //! - what another schedule would show;
-//! - races with accesses to a granule of four bytes that were forgotten because there were too many ([`shadow`]);
+//! - races with accesses to a granule of four bytes that were forgotten because there were too many (`shadow`);
 //! - proxies: all accesses count as those of the generic proxy, and asynchronous copies as if their thread did them at once;
 //! - operations on `mbarrier` objects count as of the scope `.cluster` at least;
 //! - a thread that exits counts as if it had arrived at the next barrier of its block, and `barrier.cluster.arrive.relaxed` as if it released;
@@ -29,7 +29,7 @@ mod finding;
 mod known;
 mod order;
 mod race;
-pub mod shadow;
+mod shadow;
 
 pub use checks::{Check, Checks};
 pub use event::{Access, Does, Event, Met, Site, Thread};
