@@ -98,11 +98,6 @@ impl Known {
             }
         }
     }
-
-    /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.ctas.is_empty()
-    }
 }
 
 #[cfg(test)]
@@ -121,7 +116,7 @@ mod tests {
         known.learn_cta(1, 9);
         assert_eq!(known.unknown(1, 3, 1, 9), 0);
         let mut other = Known::default();
-        assert!(other.is_empty());
+        assert_eq!(other, Known::default());
         other.join(&known);
         assert_eq!(other.unknown(1, 0, u32::MAX, 9), 0);
         assert_eq!(other.unknown(0, 0, 1, 1), 1);
