@@ -1,7 +1,7 @@
 //! Random kernels on all engines.
 //!
 //! `HANDLOOM_KERNELS=1000` runs that many, however long it takes; `HANDLOOM_SEED=77` starts there. A failure prints its seed, so
-//! `HANDLOOM_SEED=77 HANDLOOM_KERNELS=1` repeats it.
+//! `HANDLOOM_SEED=77 HANDLOOM_KERNELS=1` repeats it. Some of them are checked for races too, as they are and without one of their barriers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::Backend;
 use handloom_tests::engines::ways;
-use handloom_tests::generate::{compare, kernel};
+use handloom_tests::generate::{audit, compare, kernel};
 
 /// Kernels of a plain run.
 const KERNELS: u64 = 150;
@@ -22,6 +22,20 @@ const SHOWN: usize = 3;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|v| v.parse().unwrap_or_else(|_| panic!("{name}={v} is no number")))
+}
+
+/// Kernels of a plain run that are checked for races.
+const AUDITED: u64 = 12;
+
+/// `HANDLOOM_AUDITED=10000` takes that many. Of those with a barrier less, some must have races, or nothing is shown.
+#[test]
+fn checks_find_the_races_of_random_kernels() {
+    let first = number("HANDLOOM_SEED").unwrap_or(0);
+    let last = first + number("HANDLOOM_AUDITED").unwrap_or(AUDITED);
+    let start = Instant::now();
+    let seeds = (first..last).take_while(|_| number("HANDLOOM_AUDITED").is_some() || start.elapsed() < LIMIT / 4);
+    let found: Vec<usize> = seeds.map(|seed| audit(seed).unwrap_or_else(|why| panic!("{why}"))).collect();
+    assert!(found.iter().any(|n| *n > 0) || found.len() < 12, "no barrier mattered in {} kernels", found.len());
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use handloom_codegen::Failure;
 use handloom_diag::Span;
-use handloom_interp::CtaEnv;
+use handloom_interp::{CtaEnv, SharedAudit};
 use handloom_ir::simt::FuncId;
 use handloom_ir::trap::{Trap, TrapKind};
 
 use crate::error::{Lack, NoRoom};
+use crate::finding::CheckReport;
 use crate::module::ModuleInner;
 use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Tier};
 
@@ -29,6 +30,8 @@ pub struct LaunchReport {
     pub blocks: u64,
     /// Its code was not compiled but read from disk, where another process kept it.
     pub cached: bool,
+    /// What the check of a checked launch found.
+    pub check: Option<Box<CheckReport>>,
 }
 
 /// Why an engine gave a grid up.
@@ -86,6 +89,8 @@ pub(crate) struct Grid {
     pub(crate) recompile: Arc<Recompile>,
     /// Host threads.
     pub(crate) threads: usize,
+    /// Who is told what threads do, of a checked launch that runs.
+    pub(crate) audit: Option<SharedAudit>,
 }
 
 impl Grid {

@@ -23,7 +23,7 @@
 //! - with one thread and seed 0, blocks start in ascending order, and two runs of a race-free program give the same bytes;
 //! - a routine that compiled code calls does not unwind.
 //!
-//! How to read it, from the bottom up; a folder uses only what stands before it (`tests/tidy.rs` holds that). `error` is what can go wrong, `run` what
+//! How to read it, from the bottom up; a folder uses only what stands before it (`tests/tidy.rs` holds that). `error` is what can go wrong, `finding` what a check found, `run` what
 //! a launch and those around it say to each other, `memory` who owns which addresses, `kept` which code modules and processes share, `device` all of it for all modules, `module` what is loaded,
 //! `grid` a launch as its engine sees it, `warp` the state of warps, `rows` the routines of compiled code, `sched` who runs when, `engine` the
 //! reference executor, `trap` the reports, `launch` what a run is, `stream` work that is done later; `words` reads what people write.
@@ -31,6 +31,7 @@
 mod device;
 mod engine;
 mod error;
+mod finding;
 mod grid;
 mod kept;
 mod launch;
@@ -47,6 +48,7 @@ pub mod words;
 
 pub use device::{Device, DeviceBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
+pub use finding::{Check, CheckConfig, CheckReport, Checks, Finding, FoundAt, FoundIn, Options as RaceOptions};
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};
 pub use handloom_plan::Bounds;

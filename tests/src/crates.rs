@@ -56,9 +56,15 @@ pub const CRATES: &[Crate] = &[
         outside: &[],
     },
     Crate {
+        name: "audit",
+        about: "what threads of a launch do, event by event; the races among them",
+        crates: &["diag", "ir"],
+        outside: &[],
+    },
+    Crate {
         name: "interp",
         about: "SIMT IR, a `Memory`; a state machine for one cta",
-        crates: &["diag", "ir"],
+        crates: &["diag", "ir", "audit"],
         outside: &[],
     },
     Crate {
@@ -98,7 +104,9 @@ pub const CRATES: &[Crate] = &[
     Crate {
         name: "runtime",
         about: "text or IR, launch shape, arguments; a report or a trap",
-        crates: &["diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "store"],
+        crates: &[
+            "diag", "syntax", "ir", "isa", "check", "lower", "audit", "interp", "plan", "codegen", "wide", "store",
+        ],
         // `postcard` writes the tables of code that is kept.
         outside: &["rayon", "rustix", "libc", "serde", "postcard"],
     },

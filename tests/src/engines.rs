@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use handloom_audit::Event;
 use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::{
-    Arg, Backend, Bounds, CodeCache, Compiled, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, Store,
-    Tier, TrapReport, launch,
+    Arg, Backend, Bounds, CheckConfig, Checks, CodeCache, Compiled, Device, DeviceBuffer, Engine, Finding,
+    LaunchConfig, LaunchError, Module, RaceOptions, Store, Tier, TrapReport, launch,
 };
 
 /// An engine with its bounds setting.
@@ -25,10 +26,20 @@ pub struct Way {
     pub backend: Backend,
     /// The widest vectors that code and routines use.
     pub vectors: Vectors,
+    /// Whether the run is checked for races.
+    pub checked: bool,
+    /// Whether the check keeps what it is told.
+    pub keeps_events: bool,
 }
 
 /// The reference.
 pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, ..JIT_EXACT };
+
+/// The reference, with a look at what is not ordered.
+pub const CHECKED: Way = Way { name: "interp, checked", checked: true, ..INTERP };
+
+/// The same, with all that the check is told.
+pub const TRACED: Way = Way { name: "interp, traced", keeps_events: true, ..CHECKED };
 
 /// Compiled code with exact bounds.
 pub const JIT_EXACT: Way = Way {
@@ -38,6 +49,8 @@ pub const JIT_EXACT: Way = Way {
     tier: Tier::Lean,
     backend: Backend::Cranelift,
     vectors: Vectors::V512,
+    checked: false,
+    keeps_events: false,
 };
 
 /// Compiled code with contained bounds.
@@ -144,6 +157,10 @@ pub struct Outcome {
     pub output: Vec<u8>,
     /// Why the last launch stopped, if it did.
     pub trap: Option<Box<TrapReport>>,
+    /// What the check found.
+    pub findings: Vec<Finding>,
+    /// What it was told, launch by launch.
+    pub events: Vec<Vec<Event>>,
 }
 
 /// Eight bytes of a buffer that hold the address of a byte of another one.
@@ -203,6 +220,12 @@ impl Job<'_> {
             buffers[a.at.0].write(a.at.1, &address.to_le_bytes());
         }
         let mut trap = None;
+        let mut findings = Vec::new();
+        let mut events = Vec::new();
+        let check = CheckConfig {
+            checks: Checks::all(),
+            races: RaceOptions { keeps_events: way.keeps_events, ..RaceOptions::default() },
+        };
         for l in &self.launches {
             let function = module.function(Some(l.entry)).map_err(|e| e.to_string())?;
             let args: Vec<Arg<'_>> = l
@@ -224,6 +247,7 @@ impl Job<'_> {
                 tier: way.tier,
                 backend: way.backend,
                 timeout: Some(limit),
+                check: way.checked.then_some(check),
                 ..LaunchConfig::new(l.grid, l.block)
             };
             if way.backend == Backend::Wide
@@ -232,7 +256,20 @@ impl Job<'_> {
             {
                 return Err(format!("wide code of `{}`: {why}", l.entry));
             }
-            match launch(&function, &config, &args) {
+            let result = launch(&function, &config, &args);
+            let report = match &result {
+                Ok(report) => Some(report),
+                Err(LaunchError::Trap(trap)) => Some(trap.launch()),
+                Err(_) => None,
+            };
+            if let Some(report) = report.and_then(|report| report.check.as_ref()) {
+                if let Some(why) = &report.unchecked {
+                    return Err(format!("the check of `{}` ended early: {why}", l.entry));
+                }
+                findings.extend(report.findings.iter().cloned());
+                events.push(report.events.clone());
+            }
+            match result {
                 Ok(_) => {}
                 Err(LaunchError::Trap(report)) => {
                     trap = Some(report);
@@ -254,6 +291,8 @@ impl Job<'_> {
             variables: self.variables.iter().map(|v| module.read_global(v)).collect(),
             output: device.take_output(),
             trap,
+            findings,
+            events,
         })
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use handloom_runtime::{Backend, Bounds, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
+use handloom_runtime::{Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
 
 use crate::exec::ExecArgs;
 use crate::report::Format;
@@ -325,7 +325,27 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub link: Vec<String>,
     #[command(flatten)]
+    pub checks: FindArgs,
+    #[command(flatten)]
     pub limit: Limit,
+}
+
+/// What is checked while kernels run.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct FindArgs {
+    /// Look for faults while kernels run: some of memory, init, race, sync, separated by commas. Default: all of them.
+    #[arg(long, value_name = "CHECKS", num_args = 0..=1, require_equals = true, default_missing_value = "memory,init,race,sync",
+          value_parser = Checks::parse)]
+    pub check: Option<Checks>,
+    /// Take `volatile` for what the manual calls it, a relaxed access of the whole system; else it counts as plain.
+    #[arg(long, requires = "check")]
+    pub check_volatile: bool,
+    /// Report unordered writes of the same value too.
+    #[arg(long, requires = "check")]
+    pub check_same_values: bool,
+    /// Show at most so many findings.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "check")]
+    pub print_limit: usize,
 }
 
 /// `X`, `X,Y` or `X,Y,Z`.

@@ -16,6 +16,7 @@ use crate::dtype;
 use crate::elements::Element;
 use crate::entries::Fault;
 use crate::expect::{Compared, Tolerance};
+use crate::findings::{self, Collected};
 use crate::jobfile::{Job, LaunchSpec, OnTrap};
 use crate::launch::{self, Launched, scalar_for};
 use crate::npy::{Array, is_npy};
@@ -57,7 +58,9 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let outputs = open_all(results.iter().map(|(store, _)| *store)).map_err(in_job)?;
     let compiled = compile(&plan, &units, &watch, out)?;
     fills.iter().try_for_each(|f| f.fill(&buffers)).map_err(in_job)?;
-    let mut ended = run_all(&plan, compiled, &buffers, &job, &watch, out)?;
+    let mut found = Collected::new(args);
+    let mut ended = run_all(&plan, compiled, &buffers, &job, &watch, (out, &mut found))?;
+    ended.status = ended.status.max(found.report(&args.checks, out));
     for ((store, from), output) in results.iter().zip(outputs) {
         let (data, array) = from.read(&buffers);
         match Written::of(store, data, array).and_then(|w| w.write(output)) {
@@ -347,6 +350,7 @@ impl<'j> Context<'_, 'j> {
         for (i, spec) in self.job.launches.iter().enumerate() {
             let number = |why: String| Failure::usage(format!("launch {}: {why}", i + 1));
             let mut config = self.job.config(spec, args).map_err(number)?;
+            findings::ask(args, &mut config)?;
             config.stop = watch.stop().clone();
             let named = |k: usize, why: String| number(format!("argument {}: {why}", k + 1));
             let arguments = spec.args.iter().enumerate();
@@ -497,7 +501,7 @@ fn run_all(
     buffers: &Buffers,
     job: &Job,
     watch: &Watch,
-    out: &mut Out,
+    (out, found): (&mut Out, &mut Collected),
 ) -> Result<Ended, Failure> {
     let mut ended = Ended { status: Status::Done, complete: true };
     for (i, (p, made)) in plan.iter().zip(made).enumerate() {
@@ -523,6 +527,9 @@ fn run_all(
             }
         };
         launch::report(&p.entry, &done, p.repeat.is_some(), out);
+        if let Ok(ready) = &p.ready {
+            found.add(&done.runs, ready.config.seed);
+        }
         // What ran is told before the next one starts, however long that one takes.
         out.flush();
         let Some(trap) = &done.trap else { continue };

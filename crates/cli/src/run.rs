@@ -11,6 +11,7 @@ use handloom_runtime::{
 
 use crate::args::RunArgs;
 use crate::buffers::{Buffers, Content, Written, check_store};
+use crate::findings::Collected;
 use crate::launch::{self, Loaded, failed, scalar_for};
 use crate::npy::Array;
 use crate::outputs::{Output, open_all};
@@ -18,7 +19,7 @@ use crate::report::{Failure, Format, Out, Status};
 use crate::values::{Bound, Value, check_fill, fill, global, global_address, read_global, word};
 use crate::watch::Watch;
 use crate::words::{Word, Words};
-use crate::{bug, dtype, image, names};
+use crate::{bug, dtype, findings, image, names};
 
 /// Loads modules, launches an entry, writes its buffers.
 ///
@@ -39,7 +40,7 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     })?;
     let (entry, typed) = split(&args.rest, &loaded.module);
     let function = names::function(&loaded.module, entry)?;
-    let config = config(args);
+    let config = config(args)?;
     let words = words(args, typed)?;
     let mut ready = Ready::new(&function, &config, words, &device, &watch)?;
     let uses = dtype::warnings(&function, &ready.values, &ready.buffers);
@@ -49,7 +50,10 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     let mut done = launch::launch(&function, &config, &ready.args(), 1, Duration::ZERO, &watch, out)?;
     done.compile += loaded.lower;
     launch::report(function.name(), &done, false, out);
-    let status = if done.trap.is_some() { Status::Found } else { Status::Done };
+    let mut found = Collected::new(args);
+    found.add(&done.runs, config.seed);
+    let found = found.report(&args.checks, out);
+    let status = if done.trap.is_some() { Status::Found } else { found };
     Ok(ready.write(&loaded.module, outputs, out).into_iter().fold(status, Status::max))
 }
 
@@ -146,7 +150,7 @@ fn is_name(word: &str) -> bool {
     first && !is_number && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
 }
 
-fn config(args: &RunArgs) -> LaunchConfig {
+fn config(args: &RunArgs) -> Result<LaunchConfig, Failure> {
     let mut config = LaunchConfig::new(args.grid.unwrap_or([1; 3]), args.block.unwrap_or([1; 3]));
     config.shared_bytes = args.shared;
     config.cooperative = args.cooperative;
@@ -157,7 +161,8 @@ fn config(args: &RunArgs) -> LaunchConfig {
     config.backend = args.backend.map_or(config.backend, Backend::from);
     config.timeout = args.timeout;
     config.threads = args.threads.map_or(0, std::num::NonZeroUsize::get);
-    config
+    findings::ask(args, &mut config)?;
+    Ok(config)
 }
 
 /// Checks a launch without making code or touching buffers.

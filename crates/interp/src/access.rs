@@ -2,9 +2,10 @@
 //!
 //! All lanes of a group are checked before the first one has an effect.
 
+use handloom_audit::Does;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Val};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
-use handloom_ir::types::{AtomOp, Order, ScalarType, StateSpace, Ty};
+use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
 
 use crate::atom::{atom_value, atom_value_128, flushes};
 use crate::cta::{Cta, Group};
@@ -12,6 +13,7 @@ use crate::env::CLUSTER_STRIDE;
 use crate::memory::{Denied, Memory};
 use crate::numbers::number;
 use crate::transfer::reach::Part;
+use crate::witness::Witness;
 
 /// What an access asks for, the same in all lanes.
 pub(crate) struct Request {
@@ -31,6 +33,18 @@ impl Request {
     pub(crate) fn of_part(part: &Part) -> Request {
         let Part { kind, space, bytes, .. } = *part;
         Request { kind, space, order: Order::Weak, bytes, element: bytes, touched: vec![0] }
+    }
+
+    /// The scalar accesses that it is made of: the first element of each, and its bytes. `is_single`: all of it is one.
+    fn scalars(&self, is_single: bool) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let all =
+            if is_single { vec![(0, self.bytes)] } else { self.touched.iter().map(|i| (*i, self.element)).collect() };
+        all.into_iter()
+    }
+
+    /// The state space that a generic address lies in.
+    fn falls_into(&self, addr: u64, mem: &dyn Memory) -> StateSpace {
+        if self.space == StateSpace::Generic { mem.space(addr) } else { self.space }
     }
 }
 
@@ -54,7 +68,17 @@ impl<'m> Cta<'m> {
         mem: &mut dyn Memory,
     ) -> Result<(), Box<Trap>> {
         let request = plain(AccessKind::Read, access);
-        for (t, addr) in self.locate_all(inst, &request, offset, group, mem)? {
+        let located = self.locate_all(inst, &request, offset, group, mem)?;
+        let audit = self.audit.clone();
+        let order = (access.order, access.scope);
+        let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Read, order);
+        for (t, addr) in located {
+            if let Some(witness) = &mut witness {
+                let space = request.falls_into(addr, mem);
+                for (first, bytes) in request.scalars(access.is_single) {
+                    witness.tell(t, addr + u64::from(first * request.element), bytes, space, false, false);
+                }
+            }
             for i in &request.touched {
                 let value = mem.read(addr + u64::from(i * request.element), request.element);
                 if let Some(reg) = usize::try_from(*i).ok().and_then(|i| inst.dst.get(i)) {
@@ -76,7 +100,22 @@ impl<'m> Cta<'m> {
     ) -> Result<(), Box<Trap>> {
         let request = plain(AccessKind::Write, access);
         let values = &inst.operands()[1..];
-        for (t, addr) in self.locate_all(inst, &request, offset, group, mem)? {
+        let located = self.locate_all(inst, &request, offset, group, mem)?;
+        let audit = self.audit.clone();
+        let order = (access.order, access.scope);
+        let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Write, order);
+        for (t, addr) in located {
+            if let Some(witness) = &mut witness {
+                let space = request.falls_into(addr, mem);
+                for (first, bytes) in request.scalars(access.is_single) {
+                    let same_value = (first..first + bytes / request.element).all(|i| {
+                        let value = usize::try_from(i).ok().and_then(|i| values.get(i)).map(|v| self.get(t, *v));
+                        let there = mem.read(addr + u64::from(i * request.element), request.element);
+                        value.map(|v| v & low_bytes(request.element)) == Some(there)
+                    });
+                    witness.tell(t, addr + u64::from(first * request.element), bytes, space, same_value, false);
+                }
+            }
             for i in &request.touched {
                 if let Some(v) = usize::try_from(*i).ok().and_then(|i| values.get(i)) {
                     let value = self.get(t, *v) & low_bytes(request.element);
@@ -107,12 +146,23 @@ impl<'m> Cta<'m> {
             touched: (0..count).collect(),
         };
         let values = &inst.operands()[1..];
-        for (t, addr) in self.locate_all(inst, &request, offset, group, mem)? {
+        let located = self.locate_all(inst, &request, offset, group, mem)?;
+        let audit = self.audit.clone();
+        let does = if inst.dst.is_empty() { Does::Reduce } else { Does::Update };
+        // An `mbarrier` object belongs to the asynchronous copies of the cluster, whatever scope the program gives its own arrivals.
+        let is_step = access.op == AtomOp::Step;
+        let (does, scope) = if is_step { (Does::Step, access.scope.max(Scope::Cluster)) } else { (does, access.scope) };
+        let order = (access.order, scope);
+        let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, does, order);
+        for (t, addr) in located {
+            let space = request.falls_into(addr, mem);
             if access.ty == ScalarType::B128 {
-                self.atomic_128(inst, access.op, t, addr, mem);
+                let failed = !self.atomic_128(inst, access.op, t, addr, mem);
+                if let Some(witness) = &mut witness {
+                    witness.tell(t, addr, 16, space, false, failed);
+                }
                 continue;
             }
-            let space = if access.space == StateSpace::Generic { mem.space(addr) } else { access.space };
             let ftz = flushes(access.ty, space);
             for i in 0..usize::from(access.count) {
                 let addr = addr + u64::from(element) * u64::try_from(i).unwrap_or(0);
@@ -132,6 +182,10 @@ impl<'m> Cta<'m> {
                     | AtomOp::Step => (operand(i), 0),
                 };
                 let old = mem.read(addr, element);
+                if let Some(witness) = &mut witness {
+                    let failed = access.op == AtomOp::Cas && old != a & low_bytes(element);
+                    witness.tell(t, addr, element, space, false, failed);
+                }
                 self.write(mem, addr, element, atom_value(access.op, access.ty, ftz, old, a, b));
                 if let Some(reg) = inst.dst.get(i) {
                     self.set(t, *reg, old);
@@ -141,8 +195,8 @@ impl<'m> Cta<'m> {
         Ok(())
     }
 
-    /// A `.b128` atomic: operands and results are pairs of 64-bit words, the low one first.
-    fn atomic_128(&mut self, inst: &Inst, op: AtomOp, t: usize, addr: u64, mem: &mut dyn Memory) {
+    /// A `.b128` atomic: operands and results are pairs of 64-bit words, the low one first. Says whether it wrote: a `cas` may find another value.
+    fn atomic_128(&mut self, inst: &Inst, op: AtomOp, t: usize, addr: u64, mem: &mut dyn Memory) -> bool {
         let words = &inst.operands()[1..];
         let word = |k: usize| words.get(k).map_or(0, |v| self.get(t, *v));
         let pair = |lo: u64, hi: u64| u128::from(hi) << 64 | u128::from(lo);
@@ -155,6 +209,7 @@ impl<'m> Cta<'m> {
         for (reg, old) in inst.dst.iter().zip([lo, hi]) {
             self.set(t, *reg, old);
         }
+        op != AtomOp::Cas || pair(lo, hi) == a
     }
 
     /// Writes and notes whether a byte changed.

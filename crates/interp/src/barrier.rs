@@ -13,6 +13,8 @@
 
 use std::fmt;
 
+use handloom_audit::Met;
+
 use crate::warp::WARP_SIZE;
 
 /// Barriers of a cta.
@@ -229,7 +231,7 @@ impl Barrier {
     }
 
     /// Starts the barrier over if it is met.
-    fn complete_if_met(&mut self, id: u32, live: &[u32], out: &mut Vec<Released>) {
+    fn complete_if_met(&mut self, id: u32, live: &[u32], out: &mut Vec<Released>, met: Option<&mut Vec<Met>>) {
         let Some(terms) = self.terms else { return };
         let by_count = self.counted && self.arrived >= terms.threads;
         let by_all = self.all && live.iter().zip(&self.warps).all(|(lanes, arrived)| *lanes == 0 || *arrived);
@@ -242,6 +244,11 @@ impl Barrier {
             Arrival::RedAnd => u32::from(self.trues == self.voters),
             Arrival::RedOr => u32::from(self.trues != 0),
         };
+        if let Some(met) = met {
+            // With a count, who has exited is not among those that met.
+            let is_whole = if self.all { by_all } else { self.warps.iter().all(|arrived| *arrived) };
+            met.push(Met { id, waited: self.waiting.clone(), is_whole });
+        }
         out.extend(self.waiting.drain(..).map(|(warp, lanes)| Released { warp, lanes, id, result }));
         let standing = std::mem::take(&mut self.standing);
         *self = Barrier { standing, ..Barrier::new(live.len()) };
@@ -266,6 +273,8 @@ pub struct Barriers {
     live: Vec<u32>,
     bars: Vec<Barrier>,
     released: Vec<Released>,
+    /// Meetings since they were asked for, if somebody asks.
+    met: Option<Vec<Met>>,
 }
 
 impl Barriers {
@@ -276,6 +285,7 @@ impl Barriers {
             live: live.to_vec(),
             bars: (0..BARRIERS).map(|_| Barrier::new(live.len())).chain(groups).collect(),
             released: Vec::new(),
+            met: None,
         }
     }
 
@@ -307,7 +317,7 @@ impl Barriers {
         let bar = &mut self.bars[usize::try_from(id).unwrap_or(0)];
         bar.stand(id, warp, lanes, preds & lanes, terms)?;
         bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
-        bar.complete_if_met(id, &self.live, &mut self.released);
+        bar.complete_if_met(id, &self.live, &mut self.released, self.met.as_mut());
         Ok(())
     }
 
@@ -319,7 +329,7 @@ impl Barriers {
         self.live[warp] &= !lanes;
         for (id, bar) in (0..).zip(&mut self.bars) {
             bar.arrive_if_whole(id, warp, self.live[warp], &mut self.released)?;
-            bar.complete_if_met(id, &self.live, &mut self.released);
+            bar.complete_if_met(id, &self.live, &mut self.released, self.met.as_mut());
         }
         Ok(())
     }
@@ -327,6 +337,16 @@ impl Barriers {
     /// Warps of the cta.
     pub fn n_warps(&self) -> usize {
         self.live.len()
+    }
+
+    /// Remembers who met whom, for [`take_met`](Self::take_met).
+    pub fn keep_met(&mut self) {
+        self.met = Some(Vec::new());
+    }
+
+    /// Takes the barriers that were met since the last call.
+    pub fn take_met(&mut self) -> Vec<Met> {
+        self.met.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Takes the lanes that go on since the last call.

@@ -40,6 +40,11 @@ impl<'m> Cta<'m> {
             let block = self.get(t, inst.src[0]);
             self.touched = true;
             call(builtin, mem, block, word).map_err(|refused| self.refused(inst, t, &refused))?;
+            if builtin == Builtin::Malloc && self.audit.is_some() {
+                // What others did there before was to other memory.
+                let (bytes, addr) = (mem.read(block, word), mem.read(block + u64::from(word), word));
+                self.tell(|audit, _| audit.renew(addr, bytes));
+            }
         }
         Ok(())
     }

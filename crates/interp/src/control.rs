@@ -229,6 +229,9 @@ impl<'m> Cta<'m> {
             lane.span = op.block.term_span;
         }
         for (id, count, lanes) in arrivals {
+            if op.arrival == Arrival::Arrive {
+                self.tell(|audit, cta| audit.arrive(cta, id, group.warp, lanes));
+            }
             self.barriers
                 .arrive(group.warp, lanes, op.arrival, id, count, preds)
                 .map_err(|why| self.misuse(why, op.block, Group { warp: group.warp, lanes }))?;
@@ -239,6 +242,9 @@ impl<'m> Cta<'m> {
 
     /// Lets lanes go on whose barrier is met.
     fn pass_barriers(&mut self) {
+        for met in self.barriers.take_met() {
+            self.tell(|audit, cta| audit.barrier(cta, &met));
+        }
         for released in self.barriers.take_released() {
             let group = Group { warp: released.warp, lanes: released.lanes };
             for t in group.threads() {
@@ -253,6 +259,7 @@ impl<'m> Cta<'m> {
 
     fn cluster_arrive(&mut self, block: &Block, next: BlockId, group: Group) -> Result<(), Box<Trap>> {
         let phase = self.cluster.arrive(group.warp, group.lanes).map_err(|why| self.misuse(why, block, group))?;
+        self.tell(|audit, cta| audit.cluster_arrive(cta, phase, group.warp, group.lanes));
         for t in group.threads() {
             let lane = &mut self.threads[t];
             lane.cluster_phase = Some(phase);
@@ -270,19 +277,25 @@ impl<'m> Cta<'m> {
                     lane.state = State::ClusterWait { phase, next };
                     lane.span = block.term_span;
                 }
+                Some(phase) => {
+                    lane.resume(next);
+                    self.tell_cluster_wait(t, phase);
+                }
                 // Choice: waiting without having arrived is undefined; there is nothing to wait for.
-                Some(_) | None => lane.resume(next),
+                None => lane.resume(next),
             }
         }
     }
 
     /// Lets lanes go on whose phase of the cluster barrier is met.
     pub(crate) fn pass_cluster_waits(&mut self) {
-        for lane in &mut self.threads {
+        for t in 0..self.threads.len() {
+            let lane = &mut self.threads[t];
             if let State::ClusterWait { phase, next } = lane.state
                 && self.cluster.is_met(phase)
             {
                 lane.resume(next);
+                self.tell_cluster_wait(t, phase);
             }
         }
     }

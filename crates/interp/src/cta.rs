@@ -5,6 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use handloom_audit::Audit;
 use handloom_diag::Span;
 use handloom_ir::simt::{Block, BlockId, FrameLayout, FuncId, Module, Reg, Val};
 use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
@@ -18,6 +19,7 @@ use crate::memory::Memory;
 use crate::numbers::{low32, number};
 use crate::pace::Pace;
 use crate::warp::{WARP_SIZE, lanes};
+use crate::witness::SharedAudit;
 
 /// Instructions, one for each lane, that other warps have after a trap until nobody waits for them any more.
 const GRACE: u64 = 1 << 24;
@@ -66,6 +68,8 @@ pub struct Cta<'m> {
     /// The clock at which nobody waits for the others any more.
     grace: u64,
     trap: Option<Box<Trap>>,
+    /// Who is told what happens.
+    pub(crate) audit: Option<SharedAudit>,
 }
 
 /// Lanes of a warp that execute together.
@@ -133,6 +137,7 @@ impl<'m> Cta<'m> {
             traps: WarpTraps::default(),
             grace: u64::MAX,
             trap,
+            audit: None,
         }
     }
 
@@ -289,6 +294,7 @@ impl<'m> Cta<'m> {
     /// What it means that no lane is ready.
     fn end_round(&mut self) -> Status {
         if self.threads.iter().all(Lane::is_exited) {
+            self.tell(Audit::end_cta);
             return Status::Done;
         }
         if !self.traps.is_empty() {

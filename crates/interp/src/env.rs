@@ -179,6 +179,19 @@ impl CtaEnv {
         }
     }
 
+    /// Linear number of its cluster in the grid, x fastest.
+    pub fn linear_cluster(&self) -> u32 {
+        let shape = self.cluster.nctaid.map(|n| n.max(1));
+        let [x, y, z] = [0, 1, 2].map(|i| self.ctaid[i] / shape[i]);
+        let [nx, ny, _] = [0, 1, 2].map(|i| self.nctaid[i] / shape[i]);
+        x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))))
+    }
+
+    /// Linear number of the cta in the grid as audits know it: those that do not fit are refused when they start.
+    pub(crate) fn number(&self) -> u32 {
+        u32::try_from(self.linear_ctaid()).unwrap_or(u32::MAX)
+    }
+
     /// Linear number of the cta in the grid, x fastest.
     pub fn linear_ctaid(&self) -> u64 {
         let [x, y, z] = self.ctaid.map(u64::from);

@@ -72,7 +72,7 @@ impl<'m> Cta<'m> {
                 self.atomic(inst, access, offset, group, mem)?
             }
             // One thread of the host runs one op after the other: every order holds already.
-            Op::Fence { .. } => {}
+            Op::Fence { order, scope } => self.tell_fence(inst.span, order, scope, group),
             Op::Shfl(_)
             | Op::Vote(_)
             | Op::Match { .. }
@@ -159,6 +159,10 @@ impl<'m> Cta<'m> {
     /// Computes the results of a warp-synchronising op for all lanes that arrived.
     fn complete_warp_sync(&mut self, op: Op, group: Group) {
         let active = group.lanes;
+        if op == Op::BarWarp {
+            let live = self.live(group.warp);
+            self.tell(|audit, cta| audit.warp_barrier(cta, group.warp, active, live));
+        }
         // Sources before the mask by lane: nothing has changed them while lanes waited.
         let mut inputs: Vec<[u64; 32]> = Vec::new();
         let mut n_results = 0;

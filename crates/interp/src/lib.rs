@@ -22,13 +22,14 @@
 //! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
-//! what may be touched.
+//! what may be touched, [`witness`] what an audit is told of it.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod access;
 pub mod atom;
+mod audited;
 pub mod barrier;
 pub mod builtin;
 pub mod cluster;
@@ -50,8 +51,10 @@ pub mod tensor;
 pub mod transfer;
 pub mod vec_memory;
 pub mod warp;
+pub mod witness;
 
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
 pub use memory::{Denied, Memory};
 pub use vec_memory::VecMemory;
+pub use witness::SharedAudit;

@@ -48,7 +48,7 @@ impl<'m> Cta<'m> {
                 (Ok(held), None) => {
                     let src: Vec<u64> = inst.src.iter().map(|v| self.get(t, *v)).collect();
                     let who = Doer { thread: number(t), span: inst.span };
-                    held.step(op, &src, who, &mut Thread { cta: self, mem, thread: t })
+                    held.step(op, &src, who, &mut Thread { cta: self, mem, thread: t, span: inst.span })
                 }
             };
             match done {

@@ -10,15 +10,18 @@ pub(crate) mod reach;
 mod tensor;
 mod work;
 
+use handloom_audit::Does;
+use handloom_diag::Span;
 use handloom_ir::simt::{Inst, Transfer};
 use handloom_ir::trap::{Trap, TrapKind};
-use handloom_ir::types::StateSpace;
+use handloom_ir::types::{Order, Scope, StateSpace};
 
 use crate::access::Request;
 use crate::cta::{Cta, Group};
 use crate::env::CtaEnv;
 use crate::memory::Memory;
 use crate::numbers::number;
+use crate::witness::Witness;
 
 pub use reach::{Fault, Part, Reach};
 pub use work::{Work, prepare};
@@ -28,6 +31,27 @@ pub(crate) struct Thread<'a, 'm> {
     pub(crate) cta: &'a Cta<'m>,
     pub(crate) mem: &'a mut dyn Memory,
     pub(crate) thread: usize,
+    /// The statement, for an audit.
+    pub(crate) span: Span,
+}
+
+impl Thread<'_, '_> {
+    /// Tells an audit of bytes that are moved now: as if the thread itself moved them.
+    fn tell(&mut self, at: u64, bytes: usize, from: Option<&[u8]>, (does, order): (Does, Order)) {
+        let order = (order, Scope::Sys);
+        let Some(mut witness) = Witness::of(self.cta.audit.as_ref(), &self.cta.env, self.span, does, order) else {
+            return;
+        };
+        let (start, mut done) = (at, 0);
+        while done < bytes {
+            let at = start + u64::try_from(done).unwrap_or(0);
+            let n = piece(at, bytes - done);
+            let there = self.mem.read(at, width(n)).to_le_bytes();
+            let same_value = from.is_some_and(|from| from[done..done + n] == there[..n]);
+            witness.tell(self.thread, at, width(n), self.mem.space(at), same_value, false);
+            done += n;
+        }
+    }
 }
 
 impl Reach for Thread<'_, '_> {
@@ -44,6 +68,7 @@ impl Reach for Thread<'_, '_> {
     }
 
     fn read(&mut self, mut at: u64, mut to: &mut [u8]) {
+        self.tell(at, to.len(), None, (Does::Read, Order::Weak));
         while !to.is_empty() {
             let n = piece(at, to.len());
             let (now, rest) = to.split_at_mut(n);
@@ -54,6 +79,7 @@ impl Reach for Thread<'_, '_> {
     }
 
     fn write(&mut self, mut at: u64, mut from: &[u8]) {
+        self.tell(at, from.len(), Some(from), (Does::Write, Order::Weak));
         while !from.is_empty() {
             let n = piece(at, from.len());
             let (now, rest) = from.split_at(n);
@@ -66,8 +92,15 @@ impl Reach for Thread<'_, '_> {
     }
 
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
+        self.tell(at, usize::try_from(bytes).unwrap_or(0), None, (Does::Reduce, Order::Release));
         let old = self.mem.read(at, bytes);
         self.mem.write(at, bytes, new(old));
+    }
+
+    fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
+        self.tell(at, 8, None, (Does::Step, Order::Release));
+        let old = self.mem.read(at, 8);
+        self.mem.write(at, 8, new(old));
     }
 }
 
@@ -96,7 +129,7 @@ impl<'m> Cta<'m> {
                 continue;
             }
             let src: Vec<u64> = inst.operands().iter().map(|v| self.get(t, *v)).collect();
-            match prepare(op, &src, &mut Thread { cta: self, mem, thread: t }) {
+            match prepare(op, &src, &mut Thread { cta: self, mem, thread: t, span: inst.span }) {
                 Ok(work) => works.push((t, work)),
                 Err(fault) => refused.push((t, fault)),
             }
@@ -109,7 +142,7 @@ impl<'m> Cta<'m> {
         }
         for (t, work) in works {
             self.touched |= work.changes();
-            work.perform(&mut Thread { cta: self, mem, thread: t });
+            work.perform(&mut Thread { cta: self, mem, thread: t, span: inst.span });
         }
         Ok(())
     }

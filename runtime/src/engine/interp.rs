@@ -79,7 +79,11 @@ impl<'m> Interp<'m> {
         unsafe { fill_shared(&env) }
         self.space.tensors.forget(slab);
         let memory = KernelMemory::new(view, grid, grid.number(unit, rank));
-        Running { cta: Cta::new(&grid.module.ir, self.entry, env), memory, done: false }
+        let mut cta = Cta::new(&grid.module.ir, self.entry, env);
+        if let Some(audit) = &grid.audit {
+            cta.audit(audit);
+        }
+        Running { cta, memory, done: false }
     }
 }
 

@@ -6,6 +6,7 @@ use handloom_ir::simt;
 use handloom_plan::Bounds;
 
 use crate::error::{Wrong, wrong};
+use crate::finding::CheckConfig;
 use crate::memory::space::SLAB_OPEN;
 use crate::run::{Backend, Progress, Sink, StopHandle, Tier};
 
@@ -75,6 +76,8 @@ pub struct LaunchConfig {
     pub quiet: Option<Duration>,
     /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
     pub output: Option<Sink>,
+    /// What is checked while it runs. A checked launch is run by the reference executor, whatever `engine` says, on one thread.
+    pub check: Option<CheckConfig>,
 }
 
 impl LaunchConfig {
@@ -98,7 +101,13 @@ impl LaunchConfig {
             is_alone: true,
             quiet: Some(QUIET),
             output: None,
+            check: None,
         }
+    }
+
+    /// Who runs it: checks need an engine that tells what threads do.
+    pub(crate) fn runs_on(&self) -> Engine {
+        if self.check.is_some() { Engine::Interp } else { self.engine }
     }
 
     /// Number of blocks.

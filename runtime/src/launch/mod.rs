@@ -7,9 +7,10 @@ mod launcher;
 mod listing;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use handloom_audit::{Audit, Check, Options};
 use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv};
 use handloom_ir::trap::Trap;
@@ -25,13 +26,15 @@ pub use listing::Listing;
 
 use crate::engine;
 use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
+use crate::finding::CheckReport;
 use crate::grid::{Ended, Grid, LaunchReport};
+use crate::lock::lock;
 use crate::memory::{AllocKind, access};
 use crate::module::{Function, Program};
 use crate::run::{Order, Printer, Running, StopHandle, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
-use crate::trap::{Binding, TrapReport};
+use crate::trap::{Binding, TrapReport, found};
 
 /// `%nsmid`: a device of this many multiprocessors.
 const N_SM: u32 = 16;
@@ -145,7 +148,7 @@ impl PreparedLaunch {
         let module = &function.module.inner;
         let start = function.dynamic_start();
         let begin = Instant::now();
-        let (program, compile) = match config.engine {
+        let (program, compile) = match config.runs_on() {
             Engine::Interp => (None, Duration::ZERO),
             Engine::Jit => {
                 let (program, compile) = function.program(config)?;
@@ -193,6 +196,7 @@ impl PreparedLaunch {
                 .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
             threads: threads(config.threads),
+            audit: None,
         };
         let most = space.max_slabs() as u64;
         if config.cooperative && config.blocks() > most {
@@ -283,6 +287,8 @@ impl PreparedLaunch {
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }
+        let check = self.config.check.filter(|c| c.checks.has(Check::Race));
+        self.grid.audit = check.map(|c| Arc::new(Mutex::new(Audit::new(c.races))));
         let _running = Running::begin();
         let start = Instant::now();
         let finished = match &self.program {
@@ -300,7 +306,9 @@ impl PreparedLaunch {
         let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
-        let report = LaunchReport { compile, run, recompile: recompiled.time, tier: recompiled.tier, blocks, cached };
+        let check = self.check_report();
+        let (recompile, tier) = (recompiled.time, recompiled.tier);
+        let report = LaunchReport { compile, run, recompile, tier, blocks, cached, check };
         match result {
             Ok(()) => Ok(report),
             Err(Ended::Stopped) => Err(LaunchError::Stopped),
@@ -308,6 +316,17 @@ impl PreparedLaunch {
             Err(Ended::Failed(why)) => Err(LaunchError::Failed(why)),
             Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap, report)))),
         }
+    }
+
+    /// What the check of a run found.
+    fn check_report(&mut self) -> Option<Box<CheckReport>> {
+        self.config.check?;
+        let Some(audit) = self.grid.audit.take() else { return Some(Box::default()) };
+        let mut audit = std::mem::replace(&mut *lock(&audit), Audit::new(Options::default()));
+        let events = audit.take_events();
+        let (races, unchecked) = audit.finish();
+        let findings = races.iter().map(|race| found::race(race, &self.grid, &self.bindings)).collect();
+        Some(Box::new(CheckReport { findings, unchecked, events }))
     }
 
     /// Its parameters, for a memory report.

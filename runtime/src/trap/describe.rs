@@ -244,6 +244,14 @@ fn element_at(a: &Allocation, trap: &Trap) -> Option<String> {
     Some(format!("the access begins {how} element {place} of {count}"))
 }
 
+/// `element [3, 5] of f32`: the element that an address lies in.
+pub(super) fn index_of(a: &Allocation, addr: u64) -> Option<String> {
+    let elements = a.elements.as_ref().filter(|e| e.bytes > 0)?;
+    let index = addr.checked_sub(a.base)? / elements.bytes;
+    let place = index_in(&elements.shape, index).filter(|_| elements.shape.len() > 1);
+    Some(format!("element {} of {}", place.unwrap_or_else(|| index.to_string()), elements.ty))
+}
+
 /// `[3, 5]`, if the array has so many elements.
 fn index_in(shape: &[u64], index: u64) -> Option<String> {
     let mut rest = index;
@@ -257,7 +265,7 @@ fn index_in(shape: &[u64], index: u64) -> Option<String> {
 }
 
 /// What a program calls an allocation.
-fn name_of(a: &Allocation, bindings: &[Binding]) -> Option<String> {
+pub(super) fn name_of(a: &Allocation, bindings: &[Binding]) -> Option<String> {
     let binding = bindings.iter().find(|b| b.base == a.base);
     binding.map(|b| b.name.clone()).or_else(|| (!a.name.is_empty()).then(|| a.name.clone()))
 }

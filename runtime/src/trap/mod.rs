@@ -1,6 +1,7 @@
 //! Stops of kernels as text and data.
 
 mod describe;
+pub(crate) mod found;
 mod report;
 
 pub use report::TrapReport;

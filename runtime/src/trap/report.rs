@@ -253,7 +253,7 @@ fn number_list(numbers: &[u32]) -> String {
 }
 
 /// The `.loc` that governs a place.
-fn cuda_line(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
+pub(super) fn cuda_line(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
     if span == Span::NONE {
         return None;
     }

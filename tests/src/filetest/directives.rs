@@ -23,6 +23,8 @@ pub enum Test {
     Run,
     /// A stop on all engines.
     Trap,
+    /// What a checked run finds.
+    Find,
 }
 
 /// A side file that is compared whole. Launches count from 0.
@@ -213,6 +215,8 @@ pub struct Directives {
     pub recorded: Option<String>,
     /// Why there are no wanted values: only that the engines agree is tested.
     pub agree: Option<String>,
+    /// Why its launches are not free of races.
+    pub racy: Option<String>,
     /// Whether contained bounds give the same.
     pub exact_bounds_only: bool,
     /// Guilty lines.
@@ -237,6 +241,7 @@ pub fn parse(text: &str) -> Result<Directives, String> {
         known_wrong: None,
         recorded: None,
         agree: None,
+        racy: None,
         exact_bounds_only: false,
         notes: notes(text)?,
     };
@@ -248,9 +253,9 @@ pub fn parse(text: &str) -> Result<Directives, String> {
     match d.test {
         Test::Ir if !d.goldens.contains(&Golden::Ir(0)) => d.goldens.push(Golden::Ir(0)),
         Test::Clif if !d.goldens.iter().any(|g| matches!(g, Golden::Clif(..))) => d.goldens.push(Golden::Clif(0, None)),
-        Test::Ir | Test::Clif | Test::Syntax | Test::Check | Test::Run | Test::Trap => {}
+        Test::Ir | Test::Clif | Test::Syntax | Test::Check | Test::Run | Test::Trap | Test::Find => {}
     }
-    let runs = matches!(d.test, Test::Run | Test::Trap);
+    let runs = matches!(d.test, Test::Run | Test::Trap | Test::Find);
     if runs && d.launches.is_empty() {
         return Err("there is no `//@ launch:` line".into());
     }
@@ -306,6 +311,7 @@ fn one(d: &mut Directives, kind: &mut Option<Test>, line: usize, text: &str) -> 
                 "clif" => Test::Clif,
                 "run" => Test::Run,
                 "trap" => Test::Trap,
+                "find" => Test::Find,
                 other => return Err(format!("no test kind `{other}`")),
             });
         }
@@ -330,6 +336,7 @@ fn one(d: &mut Directives, kind: &mut Option<Test>, line: usize, text: &str) -> 
         "target" => d.targets = rest.split_whitespace().map(str::to_owned).collect(),
         "known_wrong" => d.known_wrong = Some(reason(rest)?),
         "recorded" => d.recorded = Some(reason(rest)?),
+        "racy" => d.racy = Some(reason(rest)?),
         "agree" => d.agree = Some(reason(rest)?),
         "bounds" if rest == "exact" => d.exact_bounds_only = true,
         other => return Err(format!("unknown directive `{other}`")),

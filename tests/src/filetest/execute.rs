@@ -5,12 +5,13 @@ use std::fmt::Write;
 use handloom_check::check_text;
 use handloom_diag::{FileId, Style};
 use handloom_ir::simt::Param;
-use handloom_runtime::Bounds;
+use handloom_runtime::{Bounds, Finding};
 
 use super::FileTest;
-use super::directives::{Argument, Directives, Expect, Launch, Object};
+use super::directives::{Argument, Directives, Expect, Launch, Note, Object};
 use super::values::{Elem, bytes};
-use crate::engines::{self, Job, Outcome, Way};
+use crate::engines::{self, CHECKED, Job, Outcome, TRACED, Way};
+use crate::reference::order::agrees;
 
 /// Most wrong elements that are shown of one buffer.
 const SHOWN: usize = 8;
@@ -31,6 +32,54 @@ pub fn run(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
                 None => reference = Some(outcome),
                 Some(r) => agree(d, r, &outcome).map_err(|e| on(way, seed, &e))?,
             }
+        }
+    }
+    if d.racy.is_none() && is_checked(&test.name) {
+        let outcome = job.run(CHECKED, d.seeds.start).map_err(|e| on(CHECKED, d.seeds.start, &e))?;
+        if !outcome.findings.is_empty() {
+            return Err(on(CHECKED, d.seeds.start, &texts(&outcome.findings)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a run is checked too: one in sixteen, or all with `HANDLOOM_CHECKED=all`.
+fn is_checked(name: &str) -> bool {
+    let all = std::env::var_os("HANDLOOM_CHECKED").is_some_and(|v| v == "all");
+    let sum: u32 = name.bytes().map(u32::from).sum();
+    all || sum.is_multiple_of(16)
+}
+
+fn texts(findings: &[Finding]) -> String {
+    findings.iter().map(Finding::human).collect::<Vec<_>>().join("\n")
+}
+
+/// A checked run must find what is noted, with every seed, and nothing else: a note with the class stands on each of the two lines.
+pub fn find(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
+    let name = test.file_name();
+    let job = job(&name, d, text)?;
+    for seed in d.seeds.clone() {
+        let outcome = job.run(TRACED, seed).map_err(|e| on(CHECKED, seed, &e))?;
+        agrees(text, &outcome.events, &outcome.findings).map_err(|e| on(CHECKED, seed, &e))?;
+        if let Some(trap) = &outcome.trap {
+            return Err(on(CHECKED, seed, &trap.human(Style::Plain, None)));
+        }
+        holds(d, &job, &outcome).map_err(|e| on(CHECKED, seed, &e))?;
+        let is_of = |n: &Note, f: &Finding| {
+            let mut lines = std::iter::once(&f.first).chain(&f.second).map(|at| at.line);
+            n.code == f.kind && n.text == f.class && lines.any(|line| line == n.line)
+        };
+        let is_noted = |f: &&Finding| {
+            let mut places = std::iter::once(&f.first).chain(&f.second);
+            places.all(|at| d.notes.iter().any(|n| n.line == at.line && is_of(n, f)))
+        };
+        let stray: Vec<Finding> = outcome.findings.iter().filter(|f| !is_noted(f)).cloned().collect();
+        if !stray.is_empty() {
+            return Err(on(CHECKED, seed, &format!("found without notes:\n{}", texts(&stray))));
+        }
+        if let Some(n) = d.notes.iter().find(|n| !outcome.findings.iter().any(|f| is_of(n, f))) {
+            let all = texts(&outcome.findings);
+            return Err(on(CHECKED, seed, &format!("not found: line {}: {} {}; but\n{all}", n.line, n.code, n.text)));
         }
     }
     Ok(())

@@ -114,6 +114,10 @@ fn stages(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
             golden::stages(test, d, text)?;
             execute::run(test, d, text)
         }
+        Test::Find => {
+            loads(test, text)?;
+            execute::find(test, d, text)
+        }
         Test::Trap => {
             loads(test, text)?;
             golden::stages(test, d, text)?;

@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 
 use handloom_isa::target::{Suffix, Target, Version};
 
-use crate::engines::{Argument, Job, Launch, tiers};
+use crate::engines::{Argument, Job, Launch, TRACED, tiers};
 use crate::filetest::values::edge;
+use crate::reference::order::agrees;
 use crate::rng::Rng;
 use templates::{Special, Template};
 
@@ -256,6 +257,40 @@ pub fn compare(seed: u64) -> Result<(), String> {
     let Err(what) = kernel.differs(&kernel.text()) else { return Ok(()) };
     let (text, what_then) = reduce(&kernel, &what);
     Err(format!("seed {seed}: {what}\nreduced: {what_then}\n{}", kernel.file_test(&text)))
+}
+
+/// Runs the kernel of a seed checked: nothing may be found, nor by the plain analysis of the trace. Then the same with one of its barriers left out:
+/// both must find the same. Returns how many races that kernel had.
+///
+/// # Errors
+/// What differs, with the seed and the text.
+pub fn audit(seed: u64) -> Result<usize, String> {
+    let kernel = kernel(seed);
+    let text = kernel.text();
+    let look = |text: &str| -> Result<Option<usize>, String> {
+        let got = match kernel.job(text).run_within(TRACED, 0, LIMIT) {
+            Ok(got) if got.trap.is_none() => got,
+            // Without a barrier, threads may wait for ever.
+            Ok(_) | Err(_) => return Ok(None),
+        };
+        agrees(text, &got.events, &got.findings).map(Some).map_err(|e| format!("seed {seed}: {e}\n{text}"))
+    };
+    if let Some(n) = look(&text)?.filter(|n| *n > 0) {
+        return Err(format!("seed {seed}: {n} races in a kernel that has none\n{text}"));
+    }
+    let is_barrier =
+        |line: &str| ["bar.sync ", "barrier.sync ", "bar.warp.sync "].iter().any(|b| line.trim_start().starts_with(b));
+    let barriers: Vec<usize> = text.lines().enumerate().filter(|(_, line)| is_barrier(line)).map(|(i, _)| i).collect();
+    if barriers.is_empty() {
+        return Ok(0);
+    }
+    let left_out = *Rng::new(seed ^ 0x5eed).pick(&barriers);
+    let without: String = text
+        .lines()
+        .enumerate()
+        .map(|(i, line)| if i == left_out { "\n".into() } else { format!("{line}\n") })
+        .collect();
+    Ok(look(&without)?.unwrap_or(0))
 }
 
 /// What kind of failure a text tells of: all before its first number.

@@ -12,6 +12,7 @@ pub mod functions;
 pub mod numba;
 pub mod numeric;
 pub mod nvrtc;
+pub mod order;
 pub mod paths;
 pub mod pictures;
 pub mod run;

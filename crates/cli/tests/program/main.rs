@@ -2,6 +2,7 @@
 
 mod cache;
 mod check;
+mod checks;
 mod common;
 mod corpus;
 mod damaged;

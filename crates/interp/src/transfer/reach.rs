@@ -49,6 +49,11 @@ pub trait Reach {
     fn add_floats(&self, a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
         handloom_ir::num::whole::add_floats(a, depths, b, sums);
     }
+
+    /// Does the same to an `mbarrier` object.
+    fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
+        self.update(at, 8, new);
+    }
 }
 
 /// Why a transfer is refused.

@@ -91,7 +91,7 @@ impl Work {
         }
         for (at, bytes) in &self.barriers {
             let back = (bytes << mbarrier::BYTES_BIT).wrapping_neg();
-            reach.update(*at, 8, &mut |old| mbarrier::step(old, back));
+            reach.step(*at, &mut |old| mbarrier::step(old, back));
         }
     }
 

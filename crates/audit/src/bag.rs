@@ -1,0 +1,125 @@
+//! What release patterns give to acquire patterns.
+//!
+//! The two ends must include each other in their scopes. Who may take what is therefore sorted by *domains*: what was released with a scope lies in
+//! the domain of each scope up to it around the releasing thread, and who acquires takes from the domains of each scope up to his around him. Both
+//! hold exactly when the scopes include each other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use handloom_ir::types::Scope;
+
+use crate::event::Thread;
+use crate::known::Known;
+
+/// Threads that a scope means.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Domain {
+    /// A block.
+    Cta(u32),
+    /// A cluster, by number.
+    Cluster(u32),
+    /// All threads.
+    All,
+}
+
+impl Domain {
+    /// The domains of a scope around a thread, whose cluster has a number, and of all smaller scopes.
+    pub fn within(scope: Scope, who: Thread, cluster: u32) -> impl Iterator<Item = Domain> {
+        let cta = Some(Domain::Cta(who.cta));
+        let cluster = Domain::Cluster(cluster);
+        let (middle, all) = match scope {
+            Scope::Cta => (None, None),
+            Scope::Cluster => (Some(cluster), None),
+            Scope::Gpu | Scope::Sys => (Some(cluster), Some(Domain::All)),
+        };
+        [cta, middle, all].into_iter().flatten()
+    }
+}
+
+/// What was released, by who may take it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bag {
+    domains: BTreeMap<Domain, Arc<Known>>,
+    /// The site of a release in it and its scope, for explanations.
+    pub from: Option<(u32, Scope)>,
+}
+
+impl Bag {
+    /// Whether it gives nothing.
+    pub fn is_empty(&self) -> bool {
+        self.domains.is_empty()
+    }
+
+    /// Adds what a thread knew when it released with a scope at a site.
+    pub fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: u32, site: u32) {
+        for domain in Domain::within(scope, who, cluster) {
+            self.put_in(domain, known);
+        }
+        self.from = Some((site, scope));
+    }
+
+    fn put_in(&mut self, domain: Domain, known: &Arc<Known>) {
+        match self.domains.get_mut(&domain) {
+            None => drop(self.domains.insert(domain, Arc::clone(known))),
+            Some(there) if Arc::ptr_eq(there, known) => {}
+            Some(there) => Arc::make_mut(there).join(known),
+        }
+    }
+
+    /// Adds all of another one.
+    pub fn join(&mut self, other: &Bag) {
+        other.domains.iter().for_each(|(domain, known)| self.put_in(*domain, known));
+        self.from = other.from.or(self.from);
+    }
+
+    /// What a thread takes that acquires with a scope, and what it cannot take.
+    pub fn take(&self, scope: Scope, who: Thread, cluster: u32) -> (Vec<&Arc<Known>>, Vec<&Arc<Known>>) {
+        let mine: Vec<Domain> = Domain::within(scope, who, cluster).collect();
+        let (taken, left): (Vec<_>, Vec<_>) = self.domains.iter().partition(|(d, _)| mine.contains(d));
+        let known = |list: Vec<(_, _)>| list.into_iter().map(|(_, k)| k).collect();
+        (known(taken), known(left))
+    }
+}
+
+/// What a strong write left at its location for those who read it.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Who wrote it.
+    pub writer: Thread,
+    /// Scope of the write.
+    pub scope: Scope,
+    /// Bytes of the location.
+    pub bytes: u8,
+    /// It is an `mbarrier` object.
+    pub is_barrier: bool,
+    /// What it gives.
+    pub bag: Arc<Bag>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_must_include_each_other() {
+        let who = |cta| Thread { cta, warp: 0, lane: 0 };
+        let mut known = Known::default();
+        known.learn_cta(0, 7);
+        let known = Arc::new(known);
+        let released = |scope| {
+            let mut bag = Bag::default();
+            bag.put(&known, scope, who(0), 0, 1);
+            bag
+        };
+        // Blocks 0 and 1 are a cluster, 2 is in another one.
+        let takes = |release, acquire, cta: u32| !released(release).take(acquire, who(cta), cta / 2).0.is_empty();
+        for scope in [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
+            assert!(takes(Scope::Cta, scope, 0) && takes(scope, Scope::Cta, 0));
+            assert!(!takes(Scope::Cta, scope, 1) && !takes(scope, Scope::Cta, 1));
+            assert!(!takes(Scope::Cluster, scope, 2) && !takes(scope, Scope::Cluster, 2));
+        }
+        assert!(takes(Scope::Cluster, Scope::Gpu, 1) && takes(Scope::Gpu, Scope::Cluster, 1));
+        assert!(takes(Scope::Gpu, Scope::Sys, 2));
+    }
+}

@@ -1,0 +1,136 @@
+//! What one thread knows, and what it has released and read that may still order something.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use handloom_ir::types::Scope;
+
+use crate::bag::Bag;
+use crate::event::Thread;
+use crate::finding::Attempt;
+use crate::known::{Known, Time};
+use crate::shadow::Entry;
+
+/// Most releases that are remembered because a scope was too narrow, for explanations only.
+const MOST_MISSED: usize = 8;
+
+/// What a thread would know if scopes were wider.
+#[derive(Clone, Debug)]
+pub struct Missed {
+    /// What was released.
+    pub known: Arc<Known>,
+    /// The pair that did not meet.
+    pub attempt: Attempt,
+}
+
+/// What a thread knows.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    /// All that its warp did until then.
+    pub warp: Time,
+    /// All that its block did until then.
+    pub cta: Time,
+    /// What release patterns and barriers of some threads told.
+    pub more: Option<Arc<Known>>,
+    /// What a scope that is too narrow did not tell.
+    pub missed: Vec<Missed>,
+    /// Made when the thread first releases or reads something strong.
+    pub orders: Option<Box<Orders>>,
+}
+
+/// A release: what the thread knew then, its scope, and its site.
+#[derive(Clone, Debug)]
+pub struct Released {
+    /// What the thread knew.
+    pub known: Arc<Known>,
+    /// Of the fence or the operation.
+    pub scope: Scope,
+    /// Of the fence or the operation.
+    pub site: u32,
+}
+
+/// First halves of patterns of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct Orders {
+    /// Its last fences that release, of different scopes.
+    pub fences: Vec<Released>,
+    /// Its last release operations on each location.
+    pub on: BTreeMap<u64, Vec<Released>>,
+    /// What it read at a location and has not acquired.
+    pub pending: Vec<(u64, Arc<Bag>)>,
+}
+
+impl Clock {
+    /// The lanes of an access that is not ordered before what the thread does now.
+    pub fn unordered(&self, me: Thread, e: Entry) -> u32 {
+        let mut left = e.lanes;
+        if e.cta() == me.cta {
+            if e.time <= self.cta {
+                return 0;
+            }
+            if e.warp() == me.warp {
+                if e.time <= self.warp {
+                    return 0;
+                }
+                left &= !me.bit();
+            }
+        }
+        match &self.more {
+            Some(more) if left != 0 => more.unknown(e.cta(), e.warp(), left, e.time),
+            Some(_) | None => left,
+        }
+    }
+
+    /// All that the thread knows and has done itself.
+    pub fn snapshot(&self, me: Thread, now: Time) -> Arc<Known> {
+        let mut known = self.more.as_ref().map_or_else(Known::default, |more| Known::clone(more));
+        known.learn_warp(me.cta, me.warp, self.warp);
+        known.learn_thread(me, now);
+        known.learn_cta(me.cta, self.cta);
+        Arc::new(known)
+    }
+
+    /// Takes over what others know.
+    pub fn learn(&mut self, known: &Arc<Known>) {
+        match &mut self.more {
+            None => self.more = Some(Arc::clone(known)),
+            Some(more) if Arc::ptr_eq(more, known) => {}
+            Some(more) => Arc::make_mut(more).join(known),
+        }
+    }
+
+    /// Remembers what it cannot take over.
+    pub fn miss(&mut self, list: &[Missed]) {
+        for missed in list {
+            if self.missed.iter().any(|m| Arc::ptr_eq(&m.known, &missed.known)) {
+                continue;
+            }
+            if self.missed.len() >= MOST_MISSED {
+                self.missed.remove(0);
+            }
+            self.missed.push(missed.clone());
+        }
+    }
+
+    /// First halves of patterns.
+    pub fn orders(&mut self) -> &mut Orders {
+        self.orders.get_or_insert_default()
+    }
+}
+
+impl Orders {
+    /// A fence: those of its scope or a smaller one count no more.
+    pub fn fence(&mut self, new: Released) {
+        self.fences.retain(|f| f.scope > new.scope);
+        self.fences.push(new);
+    }
+
+    /// A strong read of a location found something.
+    pub fn read(&mut self, addr: u64, bag: &Arc<Bag>) {
+        match self.pending.iter_mut().find(|(a, _)| *a == addr) {
+            None => self.pending.push((addr, Arc::clone(bag))),
+            Some((_, there)) if Arc::ptr_eq(there, bag) => {}
+            Some((_, there)) => Arc::make_mut(there).join(bag),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What engines tell: who did what where.
+
+use handloom_diag::Span;
+use handloom_ir::types::{Order, Scope, StateSpace};
+
+/// A thread of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Thread {
+    /// Linear number of its block in the grid.
+    pub cta: u32,
+    /// Its warp in the block.
+    pub warp: u8,
+    /// Its lane.
+    pub lane: u8,
+}
+
+impl Thread {
+    /// By linear number in its block, below 1,024.
+    pub fn new(cta: u32, number: usize) -> Thread {
+        let [warp, lane] = [number / 32, number % 32].map(|n| u8::try_from(n).unwrap_or(u8::MAX));
+        Thread { cta, warp, lane }
+    }
+
+    /// Linear number in its block.
+    pub fn number(self) -> u32 {
+        u32::from(self.warp) * 32 + u32::from(self.lane)
+    }
+
+    /// Its lane as a mask.
+    pub(crate) fn bit(self) -> u32 {
+        1 << (self.lane & 31)
+    }
+}
+
+/// An instruction that touches memory, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Site {
+    /// The statement.
+    pub span: Span,
+    /// What it does.
+    pub does: Does,
+    /// How it is ordered.
+    pub order: Order,
+    /// Among whom, if it is strong.
+    pub scope: Scope,
+    /// The state space that its address lies in.
+    pub space: StateSpace,
+}
+
+/// One scalar access of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// Who.
+    pub thread: Thread,
+    /// Generic address of its first byte, a multiple of its size.
+    pub addr: u64,
+    /// 1, 2, 4, 8 or 16.
+    pub bytes: u8,
+    /// A `cas` that found another value: it only reads.
+    pub failed: bool,
+    /// It writes what is there already.
+    pub same_value: bool,
+}
+
+/// What an access does to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Does {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Reads and writes as one.
+    Update,
+    /// The same without a result for the program, which forms no acquire pattern.
+    Reduce,
+    /// Reads and writes an `mbarrier` object.
+    Step,
+    /// Touches no memory: it orders what does.
+    Fence,
+}
+
+impl Does {
+    /// Whether bytes are written.
+    pub(crate) fn writes(self) -> bool {
+        matches!(self, Does::Write | Does::Update | Does::Reduce | Does::Step)
+    }
+
+    /// Whether bytes are read.
+    pub(crate) fn reads(self) -> bool {
+        matches!(self, Does::Read | Does::Update | Does::Reduce | Does::Step)
+    }
+}
+
+/// The threads that a barrier of a block let go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Met {
+    /// Which barrier.
+    pub id: u32,
+    /// Warps and lanes that waited.
+    pub waited: Vec<(usize, u32)>,
+    /// Whether nobody else of the block is left.
+    pub is_whole: bool,
+}
+
+/// All that an audit is told, for those who look at a run themselves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the fields are the parameters of the functions of `Audit`")]
+pub enum Event {
+    /// [`Audit::access`](crate::Audit::access).
+    Access { site: Site, access: Access },
+    /// [`Audit::fence`](crate::Audit::fence).
+    Fence { who: Thread, order: Order, scope: Scope },
+    /// [`Audit::arrive`](crate::Audit::arrive).
+    Arrive { cta: u32, id: u32, warp: usize, lanes: u32 },
+    /// [`Audit::barrier`](crate::Audit::barrier).
+    Barrier { cta: u32, met: Met },
+    /// [`Audit::warp_barrier`](crate::Audit::warp_barrier).
+    WarpBarrier { cta: u32, warp: usize, lanes: u32 },
+    /// [`Audit::cluster_arrive`](crate::Audit::cluster_arrive).
+    ClusterArrive { cta: u32, phase: u64, warp: usize, lanes: u32 },
+    /// [`Audit::cluster_wait`](crate::Audit::cluster_wait).
+    ClusterWait { who: Thread, phase: u64 },
+    /// [`Audit::start_cta`](crate::Audit::start_cta).
+    StartCta { cta: u32, threads: u32, cluster: u32, shared: (u64, u64) },
+}

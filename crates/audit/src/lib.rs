@@ -1,0 +1,38 @@
+//! Finds data races in a run of a kernel.
+//!
+//! Takes: what threads do, in the order in which an engine does it ([`Audit`]): accesses, fences, barriers.
+//!
+//! Gives: [`Finding`]s: pairs of accesses that conflict, are not ordered by causality, and are not morally strong.
+//!
+//! Does not know: engines, memory itself, names of variables and arguments, files, how findings are shown.
+//!
+//! The rules are those of the *PTX ISA* chapter *Memory Consistency Model*, for the run that was seen. Kept to the letter are program order, barriers
+//! of a block, `bar.warp.sync`, cluster barriers, release and acquire patterns with their scopes, the order of `fence.sc`, observation through
+//! atomics, moral strength, mixed sizes. Nothing is reported of a program that the model calls free of races. What may be missed:
+//! - what another schedule would show;
+//! - races with accesses to a granule of four bytes that were forgotten because there were too many (`shadow`);
+//! - proxies: all accesses count as those of the generic proxy, and asynchronous copies as if their thread did them at once;
+//! - operations on `mbarrier` objects count as of the scope `.cluster` at least;
+//! - a thread that exits counts as if it had arrived at the next barrier of its block, and `barrier.cluster.arrive.relaxed` as if it released;
+//! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
+//!
+//! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `bag` what releases give to acquires, `shadow` what is
+//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `finding` how.
+
+#![forbid(unsafe_code)]
+
+mod bag;
+mod checks;
+mod clock;
+mod event;
+mod finding;
+mod known;
+mod order;
+mod race;
+mod shadow;
+
+pub use checks::{Check, Checks};
+pub use event::{Access, Does, Event, Met, Site, Thread};
+pub use finding::{Attempt, Class, Finding, Findings, Place};
+pub use known::Time;
+pub use order::{Audit, Options};

@@ -1,0 +1,384 @@
+//! What events do to the clocks of threads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use handloom_ir::types::{Order, Scope};
+
+use crate::bag::Bag;
+use crate::clock::{Clock, Missed, Released};
+use crate::event::{Event, Met, Site, Thread};
+use crate::finding::{Attempt, Finding, Findings};
+use crate::known::{Known, Time};
+use crate::shadow::{SITE_BITS, Shadow};
+
+/// Most blocks of a grid, as far as entries of shadow memory can name them.
+const MOST_CTAS: u64 = 1 << 27;
+
+/// What counts as a race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// `volatile` orders as the manual says; else it counts as plain.
+    pub strong_volatile: bool,
+    /// Unordered writes of the same value are told too.
+    pub same_values: bool,
+    /// All events are kept, for those who look at a run themselves.
+    pub keeps_events: bool,
+    /// Most bytes of shadow memory.
+    pub room: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { strong_volatile: false, same_values: false, keeps_events: false, room: 4 << 30 }
+    }
+}
+
+/// A block that runs.
+#[derive(Debug)]
+pub(crate) struct Cta {
+    /// Address and bytes of its shared memory.
+    pub(crate) shared: (u64, u64),
+    /// By thread.
+    pub(crate) clocks: Vec<Clock>,
+    /// By barrier: what those knew that arrived at it and went on.
+    arrived: HashMap<u32, Known>,
+}
+
+/// What is known of a launch while it runs.
+#[derive(Debug)]
+pub struct Audit {
+    pub(crate) options: Options,
+    pub(crate) now: Time,
+    pub(crate) sites: Vec<Site>,
+    numbers: HashMap<Site, u32>,
+    pub(crate) ctas: HashMap<u32, Cta>,
+    /// The cluster of each block that has begun, in a launch of clusters; else each block is its own.
+    clusters: HashMap<u32, u32>,
+    pub(crate) shadow: Shadow,
+    pub(crate) found: Findings,
+    /// What fences of sequential consistency did so far.
+    fences: Bag,
+    /// What was told at arrivals of clusters, by cluster and phase.
+    phases: HashMap<(u32, u64), Known>,
+    /// Something was released in the op that runs, so that what follows is later.
+    pub(crate) has_released: bool,
+    gave_up: Option<String>,
+    events: Vec<Event>,
+}
+
+impl Audit {
+    /// For a launch that has not begun.
+    pub fn new(options: Options) -> Audit {
+        Audit {
+            options,
+            now: 1,
+            sites: Vec::new(),
+            numbers: HashMap::new(),
+            ctas: HashMap::new(),
+            clusters: HashMap::new(),
+            shadow: Shadow::default(),
+            found: Findings::default(),
+            fences: Bag::default(),
+            phases: HashMap::new(),
+            has_released: false,
+            gave_up: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// What was found, and why the check ended before the launch did, if it did.
+    pub fn finish(self) -> (Vec<Finding>, Option<String>) {
+        (self.found.into_list(), self.gave_up)
+    }
+
+    /// Takes the events so far, if they are kept.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub(crate) fn keep(&mut self, event: impl FnOnce(&Audit) -> Event) {
+        if self.options.keeps_events {
+            let event = event(self);
+            self.events.push(event);
+        }
+    }
+
+    /// Whether the check has ended.
+    pub fn has_given_up(&self) -> bool {
+        self.gave_up.is_some()
+    }
+
+    pub(crate) fn give_up(&mut self, why: impl Into<String>) {
+        if self.gave_up.is_none() {
+            self.gave_up = Some(why.into());
+            self.shadow = Shadow::default();
+        }
+    }
+
+    /// The number of a site.
+    pub fn site(&mut self, site: Site) -> u32 {
+        if let Some(known) = self.numbers.get(&site) {
+            return *known;
+        }
+        let new = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
+        if new >> SITE_BITS != 0 {
+            self.give_up(format!("the kernel has more than {} places that touch memory", 1 << SITE_BITS));
+            return 0;
+        }
+        self.sites.push(site);
+        self.numbers.insert(site, new);
+        new
+    }
+
+    /// A block starts. `cluster`: the number of its cluster, if it is one of several blocks; `shared`: address and bytes of its shared memory, which holds nothing of others.
+    pub fn start_cta(&mut self, cta: u64, threads: u32, cluster: Option<u32>, shared: (u64, u64)) {
+        if cta >= MOST_CTAS {
+            self.give_up(format!("the grid has more than {MOST_CTAS} blocks"));
+        }
+        let number = u32::try_from(cta).unwrap_or(u32::MAX);
+        self.shadow.forget(shared.0, shared.1);
+        if let Some(cluster) = cluster {
+            self.clusters.insert(number, cluster);
+        }
+        self.keep(|audit| Event::StartCta { cta: number, threads, cluster: audit.cluster_of(number), shared });
+        let threads = usize::try_from(threads).unwrap_or(0);
+        let clocks = vec![Clock::default(); threads];
+        self.ctas.insert(number, Cta { shared, clocks, arrived: HashMap::new() });
+    }
+
+    /// A block has ended.
+    pub fn end_cta(&mut self, cta: u64) {
+        if let Some(ended) = u32::try_from(cta).ok().and_then(|cta| self.ctas.remove(&cta)) {
+            self.shadow.forget(ended.shared.0, ended.shared.1);
+        }
+    }
+
+    /// A range is other memory from now on: nobody has touched it.
+    pub fn renew(&mut self, addr: u64, bytes: u64) {
+        self.shadow.renew(addr, bytes);
+    }
+
+    /// The op of a warp is over. Call it after each op that told something.
+    pub fn end_op(&mut self) {
+        if std::mem::take(&mut self.has_released) {
+            self.tick();
+        }
+    }
+
+    /// What happens from now on is later than what happened.
+    fn tick(&mut self) {
+        match self.now.checked_add(1) {
+            Some(next) => self.now = next,
+            None => self.give_up("the launch has more than 2^32 events that order memory"),
+        }
+    }
+
+    /// A thread that runs, with its clock.
+    pub(crate) fn clock(&mut self, who: Thread) -> Option<&mut Clock> {
+        let number = usize::try_from(who.number()).ok()?;
+        self.ctas.get_mut(&who.cta)?.clocks.get_mut(number)
+    }
+
+    /// The cluster of a thread.
+    pub(crate) fn cluster(&self, who: Thread) -> u32 {
+        self.cluster_of(who.cta)
+    }
+
+    /// The cluster of a block that has begun.
+    pub(crate) fn cluster_of(&self, cta: u32) -> u32 {
+        self.clusters.get(&cta).copied().unwrap_or(cta)
+    }
+
+    /// All that a thread knows and did.
+    pub(crate) fn snapshot(&mut self, who: Thread) -> Arc<Known> {
+        let now = self.now;
+        self.has_released = true;
+        self.clock(who).map_or_else(Arc::default, |clock| clock.snapshot(who, now))
+    }
+
+    /// A thread executes a fence.
+    pub fn fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
+        self.keep(|_| Event::Fence { who, order, scope });
+        let acquires = matches!(order, Order::Acquire | Order::AcqRel | Order::Sc);
+        let releases = matches!(order, Order::Release | Order::AcqRel | Order::Sc);
+        if acquires {
+            let pending = self.clock(who).map(|c| c.orders.as_ref().map_or_else(Vec::new, |o| o.pending.clone()));
+            for (addr, bag) in pending.unwrap_or_default() {
+                if self.acquire(who, site, scope, &bag)
+                    && let Some(clock) = self.clock(who)
+                {
+                    clock.orders().pending.retain(|(a, _)| *a != addr);
+                }
+            }
+        }
+        if order == Order::Sc {
+            let cluster = self.cluster(who);
+            let taken: Vec<Arc<Known>> = self.fences.take(scope, who, cluster).0.into_iter().map(Arc::clone).collect();
+            if let Some(clock) = self.clock(who) {
+                taken.iter().for_each(|known| clock.learn(known));
+            }
+        }
+        if releases {
+            let known = self.snapshot(who);
+            if order == Order::Sc {
+                let cluster = self.cluster(who);
+                self.fences.put(&known, scope, who, cluster, site);
+            }
+            if let Some(clock) = self.clock(who) {
+                clock.orders().fence(Released { known, scope, site });
+            }
+        }
+    }
+
+    /// A thread takes what its scope lets it take. Says whether that was all.
+    pub(crate) fn acquire(&mut self, who: Thread, site: u32, scope: Scope, bag: &Bag) -> bool {
+        let cluster = self.cluster(who);
+        let (taken, left) = bag.take(scope, who, cluster);
+        let site_of = |number: u32| usize::try_from(number).ok().and_then(|i| self.sites.get(i)).copied();
+        let attempt = bag.from.and_then(|(from, of)| {
+            let (release, acquire) = ((site_of(from)?, of), (site_of(site)?, scope));
+            Some(Attempt { release, acquire })
+        });
+        let is_all = left.is_empty();
+        let missed: Vec<Missed> = attempt.map_or_else(Vec::new, |attempt| {
+            left.into_iter().map(|known| Missed { known: Arc::clone(known), attempt }).collect()
+        });
+        if let Some(clock) = self.clock(who) {
+            taken.into_iter().for_each(|known| clock.learn(known));
+            clock.miss(&missed);
+        }
+        is_all
+    }
+
+    /// Lanes of a warp arrive at a barrier of their block and do not wait for it.
+    pub fn arrive(&mut self, cta: u64, id: u32, warp: usize, lanes: u32) {
+        let Ok(cta) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::Arrive { cta, id, warp, lanes });
+        for who in threads(cta, warp, lanes) {
+            let known = self.snapshot(who);
+            if let Some(cta) = self.ctas.get_mut(&cta) {
+                cta.arrived.entry(id).or_default().join(&known);
+            }
+        }
+        self.end_op();
+    }
+
+    /// A barrier of a block is met.
+    pub fn barrier(&mut self, cta: u64, met: &Met) {
+        let Ok(number) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::Barrier { cta: number, met: met.clone() });
+        let now = self.now;
+        let Some(cta) = self.ctas.get_mut(&number) else { return };
+        let arrived = cta.arrived.remove(&met.id);
+        let all: Vec<Thread> = met.waited.iter().flat_map(|(warp, lanes)| threads(number, *warp, *lanes)).collect();
+        match arrived {
+            None if met.is_whole => meet(cta, &all, |clock, _| (clock.cta, clock.warp) = (now, now), None),
+            arrived => {
+                let mut known = arrived.unwrap_or_default();
+                met.waited.iter().for_each(|(warp, lanes)| {
+                    known.learn_lanes(number, warp_number(*warp), *lanes, now);
+                });
+                meet(cta, &all, |_, _| {}, Some(known));
+            }
+        }
+        self.tick();
+    }
+
+    /// Lanes of a warp have met at `bar.warp.sync`. `live`: those that have not exited.
+    pub fn warp_barrier(&mut self, cta: u64, warp: usize, lanes: u32, live: u32) {
+        let Ok(number) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::WarpBarrier { cta: number, warp, lanes });
+        let now = self.now;
+        let Some(cta) = self.ctas.get_mut(&number) else { return };
+        let all: Vec<Thread> = threads(number, warp, lanes).collect();
+        if live & !lanes == 0 {
+            meet(cta, &all, |clock, _| clock.warp = now, None);
+        } else {
+            let mut known = Known::default();
+            known.learn_lanes(number, warp_number(warp), lanes, now);
+            meet(cta, &all, |_, _| {}, Some(known));
+        }
+        self.tick();
+    }
+
+    /// Lanes of a warp arrive at a phase of the barrier of their cluster.
+    pub fn cluster_arrive(&mut self, cta: u64, phase: u64, warp: usize, lanes: u32) {
+        let Ok(number) = u32::try_from(cta) else { return };
+        self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes });
+        for who in threads(number, warp, lanes) {
+            let (known, cluster) = (self.snapshot(who), self.cluster(who));
+            self.phases.entry((cluster, phase)).or_default().join(&known);
+        }
+        self.end_op();
+    }
+
+    /// A thread has waited for a phase of the barrier of its cluster.
+    pub fn cluster_wait(&mut self, who: Thread, phase: u64) {
+        self.keep(|_| Event::ClusterWait { who, phase });
+        let cluster = self.cluster(who);
+        let Some(known) = self.phases.get(&(cluster, phase)).map(|known| Arc::new(known.clone())) else { return };
+        if let Some(clock) = self.clock(who) {
+            clock.learn(&known);
+        }
+    }
+}
+
+/// The threads of lanes of a warp.
+fn threads(cta: u32, warp: usize, lanes: u32) -> impl Iterator<Item = Thread> {
+    (0..32).filter(move |lane| lanes >> lane & 1 == 1).map(move |lane| Thread { cta, warp: warp_number(warp), lane })
+}
+
+fn warp_number(warp: usize) -> u8 {
+    u8::try_from(warp & 31).unwrap_or(0)
+}
+
+/// Threads of a block come to know what each of them knows, and `told`. `step`: what a clock says after that.
+fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: Option<Known>) {
+    let number = |who: &Thread| usize::try_from(who.number()).unwrap_or(usize::MAX);
+    let mut known: Vec<Arc<Known>> = told.map(Arc::new).into_iter().collect();
+    let mut missed: Vec<Missed> = Vec::new();
+    let mut latest = 0;
+    let is_part = !known.is_empty();
+    for clock in all.iter().filter_map(|who| cta.clocks.get(number(who))) {
+        if let Some(more) = &clock.more
+            && !known.iter().any(|k| Arc::ptr_eq(k, more))
+        {
+            known.push(Arc::clone(more));
+        }
+        for m in &clock.missed {
+            if !missed.iter().any(|there| Arc::ptr_eq(&there.known, &m.known)) {
+                missed.push(m.clone());
+            }
+        }
+        latest = latest.max(clock.cta);
+    }
+    // What one knows of its warp as a whole, those of other warps learn; where all of a block or a warp meet, the step says more.
+    if is_part {
+        let mut marks = Known::default();
+        for who in all {
+            if let Some(clock) = cta.clocks.get(number(who)) {
+                marks.learn_warp(who.cta, who.warp, clock.warp);
+            }
+        }
+        known.push(Arc::new(marks));
+    }
+    let joined = match known.as_slice() {
+        [] => None,
+        [one] => Some(Arc::clone(one)),
+        [first, rest @ ..] => {
+            let mut joined = Known::clone(first);
+            rest.iter().for_each(|k| joined.join(k));
+            Some(Arc::new(joined))
+        }
+    };
+    for who in all {
+        let Some(clock) = cta.clocks.get_mut(number(who)) else { continue };
+        clock.cta = clock.cta.max(latest);
+        step(clock, *who);
+        if let Some(joined) = &joined {
+            clock.more = Some(Arc::clone(joined));
+        }
+        clock.miss(&missed);
+    }
+}

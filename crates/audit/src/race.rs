@@ -1,0 +1,349 @@
+//! Which pairs of accesses are races, and what strong accesses tell each other.
+
+use std::sync::Arc;
+
+use handloom_ir::types::{Order, Scope, StateSpace};
+
+use crate::bag::Message;
+use crate::clock::{Clock, Missed, Released};
+use crate::event::{Access, Does, Event, Site, Thread};
+use crate::finding::{Attempt, Class, Finding, Place};
+use crate::order::Audit;
+use crate::shadow::{Entry, Page, Shadow, Tag};
+
+/// Scopes by the number that a tag has for them.
+const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+
+/// What a thread does to a location, as it is compared with what others did.
+struct Now {
+    access: Access,
+    site: u32,
+    /// The scope, if it is strong.
+    strength: Option<Scope>,
+    writes: bool,
+    reads: bool,
+}
+
+impl Audit {
+    /// A thread accesses memory. Accesses of one op of a warp come one after the other, and are followed by [`end_op`](Audit::end_op).
+    pub fn access(&mut self, site: u32, access: Access) {
+        if self.has_given_up() {
+            return;
+        }
+        let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
+        self.keep(|_| Event::Access { site: what, access });
+        let does = if access.failed { Does::Read } else { what.does };
+        let strength = self.strength(&what);
+        let now = Now { access, site, strength, writes: does.writes(), reads: does.reads() };
+        if let Some(scope) = strength {
+            self.take(&now, &what, scope);
+        }
+        self.compare(&now);
+        match strength {
+            Some(scope) if now.writes => self.tell(&now, &what, scope),
+            None if now.writes => {
+                let page = self.shadow.page(access.addr);
+                overwrite(page, access.addr, access.bytes);
+            }
+            Some(_) | None => {}
+        }
+        if Shadow::PAGE_COST.saturating_mul(self.shadow.n_pages() as u64) > self.options.room {
+            let room = self.options.room >> 20;
+            self.give_up(format!("what is remembered of accesses takes more than {room} MiB"));
+        }
+    }
+
+    /// The scope of a strong access.
+    fn strength(&self, site: &Site) -> Option<Scope> {
+        match site.order {
+            Order::Weak => None,
+            Order::Volatile => self.options.strong_volatile.then_some(Scope::Sys),
+            Order::Mmio => Some(Scope::Sys),
+            Order::Relaxed | Order::Acquire | Order::Release | Order::AcqRel | Order::Sc => Some(site.scope),
+        }
+    }
+
+    /// Whether a scope of a thread has another one.
+    fn reaches(&self, scope: Scope, from: u32, to: u32) -> bool {
+        match scope {
+            _ if from == to => true,
+            Scope::Cta => false,
+            Scope::Cluster => self.cluster_of(from) == self.cluster_of(to),
+            Scope::Gpu | Scope::Sys => true,
+        }
+    }
+
+    /// Whether two strong accesses include each other in their scopes.
+    fn mutual(&self, (a, of_a): (Scope, u32), (b, of_b): (Scope, u32)) -> bool {
+        self.reaches(a, of_a, of_b) && self.reaches(b, of_b, of_a)
+    }
+
+    /// The first half of a strong access: what it reads may tell something.
+    fn take(&mut self, now: &Now, what: &Site, scope: Scope) {
+        let Access { thread, addr, bytes, .. } = now.access;
+        if !now.reads {
+            return;
+        }
+        let message = self.shadow.page(addr).messages.get(&addr).filter(|m| m.bytes == bytes).cloned();
+        // What asynchronous copies of the cluster tell a barrier, who waits there with the scope of his block learns too.
+        let is_barrier = message.as_ref().is_some_and(|m| m.is_barrier);
+        let scope = if is_barrier { scope.max(Scope::Cluster) } else { scope };
+        if let Some(m) = message
+            && self.mutual((scope, thread.cta), (m.scope, m.writer.cta))
+            && what.does != Does::Reduce
+            && let Some(clock) = self.clock(thread)
+        {
+            clock.orders().read(addr, &m.bag);
+        }
+        if !matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc) || what.does == Does::Reduce {
+            return;
+        }
+        let orders = self.clock(thread).and_then(|c| c.orders.as_ref());
+        let pending = orders.and_then(|o| o.pending.iter().find(|(a, _)| *a == addr)).map(|(_, bag)| Arc::clone(bag));
+        if let Some(bag) = pending
+            && self.acquire(thread, now.site, scope, &bag)
+            && let Some(clock) = self.clock(thread)
+        {
+            clock.orders().pending.retain(|(a, _)| *a != addr);
+        }
+    }
+
+    /// The second half of a strong access: what it writes may tell something.
+    fn tell(&mut self, now: &Now, what: &Site, scope: Scope) {
+        let Access { thread, addr, bytes, .. } = now.access;
+        let cluster = self.cluster(thread);
+        let old = self.shadow.page(addr).messages.get(&addr).filter(|m| m.bytes == bytes).cloned();
+        let continues =
+            now.reads && old.as_ref().is_some_and(|m| self.mutual((scope, thread.cta), (m.scope, m.writer.cta)));
+        let mut own: Vec<Released> = Vec::new();
+        if let Some(orders) = self.clock(thread).and_then(|c| c.orders.as_ref()) {
+            own.extend(orders.fences.iter().chain(orders.on.get(&addr).into_iter().flatten()).cloned());
+        }
+        if matches!(what.order, Order::Release | Order::AcqRel | Order::Sc) {
+            let known = self.snapshot(thread);
+            let released = Released { known, scope, site: now.site };
+            own.push(released.clone());
+            if let Some(clock) = self.clock(thread) {
+                let on = clock.orders().on.entry(addr).or_default();
+                on.retain(|r| r.scope > scope);
+                on.push(released);
+            }
+        }
+        let page = self.shadow.page(addr);
+        overwrite(page, addr, bytes);
+        let mut bag = old.filter(|_| continues).map_or_else(Arc::default, |m| m.bag);
+        if !own.is_empty() {
+            let bag = Arc::make_mut(&mut bag);
+            own.iter().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
+        }
+        if !bag.is_empty() {
+            page.messages
+                .insert(addr, Message { writer: thread, scope, bytes, is_barrier: what.does == Does::Step, bag });
+        }
+    }
+
+    /// Compares an access with those before it, and remembers it.
+    fn compare(&mut self, now: &Now) {
+        let Access { thread, addr, bytes, .. } = now.access;
+        let end = addr + u64::from(bytes);
+        let mut at = addr & !3;
+        while at < end {
+            let first = addr.max(at) - at;
+            let last = end.min(at + 4) - at;
+            let mask = (0..4_u64).filter(|b| (first..last).contains(b)).fold(0_u8, |m, b| m | 1 << b);
+            let strength = now.strength.map_or(0, |s| 1 + s as u8);
+            let tag = Tag::new(now.site, now.writes, now.reads, strength, bytes, mask);
+            let who = thread.cta << 5 | u32::from(thread.warp);
+            self.compare_granule(now, at, Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 });
+            at += 4;
+        }
+    }
+
+    fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {
+        let Access { thread, addr, .. } = now.access;
+        let mut cell = std::mem::take(self.shadow.page(at).cell(at));
+        let before: Vec<Entry> = match cell.like(new) {
+            // It did the same before, and nothing was ordered since.
+            Some(like) if like.lanes & new.lanes != 0 => Vec::new(),
+            Some(_) | None => cell.entries().filter(|e| e.tag().mask() & new.tag().mask() != 0).collect(),
+        };
+        for e in &before {
+            let (tag, unordered) = (e.tag(), self.unordered(thread, *e));
+            let conflict = tag.writes() || now.writes;
+            if !conflict || unordered == 0 || self.morally_strong(now, *e) {
+                continue;
+            }
+            if tag.writes() && tag.strength() > 0 && self.was_observed(thread, *e, &before) {
+                continue;
+            }
+            // Accesses of several granules are told once: where they begin to overlap.
+            let start = addr.max(at & !u64::from(tag.bytes() - 1));
+            if start & !3 == at {
+                self.tell_race(now, *e, unordered, start);
+            }
+        }
+        let mut keep = |e: Entry| !self.covers(now, new, e);
+        cell.retain(&mut keep);
+        match cell.like(new) {
+            Some(like) => like.lanes |= new.lanes,
+            None => cell.add(new),
+        }
+        *self.shadow.page(at).cell(at) = cell;
+    }
+
+    /// The lanes of an earlier access that is not ordered before what a thread does now.
+    fn unordered(&self, me: Thread, e: Entry) -> u32 {
+        let clock = self.ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
+        clock.map_or(e.lanes, |clock| clock.unordered(me, e))
+    }
+
+    /// Both are strong, of one size, and reach each other.
+    fn morally_strong(&self, now: &Now, e: Entry) -> bool {
+        let theirs = strength_of(e);
+        let (Some(mine), Some(theirs)) = (now.strength, theirs) else { return false };
+        let same_size = e.tag().bytes() == u32::from(now.access.bytes);
+        let is_step = |site: u32| {
+            let site = usize::try_from(site).ok().and_then(|i| self.sites.get(i));
+            site.is_some_and(|s| s.does == Does::Step)
+        };
+        let (me, them) = (now.access.thread.cta, e.cta());
+        let of_barrier = || is_step(now.site) || is_step(e.tag().site());
+        same_size
+            && (self.mutual((mine, me), (theirs, them))
+                || of_barrier() && self.mutual((mine.max(Scope::Cluster), me), (theirs.max(Scope::Cluster), them)))
+    }
+
+    /// Whether a strong read that comes before what the thread does now may have seen a strong write: then the write comes before it too.
+    fn was_observed(&self, me: Thread, e: Entry, before: &[Entry]) -> bool {
+        let Some(of_write) = strength_of(e) else { return false };
+        before.iter().any(|z| {
+            let reads = z.tag().reads() && z.time >= e.time && z.tag().bytes() == e.tag().bytes();
+            let mutual = strength_of(*z).is_some_and(|s| self.mutual((s, z.cta()), (of_write, e.cta())));
+            reads && mutual && self.unordered(me, *z) != z.lanes
+        })
+    }
+
+    /// Whether nothing can race with an earlier access that does not race with the new one.
+    fn covers(&self, now: &Now, new: Entry, e: Entry) -> bool {
+        let (old, tag) = (e.tag(), new.tag());
+        let is_stronger = now.writes || !old.writes();
+        let same = old.strength() == tag.strength() && old.bytes() == tag.bytes() && e.cta() == new.cta();
+        let is_weaker = now.strength.is_none() || same;
+        old.mask() & !tag.mask() == 0 && is_stronger && is_weaker && self.unordered(now.access.thread, e) == 0
+    }
+
+    fn tell_race(&mut self, now: &Now, e: Entry, unordered: u32, addr: u64) {
+        let me = now.access.thread;
+        let lane = u8::try_from(unordered.trailing_zeros() & 31).unwrap_or(0);
+        let them = Thread { cta: e.cta(), warp: e.warp(), lane };
+        let tag = e.tag();
+        let missed = self.ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
+        let tried = missed.and_then(|clock| explained(clock, e, lane));
+        let is_same_size = tag.bytes() == u32::from(now.access.bytes);
+        let both_write = tag.writes() && now.writes && !tag.reads() && !now.reads;
+        let class = if both_write && now.access.same_value {
+            Class::SameValue
+        } else if tried.is_some() {
+            Class::ScopeTooNarrow
+        } else if !is_same_size {
+            Class::MixedSize
+        } else if now.strength.is_some() && tag.strength() > 0 {
+            Class::AtomicScopes
+        } else if me.cta == them.cta && me.warp == them.warp {
+            Class::SameWarp
+        } else {
+            Class::Unordered
+        };
+        if class == Class::SameValue && !self.options.same_values {
+            return;
+        }
+        let site = |number: u32| usize::try_from(number).ok().and_then(|i| self.sites.get(i)).copied();
+        let (Some(first), Some(second)) = (site(tag.site()), site(now.site)) else { return };
+        let end_of_e = (addr & !u64::from(tag.bytes() - 1)) + u64::from(tag.bytes());
+        let end = end_of_e.min(now.access.addr + u64::from(now.access.bytes));
+        let is_shared = second.space == StateSpace::Shared;
+        let mut owners = self.ctas.get(&me.cta).into_iter().chain(self.ctas.values());
+        let owner = owners.find(|cta| addr.wrapping_sub(cta.shared.0) < cta.shared.1).filter(|_| is_shared);
+        self.found.add(Finding {
+            class,
+            first: Place { site: first, thread: them },
+            second: Place { site: second, thread: me },
+            addr,
+            bytes: u32::try_from(end - addr).unwrap_or(1),
+            shared_offset: owner.map(|cta| addr - cta.shared.0),
+            tried,
+            pairs: u64::from(unordered.count_ones()),
+        });
+    }
+}
+
+/// The scope of an earlier access that was strong.
+fn strength_of(e: Entry) -> Option<Scope> {
+    let number = e.tag().strength().checked_sub(1)?;
+    usize::try_from(number).ok().and_then(|i| SCOPES.get(i)).copied()
+}
+
+/// The release and the acquire that would have ordered an access of a lane with wider scopes.
+fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
+    let of_lane = |m: &&Missed| m.known.unknown(e.cta(), e.warp(), 1 << lane, e.time) == 0;
+    clock.missed.iter().find(of_lane).map(|m| m.attempt)
+}
+
+/// What strong writes told at bytes that are written anew.
+fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
+    if page.messages.is_empty() {
+        return;
+    }
+    let reach = addr.saturating_sub(15)..addr + u64::from(bytes);
+    let hit: Vec<u64> =
+        page.messages.range(reach).filter(|(at, m)| **at + u64::from(m.bytes) > addr).map(|(at, _)| *at).collect();
+    hit.iter().for_each(|at| drop(page.messages.remove(at)));
+}
+
+#[cfg(test)]
+mod tests {
+    use handloom_diag::Span;
+
+    use super::*;
+    use crate::event::Met;
+    use crate::order::Options;
+
+    fn site(does: Does) -> Site {
+        Site { span: Span::NONE, does, order: Order::Weak, scope: Scope::Gpu, space: StateSpace::Global }
+    }
+
+    fn does(audit: &mut Audit, what: Does, thread: usize, addr: u64) {
+        let site = audit.site(site(what));
+        let thread = Thread::new(0, thread);
+        audit.access(site, Access { thread, addr, bytes: 4, failed: false, same_value: false });
+        audit.end_op();
+    }
+
+    #[test]
+    fn barriers_order_and_nothing_else_does() {
+        let mut audit = Audit::new(Options::default());
+        audit.start_cta(0, 64, None, (0, 0));
+        does(&mut audit, Does::Write, 0, 64);
+        audit.barrier(0, &Met { id: 0, waited: vec![(0, u32::MAX), (1, u32::MAX)], is_whole: true });
+        does(&mut audit, Does::Read, 40, 64);
+        does(&mut audit, Does::Write, 3, 64);
+        let (found, gave_up) = audit.finish();
+        let [race] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((race.class, race.first.thread.number(), race.second.thread.number()), (Class::Unordered, 40, 3));
+        assert_eq!(gave_up, None);
+    }
+
+    #[test]
+    fn who_has_no_room_says_so_and_keeps_what_was_found() {
+        let mut audit = Audit::new(Options { room: 2 * Shadow::PAGE_COST, ..Options::default() });
+        audit.start_cta(0, 64, None, (0, 0));
+        does(&mut audit, Does::Write, 0, 64);
+        does(&mut audit, Does::Write, 40, 64);
+        (0..3).for_each(|page| does(&mut audit, Does::Write, 0, page << 12));
+        assert!(audit.has_given_up());
+        does(&mut audit, Does::Write, 41, 0);
+        let (found, gave_up) = audit.finish();
+        assert_eq!(found.len(), 1);
+        assert!(gave_up.unwrap().contains("MiB"));
+    }
+}

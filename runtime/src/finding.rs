@@ -1,0 +1,155 @@
+//! What a check found in a launch, as data and as text.
+
+/// What is asked of a checked launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CheckConfig {
+    /// Which checks.
+    pub checks: Checks,
+    /// What counts as a race.
+    pub races: Options,
+}
+
+use handloom_audit::Event;
+pub use handloom_audit::{Check, Checks, Options};
+
+/// What the check of a launch found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CheckReport {
+    /// In the order in which they were met.
+    pub findings: Vec<Finding>,
+    /// Why the check ended before the launch did, if it did: there may be more than what was found.
+    pub unchecked: Option<String>,
+    /// All that the check was told, if that was asked for.
+    pub events: Vec<Event>,
+}
+
+/// A fault of a program that a check saw.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The stable word of its kind: `race`.
+    pub kind: &'static str,
+    /// The stable word of its class, of which a kind may have several.
+    pub class: &'static str,
+    /// What happened, as a sentence.
+    pub message: String,
+    /// Where: the one that came first in the run.
+    pub first: FoundAt,
+    /// The other side of a race.
+    pub second: Option<FoundAt>,
+    /// The memory that it is about.
+    pub data: FoundIn,
+    /// What the program did to order the two, and why it does not.
+    pub tried: Option<String>,
+    /// What to do about it.
+    pub fix: Option<&'static str>,
+    /// How many pairs of accesses it stands for, or how many accesses.
+    pub pairs: u64,
+}
+
+/// A statement that some thread executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundAt {
+    /// `read`, `write`, `atomic`.
+    pub does: &'static str,
+    /// The PTX file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1.
+    pub column: u32,
+    /// File and line of the source, from `.loc`.
+    pub source: Option<(String, u32)>,
+    /// Its text.
+    pub statement: String,
+    /// The block.
+    pub block: [u32; 3],
+    /// The thread in it.
+    pub thread: [u32; 3],
+    /// `weak`, `relaxed`, `acquire`.
+    pub order: &'static str,
+    /// `cta`, `gpu`; of a strong access.
+    pub scope: Option<&'static str>,
+}
+
+/// Bytes that a finding is about.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FoundIn {
+    /// What it is: `argument 2`, `variable count`, `shared variable tile`.
+    pub what: String,
+    /// Bytes of all of it; 0 if that is not known.
+    pub size: u64,
+    /// The first byte, counted from its start.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+    /// The element, where the memory has some.
+    pub element: Option<String>,
+}
+
+impl FoundIn {
+    /// `argument 2, 4096 bytes, bytes 0..3`.
+    fn text(&self) -> String {
+        let size = if self.size == 0 { String::new() } else { format!(", {} bytes", self.size) };
+        let last = self.offset + self.bytes.saturating_sub(1);
+        let element = self.element.as_ref().map_or(String::new(), |e| format!(" ({e})"));
+        format!("{}{size}, bytes {}..{last}{element}", self.what, self.offset)
+    }
+}
+
+impl Finding {
+    /// The report for a person: lines without a newline at the end.
+    pub fn human(&self) -> String {
+        let mut lines = vec![format!("{}: {} [{}]", self.kind, self.message, self.class.replace('_', " "))];
+        let all: Vec<&FoundAt> = std::iter::once(&self.first).chain(&self.second).collect();
+        let width = |of: fn(&FoundAt) -> String| all.iter().map(|at| of(at).chars().count()).max().unwrap_or(0);
+        let (statement, source, place) =
+            (width(|at| opcode(&at.statement).to_owned()), width(FoundAt::source), width(FoundAt::place));
+        for at in &all {
+            let [x, y, z] = at.block;
+            let [tx, ty, tz] = at.thread;
+            lines.push(format!(
+                "  {:6} {:statement$}  {:source$}  {:place$}  block ({x},{y},{z}) thread ({tx},{ty},{tz})",
+                at.does,
+                opcode(&at.statement),
+                at.source(),
+                at.place()
+            ));
+        }
+        lines.push(format!("  data   {}", self.data.text()));
+        lines.extend(self.tried.iter().map(|tried| format!("  tried  {tried}")));
+        lines.extend(self.fix.iter().map(|fix| format!("  fix    {fix}")));
+        lines.join("\n")
+    }
+
+    /// Whether another one is the same pair of places, for the same reason.
+    pub fn is_same(&self, other: &Finding) -> bool {
+        let key = |f: &Finding| {
+            let at = |at: &FoundAt| (at.file.clone(), at.line, at.column);
+            let (a, b) = (at(&f.first), f.second.as_ref().map(at));
+            let places = match b {
+                Some(b) if b < a => (b, Some(a)),
+                b => (a, b),
+            };
+            (f.kind, f.class, places)
+        };
+        key(self) == key(other)
+    }
+}
+
+impl FoundAt {
+    fn place(&self) -> String {
+        format!("{}:{}", self.file, self.line)
+    }
+
+    fn source(&self) -> String {
+        self.source.as_ref().map_or(String::new(), |(file, line)| format!("{file}:{line}"))
+    }
+}
+
+/// The opcode of a statement, with its qualifiers.
+pub(crate) fn opcode(statement: &str) -> &str {
+    let text = statement.trim_start();
+    let guarded = text.starts_with('@').then(|| text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest));
+    let text = guarded.unwrap_or(text).trim_start();
+    text.split(|c: char| c.is_whitespace() || c == ';').next().unwrap_or("")
+}

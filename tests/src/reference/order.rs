@@ -1,0 +1,329 @@
+//! Which accesses of a trace are races, by the definitions of the *PTX ISA* chapter *Memory Consistency Model*, read word by word.
+//!
+//! Slow and plain on purpose: each thread has a clock with a number for each thread that it knows of, each access keeps the clock of its moment, and
+//! each pair of accesses to a byte is looked at. Nothing is merged, forgotten or summed up.
+
+use std::collections::{BTreeSet, HashMap};
+
+use handloom_audit::{Access, Does, Event, Met, Site, Thread};
+use handloom_diag::Span;
+use handloom_ir::types::{Order, Scope};
+use handloom_runtime::Finding;
+
+/// How far each thread is known.
+type Clock = HashMap<Thread, u64>;
+
+fn join(to: &mut Clock, from: &Clock) {
+    for (who, n) in from {
+        let there = to.entry(*who).or_default();
+        *there = (*there).max(*n);
+    }
+}
+
+/// An access with its moment.
+struct Did {
+    site: Site,
+    access: Access,
+    /// Its number among the events of its thread, and what came before it.
+    number: u64,
+    before: Clock,
+    /// The strong writes that it observes, itself or through atomics.
+    observes: Vec<usize>,
+}
+
+impl Did {
+    fn does(&self) -> Does {
+        if self.access.failed { Does::Read } else { self.site.does }
+    }
+
+    fn writes(&self) -> bool {
+        !matches!(self.does(), Does::Read | Does::Fence)
+    }
+
+    fn reads(&self) -> bool {
+        !matches!(self.does(), Does::Write | Does::Fence)
+    }
+
+    fn is_strong(&self) -> bool {
+        !matches!(self.site.order, Order::Weak | Order::Volatile)
+    }
+
+    fn range(&self) -> std::ops::Range<u64> {
+        self.access.addr..self.access.addr + u64::from(self.access.bytes)
+    }
+}
+
+/// A release: what came before it, its scope, who did it, and the location if it is an operation.
+struct Release {
+    clock: Clock,
+    scope: Scope,
+    who: Thread,
+    on: Option<u64>,
+}
+
+/// A strong write with the releases that begin release patterns which end in it.
+#[derive(Default)]
+struct Trace {
+    clusters: HashMap<u32, u32>,
+    sizes: HashMap<u32, u32>,
+    clocks: HashMap<Thread, Clock>,
+    all: Vec<Did>,
+    /// By first address: the writes of a location, by index, the latest last.
+    writes: HashMap<u64, Vec<usize>>,
+    releases: Vec<Release>,
+    /// By strong write: releases before it in its thread.
+    heads: HashMap<usize, Vec<usize>>,
+    /// By thread: its strong reads that are no reductions.
+    reads: HashMap<Thread, Vec<usize>>,
+    /// Fences of sequential consistency: scope, thread, and what came before.
+    fences: Vec<(Scope, Thread, Clock)>,
+    arrived: HashMap<(u32, u32), Clock>,
+    phases: HashMap<(u32, u64), Clock>,
+    /// Shared memory was given to another block: accesses before this index are to other memory.
+    shared_since: Vec<((u64, u64), usize)>,
+}
+
+/// Whether a check found the pairs of lines that race in its launches, those and no others.
+///
+/// # Errors
+/// The pairs that only one of the two has.
+pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Result<usize, String> {
+    let line = |span: Span| {
+        let start = usize::try_from(span.start).unwrap_or(0);
+        u32::try_from(text[..start].matches('\n').count() + 1).unwrap_or(0)
+    };
+    let pair = |a: u32, b: u32| (a.min(b), a.max(b));
+    let want: BTreeSet<_> = launches.iter().flat_map(|l| races(l)).map(|(a, b)| pair(line(a), line(b))).collect();
+    let second = |f: &Finding| f.second.as_ref().map_or(f.first.line, |at| at.line);
+    let got: BTreeSet<_> = findings.iter().map(|f| pair(f.first.line, second(f))).collect();
+    let (missed, stray): (Vec<_>, Vec<_>) = (want.difference(&got).collect(), got.difference(&want).collect());
+    if missed.is_empty() && stray.is_empty() {
+        return Ok(want.len());
+    }
+    Err(format!("pairs of lines that are missed: {missed:?}, that are none: {stray:?}"))
+}
+
+/// The pairs of statements that race, the lower one first.
+fn races(events: &[Event]) -> BTreeSet<(Span, Span)> {
+    let mut trace = Trace::default();
+    events.iter().for_each(|event| trace.event(event));
+    trace.races()
+}
+
+impl Trace {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::StartCta { cta, threads, cluster, shared } => {
+                self.clusters.insert(*cta, *cluster);
+                self.sizes.insert(*cta, *threads);
+                self.shared_since.push((*shared, self.all.len()));
+            }
+            Event::Access { site, access } => self.access(*site, *access),
+            Event::Fence { who, order, scope } => self.fence(*who, *order, *scope),
+            Event::Arrive { cta, id, warp, lanes } => {
+                for who in lanes_of(*cta, *warp, *lanes) {
+                    let clock = self.step(who);
+                    join(self.arrived.entry((*cta, *id)).or_default(), &clock);
+                }
+            }
+            Event::Barrier { cta, met } => self.barrier(*cta, met),
+            Event::WarpBarrier { cta, warp, lanes } => {
+                let all: Vec<Thread> = lanes_of(*cta, *warp, *lanes).collect();
+                self.meet(&all, Clock::new());
+            }
+            Event::ClusterArrive { cta, phase, warp, lanes } => {
+                for who in lanes_of(*cta, *warp, *lanes) {
+                    let clock = self.step(who);
+                    join(self.phases.entry((self.clusters[cta], *phase)).or_default(), &clock);
+                }
+            }
+            Event::ClusterWait { who, phase } => {
+                let told = self.phases.get(&(self.clusters[&who.cta], *phase)).cloned().unwrap_or_default();
+                join(self.clocks.entry(*who).or_default(), &told);
+            }
+        }
+    }
+
+    /// The thread does something: the clock then, with this event in it.
+    fn step(&mut self, who: Thread) -> Clock {
+        let clock = self.clocks.entry(who).or_default();
+        *clock.entry(who).or_default() += 1;
+        clock.clone()
+    }
+
+    fn barrier(&mut self, cta: u32, met: &Met) {
+        let waited: Vec<Thread> = met.waited.iter().flat_map(|(warp, lanes)| lanes_of(cta, *warp, *lanes)).collect();
+        let mut told = self.arrived.remove(&(cta, met.id)).unwrap_or_default();
+        if met.is_whole {
+            // Who has exited counts as if it had arrived, which the check says of itself.
+            let all = (0..self.sizes[&cta]).map(|n| Thread::new(cta, usize::try_from(n).unwrap()));
+            let clocks: Vec<Clock> = all.filter_map(|who| self.clocks.get(&who).cloned()).collect();
+            clocks.iter().for_each(|clock| join(&mut told, clock));
+        }
+        self.meet(&waited, told);
+    }
+
+    fn meet(&mut self, all: &[Thread], mut told: Clock) {
+        for who in all {
+            let clock = self.step(*who);
+            join(&mut told, &clock);
+        }
+        for who in all {
+            join(self.clocks.entry(*who).or_default(), &told);
+        }
+    }
+
+    fn includes(&self, scope: Scope, who: Thread, other: Thread) -> bool {
+        match scope {
+            Scope::Cta => who.cta == other.cta,
+            Scope::Cluster => self.clusters[&who.cta] == self.clusters[&other.cta],
+            Scope::Gpu | Scope::Sys => true,
+        }
+    }
+
+    fn mutual(&self, a: (Scope, Thread), b: (Scope, Thread)) -> bool {
+        self.includes(a.0, a.1, b.1) && self.includes(b.0, b.1, a.1)
+    }
+
+    fn morally_strong(&self, a: &Did, b: &Did) -> bool {
+        let ends = (a.site.scope, a.access.thread);
+        a.is_strong() && b.is_strong() && a.range() == b.range() && self.mutual(ends, (b.site.scope, b.access.thread))
+    }
+
+    fn fence(&mut self, who: Thread, order: Order, scope: Scope) {
+        let clock = self.step(who);
+        if matches!(order, Order::Acquire | Order::AcqRel | Order::Sc) {
+            let reads = self.reads.get(&who).cloned().unwrap_or_default();
+            reads.into_iter().for_each(|read| self.acquire(who, scope, read));
+        }
+        if order == Order::Sc {
+            let earlier: Vec<Clock> = self
+                .fences
+                .iter()
+                .filter(|(s, t, _)| self.mutual((*s, *t), (scope, who)))
+                .map(|f| f.2.clone())
+                .collect();
+            earlier.iter().for_each(|clock| join(self.clocks.entry(who).or_default(), clock));
+            let clock = self.clocks[&who].clone();
+            self.fences.push((scope, who, clock));
+        }
+        if matches!(order, Order::Release | Order::AcqRel | Order::Sc) {
+            let mut known = clock;
+            join(&mut known, &self.clocks[&who]);
+            self.releases.push(Release { clock: known, scope, who, on: None });
+        }
+    }
+
+    /// An acquire pattern ends, which begins with a strong read.
+    fn acquire(&mut self, who: Thread, scope: Scope, read: usize) {
+        let mut told = Clock::new();
+        for write in &self.all[read].observes {
+            for head in self.heads.get(write).into_iter().flatten() {
+                let release = &self.releases[*head];
+                if self.mutual((release.scope, release.who), (scope, who)) {
+                    join(&mut told, &release.clock);
+                }
+            }
+        }
+        join(self.clocks.entry(who).or_default(), &told);
+    }
+
+    fn access(&mut self, site: Site, access: Access) {
+        let who = access.thread;
+        let number = self.step(who)[&who];
+        let index = self.all.len();
+        self.all.push(Did { site, access, number, before: Clock::new(), observes: Vec::new() });
+        let is_strong = self.all[index].is_strong();
+        if is_strong && self.all[index].reads() {
+            self.all[index].observes = self.observed(index);
+            if site.does != Does::Reduce {
+                self.reads.entry(who).or_default().push(index);
+            }
+            if matches!(site.order, Order::Acquire | Order::AcqRel | Order::Sc) && site.does != Does::Reduce {
+                let here: Vec<usize> = self.reads[&who].clone();
+                let here = here.into_iter().filter(|i| self.all[*i].access.addr == access.addr);
+                here.collect::<Vec<_>>().into_iter().for_each(|read| self.acquire(who, site.scope, read));
+            }
+        }
+        self.all[index].before = self.clocks[&who].clone();
+        if !self.all[index].writes() {
+            return;
+        }
+        if is_strong {
+            if matches!(site.order, Order::Release | Order::AcqRel | Order::Sc) {
+                let clock = self.clocks[&who].clone();
+                self.releases.push(Release { clock, scope: site.scope, who, on: Some(access.addr) });
+            }
+            let mine = |r: &Release| r.who == who && r.on.is_none_or(|addr| addr == access.addr);
+            let heads = (0..self.releases.len()).filter(|i| mine(&self.releases[*i])).collect();
+            self.heads.insert(index, heads);
+        }
+        for byte in self.all[index].range() {
+            self.writes.entry(byte).or_default().push(index);
+        }
+    }
+
+    /// The writes that a strong read observes: the one that it reads, and those before that through atomics.
+    fn observed(&self, read: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut at = read;
+        let list = self.writes.get(&self.all[read].access.addr).map_or(&[][..], Vec::as_slice);
+        for write in list.iter().rev() {
+            if !self.morally_strong(&self.all[*write], &self.all[at]) {
+                break;
+            }
+            found.push(*write);
+            at = *write;
+            if !self.all[at].reads() {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Whether the first comes before the second in causality order.
+    fn is_ordered(&self, a: usize, b: usize) -> bool {
+        let before = |x: &Did, y: &Did| y.before.get(&x.access.thread).is_some_and(|n| x.number <= *n);
+        let (first, second) = (&self.all[a], &self.all[b]);
+        before(first, second) || (a + 1..b).any(|z| self.all[z].observes.contains(&a) && before(&self.all[z], second))
+    }
+
+    fn races(&self) -> BTreeSet<(Span, Span)> {
+        let mut by_byte: HashMap<u64, Vec<usize>> = HashMap::new();
+        let mut found = BTreeSet::new();
+        let mut owners = self.shared_since.iter().peekable();
+        for (i, did) in self.all.iter().enumerate() {
+            while let Some(((base, size), _)) = owners.next_if(|(_, from)| *from <= i) {
+                by_byte.retain(|byte, _| byte.wrapping_sub(*base) >= *size);
+            }
+            for byte in did.range() {
+                let list = by_byte.entry(byte).or_default();
+                for other in list.iter() {
+                    let earlier = &self.all[*other];
+                    let pair = if earlier.site.span < did.site.span {
+                        (earlier.site.span, did.site.span)
+                    } else {
+                        (did.site.span, earlier.site.span)
+                    };
+                    let conflict = earlier.writes() || did.writes();
+                    // Of plain writes of the same value the check says nothing.
+                    let same = did.access.same_value && did.does() == Does::Write && earlier.does() == Does::Write;
+                    if conflict
+                        && !same
+                        && !found.contains(&pair)
+                        && !self.morally_strong(earlier, did)
+                        && !self.is_ordered(*other, i)
+                    {
+                        found.insert(pair);
+                    }
+                }
+                list.push(i);
+            }
+        }
+        found
+    }
+}
+
+fn lanes_of(cta: u32, warp: usize, lanes: u32) -> impl Iterator<Item = Thread> {
+    (0..32).filter(move |lane| lanes >> lane & 1 == 1).map(move |lane| Thread::new(cta, warp * 32 + lane))
+}
