@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 
-use handloom_diag::{Kind, Severity};
 use handloom_runtime::{Backend, Bounds, Device, Engine, LoadError, Module};
 use handloom_tests::reference::run::{Kernels, each_way, folder, ways};
 use handloom_tests::reference::{numba, nvrtc, tinygrad, triton};
@@ -88,23 +87,15 @@ fn nvrtc_assert() {
 }
 
 #[test]
-fn nvrtc_files_with_unsupported_entries_are_told_as_such() {
-    // The program compiles and runs their other entries one by one: `crates/cli/tests/program/corpus.rs`.
-    for (compiler, kernel, refused) in [("nvrtc", "hopper", 1), ("nvrtc", "mma_sync", 0)] {
-        let mut found = 0;
+fn nvrtc_files_of_clusters_and_products_load() {
+    // Their entries are compiled and run one by one: `crates/cli/tests/program/corpus.rs`.
+    for (compiler, kernel) in [("nvrtc", "hopper"), ("nvrtc", "mma_sync")] {
         for name in variants(compiler, kernel) {
             let text = std::fs::read_to_string(folder().join(format!("{name}.ptx"))).unwrap();
-            match Module::from_text(&Device::new().unwrap(), &name, &text) {
-                Ok(_) => {}
-                Err(LoadError::Diagnostics(list)) => {
-                    let errors: Vec<_> = list.iter().filter(|d| d.severity == Severity::Error).collect();
-                    assert!(errors.iter().all(|d| d.kind == Kind::Unsupported), "{name}: {errors:?}");
-                    found += 1;
-                }
-                Err(other) => panic!("{name}: {other}"),
+            if let Err(why) = Module::from_text(&Device::new().unwrap(), &name, &text) {
+                panic!("{name}: {why}");
             }
         }
-        assert_eq!(found, refused, "{kernel}");
     }
 }
 
