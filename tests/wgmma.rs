@@ -90,14 +90,9 @@ struct Case {
     saturates: bool,
 }
 
-/// Elements of a row of `a` that are there, with their depths, and the metadata of the warpgroup.
-fn depths(case: &Case, k: usize, rng: &mut Rng) -> (Vec<Vec<usize>>, Vec<u32>) {
-    let mut metadata: Vec<u32> = (0..128).map(|_| rng.next() as u32).collect();
-    if !case.is_sparse {
-        return (vec![(0..k).collect(); 64], metadata);
-    }
-    // Indices of a chunk, two bits each, and the distances that they say.
-    let patterns: &[(u32, &[usize])] = match case.a.bits {
+/// Indices of a chunk, two bits each, and the distances that they say, by bits of an element.
+fn patterns(bits: usize) -> &'static [(u32, &'static [usize])] {
+    match bits {
         32 => &[(0b0100, &[0]), (0b1110, &[1])],
         _ => &[
             (0b0100, &[0, 1]),
@@ -107,7 +102,16 @@ fn depths(case: &Case, k: usize, rng: &mut Rng) -> (Vec<Vec<usize>>, Vec<u32>) {
             (0b1101, &[1, 3]),
             (0b1110, &[2, 3]),
         ],
-    };
+    }
+}
+
+/// Elements of a row of `a` that are there, with their depths, and the metadata of the warpgroup.
+fn depths(case: &Case, k: usize, rng: &mut Rng) -> (Vec<Vec<usize>>, Vec<u32>) {
+    let mut metadata: Vec<u32> = (0..128).map(|_| rng.next() as u32).collect();
+    if !case.is_sparse {
+        return (vec![(0..k).collect(); 64], metadata);
+    }
+    let patterns = patterns(case.a.bits);
     let chunk = if case.a.bits == 32 { 2 } else { 4 };
     let mut all = Vec::new();
     for row in 0..64 {

@@ -229,17 +229,7 @@ impl Case {
 
 /// Depths of the elements that are there, with the metadata of their chunks.
 fn sparse_row(case: &Case, k: usize, rng: &mut Rng) -> (Vec<usize>, Vec<u32>) {
-    let patterns: &[(u32, &[usize])] = match case.a.bits {
-        32 => &[(0b0100, &[0]), (0b1110, &[1])],
-        _ => &[
-            (0b0100, &[0, 1]),
-            (0b1000, &[0, 2]),
-            (0b1100, &[0, 3]),
-            (0b1001, &[1, 2]),
-            (0b1101, &[1, 3]),
-            (0b1110, &[2, 3]),
-        ],
-    };
+    let patterns = super::patterns(case.a.bits);
     // Pairs of elements of four bits are there or not.
     let (chunk, together) = match (case.a.bits, case.kind.starts_with("mxf4")) {
         (32, _) => (2, 1),
