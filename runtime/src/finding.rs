@@ -10,7 +10,7 @@ pub struct CheckConfig {
 }
 
 use handloom_audit::Event;
-pub use handloom_audit::{Check, Checks, Options};
+pub use handloom_audit::{Check, Checks, Class, Options};
 
 /// What the check of a launch found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -85,6 +85,12 @@ const TRAPS_EXAMPLE: &str = "\
 Example: the kinds that the field `kind` of a trap report can have, one JSON object each:
   handloom traps --format json";
 
+const EXPLAIN_EXAMPLE: &str = "\
+Examples: what an error means, what a finding means, and all codes as JSON objects:
+  handloom explain E0303
+  handloom explain scope_too_narrow
+  handloom explain --format json";
+
 const COMPLETIONS_EXAMPLE: &str = "\
 Example:
   handloom completions bash > ~/.local/share/bash-completion/completions/handloom";
@@ -114,6 +120,12 @@ handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
     Isa {
         /// An opcode, as `add` or `cp.async`.
         opcode: Option<String>,
+    },
+    /// Explain an error, a warning, a trap or a finding, with a wrong and a right example; or list them all.
+    #[command(after_help = EXPLAIN_EXAMPLE)]
+    Explain {
+        /// A code, as reports show it: `E0303`, `out_of_bounds`, `unordered`.
+        code: Vec<String>,
     },
     /// List the kinds of traps.
     #[command(after_help = TRAPS_EXAMPLE)]

@@ -15,6 +15,7 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
     let mut status = Status::Done;
     let (mut n_errors, mut n_wrong) = (0, 0);
+    let mut first = None;
     for name in &args.files {
         let inputs = bug::catch(|| image::read(name, name)).unwrap_or_else(|panic| {
             out.bug(&panic, Some(name));
@@ -34,6 +35,7 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> Result<Status, Failure> {
                     out.diagnostics(&diagnostics, &sources);
                     status = status.max(Status::of_all(&diagnostics));
                     let n = errors(&diagnostics).count();
+                    first = first.or(errors(&diagnostics).next().map(|d| d.code));
                     n_errors += n;
                     if n == 0 {
                         let warnings = match diagnostics.iter().filter(|d| d.severity == Severity::Warning).count() {
@@ -54,7 +56,8 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> Result<Status, Failure> {
     }
     if n_errors > 0 && out.format == crate::report::Format::Human {
         let s = |n: usize| if n == 1 { "" } else { "s" };
-        out.say(&format!("{n_errors} error{} in {n_wrong} file{}", s(n_errors), s(n_wrong)));
+        let more = first.map_or(String::new(), |code| format!("; `handloom explain {}` says more", code.name()));
+        out.say(&format!("{n_errors} error{} in {n_wrong} file{}{more}", s(n_errors), s(n_wrong)));
     }
     Ok(status)
 }

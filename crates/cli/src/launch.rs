@@ -258,22 +258,37 @@ pub fn report(entry: &str, done: &Launched, many: bool, out: &mut Out) {
         return;
     }
     if !is_json {
-        let runs: Vec<String> = done.runs.iter().map(|r| millis(r.run)).collect();
         let recompile: Duration = done.runs.iter().map(|r| r.recompile).sum();
         let tier = done.runs.iter().filter_map(|r| r.tier).max();
         let more = match tier {
             Some(tier) if !recompile.is_zero() => format!(", waited {} for {} code", millis(recompile), tier.name()),
             Some(_) | None => String::new(),
         };
-        let times = if runs.len() == 1 { String::new() } else { format!(" {} times", runs.len()) };
+        let times = if done.runs.len() == 1 { String::new() } else { format!(" {} times", done.runs.len()) };
         let entry = names::plain(entry);
         out.line(&format!(
             "{entry}: ok, {} in {}, ran{times} in {}{more}",
             how_made(done.runs.first().is_some_and(|r| r.cached)),
             millis(done.compile),
-            runs.join(", ")
+            durations(&done.runs)
         ));
     }
+}
+
+/// Runs whose times people read one by one.
+const FEW_RUNS: usize = 10;
+
+/// The times of the runs; of many, what they come to. (JSON has them all.)
+fn durations(runs: &[LaunchReport]) -> String {
+    if runs.len() <= FEW_RUNS {
+        let each: Vec<String> = runs.iter().map(|r| millis(r.run)).collect();
+        return each.join(", ");
+    }
+    let mut sorted: Vec<Duration> = runs.iter().map(|r| r.run).collect();
+    sorted.sort_unstable();
+    let at = |n: usize| millis(sorted[n]);
+    let (first, median) = (millis(runs[0].run), at(sorted.len() / 2));
+    format!("{first} at first; fastest {}, median {median}, slowest {}", at(0), at(sorted.len() - 1))
 }
 
 /// How code came to be, in a report.

@@ -10,7 +10,7 @@
 //! [`names`] finds entries by what people call them, [`entries`] finds what of a wrong module can still be used. Arguments of kernels are
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
-//! [`launch`] is one launch and its report, [`expect`] compares results, [`findings`] is what checks found, [`printed`] is what kernels print, [`watch`] are signals and
+//! [`launch`] is one launch and its report, [`expect`] compares results, [`findings`] is what checks found, [`explain`] says what their words mean, [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod elements;
 mod entries;
 mod exec;
 mod expect;
+mod explain;
 mod findings;
 mod image;
 mod info;
@@ -87,6 +88,7 @@ fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
         Command::Exec(args) => exec::exec(args, out),
         Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),
+        Command::Explain { code } => explain::explain(code, out),
         Command::Traps => {
             traps::traps(out);
             Ok(Status::Done)

@@ -174,7 +174,7 @@ pub fn suggest_qualifier(word: &str, accepted: &[&'static str]) -> Option<&'stat
 }
 
 /// The word that is closest to another one, if one is close.
-fn nearest(word: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub fn nearest(word: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let limit = if word.len() <= 3 { 1 } else { 2 };
     let scored = known.filter_map(|known| {
         let d = distance(word.as_bytes(), known.as_bytes(), true);

@@ -41,7 +41,7 @@ pub mod video;
 pub mod wgmma;
 pub mod words;
 
-pub use find::{Candidates, Match, Mismatch, lookup, suggest, suggest_qualifier};
+pub use find::{Candidates, Match, Mismatch, lookup, nearest, suggest, suggest_qualifier};
 pub use literals::{ORDERED, check_element, check_literal};
 
 /// The records of each chapter of the manual, in its order.

@@ -162,7 +162,7 @@ impl FunctionCx<'_> {
         while at < layout.size {
             let left = layout.size - at;
             let unit = [8, 4, 2, 1].into_iter().find(|&u| u <= left && u <= layout.align && at % u == 0).unwrap_or(1);
-            let access = |space| weak_access(space, unit * 8, 1);
+            let access = |space| Access::weak(space, (unit * 8) as u8);
             self.build(span, None, |b| {
                 let v = b.load(access(load_space), Addr { offset: source.offset + i64::from(at), ..source });
                 b.store(access(store_space), Addr { offset: dest.offset + i64::from(at), ..dest }, &v);
@@ -198,12 +198,7 @@ fn components(first: RegId, layout: &ParamLayout) -> impl Iterator<Item = (RegId
 /// The access to one element of a parameter block.
 fn element_access(ty: ScalarType, space: StateSpace) -> Access {
     match ty.bits() {
-        128 => weak_access(space, 64, 2),
-        bits => weak_access(space, bits.max(8), 1),
+        128 => Access::weak_vector(space, 64, 2),
+        bits => Access::weak(space, bits.max(8) as u8),
     }
-}
-
-fn weak_access(space: StateSpace, bits: u32, count: u8) -> Access {
-    let elements = if count == 2 { 3 } else { 1 };
-    Access { space, bits: bits as u8, count, elements, order: Order::Weak, scope: Scope::Cta, is_single: false }
 }

@@ -43,6 +43,19 @@ fn launches_run_one_after_another() {
 }
 
 #[test]
+fn of_many_runs_people_see_what_they_come_to() {
+    let f = folder("many", SCALE);
+    let mut often = scale("3", 4);
+    often["repeat"] = 12.into();
+    f.write("j.json", job(json!([often])).to_string());
+    let ran = f.run("run --job j.json").ends(0);
+    let line = ran.out.lines().find(|l| l.contains("ran 12 times in ")).unwrap_or_else(|| panic!("{ran:?}"));
+    assert!(line.contains(" at first; fastest ") && line.contains(", median ") && line.contains(", slowest "), "{line}");
+    let ran = f.run("run --job j.json --format json").ends(0);
+    assert_eq!(launches(&ran)[0]["run_us"].as_array().unwrap().len(), 12);
+}
+
+#[test]
 fn paths_are_relative_to_the_job() {
     let f = folder("paths", SCALE);
     f.write("j.json", job(json!([scale("2", 4)])).to_string());

@@ -8,6 +8,7 @@ mod corpus;
 mod damaged;
 mod exec;
 mod expect;
+mod explain;
 mod files;
 mod groups;
 mod images;

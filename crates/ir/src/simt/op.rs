@@ -34,6 +34,17 @@ pub struct Access {
 }
 
 impl Access {
+    /// A weak access to one element of `bits`.
+    pub const fn weak(space: StateSpace, bits: u8) -> Access {
+        Access::weak_vector(space, bits, 1)
+    }
+
+    /// A weak access to all of `count` elements of `bits`.
+    pub const fn weak_vector(space: StateSpace, bits: u8, count: u8) -> Access {
+        let elements = ((1_u32 << count) - 1) as u8;
+        Access { space, bits, count, elements, order: Order::Weak, scope: Scope::Cta, is_single: false }
+    }
+
     /// Size of the whole access in bytes.
     pub const fn bytes(self) -> u32 {
         self.bits as u32 / 8 * self.count as u32
@@ -61,7 +72,7 @@ impl AtomAccess {
     /// The access to one element.
     pub fn element(self) -> Access {
         let AtomAccess { ty, space, order, scope, .. } = self;
-        Access { space, bits: ty.bits() as u8, count: 1, elements: 1, order, scope, is_single: false }
+        Access { order, scope, ..Access::weak(space, ty.bits() as u8) }
     }
 }
 

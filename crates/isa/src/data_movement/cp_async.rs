@@ -5,7 +5,7 @@
 
 use handloom_ir::simt::{Access, Addr, Pure, Val};
 use handloom_ir::types::ScalarType::*;
-use handloom_ir::types::{Cmp, Int, Order, Scope, StateSpace, Ty};
+use handloom_ir::types::{Cmp, Int, StateSpace, Ty};
 
 use super::memory::*;
 use crate::form::*;
@@ -150,11 +150,7 @@ fn all_bytes(x: &Cx<'_, '_>) -> Access {
         Val::Imm(8, _) => 2,
         Val::Imm(..) | Val::Reg(_) => 1,
     };
-    weak(StateSpace::Global, 32, count)
-}
-
-fn weak(space: StateSpace, bits: u8, count: u8) -> Access {
-    Access { space, bits, count, elements: (1 << count) - 1, order: Order::Weak, scope: Scope::Cta, is_single: false }
+    Access::weak_vector(StateSpace::Global, 32, count)
 }
 
 /// Writes what was read to the destination.
@@ -199,7 +195,7 @@ fn copy_sized(x: &mut Cx<'_, '_>) {
             let reached = reaches(x, 4 * i + 4);
             let wanted = x.b.and(reached, part);
             let at = Addr { offset: source.offset.wrapping_add_unsigned(4 * i), ..source };
-            partly = load_where(x, weak(StateSpace::Global, 32, 1), at, wanted)[0];
+            partly = load_where(x, Access::weak(StateSpace::Global, 32), at, wanted)[0];
         }
         let is_tail = x.b.pure(Pure::ICmp(Cmp::Eq, Int::U32), Ty::P, &[tail_at, Val::Imm(4 * i, Ty::B32)]);
         let partly = x.b.select(is_tail, tail, partly);
@@ -218,7 +214,7 @@ fn tail(x: &mut Cx<'_, '_>, source: Addr, size: Val, at: Val, part: Val) -> Val 
         let reached = x.b.pure(Pure::ICmp(Cmp::Gt, Int::U32), Ty::P, &[n_bytes, Val::Imm(i, Ty::B32)]);
         let wanted = x.b.and(reached, part);
         let at = Addr { base, offset: source.offset.wrapping_add_unsigned(i) };
-        let byte = load_where(x, weak(StateSpace::Global, 8, 1), at, wanted)[0];
+        let byte = load_where(x, Access::weak(StateSpace::Global, 8), at, wanted)[0];
         let byte = x.b.ext(byte, 8, false, Ty::B32);
         let byte = x.b.pure(Pure::Shl(Ty::B32), Ty::B32, &[byte, Val::Imm(8 * i, Ty::B32)]);
         word = x.b.or(word, byte);

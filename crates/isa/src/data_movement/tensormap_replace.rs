@@ -5,7 +5,7 @@
 use handloom_ir::simt::{Access, Addr, Pure, Val};
 use handloom_ir::tensor_map::Field;
 use handloom_ir::types::ScalarType::*;
-use handloom_ir::types::{Int, Order, Scope, Ty};
+use handloom_ir::types::{Int, Ty};
 
 use super::memory::*;
 use crate::form::*;
@@ -126,8 +126,7 @@ fn replace(x: &mut Cx<'_, '_>, field: Field, i: usize) {
         (value, _) => value,
     };
     let bits = u8::try_from(8 * bytes).unwrap_or(64);
-    let (space, order, scope) = (space(x.u), Order::Weak, Scope::Cta);
-    let access = Access { space, bits, count: 1, elements: 1, order, scope, is_single: false };
+    let access = Access::weak(space(x.u), bits);
     let address = x.addr(0);
     let place = Addr { base: address.base, offset: address.offset.wrapping_add(at.into()) };
     x.b.store(access, place, &[value]);

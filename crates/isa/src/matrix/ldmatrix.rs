@@ -13,7 +13,7 @@
 
 use handloom_ir::simt::{Access, Addr, Addresses, Lines, MatrixOp, Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
-use handloom_ir::types::{Int, Order, Scope, Sreg, Ty};
+use handloom_ir::types::{Int, Sreg, Ty};
 
 use crate::data_movement::memory::{SHARED, SHARED_CTA, space};
 use crate::form::*;
@@ -270,7 +270,7 @@ pub(super) fn word_of_bytes(x: &mut Cx<'_, '_>, bytes: Vec<Val>) -> Val {
 }
 
 fn access(u: &Use, bits: u8) -> Access {
-    Access { space: space(u), bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Cta, is_single: false }
+    Access::weak(space(u), bits)
 }
 
 /// A matrix op by the whole warp.

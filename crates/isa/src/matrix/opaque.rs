@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use handloom_ir::simt::{Access, Addr, MatrixOp, Product, Pure, Val};
 use handloom_ir::types::ScalarType::F16;
-use handloom_ir::types::{Int, Order, Scope, Ty};
+use handloom_ir::types::{Int, Ty};
 
 use super::fragment::bits;
 use super::ldmatrix::{group_and_lane, times, warp_op, word_of_bytes};
@@ -118,15 +118,8 @@ impl Matrix {
             let by = Val::Imm(u64::from((8 / bits).trailing_zeros()), Ty::B32);
             x.b.pure(Pure::Shr(Int { ty, signed: false }), ty, &[elements, by])
         };
-        let access = Access {
-            space: space(x.u),
-            bits: if bits < 8 { 32 } else { u8::try_from(bits).expect("bug: an element of more than 255 bits") },
-            count: 1,
-            elements: 1,
-            order: Order::Weak,
-            scope: Scope::Cta,
-            is_single: false,
-        };
+        let unit = if bits < 8 { 32 } else { u8::try_from(bits).expect("bug: an element of more than 255 bits") };
+        let access = Access::weak(space(x.u), unit);
         let by_lines = is_row == (part != Part::B);
         let (g, t) = group_and_lane(x);
         let [g, t] = [g, t].map(|v| x.b.ext(v, 32, false, ty));

@@ -175,8 +175,7 @@ fn place(x: &mut Cx<'_, '_>, at: Surface) -> (Addr, Option<Val>, Val) {
 fn access(u: &Use) -> Access {
     let (bits, count) = (u.ty(Role::Type).bits(), u.count(Role::Vec));
     let bits = u8::try_from(bits).expect("bug: an element of more than 64 bits");
-    let (order, scope) = (Order::Weak, Scope::Cta);
-    Access { space: StateSpace::Global, bits, count, elements: (1 << count) - 1, order, scope, is_single: false }
+    Access::weak_vector(StateSpace::Global, bits, count)
 }
 
 fn load(x: &mut Cx<'_, '_>) {

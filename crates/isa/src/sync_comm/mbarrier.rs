@@ -245,7 +245,7 @@ pub const PENDING_COUNT: Form = Form {
 /// The access to the object. An unwritten scope is `.cta`.
 fn object(u: &Use, order: Order) -> Access {
     let scope = u.scope(Role::Scope).unwrap_or(Scope::Cta);
-    Access { space: space(u), bits: 64, count: 1, elements: 1, order, scope, is_single: false }
+    Access { order, scope, ..Access::weak(space(u), 64) }
 }
 
 /// Adds to the object, and returns the state it had.

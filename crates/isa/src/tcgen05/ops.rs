@@ -7,7 +7,7 @@ use handloom_ir::simt::tensor::{
 };
 use handloom_ir::simt::{Access, Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
-use handloom_ir::types::{Float, Int, Order, Scope, Ty};
+use handloom_ir::types::{Float, Int, Ty};
 
 use crate::data_movement::memory::space;
 use crate::data_movement::transfer::{shared_address_of, shared_space};
@@ -42,18 +42,9 @@ fn together(x: &mut Cx<'_, '_>) {
 pub(super) fn alloc(x: &mut Cx<'_, '_>) -> Val {
     let (columns, pair) = (x.src(1), is_pair(x.u));
     let results = ops(x, TensorOp::Alloc { pair }, vec![columns]);
-    let access = Access {
-        space: space(x.u),
-        bits: 32,
-        count: 1,
-        elements: 1,
-        order: Order::Weak,
-        scope: Scope::Cta,
-        is_single: false,
-    };
     let to = x.addr(0);
     x.b.guard = Some(results[0]);
-    x.b.store(access, to, &results[1..]);
+    x.b.store(Access::weak(space(x.u), 32), to, &results[1..]);
     x.b.guard = None;
     results[0]
 }

@@ -3,7 +3,7 @@
 use handloom_ir::simt::build::Addr;
 use handloom_ir::simt::{Access, Cvt, Fetch, Geometry, ImageOp, Lod, Op, Pure, Reg, Val};
 use handloom_ir::types::ScalarType::{self, *};
-use handloom_ir::types::{Order, Scope, StateSpace, Ty};
+use handloom_ir::types::{StateSpace, Ty};
 
 use crate::form::*;
 use crate::target::Needs;
@@ -173,16 +173,7 @@ pub(crate) fn geometry_of(u: &Use) -> Geometry {
 pub(crate) fn handle(x: &mut Cx<'_, '_>, at: Place) -> Val {
     let Addr { base, offset } = at.addr;
     if at.is_param {
-        let access = Access {
-            space: StateSpace::ParamEntry,
-            bits: 64,
-            count: 1,
-            elements: 1,
-            order: Order::Weak,
-            scope: Scope::Cta,
-            is_single: false,
-        };
-        return x.b.load(access, at.addr)[0];
+        return x.b.load(Access::weak(StateSpace::ParamEntry, 64), at.addr)[0];
     }
     if offset == 0 { base } else { x.b.add(base, Val::Imm(offset.cast_unsigned(), Ty::B64)) }
 }

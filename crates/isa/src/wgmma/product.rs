@@ -9,7 +9,7 @@
 
 use handloom_ir::simt::tile::Major;
 use handloom_ir::simt::{Access, Addr, Element, MatrixOp, Op, Product, Step, Val};
-use handloom_ir::types::{Order, Scope, Sreg, StateSpace, Ty};
+use handloom_ir::types::{Sreg, StateSpace, Ty};
 
 use super::tile::Tile;
 use crate::form::*;
@@ -170,13 +170,5 @@ fn fragment_of_a(x: &mut Cx<'_, '_>, p: Product, major: Major, lane: (Val, Val))
 }
 
 fn access(bits: u8) -> Access {
-    Access {
-        space: StateSpace::Shared,
-        bits,
-        count: 1,
-        elements: 1,
-        order: Order::Weak,
-        scope: Scope::Cta,
-        is_single: false,
-    }
+    Access::weak(StateSpace::Shared, bits)
 }

@@ -1,0 +1,60 @@
+//! `explain`: each page shows what it says.
+
+use serde_json::Value;
+
+use crate::common::{Folder, Ran};
+
+/// Codes, kinds of traps and classes of findings among the objects of a run, and diagnostics alone.
+fn shown(ran: &Ran) -> (Vec<String>, Vec<String>) {
+    let objects = ran.objects();
+    let of = |key: &str| objects.iter().filter_map(|o| o[key].as_str()).map(str::to_owned).collect::<Vec<_>>();
+    let codes = of("code");
+    let traps = objects.iter().filter_map(|o| o["trap"]["kind"].as_str().or(o["kind"].as_str())).map(str::to_owned);
+    let all = codes.iter().cloned().chain(traps).chain(of("class")).collect();
+    (all, codes)
+}
+
+fn text<'a>(o: &'a Value, key: &str) -> &'a str {
+    o[key].as_str().unwrap_or_else(|| panic!("no `{key}` in {o}"))
+}
+
+#[test]
+fn each_wrong_example_shows_its_code_and_each_right_one_nothing() {
+    let f = Folder::new("explain");
+    let rows = f.run("explain --format json").ends(0).objects();
+    assert!(rows.len() > 40, "{}", rows.len());
+    for row in &rows {
+        let code = text(row, "code");
+        let page = &f.run(&format!("explain --format json {code}")).ends(0).objects()[0];
+        assert_eq!(page["title"], row["title"]);
+        if let Some(job) = page["job"].as_str() {
+            f.write("job.json", job);
+        }
+        let run = |which: &str| {
+            f.write("k.ptx", text(&page[which], "ptx"));
+            let line = text(&page[which], "command").strip_prefix("handloom ").expect("a command of handloom");
+            f.run(&format!("{line} --format json"))
+        };
+        let (all, codes) = shown(&run("wrong"));
+        assert!(all.iter().any(|c| c == code), "{code}: {all:?}");
+        assert!(codes.iter().all(|c| c == code), "{code}: {codes:?}");
+        let right = run("right").ends(0);
+        let (all, codes) = shown(&right);
+        assert!(codes.is_empty() && !all.iter().any(|c| c == code), "{code}: {right:?}");
+    }
+}
+
+#[test]
+fn codes_are_found_as_reports_write_them() {
+    let f = Folder::new("explain_words");
+    let ran = f.run("explain scope too narrow").ends(0);
+    assert!(ran.out.starts_with("scope_too_narrow (finding): ordered by release and acquire"), "{ran:?}");
+    assert!(
+        ran.out.contains("\nWrong: handloom run k.ptx --check=race --grid 2 --block 1 zero:8\n\n    .version 8.0\n")
+    );
+    assert!(f.run("explain e0303").ends(0).out.starts_with("E0303 (diagnostic): an operand of the wrong type\n"));
+    f.run("explain out_of_bound").ends(2).says("there is no code `out_of_bound`; did you mean `out_of_bounds`?");
+    f.run("explain nonsense").ends(2).says("`handloom explain` lists the codes");
+    f.write("k.ptx", format!("{}{}", crate::common::HEAD, crate::common::WRONG));
+    f.run("check k.ptx").ends(3).says("1 error in 1 file; `handloom explain E0301` says more");
+}
