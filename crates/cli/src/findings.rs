@@ -2,29 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handloom_runtime::{Allocated, CheckConfig, Checks, Engine, Finding, FoundAt, LaunchConfig, RaceOptions};
+use handloom_runtime::{Allocated, CheckConfig, CheckReport, Engine, Finding, LaunchConfig, RaceOptions};
 use serde::Serialize;
 
 use crate::args::{EngineArg, FindArgs, RunArgs};
 use crate::documents::{Case, Trapped, junit, sarif};
-use crate::launch::Launched;
+use crate::launch::{self, Launched};
 use crate::report::{Document, Failure, Format, Out, Status};
 use crate::suppress::{Suppressions, line_of};
+
+/// The checks of a command line, if it asks for some.
+pub fn asked(args: &FindArgs) -> Option<CheckConfig> {
+    let FindArgs { check: Some(checks), check_volatile, check_same_values, first, .. } = *args else { return None };
+    let races =
+        RaceOptions { strong_volatile: check_volatile, same_values: check_same_values, first, ..RaceOptions::default() };
+    Some(CheckConfig { checks, races })
+}
 
 /// Asks for the checks of a command line in a launch.
 ///
 /// # Errors
 /// They cannot be done.
 pub fn ask(args: &RunArgs, config: &mut LaunchConfig) -> Result<(), Failure> {
-    let FindArgs { check: Some(checks), check_volatile, check_same_values, first, .. } = args.checks else {
-        return Ok(());
-    };
+    let Some(check) = asked(&args.checks) else { return Ok(()) };
     if args.engine == Some(EngineArg::Jit) {
         return Err(Failure::usage("a checked launch runs on the interpreter: leave `--engine jit` out"));
     }
-    let races =
-        RaceOptions { strong_volatile: check_volatile, same_values: check_same_values, first, ..RaceOptions::default() };
-    config.check = Some(CheckConfig { checks, races });
+    config.check = Some(check);
     config.engine = Engine::Interp;
     Ok(())
 }
@@ -33,18 +37,33 @@ pub fn ask(args: &RunArgs, config: &mut LaunchConfig) -> Result<(), Failure> {
 #[derive(Debug)]
 struct Found {
     finding: Finding,
+    /// The seed that it was first seen with.
     seed: u64,
     /// The launches that it was seen in, by number.
     launches: BTreeSet<usize>,
+    /// How many seeds it was seen with.
+    seeds: usize,
+}
+
+/// A trap, of a run with one of several seeds.
+#[derive(Debug)]
+struct SeedTrap {
+    entry: String,
+    launch: Launched,
+    seed: u64,
+    seeds: usize,
 }
 
 /// What the launches of a command found.
 #[derive(Debug, Default)]
 pub struct Collected {
     list: Vec<Found>,
+    traps: Vec<SeedTrap>,
     unchecked: Vec<String>,
     launches: usize,
-    checks: Option<Checks>,
+    /// Runs with different seeds, and the seed of this one.
+    seeds: usize,
+    seed: u64,
     suppressions: Suppressions,
     /// How many findings are not told.
     suppressed: usize,
@@ -60,15 +79,37 @@ impl Collected {
     ///
     /// # Errors
     /// A file of suppressions cannot be read.
-    pub fn new(args: &RunArgs) -> Result<Collected, Failure> {
-        let FindArgs { check: checks, first: only_first, check_leaks: wants_leaks, .. } = args.checks;
-        let suppressions = Suppressions::read(&args.checks.suppressions)?;
-        Ok(Collected { checks, suppressions, only_first, wants_leaks, ..Collected::default() })
+    pub fn new(args: &FindArgs) -> Result<Collected, Failure> {
+        let FindArgs { first: only_first, check_leaks: wants_leaks, .. } = *args;
+        let suppressions = Suppressions::read(&args.suppressions)?;
+        Ok(Collected { suppressions, only_first, wants_leaks, ..Collected::default() })
+    }
+
+    /// Nothing yet, asked for the same.
+    pub fn empty(&self) -> Collected {
+        let Collected { only_first, wants_leaks, .. } = *self;
+        Collected { suppressions: self.suppressions.clone(), only_first, wants_leaks, ..Collected::default() }
     }
 
     /// Whether there is a finding, and no more are asked for.
     pub fn is_enough(&self) -> bool {
         self.only_first && !self.list.is_empty()
+    }
+
+    /// A run with a seed begins.
+    pub fn begin(&mut self, seed: u64) {
+        self.seeds += 1;
+        self.seed = seed;
+    }
+
+    /// The run is over: what is allocated now stays so.
+    pub fn end(&mut self) {
+        let left = std::mem::take(&mut self.allocated);
+        if self.wants_leaks {
+            for (leak, seed) in left.into_values() {
+                self.find(leak.leak(), seed);
+            }
+        }
     }
 
     /// Adds what the runs of a launch found.
@@ -77,48 +118,103 @@ impl Collected {
         let trap = done.trap.as_ref().map(|trap| Trapped::of(trap));
         self.cases.push(Case { entry: entry.to_owned(), seconds, trap });
         for run in &done.runs {
-            self.launches += 1;
-            let Some(check) = &run.check else { continue };
-            self.unchecked.extend(check.unchecked.clone());
-            for address in &check.freed {
-                self.allocated.remove(address);
+            match &run.check {
+                Some(check) => self.add_launch(check, seed),
+                None => self.launches += 1,
             }
-            self.allocated.extend(check.allocated.iter().map(|a| (a.address, (a.clone(), seed))));
-            for new in &check.findings {
-                self.find(new.clone(), self.launches, seed);
-            }
+        }
+        if done.trap.is_some() {
+            let (entry, launch) = (entry.to_owned(), done.clone());
+            self.traps.push(SeedTrap { entry, launch, seed: self.seed, seeds: 1 });
         }
     }
 
-    /// Adds a finding of a launch.
-    fn find(&mut self, new: Finding, launch: usize, seed: u64) {
-        if self.suppressions.has(&new) {
+    /// Adds what one run of a launch found.
+    pub fn add_launch(&mut self, check: &CheckReport, seed: u64) {
+        self.launches += 1;
+        self.unchecked.extend(check.unchecked.clone());
+        for address in &check.freed {
+            self.allocated.remove(address);
+        }
+        self.allocated.extend(check.allocated.iter().map(|a| (a.address, (a.clone(), seed))));
+        for new in &check.findings {
+            self.find(new.clone(), seed);
+        }
+    }
+
+    /// Adds a finding of the last launch.
+    fn find(&mut self, finding: Finding, seed: u64) {
+        if self.suppressions.has(&finding) {
             self.suppressed += 1;
             return;
         }
+        let launches = BTreeSet::from([self.launches]);
+        self.add_found(Found { finding, seed, launches, seeds: 1 }, 0);
+    }
+
+    /// Counts a finding for its pair of places. `seeds`: with how many seeds more it was seen.
+    fn add_found(&mut self, new: Found, seeds: usize) {
         let is_enough = self.is_enough();
-        match self.list.iter_mut().find(|f| f.finding.is_same(&new)) {
+        match self.list.iter_mut().find(|f| f.finding.is_same(&new.finding)) {
             Some(f) => {
-                f.finding.pairs += new.pairs;
-                f.launches.insert(launch);
+                f.finding.pairs += new.finding.pairs;
+                f.launches.extend(new.launches);
+                f.seeds += seeds;
             }
             None if is_enough => {}
-            None => self.list.push(Found { finding: new, seed, launches: BTreeSet::from([launch]) }),
+            None => self.list.push(new),
         }
     }
 
-    /// Shows all of it, up to the limit. Returns what it means for the command.
-    pub fn report(&mut self, args: &FindArgs, out: &mut Out) -> Status {
-        if self.wants_leaks {
-            for (leak, seed) in std::mem::take(&mut self.allocated).into_values() {
-                self.find(leak.leak(), self.launches, seed);
+    /// Adds what was found with other seeds.
+    pub fn join(&mut self, other: Collected) {
+        for mut new in other.list {
+            new.launches = new.launches.into_iter().map(|launch| launch + self.launches).collect();
+            let seeds = new.seeds;
+            self.add_found(new, seeds);
+        }
+        for new in other.traps {
+            let key = |t: &SeedTrap| {
+                t.launch.trap.as_ref().map(|trap| (trap.kind(), trap.place().map(|(f, at)| (f.to_owned(), at))))
+            };
+            match self.traps.iter_mut().find(|t| key(t) == key(&new)) {
+                Some(t) => t.seeds += new.seeds,
+                None => self.traps.push(new),
             }
         }
+        self.cases.extend(other.cases);
+        self.suppressed += other.suppressed;
+        self.unchecked.extend(other.unchecked);
+        self.launches += other.launches;
+        self.seeds += other.seeds;
+    }
+
+    /// Notes why something was not checked.
+    pub fn not_checked(&mut self, why: String) {
+        self.unchecked.push(why);
+    }
+
+    /// How many there are of each kind, as `race`.
+    pub fn kinds(&self) -> BTreeMap<&'static str, usize> {
+        self.list.iter().fold(BTreeMap::new(), |mut all, found| {
+            *all.entry(found.finding.kind).or_default() += 1;
+            all
+        })
+    }
+
+    /// Shows all of it, up to the limit. Returns what it means for the command.
+    pub fn report(&self, args: &FindArgs, out: &mut Out) -> Status {
         self.write_document(out);
-        let Some(_) = self.checks else { return Status::Done };
+        for trap in self.traps.iter().filter(|_| self.seeds > 1) {
+            // What the first seed met was told when it ran.
+            if trap.seed != self.seed {
+                launch::report(&trap.entry, &trap.launch, false, out);
+            }
+            out.note(&format!("seen with {} of {} seeds; replay: --seed {}", trap.seeds, self.seeds, trap.seed));
+        }
         for found in self.list.iter().take(args.print_limit) {
             match out.format {
-                Format::Json => out.json(&Object::of(found, args)),
+                Format::Json => out.json(&Object::of(found, self.seeds, args)),
                 Format::Human => {
                     let more =
                         if args.gen_suppressions { format!("\n  {}", line_of(&found.finding)) } else { String::new() };
@@ -128,29 +224,29 @@ impl Collected {
             }
         }
         let hidden = self.list.len().saturating_sub(args.print_limit);
+        let s = |n: usize| if n == 1 { "" } else { "s" };
         if hidden > 0 && out.format == Format::Human {
-            let s = if hidden == 1 { "" } else { "s" };
-            out.note(&format!("{hidden} more finding{s} not shown; `--print-limit N` shows more"));
+            out.note(&format!("{hidden} more finding{} not shown; `--print-limit N` shows more", s(hidden)));
         }
         if self.suppressed > 0 && out.format == Format::Human {
-            let s = if self.suppressed == 1 { "" } else { "s" };
-            out.note(&format!("{} finding{s} left out by suppressions", self.suppressed));
+            out.note(&format!("{} finding{} left out by suppressions", self.suppressed, s(self.suppressed)));
         }
-        for why in &self.unchecked {
+        for why in self.unchecked.iter().collect::<BTreeSet<_>>() {
             out.error(&format!("the check ended before the launch did, and there may be more to find: {why}"));
         }
-        match (self.list.is_empty(), self.unchecked.is_empty()) {
+        match (self.list.is_empty() && self.traps.is_empty(), self.unchecked.is_empty()) {
             (false, _) => Status::Found,
             (true, false) => Status::File,
             (true, true) => Status::Done,
         }
     }
 
-    /// The document that standard output is for.
+    /// The document that standard output is for, if anything ran.
     fn write_document(&self, out: &mut Out) {
         let findings: Vec<&Finding> = self.list.iter().map(|f| &f.finding).collect();
         let text = match out.document {
             None => return,
+            Some(_) if self.cases.is_empty() => return,
             Some(Document::Sarif) => sarif(&self.cases, &findings),
             Some(Document::Junit) => junit(&self.cases, &findings),
         };
@@ -159,111 +255,48 @@ impl Collected {
 
     /// `256 pairs at these two lines in 1 of 5 launches; replay: --seed 3`.
     fn seen(&self, found: &Found) -> String {
-        let pairs = found.finding.pairs;
-        let s = if pairs == 1 { "" } else { "s" };
+        let (n, seed) = (found.finding.pairs, found.seed);
+        let s = if n == 1 { "" } else { "s" };
         let (what, lines) = match (found.finding.kind, &found.finding.second) {
             ("race", _) => ("pair", "at these two lines"),
             (_, Some(_)) => ("time", "at these two lines"),
             (_, None) => ("time", "at this line"),
         };
+        if self.seeds > 1 {
+            let (with, of) = (found.seeds, self.seeds);
+            return format!("{with} of {of} seeds; {n} {what}{s} {lines}; replay: --seed {seed}");
+        }
         let launches = match self.launches {
             1 => String::new(),
-            n => format!(" in {} of {n} launches", found.launches.len()),
+            all => format!(" in {} of {all} launches", found.launches.len()),
         };
-        format!("{pairs} {what}{s} {lines}{launches}; replay: --seed {}", found.seed)
+        format!("{n} {what}{s} {lines}{launches}; replay: --seed {seed}")
     }
 }
 
 #[derive(Serialize)]
 struct Object<'a> {
-    finding: &'static str,
-    class: &'static str,
+    #[serde(flatten)]
+    finding: &'a Finding,
     seed: u64,
-    pairs: u64,
     launches: usize,
-    first: Place<'a>,
+    /// With how many seeds it was seen, and how many there were, where there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
-    second: Option<Place<'a>>,
-    data: Data<'a>,
-    message: &'a str,
+    seen: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tried: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<&'static str>,
+    seeds: Option<usize>,
     replay: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     suppression: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Place<'a> {
-    file: &'a str,
-    line: u32,
-    column: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source_file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source_line: Option<u32>,
-    statement: &'a str,
-    access: &'static str,
-    block: [u32; 3],
-    thread: [u32; 3],
-    order: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Data<'a> {
-    what: &'a str,
-    size: u64,
-    offset: u64,
-    bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    element: Option<&'a str>,
-}
-
 impl<'a> Object<'a> {
-    fn of(found: &'a Found, args: &FindArgs) -> Object<'a> {
-        let f = &found.finding;
-        Object {
-            finding: f.kind,
-            class: f.class,
-            seed: found.seed,
-            pairs: f.pairs,
-            launches: found.launches.len(),
-            first: Place::of(&f.first),
-            second: f.second.as_ref().map(Place::of),
-            data: Data {
-                what: &f.data.what,
-                size: f.data.size,
-                offset: f.data.offset,
-                bytes: f.data.bytes,
-                element: f.data.element.as_deref(),
-            },
-            message: &f.message,
-            tried: f.tried.as_deref(),
-            fix: f.fix,
-            replay: format!("--seed {}", found.seed),
-            suppression: args.gen_suppressions.then(|| line_of(f)),
-        }
-    }
-}
-
-impl<'a> Place<'a> {
-    fn of(at: &'a FoundAt) -> Place<'a> {
-        Place {
-            file: &at.file,
-            line: at.line,
-            column: at.column,
-            source_file: at.source.as_ref().map(|(file, _)| file.as_str()),
-            source_line: at.source.as_ref().map(|(_, line)| *line),
-            statement: &at.statement,
-            access: at.does,
-            block: at.block,
-            thread: at.thread,
-            order: at.order,
-            scope: at.scope,
-        }
+    fn of(found: &'a Found, seeds: usize, args: &FindArgs) -> Object<'a> {
+        let Found { finding, seed, launches, .. } = found;
+        let of_seeds = |n: usize| (seeds > 1).then_some(n);
+        let (seen, seeds) = (of_seeds(found.seeds), of_seeds(seeds));
+        let suppression = args.gen_suppressions.then(|| line_of(finding));
+        let replay = format!("--seed {seed}");
+        Object { finding, seed: *seed, launches: launches.len(), seen, seeds, replay, suppression }
     }
 }

@@ -314,6 +314,9 @@ impl PreparedLaunch {
             Err(Ended::Trap(trap)) => Some(trap),
             Ok(()) | Err(_) => None,
         });
+        if let (Some(sink), Some(report)) = (&self.config.found, &check) {
+            sink.take(&self.function.name, report);
+        }
         let (recompile, tier) = (recompiled.time, recompiled.tier);
         let report = LaunchReport { compile, run, recompile, tier, blocks, cached, check };
         match result {
