@@ -49,7 +49,8 @@ pub mod words;
 pub use device::{Device, DeviceBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use finding::{
-    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Finding, FoundAt, FoundIn, Options as RaceOptions,
+    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Finding, FoundAt, FoundIn,
+    Options as RaceOptions, Wrong,
 };
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};

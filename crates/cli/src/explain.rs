@@ -7,7 +7,7 @@
 use handloom_diag::Code;
 use handloom_ir::trap::TrapKind;
 use handloom_isa::nearest;
-use handloom_runtime::Class;
+use handloom_runtime::{Class, Wrong};
 use serde::Serialize;
 
 use crate::report::{Failure, Format, Out, Status};
@@ -24,8 +24,21 @@ pages! {
     "E0501" "E0502" "E0901" "W0102" "W0301" "W0401" "W0601"
     "out_of_bounds" "misaligned" "bad_space" "write_protected" "trap" "assert" "deadlock" "barrier" "timeout" "stack" "bad_transfer" "bad_tensor"
     "bad_call" "bad_object" "out_of_surface" "breakpoint"
-    "scope_too_narrow" "atomic_scopes" "mixed_size" "same_warp" "same_value" "unordered"
+    "scope_too_narrow" "atomic_scopes" "mixed_size" "same_warp" "same_value" "unordered" "mask_without_caller" "divergent_warp" "mbarrier_count"
+    "uninitialised" "freed" "leak" "variable"
 }
+
+/// Findings whose classes one page explains: the word of the page, the title, the words of the classes.
+const GROUPS: &[(&str, &str, &[&str])] = &[
+    (
+        "uninitialised",
+        "something that nobody wrote decides something",
+        &["branch", "guard", "address", "operand", "output", "result"],
+    ),
+    ("freed", "memory is used after it was freed", &["use", "double_free"]),
+    ("leak", "memory that is never freed", &["malloc"]),
+    ("variable", "an access through the address of a variable that lies outside of it", &[]),
+];
 
 /// What can be explained.
 #[derive(Serialize)]
@@ -41,7 +54,9 @@ fn rows() -> impl Iterator<Item = Row> {
     let codes = Code::ALL.iter().map(|c| Row { code: c.name(), kind: "diagnostic", title: c.title() });
     let traps = TrapKind::ALL.iter().map(|t| Row { code: t.word(), kind: "trap", title: t.about() });
     let classes = Class::ALL.iter().map(|c| Row { code: c.word(), kind: "finding", title: c.about() });
-    codes.chain(traps).chain(classes)
+    let wrongs = Wrong::ALL.iter().map(|w| Row { code: w.word(), kind: "finding", title: w.about() });
+    let groups = GROUPS.iter().map(|&(code, title, _)| Row { code, kind: "finding", title });
+    codes.chain(traps).chain(classes).chain(wrongs).chain(groups)
 }
 
 /// A module that shows a code, or that shows it no longer.
@@ -125,6 +140,8 @@ pub fn explain(words: &[String], out: &mut Out) -> Result<Status, Failure> {
         }
         return Ok(Status::Done);
     }
+    let group = GROUPS.iter().find(|(_, _, classes)| classes.contains(&wanted.as_str()));
+    let wanted = group.map_or(wanted, |(page, ..)| (*page).to_owned());
     let Some(row) = rows().find(|r| r.code.eq_ignore_ascii_case(&wanted)) else {
         let lower = wanted.to_ascii_lowercase();
         let meant = match nearest(&lower, rows().map(|r| r.code)) {

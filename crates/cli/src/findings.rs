@@ -14,8 +14,12 @@ use crate::suppress::{Suppressions, line_of};
 /// The checks of a command line, if it asks for some.
 pub fn asked(args: &FindArgs) -> Option<CheckConfig> {
     let FindArgs { check: Some(checks), check_volatile, check_same_values, first, .. } = *args else { return None };
-    let races =
-        RaceOptions { strong_volatile: check_volatile, same_values: check_same_values, first, ..RaceOptions::default() };
+    let races = RaceOptions {
+        strong_volatile: check_volatile,
+        same_values: check_same_values,
+        first,
+        ..RaceOptions::default()
+    };
     Some(CheckConfig { checks, races })
 }
 

@@ -196,12 +196,13 @@ impl Written {
             let page = self.page(at, false);
             page.is_some_and(|page| page.notes[index(at) / 4].bytes() > len)
         });
-        let again = has_many && [16, 32, 48, 64].iter().any(|step| {
-            let hole = |written: &mut Written, at: u64| {
-                (0..len).all(|i| is_hole(written, at + i)) && !is_hole(written, at - 1) && written.is_fresh(at - 1)
-            };
-            hole(self, start + step) || start > *step && hole(self, start - step)
-        });
+        let again = has_many
+            && [16, 32, 48, 64].iter().any(|step| {
+                let hole = |written: &mut Written, at: u64| {
+                    (0..len).all(|i| is_hole(written, at + i)) && !is_hole(written, at - 1) && written.is_fresh(at - 1)
+                };
+                hole(self, start + step) || start > *step && hole(self, start - step)
+            });
         written_longer || again && end.is_multiple_of(16)
     }
 }
@@ -242,7 +243,12 @@ mod tests {
         w.store(0x1008, 8, 8, 0, 0);
         w.store(0x1010, 1, 1, 0, 0);
         w.store(0x1014, 4, 4, 0, 0);
-        assert!(w.is_padding(0x1004, true) && w.is_padding(0x1007, true) && w.is_padding(0x1011, true) && w.is_padding(0x1013, true));
+        assert!(
+            w.is_padding(0x1004, true)
+                && w.is_padding(0x1007, true)
+                && w.is_padding(0x1011, true)
+                && w.is_padding(0x1013, true)
+        );
         assert!(!w.is_padding(0x1018, true));
         // Integers without one, bytes without the last ones.
         (0..16).filter(|i| *i != 5).for_each(|i| w.store(0x1040 + 4 * i, 4, 4, 0, 0));

@@ -10,7 +10,7 @@ fn shown(ran: &Ran) -> (Vec<String>, Vec<String>) {
     let of = |key: &str| objects.iter().filter_map(|o| o[key].as_str()).map(str::to_owned).collect::<Vec<_>>();
     let codes = of("code");
     let traps = objects.iter().filter_map(|o| o["trap"]["kind"].as_str().or(o["kind"].as_str())).map(str::to_owned);
-    let all = codes.iter().cloned().chain(traps).chain(of("class")).collect();
+    let all = codes.iter().cloned().chain(traps).chain(of("class")).chain(of("finding")).collect();
     (all, codes)
 }
 
@@ -53,6 +53,7 @@ fn codes_are_found_as_reports_write_them() {
         ran.out.contains("\nWrong: handloom run k.ptx --check=race --grid 2 --block 1 zero:8\n\n    .version 8.0\n")
     );
     assert!(f.run("explain e0303").ends(0).out.starts_with("E0303 (diagnostic): an operand of the wrong type\n"));
+    assert!(f.run("explain double free").ends(0).out.starts_with("freed (finding): "));
     f.run("explain out_of_bound").ends(2).says("there is no code `out_of_bound`; did you mean `out_of_bounds`?");
     f.run("explain nonsense").ends(2).says("`handloom explain` lists the codes");
     f.write("k.ptx", format!("{}{}", crate::common::HEAD, crate::common::WRONG));
