@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use handloom_audit::Event;
-pub use handloom_audit::misuse::Wrong;
+pub use handloom_audit::misuse::Wrong as MisuseClass;
 pub use handloom_audit::{Check, Checks, Class, Options};
 use serde::{Deserialize, Deserializer, Serialize};
 

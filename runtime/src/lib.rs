@@ -49,8 +49,8 @@ pub mod words;
 pub use device::{Device, DeviceBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use finding::{
-    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Finding, FoundAt, FoundIn,
-    Options as RaceOptions, Wrong,
+    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Finding, FoundAt, FoundIn, MisuseClass,
+    Options as RaceOptions,
 };
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};

@@ -7,7 +7,7 @@
 use handloom_diag::Code;
 use handloom_ir::trap::TrapKind;
 use handloom_isa::nearest;
-use handloom_runtime::{Class, Wrong};
+use handloom_runtime::{Class, MisuseClass};
 use serde::Serialize;
 
 use crate::report::{Failure, Format, Out, Status};
@@ -54,7 +54,7 @@ fn rows() -> impl Iterator<Item = Row> {
     let codes = Code::ALL.iter().map(|c| Row { code: c.name(), kind: "diagnostic", title: c.title() });
     let traps = TrapKind::ALL.iter().map(|t| Row { code: t.word(), kind: "trap", title: t.about() });
     let classes = Class::ALL.iter().map(|c| Row { code: c.word(), kind: "finding", title: c.about() });
-    let wrongs = Wrong::ALL.iter().map(|w| Row { code: w.word(), kind: "finding", title: w.about() });
+    let wrongs = MisuseClass::ALL.iter().map(|w| Row { code: w.word(), kind: "finding", title: w.about() });
     let groups = GROUPS.iter().map(|&(code, title, _)| Row { code, kind: "finding", title });
     codes.chain(traps).chain(classes).chain(wrongs).chain(groups)
 }
