@@ -222,6 +222,34 @@ fn calls_of_older_programs() {
     passes("older", &[], &[("HANDLOOM_DEVICES", "3")]);
 }
 
+/// `HANDLOOM_CHECK`, with launches of both interfaces: told once on standard error, or noted for who runs the program.
+#[test]
+fn checked_launches() {
+    let notes = libraries().join("notes");
+    let file = notes.to_str().expect("the folder has a name of UTF-8");
+    let run = |library: &str, mode: &str, more: &[(&str, &str)]| {
+        let options: &[&str] = if library == "libcuda.so.1" { &[] } else { &["-DRUNTIME"] };
+        let variables = [&[("HANDLOOM_CHECK", "memory,race,sync"), ("HANDLOOM_SEED", "3")], more].concat();
+        let output = program_on(library, "checks", options, &[mode], &variables);
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+        assert!(output.status.success() && !out.is_empty(), "{library} {mode}: {}\n{out}{err}", output.status);
+        err
+    };
+    for library in ["libcuda.so.1", "libcudart.so.13"] {
+        let told = run(library, "racy", &[]);
+        let places =
+            ["st.global.u32", "ld.global.u32", "argument 1 (`out`), 512 bytes", "[unordered]", "thread (32,0,0)"];
+        assert!(places.iter().all(|text| told.contains(text)) && told.matches("race: ").count() == 1, "{told}");
+        assert_eq!(run(library, "clean", &[]), "");
+        let _ = std::fs::remove_file(&notes);
+        assert_eq!(run(library, "racy clean left", &[("HANDLOOM_FINDINGS", file)]), "");
+        let noted = std::fs::read_to_string(&notes).expect("there are notes");
+        let count = |event: &str| noted.matches(&format!("{{\"event\":\"{event}\"")).count();
+        assert_eq!([count("finding"), count("again"), count("checked"), count("given")], [1, 2, 12, 13], "{noted}");
+        assert!(noted.contains("\"pairs\":64") && noted.contains("\"seed\":3,\"unchecked\":null"), "{noted}");
+    }
+}
+
 /// Many programs share the machine; those that are killed while a kernel runs leave nothing behind.
 #[test]
 fn programs_beside_each_other() {

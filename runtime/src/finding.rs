@@ -1,5 +1,13 @@
 //! What a check found in a launch, as data and as text.
 
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use handloom_audit::Event;
+pub use handloom_audit::{Check, Checks, Class, Options};
+use serde::{Deserialize, Deserializer, Serialize};
+
 /// What is asked of a checked launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CheckConfig {
@@ -9,8 +17,28 @@ pub struct CheckConfig {
     pub races: Options,
 }
 
-use handloom_audit::Event;
-pub use handloom_audit::{Check, Checks, Class, Options};
+/// Takes what the check of each launch found, by the name of its entry, when the launch is over, however it ended.
+#[derive(Clone)]
+pub struct CheckSink(Arc<TakeReport>);
+
+type TakeReport = dyn Fn(&str, &CheckReport) + Send + Sync;
+
+impl CheckSink {
+    /// A sink that calls a function.
+    pub fn new(take: impl Fn(&str, &CheckReport) + Send + Sync + 'static) -> CheckSink {
+        CheckSink(Arc::new(take))
+    }
+
+    pub(crate) fn take(&self, entry: &str, report: &CheckReport) {
+        (self.0)(entry, report);
+    }
+}
+
+impl fmt::Debug for CheckSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CheckSink")
+    }
+}
 
 /// What the check of a launch found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -23,34 +51,43 @@ pub struct CheckReport {
     pub events: Vec<Event>,
 }
 
-/// A fault of a program that a check saw.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A word of reports. It has a name of its own, since what is read is made to live that long.
+pub type Word = &'static str;
+
+/// A fault of a program that a check saw. Its fields are those of the JSON object of a finding.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Finding {
     /// The stable word of its kind: `race`.
-    pub kind: &'static str,
+    #[serde(rename = "finding", deserialize_with = "word")]
+    pub kind: Word,
     /// The stable word of its class, of which a kind may have several.
-    pub class: &'static str,
+    #[serde(deserialize_with = "word")]
+    pub class: Word,
     /// What happened, as a sentence.
     pub message: String,
     /// Where: the one that came first in the run.
     pub first: FoundAt,
     /// The other side of a race.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<FoundAt>,
     /// The memory that it is about.
     pub data: FoundIn,
     /// What the program did to order the two, and why it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<String>,
     /// What to do about it.
-    pub fix: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_word")]
+    pub fix: Option<Word>,
     /// How many pairs of accesses it stands for, or how many accesses.
     pub pairs: u64,
 }
 
 /// A statement that some thread executed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FoundAt {
     /// `read`, `write`, `atomic`.
-    pub does: &'static str,
+    #[serde(rename = "access", deserialize_with = "word")]
+    pub does: Word,
     /// The PTX file.
     pub file: String,
     /// Line, from 1.
@@ -58,6 +95,7 @@ pub struct FoundAt {
     /// Column in bytes, from 1.
     pub column: u32,
     /// File and line of the source, from `.loc`.
+    #[serde(flatten, with = "source")]
     pub source: Option<(String, u32)>,
     /// Its text.
     pub statement: String,
@@ -66,13 +104,15 @@ pub struct FoundAt {
     /// The thread in it.
     pub thread: [u32; 3],
     /// `weak`, `relaxed`, `acquire`.
-    pub order: &'static str,
+    #[serde(deserialize_with = "word")]
+    pub order: Word,
     /// `cta`, `gpu`; of a strong access.
-    pub scope: Option<&'static str>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_word")]
+    pub scope: Option<Word>,
 }
 
 /// Bytes that a finding is about.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FoundIn {
     /// What it is: `argument 2`, `variable count`, `shared variable tile`.
     pub what: String,
@@ -83,7 +123,47 @@ pub struct FoundIn {
     /// How many.
     pub bytes: u64,
     /// The element, where the memory has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub element: Option<String>,
+}
+
+/// How the line of a source is written: as two fields of the place, if it is known.
+mod source {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct At {
+        source_file: String,
+        source_line: u32,
+    }
+
+    pub(super) fn serialize<S: Serializer>(at: &Option<(String, u32)>, to: S) -> Result<S::Ok, S::Error> {
+        let at = at.clone().map(|(source_file, source_line)| At { source_file, source_line });
+        at.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(String, u32)>, D::Error> {
+        let at = Option::<At>::deserialize(from)?;
+        Ok(at.map(|at| (at.source_file, at.source_line)))
+    }
+}
+
+/// Reads one of the words of reports, which live for ever: there are few of them, and each is kept once.
+fn word<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let text = String::deserialize(from)?;
+    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = words.get(text.as_str()) {
+        return Ok(known);
+    }
+    let new: &'static str = text.leak();
+    words.insert(new);
+    Ok(new)
+}
+
+/// The same where a word may be missing.
+fn perhaps_word<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
+    word(from).map(Some)
 }
 
 impl FoundIn {
@@ -119,6 +199,12 @@ impl Finding {
         lines.extend(self.tried.iter().map(|tried| format!("  tried  {tried}")));
         lines.extend(self.fix.iter().map(|fix| format!("  fix    {fix}")));
         lines.join("\n")
+    }
+
+    /// It as a JSON object, in one line.
+    pub fn json(&self) -> String {
+        // Nothing in it can fail to be written.
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Whether another one is the same pair of places, for the same reason.

@@ -1,4 +1,4 @@
-//! Capabilities and sizes as people write them: in options and in variables of the environment.
+//! Capabilities and sizes as people write them: in options and in variables of the environment. And text as JSON has it.
 
 /// `8.9`, `89` or `sm_89` as 89.
 pub fn capability(text: &str) -> Option<u32> {
@@ -25,9 +25,20 @@ pub fn size_bytes(text: &str) -> Option<u64> {
     bytes.checked_mul(1 << shift).filter(|b| *b > 0)
 }
 
+/// A JSON string.
+pub fn quoted(text: &str) -> String {
+    // Text can always be written.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_strings_are_quoted() {
+        assert_eq!(quoted("a\"b\\\n\u{1}"), "\"a\\\"b\\\\\\n\\u0001\"");
+    }
 
     #[test]
     fn capabilities_and_sizes_are_read() {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fat_binary.h"
+
 typedef struct { unsigned x, y, z; } dim3;
 typedef void *stream_t;
 
@@ -126,20 +128,6 @@ static const char ptx[] =
 static char scale_stub, bump_stub, wild_stub, refused_stub, missing_stub, factor_shadow, counter_shadow;
 static void *managed;
 
-static void put(unsigned char *at, uint64_t v, int bytes) { memcpy(at, &v, bytes); }
-
-// A container with one text that is not compressed.
-static void *container(void) {
-  size_t text = (sizeof ptx + 7) / 8 * 8;
-  unsigned char *c = calloc(1, 16 + 80 + text);
-  put(c, 0xba55ed50u, 4), put(c + 4, 1, 2), put(c + 6, 16, 2), put(c + 8, 80 + text, 8);
-  unsigned char *m = c + 16;
-  put(m, 1, 2), put(m + 2, 0x101, 2), put(m + 4, 80, 4), put(m + 8, text, 8), put(m + 20, 64, 4);
-  put(m + 24, 0, 2), put(m + 26, 8, 2), put(m + 28, 80, 4), put(m + 40, 0x11, 8);
-  memcpy(m + 80, ptx, sizeof ptx);
-  return c;
-}
-
 // A launch as the compiler writes it: first the configuration, then the stub, which takes it.
 static int stub(const void *function, void **args) {
   dim3 grid, block;
@@ -152,7 +140,7 @@ static int stub(const void *function, void **args) {
 }
 
 int main(void) {
-  struct { int magic, version; const void *data; void *list; } wrapper = {0x466243b1, 1, container(), 0};
+  struct { int magic, version; const void *data; void *list; } wrapper = {0x466243b1, 1, container(ptx, sizeof ptx), 0};
   void **handle = __cudaRegisterFatBinary(&wrapper);
   __cudaRegisterFunction(handle, &scale_stub, 0, "scale", -1, 0, 0, 0, 0, 0);
   __cudaRegisterFunction(handle, &bump_stub, 0, "bump", -1, 0, 0, 0, 0, 0);

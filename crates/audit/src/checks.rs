@@ -73,6 +73,13 @@ impl Checks {
     }
 }
 
+impl fmt::Display for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = Check::ALL.into_iter().filter(|c| self.has(*c)).map(Check::word).collect();
+        f.write_str(&words.join(","))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +89,7 @@ mod tests {
         let some = Checks::parse("race, sync").unwrap();
         assert!(some.has(Check::Race) && some.has(Check::Sync) && !some.has(Check::Init) && !some.has(Check::Memory));
         assert_eq!(Checks::parse("memory,init,race,sync"), Ok(Checks::all()));
+        assert_eq!(some.to_string(), "race,sync");
         assert!(Checks::parse("races").unwrap_err().contains("expected some of memory, init, race, sync"));
         assert!(Checks::parse("").is_err());
     }

@@ -279,7 +279,7 @@ impl From<EngineArg> for Engine {
 }
 
 /// `handloom run`.
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct RunArgs {
     /// A PTX file; `-` is standard input.
     #[arg(required_unless_present = "job", value_name = "FILE")]
@@ -315,6 +315,9 @@ pub struct RunArgs {
     /// Order of scheduling: the same seed, the same order. Default: 0, which is ascending.
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
+    /// Check with all seeds from A to B - 1 (`A..=B`: to B), side by side, and say in how many each finding was seen.
+    #[arg(long, value_name = "A..B", value_parser = seeds, requires = "check", conflicts_with = "seed")]
+    pub many_seeds: Option<Seeds>,
     /// How strictly compiled code checks addresses. Default: exact.
     #[arg(long, value_enum)]
     pub bounds: Option<BoundsArg>,
@@ -399,6 +402,26 @@ fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "expected a whole number from 0 to 2^64 - 1".to_owned())
 }
 
+/// A range of seeds that is not empty: the first and the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seeds {
+    /// The first.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+}
+
+fn seeds(text: &str) -> Result<Seeds, String> {
+    let range = match text.split_once("..=") {
+        Some((a, b)) => a.parse().ok().zip(b.parse().ok()),
+        None => {
+            text.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse::<u64>().ok()?.checked_sub(1)?)))
+        }
+    };
+    let seeds = range.map(|(first, last)| Seeds { first, last }).filter(|s| s.first <= s.last);
+    seeds.ok_or_else(|| "expected a range of seeds that is not empty, as 0..8 or 0..=7".to_owned())
+}
+
 /// A time limit in seconds.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     text.parse().ok().and_then(time_limit).ok_or_else(|| "expected a number of seconds above 0".to_owned())
@@ -434,6 +457,15 @@ mod tests {
         assert_eq!(block("16,8,8"), Ok([16, 8, 8]));
         for wrong in ["0", "1025", "1,0", "32,33", "1,1,65", "65536,65536,65536"] {
             assert!(block(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_seeds_are_read() {
+        assert_eq!(seeds("0..8"), Ok(Seeds { first: 0, last: 7 }));
+        assert_eq!(seeds("3..=3"), Ok(Seeds { first: 3, last: 3 }));
+        for wrong in ["", "8", "8..8", "8..2", "0..0", "a..b", "..4", "-1..4", "3..=2"] {
+            assert!(seeds(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! `handloom exec`: a program that uses CUDA, on Handloom's driver library.
 //!
 //! The program is a child with an environment of its own. Its signals and its exit status are passed on, and what kernels did wrong is summed up
-//! at the end, from a file in which the library notes it.
+//! at the end, from a file in which the library notes it ([`notes`](crate::notes)).
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -15,12 +15,13 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use handloom_runtime::user_folder;
 
-use crate::args::BoundsArg;
+use crate::args::{BoundsArg, FindArgs};
+use crate::findings;
+use crate::notes::{Notes, Summary};
 use crate::report::{Failure, Out, Status, reason};
 
 /// The library that a program asks for.
@@ -71,12 +72,14 @@ pub struct ExecArgs {
     /// Fill device memory with a pattern when it is allocated and when it is freed.
     #[arg(long)]
     pub poison: bool,
-    /// Write a line of JSON for every launch and every trap.
+    /// Write a line of JSON for every launch, trap and finding.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Exit status when a kernel trapped, in place of the program's own.
+    /// Exit status when a kernel trapped or a check found something, in place of the program's own.
     #[arg(long, value_name = "N")]
     pub error_exit: Option<u8>,
+    #[command(flatten)]
+    pub checks: FindArgs,
     #[command(flatten)]
     pub later: Later,
     /// The program and its arguments.
@@ -88,9 +91,6 @@ pub struct ExecArgs {
 #[derive(ClapArgs, Debug)]
 pub struct Later {
     /// Not supported yet.
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
-    pub check: Option<Option<String>>,
-    /// Not supported yet.
     #[arg(long, hide = true)]
     pub profile: Option<PathBuf>,
     /// Not supported yet.
@@ -101,11 +101,7 @@ pub struct Later {
 impl Later {
     /// The option that was given.
     fn given(&self) -> Option<&'static str> {
-        let all = [
-            (self.check.is_some(), "--check"),
-            (self.profile.is_some(), "--profile"),
-            (self.cover.is_some(), "--cover"),
-        ];
+        let all = [(self.profile.is_some(), "--profile"), (self.cover.is_some(), "--cover")];
         all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
     }
 }
@@ -128,6 +124,7 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     if let Some(name) = args.later.given() {
         return Err(Failure::usage(format!("`{name}` is not supported by `exec` yet")));
     }
+    findings::asked(&args.checks)?;
     let folder = libraries()?;
     let notes = Notes::new()?;
     let mut command = Command::new(&args.command[0]);
@@ -145,14 +142,23 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     };
     let status =
         wait(child, &signals).map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
-    let found = notes.summary();
-    if let Some(text) = &found {
-        out.say(text);
-    }
+    let found = notes.report(&args.checks, out);
     let own = status.code().and_then(|c| u8::try_from(c).ok());
     let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
     let own = own.or_else(by_signal).unwrap_or(1);
-    Ok(Status::Passed(args.error_exit.filter(|_| found.is_some()).unwrap_or(own)))
+    Ok(Status::Passed(ended(own, &found, args)))
+}
+
+/// The exit status of a program that ended with `own`. What was found is no success, nor what could not be checked.
+fn ended(own: u8, found: &Summary, args: &ExecArgs) -> u8 {
+    let is_checked = args.checks.check.is_some();
+    let is_found = found.checks == Status::Found || found.has_traps;
+    match (args.error_exit, found.checks) {
+        (Some(n), _) if is_found => n,
+        (_, Status::Done) if is_checked && is_found && own == 0 => Status::Found.code(),
+        (_, checks) if own == 0 => checks.code(),
+        _ => own,
+    }
 }
 
 /// The folder of the libraries: the one that is named, or one beside the program.
@@ -224,6 +230,10 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     set("HANDLOOM_SEED", args.seed.and_then(|n| text(n.to_string())));
     set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
+    let FindArgs { check, check_volatile, check_same_values, .. } = args.checks;
+    set("HANDLOOM_CHECK", check.and_then(|checks| text(checks.to_string())));
+    set("HANDLOOM_CHECK_VOLATILE", check_volatile.then(|| "1".into()));
+    set("HANDLOOM_CHECK_SAME_VALUES", check_same_values.then(|| "1".into()));
     set("HANDLOOM_POISON", args.poison.then(|| "1".into()));
     let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();
     let off = Path::new("off");
@@ -231,43 +241,6 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     set("HANDLOOM_DUMP_IMAGES", args.dump_images.as_ref().map(absolute));
     set("HANDLOOM_REPORT", args.report.as_ref().map(absolute));
     Ok(())
-}
-
-/// The file in which the libraries of all processes of the program note what they found.
-struct Notes {
-    folder: PathBuf,
-    file: PathBuf,
-}
-
-impl Notes {
-    fn new() -> Result<Notes, Failure> {
-        let folder = std::env::temp_dir().join(format!("handloom-exec-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)
-            .map_err(|e| Failure::file(format!("`{}`: {}", folder.display(), reason(&e))))?;
-        let file = folder.join("findings");
-        Ok(Notes { folder, file })
-    }
-
-    /// A sentence about what was found, if anything was.
-    fn summary(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct Note {
-            code: String,
-        }
-        let text = std::fs::read_to_string(&self.file).ok()?;
-        let notes: Vec<Note> = text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
-        let mut codes: Vec<&str> = notes.iter().map(|n| n.code.as_str()).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        let s = if notes.len() == 1 { "" } else { "s" };
-        (!notes.is_empty()).then(|| format!("handloom: {} trap{s}: {}", notes.len(), codes.join(", ")))
-    }
-}
-
-impl Drop for Notes {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }
 
 /// Signals that are passed on.

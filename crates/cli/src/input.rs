@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use handloom_check::{Checked, check_text};
 use handloom_diag::{Code, Diagnostic, FileId, SourceMap, Span};
@@ -31,9 +32,17 @@ pub struct Text {
 /// # Errors
 /// The file cannot be read.
 pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
+    // Who asks again gets the same: each seed of `--many-seeds` reads its files.
+    static STDIN: Mutex<Option<Vec<u8>>> = Mutex::new(None);
     let result = if path == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        let mut known = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(bytes) => Ok(bytes.clone()),
+            None => {
+                let mut bytes = Vec::new();
+                std::io::stdin().lock().read_to_end(&mut bytes).map(|_| known.insert(bytes).clone())
+            }
+        }
     } else {
         std::fs::read(path)
     };

@@ -29,13 +29,18 @@ use crate::values::{self, Bound, Value, address_of, check_fill, global, global_a
 use crate::watch::{Watch, Work};
 use crate::{input, names};
 
-/// Runs a job.
+/// Runs a job; of a quiet one, nothing is written or compared.
 ///
 /// # Errors
 /// What kept it from starting, or ended it early.
-pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
+pub fn run_job(
+    path: &str,
+    args: &RunArgs,
+    watch: &Watch,
+    found: &mut Collected,
+    out: &mut Out,
+) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
-    let watch = Watch::start(out)?;
     let text = input::read(path)?;
     let wrong = |why: String| Failure::usage(format!("`{path}`: {why}"));
     let job = Job::parse(&text).map_err(wrong)?;
@@ -51,16 +56,18 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let buffers = load_buffers(&job, &base, &device, &names, &units).map_err(in_job)?;
     let context = Context { job: &job, base: &base, names: &names, units: &units, keys: &keys, buffers: &buffers };
     let fills = context.fills().map_err(in_job)?;
-    let plan = context.plan(args, &watch).map_err(in_job)?;
+    let plan = context.plan(args, watch).map_err(in_job)?;
     let results = context.results(&stores).map_err(in_job)?;
     let expected = context.expected(&stores).map_err(in_job)?;
     context.warn(&plan, out);
-    let outputs = open_all(results.iter().map(|(store, _)| *store)).map_err(in_job)?;
-    let compiled = compile(&plan, &units, &watch, out)?;
+    let stores = results.iter().map(|(store, _)| *store);
+    let outputs = if out.is_quiet() { Vec::new() } else { open_all(stores).map_err(in_job)? };
+    let compiled = compile(&plan, &units, watch, out)?;
     fills.iter().try_for_each(|f| f.fill(&buffers)).map_err(in_job)?;
-    let mut found = Collected::new(args);
-    let mut ended = run_all(&plan, compiled, &buffers, &job, &watch, (out, &mut found))?;
-    ended.status = ended.status.max(found.report(&args.checks, out));
+    let mut ended = run_all(&plan, compiled, &buffers, &job, watch, (out, found))?;
+    if out.is_quiet() {
+        return Ok(ended.status);
+    }
     for ((store, from), output) in results.iter().zip(outputs) {
         let (data, array) = from.read(&buffers);
         match Written::of(store, data, array).and_then(|w| w.write(output)) {
@@ -351,6 +358,9 @@ impl<'j> Context<'_, 'j> {
             let number = |why: String| Failure::usage(format!("launch {}: {why}", i + 1));
             let mut config = self.job.config(spec, args).map_err(number)?;
             findings::ask(args, &mut config)?;
+            if args.many_seeds.is_some() {
+                config.seed = args.seed.unwrap_or(config.seed);
+            }
             config.stop = watch.stop().clone();
             let named = |k: usize, why: String| number(format!("argument {}: {why}", k + 1));
             let arguments = spec.args.iter().enumerate();
@@ -528,7 +538,7 @@ fn run_all(
         };
         launch::report(&p.entry, &done, p.repeat.is_some(), out);
         if let Ok(ready) = &p.ready {
-            found.add(&done.runs, ready.config.seed);
+            found.add(&p.entry, &done, ready.config.seed);
         }
         // What ran is told before the next one starts, however long that one takes.
         out.flush();

@@ -9,8 +9,8 @@ use handloom_diag::names::readable;
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_ir::simt::Param;
 use handloom_runtime::{
-    Arg, Device, ErrorKind, Function, LaunchConfig, LaunchError, LaunchReport, Module, PreparedLaunch, Progress, Tier,
-    TrapReport,
+    Arg, Device, ErrorKind, Function, LaunchConfig, LaunchError, LaunchReport, Module, PreparedLaunch, Progress, Sink,
+    Tier, TrapReport,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -71,7 +71,7 @@ pub fn failed(e: LaunchError, watch: &Watch) -> Failure {
 }
 
 /// What a launch did.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Launched {
     /// Time to make its code.
     pub compile: Duration,
@@ -115,10 +115,14 @@ pub fn launch(
     watch: &Watch,
     out: &mut Out,
 ) -> Result<Launched, Failure> {
-    let progress = Progress::new();
-    let printed = Printed::new(out, watch.shown().clone());
     let mut config = config.clone();
     config.stop = watch.stop().clone();
+    if out.is_quiet() {
+        config.output = Some(Sink::new(|_| {}));
+        return run(function, &config, args, repeat, spent).map_err(|e| failed(e, watch));
+    }
+    let progress = Progress::new();
+    let printed = Printed::new(out, watch.shown().clone());
     config.progress = Some(progress.clone());
     config.output = Some(printed.sink());
     let blocks = config.blocks().saturating_mul(u64::from(repeat));

@@ -10,7 +10,7 @@
 //! [`names`] finds entries by what people call them, [`entries`] finds what of a wrong module can still be used. Arguments of kernels are
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
-//! [`launch`] is one launch and its report, [`expect`] compares results, [`findings`] is what checks found, [`explain`] says what their words mean, [`printed`] is what kernels print, [`watch`] are signals and
+//! [`launch`] is one launch and its report, [`expect`] compares results, [`seeds`] runs it with several seeds, [`findings`] is what checks found, [`notes`] what libraries say of it to `exec`, [`explain`] says what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
@@ -36,12 +36,14 @@ mod jobfile;
 mod launch;
 mod layout;
 mod names;
+mod notes;
 mod npy;
 mod outputs;
 mod printed;
 mod report;
 mod run;
 mod scalar;
+mod seeds;
 mod specs;
 mod tensor_maps;
 mod traps;
@@ -81,10 +83,7 @@ fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
     match command {
         Command::Check(args) => check::check(args, out),
         Command::Compile(args) => compile::compile(args, out),
-        Command::Run(args) => match &args.job {
-            Some(job) => job::run_job(job, args, out),
-            None => run::run(args, out),
-        },
+        Command::Run(args) => seeds::run(args, out),
         Command::Exec(args) => exec::exec(args, out),
         Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),

@@ -171,9 +171,24 @@ pub struct Out {
     stdout: Stdout,
     /// A fault of ours.
     failed: Option<String>,
+    /// Nothing of it is shown.
+    is_quiet: bool,
 }
 
 impl Out {
+    /// One that shows nothing, for work that is done again.
+    pub fn quiet(format: Format) -> Out {
+        let mut new = Out::new(format);
+        new.stdout.lock().out = buffered(Box::new(std::io::sink()));
+        new.is_quiet = true;
+        new
+    }
+
+    /// Whether nothing of it is shown.
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
     /// Standard output and standard error.
     pub fn new(format: Format) -> Out {
         let style = match anstream::AutoStream::choice(&std::io::stderr()) {
@@ -184,7 +199,7 @@ impl Out {
         };
         let pipe = Pipe { out: buffered(Box::new(std::io::stdout())), closed: false, failed: None };
         let stdout = Stdout(Arc::new(Mutex::new(pipe)));
-        let mut new = Out { format, limit: 0, style, stdout, failed: None };
+        let mut new = Out { format, limit: 0, style, stdout, failed: None, is_quiet: false };
         new.set_limit(None);
         new
     }
@@ -192,6 +207,9 @@ impl Out {
     /// Writes to standard error from now on: standard output carries the data of a buffer.
     pub fn redirect(&mut self) {
         self.flush();
+        if self.is_quiet {
+            return;
+        }
         self.stdout.lock().out = buffered(Box::new(std::io::stderr()));
     }
 
@@ -243,6 +261,9 @@ impl Out {
     /// Writes text for people to standard error, behind what is on standard output.
     pub fn say(&mut self, text: &str) {
         self.flush();
+        if self.is_quiet {
+            return;
+        }
         let stream = anstream::AutoStream::choice(&std::io::stderr());
         let mut err = anstream::AutoStream::new(std::io::stderr().lock(), stream);
         // Nobody can be told that this fails.

@@ -21,16 +21,15 @@ use crate::watch::Watch;
 use crate::words::{Word, Words};
 use crate::{bug, dtype, findings, image, names};
 
-/// Loads modules, launches an entry, writes its buffers.
+/// Loads modules, launches an entry, writes its buffers; of a quiet one, nothing is written.
 ///
 /// # Errors
 /// What kept it from running.
-pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
+pub fn run(args: &RunArgs, watch: &Watch, found: &mut Collected, out: &mut Out) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
     if writes_stdout(args) {
         out.redirect();
     }
-    let watch = Watch::start(out)?;
     let device = device()?;
     let file = args.file.as_deref().unwrap_or("-");
     let first = args.rest.first().map(String::as_str).filter(|word| is_name(word));
@@ -42,18 +41,19 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     let function = names::function(&loaded.module, entry)?;
     let config = config(args)?;
     let words = words(args, typed)?;
-    let mut ready = Ready::new(&function, &config, words, &device, &watch)?;
+    let mut ready = Ready::new(&function, &config, words, &device, watch)?;
     let uses = dtype::warnings(&function, &ready.values, &ready.buffers);
     out.diagnostics(&uses, loaded.module.sources());
-    let outputs = open_all(ready.words.stores())?;
+    let outputs = if out.is_quiet() { Vec::new() } else { open_all(ready.words.stores())? };
     ready.fill_globals(&loaded.module)?;
-    let mut done = launch::launch(&function, &config, &ready.args(), 1, Duration::ZERO, &watch, out)?;
+    let mut done = launch::launch(&function, &config, &ready.args(), 1, Duration::ZERO, watch, out)?;
     done.compile += loaded.lower;
     launch::report(function.name(), &done, false, out);
-    let mut found = Collected::new(args);
-    found.add(&done.runs, config.seed);
-    let found = found.report(&args.checks, out);
-    let status = if done.trap.is_some() { Status::Found } else { found };
+    found.add(function.name(), &done, config.seed);
+    let status = if done.trap.is_some() { Status::Found } else { Status::Done };
+    if out.is_quiet() {
+        return Ok(status);
+    }
     Ok(ready.write(&loaded.module, outputs, out).into_iter().fold(status, Status::max))
 }
 

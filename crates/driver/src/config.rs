@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use handloom_runtime::words::{capability, size_bytes};
-use handloom_runtime::{Bounds, QUIET};
+use handloom_runtime::{Bounds, CheckConfig, Checks, QUIET, RaceOptions};
 
 /// The most devices of a process: each takes a window of addresses.
 pub const MAX_DEVICES: u32 = 8;
@@ -36,12 +36,14 @@ pub struct Config {
     pub trace: bool,
     /// Images are written into this folder.
     pub dump_images: Option<PathBuf>,
-    /// Launches and traps are written into this file.
+    /// Launches, traps and findings are written into this file.
     pub report: Option<PathBuf>,
-    /// Traps are written into this file too, for who runs the program.
+    /// Traps and findings are written into this file too, for who runs the program.
     pub findings: Option<PathBuf>,
     /// Device memory is filled with a pattern when it is allocated and when it is freed.
     pub poison: bool,
+    /// What is checked while kernels run.
+    pub check: Option<CheckConfig>,
 }
 
 /// Seconds, with a fraction if need be; 0 for no limit.
@@ -91,7 +93,9 @@ impl Config {
             report: None,
             findings: None,
             poison: false,
+            check: None,
         };
+        let (mut checks, mut races) = (None, RaceOptions::default());
         let c = &mut config;
         let flag = |text: &str, to: &mut bool| match text {
             "1" | "true" | "yes" | "on" => {
@@ -127,6 +131,12 @@ impl Config {
         get("HANDLOOM_OPEN_ADDRESSES", "`1` or `0`", &mut |t| flag(t, &mut c.open_addresses));
         get("HANDLOOM_TRACE_API", "`1` or `0`", &mut |t| flag(t, &mut c.trace));
         get("HANDLOOM_POISON", "`1` or `0`", &mut |t| flag(t, &mut c.poison));
+        get("HANDLOOM_CHECK", "some of `memory`, `init`, `race` and `sync`, separated by commas", &mut |t| {
+            Checks::parse(t).map(|v| checks = Some(v)).is_ok()
+        });
+        get("HANDLOOM_CHECK_VOLATILE", "`1` or `0`", &mut |t| flag(t, &mut races.strong_volatile));
+        get("HANDLOOM_CHECK_SAME_VALUES", "`1` or `0`", &mut |t| flag(t, &mut races.same_values));
+        c.check = checks.map(|checks| CheckConfig { checks, races });
         c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.report = variable("HANDLOOM_REPORT").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.findings = variable("HANDLOOM_FINDINGS").filter(|t| !t.is_empty()).map(PathBuf::from);
@@ -137,6 +147,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use handloom_runtime::Check;
+
     use super::*;
 
     #[test]
@@ -151,10 +163,14 @@ mod tests {
         let vars = |name: &str| match name {
             "HANDLOOM_CC" => Some("ninety".to_owned()),
             "HANDLOOM_DEVICES" => Some("2".to_owned()),
+            "HANDLOOM_CHECK" => Some("race,sync".to_owned()),
+            "HANDLOOM_CHECK_VOLATILE" => Some("1".to_owned()),
             _ => None,
         };
         let (config, wrong) = Config::read(vars);
         assert_eq!((config.capability, config.devices, config.visible.len()), (89, 2, 2));
+        let check = config.check.unwrap();
+        assert!(check.checks.has(Check::Sync) && !check.checks.has(Check::Init) && check.races.strong_volatile);
         assert_eq!(wrong, ["HANDLOOM_CC is `ninety`: expected a capability, as `8.9`"]);
     }
 }

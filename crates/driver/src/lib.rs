@@ -11,13 +11,14 @@
 //! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array) and [`texture`]
 //! what it is done to,
 //! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
-//! described first and done later.
+//! described first and done later, [`checked`] what checks of launches find.
 
 #![forbid(unsafe_code)]
 
 pub mod array;
 pub mod batch;
 pub mod capture;
+pub mod checked;
 pub mod code;
 pub mod config;
 pub mod context;

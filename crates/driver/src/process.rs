@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use handloom_runtime::{CodeCache, Store};
 
 use crate::array::{Array, Levels};
+use crate::checked::Known;
 use crate::code::{Code, Result};
 use crate::config::Config;
 use crate::context::Ctx;
@@ -77,6 +78,8 @@ pub struct Process {
     pub hints: Hints,
     /// What was allocated.
     pub memory: Registry,
+    /// What checks found.
+    pub known: Known,
     next_id: AtomicU64,
 }
 
@@ -158,6 +161,7 @@ impl Process {
             opened: Opened::default(),
             hints: Hints::default(),
             memory: Registry::default(),
+            known: Known::default(),
             next_id: AtomicU64::new(1),
             config,
         })
@@ -191,8 +195,13 @@ impl Process {
     /// Adds a line to the report file, and for who runs the program.
     pub fn found(&self, line: &str) {
         self.report(line);
+        self.note(line);
+    }
+
+    /// Adds lines for who runs the program alone.
+    pub fn note(&self, lines: &str) {
         if let Some(path) = &self.config.findings {
-            add_line(path, line);
+            add_line(path, lines);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 use handloom_runtime::{LaunchConfig, Launcher, StreamError};
 
 use crate::batch::MemOp;
+use crate::checked;
 use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::copy::{Copy, Fill};
@@ -245,6 +246,8 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
             timeout: process.config.timeout,
             quiet: process.config.quiet,
             output: Some(ctx.sink.clone()),
+            check: process.config.check,
+            found: process.config.check.map(|_| checked::sink()),
             ..LaunchConfig::new(shape.grid, shape.block)
         };
         ctx.result(Launcher::new(&func.function, &config).map_err(StreamError::from))
@@ -252,6 +255,9 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
     let may = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
     ctx.result(stream.rt().launch_again(&launcher, params))?;
     drop(may);
+    if process.config.check.is_some() {
+        checked::given(process);
+    }
     if process.config.open_addresses {
         // The program may look at its own memory at once. What went wrong is told by the next call that waits, as ever.
         let _ = stream.rt().synchronize();

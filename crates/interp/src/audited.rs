@@ -7,7 +7,15 @@ use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope, StateSpace};
 
 use crate::cta::{Cta, Group};
+use crate::env::CtaEnv;
+use crate::order::StartOrder;
+use crate::warp::WARP_SIZE;
 use crate::witness::{SharedAudit, lock};
+
+/// Warps of a block.
+fn n_warps(env: &CtaEnv) -> u64 {
+    u64::from(env.threads().div_ceil(WARP_SIZE))
+}
 
 impl Cta<'_> {
     /// Tells an audit all that happens from now on. Call it before anything does.
@@ -16,6 +24,8 @@ impl Cta<'_> {
         let cluster = (env.cluster_size() > 1).then(|| env.linear_cluster());
         lock(audit).start_cta(env.linear_ctaid(), env.threads(), cluster, (env.shared_base, env.shared_size.into()));
         self.barriers.keep_met();
+        // What a GPU leaves open, the seed decides: which warp comes first, and which lane of an access.
+        self.order = Some(StartOrder::new(n_warps(&self.env), self.env.seed));
         self.audit = Some(Arc::clone(audit));
     }
 

@@ -17,6 +17,7 @@ use crate::frame::Frame;
 use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
 use crate::numbers::{low32, number};
+use crate::order::StartOrder;
 use crate::pace::Pace;
 use crate::warp::{WARP_SIZE, lanes};
 use crate::witness::SharedAudit;
@@ -61,8 +62,10 @@ pub struct Cta<'m> {
     fingerprint: Option<u64>,
     /// Who goes on in which round.
     pace: Pace,
-    /// The warp whose turn it is: until it waits or ends, as in compiled code.
+    /// The position in the order of warps whose turn it is: until that warp waits or ends, as in compiled code.
     turn: usize,
+    /// Warps in the order of their turns, where that is not ascending.
+    pub(crate) order: Option<StartOrder>,
     /// Traps of warps, while the others go on.
     traps: WarpTraps,
     /// The clock at which nobody waits for the others any more.
@@ -134,6 +137,7 @@ impl<'m> Cta<'m> {
             fingerprint: None,
             pace: Pace::default(),
             turn: 0,
+            order: None,
             traps: WarpTraps::default(),
             grace: u64::MAX,
             trap,
@@ -234,12 +238,19 @@ impl<'m> Cta<'m> {
     fn pick(&mut self) -> Option<Group> {
         let warps = self.threads.len().div_ceil(32);
         for _ in 0..warps {
-            if let Some(lanes) = self.earliest(self.turn) {
-                return Some(Group { warp: self.turn, lanes });
+            let warp = self.warp_at(self.turn);
+            if let Some(lanes) = self.earliest(warp) {
+                return Some(Group { warp, lanes });
             }
             self.turn = (self.turn + 1) % warps;
         }
         None
+    }
+
+    /// The warp at a position of their order.
+    fn warp_at(&self, position: usize) -> usize {
+        let at = |order: StartOrder| u64::try_from(position).ok().and_then(|p| usize::try_from(order.at(p)).ok());
+        self.order.and_then(at).unwrap_or(position)
     }
 
     /// The ready lanes of a warp that are at its earliest place.

@@ -18,7 +18,7 @@
 //! - Every value comes from `handloom_ir::num` or from a function of [`warp`] or [`atom`].
 //! - A load, store or atomic that traps has had no effect in any lane of its group.
 //!
-//! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`pace`], [`sreg`], [`transfer`] and [`printf`] are also used by compiled code through the runtime, so
+//! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`order`], [`pace`], [`sreg`], [`transfer`] and [`printf`] are also used by compiled code through the runtime, so
 //! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
@@ -42,6 +42,7 @@ pub mod image;
 mod lane;
 pub mod memory;
 mod numbers;
+pub mod order;
 pub mod pace;
 pub mod printf;
 mod report;

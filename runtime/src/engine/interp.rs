@@ -1,6 +1,6 @@
 //! Ctas run by the interpreter, on the calling thread.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use handloom_interp::{Cta, CtaEnv, Status};
 use handloom_ir::simt::{FrameLayout, FuncId};
@@ -8,14 +8,19 @@ use handloom_ir::trap::Waiter;
 
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
+use crate::lock::lock;
 use crate::memory::{Space, View};
 use crate::module::local_stride;
+use crate::run::Order;
 use crate::sched::grid::{Crew, Finished, Shared, Turn, work};
 use crate::sched::{Seats, fill_shared};
 use crate::warp::KernelMemory;
 
 /// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
 const TURN: u64 = 1 << 18;
+
+/// Held by a launch for a turn of a unit, if others may run beside it.
+static TURNS: Mutex<()> = Mutex::new(());
 
 /// Runs all units of a grid.
 pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
@@ -98,8 +103,14 @@ impl<'m> Crew for Interp<'m> {
     }
 
     fn turn(&mut self, unit: &mut Unit<'m>) -> Result<Turn, Ended> {
+        // Launches of several streams are on several threads, and atomics are plain reads and writes here too.
+        let _turn = (!self.grid.is_alone).then(|| lock(&TURNS));
         let mut moved = unit.next > 0;
-        for (i, r) in unit.ctas.iter_mut().enumerate().skip(std::mem::take(&mut unit.next)).filter(|(_, r)| !r.done) {
+        // Of a checked launch the seed says which block of a cluster comes first too.
+        let (n, seed) = (unit.ctas.len() as u64, self.grid.env.seed);
+        let order = Order::new(n, if self.grid.audit.is_some() { seed } else { 0 });
+        for i in std::mem::take(&mut unit.next)..unit.ctas.len() {
+            let Some(r) = unit.ctas.get_mut(order.at(i as u64) as usize).filter(|r| !r.done) else { continue };
             r.memory.view.get_mut().refresh();
             match r.cta.run(&mut r.memory, TURN) {
                 Status::Done => {

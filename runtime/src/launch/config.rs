@@ -6,7 +6,7 @@ use handloom_ir::simt;
 use handloom_plan::Bounds;
 
 use crate::error::{Wrong, wrong};
-use crate::finding::CheckConfig;
+use crate::finding::{CheckConfig, CheckSink};
 use crate::memory::space::SLAB_OPEN;
 use crate::run::{Backend, Progress, Sink, StopHandle, Tier};
 
@@ -78,6 +78,8 @@ pub struct LaunchConfig {
     pub output: Option<Sink>,
     /// What is checked while it runs. A checked launch is run by the reference executor, whatever `engine` says, on one thread.
     pub check: Option<CheckConfig>,
+    /// Takes what was found, of launches whose report nobody waits for.
+    pub found: Option<CheckSink>,
 }
 
 impl LaunchConfig {
@@ -102,6 +104,7 @@ impl LaunchConfig {
             quiet: Some(QUIET),
             output: None,
             check: None,
+            found: None,
         }
     }
 

@@ -79,7 +79,22 @@ impl Launcher {
             let (name, want, got) = (self.function.name(), self.param_bytes, block.len());
             return Err(wrong!(ArgumentSize, "{got} bytes of parameters: `{name}` takes {want}").into());
         }
-        Ok(Params { block, bindings: Vec::new() })
+        // Reports of checks say which argument they are about; to look for it takes time.
+        let bindings = if self.config.check.is_some() { self.pointers(&block) } else { Vec::new() };
+        Ok(Params { block, bindings })
+    }
+
+    /// Parameters that are addresses in allocations.
+    fn pointers(&self, block: &[u8]) -> Vec<Binding> {
+        let memory = &self.function.module().device().inner.memory;
+        let words = self.function.params().iter().zip(1..).filter(|(p, _)| !p.is_array && p.size == 8);
+        let bindings = words.filter_map(|(p, number)| {
+            let word = block.get(p.offset as usize..)?.first_chunk()?;
+            let address = u64::from_le_bytes(*word);
+            let (base, ..) = memory.of(address)?.extent(address)?;
+            Some(Binding { number, name: p.name.clone(), base })
+        });
+        bindings.collect()
     }
 
     /// Runs it once.

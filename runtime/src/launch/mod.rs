@@ -307,6 +307,9 @@ impl PreparedLaunch {
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
         let check = self.check_report();
+        if let (Some(sink), Some(report)) = (&self.config.found, &check) {
+            sink.take(&self.function.name, report);
+        }
         let (recompile, tier) = (recompiled.time, recompiled.tier);
         let report = LaunchReport { compile, run, recompile, tier, blocks, cached, check };
         match result {

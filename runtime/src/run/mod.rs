@@ -3,7 +3,6 @@
 //! None of it knows memory, modules or grids.
 
 mod backend;
-mod order;
 mod output;
 mod quiet;
 mod recompile;
@@ -11,7 +10,7 @@ mod stop;
 mod tier;
 
 pub use backend::Backend;
-pub(crate) use order::Order;
+pub(crate) use handloom_interp::order::StartOrder as Order;
 pub(crate) use output::Printer;
 pub use output::Sink;
 pub(crate) use quiet::{HostWaits, Running, Silence, asked};

@@ -14,6 +14,7 @@ use super::Binding;
 use super::describe::{Described, describe, timeout_message};
 use crate::grid::{Grid, LaunchReport, compiling_trap};
 use crate::module::Function;
+use crate::words::quoted;
 
 /// Most waiting groups that a report lists.
 const MAX_WAITERS: usize = 16;
@@ -267,26 +268,6 @@ pub(super) fn cuda_line(ir: &simt::Module, span: Span) -> Option<(String, u32)> 
     if file.is_empty() { None } else { Some((file.clone(), line.line)) }
 }
 
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if u32::from(c) < 32 => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,10 +277,5 @@ mod tests {
         assert_eq!(lane_list(0xfe00_0000), "25-31");
         assert_eq!(lane_list(0b1000_1111), "0-3, 7");
         assert_eq!(lane_list(u32::MAX), "0-31");
-    }
-
-    #[test]
-    fn json_strings_are_quoted() {
-        assert_eq!(quoted("a\"b\\\n\u{1}"), "\"a\\\"b\\\\\\n\\u0001\"");
     }
 }

@@ -115,3 +115,70 @@ fn launches_of_a_job_are_merged() {
     assert_eq!(ran.err.matches("race: ").count(), 1, "{ran:?}");
     ran.says(&hidden);
 }
+
+/// The first of two warps or blocks writes `out`, then both add to `out + 4` with release and acquire. If the second comes first it writes `out` too, after
+/// that: a race that only half of the orders show, or a trap.
+const TURNS: &str = r#"
+.visible .entry late(.param .u64 out, .param .u32 traps)
+{
+    .reg .pred %p, %q;
+    .reg .b32 %r<6>;
+    .reg .b64 %d<2>;
+    ld.param.u64 %d0, [out];
+    ld.param.u32 %r5, [traps];
+    mov.u32 %r0, %tid.x;
+    and.b32 %r1, %r0, 31;
+    setp.ne.u32 %p, %r1, 0;
+    @%p ret;
+    shr.u32 %r0, %r0, 5;
+    mov.u32 %r1, %ctaid.x;
+    add.u32 %r0, %r0, %r1;
+    setp.eq.u32 %p, %r0, 0;
+    @%p st.global.u32 [%d0], 1;
+    atom.acq_rel.gpu.global.add.u32 %r2, [%d0+4], 1;
+    @%p ret;
+    setp.ne.u32 %q, %r2, 0;
+    @%q ret;
+    setp.ne.u32 %q, %r5, 0;
+    @%q trap;
+    st.global.u32 [%d0], 2;
+    ret;
+}
+"#;
+
+#[test]
+fn many_seeds_show_what_some_orders_hide() {
+    let f = Folder::with("check_seeds", TURNS);
+    for shape in ["--grid 2 --block 32", "--grid 1 --block 64"] {
+        let run = |more: &str| f.run(&format!("run k.ptx late {shape} --check=race {more}"));
+        run("--seed 0 zero:8 0").ends(0);
+        run("--seed 1 zero:8 0").ends(1).says("replay: --seed 1");
+        // Of two neighbours one starts the second first.
+        let ran = run("--many-seeds 0..4 out:first.bin:8 0").ends(1);
+        let ran = ran.says("seen   2 of 4 seeds; 2 pairs at these two lines; replay: --seed 1");
+        assert_eq!(ran.err.matches("race: ").count(), 1, "{ran:?}");
+        // What is written is what the first seed leaves.
+        assert_eq!(f.read("first.bin"), [1, 0, 0, 0, 2, 0, 0, 0]);
+        let ran = run("--many-seeds 0..=3 --format json zero:8 0").ends(1);
+        let [launch, o] = &ran.objects()[..] else { panic!("{ran:?}") };
+        assert_eq!(launch["status"], "ok");
+        assert_eq!((&o["seen"], &o["seeds"], &o["seed"]), (&2.into(), &4.into(), &1.into()));
+        let ran = run("--many-seeds 0..2 zero:8 1").ends(1);
+        ran.says("trap: ").says("seen with 1 of 2 seeds; replay: --seed 1");
+        run("--many-seeds 0..1 zero:8 1").ends(0);
+    }
+    let launch = |seed: u32| {
+        format!(
+            "{{\"entry\":\"late\",\"grid\":[2],\"block\":[32],\"seed\":{seed},\"args\":[{{\"buffer\":\"x\"}},{{\"scalar\":\"0\"}}]}}"
+        )
+    };
+    f.write(
+        "j.json",
+        format!("{{\"module\":\"k.ptx\",\"buffers\":{{\"x\":{{\"zero\":8}}}},\"launches\":[{}]}}", launch(0)),
+    );
+    f.run("run --job j.json --check=race").ends(0);
+    f.run("run --job j.json --check=race --many-seeds 0..6").ends(1).says("3 of 6 seeds");
+    f.run("run --job j.json --many-seeds 0..6").ends(2).says("--check");
+    f.run("run --job j.json --check=race --many-seeds 6..6").ends(2).says("a range of seeds that is not empty");
+    f.run("run --job j.json --check=race --many-seeds 0..6 --seed 1").ends(2).says("cannot be used with");
+}

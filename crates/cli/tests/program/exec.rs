@@ -53,6 +53,51 @@ fn what_was_found_is_summed_up() {
     assert_eq!(exec(&folder, &["--error-exit", "9", "--", "sh", "-c", "exit 3"]).0, Some(3));
 }
 
+/// A race, as the library notes it.
+const FOUND: &str = r#"{"event":"finding","pid":7,"number":0,"found":{"finding":"race","class":"unordered","message":"nothing orders them","first":{"access":"write","file":"k.ptx","line":3,"column":1,"source_file":"k.cu","source_line":9,"statement":"st.u32 [a], b;","block":[0,0,0],"thread":[1,0,0],"order":"weak"},"second":{"access":"read","file":"k.ptx","line":4,"column":1,"statement":"ld.u32 b, [a];","block":[0,0,0],"thread":[2,0,0],"order":"relaxed","scope":"gpu"},"data":{"what":"argument 1 (`x`)","size":64,"offset":4,"bytes":4},"pairs":64}}"#;
+
+#[test]
+fn findings_are_told_in_full_and_summed_up() {
+    let folder = libraries("exec-checks");
+    let given = r#"{"event":"given"}"#;
+    let over = r#"{"event":"checked","seed":3,"unchecked":null}"#;
+    let again = r#"{"event":"again","pid":7,"number":0,"pairs":36}"#;
+    let early = r#"{"event":"checked","seed":3,"unchecked":"no room"}"#;
+    let run = |options: &[&str], notes: &[&str], own: u8| {
+        folder.write("notes", notes.join("\n") + "\n");
+        let from = folder.path().join("notes");
+        let line = format!(
+            "cat {} >> $HANDLOOM_FINDINGS; echo $HANDLOOM_CHECK $HANDLOOM_CHECK_VOLATILE; exit {own}",
+            from.display()
+        );
+        exec(&folder, &[options, &["--", "sh", "-c", &line]].concat())
+    };
+    let check = ["--check=race,sync", "--check-volatile"];
+    let both = [given, given, given, FOUND, over, again, over, over];
+    let (status, out, err) = run(&check, &both, 0);
+    assert_eq!((status, out.as_str()), (Some(1), "race,sync 1\n"));
+    let lines = ["race: nothing orders them [unordered]", "k.cu:9  k.ptx:3", "bytes 4..7", "handloom: 1 finding: race"];
+    assert!(lines.iter().all(|line| err.contains(line)), "{err}");
+    assert!(err.contains("100 pairs at these two lines in 2 of 3 launches; replay: --seed 3"), "{err}");
+    // A status of its own stays, and one that is asked for wins.
+    assert_eq!(run(&check, &both, 7).0, Some(7));
+    assert_eq!(run(&["--check=race", "--error-exit", "9"], &both, 7).0, Some(9));
+    assert_eq!(run(&check, &[given, over], 0).0, Some(0));
+    let (status, _, err) = run(&check, &[given, early], 0);
+    assert!(status == Some(5) && err.contains("no room"), "{err}");
+    let (status, _, err) = run(&check, &[given, given, over], 0);
+    assert!(status == Some(5) && err.contains("1 launch was not over when the program ended"), "{err}");
+    let trap = r#"{"event":"trap","code":"CUDA_ERROR_ASSERT"}"#;
+    assert_eq!(run(&check, &[given, over, trap], 0).0, Some(1));
+    assert_eq!(run(&[], &[trap], 0).0, Some(0));
+    let (_, out, _) = run(&["--check=race", "--format", "json"], &both, 0);
+    let object: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!((&object["finding"], &object["pairs"]), (&"race".into(), &100.into()));
+    assert_eq!((&object["second"]["scope"], &object["first"]["source_line"]), (&"gpu".into(), &9.into()));
+    let (status, _, err) = run(&["--check"], &[], 0);
+    assert!(status == Some(4) && err.contains("`init` is not supported yet"), "{err}");
+}
+
 #[test]
 fn the_cache_is_named() {
     let folder = libraries("exec-cache");
@@ -68,7 +113,7 @@ fn the_cache_is_named() {
 #[test]
 fn wrong_use_is_told() {
     let folder = libraries("exec-wrong");
-    for option in ["--check", "--check=race", "--profile=x", "--cover=x"] {
+    for option in ["--profile=x", "--cover=x"] {
         let (status, _, err) = exec(&folder, &[option, "--", "true"]);
         assert_eq!(status, Some(2), "{option}");
         assert!(err.contains("is not supported by `exec` yet"), "{err}");

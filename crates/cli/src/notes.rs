@@ -1,0 +1,133 @@
+//! What the libraries of a program that ran under `exec` noted: traps, and what checks found.
+//!
+//! All processes of the program write lines of JSON into one file. A launch that is checked leaves two marks, when it was given and when it is over, so
+//! that those which the program did not wait for are known.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use handloom_runtime::{CheckReport, Finding};
+use serde::Deserialize;
+
+use crate::args::FindArgs;
+use crate::findings::Collected;
+use crate::report::{Failure, Out, Status, reason};
+
+/// The file in which the libraries of all processes of the program note what they found.
+pub struct Notes {
+    folder: PathBuf,
+    /// Where it is.
+    pub file: PathBuf,
+}
+
+/// A line of it.
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Note {
+    /// A kernel stopped.
+    Trap { code: String },
+    /// A launch that is to be checked was given.
+    Given,
+    /// A check found something for the first time in a process, which gave it a number.
+    Finding { pid: u32, number: usize, found: Box<Finding> },
+    /// It found it in a later launch too.
+    Again { pid: u32, number: usize, pairs: u64 },
+    /// A launch is over: what was found since the mark before was found in it. `unchecked`: why its check ended before.
+    Checked { seed: u64, unchecked: Option<String> },
+}
+
+impl Notes {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// There is no room for temporary files.
+    pub fn new() -> Result<Notes, Failure> {
+        let folder = std::env::temp_dir().join(format!("handloom-exec-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Failure::file(format!("`{}`: {}", folder.display(), reason(&e))))?;
+        let file = folder.join("findings");
+        Ok(Notes { folder, file })
+    }
+
+    /// Tells what was found: findings of checks in full, and all of it in a sentence. Returns what that means, as far as it is for programs that
+    /// ended well: `Found` for findings, and `checks` makes traps count as such.
+    pub fn report(&self, args: &FindArgs, out: &mut Out) -> Summary {
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        let notes = text.lines().filter_map(|l| serde_json::from_str(l).ok());
+        let read = Read::of(notes);
+        let status = read.collected.report(args, out);
+        let mut parts =
+            read.collected.kinds().into_iter().map(|(kind, n)| counted(n, "finding", kind)).collect::<Vec<_>>();
+        if !read.traps.is_empty() {
+            let mut codes: Vec<&str> = read.traps.iter().map(String::as_str).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            parts.push(counted(read.traps.len(), "trap", &codes.join(", ")));
+        }
+        if !parts.is_empty() {
+            out.say(&format!("handloom: {}", parts.join("; ")));
+        }
+        Summary { checks: status, has_traps: !read.traps.is_empty() }
+    }
+}
+
+/// What a program's kernels did wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary {
+    /// What checks found, or that they were not done to the end.
+    pub checks: Status,
+    /// A kernel stopped.
+    pub has_traps: bool,
+}
+
+/// `2 traps: CUDA_ERROR_ASSERT`.
+fn counted(n: usize, what: &str, which: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}: {which}")
+}
+
+/// All notes together.
+#[derive(Default)]
+struct Read {
+    traps: Vec<String>,
+    collected: Collected,
+}
+
+impl Read {
+    fn of(notes: impl Iterator<Item = Note>) -> Read {
+        let mut read = Read::default();
+        let mut known: HashMap<(u32, usize), Finding> = HashMap::new();
+        let (mut launch, mut given, mut over) = (CheckReport::default(), 0_u64, 0_u64);
+        for note in notes {
+            match note {
+                Note::Trap { code } => read.traps.push(code),
+                Note::Given => given += 1,
+                Note::Finding { pid, number, found } => {
+                    known.insert((pid, number), Finding::clone(&found));
+                    launch.findings.push(*found);
+                }
+                Note::Again { pid, number, pairs } => {
+                    let found = known.get(&(pid, number)).cloned();
+                    launch.findings.extend(found.map(|found| Finding { pairs, ..found }));
+                }
+                Note::Checked { seed, unchecked } => {
+                    over += 1;
+                    launch.unchecked = unchecked;
+                    read.collected.add_launch(&std::mem::take(&mut launch), seed);
+                }
+            }
+        }
+        let left = given.saturating_sub(over);
+        if left > 0 {
+            let (s, was) = if left == 1 { ("", "was") } else { ("es", "were") };
+            read.collected.not_checked(format!("{left} launch{s} {was} not over when the program ended"));
+        }
+        read
+    }
+}
+
+impl Drop for Notes {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

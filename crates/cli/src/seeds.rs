@@ -1,0 +1,69 @@
+//! `handloom run`, once or with many seeds: those after the first side by side, each in a device of its own, with files that are read anew, without
+//! a word. What they found is put together by place.
+
+use rayon::prelude::*;
+
+use crate::args::RunArgs;
+use crate::findings::Collected;
+use crate::report::{Failure, Out, Status};
+use crate::watch::Watch;
+use crate::{bug, job, run};
+
+/// Most seeds that run side by side: each takes a window of addresses, of which a process has at least this many.
+const MOST: usize = 7;
+
+/// Runs a launch, or a job.
+///
+/// # Errors
+/// What kept it from running.
+pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
+    let watch = Watch::start(out)?;
+    let mut found = Collected::default();
+    let Some(seeds) = args.many_seeds else {
+        let status = once(args, &watch, &mut found, out)?;
+        return Ok(status.max(found.report(&args.checks, out)));
+    };
+    // What is wrong with the launch is wrong with all seeds, and the first says it. It also writes the results.
+    let mut status = once(&with(args, seeds.first), &watch, &mut found, out)?;
+    let format = out.format;
+    let other = |seed: u64| {
+        let (mut found, mut out) = (Collected::default(), Out::quiet(format));
+        let ended = bug::catch(|| once(&with(args, seed), &watch, &mut found, &mut out));
+        (found, ended)
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.map_or(cores, usize::from).min(MOST);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| Failure::file(format!("the host has no threads for the seeds: {e}")))?;
+    // In pieces, so that what the seeds of a long range found takes no room but for its places.
+    let mut next = seeds.first;
+    while next < seeds.last {
+        let first = next + 1;
+        next = seeds.last.min(next.saturating_add(64));
+        let piece: Vec<_> = pool.install(|| (first..=next).into_par_iter().map(other).collect());
+        for (of_seed, ended) in piece {
+            found.join(of_seed);
+            match ended {
+                Ok(ended) => status = status.max(ended?),
+                Err(panic) => {
+                    out.bug(&panic, args.file.as_deref());
+                    return Ok(Status::Bug);
+                }
+            }
+        }
+    }
+    Ok(status.max(found.report(&args.checks, out)))
+}
+
+/// The same command with a seed.
+fn with(args: &RunArgs, seed: u64) -> RunArgs {
+    RunArgs { seed: Some(seed), ..args.clone() }
+}
+
+fn once(args: &RunArgs, watch: &Watch, found: &mut Collected, out: &mut Out) -> Result<Status, Failure> {
+    found.begin(args.seed.unwrap_or(0));
+    match &args.job {
+        Some(job) => job::run_job(job, args, watch, found, out),
+        None => run::run(args, watch, found, out),
+    }
+}

@@ -1,0 +1,71 @@
+//! What checks of launches find, as it is told to the user, to the report file, and to who runs the program.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use handloom_runtime::{CheckReport, CheckSink, Finding};
+
+use crate::process::{Process, process, say};
+
+/// What was found in the process so far, each pair of places once.
+#[derive(Debug, Default)]
+pub struct Known(Mutex<Vec<Finding>>);
+
+impl Known {
+    /// The number of a finding, and whether it is new.
+    fn number(&self, finding: &Finding) -> (usize, bool) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match list.iter().position(|known| known.is_same(finding)) {
+            Some(number) => (number, false),
+            None => {
+                list.push(finding.clone());
+                (list.len() - 1, true)
+            }
+        }
+    }
+}
+
+/// Takes the reports of checked launches.
+pub fn sink() -> CheckSink {
+    CheckSink::new(|entry, report| {
+        if let Ok(process) = process() {
+            tell(process, entry, report);
+        }
+    })
+}
+
+/// Says that a launch is given that is to be checked.
+pub fn given(process: &Process) {
+    process.note("{\"event\":\"given\"}");
+}
+
+/// Tells what a launch found. All notes of it are one write, so that those of several processes do not mix.
+fn tell(process: &Process, entry: &str, report: &CheckReport) {
+    let (pid, seed) = (std::process::id(), process.config.seed);
+    let mut notes = Vec::new();
+    for finding in &report.findings {
+        let (number, is_new) = process.known.number(finding);
+        let who = format!("\"pid\":{pid},\"number\":{number}");
+        if !is_new {
+            notes.push(format!("{{\"event\":\"again\",{who},\"pairs\":{}}}", finding.pairs));
+            continue;
+        }
+        let found = finding.json();
+        process.report(&format!("{{\"event\":\"finding\",\"entry\":\"{entry}\",\"seed\":{seed},\"found\":{found}}}"));
+        notes.push(format!("{{\"event\":\"finding\",{who},\"found\":{found}}}"));
+        if process.config.findings.is_none() {
+            let _ = std::io::stderr().write_all(format!("{}\n", finding.human()).as_bytes());
+        }
+    }
+    let unchecked = match &report.unchecked {
+        None => "null".to_owned(),
+        Some(why) => {
+            if process.config.findings.is_none() {
+                say(&format!("the check of `{entry}` ended before it did, and there may be more to find: {why}"));
+            }
+            handloom_runtime::words::quoted(why)
+        }
+    };
+    notes.push(format!("{{\"event\":\"checked\",\"seed\":{seed},\"unchecked\":{unchecked}}}"));
+    process.note(&notes.join("\n"));
+}
