@@ -1,6 +1,6 @@
 //! What events do to the clocks of threads.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use handloom_ir::types::{Order, Scope};
@@ -10,7 +10,7 @@ use crate::clock::{Clock, Missed, Released};
 use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
 use crate::known::{Known, Time};
-use crate::shadow::{SITE_BITS, Shadow};
+use crate::shadow::{Entry, SITE_BITS, Shadow};
 
 /// Most blocks of a grid, as far as entries of shadow memory can name them.
 const MOST_CTAS: u64 = 1 << 27;
@@ -52,10 +52,12 @@ pub struct Audit {
     pub(crate) now: Time,
     pub(crate) sites: Vec<Site>,
     numbers: HashMap<Site, u32>,
-    pub(crate) ctas: HashMap<u32, Cta>,
+    pub(crate) ctas: BTreeMap<u32, Cta>,
     /// The cluster of each block that has begun, in a launch of clusters; else each block is its own.
     clusters: HashMap<u32, u32>,
     pub(crate) shadow: Shadow,
+    /// Accesses to the granule that is looked at; empty between.
+    pub(crate) list: Vec<Entry>,
     pub(crate) found: Findings,
     /// What fences of sequential consistency did so far.
     fences: Bag,
@@ -75,9 +77,10 @@ impl Audit {
             now: 1,
             sites: Vec::new(),
             numbers: HashMap::new(),
-            ctas: HashMap::new(),
+            ctas: BTreeMap::new(),
             clusters: HashMap::new(),
             shadow: Shadow::default(),
+            list: Vec::new(),
             found: Findings::default(),
             fences: Bag::default(),
             phases: HashMap::new(),

@@ -9,7 +9,7 @@ use crate::clock::{Clock, Missed, Released};
 use crate::event::{Access, Does, Event, Site, Thread};
 use crate::finding::{Attempt, Class, Finding, Place};
 use crate::order::Audit;
-use crate::shadow::{Entry, Page, Shadow, Tag};
+use crate::shadow::{self, Entry, Page, Tag};
 
 /// Scopes by the number that a tag has for them.
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -47,7 +47,7 @@ impl Audit {
             }
             Some(_) | None => {}
         }
-        if Shadow::PAGE_COST.saturating_mul(self.shadow.n_pages() as u64) > self.options.room {
+        if self.shadow.cost() > self.options.room {
             let room = self.options.room >> 20;
             self.give_up(format!("what is remembered of accesses takes more than {room} MiB"));
         }
@@ -160,20 +160,23 @@ impl Audit {
     }
 
     fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {
+        // It did the same before, and nothing was ordered since.
+        if self.shadow.has(at, new) {
+            return;
+        }
         let Access { thread, addr, .. } = now.access;
-        let mut cell = std::mem::take(self.shadow.page(at).cell(at));
-        let before: Vec<Entry> = match cell.like(new) {
-            // It did the same before, and nothing was ordered since.
-            Some(like) if like.lanes & new.lanes != 0 => Vec::new(),
-            Some(_) | None => cell.entries().filter(|e| e.tag().mask() & new.tag().mask() != 0).collect(),
-        };
-        for e in &before {
-            let (tag, unordered) = (e.tag(), self.unordered(thread, *e));
+        let mut list = std::mem::take(&mut self.list);
+        self.shadow.read(at, &mut list);
+        let is_known = list.iter().any(|e| e.is_like(&new) && e.lanes & new.lanes != 0);
+        let mask = new.tag().mask();
+        for e in list.iter().filter(|e| !is_known && e.tag().mask() & mask != 0) {
+            let tag = e.tag();
             let conflict = tag.writes() || now.writes;
-            if !conflict || unordered == 0 || self.morally_strong(now, *e) {
+            if !conflict || self.morally_strong(now, *e) {
                 continue;
             }
-            if tag.writes() && tag.strength() > 0 && self.was_observed(thread, *e, &before) {
+            let unordered = self.unordered(thread, *e);
+            if unordered == 0 || tag.writes() && tag.strength() > 0 && self.was_observed(thread, *e, &list, mask) {
                 continue;
             }
             // Accesses of several granules are told once: where they begin to overlap.
@@ -182,13 +185,11 @@ impl Audit {
                 self.tell_race(now, *e, unordered, start);
             }
         }
-        let mut keep = |e: Entry| !self.covers(now, new, e);
-        cell.retain(&mut keep);
-        match cell.like(new) {
-            Some(like) => like.lanes |= new.lanes,
-            None => cell.add(new),
-        }
-        *self.shadow.page(at).cell(at) = cell;
+        list.retain(|e| !self.covers(now, new, *e));
+        shadow::add(&mut list, new);
+        self.shadow.write(at, &list);
+        list.clear();
+        self.list = list;
     }
 
     /// The lanes of an earlier access that is not ordered before what a thread does now.
@@ -214,9 +215,10 @@ impl Audit {
     }
 
     /// Whether a strong read that comes before what the thread does now may have seen a strong write: then the write comes before it too.
-    fn was_observed(&self, me: Thread, e: Entry, before: &[Entry]) -> bool {
+    /// Of the accesses `before` it, those to bytes of `mask` count.
+    fn was_observed(&self, me: Thread, e: Entry, before: &[Entry], mask: u32) -> bool {
         let Some(of_write) = strength_of(e) else { return false };
-        before.iter().any(|z| {
+        before.iter().filter(|z| z.tag().mask() & mask != 0).any(|z| {
             let reads = z.tag().reads() && z.time >= e.time && z.tag().bytes() == e.tag().bytes();
             let mutual = strength_of(*z).is_some_and(|s| self.mutual((s, z.cta()), (of_write, e.cta())));
             reads && mutual && self.unordered(me, *z) != z.lanes
@@ -307,6 +309,7 @@ mod tests {
     use super::*;
     use crate::event::Met;
     use crate::order::Options;
+    use crate::shadow::Shadow;
 
     fn site(does: Does) -> Site {
         Site { span: Span::NONE, does, order: Order::Weak, scope: Scope::Gpu, space: StateSpace::Global }

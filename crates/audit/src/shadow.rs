@@ -1,7 +1,7 @@
 //! What is remembered of accesses, beside the memory that they touched: nothing for memory that nobody touched.
 //!
-//! A *granule* is four aligned bytes. It has the accesses to it that a later one may still conflict with, as [`Entry`]s: two in place, more in a
-//! list. What strong writes tell those who read them lies beside, by address ([`Message`]).
+//! A *granule* is four aligned bytes. It has the accesses to it that a later one may still conflict with, as [`Entry`]s: one in place, so that five
+//! bytes are taken for each byte of a page, more in a chain. What strong writes tell those who read them lies beside, by address ([`Message`]).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ const GRANULES: usize = 1024;
 
 /// Most accesses that are remembered of a granule.
 // Choice: what is forgotten then is the oldest. A race with it alone is missed; nothing is reported that is none.
-const MOST: usize = 128;
+const MOST: usize = 130;
 
 /// Accesses of lanes of one warp by one instruction, between two events that order something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -94,56 +94,32 @@ impl Tag {
     }
 }
 
-/// The accesses to a granule.
-#[derive(Clone, Debug, Default)]
-pub struct Cell {
-    here: [Entry; 2],
-    #[allow(clippy::box_collection, reason = "most granules have none: a word for each instead of three")]
-    more: Option<Box<Vec<Entry>>>,
+/// The accesses to a granule: one in place, the others in a chain of such.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    entry: Entry,
+    /// 1 + the number of the next one; 0 for none.
+    next: u32,
 }
 
-impl Cell {
-    /// All of them.
-    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        let more = self.more.iter().flat_map(|m| m.iter().copied());
-        self.here.into_iter().filter(|e| e.time > 0).chain(more)
+impl Entry {
+    /// Whether another one is the same but for its lanes.
+    pub fn is_like(&self, other: &Entry) -> bool {
+        (self.time, self.who, self.tag) == (other.time, other.who, other.tag)
     }
+}
 
-    /// One that is the same but for its lanes.
-    pub fn like(&mut self, new: Entry) -> Option<&mut Entry> {
-        let same = |e: &&mut Entry| (e.time, e.who, e.tag) == (new.time, new.who, new.tag);
-        let more = self.more.iter_mut().flat_map(|m| m.iter_mut());
-        self.here.iter_mut().chain(more).find(same)
+/// Adds an access to those of a granule.
+pub fn add(list: &mut Vec<Entry>, new: Entry) {
+    if let Some(like) = list.iter_mut().find(|e| e.is_like(&new)) {
+        like.lanes |= new.lanes;
+        return;
     }
-
-    /// Drops those that need not be remembered.
-    pub fn retain(&mut self, mut keep: impl FnMut(Entry) -> bool) {
-        for e in &mut self.here {
-            if e.time > 0 && !keep(*e) {
-                *e = Entry::default();
-            }
-        }
-        if let Some(more) = &mut self.more {
-            more.retain(|e| keep(*e));
-            if more.is_empty() {
-                self.more = None;
-            }
-        }
+    if list.len() >= MOST {
+        let oldest = (0..list.len()).min_by_key(|i| list[*i].time).unwrap_or(0);
+        list.remove(oldest);
     }
-
-    /// Adds one.
-    pub fn add(&mut self, new: Entry) {
-        if let Some(free) = self.here.iter_mut().find(|e| e.time == 0) {
-            *free = new;
-            return;
-        }
-        let more = self.more.get_or_insert_default();
-        if more.len() >= MOST {
-            let oldest = (0..more.len()).min_by_key(|i| more[*i].time).unwrap_or(0);
-            more.remove(oldest);
-        }
-        more.push(new);
-    }
+    list.push(new);
 }
 
 /// What is remembered of a page.
@@ -155,8 +131,12 @@ pub struct Page {
 }
 
 impl Page {
+    fn new() -> Page {
+        Page { cells: vec![Cell::default(); GRANULES].into(), messages: BTreeMap::new() }
+    }
+
     /// The granule of an address in the page.
-    pub fn cell(&mut self, addr: u64) -> &mut Cell {
+    fn cell(&mut self, addr: u64) -> &mut Cell {
         let at = usize::try_from(addr % PAGE / 4).unwrap_or(0);
         &mut self.cells[at]
     }
@@ -165,17 +145,125 @@ impl Page {
 /// What is remembered of all memory.
 #[derive(Debug, Default)]
 pub struct Shadow {
-    pages: HashMap<u64, Page>,
+    /// Where the pages are.
+    places: HashMap<u64, usize>,
+    pages: Vec<Page>,
+    /// Of those, which are no page's.
+    free_pages: Vec<usize>,
+    /// The page that was asked for last, and its place.
+    last: Option<(u64, usize)>,
+    /// What stands in chains.
+    nodes: Vec<Cell>,
+    /// 1 + the first of those that are in no chain.
+    free: u32,
 }
 
 impl Shadow {
-    /// Bytes that a page takes, lists and messages left out.
+    /// Bytes that a page takes, chains and messages left out.
     pub const PAGE_COST: u64 = (GRANULES * size_of::<Cell>()) as u64;
+
+    /// Bytes that all of it takes, messages left out.
+    pub fn cost(&self) -> u64 {
+        let of = |n: usize, bytes: u64| bytes.saturating_mul(u64::try_from(n).unwrap_or(u64::MAX));
+        of(self.places.len(), Shadow::PAGE_COST).saturating_add(of(self.nodes.len(), size_of::<Cell>() as u64))
+    }
 
     /// What is remembered of the page of an address.
     pub fn page(&mut self, addr: u64) -> &mut Page {
-        let new = || Page { cells: vec![Cell::default(); GRANULES].into(), messages: BTreeMap::new() };
-        self.pages.entry(addr / PAGE).or_insert_with(new)
+        let number = addr / PAGE;
+        let place = match self.last {
+            Some((last, place)) if last == number => place,
+            _ => self.place(number),
+        };
+        self.last = Some((number, place));
+        &mut self.pages[place]
+    }
+
+    /// Where a page is, which may be new.
+    fn place(&mut self, number: u64) -> usize {
+        *self.places.entry(number).or_insert_with(|| {
+            self.free_pages.pop().unwrap_or_else(|| {
+                self.pages.push(Page::new());
+                self.pages.len() - 1
+            })
+        })
+    }
+
+    /// Whether the first access of a granule that is remembered is the same as a new one, lanes included.
+    pub fn has(&mut self, at: u64, new: Entry) -> bool {
+        let first = self.page(at).cell(at).entry;
+        first.is_like(&new) && new.lanes & !first.lanes == 0
+    }
+
+    /// The accesses to a granule, in the order in which they were added.
+    pub fn read(&mut self, at: u64, list: &mut Vec<Entry>) {
+        let mut cell = *self.page(at).cell(at);
+        if cell.entry.time == 0 {
+            return;
+        }
+        list.push(cell.entry);
+        while let Some(node) = node(&mut self.nodes, cell.next) {
+            cell = *node;
+            list.push(cell.entry);
+        }
+    }
+
+    /// Replaces the accesses to a granule.
+    pub fn write(&mut self, at: u64, list: &[Entry]) {
+        let old = self.page(at).cell(at).next;
+        let (first, rest) = list.split_first().map_or((Entry::default(), list), |(first, rest)| (*first, rest));
+        let next = self.chain(old, rest);
+        *self.page(at).cell(at) = Cell { entry: first, next };
+    }
+
+    /// A chain of accesses in the place of an old one.
+    fn chain(&mut self, old: u32, list: &[Entry]) -> u32 {
+        let Some((entry, rest)) = list.split_first() else {
+            self.give(old);
+            return 0;
+        };
+        let (mut at, mut left) = match node(&mut self.nodes, old) {
+            Some(node) => (old, node.next),
+            None => (self.take(), 0),
+        };
+        let first = at;
+        let mut entry = *entry;
+        for next in rest {
+            let (to, after) = match node(&mut self.nodes, left) {
+                Some(node) => (left, node.next),
+                None => (self.take(), 0),
+            };
+            self.put(at, Cell { entry, next: to });
+            (at, left, entry) = (to, after, *next);
+        }
+        self.put(at, Cell { entry, next: 0 });
+        self.give(left);
+        first
+    }
+
+    fn put(&mut self, at: u32, cell: Cell) {
+        if let Some(node) = node(&mut self.nodes, at) {
+            *node = cell;
+        }
+    }
+
+    /// A node that is in no chain.
+    fn take(&mut self) -> u32 {
+        if let Some(node) = node(&mut self.nodes, self.free) {
+            return std::mem::replace(&mut self.free, node.next);
+        }
+        self.nodes.push(Cell::default());
+        // More than that is more than the room that there is.
+        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a chain back.
+    fn give(&mut self, mut chain: u32) {
+        while let Some(node) = node(&mut self.nodes, chain) {
+            let next = std::mem::replace(&mut node.next, self.free);
+            self.free = chain;
+            chain = next;
+        }
     }
 
     /// Forgets all about a range of any alignment, where its granules are its own.
@@ -183,28 +271,34 @@ impl Shadow {
         let end = base.saturating_add(bytes);
         let mut at = base & !3;
         while at < end {
-            match self.pages.get_mut(&(at / PAGE)) {
-                Some(page) => {
-                    *page.cell(at) = Cell::default();
-                    page.messages.remove(&at);
-                    at += 4;
-                }
-                None => at = (at / PAGE + 1) * PAGE,
+            if self.places.contains_key(&(at / PAGE)) {
+                self.write(at, &[]);
+                self.page(at).messages.remove(&at);
+                at += 4;
+            } else {
+                at = (at / PAGE + 1) * PAGE;
             }
         }
     }
 
-    /// How many pages there are.
-    pub fn n_pages(&self) -> usize {
-        self.pages.len()
-    }
-
     /// Forgets all about a range that becomes other memory. It begins at a page.
     pub fn forget(&mut self, base: u64, bytes: u64) {
-        for page in base / PAGE..(base + bytes).div_ceil(PAGE) {
-            self.pages.remove(&page);
+        for number in base / PAGE..(base + bytes).div_ceil(PAGE) {
+            let Some(place) = self.places.remove(&number) else { continue };
+            let page = &mut self.pages[place];
+            page.messages.clear();
+            let chains: Vec<u32> =
+                page.cells.iter_mut().map(|cell| std::mem::take(cell).next).filter(|n| *n > 0).collect();
+            chains.into_iter().for_each(|chain| self.give(chain));
+            self.free_pages.push(place);
         }
+        self.last = None;
     }
+}
+
+/// A node by 1 + its number.
+fn node(nodes: &mut [Cell], at: u32) -> Option<&mut Cell> {
+    nodes.get_mut(usize::try_from(at.checked_sub(1)?).ok()?)
 }
 
 #[cfg(test)]
@@ -219,14 +313,40 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_forgets_the_oldest() {
-        let mut cell = Cell::default();
+    fn a_granule_forgets_the_oldest() {
+        let mut list = Vec::new();
         for time in 1..200 {
-            cell.add(Entry { time, ..Entry::default() });
+            add(&mut list, Entry { time, ..Entry::default() });
         }
-        assert_eq!(cell.entries().count(), MOST + 2);
-        assert!(cell.entries().any(|e| e.time == 199));
-        cell.retain(|e| e.time == 1);
-        assert_eq!(cell.entries().count(), 1);
+        add(&mut list, Entry { time: 199, lanes: 4, ..Entry::default() });
+        assert_eq!((list.len(), list[MOST - 1].time, list[MOST - 1].lanes), (MOST, 199, 4));
+    }
+
+    /// Lists of random lengths in a few granules, against plain lists; what is forgotten is used again.
+    #[test]
+    fn lists_are_as_they_were_written() {
+        let mut shadow = Shadow::default();
+        let mut plain: HashMap<u64, Vec<Entry>> = HashMap::new();
+        let mut state = 1_u64;
+        for time in 1..4000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (state >> 33) % 3 * PAGE + (state >> 40) % 4 * 4;
+            let list: Vec<Entry> = (0..(state >> 50) % 6)
+                .map(|i| Entry { time, who: u32::try_from(i).unwrap(), ..Entry::default() })
+                .collect();
+            shadow.write(at, &list);
+            plain.insert(at, list);
+            if time % 500 == 0 {
+                shadow.forget(PAGE, PAGE);
+                plain.retain(|at, _| at / PAGE != 1);
+            }
+            for (at, list) in &plain {
+                let mut read = Vec::new();
+                shadow.read(*at, &mut read);
+                assert_eq!(&read, list);
+            }
+        }
+        // At most five in a chain of each granule, at twelve granules, and pages that were given back are taken again.
+        assert!(shadow.nodes.len() <= 60 && shadow.pages.len() == 3, "{} {}", shadow.nodes.len(), shadow.pages.len());
     }
 }
