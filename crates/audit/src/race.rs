@@ -159,9 +159,25 @@ impl Audit {
         }
     }
 
-    fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {
-        // It did the same before, and nothing was ordered since.
+    /// Whether an access does what was done before and no more: it was done by the same lane and nothing was ordered since, or it reads as another lane of
+    /// its warp just did and comes after all that was written. Nearly all reads of a row of lanes are so.
+    fn goes_along(&mut self, now: &Now, at: u64, new: Entry) -> bool {
         if self.shadow.has(at, new) {
+            return true;
+        }
+        let Some((n, few)) = self.shadow.few(at).filter(|_| !now.writes) else { return false };
+        let before = &few[..n];
+        let Some(place) = before.iter().position(|e| e.is_like(&new)) else { return false };
+        let is_after = |e: &Entry| self.unordered(now.access.thread, *e) == 0;
+        let is_fine = before.iter().all(|e| !e.tag().writes() || e.tag().mask() & new.tag().mask() == 0 || is_after(e));
+        if is_fine {
+            self.shadow.add_lanes(at, place, new.lanes);
+        }
+        is_fine
+    }
+
+    fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {
+        if self.goes_along(now, at, new) {
             return;
         }
         let Access { thread, addr, .. } = now.access;

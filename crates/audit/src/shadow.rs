@@ -18,6 +18,9 @@ const GRANULES: usize = 1024;
 // Choice: what is forgotten then is the oldest. A race with it alone is missed; nothing is reported that is none.
 const MOST: usize = 130;
 
+/// As many accesses as [`Shadow::few`] looks at.
+const FEW: usize = 4;
+
 /// Accesses of lanes of one warp by one instruction, between two events that order something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Entry {
@@ -195,6 +198,38 @@ impl Shadow {
         first.is_like(&new) && new.lanes & !first.lanes == 0
     }
 
+    /// The accesses to a granule, if they are at most four: how many, and which.
+    pub fn few(&mut self, at: u64) -> Option<(usize, [Entry; FEW])> {
+        let mut cell = *self.page(at).cell(at);
+        let mut few = [Entry::default(); FEW];
+        let mut n = 0;
+        while cell.entry.time > 0 {
+            *few.get_mut(n)? = cell.entry;
+            n += 1;
+            match node(&mut self.nodes, cell.next) {
+                Some(node) => cell = *node,
+                None => break,
+            }
+        }
+        Some((n, few))
+    }
+
+    /// Adds lanes to an access of a granule, by its place.
+    pub fn add_lanes(&mut self, at: u64, place: usize, lanes: u32) {
+        let cell = self.page(at).cell(at);
+        let mut next = cell.next;
+        if place == 0 {
+            cell.entry.lanes |= lanes;
+            return;
+        }
+        for _ in 1..place {
+            next = node(&mut self.nodes, next).map_or(0, |node| node.next);
+        }
+        if let Some(node) = node(&mut self.nodes, next) {
+            node.entry.lanes |= lanes;
+        }
+    }
+
     /// The accesses to a granule, in the order in which they were added.
     pub fn read(&mut self, at: u64, list: &mut Vec<Entry>) {
         let mut cell = *self.page(at).cell(at);
@@ -340,10 +375,16 @@ mod tests {
                 shadow.forget(PAGE, PAGE);
                 plain.retain(|at, _| at / PAGE != 1);
             }
-            for (at, list) in &plain {
+            for (at, list) in &mut plain {
                 let mut read = Vec::new();
                 shadow.read(*at, &mut read);
                 assert_eq!(&read, list);
+                let few = shadow.few(*at).map(|(n, few)| few[..n].to_vec());
+                assert_eq!(few.as_ref(), Some(&*list).filter(|list| list.len() <= FEW));
+                if let Some(last) = list.len().checked_sub(1) {
+                    shadow.add_lanes(*at, last, 1 << (time % 32));
+                    list[last].lanes |= 1 << (time % 32);
+                }
             }
         }
         // At most five in a chain of each granule, at twelve granules, and pages that were given back are taken again.
