@@ -49,8 +49,7 @@ impl Notes {
         Ok(Notes { folder, file })
     }
 
-    /// Tells what was found: findings of checks in full, and all of it in a sentence. Returns what that means, as far as it is for programs that
-    /// ended well: `Found` for findings, and `checks` makes traps count as such.
+    /// Tells what was found: findings of checks in full, then all of it in a line. Returns what that means for the command.
     ///
     /// # Errors
     /// A file of suppressions cannot be read.
