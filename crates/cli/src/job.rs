@@ -23,6 +23,7 @@ use crate::npy::{Array, is_npy};
 use crate::outputs::{Store, open_all};
 use crate::report::{Failure, Format, Out, Status};
 use crate::run::{check_launch, device};
+use crate::seeds::Others;
 use crate::specs::{Argument, ContentSpec, ExpectSpec, Names, numbers};
 use crate::units::{Key, Units, any_missing, load_units, the_global, with_global};
 use crate::values::{self, Bound, Value, address_of, check_fill, global, global_address, read_global, word};
@@ -37,7 +38,7 @@ pub fn run_job(
     path: &str,
     args: &RunArgs,
     watch: &Watch,
-    found: &mut Collected,
+    (found, others): (&mut Collected, &mut Others<'_>),
     out: &mut Out,
 ) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
@@ -65,6 +66,7 @@ pub fn run_job(
     let compiled = compile(&plan, &units, watch, out)?;
     fills.iter().try_for_each(|f| f.fill(&buffers)).map_err(in_job)?;
     let mut ended = run_all(&plan, compiled, &buffers, &job, watch, (out, found))?;
+    ended.status = ended.status.max(others(found)?);
     if out.is_quiet() {
         return Ok(ended.status);
     }

@@ -49,8 +49,7 @@ impl Notes {
         Ok(Notes { folder, file })
     }
 
-    /// Tells what was found: findings of checks in full, and all of it in a sentence. Returns what that means, as far as it is for programs that
-    /// ended well: `Found` for findings, and `checks` makes traps count as such.
+    /// Tells what was found: findings of checks in full, then all of it in a line. Returns what that means for the command.
     pub fn report(&self, args: &FindArgs, out: &mut Out) -> Summary {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let notes = text.lines().filter_map(|l| serde_json::from_str(l).ok());

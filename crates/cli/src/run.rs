@@ -16,6 +16,7 @@ use crate::launch::{self, Loaded, failed, scalar_for};
 use crate::npy::Array;
 use crate::outputs::{Output, open_all};
 use crate::report::{Failure, Format, Out, Status};
+use crate::seeds::Others;
 use crate::values::{Bound, Value, check_fill, fill, global, global_address, read_global, word};
 use crate::watch::Watch;
 use crate::words::{Word, Words};
@@ -25,7 +26,12 @@ use crate::{bug, dtype, findings, image, names};
 ///
 /// # Errors
 /// What kept it from running.
-pub fn run(args: &RunArgs, watch: &Watch, found: &mut Collected, out: &mut Out) -> Result<Status, Failure> {
+pub fn run(
+    args: &RunArgs,
+    watch: &Watch,
+    (found, others): (&mut Collected, &mut Others<'_>),
+    out: &mut Out,
+) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
     if writes_stdout(args) {
         out.redirect();
@@ -51,6 +57,7 @@ pub fn run(args: &RunArgs, watch: &Watch, found: &mut Collected, out: &mut Out) 
     launch::report(function.name(), &done, false, out);
     found.add(function.name(), &done, config.seed);
     let status = if done.trap.is_some() { Status::Found } else { Status::Done };
+    let status = status.max(others(found)?);
     if out.is_quiet() {
         return Ok(status);
     }

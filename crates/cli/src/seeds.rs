@@ -3,14 +3,17 @@
 
 use rayon::prelude::*;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, Seeds};
 use crate::findings::Collected;
-use crate::report::{Failure, Out, Status};
+use crate::report::{Failure, Format, Out, Status};
 use crate::watch::Watch;
 use crate::{bug, job, run};
 
 /// Most seeds that run side by side: each takes a window of addresses, of which a process has at least this many.
 const MOST: usize = 7;
+
+/// What is done between the launches of a command and its outputs: their files may be those that other seeds read. It adds what is found.
+pub type Others<'a> = dyn FnMut(&mut Collected) -> Result<Status, Failure> + 'a;
 
 /// Runs a launch, or a job.
 ///
@@ -19,16 +22,23 @@ const MOST: usize = 7;
 pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     let watch = Watch::start(out)?;
     let mut found = Collected::default();
-    let Some(seeds) = args.many_seeds else {
-        let status = once(args, &watch, &mut found, out)?;
-        return Ok(status.max(found.report(&args.checks, out)));
+    let status = match args.many_seeds {
+        None => once(args, &watch, &mut found, &mut |_| Ok(Status::Done), out)?,
+        Some(seeds) => {
+            // What is wrong with the launch is wrong with all seeds, and the first says it. It also writes the results.
+            let format = out.format;
+            let mut others = |found: &mut Collected| rest(args, seeds, &watch, format, found);
+            once(&with(args, seeds.first), &watch, &mut found, &mut others, out)?
+        }
     };
-    // What is wrong with the launch is wrong with all seeds, and the first says it. It also writes the results.
-    let mut status = once(&with(args, seeds.first), &watch, &mut found, out)?;
-    let format = out.format;
+    Ok(status.max(found.report(&args.checks, out)))
+}
+
+/// Runs all seeds but the first.
+fn rest(args: &RunArgs, seeds: Seeds, watch: &Watch, format: Format, found: &mut Collected) -> Result<Status, Failure> {
     let other = |seed: u64| {
         let (mut found, mut out) = (Collected::default(), Out::quiet(format));
-        let ended = bug::catch(|| once(&with(args, seed), &watch, &mut found, &mut out));
+        let ended = bug::catch(|| once(&with(args, seed), watch, &mut found, &mut |_| Ok(Status::Done), &mut out));
         (found, ended)
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -36,23 +46,18 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| Failure::file(format!("the host has no threads for the seeds: {e}")))?;
     // In pieces, so that what the seeds of a long range found takes no room but for its places.
-    let mut next = seeds.first;
+    let (mut status, mut next) = (Status::Done, seeds.first);
     while next < seeds.last {
         let first = next + 1;
         next = seeds.last.min(next.saturating_add(64));
         let piece: Vec<_> = pool.install(|| (first..=next).into_par_iter().map(other).collect());
         for (of_seed, ended) in piece {
             found.join(of_seed);
-            match ended {
-                Ok(ended) => status = status.max(ended?),
-                Err(panic) => {
-                    out.bug(&panic, args.file.as_deref());
-                    return Ok(Status::Bug);
-                }
-            }
+            let bug = |panic: bug::Panic| Failure { status: Status::Bug, message: panic.message };
+            status = status.max(ended.map_err(bug)??);
         }
     }
-    Ok(status.max(found.report(&args.checks, out)))
+    Ok(status)
 }
 
 /// The same command with a seed.
@@ -60,10 +65,16 @@ fn with(args: &RunArgs, seed: u64) -> RunArgs {
     RunArgs { seed: Some(seed), ..args.clone() }
 }
 
-fn once(args: &RunArgs, watch: &Watch, found: &mut Collected, out: &mut Out) -> Result<Status, Failure> {
+fn once(
+    args: &RunArgs,
+    watch: &Watch,
+    found: &mut Collected,
+    others: &mut Others<'_>,
+    out: &mut Out,
+) -> Result<Status, Failure> {
     found.begin(args.seed.unwrap_or(0));
     match &args.job {
-        Some(job) => job::run_job(job, args, watch, found, out),
-        None => run::run(args, watch, found, out),
+        Some(job) => job::run_job(job, args, watch, (found, others), out),
+        None => run::run(args, watch, (found, others), out),
     }
 }

@@ -159,6 +159,10 @@ fn many_seeds_show_what_some_orders_hide() {
         assert_eq!(ran.err.matches("race: ").count(), 1, "{ran:?}");
         // What is written is what the first seed leaves.
         assert_eq!(f.read("first.bin"), [1, 0, 0, 0, 2, 0, 0, 0]);
+        // All seeds read what was there before.
+        f.write("same.bin", [0; 8]);
+        run("--many-seeds 0..4 inout:same.bin:same.bin 0").ends(1).says("2 of 4 seeds");
+        assert_eq!(f.read("same.bin"), [1, 0, 0, 0, 2, 0, 0, 0]);
         let ran = run("--many-seeds 0..=3 --format json zero:8 0").ends(1);
         let [launch, o] = &ran.objects()[..] else { panic!("{ran:?}") };
         assert_eq!(launch["status"], "ok");
