@@ -19,14 +19,47 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// Why the check ended before the launch did, if it did: there may be more than what was found.
     pub unchecked: Option<String>,
+    /// Memory that kernels allocated in the launch and did not free.
+    pub allocated: Vec<Allocated>,
+    /// First addresses of memory of earlier launches that kernels freed.
+    pub freed: Vec<u64>,
     /// All that the check was told, if that was asked for.
     pub events: Vec<Event>,
+}
+
+/// Memory that a kernel allocated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Allocated {
+    /// Its first address.
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Where.
+    pub at: FoundAt,
+}
+
+impl Allocated {
+    /// The finding that nobody freed it.
+    pub fn leak(&self) -> Finding {
+        let what = "memory from `malloc`".to_owned();
+        Finding {
+            kind: "leak",
+            class: "malloc",
+            message: format!("{} bytes from `malloc` are never freed", self.bytes),
+            first: self.at.clone(),
+            second: None,
+            data: FoundIn { what, size: self.bytes, offset: 0, bytes: self.bytes, element: None },
+            tried: None,
+            fix: None,
+            pairs: 1,
+        }
+    }
 }
 
 /// A fault of a program that a check saw.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// The stable word of its kind: `race`.
+    /// The stable word of its kind: `race`, `uninitialised`.
     pub kind: &'static str,
     /// The stable word of its class, of which a kind may have several.
     pub class: &'static str,
@@ -42,7 +75,7 @@ pub struct Finding {
     pub tried: Option<String>,
     /// What to do about it.
     pub fix: Option<&'static str>,
-    /// How many pairs of accesses it stands for, or how many accesses.
+    /// How many pairs of accesses it stands for, or how many times it happened.
     pub pairs: u64,
 }
 
@@ -80,7 +113,7 @@ pub struct FoundIn {
     pub size: u64,
     /// The first byte, counted from its start.
     pub offset: u64,
-    /// How many.
+    /// How many; 0 where `what` says all.
     pub bytes: u64,
     /// The element, where the memory has some.
     pub element: Option<String>,
@@ -89,6 +122,9 @@ pub struct FoundIn {
 impl FoundIn {
     /// `argument 2, 4096 bytes, bytes 0..3`.
     fn text(&self) -> String {
+        if self.bytes == 0 {
+            return self.what.clone();
+        }
         let size = if self.size == 0 { String::new() } else { format!(", {} bytes", self.size) };
         let last = self.offset + self.bytes.saturating_sub(1);
         let element = self.element.as_ref().map_or(String::new(), |e| format!(" ({e})"));

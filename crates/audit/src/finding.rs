@@ -96,6 +96,11 @@ impl Findings {
         }
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// All of them.
     pub fn into_list(self) -> Vec<Finding> {
         self.list

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use handloom_ir::types::{Order, Scope};
 
 use crate::bag::Bag;
+use crate::checks::{Check, Checks};
 use crate::clock::{Clock, Missed, Released};
 use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
+use crate::init::{Init, Use};
 use crate::known::{Known, Time};
+use crate::memory::Memory;
+use crate::misuse::Misuses;
 use crate::shadow::{SITE_BITS, Shadow};
 
 /// Most blocks of a grid, as far as entries of shadow memory can name them.
@@ -22,6 +26,8 @@ pub struct Options {
     pub strong_volatile: bool,
     /// Unordered writes of the same value are told too.
     pub same_values: bool,
+    /// The first finding is enough.
+    pub first: bool,
     /// All events are kept, for those who look at a run themselves.
     pub keeps_events: bool,
     /// Most bytes of shadow memory.
@@ -30,7 +36,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { strong_volatile: false, same_values: false, keeps_events: false, room: 4 << 30 }
+        Options { strong_volatile: false, same_values: false, first: false, keeps_events: false, room: 4 << 30 }
     }
 }
 
@@ -48,7 +54,11 @@ pub(crate) struct Cta {
 /// What is known of a launch while it runs.
 #[derive(Debug)]
 pub struct Audit {
+    pub(crate) checks: Checks,
     pub(crate) options: Options,
+    init: Option<Init>,
+    memory: Option<Memory>,
+    misuses: Option<Misuses>,
     pub(crate) now: Time,
     pub(crate) sites: Vec<Site>,
     numbers: HashMap<Site, u32>,
@@ -68,9 +78,18 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// For a launch that has not begun.
+    /// For a launch that has not begun, to find races.
     pub fn new(options: Options) -> Audit {
+        Audit::for_checks(Checks::default().with(Check::Race), options)
+    }
+
+    /// For a launch that has not begun.
+    pub fn for_checks(checks: Checks, options: Options) -> Audit {
         Audit {
+            checks,
+            init: checks.has(Check::Init).then(Init::default),
+            memory: checks.has(Check::Memory).then(Memory::default),
+            misuses: checks.has(Check::Sync).then(Misuses::default),
             options,
             now: 1,
             sites: Vec::new(),
@@ -87,9 +106,34 @@ impl Audit {
         }
     }
 
-    /// What was found, and why the check ended before the launch did, if it did.
+    /// The races that were found, and why the check ended before the launch did, if it did.
     pub fn finish(self) -> (Vec<Finding>, Option<String>) {
         (self.found.into_list(), self.gave_up)
+    }
+
+    /// What is known of bits that nobody wrote, if that is asked for and the check has not ended.
+    pub fn init(&mut self) -> Option<&mut Init> {
+        if self.gave_up.is_some() { None } else { self.init.as_mut() }
+    }
+
+    /// What is known of memory that kernels allocate, if that is asked for.
+    pub fn memory(&mut self) -> Option<&mut Memory> {
+        self.memory.as_mut()
+    }
+
+    /// Misuse of barriers and masks, if that is asked for.
+    pub fn misuses(&mut self) -> Option<&mut Misuses> {
+        self.misuses.as_mut()
+    }
+
+    /// What is known of memory, once: the launch is over.
+    pub fn take_memory(&mut self) -> Option<Memory> {
+        self.memory.take()
+    }
+
+    /// The uses of bits that nobody wrote. To be asked once, when the launch is over.
+    pub fn take_uses(&mut self) -> Vec<Use> {
+        self.init.take().map_or_else(Vec::new, Init::finish)
     }
 
     /// Takes the events so far, if they are kept.
@@ -102,6 +146,17 @@ impl Audit {
             let event = event(self);
             self.events.push(event);
         }
+    }
+
+    /// Whether there is a finding, and no more are asked for.
+    pub fn is_enough(&self) -> bool {
+        let has_found = || {
+            !self.found.is_empty()
+                || self.init.as_ref().is_some_and(Init::has_found)
+                || self.misuses.as_ref().is_some_and(|m| !m.list().is_empty())
+                || self.memory.as_ref().is_some_and(|m| !m.strays().is_empty())
+        };
+        self.options.first && has_found()
     }
 
     /// Whether the check has ended.
@@ -161,6 +216,9 @@ impl Audit {
 
     /// The op of a warp is over. Call it after each op that told something.
     pub fn end_op(&mut self) {
+        if self.init.as_ref().is_some_and(|init| init.cost() > self.options.room) {
+            self.give_up(format!("what is remembered of bytes that nobody wrote takes more than {} MiB", self.options.room >> 20));
+        }
         if std::mem::take(&mut self.has_released) {
             self.tick();
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use handloom_ir::types::{Order, Scope, StateSpace};
 
 use crate::bag::Message;
+use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
 use crate::event::{Access, Does, Event, Site, Thread};
 use crate::finding::{Attempt, Class, Finding, Place};
@@ -27,7 +28,7 @@ struct Now {
 impl Audit {
     /// A thread accesses memory. Accesses of one op of a warp come one after the other, and are followed by [`end_op`](Audit::end_op).
     pub fn access(&mut self, site: u32, access: Access) {
-        if self.has_given_up() {
+        if self.has_given_up() || !self.checks.has(Check::Race) {
             return;
         }
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use handloom_runtime::{Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
 
 use crate::exec::ExecArgs;
-use crate::report::Format;
+use crate::report::FormatArg;
 
 /// Runs PTX on a CPU: checks it, compiles it, launches its kernels.
 #[derive(Parser, Debug)]
@@ -18,8 +18,8 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Command,
     /// Text for people, or one JSON object a line on standard output.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
-    pub format: Format,
+    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Human)]
+    pub format: FormatArg,
 }
 
 const AFTER: &str = "\
@@ -355,6 +355,18 @@ pub struct FindArgs {
     /// Report unordered writes of the same value too.
     #[arg(long, requires = "check")]
     pub check_same_values: bool,
+    /// Report memory that kernels allocate and never free.
+    #[arg(long, requires = "check")]
+    pub check_leaks: bool,
+    /// Stop at the first finding.
+    #[arg(long, requires = "check")]
+    pub first: bool,
+    /// Leave out findings that a file names: lines as `--gen-suppressions` writes them.
+    #[arg(long, value_name = "FILE", requires = "check")]
+    pub suppressions: Vec<String>,
+    /// Write a line for a file of suppressions below each finding.
+    #[arg(long, requires = "check")]
+    pub gen_suppressions: bool,
     /// Show at most so many findings.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "check")]
     pub print_limit: usize,

@@ -1,31 +1,29 @@
 //! `--check`: what is asked for, and what was found, as text and as JSON.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use handloom_runtime::{Check, CheckConfig, Checks, Engine, Finding, FoundAt, LaunchConfig, LaunchReport, RaceOptions};
+use handloom_runtime::{Allocated, CheckConfig, Checks, Engine, Finding, FoundAt, LaunchConfig, RaceOptions};
 use serde::Serialize;
 
 use crate::args::{EngineArg, FindArgs, RunArgs};
-use crate::report::{Failure, Format, Out, Status};
+use crate::documents::{Case, Trapped, junit, sarif};
+use crate::launch::Launched;
+use crate::report::{Document, Failure, Format, Out, Status};
+use crate::suppress::{Suppressions, line_of};
 
 /// Asks for the checks of a command line in a launch.
 ///
 /// # Errors
 /// They cannot be done.
 pub fn ask(args: &RunArgs, config: &mut LaunchConfig) -> Result<(), Failure> {
-    let FindArgs { check: Some(checks), check_volatile, check_same_values, .. } = args.checks else { return Ok(()) };
-    if checks.has(Check::Init) {
-        let rest = Check::ALL.into_iter().filter(|c| checks.has(*c) && *c != Check::Init).map(Check::word);
-        let rest = rest.collect::<Vec<_>>().join(",");
-        let help = if rest.is_empty() { String::new() } else { format!("; `--check={rest}` leaves it out") };
-        let message = format!("the check `init` is not supported yet{help}");
-        return Err(Failure { status: Status::Unsupported, message });
-    }
+    let FindArgs { check: Some(checks), check_volatile, check_same_values, first, .. } = args.checks else {
+        return Ok(());
+    };
     if args.engine == Some(EngineArg::Jit) {
         return Err(Failure::usage("a checked launch runs on the interpreter: leave `--engine jit` out"));
     }
     let races =
-        RaceOptions { strong_volatile: check_volatile, same_values: check_same_values, ..RaceOptions::default() };
+        RaceOptions { strong_volatile: check_volatile, same_values: check_same_values, first, ..RaceOptions::default() };
     config.check = Some(CheckConfig { checks, races });
     config.engine = Engine::Interp;
     Ok(())
@@ -47,43 +45,84 @@ pub struct Collected {
     unchecked: Vec<String>,
     launches: usize,
     checks: Option<Checks>,
+    suppressions: Suppressions,
+    /// How many findings are not told.
+    suppressed: usize,
+    /// Memory that kernels allocated and that nobody freed yet, with the seed.
+    allocated: BTreeMap<u64, (Allocated, u64)>,
+    cases: Vec<Case>,
+    only_first: bool,
+    wants_leaks: bool,
 }
 
 impl Collected {
     /// Nothing yet.
-    pub fn new(args: &RunArgs) -> Collected {
-        Collected { checks: args.checks.check, ..Collected::default() }
+    ///
+    /// # Errors
+    /// A file of suppressions cannot be read.
+    pub fn new(args: &RunArgs) -> Result<Collected, Failure> {
+        let FindArgs { check: checks, first: only_first, check_leaks: wants_leaks, .. } = args.checks;
+        let suppressions = Suppressions::read(&args.checks.suppressions)?;
+        Ok(Collected { checks, suppressions, only_first, wants_leaks, ..Collected::default() })
+    }
+
+    /// Whether there is a finding, and no more are asked for.
+    pub fn is_enough(&self) -> bool {
+        self.only_first && !self.list.is_empty()
     }
 
     /// Adds what the runs of a launch found.
-    pub fn add(&mut self, runs: &[LaunchReport], seed: u64) {
-        for run in runs {
+    pub fn add(&mut self, entry: &str, done: &Launched, seed: u64) {
+        let seconds = done.runs.iter().map(|run| run.run.as_secs_f64()).sum();
+        let trap = done.trap.as_ref().map(|trap| Trapped::of(trap));
+        self.cases.push(Case { entry: entry.to_owned(), seconds, trap });
+        for run in &done.runs {
             self.launches += 1;
             let Some(check) = &run.check else { continue };
             self.unchecked.extend(check.unchecked.clone());
+            for address in &check.freed {
+                self.allocated.remove(address);
+            }
+            self.allocated.extend(check.allocated.iter().map(|a| (a.address, (a.clone(), seed))));
             for new in &check.findings {
-                match self.list.iter_mut().find(|f| f.finding.is_same(new)) {
-                    Some(f) => {
-                        f.finding.pairs += new.pairs;
-                        f.launches.insert(self.launches);
-                    }
-                    None => {
-                        let (finding, launches) = (new.clone(), BTreeSet::from([self.launches]));
-                        self.list.push(Found { finding, seed, launches });
-                    }
-                }
+                self.find(new.clone(), self.launches, seed);
             }
         }
     }
 
+    /// Adds a finding of a launch.
+    fn find(&mut self, new: Finding, launch: usize, seed: u64) {
+        if self.suppressions.has(&new) {
+            self.suppressed += 1;
+            return;
+        }
+        let is_enough = self.is_enough();
+        match self.list.iter_mut().find(|f| f.finding.is_same(&new)) {
+            Some(f) => {
+                f.finding.pairs += new.pairs;
+                f.launches.insert(launch);
+            }
+            None if is_enough => {}
+            None => self.list.push(Found { finding: new, seed, launches: BTreeSet::from([launch]) }),
+        }
+    }
+
     /// Shows all of it, up to the limit. Returns what it means for the command.
-    pub fn report(&self, args: &FindArgs, out: &mut Out) -> Status {
+    pub fn report(&mut self, args: &FindArgs, out: &mut Out) -> Status {
+        if self.wants_leaks {
+            for (leak, seed) in std::mem::take(&mut self.allocated).into_values() {
+                self.find(leak.leak(), self.launches, seed);
+            }
+        }
+        self.write_document(out);
         let Some(_) = self.checks else { return Status::Done };
         for found in self.list.iter().take(args.print_limit) {
             match out.format {
-                Format::Json => out.json(&Object::of(found)),
+                Format::Json => out.json(&Object::of(found, args)),
                 Format::Human => {
-                    let text = format!("{}\n  seen   {}\n", found.finding.human(), self.seen(found));
+                    let more =
+                        if args.gen_suppressions { format!("\n  {}", line_of(&found.finding)) } else { String::new() };
+                    let text = format!("{}\n  seen   {}{more}\n", found.finding.human(), self.seen(found));
                     out.say(&text);
                 }
             }
@@ -92,6 +131,10 @@ impl Collected {
         if hidden > 0 && out.format == Format::Human {
             let s = if hidden == 1 { "" } else { "s" };
             out.note(&format!("{hidden} more finding{s} not shown; `--print-limit N` shows more"));
+        }
+        if self.suppressed > 0 && out.format == Format::Human {
+            let s = if self.suppressed == 1 { "" } else { "s" };
+            out.note(&format!("{} finding{s} left out by suppressions", self.suppressed));
         }
         for why in &self.unchecked {
             out.error(&format!("the check ended before the launch did, and there may be more to find: {why}"));
@@ -103,15 +146,31 @@ impl Collected {
         }
     }
 
+    /// The document that standard output is for.
+    fn write_document(&self, out: &mut Out) {
+        let findings: Vec<&Finding> = self.list.iter().map(|f| &f.finding).collect();
+        let text = match out.document {
+            None => return,
+            Some(Document::Sarif) => sarif(&self.cases, &findings),
+            Some(Document::Junit) => junit(&self.cases, &findings),
+        };
+        out.write_document(&text);
+    }
+
     /// `256 pairs at these two lines in 1 of 5 launches; replay: --seed 3`.
     fn seen(&self, found: &Found) -> String {
         let pairs = found.finding.pairs;
         let s = if pairs == 1 { "" } else { "s" };
+        let (what, lines) = match (found.finding.kind, &found.finding.second) {
+            ("race", _) => ("pair", "at these two lines"),
+            (_, Some(_)) => ("time", "at these two lines"),
+            (_, None) => ("time", "at this line"),
+        };
         let launches = match self.launches {
             1 => String::new(),
             n => format!(" in {} of {n} launches", found.launches.len()),
         };
-        format!("{pairs} pair{s} at these two lines{launches}; replay: --seed {}", found.seed)
+        format!("{pairs} {what}{s} {lines}{launches}; replay: --seed {}", found.seed)
     }
 }
 
@@ -132,6 +191,8 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<&'static str>,
     replay: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppression: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -163,7 +224,7 @@ struct Data<'a> {
 }
 
 impl<'a> Object<'a> {
-    fn of(found: &'a Found) -> Object<'a> {
+    fn of(found: &'a Found, args: &FindArgs) -> Object<'a> {
         let f = &found.finding;
         Object {
             finding: f.kind,
@@ -184,6 +245,7 @@ impl<'a> Object<'a> {
             tried: f.tried.as_deref(),
             fix: f.fix,
             replay: format!("--seed {}", found.seed),
+            suppression: args.gen_suppressions.then(|| line_of(f)),
         }
     }
 }

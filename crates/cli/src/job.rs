@@ -58,7 +58,7 @@ pub fn run_job(path: &str, args: &RunArgs, out: &mut Out) -> Result<Status, Fail
     let outputs = open_all(results.iter().map(|(store, _)| *store)).map_err(in_job)?;
     let compiled = compile(&plan, &units, &watch, out)?;
     fills.iter().try_for_each(|f| f.fill(&buffers)).map_err(in_job)?;
-    let mut found = Collected::new(args);
+    let mut found = Collected::new(args)?;
     let mut ended = run_all(&plan, compiled, &buffers, &job, &watch, (out, &mut found))?;
     ended.status = ended.status.max(found.report(&args.checks, out));
     for ((store, from), output) in results.iter().zip(outputs) {
@@ -526,9 +526,18 @@ fn run_all(
                 done
             }
         };
-        launch::report(&p.entry, &done, p.repeat.is_some(), out);
         if let Ok(ready) = &p.ready {
-            found.add(&done.runs, ready.config.seed);
+            found.add(&p.entry, &done, ready.config.seed);
+        }
+        if done.stopped {
+            ended.status = ended.status.max(out.failure(&watch.stopped("the launch")));
+            ended.complete = false;
+            break;
+        }
+        launch::report(&p.entry, &done, p.repeat.is_some(), out);
+        if found.is_enough() {
+            ended.complete = false;
+            break;
         }
         // What ran is told before the next one starts, however long that one takes.
         out.flush();

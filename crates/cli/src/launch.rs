@@ -79,6 +79,8 @@ pub struct Launched {
     pub runs: Vec<LaunchReport>,
     /// How it ended, if not well.
     pub trap: Option<Box<TrapReport>>,
+    /// A signal ended it; what a check had found until then is known.
+    pub stopped: bool,
     /// What the kernel printed, where it was not written at once.
     pub printed: Vec<u8>,
 }
@@ -86,7 +88,7 @@ pub struct Launched {
 impl Launched {
     /// One that ended before it ran.
     pub fn trapped(trap: Box<TrapReport>) -> Launched {
-        let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, printed: Vec::new() };
+        let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
         done.end(trap);
         done
     }
@@ -130,6 +132,10 @@ pub fn launch(
     let result = watch.during(function.name(), work, || run(function, &config, args, repeat, spent));
     let text = printed.finish();
     match result {
+        Ok(done) if done.stopped => {
+            out.write(&stopped(function.name(), text));
+            Ok(done)
+        }
         Ok(done) => Ok(Launched { printed: text, ..done }),
         Err(e) => {
             if matches!(e, LaunchError::Stopped) || !text.is_empty() {
@@ -147,7 +153,7 @@ fn run(
     repeat: u32,
     spent: Duration,
 ) -> Result<Launched, LaunchError> {
-    let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, printed: Vec::new() };
+    let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
     let mut prepared = match PreparedLaunch::new(function, config, args) {
         Ok(prepared) => prepared,
         Err(LaunchError::Trap(trap)) => return Ok(Launched::trapped(trap)),
@@ -159,6 +165,12 @@ fn run(
             Ok(report) => done.add(report),
             Err(LaunchError::Trap(trap)) => {
                 done.end(trap);
+                break;
+            }
+            Err(LaunchError::Stopped) if config.check.is_some() => {
+                let check = prepared.take_check();
+                done.runs.push(LaunchReport { check, ..LaunchReport::default() });
+                done.stopped = true;
                 break;
             }
             Err(e) => return Err(e),

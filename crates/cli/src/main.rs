@@ -10,7 +10,8 @@
 //! [`names`] finds entries by what people call them, [`entries`] finds what of a wrong module can still be used. Arguments of kernels are
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
-//! [`launch`] is one launch and its report, [`expect`] compares results, [`findings`] is what checks found, [`explain`] says what their words mean, [`printed`] is what kernels print, [`watch`] are signals and
+//! [`launch`] is one launch and its report, [`expect`] compares results, [`findings`] is what checks found, less what files [`suppress`], and [`documents`] of it,
+//! [`explain`] says what their words mean, [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ mod buffers;
 mod bug;
 mod check;
 mod compile;
+mod documents;
 mod dtype;
 mod elements;
 mod entries;
@@ -43,6 +45,7 @@ mod report;
 mod run;
 mod scalar;
 mod specs;
+mod suppress;
 mod tensor_maps;
 mod traps;
 mod units;
@@ -77,6 +80,9 @@ fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
     }
     if let Err(word) = Vectors::named() {
         return Err(Failure::usage(format!("HANDLOOM_ISA is `{word}`: expected `plain`, `avx2` or `avx512`")));
+    }
+    if out.document.is_some() && !matches!(command, Command::Run(_)) {
+        return Err(Failure::usage("`--format sarif` and `--format junit` are for `run`"));
     }
     match command {
         Command::Check(args) => check::check(args, out),

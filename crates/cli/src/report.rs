@@ -22,6 +22,28 @@ pub enum Format {
     Json,
 }
 
+/// What is written to standard output.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FormatArg {
+    /// Text for people.
+    Human,
+    /// One JSON object a line.
+    Json,
+    /// What checks and traps of `run` found, as one SARIF document.
+    Sarif,
+    /// The launches of `run` and what was found, as one JUnit document.
+    Junit,
+}
+
+/// A document of all that was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Document {
+    /// SARIF 2.1.0.
+    Sarif,
+    /// JUnit's XML.
+    Junit,
+}
+
 /// How a command ended: the exit status of all commands. Behind each other, the worse one stays.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Status {
@@ -165,6 +187,8 @@ impl Pipe {
 pub struct Out {
     /// For people or for programs.
     pub format: Format,
+    /// The document that standard output is for; the rest goes to standard error then.
+    pub document: Option<Document>,
     /// Errors shown of each file.
     limit: usize,
     style: Style,
@@ -175,16 +199,24 @@ pub struct Out {
 
 impl Out {
     /// Standard output and standard error.
-    pub fn new(format: Format) -> Out {
+    pub fn new(format: FormatArg) -> Out {
+        let (format, document) = match format {
+            FormatArg::Human => (Format::Human, None),
+            FormatArg::Json => (Format::Json, None),
+            FormatArg::Sarif => (Format::Human, Some(Document::Sarif)),
+            FormatArg::Junit => (Format::Human, Some(Document::Junit)),
+        };
         let style = match anstream::AutoStream::choice(&std::io::stderr()) {
             anstream::ColorChoice::Never => Style::Plain,
             anstream::ColorChoice::Auto | anstream::ColorChoice::AlwaysAnsi | anstream::ColorChoice::Always => {
                 Style::Color
             }
         };
-        let pipe = Pipe { out: buffered(Box::new(std::io::stdout())), closed: false, failed: None };
+        let first: Box<dyn Write + Send> =
+            if document.is_some() { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout()) };
+        let pipe = Pipe { out: buffered(first), closed: false, failed: None };
         let stdout = Stdout(Arc::new(Mutex::new(pipe)));
-        let mut new = Out { format, limit: 0, style, stdout, failed: None };
+        let mut new = Out { format, document, limit: 0, style, stdout, failed: None };
         new.set_limit(None);
         new
     }
@@ -193,6 +225,18 @@ impl Out {
     pub fn redirect(&mut self) {
         self.flush();
         self.stdout.lock().out = buffered(Box::new(std::io::stderr()));
+    }
+
+    /// Writes the document to standard output, which is for it alone.
+    pub fn write_document(&mut self, text: &str) {
+        self.flush();
+        let mut to = std::io::stdout().lock();
+        match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+                self.failed = Some(format!("standard output cannot be written: {}", reason(&e)));
+            }
+            Ok(()) | Err(_) => {}
+        }
     }
 
     /// With or without colour.

@@ -49,10 +49,15 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     ready.fill_globals(&loaded.module)?;
     let mut done = launch::launch(&function, &config, &ready.args(), 1, Duration::ZERO, &watch, out)?;
     done.compile += loaded.lower;
-    launch::report(function.name(), &done, false, out);
-    let mut found = Collected::new(args);
-    found.add(&done.runs, config.seed);
+    if !done.stopped {
+        launch::report(function.name(), &done, false, out);
+    }
+    let mut found = Collected::new(args)?;
+    found.add(function.name(), &done, config.seed);
     let found = found.report(&args.checks, out);
+    if done.stopped {
+        return Err(watch.stopped("the launch"));
+    }
     let status = if done.trap.is_some() { Status::Found } else { found };
     Ok(ready.write(&loaded.module, outputs, out).into_iter().fold(status, Status::max))
 }

@@ -3,6 +3,9 @@
 //! All lanes of a group are checked before the first one has an effect.
 
 use handloom_audit::Does;
+use handloom_audit::init::{Decides, Shade};
+use handloom_audit::misuse::Wrong;
+use handloom_ir::mbarrier;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Val};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
@@ -12,6 +15,7 @@ use crate::cta::{Cta, Group};
 use crate::env::CLUSTER_STRIDE;
 use crate::memory::{Denied, Memory};
 use crate::numbers::number;
+use crate::shades::after_atomic;
 use crate::transfer::reach::Part;
 use crate::witness::Witness;
 
@@ -68,7 +72,9 @@ impl<'m> Cta<'m> {
         mem: &mut dyn Memory,
     ) -> Result<(), Box<Trap>> {
         let request = plain(AccessKind::Read, access);
+        self.access_decides(inst, group);
         let located = self.locate_all(inst, &request, offset, group, mem)?;
+        self.check_variables(inst, &request, &located, Does::Read, mem);
         let audit = self.audit.clone();
         let order = (access.order, access.scope);
         let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Read, order);
@@ -80,9 +86,16 @@ impl<'m> Cta<'m> {
                 }
             }
             for i in &request.touched {
-                let value = mem.read(addr + u64::from(i * request.element), request.element);
+                let at = addr + u64::from(i * request.element);
+                let value = mem.read(at, request.element);
                 if let Some(reg) = usize::try_from(*i).ok().and_then(|i| inst.dst.get(i)) {
                     self.set(t, *reg, value);
+                    if self.is_shaded()
+                        && let Some(witness) = &mut witness
+                    {
+                        let shade = witness.load(t, at, request.element, request.falls_into(addr, mem));
+                        self.set_shade(t, *reg, shade);
+                    }
                 }
             }
         }
@@ -99,8 +112,10 @@ impl<'m> Cta<'m> {
         mem: &mut dyn Memory,
     ) -> Result<(), Box<Trap>> {
         let request = plain(AccessKind::Write, access);
+        self.access_decides(inst, group);
         let values = &inst.operands()[1..];
         let located = self.locate_all(inst, &request, offset, group, mem)?;
+        self.check_variables(inst, &request, &located, Does::Write, mem);
         let audit = self.audit.clone();
         let order = (access.order, access.scope);
         let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Write, order);
@@ -115,6 +130,15 @@ impl<'m> Cta<'m> {
                     });
                     witness.tell(t, addr + u64::from(first * request.element), bytes, space, same_value, false);
                 }
+                if self.is_shaded() {
+                    let element = |i: &u32| {
+                        let value = usize::try_from(*i).ok().and_then(|i| values.get(i)).copied();
+                        let shade = value.map_or(Shade::default(), |v| self.shade(t, v).cut(low_bytes(request.element)));
+                        (addr + u64::from(i * request.element), request.element, witness.rooted(t, shade))
+                    };
+                    let elements: Vec<_> = request.touched.iter().map(element).collect();
+                    witness.store(t, &elements, space);
+                }
             }
             for i in &request.touched {
                 if let Some(v) = usize::try_from(*i).ok().and_then(|i| values.get(i)) {
@@ -124,6 +148,41 @@ impl<'m> Cta<'m> {
             }
         }
         Ok(())
+    }
+
+    /// Tells of accesses that leave the variables that their addresses were made from.
+    fn check_variables(
+        &self,
+        inst: &Inst,
+        request: &Request,
+        located: &[(usize, u64)],
+        does: Does,
+        mem: &dyn Memory,
+    ) {
+        for (t, addr) in located.iter().copied().filter(|_| self.traced) {
+            let (Some(first), Some(last)) = (request.touched.first(), request.touched.last()) else { continue };
+            let bytes = (last + 1 - first) * request.element;
+            let at = addr + u64::from(first * request.element);
+            self.check_variable(inst, t, (at, bytes), does, request.falls_into(addr, mem));
+        }
+    }
+
+    /// Arrivals at `mbarrier` objects that their phases do not expect.
+    fn check_arrivals(&self, inst: &Inst, located: &[(usize, u64)], mem: &mut dyn Memory) {
+        let Some(step) = inst.operands().get(1) else { return };
+        let mut words: Vec<(u64, u64)> = Vec::new();
+        for (t, addr) in located.iter().copied() {
+            let old = match words.iter().find(|(at, _)| *at == addr) {
+                Some((_, word)) => *word,
+                None => mem.read(addr, 8),
+            };
+            let delta = self.get(t, *step);
+            if delta.wrapping_neg() & mbarrier::PENDING > old & mbarrier::PENDING {
+                self.tell_misuse(Wrong::MbarrierCount, (inst.span, t), None, Some(addr));
+            }
+            words.retain(|(at, _)| *at != addr);
+            words.push((addr, mbarrier::step(old, delta)));
+        }
     }
 
     /// An atomic; a `red` is one without results. Elements are atomic one by one, lane after lane.
@@ -145,14 +204,19 @@ impl<'m> Cta<'m> {
             element,
             touched: (0..count).collect(),
         };
+        self.access_decides(inst, group);
         let values = &inst.operands()[1..];
         let located = self.locate_all(inst, &request, offset, group, mem)?;
+        self.check_variables(inst, &request, &located, Does::Update, mem);
         let audit = self.audit.clone();
         let does = if inst.dst.is_empty() { Does::Reduce } else { Does::Update };
         // An `mbarrier` object belongs to the asynchronous copies of the cluster, whatever scope the program gives its own arrivals.
         let is_step = access.op == AtomOp::Step;
         let (does, scope) = if is_step { (Does::Step, access.scope.max(Scope::Cluster)) } else { (does, access.scope) };
         let order = (access.order, scope);
+        if is_step && audit.is_some() {
+            self.check_arrivals(inst, &located, mem);
+        }
         let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, does, order);
         for (t, addr) in located {
             let space = request.falls_into(addr, mem);
@@ -160,6 +224,14 @@ impl<'m> Cta<'m> {
                 let failed = !self.atomic_128(inst, access.op, t, addr, mem);
                 if let Some(witness) = &mut witness {
                     witness.tell(t, addr, 16, space, false, failed);
+                    for (reg, at) in inst.dst.iter().zip([addr, addr + 8]) {
+                        let shade = witness.load(t, at, 8, space);
+                        self.set_shade(t, *reg, shade);
+                    }
+                    if self.shaded && !failed {
+                        let all = [(addr, 8, Shade::default()), (addr + 8, 8, Shade::default())];
+                        witness.store(t, &all, space);
+                    }
                 }
                 continue;
             }
@@ -187,8 +259,29 @@ impl<'m> Cta<'m> {
                     witness.tell(t, addr, element, space, false, failed);
                 }
                 self.write(mem, addr, element, atom_value(access.op, access.ty, ftz, old, a, b));
+                let shade = |k: usize| {
+                    values.get(k).map_or(Shade::default(), |v: &Val| self.shade(t, *v)).cut(low_bytes(element))
+                };
+                let is_cas = access.op == AtomOp::Cas;
+                let shades = if is_cas { [shade(0), shade(1)] } else { [shade(i), Shade::default()] };
                 if let Some(reg) = inst.dst.get(i) {
                     self.set(t, *reg, old);
+                }
+                if self.shaded
+                    && let Some(witness) = &mut witness
+                {
+                    let memory = witness.load(t, addr, element, space);
+                    let ty = access.ty.ty();
+                    let [of_a, of_b] = shades.map(|shade| witness.rooted(t, shade));
+                    let mut new = after_atomic(access.op, ty, (old, memory), (a, of_a), (b, of_b));
+                    if access.op == AtomOp::Step {
+                        witness.decides(Decides::Barrier, t, memory);
+                        new = Shade::default();
+                    }
+                    witness.store(t, &[(addr, element, new.cut(low_bytes(element)))], space);
+                    if let Some(reg) = inst.dst.get(i) {
+                        self.set_shade(t, *reg, memory);
+                    }
                 }
             }
         }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use handloom_audit::misuse::{Misuse, Wrong};
 use handloom_audit::{Audit, Does, Site, Thread};
 use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope, StateSpace};
 
 use crate::cta::{Cta, Group};
+use crate::env::CtaEnv;
 use crate::witness::{SharedAudit, lock};
 
 impl Cta<'_> {
@@ -14,9 +16,59 @@ impl Cta<'_> {
     pub fn audit(&mut self, audit: &SharedAudit) {
         let env = &self.env;
         let cluster = (env.cluster_size() > 1).then(|| env.linear_cluster());
-        lock(audit).start_cta(env.linear_ctaid(), env.threads(), cluster, (env.shared_base, env.shared_size.into()));
+        let mut told = lock(audit);
+        told.start_cta(env.linear_ctaid(), env.threads(), cluster, (env.shared_base, env.shared_size.into()));
+        if let Some(init) = told.init() {
+            for (base, bytes) in own_memory(env) {
+                init.renew(base, bytes);
+            }
+            self.shaded = true;
+        }
+        self.traced = told.memory().is_some();
+        drop(told);
+        for t in 0..self.threads.len() {
+            let Some(func) = self.threads[t].frames.first().map(|frame| frame.func) else { continue };
+            let (shades, traces) = (self.new_shades(func), self.new_traces(func));
+            let frame = self.threads[t].frame_mut();
+            (frame.shades, frame.traces) = (shades, traces);
+        }
         self.barriers.keep_met();
         self.audit = Some(Arc::clone(audit));
+    }
+
+    /// Barriers or masks are used in a way that is not allowed. `object`: address of an `mbarrier` object.
+    pub(crate) fn tell_misuse(
+        &self,
+        wrong: Wrong,
+        first: (Span, usize),
+        second: Option<(Span, usize)>,
+        object: Option<u64>,
+    ) {
+        let step = |(span, thread): (Span, usize)| (span, self.who(thread));
+        let object = object.map(|addr| (addr, addr.wrapping_sub(self.env.shared_base)));
+        let misuse = Misuse { wrong, first: step(first), second: second.map(step), object, times: 1 };
+        self.tell(|audit, _| {
+            if let Some(misuses) = audit.misuses() {
+                misuses.add(misuse);
+            }
+        });
+    }
+
+    /// Lanes of a warp that waited for one barrier go on: did they wait at one instruction?
+    pub(crate) fn tell_divergence(&self, group: Group) {
+        let mut at = group.threads().map(|t| (self.threads[t].span, t));
+        if self.audit.is_some()
+            && let Some(first) = at.next()
+            && let Some(second) = at.find(|(span, _)| *span != first.0)
+        {
+            self.tell_misuse(Wrong::DivergentWarp, first, Some(second), None);
+        }
+    }
+
+    /// The block has ended.
+    pub(crate) fn tell_end(&self) {
+        self.tell(Audit::end_cta);
+        self.with_init(|init| own_memory(&self.env).into_iter().for_each(|(base, bytes)| init.settle(base, bytes)));
     }
 
     /// Lanes execute a fence.
@@ -41,4 +93,10 @@ impl Cta<'_> {
             what(&mut lock(audit), self.env.linear_ctaid());
         }
     }
+}
+
+/// Memory of a block that begins without contents: shared memory but for its reserved part, and local memory.
+fn own_memory(env: &CtaEnv) -> [(u64, u64); 2] {
+    let shared = env.shared_base.wrapping_add(u64::from(env.shared_rules.reserved));
+    [(shared, u64::from(env.own_shared())), (env.local_base, env.local_stride * u64::from(env.threads()))]
 }

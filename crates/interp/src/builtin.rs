@@ -2,6 +2,7 @@
 //!
 //! Arguments lie in a block at natural alignment, the result after them.
 
+use handloom_audit::init::Decides;
 use handloom_ir::simt::{Builtin, Inst};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
@@ -39,14 +40,63 @@ impl<'m> Cta<'m> {
         for t in group.threads() {
             let block = self.get(t, inst.src[0]);
             self.touched = true;
+            if self.is_shaded() {
+                self.builtin_decides(inst, builtin, t, mem);
+            }
             call(builtin, mem, block, word).map_err(|refused| self.refused(inst, t, &refused))?;
+            let freed = (builtin == Builtin::Free).then(|| mem.read(block, word)).filter(|addr| *addr != 0);
+            if let Some(addr) = freed {
+                let who = self.who(t);
+                self.tell(|audit, _| {
+                    let Some(memory) = audit.memory() else { return };
+                    let bytes = memory.find(addr).map_or(0, |block| block.bytes);
+                    memory.free(addr, (inst.span, who));
+                    audit.init().into_iter().for_each(|init| init.settle(addr, bytes));
+                });
+            }
             if builtin == Builtin::Malloc && self.audit.is_some() {
                 // What others did there before was to other memory.
                 let (bytes, addr) = (mem.read(block, word), mem.read(block + u64::from(word), word));
-                self.tell(|audit, _| audit.renew(addr, bytes));
+                let who = self.who(t);
+                self.tell(|audit, _| {
+                    audit.renew(addr, bytes);
+                    if let Some(memory) = audit.memory().filter(|_| addr != 0) {
+                        memory.allocate(addr, bytes, (inst.span, who));
+                    }
+                });
+                self.with_init(|init| {
+                    init.fill(block + u64::from(word), word.into());
+                    if addr != 0 {
+                        init.renew(addr, bytes);
+                    }
+                });
+            }
+            if builtin == Builtin::Vprintf {
+                self.with_init(|init| init.fill(block + 2 * u64::from(word), 4));
             }
         }
         Ok(())
+    }
+
+    /// Arguments decide what a built-in function does.
+    fn builtin_decides(&self, inst: &Inst, builtin: Builtin, t: usize, mem: &mut dyn Memory) {
+        let (word, block) = (self.pointer_bytes(), self.get(t, inst.src[0]));
+        let mut asked: Vec<(Decides, u64, u32)> = vec![(Decides::Operand, block, word)];
+        if builtin == Builtin::Vprintf {
+            asked.push((Decides::Operand, block + u64::from(word), word));
+            let format = read(mem, block, word).ok().filter(|at| *at != 0);
+            let places = format.and_then(|at| read_string(mem, at).ok()).map_or_else(Vec::new, |f| printf::places(&f));
+            if let Ok(args) = read(mem, block + u64::from(word), word) {
+                asked.extend(places.into_iter().map(|(at, bytes)| (Decides::Output, args + at, bytes)));
+            }
+        }
+        let who = self.who(t);
+        self.with_init(|init| {
+            for (class, at, bytes) in asked {
+                let shade = init.load(inst.span, who, at, bytes, (StateSpace::Local, None));
+                init.decides(class, inst.span, who, shade);
+            }
+        });
     }
 
     /// Bytes of a pointer, and of `size_t`.

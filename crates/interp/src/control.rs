@@ -1,5 +1,6 @@
 //! What the ends of blocks do: branches, calls, barriers, yields, exits.
 
+use handloom_audit::init::Decides;
 use handloom_ir::simt::{BarKind, Block, BlockId, Callee, FuncId, SlotId, Term, Val};
 use handloom_ir::trap::{Trap, TrapKind, no_such_target};
 use handloom_ir::types::Ty;
@@ -26,6 +27,7 @@ impl<'m> Cta<'m> {
         match &block.term {
             Term::Jump(next) => self.resume_all(group, *next),
             Term::Branch { cond, then, otherwise } => {
+                self.all_decide(Decides::Branch, block.term_span, group, *cond);
                 for t in group.threads() {
                     let next = if self.get(t, *cond) & 1 == 1 { *then } else { *otherwise };
                     self.threads[t].resume(next);
@@ -77,6 +79,7 @@ impl<'m> Cta<'m> {
     }
 
     fn switch(&mut self, block: &Block, index: Val, targets: &[BlockId], group: Group) -> Result<(), Box<Trap>> {
+        self.all_decide(Decides::Operand, block.term_span, group, index);
         let mut outside = Vec::new();
         for t in group.threads() {
             let index = self.get32(t, index);
@@ -106,6 +109,7 @@ impl<'m> Cta<'m> {
             (Callee::Indirect, Some(v)) => v,
             (Callee::Indirect, None) => unreachable!("bug: an indirect call without a target"),
         };
+        self.all_decide(Decides::Operand, block.term_span, group, handle);
         let mut good = Vec::new();
         let mut bad: Vec<(usize, String)> = Vec::new();
         for t in group.threads() {
@@ -154,7 +158,9 @@ impl<'m> Cta<'m> {
                 Some((base, end)) => {
                     let args = caller.base.wrapping_add(self.layouts[caller.func.idx()].offsets[args.idx()]);
                     let regs = vec![0; self.module.funcs[func.idx()].regs.len()];
-                    entered.push((*t, Frame { func: *func, regs, base, end, args, next }));
+                    let (shades, traces) = (self.new_shades(*func), self.new_traces(*func));
+                    self.with_init(|init| init.renew(base, end - base));
+                    entered.push((*t, Frame { func: *func, regs, shades, traces, base, end, args, next }));
                 }
                 None => overflow.push(*t),
             }
@@ -211,6 +217,9 @@ impl<'m> Cta<'m> {
 
     /// Arrives at barriers of the cta; lanes may name different ones.
     fn barrier(&mut self, op: &BarrierOp<'_>, group: Group) -> Result<(), Box<Trap>> {
+        std::iter::once(op.id).chain(op.count).for_each(|v| {
+            self.all_decide(Decides::Operand, op.block.term_span, group, v);
+        });
         let mut arrivals: Vec<(u32, Option<u32>, u32)> = Vec::new();
         let mut preds = 0;
         for t in group.threads() {
@@ -247,6 +256,7 @@ impl<'m> Cta<'m> {
         }
         for released in self.barriers.take_released() {
             let group = Group { warp: released.warp, lanes: released.lanes };
+            self.tell_divergence(group);
             for t in group.threads() {
                 let State::Barrier { dst, next, .. } = self.threads[t].state else { continue };
                 if let Some(reg) = dst {

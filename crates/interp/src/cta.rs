@@ -3,9 +3,11 @@
 //! A round runs lanes until none is ready. Then each lane that is left is at a yield point or waits for others. The
 //! next round lets the yielded ones go on. If nobody is at a yield point, nobody inside the cta can ever go on.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use handloom_audit::Audit;
+use handloom_audit::init::Shade;
+use handloom_audit::memory::Variable;
 use handloom_diag::Span;
 use handloom_ir::simt::{Block, BlockId, FrameLayout, FuncId, Module, Reg, Val};
 use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
@@ -18,6 +20,7 @@ use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
 use crate::numbers::{low32, number};
 use crate::pace::Pace;
+use crate::traces::Trace;
 use crate::warp::{WARP_SIZE, lanes};
 use crate::witness::SharedAudit;
 
@@ -70,6 +73,13 @@ pub struct Cta<'m> {
     trap: Option<Box<Trap>>,
     /// Who is told what happens.
     pub(crate) audit: Option<SharedAudit>,
+    /// Whether it is told of bits that nobody wrote.
+    pub(crate) shaded: bool,
+    /// Whether it is told of accesses that leave the variables that their addresses were made from.
+    pub(crate) traced: bool,
+    /// Those variables, in the order in which they were met.
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) variable_numbers: HashMap<Variable, Trace>,
 }
 
 /// Lanes of a warp that execute together.
@@ -113,7 +123,7 @@ impl<'m> Cta<'m> {
                 Lane {
                     state: State::Ready,
                     place: Place { path: Paths::ROOT, func: entry, block: BlockId(0), inst: 0 },
-                    frames: vec![Frame { func: entry, regs, base, end, args: 0, next: BlockId(0) }],
+                    frames: vec![Frame { func: entry, regs, shades: Vec::new(), traces: Vec::new(), base, end, args: 0, next: BlockId(0) }],
                     span: Span::NONE,
                     cluster_phase: None,
                     stack_used: 0,
@@ -138,6 +148,10 @@ impl<'m> Cta<'m> {
             grace: u64::MAX,
             trap,
             audit: None,
+            shaded: false,
+            traced: false,
+            variables: Vec::new(),
+            variable_numbers: HashMap::new(),
         }
     }
 
@@ -294,7 +308,7 @@ impl<'m> Cta<'m> {
     /// What it means that no lane is ready.
     fn end_round(&mut self) -> Status {
         if self.threads.iter().all(Lane::is_exited) {
-            self.tell(Audit::end_cta);
+            self.tell_end();
             return Status::Done;
         }
         if !self.traps.is_empty() {
@@ -351,6 +365,12 @@ impl<'m> Cta<'m> {
         let frame = self.threads[thread].frame_mut();
         let ty = self.module.funcs[frame.func.idx()].regs[reg.idx()];
         frame.regs[reg.idx()] = value & ty.mask();
+        if let Some(shade) = frame.shades.get_mut(reg.idx()) {
+            *shade = Shade::default();
+        }
+        if let Some(trace) = frame.traces.get_mut(reg.idx()) {
+            *trace = 0;
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What each op does, lane by lane.
 
+use handloom_audit::init::Decides;
+use handloom_audit::misuse::Wrong;
 use handloom_ir::num;
 use handloom_ir::simt::{Inst, Op, SymId, SymKind};
 use handloom_ir::trap::Trap;
@@ -26,9 +28,15 @@ impl<'m> Cta<'m> {
                         *value = self.get(t, *v);
                     }
                     let results = num::eval(op, &src[..inst.src.len()]);
+                    let shades = self.pure_shades(inst, op, t, &src[..inst.src.len()]);
+                    let trace = self.kept_trace(inst, t);
                     for (reg, value) in inst.dst.iter().zip(results) {
                         self.set(t, *reg, value);
                     }
+                    for (reg, shade) in inst.dst.iter().zip(shades.into_iter().flatten()) {
+                        self.set_shade(t, *reg, shade);
+                    }
+                    self.set_trace(t, inst.dst[0], trace);
                 }
             }
             Op::Sreg(s) => {
@@ -43,28 +51,33 @@ impl<'m> Cta<'m> {
             Op::SymAddr(sym) => {
                 let value = self.symbol(sym, mem);
                 self.set_all(inst, group, |_, _| value);
+                group.threads().for_each(|t| self.trace_variable(inst, t, mem));
             }
             Op::SharedAddr(sym) => {
                 let value = self.shared_offset(sym);
                 self.set_all(inst, group, |_, _| value);
+                group.threads().for_each(|t| self.trace_variable(inst, t, mem));
             }
             Op::ParamAddr { offset } => {
                 let value = self.env.param_base.wrapping_add(u64::from(offset));
                 self.set_all(inst, group, |_, _| value);
             }
-            Op::SlotAddr(slot) => self.set_all(inst, group, |cta, t| {
-                let frame = cta.threads[t].frame();
-                frame.base.wrapping_add(cta.layouts[frame.func.idx()].offsets[slot.idx()])
-            }),
+            Op::SlotAddr(slot) => {
+                self.set_all(inst, group, |cta, t| {
+                    let frame = cta.threads[t].frame();
+                    frame.base.wrapping_add(cta.layouts[frame.func.idx()].offsets[slot.idx()])
+                });
+                group.threads().for_each(|t| self.trace_variable(inst, t, mem));
+            }
             Op::ArgAddr { offset } => {
                 self.set_all(inst, group, |cta, t| cta.threads[t].frame().args.wrapping_add(u64::from(offset)));
             }
             Op::Cvta { space, to_space } => {
-                self.set_all(inst, group, |cta, t| cta.convert_address(space, to_space, cta.get(t, inst.src[0])));
+                self.make_all(inst, group, |cta, t| cta.convert_address(space, to_space, cta.get(t, inst.src[0])));
             }
             Op::IsSpace(space) => {
                 let mem = &*mem;
-                self.set_all(inst, group, |cta, t| u64::from(cta.is_in_space(space, cta.get(t, inst.src[0]), mem)));
+                self.make_all(inst, group, |cta, t| u64::from(cta.is_in_space(space, cta.get(t, inst.src[0]), mem)));
             }
             Op::Load { access, offset } => self.load(inst, access, offset, group, mem)?,
             Op::Store { access, offset } => self.store(inst, access, offset, group, mem)?,
@@ -104,6 +117,16 @@ impl<'m> Cta<'m> {
         }
     }
 
+    /// The same of an op with sources: of what nobody wrote nothing is known.
+    fn make_all(&mut self, inst: &Inst, group: Group, value: impl Fn(&Self, usize) -> u64) {
+        for t in group.threads() {
+            let (value, root, trace) = (value(self, t), self.unknown_source(inst, t), self.kept_trace(inst, t));
+            self.set(t, inst.dst[0], value);
+            self.set_trace(t, inst.dst[0], trace);
+            self.shade_results(inst, t, root);
+        }
+    }
+
     /// Generic address of a variable, or handle of a function.
     fn symbol(&self, sym: SymId, mem: &dyn Memory) -> u64 {
         match self.module.syms[sym.idx()].kind {
@@ -129,7 +152,11 @@ impl<'m> Cta<'m> {
     /// Lets a lane wait at a warp-synchronising op.
     pub(crate) fn reach_warp_sync(&mut self, thread: usize, inst: &'m Inst) {
         let mask = *inst.src.last().expect("bug: a warp-synchronising op without member mask");
+        self.decides(Decides::Operand, inst.span, thread, mask);
         let mask = self.get32(thread, mask);
+        if mask >> (thread % 32) & 1 == 0 {
+            self.tell_misuse(Wrong::MaskWithoutCaller, (inst.span, thread), None, None);
+        }
         let lane = &mut self.threads[thread];
         lane.state = State::WarpSync { inst, mask };
         lane.span = inst.span;
@@ -176,11 +203,17 @@ impl<'m> Cta<'m> {
         }
         let mut results = vec![[0; 32]; n_results];
         warp::complete(op, active, &inputs, &mut results);
+        let shades = self.warp_shades(group);
         for t in group.threads() {
             let State::WarpSync { inst, .. } = self.threads[t].state else { continue };
             for (reg, row) in inst.dst.iter().zip(&results) {
                 self.set(t, *reg, row[t % 32]);
             }
+        }
+        if let Some(shades) = shades {
+            self.shade_warp(op, group, &inputs, &shades);
+        }
+        for t in group.threads() {
             let lane = &mut self.threads[t];
             lane.place.inst += 1;
             lane.state = State::Ready;

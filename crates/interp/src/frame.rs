@@ -1,6 +1,9 @@
 //! Calls in progress.
 
+use handloom_audit::init::Shade;
 use handloom_ir::simt::{BlockId, FuncId};
+
+use crate::traces::Trace;
 
 /// One call in progress in one thread.
 #[derive(Clone, Debug)]
@@ -9,6 +12,10 @@ pub(crate) struct Frame {
     pub func: FuncId,
     /// Values of its registers in this thread. Choice: a register that was never written holds zero.
     pub regs: Vec<u64>,
+    /// Which of their bits nobody wrote; none while nobody asks.
+    pub shades: Vec<Shade>,
+    /// The variables that they hold addresses of; none while nobody asks.
+    pub traces: Vec<Trace>,
     /// Generic address of the first byte of the frame.
     pub base: u64,
     /// One past the last byte of the frame.

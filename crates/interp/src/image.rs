@@ -270,7 +270,11 @@ impl Cta<'_> {
         for t in group.threads() {
             let src: Vec<u64> = inst.src.iter().map(|v| self.get(t, *v)).collect();
             match objects.step(op, &src, memory) {
-                Ok(values) => inst.dst.iter().zip(values).for_each(|(d, v)| self.set(t, *d, v)),
+                Ok(values) => {
+                    let unknown = self.unknown_source(inst, t);
+                    inst.dst.iter().zip(values).for_each(|(d, v)| self.set(t, *d, v));
+                    self.shade_results(inst, t, unknown);
+                }
                 Err(why) => refused.push((t, why)),
             }
         }

@@ -22,7 +22,7 @@
 //! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
-//! what may be touched, [`witness`] what an audit is told of it.
+//! what may be touched, [`witness`] what an audit is told of it, `shades` which bits nobody wrote, `traces` which variables addresses are made from.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm)]
@@ -45,9 +45,11 @@ mod numbers;
 pub mod pace;
 pub mod printf;
 mod report;
+mod shades;
 pub mod sreg;
 pub mod stack;
 pub mod tensor;
+mod traces;
 pub mod transfer;
 pub mod vec_memory;
 pub mod warp;

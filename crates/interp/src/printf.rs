@@ -28,7 +28,7 @@ pub fn format_printf(format: &[u8], args: &[u8], read_string: &mut dyn FnMut(u64
 
 /// As [`format_printf`], with the number of arguments.
 pub fn print(format: &[u8], args: &[u8], read_string: &mut dyn FnMut(u64) -> Vec<u8>) -> Printed {
-    let mut args = Args { bytes: args, at: 0, taken: 0 };
+    let mut args = Args { bytes: args, at: 0, taken: 0, places: Vec::new() };
     let mut text = Vec::new();
     for piece in spec::parse(format) {
         match piece {
@@ -41,13 +41,24 @@ pub fn print(format: &[u8], args: &[u8], read_string: &mut dyn FnMut(u64) -> Vec
 
 /// Bytes of the argument buffer that a format uses.
 pub fn argument_bytes(format: &[u8]) -> usize {
-    let mut args = Args { bytes: &[], at: 0, taken: 0 };
+    walked(format).at
+}
+
+/// Where the arguments of a format lie in the argument buffer: offsets and bytes.
+pub fn places(format: &[u8]) -> Vec<(u64, u32)> {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    walked(format).places.into_iter().map(|(at, size)| (number(at).into(), number(size))).collect()
+}
+
+/// The argument buffer behind all arguments of a format.
+fn walked(format: &[u8]) -> Args<'static> {
+    let mut args = Args { bytes: &[], at: 0, taken: 0, places: Vec::new() };
     for piece in spec::parse(format) {
         if let Piece::Spec(spec) = piece {
             convert(&spec, &mut args, &mut |_| Vec::new(), &mut Vec::new());
         }
     }
-    args.at
+    args
 }
 
 /// Walks the argument buffer.
@@ -55,6 +66,8 @@ struct Args<'a> {
     bytes: &'a [u8],
     at: usize,
     taken: u32,
+    /// Where each of those lies, and how many bytes it has.
+    places: Vec<(usize, usize)>,
 }
 
 impl Args<'_> {
@@ -64,6 +77,7 @@ impl Args<'_> {
         for (to, from) in word.iter_mut().zip(self.bytes.iter().skip(self.at).take(size)) {
             *to = *from;
         }
+        self.places.push((self.at, size));
         self.at += size;
         self.taken += 1;
         u64::from_le_bytes(word)

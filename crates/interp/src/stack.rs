@@ -7,6 +7,7 @@
 //! # PTX ISA
 //! Stack Manipulation Instructions.
 
+use handloom_audit::init::Decides;
 use handloom_ir::simt::{Inst, StackOp};
 use handloom_ir::trap::{Trap, TrapKind};
 
@@ -53,7 +54,15 @@ impl Cta<'_> {
             let end = self.env.local_base(number(t)).saturating_add(self.env.local_size);
             let room = Room { low: self.threads[t].frame().end, end };
             match step(op, room, &mut self.threads[t].stack_used, operand) {
-                Ok(value) => inst.dst.iter().for_each(|d| self.set(t, *d, value)),
+                Ok(value) => {
+                    if let Some(v) = inst.src.first() {
+                        self.decides(Decides::Operand, inst.span, t, *v);
+                    }
+                    if let StackOp::Alloca { .. } = op {
+                        self.with_init(|init| init.renew(value, operand));
+                    }
+                    inst.dst.iter().for_each(|d| self.set(t, *d, value));
+                }
                 Err(why) => refused.push((t, why)),
             }
         }

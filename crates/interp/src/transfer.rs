@@ -11,6 +11,7 @@ mod tensor;
 mod work;
 
 use handloom_audit::Does;
+use handloom_audit::init::Decides;
 use handloom_diag::Span;
 use handloom_ir::simt::{Inst, Transfer};
 use handloom_ir::trap::{Trap, TrapKind};
@@ -80,6 +81,8 @@ impl Reach for Thread<'_, '_> {
 
     fn write(&mut self, mut at: u64, mut from: &[u8]) {
         self.tell(at, from.len(), Some(from), (Does::Write, Order::Weak));
+        let bytes = u64::try_from(from.len()).unwrap_or(0);
+        self.cta.with_init(|init| init.fill(at, bytes));
         while !from.is_empty() {
             let n = piece(at, from.len());
             let (now, rest) = from.split_at(n);
@@ -91,6 +94,16 @@ impl Reach for Thread<'_, '_> {
         }
     }
 
+    fn copied(&mut self, from: u64, to: u64, bytes: u64) {
+        if !self.cta.is_shaded() {
+            return;
+        }
+        let (audit, env) = (self.cta.audit.as_ref(), &self.cta.env);
+        let order = (Order::Weak, Scope::Sys);
+        let Some(mut witness) = Witness::of(audit, env, self.span, Does::Write, order) else { return };
+        witness.copy(self.thread, from, to, bytes, self.mem.space(to) == StateSpace::Global);
+    }
+
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
         self.tell(at, usize::try_from(bytes).unwrap_or(0), None, (Does::Reduce, Order::Release));
         let old = self.mem.read(at, bytes);
@@ -99,6 +112,11 @@ impl Reach for Thread<'_, '_> {
 
     fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
         self.tell(at, 8, None, (Does::Step, Order::Release));
+        let (span, who) = (self.span, self.cta.who(self.thread));
+        self.cta.with_init(|init| {
+            let shade = init.load(span, who, at, 8, (StateSpace::Shared, None));
+            init.decides(Decides::Barrier, span, who, shade);
+        });
         let old = self.mem.read(at, 8);
         self.mem.write(at, 8, new(old));
     }

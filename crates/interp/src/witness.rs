@@ -4,11 +4,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use handloom_audit::init::{Decides, Shade, Source};
 use handloom_audit::{Access, Audit, Does, Site, Thread};
 use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope, StateSpace};
 
-use crate::env::CtaEnv;
+use crate::env::{CLUSTER_STRIDE, CtaEnv};
 
 /// An audit that the blocks of a launch tell.
 pub type SharedAudit = Arc<Mutex<Audit>>;
@@ -28,6 +29,8 @@ pub struct Witness<'a> {
     scope: Scope,
     /// Numbers of the site in global and in shared memory.
     sites: [Option<u32>; 2],
+    /// Shared memory of the block.
+    shared_base: u64,
 }
 
 impl<'a> Witness<'a> {
@@ -40,7 +43,8 @@ impl<'a> Witness<'a> {
         order: (Order, Scope),
     ) -> Option<Witness<'a>> {
         let (order, scope) = order;
-        Some(Witness { audit: lock(audit?), cta: env.number(), span, does, order, scope, sites: [None; 2] })
+        let (audit, cta, shared_base) = (lock(audit?), env.number(), env.shared_base);
+        Some(Witness { audit, cta, span, does, order, scope, sites: [None; 2], shared_base })
     }
 
     /// A thread of the block accesses bytes that lie in a state space. `same_value`: a write of what is there; `failed`: a `cas` that writes nothing.
@@ -64,6 +68,62 @@ impl<'a> Witness<'a> {
         };
         let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
         self.audit.access(site, Access { thread: Thread::new(self.cta, thread), addr, bytes, failed, same_value });
+    }
+}
+
+/// Which bits nobody wrote.
+impl Witness<'_> {
+    /// Of at most 8 bytes that a thread reads.
+    pub fn load(&mut self, thread: usize, addr: u64, bytes: u32, space: StateSpace) -> Shade {
+        let inside = addr.wrapping_sub(self.shared_base);
+        let is_shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+        let place = (space, Some(inside).filter(|inside| is_shared && *inside < CLUSTER_STRIDE));
+        let (span, who) = (self.span, Thread::new(self.cta, thread));
+        self.audit.init().map_or_else(Shade::default, |init| init.load(span, who, addr, bytes, place))
+    }
+
+    /// A shade, and this place as its root if it has none.
+    pub fn rooted(&mut self, thread: usize, shade: Shade) -> Shade {
+        if shade.is_known() || !shade.is_new() {
+            return shade;
+        }
+        let (span, who) = (self.span, Thread::new(self.cta, thread));
+        let Some(init) = self.audit.init() else { return Shade::default() };
+        Shade { root: init.origin(span, who, Source::Register), ..shade }
+    }
+
+    /// A thread has stored elements with one access: their addresses, bytes, and shades.
+    pub fn store(&mut self, thread: usize, elements: &[(u64, u32, Shade)], space: StateSpace) {
+        let (span, who) = (self.span, Thread::new(self.cta, thread));
+        let Some(init) = self.audit.init() else { return };
+        let whole = elements.iter().map(|(_, bytes, _)| bytes).sum();
+        for (addr, bytes, shade) in elements {
+            init.store(*addr, *bytes, whole, *shade);
+        }
+        if space == StateSpace::Global {
+            init.stored(span, who, elements);
+        }
+    }
+
+    /// What a thread read decides something.
+    pub fn decides(&mut self, class: Decides, thread: usize, shade: Shade) {
+        let (span, who) = (self.span, Thread::new(self.cta, thread));
+        if let Some(init) = self.audit.init() {
+            init.decides(class, span, who, shade);
+        }
+    }
+
+    /// Bytes are copied with what is not known of them. `to_global`: where the host sees them.
+    pub fn copy(&mut self, thread: usize, from: u64, to: u64, bytes: u64, to_global: bool) {
+        let mut done = 0;
+        while done < bytes {
+            let n = (bytes - done).min(8);
+            let size = u32::try_from(n).unwrap_or(8);
+            let shade = self.load(thread, from + done, size, StateSpace::Shared);
+            let space = if to_global { StateSpace::Global } else { StateSpace::Shared };
+            self.store(thread, &[(to + done, size, shade)], space);
+            done += n;
+        }
     }
 }
 

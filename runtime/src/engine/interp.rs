@@ -8,6 +8,7 @@ use handloom_ir::trap::Waiter;
 
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
+use crate::lock::lock;
 use crate::memory::{Space, View};
 use crate::module::local_stride;
 use crate::sched::grid::{Crew, Finished, Shared, Turn, work};
@@ -16,6 +17,9 @@ use crate::warp::KernelMemory;
 
 /// Instructions of a turn, one for each lane: a few milliseconds, so that stop requests are seen soon.
 const TURN: u64 = 1 << 18;
+
+/// The same while it is checked what they do.
+const CHECKED_TURN: u64 = 1 << 13;
 
 /// Runs all units of a grid.
 pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
@@ -101,7 +105,11 @@ impl<'m> Crew for Interp<'m> {
         let mut moved = unit.next > 0;
         for (i, r) in unit.ctas.iter_mut().enumerate().skip(std::mem::take(&mut unit.next)).filter(|(_, r)| !r.done) {
             r.memory.view.get_mut().refresh();
-            match r.cta.run(&mut r.memory, TURN) {
+            let status = r.cta.run(&mut r.memory, if self.grid.audit.is_some() { CHECKED_TURN } else { TURN });
+            if self.grid.audit.as_ref().is_some_and(|audit| lock(audit).is_enough()) {
+                return Err(Ended::Stopped);
+            }
+            match status {
                 Status::Done => {
                     if let Some(trap) = self.space.tensors.end(r.cta.env()) {
                         return Err(Ended::Trap(trap));

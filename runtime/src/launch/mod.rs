@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use handloom_audit::{Audit, Check, Options};
+use handloom_audit::{Audit, Options};
 use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv};
 use handloom_ir::trap::Trap;
@@ -121,6 +121,8 @@ pub struct PreparedLaunch {
     workspace: Option<u64>,
     bindings: Vec<Binding>,
     workers: sched::Workers,
+    /// What the check of a run had found that was stopped.
+    left: Option<Box<CheckReport>>,
 }
 
 impl PreparedLaunch {
@@ -226,6 +228,7 @@ impl PreparedLaunch {
             workspace,
             bindings,
             workers: sched::Workers::default(),
+            left: None,
         })
     }
 
@@ -287,8 +290,8 @@ impl PreparedLaunch {
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }
-        let check = self.config.check.filter(|c| c.checks.has(Check::Race));
-        self.grid.audit = check.map(|c| Arc::new(Mutex::new(Audit::new(c.races))));
+        let check = self.config.check;
+        self.grid.audit = check.map(|c| Arc::new(Mutex::new(Audit::for_checks(c.checks, c.races))));
         let _running = Running::begin();
         let start = Instant::now();
         let finished = match &self.program {
@@ -306,27 +309,50 @@ impl PreparedLaunch {
         let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
-        let check = self.check_report();
+        let is_enough = self.grid.audit.as_ref().is_some_and(|audit| lock(audit).is_enough());
+        let check = self.check_report(match &result {
+            Err(Ended::Trap(trap)) => Some(trap),
+            Ok(()) | Err(_) => None,
+        });
         let (recompile, tier) = (recompiled.time, recompiled.tier);
         let report = LaunchReport { compile, run, recompile, tier, blocks, cached, check };
         match result {
             Ok(()) => Ok(report),
-            Err(Ended::Stopped) => Err(LaunchError::Stopped),
+            Err(Ended::Stopped) if is_enough => Ok(report),
+            Err(Ended::Stopped) => {
+                self.left = report.check;
+                Err(LaunchError::Stopped)
+            }
             Err(Ended::NoRoom(why)) => Err(LaunchError::NoRoom(why)),
             Err(Ended::Failed(why)) => Err(LaunchError::Failed(why)),
             Err(Ended::Trap(trap)) => Err(LaunchError::Trap(Box::new(self.report(*trap, report)))),
         }
     }
 
+    /// What the check of a run had found that was stopped.
+    pub fn take_check(&mut self) -> Option<Box<CheckReport>> {
+        self.left.take()
+    }
+
     /// What the check of a run found.
-    fn check_report(&mut self) -> Option<Box<CheckReport>> {
+    fn check_report(&mut self, trap: Option<&Trap>) -> Option<Box<CheckReport>> {
         self.config.check?;
         let Some(audit) = self.grid.audit.take() else { return Some(Box::default()) };
         let mut audit = std::mem::replace(&mut *lock(&audit), Audit::new(Options::default()));
         let events = audit.take_events();
+        let uses = audit.take_uses();
+        let misuses = audit.misuses().map(std::mem::take).unwrap_or_default();
+        let misuses = misuses.list().iter().filter_map(|m| found::misuse(m, &self.grid, &self.bindings));
+        let memory = audit.take_memory().unwrap_or_default();
+        let allocated = memory.live().map(|block| found::allocated(block, &self.grid)).collect();
+        let freed = memory.freed_before().to_vec();
+        let after_free = trap.and_then(|trap| found::after_free(trap, &memory, &self.grid));
         let (races, unchecked) = audit.finish();
-        let findings = races.iter().map(|race| found::race(race, &self.grid, &self.bindings)).collect();
-        Some(Box::new(CheckReport { findings, unchecked, events }))
+        let races = races.iter().map(|race| found::race(race, &self.grid, &self.bindings));
+        let uses = uses.iter().map(|u| found::unwritten(u, &memory, &self.grid, &self.bindings));
+        let strays = memory.strays().iter().map(|s| found::stray(s, &self.grid, &self.bindings));
+        let findings = races.chain(misuses).chain(uses).chain(strays).chain(after_free).collect();
+        Some(Box::new(CheckReport { findings, unchecked, allocated, freed, events }))
     }
 
     /// Its parameters, for a memory report.

@@ -1,18 +1,25 @@
 //! Findings of a check as people read them: names for addresses, lines for spans.
 
-use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Site};
-use handloom_ir::simt::SymKind;
-use handloom_ir::types::{Order, Scope};
+use std::collections::BTreeSet;
+
+use handloom_audit::init::{Decides, Source, Use};
+use handloom_audit::misuse::{Misuse, Wrong};
+use handloom_audit::memory::{Block, Memory, Step, Stray, Variable};
+use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Site, Thread};
+use handloom_ir::simt::{Op, SymKind, Symbol};
+use handloom_ir::trap::{AccessKind, Trap};
+use handloom_ir::types::{Order, Scope, StateSpace};
 
 use super::Binding;
 use super::describe::{index_of, name_of};
 use super::report::cuda_line;
-use crate::finding::{Finding, FoundAt, FoundIn, opcode};
+use crate::finding::{Allocated, Finding, FoundAt, FoundIn, opcode};
 use crate::grid::Grid;
+use crate::memory::AllocKind;
 
 /// Says what a race is.
 pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
-    let data = place_of(race, grid, bindings);
+    let data = place_of((race.addr, race.bytes), race.shared_offset, grid, bindings);
     let (first, second) = (at(&race.first, grid), at(&race.second, grid));
     let who = |at: &FoundAt, other: &FoundAt| {
         let triple = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
@@ -35,6 +42,191 @@ pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
         tried: race.tried.as_ref().map(|tried| attempt(tried, grid)),
         fix: fix(race.class),
         pairs: race.pairs,
+    }
+}
+
+/// A statement and who executed it, as people read it. `does`: what it does there.
+fn step_at((span, thread): Step, does: &'static str, grid: &Grid) -> FoundAt {
+    let (order, scope, space) = (Order::Weak, Scope::Cta, StateSpace::Generic);
+    FoundAt { does, ..at(&Place { site: Site { span, does: Does::Read, order, scope, space }, thread }, grid) }
+}
+
+fn of_malloc(offset: u64, size: u64, bytes: u32) -> FoundIn {
+    FoundIn { what: "memory from `malloc`".into(), size, offset, bytes: bytes.into(), element: None }
+}
+
+/// Memory that a kernel allocated.
+pub(crate) fn allocated(block: &Block, grid: &Grid) -> Allocated {
+    Allocated { address: block.addr, bytes: block.bytes, at: step_at(block.made, "malloc", grid) }
+}
+
+/// Whether a trap is a use of memory that was freed in the launch.
+pub(crate) fn after_free(trap: &Trap, memory: &Memory, grid: &Grid) -> Option<Finding> {
+    let addr = trap.address?;
+    let block = memory.find(addr)?;
+    let freed = step_at(block.freed?, "free", grid);
+    let is_free = trap.bytes == 0;
+    let thread = thread_of(trap, grid);
+    let does = match trap.access {
+        _ if is_free => "free",
+        Some(AccessKind::Read) => "read",
+        Some(AccessKind::Write) => "write",
+        Some(AccessKind::Atomic) | None => "atomic",
+    };
+    let second = step_at((trap.span, thread), does, grid);
+    let data = of_malloc(addr - block.addr, block.bytes, trap.bytes);
+    let made = step_at(block.made, "malloc", grid);
+    let of = format!("memory of {} bytes that `malloc` returned at {}:{}", block.bytes, made.file, made.line);
+    let (class, message) = if is_free {
+        ("double_free", format!("{of} is freed twice"))
+    } else {
+        ("use", format!("{does} of {} bytes at +{} of {of}, after it was freed", trap.bytes, addr - block.addr))
+    };
+    Some(Finding {
+        kind: "freed",
+        class,
+        message,
+        first: freed,
+        second: Some(second),
+        data,
+        tried: None,
+        fix: None,
+        pairs: 1,
+    })
+}
+
+/// The thread of a trap, as audits know it.
+fn thread_of(trap: &Trap, grid: &Grid) -> Thread {
+    let [x, y, z] = trap.thread;
+    let [nx, ny, _] = grid.env.ntid;
+    let [bx, by, bz] = trap.cta;
+    let [gx, gy, _] = grid.env.nctaid;
+    let number = usize::try_from(x + nx * (y + ny * z)).unwrap_or(0);
+    Thread::new(bx + gx * (by + gy * bz), number)
+}
+
+/// Says how barriers or masks are misused; nothing of an instruction that may be used so.
+pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Option<Finding> {
+    let first = step_at(misuse.first, "wait", grid);
+    let second = misuse.second.map(|step| step_at(step, "wait", grid));
+    let is_aligned = |at: &FoundAt| {
+        let name = opcode(&at.statement);
+        name.starts_with("bar.") || name.contains(".aligned")
+    };
+    if misuse.wrong == Wrong::DivergentWarp && !std::iter::once(&first).chain(&second).any(is_aligned) {
+        return None;
+    }
+    let object = misuse.object.map(|(addr, offset)| place_of((addr, 8), Some(offset), grid, bindings));
+    let message = match &object {
+        Some(object) => format!("{}: {}+{}", misuse.wrong.about(), object.what, object.offset),
+        None => misuse.wrong.about().to_owned(),
+    };
+    let statement = || FoundIn { what: format!("`{}`", opcode(&first.statement)), ..FoundIn::default() };
+    let data = object.unwrap_or_else(statement);
+    let (kind, class) = (misuse.wrong.kind(), misuse.wrong.word());
+    Some(Finding { kind, class, message, first, second, data, tried: None, fix: None, pairs: misuse.times })
+}
+
+/// Says that an access leaves the variable that its address was made from.
+pub(crate) fn stray(stray: &Stray, grid: &Grid, bindings: &[Binding]) -> Finding {
+    let Variable { symbol, base, bytes } = stray.variable;
+    let symbol = symbol.and_then(|i| grid.module.ir.syms.get(i));
+    let is_shared = stray.space == StateSpace::Shared;
+    let name = symbol.map_or_else(
+        || "a variable in local memory".to_owned(),
+        |s| format!("{}variable `{}`", if is_shared { "shared " } else { "" }, declared(&s.name, grid)),
+    );
+    let does = match stray.does {
+        Does::Read => "read",
+        Does::Write => "write",
+        Does::Update | Does::Reduce | Does::Step | Does::Fence => "atomic",
+    };
+    let offset = stray.addr.wrapping_sub(base);
+    let end = offset.wrapping_add(u64::from(stray.bytes));
+    let by = if stray.addr < base {
+        format!("{} bytes before its start", base - stray.addr)
+    } else if offset < bytes {
+        format!("the last {} bytes past its end", end - bytes)
+    } else {
+        format!("{} bytes past its end", offset - bytes)
+    };
+    // What lies there instead.
+    let shared_offset = match symbol.map(|s| s.kind) {
+        Some(SymKind::Shared { offset: start }) if is_shared => Some(u64::from(start).wrapping_add(offset)),
+        _ => None,
+    };
+    let hit = symbol.map(|_| place_of((stray.addr, stray.bytes), shared_offset, grid, bindings));
+    let into = hit.filter(|_| stray.addr < base || offset >= bytes).map_or(String::new(), |hit| format!(", in {}", hit.what));
+    let message = format!("{does} of {} bytes through the address of {name}, {by}{into}", stray.bytes);
+    Finding {
+        kind: "out_of_bounds",
+        class: "variable",
+        message,
+        first: step_at(stray.at, does, grid),
+        second: None,
+        data: FoundIn { what: format!("{name} of {bytes} bytes"), ..FoundIn::default() },
+        tried: None,
+        fix: None,
+        pairs: stray.times,
+    }
+}
+
+/// Says what bytes that nobody wrote decide.
+pub(crate) fn unwritten(found: &Use, memory: &Memory, grid: &Grid, bindings: &[Binding]) -> Finding {
+    let place = |span, thread| step_at((span, thread), "read", grid);
+    let of_register = || FoundIn { what: "a register that was never written".into(), ..FoundIn::default() };
+    let data = match found.origin.map(|o| o.what) {
+        Some(Source::Memory { space: StateSpace::Local | StateSpace::ParamFunc, bytes, .. }) => {
+            FoundIn { what: format!("{bytes} bytes of local memory"), ..FoundIn::default() }
+        }
+        Some(Source::Memory { addr, bytes, .. }) if memory.find(addr).is_some() => {
+            let block = memory.find(addr).copied();
+            let (base, size) = block.map_or((addr, 0), |b| (b.addr, b.bytes));
+            of_malloc(addr - base, size, bytes)
+        }
+        Some(Source::Memory { addr, bytes, shared_offset, .. }) => place_of((addr, bytes), shared_offset, grid, bindings),
+        Some(Source::Lane) => FoundIn { what: "the value of a lane that takes no part".into(), ..FoundIn::default() },
+        Some(Source::Register) | None => of_register(),
+    };
+    let name = match data.bytes {
+        0 => data.what.clone(),
+        _ => format!("{}+{}", data.what, data.offset),
+    };
+    let message = match (found.class, found.stored) {
+        (Decides::Result, Some((addr, bytes))) => {
+            let to = place_of((addr, bytes), None, grid, bindings);
+            format!("what nobody wrote of {name} is stored to {}+{}, which the host reads", to.what, to.offset)
+        }
+        (Decides::Barrier, _) => format!("the `mbarrier` object at {name} is used before it is initialised"),
+        (class, _) => format!("what nobody wrote of {name} decides {}", class.about()),
+    };
+    let message = match found.origin.map(|o| o.what) {
+        Some(Source::Memory { .. }) => message,
+        Some(Source::Register | Source::Lane) | None => message.replacen("what nobody wrote of ", "", 1),
+    };
+    let does = match found.class {
+        Decides::Branch => "branch",
+        Decides::Guard => "guard",
+        Decides::Address => "access",
+        Decides::Barrier | Decides::Operand => "use",
+        Decides::Output => "print",
+        Decides::Result => "store",
+    };
+    let used = FoundAt { does, ..place(found.span, found.thread) };
+    let (first, second) = match found.origin {
+        Some(origin) if origin.span != found.span => (place(origin.span, origin.thread), Some(used)),
+        Some(_) | None => (used, None),
+    };
+    Finding {
+        kind: "uninitialised",
+        class: found.class.word(),
+        message,
+        first,
+        second,
+        data,
+        tried: None,
+        fix: None,
+        pairs: found.times,
     }
 }
 
@@ -116,11 +308,23 @@ fn declared<'s>(name: &'s str, grid: &Grid) -> &'s str {
     inner.min_by_key(|inner| inner.len()).unwrap_or(name)
 }
 
+/// The variables of the module, those first that the kernel itself names: shared variables of several kernels lie at the same place.
+fn own_symbols(grid: &Grid) -> Vec<&Symbol> {
+    let module = &grid.module.ir;
+    let named = module.funcs.get(grid.entry.1.idx()).map_or_else(BTreeSet::new, |f| {
+        let ops = f.blocks.iter().flat_map(|b| &b.insts).map(|inst| inst.op);
+        ops.filter_map(|op| if let Op::SharedAddr(sym) | Op::SymAddr(sym) = op { Some(sym.idx()) } else { None }).collect()
+    });
+    let (mut first, rest): (Vec<_>, Vec<_>) = module.syms.iter().enumerate().partition(|(i, _)| named.contains(i));
+    first.extend(rest);
+    first.into_iter().map(|(_, s)| s).collect()
+}
+
 /// What the program calls the memory.
-fn place_of(race: &Race, grid: &Grid, bindings: &[Binding]) -> FoundIn {
-    let bytes = u64::from(race.bytes);
-    if let Some(offset) = race.shared_offset {
-        let variables = grid.module.ir.syms.iter().filter_map(|s| match s.kind {
+fn place_of((addr, bytes): (u64, u32), shared_offset: Option<u64>, grid: &Grid, bindings: &[Binding]) -> FoundIn {
+    let bytes = u64::from(bytes);
+    if let Some(offset) = shared_offset {
+        let variables = own_symbols(grid).into_iter().filter_map(|s| match s.kind {
             SymKind::Shared { offset: start } => Some((s, u64::from(start), s.size)),
             SymKind::DynamicShared { offset: start } => Some((s, u64::from(start), u64::from(grid.env.dynamic_shared))),
             SymKind::Global | SymKind::Const | SymKind::Func(_) => None,
@@ -135,14 +339,15 @@ fn place_of(race: &Race, grid: &Grid, bindings: &[Binding]) -> FoundIn {
         let what = format!("shared variable `{}`", declared(&symbol.name, grid));
         return FoundIn { what, size, offset: offset - start, bytes, element: None };
     }
-    let found = grid.module.device.inner.memory.of(race.addr).and_then(|space| space.find(race.addr));
+    let found = grid.module.device.inner.memory.of(addr).and_then(|space| space.find(addr));
     let Some(a) = found else {
-        return FoundIn { what: "memory".into(), size: 0, offset: race.addr, bytes, element: None };
+        return FoundIn { what: "memory".into(), size: 0, offset: addr, bytes, element: None };
     };
     let what = match (bindings.iter().find(|b| b.base == a.base), name_of(&a, bindings)) {
         (Some(b), _) => format!("argument {} (`{}`)", b.number, b.name),
         (None, Some(name)) => format!("`{name}`"),
+        (None, None) if a.kind == AllocKind::Malloc => "memory from `malloc`".into(),
         (None, None) => "an allocation".into(),
     };
-    FoundIn { what, size: a.size, offset: race.addr - a.base, bytes, element: index_of(&a, race.addr) }
+    FoundIn { what, size: a.size, offset: addr - a.base, bytes, element: index_of(&a, addr) }
 }

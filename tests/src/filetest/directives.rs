@@ -215,8 +215,8 @@ pub struct Directives {
     pub recorded: Option<String>,
     /// Why there are no wanted values: only that the engines agree is tested.
     pub agree: Option<String>,
-    /// Why its launches are not free of races.
-    pub racy: Option<String>,
+    /// Why a check finds something in its launches.
+    pub faulty: Option<String>,
     /// Whether contained bounds give the same.
     pub exact_bounds_only: bool,
     /// Guilty lines.
@@ -241,7 +241,7 @@ pub fn parse(text: &str) -> Result<Directives, String> {
         known_wrong: None,
         recorded: None,
         agree: None,
-        racy: None,
+        faulty: None,
         exact_bounds_only: false,
         notes: notes(text)?,
     };
@@ -336,7 +336,7 @@ fn one(d: &mut Directives, kind: &mut Option<Test>, line: usize, text: &str) -> 
         "target" => d.targets = rest.split_whitespace().map(str::to_owned).collect(),
         "known_wrong" => d.known_wrong = Some(reason(rest)?),
         "recorded" => d.recorded = Some(reason(rest)?),
-        "racy" => d.racy = Some(reason(rest)?),
+        "faulty" => d.faulty = Some(reason(rest)?),
         "agree" => d.agree = Some(reason(rest)?),
         "bounds" if rest == "exact" => d.exact_bounds_only = true,
         other => return Err(format!("unknown directive `{other}`")),

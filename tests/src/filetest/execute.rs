@@ -34,7 +34,7 @@ pub fn run(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
             }
         }
     }
-    if d.racy.is_none() && is_checked(&test.name) {
+    if d.faulty.is_none() && is_checked(&test.name) {
         let outcome = job.run(CHECKED, d.seeds.start).map_err(|e| on(CHECKED, d.seeds.start, &e))?;
         if !outcome.findings.is_empty() {
             return Err(on(CHECKED, d.seeds.start, &texts(&outcome.findings)));

@@ -95,7 +95,8 @@ pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Resu
     let pair = |a: u32, b: u32| (a.min(b), a.max(b));
     let want: BTreeSet<_> = launches.iter().flat_map(|l| races(l)).map(|(a, b)| pair(line(a), line(b))).collect();
     let second = |f: &Finding| f.second.as_ref().map_or(f.first.line, |at| at.line);
-    let got: BTreeSet<_> = findings.iter().map(|f| pair(f.first.line, second(f))).collect();
+    let races = findings.iter().filter(|f| f.kind == "race");
+    let got: BTreeSet<_> = races.map(|f| pair(f.first.line, second(f))).collect();
     let (missed, stray): (Vec<_>, Vec<_>) = (want.difference(&got).collect(), got.difference(&want).collect());
     if missed.is_empty() && stray.is_empty() {
         return Ok(want.len());

@@ -1,6 +1,10 @@
 //! `--check`: exit statuses, text and JSON of findings, jobs.
 
-use crate::common::Folder;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::common::{Folder, Ran};
+use crate::live::signal;
 
 /// `racy` writes a word and reads that of another thread without a barrier; `clean` has it. Both have lines of a source file.
 const TWINS: &str = r#"
@@ -85,15 +89,142 @@ fn json_has_an_object_for_each_finding() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_no_success() {
+fn wrong_checks_are_told() {
     let f = Folder::with("check_wrong", TWINS);
     let line = |more: &str| format!("run k.ptx clean --grid 1 --block 64 {more} zero:4");
-    f.run(&line("--check")).ends(4).says("the check `init` is not supported yet").says("`--check=memory,race,sync`");
-    f.run(&line("--check=init")).ends(4).says("the check `init` is not supported yet");
     f.run(&line("--check=races")).ends(2).says("no check `races`").says("memory, init, race, sync");
     f.run(&line("--check=race --engine jit")).ends(2).says("leave `--engine jit` out");
-    f.run(&line("--print-limit 3")).ends(2).says("--check");
+    for more in ["--print-limit 3", "--first", "--check-leaks", "--suppressions x", "--gen-suppressions"] {
+        f.run(&line(more)).ends(2).says("--check");
+    }
     f.run(&line("--check=race --engine interp")).ends(0);
+    f.run("check k.ptx --format sarif").ends(2).says("`--format sarif` and `--format junit` are for `run`");
+}
+
+/// `part` stores a word of shared memory that no thread writes; `stale` uses memory that it freed; `kept` never frees; `endless` races, then never ends.
+const OTHERS: &str = r#"
+.extern .func (.param .b64 result) malloc(.param .b64 size);
+.extern .func free(.param .b64 pointer);
+.visible .entry part(.param .u64 out)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %d<2>;
+    .shared .align 4 .b32 tile[64];
+    ld.param.u64 %d0, [out];
+    .loc 1 7 1
+    ld.shared.u32 %r0, [tile+4];
+    .loc 1 8 1
+    st.global.u32 [%d0], %r0;
+    ret;
+}
+.visible .entry stale(.param .u64 out)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %d<2>;
+    { .param .b64 s; st.param.b64 [s], 16; .param .b64 p; call (p), malloc, (s); ld.param.b64 %d0, [p]; }
+    { .param .b64 q; st.param.b64 [q], %d0;
+    .loc 1 20 1
+    call free, (q); }
+    .loc 1 21 1
+    st.u32 [%d0+4], 0;
+    ret;
+}
+.visible .entry kept(.param .u64 out)
+{
+    .reg .b64 %d<2>;
+    { .param .b64 s; st.param.b64 [s], 16; .param .b64 p;
+    .loc 1 30 1
+    call (p), malloc, (s); ld.param.b64 %d0, [p]; }
+    ret;
+}
+.visible .entry endless(.param .u64 out)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %d<2>;
+    .reg .pred %p;
+    ld.param.u64 %d0, [out];
+    mov.u32 %r0, %tid.x;
+    .loc 1 40 1
+    st.global.u32 [%d0], %r0;
+    mov.u32 %r1, 0;
+again:
+    add.u32 %r1, %r1, 2;
+    setp.ne.u32 %p, %r1, 1;
+    @%p bra again;
+    ret;
+}
+.file 1 "others.cu"
+"#;
+
+#[test]
+fn all_checks_are_done_where_none_is_named() {
+    let f = Folder::with("check_all", OTHERS);
+    let ran = f.run("run k.ptx part --grid 1 --block 32 --check zero:4").ends(1);
+    let ran = ran.says("uninitialised: what nobody wrote of shared variable `tile`+4 is stored to argument 1 (`out`)+0");
+    ran.says("others.cu:7").says("others.cu:8").says("at these two lines; replay: --seed 0");
+    f.run("run k.ptx part --grid 1 --block 1 --check=race zero:4").ends(0);
+    let ran = f.run("run k.ptx stale --grid 1 --block 1 --check zero:4").ends(1).says("trap: out of bounds");
+    ran.says("freed: write of 4 bytes at +4 of memory of 16 bytes").says("others.cu:20").says("others.cu:21");
+    f.run("run k.ptx kept --grid 1 --block 2 --check zero:4").ends(0);
+    let ran = f.run("run k.ptx kept --grid 1 --block 2 --check --check-leaks zero:4").ends(1);
+    ran.says("leak: 16 bytes from `malloc` are never freed").says("others.cu:30").says("2 times at this line");
+}
+
+#[test]
+fn what_was_found_before_the_end_is_kept() {
+    let f = Folder::with("check_end", OTHERS);
+    let ran = f.run("run k.ptx endless --grid 1 --block 2 --check --timeout 1 zero:4").ends(1);
+    ran.says("trap: timeout").says("race: nothing orders the write").says("others.cu:40");
+    // With `--first` nobody waits for the end.
+    let ran = f.run("run k.ptx endless --grid 1 --block 2 --check --first zero:4").ends(1).says("endless: ok");
+    ran.says("race: nothing orders the write");
+    let mut command = f.command("run k.ptx endless --grid 1 --block 2 --check zero:4");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1000));
+    signal(&child, "INT");
+    let ran = Ran::of(&child.wait_with_output().unwrap()).ends(130);
+    ran.says("race: nothing orders the write").says("was stopped by a signal");
+}
+
+#[test]
+fn suppressions_leave_findings_out() {
+    let f = Folder::with("check_suppress", TWINS);
+    let line = "run k.ptx racy --grid 1 --block 64 --check=race";
+    let ran = f.run(&format!("{line} --gen-suppressions zero:4")).ends(1);
+    let suppression = "suppress race unordered twins.cu:31 twins.cu:32";
+    let other = "suppress race unordered twins.cu:32 twins.cu:31";
+    let told = ran.err.lines().find(|l| l.contains("suppress ")).map(str::trim).unwrap_or_default().to_owned();
+    assert!([suppression, other].contains(&told.as_str()), "{ran:?}");
+    f.write("s.txt", format!("# Known.\n\n{other} # both ways\n"));
+    f.run(&format!("{line} --suppressions s.txt zero:4")).ends(0).says("1 finding left out by suppressions");
+    f.write("s.txt", "suppress race * k.ptx:*\n");
+    f.run(&format!("{line} --suppressions s.txt zero:4")).ends(0);
+    f.write("s.txt", "suppress race same_warp *\nsuppress race unordered twins.cu:31 twins.cu:30\n");
+    f.run(&format!("{line} --suppressions s.txt zero:4")).ends(1);
+    f.write("s.txt", "suppress race\n");
+    f.run(&format!("{line} --suppressions s.txt zero:4")).ends(2).says("`s.txt`, line 1").says("suppress KIND CLASS");
+    f.run(&format!("{line} --suppressions absent.txt zero:4")).ends(5).says("`absent.txt` cannot be read");
+    let ran = f.run(&format!("{line} --gen-suppressions --format json zero:4")).ends(1);
+    assert!(ran.objects()[1]["suppression"].as_str().unwrap().starts_with("suppress race unordered twins.cu:3"));
+}
+
+#[test]
+fn documents_are_alone_on_standard_output() {
+    let f = Folder::with("check_documents", OTHERS);
+    let ran = f.run("run k.ptx stale --grid 1 --block 1 --check --format sarif zero:4").ends(1).says("trap: ");
+    let o: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(o["version"], "2.1.0");
+    let results = o["runs"][0]["results"].as_array().unwrap();
+    let [freed, trap] = &results[..] else { panic!("{ran:?}") };
+    assert_eq!((&freed["ruleId"], &trap["ruleId"]), (&"freed/use".into(), &"trap/out_of_bounds".into()));
+    let line = |place: &serde_json::Value| place["physicalLocation"]["region"]["startLine"].as_u64();
+    assert_eq!((line(&freed["locations"][0]), line(&freed["relatedLocations"][0])), (Some(20), Some(21)));
+    assert_eq!(freed["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "others.cu");
+    let ran = f.run("run k.ptx part --grid 1 --block 1 --check --format junit zero:4").ends(1);
+    assert!(ran.out.starts_with("<?xml") && ran.out.contains("tests=\"2\" failures=\"1\""), "{ran:?}");
+    assert!(ran.out.contains("classname=\"uninitialised\" name=\"result others.cu:7\""), "{ran:?}");
+    let ran = f.run("run k.ptx kept --grid 1 --block 1 --format junit zero:4").ends(0);
+    assert!(ran.out.contains("tests=\"1\" failures=\"0\""), "{ran:?}");
 }
 
 #[test]

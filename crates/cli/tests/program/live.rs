@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::common::{COUNTS, EMPTY, ENGINES, Folder, Ran, WRONG, large, prints};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-fn signal(child: &Child, name: &str) {
+/// Sends a signal to a child.
+pub fn signal(child: &Child, name: &str) {
     let kill = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
     assert!(kill.unwrap().success());
 }

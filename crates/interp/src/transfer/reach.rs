@@ -42,6 +42,11 @@ pub trait Reach {
     /// Writes bytes that were located.
     fn write(&mut self, at: u64, from: &[u8]);
 
+    /// Bytes that were read at `from` have been written to `to`: what is remembered of them goes along.
+    fn copied(&mut self, from: u64, to: u64, bytes: u64) {
+        let _ = (from, to, bytes);
+    }
+
     /// Replaces 1, 2, 4 or 8 bytes that were located by a function of them, in one step.
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64);
 

@@ -182,7 +182,12 @@ impl Boxes {
                     self.read_line(reach, line, &mut line_bytes);
                     for (at, named) in &self.shared {
                         self.each_chunk(*named + offset, |to, bytes| {
-                            reach.write(at + (to - named), &line_bytes[bytes]);
+                            reach.write(at + (to - named), &line_bytes[bytes.clone()]);
+                            self.each_run(line, |from, run| {
+                                each_common(&run, &bytes, |i, n| {
+                                    reach.copied(from + (i - run.start) as u64, at + (to - named) + (i - bytes.start) as u64, n);
+                                });
+                            });
                         });
                     }
                 }
@@ -194,6 +199,15 @@ impl Boxes {
                     });
                     self.pack(&from, &mut line_bytes);
                     self.write_line(reach, line, &line_bytes, op);
+                    if op.is_none() && self.map.element != ElementType::B6x16 {
+                        self.each_shared_chunk(named + offset, |place, bytes| {
+                            self.each_run(line, |to, run| {
+                                each_common(&run, &bytes, |i, n| {
+                                    reach.copied(at + (place - named) + (i - bytes.start) as u64, to + (i - run.start) as u64, n);
+                                });
+                            });
+                        });
+                    }
                 }
                 Way::Store(_) | Way::Prefetch => {}
             }
@@ -268,6 +282,14 @@ impl Boxes {
             let bits = bytes.iter().rev().fold(0_u128, |all, byte| all << 6 | u128::from(byte & 0x3f));
             packed.copy_from_slice(&bits.to_le_bytes()[..12]);
         }
+    }
+}
+
+/// The bytes that two ranges have in common: the first one, and how many.
+fn each_common(a: &std::ops::Range<usize>, b: &std::ops::Range<usize>, each: impl FnOnce(usize, u64)) {
+    let (start, end) = (a.start.max(b.start), a.end.min(b.end));
+    if start < end {
+        each(start, (end - start) as u64);
     }
 }
 

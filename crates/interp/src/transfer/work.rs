@@ -85,7 +85,12 @@ impl Work {
             What::Bytes { from, to, bytes, mask, reduce } => {
                 let mut read = vec![0; usize::try_from(*bytes).unwrap_or(0)];
                 reach.read(*from, &mut read);
-                to.iter().for_each(|at| put(reach, *at, &read, *mask, *reduce));
+                for at in to {
+                    put(reach, *at, &read, *mask, *reduce);
+                    if reduce.is_none() && *mask == u16::MAX {
+                        reach.copied(*from, *at, (*bytes).into());
+                    }
+                }
             }
             What::Tensor(boxes) => boxes.perform(reach),
         }

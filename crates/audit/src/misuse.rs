@@ -1,0 +1,73 @@
+//! Misuse of what lets threads wait for each other, as far as it is no trap.
+
+use std::collections::HashMap;
+
+use handloom_diag::Span;
+
+use crate::event::Thread;
+
+macro_rules! wrongs {
+    ($($name:ident $kind:literal $word:literal $about:literal)*) => {
+        /// What is wrong. One row a class.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Wrong { $(#[doc = $about] $name,)* }
+
+        impl Wrong {
+            /// All rows.
+            pub const ALL: &'static [Wrong] = &[$(Wrong::$name),*];
+            /// The stable word of its kind of finding.
+            pub fn kind(self) -> &'static str { match self { $(Wrong::$name => $kind),* } }
+            /// The stable word of reports.
+            pub fn word(self) -> &'static str { match self { $(Wrong::$name => $word),* } }
+            /// What it means.
+            pub fn about(self) -> &'static str { match self { $(Wrong::$name => $about),* } }
+        }
+    };
+}
+
+wrongs! {
+    MaskWithoutCaller "sync" "mask_without_caller" "the member mask does not name the thread that executes the instruction"
+    DivergentWarp "barrier" "divergent_warp" "threads of one warp wait for a barrier at different instructions that all threads of a warp must execute together"
+    MbarrierCount "barrier" "mbarrier_count" "more threads arrive at an `mbarrier` object than its phase expects"
+}
+
+/// Something that is wrong, and the first time that it was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Misuse {
+    /// What.
+    pub wrong: Wrong,
+    /// The statement, and who executed it.
+    pub first: (Span, Thread),
+    /// The other one, where there are two.
+    pub second: Option<(Span, Thread)>,
+    /// Generic address of an `mbarrier` object, and its offset in shared memory.
+    pub object: Option<(u64, u64)>,
+    /// How often.
+    pub times: u64,
+}
+
+/// All that was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Misuses {
+    list: Vec<Misuse>,
+    by_place: HashMap<(Wrong, Span, Option<Span>), usize>,
+}
+
+impl Misuses {
+    /// Counts one for its places.
+    pub fn add(&mut self, new: Misuse) {
+        let key = (new.wrong, new.first.0, new.second.map(|s| s.0));
+        match self.by_place.get(&key) {
+            Some(i) => self.list[*i].times += new.times,
+            None => {
+                self.by_place.insert(key, self.list.len());
+                self.list.push(new);
+            }
+        }
+    }
+
+    /// Those that were seen.
+    pub fn list(&self) -> &[Misuse] {
+        &self.list
+    }
+}

@@ -1,0 +1,194 @@
+//! What was found, as one document for programs that collect such things: SARIF and JUnit.
+
+use std::fmt::Write;
+
+use handloom_runtime::{Finding, FoundAt, TrapReport};
+use serde_json::{Value, json};
+
+/// A launch, as documents tell it.
+#[derive(Debug)]
+pub struct Case {
+    /// The entry.
+    pub entry: String,
+    /// How long it ran, in seconds.
+    pub seconds: f64,
+    /// Its trap: kind, sentence, place.
+    pub trap: Option<Trapped>,
+}
+
+/// A trap, as documents tell it.
+#[derive(Debug)]
+pub struct Trapped {
+    kind: &'static str,
+    message: String,
+    place: Option<(String, u32, u32)>,
+    source: Option<(String, u32)>,
+}
+
+impl Trapped {
+    /// Of a report.
+    pub fn of(trap: &TrapReport) -> Trapped {
+        Trapped {
+            kind: trap.kind().word(),
+            message: trap.message().to_owned(),
+            place: trap.place().map(|(file, at)| (file.to_owned(), at.line, at.column)),
+            source: trap.cuda_place().map(|(file, line)| (file.to_owned(), line)),
+        }
+    }
+}
+
+/// A SARIF 2.1.0 document.
+pub fn sarif(cases: &[Case], findings: &[&Finding]) -> String {
+    let mut rules: Vec<String> = Vec::new();
+    let mut results = Vec::new();
+    let mut rule = |id: String| match rules.iter().position(|known| *known == id) {
+        Some(i) => i,
+        None => {
+            rules.push(id);
+            rules.len() - 1
+        }
+    };
+    for f in findings {
+        let id = format!("{}/{}", f.kind, f.class);
+        let index = rule(id.clone());
+        let related: Vec<Value> = f.second.iter().map(|at| location(at)).collect();
+        results.push(json!({
+            "ruleId": id, "ruleIndex": index, "level": "error",
+            "message": { "text": f.message },
+            "locations": [location(&f.first)],
+            "relatedLocations": related,
+            "occurrenceCount": f.pairs.max(1),
+        }));
+    }
+    for trap in cases.iter().filter_map(|c| c.trap.as_ref()) {
+        let id = format!("trap/{}", trap.kind);
+        let index = rule(id.clone());
+        let place = match (&trap.source, &trap.place) {
+            (Some((file, line)), _) => Some(physical(file, *line, None)),
+            (None, Some((file, line, column))) => Some(physical(file, *line, Some(*column))),
+            (None, None) => None,
+        };
+        let locations: Vec<Value> = place.into_iter().collect();
+        results.push(json!({
+            "ruleId": id, "ruleIndex": index, "level": "error",
+            "message": { "text": trap.message },
+            "locations": locations,
+        }));
+    }
+    let rules: Vec<Value> = rules.iter().map(|id| json!({ "id": id })).collect();
+    let document = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "Handloom", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "results": results,
+        }],
+    });
+    format!("{document:#}\n")
+}
+
+/// The line of the source where it is known, and the statement beside it.
+fn location(at: &FoundAt) -> Value {
+    let mut location = match &at.source {
+        Some((file, line)) => physical(file, *line, None),
+        None => physical(&at.file, at.line, Some(at.column)),
+    };
+    let [x, y, z] = at.block;
+    let [tx, ty, tz] = at.thread;
+    let text = format!(
+        "{}: `{}` at {}:{} by block ({x},{y},{z}) thread ({tx},{ty},{tz})",
+        at.does, at.statement, at.file, at.line
+    );
+    location["message"] = json!({ "text": text });
+    location
+}
+
+fn physical(file: &str, line: u32, column: Option<u32>) -> Value {
+    let mut region = json!({ "startLine": line });
+    if let Some(column) = column {
+        region["startColumn"] = json!(column);
+    }
+    json!({ "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": region } })
+}
+
+/// A path as a URI reference.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    if path.starts_with('/') { format!("file://{out}") } else { out }
+}
+
+/// A JUnit document: a case for each launch, and one for each finding.
+pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
+    let traps = cases.iter().filter(|c| c.trap.is_some()).count();
+    let (tests, failures) = (cases.len() + findings.len(), traps + findings.len());
+    let seconds: f64 = cases.iter().map(|c| c.seconds).sum();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" time=\"{seconds:.6}\"");
+    let _ = writeln!(out, "<testsuites name=\"handloom\" {totals}>\n<testsuite name=\"handloom\" {totals}>");
+    for case in cases {
+        let head = format!("<testcase classname=\"launch\" name=\"{}\" time=\"{:.6}\"", xml(&case.entry), case.seconds);
+        match &case.trap {
+            None => drop(writeln!(out, "{head}/>")),
+            Some(trap) => {
+                let at = trap.place.as_ref().map_or(String::new(), |(file, line, _)| format!("{file}:{line}"));
+                let (kind, message) = (xml(trap.kind), xml(&trap.message));
+                let _ = writeln!(
+                    out,
+                    "{head}><failure type=\"trap/{kind}\" message=\"{message}\">{}</failure></testcase>",
+                    xml(&at)
+                );
+            }
+        }
+    }
+    for f in findings {
+        let at = f.first.source.clone().unwrap_or_else(|| (f.first.file.clone(), f.first.line));
+        let name = xml(&format!("{} {}:{}", f.class, at.0, at.1));
+        let _ = writeln!(
+            out,
+            "<testcase classname=\"{}\" name=\"{name}\"><failure type=\"{}/{}\" message=\"{}\">{}</failure></testcase>",
+            f.kind,
+            f.kind,
+            f.class,
+            xml(&f.message),
+            xml(&f.human())
+        );
+    }
+    out.push_str("</testsuite>\n</testsuites>\n");
+    out
+}
+
+/// Text in XML.
+fn xml(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(c),
+            // XML has no other control characters.
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_safe_in_xml_and_in_uris() {
+        assert_eq!(xml("a<b>&\"\u{1}"), "a&lt;b&gt;&amp;&quot;\u{fffd}");
+        assert_eq!(uri("dir/a b.cu"), "dir/a%20b.cu");
+        assert_eq!(uri("/x.cu"), "file:///x.cu");
+    }
+}

@@ -1,0 +1,125 @@
+//! Files of suppressions: findings that are known and are not to be told.
+//!
+//! A line is `suppress KIND CLASS PLACE [PLACE]`, as `--gen-suppressions` writes it below a finding: the kind and class of the finding and the lines of
+//! its places, `FILE:LINE`, those of the source where they are known. `*` stands for anything, in a place for any line: `FILE:*`. A file is named by its path or the
+//! end of it. What follows a `#`, and empty lines, are comments.
+
+use handloom_runtime::{Finding, FoundAt};
+
+use crate::report::{Failure, reason};
+
+/// What is not to be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Suppression {
+    kind: String,
+    class: String,
+    /// Path and line; nothing for any place.
+    places: Vec<Option<(String, Option<u32>)>>,
+}
+
+/// All that is not to be told.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Suppressions(Vec<Suppression>);
+
+impl Suppressions {
+    /// Reads files.
+    ///
+    /// # Errors
+    /// One cannot be read, or a line is none.
+    pub fn read(files: &[String]) -> Result<Suppressions, Failure> {
+        let mut all = Suppressions::default();
+        for file in files {
+            let text = std::fs::read_to_string(file)
+                .map_err(|e| Failure::file(format!("`{file}` cannot be read: {}", reason(&e))))?;
+            for (number, line) in (1..).zip(text.lines()) {
+                let line = line.split(" #").next().unwrap_or("").trim();
+                if line.is_empty() || line.starts_with('#') {
+                    continue;
+                }
+                let wrong = || {
+                    let expected = "expected `suppress KIND CLASS FILE:LINE [FILE:LINE]`";
+                    Failure::usage(format!("`{file}`, line {number}: {expected}, as `--gen-suppressions` writes it"))
+                };
+                all.0.push(parse(line).ok_or_else(wrong)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a finding is among them.
+    pub fn has(&self, finding: &Finding) -> bool {
+        self.0.iter().any(|s| s.is(finding))
+    }
+}
+
+fn parse(line: &str) -> Option<Suppression> {
+    let mut words = line.split_whitespace();
+    if words.next()? != "suppress" {
+        return None;
+    }
+    let (kind, class) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let place = |word: &str| match word {
+        "*" => Some(None),
+        _ => {
+            let (file, line) = word.rsplit_once(':')?;
+            let line = if line == "*" { None } else { Some(line.parse().ok()?) };
+            Some(Some((file.to_owned(), line)))
+        }
+    };
+    let places = words.map(place).collect::<Option<Vec<_>>>()?;
+    (1..=2).contains(&places.len()).then_some(Suppression { kind, class, places })
+}
+
+impl Suppression {
+    fn is(&self, finding: &Finding) -> bool {
+        let word = |word: &str, of: &str| word == "*" || word == of;
+        if !word(&self.kind, finding.kind) || !word(&self.class, finding.class) {
+            return false;
+        }
+        let at: Vec<&FoundAt> = std::iter::once(&finding.first).chain(&finding.second).collect();
+        let all = |order: &[usize]| {
+            order.len() == at.len() && at.iter().zip(order).all(|(at, i)| is_at(self.places[*i].as_ref(), at))
+        };
+        match self.places.len() {
+            1 if self.places[0].is_none() => true,
+            1 => all(&[0]),
+            _ => all(&[0, 1]) || all(&[1, 0]),
+        }
+    }
+}
+
+/// Whether a place is one of a statement: its line of the source, or of the PTX.
+fn is_at(place: Option<&(String, Option<u32>)>, at: &FoundAt) -> bool {
+    let Some((file, line)) = place else { return true };
+    let is = |path: &str, number: u32| {
+        let ends = path == file || path.strip_suffix(file.as_str()).is_some_and(|rest| rest.ends_with('/'));
+        ends && line.is_none_or(|line| line == number)
+    };
+    is(&at.file, at.line) || at.source.as_ref().is_some_and(|(path, number)| is(path, *number))
+}
+
+/// The line that leaves out a finding.
+pub fn line_of(finding: &Finding) -> String {
+    let place = |at: &FoundAt| match &at.source {
+        Some((file, line)) => format!("{}:{line}", file),
+        None => format!("{}:{}", at.file, at.line),
+    };
+    let places: Vec<String> = std::iter::once(&finding.first).chain(&finding.second).map(place).collect();
+    format!("suppress {} {} {}", finding.kind, finding.class, places.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let one = parse("suppress race unordered k.cu:3 *").unwrap();
+        assert_eq!((one.kind.as_str(), one.class.as_str()), ("race", "unordered"));
+        assert_eq!(one.places, [Some(("k.cu".into(), Some(3))), None]);
+        assert_eq!(parse("suppress * * k.cu:*").unwrap().places, [Some(("k.cu".into(), None))]);
+        for wrong in ["suppress race unordered", "race unordered k.cu:3", "suppress race unordered k.cu", "suppress"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}
