@@ -48,7 +48,9 @@ pub mod words;
 
 pub use device::{Device, DeviceBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
-pub use finding::{Allocated, Check, CheckConfig, CheckReport, Checks, Class, Finding, FoundAt, FoundIn, Options as RaceOptions};
+pub use finding::{
+    Allocated, Check, CheckConfig, CheckReport, Checks, Class, Finding, FoundAt, FoundIn, Options as RaceOptions,
+};
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};
 pub use handloom_plan::Bounds;

@@ -217,7 +217,10 @@ impl Audit {
     /// The op of a warp is over. Call it after each op that told something.
     pub fn end_op(&mut self) {
         if self.init.as_ref().is_some_and(|init| init.cost() > self.options.room) {
-            self.give_up(format!("what is remembered of bytes that nobody wrote takes more than {} MiB", self.options.room >> 20));
+            self.give_up(format!(
+                "what is remembered of bytes that nobody wrote takes more than {} MiB",
+                self.options.room >> 20
+            ));
         }
         if std::mem::take(&mut self.has_released) {
             self.tick();

@@ -22,8 +22,12 @@ pub fn ask(args: &RunArgs, config: &mut LaunchConfig) -> Result<(), Failure> {
     if args.engine == Some(EngineArg::Jit) {
         return Err(Failure::usage("a checked launch runs on the interpreter: leave `--engine jit` out"));
     }
-    let races =
-        RaceOptions { strong_volatile: check_volatile, same_values: check_same_values, first, ..RaceOptions::default() };
+    let races = RaceOptions {
+        strong_volatile: check_volatile,
+        same_values: check_same_values,
+        first,
+        ..RaceOptions::default()
+    };
     config.check = Some(CheckConfig { checks, races });
     config.engine = Engine::Interp;
     Ok(())

@@ -88,7 +88,8 @@ pub struct Launched {
 impl Launched {
     /// One that ended before it ran.
     pub fn trapped(trap: Box<TrapReport>) -> Launched {
-        let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
+        let mut done =
+            Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
         done.end(trap);
         done
     }
@@ -153,7 +154,8 @@ fn run(
     repeat: u32,
     spent: Duration,
 ) -> Result<Launched, LaunchError> {
-    let mut done = Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
+    let mut done =
+        Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
     let mut prepared = match PreparedLaunch::new(function, config, args) {
         Ok(prepared) => prepared,
         Err(LaunchError::Trap(trap)) => return Ok(Launched::trapped(trap)),

@@ -133,7 +133,8 @@ impl<'m> Cta<'m> {
                 if self.is_shaded() {
                     let element = |i: &u32| {
                         let value = usize::try_from(*i).ok().and_then(|i| values.get(i)).copied();
-                        let shade = value.map_or(Shade::default(), |v| self.shade(t, v).cut(low_bytes(request.element)));
+                        let shade =
+                            value.map_or(Shade::default(), |v| self.shade(t, v).cut(low_bytes(request.element)));
                         (addr + u64::from(i * request.element), request.element, witness.rooted(t, shade))
                     };
                     let elements: Vec<_> = request.touched.iter().map(element).collect();
@@ -151,14 +152,7 @@ impl<'m> Cta<'m> {
     }
 
     /// Tells of accesses that leave the variables that their addresses were made from.
-    fn check_variables(
-        &self,
-        inst: &Inst,
-        request: &Request,
-        located: &[(usize, u64)],
-        does: Does,
-        mem: &dyn Memory,
-    ) {
+    fn check_variables(&self, inst: &Inst, request: &Request, located: &[(usize, u64)], does: Does, mem: &dyn Memory) {
         for (t, addr) in located.iter().copied().filter(|_| self.traced) {
             let (Some(first), Some(last)) = (request.touched.first(), request.touched.last()) else { continue };
             let bytes = (last + 1 - first) * request.element;

@@ -123,7 +123,16 @@ impl<'m> Cta<'m> {
                 Lane {
                     state: State::Ready,
                     place: Place { path: Paths::ROOT, func: entry, block: BlockId(0), inst: 0 },
-                    frames: vec![Frame { func: entry, regs, shades: Vec::new(), traces: Vec::new(), base, end, args: 0, next: BlockId(0) }],
+                    frames: vec![Frame {
+                        func: entry,
+                        regs,
+                        shades: Vec::new(),
+                        traces: Vec::new(),
+                        base,
+                        end,
+                        args: 0,
+                        next: BlockId(0),
+                    }],
                     span: Span::NONE,
                     cluster_phase: None,
                     stack_used: 0,

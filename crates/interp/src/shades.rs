@@ -284,7 +284,8 @@ fn matrix(op: Op, active: u32, inputs: &[[u64; 32]], shades: &[[Shade; 32]]) -> 
         warp::complete(op, active, &rows, &mut results);
         results
     };
-    let halves = |bits: u64| (0..4).filter(|i| bits >> (16 * i) & 0xffff != 0).fold(0, |all, i| all | 0xffff << (16 * i));
+    let halves =
+        |bits: u64| (0..4).filter(|i| bits >> (16 * i) & 0xffff != 0).fold(0, |all, i| all | 0xffff << (16 * i));
     let (zeros, ones) = (filled(false), filled(true));
     zeros.iter().zip(&ones).map(|(a, b)| std::array::from_fn(|lane| halves(a[lane] ^ b[lane]))).collect()
 }

@@ -129,15 +129,8 @@ impl Cta<'_> {
         if is_inside {
             return;
         }
-        let stray = Stray {
-            variable: *variable,
-            addr,
-            bytes,
-            does,
-            space,
-            at: (inst.span, self.who(thread)),
-            times: 1,
-        };
+        let stray =
+            Stray { variable: *variable, addr, bytes, does, space, at: (inst.span, self.who(thread)), times: 1 };
         if let Some(audit) = &self.audit
             && let Some(memory) = lock(audit).memory()
         {

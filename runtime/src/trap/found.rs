@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use handloom_audit::init::{Decides, Source, Use};
-use handloom_audit::misuse::{Misuse, Wrong};
 use handloom_audit::memory::{Block, Memory, Step, Stray, Variable};
+use handloom_audit::misuse::{Misuse, Wrong};
 use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Site, Thread};
 use handloom_ir::simt::{Op, SymKind, Symbol};
 use handloom_ir::trap::{AccessKind, Trap};
@@ -156,7 +156,8 @@ pub(crate) fn stray(stray: &Stray, grid: &Grid, bindings: &[Binding]) -> Finding
         _ => None,
     };
     let hit = symbol.map(|_| place_of((stray.addr, stray.bytes), shared_offset, grid, bindings));
-    let into = hit.filter(|_| stray.addr < base || offset >= bytes).map_or(String::new(), |hit| format!(", in {}", hit.what));
+    let into =
+        hit.filter(|_| stray.addr < base || offset >= bytes).map_or(String::new(), |hit| format!(", in {}", hit.what));
     let message = format!("{does} of {} bytes through the address of {name}, {by}{into}", stray.bytes);
     Finding {
         kind: "out_of_bounds",
@@ -184,7 +185,9 @@ pub(crate) fn unwritten(found: &Use, memory: &Memory, grid: &Grid, bindings: &[B
             let (base, size) = block.map_or((addr, 0), |b| (b.addr, b.bytes));
             of_malloc(addr - base, size, bytes)
         }
-        Some(Source::Memory { addr, bytes, shared_offset, .. }) => place_of((addr, bytes), shared_offset, grid, bindings),
+        Some(Source::Memory { addr, bytes, shared_offset, .. }) => {
+            place_of((addr, bytes), shared_offset, grid, bindings)
+        }
         Some(Source::Lane) => FoundIn { what: "the value of a lane that takes no part".into(), ..FoundIn::default() },
         Some(Source::Register) | None => of_register(),
     };
@@ -313,7 +316,8 @@ fn own_symbols(grid: &Grid) -> Vec<&Symbol> {
     let module = &grid.module.ir;
     let named = module.funcs.get(grid.entry.1.idx()).map_or_else(BTreeSet::new, |f| {
         let ops = f.blocks.iter().flat_map(|b| &b.insts).map(|inst| inst.op);
-        ops.filter_map(|op| if let Op::SharedAddr(sym) | Op::SymAddr(sym) = op { Some(sym.idx()) } else { None }).collect()
+        ops.filter_map(|op| if let Op::SharedAddr(sym) | Op::SymAddr(sym) = op { Some(sym.idx()) } else { None })
+            .collect()
     });
     let (mut first, rest): (Vec<_>, Vec<_>) = module.syms.iter().enumerate().partition(|(i, _)| named.contains(i));
     first.extend(rest);

@@ -266,14 +266,16 @@ impl Init {
         };
         let is_whole = elements.iter().all(is_unknown);
         for (addr, bytes, shade) in elements.iter().copied().filter(|(_, _, shade)| !shade.is_known()) {
-            let is_padding = self.origin_of(shade).is_some_and(|o| matches!(o.what, Source::Memory { is_padding: true, .. }));
+            let is_padding =
+                self.origin_of(shade).is_some_and(|o| matches!(o.what, Source::Memory { is_padding: true, .. }));
             if self.written.is_fresh(addr) {
                 continue;
             }
             if !shade.root.is_computed() && (!is_whole || is_padding) || self.stored.len() >= MOST_STORES {
                 continue;
             }
-            let new = Use { stored: Some((addr, bytes)), times: 0, ..self.new_use(Decides::Result, span, thread, shade) };
+            let new =
+                Use { stored: Some((addr, bytes)), times: 0, ..self.new_use(Decides::Result, span, thread, shade) };
             let what = count(&mut self.results, &mut self.by_store, new);
             self.stored.push(Stored { addr, bytes, what });
         }

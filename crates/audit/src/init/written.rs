@@ -170,39 +170,35 @@ impl Written {
         }
     }
 
-    /// Whether a byte that nobody wrote may be padding of a structure: between bytes that were written, up to the alignment of an access near by that is
-    /// longer than the hole, or in holes at even distances, which `has_many` says may be: there are several structures.
+    /// Whether a byte that nobody wrote may be padding of a structure: from the end of what was written up to the alignment of an access near by that has
+    /// at least as many bytes, or up to 16 in holes at even distances, which `has_many` says may be: there are several structures.
     pub fn is_padding(&mut self, addr: u64, has_many: bool) -> bool {
-        let is_hole = |written: &mut Written, at: u64| written.load(at, 1).0 == 0xff;
         let mut start = addr;
-        while start > 0 && addr - start <= MOST_PADDING && is_hole(self, start - 1) {
+        while start > 0 && addr - start <= MOST_PADDING && self.is_hole(start - 1) {
             start -= 1;
         }
-        let mut end = addr + 1;
-        while end - start <= MOST_PADDING && is_hole(self, end) {
-            end += 1;
-        }
-        let len = end - start;
-        // What comes before counts as written, and so does what is no memory of this kind.
-        if len > MOST_PADDING || !self.is_fresh(start.wrapping_sub(1)) {
+        if addr - start > MOST_PADDING || !self.is_fresh(start.wrapping_sub(1)) {
             return false;
         }
-        let align = (len + 1).next_power_of_two();
-        if !end.is_multiple_of(align) {
-            return false;
-        }
-        let near = (start.saturating_sub(16) / 4 * 4..end + 16).step_by(4);
-        let written_longer = near.into_iter().any(|at| {
-            let page = self.page(at, false);
-            page.is_some_and(|page| page.notes[index(at) / 4].bytes() > len)
+        let up_to_alignment = [2, 4, 8, 16].into_iter().any(|align| {
+            let end = start.next_multiple_of(align);
+            let mut near = (start.saturating_sub(16) / 4 * 4..end + 16).step_by(4);
+            addr < end && near.any(|at| self.page(at, false).is_some_and(|p| p.notes[index(at) / 4].bytes() >= align))
         });
-        let again = has_many && [16, 32, 48, 64].iter().any(|step| {
-            let hole = |written: &mut Written, at: u64| {
-                (0..len).all(|i| is_hole(written, at + i)) && !is_hole(written, at - 1) && written.is_fresh(at - 1)
-            };
-            hole(self, start + step) || start > *step && hole(self, start - step)
-        });
-        written_longer || again && end.is_multiple_of(16)
+        up_to_alignment || has_many && self.is_repeated(start, start.next_multiple_of(16))
+    }
+
+    fn is_hole(&mut self, at: u64) -> bool {
+        self.load(at, 1).0 == 0xff
+    }
+
+    /// Whether there is another hole like this one at an even distance.
+    fn is_repeated(&mut self, start: u64, end: u64) -> bool {
+        let mut hole = |at: u64| {
+            let is_bounded = self.is_fresh(at - 1) && !self.is_hole(at - 1);
+            is_bounded && (0..end - start).all(|i| self.is_hole(at + i))
+        };
+        start < end && [16, 32, 48, 64].iter().any(|step| hole(start + step) || start > *step && hole(start - step))
     }
 }
 
@@ -242,8 +238,17 @@ mod tests {
         w.store(0x1008, 8, 8, 0, 0);
         w.store(0x1010, 1, 1, 0, 0);
         w.store(0x1014, 4, 4, 0, 0);
-        assert!(w.is_padding(0x1004, true) && w.is_padding(0x1007, true) && w.is_padding(0x1011, true) && w.is_padding(0x1013, true));
-        assert!(!w.is_padding(0x1018, true));
+        assert!(
+            w.is_padding(0x1004, true)
+                && w.is_padding(0x1007, true)
+                && w.is_padding(0x1011, true)
+                && w.is_padding(0x1013, true)
+        );
+        assert!(!w.is_padding(0x1020, true));
+        // Behind the last structure nothing was written: `{ double; char }`.
+        w.store(0x1018, 8, 8, 0, 0);
+        w.store(0x1020, 1, 1, 0, 0);
+        assert!(w.is_padding(0x1021, false) && w.is_padding(0x1027, false) && !w.is_padding(0x1028, false));
         // Integers without one, bytes without the last ones.
         (0..16).filter(|i| *i != 5).for_each(|i| w.store(0x1040 + 4 * i, 4, 4, 0, 0));
         assert!(!w.is_padding(0x1054, true));
@@ -256,7 +261,7 @@ mod tests {
         let mut w = Written::default();
         w.renew(0x1000, 256);
         (0..4).for_each(|i| (0..3).for_each(|k| w.store(0x1000 + 16 * i + 4 * k, 4, 4, 0, 0)));
-        assert!(w.is_padding(0x101c, true));
+        assert!(w.is_padding(0x101c, true) && !w.is_padding(0x101c, false));
         let mut all_but_one = Written::default();
         all_but_one.renew(0x1000, 64);
         (0..15).for_each(|i| all_but_one.store(0x1000 + 4 * i, 4, 4, 0, 0));

@@ -160,7 +160,8 @@ again:
 fn all_checks_are_done_where_none_is_named() {
     let f = Folder::with("check_all", OTHERS);
     let ran = f.run("run k.ptx part --grid 1 --block 32 --check zero:4").ends(1);
-    let ran = ran.says("uninitialised: what nobody wrote of shared variable `tile`+4 is stored to argument 1 (`out`)+0");
+    let ran =
+        ran.says("uninitialised: what nobody wrote of shared variable `tile`+4 is stored to argument 1 (`out`)+0");
     ran.says("others.cu:7").says("others.cu:8").says("at these two lines; replay: --seed 0");
     f.run("run k.ptx part --grid 1 --block 1 --check=race zero:4").ends(0);
     let ran = f.run("run k.ptx stale --grid 1 --block 1 --check zero:4").ends(1).says("trap: out of bounds");

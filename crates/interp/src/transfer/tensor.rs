@@ -185,7 +185,11 @@ impl Boxes {
                             reach.write(at + (to - named), &line_bytes[bytes.clone()]);
                             self.each_run(line, |from, run| {
                                 each_common(&run, &bytes, |i, n| {
-                                    reach.copied(from + (i - run.start) as u64, at + (to - named) + (i - bytes.start) as u64, n);
+                                    reach.copied(
+                                        from + (i - run.start) as u64,
+                                        at + (to - named) + (i - bytes.start) as u64,
+                                        n,
+                                    );
                                 });
                             });
                         });
@@ -203,7 +207,11 @@ impl Boxes {
                         self.each_shared_chunk(named + offset, |place, bytes| {
                             self.each_run(line, |to, run| {
                                 each_common(&run, &bytes, |i, n| {
-                                    reach.copied(at + (place - named) + (i - bytes.start) as u64, to + (i - run.start) as u64, n);
+                                    reach.copied(
+                                        at + (place - named) + (i - bytes.start) as u64,
+                                        to + (i - run.start) as u64,
+                                        n,
+                                    );
                                 });
                             });
                         });
