@@ -1,4 +1,4 @@
-//! Finds data races in a run of a kernel.
+//! Finds data races in a run of a kernel, bits that nobody wrote and that decide something, strays out of variables, misuse of barriers.
 //!
 //! Takes: what threads do, in the order in which an engine does it ([`Audit`]): accesses, fences, barriers.
 //!
@@ -6,7 +6,9 @@
 //!
 //! Does not know: engines, memory itself, names of variables and arguments, files, how findings are shown.
 //!
-//! The rules are those of the *PTX ISA* chapter *Memory Consistency Model*, for the run that was seen. Kept to the letter are program order, barriers
+//! Races, bits and memory are looked at apart, as [`Checks`] ask for: `init`, `memory` and `misuse` know nothing of each other and of clocks.
+//!
+//! The rules of races are those of the *PTX ISA* chapter *Memory Consistency Model*, for the run that was seen. Kept to the letter are program order, barriers
 //! of a block, `bar.warp.sync`, cluster barriers, release and acquire patterns with their scopes, the order of `fence.sc`, observation through
 //! atomics, moral strength, mixed sizes. Nothing is reported of a program that the model calls free of races. What may be missed:
 //! - what another schedule would show;

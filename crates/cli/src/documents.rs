@@ -51,7 +51,7 @@ pub fn sarif(cases: &[Case], findings: &[&Finding]) -> String {
     for f in findings {
         let id = format!("{}/{}", f.kind, f.class);
         let index = rule(id.clone());
-        let related: Vec<Value> = f.second.iter().map(|at| location(at)).collect();
+        let related: Vec<Value> = f.second.iter().map(location).collect();
         results.push(json!({
             "ruleId": id, "ruleIndex": index, "level": "error",
             "message": { "text": f.message },

@@ -1,7 +1,7 @@
 //! Files of suppressions: findings that are known and are not to be told.
 //!
 //! A line is `suppress KIND CLASS PLACE [PLACE]`, as `--gen-suppressions` writes it below a finding: the kind and class of the finding and the lines of
-//! its places, `FILE:LINE`, those of the source where they are known. `*` stands for anything, in a place for any line: `FILE:*`. A file is named by its path or the
+//! its places, `FILE:LINE`, those of the source where they are known. `*` stands for anything, in a place for any line: `FILE:*`. One place is either of two. A file is named by its path or the
 //! end of it. What follows a `#`, and empty lines, are comments.
 
 use handloom_runtime::{Finding, FoundAt};
@@ -81,8 +81,7 @@ impl Suppression {
             order.len() == at.len() && at.iter().zip(order).all(|(at, i)| is_at(self.places[*i].as_ref(), at))
         };
         match self.places.len() {
-            1 if self.places[0].is_none() => true,
-            1 => all(&[0]),
+            1 => at.iter().any(|at| is_at(self.places[0].as_ref(), at)),
             _ => all(&[0, 1]) || all(&[1, 0]),
         }
     }

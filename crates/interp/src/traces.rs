@@ -38,28 +38,23 @@ impl Cta<'_> {
             return 0;
         }
         let of = |i: usize| inst.src.get(i).map_or(0, |v| self.trace(thread, *v));
-        match inst.op {
-            Op::Pure(Pure::Mov(_) | Pure::Ext { .. }) | Op::Cvta { .. } => of(0),
-            // A mask that leaves more than an alignment out makes something else of an address.
-            Op::Pure(Pure::And(ty)) if (0..2).any(|i| of(i) != 0) => {
-                let mask = (0..2).find(|i| of(*i) == 0).map_or(0, |i| self.get(thread, inst.src[i]));
-                if !mask & ty.mask() < 4096 { of(0).max(of(1)) } else { MIXED }
-            }
-            Op::Pure(Pure::Add(_) | Pure::Or(_)) => match (of(0), of(1)) {
-                (one, 0) | (0, one) => one,
-                _ => MIXED,
-            },
-            Op::Pure(Pure::Sub(_)) => match (of(0), of(1)) {
-                (one, 0) => one,
-                _ => MIXED,
-            },
-            Op::Pure(Pure::Select(_)) => {
-                let chosen = if self.get(thread, inst.src[0]) & 1 == 1 { 1 } else { 2 };
-                of(chosen)
-            }
-            _ if (0..inst.src.len()).any(|i| of(i) != 0) => MIXED,
-            _ => 0,
+        let op = if let Op::Pure(op) = inst.op { Some(op) } else { None };
+        if let Some(Pure::Select(_)) = op {
+            return of(if self.get(thread, inst.src[0]) & 1 == 1 { 1 } else { 2 });
         }
+        let all: Vec<Trace> = (0..inst.src.len()).map(of).filter(|trace| *trace != 0).collect();
+        let [one] = all[..] else { return if all.is_empty() { 0 } else { MIXED } };
+        let keeps = if let Some(Pure::And(ty)) = op {
+            // A mask that leaves more than an alignment out makes something else of an address.
+            let mask = if of(0) == 0 { inst.src[0] } else { inst.src[1] };
+            !self.get(thread, mask) & ty.mask() < 4096
+        } else if let Some(Pure::Sub(_)) = op {
+            of(0) == one
+        } else {
+            matches!(inst.op, Op::Cvta { .. })
+                || matches!(op, Some(Pure::Mov(_) | Pure::Ext { .. } | Pure::Add(_) | Pure::Or(_)))
+        };
+        if keeps { one } else { MIXED }
     }
 
     /// Sets the variable of a register that was written just now.
@@ -76,23 +71,21 @@ impl Cta<'_> {
         if !self.traced {
             return;
         }
-        let variable = match inst.op {
-            Op::SymAddr(sym) | Op::SharedAddr(sym) => {
-                let symbol = &self.module.syms[sym.idx()];
-                let base = match symbol.kind {
-                    SymKind::Global | SymKind::Const => mem.symbol(sym),
-                    SymKind::Shared { offset } => self.env.shared_base.wrapping_add(u64::from(offset)),
-                    SymKind::DynamicShared { .. } | SymKind::Func(_) => return,
-                };
-                Variable { symbol: Some(sym.idx()), base, bytes: symbol.size }
-            }
-            Op::SlotAddr(slot) => {
-                let frame = self.threads[thread].frame();
-                let base = frame.base.wrapping_add(self.layouts[frame.func.idx()].offsets[slot.idx()]);
-                let size = self.module.funcs[frame.func.idx()].slots[slot.idx()].size;
-                Variable { symbol: None, base, bytes: size.into() }
-            }
-            _ => return,
+        let variable = if let Op::SymAddr(sym) | Op::SharedAddr(sym) = inst.op {
+            let symbol = &self.module.syms[sym.idx()];
+            let base = match symbol.kind {
+                SymKind::Global | SymKind::Const => mem.symbol(sym),
+                SymKind::Shared { offset } => self.env.shared_base.wrapping_add(u64::from(offset)),
+                SymKind::DynamicShared { .. } | SymKind::Func(_) => return,
+            };
+            Variable { symbol: Some(sym.idx()), base, bytes: symbol.size }
+        } else if let Op::SlotAddr(slot) = inst.op {
+            let frame = self.threads[thread].frame();
+            let base = frame.base.wrapping_add(self.layouts[frame.func.idx()].offsets[slot.idx()]);
+            let size = self.module.funcs[frame.func.idx()].slots[slot.idx()].size;
+            Variable { symbol: None, base, bytes: size.into() }
+        } else {
+            return;
         };
         // A variable without a size is declared elsewhere.
         if variable.bytes == 0 {

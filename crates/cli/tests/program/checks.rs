@@ -177,7 +177,7 @@ fn what_was_found_before_the_end_is_kept() {
     let ran = f.run("run k.ptx endless --grid 1 --block 2 --check --timeout 1 zero:4").ends(1);
     ran.says("trap: timeout").says("race: nothing orders the write").says("others.cu:40");
     // With `--first` nobody waits for the end.
-    let ran = f.run("run k.ptx endless --grid 1 --block 2 --check --first zero:4").ends(1).says("endless: ok");
+    let ran = f.run("run k.ptx endless --grid 1 --block 2 --check --first zero:4").ends(1);
     ran.says("race: nothing orders the write");
     let mut command = f.command("run k.ptx endless --grid 1 --block 2 --check zero:4");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
