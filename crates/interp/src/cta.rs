@@ -15,12 +15,11 @@ use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
 use crate::barrier::Barriers;
 use crate::cluster::ClusterBarrier;
 use crate::env::CtaEnv;
-use crate::frame::Frame;
+use crate::frame::{Frame, Trace};
 use crate::lane::{Lane, Paths, Place, State};
 use crate::memory::Memory;
 use crate::numbers::{low32, number};
 use crate::pace::Pace;
-use crate::traces::Trace;
 use crate::warp::{WARP_SIZE, lanes};
 use crate::witness::SharedAudit;
 

@@ -3,7 +3,8 @@
 use handloom_audit::init::Shade;
 use handloom_ir::simt::{BlockId, FuncId};
 
-use crate::traces::Trace;
+/// A number of a variable, in the order in which they were met, from 1 on.
+pub(crate) type Trace = u32;
 
 /// One call in progress in one thread.
 #[derive(Clone, Debug)]

@@ -10,11 +10,9 @@ use handloom_ir::types::StateSpace;
 
 use crate::cta::Cta;
 use crate::env::CLUSTER_STRIDE;
+use crate::frame::Trace;
 use crate::memory::Memory;
 use crate::witness::lock;
-
-/// A number of a variable, in the order in which they were met, from 1 on.
-pub(crate) type Trace = u32;
 
 /// Something was computed from addresses, and may lead from one variable to another.
 const MIXED: Trace = Trace::MAX;
