@@ -8,10 +8,10 @@
 //! output when a call waits for work.
 //!
 //! How to read it: [`process`](mod@process) is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
-//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array) and [`texture`]
+//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array), [`texture`] and [`reference`](mod@reference)
 //! what it is done to,
-//! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
-//! described first and done later.
+//! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`], [`condition`] and [`capture`] work that
+//! is described first and done later.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ pub mod array;
 pub mod batch;
 pub mod capture;
 pub mod code;
+pub mod condition;
 pub mod config;
 pub mod context;
 pub mod copy;
@@ -37,6 +38,7 @@ pub mod module;
 pub mod partial;
 pub mod pool;
 pub mod process;
+pub mod reference;
 pub mod shared_event;
 pub mod stream;
 pub mod table;

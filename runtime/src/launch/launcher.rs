@@ -10,6 +10,7 @@ use crate::grid::LaunchReport;
 use crate::launch::Arg;
 use crate::lock::lock;
 use crate::module::Function;
+use crate::stream::StreamError;
 use crate::trap::Binding;
 
 /// An entry with the shape and the manner of its launches, checked once, with its code and, as long as few others were used since, memory for its blocks. Streams launch it with parameters
@@ -80,6 +81,15 @@ impl Launcher {
             return Err(wrong!(ArgumentSize, "{got} bytes of parameters: `{name}` takes {want}").into());
         }
         Ok(Params { block, bindings: Vec::new() })
+    }
+
+    /// Runs it once on the calling thread, with all parameters as they lie in memory: part of what a stream does in
+    /// [steps](crate::Stream::steps).
+    ///
+    /// # Errors
+    /// They are not as many bytes as the entry takes, or it did not come to its end.
+    pub fn launch_now(self: &Arc<Self>, params: Vec<u8>) -> Result<(), StreamError> {
+        Ok(self.run(self.params(params)?).map(drop)?)
     }
 
     /// Runs it once.
