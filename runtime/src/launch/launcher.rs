@@ -10,7 +10,6 @@ use crate::grid::LaunchReport;
 use crate::launch::Arg;
 use crate::lock::lock;
 use crate::module::Function;
-use crate::stream::StreamError;
 use crate::trap::Binding;
 
 /// An entry with the shape and the manner of its launches, checked once, with its code and, as long as few others were used since, memory for its blocks. Streams launch it with parameters
@@ -88,8 +87,8 @@ impl Launcher {
     ///
     /// # Errors
     /// They are not as many bytes as the entry takes, or it did not come to its end.
-    pub fn launch_now(self: &Arc<Self>, params: Vec<u8>) -> Result<(), StreamError> {
-        Ok(self.run(self.params(params)?).map(drop)?)
+    pub fn launch_now(self: &Arc<Self>, params: Vec<u8>) -> Result<(), LaunchError> {
+        self.run(self.params(params)?).map(drop)
     }
 
     /// Runs it once.
