@@ -79,6 +79,20 @@ fn triton_with_plain_pointers() {
     client("triton", "triton_kernels.py", &[("HANDLOOM_OPEN_ADDRESSES", "1")]);
 }
 
+/// Kernels use tensors of a PyTorch on the CPU as they are. It is linked to libraries of NVIDIA's, for which others stand in.
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that starts nothing says so")]
+fn triton_with_torch() {
+    let Some(folder) = clients("torch") else { return };
+    let libraries = folder.join("stand-ins");
+    if !libraries.is_dir() {
+        return eprintln!("not started: torch is not installed (ci/clients --torch installs it)");
+    }
+    let libraries = libraries.to_str().expect("the folder has a name of UTF-8");
+    let variables = [("HANDLOOM_OPEN_ADDRESSES", "1"), ("LD_LIBRARY_PATH", libraries)];
+    client_with("triton", "triton_torch.py", &[], &variables);
+}
+
 #[test]
 fn halide() {
     client("halide", "halide_pipeline.py", &[]);

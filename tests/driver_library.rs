@@ -155,9 +155,21 @@ fn arrays_textures_and_surfaces() {
 }
 
 #[test]
+fn references_of_modules() {
+    passes("references", &[], &[("HANDLOOM_POISON", "1")]);
+}
+
+#[test]
 fn nodes_of_any_kind_and_graphs_in_graphs() {
     let told = passes("graphs", &[], &[("HANDLOOM_TRACE_API", "1")]);
-    assert!(told.contains("a node of a graph with a condition is not supported"), "{told}");
+    assert!(told.contains("a node of a graph with a semaphore is not supported"), "{told}");
+}
+
+/// Graphs that run as a condition says, which kernels set.
+#[test]
+fn conditions_of_graphs() {
+    let told = passes("conditions", &[], &[("HANDLOOM_POISON", "1"), ("HANDLOOM_MEMORY", "64M")]);
+    assert!(told.contains("through a null pointer"), "{told}");
 }
 
 #[test]

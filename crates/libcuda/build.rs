@@ -105,9 +105,27 @@ fn param(text: &str) -> String {
         "unsigned short" => "u16",
         "float" => "f32",
         "void" | "CUstreamAttrValue" => "()",
-        "CUcontext" | "CUmodule" | "CUfunction" | "CUstream" | "CUevent" | "CUlibrary" | "CUkernel" | "CUlinkState"
-        | "CUgraph" | "CUgraphNode" | "CUgraphExec" | "CUmemoryPool" | "CUarray" | "CUmipmappedArray"
-        | "CUtexObject" | "CUsurfObject" | "CUgreenCtx" | "CUuserObject" => "u64",
+        "CUcontext"
+        | "CUmodule"
+        | "CUfunction"
+        | "CUstream"
+        | "CUevent"
+        | "CUlibrary"
+        | "CUkernel"
+        | "CUlinkState"
+        | "CUgraph"
+        | "CUgraphNode"
+        | "CUgraphExec"
+        | "CUmemoryPool"
+        | "CUarray"
+        | "CUmipmappedArray"
+        | "CUtexObject"
+        | "CUsurfObject"
+        | "CUgreenCtx"
+        | "CUuserObject"
+        | "CUtexref"
+        | "CUsurfref"
+        | "CUgraphConditionalHandle" => "u64",
         "CUuuid" => "[u8; 16]",
         "CUhostFn" => "Option<crate::abi::HostFn>",
         "CUstreamCallback" => "Option<crate::abi::StreamCallback>",

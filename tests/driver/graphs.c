@@ -145,9 +145,9 @@ int main(void) {
     p = (Params){.type = 11, .free = x};
     OK(cuGraphAddNode(&free_node, graph, &empty_node, 1, &p));
 
-    // What is refused: conditions by their kind, words that are not zero, kinds that there are not, null.
+    // What is refused: semaphores of others by their kind, words that are not zero, kinds that there are not, null.
     CUgraphNode none;
-    p = (Params){.type = 13};
+    p = (Params){.type = 8};
     EXPECT(801, cuGraphAddNode(&none, graph, 0, 0, &p));
     p = (Params){.type = 99};
     EXPECT(1, cuGraphAddNode(&none, graph, 0, 0, &p));

@@ -98,6 +98,22 @@ int cudaGraphNodeGetEnabled(void *exec, void *node, unsigned *on);
 int cudaDeviceGetGraphMemAttribute(int device, int attribute, void *value);
 int cudaRuntimeGetVersion(int *v);
 int cudaArrayGetPlane(void **plane, void *array, unsigned which);
+int cudaGraphConditionalHandleCreate(unsigned long long *condition, void *graph, unsigned value, unsigned flags);
+typedef struct { int bits[4], kind; } channel;
+int cudaMallocArray(void **array, const channel *c, size_t width, size_t height, unsigned flags);
+int cudaFreeArray(void *array);
+int cudaMemcpyToArray(void *array, size_t x, size_t y, const void *from, size_t n, int kind);
+int cudaMemcpyFromArray(void *to, void *array, size_t x, size_t y, size_t n, int kind);
+int cudaMemcpyArrayToArray(void *to, size_t tx, size_t ty, void *from, size_t x, size_t y, size_t n, int kind);
+int cudaArrayGetMemoryRequirements(void *to, void *array, int device);
+int cudaArrayGetSparseProperties(void *to, void *array);
+int cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const channel *c, int device);
+int cudaDeviceFlushGPUDirectRDMAWrites(int target, int scope);
+int cudaLaunchHostFunc_v2(stream_t s, void (*call)(void *), void *data, unsigned mode);
+int cudaLaunchHostFunc(stream_t s, void (*call)(void *), void *data);
+int cudaLibraryGetUnifiedFunction(void **function, void *library, const char *name);
+int cudaMemcpy3DPeer(const void *p);
+int cudaMemcpy3DPeerAsync(const void *p, stream_t s);
 
 #define CHECK(what)                                                                          \
   do {                                                                                       \
@@ -122,10 +138,14 @@ static const char ptx[] =
     " mov.u64 a, counter; red.global.add.u32 [a], 1; ret;\n}\n"
     ".visible .entry bump() { .reg .b64 a; mov.u64 a, shared_with_host; red.global.add.u32 [a], 1; ret; }\n"
     ".visible .entry wild(.param .u64 p) { .reg .b64 a; ld.param.u64 a, [p]; st.global.u32 [a], 1; ret; }\n"
+    ".extern .func cudaGraphSetConditional(.param .b64 c, .param .b32 v);\n"
+    ".visible .entry turn(.param .u64 c, .param .u64 p) { .reg .b64 a, h; .reg .b32 n;\n"
+    " ld.param.u64 h, [c]; ld.param.u64 a, [p]; ld.global.u32 n, [a]; sub.u32 n, n, 1; st.global.u32 [a], n;\n"
+    " { .param .b64 x; .param .b32 y; st.param.b64 [x], h; st.param.b32 [y], n; call.uni cudaGraphSetConditional, (x, y); } ret; }\n"
     ".visible .entry refused() { .reg .b32 w; mov.u32 w, 0; ld.global.b32 w, counter[w]; ret; }\n";
 
 // Stubs, shadows: only their addresses count.
-static char scale_stub, bump_stub, wild_stub, refused_stub, missing_stub, factor_shadow, counter_shadow;
+static char scale_stub, bump_stub, turn_stub, wild_stub, refused_stub, missing_stub, factor_shadow, counter_shadow;
 static void *managed;
 
 // A launch as the compiler writes it: first the configuration, then the stub, which takes it.
@@ -139,11 +159,107 @@ static int stub(const void *function, void **args) {
   return __cudaLaunchKernel(kernel, grid, block, args, shared, stream);
 }
 
+static void add_one(void *n) { ++*(unsigned *)n; }
+
+// A loop of a graph, which a kernel ends.
+static int conditions(unsigned *p) {
+  unsigned long long c;
+  unsigned n = 5;
+  void *graph, *node, *exec, *body;
+  stream_t stream;
+  struct {
+    int kind, pad[3];
+    union {
+      long long words[29];
+      struct { unsigned long long handle; int kind; unsigned size; void **graphs, *context; } condition;
+    };
+    long long rest;
+  } any = {.kind = 13};
+  OK(cudaStreamCreate(&stream));
+  OK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphConditionalHandleCreate(&c, graph, 1, 4) == 1 && cudaGetLastError() == 1);
+  OK(cudaGraphConditionalHandleCreate(&c, graph, 1, 1));
+  any.condition.handle = c, any.condition.kind = 1, any.condition.size = 1;
+  OK(ADD_NODE(&node, graph, 0, 0, &any));
+  OK(cudaStreamBeginCaptureToGraph(stream, any.condition.graphs[0], 0, 0, 0, 2));
+  void *args[] = {&c, &p};
+  dim3 one = {1, 1, 1};
+  OK(cudaLaunchKernel(&turn_stub, one, one, args, 0, stream));
+  OK(cudaStreamEndCapture(stream, &body));
+  CHECK(body == any.condition.graphs[0]);
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  OK(cudaMemcpy(p, &n, 4, 1));
+  OK(cudaGraphLaunch(exec, stream));
+  OK(cudaStreamSynchronize(stream));
+  OK(cudaMemcpy(&n, p, 4, 2));
+  CHECK(n == 0);
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+#if VERSION >= 13000
+  OK(cudaLaunchHostFunc_v2(stream, add_one, &n, 0));
+#else
+  OK(cudaLaunchHostFunc(stream, add_one, &n));
+#endif
+  OK(cudaStreamSynchronize(stream));
+  CHECK(n == 1);
+  CHECK(cudaLibraryGetUnifiedFunction(&body, 0, "turn") == 400 && cudaGetLastError() == 400);
+  OK(cudaStreamDestroy(stream));
+  return 0;
+}
+
+// Bytes from array to array, whose rows differ, boxes between devices, and what arrays of ours are not.
+static int arrays(unsigned char *p) {
+  channel bytes = {{8}, 1}, wrong = {{8, 16}, 1};
+  void *wide, *narrow;
+  unsigned char from[24], to[24];
+  size_t width, words[16];
+  for (int i = 0; i < 24; i++) from[i] = (unsigned char)(i + 1);
+  OK(cudaMallocArray(&wide, &bytes, 8, 3, 0));
+  OK(cudaMallocArray(&narrow, &bytes, 5, 4, 0));
+  OK(cudaMemcpyToArray(wide, 0, 0, from, 24, 1));
+  OK(cudaMemcpyToArray(narrow, 0, 0, (unsigned char[20]){0}, 20, 1));
+  OK(cudaMemcpyArrayToArray(narrow, 3, 0, wide, 6, 0, 11, 3));
+  OK(cudaMemcpyFromArray(to, narrow, 0, 0, 20, 2));
+  CHECK(!memcmp(to + 3, from + 6, 11) && !to[2] && !to[14]);
+  CHECK(cudaMemcpyArrayToArray(narrow, 9, 0, wide, 0, 0, 1, 3) == 1 && cudaGetLastError() == 1);
+  struct {
+    void *array;
+    size_t pos[3];
+    struct { void *p; size_t pitch, width, rows; } ptr;
+    int device;
+  } side[2] = {{0, {1, 1, 0}, {from, 8, 8, 3}, 0}, {0, {0, 0, 0}, {p, 4, 4, 2}, 0}};
+  struct { char sides[sizeof side]; size_t extent[3]; } box = {.extent = {4, 2, 1}};
+  memcpy(box.sides, side, sizeof side);
+  OK(cudaMemcpy3DPeer(&box));
+  OK(cudaMemcpy(to, p, 8, 2));
+  CHECK(!memcmp(to, from + 9, 4) && !memcmp(to + 4, from + 17, 4));
+  side[0].pos[0] = 2;
+  memcpy(box.sides, side, sizeof side);
+  OK(cudaMemcpy3DPeerAsync(&box, 0));
+  OK(cudaDeviceSynchronize());
+  OK(cudaMemcpy(to, p, 8, 2));
+  CHECK(to[0] == 11 && to[7] == 22);
+  side[1].device = 99;
+  memcpy(box.sides, side, sizeof side);
+  CHECK(cudaMemcpy3DPeer(&box) == 101 && cudaGetLastError() == 101);
+  CHECK(cudaMemcpy3DPeer(0) == 1 && cudaGetLastError() == 1);
+  OK(cudaDeviceGetTexture1DLinearMaxWidth(&width, &bytes, 0));
+  CHECK(width >= 1 << 27);
+  CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&width, &wrong, 0) == 20 && cudaGetLastError() == 20);
+  CHECK(cudaArrayGetMemoryRequirements(words, wide, 0) == 1 && cudaGetLastError() == 1);
+  CHECK(cudaArrayGetSparseProperties(words, wide) == 1 && cudaGetLastError() == 1);
+  CHECK(cudaDeviceFlushGPUDirectRDMAWrites(0, 100) == 801 && cudaGetLastError() == 801);
+  OK(cudaFreeArray(wide));
+  OK(cudaFreeArray(narrow));
+  return 0;
+}
+
 int main(void) {
   struct { int magic, version; const void *data; void *list; } wrapper = {0x466243b1, 1, container(ptx, sizeof ptx), 0};
   void **handle = __cudaRegisterFatBinary(&wrapper);
   __cudaRegisterFunction(handle, &scale_stub, 0, "scale", -1, 0, 0, 0, 0, 0);
   __cudaRegisterFunction(handle, &bump_stub, 0, "bump", -1, 0, 0, 0, 0, 0);
+  __cudaRegisterFunction(handle, &turn_stub, 0, "turn", -1, 0, 0, 0, 0, 0);
   __cudaRegisterFunction(handle, &wild_stub, 0, "wild", -1, 0, 0, 0, 0, 0);
   __cudaRegisterFunction(handle, &refused_stub, 0, "refused", -1, 0, 0, 0, 0, 0);
   __cudaRegisterFunction(handle, &missing_stub, 0, "missing", -1, 0, 0, 0, 0, 0);
@@ -390,6 +506,8 @@ int main(void) {
   OK(cudaMemcpy(y, p, 4, 2));
   CHECK(y[0] == 3.5f);
   OK(cudaStreamDestroy(stream));
+
+  CHECK(!conditions((unsigned *)p) && !arrays((unsigned char *)p));
 
   // What is wrong.
   dim3 empty = {0, 1, 1}, large = {2048, 1, 1};

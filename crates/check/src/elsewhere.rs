@@ -76,7 +76,15 @@ mod tests {
             assert!(device_runtime(name, Span::NONE).is_some(), "{name}");
         }
         assert!(device_runtime(launches[0], Span::NONE).unwrap().message.contains("starts kernels"));
-        for name in ["cudaCGSynchronize", "cudaCGGetIntrinsicHandle", "cudaMine", "cuda", "vprintf", "Stream"] {
+        for name in [
+            "cudaCGSynchronize",
+            "cudaCGGetIntrinsicHandle",
+            "cudaGraphSetConditional",
+            "cudaMine",
+            "cuda",
+            "vprintf",
+            "Stream",
+        ] {
             assert!(device_runtime(name, Span::NONE).is_none(), "{name}");
         }
     }

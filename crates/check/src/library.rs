@@ -11,13 +11,18 @@ use crate::module::{CheckedModule, Linkage, Stmt, SymbolKind};
 
 const TEXT: &str = include_str!("library.ptx");
 
+/// Whether a function of this name may be here.
+fn is_here(name: &str) -> bool {
+    name.starts_with("cudaCG") || name == "cudaGraphSetConditional"
+}
+
 /// The functions, if one of them is declared in a module and defined in none.
 pub(crate) fn missing(modules: &[CheckedModule]) -> Option<CheckedModule> {
     // Most programs declare no function of others: look before the library is checked.
     let symbols = || modules.iter().flat_map(|m| &m.symbols);
     let is_defined = |name: &str| symbols().any(|s| s.name == name && s.linkage != Linkage::Extern);
     let declared: BTreeMap<&str, Span> = symbols()
-        .filter(|s| s.linkage == Linkage::Extern && builtin(&s.name).is_none() && s.name.starts_with("cudaCG"))
+        .filter(|s| s.linkage == Linkage::Extern && builtin(&s.name).is_none() && is_here(&s.name))
         .filter(|s| matches!(&s.kind, SymbolKind::Func(f) if f.body.is_none()) && !is_defined(&s.name))
         .map(|s| (s.name.as_str(), s.span))
         .collect();

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::code::{Code, Result};
+use crate::condition::Condition;
 use crate::context::Ctx;
 use crate::process::process;
 use crate::stream::Stream;
@@ -48,6 +49,8 @@ pub struct Graph {
     nodes: Mutex<Vec<Option<Node>>>,
     /// Objects of the program that it refers to.
     pub objects: References,
+    /// Conditions that were made for it.
+    conditions: Mutex<Vec<Arc<Condition>>>,
 }
 
 /// A number that no other graph has, as long as there are not too many.
@@ -67,7 +70,14 @@ pub fn create() -> Result<Arc<Graph>> {
 /// An empty graph that refers to objects of the program.
 fn with_objects(objects: References) -> Result<Arc<Graph>> {
     let (id, is_embedded) = (next_id(), AtomicBool::new(false));
-    let made = process()?.graphs.add_with(|handle| Graph { handle, id, is_embedded, nodes: Mutex::default(), objects });
+    let made = process()?.graphs.add_with(|handle| Graph {
+        handle,
+        id,
+        is_embedded,
+        nodes: Mutex::default(),
+        objects,
+        conditions: Mutex::default(),
+    });
     made.map(|(_, graph)| graph).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -115,6 +125,7 @@ pub fn kind(op: &Op) -> u32 {
         Op::GraphAlloc(_) => 10,
         Op::Free(_) | Op::GraphFree(_) => 11,
         Op::Batch(_) => 12,
+        Op::Conditional(_) | Op::Chosen(_) => 13,
     }
 }
 
@@ -295,8 +306,11 @@ impl Graph {
     /// A copy of it, with handles of its own.
     ///
     /// # Errors
-    /// There are too many graphs or nodes.
+    /// There are too many graphs or nodes, or one has a condition.
     pub fn duplicate(&self) -> Result<Arc<Graph>> {
+        if self.has_conditions() {
+            return Err(Code::NOT_SUPPORTED);
+        }
         let copy = with_objects(self.objects.for_copy())?;
         let old = self.nodes().clone();
         let mut new = copy.nodes();
@@ -374,16 +388,31 @@ impl Graph {
     /// Whether it is a part of itself, at any depth, or `other` is.
     pub fn holds(&self, other: &Graph) -> bool {
         self.handle == other.handle
-            || self.all().iter().any(|(_, n)| matches!(&n.op, Op::Graph(child) if child.holds(other)))
+            || self.all().iter().any(|(_, n)| match &n.op {
+                Op::Graph(child) => child.holds(other),
+                Op::Conditional(node) => node.graphs().iter().any(|graph| graph.holds(other)),
+                _ => false,
+            })
+    }
+
+    /// Whether a node of it, at any depth, does something.
+    fn does(&self, what: fn(&Op) -> bool) -> bool {
+        self.all().iter().any(|(_, node)| what(&node.op) || matches!(&node.op, Op::Graph(child) if child.does(what)))
     }
 
     /// Whether a node of it, at any depth, allocates or frees memory.
     pub fn allocates(&self) -> bool {
-        self.all().iter().any(|(_, node)| match &node.op {
-            Op::GraphAlloc(_) | Op::GraphFree(_) => true,
-            Op::Graph(child) => child.allocates(),
-            _ => false,
-        })
+        self.does(|op| matches!(op, Op::GraphAlloc(_) | Op::GraphFree(_)))
+    }
+
+    /// Whether a node of it, at any depth, has a condition.
+    pub fn has_conditions(&self) -> bool {
+        self.does(|op| matches!(op, Op::Conditional(_) | Op::Chosen(_)))
+    }
+
+    /// Keeps a condition as long as it lives.
+    pub fn add_condition(&self, condition: Arc<Condition>) {
+        self.conditions.lock().unwrap_or_else(PoisonError::into_inner).push(condition);
     }
 
     /// The graph in the language of Graphviz; with `verbose` also what launches are made of.
@@ -404,8 +433,10 @@ impl Graph {
             for before in &node.after {
                 let _ = writeln!(text, "\"graph_{id}_node_{before}\" -> \"{name}\";");
             }
-            if let Op::Graph(child) = &node.op {
-                child.draw(text, verbose);
+            match &node.op {
+                Op::Graph(child) => child.draw(text, verbose),
+                Op::Conditional(node) => node.graphs().iter().for_each(|graph| graph.draw(text, verbose)),
+                _ => {}
             }
         }
         text.push_str("}\n");
@@ -436,6 +467,11 @@ fn label(op: &Op, verbose: bool) -> String {
         Op::Batch(ops) => format!("BATCH_MEM_OP {}", ops.len()),
         Op::Child(_) => "GRAPH".to_owned(),
         Op::Graph(graph) => format!("GRAPH {}", graph.id),
+        Op::Conditional(node) => {
+            let graphs: Vec<String> = node.graphs().iter().map(|g| g.id.to_string()).collect();
+            format!("CONDITIONAL {:?} {:#x}: {}", node.choice, node.condition.handle, graphs.join(", "))
+        }
+        Op::Chosen(_) => "CONDITIONAL".to_owned(),
     }
 }
 
@@ -466,14 +502,10 @@ impl GraphExec {
     /// Its edges make a circle, or a launch is wrong.
     pub fn new(graph: &Graph, ctx: &Ctx) -> Result<GraphExec> {
         let order = graph.order()?;
-        for (_, node) in &order {
-            if let Op::Kernel(launch) = &node.op {
-                launch.check()?;
-            }
-        }
         let step = |(number, node): (usize, Node)| Ok(Step { number, op: node.op.resolved()?, is_enabled: true });
-        let steps: Result<Vec<Step>> = order.into_iter().map(step).collect();
-        let (id, steps) = (next_id(), Mutex::new(steps?));
+        let steps = order.into_iter().map(step).collect::<Result<Vec<Step>>>()?;
+        steps.iter().try_for_each(|step| step.op.ready(ctx, false))?;
+        let (id, steps) = (next_id(), Mutex::new(steps));
         Ok(GraphExec { id, graph: graph.handle, ctx: ctx.handle, steps, objects: Arc::new(graph.objects.for_copy()) })
     }
 
@@ -487,12 +519,20 @@ impl GraphExec {
     /// The context failed.
     pub fn launch(&self, ctx: &Ctx, stream: &Arc<Stream>) -> Result {
         let steps = self.steps();
+        let mut conditions = Vec::new();
+        steps.iter().filter(|s| s.is_enabled).for_each(|s| s.op.conditions(&mut conditions));
         if stream.is_capturing() {
+            if !conditions.is_empty() {
+                return Err(Code::NOT_SUPPORTED);
+            }
             let ops: Vec<Op> = steps.iter().filter(|s| s.is_enabled).map(|s| s.op.clone()).collect();
             return crate::stream::submit(ctx, stream, Op::Graph(Graph::of_line(ops)?));
         }
         if stream.is_legacy() {
             crate::capture::refuse_implicit(ctx)?;
+        }
+        for (handle, value) in conditions.iter().filter_map(|c| Some((c.handle, c.begins_with()?))) {
+            ctx.result(stream.rt().memory(move |memory| Ok(memory.write(handle, &value.to_le_bytes())?)))?;
         }
         steps.iter().filter(|s| s.is_enabled).try_for_each(|s| s.op.enqueue(ctx, stream))?;
         if self.objects.is_empty() {

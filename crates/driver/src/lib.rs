@@ -8,10 +8,10 @@
 //! output when a call waits for work.
 //!
 //! How to read it: [`process`](mod@process) is the state of the process, [`table`] what handles are, [`code`] the results, [`config`] the settings. [`gpu`] and
-//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array) and [`texture`]
+//! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array), [`texture`] and [`reference`](mod@reference)
 //! what it is done to,
-//! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`] and [`capture`] work that is
-//! described first and done later, [`checked`] what checks of launches find.
+//! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`], [`condition`] and [`capture`] work that
+//! is described first and done later, [`checked`] what checks of launches find.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ pub mod batch;
 pub mod capture;
 pub mod checked;
 pub mod code;
+pub mod condition;
 pub mod config;
 pub mod context;
 pub mod copy;
@@ -38,6 +39,7 @@ pub mod module;
 pub mod partial;
 pub mod pool;
 pub mod process;
+pub mod reference;
 pub mod shared_event;
 pub mod stream;
 pub mod table;

@@ -84,6 +84,8 @@ fn take_back(process: &Process, base: u64) {
 pub struct Registry {
     all: RwLock<BTreeMap<u64, Allocated>>,
     registered: RwLock<BTreeMap<u64, Registered>>,
+    /// Something was registered, now or before.
+    has_registered: AtomicBool,
     graphs: Mutex<BTreeMap<u64, Weak<GraphMemory>>>,
     graphs_high: AtomicU64,
     in_use: AtomicU64,
@@ -207,6 +209,7 @@ impl Registry {
             return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
         }
         all.insert(base, new);
+        self.has_registered.store(true, Ordering::Release);
         let is_writable = new.flags & Registered::READ_ONLY == 0;
         process.gpus.iter().for_each(|gpu| process.host.lend(gpu.device.memory(), base, new.bytes, is_writable));
         Ok(())
@@ -225,6 +228,9 @@ impl Registry {
 
     /// The registered memory that holds an address, with its first address.
     pub fn registered(&self, address: u64) -> Option<(u64, Registered)> {
+        if !self.has_registered.load(Ordering::Acquire) {
+            return None;
+        }
         let all = self.registered.read().unwrap_or_else(PoisonError::into_inner);
         let (base, r) = all.range(..=address).next_back()?;
         (address - base < r.bytes).then_some((*base, *r))

@@ -12,18 +12,21 @@ use crate::gpu::Gpu;
 use crate::image::Loaded;
 use crate::launch::{Launchers, Stored};
 use crate::process::{Process, process, say};
+use crate::reference::{self, Kind, Reference};
 use crate::table::Table;
 
 /// A module of a context.
 pub struct Mod {
     /// Handle of its context; 0 for the part of a library in a context.
     pub ctx: u64,
-    gpu: Arc<Gpu>,
+    /// Its device.
+    pub gpu: Arc<Gpu>,
     /// The program on the device.
     pub module: Module,
     /// The architecture that its text was made for.
     target: u32,
     functions: Mutex<BTreeMap<String, u64>>,
+    references: Mutex<BTreeMap<String, u64>>,
 }
 
 /// What a program may set of a function.
@@ -71,8 +74,7 @@ pub fn place(ctx: &Ctx, loaded: &Loaded) -> Result<Module> {
 /// There is no context, or no room.
 pub fn load(ctx: &Ctx, loaded: &Loaded) -> Result<u64> {
     let module = place(ctx, loaded)?;
-    let new =
-        Mod { ctx: ctx.handle, gpu: Arc::clone(&ctx.gpu), module, target: loaded.target, functions: Mutex::default() };
+    let new = Mod::new(ctx.handle, &ctx.gpu, module, loaded.target);
     process()?.modules.add(new).ok_or(Code::OUT_OF_MEMORY)
 }
 
@@ -85,6 +87,11 @@ pub fn by_handle(handle: u64) -> Result<Arc<Mod>> {
 }
 
 impl Mod {
+    fn new(ctx: u64, gpu: &Arc<Gpu>, module: Module, target: u32) -> Mod {
+        let gpu = Arc::clone(gpu);
+        Mod { ctx, gpu, module, target, functions: Mutex::default(), references: Mutex::default() }
+    }
+
     /// Handle of a function by its name, the same each time.
     ///
     /// # Errors
@@ -111,8 +118,25 @@ impl Mod {
         self.module.global(name).ok_or(Code::NOT_FOUND)
     }
 
-    /// Forgets the handles of its functions. Launches that were given still run.
+    /// Handle of a texture or surface reference by its name, the same each time.
+    ///
+    /// # Errors
+    /// There is none of that name and kind.
+    pub fn reference(&self, kind: Kind, name: &str) -> Result<u64> {
+        let mut known = guard(&self.references);
+        if let Some(handle) = known.get(name) {
+            return reference::by_handle(*handle, kind).map_or(Err(Code::NOT_FOUND), |_| Ok(*handle));
+        }
+        let new = Reference::of_module(self, kind, name)?;
+        let handle = process()?.references.add(new).ok_or(Code::OUT_OF_MEMORY)?;
+        known.insert(name.to_owned(), handle);
+        Ok(handle)
+    }
+
+    /// Forgets the handles of its functions and references. Launches that were given still run.
     pub fn unload(&self, process: &Process) {
+        let references = std::mem::take(&mut *guard(&self.references));
+        references.values().for_each(|handle| drop(process.references.remove(*handle)));
         let known = std::mem::take(&mut *guard(&self.functions));
         known.values().for_each(|handle| drop(process.functions.remove(*handle)));
     }
@@ -285,8 +309,7 @@ impl Library {
     pub fn module_handle(&self, ctx: &Ctx) -> Result<u64> {
         self.part(ctx, |part| {
             if part.handle == 0 {
-                let (gpu, module, target) = (Arc::clone(&ctx.gpu), part.module.clone(), self.loaded.target);
-                let new = Mod { ctx: 0, gpu, module, target, functions: Mutex::default() };
+                let new = Mod::new(0, &ctx.gpu, part.module.clone(), self.loaded.target);
                 part.handle = process()?.modules.add(new).ok_or(Code::OUT_OF_MEMORY)?;
             }
             Ok(part.handle)

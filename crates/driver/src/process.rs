@@ -22,6 +22,7 @@ use crate::link::Link;
 use crate::memory::Registry;
 use crate::module::{Func, Kernel, Library, Mod};
 use crate::pool::Pool;
+use crate::reference::Reference;
 use crate::stream::Stream;
 use crate::table::{Kind, Table};
 use crate::texture::Objects;
@@ -70,6 +71,8 @@ pub struct Process {
     pub levels: Table<Levels>,
     /// Textures and surfaces.
     pub objects: Objects,
+    /// Texture and surface references.
+    pub references: Table<Reference>,
     /// Reserved addresses.
     pub ranges: Ranges,
     /// Memory of other processes that was opened.
@@ -157,6 +160,7 @@ impl Process {
             arrays: Table::new(Kind::Array),
             levels: Table::new(Kind::Levels),
             objects: Objects::default(),
+            references: Table::new(Kind::Reference),
             ranges: Ranges::default(),
             opened: Opened::default(),
             hints: Hints::default(),

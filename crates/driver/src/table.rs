@@ -42,6 +42,8 @@ pub enum Kind {
     Array,
     /// An array with levels of detail.
     Levels,
+    /// A texture or surface reference.
+    Reference,
 }
 
 const INDEX_BITS: u32 = 24;

@@ -99,7 +99,8 @@ impl Objects {
     }
 }
 
-fn image(resource: Resource) -> Result<Image> {
+/// The image of what a texture or surface lies over.
+pub(crate) fn image(resource: Resource) -> Result<Image> {
     let plain = |address, format, channels, size: [u64; 2], pitch: u64| {
         let channel = array::channel(format)?;
         let components = u8::try_from(channels).ok().filter(|n| matches!(n, 1 | 2 | 4)).ok_or(Code::INVALID_VALUE)?;
@@ -124,7 +125,8 @@ fn image(resource: Resource) -> Result<Image> {
     }
 }
 
-fn sampler(reading: &Reading, image: &mut Image) -> Result<Sampler> {
+/// How a texture is read. What integers are read as is noted in the image.
+pub(crate) fn sampler(reading: &Reading, image: &mut Image) -> Result<Sampler> {
     let known = AS_INTEGER | NORMALIZED | SRGB | EXACT_LEVELS | SEAMLESS;
     if reading.flags & !known != 0 {
         return Err(Code::INVALID_VALUE);

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
-use handloom_runtime::{LaunchConfig, Launcher, StreamError};
+use handloom_runtime::{DeviceMemory, LaunchConfig, Launcher, StreamError};
 
 use crate::batch::MemOp;
 use crate::checked;
 use crate::code::{Code, Result};
+use crate::condition::{Chosen, Condition, Conditional};
 use crate::context::Ctx;
 use crate::copy::{Copy, Fill};
 use crate::event::Event;
@@ -60,6 +61,10 @@ pub enum Op {
     Child(Arc<Vec<Op>>),
     /// A graph that is part of a node: what it does is settled when the graph around it is made ready.
     Graph(Arc<Graph>),
+    /// Graphs that run as a condition says.
+    Conditional(Arc<Conditional>),
+    /// The same, once what the graphs do is settled.
+    Chosen(Arc<Chosen>),
 }
 
 /// A launch of a kernel.
@@ -152,6 +157,61 @@ impl Op {
             Op::Batch(ops) => ops.iter().try_for_each(|op| op.enqueue(ctx, stream)),
             Op::Child(ops) => ops.iter().try_for_each(|op| op.enqueue(ctx, stream)),
             Op::Graph(graph) => graph.line()?.iter().try_for_each(|op| op.enqueue(ctx, stream)),
+            Op::Conditional(node) => Op::Chosen(Arc::new(node.resolved()?)).enqueue(ctx, stream),
+            Op::Chosen(chosen) => {
+                let (chosen, handle) = (Arc::clone(chosen), ctx.handle);
+                let may = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
+                ctx.result(rt.steps(move |memory| {
+                    let ctx = process().ok().and_then(|process| process.contexts.get(handle));
+                    ctx.map_or(Ok(()), |ctx| chosen.perform(&ctx, memory))
+                }))?;
+                drop(may);
+                if process()?.config.open_addresses {
+                    let _ = rt.synchronize();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Does it now, on the thread of a stream that does what a condition says.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn perform(&self, ctx: &Ctx, memory: &DeviceMemory) -> std::result::Result<(), StreamError> {
+        match self {
+            Op::Kernel(launch) => launch.perform(ctx),
+            Op::Copy(copy) => copy.run(),
+            Op::Fill(fill) => fill.run(),
+            Op::Child(ops) => ops.iter().try_for_each(|op| op.perform(ctx, memory)),
+            Op::Chosen(chosen) => chosen.perform(ctx, memory),
+            // Nothing else is settled as part of a condition.
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the launches in what is settled. Code of those that a condition decides about is made.
+    ///
+    /// # Errors
+    /// A launch is wrong.
+    pub fn ready(&self, ctx: &Ctx, in_condition: bool) -> Result {
+        match self {
+            Op::Kernel(launch) => {
+                launch.check()?;
+                if in_condition { launcher(ctx, &launch.func, &launch.shape).map(drop) } else { Ok(()) }
+            }
+            Op::Child(ops) => ops.iter().try_for_each(|op| op.ready(ctx, in_condition)),
+            Op::Chosen(chosen) => chosen.ready(ctx),
+            _ => Ok(()),
+        }
+    }
+
+    /// All conditions in what is settled.
+    pub fn conditions(&self, to: &mut Vec<Arc<Condition>>) {
+        match self {
+            Op::Chosen(chosen) => chosen.conditions(to),
+            Op::Child(ops) => ops.iter().for_each(|op| op.conditions(to)),
+            _ => {}
         }
     }
 
@@ -162,6 +222,7 @@ impl Op {
     pub fn resolved(self) -> Result<Op> {
         match self {
             Op::Graph(graph) => Ok(Op::Child(Arc::new(graph.line()?))),
+            Op::Conditional(node) => Ok(Op::Chosen(Arc::new(node.resolved()?))),
             other => Ok(other),
         }
     }
@@ -177,10 +238,12 @@ impl Op {
         Op::Kernel(Arc::new(launch))
     }
 
-    /// Ends the graph that is a part of it.
+    /// Ends the graphs that are a part of it.
     pub fn end_graph(&self) {
-        if let Op::Graph(graph) = self {
-            graph.end();
+        match self {
+            Op::Graph(graph) => graph.end(),
+            Op::Conditional(node) => node.graphs().iter().for_each(|graph| graph.end()),
+            _ => {}
         }
     }
 }
@@ -216,6 +279,16 @@ impl Launch {
         self.check()?;
         launch(ctx, stream, &self.func, &self.shape, self.params.clone())
     }
+
+    /// Runs it now.
+    fn perform(&self, ctx: &Ctx) -> std::result::Result<(), StreamError> {
+        let launcher = launcher(ctx, &self.func, &self.shape);
+        // It was made once when its graph was made ready, so that an error is that of its context.
+        let Ok(launcher) = launcher else { return ctx.rt.error().map_or(Ok(()), Err) };
+        launcher.launch_now(self.params.clone())?;
+        report(&self.func, &self.shape);
+        Ok(())
+    }
 }
 
 /// Held for writing while no stream may be given a launch.
@@ -226,16 +299,16 @@ pub fn hold_launches() -> RwLockWriteGuard<'static, ()> {
     LAUNCHES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives a stream a launch with all parameters as they lie in memory.
+/// The launches of a function in a shape, made ready.
 ///
 /// # Errors
-/// It is wrong, or the context failed.
-pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Vec<u8>) -> Result {
+/// The shape is wrong, or the function one of another device.
+fn launcher(ctx: &Ctx, func: &Func, shape: &Shape) -> Result<Arc<Launcher>> {
     if !Arc::ptr_eq(&func.module_gpu, &ctx.gpu) {
         return Err(Code::INVALID_HANDLE);
     }
     let process = process()?;
-    let launcher = func.launchers.of(ctx.id, shape, || {
+    func.launchers.of(ctx.id, shape, || {
         let config = LaunchConfig {
             shared_bytes: shape.shared,
             cooperative: shape.cooperative,
@@ -251,7 +324,16 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
             ..LaunchConfig::new(shape.grid, shape.block)
         };
         ctx.result(Launcher::new(&func.function, &config).map_err(StreamError::from))
-    })?;
+    })
+}
+
+/// Gives a stream a launch with all parameters as they lie in memory.
+///
+/// # Errors
+/// It is wrong, or the context failed.
+pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Vec<u8>) -> Result {
+    let process = process()?;
+    let launcher = launcher(ctx, func, shape)?;
     let may = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
     ctx.result(stream.rt().launch_again(&launcher, params))?;
     drop(may);
@@ -262,10 +344,17 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
         // The program may look at its own memory at once. What went wrong is told by the next call that waits, as ever.
         let _ = stream.rt().synchronize();
     }
-    if process.config.report.is_some() {
+    report(func, shape);
+    Ok(())
+}
+
+/// Adds a launch to the report file, if there is one.
+fn report(func: &Func, shape: &Shape) {
+    if let Ok(process) = process()
+        && process.config.report.is_some()
+    {
         let [g, b] = [shape.grid, shape.block].map(|d| format!("[{},{},{}]", d[0], d[1], d[2]));
         let name = func.function.name();
         process.report(&format!("{{\"event\":\"launch\",\"entry\":\"{name}\",\"grid\":{g},\"block\":{b}}}"));
     }
-    Ok(())
 }

@@ -81,6 +81,8 @@ structures! {
     BatchOp { operation: u32, other_flags: u32, address: u64, value: u64, flags: u32, alias: u64, pad: u64 }
     /// `CUDA_MEMCPY_NODE_PARAMS`.
     CopyNode { flags: u32, reserved: u32, ctx: u64, copy: Memcpy3d }
+    /// `CUDA_CONDITIONAL_NODE_PARAMS`.
+    ConditionalNode { handle: u64, kind: u32, size: u32, graphs: u64, ctx: u64 }
     /// `CUDA_CHILD_GRAPH_NODE_PARAMS`.
     ChildNode { graph: u64, ownership: i32 }
     /// `CUgraphNodeParams`: `body` is the structure of the kind.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use handloom_driver::condition::Condition;
 use handloom_driver::graph::{self, Graph, GraphExec, by_handle, node};
 use handloom_driver::stream::{self, Null};
 use handloom_driver::{Code, Result, context, process};
@@ -223,6 +224,16 @@ pub(crate) fn dot(handle: u64, path: In<u8>, flags: u32) -> Result {
 pub(crate) fn destroy_node(handle: u64) -> Result {
     let (graph, number) = node(handle)?;
     graph.remove(number)
+}
+
+pub(crate) fn create_condition(to: Out<u64>, handle: u64, ctx: u64, default: u32, flags: u32) -> Result {
+    to.check()?;
+    let graph = by_handle(handle)?;
+    let ctx = if ctx == 0 { context::current()? } else { context::by_handle(ctx)? };
+    let condition = Condition::new(&ctx, default, flags)?;
+    let made = condition.handle;
+    graph.add_condition(condition);
+    to.set(made)
 }
 
 /// Flags of instantiation that change nothing here: free on launch, upload, priorities. Launches from the device (4) are not supported.

@@ -33,6 +33,7 @@ mod peers;
 mod pointers;
 mod pools;
 pub mod ptr;
+mod references;
 mod streams;
 pub mod table;
 mod tensor_maps;

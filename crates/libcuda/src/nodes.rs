@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use handloom_driver::batch::MemOp;
+use handloom_driver::condition::{self, Choice, Conditional};
 use handloom_driver::copy::Fill;
 use handloom_driver::graph::{Graph, by_handle, kind, node};
 use handloom_driver::memory::{GraphMemory, Use};
@@ -11,8 +12,8 @@ use handloom_driver::{Code, Result, context, process};
 use handloom_runtime::Word;
 
 use crate::abi::{
-    BatchNode, BatchOp, ChildNode, CopyNode, HostNode, HostNodeWords, KernelNode, KernelNodeOld, MemAllocNode,
-    Memcpy3d, MemsetNode, NodeParams,
+    BatchNode, BatchOp, ChildNode, ConditionalNode, CopyNode, HostNode, HostNodeWords, KernelNode, KernelNodeOld,
+    MemAllocNode, Memcpy3d, MemsetNode, NodeParams,
 };
 use crate::batches;
 use crate::execution::{launch_of, take_attribute};
@@ -125,8 +126,8 @@ pub(crate) fn add_empty(to: Out<u64>, graph: u64, after: In<u64>, n: u64) -> Res
 fn child_op(child: u64) -> Result<Op> {
     let child = by_handle(child)?;
     child.order()?;
-    // A copy would free what the original allocates.
-    if child.allocates() {
+    // A copy would free what the original allocates, and set its conditions.
+    if child.allocates() || child.has_conditions() {
         return Err(Code::NOT_SUPPORTED);
     }
     Ok(Op::Graph(child.embed()?))
@@ -418,7 +419,8 @@ fn op_of_params(params: Out<NodeParams>) -> Result<Op> {
                 0 => child_op(graph),
                 1 => {
                     let child = by_handle(graph)?;
-                    if child.is_embedded() { Err(Code::INVALID_VALUE) } else { Ok(Op::Graph(child)) }
+                    let refused = child.is_embedded() || child.has_conditions();
+                    if refused { Err(Code::INVALID_VALUE) } else { Ok(Op::Graph(child)) }
                 }
                 _ => Err(Code::INVALID_VALUE),
             }
@@ -428,9 +430,8 @@ fn op_of_params(params: Out<NodeParams>) -> Result<Op> {
         7 => record_op(In::of(at).get()?),
         11 => free_op(In::of(at).get()?),
         12 => batch_op(&In::of(at).get()?),
-        // Semaphores of others, conditions, batches of copies.
+        // Semaphores of others, batches of copies.
         8 | 9 => refuse("a node of a graph with a semaphore"),
-        13 => refuse("a node of a graph with a condition"),
         14 | 18 => refuse("a node of a graph with a batch of copies"),
         _ => Err(Code::INVALID_VALUE),
     }
@@ -458,15 +459,32 @@ pub(crate) fn add_any_v2(
 
 fn add_any_at(at: At, data: Option<In<u64>>, params: Out<NodeParams>) -> Result {
     const ALLOC: u32 = 10;
-    if params.get()?.kind == ALLOC {
-        return add_alloc_at(at, data, Addr(params.address() + HEAD).out());
+    const CONDITIONAL: u32 = 13;
+    match params.get()?.kind {
+        ALLOC => add_alloc_at(at, data, Addr(params.address() + HEAD).out()),
+        CONDITIONAL => add_conditional_at(at, data, Addr(params.address() + HEAD).out()),
+        _ => add_at(at, data, || op_of_params(params)),
     }
-    add_at(at, data, || op_of_params(params))
+}
+
+/// The graphs of the new node are told where they were asked for.
+fn add_conditional_at(at: At, data: Option<In<u64>>, params: Out<ConditionalNode>) -> Result {
+    let mut given = params.get()?;
+    let condition = condition::by_handle(given.handle)?;
+    let ctx = if given.ctx == 0 { context::current()?.handle } else { context::by_handle(given.ctx)?.handle };
+    if condition.ctx != ctx {
+        return Err(Code::INVALID_VALUE);
+    }
+    let choice = Choice::of(given.kind, given.size)?;
+    let node = Arc::new(Conditional::new(condition, choice, given.size)?);
+    given.graphs = node.list();
+    add_at(at, data, || Ok(Op::Conditional(Arc::clone(&node)))).inspect_err(|_| Op::Conditional(node).end_graph())?;
+    params.set(given)
 }
 
 /// Kinds of nodes whose parameters stay what they are.
 fn changeable(params: Out<NodeParams>) -> Result {
-    if matches!(params.get()?.kind, 10 | 11) { Err(Code::NOT_SUPPORTED) } else { Ok(()) }
+    if matches!(params.get()?.kind, 10 | 11 | 13) { Err(Code::NOT_SUPPORTED) } else { Ok(()) }
 }
 
 pub(crate) fn set_any(handle: u64, params: Out<NodeParams>) -> Result {
@@ -512,6 +530,17 @@ pub(crate) fn get_any(handle: u64, params: Out<NodeParams>) -> Result {
         10 => get_alloc(handle, at.out()),
         11 => get_free(handle, at.out()),
         12 => get_batch(handle, at.out()),
+        13 => {
+            let Op::Conditional(node) = op_of(handle)? else { return Err(Code::INVALID_VALUE) };
+            let (condition, size) = (&node.condition, node.graphs().len());
+            at.out().set(ConditionalNode {
+                handle: condition.handle,
+                kind: node.choice.number(),
+                size: u32::try_from(size).map_err(|_| Code::INVALID_VALUE)?,
+                graphs: node.list(),
+                ctx: condition.ctx,
+            })
+        }
         _ => {
             all.body = [0; 29];
             params.set(all)

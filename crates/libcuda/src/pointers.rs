@@ -51,7 +51,11 @@ impl Known {
 
 fn find(address: u64) -> Result<Option<Known>> {
     let process = process()?;
-    if let Some(a) = process.memory.find(address) {
+    // What was allocated lies in the window of a device. Programs ask about memory of their own as often.
+    let gpu = process.gpu_of(address);
+    if gpu.is_some()
+        && let Some(a) = process.memory.find(address)
+    {
         return Ok(Some(Known {
             ctx: a.ctx,
             kind: if matches!(a.kind, Use::Host(_)) { HOST } else { DEVICE },
@@ -68,7 +72,7 @@ fn find(address: u64) -> Result<Option<Known>> {
         return Ok(Some(Known { ctx: r.ctx, kind: HOST, ordinal, base, bytes: r.bytes, id: base, asked: None }));
     }
     // A variable of a module.
-    let Some(gpu) = process.gpu_of(address) else { return Ok(None) };
+    let Some(gpu) = gpu else { return Ok(None) };
     let Some((base, bytes)) = gpu.device.memory().range_of(address) else { return Ok(None) };
     let primary = gpu.primary.lock().map_err(|_| Code::UNKNOWN)?.handle.unwrap_or(0);
     Ok(Some(Known { ctx: primary, kind: DEVICE, ordinal: gpu.ordinal, base, bytes, id: base, asked: None }))

@@ -164,6 +164,31 @@ fn flat(bytes: Bytes, way: Way, memory: u64, direction: u32, stream: u64, wait: 
     Ok(())
 }
 
+/// Copies bytes from one array to another, row after row from a place in each.
+fn flat_between(to: Bytes, from: Bytes, direction: u32, stream: u64) -> Answer {
+    ready()?;
+    check_kind(direction)?;
+    let row = |array| Ok::<usize, Error>(descriptor(array)?.width * element_bytes(array)?);
+    let (to_row, from_row) = (row(to.array)?, row(from.array)?);
+    let (mut to, mut from) = (to, from);
+    while from.count > 0 {
+        if to.x >= to_row || from.x >= from_row {
+            return Err(Error::INVALID_VALUE);
+        }
+        let width = from.count.min(from_row - from.x).min(to_row - to.x);
+        let (src, dst) = (in_array(from.array, from.x, from.y), in_array(to.array, to.x, to.y));
+        copy_rectangle(&Memcpy2D { src, dst, width, height: 1 }, stream, Wait::Yes)?;
+        from.count -= width;
+        for (side, row) in [(&mut to, to_row), (&mut from, from_row)] {
+            side.x += width;
+            if side.x == row {
+                (side.x, side.y) = (0, side.y + 1);
+            }
+        }
+    }
+    Ok(())
+}
+
 fn resource(r: Option<&Resource>) -> Answer<ResourceDesc> {
     let r = r.ok_or(Error::INVALID_VALUE)?;
     let words = r.words;
@@ -332,6 +357,48 @@ calls! {
     fn cudaMemcpy2DArrayToArray / cudaMemcpy2DArrayToArray_ptds(to: u64, to_x: usize, to_y: usize, from: u64, x: usize, y: usize, width: usize, height: usize, kind: u32; on stream) {
         check_kind(kind)?;
         copy_rectangle(&Memcpy2D { src: in_array(from, x, y), dst: in_array(to, to_x, to_y), width, height }, stream, Wait::Yes)
+    }
+
+    fn cudaMemcpyArrayToArray / cudaMemcpyArrayToArray_ptds(to: u64, to_x: usize, to_y: usize, from: u64, x: usize, y: usize, count: usize, kind: u32; on stream) {
+        flat_between(Bytes { array: to, x: to_x, y: to_y, count }, Bytes { array: from, x, y, count }, kind, stream)
+    }
+
+    fn cudaArrayGetMemoryRequirements(to: *mut c_void, array: u64, device: i32) {
+        ready()?;
+        // SAFETY: the program says that the structure may be written there; the driver tests for null. So below.
+        driver(unsafe { cu::cuArrayGetMemoryRequirements(to, array, device) })
+    }
+
+    fn cudaMipmappedArrayGetMemoryRequirements(to: *mut c_void, all: u64, device: i32) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuMipmappedArrayGetMemoryRequirements(to, all, device) })
+    }
+
+    fn cudaArrayGetSparseProperties(to: *mut c_void, array: u64) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuArrayGetSparseProperties(to, array) })
+    }
+
+    fn cudaMipmappedArrayGetSparseProperties(to: *mut c_void, all: u64) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuMipmappedArrayGetSparseProperties(to, all) })
+    }
+
+    fn cudaGetTextureObjectResourceViewDesc(to: *mut c_void, texture: u64) {
+        ready()?;
+        // SAFETY: as above.
+        driver(unsafe { cu::cuTexObjectGetResourceViewDesc(to, texture) })
+    }
+
+    fn cudaDeviceGetTexture1DLinearMaxWidth(width: Out<'_, usize>, c: Option<&ChannelFormat>, device: i32) {
+        ready()?;
+        let (format, channels) = format(c.ok_or(Error::INVALID_VALUE)?)?;
+        let mut most = 0;
+        driver(cu::cuDeviceGetTexture1DLinearMaxWidth(&mut most, format, channels, device))?;
+        put(width, most)
     }
 
     fn cudaMemcpyToArray / cudaMemcpyToArray_ptds(array: u64, x: usize, y: usize, from: u64, count: usize, kind: u32; on stream) {

@@ -256,6 +256,13 @@ unsafe extern "C" {
     pub safe fn cuTexObjectCreate(texture: &mut u64, what: &ResourceDesc, how: &TextureDesc, view: u64) -> u32;
     pub safe fn cuTexObjectDestroy(texture: u64) -> u32;
     pub safe fn cuTexObjectGetResourceDesc(what: &mut ResourceDesc, texture: u64) -> u32;
+    pub fn cuTexObjectGetResourceViewDesc(view: *mut c_void, texture: u64) -> u32;
+    pub fn cuArrayGetMemoryRequirements(to: *mut c_void, array: u64, device: i32) -> u32;
+    pub fn cuMipmappedArrayGetMemoryRequirements(to: *mut c_void, all: u64, device: i32) -> u32;
+    pub fn cuArrayGetSparseProperties(to: *mut c_void, array: u64) -> u32;
+    pub fn cuMipmappedArrayGetSparseProperties(to: *mut c_void, all: u64) -> u32;
+    pub safe fn cuDeviceGetTexture1DLinearMaxWidth(width: &mut usize, format: u32, channels: u32, device: i32) -> u32;
+    pub safe fn cuFlushGPUDirectRDMAWrites(target: u32, scope: u32) -> u32;
     pub safe fn cuTexObjectGetTextureDesc(how: &mut TextureDesc, texture: u64) -> u32;
     pub safe fn cuSurfObjectCreate(surface: &mut u64, what: &ResourceDesc) -> u32;
     pub safe fn cuSurfObjectDestroy(surface: u64) -> u32;
@@ -386,6 +393,7 @@ unsafe extern "C" {
     pub safe fn cuStreamWaitEvent(stream: u64, event: u64, flags: u32) -> u32;
     pub fn cuStreamAddCallback(stream: u64, callback: StreamCallback, data: *mut c_void, flags: u32) -> u32;
     pub fn cuLaunchHostFunc(stream: u64, function: HostFn, data: *mut c_void) -> u32;
+    pub fn cuLaunchHostFunc_v2(stream: u64, function: HostFn, data: *mut c_void, mode: u32) -> u32;
     pub safe fn cuStreamGetFlags(stream: u64, flags: &mut u32) -> u32;
     pub safe fn cuStreamGetPriority(stream: u64, priority: &mut i32) -> u32;
     pub safe fn cuStreamGetId(stream: u64, id: &mut u64) -> u32;
@@ -525,6 +533,13 @@ unsafe extern "C" {
     pub fn cuGraphKernelNodeGetAttribute(node: u64, number: u32, value: *mut [u64; 8]) -> u32;
     pub fn cuGraphKernelNodeSetAttribute(node: u64, number: u32, value: *const [u64; 8]) -> u32;
     pub safe fn cuGraphKernelNodeCopyAttributes(to: u64, from: u64) -> u32;
+    pub safe fn cuGraphConditionalHandleCreate(
+        made: &mut u64,
+        graph: u64,
+        context: u64,
+        default: u32,
+        flags: u32,
+    ) -> u32;
     pub safe fn cuGraphGetId(graph: u64, id: &mut u32) -> u32;
     pub safe fn cuGraphExecGetId(exec: u64, id: &mut u32) -> u32;
     pub safe fn cuGraphNodeGetLocalId(node: u64, id: &mut u32) -> u32;
@@ -560,6 +575,7 @@ unsafe extern "C" {
     pub safe fn cuLibraryUnload(library: u64) -> u32;
     pub fn cuLibraryGetKernel(kernel: &mut u64, library: u64, name: *const c_char) -> u32;
     pub fn cuLibraryGetGlobal(address: &mut u64, bytes: &mut usize, library: u64, name: *const c_char) -> u32;
+    pub fn cuLibraryGetUnifiedFunction(function: *mut u64, library: u64, name: *const c_char) -> u32;
     pub fn cuLibraryGetManaged(address: &mut u64, bytes: &mut usize, library: u64, name: *const c_char) -> u32;
     pub safe fn cuLibraryGetKernelCount(count: &mut u32, library: u64) -> u32;
     pub fn cuLibraryEnumerateKernels(kernels: *mut u64, count: u32, library: u64) -> u32;

@@ -287,6 +287,11 @@ calls! {
         put(version, 12090)
     }
 
+    fn cudaDeviceFlushGPUDirectRDMAWrites(target: u32, scope: u32) {
+        ready()?;
+        driver(cu::cuFlushGPUDirectRDMAWrites(target, scope))
+    }
+
     fn cudaProfilerStart() {
         ready()?;
         driver(cu::cuProfilerStart())

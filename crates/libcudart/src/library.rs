@@ -67,6 +67,12 @@ calls! {
         Ok(())
     }
 
+    fn cudaLibraryGetUnifiedFunction(function: *mut u64, library: u64, name: *const c_char) {
+        init()?;
+        // SAFETY: the program says that a name is there, and that the result may be written; the driver tests for null.
+        driver(unsafe { cu::cuLibraryGetUnifiedFunction(function, library, name) })
+    }
+
     fn cudaLibraryGetKernelCount(count: Out<'_, u32>, library: u64) {
         init()?;
         let mut found = 0;

@@ -4,11 +4,12 @@ use std::ffi::c_void;
 
 use crate::array::element_bytes;
 use crate::cu::{self, Memcpy2D, Memcpy3D, Side, Side2};
-use crate::device::ready;
+use crate::device::{exists, ready};
 use crate::error::{Answer, Error, driver};
 use crate::stream::{LEGACY, PER_THREAD, per_thread};
 use crate::types::{
-    Extent, IpcHandle, MemLocation, Memcpy3DParms, Out, PitchedPtr, PointerAttributes12, PointerAttributes13, put,
+    Extent, IpcHandle, MemLocation, Memcpy3DParms, Memcpy3DPeerParms, Out, PitchedPtr, PointerAttributes12,
+    PointerAttributes13, put,
 };
 
 /// Any address: the driver finds out what it is.
@@ -212,6 +213,17 @@ fn copy_box(p: Option<&Memcpy3DParms>, stream: u64, wait: Wait) -> Answer {
     // SAFETY: the same, until the copy is done.
     driver(unsafe { cu::cuMemcpy3DAsync_v2(&copy, stream) })?;
     wait_for(stream, wait)
+}
+
+/// The same between devices, whose addresses say which of them is meant.
+fn copy_box_of_devices(p: Option<&Memcpy3DPeerParms>, stream: u64, wait: Wait) -> Answer {
+    const ANY: u32 = 4;
+    let p = p.ok_or(Error::INVALID_VALUE)?;
+    exists(p.src_device)?;
+    exists(p.dst_device)?;
+    let Memcpy3DPeerParms { src_array, src_pos, src_ptr, dst_array, dst_pos, dst_ptr, extent, .. } = *p;
+    let copy = Memcpy3DParms { src_array, src_pos, src_ptr, dst_array, dst_pos, dst_ptr, extent, kind: ANY };
+    copy_box(Some(&copy), stream, wait)
 }
 
 /// The byte that a fill writes.
@@ -431,6 +443,14 @@ calls! {
         to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize, direction: u32; stream: u64
     ) {
         copy_rows(Rows { at: to, pitch: to_pitch }, Rows { at: from, pitch: from_pitch }, width, height, direction, stream, Wait::No)
+    }
+
+    fn cudaMemcpy3DPeer / cudaMemcpy3DPeer_ptds(p: Option<&Memcpy3DPeerParms>; on stream) {
+        copy_box_of_devices(p, stream, Wait::Yes)
+    }
+
+    fn cudaMemcpy3DPeerAsync / cudaMemcpy3DPeerAsync_ptsz(p: Option<&Memcpy3DPeerParms>; stream: u64) {
+        copy_box_of_devices(p, stream, Wait::No)
     }
 
     fn cudaMemcpy3D / cudaMemcpy3D_ptds(p: Option<&Memcpy3DParms>; on stream) {

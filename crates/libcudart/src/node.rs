@@ -13,6 +13,7 @@ use crate::types::{Address, KernelNodeParams, Memcpy3DParms, Out, put};
 const KERNEL: u32 = 0;
 const COPY: u32 = 1;
 const ALLOC: u32 = 10;
+const CONDITIONAL: u32 = 13;
 
 /// A launch: the parameters that there are by themselves too, and what is meant by the function.
 #[repr(C)]
@@ -109,7 +110,7 @@ fn add(
     let mut new = translated(params)?;
     // SAFETY: the program says that `count` nodes are at `after`, and what the parameters name is there.
     driver(unsafe { cu::cuGraphAddNode_v2(&mut made, graph, after, edges, count, &mut new) })?;
-    if params.kind == ALLOC {
+    if matches!(params.kind, ALLOC | CONDITIONAL) {
         params.body = new.body;
     }
     put(Some(node), made)
@@ -132,6 +133,16 @@ calls! {
         node: Out<'_, u64>, graph: u64, after: Address, edges: Address, count: usize, params: Option<&mut NodeParams>,
     ) {
         add(node, graph, after, edges, count, params)
+    }
+
+    fn cudaGraphConditionalHandleCreate(condition: Out<'_, u64>, graph: u64, default: u32, flags: u32) {
+        ask(condition, |made| cu::cuGraphConditionalHandleCreate(made, graph, 0, default, flags))
+    }
+
+    fn cudaGraphConditionalHandleCreate_v2(
+        condition: Out<'_, u64>, graph: u64, context: u64, default: u32, flags: u32,
+    ) {
+        ask(condition, |made| cu::cuGraphConditionalHandleCreate(made, graph, context, default, flags))
     }
 
     fn cudaGraphNodeSetParams(node: u64, params: Option<&NodeParams>) {

@@ -65,6 +65,12 @@ calls! {
         host_function(stream, function, data)
     }
 
+    fn cudaLaunchHostFunc_v2 / cudaLaunchHostFunc_v2_ptsz(in stream: u64; function: cu::HostFn, data: *mut c_void, mode: u32) {
+        ready()?;
+        // SAFETY: the program says that the function may be called with this argument.
+        driver(unsafe { cu::cuLaunchHostFunc_v2(stream, function, data, mode) })
+    }
+
     fn cudaStreamGetFlags / cudaStreamGetFlags_ptsz(in stream: u64; flags: Out<'_, u32>) {
         get_flags(stream, flags)
     }

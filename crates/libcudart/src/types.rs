@@ -96,6 +96,30 @@ pub struct Memcpy3DParms {
     pub kind: u32,
 }
 
+/// A copy of a box between devices.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Memcpy3DPeerParms {
+    /// An array, or 0.
+    pub src_array: u64,
+    /// Where in the source.
+    pub src_pos: Pos,
+    /// Memory, where there is no array.
+    pub src_ptr: PitchedPtr,
+    /// The device of the source.
+    pub src_device: i32,
+    /// An array, or 0.
+    pub dst_array: u64,
+    /// Where in the destination.
+    pub dst_pos: Pos,
+    /// Memory, where there is no array.
+    pub dst_ptr: PitchedPtr,
+    /// The device of the destination.
+    pub dst_device: i32,
+    /// How much.
+    pub extent: Extent,
+}
+
 /// Where memory is.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +243,10 @@ pub struct IpcHandle {
 
 const _: () = {
     assert!(
-        size_of::<Memcpy3DParms>() == 160 && size_of::<LaunchConfig>() == 56 && size_of::<KernelNodeParams>() == 56
+        size_of::<Memcpy3DParms>() == 160
+            && size_of::<Memcpy3DPeerParms>() == 168
+            && size_of::<LaunchConfig>() == 56
+            && size_of::<KernelNodeParams>() == 56
     );
     assert!(
         size_of::<FuncAttributes>() == 144

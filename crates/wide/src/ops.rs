@@ -348,8 +348,9 @@ impl Emit<'_> {
             }
             Pure::Select(_) => {
                 self.part_bits(&src[0], ty, q, Register::K5);
-                let a = self.rm(&src[1], q, 0);
-                let b = self.reg(&src[2], q, 1);
+                // A vector for each source: of a value that all lanes share it holds the source already.
+                let a = self.rm(&src[1], q, 1);
+                let b = self.reg(&src[2], q, 2);
                 let code = by_width(
                     ty,
                     Code::EVEX_Vpblendmd_zmm_k1z_zmm_zmmm512b32,

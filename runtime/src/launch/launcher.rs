@@ -97,6 +97,15 @@ impl Launcher {
         bindings.collect()
     }
 
+    /// Runs it once on the calling thread, with all parameters as they lie in memory: part of what a stream does in
+    /// [steps](crate::Stream::steps).
+    ///
+    /// # Errors
+    /// They are not as many bytes as the entry takes, or it did not come to its end.
+    pub fn launch_now(self: &Arc<Self>, params: Vec<u8>) -> Result<(), LaunchError> {
+        self.run(self.params(params)?).map(drop)
+    }
+
     /// Runs it once.
     pub(crate) fn run(self: &Arc<Self>, params: Params) -> Result<LaunchReport, LaunchError> {
         let idle = lock(&self.idle).pop();

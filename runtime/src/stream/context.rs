@@ -38,6 +38,8 @@ pub(super) enum Work {
     Launch(Arc<Launcher>, Params, Option<Arc<OnceLock<LaunchReport>>>),
     /// Does something with the device's memory.
     Memory(Box<OnMemory>),
+    /// The same, and runs launches.
+    Steps(Box<OnMemory>),
     /// Calls a function of the host, unless work has failed.
     Host(Box<dyn FnOnce() + Send>),
     /// Calls a function of the host in any case.
@@ -165,7 +167,7 @@ impl Shared {
     /// Does work, on the thread of its stream. After an error nothing is done but what must be told.
     fn perform(&self, work: Work) {
         // A launch says by itself when it runs.
-        let _running = (!matches!(work, Work::Launch(..))).then(Running::begin);
+        let _running = (!matches!(work, Work::Launch(..) | Work::Steps(_))).then(Running::begin);
         let error = self.error.get();
         let done = match work {
             Work::Record(time) => {
@@ -173,7 +175,9 @@ impl Shared {
                 return;
             }
             Work::Callback(call) => caught(|| call(self.result()), StreamError::HostFunction),
-            Work::Wait | Work::Until(..) | Work::Launch(..) | Work::Memory(_) | Work::Host(_) if error.is_some() => {
+            Work::Wait | Work::Until(..) | Work::Launch(..) | Work::Memory(_) | Work::Steps(_) | Work::Host(_)
+                if error.is_some() =>
+            {
                 return;
             }
             Work::Wait => return,
@@ -181,7 +185,7 @@ impl Shared {
                 caught(|| self.until(&mut *test, quiet), StreamError::HostFunction).and_then(|result| result)
             }
             Work::Host(call) => caught(call, StreamError::HostFunction),
-            Work::Memory(act) => {
+            Work::Memory(act) | Work::Steps(act) => {
                 caught(|| act(self.device.memory()), StreamError::HostFunction).and_then(|result| result)
             }
             Work::Launch(launcher, params, report) => {

@@ -130,6 +130,17 @@ impl Stream {
         self.put(Work::Memory(Box::new(work))).map(drop)
     }
 
+    /// Does several things one after the other that are not known before: with the device's memory, and launches by [`Launcher::launch_now`].
+    ///
+    /// # Errors
+    /// The context has failed. An error of the work itself ends the context.
+    pub fn steps(
+        &self,
+        work: impl FnOnce(&DeviceMemory) -> Result<(), StreamError> + Send + 'static,
+    ) -> Result<(), StreamError> {
+        self.put(Work::Steps(Box::new(work))).map(drop)
+    }
+
     /// Waits until `test` says so, which it is asked again and again. What `quiet` means is what it means of a launch
     /// ([`LaunchConfig::quiet`]).
     ///
