@@ -135,7 +135,7 @@ fn place_of(race: &Race, grid: &Grid, bindings: &[Binding]) -> FoundIn {
         let what = format!("shared variable `{}`", declared(&symbol.name, grid));
         return FoundIn { what, size, offset: offset - start, bytes, element: None };
     }
-    let found = grid.module.device.inner.memory.of(race.addr).and_then(|space| space.find(race.addr));
+    let found = grid.module.device.inner.memory.holding(race.addr);
     let Some(a) = found else {
         return FoundIn { what: "memory".into(), size: 0, offset: race.addr, bytes, element: None };
     };
