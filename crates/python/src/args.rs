@@ -133,6 +133,10 @@ pub(crate) fn value<'py>(
     if o.hasattr("__array_interface__")? {
         return array_value(device, named, &module.call_method1("asarray", (o,))?, alive);
     }
+    // A number of C is its value, not the place where it lies.
+    if o.is_instance(&py.import("ctypes")?.getattr("_SimpleCData")?)? {
+        return value(device, named, &o.getattr("value")?, alive);
+    }
     if let Ok(bytes) = module.call_method1("frombuffer", (o, "u1")) {
         return array_value(device, named, &bytes, alive);
     }
@@ -273,7 +277,8 @@ fn array_memory(named: &Named<'_>, o: &Bound<'_, PyAny>) -> PyResult<Memory> {
     let dims = usize::try_from(a.dims).unwrap_or(0);
     // SAFETY: NumPy documents that `shape` has `nd` numbers.
     let shape = if dims == 0 { &[] } else { unsafe { std::slice::from_raw_parts(a.shape, dims) } };
-    if a.kind == b'O' {
+    // Fields of structures may be objects too.
+    if a.kind == b'O' || a.kind == b'V' && o.getattr("dtype")?.getattr("hasobject")?.extract()? {
         return Err(named.type_error(&format!("takes numbers, not {}", what(o))));
     }
     if a.flags & CONTIGUOUS == 0 {

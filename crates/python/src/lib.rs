@@ -3,8 +3,7 @@
 //! Takes: PTX, and objects of Python as arguments. Returns: reports and exceptions.
 //! Does not know: files (the package `handloom` reads them), notebooks, pytest.
 //!
-//! Invariants: the lock of the interpreter is released while a kernel runs; memory of an array is lent to kernels only while its owner is held; nothing that Python code does
-//! ends the process.
+//! Invariants: the lock of the interpreter is released while a kernel runs; memory of an array is lent to kernels only while its owner is held.
 //!
 //! How to read it: `args` (with `dlpack`) is what objects are for a parameter, `signals` Ctrl-C, `told` and `errors` what is said, `launch` a launch.
 
@@ -227,7 +226,7 @@ fn check(py: Python<'_>, text: &str, name: &str) -> Vec<PyDiagnostic> {
     told.iter().map(PyDiagnostic::from).collect()
 }
 
-/// Checks all launches from now on that say nothing themselves, and tells `listener` the report of each. Returns what was so before, for `restore`.
+/// Checks all launches from now on that say nothing themselves, and tells `listener` the report of each. Without a listener nothing of that is done any more.
 #[pyfunction]
 #[pyo3(signature = (listener, checks, seeds, counts))]
 fn set_checking(listener: Option<Py<PyAny>>, checks: &Bound<'_, PyAny>, seeds: u64, counts: bool) -> PyResult<()> {

@@ -40,6 +40,8 @@ def stored(ty, value):
         ("b32", numpy.int32(-5), 2**32 - 5),
         ("u32", numpy.array(9, "i8"), 9),
         ("u64", None, 0),
+        ("u64", ctypes.c_void_p(77), 77),
+        ("s32", ctypes.c_int(-1), 2**32 - 1),
     ],
 )
 def test_numbers_are_those_of_the_parameter(ty, value, want):
@@ -71,6 +73,7 @@ def test_small_floats_of_ml_dtypes():
         ("u64", numpy.zeros((4, 4), "f4").T, ValueError, "ndarray of float32 (4, 4) in Fortran order"),
         ("u64", numpy.zeros(8, "i2")[::2], ValueError, "ndarray of int16 (4,) in strides"),
         ("u64", numpy.zeros(4, ">f4"), ValueError, "the byte order of the host"),
+        ("u64", numpy.zeros(2, "i4,O"), TypeError, "takes numbers, not ndarray of [('f0', '<i4'), ('f1', 'O')] (2,)"),
         ("u64", numpy.array([{}]), TypeError, "takes numbers, not ndarray of object"),
     ],
 )

@@ -214,7 +214,11 @@ def test_seeds_leave_memory_as_one_launch(saxpy):
     assert (y == 1).all() and report.seeds == 5 and report.ok
     with handloom.checking("race", seeds=3) as reports:
         saxpy(4, 256, (1000, 1.0, x, y))
-    assert (y == 2).all() and len(reports) == 1
+        with handloom.checking(None) as inner:
+            saxpy(4, 256, (1000, 1.0, x, y))
+        saxpy(4, 256, (1000, 1.0, x, y))
+    assert (y == 4).all() and len(reports) == 2
+    assert [r.seeds for r in reports] == [3, 3] and [r.seeds for r in inner] == [1]
     with pytest.raises(handloom.CheckError, match="race: nothing orders") as told, handloom.checking():
         handloom.run(RACY, "racy", 1, 64, numpy.zeros(64, "u4"), numpy.zeros(64, "u4"))
     assert told.value.findings and isinstance(told.value, AssertionError)

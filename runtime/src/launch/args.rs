@@ -203,9 +203,10 @@ mod tests {
 
     use super::*;
     use crate::device::Device;
+    use crate::grid::LaunchReport;
     use crate::launch::{Engine, LaunchConfig, LaunchError, launch};
     use crate::memory::Elements;
-    use crate::module::Module;
+    use crate::module::{Function, Module};
 
     fn param(name: &str, offset: u32, size: u32, ty: ScalarType, is_array: bool) -> Param {
         Param { name: name.into(), offset, size, align: size.min(8), ty, is_array }
@@ -245,6 +246,18 @@ mod tests {
         assert_eq!(complain(&[Arg::from(1.5_f32)]), "");
     }
 
+    fn run(f: &Function, c: &LaunchConfig, n: u32, x: Arg<'_>, y: Arg<'_>) -> Result<LaunchReport, LaunchError> {
+        launch(f, c, &[Arg::from(n), Arg::from(0.5_f32), x, y])
+    }
+
+    /// The report of a launch that traps.
+    fn told(f: &Function, c: &LaunchConfig, n: u32, x: Arg<'_>, y: Arg<'_>) -> String {
+        match run(f, c, n, x, y) {
+            Err(LaunchError::Trap(report)) => report.human(Style::Plain, None),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn memory_of_the_process_is_a_buffer() {
         let d = Device::new().unwrap();
@@ -259,25 +272,22 @@ mod tests {
         for engine in [Engine::Interp, Engine::Jit] {
             let config = LaunchConfig { engine, ..LaunchConfig::for_num_elems(32) };
             let (x, y) = (lend(0, false), lend(128, true));
-            let run = |n: u32, x, y| launch(&saxpy, &config, &[Arg::from(n), Arg::from(0.5_f32), x, y]);
             y.write(&2.0_f32.to_le_bytes().repeat(16));
-            run(16, Arg::Host(&x), Arg::Host(&y)).unwrap().clean().unwrap();
+            run(&saxpy, &config, 16, Arg::Host(&x), Arg::Host(&y)).unwrap().clean().unwrap();
             assert_eq!(y.to_vec(), 2.5_f32.to_le_bytes().repeat(16));
-            let told = |n, x, y| match run(n, x, y) {
-                Err(LaunchError::Trap(report)) => report.human(Style::Plain, None),
-                other => panic!("{other:?}"),
-            };
-            let past = told(17, Arg::Host(&x), Arg::Host(&y));
+            let past = told(&saxpy, &config, 17, Arg::Host(&x), Arg::Host(&y));
             assert!(
                 past.contains("saxpy_param_2+64, 0 bytes past the end of memory of the process of 64 bytes"),
                 "{past}"
             );
             assert!(past.contains("`saxpy_param_2` is argument 3: 16 elements of f32 (4x4)"), "{past}");
-            let protected = told(16, Arg::Host(&y), Arg::Host(&x));
+            let protected = told(&saxpy, &config, 16, Arg::Host(&y), Arg::Host(&x));
             assert!(protected.contains("in memory of the process that can only be read"), "{protected}");
             let address = x.address();
             drop((x, y));
-            assert!(told(1, Arg::from(address), Arg::from(address)).contains("outside every allocation"));
+            assert!(
+                told(&saxpy, &config, 1, Arg::from(address), Arg::from(address)).contains("outside every allocation")
+            );
         }
         let other = Device::new().unwrap();
         // SAFETY: no bytes are lent.

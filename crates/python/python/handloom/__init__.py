@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy
 
 from . import _native
+from ._checking import asked
 from ._errors import Bug, CheckError, HandloomError, LaunchError, ModuleError, OutOfMemory, Stopped, Trap, Unsupported
 from ._native import Diagnostic, Finding, Function, LaunchReport
 
@@ -172,11 +173,8 @@ def checking(check=True, *, seeds=1, counts=False):
     Raises `CheckError` at the end if something was found.
     """
     reports = []
-    _native.set_checking(reports.append, check, seeds, counts)
-    try:
+    with asked(reports.append, check, seeds, counts):
         yield reports
-    finally:
-        _native.set_checking(None, None, 1, False)
     found = [report for report in reports if not report.ok]
     if found:
         raise CheckError(found)

@@ -5,6 +5,8 @@
 - the fixture `handloom_reports`: the reports of the launches of the test so far.
 """
 
+import sys
+
 import pytest
 
 
@@ -30,17 +32,13 @@ def pytest_configure(config):
     )
 
 
-class _Reports(list):
-    """Reports of a test, and whether its launches are checked."""
+_KEY = pytest.StashKey()
 
 
 @pytest.fixture
 def handloom_reports(request):
     """The reports of the kernels that the test has launched so far, in their order."""
     return request.node.stash[_KEY]
-
-
-_KEY = pytest.StashKey()
 
 
 def _wanted(item):
@@ -61,7 +59,7 @@ def _wanted(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    item.stash[_KEY] = _Reports()
+    item.stash[_KEY] = []
     return (yield)
 
 
@@ -72,14 +70,11 @@ def pytest_runtest_call(item):
     if not check and not counts and not uses:
         return (yield)
     import handloom
-    from handloom import _native
+    from handloom._checking import asked
 
     reports = item.stash[_KEY]
-    _native.set_checking(reports.append, check or None, seeds if check or counts else 1, counts)
-    try:
+    with asked(reports.append, check or None, seeds if check or counts else 1, counts):
         result = yield
-    finally:
-        _native.set_checking(None, None, 1, False)
     found = [report for report in reports if not report.ok]
     if found:
         raise handloom.CheckError(found)
@@ -90,10 +85,8 @@ def pytest_runtest_call(item):
 def pytest_runtest_makereport(item, call):
     report = yield
     error = call.excinfo.value if call.excinfo is not None else None
-    if error is not None and call.when == "call":
-        from handloom import CheckError
-
-        if isinstance(error, CheckError):
-            # The findings are what there is to say; the frames are those of the plugin.
-            report.longrepr = str(error)
+    handloom = sys.modules.get("handloom")
+    if handloom is not None and isinstance(error, handloom.CheckError) and call.when == "call":
+        # The findings are what there is to say; the frames are those of the plugin.
+        report.longrepr = str(error)
     return report
