@@ -11,10 +11,10 @@ const FUSED: &str = include_str!("../../../tests/kernels/saxpy.ptx");
 fn run(device: &Device, text: &str, x: &[f32]) -> Result<Vec<f32>, Error> {
     let kernel = device.load_module(text)?.load_function("saxpy")?;
     let n = x.len() as u32;
-    let (x, mut y) = (device.copy_of(x)?, device.copy_of(&vec![1.0_f32; x.len()])?);
+    let (x, y) = (device.copy_of(x)?, device.copy_of(&vec![1.0_f32; x.len()])?);
     let stream = device.default_stream();
     let config = LaunchConfig::for_num_elems(n);
-    let report = stream.launch_builder(&kernel).arg(&n).arg(&0.1_f32).arg(&x).arg(&mut y).launch(config)?;
+    let report = stream.launch_builder(&kernel).arg(&n).arg(&0.1_f32).arg(&x).arg(&y).launch(config)?;
     println!("compiled in {:?}, ran in {:?}", report.compile, report.run);
     Ok(y.to_vec())
 }

@@ -11,12 +11,12 @@ fn checked(text: &str) -> Result<LaunchReport, Error> {
     let device = Device::new()?;
     let kernel = device.load_module(text)?.load_function("neighbour")?;
     let x: Vec<u32> = (0..64).collect();
-    let (x, mut y) = (device.copy_of(&x)?, device.zeroed::<u32>(64)?);
+    let (x, y) = (device.copy_of(&x)?, device.zeroed::<u32>(64)?);
     let mut config = LaunchConfig::new([1, 1, 1], [64, 1, 1]).checked([Check::Race, Check::Sync]);
     if let Some(check) = &mut config.check {
         check.races.keeps_events = true;
     }
-    device.default_stream().launch_builder(&kernel).arg(&x).arg(&mut y).launch(config)
+    device.default_stream().launch_builder(&kernel).arg(&x).arg(&y).launch(config)
 }
 
 /// Runs it.

@@ -17,10 +17,10 @@ pub fn main() -> Result<(), Error> {
     let x = device.copy_of(&x)?;
     for threads in [1, 31, 32, 33, 256, 1024] {
         for seed in 0..4 {
-            let mut y = device.copy_of(&vec![1.0_f32; n as usize])?;
+            let y = device.copy_of(&vec![1.0_f32; n as usize])?;
             let shape = LaunchConfig::new([n.div_ceil(threads), 1, 1], [threads, 1, 1]);
             let config = LaunchConfig { seed, ..shape };
-            let report = stream.launch_builder(&kernel).arg(&n).arg(&0.5_f32).arg(&x).arg(&mut y).launch(config)?;
+            let report = stream.launch_builder(&kernel).arg(&n).arg(&0.5_f32).arg(&x).arg(&y).launch(config)?;
             assert_eq!(y.to_vec(), want, "{threads} threads, seed {seed}");
             println!("{threads:4} threads, seed {seed}: {} blocks, {:?}", report.blocks, report.run);
         }

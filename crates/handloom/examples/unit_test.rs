@@ -12,10 +12,10 @@ const PTX: &str = include_str!("../../../tests/kernels/saxpy.ptx");
 fn saxpy(n: u32, a: f32, x: &[f32], y: &[f32]) -> Result<Vec<f32>, Error> {
     let device = Device::new()?;
     let kernel = device.load_module(PTX)?.load_function("saxpy")?;
-    let (x, mut y) = (device.copy_of(x)?, device.copy_of(y)?);
+    let (x, y) = (device.copy_of(x)?, device.copy_of(y)?);
     let stream = device.default_stream();
     let config = LaunchConfig::for_num_elems(n);
-    let report = stream.launch_builder(&kernel).arg(&n).arg(&a).arg(&x).arg(&mut y).launch(config)?;
+    let report = stream.launch_builder(&kernel).arg(&n).arg(&a).arg(&x).arg(&y).launch(config)?;
     assert_eq!(report.blocks, u64::from(n.div_ceil(256)));
     Ok(y.to_vec())
 }

@@ -10,10 +10,10 @@
 //! let module = device.load_module(saxpy)?;
 //! let kernel = module.load_function("saxpy")?;
 //! let x = device.copy_of(&[1.0_f32, 2.0, 3.0])?;
-//! let mut y = device.copy_of(&[10.0_f32, 10.0, 10.0])?;
+//! let y = device.copy_of(&[10.0_f32, 10.0, 10.0])?;
 //! let stream = device.default_stream();
 //! let config = LaunchConfig::for_num_elems(3);
-//! let report = stream.launch_builder(&kernel).arg(&3_u32).arg(&2.0_f32).arg(&x).arg(&mut y).launch(config)?;
+//! let report = stream.launch_builder(&kernel).arg(&3_u32).arg(&2.0_f32).arg(&x).arg(&y).launch(config)?;
 //! assert_eq!((y.to_vec(), report.blocks), (vec![12.0, 14.0, 16.0], 1));
 //! # Ok(())
 //! # }
