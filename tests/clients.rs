@@ -53,6 +53,21 @@ fn client_with(package: &str, script: &str, args: &[&Path], variables: &[(&str, 
     assert!(out.contains("ok"), "{package} says nothing:\n{out}{err}");
 }
 
+/// Our own package for Python, as `ci/python` installed it: `HANDLOOM_PYTHON` is the folder of that environment.
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that starts nothing says so")]
+fn the_python_package() {
+    let Some(folder) = std::env::var_os("HANDLOOM_PYTHON").map(PathBuf::from) else {
+        eprintln!("not started: the tests of the Python package (ci/python builds, installs and tests it)");
+        return;
+    };
+    let mut run = Command::new(folder.join("bin/python"));
+    let output = run.args(["-m", "pytest", "-q"]).arg(root().join("crates/python/tests")).output();
+    let output = output.expect("Python can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}{err}", output.status);
+}
+
 #[test]
 fn tinygrad() {
     client("tinygrad", "tinygrad_ops.py", &[("DEV", "CUDA:PTX")]);

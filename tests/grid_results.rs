@@ -1,9 +1,18 @@
 //! Kernels of `tests/kernels` whose threads, blocks and clusters wait for each other, against references on the host, in every way in which a
-//! kernel can be run.
+//! kernel can be run; and the examples of the library `handloom`.
 
 use handloom_runtime::Arg;
 use handloom_tests::reference::data::{n32, same, words};
 use handloom_tests::reference::run::{each_way, many_ways, read, ways};
+
+#[path = "../crates/handloom/examples/compare.rs"]
+mod compare;
+#[path = "../crates/handloom/examples/races.rs"]
+mod races;
+#[path = "../crates/handloom/examples/sweep.rs"]
+mod sweep;
+#[path = "../crates/handloom/examples/unit_test.rs"]
+mod unit_test;
 
 /// Far more than host threads.
 const BLOCKS: u32 = 96;
@@ -166,5 +175,12 @@ fn tiles_that_do_different_rounds() {
             }
             same(&k.what("tiles_apart"), &read(&out), &v);
         });
+    }
+}
+
+#[test]
+fn examples_of_the_library() {
+    for example in [compare::main, races::main, sweep::main, unit_test::main] {
+        example().unwrap();
     }
 }

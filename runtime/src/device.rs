@@ -308,6 +308,75 @@ impl Drop for DeviceBuffer {
     }
 }
 
+/// Memory of the process that kernels may use as a buffer, at the addresses that the process uses, as long as this lives.
+#[derive(Debug)]
+pub struct HostBuffer {
+    memory: Arc<DeviceMemory>,
+    start: u64,
+    bytes: u64,
+    is_writable: bool,
+}
+
+impl HostBuffer {
+    /// Lends a range to the kernels of a device. Ranges may overlap, and one may be lent several times. `elements` says what its bytes are, for reports.
+    ///
+    /// # Safety
+    /// The range is readable, and writable if that is said, and stays so until this is dropped and the launches that ran then have ended; nothing but raw
+    /// accesses and atomics is done there meanwhile.
+    pub unsafe fn lend(
+        device: &Device,
+        start: u64,
+        bytes: u64,
+        is_writable: bool,
+        elements: Option<Elements>,
+    ) -> HostBuffer {
+        let memory = Arc::clone(&device.inner.memory);
+        if bytes > 0 {
+            memory.host().lend(start, bytes, is_writable, elements);
+        }
+        HostBuffer { memory, start, bytes, is_writable }
+    }
+
+    /// Its address, as kernels see it.
+    pub fn address(&self) -> u64 {
+        self.start
+    }
+
+    /// Whether kernels may write it.
+    pub fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    /// A copy of its bytes.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = vec![0; usize::try_from(self.bytes).unwrap_or(0)];
+        // SAFETY: the range was promised to be readable as long as this lives.
+        unsafe { read_words(self.start, &mut out, self.bytes) }
+        out
+    }
+
+    /// Writes its first bytes.
+    ///
+    /// # Panics
+    /// They do not fit, or it may not be written.
+    pub fn write(&self, data: &[u8]) {
+        let bytes = data.len() as u64;
+        assert!(self.is_writable && bytes <= self.bytes, "{bytes} bytes for {} of the process", self.bytes);
+        // SAFETY: the range was promised to be writable as long as this lives.
+        unsafe { write_words(self.start, data, bytes) }
+    }
+
+    pub(crate) fn belongs_to(&self, device: &DeviceInner) -> bool {
+        Arc::ptr_eq(&self.memory, &device.memory)
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        self.memory.host().take_back(self.start, Some((self.bytes, self.is_writable)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

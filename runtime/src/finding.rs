@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use handloom_audit::Event;
+use handloom_audit::{Does, Event};
+use handloom_ir::types::StateSpace;
 pub use handloom_audit::misuse::Wrong as MisuseClass;
 pub use handloom_audit::{Check, Checks, Class, Options};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -54,6 +55,47 @@ pub struct CheckReport {
     pub freed: Vec<u64>,
     /// All that the check was told, if that was asked for.
     pub events: Vec<Event>,
+}
+
+/// Bytes that the threads of a launch read and wrote, access by access; an atomic does both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Read from global and constant memory.
+    pub global_read: u64,
+    /// Written to global memory.
+    pub global_written: u64,
+    /// Read from shared memory.
+    pub shared_read: u64,
+    /// Written to shared memory.
+    pub shared_written: u64,
+}
+
+impl CheckReport {
+    /// Counts of the accesses that the check was told, if events were asked for ([`Options::keeps_events`]) and it saw all of the launch.
+    pub fn counts(&self) -> Option<Counts> {
+        if self.events.is_empty() || self.unchecked.is_some() {
+            return None;
+        }
+        let mut counts = Counts::default();
+        for event in &self.events {
+            let Event::Access { site, access } = event else { continue };
+            let (read, written) = match site.space {
+                StateSpace::Shared | StateSpace::SharedCluster => (&mut counts.shared_read, &mut counts.shared_written),
+                _ => (&mut counts.global_read, &mut counts.global_written),
+            };
+            let bytes = u64::from(access.bytes);
+            match site.does {
+                Does::Fence => {}
+                Does::Read => *read += bytes,
+                Does::Write => *written += bytes,
+                Does::Update | Does::Reduce | Does::Step => {
+                    *read += bytes;
+                    *written += if access.failed { 0 } else { bytes };
+                }
+            }
+        }
+        Some(counts)
+    }
 }
 
 /// Memory that a kernel allocated.

@@ -10,7 +10,7 @@ use handloom_ir::simt::FuncId;
 use handloom_ir::trap::{Trap, TrapKind};
 
 use crate::error::{Lack, NoRoom};
-use crate::finding::CheckReport;
+use crate::finding::{CheckReport, Finding};
 use crate::module::ModuleInner;
 use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Tier};
 
@@ -32,6 +32,24 @@ pub struct LaunchReport {
     pub cached: bool,
     /// What the check of a checked launch found.
     pub check: Option<Box<CheckReport>>,
+}
+
+impl LaunchReport {
+    /// What the check of a checked launch found, in the order in which it was met.
+    pub fn findings(&self) -> &[Finding] {
+        self.check.as_ref().map_or(&[], |check| &check.findings)
+    }
+
+    /// Whether a check found nothing, and saw all of the launch.
+    ///
+    /// # Errors
+    /// The text of all findings, and why the check ended early if it did.
+    pub fn clean(&self) -> Result<(), String> {
+        let Some(check) = &self.check else { return Ok(()) };
+        let unchecked = check.unchecked.iter().map(|why| format!("the check ended before the launch did: {why}"));
+        let told: Vec<String> = check.findings.iter().map(Finding::human).chain(unchecked).collect();
+        if told.is_empty() { Ok(()) } else { Err(told.join("\n\n")) }
+    }
 }
 
 /// Why an engine gave a grid up.

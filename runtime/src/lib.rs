@@ -46,11 +46,11 @@ mod trap;
 mod warp;
 pub mod words;
 
-pub use device::{Device, DeviceBuffer};
+pub use device::{Device, DeviceBuffer, HostBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use finding::{
-    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Finding, FoundAt, FoundIn, MisuseClass,
-    Options as RaceOptions,
+    Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Counts, Finding, FoundAt, FoundIn,
+    MisuseClass, Options as RaceOptions,
 };
 pub use grid::LaunchReport;
 pub use handloom_codegen::{Failure, Stage};
@@ -63,7 +63,7 @@ pub use launch::{
     MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, launch,
 };
 pub use memory::{AllocKind, Allocation, Backing, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word};
-pub use module::{Function, LoadError, Module, front};
+pub use module::{Function, LoadError, Module, front, type_of};
 pub use run::{Backend, Progress, Sink, StopHandle, Tier};
 pub use stream::{Context, Event, Pending, Stream, StreamError};
 pub use trap::TrapReport;

@@ -5,7 +5,7 @@
 /// A crate of the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Crate {
-    /// Name without `handloom-`.
+    /// Name without `handloom-`; that of the library is `handloom` alone.
     pub name: &'static str,
     /// What it takes and what it returns, or is for.
     pub about: &'static str,
@@ -109,6 +109,20 @@ pub const CRATES: &[Crate] = &[
         ],
         // `postcard` writes the tables of code that is kept, `serde_json` findings.
         outside: &["rayon", "rustix", "libc", "serde", "serde_json", "postcard"],
+    },
+    Crate {
+        name: "handloom",
+        about: "the library: typed buffers, arguments, launches, one error; what tests of kernels in Rust need",
+        crates: &["diag", "ir", "runtime"],
+        // The types `f16` and `bf16`.
+        outside: &["half"],
+    },
+    Crate {
+        name: "python",
+        about: "the module of the Python package `handloom`: NumPy arrays, exceptions, reports; `ci/python` builds and tests it",
+        crates: &["diag", "ir", "runtime", "handloom"],
+        // `pyo3` is the interface of the interpreter, `libc` has signals, `half` the numbers that Python has no type for.
+        outside: &["pyo3", "libc", "half"],
     },
     Crate {
         name: "images",

@@ -89,7 +89,7 @@ pub fn features(selection: &[&str]) -> BTreeSet<String> {
     let out = cargo(&[&["tree", "--prefix", "none", "--format", "{p} [{f}]"], selection].concat());
     let text = String::from_utf8(out).expect("cargo prints text");
     let lines = text.lines().map(|l| l.trim_end_matches(" (*)").replace(" (proc-macro)", ""));
-    lines.filter(|l| !l.starts_with("handloom-")).collect()
+    lines.filter(|l| !l.starts_with("handloom")).collect()
 }
 
 /// What cargo prints.

@@ -6,7 +6,7 @@ use handloom_ir::simt;
 use handloom_plan::Bounds;
 
 use crate::error::{Wrong, wrong};
-use crate::finding::{CheckConfig, CheckSink};
+use crate::finding::{Check, CheckConfig, CheckSink, Checks};
 use crate::memory::space::SLAB_OPEN;
 use crate::run::{Backend, Progress, Sink, StopHandle, Tier};
 
@@ -106,6 +106,19 @@ impl LaunchConfig {
             check: None,
             found: None,
         }
+    }
+
+    /// A launch of at least so many threads, in blocks of 256 in one row.
+    pub fn for_num_elems(n: u32) -> LaunchConfig {
+        LaunchConfig::new([n.div_ceil(256).max(1), 1, 1], [256, 1, 1])
+    }
+
+    /// The same with checks.
+    #[must_use]
+    pub fn checked(mut self, checks: impl IntoIterator<Item = Check>) -> LaunchConfig {
+        let all = checks.into_iter().fold(Checks::default(), Checks::with);
+        self.check = Some(CheckConfig { checks: all, ..CheckConfig::default() });
+        self
     }
 
     /// Who runs it: checks need an engine that tells what threads do.

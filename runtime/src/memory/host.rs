@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use super::reserve::is_reserved;
-use super::space::AllocKind;
+use super::space::{AllocKind, Allocation, Elements};
 
 /// Memory of the process.
 #[derive(Debug, Default)]
-pub(super) struct HostRanges {
+pub(crate) struct HostRanges {
     /// There is something to look up.
     is_used: AtomicBool,
     is_open: AtomicBool,
@@ -25,10 +25,22 @@ pub(super) struct HostRanges {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was lent, by its first address.
-    lent: BTreeMap<u64, Mapping>,
+    /// What was lent. Ranges may overlap, as arrays that are parts of one array do.
+    lent: BTreeMap<Range, Lent>,
     /// Mappings as they were when they were looked up, in ascending order.
     seen: Vec<Mapping>,
+}
+
+/// First address of a range, its end, and whether it may be written.
+type Range = (u64, u64, bool);
+
+/// A range that was lent.
+#[derive(Debug, Default)]
+struct Lent {
+    /// How often.
+    count: usize,
+    /// What its bytes are, if that is known.
+    elements: Option<Elements>,
 }
 
 /// Neighbouring mappings of the process with the same access.
@@ -46,18 +58,46 @@ impl HostRanges {
         self.is_used.store(true, Ordering::Release);
     }
 
-    /// A range may be used from now on.
-    pub(super) fn lend(&self, start: u64, bytes: u64, is_writable: bool) {
-        let new = Mapping { start, end: start.saturating_add(bytes), is_writable };
-        self.state.write().unwrap_or_else(PoisonError::into_inner).lent.insert(start, new);
+    /// A range may be used from now on, until it was taken back as often as it was lent.
+    pub(crate) fn lend(&self, start: u64, bytes: u64, is_writable: bool, elements: Option<Elements>) {
+        let range = (start, start.saturating_add(bytes), is_writable);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let lent = state.lent.entry(range).or_default();
+        lent.count += 1;
+        lent.elements = elements.or_else(|| lent.elements.take());
         self.is_used.store(true, Ordering::Release);
     }
 
-    /// A range that was lent may not be used any more.
-    pub(super) fn take_back(&self, start: u64) {
-        if self.state.write().unwrap_or_else(PoisonError::into_inner).lent.remove(&start).is_some() {
+    /// A range that was lent may not be used any more: one that begins at an address and, if they are given, has so many bytes and that access.
+    pub(crate) fn take_back(&self, start: u64, exactly: Option<(u64, bool)>) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let lent = &mut state.lent;
+        let range = match exactly {
+            Some((bytes, is_writable)) => Some((start, start.saturating_add(bytes), is_writable)),
+            None => lent.range((start, 0, false)..=(start, u64::MAX, true)).next_back().map(|(range, _)| *range),
+        };
+        let Some((range, found)) = range.and_then(|range| Some((range, lent.get_mut(&range)?))) else { return };
+        found.count -= 1;
+        if found.count == 0 {
+            lent.remove(&range);
             self.generation.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// The range that was lent whose edge is nearest to an address; one that holds it, if there is one.
+    pub(crate) fn nearest(&self, addr: u64) -> Option<Allocation> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let distance = |start: u64, end: u64| if addr < start { start - addr } else { (addr + 1).saturating_sub(end) };
+        let near = state.lent.iter().min_by_key(|((start, end, _), _)| distance(*start, *end));
+        near.map(|(&(base, end, writable), lent)| Allocation {
+            base,
+            size: end - base,
+            kind: if writable { AllocKind::Host } else { AllocKind::HostForReading },
+            writable,
+            name: String::new(),
+            origin: String::new(),
+            elements: lent.elements.clone(),
+        })
     }
 
     /// Changes when a range ends, or may have ended.
@@ -85,8 +125,7 @@ impl HostRanges {
         }
         {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            let lent = state.lent.range(..=addr).next_back().and_then(|(_, m)| m.at(addr));
-            if let Some(found) = lent.or_else(|| holding(&state.seen, addr)) {
+            if let Some(found) = state.lent_at(addr).or_else(|| holding(&state.seen, addr)) {
                 return Some(found);
             }
         }
@@ -97,6 +136,17 @@ impl HostRanges {
         let found = holding(&seen, addr);
         self.state.write().unwrap_or_else(PoisonError::into_inner).seen = seen;
         found
+    }
+}
+
+impl State {
+    /// The range that holds an address and was lent: rather one that may be written.
+    fn lent_at(&self, addr: u64) -> Option<(u64, u64, AllocKind)> {
+        let before = self.lent.range(..=(addr, u64::MAX, true)).rev();
+        let mut holding = before.filter(|((_, end, _), _)| addr < *end).map(|(range, _)| *range).peekable();
+        let last = holding.peek().copied();
+        let (start, end, is_writable) = holding.find(|(_, _, is_writable)| *is_writable).or(last)?;
+        Mapping { start, end, is_writable }.at(addr)
     }
 }
 
@@ -154,11 +204,22 @@ mod tests {
         let at = data.as_ptr().expose_provenance() as u64;
         let ranges = HostRanges::default();
         assert_eq!(ranges.extent(at), None);
-        ranges.lend(at, 16, true);
+        ranges.lend(at, 16, true, None);
         assert_eq!(ranges.extent(at + 15), Some((at, 16, AllocKind::Host)));
         assert_eq!(ranges.extent(at + 16), None);
+        // A part of it that may only be read, twice: what may be written stays so, and the rest of the part is for reading.
+        ranges.lend(at + 8, 24, false, None);
+        ranges.lend(at + 8, 24, false, None);
+        assert_eq!(ranges.extent(at + 12), Some((at, 16, AllocKind::Host)));
+        assert_eq!(ranges.extent(at + 31), Some((at + 8, 24, AllocKind::HostForReading)));
+        assert_eq!(ranges.nearest(at + 40).map(|a| (a.base, a.size)), Some((at + 8, 24)));
+        ranges.take_back(at + 8, Some((24, false)));
+        assert!(ranges.extent(at + 31).is_some());
+        ranges.take_back(at + 8, Some((24, false)));
+        assert!(ranges.extent(at + 31).is_none());
+        ranges.take_back(at + 8, None);
         let before = ranges.generation();
-        ranges.take_back(at);
+        ranges.take_back(at, None);
         assert!(ranges.extent(at).is_none() && ranges.generation() != before);
         ranges.open();
         let (base, size, kind) = ranges.extent(at).unwrap();

@@ -254,12 +254,25 @@ impl DeviceMemory {
     /// The range is readable, and writable if that is said, and stays so until [`take_back`](Self::take_back) and the end of the launches that ran then; nothing but raw
     /// accesses and atomics is done there meanwhile.
     pub unsafe fn lend(&self, address: u64, bytes: u64, is_writable: bool) {
-        self.host.lend(address, bytes, is_writable);
+        self.host.lend(address, bytes, is_writable, None);
     }
 
     /// Takes a range back by its first address.
     pub fn take_back(&self, address: u64) {
-        self.host.take_back(address);
+        self.host.take_back(address, None);
+    }
+
+    /// The ranges of the process.
+    pub(crate) fn host(&self) -> &HostRanges {
+        &self.host
+    }
+
+    /// The allocation that holds an address: one of the device, or memory of the process that was lent.
+    pub(crate) fn holding(&self, addr: u64) -> Option<Allocation> {
+        match self.of(addr) {
+            Some(space) => space.find(addr),
+            None => self.host.nearest(addr).filter(|a| addr.wrapping_sub(a.base) < a.size),
+        }
     }
 
     /// Whether kernels may read an address that is not the device's.

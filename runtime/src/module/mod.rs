@@ -188,6 +188,11 @@ pub struct Function {
     pub(crate) name: Arc<str>,
 }
 
+/// The type of a parameter as declared: `.u32`, `.b8[24]`.
+pub fn type_of(p: &Param) -> String {
+    if p.is_array { format!("{}[{}]", p.ty, p.size / p.ty.bytes().max(1)) } else { p.ty.to_string() }
+}
+
 impl Function {
     /// Its name.
     pub fn name(&self) -> &str {

@@ -28,6 +28,11 @@ impl StopHandle {
         self.word.store(STOP, Ordering::Release);
     }
 
+    /// Takes a stop back, so that the handle serves launches again.
+    pub fn renew(&self) {
+        self.word.store(RUN, Ordering::Release);
+    }
+
     /// Whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
         self.word.load(Ordering::Acquire) == STOP

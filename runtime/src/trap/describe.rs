@@ -153,6 +153,13 @@ fn address_fault(trap: &Trap, grid: &Grid, bindings: &[Binding]) -> Described {
     }
     let memory = &grid.module.device.inner.memory;
     let Some(space) = memory.of(addr) else {
+        if let Some(lent) = memory.host().nearest(addr).filter(|a| is_near(a, addr)) {
+            if trap.kind == TrapKind::WriteProtected {
+                let place = place(trap, grid, bindings);
+                return plain(format!("{head} at {place}, in memory of the process that can only be read"));
+            }
+            return missed_allocation(&head, addr, trap, &lent, grid, bindings);
+        }
         let is_host = trap.kind == TrapKind::WriteProtected;
         let place = if is_host { "in memory of the process that can only be read" } else { "outside every allocation" };
         return plain(format!("{head} at {addr:#x}, {place}"));
@@ -221,7 +228,7 @@ fn found(trap: &Trap, grid: &Grid) -> Option<Allocation> {
         return None;
     }
     let addr = trap.address?;
-    grid.module.device.inner.memory.of(addr).and_then(|space| space.find(addr))
+    grid.module.device.inner.memory.holding(addr)
 }
 
 /// Which element of a file an access begins at.
@@ -278,30 +285,44 @@ fn heap_fault(head: &str, addr: u64, trap: &Trap, space: &Space, grid: &Grid, bi
             help: None,
         };
     }
-    let near = space.nearest(addr).filter(|a| {
-        let distance = if addr < a.base { a.base - addr } else { addr.saturating_sub(a.base + a.size) };
-        distance < NEAR
-    });
-    let Some(a) = near else {
+    let Some(a) = space.nearest(addr).filter(|a| is_near(a, addr)) else {
         return Described { message: format!("{head} at {addr:#x}, outside every allocation"), ..Described::default() };
     };
+    missed_allocation(head, addr, trap, &a, grid, bindings)
+}
+
+/// Whether an address lies so near to an allocation that it was probably meant.
+fn is_near(a: &Allocation, addr: u64) -> bool {
+    let distance = if addr < a.base { a.base - addr } else { addr.saturating_sub(a.base + a.size) };
+    distance < NEAR
+}
+
+/// An access that missed an allocation, or must not write it.
+fn missed_allocation(
+    head: &str,
+    addr: u64,
+    trap: &Trap,
+    a: &Allocation,
+    grid: &Grid,
+    bindings: &[Binding],
+) -> Described {
     let binding = bindings.iter().find(|b| b.base == a.base);
-    let name = name_of(&a, bindings).unwrap_or_default();
+    let name = name_of(a, bindings).unwrap_or_default();
     let target = Target { name, what: what_is(a.kind), base: a.base, size: a.size };
     let mut told = Described { message: missed(head, addr, trap, &target), ..Described::default() };
     // The file's own elements where they are known, else pieces of the size of the access.
     let piece = a.elements.as_ref().map_or(u64::from(trap.bytes), |e| e.bytes);
     let elements = a.size.checked_div(piece).filter(|n| n * piece == a.size);
-    let size = size_of(&a, elements, piece);
-    let made = made_by(&a).map_or(String::new(), |m| format!(", {m}"));
+    let size = size_of(a, elements, piece);
+    let made = made_by(a).map_or(String::new(), |m| format!(", {m}"));
     if let Some(b) = binding {
         told.notes.push(format!("`{}` is argument {}: {size}{made}", b.name, b.number));
     } else if !a.name.is_empty() && a.kind == AllocKind::Buffer {
         told.notes.push(format!("`{}` is a buffer: {size}{made}", a.name));
-    } else if let Some(made) = made_by(&a) {
+    } else if let Some(made) = made_by(a) {
         told.notes.push(format!("the allocation was {made}"));
     }
-    told.notes.extend(element_at(&a, trap));
+    told.notes.extend(element_at(a, trap));
     let threads = u64::from(grid.env.threads()) * grid.env.nctaid.iter().map(|n| u64::from(*n)).product::<u64>();
     let elements = elements.filter(|_| piece == u64::from(trap.bytes));
     if let (Some(n), Some(_), true) = (elements, binding, addr >= a.base + a.size)
@@ -334,7 +355,7 @@ fn what_is(kind: AllocKind) -> &'static str {
         AllocKind::Mapped => "mapped memory",
         AllocKind::MappedForReading => "memory mapped for reading",
         AllocKind::Host => "memory of the process",
-        AllocKind::HostForReading => "memory of the process that can only be read",
+        AllocKind::HostForReading => "memory of the process",
         AllocKind::Global => "a variable",
         AllocKind::Const => "a constant",
         AllocKind::Param => "the parameters",

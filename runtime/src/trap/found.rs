@@ -343,7 +343,7 @@ fn place_of((addr, bytes): (u64, u32), shared_offset: Option<u64>, grid: &Grid, 
         let what = format!("shared variable `{}`", declared(&symbol.name, grid));
         return FoundIn { what, size, offset: offset - start, bytes, element: None };
     }
-    let found = grid.module.device.inner.memory.of(addr).and_then(|space| space.find(addr));
+    let found = grid.module.device.inner.memory.holding(addr);
     let Some(a) = found else {
         return FoundIn { what: "memory".into(), size: 0, offset: addr, bytes, element: None };
     };

@@ -1,0 +1,92 @@
+"""The pytest plugin: kernels that run inside of a test are checked, and findings fail it.
+
+- `@pytest.mark.handloom(check="race", seeds=16, counts=True)` for one test;
+- `--handloom-check[=LIST]` and `--handloom-seeds=N` for all;
+- the fixture `handloom_reports`: the reports of the launches of the test so far.
+"""
+
+import sys
+
+import pytest
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("handloom")
+    group.addoption(
+        "--handloom-check",
+        nargs="?",
+        const="memory,init,race,sync",
+        default=None,
+        metavar="LIST",
+        help="check all kernels that tests launch: memory, race, sync, or a list of them (all)",
+    )
+    group.addoption(
+        "--handloom-seeds", type=int, default=1, metavar="N", help="run each checked launch in N orders of its blocks"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers",
+        "handloom(check=True, seeds=1, counts=False): check the kernels that the test launches; findings fail it",
+    )
+
+
+_KEY = pytest.StashKey()
+
+
+@pytest.fixture
+def handloom_reports(request):
+    """The reports of the kernels that the test has launched so far, in their order."""
+    return request.node.stash[_KEY]
+
+
+def _wanted(item):
+    """What is checked in a test: arguments of `set_checking`, or None."""
+    check, seeds, counts = item.config.getoption("--handloom-check"), item.config.getoption("--handloom-seeds"), False
+    marker = item.get_closest_marker("handloom")
+    if marker is not None:
+        if marker.args:
+            raise pytest.UsageError(f"{item.nodeid}: the marker `handloom` takes keywords: check, seeds, counts")
+        unknown = set(marker.kwargs) - {"check", "seeds", "counts"}
+        if unknown:
+            raise pytest.UsageError(f"{item.nodeid}: the marker `handloom` takes no {', '.join(sorted(unknown))}")
+        check = marker.kwargs.get("check", True)
+        seeds = marker.kwargs.get("seeds", seeds)
+        counts = marker.kwargs.get("counts", False)
+    return check, seeds, counts
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    item.stash[_KEY] = []
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    uses = "handloom_reports" in getattr(item, "fixturenames", ())
+    check, seeds, counts = _wanted(item)
+    if not check and not counts and not uses:
+        return (yield)
+    import handloom
+    from handloom._checking import asked
+
+    reports = item.stash[_KEY]
+    with asked(reports.append, check or None, seeds if check or counts else 1, counts):
+        result = yield
+    found = [report for report in reports if not report.ok]
+    if found:
+        raise handloom.CheckError(found)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    error = call.excinfo.value if call.excinfo is not None else None
+    handloom = sys.modules.get("handloom")
+    if handloom is not None and isinstance(error, handloom.CheckError) and call.when == "call":
+        # The findings are what there is to say; the frames are those of the plugin.
+        report.longrepr = str(error)
+    return report

@@ -1,0 +1,288 @@
+//! Launches: shapes and options from Python, the run without the lock of the interpreter, checks with several seeds.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use handloom::{Error, ErrorKind};
+use handloom_runtime::{
+    Arg, Backend, Bounds, Check, CheckConfig, Checks, Engine, Finding, Function, HostBuffer, LaunchConfig,
+    LaunchReport, PreparedLaunch, RaceOptions, Sink,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+
+use crate::args::{self, Named, Value};
+use crate::errors::raise;
+use crate::signals::Interruptible;
+use crate::told::{PyFinding, PyReport};
+
+/// What is said of launches that say nothing themselves.
+#[derive(Clone, Default)]
+pub(crate) struct Checking {
+    pub(crate) checks: Option<Checks>,
+    pub(crate) seeds: u64,
+    pub(crate) counts: bool,
+}
+
+/// What applies now, and who hears of each launch.
+pub(crate) static CHECKING: Mutex<Option<(Checking, Py<PyAny>)>> = Mutex::new(None);
+
+/// Three numbers from an integer or a tuple of up to three.
+fn dims(name: &str, o: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
+    let wrong = || {
+        let came = o.repr().map_or(String::new(), |r| r.to_string());
+        PyTypeError::new_err(format!("`{name}` takes an integer or a tuple of 1 to 3 integers, not {came}"))
+    };
+    let one = |o: &Bound<'_, PyAny>| -> PyResult<u32> {
+        let n: i128 = o.extract().map_err(|_| wrong())?;
+        u32::try_from(n).map_err(|_| PyValueError::new_err(format!("`{name}`: {n} is not between 0 and {}", u32::MAX)))
+    };
+    if let Ok(tuple) = o.cast::<PyTuple>() {
+        let mut all = [1; 3];
+        if tuple.is_empty() || tuple.len() > 3 {
+            return Err(wrong());
+        }
+        for (to, from) in all.iter_mut().zip(tuple) {
+            *to = one(&from)?;
+        }
+        return Ok(all);
+    }
+    if let Ok(list) = o.cast::<pyo3::types::PyList>() {
+        return dims(name, list.to_tuple().as_any());
+    }
+    Ok([one(o)?, 1, 1])
+}
+
+/// Checks from `True`, `"race,sync"` or a list of words.
+pub(crate) fn checks(o: &Bound<'_, PyAny>) -> PyResult<Option<Checks>> {
+    let words: String = if o.is_none() {
+        return Ok(None);
+    } else if let Ok(flag) = o.cast::<PyBool>() {
+        if !flag.is_true() {
+            return Ok(None);
+        }
+        "memory,init,race,sync".into()
+    } else if let Ok(text) = o.extract::<String>() {
+        text
+    } else {
+        let list: Vec<String> = o.extract().map_err(|_| {
+            PyTypeError::new_err("`check` takes a bool, a text like \"race,sync\" or a list of such words")
+        })?;
+        list.join(",")
+    };
+    let checks = Checks::parse(&words).map_err(|why| PyValueError::new_err(format!("`check`: {why}")))?;
+    Ok(Some(checks))
+}
+
+fn check_config(checks: Checks, counts: bool) -> CheckConfig {
+    CheckConfig { checks, races: RaceOptions { keeps_events: counts, ..RaceOptions::default() } }
+}
+
+/// The manner of a launch from keywords, and its number of seeds.
+fn options(config: &mut LaunchConfig, kwargs: Option<&Bound<'_, PyDict>>, checking: &Checking) -> PyResult<u64> {
+    let mut asked = checking.clone();
+    for (key, value) in kwargs.into_iter().flatten() {
+        let key: String = key.extract()?;
+        let refuse = |what: &str| {
+            let came = value.repr().map_or(String::new(), |r| r.to_string());
+            PyTypeError::new_err(format!("`{key}` takes {what}, not {came}"))
+        };
+        match key.as_str() {
+            "shared_mem" => config.shared_bytes = value.extract().map_err(|_| refuse("a number of bytes"))?,
+            "check" => asked.checks = checks(&value)?,
+            "counts" => asked.counts = value.extract().map_err(|_| refuse("a bool"))?,
+            "seeds" => asked.seeds = value.extract().map_err(|_| refuse("a number of seeds"))?,
+            "seed" => config.seed = value.extract().map_err(|_| refuse("an integer from 0 on"))?,
+            "threads" => config.threads = value.extract().map_err(|_| refuse("a number of threads"))?,
+            "cooperative" => config.cooperative = value.extract().map_err(|_| refuse("a bool"))?,
+            "cluster" if value.is_none() => {}
+            "cluster" => config.cluster = Some(dims("cluster", &value)?),
+            "timeout" if value.is_none() => {}
+            "timeout" => {
+                let seconds: f64 = value.extract().map_err(|_| refuse("seconds"))?;
+                let limit = Duration::try_from_secs_f64(seconds);
+                config.timeout = Some(limit.map_err(|_| refuse("seconds from 0 on"))?);
+            }
+            "engine" => {
+                config.engine = match value.extract::<String>().as_deref() {
+                    Ok("jit") => Engine::Jit,
+                    Ok("interp") => Engine::Interp,
+                    _ => return Err(refuse("\"jit\" or \"interp\"")),
+                }
+            }
+            "backend" => {
+                config.backend = match value.extract::<String>().as_deref() {
+                    Ok("wide") => Backend::Wide,
+                    Ok("cranelift") => Backend::Cranelift,
+                    _ => return Err(refuse("\"wide\" or \"cranelift\"")),
+                }
+            }
+            "bounds" => {
+                config.bounds = match value.extract::<String>().as_deref() {
+                    Ok("exact") => Bounds::Exact,
+                    Ok("contained") => Bounds::Contained,
+                    _ => return Err(refuse("\"exact\" or \"contained\"")),
+                }
+            }
+            _ => return Err(PyTypeError::new_err(format!("a launch takes no option `{key}`"))),
+        }
+    }
+    if asked.counts {
+        asked.checks = Some(asked.checks.unwrap_or_default().with(Check::Race));
+    }
+    config.check = asked.checks.map(|checks| check_config(checks, asked.counts));
+    if asked.seeds > 1 && config.check.is_none() {
+        return Err(PyTypeError::new_err("`seeds` is for checks: give `check` too"));
+    }
+    Ok(asked.seeds.max(1))
+}
+
+/// Memory of arrays and variables as it was before a launch.
+struct Before {
+    arrays: Vec<(u64, Vec<u8>)>,
+    variables: Vec<(String, Vec<u8>)>,
+}
+
+impl Before {
+    fn take(function: &Function, lent: &[&HostBuffer]) -> Before {
+        let copy = |b: &&HostBuffer| (b.address(), b.to_vec());
+        let module = function.module();
+        let read = |name: &str| Some((name.to_owned(), module.read_global(name)?));
+        Before {
+            arrays: lent.iter().filter(|b| b.is_writable()).map(copy).collect(),
+            variables: module.globals().filter_map(read).collect(),
+        }
+    }
+
+    fn put_back(&self, function: &Function, lent: &[&HostBuffer]) {
+        for (address, bytes) in &self.arrays {
+            if let Some(buffer) = lent.iter().find(|b| b.address() == *address && b.is_writable()) {
+                buffer.write(bytes);
+            }
+        }
+        for (name, bytes) in &self.variables {
+            function.module().write_global(name, 0, bytes);
+        }
+    }
+}
+
+/// What the seeds of a launch did.
+struct Ran {
+    report: LaunchReport,
+    findings: Vec<(Finding, u64, u64)>,
+    unchecked: Option<String>,
+}
+
+/// Runs a launch with each seed; the memory is that of the last one, which has the seed that was asked for.
+fn run_seeds(
+    function: &Function,
+    config: &LaunchConfig,
+    args: &[Arg<'_>],
+    seeds: u64,
+    lent: &[&HostBuffer],
+) -> Result<Ran, Error> {
+    let before = (seeds > 1).then(|| Before::take(function, lent));
+    let mut ran = Ran { report: LaunchReport::default(), findings: Vec::new(), unchecked: None };
+    for n in (0..seeds).rev() {
+        let seed = config.seed + n;
+        let config = LaunchConfig { seed, ..config.clone() };
+        let report = PreparedLaunch::new(function, &config, args)?.run()?;
+        if let Some(check) = &report.check {
+            ran.unchecked = ran.unchecked.or_else(|| check.unchecked.clone());
+            for finding in &check.findings {
+                match ran.findings.iter_mut().find(|(f, _, _)| f.is_same(finding)) {
+                    Some((_, seen, first)) => (*seen, *first) = (*seen + 1, seed),
+                    None => ran.findings.push((finding.clone(), 1, seed)),
+                }
+            }
+        }
+        if n > 0 {
+            before.iter().for_each(|before| before.put_back(function, lent));
+        }
+        ran.report = report;
+    }
+    Ok(ran)
+}
+
+/// Launches an entry.
+pub(crate) fn launch(
+    py: Python<'_>,
+    function: &Function,
+    grid: &Bound<'_, PyAny>,
+    block: &Bound<'_, PyAny>,
+    objects: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyReport>> {
+    let (checking, listener) = {
+        let now = CHECKING.lock().unwrap_or_else(PoisonError::into_inner);
+        now.as_ref().map_or((Checking::default(), None), |(c, who)| (c.clone(), Some(who.clone_ref(py))))
+    };
+    let mut config = LaunchConfig::new(dims("grid", grid)?, dims("block", block)?);
+    let seeds = options(&mut config, kwargs, &checking)?;
+    let params = function.params();
+    let (mut values, mut alive) = (Vec::with_capacity(params.len()), Vec::new());
+    if params.len() == objects.len() {
+        for (i, (param, o)) in params.iter().zip(objects).enumerate() {
+            let named = Named { number: i + 1, param };
+            values.push(args::value(function.module().device(), &named, &o, &mut alive)?);
+        }
+    } else {
+        // The runtime says which there are.
+        values.resize_with(objects.len(), || Value::Bytes(Vec::new()));
+    }
+    let args: Vec<Arg<'_>> = values
+        .iter()
+        .map(|value| match value {
+            Value::Bytes(bytes) => Arg::Bytes(bytes),
+            Value::Lent(buffer) => Arg::Host(buffer),
+        })
+        .collect();
+    let lent: Vec<&HostBuffer> = values
+        .iter()
+        .filter_map(|value| match value {
+            Value::Lent(buffer) => Some(buffer),
+            Value::Bytes(_) => None,
+        })
+        .collect();
+    let printed = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&printed);
+    config.output =
+        Some(Sink::new(move |text| sink.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(text)));
+    let interruptible = Interruptible::begin();
+    config.stop = interruptible.stop.clone();
+    // A signal that came before is Python's alone.
+    py.check_signals()?;
+    let ran = py.detach(|| run_seeds(function, &config, &args, seeds, &lent));
+    drop(interruptible);
+    let output = String::from_utf8_lossy(&printed.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
+    if !output.is_empty() {
+        py.import("sys")?.getattr("stdout")?.call_method1("write", (&output,))?;
+    }
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(e) => {
+            if e.kind() == ErrorKind::Stopped {
+                py.check_signals()?;
+            }
+            return Err(raise(py, e));
+        }
+    };
+    let findings =
+        ran.findings.into_iter().map(|(finding, seen, seed)| PyFinding { inner: Arc::new(finding), seen, seed, seeds });
+    let report = PyReport {
+        entry: function.name().to_owned(),
+        findings: findings.collect(),
+        unchecked: ran.unchecked,
+        output,
+        seeds,
+        counts: ran.report.check.as_ref().and_then(|check| check.counts()),
+        inner: ran.report,
+    };
+    drop(alive);
+    let report = Py::new(py, report)?;
+    if let Some(listener) = listener {
+        listener.call1(py, (report.clone_ref(py),))?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,88 @@
+//! Ctrl-C while a kernel runs.
+//!
+//! Python notes a signal and acts on it when its main thread runs Python code again, which a kernel does not. So before a kernel runs on the main thread, our handler is
+//! put before Python's: it stops the kernel and calls Python's, and the launch asks Python whether to raise.
+
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use handloom_runtime::StopHandle;
+use libc::{SIG_DFL, SIG_IGN, SIGINT, c_int, c_void, siginfo_t};
+
+/// Ends what runs on the main thread.
+static STOP: OnceLock<StopHandle> = OnceLock::new();
+/// A kernel runs there.
+static RUNS: AtomicBool = AtomicBool::new(false);
+/// The handler that was there before ours, and whether it takes three arguments.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+static BEFORE_TAKES_INFO: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    if RUNS.load(Ordering::Acquire)
+        && let Some(stop) = STOP.get()
+    {
+        stop.stop();
+    }
+    let before = BEFORE.load(Ordering::Acquire);
+    if before == SIG_DFL || before == SIG_IGN {
+        return;
+    }
+    if BEFORE_TAKES_INFO.load(Ordering::Acquire) {
+        // SAFETY: the system gave this address as that of the handler in use, with the flag that says that it takes these arguments.
+        let call = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(before) };
+        call(signal, info, context);
+    } else {
+        // SAFETY: the same, without the flag.
+        let call = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(before) };
+        call(signal);
+    }
+}
+
+/// Puts our handler before the one in use, unless it is there, or signals are not handled at all.
+fn install() {
+    let ours = handler as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+    // SAFETY: a `sigaction` is plain numbers, for which zeros are allowed.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: asks for the handler in use; `now` can be written.
+    let asked = unsafe { libc::sigaction(SIGINT, std::ptr::null(), &raw mut now) };
+    if asked != 0 || now.sa_sigaction == ours || now.sa_sigaction == SIG_DFL || now.sa_sigaction == SIG_IGN {
+        return;
+    }
+    BEFORE_TAKES_INFO.store(now.sa_flags & libc::SA_SIGINFO != 0, Ordering::Release);
+    BEFORE.store(now.sa_sigaction, Ordering::Release);
+    now.sa_sigaction = ours;
+    now.sa_flags |= libc::SA_SIGINFO;
+    // SAFETY: our handler only stores words and calls the handler that was there.
+    unsafe { libc::sigaction(SIGINT, &raw const now, null_mut()) };
+}
+
+/// A launch that Ctrl-C ends, if it runs on the main thread.
+pub(crate) struct Interruptible {
+    pub(crate) stop: StopHandle,
+    is_main: bool,
+}
+
+impl Interruptible {
+    /// From here on a signal ends it.
+    pub(crate) fn begin() -> Interruptible {
+        // SAFETY: both only return numbers.
+        let is_main = unsafe { libc::gettid() == libc::getpid() };
+        if !is_main {
+            return Interruptible { stop: StopHandle::new(), is_main };
+        }
+        let stop = STOP.get_or_init(StopHandle::new);
+        stop.renew();
+        RUNS.store(true, Ordering::Release);
+        install();
+        Interruptible { stop: stop.clone(), is_main }
+    }
+}
+
+impl Drop for Interruptible {
+    fn drop(&mut self) {
+        if self.is_main {
+            RUNS.store(false, Ordering::Release);
+        }
+    }
+}

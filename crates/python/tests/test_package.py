@@ -1,0 +1,236 @@
+"""Modules, launches, exceptions, signals, threads, forks, and the page that users read first."""
+
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+
+import handloom
+from conftest import HEAD, KERNELS, RACY, SPIN
+
+PAGE = Path(__file__).resolve().parents[1] / "README.md"
+
+
+def test_the_page(capsys):
+    """All its examples, one after the other."""
+    names = {}
+    for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(compile(example, str(PAGE), "exec"), names)
+    out = capsys.readouterr().out
+    assert re.search(r"`(\[ 0.*?\])`", PAGE.read_text()).group(1) in out
+    assert "trap: out of bounds" in out
+
+
+def test_the_three_doors(saxpy, tmp_path):
+    y, x = numpy.zeros(4, "f4"), numpy.ones(4, "f4")
+    text = (KERNELS / "saxpy.ptx").read_text()
+    handloom.run(text, "saxpy", 1, 32, 4, 1.0, x, y)
+    handloom.run(KERNELS / "saxpy.ptx", "saxpy", 1, 32, 4, 1.0, x, y)
+    handloom.run(str(KERNELS / "saxpy.ptx"), "saxpy", 1, 32, 4, 1.0, x, y)
+    saxpy((1,), (32, 1), (4, 1.0, x, y), shared_mem=16)
+    config = handloom.LaunchConfig(grid=1, block=32)
+    report = handloom.launch(handloom.Stream(), config, saxpy, 4, 1.0, x, y)
+    assert (y == 5).all() and report.blocks == 1 and report.ok and report.findings == []
+    assert "saxpy: 1 block, compiled in" in report._repr_html_()
+    assert saxpy.params[1] == ("saxpy_param_1", ".f32")
+    for wrong in (lambda: handloom.launch(None, 1, saxpy), lambda: handloom.launch(None, config, 1)):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(FileNotFoundError):
+        handloom.run("nowhere.ptx", "k", 1, 1)
+    with pytest.raises(TypeError, match="not bytes"):
+        handloom.run(b"", "k", 1, 1)
+    with pytest.raises(TypeError, match="either `code`"):
+        handloom.RawModule()
+
+
+def test_wrong_texts():
+    text = HEAD + ".entry k() {\n  sad.f32 %a, %b, %c, %d;\n}\n"
+    told = handloom.check(text)
+    assert (told[0].code, told[0].line, told[0].severity, told[0].kind) == ("E0301", 5, "error", "program")
+    assert "expected one of" in str(told[0]) and "<pre>" in told[0]._repr_html_()
+    with pytest.raises(handloom.ModuleError) as error:
+        handloom.RawModule(code=text, name="k.ptx")
+    assert [d.code for d in error.value.diagnostics] == [d.code for d in told] and "k.ptx:5:" in str(error.value)
+    assert isinstance(error.value, ValueError) and error.value.kind == "invalid_module"
+    assert handloom.check(KERNELS / "saxpy.ptx") == []
+    with pytest.raises(handloom.LaunchError, match="no entry `s`: the module has `saxpy`"):
+        handloom.RawModule(path=KERNELS / "saxpy.ptx").get_function("s")
+
+
+def test_modules_are_linked(tmp_path):
+    (tmp_path / "f.ptx").write_text(HEAD + ".visible .func f() { trap; }\n")
+    code = HEAD + ".extern .func f();\n.visible .entry k() { call f; ret; }\n"
+    kernel = handloom.RawModule(code=code, link=[tmp_path / "f.ptx"]).get_function("k")
+    with pytest.raises(handloom.Trap) as trap:
+        kernel(1, 1, ())
+    assert trap.value.kind == "trap" and trap.value.file.endswith("f.ptx")
+
+
+def test_what_kernels_print(capsys):
+    text = """
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+.global .align 1 .b8 format[7] = {104, 101, 108, 108, 111, 10, 0};
+.visible .entry hello() {
+    .reg .b64 %d<3>;
+    mov.u64 %d0, format; cvta.global.u64 %d1, %d0; mov.u64 %d2, 0;
+    { .param .b64 f; .param .b64 a; .param .b32 r;
+      st.param.b64 [f], %d1; st.param.b64 [a], %d2; call.uni (r), vprintf, (f, a); }
+    ret; }
+"""
+    report = handloom.run(HEAD + text, "hello", 2, 1)
+    assert report.output == "hello\nhello\n" == capsys.readouterr().out
+
+
+def test_a_module_that_was_unloaded(saxpy):
+    module = handloom.RawModule(path=KERNELS / "saxpy.ptx")
+    kernel = module.get_function("saxpy")
+    y = numpy.zeros(4, "f4")
+    told = []
+
+    def use():
+        for _ in range(200):
+            try:
+                kernel(1, 32, (4, 1.0, y, y))
+            except handloom.LaunchError as error:
+                told.append(str(error))
+
+    threads = [threading.Thread(target=use) for _ in range(3)]
+    [thread.start() for thread in threads]
+    module.unload()
+    [thread.join() for thread in threads]
+    assert told and set(told) == {"`saxpy` is used after its module was unloaded"}
+    with pytest.raises(handloom.LaunchError, match="a module is used after"):
+        module.get_function("saxpy")
+    # A kernel holds its module as long as that was not unloaded.
+    kernel = handloom.RawModule(path=KERNELS / "saxpy.ptx").get_function("saxpy")
+    kernel(1, 32, (4, 1.0, y, y))
+
+
+def test_threads_launch_side_by_side(saxpy):
+    shared = numpy.ones(1000, "f4")
+
+    def use(i):
+        y = numpy.zeros(1000, "f4")
+        for _ in range(20):
+            saxpy(4, 256, (1000, 1.0, shared, y))
+        results[i] = (y == 20).all()
+
+    results = [False] * 4
+    threads = [threading.Thread(target=use, args=(i,)) for i in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert all(results)
+
+
+def test_others_run_while_a_kernel_does():
+    seen = []
+
+    def count():
+        while not done.is_set():
+            seen.append(1)
+            time.sleep(0.001)
+
+    done = threading.Event()
+    thread = threading.Thread(target=count)
+    thread.start()
+    with pytest.raises(handloom.Trap) as trap:
+        handloom.run(SPIN, "spin", 1, 1, timeout=0.3)
+    done.set()
+    thread.join()
+    assert trap.value.kind == "timeout" and len(seen) > 3
+
+
+@pytest.mark.parametrize("handler", ["", "signal.signal(signal.SIGINT, signal.default_int_handler)"])
+def test_ctrl_c_stops_a_kernel(handler):
+    script = f"""
+        import signal, sys, time, handloom
+        {handler}
+        text = {SPIN!r}
+        print("begin", flush=True)
+        for _ in range(2):
+            try:
+                handloom.run(text, "spin", 1, 1)
+            except KeyboardInterrupt:
+                print("stopped", flush=True)
+        """
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "begin\n"
+    for _ in range(2):
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "stopped\n"
+    assert child.wait(20) == 0
+
+
+def test_a_child_of_a_fork_loads_anew(saxpy):
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            y = numpy.zeros(1 << 16, "f4")
+            try:
+                saxpy(256, 256, (1 << 16, 1.0, y, y))
+            except handloom.LaunchError as error:
+                assert "forked" in str(error)
+                handloom.run(KERNELS / "saxpy.ptx", "saxpy", 256, 256, 1 << 16, 1.0, y + 1, y)
+                os.write(write, b"ok" if (y == 1).all() else b"wrong")
+        finally:
+            os._exit(0)
+    os.close(write)
+    assert os.read(read, 10) == b"ok"
+    os.waitpid(child, 0)
+
+
+def test_races_are_found_and_counted():
+    x, y = numpy.arange(64, dtype="u4"), numpy.zeros(64, "u4")
+    racy = handloom.RawModule(code=RACY, name="racy.ptx").get_function("racy")
+    report = racy(1, 64, (x, y), check="race", counts=True)
+    assert not report.ok and report.findings[0].kind == "race" and "racy.ptx" in str(report.findings[0])
+    assert report.findings[0].first["thread"] != report.findings[0].second["thread"]
+    # Each thread reads 4 bytes of global memory and writes 4, and the same of shared memory.
+    assert (report.global_bytes_read, report.global_bytes_written, report.shared_bytes) == (256, 256, 512)
+    fixed = RACY.replace("xor.b32", "bar.sync 0; xor.b32")
+    report = handloom.run(fixed, "racy", 1, 64, x, y, check=True)
+    assert report.ok and report.global_bytes is None and (y == x ^ 1).all()
+    with pytest.raises(ValueError, match="no check `rase`"):
+        racy(1, 64, (x, y), check="rase")
+    unwritten = RACY.replace("st.shared", "// st.shared")
+    report = handloom.run(unwritten, "racy", 1, 64, x, y, check="init")
+    assert not report.ok and report.findings[0].kind == "uninitialised"
+
+
+def test_seeds_leave_memory_as_one_launch(saxpy):
+    x, y = numpy.ones(1000, "f4"), numpy.zeros(1000, "f4")
+    report = saxpy(4, 256, (1000, 1.0, x, y), check="race", seeds=5)
+    assert (y == 1).all() and report.seeds == 5 and report.ok
+    with handloom.checking("race", seeds=3) as reports:
+        saxpy(4, 256, (1000, 1.0, x, y))
+        with handloom.checking(None) as inner:
+            saxpy(4, 256, (1000, 1.0, x, y))
+        saxpy(4, 256, (1000, 1.0, x, y))
+    assert (y == 4).all() and len(reports) == 2
+    assert [r.seeds for r in reports] == [3, 3] and [r.seeds for r in inner] == [1]
+    with pytest.raises(handloom.CheckError, match="race: nothing orders") as told, handloom.checking():
+        handloom.run(RACY, "racy", 1, 64, numpy.zeros(64, "u4"), numpy.zeros(64, "u4"))
+    assert told.value.findings and isinstance(told.value, AssertionError)
+
+
+def test_the_types_are_there():
+    folder = Path(handloom.__file__).parent
+    assert (folder / "py.typed").exists()
+    stub = (folder / "__init__.pyi").read_text()
+    assert all(re.search(rf"\b{name}\b", stub) for name in handloom.__all__)
+    native = (folder / "_native.pyi").read_text()
+    for cls in (handloom.Diagnostic, handloom.Finding, handloom.LaunchReport, handloom.Function):
+        for name in dir(cls):
+            assert name.startswith("__") or re.search(rf"\b{name}\b", native), name
