@@ -7,6 +7,7 @@ use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
 
 use crate::cta::{Cta, Group};
+use crate::device_call;
 use crate::memory::Memory;
 use crate::printf;
 
@@ -39,10 +40,10 @@ impl<'m> Cta<'m> {
         for t in group.threads() {
             let block = self.get(t, inst.src[0]);
             self.touched = true;
-            call(builtin, mem, block, word).map_err(|refused| self.refused(inst, t, &refused))?;
-            if builtin == Builtin::Malloc && self.audit.is_some() {
+            let thread = u32::try_from(t).unwrap_or(u32::MAX);
+            let fresh = call(builtin, mem, block, word, thread).map_err(|refused| self.refused(inst, t, &refused))?;
+            if let Some((addr, bytes)) = fresh {
                 // What others did there before was to other memory.
-                let (bytes, addr) = (mem.read(block, word), mem.read(block + u64::from(word), word));
                 self.tell(|audit, _| audit.renew(addr, bytes));
             }
         }
@@ -72,17 +73,28 @@ impl<'m> Cta<'m> {
     }
 }
 
-/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes. `__assertfail` does nothing here: see
+/// Memory that a function made: address and bytes.
+pub type Fresh = (u64, u64);
+
+/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes, `thread` the
+/// linear number of its thread. `__assertfail` does nothing here: see
 /// [`assert_text`].
 ///
 /// # Errors
 /// The access that is not allowed.
-pub fn call(builtin: Builtin, mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+pub fn call(
+    builtin: Builtin,
+    mem: &mut dyn Memory,
+    block: u64,
+    word: u32,
+    thread: u32,
+) -> Result<Option<Fresh>, Refused> {
     match builtin {
-        Builtin::Vprintf => vprintf(mem, block, word),
-        Builtin::Malloc => malloc(mem, block, word),
-        Builtin::Free => free(mem, block, word),
-        Builtin::Assertfail => Ok(()),
+        Builtin::Vprintf => vprintf(mem, block, word).map(|()| None),
+        Builtin::Malloc => malloc(mem, block, word).map(Some),
+        Builtin::Free => free(mem, block, word).map(|()| None),
+        Builtin::Assertfail => Ok(None),
+        Builtin::Device { call, per_thread } => device_call::call((call, per_thread), mem, block, word, thread),
     }
 }
 
@@ -132,10 +144,11 @@ fn vprintf(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
 }
 
 /// `malloc(size)`.
-fn malloc(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+fn malloc(mem: &mut dyn Memory, block: u64, word: u32) -> Result<Fresh, Refused> {
     let size = read(mem, block, word)?;
     let addr = mem.allocate(size);
-    write(mem, block + u64::from(word), word, addr)
+    write(mem, block + u64::from(word), word, addr)?;
+    Ok((addr, size))
 }
 
 /// `free(pointer)`.
@@ -147,13 +160,13 @@ fn free(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
     mem.release(addr).map_err(|why| Refused { kind: why.into(), addr, bytes: 0, access: AccessKind::Write })
 }
 
-fn read(mem: &mut dyn Memory, addr: u64, bytes: u32) -> Result<u64, Refused> {
+pub(crate) fn read(mem: &mut dyn Memory, addr: u64, bytes: u32) -> Result<u64, Refused> {
     let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Read };
     mem.check(addr, bytes, false).map_err(refused)?;
     Ok(mem.read(addr, bytes))
 }
 
-fn write(mem: &mut dyn Memory, addr: u64, bytes: u32, value: u64) -> Result<(), Refused> {
+pub(crate) fn write(mem: &mut dyn Memory, addr: u64, bytes: u32, value: u64) -> Result<(), Refused> {
     let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Write };
     mem.check(addr, bytes, true).map_err(refused)?;
     mem.write(addr, bytes, value);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use handloom_ir::simt::SymId;
 use handloom_ir::types::StateSpace;
 
+use crate::device_call::{Answer, Asked};
 use crate::tensor::memory::Tensors;
 
 /// Why an access is refused.
@@ -49,6 +50,9 @@ pub trait Memory {
     /// # Errors
     /// The address was not given by [`allocate`](Memory::allocate), or is free already.
     fn release(&mut self, addr: u64) -> Result<(), Denied>;
+
+    /// A function of CUDA's device runtime.
+    fn device_call(&mut self, asked: &Asked) -> Answer;
 
     /// Text printed by the kernel.
     fn output(&mut self, text: &[u8]);

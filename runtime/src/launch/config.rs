@@ -1,10 +1,12 @@
 //! What a launch asks for, and whether the device and the entry allow it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use handloom_ir::simt;
 use handloom_plan::Bounds;
 
+use crate::children::DeviceFacts;
 use crate::error::{Wrong, wrong};
 use crate::finding::CheckConfig;
 use crate::memory::space::SLAB_OPEN;
@@ -78,6 +80,8 @@ pub struct LaunchConfig {
     pub output: Option<Sink>,
     /// What is checked while it runs. A checked launch is run by the reference executor, whatever `engine` says, on one thread.
     pub check: Option<CheckConfig>,
+    /// What kernels that ask CUDA's device runtime are told of the device; without it, what is true of any.
+    pub facts: Option<Arc<dyn DeviceFacts>>,
 }
 
 impl LaunchConfig {
@@ -102,6 +106,7 @@ impl LaunchConfig {
             quiet: Some(QUIET),
             output: None,
             check: None,
+            facts: None,
         }
     }
 

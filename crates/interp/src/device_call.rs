@@ -1,0 +1,74 @@
+//! Calls of CUDA's device runtime: arguments are read and results written here, what they mean is the business of who runs launches.
+
+use handloom_ir::simt::DeviceCall;
+use handloom_ir::simt::device_call::Part;
+
+use crate::builtin::{Fresh, Refused, read, write};
+use crate::memory::Memory;
+
+/// A call, as who runs launches sees it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Which function.
+    pub call: DeviceCall,
+    /// Stream 0 is that of the thread.
+    pub per_thread: bool,
+    /// The arguments in order; three of a `dim3`.
+    pub args: Vec<u64>,
+    /// Linear number of the calling thread in its cta.
+    pub thread: u32,
+}
+
+/// The answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// What the function returns.
+    pub result: u64,
+    /// A number to be written: where, how many bytes, which.
+    pub out: Option<(u64, u32, u64)>,
+    /// Memory that it made.
+    pub fresh: Option<Fresh>,
+}
+
+impl Answer {
+    /// A result alone.
+    pub const fn of(result: u64) -> Answer {
+        Answer { result, out: None, fresh: None }
+    }
+}
+
+/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes.
+///
+/// # Errors
+/// The access that is not allowed.
+pub fn call(
+    which: (DeviceCall, bool),
+    mem: &mut dyn Memory,
+    block: u64,
+    word: u32,
+    thread: u32,
+) -> Result<Option<Fresh>, Refused> {
+    let (call, per_thread) = which;
+    let mut at = block;
+    let mut args = Vec::new();
+    for part in call.params() {
+        let (size, align) = part.layout(word);
+        at = at.next_multiple_of(u64::from(align));
+        match part {
+            Part::Word | Part::Int => args.push(read(mem, at, size)?),
+            Part::Dim3 => {
+                for i in 0..3 {
+                    args.push(read(mem, at + 4 * i, 4)?);
+                }
+            }
+        }
+        at += u64::from(size);
+    }
+    let (size, align) = call.result().layout(word);
+    let answer = mem.device_call(&Asked { call, per_thread, args, thread });
+    if let Some((to, bytes, value)) = answer.out {
+        write(mem, to, bytes, value)?;
+    }
+    write(mem, at.next_multiple_of(u64::from(align)), size, answer.result)?;
+    Ok(answer.fresh)
+}
