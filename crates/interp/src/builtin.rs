@@ -6,23 +6,12 @@ use handloom_ir::simt::{Builtin, Inst};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
 
+pub use crate::arguments::{Fresh, Refused};
+use crate::arguments::{read, write};
 use crate::cta::{Cta, Group};
 use crate::device_call;
 use crate::memory::Memory;
 use crate::printf;
-
-/// An access of a built-in function that is not allowed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refused {
-    /// Which rule was broken.
-    pub kind: TrapKind,
-    /// The address that was accessed.
-    pub addr: u64,
-    /// Bytes of the access; 0 for `free` of an address that was not allocated.
-    pub bytes: u32,
-    /// What was tried.
-    pub access: AccessKind,
-}
 
 impl<'m> Cta<'m> {
     /// Calls a built-in function in each lane.
@@ -72,9 +61,6 @@ impl<'m> Cta<'m> {
         trap
     }
 }
-
-/// Memory that a function made: address and bytes.
-pub type Fresh = (u64, u64);
 
 /// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes, `thread` the
 /// linear number of its thread. `__assertfail` does nothing here: see
@@ -158,19 +144,6 @@ fn free(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
         return Ok(());
     }
     mem.release(addr).map_err(|why| Refused { kind: why.into(), addr, bytes: 0, access: AccessKind::Write })
-}
-
-pub(crate) fn read(mem: &mut dyn Memory, addr: u64, bytes: u32) -> Result<u64, Refused> {
-    let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Read };
-    mem.check(addr, bytes, false).map_err(refused)?;
-    Ok(mem.read(addr, bytes))
-}
-
-pub(crate) fn write(mem: &mut dyn Memory, addr: u64, bytes: u32, value: u64) -> Result<(), Refused> {
-    let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Write };
-    mem.check(addr, bytes, true).map_err(refused)?;
-    mem.write(addr, bytes, value);
-    Ok(())
 }
 
 /// The bytes up to a NUL, without it.

@@ -3,7 +3,7 @@
 use handloom_ir::simt::DeviceCall;
 use handloom_ir::simt::device_call::Part;
 
-use crate::builtin::{Fresh, Refused, read, write};
+use crate::arguments::{Fresh, Refused, read, write};
 use crate::memory::Memory;
 
 /// A call, as who runs launches sees it.

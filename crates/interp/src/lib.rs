@@ -28,6 +28,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod access;
+mod arguments;
 pub mod atom;
 mod audited;
 pub mod barrier;

@@ -73,42 +73,40 @@ fn shape(child: &Child) -> LaunchConfig {
     LaunchConfig { shared_bytes: child.shared_bytes, ..LaunchConfig::new(child.grid, child.block) }
 }
 
-/// What the threads of a grid asked for, in order.
-fn asked(grid: &Grid) -> VecDeque<Work> {
+/// Takes what the threads of a grid asked for, in order.
+pub(super) fn asked(grid: &Grid) -> VecDeque<Work> {
     let module = &grid.module;
     let space = module.device.inner.memory.space(module.space_kind());
     grid.children.as_ref().zip(space).map(|(children, space)| children.take(space)).unwrap_or_default()
 }
 
 impl PreparedLaunch {
-    /// Runs what the threads of its grid asked for, and what the threads of those launches ask for: each with all of its own before the next one.
+    /// Runs `todo`, what the threads of its grid asked for, and what the threads of those launches ask for: each with all of its own before the next one.
     /// `start`: when the launch of the host began.
-    pub(super) fn run_children(&self, start: Instant, report: &mut LaunchReport) -> Result<(), LaunchError> {
-        let mut todo = asked(&self.grid);
+    pub(super) fn run_children(
+        &self,
+        mut todo: VecDeque<Work>,
+        start: Instant,
+        report: &mut LaunchReport,
+    ) -> Result<(), LaunchError> {
         let Some(children) = self.grid.children.as_ref().filter(|_| !todo.is_empty()) else { return Ok(()) };
         let pending = &children.nesting().pending;
         let memory = &self.function.module.device().inner.memory;
         let mut kept = BTreeMap::new();
-        let result = (|| {
-            while let Some(work) = todo.pop_front() {
-                pending.fetch_sub(1, Ordering::Relaxed);
-                let done = match work {
-                    Work::Copy { to, from, width, height } => memory.copy_rows(to, from, width, height),
-                    Work::Fill { to, byte, width, height } => memory.fill_rows(to, Word::B8(byte), width, height),
-                    Work::Launch(child) => {
-                        let mut more = self.run_child(&child, start, report, &mut kept)?;
-                        more.append(&mut todo);
-                        todo = more;
-                        Ok(())
-                    }
-                };
-                done.map_err(|e| Wrong::new(e.kind(), format!("work that a kernel gave a stream: {e}")))?;
-            }
-            Ok(())
-        })();
-        // Of a tree that ended early nothing is left.
-        pending.store(0, Ordering::Relaxed);
-        result
+        while let Some(work) = todo.pop_front() {
+            pending.fetch_sub(1, Ordering::Relaxed);
+            let done = match work {
+                Work::Copy { to, from, width, height } => memory.copy_rows(to, from, width, height),
+                Work::Fill { to, byte, width, height } => memory.fill_rows(to, Word::B8(byte), width, height),
+                Work::Launch(child) => {
+                    let more = self.run_child(&child, start, report, &mut kept)?;
+                    more.into_iter().rev().for_each(|work| todo.push_front(work));
+                    Ok(())
+                }
+            };
+            done.map_err(|e| Wrong::new(e.kind(), format!("work that a kernel gave a stream: {e}")))?;
+        }
+        Ok(())
     }
 
     /// Runs one of them. The result is what its threads asked for.

@@ -8,6 +8,7 @@ mod launcher;
 mod listing;
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -272,8 +273,13 @@ impl PreparedLaunch {
         let start = Instant::now();
         // What was waited for code counts too.
         let start = start.checked_sub(self.waited).unwrap_or(start);
-        let mut report = self.run_grid()?;
-        self.run_children(start, &mut report)?;
+        if let Some(children) = &self.grid.children {
+            children.nesting().pending.store(0, Ordering::Relaxed);
+        }
+        let ran = self.run_grid();
+        let asked = children::asked(&self.grid);
+        let mut report = ran?;
+        self.run_children(asked, start, &mut report)?;
         Ok(report)
     }
 
