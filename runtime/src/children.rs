@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use handloom_interp::builtin::Fresh;
-use handloom_interp::device_call::{Answer, Asked};
+use handloom_interp::memory::{Answer, Asked};
 use handloom_ir::simt::device_call::Part;
 use handloom_ir::simt::{DeviceCall, FuncId};
 

@@ -4,38 +4,7 @@ use handloom_ir::simt::DeviceCall;
 use handloom_ir::simt::device_call::Part;
 
 use crate::arguments::{Fresh, Refused, read, write};
-use crate::memory::Memory;
-
-/// A call, as who runs launches sees it.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// Which function.
-    pub call: DeviceCall,
-    /// Stream 0 is that of the thread.
-    pub per_thread: bool,
-    /// The arguments in order; three of a `dim3`.
-    pub args: Vec<u64>,
-    /// Linear number of the calling thread in its cta.
-    pub thread: u32,
-}
-
-/// The answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Answer {
-    /// What the function returns.
-    pub result: u64,
-    /// A number to be written: where, how many bytes, which.
-    pub out: Option<(u64, u32, u64)>,
-    /// Memory that it made.
-    pub fresh: Option<Fresh>,
-}
-
-impl Answer {
-    /// A result alone.
-    pub const fn of(result: u64) -> Answer {
-        Answer { result, out: None, fresh: None }
-    }
-}
+use crate::memory::{Asked, Memory};
 
 /// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes.
 ///

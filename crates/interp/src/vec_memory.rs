@@ -7,8 +7,7 @@ use handloom_ir::simt::SymId;
 use handloom_ir::simt::device_call::Part;
 use handloom_ir::types::StateSpace;
 
-use crate::device_call::{Answer, Asked};
-use crate::memory::{Denied, Memory};
+use crate::memory::{Answer, Asked, Denied, Memory};
 use crate::tensor::memory::Tensors;
 
 /// Where `malloc` of a [`VecMemory`] begins to place allocations.

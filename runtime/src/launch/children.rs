@@ -16,6 +16,9 @@ use crate::module::{Function, Module, ModuleInner};
 /// Most launches of the device that keep their memory for the next one of the same shape.
 const KEPT: usize = 16;
 
+/// What launches have to agree in to use the same memory: entry, grid, block, dynamic shared memory.
+type Shape = (Arc<str>, [u32; 3], [u32; 3], u32);
+
 /// A device of which nobody said more: the only one, with the limits that CUDA has at first.
 #[derive(Debug)]
 struct Plain;
@@ -115,7 +118,7 @@ impl PreparedLaunch {
         child: &Child,
         start: Instant,
         report: &mut LaunchReport,
-        kept: &mut BTreeMap<(Arc<str>, [u32; 3], [u32; 3], u32), PreparedLaunch>,
+        kept: &mut BTreeMap<Shape, PreparedLaunch>,
     ) -> Result<VecDeque<Work>, LaunchError> {
         let key = (Arc::clone(&child.entry), child.grid, child.block, child.shared_bytes);
         let timeout = self.config.timeout.map(|limit| limit.saturating_sub(start.elapsed()));

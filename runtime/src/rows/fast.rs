@@ -93,6 +93,10 @@ pub(super) fn put_row(ctx: Ctx, mask: u32, loc: Loc, values: Row) {
     let Some(place) = place_of_row(ctx, loc).map(|place| place.cast::<Row>()) else {
         return ctx.write_row(loc, mask, &map(&values, u64::from));
     };
+    if mask == u32::MAX {
+        // SAFETY: as in `row`; no code runs on the context now.
+        return unsafe { place.write(values) };
+    }
     // SAFETY: as in `row`.
     let old = unsafe { place.read() };
     let mut new = old;

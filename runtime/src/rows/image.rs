@@ -4,6 +4,7 @@ use handloom_interp::image::{Objects, Refused};
 use handloom_ir::num::image::{Flat, Kind, Row};
 use handloom_ir::simt::{Fetch, ImageOp};
 use handloom_ir::types::Ty;
+use handloom_plan::abi::Loc;
 
 use super::Call;
 use super::memory::lanes;
@@ -70,7 +71,14 @@ fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
     let n_handles = usize::from(f.has_sampler);
     let [n_coordinates, ..] = f.words();
     let mut handles = [c.ctx.read(site.addr, first), 0];
-    let same = |loc, handle| lanes(c.mask).all(|lane| c.ctx.read(loc, lane) == handle);
+    let same = |loc, handle| {
+        if matches!(loc, Loc::Imm(_) | Loc::Scalar(_)) {
+            return true;
+        }
+        let mut row = [handle; 32];
+        c.ctx.read_row(loc, c.mask, &mut row);
+        (0..32).fold(0, |other, l| other | (row[l] ^ handle) & u64::from(c.mask >> l & 1).wrapping_neg()) == 0
+    };
     if f.has_sampler {
         handles[1] = c.ctx.read(site.src[0], first);
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use handloom_interp::device_call::{Answer, Asked};
+use handloom_interp::memory::{Answer, Asked};
 use handloom_interp::tensor::Tensors;
 use handloom_interp::{Denied, Memory as Services};
 use handloom_ir::simt::{DeviceCall, SymId};

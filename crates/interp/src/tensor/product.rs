@@ -460,7 +460,7 @@ impl Plan<'_> {
                 (Some(scale), Accumulator::F32) => {
                     sums.extend(old.iter().map(|bits| scaled(f32::from_bits(*bits), scale)))
                 }
-                (Some(scale), d) => {
+                (Some(scale), d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32)) => {
                     sums.extend(old.iter().map(|bits| scaled(start(d, u64::from(*bits) & d.mask()), scale)))
                 }
             }
@@ -482,7 +482,15 @@ impl Plan<'_> {
                     sums.iter_mut().zip(all).for_each(|(to, sum)| *to = sum as f32);
                 }
             }
-            self.write(&mut t, *line, sums.iter().map(|sum| low32(end(i.d, *sum))));
+            match i.d {
+                // What `end` does, without a call for each cell.
+                Accumulator::F32 => {
+                    self.write(&mut t, *line, sums.iter().map(|s| if s.is_nan() { 0x7fff_ffff } else { s.to_bits() }))
+                }
+                d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32) => {
+                    self.write(&mut t, *line, sums.iter().map(|sum| low32(end(d, *sum))))
+                }
+            }
         }
     }
 
