@@ -184,3 +184,53 @@ fn examples_of_the_library() {
         example().unwrap();
     }
 }
+
+#[test]
+fn launches_of_the_device() {
+    each_way(&ways(), "device_launch", |k| {
+        let one = [1; 3];
+        let mut v: Vec<i32> = words(5, 600).into_iter().map(|w| (w % 1000).cast_signed()).collect();
+        let x = k.copy_of(&v);
+        k.launch("quicksort", one, one, &[Arg::from(&x), n32(v.len()).into()]);
+        v.sort_unstable();
+        same("quicksort", &read(&x), &v);
+
+        let v = words(7, 1024);
+        let mut want = vec![0_u32; 63];
+        for (leaf, part) in v.chunks(32).enumerate() {
+            want[31 + leaf] = part.iter().fold(0, |s, v| s.wrapping_add(*v));
+        }
+        (0..31).rev().for_each(|i| want[i] = want[2 * i + 1].wrapping_add(want[2 * i + 2]));
+        let (x, sums) = (k.copy_of(&v), k.zeros::<u32>(63));
+        let args = [Arg::from(&x), n32(v.len()).into(), (&sums).into(), 0_u32.into()];
+        k.launch("sum_tree", one, [32, 1, 1], &args);
+        same("sum_tree", &read(&sums), &want);
+
+        // A chain of tails is longer than launches can be nested.
+        let p = k.zeros::<u32>(1);
+        k.launch("chain", one, one, &[Arg::from(&p), 100_u32.into()]);
+        same("chain", &read(&p), &[100 * 101 / 2]);
+
+        // The limits, with the numbers of cudaErrorLaunchMaxDepthExceeded and cudaErrorLaunchPendingCountExceeded.
+        let p = k.zeros::<u32>(4);
+        k.launch("deep", one, one, &[Arg::from(&p), 0_u32.into()]);
+        same("deep", &read(&p), &[24, 65, 65, 0]);
+        // So many launches take a while: once for each engine and generator.
+        if k.way.seed == 0 {
+            let p = k.zeros::<u32>(3);
+            k.launch("flood", one, one, &[Arg::from(&p), 2060_u32.into()]);
+            same("flood", &read(&p), &[2048, 2048, 69]);
+        }
+
+        let (p, codes) = (k.copy_of(&[1_u32, 0, 0]), k.zeros::<u32>(18));
+        k.launch("streams", one, one, &[Arg::from(&p), (&codes).into()]);
+        same("streams", &read(&p), &[((1 + 3) * 5 + 7) * 2 + 1, 54, 0x1111_1111]);
+        // cudaErrorInvalidValue, InvalidConfiguration, InvalidMemcpyDirection, InvalidResourceHandle.
+        same("codes", &read(&codes), &[0, 0, 0, 0, 0, 0, 0, 0, 0, 400, 400, 1, 1, 9, 1, 21, 1, 1]);
+
+        let codes = k.zeros::<u32>(14);
+        k.launch("facts", one, one, &[Arg::from(&codes)]);
+        let name = u32::from_le_bytes([b'c', b'I', b'e', 0]);
+        same("facts", &read(&codes), &[0, 32, 101, 0, 2048, 0, 0, 0, 1, 0, 42, 0, 1, name]);
+    });
+}

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use handloom_audit::{Does, Event};
-use handloom_ir::types::StateSpace;
 pub use handloom_audit::misuse::Wrong as MisuseClass;
 pub use handloom_audit::{Check, Checks, Class, Options};
+use handloom_audit::{Does, Event};
+use handloom_ir::types::StateSpace;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// What is asked of a checked launch.

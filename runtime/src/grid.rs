@@ -9,6 +9,7 @@ use handloom_interp::{CtaEnv, SharedAudit};
 use handloom_ir::simt::FuncId;
 use handloom_ir::trap::{Trap, TrapKind};
 
+use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
 use crate::module::ModuleInner;
@@ -109,6 +110,8 @@ pub(crate) struct Grid {
     pub(crate) threads: usize,
     /// Who is told what threads do, of a checked launch that runs.
     pub(crate) audit: Option<SharedAudit>,
+    /// What its threads launch, if the module launches anything.
+    pub(crate) children: Option<Arc<Children>>,
 }
 
 impl Grid {

@@ -25,9 +25,10 @@
 //!
 //! How to read it, from the bottom up; a folder uses only what stands before it (`tests/tidy.rs` holds that). `error` is what can go wrong, `finding` what a check found, `run` what
 //! a launch and those around it say to each other, `memory` who owns which addresses, `kept` which code modules and processes share, `device` all of it for all modules, `module` what is loaded,
-//! `grid` a launch as its engine sees it, `warp` the state of warps, `rows` the routines of compiled code, `sched` who runs when, `engine` the
+//! `children` what threads launch, `grid` a launch as its engine sees it, `warp` the state of warps, `rows` the routines of compiled code, `sched` who runs when, `engine` the
 //! reference executor, `trap` the reports, `launch` what a run is, `stream` work that is done later; `words` reads what people write.
 
+mod children;
 mod device;
 mod engine;
 mod error;
@@ -46,6 +47,7 @@ mod trap;
 mod warp;
 pub mod words;
 
+pub use children::DeviceFacts;
 pub use device::{Device, DeviceBuffer, HostBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
 pub use finding::{

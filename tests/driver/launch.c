@@ -9,6 +9,45 @@ static void check(CUdeviceptr x, uint32_t want) {
     for (int i = 0; i < N; i++) TRUE(host[i] == want);
 }
 
+// A kernel that launches another one `n` times.
+static const char *NESTED =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".extern .func (.param .b64 r) cudaGetParameterBufferV2(.param .b64 f, .param .align 4 .b8 g[12], .param .align 4 .b8 b[12], .param .b32 s);\n"
+    ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, .param .b64 s);\n"
+    ".visible .entry add(.param .u64 x) { .reg .b64 %p; ld.param.u64 %p, [x]; red.global.add.u32 [%p], 1; ret; }\n"
+    ".visible .entry parent(.param .u64 x, .param .u32 n) {\n"
+    " .reg .b64 %x, %f, %b; .reg .b32 %n; .reg .pred %q;\n"
+    " .param .b64 f; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; .param .b64 p; .param .b64 t; .param .b32 r;\n"
+    " ld.param.u64 %x, [x]; ld.param.u32 %n, [n]; mov.u64 %f, add;\n"
+    "L: st.param.b64 [f], %f; st.param.b32 [g], 1; st.param.b32 [g+4], 1; st.param.b32 [g+8], 1;\n"
+    " st.param.b32 [b], 2; st.param.b32 [b+4], 1; st.param.b32 [b+8], 1; st.param.b32 [s], 0;\n"
+    " call (p), cudaGetParameterBufferV2, (f, g, b, s); ld.param.b64 %b, [p]; st.u64 [%b], %x;\n"
+    " st.param.b64 [t], 0; call (r), cudaLaunchDeviceV2, (p, t);\n"
+    " sub.u32 %n, %n, 1; setp.ne.u32 %q, %n, 0; @%q bra L; ret; }\n";
+
+// Launches of the device, and the limit of those that wait.
+static void nested(void) {
+    CUmodule module;
+    CUfunction parent;
+    CUdeviceptr x;
+    uint32_t n = 5, sum = 0;
+    OK(cuModuleLoadData(&module, NESTED));
+    OK(cuModuleGetFunction(&parent, module, "parent"));
+    OK(cuMemAlloc_v2(&x, 4));
+    OK(cuMemsetD32_v2(x, 0, 1));
+    void *params[] = {&x, &n};
+    OK(cuLaunchKernel(parent, 1, 1, 1, 1, 1, 1, 0, 0, params, 0));
+    OK(cuMemcpyDtoH_v2(&sum, x, 4));
+    TRUE(sum == 10);
+    OK(cuCtxSetLimit(4, 3));
+    OK(cuLaunchKernel(parent, 1, 1, 1, 1, 1, 1, 0, 0, params, 0));
+    OK(cuMemcpyDtoH_v2(&sum, x, 4));
+    TRUE(sum == 16);
+    OK(cuCtxSetLimit(4, 2048));
+    OK(cuMemFree_v2(x));
+    OK(cuModuleUnload(module));
+}
+
 int main(void) {
     int version, count, value, status;
     OK(cuDriverGetVersion(&version));
@@ -35,6 +74,7 @@ int main(void) {
     EXPECT(500, cuModuleGetFunction(&step, module, "stop"));
     OK(cuModuleGetFunction(&step, module, "step"));
 
+    nested();
     CUdeviceptr x;
     OK(cuMemAlloc_v2(&x, 4 * N));
     OK(cuMemsetD32_v2(x, 5, N));

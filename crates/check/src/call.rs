@@ -4,7 +4,8 @@
 //! Control Flow Instructions: call; Control Flow Directives.
 
 use handloom_diag::{Code, Diagnostic, Span};
-use handloom_ir::simt::Builtin;
+use handloom_ir::simt::device_call::Part;
+use handloom_ir::simt::{Builtin, DeviceCall};
 use handloom_ir::types::ScalarType;
 use handloom_syntax::ast::{self, OperandKind};
 
@@ -59,8 +60,19 @@ pub(crate) fn builtin(name: &str) -> Option<Builtin> {
         "__assertfail" => Builtin::Assertfail,
         "malloc" => Builtin::Malloc,
         "free" => Builtin::Free,
-        _ => return None,
+        _ => {
+            let (call, per_thread) = DeviceCall::of_name(name)?;
+            Builtin::Device { call, per_thread }
+        }
     })
+}
+
+/// Whether a function of the device runtime is declared with parameters that do not lie where CUDA's lie.
+fn is_misdeclared(builtin: Builtin, f: &Func, word: u32) -> bool {
+    let Builtin::Device { call, .. } = builtin else { return false };
+    let layouts = |params: &[ParamLayout]| params.iter().map(|p| (p.size, p.align)).collect::<Vec<_>>();
+    let wanted = |parts: &[Part]| parts.iter().map(|part| part.layout(word)).collect::<Vec<_>>();
+    layouts(&f.params) != wanted(call.params()) || layouts(&f.results) != wanted(&[call.result()])
 }
 
 impl<'a> BodyCx<'_, 'a> {
@@ -121,6 +133,11 @@ impl<'a> BodyCx<'_, 'a> {
                 let is_elsewhere = f.body.is_none() && !self.cx.defined.contains_key(name) && provided.is_none();
                 if is_elsewhere && let Some(d) = device_runtime(name, span) {
                     return Err(self.cx.push(d));
+                }
+                if provided.is_some_and(|b| is_misdeclared(b, f, u32::from(self.cx.address_size) / 8)) {
+                    let message = format!("`{name}` of the CUDA device runtime has other parameters than are declared");
+                    let help = "declare it as in `cuda_device_runtime_api.h`";
+                    return Err(self.cx.push(Diagnostic::error(Code::OperandType, span, message).help(help)));
                 }
                 let callee = Callee::of(f);
                 let target = match provided {

@@ -11,7 +11,6 @@ use handloom_isa::target::{Needs, Target, Version};
 use handloom_isa::{Match, lookup, suggest, suggest_qualifier};
 use handloom_syntax::ast;
 
-use crate::elsewhere::target_without;
 use crate::fit::{Side, ordinary, relaxed};
 use crate::hash::Map;
 use crate::module::Fit;
@@ -224,9 +223,7 @@ pub(crate) fn unsupported_form(i: &ast::Inst<'_>, form: &Form, why: &str) -> Dia
     let words = words_of(i);
     let message = format!("`{words}` is not supported yet");
     let span = i.opcode.span.to(last_span(i));
-    let help = target_without(&words);
-    let mut d = Diagnostic::unsupported(Code::Unsupported, span, words, message).section(form.section);
-    d.help = help.map(str::to_owned);
+    let d = Diagnostic::unsupported(Code::Unsupported, span, words, message).section(form.section);
     if why.is_empty() { d } else { d.label(why) }
 }
 

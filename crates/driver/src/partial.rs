@@ -139,23 +139,20 @@ mod tests {
 
     #[test]
     fn a_kernel_that_is_refused_takes_no_other_with_it() {
-        // What versions from 6.5 on do not have, and nobody else needs.
-        let lacks = "{ .reg .b32 %a<8>; .reg .f32 %c<8>; wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32.satfinite \
-            {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7}, {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, \
-            {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7}; }";
+        let lacks = "{ .param .b32 r; call (r), cudaDeviceSynchronize; }";
         let texts = of(
-            "6.4",
-            "sm_70",
+            "8.6",
+            "sm_80",
             &format!(
-                ".func f() {{ {lacks} ret; }}\n.func g() {{ call f; ret; }}\n.visible .entry own() {{ {lacks} ret; }}\n\
-             .visible .entry calls() {{ call g; ret; }}\n.visible .entry good() {{ ret; }}\n"
+                ".extern .func (.param .b32 r) cudaDeviceSynchronize(); .func f() {{ {lacks} ret; }}\n.func g() {{ call f; ret; }}\n\
+             .visible .entry own() {{ {lacks} ret; }}\n.visible .entry calls() {{ call g; ret; }}\n.visible .entry good() {{ ret; }}\n"
             ),
         );
         assert!(check(&texts).is_err());
         let loaded = check_kernels(&texts).unwrap();
         assert_eq!(loaded.ir.entries.keys().collect::<Vec<_>>(), ["good"]);
         assert_eq!(loaded.without.keys().collect::<Vec<_>>(), ["calls", "own"]);
-        assert!(loaded.without["calls"].contains("wmma.mma"), "{}", loaded.without["calls"]);
+        assert!(loaded.without["calls"].contains("cudaDeviceSynchronize"), "{}", loaded.without["calls"]);
         assert!(loaded.without["own"].contains("t.ptx:6"), "{}", loaded.without["own"]);
     }
 

@@ -1,9 +1,10 @@
 //! What a stream can be given, and a node of a graph can be: launches, copies, fills, functions of the host.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
-use handloom_runtime::{DeviceMemory, LaunchConfig, Launcher, StreamError};
+use handloom_runtime::{DeviceFacts, DeviceMemory, LaunchConfig, Launcher, StreamError};
 
 use crate::batch::MemOp;
 use crate::checked;
@@ -291,6 +292,32 @@ impl Launch {
     }
 }
 
+/// What kernels of a context are told that ask the device runtime.
+#[derive(Debug)]
+struct Facts {
+    context: u64,
+    ordinal: i32,
+}
+
+impl DeviceFacts for Facts {
+    fn ordinal(&self) -> i32 {
+        self.ordinal
+    }
+
+    fn count(&self) -> i32 {
+        process().ok().and_then(|p| i32::try_from(p.gpus.len()).ok()).unwrap_or(0)
+    }
+
+    fn attribute(&self, number: i32, device: i32) -> Option<i32> {
+        process().ok()?.gpu(device).ok()?.attribute(number).ok()
+    }
+
+    fn limit(&self, number: u32) -> Option<u64> {
+        let context = process().ok()?.contexts.get(self.context)?;
+        context.limit(number).ok().map(|limit| limit.load(Ordering::Relaxed))
+    }
+}
+
 /// Held for writing while no stream may be given a launch.
 static LAUNCHES: RwLock<()> = RwLock::new(());
 
@@ -321,6 +348,7 @@ fn launcher(ctx: &Ctx, func: &Func, shape: &Shape) -> Result<Arc<Launcher>> {
             output: Some(ctx.sink.clone()),
             check: process.config.check,
             found: process.config.check.map(|_| checked::sink()),
+            facts: Some(Arc::new(Facts { context: ctx.handle, ordinal: ctx.gpu.ordinal })),
             ..LaunchConfig::new(shape.grid, shape.block)
         };
         ctx.result(Launcher::new(&func.function, &config).map_err(StreamError::from))

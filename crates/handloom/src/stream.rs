@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use handloom_runtime::{self as runtime, Check, Context, LaunchConfig, LaunchReport, PreparedLaunch};
+use handloom_runtime::{self as runtime, Context, LaunchConfig, LaunchReport, PreparedLaunch};
 
 use crate::arg::{self, Arg, Field};
 use crate::device::Function;
@@ -166,7 +166,7 @@ impl<'a> LaunchBuilder<'a> {
     /// # Errors
     /// The launch is wrong, there is no room, or compiling fails.
     pub fn prepare(&mut self, config: LaunchConfig) -> Result<Prepared, Error> {
-        self.with_args(&config, |function, args| Ok(PreparedLaunch::new(function, &config, args)?))
+        self.with_args(|function, args| Ok(PreparedLaunch::new(function, &config, args)?))
             .map(|inner| Prepared { inner })
     }
 
@@ -194,13 +194,12 @@ impl<'a> LaunchBuilder<'a> {
     /// The launch is wrong, or work of the stream has failed before. What the kernel does wrong is the error of [`Pending::wait`] and [`Stream::synchronize`].
     pub fn enqueue(&mut self, config: LaunchConfig) -> Result<Pending, Error> {
         let stream = self.stream;
-        let inner = self.with_args(&config, |function, args| Ok(stream.inner.launch(function, &config, args)?))?;
+        let inner = self.with_args(|function, args| Ok(stream.inner.launch(function, &config, args)?))?;
         Ok(Pending { inner, stream: stream.clone() })
     }
 
     fn with_args<R>(
         &self,
-        config: &LaunchConfig,
         work: impl FnOnce(&runtime::Function, &[runtime::Arg<'_>]) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let function = &self.function.inner;

@@ -7,22 +7,12 @@ use handloom_ir::simt::{Builtin, Inst};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::StateSpace;
 
+pub use crate::arguments::{Effect, Fresh, Refused};
+use crate::arguments::{read, write};
 use crate::cta::{Cta, Group};
+use crate::device_call;
 use crate::memory::Memory;
 use crate::printf;
-
-/// An access of a built-in function that is not allowed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refused {
-    /// Which rule was broken.
-    pub kind: TrapKind,
-    /// The address that was accessed.
-    pub addr: u64,
-    /// Bytes of the access; 0 for `free` of an address that was not allocated.
-    pub bytes: u32,
-    /// What was tried.
-    pub access: AccessKind,
-}
 
 impl<'m> Cta<'m> {
     /// Calls a built-in function in each lane.
@@ -40,10 +30,16 @@ impl<'m> Cta<'m> {
         for t in group.threads() {
             let block = self.get(t, inst.src[0]);
             self.touched = true;
-            if self.is_shaded() {
+            // Of the device runtime each call says by its result what it did not like.
+            let device = match builtin {
+                Builtin::Device { call, .. } => Some(call),
+                Builtin::Vprintf | Builtin::Malloc | Builtin::Free | Builtin::Assertfail => None,
+            };
+            if self.is_shaded() && device.is_none() {
                 self.builtin_decides(inst, builtin, t, mem);
             }
-            call(builtin, mem, block, word).map_err(|refused| self.refused(inst, t, &refused))?;
+            let thread = u32::try_from(t).unwrap_or(u32::MAX);
+            let effect = call(builtin, mem, block, word, thread).map_err(|refused| self.refused(inst, t, &refused))?;
             let freed = (builtin == Builtin::Free).then(|| mem.read(block, word)).filter(|addr| *addr != 0);
             if let Some(addr) = freed {
                 let who = self.who(t);
@@ -54,12 +50,13 @@ impl<'m> Cta<'m> {
                     audit.init().into_iter().for_each(|init| init.settle(addr, bytes));
                 });
             }
-            if builtin == Builtin::Malloc && self.audit.is_some() {
+            if let Some((addr, bytes)) = effect.fresh {
                 // What others did there before was to other memory.
-                let (bytes, addr) = (mem.read(block, word), mem.read(block + u64::from(word), word));
+                self.tell(|audit, _| audit.renew(addr, bytes));
+            }
+            if let (Builtin::Malloc, Some((addr, bytes))) = (builtin, effect.fresh) {
                 let who = self.who(t);
                 self.tell(|audit, _| {
-                    audit.renew(addr, bytes);
                     if let Some(memory) = audit.memory().filter(|_| addr != 0) {
                         memory.allocate(addr, bytes, (inst.span, who));
                     }
@@ -73,6 +70,14 @@ impl<'m> Cta<'m> {
             }
             if builtin == Builtin::Vprintf {
                 self.with_init(|init| init.fill(block + 2 * u64::from(word), 4));
+            }
+            if let Some(call) = device {
+                self.with_init(|init| {
+                    init.fill(block, device_call::block_bytes(call, word));
+                    if let Some((at, bytes)) = effect.written {
+                        init.fill(at, bytes.into());
+                    }
+                });
             }
         }
         Ok(())
@@ -122,17 +127,19 @@ impl<'m> Cta<'m> {
     }
 }
 
-/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes. `__assertfail` does nothing here: see
+/// Calls a function in one lane, whose arguments lie at `block`; `word` is the size of a pointer in bytes, `thread` the
+/// linear number of its thread. `__assertfail` does nothing here: see
 /// [`assert_text`].
 ///
 /// # Errors
 /// The access that is not allowed.
-pub fn call(builtin: Builtin, mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+pub fn call(builtin: Builtin, mem: &mut dyn Memory, block: u64, word: u32, thread: u32) -> Result<Effect, Refused> {
     match builtin {
-        Builtin::Vprintf => vprintf(mem, block, word),
-        Builtin::Malloc => malloc(mem, block, word),
-        Builtin::Free => free(mem, block, word),
-        Builtin::Assertfail => Ok(()),
+        Builtin::Vprintf => vprintf(mem, block, word).map(|()| Effect::default()),
+        Builtin::Malloc => malloc(mem, block, word).map(|fresh| Effect { fresh: Some(fresh), written: None }),
+        Builtin::Free => free(mem, block, word).map(|()| Effect::default()),
+        Builtin::Assertfail => Ok(Effect::default()),
+        Builtin::Device { call, per_thread } => device_call::call((call, per_thread), mem, block, word, thread),
     }
 }
 
@@ -182,10 +189,11 @@ fn vprintf(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
 }
 
 /// `malloc(size)`.
-fn malloc(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
+fn malloc(mem: &mut dyn Memory, block: u64, word: u32) -> Result<Fresh, Refused> {
     let size = read(mem, block, word)?;
     let addr = mem.allocate(size);
-    write(mem, block + u64::from(word), word, addr)
+    write(mem, block + u64::from(word), word, addr)?;
+    Ok((addr, size))
 }
 
 /// `free(pointer)`.
@@ -195,19 +203,6 @@ fn free(mem: &mut dyn Memory, block: u64, word: u32) -> Result<(), Refused> {
         return Ok(());
     }
     mem.release(addr).map_err(|why| Refused { kind: why.into(), addr, bytes: 0, access: AccessKind::Write })
-}
-
-fn read(mem: &mut dyn Memory, addr: u64, bytes: u32) -> Result<u64, Refused> {
-    let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Read };
-    mem.check(addr, bytes, false).map_err(refused)?;
-    Ok(mem.read(addr, bytes))
-}
-
-fn write(mem: &mut dyn Memory, addr: u64, bytes: u32, value: u64) -> Result<(), Refused> {
-    let refused = |why| Refused { kind: TrapKind::from(why), addr, bytes, access: AccessKind::Write };
-    mem.check(addr, bytes, true).map_err(refused)?;
-    mem.write(addr, bytes, value);
-    Ok(())
 }
 
 /// The bytes up to a NUL, without it.

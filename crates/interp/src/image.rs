@@ -86,23 +86,6 @@ impl Objects {
         }
     }
 
-    /// Does a fetch for the lanes of a mask at once, if it is one of those that are done so: all lanes name the same objects. `None` if not, and then
-    /// nothing was done.
-    #[inline(always)]
-    pub fn fetch_row<M: Memory + ?Sized>(
-        &mut self,
-        f: Fetch,
-        [texture, sampler]: [u64; 2],
-        coordinates: &[image::Row],
-        mask: u32,
-        memory: &mut M,
-    ) -> Option<[image::Row; 4]> {
-        let texture = self.known(0, texture, Kind::Texture, memory).ok()?;
-        let own = if f.has_sampler { Some(self.known(1, sampler, Kind::Sampler, memory).ok()?) } else { None };
-        let sampler = own.map_or(texture.sampler, |o| o.sampler);
-        image::fetch_row((&texture, &sampler), f, coordinates, mask, &mut Through(memory))
-    }
-
     fn fetch<M: Memory + ?Sized>(&mut self, f: Fetch, src: &[u64], memory: &mut M) -> Result<[u64; 4], Refused> {
         let texture = self.known(0, src[0], Kind::Texture, memory)?;
         let n_handles = 1 + usize::from(f.has_sampler);
@@ -130,10 +113,7 @@ impl Objects {
         if let Some((_, object)) = self.known[slot].filter(|(known, _)| *known == handle) {
             return Ok(object);
         }
-        let object = object_of(handle, kind, memory)?;
-        if kind == Kind::Texture {
-            readable(&object, handle, memory)?;
-        }
+        let object = resolve(handle, kind, memory)?;
         self.known[slot] = Some((handle, object));
         Ok(object)
     }
@@ -169,6 +149,30 @@ impl Objects {
         let access = AccessKind::Read;
         Err(Refused { kind: TrapKind::OutOfSurface, address: found.address, bytes: found.bytes, access, detail })
     }
+}
+
+/// The object of a handle, whose memory may be read.
+///
+/// # Errors
+/// It names none of that kind, or memory that the program may not reach.
+pub fn resolve<M: Memory + ?Sized>(handle: u64, kind: Kind, memory: &mut M) -> Result<Object, Refused> {
+    let object = object_of(handle, kind, memory)?;
+    if kind == Kind::Texture {
+        readable(&object, handle, memory)?;
+    }
+    Ok(object)
+}
+
+/// Does a fetch for the lanes of a mask at once; `None` if a lane reads the border, and then nothing was done. The texture was
+/// [resolved](resolve).
+#[inline(always)]
+pub fn fetch_row<M: Memory + ?Sized>(
+    flat: &image::Flat,
+    coordinates: &[image::Row],
+    mask: u32,
+    memory: &mut M,
+) -> Option<[image::Row; 4]> {
+    image::fetch_row(flat, coordinates, mask, &mut Through(memory))
 }
 
 /// The low word of a source.

@@ -18,7 +18,7 @@
 //! - Every value comes from `handloom_ir::num` or from a function of [`warp`] or [`atom`].
 //! - A load, store or atomic that traps has had no effect in any lane of its group.
 //!
-//! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`order`], [`pace`], [`sreg`], [`transfer`] and [`printf`] are also used by compiled code through the runtime, so
+//! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`device_call`], [`order`], [`pace`], [`sreg`], [`transfer`] and [`printf`] are also used by compiled code through the runtime, so
 //! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
@@ -28,6 +28,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod access;
+mod arguments;
 pub mod atom;
 mod audited;
 pub mod barrier;
@@ -35,6 +36,7 @@ pub mod builtin;
 pub mod cluster;
 mod control;
 pub mod cta;
+pub mod device_call;
 pub mod env;
 mod exec;
 mod frame;

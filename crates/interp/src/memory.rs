@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use handloom_ir::simt::SymId;
+use handloom_ir::simt::{DeviceCall, SymId};
 use handloom_ir::types::StateSpace;
 
 use crate::tensor::memory::Tensors;
@@ -14,6 +14,37 @@ pub enum Denied {
     OutOfBounds,
     /// A write to bytes that kernels may only read.
     WriteProtected,
+}
+
+/// A call of CUDA's device runtime, as who runs launches sees it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Which function.
+    pub call: DeviceCall,
+    /// Stream 0 is that of the thread.
+    pub per_thread: bool,
+    /// The arguments in order; three of a `dim3`.
+    pub args: Vec<u64>,
+    /// Linear number of the calling thread in its cta.
+    pub thread: u32,
+}
+
+/// The answer to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// What the function returns.
+    pub result: u64,
+    /// A number to be written: where, how many bytes, which.
+    pub out: Option<(u64, u32, u64)>,
+    /// Memory that it made: address and bytes.
+    pub fresh: Option<(u64, u64)>,
+}
+
+impl Answer {
+    /// A result alone.
+    pub const fn of(result: u64) -> Answer {
+        Answer { result, out: None, fresh: None }
+    }
 }
 
 /// Memory by generic address, and the services of a device that a kernel can ask for.
@@ -49,6 +80,9 @@ pub trait Memory {
     /// # Errors
     /// The address was not given by [`allocate`](Memory::allocate), or is free already.
     fn release(&mut self, addr: u64) -> Result<(), Denied>;
+
+    /// A function of CUDA's device runtime.
+    fn device_call(&mut self, asked: &Asked) -> Answer;
 
     /// Text printed by the kernel.
     fn output(&mut self, text: &[u8]);

@@ -1,10 +1,12 @@
 //! What a launch asks for, and whether the device and the entry allow it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use handloom_ir::simt;
 use handloom_plan::Bounds;
 
+use crate::children::DeviceFacts;
 use crate::error::{Wrong, wrong};
 use crate::finding::{Check, CheckConfig, CheckSink, Checks};
 use crate::memory::space::SLAB_OPEN;
@@ -80,6 +82,8 @@ pub struct LaunchConfig {
     pub check: Option<CheckConfig>,
     /// Takes what was found, of launches whose report nobody waits for.
     pub found: Option<CheckSink>,
+    /// What kernels that ask CUDA's device runtime are told of the device; without it, what is true of any.
+    pub facts: Option<Arc<dyn DeviceFacts>>,
 }
 
 impl LaunchConfig {
@@ -105,6 +109,7 @@ impl LaunchConfig {
             output: None,
             check: None,
             found: None,
+            facts: None,
         }
     }
 

@@ -1,12 +1,14 @@
 //! One run of an entry: checked, prepared, run by one of the engines, reported.
 
 mod args;
+mod children;
 mod code;
 mod config;
 mod launcher;
 mod listing;
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,7 @@ pub use launcher::Launcher;
 pub(crate) use launcher::Params;
 pub use listing::Listing;
 
+use crate::children::Nesting;
 use crate::engine;
 use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
 use crate::finding::CheckReport;
@@ -199,6 +202,7 @@ impl PreparedLaunch {
             recompile: Arc::default(),
             threads: threads(config.threads),
             audit: None,
+            children: children::children(module, config, Nesting::default()),
         };
         let most = space.max_slabs() as u64;
         if config.cooperative && config.blocks() > most {
@@ -264,11 +268,26 @@ impl PreparedLaunch {
         self.waited += spent;
     }
 
-    /// Runs it.
+    /// Runs it, and all that its threads launch.
     ///
     /// # Errors
-    /// The kernel traps, the launch is stopped, or there is no memory for its blocks.
+    /// A kernel traps, the launch is stopped, or there is no memory for its blocks.
     pub fn run(&mut self) -> Result<LaunchReport, LaunchError> {
+        let start = Instant::now();
+        // What was waited for code counts too.
+        let start = start.checked_sub(self.waited).unwrap_or(start);
+        if let Some(children) = &self.grid.children {
+            children.nesting().pending.store(0, Ordering::Relaxed);
+        }
+        let ran = self.run_grid();
+        let asked = children::asked(&self.grid);
+        let mut report = ran?;
+        self.run_children(asked, start, &mut report)?;
+        Ok(report)
+    }
+
+    /// Runs its own grid, without the launches that its threads make.
+    fn run_grid(&mut self) -> Result<LaunchReport, LaunchError> {
         if self.config.stop.is_stopped() {
             return Err(LaunchError::Stopped);
         }

@@ -465,7 +465,7 @@ impl DeviceMemory {
     }
 
     /// Whether rows lie in one allocation; returns how many of them have bytes.
-    fn check_rows(&self, rows: Rows, width: u64, height: u64) -> Result<u64, MemoryError> {
+    pub(crate) fn check_rows(&self, rows: Rows, width: u64, height: u64) -> Result<u64, MemoryError> {
         if width == 0 || height == 0 {
             return Ok(0);
         }

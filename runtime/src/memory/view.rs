@@ -71,6 +71,12 @@ impl View {
         self.memory.space(self.kind).unwrap_or(&self.memory.wide)
     }
 
+    /// Forgets cached ranges if an allocation has ended. The result is a number that stays as long as none does.
+    pub(crate) fn newest(&mut self) -> u64 {
+        self.refresh();
+        self.generation
+    }
+
     /// Forgets cached ranges if an allocation has ended. Says whether it did.
     pub(crate) fn refresh(&mut self) -> bool {
         let now = self.memory.generation();

@@ -39,6 +39,8 @@ pub(crate) struct ModuleInner {
     warnings: Vec<Diagnostic>,
     /// Some function prints.
     pub(crate) prints: bool,
+    /// Some function calls CUDA's device runtime.
+    pub(crate) launches: bool,
 }
 
 impl Module {
@@ -55,10 +57,11 @@ impl Module {
         let kind = space_kind(&ir);
         let space = device.inner.memory.space(kind).ok_or(NoRoom { bytes: 0 })?;
         let symbols = Symbols::place(&ir, space)?;
-        let all = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
-        let prints = all.into_iter().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
+        let all = || ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
+        let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
+        let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints };
+        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches };
         Ok(Module { inner: Arc::new(inner) })
     }
 

@@ -8,6 +8,7 @@ use handloom_ir::types::StateSpace;
 
 use super::Call;
 use super::memory::lanes;
+use crate::warp::host::CtaHost;
 
 pub(super) fn builtin(c: &mut Call<'_>) -> u64 {
     let (which, block, span) = c.tables.builtins[c.site];
@@ -23,7 +24,8 @@ pub(super) fn builtin(c: &mut Call<'_>) -> u64 {
     c.touched();
     for lane in lanes(c.mask) {
         let at = c.ctx.read(block, lane);
-        if let Err(refused) = call(which, &mut c.host.memory, at, word) {
+        let thread = CtaHost::thread(&c.ctx.header(), lane);
+        if let Err(refused) = call(which, &mut c.host.memory, at, word, thread) {
             refuse(c, span, lane, &refused);
             return 0;
         }

@@ -84,14 +84,24 @@ pub(super) fn place_of_row(ctx: Ctx, loc: Loc) -> Option<*mut u32> {
 /// Writes the lanes of the mask.
 #[inline(always)]
 fn put(c: Active, loc: Loc, values: Row) {
-    let Some(place) = place_of_row(c.ctx, loc).map(|place| place.cast::<Row>()) else {
-        return c.ctx.write_row(loc, c.mask, &map(&values, u64::from));
+    put_row(c.ctx, c.mask, loc, values);
+}
+
+/// Writes the lanes of a mask.
+#[inline(always)]
+pub(super) fn put_row(ctx: Ctx, mask: u32, loc: Loc, values: Row) {
+    let Some(place) = place_of_row(ctx, loc).map(|place| place.cast::<Row>()) else {
+        return ctx.write_row(loc, mask, &map(&values, u64::from));
     };
+    if mask == u32::MAX {
+        // SAFETY: as in `row`; no code runs on the context now.
+        return unsafe { place.write(values) };
+    }
     // SAFETY: as in `row`.
     let old = unsafe { place.read() };
     let mut new = old;
     for (l, (to, value)) in new.iter_mut().zip(values).enumerate() {
-        *to = if c.mask >> l & 1 == 1 { value } else { *to };
+        *to = if mask >> l & 1 == 1 { value } else { *to };
     }
     // SAFETY: as in `row`; no code runs on the context now.
     unsafe { place.write(new) }

@@ -1,12 +1,16 @@
 //! Textures and surfaces, lane by lane. The rules are the interpreter's.
 
 use handloom_interp::image::{Objects, Refused};
-use handloom_ir::num::image::Row;
+use handloom_ir::num::image::{Flat, Kind, Row};
 use handloom_ir::simt::{Fetch, ImageOp};
 use handloom_ir::types::Ty;
+use handloom_plan::abi::Loc;
 
 use super::Call;
 use super::memory::lanes;
+#[cfg(target_arch = "x86_64")]
+use super::texels;
+use crate::warp::host::CtaHost;
 
 /// Most sources of an op.
 const MAX_SOURCES: usize = 24;
@@ -67,7 +71,14 @@ fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
     let n_handles = usize::from(f.has_sampler);
     let [n_coordinates, ..] = f.words();
     let mut handles = [c.ctx.read(site.addr, first), 0];
-    let same = |loc, handle| lanes(c.mask).all(|lane| c.ctx.read(loc, lane) == handle);
+    let same = |loc, handle| {
+        if matches!(loc, Loc::Imm(_) | Loc::Scalar(_)) {
+            return true;
+        }
+        let mut row = [handle; 32];
+        c.ctx.read_row(loc, c.mask, &mut row);
+        (0..32).fold(0, |other, l| other | (row[l] ^ handle) & u64::from(c.mask >> l & 1).wrapping_neg()) == 0
+    };
     if f.has_sampler {
         handles[1] = c.ctx.read(site.src[0], first);
     }
@@ -78,13 +89,23 @@ fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
     for (row, loc) in coordinates.iter_mut().zip(&site.src[n_handles..]).take(n_coordinates) {
         *row = super::fast::row(c.ctx, *loc);
     }
-    let Some(rows) =
-        Objects::default().fetch_row(f, handles, &coordinates[..n_coordinates], c.mask, &mut c.host.memory)
-    else {
+    let CtaHost { images, memory, machine, .. } = &mut *c.host;
+    let own = if f.has_sampler { images.find(handles[1], Kind::Sampler, memory).ok().copied() } else { None };
+    let Ok(texture) = images.find(handles[0], Kind::Texture, memory) else { return false };
+    if f.has_sampler && own.is_none() {
         return false;
+    }
+    let sampler = own.map_or(texture.sampler, |o| o.sampler);
+    let Some(flat) = Flat::new(texture, &sampler, f) else { return false };
+    let rows = if texels::is_here(machine, &flat) {
+        // SAFETY: the host has the features, and the texture was found readable.
+        Some(unsafe { texels::fetch(&flat, &coordinates, c.mask) })
+    } else {
+        handloom_interp::image::fetch_row(&flat, &coordinates[..n_coordinates], c.mask, memory)
     };
-    for (d, row) in site.dst.iter().zip(&rows) {
-        c.ctx.write_row(*d, c.mask, &row.map(u64::from));
+    let Some(rows) = rows else { return false };
+    for (d, row) in site.dst.iter().zip(rows) {
+        super::fast::put_row(c.ctx, c.mask, *d, row);
     }
     true
 }

@@ -22,6 +22,8 @@ mod sreg;
 mod stack;
 mod sync;
 mod tensor;
+#[cfg(target_arch = "x86_64")]
+mod texels;
 mod transfer;
 mod whole;
 

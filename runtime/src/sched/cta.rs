@@ -152,6 +152,7 @@ impl CtaRun {
             waiting: Vec::new(),
             cluster_waits: Vec::new(),
             was_left: false,
+            images: Default::default(),
         };
         let mut run = CtaRun {
             cta: Box::into_raw(Box::new(CtaBlock::new(cta))).cast(),

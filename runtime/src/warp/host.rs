@@ -11,6 +11,7 @@ use handloom_plan::abi::{BarrierSite, CopyKind, CtaCtx, Operands, SyncSite, Tabl
 
 use super::KernelMemory;
 use super::context::{Contexts, Ctx};
+use super::images::Images;
 use crate::run::Tier;
 
 /// State of a cta that routines and the scheduler share.
@@ -39,6 +40,8 @@ pub(crate) struct CtaHost {
     pub(crate) cluster_waits: Vec<ClusterWait>,
     /// Code gave something else back than its end since the cta started: the next one must not find what is left of it here.
     pub(crate) was_left: bool,
+    /// Textures and samplers that its fetches named.
+    pub(crate) images: Images,
 }
 
 /// State of a warp.

@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
+use handloom_interp::memory::{Answer, Asked};
 use handloom_interp::tensor::Tensors;
 use handloom_interp::{Denied, Memory as Services};
-use handloom_ir::simt::SymId;
+use handloom_ir::simt::{DeviceCall, SymId};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
 
+use crate::children::Children;
 use crate::grid::Grid;
 use crate::memory::{AllocKind, View, access};
 use crate::module::ModuleInner;
@@ -26,6 +28,8 @@ pub(crate) struct KernelMemory {
     module: Arc<ModuleInner>,
     /// Takes what it prints.
     printer: Option<Arc<Printer>>,
+    /// What its threads launch.
+    children: Option<Arc<Children>>,
     /// Its number in the order of text.
     pub(crate) number: u64,
     start: Instant,
@@ -36,7 +40,8 @@ impl KernelMemory {
     pub(crate) fn new(view: View, grid: &Grid, number: u64) -> KernelMemory {
         let module = Arc::clone(&grid.module);
         let start = module.device.inner.start;
-        KernelMemory { view: RefCell::new(view), module, printer: grid.printer.clone(), number, start }
+        let (printer, children) = (grid.printer.clone(), grid.children.clone());
+        KernelMemory { view: RefCell::new(view), module, printer, children, number, start }
     }
 
     /// The module that the kernel belongs to.
@@ -99,6 +104,24 @@ impl Services for KernelMemory {
             Ok(())
         } else {
             Err(Denied::OutOfBounds)
+        }
+    }
+
+    fn device_call(&mut self, asked: &Asked) -> Answer {
+        let Some(children) = self.children.clone() else {
+            panic!("bug: a launch whose module asks the device runtime has nobody to answer")
+        };
+        match (asked.call, asked.args.as_slice()) {
+            (DeviceCall::Malloc, &[to, bytes]) if to != 0 => {
+                let word = u32::from(self.module.ir.address_size) / 8;
+                let memory = (self.allocate(bytes), bytes);
+                children.made(asked, self.number, word, memory)
+            }
+            (DeviceCall::Free, &[address]) => {
+                let freed = address == 0 || self.release(address).is_ok();
+                children.freed(asked, self.number, freed)
+            }
+            _ => children.answer(asked, self.number, &self.module, self.view.get_mut().space()),
         }
     }
 

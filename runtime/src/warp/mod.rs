@@ -4,6 +4,7 @@
 
 pub(crate) mod context;
 pub(crate) mod host;
+mod images;
 mod memory;
 
 pub(crate) use memory::KernelMemory;

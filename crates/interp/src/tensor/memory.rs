@@ -85,6 +85,11 @@ impl Tensor {
         &self.cells[index(lane, column)..index(lane, column + count)]
     }
 
+    /// The same, to be written.
+    pub(super) fn row_mut(&mut self, lane: u32, column: u32, count: u32) -> &mut [u32] {
+        &mut self.cells[index(lane, column)..index(lane, column + count)]
+    }
+
     /// The statement and the thread that allocated what nobody has deallocated.
     pub(super) fn left(&self) -> Option<(Span, u32)> {
         self.allocations.first().map(|a| a.by)

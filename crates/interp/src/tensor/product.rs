@@ -104,6 +104,9 @@ impl Number for i32 {
     }
 }
 
+/// Most elements in sixteen bytes.
+const MAX_PER_UNIT: usize = 32;
+
 /// How bits become elements.
 struct Decoder<T: Number> {
     e: Element,
@@ -128,11 +131,18 @@ impl<T: Number> Decoder<T> {
         if self.negates { value.negated() } else { value }
     }
 
-    /// The elements in sixteen bytes of shared memory.
+    /// The elements in sixteen bytes of shared memory: as many as [`per_unit`](Decoder::per_unit) says.
     ///
     /// # PTX ISA
     /// Packing formats of elements in Tensor and Shared memory.
-    fn unit(&self, bytes: [u8; 16]) -> impl Iterator<Item = T> {
+    fn unit(&self, bytes: [u8; 16]) -> [T; MAX_PER_UNIT] {
+        let mut out = [T::default(); MAX_PER_UNIT];
+        if self.e.bits() == 16 {
+            for (to, pair) in out.iter_mut().zip(bytes.chunks_exact(2)) {
+                *to = self.decode(u64::from(u16::from_le_bytes([pair[0], pair[1]])));
+            }
+            return out;
+        }
         let all = u128::from_le_bytes(bytes);
         // Smaller elements lie next to each other, sixteen of them with padding behind; in registers and tensor memory each has a byte.
         let (size, left) = match small_bits(self.e) {
@@ -140,11 +150,11 @@ impl<T: Number> Decoder<T> {
             Some(bits) => (bits, 0),
             None => (self.e.bits(), 0),
         };
-        let count = self.per_unit();
         let mask = (1_u128 << size) - 1;
-        (0..count)
-            .map(move |i| u64::try_from(all >> (size * i) & mask).unwrap_or(0) << left)
-            .map(|bits| self.decode(bits))
+        for (i, to) in (0..self.per_unit()).zip(&mut out) {
+            *to = self.decode(u64::try_from(all >> (size * i) & mask).unwrap_or(0) << left);
+        }
+        out
     }
 
     fn per_unit(&self) -> u32 {
@@ -208,22 +218,23 @@ impl Shared {
         Ok(bytes)
     }
 
-    /// Calls `put` with row or column, depth and value of each element of rows or columns from `first` on.
+    /// Calls `put` for the elements of rows or columns from `first` on, some that follow each other at a time: with the row or column and the depth of
+    /// the first of them. They go along the depth, or along rows or columns, as the matrix lies.
     fn each<T: Number>(
         &self,
         decoder: &Decoder<T>,
         (first, count): (u32, u32),
         depth: u32,
         reach: &mut dyn Reach,
-        put: &mut dyn FnMut(u32, u32, T),
+        put: &mut dyn FnMut(u32, u32, &[T]),
     ) -> Result<(), Fault> {
         let per = decoder.per_unit();
         match self.tile.major {
             Major::K => {
                 for mn in 0..count {
                     for unit in 0..depth.div_ceil(per) {
-                        let bytes = self.unit(first + mn, unit, reach)?;
-                        (unit * per..depth).zip(decoder.unit(bytes)).for_each(|(k, v)| put(mn, k, v));
+                        let values = decoder.unit(self.unit(first + mn, unit, reach)?);
+                        put(mn, unit * per, &values[..at(per.min(depth - unit * per))]);
                     }
                 }
             }
@@ -231,10 +242,10 @@ impl Shared {
                 let units = first / per..(first + count).div_ceil(per);
                 for k in 0..depth {
                     for unit in units.clone() {
-                        let bytes = self.unit(k, unit, reach)?;
-                        let each = (unit * per..).zip(decoder.unit(bytes));
-                        each.filter(|(mn, _)| (first..first + count).contains(mn))
-                            .for_each(|(mn, v)| put(mn - first, k, v));
+                        let values = decoder.unit(self.unit(k, unit, reach)?);
+                        let from = first.max(unit * per);
+                        let to = (first + count).min((unit + 1) * per);
+                        put(from - first, k, &values[at(from - unit * per)..at(to - unit * per)]);
                     }
                 }
             }
@@ -352,8 +363,14 @@ impl Plan<'_> {
             for cta in 0..n_ctas {
                 let mut all = vec![T::default(); at(rows) * stored];
                 let matrix = Shared::new("a", a, i.majors[0], rank(cta), reach)?;
-                matrix.each(&decoder, (0, rows), self.stored, reach, &mut |row, k, v| {
-                    all[at(row) * stored + at(k)] = v
+                let by_depth = matrix.tile.major == Major::K;
+                matrix.each(&decoder, (0, rows), self.stored, reach, &mut |row, k, values| {
+                    let first = at(row) * stored + at(k);
+                    if by_depth {
+                        all[first..first + values.len()].copy_from_slice(values);
+                    } else {
+                        all[first..].iter_mut().step_by(stored).zip(values).for_each(|(to, v)| *to = *v);
+                    }
                 })?;
                 of_cta.push(all);
             }
@@ -365,10 +382,18 @@ impl Plan<'_> {
         let n_local = i.n / n_ctas;
         for cta in 0..n_ctas {
             let matrix = Shared::new("b", b, i.majors[1], rank(cta), reach)?;
-            matrix.each(&decoder, (zeros.shift, n_local), i.k, reach, &mut |n, k, v| {
-                let n = at(cta * n_local + n);
-                if !zeros.mask[n] {
-                    parts[n / count][at(k) * count + n % count] = v;
+            let by_depth = matrix.tile.major == Major::K;
+            matrix.each(&decoder, (zeros.shift, n_local), i.k, reach, &mut |n, k, values| {
+                let first = at(cta * n_local + n);
+                if by_depth {
+                    if !zeros.mask[first] {
+                        let part = &mut parts[first / count][at(k) * count + first % count..];
+                        part.iter_mut().step_by(count).zip(values).for_each(|(to, v)| *to = *v);
+                    }
+                    return;
+                }
+                for (n, v) in (first..).zip(values).filter(|(n, _)| !zeros.mask[*n]) {
+                    parts[n / count][at(k) * count + n % count] = *v;
                 }
             })?;
         }
@@ -417,24 +442,28 @@ impl Plan<'_> {
     }
 
     fn write(&self, t: &mut Tensor, line: Line, values: impl Iterator<Item = u32>) {
-        (self.d.column..).zip(values).for_each(|(column, value)| t.set(line.lane, column, value));
+        t.row_mut(line.lane, self.d.column, self.count).iter_mut().zip(values).for_each(|(cell, value)| *cell = value);
     }
 
     /// `adds`: what `d` is multiplied by before the products are added, if it is.
     fn floats(&self, o: &Operands<f32>, adds: Option<f32>, lanes: &[u64], reach: &dyn Reach) {
         let i = &self.i;
+        let mut sums: Vec<f32> = Vec::new();
         for (n, line) in self.layout.lines.iter().enumerate().filter(|(_, line)| self.writes(**line, lanes)) {
             let mut t = self.held.lock(line.cta);
             let (a, depths, b) = (&o.a[n], &o.depths[n], &o.b[at(line.part)]);
             let old = t.row(line.lane, self.d.column, self.count);
-            let first = |bits: &u32| match adds {
-                None => 0.0,
-                Some(scale) => {
-                    let value = start(i.d, u64::from(*bits) & i.d.mask());
-                    if scale == 1.0 { value } else { value * scale }
+            let scaled = |value: f32, scale: f32| if scale == 1.0 { value } else { value * scale };
+            sums.clear();
+            match (adds, i.d) {
+                (None, _) => sums.resize(old.len(), 0.0),
+                (Some(scale), Accumulator::F32) => {
+                    sums.extend(old.iter().map(|bits| scaled(f32::from_bits(*bits), scale)))
                 }
-            };
-            let mut sums: Vec<f32> = old.iter().map(first).collect();
+                (Some(scale), d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32)) => {
+                    sums.extend(old.iter().map(|bits| scaled(start(d, u64::from(*bits) & d.mask()), scale)))
+                }
+            }
             match self.p.scales {
                 None => reach.add_floats(a, depths, b, &mut sums),
                 Some(blocks) => {
@@ -453,7 +482,15 @@ impl Plan<'_> {
                     sums.iter_mut().zip(all).for_each(|(to, sum)| *to = sum as f32);
                 }
             }
-            self.write(&mut t, *line, sums.into_iter().map(|sum| low32(end(i.d, sum))));
+            match i.d {
+                // What `end` does, without a call for each cell.
+                Accumulator::F32 => {
+                    self.write(&mut t, *line, sums.iter().map(|s| if s.is_nan() { 0x7fff_ffff } else { s.to_bits() }))
+                }
+                d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32) => {
+                    self.write(&mut t, *line, sums.iter().map(|sum| low32(end(d, *sum))))
+                }
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! The meaning of an op is its arm in the interpreter; its speed is its arm in the code generator.
 
 pub mod build;
+pub mod device_call;
 mod frame;
 pub mod func;
 pub mod ids;
@@ -23,6 +24,7 @@ pub mod video;
 mod words;
 
 pub use build::{Addr, Builder};
+pub use device_call::DeviceCall;
 pub use frame::FrameLayout;
 pub use func::*;
 pub use ids::*;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::*;
 
+use super::device_call::DeviceCall;
 use super::ids::{FuncId, SlotId, SymId};
 use super::image::ImageOp;
 use super::matrix::MatrixOp;
@@ -216,6 +217,13 @@ pub enum Builtin {
     Malloc,
     /// `free(pointer)`.
     Free,
+    /// A function of CUDA's device runtime.
+    Device {
+        /// Which.
+        call: DeviceCall,
+        /// Stream 0 is that of the thread, not that of its block.
+        per_thread: bool,
+    },
 }
 
 /// A direct or indirect call target.

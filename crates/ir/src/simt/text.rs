@@ -12,7 +12,7 @@ use crate::types::*;
 
 use super::func::*;
 use super::op::*;
-use super::words::lower_case;
+use super::words::{flag, lower_case};
 
 /// A module.
 pub fn print(module: &Module) -> String {
@@ -242,6 +242,9 @@ fn op_name(op: &Op) -> String {
         Op::BarWarp => "bar_warp".into(),
         Op::Activemask => "activemask".into(),
         Op::Nanosleep => "nanosleep".into(),
+        Op::Builtin(Builtin::Device { call, per_thread }) => {
+            format!("builtin.device.{}{}", lower_case(call), flag(*per_thread, ".ptsz"))
+        }
         Op::Builtin(b) => format!("builtin.{}", lower_case(b)),
         Op::Transfer(op) => op.name(),
         Op::Stack(StackOp::Save) => "stack.save".into(),

@@ -7,9 +7,6 @@ use handloom_ir::types::ScalarType;
 use crate::form::*;
 use crate::target::Needs;
 
-/// Why some of them do not run.
-pub(super) const WHY: &str = "tensor instructions";
-
 /// An operand that is a part of a matrix: registers of the type `is`, as many as `count` says.
 pub(super) const fn fragment(name: &'static str, is: fn(&Use) -> ScalarType, count: fn(&Use) -> u8) -> Operand {
     Operand {

@@ -12,9 +12,9 @@
 
 use std::collections::HashMap;
 
-use handloom_ir::simt::{Access, Addr, MatrixOp, Product, Pure, Val};
+use handloom_ir::simt::{Access, Addr, MatrixOp, Product, Pure, Step, Val};
 use handloom_ir::types::ScalarType::F16;
-use handloom_ir::types::{Int, Ty};
+use handloom_ir::types::{Cmp, Float, Int, Ty};
 
 use super::fragment::bits;
 use super::ldmatrix::{group_and_lane, times, warp_op, word_of_bytes};
@@ -216,9 +216,44 @@ pub(super) fn store(x: &mut Cx<'_, '_>) {
 
 /// `wmma.mma`.
 pub(super) fn product(x: &mut Cx<'_, '_>) {
+    let sums = sums(x, of_instruction(x.u));
+    sums.into_iter().enumerate().for_each(|(i, v)| x.set_at(0, i, v));
+}
+
+/// `wmma.mma` of floats with `.satfinite`.
+///
+/// Choice: the manual no longer says what it does; the *CUDA Programming Guide* does, of `mma_sync` with `satf`: infinities become the greatest numbers, and
+/// a NaN becomes 0.
+pub(super) fn finite_product(x: &mut Cx<'_, '_>) {
+    let sums = sums(x, Product { step: Step::Add, ..of_instruction(x.u) });
+    for (i, sum) in sums.into_iter().enumerate() {
+        let finite = if x.u.ty(Role::Type) == F16 {
+            let [low, high] = [false, true].map(|hi| {
+                let half = x.b.half(sum, hi);
+                finite(x, half, Float::F16, 0x7bff, 0xfbff)
+            });
+            x.b.pack(low, high)
+        } else {
+            finite(x, sum, Float::F32, u64::from(f32::MAX.to_bits()), u64::from(f32::MIN.to_bits()))
+        };
+        x.set_at(0, i, finite);
+    }
+}
+
+/// A number between the ends of its format; 0 for a NaN.
+fn finite(x: &mut Cx<'_, '_>, sum: Val, ty: Float, most: u64, least: u64) -> Val {
+    let bits = x.b.ty(sum);
+    let (ftz, nan, xorsign) = (false, false, false);
+    let low = x.b.pure(Pure::FMin { ty, ftz, nan, xorsign }, bits, &[sum, Val::Imm(most, bits)]);
+    let inside = x.b.pure(Pure::FMax { ty, ftz, nan, xorsign }, bits, &[low, Val::Imm(least, bits)]);
+    let is_number = x.b.pure(Pure::FCmp { cmp: Cmp::Num, ty, ftz }, Ty::P, &[sum, sum]);
+    x.b.select(is_number, inside, Val::Imm(0, bits))
+}
+
+/// The registers of `d`, of a product whose rows are those of a block of `mma`.
+fn sums(x: &mut Cx<'_, '_>, p: Product) -> Vec<Val> {
     let (m, n, _) = mnk(x.u.text(Role::Shape));
-    let p =
-        Product { m: u8::try_from(block_rows(m)).expect("bug: a block of more than 255 rows"), ..of_instruction(x.u) };
+    let p = Product { m: u8::try_from(block_rows(m)).expect("bug: a block of more than 255 rows"), ..p };
     let [n_a, n_b, n_c, _] = p.registers();
     let [a, b, c] = [0, 1, 2].map(|i| x.srcs(i));
     let mut sums = Vec::new();
@@ -229,5 +264,5 @@ pub(super) fn product(x: &mut Cx<'_, '_>) {
             sums.extend(warp_op(x, MatrixOp::Product(p), src));
         }
     }
-    sums.into_iter().enumerate().for_each(|(i, v)| x.set_at(0, i, v));
+    sums
 }

@@ -2,7 +2,7 @@
 
 use handloom_ir::types::ScalarType::{self, *};
 
-use super::fragment::{WHY, bits, fragment, no_shape, registers, row_col};
+use super::fragment::{bits, fragment, no_shape, registers, row_col};
 use super::opaque;
 use super::shape::{WMMA, mnk};
 use crate::data_movement::memory::{GLOBAL, SHARED, SHARED_CTA};
@@ -107,7 +107,7 @@ pub const WMMA_HALF_SAT: Form = Form {
         }
         aligned(u).and_then(|()| wide_shape(u))
     },
-    semantics: Semantics::Unsupported(WHY),
+    semantics: Semantics::Warp(opaque::finite_product),
     ..WMMA_HALF
 };
 

@@ -20,7 +20,7 @@ mod texel;
 pub use object::{
     ALIGN, AddressMode, BASE_AT, BYTES, Channel, Filter, Image, Kind, Level, MAX_LEVELS, Object, Query, Sampler, ask,
 };
-pub use row::{Row, fetch_row};
+pub use row::{Flat, Row, fetch_row};
 pub use sample::{Asked, fetch, gather};
 pub use spec::Spec;
 pub use surface::{Found, place, write_formatted};

@@ -4,7 +4,7 @@
 //! code of it. Whatever is not for it is left to the definition.
 
 use super::coordinates::{Coordinate, FRACTION_BITS, ONE, pair, within};
-use super::object::{Channel, Filter, Image, Level, Object, Sampler};
+use super::object::{AddressMode, Channel, Filter, Level, Object, Sampler};
 use super::sample::{canonical, is_normalized};
 use super::texel::{Texels, absent, component};
 use crate::simt::{Fetch, Geometry, Lod};
@@ -27,14 +27,7 @@ impl Axis {
 
     /// `None` if a lane of the mask reads the border.
     #[inline(always)]
-    fn new(
-        places: &Row,
-        mask: u32,
-        size: u32,
-        sampler: (&Sampler, usize),
-        normalized: bool,
-        filter: Filter,
-    ) -> Option<Axis> {
+    fn new(places: &Row, mask: u32, size: u32, mode: AddressMode, normalized: bool, filter: Filter) -> Option<Axis> {
         let mut firsts = [0_i64; LANES];
         let mut weights = [0_i32; LANES];
         let scale = if normalized { f64::from(size) } else { 1.0 };
@@ -55,7 +48,6 @@ impl Axis {
             axis.weights[0][l] = ONE as i32 - weights[l];
         }
         if !is_inside {
-            let mode = sampler.0.address[sampler.1];
             for l in (0..LANES).filter(|l| mask >> l & 1 == 1) {
                 axis.texels[0][l] = within(firsts[l], size, mode, normalized)?;
                 axis.texels[1][l] = within(firsts[l] + i64::from(weights[l] != 0), size, mode, normalized)?;
@@ -65,37 +57,77 @@ impl Axis {
     }
 }
 
-/// What `tex` reads for the lanes of a mask, whose coordinates are given; `None` if this is not for it, and then nothing was done.
+/// A fetch that can be done for all lanes at once: what it does to each of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Flat {
+    /// Dimensions of the place.
+    pub n_axes: usize,
+    /// The only level of detail.
+    pub level: Level,
+    /// Places go from 0 to 1.
+    pub is_normalized: bool,
+    /// What is made of the texels around a place.
+    pub filter: Filter,
+    /// What the components are.
+    pub channel: Channel,
+    /// Components: 1, 2 or 4.
+    pub components: u8,
+    /// By dimension: what becomes of texels outside.
+    pub address: [AddressMode; 3],
+    /// The colour of the border.
+    pub border: [f32; 4],
+}
+
+impl Flat {
+    /// What a fetch is with a texture and a sampler; `None` if it is left to the definition.
+    #[inline]
+    pub fn new(texture: &Object, sampler: &Sampler, f: Fetch) -> Option<Flat> {
+        let image = &texture.image;
+        let n_axes = match f.geometry {
+            Geometry::D1 => 1,
+            Geometry::D2 => 2,
+            Geometry::D3 => 3,
+            _ => return None,
+        };
+        let has_one_level = f.lod == Lod::Base || image.levels <= 1;
+        if !f.is_float || f.gather.is_some() || f.has_offsets || f.has_depth || !has_one_level {
+            return None;
+        }
+        Some(Flat {
+            n_axes,
+            level: image.level(0),
+            is_normalized: is_normalized(texture, sampler),
+            filter: if image.channel.is_float() { sampler.filter } else { Filter::Nearest },
+            channel: image.channel,
+            components: image.components,
+            address: sampler.address,
+            border: sampler.border,
+        })
+    }
+
+    /// What the program gets for a component that the image does not have.
+    pub const fn absent(&self, at: usize) -> u32 {
+        absent(self.channel, at)
+    }
+
+    /// Bytes of a texel.
+    pub const fn texel(&self) -> u32 {
+        self.channel.bytes() * self.components as u32
+    }
+}
+
+/// What a fetch reads for the lanes of a mask, whose coordinates are given; `None` if a lane reads the border, and then nothing was done.
 ///
 /// The texels of an image may be read, as for [`fetch`](super::fetch).
 #[inline(always)]
-pub fn fetch_row(
-    (texture, sampler): (&Object, &Sampler),
-    f: Fetch,
-    coordinates: &[Row],
-    mask: u32,
-    memory: &mut impl Texels,
-) -> Option<[Row; 4]> {
-    let image = &texture.image;
-    let n_axes = match f.geometry {
-        Geometry::D1 => 1,
-        Geometry::D2 => 2,
-        Geometry::D3 => 3,
-        _ => return None,
-    };
-    let has_one_level = f.lod == Lod::Base || image.levels <= 1;
-    if !f.is_float || f.gather.is_some() || f.has_offsets || f.has_depth || !has_one_level {
-        return None;
-    }
-    let normalized = is_normalized(texture, sampler);
-    let filter = if image.channel.is_float() { sampler.filter } else { Filter::Nearest };
-    let level = image.level(0);
+pub fn fetch_row(image: &Flat, coordinates: &[Row], mask: u32, memory: &mut impl Texels) -> Option<[Row; 4]> {
+    let Flat { n_axes, level, is_normalized: normalized, filter, .. } = *image;
     let mut axes = [Axis::NONE; 3];
     for (i, axis) in axes.iter_mut().enumerate().take(n_axes) {
-        *axis = Axis::new(&coordinates[i], mask, level.size[i], (sampler, i), normalized, filter)?;
+        *axis = Axis::new(&coordinates[i], mask, level.size[i], image.address[i], normalized, filter)?;
     }
     let n = usize::from(image.components);
-    let nearest = texels(image, &level, &axes, 0, mask, memory);
+    let nearest = texels(image, &axes, 0, mask, memory);
     let mut out: [Row; 4] = std::array::from_fn(|c| if c < n { nearest[c] } else { [absent(image.channel, c); LANES] });
     if filter == Filter::Nearest {
         return Some(out);
@@ -117,7 +149,7 @@ pub fn fetch_row(
         if !any {
             continue;
         }
-        let rows = if step == 0 { nearest } else { texels(image, &level, &axes, step, mask, memory) };
+        let rows = if step == 0 { nearest } else { texels(image, &axes, step, mask, memory) };
         for (sums, row) in sums.iter_mut().zip(&rows).take(n) {
             for l in 0..LANES {
                 // A texel without weight does not count, whatever it is.
@@ -138,14 +170,8 @@ pub fn fetch_row(
 
 /// The components of the texels on one side of each axis, a bit of `step` for each.
 #[inline(always)]
-fn texels(
-    image: &Image,
-    level: &Level,
-    axes: &[Axis; 3],
-    step: usize,
-    mask: u32,
-    memory: &mut impl Texels,
-) -> [Row; 4] {
+fn texels(image: &Flat, axes: &[Axis; 3], step: usize, mask: u32, memory: &mut impl Texels) -> [Row; 4] {
+    let level = &image.level;
     let mut addresses = [0_u64; LANES];
     let [x, y, z] = [0, 1, 2].map(|i| &axes[i].texels[step >> i & 1]);
     for l in 0..LANES {
@@ -190,7 +216,7 @@ fn components(channel: Channel, at: usize, row: &mut Row) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object::{AddressMode, Kind};
+    use super::super::object::{Image, Kind};
     use super::super::{Asked, fetch};
     use super::*;
 
@@ -238,7 +264,8 @@ mod tests {
             let mut memory = Bytes((0..8192).map(|_| random.next() as u8).collect());
             let mask = if random.below(2) == 0 { u32::MAX } else { random.next() as u32 };
             let coordinates: Vec<Row> = (0..n_axes).map(|_| std::array::from_fn(|_| coordinate(random))).collect();
-            let row = fetch_row((&object, &object.sampler), f, &coordinates, mask, &mut memory);
+            let flat = Flat::new(&object, &object.sampler, f).expect("it is one of those that are done by rows");
+            let row = fetch_row(&flat, &coordinates, mask, &mut memory);
             let Some(row) = row else {
                 assert!(object.sampler.address.contains(&AddressMode::ClampToBorder));
                 continue;

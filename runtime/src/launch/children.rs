@@ -1,0 +1,183 @@
+//! Launches that threads made, run after the one that they belong to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::config::{MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, check_shape};
+use super::{LaunchConfig, LaunchError, PreparedLaunch};
+use crate::children::{Child, Children, DeviceFacts, Judge, Nesting, Unfit, Work};
+use crate::error::{ErrorKind, Wrong};
+use crate::grid::{Grid, LaunchReport};
+use crate::memory::Word;
+use crate::module::{Function, Module, ModuleInner};
+
+/// Most launches of the device that keep their memory for the next one of the same shape.
+const KEPT: usize = 16;
+
+/// What launches have to agree in to use the same memory: entry, grid, block, dynamic shared memory.
+type Shape = (Arc<str>, [u32; 3], [u32; 3], u32);
+
+/// A device of which nobody said more: the only one, with the limits that CUDA has at first.
+#[derive(Debug)]
+struct Plain;
+
+impl DeviceFacts for Plain {
+    fn ordinal(&self) -> i32 {
+        0
+    }
+
+    fn count(&self) -> i32 {
+        1
+    }
+
+    fn attribute(&self, number: i32, _: i32) -> Option<i32> {
+        let value = match number {
+            1 => u32::try_from(MAX_BLOCK_THREADS).ok()?,
+            2..=4 => MAX_BLOCK[usize::try_from(number - 2).ok()?],
+            5..=7 => MAX_GRID[usize::try_from(number - 5).ok()?],
+            8 => MAX_STATIC_SHARED,
+            10 => 32,
+            16 => super::N_SM,
+            97 => MAX_SHARED,
+            _ => return None,
+        };
+        i32::try_from(value).ok()
+    }
+
+    fn limit(&self, number: u32) -> Option<u64> {
+        match number {
+            4 => Some(2048),
+            _ => None,
+        }
+    }
+}
+
+/// What the threads of a launch may ask for, if its module asks for anything.
+pub(super) fn children(module: &Arc<ModuleInner>, config: &LaunchConfig, nesting: Nesting) -> Option<Arc<Children>> {
+    let facts = || config.facts.clone().unwrap_or_else(|| Arc::new(Plain));
+    let judge: Judge = |module, child| {
+        let function = function(module, child);
+        match check_shape(&child.entry, function.entry(), function.dynamic_start(), &shape(child)) {
+            Ok(()) => Ok(()),
+            Err(wrong) if wrong.kind() == ErrorKind::TooManyResources => Err(Unfit::Resources),
+            Err(_) => Err(Unfit::Shape),
+        }
+    };
+    module.launches.then(|| Arc::new(Children::new(facts(), judge, nesting)))
+}
+
+fn function(module: &Arc<ModuleInner>, child: &Child) -> Function {
+    Function { module: Module { inner: Arc::clone(module) }, name: Arc::clone(&child.entry) }
+}
+
+fn shape(child: &Child) -> LaunchConfig {
+    LaunchConfig { shared_bytes: child.shared_bytes, ..LaunchConfig::new(child.grid, child.block) }
+}
+
+/// Takes what the threads of a grid asked for, in order.
+pub(super) fn asked(grid: &Grid) -> VecDeque<Work> {
+    let module = &grid.module;
+    let space = module.device.inner.memory.space(module.space_kind());
+    grid.children.as_ref().zip(space).map(|(children, space)| children.take(space)).unwrap_or_default()
+}
+
+impl PreparedLaunch {
+    /// Runs `todo`, what the threads of its grid asked for, and what the threads of those launches ask for: each with all of its own before the next one.
+    /// `start`: when the launch of the host began.
+    pub(super) fn run_children(
+        &self,
+        mut todo: VecDeque<Work>,
+        start: Instant,
+        report: &mut LaunchReport,
+    ) -> Result<(), LaunchError> {
+        let Some(children) = self.grid.children.as_ref().filter(|_| !todo.is_empty()) else { return Ok(()) };
+        let pending = &children.nesting().pending;
+        let memory = &self.function.module.device().inner.memory;
+        let mut kept = BTreeMap::new();
+        while let Some(work) = todo.pop_front() {
+            pending.fetch_sub(1, Ordering::Relaxed);
+            let done = match work {
+                Work::Copy { to, from, width, height } => memory.copy_rows(to, from, width, height),
+                Work::Fill { to, byte, width, height } => memory.fill_rows(to, Word::B8(byte), width, height),
+                Work::Launch(child) => {
+                    let more = self.run_child(&child, start, report, &mut kept)?;
+                    more.into_iter().rev().for_each(|work| todo.push_front(work));
+                    Ok(())
+                }
+            };
+            done.map_err(|e| Wrong::new(e.kind(), format!("work that a kernel gave a stream: {e}")))?;
+        }
+        Ok(())
+    }
+
+    /// Runs one of them. The result is what its threads asked for.
+    fn run_child(
+        &self,
+        child: &Child,
+        start: Instant,
+        report: &mut LaunchReport,
+        kept: &mut BTreeMap<Shape, PreparedLaunch>,
+    ) -> Result<VecDeque<Work>, LaunchError> {
+        let key = (Arc::clone(&child.entry), child.grid, child.block, child.shared_bytes);
+        let timeout = self.config.timeout.map(|limit| limit.saturating_sub(start.elapsed()));
+        let mut launch = match kept.remove(&key) {
+            Some(mut launch) => {
+                launch.set_block(&child.params, Vec::new());
+                launch
+            }
+            None => {
+                let shape = shape(child);
+                let (grid, block, shared_bytes) = (shape.grid, shape.block, shape.shared_bytes);
+                let (cluster, progress) = (None, None);
+                let config = LaunchConfig {
+                    grid,
+                    block,
+                    shared_bytes,
+                    cluster,
+                    progress,
+                    timeout,
+                    cooperative: false,
+                    ..self.config.clone()
+                };
+                let function = function(&self.grid.module, child);
+                let mut launch = PreparedLaunch::of_shape(&function, &config, &child.params, Vec::new())?;
+                let pending = self.grid.children.as_ref().map(|c| Arc::clone(&c.nesting().pending));
+                let nesting = Nesting { pending: pending.unwrap_or_default(), ..Nesting::default() };
+                // It has not run yet: afterwards its ctas know whom they ask.
+                launch.grid.children = children(&self.grid.module, &self.config, nesting);
+                launch
+            }
+        };
+        launch.config.timeout = timeout;
+        if let Some(children) = &launch.grid.children {
+            children.nesting().depth.store(child.depth, Ordering::Relaxed);
+        }
+        let ran = launch.run_grid();
+        let more = asked(&launch.grid);
+        report.add(ran?);
+        launch.rest();
+        if kept.len() == KEPT {
+            kept.clear();
+        }
+        kept.insert(key, launch);
+        Ok(more)
+    }
+}
+
+impl LaunchReport {
+    /// Adds that of a launch that one of its threads made.
+    fn add(&mut self, child: LaunchReport) {
+        self.compile += child.compile;
+        self.run += child.run;
+        self.recompile += child.recompile;
+        self.tier = self.tier.max(child.tier);
+        self.blocks += child.blocks;
+        if let (Some(own), Some(mut child)) = (&mut self.check, child.check) {
+            own.findings.append(&mut child.findings);
+            own.events.append(&mut child.events);
+            own.unchecked = own.unchecked.take().or(child.unchecked);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Fetches of `.f32` texels for 32 lanes by AVX-512: eight lanes at a time, in double precision, in the steps of the definition
+//! (`handloom_ir::num::image`), so that every bit is the same.
+
+use std::arch::x86_64::*;
+
+use handloom_ir::num::image::{AddressMode, Channel, Filter, Flat, Row};
+use handloom_plan::Host;
+use handloom_plan::host::Feature;
+
+/// Lanes of a vector.
+const EIGHT: usize = 8;
+/// Beyond any texel: `coordinates::FAR`.
+const FAR: f64 = (1_i64 << 40) as f64;
+/// One, with the fraction bits of a place.
+const ONE: i64 = 256;
+
+/// Whether a fetch is for this code, on a host.
+pub(super) fn is_here(host: &Host, flat: &Flat) -> bool {
+    flat.channel == Channel::F32
+        && [Feature::Avx512f, Feature::Avx512dq, Feature::Avx512vl].iter().all(|f| host.has(*f))
+}
+
+/// What a fetch reads for the lanes of a mask. The rows of other lanes are any.
+///
+/// # Safety
+/// The host has the features, and the texels may be read.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+pub(super) unsafe fn fetch(flat: &Flat, coordinates: &[Row; 3], mask: u32) -> [Row; 4] {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        match (flat.n_axes, flat.filter) {
+            (1, Filter::Nearest) => row::<1, false>(flat, coordinates, mask),
+            (1, Filter::Linear) => row::<1, true>(flat, coordinates, mask),
+            (2, Filter::Nearest) => row::<2, false>(flat, coordinates, mask),
+            (2, Filter::Linear) => row::<2, true>(flat, coordinates, mask),
+            (_, Filter::Nearest) => row::<3, false>(flat, coordinates, mask),
+            (_, Filter::Linear) => row::<3, true>(flat, coordinates, mask),
+        }
+    }
+}
+
+/// The texels of one axis.
+#[derive(Clone, Copy)]
+struct Axis {
+    /// Where in memory the two of them are, from the start of the axis.
+    offsets: [__m512i; 2],
+    /// Lanes that do not read the border.
+    inside: [__mmask8; 2],
+    /// Their weights, in 256ths.
+    weights: [__m512d; 2],
+    /// Lanes in which the second one has weight.
+    between: __mmask8,
+}
+
+/// # Safety
+/// As for [`fetch`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+unsafe fn row<const AXES: usize, const LINEAR: bool>(flat: &Flat, coordinates: &[Row; 3], mask: u32) -> [Row; 4] {
+    let mut out: [Row; 4] = std::array::from_fn(|c| [flat.absent(c); 32]);
+    let n = usize::from(flat.components);
+    let steps = [u64::from(flat.texel()), flat.level.pitch, flat.level.slice];
+    let base = std::ptr::with_exposed_provenance::<f32>(flat.level.base as usize);
+    let whole = _mm512_set1_pd(1.0 / (1_u64 << (8 * AXES)) as f64);
+    for part in (0..32).step_by(EIGHT) {
+        let lanes = (mask >> part & 0xff) as __mmask8;
+        if lanes == 0 {
+            continue;
+        }
+        let axes: [Axis; AXES] = std::array::from_fn(|i| {
+            // SAFETY: a row has eight words from each of these places on.
+            let places = unsafe { _mm256_loadu_ps(coordinates[i][part..part + EIGHT].as_ptr().cast()) };
+            axis::<LINEAR>(places, flat.level.size[i], steps[i], flat.address[i], flat.is_normalized)
+        });
+        for (c, out) in out.iter_mut().enumerate().take(n) {
+            let border = _mm256_set1_ps(flat.border[c]);
+            let at = base.wrapping_add(c);
+            let texel = |step: usize, wanted: __mmask8| {
+                let mut offset = axes[0].offsets[step & 1];
+                let mut inside = axes[0].inside[step & 1];
+                for (i, axis) in axes.iter().enumerate().skip(1) {
+                    offset = _mm512_add_epi64(offset, axis.offsets[step >> i & 1]);
+                    inside &= axis.inside[step >> i & 1];
+                }
+                // SAFETY: the offsets of lanes inside are those of texels, which may be read; one instruction reads them, a word each.
+                unsafe { _mm512_mask_i64gather_ps::<1>(border, inside & wanted, offset, at.cast()) }
+            };
+            let nearest = texel(0, lanes);
+            let mut value = nearest;
+            if LINEAR {
+                let mut sum = _mm512_setzero_pd();
+                let mut between = 0;
+                for step in 0..1_usize << AXES {
+                    let mut weight = axes[0].weights[step & 1];
+                    let mut counts = if step & 1 == 1 { axes[0].between } else { 0xff };
+                    for (i, axis) in axes.iter().enumerate().skip(1) {
+                        weight = _mm512_mul_pd(weight, axis.weights[step >> i & 1]);
+                        counts &= if step >> i & 1 == 1 { axis.between } else { 0xff };
+                    }
+                    let counts = counts & lanes;
+                    if counts == 0 {
+                        continue;
+                    }
+                    if step != 0 {
+                        between |= counts;
+                    }
+                    let texel = if step == 0 { nearest } else { texel(step, counts) };
+                    // The product is exact: 24 bits of a texel, at most 24 of a weight. A texel without weight does not count, whatever it is.
+                    sum = _mm512_mask3_fmadd_pd(_mm512_cvtps_pd(texel), weight, sum, counts);
+                }
+                let mean = _mm512_cvtpd_ps(_mm512_mul_pd(sum, whole));
+                let is_nan = _mm256_cmp_ps_mask::<_CMP_UNORD_Q>(mean, mean);
+                let canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff));
+                let mean = _mm256_mask_mov_ps(mean, is_nan, canonical);
+                value = _mm256_mask_mov_ps(nearest, between, mean);
+            }
+            // SAFETY: a row has eight words from each of these places on.
+            unsafe { _mm256_storeu_ps(out[part..part + EIGHT].as_mut_ptr().cast(), value) };
+        }
+    }
+    out
+}
+
+/// The texels of eight places along an axis whose texels lie `step` bytes apart.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+fn axis<const LINEAR: bool>(places: __m256, size: u32, step: u64, mode: AddressMode, is_normalized: bool) -> Axis {
+    let set = |x: f64| _mm512_set1_pd(x);
+    let x = _mm512_cvtps_pd(places);
+    let x = _mm512_maskz_mov_pd(_mm512_cmp_pd_mask::<_CMP_ORD_Q>(x, x), x);
+    let x = _mm512_mul_pd(x, set(if is_normalized { f64::from(size) } else { 1.0 }));
+    let near = |x: __m512d| _mm512_min_pd(_mm512_max_pd(x, set(-FAR)), set(FAR));
+    let whole =
+        |x: __m512d| _mm512_cvttpd_epi64(_mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x));
+    let (first, weight) = if LINEAR {
+        let fixed = _mm512_mul_pd(near(_mm512_sub_pd(x, set(0.5))), set(ONE as f64));
+        let fixed = whole(_mm512_add_pd(fixed, set(0.5)));
+        (_mm512_srai_epi64::<8>(fixed), _mm512_and_si512(fixed, _mm512_set1_epi64(ONE - 1)))
+    } else {
+        (whole(near(x)), _mm512_setzero_si512())
+    };
+    let between = _mm512_test_epi64_mask(weight, weight);
+    let second = _mm512_mask_add_epi64(first, between, first, _mm512_set1_epi64(1));
+    let (texels, inside): ([__m512i; 2], [__mmask8; 2]) = {
+        let (a, a_inside) = within(first, size, mode, is_normalized);
+        let (b, b_inside) = if LINEAR { within(second, size, mode, is_normalized) } else { (a, a_inside) };
+        ([a, b], [a_inside, b_inside])
+    };
+    let step = _mm512_set1_epi64(step.cast_signed());
+    let second_weight = _mm512_cvtepi64_pd(weight);
+    Axis {
+        offsets: texels.map(|t| _mm512_mullo_epi64(t, step)),
+        inside,
+        weights: [_mm512_sub_pd(set(ONE as f64), second_weight), second_weight],
+        between,
+    }
+}
+
+/// The texels that are read for those that may lie outside, and lanes that read no border.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+fn within(texel: __m512i, size: u32, mode: AddressMode, is_normalized: bool) -> (__m512i, __mmask8) {
+    let size = i64::from(size);
+    let set = |x: i64| _mm512_set1_epi64(x);
+    let inside = _mm512_cmplt_epu64_mask(texel, set(size));
+    if inside == 0xff {
+        return (texel, inside);
+    }
+    match mode {
+        AddressMode::ClampToBorder => (texel, inside),
+        AddressMode::Wrap if is_normalized => (remainder(texel, size), 0xff),
+        AddressMode::Mirror if is_normalized => {
+            let there = remainder(texel, 2 * size);
+            (_mm512_min_epi64(there, _mm512_sub_epi64(set(2 * size - 1), there)), 0xff)
+        }
+        _ => (_mm512_min_epi64(_mm512_max_epi64(texel, set(0)), set(size - 1)), 0xff),
+    }
+}
+
+/// What is left of whole numbers up to 2^41 after division by a size, from 0 on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+fn remainder(x: __m512i, size: i64) -> __m512i {
+    let (wide, by) = (_mm512_cvtepi64_pd(x), _mm512_set1_pd(size as f64));
+    let quotient = _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(_mm512_div_pd(wide, by));
+    // The quotient is rounded, so it may be one off. The difference is exact: all numbers here have less than 53 bits.
+    let rest = _mm512_cvttpd_epi64(_mm512_fnmadd_pd(quotient, by, wide));
+    let (none, size) = (_mm512_setzero_si512(), _mm512_set1_epi64(size));
+    let rest = _mm512_mask_add_epi64(rest, _mm512_cmplt_epi64_mask(rest, none), rest, size);
+    _mm512_mask_sub_epi64(rest, _mm512_cmpge_epi64_mask(rest, size), rest, size)
+}
+
+#[cfg(test)]
+mod tests {
+    use handloom_interp::pace::splitmix;
+    use handloom_ir::num::image::{self, Asked, Image, Kind, Object, Sampler, Texels};
+    use handloom_ir::simt::{Fetch, Geometry, Lod};
+
+    use super::*;
+
+    /// Memory of the process.
+    struct Plain;
+
+    impl Texels for Plain {
+        fn read(&mut self, address: u64, bytes: u32) -> u64 {
+            assert_eq!(bytes, 4, "texels are words");
+            // SAFETY: the addresses are those of texels of the test.
+            u64::from(unsafe { std::ptr::with_exposed_provenance::<u32>(address as usize).read_unaligned() })
+        }
+
+        fn write(&mut self, _: u64, _: u32, _: u64) {
+            unreachable!("fetches write nothing")
+        }
+    }
+
+    /// All dimensions, filters, modes and counts of components, texels of any bits, coordinates inside, at edges and far outside, some lanes or all.
+    #[test]
+    fn fetches_are_what_the_definition_says() {
+        let host = Host::detect();
+        let mut state = 3;
+        let mut next = || splitmix(&mut state);
+        for _ in 0..4000 {
+            let words: Vec<u32> =
+                (0..1024).map(|_| if next() % 8 == 0 { next() as u32 } else { (next() as f32).to_bits() }).collect();
+            let dims = 1 + (next() % 3) as usize;
+            let geometry = [Geometry::D1, Geometry::D2, Geometry::D3][dims - 1];
+            let size: [u32; 3] = std::array::from_fn(|i| if i < dims { 1 + (next() % 6) as u32 } else { 1 });
+            let components = [1_u8, 2, 4][(next() % 3) as usize];
+            let image = Image {
+                base: words.as_ptr().expose_provenance() as u64,
+                size,
+                dims: dims as u8,
+                components,
+                pitch: (u64::from(size[0]) * u64::from(components) + next() % 2) * 4,
+                rows: size[1],
+                ..Image::default()
+            };
+            let sampler = Sampler {
+                is_normalized: next() % 2 == 0,
+                filter: Filter::ALL[(next() % 2) as usize],
+                address: std::array::from_fn(|_| AddressMode::ALL[(next() % 5) as usize]),
+                border: std::array::from_fn(|_| f32::from_bits(next() as u32)),
+                ..Sampler::default()
+            };
+            let texture = Object { kind: Kind::Texture, image, sampler };
+            let f = Fetch {
+                geometry,
+                is_float: true,
+                lod: Lod::Base,
+                has_sampler: false,
+                has_offsets: false,
+                has_depth: false,
+                gather: None,
+            };
+            let mask = if next() % 2 == 0 { u32::MAX } else { next() as u32 };
+            let mut coordinate = || match next() % 8 {
+                0 => next() as u32,
+                1 => ((next() % 9) as f32 + 0.5).to_bits(),
+                2 => ((next() % 64) as f32 / 32.0 - 0.5).to_bits(),
+                3 => (-((next() % 4096) as f32) / 256.0).to_bits(),
+                _ => ((next() % 4096) as f32 / 512.0).to_bits(),
+            };
+            let coordinates: [Row; 3] = std::array::from_fn(|_| std::array::from_fn(|_| coordinate()));
+            let flat = Flat::new(&texture, &sampler, f).expect("it is one of those that are done by rows");
+            if !is_here(&host, &flat) {
+                return;
+            }
+            // SAFETY: the host has the features; the largest texture has 6 rows of 6 slices of 25 words.
+            let rows = unsafe { fetch(&flat, &coordinates, mask) };
+            for l in (0..32).filter(|l| mask >> l & 1 == 1) {
+                let place: Vec<u32> = coordinates[..dims].iter().map(|c| c[l]).collect();
+                let asked = Asked { coordinates: &place, ..Asked::default() };
+                let lane = image::fetch(&texture, &sampler, f, &asked, &mut Plain);
+                assert_eq!(rows.map(|r| r[l]), lane, "lane {l} at {place:x?}: {texture:?}");
+            }
+        }
+    }
+}
