@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-/// A number that lies in memory of a device: integers, `f32`, `f64`, [`f16`] and [`bf16`].
+/// A number that lies in memory of a device: integers, `f32`, `f64`, [`f16`](struct@f16) and [`bf16`].
 ///
 /// ```
 /// use handloom::{Element, f16};

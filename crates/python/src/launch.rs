@@ -221,7 +221,9 @@ pub(crate) fn launch(
     let mut config = LaunchConfig::new(dims("grid", grid)?, dims("block", block)?);
     let seeds = options(&mut config, kwargs, &checking)?;
     let params = function.params();
-    let (mut values, mut alive) = (Vec::with_capacity(params.len()), Vec::new());
+    // Memory is taken back from kernels before its owners are let go: what is declared last is dropped first.
+    let mut alive = Vec::new();
+    let mut values = Vec::with_capacity(params.len());
     if params.len() == objects.len() {
         for (i, (param, o)) in params.iter().zip(objects).enumerate() {
             let named = Named { number: i + 1, param };
@@ -279,6 +281,7 @@ pub(crate) fn launch(
         counts: ran.report.check.as_ref().and_then(|check| check.counts()),
         inner: ran.report,
     };
+    drop(values);
     drop(alive);
     let report = Py::new(py, report)?;
     if let Some(listener) = listener {
