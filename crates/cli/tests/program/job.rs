@@ -50,7 +50,10 @@ fn of_many_runs_people_see_what_they_come_to() {
     f.write("j.json", job(json!([often])).to_string());
     let ran = f.run("run --job j.json").ends(0);
     let line = ran.out.lines().find(|l| l.contains("ran 12 times in ")).unwrap_or_else(|| panic!("{ran:?}"));
-    assert!(line.contains(" at first; fastest ") && line.contains(", median ") && line.contains(", slowest "), "{line}");
+    assert!(
+        line.contains(" at first; fastest ") && line.contains(", median ") && line.contains(", slowest "),
+        "{line}"
+    );
     let ran = f.run("run --job j.json --format json").ends(0);
     assert_eq!(launches(&ran)[0]["run_us"].as_array().unwrap().len(), 12);
 }
