@@ -243,12 +243,10 @@ fn tables_are_printed() {
     let f = Folder::new("tables");
     let isa = f.run("isa --format json").ends(0).objects();
     assert!(isa.len() > 200);
-    assert!(isa.iter().all(|r| ["yes", "hint", "no"].contains(&r["support"].as_str().unwrap())));
-    assert!(isa.iter().any(|r| r["opcode"] == "wmma.mma" && r["support"] == "no"));
+    assert!(isa.iter().all(|r| ["yes", "hint"].contains(&r["support"].as_str().unwrap())));
     let sad = f.run("isa sad").ends(0).out;
     assert!(sad.contains("sad.type d, a, b, c") && sad.contains(".s64"), "{sad}");
-    assert!(f.run("isa wmma.mma").ends(0).out.contains("not supported yet"));
-    assert!(f.run("isa").ends(0).out.contains("are not supported"));
+    assert!(!f.run("isa wmma.mma").ends(0).out.contains("not supported yet"));
     let traps = f.run("traps --format json").ends(0).objects();
     assert!(traps.iter().any(|t| t["kind"] == "out_of_bounds" && t["about"].is_string()));
     assert!(f.run("traps").ends(0).out.contains("deadlock"));

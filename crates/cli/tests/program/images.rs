@@ -234,7 +234,7 @@ fn what_runs_on_gpus_only_is_unsupported() {
 ";
     let f = Folder::with("gpus", launch);
     for line in ["check k.ptx", "compile k.ptx", "run k.ptx parent --grid 1 --block 1"] {
-        f.run(line).ends(4).says("error[E0901]: a kernel that works on graphs is not supported yet").says("k.ptx:11:");
+        f.run(line).ends(4).says("error[E0901]: a kernel that works on graphs is not supported yet").says("k.ptx:12:");
     }
     let told = f.run("check --format json k.ptx").ends(4).objects();
     assert_eq!(told.len(), 2);
