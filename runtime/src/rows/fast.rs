@@ -14,6 +14,7 @@ use handloom_plan::abi::{EvalSite, Loc};
 use super::convert;
 use super::eval::Active;
 use super::halves;
+use super::video;
 use crate::warp::context::Ctx;
 
 /// A row of 32-bit lanes.
@@ -29,13 +30,14 @@ pub(super) fn eval(host: &Host, c: Active, site: &EvalSite) -> bool {
 fn with_features(c: Active, site: &EvalSite) -> bool {
     match site.op {
         Pure::Cvt(cvt) => convert::convert(c, site, cvt),
+        Pure::Video(_) | Pure::Vmad(_) | Pure::VideoSimd(_) => video::video(c, site),
         op => integers(c, site) || floats(c, site, op),
     }
 }
 
 /// Ops whose rows have 32-bit lanes, sources and result.
 #[inline(always)]
-fn rows<const N: usize>(c: Active, site: &EvalSite, mask: [Ty; N], f: impl Fn([Row; N]) -> Row) -> bool {
+pub(super) fn rows<const N: usize>(c: Active, site: &EvalSite, mask: [Ty; N], f: impl Fn([Row; N]) -> Row) -> bool {
     let [loc] = site.dst[..] else { return false };
     if site.src.len() != N {
         return false;

@@ -25,6 +25,8 @@ mod tensor;
 #[cfg(target_arch = "x86_64")]
 mod texels;
 mod transfer;
+#[cfg(target_arch = "x86_64")]
+mod video;
 mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -293,7 +293,14 @@ impl Ctx {
             // SAFETY: as above.
             Loc::Row64(o) => *out = unsafe { at(o).cast::<[u64; 32]>().read() },
             Loc::Imm(v) => *out = [v; 32],
-            Loc::Scalar(_) | Loc::Linear { .. } | Loc::Shaped { .. } | Loc::Pieces { .. } => {
+            Loc::Scalar(_) => *out = [self.read(loc, 0); 32],
+            Loc::Linear { stride, bits, .. } => {
+                let first = self.read(loc, 0);
+                for (value, lane) in out.iter_mut().zip(0_i64..) {
+                    *value = cut(first.wrapping_add_signed(stride.wrapping_mul(lane)), bits);
+                }
+            }
+            Loc::Shaped { .. } | Loc::Pieces { .. } => {
                 (0..32).filter(|l| mask >> l & 1 == 1).for_each(|l| out[l] = self.read(loc, l));
             }
         }
