@@ -28,13 +28,14 @@ pub(super) fn video(c: Active, site: &EvalSite) -> bool {
         Pure::Video(v) => rows(c, site, THREE, |[a, b, third]| ended(v, &scalar(v, &a, &b), &third)),
         Pure::Vmad(Vmad { a: PartOf { part: Part::Word, .. }, b: PartOf { part: Part::Word, .. }, .. }) => false,
         Pure::Vmad(v) => rows(c, site, THREE, |[a, b, third]| vmad(v, &a, &b, &third)),
-        Pure::VideoSimd(v) if v.n == 4 && is_plain(v) => rows(c, site, THREE, |[a, b, third]| {
-            bytes::packed(v, a, b, third).unwrap_or_else(|| simd(v, &a, &b, third))
+        Pure::VideoSimd(v) => rows(c, site, THREE, |[a, b, third]| {
+            let in_place = match v.n {
+                _ if !is_plain(v) => None,
+                4 => bytes::packed(v, a, b, third),
+                _ => halves::packed(v, a, b, third),
+            };
+            in_place.unwrap_or_else(|| simd(v, &a, &b, third))
         }),
-        Pure::VideoSimd(v) if is_plain(v) => rows(c, site, THREE, |[a, b, third]| {
-            halves::packed(v, a, b, third).unwrap_or_else(|| simd(v, &a, &b, third))
-        }),
-        Pure::VideoSimd(v) => rows(c, site, THREE, |[a, b, third]| simd(v, &a, &b, third)),
         _ => false,
     }
 }
@@ -70,18 +71,24 @@ fn scalar(v: Video, a: &Row, b: &Row) -> Wide {
         VideoOp::Shr { wrap: true } => zip(a, b, |a, b| a >> (b & 31)),
         VideoOp::Shl { wrap: false } => zip(a, b, |a, b| a << if b > 32 { 32 } else { b }),
         VideoOp::Shr { wrap: false } => zip(a, b, |a, b| a >> if b > 32 { 32 } else { b }),
-        VideoOp::Set(cmp) => match cmp {
-            Cmp::Eq | Cmp::Equ => zip(a, b, |a, b| i64::from(a == b)),
-            Cmp::Ne | Cmp::Neu => zip(a, b, |a, b| i64::from(a != b)),
-            Cmp::Lt | Cmp::Ltu => zip(a, b, |a, b| i64::from(a < b)),
-            Cmp::Le | Cmp::Leu => zip(a, b, |a, b| i64::from(a <= b)),
-            Cmp::Gt | Cmp::Gtu => zip(a, b, |a, b| i64::from(a > b)),
-            Cmp::Ge | Cmp::Geu => zip(a, b, |a, b| i64::from(a >= b)),
-            Cmp::Num => [1; 32],
-            Cmp::Nan => [0; 32],
-        },
+        VideoOp::Set(cmp) => set(cmp, a, b),
     };
     if v.sat { clamped(&result, v.range_bits(), v.signed) } else { result }
+}
+
+/// 1 where a comparison holds, else 0. Numbers are never unordered.
+#[inline(always)]
+fn set<T: Copy + Default + PartialOrd + From<bool>>(cmp: Cmp, a: &[T; 32], b: &[T; 32]) -> [T; 32] {
+    match cmp {
+        Cmp::Eq | Cmp::Equ => zip(a, b, |a, b| T::from(a == b)),
+        Cmp::Ne | Cmp::Neu => zip(a, b, |a, b| T::from(a != b)),
+        Cmp::Lt | Cmp::Ltu => zip(a, b, |a, b| T::from(a < b)),
+        Cmp::Le | Cmp::Leu => zip(a, b, |a, b| T::from(a <= b)),
+        Cmp::Gt | Cmp::Gtu => zip(a, b, |a, b| T::from(a > b)),
+        Cmp::Ge | Cmp::Geu => zip(a, b, |a, b| T::from(a >= b)),
+        Cmp::Num => [T::from(true); 32],
+        Cmp::Nan => [T::from(false); 32],
+    }
 }
 
 #[inline(always)]
@@ -153,16 +160,7 @@ fn simd(v: VideoSimd, a: &Row, b: &Row, third: Row) -> Row {
             SimdOp::AbsDiff => zip(x, y, |a, b| (a - b).abs()),
             SimdOp::Min => zip(x, y, |a, b| if a < b { a } else { b }),
             SimdOp::Max => zip(x, y, |a, b| if a > b { a } else { b }),
-            SimdOp::Set(cmp) => match cmp {
-                Cmp::Eq | Cmp::Equ => zip(x, y, |a, b| i32::from(a == b)),
-                Cmp::Ne | Cmp::Neu => zip(x, y, |a, b| i32::from(a != b)),
-                Cmp::Lt | Cmp::Ltu => zip(x, y, |a, b| i32::from(a < b)),
-                Cmp::Le | Cmp::Leu => zip(x, y, |a, b| i32::from(a <= b)),
-                Cmp::Gt | Cmp::Gtu => zip(x, y, |a, b| i32::from(a > b)),
-                Cmp::Ge | Cmp::Geu => zip(x, y, |a, b| i32::from(a >= b)),
-                Cmp::Num => [1; 32],
-                Cmp::Nan => [0; 32],
-            },
+            SimdOp::Set(cmp) => set(cmp, x, y),
         };
         if v.sat {
             result = map(&result, |a| {
