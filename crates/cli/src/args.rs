@@ -9,6 +9,7 @@ use handloom_runtime::{Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THR
 
 use crate::exec::ExecArgs;
 use crate::report::FormatArg;
+use crate::sweep::Sweep;
 
 /// Runs PTX on a CPU: checks it, compiles it, launches its kernels.
 #[derive(Parser, Debug)]
@@ -63,6 +64,17 @@ highest that ran: lean, quick or careful; the interpreter has none), and output 
 Example: y = 2 x + y for 1,000 floats in blocks of 256 threads:
   handloom run saxpy.ptx saxpy --grid 4 --block 256 1000 2.0 in:x.npy inout:y.npy:result.npy";
 
+const BENCH_EXAMPLE: &str = "\
+ARG, --job and all other options are those of `run`; nothing is written. Files named by --against run the same launch in turns with FILE.
+Keys of a job's launches: \"bytes\" and \"operations\" for throughput; \"repeat\" times the mean of several runs.
+
+With --sweep, words may hold braces: {len}, {4*len}, {len/256}; a quotient is rounded up. Quote them for the shell.
+TIMING.md says how it is measured, and what the time on a host tells about a GPU.
+
+Examples: two versions of a kernel on one thread; and a throughput for each of seven sizes:
+  handloom bench new.ptx k --against old.ptx --threads 1 --grid 64 --block 256 zero:65536 zero:65536
+  handloom bench saxpy.ptx --sweep len=1K..=4M*4 --grid '{len/256}' --block 256 --bytes '{12*len}' '{len}' 2.0 'zero:{4*len}' 'zero:{4*len}'";
+
 const EXEC_EXAMPLE: &str = "\
 The program finds Handloom's libcuda.so.1 where it looks for NVIDIA's. Its exit status is passed on. Options may also be given as variables:
 HANDLOOM_CC, HANDLOOM_DEVICES, HANDLOOM_MEMORY ... HANDLOOM_LIBRARIES names the folder that ci/libraries made, if it does not lie beside handloom.
@@ -109,6 +121,11 @@ pub enum Command {
 handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
        handloom run [OPTIONS] --job JOB.json")]
     Run(Box<RunArgs>),
+    /// Time launches on this host: median, spread, comparisons, throughput by size.
+    #[command(after_help = BENCH_EXAMPLE, override_usage = "\
+handloom bench [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
+       handloom bench [OPTIONS] --job JOB.json", mut_args(without_checks))]
+    Bench(Box<BenchArgs>),
     /// Run a program that uses CUDA, as it is, on the CPU.
     #[command(after_help = EXEC_EXAMPLE)]
     Exec(Box<ExecArgs>),
@@ -345,6 +362,37 @@ pub struct RunArgs {
     pub limit: Limit,
 }
 
+/// `handloom bench`.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Time so many runs. Default: what 2 seconds take, at least 7 and at most 1000.
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<NonZeroUsize>,
+    /// Runs that are not counted, before all others.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub warm_up: u32,
+    /// Another PTX file for the same launch, timed in turns with the first.
+    #[arg(long, value_name = "OTHER.ptx", conflicts_with = "job")]
+    pub against: Vec<String>,
+    /// Empty the caches before each run.
+    #[arg(long)]
+    pub cold: bool,
+    /// Leave memory to each run as the one before it left it. Default: what runs change is put back.
+    #[arg(long)]
+    pub keep: bool,
+    /// Bytes that a run moves, for a throughput.
+    #[arg(long, value_name = "N", value_parser = amount, conflicts_with = "job")]
+    pub bytes: Option<f64>,
+    /// Operations that a run does, for a throughput.
+    #[arg(long, value_name = "N", value_parser = amount, conflicts_with = "job")]
+    pub operations: Option<f64>,
+    /// Do it for several sizes: a list, or a range with a factor or a step.
+    #[arg(long, value_name = "NAME=VALUES", conflicts_with = "job")]
+    pub sweep: Option<Sweep>,
+}
+
 /// What is checked while kernels run.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct FindArgs {
@@ -373,6 +421,23 @@ pub struct FindArgs {
     /// Show at most so many findings.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "check")]
     pub print_limit: usize,
+}
+
+/// Hides options of `run` that timed launches have no use for.
+fn without_checks(arg: clap::Arg) -> clap::Arg {
+    const CHECKS: [&str; 9] = [
+        "check",
+        "check_volatile",
+        "check_same_values",
+        "check_leaks",
+        "first",
+        "suppressions",
+        "gen_suppressions",
+        "print_limit",
+        "many_seeds",
+    ];
+    let is_hidden = CHECKS.contains(&arg.get_id().as_str());
+    arg.hide(is_hidden)
 }
 
 /// `X`, `X,Y` or `X,Y,Z`.
@@ -432,6 +497,12 @@ fn seeds(text: &str) -> Result<Seeds, String> {
     };
     let seeds = range.map(|(first, last)| Seeds { first, last }).filter(|s| s.first <= s.last);
     seeds.ok_or_else(|| "expected a range of seeds that is not empty, as 0..8 or 0..=7".to_owned())
+}
+
+/// A number of bytes or operations above 0.
+fn amount(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
+    number.ok_or_else(|| "expected a number above 0, as 4096 or 2e9".to_owned())
 }
 
 /// A time limit in seconds.

@@ -42,36 +42,30 @@ pub fn run_job(
     out: &mut Out,
 ) -> Result<Status, Failure> {
     out.set_limit(args.limit.error_limit);
-    let text = input::read(path)?;
     let wrong = |why: String| Failure::usage(format!("`{path}`: {why}"));
-    let job = Job::parse(&text).map_err(wrong)?;
-    let base = if path == "-" { PathBuf::new() } else { Path::new(path).parent().unwrap_or(Path::new("")).to_owned() };
+    let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
+    let (job, base) = read(path)?;
     let stores = outputs(&job, &base).map_err(wrong)?;
     if stores.values().any(|s| s.path.is_none()) {
         out.redirect();
     }
-    let device = device()?;
-    let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
-    let names = Names::of(&job.buffers, &job.tensor_maps).map_err(wrong)?;
-    let (units, keys) = load_units(&job, &base, &device, out).map_err(in_job)?;
-    let buffers = load_buffers(&job, &base, &device, &names, &units).map_err(in_job)?;
-    let context = Context { job: &job, base: &base, names: &names, units: &units, keys: &keys, buffers: &buffers };
-    let fills = context.fills().map_err(in_job)?;
-    let plan = context.plan(args, watch).map_err(in_job)?;
+    let opened = open(path, (&job, &base), args, watch, out)?;
+    let context = opened.context();
     let results = context.results(&stores).map_err(in_job)?;
     let expected = context.expected(&stores).map_err(in_job)?;
-    context.warn(&plan, out);
+    opened.warn(out);
     let stores = results.iter().map(|(store, _)| *store);
     let outputs = if out.is_quiet() { Vec::new() } else { open_all(stores).map_err(in_job)? };
-    let compiled = compile(&plan, &units, watch, out)?;
-    fills.iter().try_for_each(|f| f.fill(&buffers)).map_err(in_job)?;
-    let mut ended = run_all(&plan, compiled, &buffers, &job, watch, (out, found))?;
+    let compiled = compile(&opened.plan, &opened.units, watch, out)?;
+    let (plan, buffers) = (&opened.plan, &opened.buffers);
+    opened.fills.iter().try_for_each(|f| f.fill(buffers)).map_err(in_job)?;
+    let mut ended = run_all(plan, compiled, buffers, &job, watch, (out, found))?;
     ended.status = ended.status.max(others(found)?);
     if out.is_quiet() {
         return Ok(ended.status);
     }
     for ((store, from), output) in results.iter().zip(outputs) {
-        let (data, array) = from.read(&buffers);
+        let (data, array) = from.read(buffers);
         match Written::of(store, data, array).and_then(|w| w.write(output)) {
             Ok(line) if out.format == Format::Human => out.line(&line),
             Ok(_) => {}
@@ -83,11 +77,84 @@ pub fn run_job(
         return Ok(ended.status);
     }
     for e in &expected {
-        if !e.check(&buffers, out) {
+        if !e.check(buffers, out) {
             ended.status = ended.status.max(Status::Found);
         }
     }
     Ok(ended.status)
+}
+
+/// A job, and the folder that its files are named from.
+///
+/// # Errors
+/// It cannot be read, or is no job.
+pub fn read(path: &str) -> Result<(Job, PathBuf), Failure> {
+    let job = Job::parse(&input::read(path)?).map_err(|why| Failure::usage(format!("`{path}`: {why}")))?;
+    let base = if path == "-" { PathBuf::new() } else { Path::new(path).parent().unwrap_or(Path::new("")).to_owned() };
+    Ok((job, base))
+}
+
+/// A job with all that its launches take; nothing was compiled, and no variable is filled.
+pub struct Opened<'j> {
+    job: &'j Job,
+    base: &'j Path,
+    names: Names<'j>,
+    units: Units<'j>,
+    keys: Vec<Key<'j>>,
+    /// What the job's own `globals` say.
+    fills: Vec<Fill<'j>>,
+    /// Its buffers.
+    pub buffers: Buffers,
+    /// Its launches in order.
+    pub plan: Vec<Planned<'j>>,
+}
+
+/// Opens a job, and checks all its launches.
+///
+/// # Errors
+/// What is wrong with it, or what it takes.
+pub fn open<'j>(
+    path: &str,
+    (job, base): (&'j Job, &'j Path),
+    args: &RunArgs,
+    watch: &Watch,
+    out: &mut Out,
+) -> Result<Opened<'j>, Failure> {
+    let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
+    let device = device()?;
+    let names = Names::of(&job.buffers, &job.tensor_maps).map_err(|why| in_job(Failure::usage(why)))?;
+    let (units, keys) = load_units(job, base, &device, out).map_err(in_job)?;
+    let buffers = load_buffers(job, base, &device, &names, &units).map_err(in_job)?;
+    let mut opened = Opened { job, base, names, units, keys, fills: Vec::new(), buffers, plan: Vec::new() };
+    opened.fills = opened.context().fills().map_err(in_job)?;
+    opened.plan = opened.context().plan(args, watch).map_err(in_job)?;
+    Ok(opened)
+}
+
+impl<'j> Opened<'j> {
+    fn context(&self) -> Context<'_, 'j> {
+        let Opened { job, base, names, units, keys, buffers, .. } = self;
+        Context { job, base, names, units, keys, buffers }
+    }
+
+    /// Warns of arrays of another type than the kernels'. The same is said once.
+    pub fn warn(&self, out: &mut Out) {
+        let mut told = Vec::new();
+        for ready in self.plan.iter().filter_map(|p| p.ready.as_ref().ok()) {
+            let mut list = dtype::warnings(&ready.function, &ready.values, &self.buffers);
+            list.retain(|d| !told.contains(d));
+            out.diagnostics(&list, ready.function.module().sources());
+            told.extend(list);
+        }
+    }
+
+    /// Fills the variables that the job itself names.
+    ///
+    /// # Errors
+    /// An address is not known.
+    pub fn fill(&self) -> Result<(), Failure> {
+        self.fills.iter().try_for_each(|f| f.fill(&self.buffers))
+    }
 }
 
 /// A sentence with the job file in front; nothing if all was said.
@@ -141,7 +208,7 @@ struct Context<'a, 'j> {
 }
 
 /// A variable and what it is filled with.
-struct Fill<'a> {
+pub struct Fill<'a> {
     module: Module,
     name: &'a str,
     offset: Option<u64>,
@@ -287,17 +354,6 @@ impl<'a, 'j> Context<'a, 'j> {
         }
         Ok(all)
     }
-
-    /// Warns of arrays of another type than the kernels'. The same is said once.
-    fn warn(&self, plan: &[Planned<'j>], out: &mut Out) {
-        let mut told = Vec::new();
-        for ready in plan.iter().filter_map(|p| p.ready.as_ref().ok()) {
-            let mut list = dtype::warnings(&ready.function, &ready.values, self.buffers);
-            list.retain(|d| !told.contains(d));
-            out.diagnostics(&list, ready.function.module().sources());
-            told.extend(list);
-        }
-    }
 }
 
 /// The numbers that are expected, their shape and their type. `known` is the type of the buffer.
@@ -331,23 +387,38 @@ fn wanted(
 }
 
 /// A launch that can run, or why it cannot.
-struct Planned<'j> {
-    entry: String,
+pub struct Planned<'j> {
+    /// The name of its entry.
+    pub entry: String,
     key: Key<'j>,
-    repeat: Option<u32>,
-    ready: Result<Ready<'j>, Fault>,
+    /// What the job says of it.
+    pub spec: &'j LaunchSpec,
+    /// What runs.
+    pub ready: Result<Ready<'j>, Fault>,
 }
 
-struct Ready<'j> {
-    function: Function,
-    config: LaunchConfig,
+/// A launch that can run.
+pub struct Ready<'j> {
+    /// Its entry.
+    pub function: Function,
+    /// Its shape and manner.
+    pub config: LaunchConfig,
     values: Vec<Value>,
     bound: Vec<Bound>,
     fills: Vec<Fill<'j>>,
 }
 
 impl Ready<'_> {
-    fn args<'b>(&'b self, buffers: &'b Buffers) -> Vec<Arg<'b>> {
+    /// Fills the variables that the launch names.
+    ///
+    /// # Errors
+    /// An address is not known.
+    pub fn fill(&self, buffers: &Buffers) -> Result<(), Failure> {
+        self.fills.iter().try_for_each(|f| f.fill(buffers))
+    }
+
+    /// Its arguments.
+    pub fn args<'b>(&'b self, buffers: &'b Buffers) -> Vec<Arg<'b>> {
         self.bound.iter().map(|b| b.arg(buffers)).collect()
     }
 }
@@ -370,7 +441,7 @@ impl<'j> Context<'_, 'j> {
             let arguments = arguments.collect::<Result<Vec<Argument<'_>>, _>>()?;
             let key = self.keys[i];
             let unit = &self.units[&key];
-            let planned = |entry: String, ready| Planned { entry, key, repeat: spec.repeat, ready };
+            let planned = |entry: String, ready| Planned { entry, key, spec, ready };
             let named = spec.entry.as_deref().map(|wanted| unit.name_of(wanted));
             if let Some(fault) = unit.fault(named) {
                 plan.push(planned(named.unwrap_or_default().to_owned(), Err(fault.clone())));
@@ -530,9 +601,9 @@ fn run_all(
             (Err(_), _) | (Ok(_), Err(NotMade::Fault(_))) => continue,
             (Ok(_), Err(NotMade::Trap(trap))) => Launched::trapped(trap),
             (Ok(ready), Ok(took)) => {
-                ready.fills.iter().try_for_each(|f| f.fill(buffers))?;
+                ready.fill(buffers)?;
                 let args = ready.args(buffers);
-                let (repeat, spent) = (p.repeat.unwrap_or(1), took.compile);
+                let (repeat, spent) = (p.spec.repeat.unwrap_or(1), took.compile);
                 let mut done = launch::launch(&ready.function, &ready.config, &args, repeat, spent, watch, out)?;
                 done.compile += took.lower + took.compile;
                 done
@@ -546,7 +617,7 @@ fn run_all(
             ended.complete = false;
             break;
         }
-        launch::report(&p.entry, &done, p.repeat.is_some(), out);
+        launch::report(&p.entry, &done, p.spec.repeat.is_some(), out);
         if found.is_enough() {
             ended.complete = false;
             break;

@@ -108,6 +108,10 @@ pub struct LaunchSpec {
     cluster: Option<Dimensions>,
     seed: Option<u64>,
     timeout: Option<f64>,
+    /// Bytes that a run moves, for the throughput that `bench` tells.
+    pub bytes: Option<f64>,
+    /// Operations that a run does, for the same.
+    pub operations: Option<f64>,
 }
 
 /// Dimensions: a number, or a list of one to three.

@@ -11,15 +11,17 @@
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
 //! [`launch`] is one launch and its report, [`expect`] compares results, [`seeds`] runs it with several seeds, [`findings`] is what checks found, less what files [`suppress`],
-//! [`documents`] of it, [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
+//! [`documents`] of it, [`bench`] times launches, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod buffers;
 mod bug;
 mod check;
+mod compared;
 mod compile;
 mod documents;
 mod dtype;
@@ -29,6 +31,7 @@ mod exec;
 mod expect;
 mod explain;
 mod findings;
+mod host;
 mod image;
 mod info;
 mod input;
@@ -48,13 +51,16 @@ mod scalar;
 mod seeds;
 mod specs;
 mod suppress;
+mod sweep;
 mod tensor_maps;
+mod timing;
 mod traps;
 mod units;
 mod values;
 mod watch;
 mod words;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -62,12 +68,14 @@ use handloom_runtime::{Backend, Vectors};
 
 use args::{Args, Command};
 use report::{Failure, Out, Status};
+use sweep::Sweep;
 
 fn main() -> ExitCode {
     bug::install();
-    let args = Args::parse();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let args = read(&words);
     let mut out = Out::new(args.format);
-    let result = bug::catch(|| command(&args.command, &mut out));
+    let result = bug::catch(|| command(&args.command, &words, &mut out));
     let result = result.unwrap_or_else(|panic| {
         out.bug(&panic, None);
         Ok(Status::Bug)
@@ -76,7 +84,16 @@ fn main() -> ExitCode {
     ExitCode::from(out.finish(status).code())
 }
 
-fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
+/// Reads a command line; of one with a sweep, for its first size.
+fn read(words: &[OsString]) -> Args {
+    let Some(sweep) = Sweep::of_words(words) else { return Args::parse_from(words) };
+    match sweep.words(words, sweep.values[0]) {
+        Ok(words) => Args::parse_from(words),
+        Err(why) => Args::command().error(clap::error::ErrorKind::InvalidValue, why).exit(),
+    }
+}
+
+fn command(command: &Command, words: &[OsString], out: &mut Out) -> Result<Status, Failure> {
     if let Err(word) = Backend::named() {
         return Err(Failure::usage(format!("HANDLOOM_BACKEND is `{word}`: expected `cranelift` or `wide`")));
     }
@@ -90,6 +107,7 @@ fn command(command: &Command, out: &mut Out) -> Result<Status, Failure> {
         Command::Check(args) => check::check(args, out),
         Command::Compile(args) => compile::compile(args, out),
         Command::Run(args) => seeds::run(args, out),
+        Command::Bench(args) => bench::bench(args, words, out),
         Command::Exec(args) => exec::exec(args, out),
         Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),

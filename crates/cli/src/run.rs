@@ -36,20 +36,7 @@ pub fn run(
     if writes_stdout(args) {
         out.redirect();
     }
-    let device = device()?;
-    let file = args.file.as_deref().unwrap_or("-");
-    let first = args.rest.first().map(String::as_str).filter(|word| is_name(word));
-    let loaded = bug::catch(|| load(&device, file, first, &args.link, out)).unwrap_or_else(|panic| {
-        out.bug(&panic, Some(file));
-        Err(Failure::told(Status::Bug))
-    })?;
-    let (entry, typed) = split(&args.rest, &loaded.module);
-    let function = names::function(&loaded.module, entry)?;
-    let config = config(args)?;
-    let words = words(args, typed)?;
-    let mut ready = Ready::new(&function, &config, words, &device, watch)?;
-    let uses = dtype::warnings(&function, &ready.values, &ready.buffers);
-    out.diagnostics(&uses, loaded.module.sources());
+    let Prepared { loaded, function, config, ready } = prepare(args, args.file.as_deref().unwrap_or("-"), watch, out)?;
     let outputs = if out.is_quiet() { Vec::new() } else { open_all(ready.words.stores())? };
     ready.fill_globals(&loaded.module)?;
     let mut done = launch::launch(&function, &config, &ready.args(), 1, Duration::ZERO, watch, out)?;
@@ -67,6 +54,39 @@ pub fn run(
         return Ok(status);
     }
     Ok(ready.write(&loaded.module, outputs, out).into_iter().fold(status, Status::max))
+}
+
+/// A launch that can run.
+pub struct Prepared {
+    /// Its module.
+    pub loaded: Loaded,
+    /// Its entry.
+    pub function: Function,
+    /// Its shape and manner.
+    pub config: LaunchConfig,
+    /// Its arguments.
+    pub ready: Ready,
+}
+
+/// Loads a file and all that a launch of it takes; nothing is run or written.
+///
+/// # Errors
+/// What keeps it from running.
+pub fn prepare(args: &RunArgs, file: &str, watch: &Watch, out: &mut Out) -> Result<Prepared, Failure> {
+    let device = device()?;
+    let first = args.rest.first().map(String::as_str).filter(|word| is_name(word));
+    let loaded = bug::catch(|| load(&device, file, first, &args.link, out)).unwrap_or_else(|panic| {
+        out.bug(&panic, Some(file));
+        Err(Failure::told(Status::Bug))
+    })?;
+    let (entry, typed) = split(&args.rest, &loaded.module);
+    let function = names::function(&loaded.module, entry)?;
+    let config = config(args)?;
+    let words = words(args, typed)?;
+    let ready = Ready::new(&function, &config, words, &device, watch)?;
+    let uses = dtype::warnings(&function, &ready.values, &ready.buffers);
+    out.diagnostics(&uses, loaded.module.sources());
+    Ok(Prepared { loaded, function, config, ready })
 }
 
 /// All that was typed after the entry, and for variables.
@@ -192,11 +212,12 @@ pub fn check_launch(
 }
 
 /// A launch whose buffers are on the device.
-struct Ready {
+pub struct Ready {
     words: Words,
     values: Vec<Value>,
     bound: Vec<Bound>,
-    buffers: Buffers,
+    /// Its buffers.
+    pub buffers: Buffers,
     /// What variables are filled with.
     globals: Vec<Content>,
 }
@@ -247,11 +268,16 @@ impl Ready {
         Ok(ready)
     }
 
-    fn args(&self) -> Vec<Arg<'_>> {
+    /// Its arguments.
+    pub fn args(&self) -> Vec<Arg<'_>> {
         self.bound.iter().map(|b| b.arg(&self.buffers)).collect()
     }
 
-    fn fill_globals(&mut self, module: &Module) -> Result<(), Failure> {
+    /// Fills variables of its module as was asked.
+    ///
+    /// # Errors
+    /// There is no such variable, or it is smaller.
+    pub fn fill_globals(&self, module: &Module) -> Result<(), Failure> {
         for ((variable, _), content) in self.words.globals.iter().zip(&self.globals) {
             fill(module, &variable.name, variable.offset, content, &self.buffers)?;
         }

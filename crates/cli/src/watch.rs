@@ -53,8 +53,8 @@ struct Now {
     since: Instant,
     /// Nothing is to be shown now.
     hidden: bool,
-    /// Shown since it takes long: of code that is made, or of blocks that run.
-    bar: Option<(bool, ProgressBar)>,
+    /// Shown since it takes long, by what template.
+    bar: Option<(&'static str, ProgressBar)>,
 }
 
 /// What takes time.
@@ -73,6 +73,27 @@ pub enum Work {
         /// What is written of a launch that did not end: by its entry and what the kernel printed.
         stopped: fn(&str, Vec<u8>) -> Vec<u8>,
     },
+    /// Launches that are timed.
+    Rounds(Rounds),
+}
+
+/// Rounds of timed launches. A clone counts the same.
+#[derive(Clone, Default)]
+pub struct Rounds {
+    total: Option<usize>,
+    done: Arc<AtomicUsize>,
+}
+
+impl Rounds {
+    /// So many rounds, if that is known.
+    pub fn new(total: Option<usize>) -> Rounds {
+        Rounds { total, done: Arc::default() }
+    }
+
+    /// One more is done.
+    pub fn add(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Shown {
@@ -204,17 +225,23 @@ impl Shared {
 
 impl Now {
     fn draw(&mut self) {
-        let (compiles, blocks, done) = match &self.work {
-            Work::Compile => (true, 0, 0),
-            Work::Launch { blocks, progress, .. } => (progress.is_compiling(), *blocks, progress.blocks_done()),
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let (template, total, done) = match &self.work {
+            Work::Compile => (COMPILING, 0, 0),
+            Work::Launch { progress, .. } if progress.is_compiling() => (COMPILING, 0, 0),
+            Work::Launch { blocks, progress, .. } => (RUNNING, *blocks, progress.blocks_done()),
+            Work::Rounds(Rounds { total: None, done }) => (TIMING, 0, count(done.load(Ordering::Relaxed))),
+            Work::Rounds(Rounds { total: Some(total), done }) => {
+                (TIMING_OF, count(*total), count(done.load(Ordering::Relaxed)))
+            }
         };
-        if self.bar.as_ref().is_some_and(|(of_code, _)| *of_code != compiles) {
+        if self.bar.as_ref().is_some_and(|(of, _)| *of != template) {
             self.clear();
         }
         let (_, bar) = self.bar.get_or_insert_with(|| {
-            let bar = if compiles { new_bar(COMPILING, 0) } else { new_bar(RUNNING, blocks) };
+            let bar = new_bar(template, total);
             bar.set_prefix(self.name.clone());
-            (compiles, bar.with_elapsed(self.since.elapsed()))
+            (template, bar.with_elapsed(self.since.elapsed()))
         });
         bar.set_position(done);
         bar.tick();
@@ -233,9 +260,15 @@ const COMPILING: &str = "{prefix}  compiling  {elapsed}";
 /// What is shown while blocks run.
 const RUNNING: &str = "{prefix}  {wide_bar}  {human_pos} of {human_len} blocks  {elapsed}";
 
+/// What is shown while launches are timed, until there is no more to learn.
+const TIMING: &str = "{prefix}  timing, {human_pos} rounds  {elapsed}";
+
+/// What is shown while launches are timed a number of times.
+const TIMING_OF: &str = "{prefix}  {wide_bar}  {human_pos} of {human_len} rounds  {elapsed}";
+
 /// Hides itself where standard error is no terminal.
-fn new_bar(template: &str, blocks: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(blocks), ProgressDrawTarget::stderr());
+fn new_bar(template: &str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template(template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar

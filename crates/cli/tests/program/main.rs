@@ -1,5 +1,6 @@
 //! The program as a user runs it: exit statuses, JSON, job files, signals.
 
+mod bench;
 mod cache;
 mod check;
 mod checks;
