@@ -125,6 +125,12 @@ pub const CRATES: &[Crate] = &[
         outside: &["pyo3", "libc", "half"],
     },
     Crate {
+        name: "filetest",
+        about: "a PTX file with directives, who is to run it; what is wrong with it, for a person",
+        crates: &["audit", "diag", "syntax", "ir", "check", "lower", "plan", "runtime"],
+        outside: &["half", "serde_json"],
+    },
+    Crate {
         name: "images",
         about: "bytes of a file; what it is, its members, the PTX in them. Made for a driver too: choice by capability, \
                 wrappers, lengths",
@@ -154,6 +160,7 @@ pub const CRATES: &[Crate] = &[
         about: "the program `handloom`",
         crates: &[
             "diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "runtime", "images",
+            "filetest",
         ],
         // `signal-hook` sets the stop flag of a launch without `unsafe` of ours; `rustix` passes signals on; `rayon` runs seeds side by side.
         outside: &[

@@ -13,7 +13,6 @@ pub mod circles;
 pub mod convert;
 pub mod coverage;
 pub mod crates;
-pub mod engines;
 pub mod filetest;
 pub mod generate;
 pub mod kernel;
@@ -21,5 +20,6 @@ pub mod listing;
 pub mod litmus;
 pub mod matrix;
 pub mod reference;
-pub mod rng;
 pub mod workspace;
+
+pub use handloom_filetest::{engines, rng};

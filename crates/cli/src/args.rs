@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -75,6 +76,17 @@ Examples: two versions of a kernel on one thread; and a throughput for each of s
   handloom bench new.ptx k --against old.ptx --threads 1 --grid 64 --block 256 zero:65536 zero:65536
   handloom bench saxpy.ptx --sweep len=1K..=4M*4 --grid '{len/256}' --block 256 --bytes '{12*len}' '{len}' 2.0 'zero:{4*len}' 'zero:{4*len}'";
 
+const TEST_EXAMPLE: &str = "\
+A PTX file is a test by lines such as these, anywhere in it; TESTING.md has them all:
+  //@ test: run
+  //@ buf x: f32 = [1, 2, 3, 4]
+  //@ launch: scale<<<1, 4>>>(x, 2.5)
+  //@ expect x == [2.5, 5, 7.5, 10]
+
+Examples: all tests of a folder, looking for races too; and as a document for continuous integration:
+  handloom test --check kernels/
+  handloom test --format junit kernels/ > results.xml";
+
 const EXEC_EXAMPLE: &str = "\
 The program finds Handloom's libcuda.so.1 where it looks for NVIDIA's. Its exit status is passed on. Options may also be given as variables:
 HANDLOOM_CC, HANDLOOM_DEVICES, HANDLOOM_MEMORY ... HANDLOOM_LIBRARIES names the folder that ci/libraries made, if it does not lie beside handloom.
@@ -126,6 +138,9 @@ handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
 handloom bench [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
        handloom bench [OPTIONS] --job JOB.json", mut_args(without_checks))]
     Bench(Box<BenchArgs>),
+    /// Run tests: PTX files that say what they should do, and jobs with expected results.
+    #[command(after_help = TEST_EXAMPLE)]
+    Test(TestArgs),
     /// Run a program that uses CUDA, as it is, on the CPU.
     #[command(after_help = EXEC_EXAMPLE)]
     Exec(Box<ExecArgs>),
@@ -391,6 +406,26 @@ pub struct BenchArgs {
     /// Do it for several sizes: a list, or a range with a factor or a step.
     #[arg(long, value_name = "NAME=VALUES", conflicts_with = "job")]
     pub sweep: Option<Sweep>,
+}
+
+/// `handloom test`.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct TestArgs {
+    /// Files, or folders with files: PTX with a line `//@ test:`, jobs (.json) with `expect`.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Tests that run side by side. Default: one for each core.
+    #[arg(short, long, value_name = "N", value_parser = threads)]
+    pub jobs: Option<NonZeroUsize>,
+    /// Look for faults of memory, unwritten bytes, races and wrong barriers too, in all tests that run something.
+    #[arg(long)]
+    pub check: bool,
+    /// Who runs kernels. Default: jit.
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineArg>,
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    #[arg(long, value_enum)]
+    pub backend: Option<BackendArg>,
 }
 
 /// What is checked while kernels run.

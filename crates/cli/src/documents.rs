@@ -5,6 +5,8 @@ use std::fmt::Write;
 use handloom_runtime::{Finding, FoundAt, TrapReport};
 use serde_json::{Value, json};
 
+use crate::suite::Verdict;
+
 /// A launch, as documents tell it.
 #[derive(Debug)]
 pub struct Case {
@@ -75,6 +77,10 @@ pub fn sarif(cases: &[Case], findings: &[&Finding]) -> String {
             "locations": locations,
         }));
     }
+    sarif_of(&rules, &results)
+}
+
+fn sarif_of(rules: &[String], results: &[Value]) -> String {
     let rules: Vec<Value> = rules.iter().map(|id| json!({ "id": id })).collect();
     let document = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -128,9 +134,7 @@ pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
     let traps = cases.iter().filter(|c| c.trap.is_some()).count();
     let (tests, failures) = (cases.len() + findings.len(), traps + findings.len());
     let seconds: f64 = cases.iter().map(|c| c.seconds).sum();
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" time=\"{seconds:.6}\"");
-    let _ = writeln!(out, "<testsuites name=\"handloom\" {totals}>\n<testsuite name=\"handloom\" {totals}>");
+    let mut out = opened(tests, failures, seconds);
     for case in cases {
         let head = format!("<testcase classname=\"launch\" name=\"{}\" time=\"{:.6}\"", xml(&case.entry), case.seconds);
         match &case.trap {
@@ -159,9 +163,50 @@ pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
             xml(&f.human())
         );
     }
-    out.push_str("</testsuite>\n</testsuites>\n");
+    out.push_str(CLOSED);
     out
 }
+
+/// A JUnit document of tests.
+pub fn junit_of_tests(all: &[Verdict]) -> String {
+    let failures = all.iter().filter(|v| v.failure.is_some()).count();
+    let seconds: f64 = all.iter().map(|v| v.seconds).sum();
+    let mut out = opened(all.len(), failures, seconds);
+    for v in all {
+        let head = format!("<testcase classname=\"test\" name=\"{}\" time=\"{:.6}\"", xml(&v.file), v.seconds);
+        let _ = match &v.failure {
+            None => writeln!(out, "{head}/>"),
+            Some(text) => {
+                let first = text.lines().next().unwrap_or("");
+                let failure = format!("<failure type=\"test\" message=\"{}\">{}</failure>", xml(first), xml(text));
+                writeln!(out, "{head}>{failure}</testcase>")
+            }
+        };
+    }
+    out.push_str(CLOSED);
+    out
+}
+
+/// A SARIF 2.1.0 document of tests: a result for each that failed.
+pub fn sarif_of_tests(all: &[Verdict]) -> String {
+    let result = |v: &Verdict| {
+        let text = v.failure.as_ref()?;
+        let location = json!({ "physicalLocation": { "artifactLocation": { "uri": uri(&v.file) } } });
+        let message = json!({ "text": text });
+        Some(json!({ "ruleId": "test", "ruleIndex": 0, "level": "error", "message": message, "locations": [location] }))
+    };
+    sarif_of(&["test".to_owned()], &all.iter().filter_map(result).collect::<Vec<_>>())
+}
+
+/// The head of a JUnit document.
+fn opened(tests: usize, failures: usize, seconds: f64) -> String {
+    let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" time=\"{seconds:.6}\"");
+    let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+    format!("{head}<testsuites name=\"handloom\" {totals}>\n<testsuite name=\"handloom\" {totals}>\n")
+}
+
+/// The end of a JUnit document.
+const CLOSED: &str = "</testsuite>\n</testsuites>\n";
 
 /// Text in XML.
 fn xml(text: &str) -> String {

@@ -11,7 +11,7 @@
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
 //! [`launch`] is one launch and its report, [`expect`] compares results, [`seeds`] runs it with several seeds, [`findings`] is what checks found, less what files [`suppress`],
-//! [`documents`] of it, [`bench`] times launches, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
+//! [`documents`] of it, [`suite`] runs tests, [`bench`] times launches, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
@@ -50,6 +50,7 @@ mod run;
 mod scalar;
 mod seeds;
 mod specs;
+mod suite;
 mod suppress;
 mod sweep;
 mod tensor_maps;
@@ -100,14 +101,15 @@ fn command(command: &Command, words: &[OsString], out: &mut Out) -> Result<Statu
     if let Err(word) = Vectors::named() {
         return Err(Failure::usage(format!("HANDLOOM_ISA is `{word}`: expected `plain`, `avx2` or `avx512`")));
     }
-    if out.document.is_some() && !matches!(command, Command::Run(_)) {
-        return Err(Failure::usage("`--format sarif` and `--format junit` are for `run`"));
+    if out.document.is_some() && !matches!(command, Command::Run(_) | Command::Test(_)) {
+        return Err(Failure::usage("`--format sarif` and `--format junit` are for `run` and `test`"));
     }
     match command {
         Command::Check(args) => check::check(args, out),
         Command::Compile(args) => compile::compile(args, out),
         Command::Run(args) => seeds::run(args, out),
         Command::Bench(args) => bench::bench(args, words, out),
+        Command::Test(args) => suite::test(args, out),
         Command::Exec(args) => exec::exec(args, out),
         Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),

@@ -7,9 +7,8 @@ use handloom_diag::FileId;
 use handloom_ir::num::image::Kind;
 use serde_json::{Value, json};
 
-use super::directives::{Argument, Launch};
 use super::values::bytes;
-use super::{FileTest, parse};
+use super::{Argument, FileTest, Launch, parse};
 
 /// Writes `NAME.json`, `NAME.ptx` and a file for each buffer into a folder. `handloom run --job` takes them.
 ///

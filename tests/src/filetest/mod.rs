@@ -1,77 +1,20 @@
-//! Tests that are PTX files: `//@` lines drive them, `//~` notes stand on guilty lines.
-//!
-//! How to read it: `directives` reads a file, `values` its lists, `run_file` here goes through the stages, `judge` compares
-//! diagnostics with notes, `execute` runs the engines, `golden` compares side files, [`job`] writes a test out for the command line.
+//! The file tests of Handloom: on all engines, with a second opinion of races. [`job`] writes a test out for the command line.
 
-mod directives;
-mod execute;
-mod golden;
 pub mod job;
-mod judge;
-pub mod values;
 
 use std::path::{Path, PathBuf};
 
-pub use directives::{Argument, Buffer, Directives, Expect, Golden, Launch, Note, Test, parse};
-pub use execute::without_window;
+use crate::engines::{TRACED, tiers, ways};
+use crate::reference::order::agrees;
 
-use handloom_diag::SourceMap;
-use handloom_runtime::front;
-
-/// A test file.
-#[derive(Clone, Debug)]
-pub struct FileTest {
-    /// Where it lies.
-    pub path: PathBuf,
-    /// Its name: the path below the root of the file tests, without the ending.
-    pub name: String,
-    /// Its text.
-    pub text: String,
-}
-
-impl FileTest {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn load(root: &Path, path: &Path) -> Result<FileTest, String> {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let below = path.strip_prefix(root).unwrap_or(path).with_extension("");
-        let parts: Vec<_> = below.iter().map(|p| p.to_string_lossy()).collect();
-        Ok(FileTest { path: path.into(), name: parts.join("/"), text })
-    }
-
-    /// Name of the text in diagnostics and reports: the same on every machine.
-    pub fn file_name(&self) -> String {
-        format!("{}.ptx", self.name)
-    }
-}
+pub use handloom_filetest::{
+    Argument, Buffer, Directives, Expect, FileTest, Golden, Launch, Note, Suite, Test, collect, parse, values,
+    without_window,
+};
 
 /// The folder of the file tests.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests")
-}
-
-/// All test files below a folder, by name.
-///
-/// # Errors
-/// A folder or file cannot be read.
-pub fn collect(root: &Path) -> Result<Vec<FileTest>, String> {
-    let mut found = Vec::new();
-    let mut folders = vec![root.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        for entry in entries {
-            let path = entry.map_err(|e| e.to_string())?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "ptx") {
-                found.push(FileTest::load(root, &path)?);
-            }
-        }
-    }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(found)
 }
 
 /// Runs a test file.
@@ -79,59 +22,19 @@ pub fn collect(root: &Path) -> Result<Vec<FileTest>, String> {
 /// # Errors
 /// What is wrong, for a person.
 pub fn run_file(test: &FileTest) -> Result<(), String> {
-    let d = parse(&test.text)?;
-    let result = if d.targets.is_empty() { stages(test, &d, &test.text) } else { targets(test, &d) };
-    match (&d.known_wrong, result) {
-        (None, result) => result,
-        (Some(_), Err(_)) => Ok(()),
-        (Some(reason), Ok(())) => Err(format!("it has become right: take the line `known_wrong: {reason}` out")),
-    }
+    let all = std::env::var_os("HANDLOOM_TIERS").is_some();
+    let suite = Suite {
+        ways: if all { tiers().collect() } else { ways().collect() },
+        finder: TRACED,
+        also_checked: &is_checked,
+        opinion: &|text, outcome| agrees(text, &outcome.events, &outcome.findings).map(drop),
+    };
+    handloom_filetest::run_file(test, &suite)
 }
 
-/// Repeats the test for each target.
-fn targets(test: &FileTest, d: &Directives) -> Result<(), String> {
-    for target in &d.targets {
-        let line = |l: &str| {
-            let is_target = l.trim_start().starts_with(".target");
-            if is_target { format!(".target {target}\n") } else { format!("{l}\n") }
-        };
-        let text: String = test.text.lines().map(line).collect();
-        stages(test, d, &text).map_err(|e| format!("for {target}: {e}"))?;
-    }
-    Ok(())
-}
-
-fn stages(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
-    match d.test {
-        Test::Syntax => judge::syntax(test, d, text),
-        Test::Check => judge::check(test, d, text),
-        Test::Ir | Test::Clif => {
-            judge::check(test, d, text)?;
-            golden::stages(test, d, text)
-        }
-        Test::Run => {
-            loads(test, text)?;
-            golden::stages(test, d, text)?;
-            execute::run(test, d, text)
-        }
-        Test::Find => {
-            loads(test, text)?;
-            execute::find(test, d, text)
-        }
-        Test::Trap => {
-            loads(test, text)?;
-            golden::stages(test, d, text)?;
-            execute::trap(test, d, text)
-        }
-    }
-}
-
-/// The text must be free of errors; warnings do not matter.
-fn loads(test: &FileTest, text: &str) -> Result<(), String> {
-    let mut sources = SourceMap::new();
-    let file = sources.add(test.file_name(), text);
-    match front(&sources, &[file]) {
-        Ok(_) => Ok(()),
-        Err(told) => Err(judge::render(&told, &sources)),
-    }
+/// Whether a run is checked too: one in sixteen, or all with `HANDLOOM_CHECKED=all`.
+fn is_checked(test: &FileTest) -> bool {
+    let all = std::env::var_os("HANDLOOM_CHECKED").is_some_and(|v| v == "all");
+    let sum: u32 = test.name.bytes().map(u32::from).sum();
+    all || sum.is_multiple_of(16)
 }

@@ -17,4 +17,5 @@ mod job;
 mod live;
 mod memory;
 mod run;
+mod suite;
 mod tensor_maps;

@@ -7,22 +7,21 @@ use handloom_diag::{FileId, Style};
 use handloom_ir::simt::Param;
 use handloom_runtime::{Bounds, Finding};
 
-use super::FileTest;
-use super::directives::{Argument, Directives, Expect, Launch, Note, Object};
-use super::values::{Elem, bytes};
-use crate::engines::{self, CHECKED, Job, Outcome, TRACED, Way};
-use crate::reference::order::agrees;
+use crate::directives::{Argument, Directives, Expect, Launch, Note, Object};
+use crate::engines::{self, CHECKED, Job, Outcome, Way};
+use crate::values::{Elem, bytes};
+use crate::{FileTest, Suite};
 
 /// Most wrong elements that are shown of one buffer.
 const SHOWN: usize = 8;
 
 /// All launches must end, the expectations hold, and all engines leave the same bytes.
-pub fn run(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
+pub fn run(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> Result<(), String> {
     let name = test.file_name();
     let job = job(&name, d, text)?;
     let mut reference: Option<Outcome> = None;
     for seed in d.seeds.clone() {
-        for way in ways(d) {
+        for way in ways(d, suite) {
             let outcome = job.run(way, seed).map_err(|e| on(way, seed, &e))?;
             if let Some(trap) = &outcome.trap {
                 return Err(on(way, seed, &trap.human(Style::Plain, None)));
@@ -34,7 +33,7 @@ pub fn run(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
             }
         }
     }
-    if d.faulty.is_none() && is_checked(&test.name) {
+    if d.faulty.is_none() && (suite.also_checked)(test) {
         let outcome = job.run(CHECKED, d.seeds.start).map_err(|e| on(CHECKED, d.seeds.start, &e))?;
         if !outcome.findings.is_empty() {
             return Err(on(CHECKED, d.seeds.start, &texts(&outcome.findings)));
@@ -43,24 +42,17 @@ pub fn run(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a run is checked too: one in sixteen, or all with `HANDLOOM_CHECKED=all`.
-fn is_checked(name: &str) -> bool {
-    let all = std::env::var_os("HANDLOOM_CHECKED").is_some_and(|v| v == "all");
-    let sum: u32 = name.bytes().map(u32::from).sum();
-    all || sum.is_multiple_of(16)
-}
-
 fn texts(findings: &[Finding]) -> String {
     findings.iter().map(Finding::human).collect::<Vec<_>>().join("\n")
 }
 
 /// A checked run must find what is noted, with every seed, and nothing else: a note with the class stands on each of the two lines.
-pub fn find(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
+pub fn find(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> Result<(), String> {
     let name = test.file_name();
     let job = job(&name, d, text)?;
     for seed in d.seeds.clone() {
-        let outcome = job.run(TRACED, seed).map_err(|e| on(CHECKED, seed, &e))?;
-        agrees(text, &outcome.events, &outcome.findings).map_err(|e| on(CHECKED, seed, &e))?;
+        let outcome = job.run(suite.finder, seed).map_err(|e| on(CHECKED, seed, &e))?;
+        (suite.opinion)(text, &outcome).map_err(|e| on(CHECKED, seed, &e))?;
         if let Some(trap) = &outcome.trap {
             return Err(on(CHECKED, seed, &trap.human(Style::Plain, None)));
         }
@@ -86,14 +78,14 @@ pub fn find(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
 }
 
 /// The last launch must trap at the noted line on all engines, with the same report.
-pub fn trap(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
+pub fn trap(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> Result<(), String> {
     let name = test.file_name();
     let job = job(&name, d, text)?;
     let [note] = d.notes.as_slice() else { return Err("a trap test needs exactly one `//~ trap KIND` note".into()) };
     let (kind, says) = note.text.split_once(' ').unwrap_or((&note.text, ""));
     let mut told: Option<String> = None;
     for seed in d.seeds.clone() {
-        for way in ways(d) {
+        for way in ways(d, suite) {
             let outcome = job.run(way, seed).map_err(|e| on(way, seed, &e))?;
             let Some(trap) = &outcome.trap else { return Err(on(way, seed, "nothing trapped")) };
             let human = trap.human(Style::Plain, None);
@@ -128,14 +120,9 @@ pub fn without_window(text: &str) -> String {
     out
 }
 
-fn ways(d: &Directives) -> impl Iterator<Item = Way> {
+fn ways(d: &Directives, suite: &Suite<'_>) -> impl Iterator<Item = Way> {
     let exact = d.exact_bounds_only;
-    let all: Vec<Way> = if std::env::var_os("HANDLOOM_TIERS").is_some() {
-        engines::tiers().collect()
-    } else {
-        engines::ways().collect()
-    };
-    all.into_iter().filter(move |w| !exact || w.bounds == Bounds::Exact)
+    suite.ways.iter().copied().filter(move |w| !exact || w.bounds == Bounds::Exact)
 }
 
 fn on(way: Way, seed: u64, what: &str) -> String {
@@ -143,7 +130,7 @@ fn on(way: Way, seed: u64, what: &str) -> String {
 }
 
 /// The job of a test.
-pub(super) fn job<'t>(name: &'t str, d: &'t Directives, text: &'t str) -> Result<Job<'t>, String> {
+fn job<'t>(name: &'t str, d: &'t Directives, text: &'t str) -> Result<Job<'t>, String> {
     let checked = check_text(text, FileId(0));
     let module = handloom_lower::lower(&checked.module.ok_or("the module has errors")?);
     let one = |l: &'t Launch| {

@@ -241,7 +241,7 @@ pub fn values(elem: Elem, text: &str) -> Result<Values, String> {
         return Ok(out);
     }
     let (word, count) = text.rsplit_once(' ').ok_or_else(|| format!("`{text}` is no list of values"))?;
-    let count: usize = count.trim().parse().map_err(|_| format!("`{count}` is no number of elements"))?;
+    let count = number_of(count)?;
     let word = word.trim();
     if let Some(seed) = word.strip_prefix("random(").and_then(|w| w.strip_suffix(')')) {
         let seed: u64 = seed.trim().parse().map_err(|_| format!("`{seed}` is no seed"))?;
@@ -262,9 +262,17 @@ pub fn values(elem: Elem, text: &str) -> Result<Values, String> {
     }
 }
 
+/// Most elements of a buffer: what a test should hold in memory several times.
+const MOST: usize = 1 << 28;
+
+fn number_of(count: &str) -> Result<usize, String> {
+    let number = count.trim().parse().ok().filter(|n| *n <= MOST);
+    number.ok_or_else(|| format!("`{count}` is no number of elements up to {MOST}"))
+}
+
 fn list_item(elem: Elem, item: &str, out: &mut Values) -> Result<(), String> {
     if let Some((value, count)) = item.rsplit_once(" x ") {
-        let count: usize = count.trim().parse().map_err(|_| format!("`{count}` is no number of elements"))?;
+        let count = number_of(count)?;
         let value = one_value(elem, value.trim())?;
         out.extend(std::iter::repeat_n(value, count));
         return Ok(());
@@ -272,6 +280,9 @@ fn list_item(elem: Elem, item: &str, out: &mut Values) -> Result<(), String> {
     if let Some((from, to)) = item.split_once("..") {
         let (from, to) = (integer(from), integer(to));
         let (Some(from), Some(to)) = (from, to) else { return Err(format!("`{item}` is no range")) };
+        if to.saturating_sub(from) > MOST as i128 {
+            return Err(format!("`{item}` is longer than {MOST} elements"));
+        }
         #[allow(clippy::cast_precision_loss, reason = "bounds of ranges are small")]
         out.extend((from..to).map(|v| Some(elem.of_f64(v as f64))));
         return Ok(());

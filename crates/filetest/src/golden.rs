@@ -4,8 +4,8 @@ use std::path::Path;
 
 use handloom_runtime::{Bounds, LaunchConfig, Module, Stage};
 
-use super::FileTest;
-use super::directives::{Directives, Golden};
+use crate::FileTest;
+use crate::directives::{Directives, Golden};
 use crate::engines::device;
 
 /// The printed stages of launches that a test asks for.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use handloom_ir::num::image;
 use handloom_runtime::Tier;
 
-use super::values::{Elem, Values, Within, integer, values};
 use crate::engines;
+use crate::values::{Elem, Values, Within, integer, values};
 
 /// Last stage of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use handloom_check::check_text;
 use handloom_diag::{Diagnostic, SourceMap, Style, render_human};
 use handloom_syntax::{parse, print, same};
 
-use super::directives::{Directives, Golden, Note};
-use super::{FileTest, golden};
+use crate::directives::{Directives, Golden, Note};
+use crate::{FileTest, golden};
 
 /// The text must parse with the noted errors only, and a tree without errors must survive printing.
 pub fn syntax(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
