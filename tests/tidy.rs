@@ -66,9 +66,15 @@ const FORBIDDEN: &[(&str, &str)] = &[
 /// Beginnings of paths that exist on one machine only.
 const PATHS: &[&str] = &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
-/// Where `unsafe` may stand: memory and code of devices, the loader of code, pointers of a program that calls a C interface, memory of arrays and signals of Python.
-const UNSAFE: &[&str] =
-    &["runtime/src/", "crates/codegen/src/load.rs", "crates/libcuda/", "crates/libcudart/", "crates/python/src/"];
+/// Where `unsafe` may stand: memory and code of devices, the loader of code, pointers of programs that call a C interface, memory of arrays and signals of Python.
+const UNSAFE: &[&str] = &[
+    "runtime/src/",
+    "crates/codegen/src/load.rs",
+    "crates/libcuda/",
+    "crates/libcudart/",
+    "crates/capi/",
+    "crates/python/src/",
+];
 
 fn fail(what: &str, wrong: &[String]) {
     assert!(wrong.is_empty(), "{what}:\n  {}", wrong.join("\n  "));
@@ -364,7 +370,8 @@ fn crates_forbid_unsafe_code() {
     let forbid = concat!("#![forbid(un", "safe_code)]");
     let is_root = |p: &str| p.ends_with("src/lib.rs") || p.ends_with("src/main.rs");
     let may = |p: &str| {
-        let all = ["runtime/", "crates/codegen/", "crates/libcuda/", "crates/libcudart/", "crates/python/"];
+        let all =
+            ["runtime/", "crates/codegen/", "crates/libcuda/", "crates/libcudart/", "crates/capi/", "crates/python/"];
         all.iter().any(|f| p.starts_with(f))
     };
     let files = files();
@@ -376,12 +383,14 @@ fn crates_forbid_unsafe_code() {
 #[test]
 fn everything_is_built_once() {
     let with_tests = features(&["--workspace", "--edges", "normal,build,dev"]);
-    let parts: [&[&str]; 4] = [
+    let parts: [&[&str]; 5] = [
         &["--workspace"],
         &["-p", "handloom-cli"],
         &["-p", "handloom-benches"],
         // `ci/libraries` for the tests.
         &["-p", "handloom-libcuda", "-p", "handloom-libcudart", "-p", "handloom-cli", "-p", "handloom-tests"],
+        // `ci/capi`.
+        &["-p", "handloom-capi", "-p", "handloom-cli", "-p", "handloom-tests"],
     ];
     for part in parts {
         let own = features(&[part, &["--edges", "normal,build"]].concat());

@@ -48,6 +48,31 @@ pub enum ErrorKind {
     Bug,
 }
 
+impl ErrorKind {
+    /// Its stable word for programs; of a trap that of its kind: `out_of_bounds`.
+    pub fn word(self) -> &'static str {
+        match self {
+            ErrorKind::InvalidValue => "invalid_value",
+            ErrorKind::ArgumentCount => "argument_count",
+            ErrorKind::ArgumentSize => "argument_size",
+            ErrorKind::InvalidHandle => "invalid_handle",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::InvalidCluster => "invalid_cluster",
+            ErrorKind::TooManyResources => "too_many_resources",
+            ErrorKind::CooperativeTooLarge => "cooperative_too_large",
+            ErrorKind::OutOfMemory => "out_of_memory",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::InvalidModule => "invalid_module",
+            ErrorKind::LinkFailed => "link_failed",
+            ErrorKind::NotReady => "not_ready",
+            ErrorKind::HostFunction => "host_function",
+            ErrorKind::Trap(kind) => kind.word(),
+            ErrorKind::Stopped => "stopped",
+            ErrorKind::Bug => "bug",
+        }
+    }
+}
+
 /// A request that does not fit the device, the module or the entry: a sentence says what was expected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wrong {

@@ -118,6 +118,12 @@ pub const CRATES: &[Crate] = &[
         outside: &["half"],
     },
     Crate {
+        name: "capi",
+        about: "`libhandloom`: the library for C and C++, handles in tables, `ptx_run`; `ci/capi` installs it",
+        crates: &["diag", "runtime", "handloom"],
+        outside: &[],
+    },
+    Crate {
         name: "python",
         about: "the module of the Python package `handloom`: NumPy arrays, exceptions, reports; `ci/python` builds and tests it",
         crates: &["diag", "ir", "runtime", "handloom"],

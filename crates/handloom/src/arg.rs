@@ -172,22 +172,25 @@ pub(crate) fn bind<'a>(number: usize, p: Option<&Param>, field: &'a Field<'_>) -
         What::Bytes => Ok(runtime::Arg::Bytes(&field.bytes)),
         What::Number { name, is_float } => {
             if let Some(p) = p {
-                check_number(number, p, name, is_float, field.bytes.len())?;
+                check_number(number, p, is_float, Some(name), field.bytes.len())?;
             }
             Ok(runtime::Arg::Bytes(&field.bytes))
         }
     }
 }
 
-fn check_number(number: usize, p: &Param, name: &str, is_float: bool, bytes: usize) -> Result<(), Error> {
+/// Whether a number may be passed for a parameter. `name` is that of its type. For other interfaces of Handloom too.
+#[doc(hidden)]
+pub fn check_number(number: usize, p: &Param, is_float: bool, name: Option<&str>, bytes: usize) -> Result<(), Error> {
     let wanted = match p.ty.class() {
         TypeClass::Bits | TypeClass::Pred => None,
         TypeClass::Unsigned | TypeClass::Signed => Some(false),
         TypeClass::Float => Some(true),
     };
-    let what = if is_float { format!("a float ({name})") } else { format!("an integer ({name})") };
     if p.is_array || p.size as usize != bytes || wanted.is_some_and(|float| float != is_float) {
-        let message = format!("argument {number}: {what} for `{}`, which is {}", p.name, runtime::type_of(p));
+        let kind = if is_float { "a float" } else { "an integer" };
+        let name = name.map_or_else(|| format!("of {bytes} bytes"), |name| format!("({name})"));
+        let message = format!("argument {number}: {kind} {name} for `{}`, which is {}", p.name, runtime::type_of(p));
         return Err(Error::refused(ErrorKind::ArgumentSize, message));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use handloom_diag::{Kind, Severity, SourceMap, Style, render_human};
+use handloom_diag::{Kind, Severity, SourceMap, Style, render_human, render_json};
 use handloom_runtime::front;
 
 use crate::device::Ptx;
@@ -33,6 +33,8 @@ pub struct Diagnostic {
     pub opcode: Option<String>,
     /// The whole report for a person: the line, marked, with notes.
     pub text: String,
+    /// The same as a JSON object on one line, with the keys of `handloom check --format json`.
+    pub json: String,
 }
 
 impl Diagnostic {
@@ -56,6 +58,7 @@ impl Diagnostic {
             section: d.section,
             opcode: d.opcode.clone(),
             text: render_human(d, sources, Style::Plain),
+            json: render_json(d, sources),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use handloom_diag::{SourceMap, Style};
 pub use handloom_runtime::ErrorKind;
+use handloom_runtime::words::quoted;
 use handloom_runtime::{LaunchError, LoadError, NoRoom, StreamError, TrapReport, Wrong};
 
 use crate::diagnostic::Diagnostic;
@@ -48,7 +49,9 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn refused(kind: ErrorKind, message: impl Into<String>) -> Error {
+    /// Something that cannot be, for other interfaces of Handloom.
+    #[doc(hidden)]
+    pub fn refused(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error::Refused { kind, message: message.into() }
     }
 
@@ -86,6 +89,30 @@ impl Error {
         match self {
             Error::Trap(report) => Some(report),
             Error::Module { .. } | Error::Refused { .. } => None,
+        }
+    }
+
+    /// The same for a program: a JSON object on one line. Of a trap it is that of `handloom run --format json`; of a module it has `kind` and `diagnostics`, those of
+    /// `handloom check --format json`; else `kind` and `message`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), handloom::Error> {
+    /// let device = handloom::Device::new()?;
+    /// let module = device.load_module(handloom::doc::SAXPY)?;
+    /// let told = module.load_function("saxpi").unwrap_err().json();
+    /// assert!(told.starts_with(r#"{"kind":"not_found","message":"no entry `saxpi`"#), "{told}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn json(&self) -> String {
+        let kind = self.kind().word();
+        match self {
+            Error::Module { diagnostics, .. } => {
+                let list: Vec<&str> = diagnostics.iter().map(|d| d.json.as_str()).collect();
+                format!("{{\"kind\":\"{kind}\",\"diagnostics\":[{}]}}", list.join(","))
+            }
+            Error::Trap(report) => report.json(),
+            Error::Refused { message, .. } => format!("{{\"kind\":\"{kind}\",\"message\":{}}}", quoted(message)),
         }
     }
 

@@ -47,6 +47,8 @@ mod element;
 mod error;
 mod stream;
 
+#[doc(hidden)]
+pub use arg::check_number;
 pub use arg::{Arg, Struct};
 pub use device::{Device, DeviceBuffer, Function, Global, Module, Ptx};
 pub use diagnostic::{Diagnostic, check};
@@ -54,6 +56,8 @@ pub use element::Element;
 pub use error::{Error, ErrorKind};
 pub use half::{bf16, f16};
 pub use handloom_diag::{Kind, Severity};
+#[doc(hidden)]
+pub use handloom_ir::simt::Param;
 pub use handloom_ir::trap::TrapKind;
 pub use handloom_runtime::{
     Backend, Bounds, Check, CheckConfig, CheckReport, Checks, Counts, Engine, Finding, FoundAt, FoundIn, LaunchConfig,

@@ -17,6 +17,8 @@ use crate::dlpack;
 
 /// An argument, ready for the runtime.
 pub(crate) enum Value {
+    /// The bytes of a number, and how many there are.
+    Number([u8; 8], usize),
     Bytes(Vec<u8>),
     Lent(HostBuffer),
 }
@@ -109,7 +111,7 @@ pub(crate) fn value<'py>(
         return number(named, o);
     }
     if o.is_none() {
-        return if named.is_pointer() { Ok(Value::Bytes(vec![0; 8])) } else { Err(named.refuse("None")) };
+        return if named.is_pointer() { Ok(Value::Number([0; 8], 8)) } else { Err(named.refuse("None")) };
     }
     let (array, generic) = numpy(py)?;
     if o.is_instance(array.bind(py))? {
@@ -154,33 +156,39 @@ fn number(named: &Named<'_>, o: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     let is_float = o.is_instance_of::<PyFloat>();
     let size = p.size as usize;
+    // The first bytes of a word.
+    let word = |v: u64| Some(Value::Number(v.to_le_bytes(), size));
     let float = |v: f64| match (p.ty, size) {
-        (ScalarType::F16, _) => Some(f16::from_f64(v).to_le_bytes().to_vec()),
-        (ScalarType::BF16, _) => Some(bf16::from_f64(v).to_le_bytes().to_vec()),
-        (_, 4) => Some((v as f32).to_le_bytes().to_vec()),
-        (_, 8) => Some(v.to_le_bytes().to_vec()),
+        (ScalarType::F16, _) => word(f16::from_f64(v).to_bits().into()),
+        (ScalarType::BF16, _) => word(bf16::from_f64(v).to_bits().into()),
+        (_, 4) => word((v as f32).to_bits().into()),
+        (_, 8) => word(v.to_bits()),
         (_, _) => None,
     };
-    let bytes = match p.ty.class() {
+    let value = match p.ty.class() {
         TypeClass::Float => float(o.extract()?),
         TypeClass::Bits if is_float => {
-            let bytes = if size >= 4 { float(o.extract()?) } else { None };
-            return bytes.map(Value::Bytes).ok_or_else(|| {
+            let value = if size >= 4 { float(o.extract()?) } else { None };
+            return value.ok_or_else(|| {
                 named.type_error("takes bits: pass numpy.float16(x) or ml_dtypes.bfloat16(x), which have so many")
             });
         }
         TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed if !is_float => {
-            let v: i128 = o.extract().map_err(|_| named.value_error(&format!("{} does not fit", what(o))))?;
+            // Nearly all fit 64 bits, which are read in a step.
+            let v = match o.extract::<i64>() {
+                Ok(v) => i128::from(v),
+                Err(_) => o.extract().map_err(|_| named.value_error(&format!("{} does not fit", what(o))))?,
+            };
             let bits = 8 * p.size;
             // As in C, a negative number may be given to an unsigned parameter, and a large one to a signed parameter.
             if v < -(1_i128 << (bits - 1)) || v >= 1_i128 << bits {
                 return Err(named.value_error(&format!("{v} does not fit")));
             }
-            Some(v.to_le_bytes()[..size].to_vec())
+            word(v as u64)
         }
         _ => None,
     };
-    bytes.map(Value::Bytes).ok_or_else(|| named.refuse(&what(o)))
+    value.ok_or_else(|| named.refuse(&what(o)))
 }
 
 /// A scalar of numpy: a structure, a number, or bits.

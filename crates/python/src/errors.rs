@@ -22,22 +22,6 @@ fn exception(py: Python<'_>, class: &str, text: &str, fields: &Bound<'_, PyDict>
     made().unwrap_or_else(|e| e)
 }
 
-/// The stable word of a kind.
-fn word(kind: ErrorKind) -> String {
-    let text = match kind {
-        ErrorKind::Trap(kind) => return kind.word().to_owned(),
-        other => format!("{other:?}"),
-    };
-    let mut out = String::new();
-    for c in text.chars() {
-        if c.is_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.extend(c.to_lowercase());
-    }
-    out
-}
-
 /// The exception of an error.
 pub(crate) fn raise(py: Python<'_>, error: Error) -> PyErr {
     let fields = PyDict::new(py);
@@ -58,7 +42,7 @@ pub(crate) fn raise(py: Python<'_>, error: Error) -> PyErr {
         (_, ErrorKind::Bug) => "Bug",
         (_, _) => "LaunchError",
     };
-    if let Err(e) = fields.set_item("kind", word(kind)) {
+    if let Err(e) = fields.set_item("kind", kind.word()) {
         return e;
     }
     exception(py, class, &text, &fields)

@@ -14,7 +14,7 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::args::{self, Named, Value};
 use crate::errors::raise;
-use crate::signals::Interruptible;
+use crate::signals::{self, Interruptible};
 use crate::told::{PyFinding, PyReport};
 
 /// What is said of launches that say nothing themselves.
@@ -35,6 +35,9 @@ fn dims(name: &str, o: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
         PyTypeError::new_err(format!("`{name}` takes an integer or a tuple of 1 to 3 integers, not {came}"))
     };
     let one = |o: &Bound<'_, PyAny>| -> PyResult<u32> {
+        if let Ok(n) = o.extract::<u32>() {
+            return Ok(n);
+        }
         let n: i128 = o.extract().map_err(|_| wrong())?;
         u32::try_from(n).map_err(|_| PyValueError::new_err(format!("`{name}`: {n} is not between 0 and {}", u32::MAX)))
     };
@@ -174,6 +177,13 @@ struct Ran {
     unchecked: Option<String>,
 }
 
+impl Ran {
+    /// A launch that nothing was checked in.
+    fn of(report: LaunchReport) -> Ran {
+        Ran { report, findings: Vec::new(), unchecked: None }
+    }
+}
+
 /// Runs a launch with each seed; the memory is that of the last one, which has the seed that was asked for.
 fn run_seeds(
     function: &Function,
@@ -205,23 +215,36 @@ fn run_seeds(
     Ok(ran)
 }
 
-/// Launches an entry.
-pub(crate) fn launch(
-    py: Python<'_>,
-    function: &Function,
-    grid: &Bound<'_, PyAny>,
-    block: &Bound<'_, PyAny>,
-    objects: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Py<PyReport>> {
-    let (checking, listener) = {
-        let now = CHECKING.lock().unwrap_or_else(PoisonError::into_inner);
-        now.as_ref().map_or((Checking::default(), None), |(c, who)| (c.clone(), Some(who.clone_ref(py))))
-    };
-    let mut config = LaunchConfig::new(dims("grid", grid)?, dims("block", block)?);
-    let seeds = options(&mut config, kwargs, &checking)?;
+/// Arguments, and what is held while kernels use them. Memory is taken back from kernels before its owners are let go.
+struct Given<O> {
+    values: Vec<Value>,
+    _alive: Vec<O>,
+}
+
+impl<O> Given<O> {
+    /// As the runtime takes them.
+    fn args(&self) -> Vec<Arg<'_>> {
+        let one = |value| match value {
+            &Value::Number(ref bytes, size) => Arg::Bytes(&bytes[..size]),
+            Value::Bytes(bytes) => Arg::Bytes(bytes),
+            Value::Lent(buffer) => Arg::Host(buffer),
+        };
+        self.values.iter().map(one).collect()
+    }
+
+    /// Memory that is lent.
+    fn lent(&self) -> Vec<&HostBuffer> {
+        let lent = self.values.iter().filter_map(|value| match value {
+            Value::Lent(buffer) => Some(buffer),
+            Value::Bytes(_) | Value::Number(..) => None,
+        });
+        lent.collect()
+    }
+}
+
+/// What objects are for the parameters of an entry.
+fn bind<'py>(function: &Function, objects: &Bound<'py, PyTuple>) -> PyResult<Given<Bound<'py, PyAny>>> {
     let params = function.params();
-    // Memory is taken back from kernels before its owners are let go: what is declared last is dropped first.
     let mut alive = Vec::new();
     let mut values = Vec::with_capacity(params.len());
     if params.len() == objects.len() {
@@ -233,34 +256,33 @@ pub(crate) fn launch(
         // The runtime says which there are.
         values.resize_with(objects.len(), || Value::Bytes(Vec::new()));
     }
-    let args: Vec<Arg<'_>> = values
-        .iter()
-        .map(|value| match value {
-            Value::Bytes(bytes) => Arg::Bytes(bytes),
-            Value::Lent(buffer) => Arg::Host(buffer),
-        })
-        .collect();
-    let lent: Vec<&HostBuffer> = values
-        .iter()
-        .filter_map(|value| match value {
-            Value::Lent(buffer) => Some(buffer),
-            Value::Bytes(_) => None,
-        })
-        .collect();
-    let printed = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&printed);
-    config.output =
-        Some(Sink::new(move |text| sink.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(text)));
-    let interruptible = Interruptible::begin();
-    config.stop = interruptible.stop.clone();
-    // A signal that came before is Python's alone.
-    py.check_signals()?;
-    let ran = py.detach(|| run_seeds(function, &config, &args, seeds, &lent));
-    drop(interruptible);
-    let output = String::from_utf8_lossy(&printed.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
-    if !output.is_empty() {
-        py.import("sys")?.getattr("stdout")?.call_method1("write", (&output,))?;
+    Ok(Given { values, _alive: alive })
+}
+
+/// Where the text of launches goes, until they have ended.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl Printed {
+    fn sink(&self) -> Sink {
+        let to = Arc::clone(&self.0);
+        Sink::new(move |text| to.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(text))
     }
+
+    /// Takes it, and shows it where Python prints.
+    fn show(&self, py: Python<'_>) -> PyResult<String> {
+        let bytes = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if bytes.is_empty() {
+            return Ok(String::new());
+        }
+        let output = String::from_utf8_lossy(&bytes).into_owned();
+        py.import("sys")?.getattr("stdout")?.call_method1("write", (&output,))?;
+        Ok(output)
+    }
+}
+
+/// What Python is told of a launch that has ended.
+fn told(py: Python<'_>, name: &str, ran: Result<Ran, Error>, seeds: u64, output: String) -> PyResult<Py<PyReport>> {
     let ran = match ran {
         Ok(ran) => ran,
         Err(e) => {
@@ -273,7 +295,7 @@ pub(crate) fn launch(
     let findings =
         ran.findings.into_iter().map(|(finding, seen, seed)| PyFinding { inner: Arc::new(finding), seen, seed, seeds });
     let report = PyReport {
-        entry: function.name().to_owned(),
+        entry: name.to_owned(),
         findings: findings.collect(),
         unchecked: ran.unchecked,
         output,
@@ -281,11 +303,180 @@ pub(crate) fn launch(
         counts: ran.report.check.as_ref().and_then(|check| check.counts()),
         inner: ran.report,
     };
-    drop(values);
-    drop(alive);
-    let report = Py::new(py, report)?;
+    Py::new(py, report)
+}
+
+/// A launch of an entry with its shape, that runs again with other arguments.
+struct Rests {
+    function: u64,
+    shape: ([u32; 3], [u32; 3], u32),
+    is_main: bool,
+    launch: PreparedLaunch,
+    printed: Printed,
+}
+
+/// The last small launches, which keep their memory: a program mostly launches the same few again and again.
+static RESTING: Mutex<Vec<Rests>> = Mutex::new(Vec::new());
+
+/// How many, and of how many blocks at most.
+const RESTING_LAUNCHES: usize = 16;
+const RESTING_BLOCKS: u64 = 256;
+
+fn resting() -> std::sync::MutexGuard<'static, Vec<Rests>> {
+    RESTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the launches of an entry that rest.
+pub(crate) fn forget(function: u64) {
+    let gone: Vec<Rests> = resting().extract_if(.., |r| r.function == function).collect();
+    drop(gone);
+}
+
+/// In the child of a fork, whose device is another.
+pub(crate) fn forked() {
+    std::mem::forget(std::mem::take(&mut *resting()));
+}
+
+/// Whether somebody asked for launches to be checked or heard of.
+pub(crate) fn is_asked() -> bool {
+    CHECKING.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
+/// A launch without options that nobody checks, by one that rests if there is one.
+fn launch_again(
+    py: Python<'_>,
+    id: u64,
+    function: &Function,
+    shape: ([u32; 3], [u32; 3], u32),
+    bound: &Given<Bound<'_, PyAny>>,
+) -> PyResult<Py<PyReport>> {
+    let is_main = signals::is_main();
+    let found = {
+        let mut all = resting();
+        let at = all.iter().position(|r| r.function == id && r.shape == shape && r.is_main == is_main);
+        at.map(|at| all.remove(at))
+    };
+    let args = bound.args();
+    let interruptible = Interruptible::begin(py)?;
+    // A signal that came before is Python's alone.
+    py.check_signals()?;
+    let run = || -> (Result<LaunchReport, Error>, Option<Rests>) {
+        let rests = match found {
+            Some(mut rests) => rests.launch.set_args(&args).map(|()| rests),
+            None => {
+                let printed = Printed::default();
+                let mut config = LaunchConfig::new(shape.0, shape.1);
+                config.shared_bytes = shape.2;
+                config.output = Some(printed.sink());
+                config.stop = signals::stop();
+                let new = PreparedLaunch::new(function, &config, &args);
+                new.map(|launch| Rests { function: id, shape, is_main, launch, printed })
+            }
+        };
+        match rests {
+            Ok(mut rests) => (rests.launch.run().map_err(Error::from), Some(rests)),
+            Err(e) => (Err(e.into()), None),
+        }
+    };
+    let (done, rests) = py.detach(run);
+    drop(interruptible);
+    let output = rests.as_ref().map_or(Ok(String::new()), |rests| rests.printed.show(py))?;
+    // What came to no end is not used again.
+    if let Some(rests) = rests.filter(|_| done.is_ok()) {
+        let mut all = resting();
+        all.push(rests);
+        let oldest = (all.len() > RESTING_LAUNCHES).then(|| all.remove(0));
+        drop(all);
+        drop(oldest);
+    }
+    told(py, function.name(), done.map(Ran::of), 1, output)
+}
+
+/// Launches an entry.
+pub(crate) fn launch(
+    py: Python<'_>,
+    id: u64,
+    function: &Function,
+    grid: &Bound<'_, PyAny>,
+    block: &Bound<'_, PyAny>,
+    objects: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyReport>> {
+    let (checking, listener) = {
+        let now = CHECKING.lock().unwrap_or_else(PoisonError::into_inner);
+        now.as_ref().map_or((Checking::default(), None), |(c, who)| (c.clone(), Some(who.clone_ref(py))))
+    };
+    let (grid, block) = (dims("grid", grid)?, dims("block", block)?);
+    if listener.is_none() && kwargs.is_none_or(|o| o.is_empty()) {
+        let blocks: u64 = grid.iter().map(|n| u64::from(*n)).product();
+        if blocks <= RESTING_BLOCKS {
+            return launch_again(py, id, function, (grid, block, 0), &bind(function, objects)?);
+        }
+    }
+    let mut config = LaunchConfig::new(grid, block);
+    let seeds = options(&mut config, kwargs, &checking)?;
+    let bound = bind(function, objects)?;
+    let printed = Printed::default();
+    config.output = Some(printed.sink());
+    config.stop = signals::stop();
+    let interruptible = Interruptible::begin(py)?;
+    // A signal that came before is Python's alone.
+    py.check_signals()?;
+    let (args, lent) = (bound.args(), bound.lent());
+    let ran = py.detach(|| run_seeds(function, &config, &args, seeds, &lent));
+    drop(interruptible);
+    let output = printed.show(py)?;
+    let report = told(py, function.name(), ran, seeds, output)?;
+    drop(bound);
     if let Some(listener) = listener {
         listener.call1(py, (report.clone_ref(py),))?;
     }
     Ok(report)
+}
+
+/// A launch with all that it needs, for as long as somebody holds it.
+pub(crate) struct Ready {
+    // Dropped in this order: kernels, what they were lent, its owners.
+    launch: PreparedLaunch,
+    printed: Printed,
+    is_main: bool,
+    _bound: Given<Py<PyAny>>,
+}
+
+/// Checks a launch, makes its code, and lends it its arrays.
+pub(crate) fn prepare(
+    py: Python<'_>,
+    function: &Function,
+    grid: &Bound<'_, PyAny>,
+    block: &Bound<'_, PyAny>,
+    objects: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Ready> {
+    let mut config = LaunchConfig::new(dims("grid", grid)?, dims("block", block)?);
+    let seeds = options(&mut config, kwargs, &Checking::default())?;
+    if config.check.is_some() || seeds > 1 {
+        return Err(PyTypeError::new_err("a prepared launch takes no `check`, `seeds` or `counts`: call the kernel"));
+    }
+    let bound = bind(function, objects)?;
+    let printed = Printed::default();
+    config.output = Some(printed.sink());
+    config.stop = signals::stop();
+    let args = bound.args();
+    let launch = py.detach(|| PreparedLaunch::new(function, &config, &args).map_err(Error::from));
+    let launch = launch.map_err(|e| raise(py, e))?;
+    drop(args);
+    let Given { values, _alive } = bound;
+    let bound = Given { values, _alive: _alive.into_iter().map(Bound::unbind).collect() };
+    Ok(Ready { launch, printed, is_main: signals::is_main(), _bound: bound })
+}
+
+/// Runs a prepared launch.
+pub(crate) fn run_ready(py: Python<'_>, function: &Function, ready: &mut Ready) -> PyResult<Py<PyReport>> {
+    // One that another thread prepared is stopped as that thread's launches are; Ctrl-C is for the main thread alone.
+    let interruptible = if ready.is_main { Some(Interruptible::begin(py)?) } else { None };
+    py.check_signals()?;
+    let done = py.detach(|| ready.launch.run().map_err(Error::from));
+    drop(interruptible);
+    let output = ready.printed.show(py)?;
+    told(py, function.name(), done.map(Ran::of), 1, output)
 }

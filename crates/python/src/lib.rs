@@ -20,15 +20,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use handloom::Ptx;
 use handloom_diag::SourceMap;
 use handloom_runtime::{CodeCache, Device, LoadError, Store};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use launch::{CHECKING, Checking};
 use told::{PyDiagnostic, PyFinding, PyReport};
 
 /// How often the process is the child of a fork.
-static FORKS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// The device of the process, once something needs it.
 static DEVICE: Mutex<Option<Device>> = Mutex::new(None);
@@ -98,7 +99,9 @@ impl Module {
     fn get_function(&self, py: Python<'_>, name: &str) -> PyResult<Function> {
         self.loaded.check(py, "a module")?;
         let function = self.loaded.module.function(Some(name)).map_err(|e| errors::raise(py, e.into()))?;
-        Ok(Function { loaded: Arc::clone(&self.loaded), function })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Function { loaded: Arc::clone(&self.loaded), function, id })
     }
 
     /// The names of all entries.
@@ -171,6 +174,26 @@ impl Module {
 struct Function {
     loaded: Arc<Loaded>,
     function: handloom_runtime::Function,
+    /// Which of all it is, for launches that rest.
+    id: u64,
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        launch::forget(self.id);
+    }
+}
+
+/// The arguments of a launch.
+fn tuple<'py>(args: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    if let Ok(tuple) = args.cast::<PyTuple>() {
+        return Ok(tuple.clone());
+    }
+    if let Ok(list) = args.cast::<pyo3::types::PyList>() {
+        return Ok(list.to_tuple());
+    }
+    let came = args.get_type().name()?;
+    Err(PyTypeError::new_err(format!("`args` takes a tuple with one argument for each parameter, not {came}")))
 }
 
 #[pymethods]
@@ -197,24 +220,64 @@ impl Function {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyReport>> {
         self.loaded.check(py, &format!("`{}`", self.name()))?;
-        let args = match args.cast::<PyTuple>() {
-            Ok(tuple) => tuple.clone(),
-            Err(_) => match args.cast::<pyo3::types::PyList>() {
-                Ok(list) => list.to_tuple(),
-                Err(_) => {
-                    let came = args.get_type().name()?.to_string();
-                    return Err(pyo3::exceptions::PyTypeError::new_err(format!(
-                        "`args` takes a tuple with one argument for each parameter, not {came}"
-                    )));
-                }
-            },
-        };
-        launch::launch(py, &self.function, grid, block, &args, options)
+        launch::launch(py, self.id, &self.function, grid, block, &tuple(args)?, options)
+    }
+
+    /// A launch that is checked and bound once, to be run again and again.
+    #[pyo3(signature = (grid, block, args, **options))]
+    fn prepare(
+        slf: &Bound<'_, Self>,
+        grid: &Bound<'_, PyAny>,
+        block: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Prepared> {
+        let (py, this) = (slf.py(), slf.get());
+        this.loaded.check(py, &format!("`{}`", this.name()))?;
+        let args = tuple(args)?;
+        let state = launch::prepare(py, &this.function, grid, block, &args, options)?;
+        Ok(Prepared {
+            function: slf.clone().unbind(),
+            asked: (grid.clone().unbind(), block.clone().unbind(), args.unbind()),
+            options: options.map(|o| o.copy()).transpose()?.map(Bound::unbind),
+            state: Mutex::new(state),
+        })
     }
 
     fn __repr__(&self) -> String {
         let params: Vec<String> = self.params().iter().map(|(name, ty)| format!("{ty} {name}")).collect();
         format!("<kernel {}({})>", self.name(), params.join(", "))
+    }
+}
+
+/// A launch whose code, parameters and arrays are there. What it was asked for is kept too: inside of `handloom.checking` it is an ordinary launch.
+#[pyclass(frozen, module = "handloom")]
+struct Prepared {
+    function: Py<Function>,
+    asked: (Py<PyAny>, Py<PyAny>, Py<PyTuple>),
+    options: Option<Py<PyDict>>,
+    state: Mutex<launch::Ready>,
+}
+
+#[pymethods]
+impl Prepared {
+    /// Runs it and waits for its end.
+    fn __call__(&self, py: Python<'_>) -> PyResult<Py<PyReport>> {
+        let function = self.function.get();
+        function.loaded.check(py, function.name())?;
+        if launch::is_asked() {
+            let (grid, block, args) = &self.asked;
+            let (grid, block, args) = (grid.bind(py), block.bind(py), args.bind(py));
+            let options = self.options.as_ref().map(|o| o.bind(py));
+            return launch::launch(py, function.id, &function.function, grid, block, args, options);
+        }
+        // Threads that run the same one wait for each other, without the lock of the interpreter.
+        let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        launch::run_ready(py, &function.function, &mut state)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<prepared launch of {}>", self.function.get().name())
     }
 }
 
@@ -239,11 +302,22 @@ fn set_checking(listener: Option<Py<PyAny>>, checks: &Bound<'_, PyAny>, seeds: u
     Ok(())
 }
 
+/// What the host lacks that kernels need; `None` of one that has all. `HANDLOOM_ISA=none` stands for a host that has nothing of it.
+#[pyfunction]
+fn missing() -> Option<&'static str> {
+    let mut host = handloom_runtime::Host::detect();
+    if std::env::var_os("HANDLOOM_ISA").is_some_and(|word| word == "none") {
+        host.features = Default::default();
+    }
+    host.missing()
+}
+
 /// After a fork, the child has none of the threads of its parent: it gets a device of its own.
 #[pyfunction]
 fn forked() {
     FORKS.fetch_add(1, Ordering::AcqRel);
     let old = DEVICE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    launch::forked();
     // Its threads are not there to be ended.
     std::mem::forget(old);
 }
@@ -252,5 +326,5 @@ fn forked() {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Function, Module, PyDiagnostic, PyFinding, PyReport, check, forked, set_checking};
+    use super::{Function, Module, Prepared, PyDiagnostic, PyFinding, PyReport, check, forked, missing, set_checking};
 }

@@ -3,11 +3,17 @@
 //! Python notes a signal and acts on it when its main thread runs Python code again, which a kernel does not. So before a kernel runs on the main thread, our handler is
 //! put before Python's: it stops the kernel and calls Python's, and the launch asks Python whether to raise.
 
+use std::cell::Cell;
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use handloom_runtime::StopHandle;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::FORKS;
 use libc::{SIG_DFL, SIG_IGN, SIGINT, c_int, c_void, siginfo_t};
 
 /// Ends what runs on the main thread.
@@ -57,25 +63,65 @@ fn install() {
     unsafe { libc::sigaction(SIGINT, &raw const now, null_mut()) };
 }
 
+/// How long it is believed that our handler is still the first, as long as Python's has not changed: to ask the system takes as long as a small launch.
+const BELIEVED: Duration = Duration::from_millis(1);
+
+/// When the system was asked last, and which handler Python had then.
+static ASKED: Mutex<Option<(Instant, usize)>> = Mutex::new(None);
+
+/// Puts our handler before the one in use, if that may have changed.
+fn look_after(py: Python<'_>) -> PyResult<()> {
+    static GETSIGNAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let getsignal =
+        GETSIGNAL.get_or_try_init(py, || Ok::<_, PyErr>(py.import("_signal")?.getattr("getsignal")?.unbind()))?;
+    let now = getsignal.bind(py).call1((SIGINT,))?.as_ptr() as usize;
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if asked.is_none_or(|(when, before)| before != now || when.elapsed() > BELIEVED) {
+        install();
+        *asked = Some((Instant::now(), now));
+    }
+    Ok(())
+}
+
+/// Whether this is the main thread. Each thread asks the system once, and again in the child of a fork.
+pub(crate) fn is_main() -> bool {
+    thread_local! {
+        static KNOWN: Cell<Option<(u64, bool)>> = const { Cell::new(None) };
+    }
+    let forks = FORKS.load(Ordering::Acquire);
+    match KNOWN.get() {
+        Some((then, is_main)) if then == forks => is_main,
+        Some(_) | None => {
+            // SAFETY: both only return numbers.
+            let is_main = unsafe { libc::gettid() == libc::getpid() };
+            KNOWN.set(Some((forks, is_main)));
+            is_main
+        }
+    }
+}
+
+/// What ends a launch of this thread.
+pub(crate) fn stop() -> StopHandle {
+    static NEVER: OnceLock<StopHandle> = OnceLock::new();
+    let stop = if is_main() { &STOP } else { &NEVER };
+    stop.get_or_init(StopHandle::new).clone()
+}
+
 /// A launch that Ctrl-C ends, if it runs on the main thread.
 pub(crate) struct Interruptible {
-    pub(crate) stop: StopHandle,
     is_main: bool,
 }
 
 impl Interruptible {
-    /// From here on a signal ends it.
-    pub(crate) fn begin() -> Interruptible {
-        // SAFETY: both only return numbers.
-        let is_main = unsafe { libc::gettid() == libc::getpid() };
-        if !is_main {
-            return Interruptible { stop: StopHandle::new(), is_main };
+    /// From here on a signal ends launches with the handle of [`stop`].
+    pub(crate) fn begin(py: Python<'_>) -> PyResult<Interruptible> {
+        let is_main = is_main();
+        if is_main {
+            STOP.get_or_init(StopHandle::new).renew();
+            RUNS.store(true, Ordering::Release);
+            look_after(py)?;
         }
-        let stop = STOP.get_or_init(StopHandle::new);
-        stop.renew();
-        RUNS.store(true, Ordering::Release);
-        install();
-        Interruptible { stop: stop.clone(), is_main }
+        Ok(Interruptible { is_main })
     }
 }
 

@@ -234,3 +234,139 @@ def test_the_types_are_there():
     for cls in (handloom.Diagnostic, handloom.Finding, handloom.LaunchReport, handloom.Function):
         for name in dir(cls):
             assert name.startswith("__") or re.search(rf"\b{name}\b", native), name
+
+
+def test_prepared_launches(saxpy, tmp_path):
+    y, x = numpy.zeros(4, "f4"), numpy.ones(4, "f4")
+    again = saxpy.prepare(1, 32, (4, 1.0, x, y))
+    for _ in range(3):
+        report = again()
+    assert (y == 3).all() and report.blocks == 1 and repr(again) == "<prepared launch of saxpy>"
+    # It holds its arrays.
+    out = numpy.zeros(4, "f4")
+    other = saxpy.prepare(1, 32, (4, 1.0, x * 2, out))
+    assert (other() and other() and out == 4).all()
+    wrong = saxpy.prepare(1, 32, (5, 1.0, x, y))
+    for _ in range(2):
+        with pytest.raises(handloom.Trap, match="out of bounds"):
+            wrong()
+    with pytest.raises(TypeError, match="prepared launch takes no"):
+        saxpy.prepare(1, 32, (4, 1.0, x, y), check=True)
+    # Checks that others asked for see it.
+    with handloom.checking("race") as reports:
+        again()
+    assert len(reports) == 1 and (y == 4).all()
+    threads = [threading.Thread(target=lambda: [again() for _ in range(50)]) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert (y == 204).all()
+    module = handloom.RawModule(path=KERNELS / "saxpy.ptx")
+    gone = module.get_function("saxpy").prepare(1, 32, (4, 1.0, x, y))
+    module.unload()
+    with pytest.raises(handloom.LaunchError, match="unloaded"):
+        gone()
+    spin = handloom.RawModule(code=SPIN).get_function("spin").prepare(1, 1, (), timeout=0.1)
+    with pytest.raises(handloom.Trap, match="time"):
+        spin()
+
+
+def test_launches_that_rest(saxpy):
+    """The same small launch uses its memory again: other arguments, other shapes, after traps, from threads, and more of them than are kept."""
+    x = numpy.ones(64, "f4")
+
+    def once(n, block, a):
+        y = numpy.zeros(64, "f4")
+        saxpy(1, block, (n, a, x, y))
+        assert (y[:n] == a).all() and not y[n:].any()
+
+    for n in range(1, 33):
+        once(n, 32 * (1 + n % 2), float(n))
+        with pytest.raises(handloom.Trap):
+            saxpy(1, 128, (65, 1.0, x, x.copy()))
+    for block in range(1, 40):
+        once(1, block, 2.0)
+    threads = [threading.Thread(target=lambda: [once(32, 64, float(i)) for i in range(100)]) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    hello = (
+        HEAD
+        + """.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+        .global .align 1 .b8 hello[4] = {104, 105, 10, 0};
+        .visible .entry k() { .reg .b64 %d<2>; .reg .b32 %r; mov.u64 %d0, hello; cvta.global.u64 %d0, %d0; mov.b64 %d1, 0;
+        { .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d0; st.param.b64 [a], %d1;
+        call (r), vprintf, (f, a); ld.param.b32 %r, [r]; } ret; }"""
+    )
+    kernel = handloom.RawModule(code=hello).get_function("k")
+    assert [kernel(1, 1, ()).output for _ in range(3)] == ["hi\n"] * 3
+
+
+def test_a_host_without_avx2():
+    run = subprocess.run([sys.executable, "-c", "import handloom"], capture_output=True, text=True, env={**os.environ, "HANDLOOM_ISA": "none"})
+    assert run.returncode == 1 and run.stderr.strip().splitlines()[-1].startswith(
+        "ImportError: Handloom needs an x86-64 host with AVX2, FMA and F16C, and this one has no AVX2"
+    )
+
+
+PROGRAM = Path(handloom.__file__).parent / "program" / "handloom"
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="this wheel was built without the program: ci/python builds one with it")
+def test_the_program_rides_in_the_wheel():
+    script = Path(sys.executable).with_name("handloom")
+    told = subprocess.run([script, "check", KERNELS / "saxpy.ptx"], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    uses = [sys.executable, "-c", USES_CUDA]
+    run = subprocess.run([script, "exec", "--cc", "9.0", "--", *uses], capture_output=True, text=True)
+    assert run.stdout == "9 0 5\n" and run.returncode == 0, run.stderr
+
+
+# A program that knows nothing of us: a capability, and a value that a kernel adds to.
+USES_CUDA = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+def must(status): assert status == 0, status
+must(cuda.cuInit(0))
+major, minor, device, context, module, kernel, at = (ctypes.c_int(), ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64())
+must(cuda.cuDeviceGet(ctypes.byref(device), 0))
+must(cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device))
+must(cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device))
+must(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+must(cuda.cuCtxSetCurrent(context))
+must(cuda.cuModuleLoadData(ctypes.byref(module), b".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry k(.param .u64 p) { .reg .b64 %d; ld.param.u64 %d, [p]; st.global.u32 [%d], 5; ret; }"))
+must(cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"k"))
+must(cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(4)))
+args = (ctypes.c_void_p * 1)(ctypes.addressof(at))
+must(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, args, None))
+value = ctypes.c_uint32()
+must(cuda.cuMemcpyDtoH_v2(ctypes.byref(value), at, ctypes.c_size_t(4)))
+print(major.value, minor.value, value.value)
+"""
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="this wheel was built without the program: ci/python builds one with it")
+def test_cuda_emulation(tmp_path):
+    def python(text):
+        env = {name: value for name, value in os.environ.items() if name != "HANDLOOM_LIBRARIES"}
+        return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=env)
+
+    begin = "import os, handloom\nbefore = dict(os.environ)\n"
+    within = begin + "with handloom.cuda_emulation(cc='9.0'):\n" + textwrap.indent(USES_CUDA, "    ") + "\nassert dict(os.environ) == before"
+    run = python(within)
+    assert run.stdout == "9 0 5\n" and run.returncode == 0, run.stderr
+    # As the first thing of a program, and for those that it starts.
+    child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {USES_CUDA!r}], check=True)"
+    run = python("import handloom\nhandloom.cuda_emulation(devices=1)\n" + child)
+    assert run.stdout == "8 9 5\n" and run.returncode == 0, run.stderr
+    # Another one is there.
+    other = tmp_path / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", other, "-Wl,-soname,libcuda.so.1"], check=True)
+    run = python(f"import ctypes, os\nctypes.CDLL({str(other)!r})\n" + begin + "try: handloom.cuda_emulation()\nexcept RuntimeError as e: print(e)\nassert dict(os.environ) == before")
+    assert run.stdout.startswith(f"it is too late: the process has loaded {other}. Call") and run.returncode == 0, run.stderr
+    run = python("import handloom\nhandloom.cuda_emulation(colour=1)")
+    assert "TypeError: `cuda_emulation` takes no option `colour`" in run.stderr
+
+
+def test_a_package_without_the_program(tmp_path):
+    run = [sys.executable, "-c", "import sys, handloom._program as p; from pathlib import Path; p._FOLDER = Path(sys.argv.pop()); sys.exit(p.main())", tmp_path]
+    told = subprocess.run(run, capture_output=True, text=True)
+    assert told.returncode == 2 and told.stderr == "error: this installation of the package has no program: a wheel that `ci/python` builds has it\n"

@@ -16,12 +16,21 @@ from dataclasses import dataclass
 import numpy
 
 from . import _native
+
+if _native.missing():
+    raise ImportError(
+        f"Handloom needs an x86-64 host with AVX2, FMA and F16C, and this one has no {_native.missing()}: run it on a newer machine"
+    )
+
+from ._campaign import Campaign, Result, Task, campaign
 from ._checking import asked
 from ._errors import Bug, CheckError, HandloomError, LaunchError, ModuleError, OutOfMemory, Stopped, Trap, Unsupported
-from ._native import Diagnostic, Finding, Function, LaunchReport
+from ._native import Diagnostic, Finding, Function, LaunchReport, Prepared
+from ._program import cuda_emulation
 
 __all__ = [
     "Bug",
+    "Campaign",
     "CheckError",
     "Diagnostic",
     "Finding",
@@ -32,13 +41,18 @@ __all__ = [
     "LaunchReport",
     "ModuleError",
     "OutOfMemory",
+    "Prepared",
     "RawModule",
+    "Result",
     "Stopped",
     "Stream",
+    "Task",
     "Trap",
     "Unsupported",
+    "campaign",
     "check",
     "checking",
+    "cuda_emulation",
     "launch",
     "run",
 ]

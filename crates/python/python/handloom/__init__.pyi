@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from ._native import Diagnostic as Diagnostic
 from ._native import Finding as Finding
 from ._native import Function as Function
 from ._native import LaunchReport as LaunchReport
+from ._native import Prepared as Prepared
 
 Dims = int | Sequence[int]
 
@@ -63,3 +64,60 @@ def check(text_or_path: str | os.PathLike[str]) -> list[Diagnostic]: ...
 def checking(
     check: bool | str | Sequence[str] | None = True, *, seeds: int = 1, counts: bool = False
 ) -> AbstractContextManager[list[LaunchReport]]: ...
+def cuda_emulation(**options: str | int | bool) -> AbstractContextManager[None]: ...
+
+@dataclass(frozen=True)
+class Task:
+    code: str | os.PathLike[str]
+    entry: str
+    grid: Dims
+    block: Dims
+    args: tuple[Any, ...] = ()
+    options: dict[str, Any] = ...
+    keep: tuple[int, ...] = ()
+    name: str | None = None
+    def key(self) -> str: ...
+
+@dataclass
+class Result:
+    key: str
+    status: str
+    text: str = ""
+    kind: str | None = None
+    findings: list[dict[str, Any]] = ...
+    blocks: int = 0
+    run_us: float = 0.0
+    output: str = ""
+    arrays: dict[int, NDArray[Any]] = ...
+    tries: int = 1
+    @property
+    def ok(self) -> bool: ...
+
+class Campaign:
+    total: int
+    done: int
+    resumed: int
+    results: dict[str, Result]
+    def __iter__(self) -> Iterator[Result]: ...
+    def __len__(self) -> int: ...
+    def run(self) -> Campaign: ...
+    def in_order(self) -> list[Result]: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def findings(self) -> list[dict[str, Any]]: ...
+    @property
+    def text(self) -> str: ...
+    def _repr_html_(self) -> str: ...
+
+def campaign(
+    tasks: Iterable[Task],
+    engine: str = "local",
+    *,
+    workers: int | None = None,
+    retries: int = 2,
+    results: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[Campaign], Any] = False,
+) -> Campaign: ...

@@ -87,6 +87,26 @@ class Function:
         bounds: str = "exact",
     ) -> LaunchReport: ...
 
+    def prepare(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+        cluster: int | Sequence[int] | None = None,
+        cooperative: bool = False,
+        seed: int = 0,
+        timeout: float | None = None,
+        threads: int = 0,
+        engine: str = "jit",
+        backend: str = ...,
+        bounds: str = "exact",
+    ) -> Prepared: ...
+
+class Prepared:
+    def __call__(self) -> LaunchReport: ...
+
 class Module:
     entries: list[str]
     variables: list[str]
@@ -103,3 +123,4 @@ def set_checking(
     listener: Callable[[LaunchReport], Any] | None, checks: bool | str | Sequence[str] | None, seeds: int, counts: bool
 ) -> None: ...
 def forked() -> None: ...
+def missing() -> str | None: ...

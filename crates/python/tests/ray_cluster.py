@@ -1,0 +1,86 @@
+"""A campaign on a local Ray cluster of two nodes with one core each.
+
+    python ray_cluster.py --lose      one node ends in the middle: nothing may be lost, and nothing counted twice
+    python ray_cluster.py --speed N   N tasks of 10 ms: how long they take beside half of their total
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy
+
+os.environ.setdefault("HANDLOOM_CACHE", "off")
+os.environ.setdefault("RAY_DEDUP_LOGS", "0")
+
+import ray
+from ray.cluster_utils import Cluster
+
+from handloom import Task, campaign
+
+# Waits so many nanoseconds, and says on which try of the machine it ran.
+WAIT = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry wait(.param .u64 out, .param .u64 ns, .param .u32 v) {
+    .reg .b64 %d<6>; .reg .b32 %r; .reg .pred %p;
+    ld.param.u64 %d0, [out]; ld.param.u64 %d1, [ns]; ld.param.u32 %r, [v]; mov.u64 %d2, %globaltimer;
+L:  mov.u64 %d3, %globaltimer; sub.u64 %d4, %d3, %d2; setp.lt.u64 %p, %d4, %d1; @%p bra L;
+    st.global.u32 [%d0], %r; ret; }
+"""
+
+
+def tasks(n, ms):
+    out = numpy.zeros(1, "u4")
+    return [Task(WAIT, "wait", 1, 1, (out, int(ms * 1e6), v), keep=(0,), name=f"task {v}") for v in range(n)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lose", action="store_true")
+    parser.add_argument("--speed", type=int)
+    args = parser.parse_args()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 << 20})
+    second = cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+    ray.init(address=cluster.address, log_to_driver=False)
+    cluster.wait_for_nodes()
+    assert ray.cluster_resources()["CPU"] == 2
+    # Workers start, and compile.
+    warm = [Task(WAIT, "wait", 1, 1, (numpy.zeros(1, "u4"), 1000, v), name=f"warm {v}") for v in range(8)]
+    assert campaign(warm, engine="ray").run().ok
+    if args.lose:
+        n, ms = 400, 20
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "results.jsonl"
+            c = campaign(tasks(n, ms), engine="ray", results=file)
+            came = []
+            for result in c:
+                came.append(result.key)
+                if len(came) == n // 4:
+                    cluster.remove_node(second, allow_graceful=False)
+            assert sorted(came) == sorted(f"task {v}" for v in range(n)), "lost or counted twice"
+            assert c.ok, c.text
+            assert [int(r.arrays[0][0]) for r in c.in_order()] == list(range(n))
+            assert len(file.read_text().splitlines()) == n
+            again = sum(r.tries > 1 for r in c.results.values())
+            assert again > 0, "the node ended, and nothing of it was tried again"
+            print(f"{n} tasks, {again} of them tried again")
+    if args.speed:
+        n = args.speed
+        start = time.perf_counter()
+        c = campaign(tasks(n, 10), engine="ray").run()
+        took = time.perf_counter() - start
+        assert c.ok and c.done == n, c.text
+        half = n * 0.01 / 2
+        print(f"{n} tasks of 10 ms on two nodes: {took:.1f} s, {took / half:.3f} of half of their total; load {os.getloadavg()[0]:.1f}")
+    ray.shutdown()
+    cluster.shutdown()
+    print("ok")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
