@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use handloom_runtime::{Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
+use handloom_runtime::{AsyncOrder, Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
+use serde::Deserialize;
 
 use crate::exec::ExecArgs;
 use crate::report::FormatArg;
@@ -274,6 +275,28 @@ impl From<BoundsArg> for Bounds {
     }
 }
 
+/// When the results of asynchronous instructions come.
+#[derive(ValueEnum, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum AsyncArg {
+    /// At once.
+    Earliest,
+    /// Where something waits for them.
+    Latest,
+    /// In between, as the seed says.
+    Seed,
+}
+
+impl From<AsyncArg> for AsyncOrder {
+    fn from(order: AsyncArg) -> AsyncOrder {
+        match order {
+            AsyncArg::Earliest => AsyncOrder::Earliest,
+            AsyncArg::Latest => AsyncOrder::Latest,
+            AsyncArg::Seed => AsyncOrder::Seed,
+        }
+    }
+}
+
 /// Who makes machine code.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BackendArg {
@@ -350,6 +373,9 @@ pub struct RunArgs {
     /// Check with all seeds from A to B - 1 (`A..=B`: to B), side by side, and say in how many each finding was seen.
     #[arg(long, value_name = "A..B", value_parser = seeds, requires = "check", conflicts_with = "seed")]
     pub many_seeds: Option<Seeds>,
+    /// When the results of asynchronous copies and products come. Default: what HANDLOOM_ASYNC_ORDER names, else earliest, or seed with --check.
+    #[arg(long, value_enum)]
+    pub async_order: Option<AsyncArg>,
     /// How strictly compiled code checks addresses. Default: exact.
     #[arg(long, value_enum)]
     pub bounds: Option<BoundsArg>,

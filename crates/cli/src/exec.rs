@@ -17,9 +17,9 @@ use clap::Args as ClapArgs;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use handloom_runtime::user_folder;
+use handloom_runtime::{AsyncOrder, user_folder};
 
-use crate::args::{BoundsArg, FindArgs};
+use crate::args::{AsyncArg, BoundsArg, FindArgs};
 use crate::findings::Collected;
 use crate::notes::{Notes, Summary};
 use crate::report::{Failure, Out, Status, reason};
@@ -57,6 +57,9 @@ pub struct ExecArgs {
     /// Order of scheduling. Default: 0, which is ascending.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// When the results of asynchronous copies and products come. Default: earliest, or seed with --check.
+    #[arg(long, value_enum)]
+    pub async_order: Option<AsyncArg>,
     /// Let kernels use all memory of the program, as plain pointers of the host, and let launches end before the call returns.
     #[arg(long)]
     pub open_addresses: bool,
@@ -233,6 +236,7 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     let bounds = |b| if b == BoundsArg::Exact { "exact" } else { "contained" };
     set("HANDLOOM_BOUNDS", args.bounds.and_then(|b| text(bounds(b).to_owned())));
     set("HANDLOOM_SEED", args.seed.and_then(|n| text(n.to_string())));
+    set("HANDLOOM_ASYNC_ORDER", args.async_order.map(|o| AsyncOrder::from(o).name().into()));
     set("HANDLOOM_OPEN_ADDRESSES", args.open_addresses.then(|| "1".into()));
     set("HANDLOOM_TRACE_API", args.trace_api.then(|| "1".into()));
     let FindArgs { check, check_volatile, check_same_values, .. } = args.checks;

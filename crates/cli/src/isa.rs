@@ -83,11 +83,12 @@ pub fn isa(opcode: Option<&str>, out: &mut Out) -> Result<Status, Failure> {
 fn row(f: &'static Form) -> Row<'static> {
     let (support, why) = match f.semantics {
         Semantics::Build(_)
+        | Semantics::Timed { .. }
         | Semantics::Warp(_)
         | Semantics::WarpUpdate(_)
         | Semantics::Attempt(_)
         | Semantics::Control(_) => ("yes", None),
-        Semantics::Hint => ("hint", None),
+        Semantics::Hint | Semantics::Wait(_) => ("hint", None),
         Semantics::Unsupported(why) => ("no", Some(why)),
     };
     let qualifiers = f.qualifiers.iter().map(|g| Choices {

@@ -5,11 +5,11 @@ use std::fmt;
 use std::time::Duration;
 
 use handloom_ir::num::image::{Kind, Spec};
-use handloom_runtime::{Backend, Bounds, Engine, LaunchConfig};
+use handloom_runtime::{AsyncOrder, Backend, Bounds, Engine, LaunchConfig};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
-use crate::args::{RunArgs, thread_count, time_limit};
+use crate::args::{AsyncArg, RunArgs, thread_count, time_limit};
 use crate::specs::{ContentSpec, ExpectSpec, ValueSpec};
 use crate::tensor_maps::TensorMapSpec;
 
@@ -107,6 +107,7 @@ pub struct LaunchSpec {
     cooperative: bool,
     cluster: Option<Dimensions>,
     seed: Option<u64>,
+    async_order: Option<AsyncArg>,
     timeout: Option<f64>,
     /// Bytes that a run moves, for the throughput that `bench` tells.
     pub bytes: Option<f64>,
@@ -221,6 +222,8 @@ impl Job {
         config.cooperative = launch.cooperative;
         config.cluster = launch.cluster.as_ref().map(|c| dimensions("cluster", c)).transpose()?;
         config.seed = launch.seed.or(args.seed).unwrap_or(0);
+        let async_order = launch.async_order.or(args.async_order);
+        config.async_order = async_order.map(AsyncOrder::from).or(config.async_order);
         config.engine = match (args.engine, self.engine) {
             (Some(engine), _) => engine.into(),
             (None, Some(EngineSpec::Interp)) => Engine::Interp,

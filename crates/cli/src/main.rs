@@ -65,7 +65,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use handloom_runtime::{Backend, Vectors};
+use handloom_runtime::{Backend, Vectors, async_order_of_environment};
 
 use args::{Args, Command};
 use report::{Failure, Out, Status};
@@ -97,6 +97,10 @@ fn read(words: &[OsString]) -> Args {
 fn command(command: &Command, words: &[OsString], out: &mut Out) -> Result<Status, Failure> {
     if let Err(word) = Backend::named() {
         return Err(Failure::usage(format!("HANDLOOM_BACKEND is `{word}`: expected `cranelift` or `wide`")));
+    }
+    if let Err(word) = async_order_of_environment() {
+        let text = format!("HANDLOOM_ASYNC_ORDER is `{word}`: expected `earliest`, `latest` or `seed`");
+        return Err(Failure::usage(text));
     }
     if let Err(word) = Vectors::named() {
         return Err(Failure::usage(format!("HANDLOOM_ISA is `{word}`: expected `plain`, `avx2` or `avx512`")));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use handloom_check::{Checked, link};
 use handloom_diag::SourceMap;
 use handloom_runtime::{
-    Arg, Backend, Bounds, CodeCache, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch, Store,
+    AsyncOrder, Arg, Backend, Bounds, CodeCache, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch, Store,
 };
 
 use crate::args::RunArgs;
@@ -188,6 +188,7 @@ fn config(args: &RunArgs) -> Result<LaunchConfig, Failure> {
     config.cooperative = args.cooperative;
     config.cluster = args.cluster;
     config.seed = args.seed.unwrap_or(0);
+    config.async_order = args.async_order.map(AsyncOrder::from).or(config.async_order);
     config.engine = args.engine.map_or(Engine::Jit, Engine::from);
     config.bounds = args.bounds.map_or(Bounds::Exact, Bounds::from);
     config.backend = args.backend.map_or(config.backend, Backend::from);

@@ -155,6 +155,7 @@ fn one(case: &Case, args: &TestArgs, watch: &Watch) -> Verdict {
                 ways: vec![way(args)],
                 finder: CHECKED,
                 also_checked: &|_| args.check,
+                more: &|_| Vec::new(),
                 opinion: &|_, _| Ok(()),
             };
             let bug = |panic: bug::Panic| Err(format!("a fault of Handloom, not of the test: {}", panic.message));

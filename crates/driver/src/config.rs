@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use handloom_runtime::words::{capability, size_bytes};
-use handloom_runtime::{Bounds, CheckConfig, Checks, QUIET, RaceOptions};
+use handloom_runtime::{AsyncOrder, Bounds, CheckConfig, Checks, QUIET, RaceOptions};
 
 /// The most devices of a process: each takes a window of addresses.
 pub const MAX_DEVICES: u32 = 8;
@@ -26,6 +26,8 @@ pub struct Config {
     pub bounds: Bounds,
     /// Order of scheduling.
     pub seed: u64,
+    /// When results of asynchronous instructions come.
+    pub async_order: Option<AsyncOrder>,
     /// Longest time of a launch: to make its code, and to run.
     pub timeout: Option<Duration>,
     /// How long launches may wait for memory to change while the program waits for them and nothing else happens.
@@ -85,6 +87,7 @@ impl Config {
             threads: 0,
             bounds: Bounds::Exact,
             seed: 0,
+            async_order: None,
             timeout: None,
             quiet: Some(QUIET),
             open_addresses: false,
@@ -115,6 +118,10 @@ impl Config {
         get("HANDLOOM_MEMORY", "a size, as `4G`", &mut |t| size_bytes(t).map(|v| c.memory = Some(v)).is_some());
         get("HANDLOOM_THREADS", "a number", &mut |t| t.parse().ok().map(|v| c.threads = v).is_some());
         get("HANDLOOM_SEED", "a number", &mut |t| t.parse().ok().map(|v| c.seed = v).is_some());
+        get("HANDLOOM_ASYNC_ORDER", "`earliest`, `latest` or `seed`", &mut |t| {
+            c.async_order = AsyncOrder::named(t);
+            c.async_order.is_some()
+        });
         get("HANDLOOM_TIMEOUT", "seconds", &mut |t| seconds(t).map(|v| c.timeout = v).is_some());
         get("HANDLOOM_QUIET", "seconds", &mut |t| seconds(t).map(|v| c.quiet = v).is_some());
         get("HANDLOOM_BOUNDS", "`exact` or `contained`", &mut |t| match t {

@@ -341,6 +341,7 @@ fn launcher(ctx: &Ctx, func: &Func, shape: &Shape) -> Result<Arc<Launcher>> {
             cooperative: shape.cooperative,
             cluster: shape.cluster,
             seed: process.config.seed,
+            async_order: process.config.async_order,
             bounds: process.config.bounds,
             threads: process.config.threads,
             timeout: process.config.timeout,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use handloom_ir::num::image;
-use handloom_runtime::Tier;
+use handloom_runtime::{AsyncOrder, Tier};
 
 use crate::engines;
 use crate::values::{Elem, Values, Within, integer, values};
@@ -207,6 +207,8 @@ pub struct Directives {
     pub output: Option<String>,
     /// Orders of scheduling.
     pub seeds: Range<u64>,
+    /// When results of asynchronous instructions come; `None` for all orders.
+    pub async_order: Option<AsyncOrder>,
     /// Targets that replace the one of the text; empty for that one.
     pub targets: Vec<String>,
     /// Why the results are wrong today.
@@ -237,6 +239,7 @@ pub fn parse(text: &str) -> Result<Directives, String> {
         expects: Vec::new(),
         output: None,
         seeds: 0..1,
+        async_order: None,
         targets: Vec::new(),
         known_wrong: None,
         recorded: None,
@@ -332,6 +335,10 @@ fn one(d: &mut Directives, kind: &mut Option<Test>, line: usize, text: &str) -> 
             let (from, to) = rest.split_once("..").ok_or("expected `seeds: FROM..TO`")?;
             let number = |t: &str| t.trim().parse::<u64>().map_err(|_| format!("`{t}` is no seed"));
             d.seeds = number(from)?..number(to)?;
+        }
+        "async" => {
+            let order = AsyncOrder::named(rest).ok_or("expected `async: earliest`, `latest` or `seed`")?;
+            d.async_order = Some(order);
         }
         "target" => d.targets = rest.split_whitespace().map(str::to_owned).collect(),
         "known_wrong" => d.known_wrong = Some(reason(rest)?),

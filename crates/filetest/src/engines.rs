@@ -7,7 +7,7 @@ use std::time::Duration;
 use handloom_audit::Event;
 use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::{
-    Arg, Backend, Bounds, CheckConfig, Checks, CodeCache, Compiled, Device, DeviceBuffer, Engine, Finding,
+    Arg, AsyncOrder, Backend, Bounds, CheckConfig, Checks, CodeCache, Compiled, Device, DeviceBuffer, Engine, Finding,
     LaunchConfig, LaunchError, Module, RaceOptions, Store, Tier, TrapReport, launch,
 };
 
@@ -30,6 +30,8 @@ pub struct Way {
     pub checked: bool,
     /// Whether the check keeps what it is told.
     pub keeps_events: bool,
+    /// When results of asynchronous instructions come, if the environment doesn't say.
+    pub async_order: Option<AsyncOrder>,
 }
 
 /// The reference.
@@ -51,6 +53,7 @@ pub const JIT_EXACT: Way = Way {
     vectors: Vectors::V512,
     checked: false,
     keeps_events: false,
+    async_order: None,
 };
 
 /// Compiled code with contained bounds.
@@ -237,7 +240,9 @@ impl Job<'_> {
                     Argument::Scalar(bits) => Arg::Scalar(*bits),
                 })
                 .collect();
+            let default = LaunchConfig::new(l.grid, l.block);
             let config = LaunchConfig {
+                async_order: way.async_order.or(default.async_order),
                 shared_bytes: l.shared_bytes,
                 cooperative: l.cooperative,
                 cluster: l.cluster,
@@ -248,7 +253,7 @@ impl Job<'_> {
                 backend: way.backend,
                 timeout: Some(limit),
                 check: way.checked.then_some(check),
-                ..LaunchConfig::new(l.grid, l.block)
+                ..default
             };
             if way.backend == Backend::Wide
                 && let Ok(Compiled { refused: Some(why), .. }) = function.compile(&config)

@@ -33,6 +33,17 @@ pub fn run(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> Re
             }
         }
     }
+    let late = if d.async_order.is_none() && d.faulty.is_none() { (suite.more)(text) } else { vec![] };
+    for (way, seed) in late {
+        let outcome = job.run(way, seed).map_err(|e| on(way, seed, &e))?;
+        if let Some(trap) = &outcome.trap {
+            return Err(on(way, seed, &trap.human(Style::Plain, None)));
+        }
+        holds(d, &job, &outcome).map_err(|e| on(way, seed, &e))?;
+        if let Some(r) = &reference {
+            agree(d, r, &outcome).map_err(|e| on(way, seed, &e))?;
+        }
+    }
     if d.faulty.is_none() && (suite.also_checked)(test) {
         let outcome = job.run(CHECKED, d.seeds.start).map_err(|e| on(CHECKED, d.seeds.start, &e))?;
         if !outcome.findings.is_empty() {
@@ -122,7 +133,9 @@ pub fn without_window(text: &str) -> String {
 
 fn ways(d: &Directives, suite: &Suite<'_>) -> impl Iterator<Item = Way> {
     let exact = d.exact_bounds_only;
-    suite.ways.iter().copied().filter(move |w| !exact || w.bounds == Bounds::Exact)
+    let async_order = d.async_order;
+    let all = suite.ways.iter().copied().filter(move |w| !exact || w.bounds == Bounds::Exact);
+    all.map(move |way| Way { async_order, ..way })
 }
 
 fn on(way: Way, seed: u64, what: &str) -> String {

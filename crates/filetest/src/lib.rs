@@ -65,6 +65,8 @@ pub struct Suite<'a> {
     pub finder: Way,
     /// Whether the launches of a `run` test are checked too: what is found fails the test.
     pub also_checked: &'a (dyn Fn(&FileTest) -> bool + Sync),
+    /// Further runs of a `run` test with a text, by seed, which must agree too.
+    pub more: &'a (dyn Fn(&str) -> Vec<(Way, u64)> + Sync),
     /// Another opinion of what the finder found in a text.
     ///
     /// # Errors

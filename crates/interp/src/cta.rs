@@ -196,7 +196,16 @@ impl<'m> Cta<'m> {
                 Err(trap) => return self.stop(trap),
             }
         }
-        self.end_round()
+        match self.end_round() {
+            Status::Done => match self.end_transfers(mem) {
+                Ok(()) => {
+                    self.tell_end();
+                    Status::Done
+                }
+                Err(trap) => self.stop(trap),
+            },
+            other => other,
+        }
     }
 
     /// Lets threads go on that gave way: all, or those that are not left out. Says whether there were any.
@@ -327,7 +336,6 @@ impl<'m> Cta<'m> {
     /// What it means that no lane is ready.
     fn end_round(&mut self) -> Status {
         if self.threads.iter().all(Lane::is_exited) {
-            self.tell_end();
             return Status::Done;
         }
         if !self.traps.is_empty() {

@@ -4,6 +4,8 @@ use handloom_ir::simt::SharedRules;
 use handloom_ir::trap::OwnMemory;
 use handloom_ir::types::StateSpace;
 
+use crate::late::Late;
+
 pub use handloom_ir::types::CLUSTER_STRIDE;
 
 /// The cluster that a cta belongs to.
@@ -58,6 +60,8 @@ pub struct CtaEnv {
     pub cluster: ClusterEnv,
     /// Seed of the scheduling.
     pub seed: u64,
+    /// What of the launch is under way, if what is asynchronous may come late.
+    pub late: Option<Late>,
 }
 
 impl Default for CtaEnv {
@@ -80,6 +84,7 @@ impl Default for CtaEnv {
             envregs: [0; 32],
             cluster: ClusterEnv::default(),
             seed: 0,
+            late: None,
         }
     }
 }

@@ -18,7 +18,7 @@
 //! - Every value comes from `handloom_ir::num` or from a function of [`warp`] or [`atom`].
 //! - A load, store or atomic that traps has had no effect in any lane of its group.
 //!
-//! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`device_call`], [`order`], [`pace`], [`sreg`], [`transfer`] and [`printf`] are also used by compiled code through the runtime, so
+//! [`warp`], [`atom`], [`barrier`], [`cluster`], [`builtin`], [`device_call`], [`late`], [`order`], [`pace`], [`sreg`], [`transfer`] and [`printf`] are also used by compiled code through the runtime, so
 //! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
@@ -42,6 +42,7 @@ mod exec;
 mod frame;
 pub mod image;
 mod lane;
+pub mod late;
 pub mod memory;
 mod numbers;
 pub mod order;
@@ -60,6 +61,7 @@ pub mod witness;
 
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
+pub use late::{AsyncOrder, Late};
 pub use memory::{Denied, Memory};
 pub use vec_memory::VecMemory;
 pub use witness::SharedAudit;

@@ -77,5 +77,6 @@ pub fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
         Sreg::ClusterCtarank => u64::from(env.cluster_rank()),
         Sreg::ClusterNctarank => u64::from(env.cluster_size()),
         Sreg::CurrentGraphExec => 0,
+        Sreg::Late => env.late.as_ref().map_or(0, |late| u64::from(late.coins(env))),
     }
 }

@@ -3,7 +3,8 @@
 //! Each CTA has tensor memory of its own, found by the base of its shared memory, so that the CTAs of a pair find each other's. It is made when an op first
 //! asks for it. [`Held::step`] is the meaning of all ops, for both engines; `tensor/product.rs` has that of products.
 //!
-//! Choice: what is asynchronous is done at once, as it may be: a program must not look at results before it waits, so that it cannot tell. An allocation
+//! Choice: by default what is asynchronous is done at once, as it may be: a program must not look at results before it waits, so that it cannot tell
+//! (else [`crate::late`]). An allocation
 //! waits in a loop that the lowering makes; tensor memory of a CTA is not shared with other CTAs that would be on the same processor.
 //!
 //! Choice: tensor memory that is still allocated when its CTA ends is a trap, since the manual demands that it is deallocated.
@@ -27,6 +28,7 @@ use crate::transfer::{Fault, Thread};
 
 pub use held::Held;
 pub use memory::{Tensor, Tensors};
+pub(crate) use step::barriers_of;
 pub use step::{Doer, Done};
 
 impl<'m> Cta<'m> {
@@ -48,7 +50,7 @@ impl<'m> Cta<'m> {
                 (Ok(held), None) => {
                     let src: Vec<u64> = inst.src.iter().map(|v| self.get(t, *v)).collect();
                     let who = Doer { thread: number(t), span: inst.span };
-                    held.step(op, &src, who, &mut Thread { cta: self, mem, thread: t, span: inst.span })
+                    held.step(op, &src, who, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None })
                 }
             };
             match done {

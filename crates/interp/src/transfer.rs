@@ -1,14 +1,14 @@
 //! Transfers: copies of bytes and of boxes of tensors, asynchronous stores and reductions, and what they tell their barriers.
 //!
 //! A transfer has two halves. [`prepare`] looks at all rules and finds all addresses; it changes nothing, so that all lanes are checked before the first
-//! one has an effect. [`Work::perform`] moves the bytes, then tells the barriers. Whoever holds a [`Work`] may perform it later.
+//! one has an effect. [`Work::begin`] moves the bytes, then tells the barriers: at once, or where the launch says so, later ([`crate::late`]).
 //!
-//! Choice: a transfer is performed at once, as it may be: the manual orders it with nothing but what waits for its completion. That a barrier lies in the
-//! same CTA as the bytes is not asked for.
+//! Choice: by default a transfer is performed at once, as it may be: the manual orders it with nothing but what waits for its completion. That a barrier
+//! lies in the same CTA as the bytes is not asked for.
 
 pub(crate) mod reach;
 mod tensor;
-mod work;
+pub(crate) mod work;
 
 use handloom_audit::Does;
 use handloom_audit::init::Decides;
@@ -20,6 +20,7 @@ use handloom_ir::types::{Order, Scope, StateSpace};
 use crate::access::Request;
 use crate::cta::{Cta, Group};
 use crate::env::CtaEnv;
+use crate::late::Who;
 use crate::memory::Memory;
 use crate::numbers::number;
 use crate::witness::Witness;
@@ -34,6 +35,8 @@ pub(crate) struct Thread<'a, 'm> {
     pub(crate) thread: usize,
     /// The statement, for an audit.
     pub(crate) span: Span,
+    /// Its own number and statement, while it acts for another thread.
+    pub(crate) own: Option<(usize, Span)>,
 }
 
 impl Thread<'_, '_> {
@@ -104,6 +107,22 @@ impl Reach for Thread<'_, '_> {
         witness.copy(self.thread, from, to, bytes, self.mem.space(to) == StateSpace::Global);
     }
 
+    fn act_for(&mut self, who: Option<Who>) {
+        let (thread, span) = *self.own.get_or_insert((self.thread, self.span));
+        (self.thread, self.span) = (thread, span);
+        if let Some(who) = who {
+            self.span = who.span;
+            // Another CTA's thread is told as the one that waits for it.
+            if who.cta == self.cta.env.linear_ctaid() {
+                self.thread = usize::try_from(who.thread).unwrap_or(thread);
+            }
+        }
+    }
+
+    fn look(&mut self, at: u64) -> u64 {
+        self.mem.read(at, 8)
+    }
+
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
         self.tell(at, usize::try_from(bytes).unwrap_or(0), None, (Does::Reduce, Order::Release));
         let old = self.mem.read(at, bytes);
@@ -147,21 +166,43 @@ impl<'m> Cta<'m> {
                 continue;
             }
             let src: Vec<u64> = inst.operands().iter().map(|v| self.get(t, *v)).collect();
-            match prepare(op, &src, &mut Thread { cta: self, mem, thread: t, span: inst.span }) {
+            match prepare(op, &src, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None }) {
                 Ok(work) => works.push((t, work)),
                 Err(fault) => refused.push((t, fault)),
             }
         }
         if let Some((first, fault)) = refused.first() {
             let same = refused.iter().filter(|(_, f)| f.kind == fault.kind).map(|(t, _)| *t);
-            let mut trap = self.trap_of(fault.kind, inst.span, same);
-            fault.clone().tell(&mut trap, &self.env, number(*first), |addr| mem.space(addr));
-            return Err(trap);
+            return Err(self.refused_transfer(fault, *first, inst.span, same, mem));
         }
         for (t, work) in works {
-            self.touched |= work.changes();
-            work.perform(&mut Thread { cta: self, mem, thread: t, span: inst.span });
+            let who = Who::new(&self.env, number(t), inst.span);
+            match work.begin(who, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None }) {
+                Ok(changed) => self.touched |= changed,
+                Err(fault) => return Err(self.refused_transfer(&fault, t, inst.span, std::iter::once(t), mem)),
+            }
         }
         Ok(())
+    }
+
+    /// The trap of a transfer.
+    fn refused_transfer(
+        &self,
+        fault: &Fault,
+        thread: usize,
+        span: Span,
+        same: impl Iterator<Item = usize>,
+        mem: &mut dyn Memory,
+    ) -> Box<Trap> {
+        let mut trap = self.trap_of(fault.kind, span, same);
+        fault.clone().tell(&mut trap, &self.env, number(thread), |addr| mem.space(addr));
+        trap
+    }
+
+    /// All threads have ended: what they have begun happens.
+    pub(crate) fn end_transfers(&mut self, mem: &mut dyn Memory) -> Result<(), Box<Trap>> {
+        let Some(late) = self.env.late.clone() else { return Ok(()) };
+        let done = late.end(&mut Thread { cta: self, mem, thread: 0, span: Span::NONE, own: None });
+        done.map_err(|fault| self.refused_transfer(&fault, 0, Span::NONE, std::iter::once(0), mem))
     }
 }

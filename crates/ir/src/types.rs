@@ -637,6 +637,8 @@ pub enum Sreg {
     ClusterCtarank,
     ClusterNctarank,
     CurrentGraphExec,
+    /// 32 bits that the seed chooses for a CTA, by which results in registers come at once or late; no program names it. All 0: late.
+    Late,
 }
 
 /// Between which reads the value of a special register may differ.
@@ -692,7 +694,8 @@ impl Sreg {
             | Sreg::ClusterNctaid(_)
             | Sreg::ClusterCtarank
             | Sreg::ClusterNctarank
-            | Sreg::CurrentGraphExec => Varies::ByWarp,
+            | Sreg::CurrentGraphExec
+            | Sreg::Late => Varies::ByWarp,
         }
     }
 }

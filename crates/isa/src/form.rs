@@ -460,7 +460,39 @@ pub struct Use {
     pub marks: [Mark; N_MARKS],
 }
 
+/// What an instruction has to do with results that stand in registers and may come late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InRegisters {
+    /// Its results, which groups are waited for.
+    Product,
+    /// All products so far are a group.
+    CommitProducts,
+    /// Waits for all groups of products but so many.
+    WaitForProducts,
+    /// Its results.
+    Load,
+    /// Waits for all loads.
+    WaitForLoads,
+}
+
 impl Form {
+    /// What it has to do with results that stand in registers and may come late.
+    pub fn in_registers(&self) -> Option<InRegisters> {
+        match self.opcode {
+            "wgmma.mma_async" | "wgmma.mma_async.sp" => Some(InRegisters::Product),
+            "wgmma.commit_group" => Some(InRegisters::CommitProducts),
+            "wgmma.wait_group" => Some(InRegisters::WaitForProducts),
+            "tcgen05.ld" | "tcgen05.ld.red" => Some(InRegisters::Load),
+            "tcgen05.wait::ld" => Some(InRegisters::WaitForLoads),
+            _ => None,
+        }
+    }
+
+    /// Whether it is done in another way where what is asynchronous may come late.
+    pub fn is_timed(&self) -> bool {
+        matches!(self.semantics, Semantics::Timed { .. } | Semantics::Wait(_)) || self.in_registers().is_some()
+    }
+
     /// The destination operands that belong to the choices made.
     pub fn dst_of<'c>(
         &self,
@@ -572,6 +604,15 @@ pub enum Semantics {
     Attempt(fn(&mut Cx<'_, '_>) -> Val),
     /// Checked, then nothing.
     Hint,
+    /// As `Build`, by another function where what is asynchronous may come late.
+    Timed {
+        /// Where all happens at once.
+        now: fn(&mut Cx<'_, '_>),
+        /// Where it may come late.
+        late: fn(&mut Cx<'_, '_>),
+    },
+    /// Nothing where all happens at once; else as `Build`.
+    Wait(fn(&mut Cx<'_, '_>)),
     /// Changes control flow; the lowering knows how.
     Control(Control),
     /// Parsed and checked, but not run.

@@ -22,10 +22,12 @@ pub fn markdown() -> String {
         }
         let support = match form.semantics {
             Semantics::Build(_)
+            | Semantics::Timed { .. }
             | Semantics::Warp(_)
             | Semantics::WarpUpdate(_)
             | Semantics::Attempt(_)
             | Semantics::Control(_) => String::new(),
+            Semantics::Wait(_) => ": waits where results may come late".to_owned(),
             Semantics::Hint => ": checked, and does nothing".to_owned(),
             Semantics::Unsupported(why) => format!(": does not run yet ({why})"),
         };

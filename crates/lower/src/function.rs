@@ -12,6 +12,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
+use crate::late::LateResults;
 use crate::names::Names;
 use crate::{passes, short_addresses, yields};
 
@@ -33,6 +34,7 @@ pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
         cx.statement(stmt);
     }
     cx.leave_function(body.end);
+    cx.place_late_results();
     func = cx.func;
     order_blocks(&mut func);
     passes::jumps::tidy(&mut func);
@@ -111,6 +113,8 @@ pub(crate) struct FunctionCx<'m> {
     pub(crate) short_stack: Option<SlotId>,
     /// Slots of the argument blocks of the calls that are still to come, in order.
     pub(crate) call_slots: std::vec::IntoIter<SlotId>,
+    /// Results that come later than their instruction.
+    pub(crate) late: LateResults,
 }
 
 impl<'m> FunctionCx<'m> {
@@ -146,6 +150,7 @@ impl<'m> FunctionCx<'m> {
             stack_at_entry: None,
             short_stack,
             call_slots,
+            late: LateResults::default(),
         }
     }
 
@@ -213,7 +218,25 @@ impl<'m> FunctionCx<'m> {
     }
 
     fn instruction(&mut self, inst: &checked::Inst) {
+        let late = if self.names.late { inst.form.in_registers() } else { None };
+        if let Some(late) = late {
+            return self.late_results(inst, late);
+        }
+        self.at_once(inst);
+    }
+
+    /// An instruction whose results are there when it is done.
+    pub(crate) fn at_once(&mut self, inst: &checked::Inst) {
         match inst.form.semantics {
+            Semantics::Timed { now, late } => {
+                let guard = inst.guard.map(|g| self.guard_value(g, inst.span));
+                self.expand(inst, if self.names.late { late } else { now }, guard);
+            }
+            Semantics::Wait(run) if self.names.late => {
+                let guard = inst.guard.map(|g| self.guard_value(g, inst.span));
+                self.expand(inst, run, guard);
+            }
+            Semantics::Wait(_) => {}
             Semantics::Build(run) => {
                 let guard = inst.guard.map(|g| self.guard_value(g, inst.span));
                 self.expand(inst, run, guard);

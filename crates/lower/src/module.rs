@@ -8,24 +8,34 @@ use handloom_ir::simt::*;
 use handloom_ir::types::StateSpace;
 
 use crate::function::lower_function;
+use crate::late;
 use crate::names::Names;
 use crate::shared::{SharedLayout, lay_out_shared};
 
 /// Lowers a checked module. Symbol `i` of the result is symbol `i` of the checked module.
 pub fn lower(module: &CheckedModule) -> Module {
-    let names = Names::of(module);
+    let mut names = Names::of(module);
     let shared = lay_out_shared(module);
     let funcs = names.bodies.iter().map(|&s| lower_function(&names, s)).collect();
     let syms = (0..module.symbols.len()).map(|i| symbol(&names, &shared, SymbolId(i as u32))).collect();
     let (lines, line_files) = source_lines(module);
+    let entries = entries(&names, &shared);
+    names.late = true;
+    let is_timed = |s: &SymbolId| late::is_timed(names.symbol(*s));
+    let late = if names.bodies.iter().any(is_timed) {
+        names.bodies.iter().map(|&s| lower_function(&names, s)).collect()
+    } else {
+        vec![]
+    };
     Module {
         funcs,
         syms,
-        entries: entries(&names, &shared),
+        entries,
         address_size: module.address_size,
         lines,
         line_files,
         shared: shared.rules,
+        late,
     }
 }
 

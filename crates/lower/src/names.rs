@@ -16,6 +16,8 @@ pub(crate) struct Names<'m> {
     numbers: Vec<Option<FuncId>>,
     /// Some function of a 64-bit module keeps addresses of local memory in 32 bits, as LLVM does; others may get them from it.
     pub(crate) short_locals: bool,
+    /// What is asynchronous may come late.
+    pub(crate) late: bool,
 }
 
 impl<'m> Names<'m> {
@@ -34,7 +36,7 @@ impl<'m> Names<'m> {
                 SymbolKind::Func(f) => f.body.as_ref().is_some_and(short_addresses::makes_short_addresses),
                 SymbolKind::Var(_) | SymbolKind::Alias(_) => false,
             });
-        Names { module, bodies, numbers, short_locals }
+        Names { module, bodies, numbers, short_locals, late: false }
     }
 
     pub(crate) fn symbol(&self, id: SymbolId) -> &'m checked::Symbol {

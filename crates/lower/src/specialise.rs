@@ -25,6 +25,7 @@ pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
         lines: vec![],
         line_files: vec![],
         shared: module.shared,
+        late: vec![],
     };
     for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| **live) {
         fix_constants(f, &module.syms, shape);

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use handloom_interp::AsyncOrder;
+
 use super::{Engine, LaunchConfig, LaunchError};
-use crate::module::{CodeCell, Function, Key, Left, Module, Patience, Program};
+use crate::module::{CodeCell, Function, Key, Left, Module, ModuleInner, Patience, Program};
 use crate::run::{Backend, Progress};
 use crate::trap::TrapReport;
 
@@ -31,15 +33,18 @@ impl Module {
     pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
         let function = |name: &str| self.function(Some(name));
         let jit = launches.iter().filter(|(_, config)| config.engine == Engine::Jit);
-        let cells = jit.filter_map(|(name, config)| Some(function(name).ok()?.cell(config)));
-        let absent: Vec<Arc<CodeCell>> = cells.filter(|cell| cell.get().is_none()).collect();
+        let cells = jit.filter_map(|(name, config)| {
+            let function = function(name).ok()?;
+            Some((function.cell(config), function.module_of(config)))
+        });
+        let absent: Vec<(Arc<CodeCell>, Arc<ModuleInner>)> = cells.filter(|(cell, _)| cell.get().is_none()).collect();
         // While others are waited for, none is given up.
-        let _wanted: Vec<_> = absent.iter().map(|cell| cell.ticket()).collect();
-        absent.iter().for_each(|cell| cell.start(&self.inner, absent.len() > 1));
+        let _wanted: Vec<_> = absent.iter().map(|(cell, _)| cell.ticket()).collect();
+        absent.iter().for_each(|(cell, module)| cell.start(module, absent.len() > 1));
         let compile = |(name, config): &(&str, &LaunchConfig)| {
             let function = function(name)?;
-            match absent.iter().find(|cell| cell.is_of(&function.key(config))) {
-                Some(cell) if config.engine == Engine::Jit => Ok(function.compiled(function.make(cell, config)?)),
+            match absent.iter().find(|(cell, _)| cell.is_of(&function.key(config))) {
+                Some((cell, _)) if config.engine == Engine::Jit => Ok(function.compiled(function.make(cell, config)?)),
                 Some(_) | None => function.compile(config),
             }
         };
@@ -57,11 +62,17 @@ impl Function {
             cluster: cluster > 1,
             host: self.module.inner.device.inner.host,
             backend: config.backend,
+            late: config.results_come() != AsyncOrder::Earliest,
         }
     }
 
+    /// What a launch runs of its module.
+    pub(crate) fn module_of(&self, config: &LaunchConfig) -> Arc<ModuleInner> {
+        self.module.inner.of_order(config.results_come())
+    }
+
     fn cell(&self, config: &LaunchConfig) -> Arc<CodeCell> {
-        self.module.inner.cell(&self.key(config))
+        self.module_of(config).cell(&self.key(config))
     }
 
     /// The code of a launch, made if it is not there, and the time that took.
@@ -79,7 +90,7 @@ impl Function {
         }
         let start = Instant::now();
         let patience = Patience { stop: &config.stop, limit: config.timeout };
-        let raised = program.obtain(&self.module.inner, config.tier, patience);
+        let raised = program.obtain(&self.module_of(config), config.tier, patience);
         let time = time + start.elapsed();
         raised.map_err(|Left| self.left(config, time))?;
         Ok((program, time))
@@ -97,7 +108,8 @@ impl Function {
     fn make(&self, cell: &Arc<CodeCell>, config: &LaunchConfig) -> Result<(Arc<Program>, Duration), LaunchError> {
         let start = Instant::now();
         let patience = Patience { stop: &config.stop, limit: config.timeout };
-        let wait = || cell.obtain(&self.module.inner, patience);
+        let module = self.module_of(config);
+        let wait = || cell.obtain(&module, patience);
         let program = match Progress::while_compiling(config.progress.as_ref(), wait) {
             Ok(made) => made?,
             Err(Left) => return Err(self.left(config, start.elapsed())),

@@ -1,8 +1,9 @@
 //! What a launch asks for, and whether the device and the entry allow it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use handloom_interp::AsyncOrder;
 use handloom_ir::simt;
 use handloom_plan::Bounds;
 
@@ -55,6 +56,8 @@ pub struct LaunchConfig {
     pub cluster: Option<[u32; 3]>,
     /// Order of scheduling; 0 is ascending.
     pub seed: u64,
+    /// When the results of asynchronous instructions come; `None` for at once, or as the seed says where something is checked.
+    pub async_order: Option<AsyncOrder>,
     /// Who runs it.
     pub engine: Engine,
     /// How strictly compiled code checks addresses.
@@ -96,6 +99,7 @@ impl LaunchConfig {
             cooperative: false,
             cluster: None,
             seed: 0,
+            async_order: asked_order(),
             engine: Engine::Jit,
             bounds: Bounds::Exact,
             tier: Tier::Lean,
@@ -131,6 +135,12 @@ impl LaunchConfig {
         if self.check.is_some() { Engine::Interp } else { self.engine }
     }
 
+    /// When the results of its asynchronous instructions come.
+    pub(crate) fn results_come(&self) -> AsyncOrder {
+        let default = if self.check.is_some() { AsyncOrder::Seed } else { AsyncOrder::Earliest };
+        self.async_order.unwrap_or(default)
+    }
+
     /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.grid.iter().map(|n| u64::from(*n)).product()
@@ -146,6 +156,22 @@ impl LaunchConfig {
     pub(crate) fn cluster_of(&self, entry: &simt::Entry) -> [u32; 3] {
         self.cluster.or(entry.reqcluster).unwrap_or([1; 3])
     }
+}
+
+/// What the variable `HANDLOOM_ASYNC_ORDER` names now.
+///
+/// # Errors
+/// Its word, if it names none.
+pub fn async_order_of_environment() -> Result<Option<AsyncOrder>, String> {
+    let word = std::env::var_os("HANDLOOM_ASYNC_ORDER").unwrap_or_default();
+    let found = word.to_str().and_then(AsyncOrder::named);
+    if found.is_none() && !word.is_empty() { Err(word.to_string_lossy().into_owned()) } else { Ok(found) }
+}
+
+/// The same when the process first asks.
+fn asked_order() -> Option<AsyncOrder> {
+    static ASKED: OnceLock<Option<AsyncOrder>> = OnceLock::new();
+    *ASKED.get_or_init(|| async_order_of_environment().ok().flatten())
 }
 
 /// `x,y,z` for people.

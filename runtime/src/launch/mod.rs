@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use handloom_audit::{Audit, Options};
 use handloom_codegen::Failure;
-use handloom_interp::{ClusterEnv, CtaEnv};
+use handloom_interp::{ClusterEnv, CtaEnv, Late};
 use handloom_ir::trap::Trap;
 
 pub use args::Arg;
 pub use code::Compiled;
 pub use config::{
     Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, QUIET,
+    async_order_of_environment,
 };
 pub use launcher::Launcher;
 pub(crate) use launcher::Params;
@@ -150,7 +151,7 @@ impl PreparedLaunch {
         bindings: Vec<Binding>,
     ) -> Result<PreparedLaunch, LaunchError> {
         let entry = function.entry();
-        let module = &function.module.inner;
+        let module = &function.module_of(config);
         let start = function.dynamic_start();
         let begin = Instant::now();
         let (program, compile) = match config.runs_on() {
@@ -306,6 +307,7 @@ impl PreparedLaunch {
         let device = &self.function.module.device().inner;
         device.memory.renew_host();
         self.grid.env.gridid = device.next_grid();
+        self.grid.env.late = Late::of(self.config.results_come(), self.config.seed);
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }

@@ -7,9 +7,10 @@ mod saved;
 mod symbols;
 mod task;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use handloom_diag::{Diagnostic, SourceMap};
+use handloom_interp::AsyncOrder;
 use handloom_ir::simt::{self, Builtin, Op, Param, SymKind};
 
 pub use load::{LoadError, front};
@@ -41,6 +42,8 @@ pub(crate) struct ModuleInner {
     pub(crate) prints: bool,
     /// Some function calls CUDA's device runtime.
     pub(crate) launches: bool,
+    /// The same for launches whose asynchronous results may come late, if that makes a difference.
+    late: OnceLock<Arc<ModuleInner>>,
 }
 
 impl Module {
@@ -61,7 +64,8 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches };
+        let late = OnceLock::new();
+        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late };
         Ok(Module { inner: Arc::new(inner) })
     }
 
@@ -164,6 +168,27 @@ impl Drop for ModuleInner {
 }
 
 impl ModuleInner {
+    /// What launches of an order run. The variables are this module's, which must live as long.
+    pub(crate) fn of_order(self: &Arc<Self>, order: AsyncOrder) -> Arc<ModuleInner> {
+        if order == AsyncOrder::Earliest || self.ir.late.is_empty() {
+            return Arc::clone(self);
+        }
+        let late = self.late.get_or_init(|| {
+            Arc::new(ModuleInner {
+                device: self.device.clone(),
+                ir: simt::Module { funcs: self.ir.late.clone(), late: vec![], ..self.ir.clone() },
+                sources: Arc::clone(&self.sources),
+                symbols: self.symbols.lent(),
+                programs: Programs::default(),
+                warnings: Vec::new(),
+                prints: self.prints,
+                launches: self.launches,
+                late: OnceLock::new(),
+            })
+        });
+        Arc::clone(late)
+    }
+
     /// The cell of the code of a key.
     pub(crate) fn cell(&self, key: &Key) -> Arc<CodeCell> {
         self.programs.cell(&self.ir, &self.device.inner.code, key)

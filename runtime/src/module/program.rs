@@ -32,6 +32,8 @@ pub(crate) struct Key {
     pub(crate) host: Host,
     /// Who is to make it.
     pub(crate) backend: Backend,
+    /// What is asynchronous may come late.
+    pub(crate) late: bool,
 }
 
 /// Code of an entry and of all functions that it may call. It is of no module: modules that hold the same share it.

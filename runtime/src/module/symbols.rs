@@ -16,6 +16,11 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
+    /// The same for a module that lives no longer than the one that owns the variables.
+    pub(crate) fn lent(&self) -> Symbols {
+        Symbols { values: self.values.clone(), owned: Vec::new() }
+    }
+
     /// Makes the variables of a module and initialises them.
     pub(crate) fn place(ir: &simt::Module, space: &Space) -> Result<Symbols, NoRoom> {
         let mut symbols = Symbols::default();

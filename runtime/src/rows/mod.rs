@@ -29,6 +29,8 @@ mod transfer;
 mod video;
 mod whole;
 
+pub(crate) use transfer::end_transfers;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use handloom_codegen::Failure;

@@ -1,9 +1,11 @@
 //! Transfers, lane by lane. The rules and what is done are the interpreter's; here stands how memory is reached.
 
+use handloom_diag::Span;
 use handloom_interp::CtaEnv;
+use handloom_interp::late::Who;
 use handloom_interp::transfer::{Fault, Part, Reach, Work, prepare};
 use handloom_ir::simt::Transfer;
-use handloom_ir::trap::TrapKind;
+use handloom_ir::trap::{Trap, TrapKind};
 use handloom_ir::types::{Order, StateSpace};
 
 use super::Call;
@@ -56,6 +58,15 @@ impl Reach for Thread<'_> {
         unsafe { access::write_words(at, from, whole) }
     }
 
+    fn look(&mut self, at: u64) -> u64 {
+        let mut word = 0;
+        self.update(at, 8, &mut |old| {
+            word = old;
+            old
+        });
+        word
+    }
+
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
         // SAFETY: `locate` passed the element for an atomic, in a part that is aligned to it.
         unsafe { access::update(at, bytes, new) };
@@ -70,25 +81,28 @@ impl Reach for Thread<'_> {
 pub(super) fn transfer(c: &mut Call<'_>, op: Transfer) -> u64 {
     let site = &c.tables.mems[c.site];
     let header = c.ctx.header();
-    let mut works: Vec<(u32, Work)> = Vec::new();
+    let mut works: Vec<(usize, Work)> = Vec::new();
     let mut refused: Vec<(usize, Fault)> = Vec::new();
     for lane in lanes(c.mask) {
         let thread = CtaHost::thread(&header, lane);
         let src: Vec<u64> =
             std::iter::once(&site.addr).chain(&site.src).map(|source| c.ctx.read(*source, lane)).collect();
         match prepare(op, &src, &mut Thread { host: c.host, thread }) {
-            Ok(work) => works.push((thread, work)),
+            Ok(work) => works.push((lane, work)),
             Err(fault) => refused.push((lane, fault)),
         }
     }
     if record(c, &refused) == 0 {
         return 0;
     }
-    if works.iter().any(|(_, work)| work.changes()) {
-        c.touched();
-    }
-    for (thread, work) in works {
-        work.perform(&mut Thread { host: c.host, thread });
+    for (lane, work) in works {
+        let thread = CtaHost::thread(&header, lane);
+        let who = Who::new(&c.host.env, thread, site.span);
+        match work.begin(who, &mut Thread { host: c.host, thread }) {
+            Ok(true) => c.touched(),
+            Ok(false) => {}
+            Err(fault) => return record(c, &[(lane, fault)]),
+        }
     }
     1
 }
@@ -103,4 +117,18 @@ pub(super) fn record(c: &mut Call<'_>, refused: &[(usize, Fault)]) -> u64 {
     fault.clone().tell(&mut trap, &c.host.env, thread, |addr| view.state_space(addr));
     c.host.trap = Some(trap);
     0
+}
+
+/// All threads of a CTA have ended: what they have begun happens.
+///
+/// # Errors
+/// Something of it breaks a rule.
+pub(crate) fn end_transfers(host: &mut CtaHost) -> Result<(), Box<Trap>> {
+    let Some(late) = host.env.late.clone() else { return Ok(()) };
+    late.end(&mut Thread { host, thread: 0 }).map_err(|fault| {
+        let mut trap = host.trap_of(fault.kind, Span::NONE, 0, 1);
+        let view = host.memory.view.get_mut();
+        fault.tell(&mut trap, &host.env, 0, |addr| view.state_space(addr));
+        trap
+    })
 }

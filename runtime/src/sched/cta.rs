@@ -326,7 +326,8 @@ impl CtaRun {
         // SAFETY: tables belong to the program, and are never written.
         let runs_on = unsafe { &*self.host_ref().base_tables }.runs_on;
         let host = self.host_ref();
-        let is_simple = runs_on && self.fresh && host.cluster.is_none() && host.env.shared_rules.reserved == 0;
+        let is_alone = host.cluster.is_none() && host.env.late.is_none();
+        let is_simple = runs_on && self.fresh && is_alone && host.env.shared_rules.reserved == 0;
         let cta = self.ctx();
         let left = cta.nctaid[0].saturating_sub(cta.ctaid[0] + 1);
         let more = if is_simple { u32::try_from(most).unwrap_or(u32::MAX).min(left) } else { 0 };
@@ -381,6 +382,7 @@ impl CtaRun {
             if cta.retired == cta.n_warps {
                 self.done = true;
                 let host = self.host();
+                rows::end_transfers(host).map_err(Ended::Trap)?;
                 if let Some(trap) = host.memory.view.get_mut().space().tensors.end(&host.env) {
                     return Err(Ended::Trap(trap));
                 }

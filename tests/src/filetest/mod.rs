@@ -4,7 +4,9 @@ pub mod job;
 
 use std::path::{Path, PathBuf};
 
-use crate::engines::{TRACED, tiers, ways};
+use handloom_runtime::{AsyncOrder, Bounds};
+
+use crate::engines::{self, TRACED, Way, tiers, ways};
 use crate::reference::order::agrees;
 
 pub use handloom_filetest::{
@@ -27,9 +29,24 @@ pub fn run_file(test: &FileTest) -> Result<(), String> {
         ways: if all { tiers().collect() } else { ways().collect() },
         finder: TRACED,
         also_checked: &is_checked,
+        more: &late_runs,
         opinion: &|text, outcome| agrees(text, &outcome.events, &outcome.findings).map(drop),
     };
     handloom_filetest::run_file(test, &suite)
+}
+
+/// Runs of a program with results that come late: what waits for them is the same on all engines.
+fn late_runs(text: &str) -> Vec<(Way, u64)> {
+    let is_asynchronous = ["async", "tcgen05", "clusterlaunchcontrol"].iter().any(|word| text.contains(word));
+    if !is_asynchronous {
+        return vec![];
+    }
+    let n_seeds = if std::env::var_os("HANDLOOM_ASYNC").is_some_and(|v| v == "all") { 20 } else { 2 };
+    let orders = (0..n_seeds).map(|seed| (AsyncOrder::Seed, seed)).chain([(AsyncOrder::Latest, 0)]);
+    let plain: Vec<Way> = engines::plain(Bounds::Exact).collect();
+    orders
+        .flat_map(|(order, seed)| plain.iter().map(move |way| (Way { async_order: Some(order), ..*way }, seed)))
+        .collect()
 }
 
 /// Whether a run is checked too: one in sixteen, or all with `HANDLOOM_CHECKED=all`.

@@ -10,6 +10,7 @@ use handloom_ir::types::StateSpace;
 use super::held::Held;
 use super::memory::{Address, Tensor, fault};
 use super::product::product;
+use crate::late::Who;
 use crate::numbers::low32;
 use crate::transfer::reach::{Fault, Part, Reach, barrier, find, in_cta, ranks};
 
@@ -32,11 +33,21 @@ pub struct Done {
 }
 
 impl Held {
-    /// Does an op for a thread, or for the warp of a thread.
+    /// Does an op for a thread, or for the warp of a thread; or begins it, where what is asynchronous may come late.
     ///
     /// # Errors
-    /// The rule that it breaks; then nothing has changed.
+    /// The rule that it breaks; then it has changed nothing.
     pub fn step(&self, op: TensorOp, src: &[u64], who: Doer, reach: &mut dyn Reach) -> Result<Done, Fault> {
+        if let (true, Some(late)) = (op.is_asynchronous(), reach.env().late.clone()) {
+            let by = Who::new(reach.env(), who.thread, who.span);
+            let changed = late.begin_tensor(self, op, src, by, reach)?;
+            return Ok(Done { changed, ..Done::default() });
+        }
+        self.perform(op, src, who, reach)
+    }
+
+    /// Does an op now.
+    pub(crate) fn perform(&self, op: TensorOp, src: &[u64], who: Doer, reach: &mut dyn Reach) -> Result<Done, Fault> {
         let mut done = Done::default();
         match op {
             TensorOp::Alloc { pair } => {
@@ -71,8 +82,10 @@ impl Held {
                 shift(Address::of(src[0]), pair, self)?;
                 done.changed = true;
             }
-            TensorOp::Commit { space, multicast } => {
-                commit(src, space, multicast, reach)?;
+            TensorOp::Commit { .. } => {
+                for at in barriers_of(op, src, reach)? {
+                    reach.update(at, 8, &mut |old| mbarrier::step(old, 1_u64.wrapping_neg()));
+                }
                 done.changed = true;
             }
             TensorOp::Product(p) => {
@@ -228,16 +241,14 @@ fn shift(at: Address, pair: bool, held: &Held) -> Result<(), Fault> {
     Ok(())
 }
 
-fn commit(src: &[u64], space: StateSpace, multicast: bool, reach: &mut dyn Reach) -> Result<(), Fault> {
+/// The barriers that an op arrives at, by generic address.
+pub(crate) fn barriers_of(op: TensorOp, src: &[u64], reach: &mut dyn Reach) -> Result<Vec<u64>, Fault> {
+    let TensorOp::Commit { space, multicast } = op else { return Ok(vec![]) };
     let places = if multicast {
         let offset = if space == StateSpace::Generic { reach.env().cluster_offset(src[0]) } else { src[0] };
         ranks(src[1]).map(|r| (StateSpace::SharedCluster, in_cta(r, offset))).collect()
     } else {
         vec![(space, src[0])]
     };
-    let told: Result<Vec<u64>, Fault> = places.into_iter().map(|(space, addr)| barrier(reach, space, addr)).collect();
-    for at in told? {
-        reach.update(at, 8, &mut |old| mbarrier::step(old, 1_u64.wrapping_neg()));
-    }
-    Ok(())
+    places.into_iter().map(|(space, addr)| barrier(reach, space, addr)).collect()
 }

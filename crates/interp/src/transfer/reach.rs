@@ -1,10 +1,12 @@
 //! What a transfer needs of memory, and what it says when it is refused.
 
+use handloom_diag::Span;
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::{AtomOp, CLUSTER_STRIDE, ScalarType, StateSpace};
 
 use crate::atom::{atom_value, flushes};
 use crate::env::CtaEnv;
+use crate::late::Who;
 use crate::numbers::low32;
 
 /// Bytes that a transfer wants to access.
@@ -55,6 +57,18 @@ pub trait Reach {
         handloom_ir::num::whole::add_floats(a, depths, b, sums);
     }
 
+    /// What follows is done for another thread, which began it; then for itself again.
+    fn act_for(&mut self, who: Option<Who>) {
+        let _ = who;
+    }
+
+    /// The bits of an `mbarrier` object, as the machine sees them.
+    fn look(&mut self, at: u64) -> u64 {
+        let mut word = [0; 8];
+        self.read(at, &mut word);
+        u64::from_le_bytes(word)
+    }
+
     /// Does the same to an `mbarrier` object.
     fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
         self.update(at, 8, new);
@@ -70,6 +84,8 @@ pub struct Fault {
     pub part: Option<Part>,
     /// A clause, where the kind wants one.
     pub detail: String,
+    /// The statement, if it isn't the one that was executed when the fault was found.
+    pub at: Option<Span>,
 }
 
 impl Fault {
@@ -79,12 +95,13 @@ impl Fault {
 
     /// One that is not about an access.
     pub(crate) fn of(kind: TrapKind, detail: String) -> Fault {
-        Fault { kind, part: None, detail }
+        Fault { kind, part: None, detail, at: None }
     }
 
     /// Puts what is known into a trap of its kind. `falls_into`: the space of the address as a generic one.
     pub fn tell(self, trap: &mut Trap, env: &CtaEnv, thread: u32, falls_into: impl FnOnce(u64) -> StateSpace) {
         trap.detail = self.detail;
+        trap.span = self.at.unwrap_or(trap.span);
         if let Some(Part { kind, space, addr, bytes, align }) = self.part {
             let generic = falls_into(addr);
             trap.address = Some(addr);
@@ -133,7 +150,7 @@ pub(super) type Told = Vec<(u64, u64)>;
 
 /// A located address, or the fault.
 pub(crate) fn find(reach: &mut dyn Reach, part: Part) -> Result<u64, Fault> {
-    reach.locate(&part).map_err(|kind| Fault { kind, part: Some(part), detail: String::new() })
+    reach.locate(&part).map_err(|kind| Fault { kind, part: Some(part), detail: String::new(), at: None })
 }
 
 /// The same for a generic address that must lie in shared memory.
@@ -142,7 +159,7 @@ pub(super) fn find_shared(reach: &mut dyn Reach, part: Part) -> Result<u64, Faul
     if matches!(reach.space(at), StateSpace::Shared | StateSpace::SharedCluster) {
         Ok(at)
     } else {
-        Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new() })
+        Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new(), at: None })
     }
 }
 

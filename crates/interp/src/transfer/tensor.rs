@@ -19,7 +19,7 @@ const SHARED_ALIGN: u32 = 128;
 
 /// A box that may be moved.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Boxes {
+pub(crate) struct Boxes {
     map: TensorMap,
     lines: Lines,
     /// Generic addresses of the box in shared memory, each with its address as the swizzle counts it.
@@ -36,7 +36,7 @@ fn read_map(addr: u64, reach: &mut dyn Reach) -> Result<TensorMap, Fault> {
     let part = Part { kind: AccessKind::Read, space: StateSpace::Generic, addr, bytes: SIZE as u32, align: ALIGN };
     let at = find(reach, part)?;
     if !matches!(reach.space(at), StateSpace::Global | StateSpace::Const | StateSpace::ParamEntry) {
-        return Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new() });
+        return Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new(), at: None });
     }
     let mut bytes = [0; SIZE];
     reach.read(at, &mut bytes);
@@ -173,51 +173,70 @@ fn index(a: u32, b: u32) -> usize {
 }
 
 impl Boxes {
+    /// Moves it from one side to the other.
     pub(super) fn perform(&self, reach: &mut dyn Reach) {
+        match self.way {
+            Way::Load { .. } => self.load(reach),
+            Way::Store(_) => {
+                let lines = self.read_box(reach);
+                self.write_box(reach, &lines);
+            }
+            Way::Prefetch => {}
+        }
+    }
+
+    /// Lines with their distances in shared memory.
+    fn each_line(&self) -> impl Iterator<Item = (u64, &Line)> {
+        (0_u64..).map(|i| i * u64::from(self.lines.pitch)).zip(&self.lines.lines)
+    }
+
+    fn load(&self, reach: &mut dyn Reach) {
         let mut line_bytes = vec![0; index(self.lines.units, self.lines.unit)];
-        for (i, line) in (0_u64..).zip(&self.lines.lines) {
-            let offset = i * u64::from(self.lines.pitch);
-            match self.way {
-                Way::Load { .. } => {
-                    self.read_line(reach, line, &mut line_bytes);
-                    for (at, named) in &self.shared {
-                        self.each_chunk(*named + offset, |to, bytes| {
-                            reach.write(at + (to - named), &line_bytes[bytes.clone()]);
-                            self.each_run(line, |from, run| {
-                                each_common(&run, &bytes, |i, n| {
-                                    reach.copied(
-                                        from + (i - run.start) as u64,
-                                        at + (to - named) + (i - bytes.start) as u64,
-                                        n,
-                                    );
-                                });
-                            });
+        for (offset, line) in self.each_line() {
+            self.read_line(reach, line, &mut line_bytes);
+            for (at, named) in &self.shared {
+                self.each_chunk(*named + offset, |to, bytes| {
+                    reach.write(at + (to - named), &line_bytes[bytes.clone()]);
+                    self.each_run(line, |from, run| {
+                        each_common(&run, &bytes, |i, n| {
+                            reach.copied(from + (i - run.start) as u64, at + (to - named) + (i - bytes.start) as u64, n);
                         });
-                    }
-                }
-                Way::Store(op) if line.count > 0 => {
-                    let (at, named) = self.shared[0];
-                    let mut from = vec![0; index(self.lines.units, self.lines.shared_unit)];
-                    self.each_shared_chunk(named + offset, |place, bytes| {
-                        reach.read(at + (place - named), &mut from[bytes]);
                     });
-                    self.pack(&from, &mut line_bytes);
-                    self.write_line(reach, line, &line_bytes, op);
-                    if op.is_none() && self.map.element != ElementType::B6x16 {
-                        self.each_shared_chunk(named + offset, |place, bytes| {
-                            self.each_run(line, |to, run| {
-                                each_common(&run, &bytes, |i, n| {
-                                    reach.copied(
-                                        at + (place - named) + (i - bytes.start) as u64,
-                                        to + (i - run.start) as u64,
-                                        n,
-                                    );
-                                });
-                            });
+                });
+            }
+        }
+    }
+
+    /// What a store has of the box, as lines of the tensor.
+    pub(super) fn read_box(&self, reach: &mut dyn Reach) -> Vec<Vec<u8>> {
+        let Some((at, named)) = self.shared.first().copied() else { return vec![] };
+        let line = |(offset, line): (u64, &Line)| {
+            let mut packed = vec![0; index(self.lines.units, self.lines.unit)];
+            if line.count > 0 {
+                let mut from = vec![0; index(self.lines.units, self.lines.shared_unit)];
+                self.each_shared_chunk(named + offset, |place, bytes| {
+                    reach.read(at + (place - named), &mut from[bytes]);
+                });
+                self.pack(&from, &mut packed);
+            }
+            packed
+        };
+        self.each_line().map(line).collect()
+    }
+
+    /// Stores lines, or reduces what lies there.
+    pub(super) fn write_box(&self, reach: &mut dyn Reach, lines: &[Vec<u8>]) {
+        let (Way::Store(op), Some((at, named))) = (self.way, self.shared.first().copied()) else { return };
+        for ((offset, line), bytes) in self.each_line().zip(lines).filter(|((_, line), _)| line.count > 0) {
+            self.write_line(reach, line, bytes, op);
+            if op.is_none() && self.map.element != ElementType::B6x16 {
+                self.each_shared_chunk(named + offset, |place, bytes| {
+                    self.each_run(line, |to, run| {
+                        each_common(&run, &bytes, |i, n| {
+                            reach.copied(at + (place - named) + (i - bytes.start) as u64, to + (i - run.start) as u64, n);
                         });
-                    }
-                }
-                Way::Store(_) | Way::Prefetch => {}
+                    });
+                });
             }
         }
     }

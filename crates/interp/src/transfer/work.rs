@@ -1,12 +1,13 @@
 //! What each transfer is.
 
 use handloom_ir::mbarrier;
-use handloom_ir::simt::{Bytes, Mask, Transfer, Values};
+use handloom_ir::simt::{Begun, Bytes, Mask, Transfer, Values, Wait};
 use handloom_ir::trap::AccessKind;
 use handloom_ir::types::{AtomOp, ScalarType, StateSpace};
 
 use super::reach::*;
 use super::tensor::{self, Boxes};
+use crate::late::Who;
 use crate::numbers::low32;
 
 /// Most bytes of `st.bulk`.
@@ -15,13 +16,31 @@ const MOST_ZEROS: u64 = 1 << 24;
 /// A transfer that may be performed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Work {
-    what: What,
-    barriers: Told,
+    pub(crate) what: What,
+    pub(crate) barriers: Told,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-enum What {
+pub(crate) enum What {
     Nothing,
+    /// Says when the results of others come.
+    When(When),
+    /// A copy of the first bytes, and zeros.
+    Few {
+        from: u64,
+        to: u64,
+        bytes: u32,
+        read: u32,
+    },
+    /// Bytes that were read.
+    Held {
+        to: Vec<u64>,
+        bytes: Vec<u8>,
+        mask: u16,
+        reduce: Option<(AtomOp, ScalarType)>,
+    },
+    /// A box that was read.
+    HeldBox(Box<Boxes>, Vec<Vec<u8>>),
     Zeros {
         at: u64,
         bytes: u64,
@@ -42,6 +61,17 @@ enum What {
     Tensor(Box<Boxes>),
 }
 
+/// What says when results come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum When {
+    Commit(Begun),
+    Wait(Wait),
+    /// A barrier by generic address, and whether it expects one arrival more.
+    Arrive(u64, bool),
+    /// A barrier, and a word with the phase that is asked about.
+    Ask(u64, u64),
+}
+
 /// Checks a transfer. `src`: its sources without the guard.
 ///
 /// # Errors
@@ -59,6 +89,16 @@ pub fn prepare(op: Transfer, src: &[u64], reach: &mut dyn Reach) -> Result<Work,
             }
             Ok(Work { what: What::Nothing, barriers: vec![] })
         }
+        Transfer::Few { bytes } => few(bytes, src, reach),
+        Transfer::Commit(of) => Ok(Work::when(When::Commit(of))),
+        Transfer::Wait(wait) => Ok(Work::when(When::Wait(wait))),
+        Transfer::Arrive { space, expects } => {
+            Ok(Work::when(When::Arrive(barrier(reach, space, src[0])?, expects)))
+        }
+        // The access that follows says what is wrong with an address.
+        Transfer::Ask(space) => {
+            Ok(barrier(reach, space, src[0]).map_or(Work::nothing(), |at| Work::when(When::Ask(at, src[1]))))
+        }
         Transfer::Tensor(t) => {
             let (boxes, barriers) = tensor::prepare(t, src, reach)?;
             let what = boxes.map_or(What::Nothing, |boxes| What::Tensor(Box::new(boxes)));
@@ -68,10 +108,60 @@ pub fn prepare(op: Transfer, src: &[u64], reach: &mut dyn Reach) -> Result<Work,
 }
 
 impl Work {
-    /// Moves the bytes, then tells the barriers.
-    pub fn perform(&self, reach: &mut dyn Reach) {
+    fn nothing() -> Work {
+        Work { what: What::Nothing, barriers: vec![] }
+    }
+
+    fn when(when: When) -> Work {
+        Work { what: What::When(when), barriers: vec![] }
+    }
+
+    /// Moves the bytes, then tells the barriers: now, or where results may be late, when that time has come. Says whether anything has changed.
+    ///
+    /// # Errors
+    /// What comes now breaks a rule.
+    pub fn begin(self, who: Who, reach: &mut dyn Reach) -> Result<bool, Fault> {
+        if let Some(late) = reach.env().late.clone() {
+            return late.begin(self, who, reach);
+        }
+        self.perform(reach);
+        Ok(!matches!(self.what, What::Nothing))
+    }
+
+    /// Reads what is to be written.
+    pub(crate) fn fetch(&mut self, reach: &mut dyn Reach) {
         match &self.what {
-            What::Nothing => {}
+            What::Bytes { from, to, bytes, mask, reduce } => {
+                let mut read = vec![0; usize::try_from(*bytes).unwrap_or(0)];
+                reach.read(*from, &mut read);
+                self.what = What::Held { to: to.clone(), bytes: read, mask: *mask, reduce: *reduce };
+            }
+            What::Tensor(boxes) => {
+                let lines = boxes.read_box(reach);
+                self.what = What::HeldBox(boxes.clone(), lines);
+            }
+            What::Nothing
+            | What::When(_)
+            | What::Few { .. }
+            | What::Held { .. }
+            | What::HeldBox(..)
+            | What::Zeros { .. }
+            | What::Values { .. } => {}
+        }
+    }
+
+    /// Moves the bytes, then tells the barriers.
+    pub(crate) fn perform(&self, reach: &mut dyn Reach) {
+        match &self.what {
+            What::Nothing | What::When(_) => {}
+            What::Few { from, to, bytes, read } => {
+                let mut all = vec![0; usize::try_from(*bytes).unwrap_or(0)];
+                reach.read(*from, &mut all[..usize::try_from(*read).unwrap_or(0)]);
+                reach.write(*to, &all);
+                reach.copied(*from, *to, (*read).into());
+            }
+            What::Held { to, bytes, mask, reduce } => to.iter().for_each(|at| put(reach, *at, bytes, *mask, *reduce)),
+            What::HeldBox(boxes, lines) => boxes.write_box(reach, lines),
             What::Zeros { at, bytes } => {
                 let zeros = [0; 4096];
                 let mut done = 0;
@@ -100,10 +190,19 @@ impl Work {
         }
     }
 
-    /// Whether it changes memory.
-    pub fn changes(&self) -> bool {
-        !matches!(self.what, What::Nothing)
+}
+
+/// A copy to shared memory. Nothing behind the bytes that are read is touched.
+fn few(bytes: u8, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> {
+    let bytes = u32::from(bytes);
+    let read = low32(src[2]).min(bytes);
+    let mut from = 0;
+    if read != 0 {
+        let part = Part { kind: AccessKind::Read, space: StateSpace::Global, addr: src[1], bytes: read, align: bytes };
+        from = find(reach, part)?;
     }
+    let part = Part { kind: AccessKind::Write, space: StateSpace::Shared, addr: src[0], bytes, align: bytes };
+    Ok(Work { what: What::Few { from, to: find(reach, part)?, bytes, read }, barriers: vec![] })
 }
 
 fn values(v: Values, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> {

@@ -418,6 +418,8 @@ pub struct Module {
     pub line_files: Vec<String>,
     /// How shared memory is dealt out.
     pub shared: SharedRules,
+    /// The same functions for launches whose asynchronous results may come late, if that makes a difference to any of them; else none.
+    pub late: Vec<Function>,
 }
 
 /// How the shared memory of a cta is dealt out, in every entry of a module.

@@ -304,6 +304,18 @@ impl TensorOp {
         matches!(self, TensorOp::Alloc { .. } | TensorOp::Dealloc { .. } | TensorOp::Relinquish)
     }
 
+    /// Whether its results may come later than the thread goes on. A load's stand in registers: that is for the function to say.
+    pub const fn is_asynchronous(self) -> bool {
+        match self {
+            TensorOp::Store(_)
+            | TensorOp::Copy(_)
+            | TensorOp::Shift { .. }
+            | TensorOp::Commit { .. }
+            | TensorOp::Product(_) => true,
+            TensorOp::Alloc { .. } | TensorOp::Dealloc { .. } | TensorOp::Relinquish | TensorOp::Load(_) => false,
+        }
+    }
+
     /// Whether the tensor memory of a pair takes part.
     pub const fn is_of_pair(self) -> bool {
         match self {

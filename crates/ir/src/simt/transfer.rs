@@ -25,6 +25,46 @@ pub enum Transfer {
     Prefetch,
     /// shared address unless it is a prefetch, tensor map, coordinates (B32).., barrier of a load, offsets (B32).., CTAs (B32) of a multicast
     Tensor(TensorTransfer),
+    /// destination in `.shared`, source in `.global`, bytes that are read (B32): makes zeros of the rest. Only in functions whose copies may be late
+    Few {
+        /// Bytes of the destination: 4, 8 or 16.
+        bytes: u8,
+    },
+    /// 0: what the thread has begun since the last time is a group
+    Commit(Begun),
+    /// 0: waits for what the thread has begun
+    Wait(Wait),
+    /// barrier: arrives when the copies of a few bytes that the thread has begun are done
+    Arrive {
+        /// `Shared`, or `Generic` for shared memory.
+        space: StateSpace,
+        /// The phase expects one arrival more.
+        expects: bool,
+    },
+    /// barrier, word: whether a phase other than the word's has begun is asked next
+    Ask(StateSpace),
+}
+
+/// What a thread has begun, where threads wait for it by kinds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Begun {
+    /// Copies of a few bytes.
+    Few,
+    /// Bulk copies that no barrier is told of.
+    Bulk,
+    /// Stores to tensor memory.
+    TensorStores,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Wait {
+    /// What it is.
+    pub of: Begun,
+    /// All groups but so many; `None` for everything, in a group or not.
+    pub but: Option<u32>,
+    /// Only until the sources have been read.
+    pub read: bool,
 }
 
 /// A store or reduction of values that stand in registers.
@@ -111,6 +151,16 @@ pub struct TensorTransfer {
     pub mode: Mode,
 }
 
+impl Begun {
+    const fn name(self) -> &'static str {
+        match self {
+            Begun::Few => "few",
+            Begun::Bulk => "bulk",
+            Begun::TensorStores => "tensor_stores",
+        }
+    }
+}
+
 impl TensorTransfer {
     /// How many coordinates it names.
     pub const fn coordinates(self) -> usize {
@@ -148,6 +198,9 @@ impl Transfer {
                 types
             }
             Transfer::Prefetch => vec![B64, B32],
+            Transfer::Few { .. } => vec![B64, B64, B32],
+            Transfer::Commit(_) | Transfer::Wait(_) | Transfer::Arrive { .. } => vec![B64],
+            Transfer::Ask(_) => vec![B64; 2],
             Transfer::Tensor(t) => {
                 let mut types = vec![B64; if t.way == Way::Prefetch { 1 } else { 2 }];
                 types.extend(std::iter::repeat_n(B32, t.coordinates()));
@@ -183,6 +236,16 @@ impl Transfer {
                 format!("transfer.{}_to_{}.{what}{mask}", b.from.name(), b.to.name())
             }
             Transfer::Prefetch => "transfer.prefetch".into(),
+            Transfer::Few { bytes } => format!("transfer.global_to_shared.few{bytes}"),
+            Transfer::Commit(of) => format!("transfer.commit.{}", of.name()),
+            Transfer::Wait(Wait { of, but, read }) => {
+                let but = but.map_or(String::new(), |n| format!(".but{n}"));
+                format!("transfer.wait.{}{but}{}", of.name(), if read { ".read" } else { "" })
+            }
+            Transfer::Arrive { space, expects } => {
+                format!("transfer.{}.arrive{}", space.name(), if expects { ".expected" } else { "" })
+            }
+            Transfer::Ask(space) => format!("transfer.{}.ask", space.name()),
             Transfer::Tensor(t) => {
                 let way = match t.way {
                     Way::Load { to, multicast, pair } => {

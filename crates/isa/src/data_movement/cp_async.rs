@@ -1,13 +1,14 @@
 //! `cp.async`: copies of a few bytes that complete later.
 //!
-//! Choice: a copy is done at once, as it may be: the manual orders it with nothing but what waits for its completion. So groups have nothing
-//! to wait for, and an arrival at an `mbarrier` that copies trigger is an arrival.
+//! Choice: by default a copy is done at once, as it may be: the manual orders it with nothing but what waits for its completion. So groups have
+//! nothing to wait for, and an arrival at an `mbarrier` that copies trigger is an arrival.
 
-use handloom_ir::simt::{Access, Addr, Pure, Val};
+use handloom_ir::simt::{Access, Addr, Begun, Pure, Transfer, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{Cmp, Int, StateSpace, Ty};
 
 use super::memory::*;
+use super::transfer::*;
 use crate::form::*;
 use crate::sync_comm::mbarrier;
 use crate::target::Needs;
@@ -36,13 +37,13 @@ pub const CP_ASYNC: Form = Form {
         val("cache-policy", Is::Fixed(U64)).with(Role::CacheHint),
     ],
     needs: Needs::on(7, 0, &[AtLeast(80)]),
-    semantics: Semantics::Build(copy_all),
+    semantics: Semantics::Timed { now: copy_all, late: |x| few(x, None) },
     ..UNSUPPORTED_FORM
 };
 
 /// The same with the number of bytes that are read; the rest is zero.
 pub const CP_ASYNC_SIZED: Form = Form {
-    semantics: Semantics::Build(copy_sized),
+    semantics: Semantics::Timed { now: copy_sized, late: |x| few(x, Some(x.src(3))) },
     src: &[
         address("dst"),
         address("src"),
@@ -55,12 +56,19 @@ pub const CP_ASYNC_SIZED: Form = Form {
 
 /// The same with a predicate that makes zeros of all bytes.
 pub const CP_ASYNC_IGNORE: Form = Form {
-    semantics: Semantics::Build(|x| {
-        let access = all_bytes(x);
-        let wanted = x.b.not(x.src(3));
-        let read = load_where(x, access, x.addr(1), wanted);
-        write(x, access, &read);
-    }),
+    semantics: Semantics::Timed {
+        now: |x| {
+            let access = all_bytes(x);
+            let wanted = x.b.not(x.src(3));
+            let read = load_where(x, access, x.addr(1), wanted);
+            write(x, access, &read);
+        },
+        late: |x| {
+            let all = Val::Imm(u64::from(all_bytes(x).bytes()), Ty::B32);
+            let read = x.b.select(x.src(3), Val::Imm(0, Ty::B32), all);
+            few(x, Some(read));
+        },
+    },
     src: &[
         address("dst"),
         address("src"),
@@ -106,7 +114,7 @@ pub const COMMIT_GROUP: Form = Form {
     opcode: "cp.async.commit_group",
     section: "Data Movement and Conversion Instructions: cp.async.commit_group",
     needs: Needs::on(7, 0, &[AtLeast(80)]),
-    semantics: Semantics::Hint,
+    semantics: Semantics::Wait(|x| commit(x, Begun::Few)),
     ..UNSUPPORTED_FORM
 };
 
@@ -115,6 +123,7 @@ pub const WAIT_GROUP: Form = Form {
     opcode: "cp.async.wait_group",
     section: "Data Movement and Conversion Instructions: cp.async.wait_group / cp.async.wait_all",
     src: &[operand("N", Kind::Imm, WORD)],
+    semantics: Semantics::Wait(|x| wait(x, Begun::Few)),
     ..COMMIT_GROUP
 };
 
@@ -128,14 +137,28 @@ pub const MBARRIER_ARRIVE: Form = Form {
     section: "Parallel Synchronization and Communication Instructions: cp.async.mbarrier.arrive",
     qualifiers: &[maybe(Role::Flag, &[choice(".noinc", Value::Flag)]), maybe(Role::Space, &[SHARED, SHARED_CTA])],
     src: &[address("addr")],
-    semantics: Semantics::Build(|x| {
-        // Without `.noinc` one more arrival is expected in this phase, and it has come.
-        if x.u.has(Role::Flag) {
-            mbarrier::step(x, Val::Imm(u64::MAX, Ty::B64));
-        }
-    }),
+    semantics: Semantics::Timed {
+        now: |x| {
+            // Without `.noinc` one more arrival is expected in this phase, and it has come.
+            if x.u.has(Role::Flag) {
+                mbarrier::step(x, Val::Imm(u64::MAX, Ty::B64));
+            }
+        },
+        late: |x| {
+            let (space, expects) = (shared_space(x.u), !x.u.has(Role::Flag));
+            let at = shared_address_of(x, 0);
+            transfer(x, Transfer::Arrive { space, expects }, vec![at]);
+        },
+    },
     ..COMMIT_GROUP
 };
+
+/// A copy that may come late. `read`: how many bytes are read, if not all.
+fn few(x: &mut Cx<'_, '_>, read: Option<Val>) {
+    let bytes = all_bytes(x).bytes();
+    let src = vec![address_of(x, 0), address_of(x, 1), read.unwrap_or(Val::Imm(bytes.into(), Ty::B32))];
+    transfer(x, Transfer::Few { bytes: u8::try_from(bytes).unwrap_or(16) }, src);
+}
 
 fn copy_all(x: &mut Cx<'_, '_>) {
     let (access, address) = (all_bytes(x), x.addr(1));

@@ -1,8 +1,8 @@
 //! `cp.async.bulk`, `cp.reduce.async.bulk`, `cp.async.bulk.prefetch`: copies of blocks of bytes that complete later.
 //!
-//! Choice: a copy is done at once (`handloom_interp::transfer`), so groups have nothing to wait for.
+//! Choice: by default a copy is done at once (`handloom_interp::transfer`), so groups have nothing to wait for.
 
-use handloom_ir::simt::{Bytes, Mask, Transfer};
+use handloom_ir::simt::{Begun, Bytes, Mask, Transfer};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, ScalarType, StateSpace};
 
@@ -171,7 +171,7 @@ pub const BULK_COMMIT_GROUP: Form = Form {
     opcode: "cp.async.bulk.commit_group",
     section: "Data Movement and Conversion Instructions: cp.async.bulk.commit_group",
     needs: BULK,
-    semantics: Semantics::Hint,
+    semantics: Semantics::Wait(|x| commit(x, Begun::Bulk)),
     ..UNSUPPORTED_FORM
 };
 
@@ -181,6 +181,7 @@ pub const BULK_WAIT_GROUP: Form = Form {
     section: "Data Movement and Conversion Instructions: cp.async.bulk.wait_group",
     qualifiers: &[maybe(Role::Flag, &[choice(".read", Value::Flag)])],
     src: &[operand("N", Kind::Imm, WORD)],
+    semantics: Semantics::Wait(|x| wait(x, Begun::Bulk)),
     ..BULK_COMMIT_GROUP
 };
 

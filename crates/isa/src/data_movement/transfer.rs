@@ -1,6 +1,6 @@
 //! What the instructions of asynchronous copies have in common.
 
-use handloom_ir::simt::{Op, Transfer, Val};
+use handloom_ir::simt::{Begun, Op, Transfer, Val, Wait};
 use handloom_ir::types::{StateSpace, Ty};
 
 use crate::form::*;
@@ -47,4 +47,19 @@ pub fn word_of(x: &mut Cx<'_, '_>, i: usize) -> Val {
 /// A transfer.
 pub fn transfer(x: &mut Cx<'_, '_>, op: Transfer, src: Vec<Val>) {
     x.b.push_guarded(Op::Transfer(op), vec![], src);
+}
+
+/// What the thread has begun is a group.
+pub fn commit(x: &mut Cx<'_, '_>, of: Begun) {
+    transfer(x, Transfer::Commit(of), vec![Val::Imm(0, Ty::B64)]);
+}
+
+/// Waits for what the thread has begun: for groups if source operand 0 says how many are left, else for everything.
+pub fn wait(x: &mut Cx<'_, '_>, of: Begun) {
+    let but = x.src_opt(0).map(|n| match n {
+        Val::Imm(n, _) => u32::try_from(n).unwrap_or(u32::MAX),
+        Val::Reg(_) => 0,
+    });
+    let read = x.u.has(Role::Flag);
+    transfer(x, Transfer::Wait(Wait { of, but, read }), vec![Val::Imm(0, Ty::B64)]);
 }

@@ -3,11 +3,12 @@
 //! Choice: a `try_wait` comes back at once, as the manual allows: what waits is the loop around it.
 
 use handloom_ir::mbarrier::{BYTES_BIT, COUNT_BITS, PENDING, PHASE_BIT};
-use handloom_ir::simt::{Access, AtomAccess, Op, Pure, Val};
+use handloom_ir::simt::{Access, AtomAccess, Op, Pure, Transfer, Val};
 use handloom_ir::types::ScalarType::*;
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace, Ty};
 
 use crate::data_movement::memory::*;
+use crate::data_movement::transfer::{shared_address_of, shared_space, transfer};
 use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
@@ -185,13 +186,13 @@ pub const TEST_WAIT: Form = Form {
     dst: &[reg("waitComplete", Is::Fixed(Pred))],
     src: &[address("addr"), val("state", Is::Fixed(B64))],
     legal: paired,
-    semantics: Semantics::Build(|x| {
-        let state = x.src(1);
-        let now = load_word(x);
-        let differ = x.b.xor(now, state);
-        let done = phase(x, differ);
-        x.set(done);
-    }),
+    semantics: Semantics::Timed {
+        now: |x| test(x, x.src(1)),
+        late: |x| {
+            ask(x, x.src(1));
+            test(x, x.src(1));
+        },
+    },
     ..INIT
 };
 
@@ -200,14 +201,17 @@ pub const TEST_WAIT_PARITY: Form = Form {
     opcode: "mbarrier.test_wait.parity",
     src: &[address("addr"), val("phaseParity", WORD)],
     needs: Needs::on(7, 1, &[AtLeast(80)]),
-    semantics: Semantics::Build(|x| {
-        let wanted = wide(x, 1);
-        let wanted = shifted(x, wanted, PHASE_BIT);
-        let now = load_word(x);
-        let differ = x.b.xor(now, wanted);
-        let done = phase(x, differ);
-        x.set(done);
-    }),
+    semantics: Semantics::Timed {
+        now: |x| {
+            let wanted = of_parity(x);
+            test(x, wanted);
+        },
+        late: |x| {
+            let wanted = of_parity(x);
+            ask(x, wanted);
+            test(x, wanted);
+        },
+    },
     ..TEST_WAIT
 };
 
@@ -261,6 +265,26 @@ pub(crate) fn step(x: &mut Cx<'_, '_>, delta: Val) {
     let state = x.b.reg(Ty::B64);
     x.b.push_guarded(Op::Atom { access, offset: address.offset }, vec![state], vec![address.base, delta]);
     x.set(Val::Reg(state));
+}
+
+/// A word of the phase whose parity is source operand 1.
+fn of_parity(x: &mut Cx<'_, '_>) -> Val {
+    let parity = wide(x, 1);
+    shifted(x, parity, PHASE_BIT)
+}
+
+/// Whether a phase other than that of a word has begun.
+fn test(x: &mut Cx<'_, '_>, word: Val) {
+    let now = load_word(x);
+    let differ = x.b.xor(now, word);
+    let done = phase(x, differ);
+    x.set(done);
+}
+
+/// Says that this is asked, for what may be late until then.
+fn ask(x: &mut Cx<'_, '_>, word: Val) {
+    let at = shared_address_of(x, 0);
+    transfer(x, Transfer::Ask(shared_space(x.u)), vec![at, word]);
 }
 
 /// The object as it is now.

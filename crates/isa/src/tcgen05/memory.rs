@@ -1,9 +1,11 @@
 //! `tcgen05`: allocation of tensor memory, and what moves data to and from it.
 
+use handloom_ir::simt::Begun;
 use handloom_ir::types::ScalarType::*;
 
 use super::ops;
 use crate::data_movement::memory::SHARED_CTA;
+use crate::data_movement::transfer::wait;
 use crate::form::*;
 use crate::target::{Needs, TargetGate, Version};
 use crate::words::*;
@@ -173,7 +175,11 @@ pub const WAIT_LD: Form = Form {
 };
 
 /// `tcgen05.wait::st.sync.aligned`.
-pub const WAIT_ST: Form = Form { opcode: "tcgen05.wait::st", ..WAIT_LD };
+pub const WAIT_ST: Form = Form {
+    opcode: "tcgen05.wait::st",
+    semantics: Semantics::Wait(|x| wait(x, Begun::TensorStores)),
+    ..WAIT_LD
+};
 
 /// `tcgen05.fence::before_thread_sync`.
 pub const FENCE_BEFORE: Form = Form {

@@ -128,9 +128,15 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
 fn every_legal_product_can_be_built() {
     let mut n_built = 0;
     for &form in forms() {
-        let (Semantics::Build(build) | Semantics::Warp(build) | Semantics::WarpUpdate(build)) = form.semantics else {
-            continue;
+        let builds = match form.semantics {
+            Semantics::Build(build)
+            | Semantics::Warp(build)
+            | Semantics::WarpUpdate(build)
+            | Semantics::Wait(build) => vec![build],
+            Semantics::Timed { now, late } => vec![now, late],
+            Semantics::Attempt(_) | Semantics::Hint | Semantics::Control(_) | Semantics::Unsupported(_) => continue,
         };
+        for build in builds {
         let held = if let Semantics::WarpUpdate(_) = form.semantics { form.dst } else { &[] };
         products(form, &mut |u| {
             for n_src in form.src.iter().filter(|o| !o.optional).count()..=form.src.len() {
