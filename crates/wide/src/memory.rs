@@ -16,9 +16,10 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Access, Folded, Form, Limits, Member, Runs};
 use crate::alloc::Place;
-use crate::asm::{Label, Mem, Out};
+use crate::asm::{Label, Mem, Out, low32};
 use crate::bands::is_banded;
 use crate::emit::*;
+use crate::tuples::lanes_of_runs;
 use crate::values::{is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
@@ -164,7 +165,7 @@ impl Emit<'_> {
             match form {
                 Form::Same if is_atomic => self.folded_atomic(inst, &x),
                 Form::Same => self.load_same(inst, &x),
-                Form::Row => {
+                Form::Row | Form::Tuples(32) => {
                     if x.limits != Limits::Safe {
                         let skip = self.around_tests(&x);
                         if self.in_part || lanes != LANES {
@@ -172,7 +173,7 @@ impl Emit<'_> {
                             self.lane_address(&x, 0);
                             self.test_row(&x);
                         } else {
-                            self.limits_of_run(&x, 31 * i64::from(x.size()));
+                            self.limits_of_run(&x, 31 * x.class.bytes());
                             self.lane_address(&x, 0);
                             self.test_start(&x, RAX);
                         }
@@ -185,6 +186,7 @@ impl Emit<'_> {
                 }
                 Form::Parts => self.parts(inst, &x),
                 Form::Bands => self.bands(inst, &x),
+                Form::Tuples(run) => self.runs_of_tuples(inst, &x, run.into()),
                 Form::Scattered => self.scattered(inst, &x),
             }
         }
@@ -250,7 +252,11 @@ impl Emit<'_> {
             }
             Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
-            _ => Form::Scattered,
+            Some(s) => match lanes_of_runs(&s, &x) {
+                Some(run) if run == 32 || !self.in_part && lanes == LANES => Form::Tuples(run),
+                _ => Form::Scattered,
+            },
+            None => Form::Scattered,
         };
         (x, form, scalars)
     }
@@ -274,6 +280,10 @@ impl Emit<'_> {
         match form {
             Form::Same if x.class.bits >= 32 => self.decided_runs(x, &[0], 0),
             Form::Row => self.decided_runs(x, &[0], 31 * i64::from(x.size())),
+            Form::Tuples(run) => {
+                let firsts: Vec<usize> = (0..32).step_by(run.into()).collect();
+                self.decided_runs(x, &firsts, (i64::from(run) - 1) * x.class.bytes())
+            }
             Form::Parts => self.decided_runs(x, &by_part, (n as i64 - 1) * i64::from(x.size())),
             Form::Bands if (0..32).all(|l| by_part.iter().any(|p| shape.delta(*p) == shape.delta(l))) => {
                 self.decided_runs(x, &by_part, 0)
@@ -323,7 +333,14 @@ impl Emit<'_> {
                     }
                     last = Some(m);
                 }
-                _ => {
+                Form::Tuples(_) => {
+                    let at = self.chunks_of_run(x, runs, q);
+                    if q == 0 {
+                        self.fetch_for_row(x, runs, at[0]);
+                    }
+                    self.tuples(inst, x, q, &at, true);
+                }
+                Form::Same | Form::Bands | Form::Scattered => {
                     for (e, d) in (0..).zip(&inst.dst) {
                         let (m, _) = self.part_of_run(x, runs, form, q);
                         self.spread_part(*d, q, m.behind(e * x.size()), x);
@@ -340,6 +357,7 @@ impl Emit<'_> {
             Form::Row => (self.run_element(x, runs, 0).behind((q * n) as i32 * x.size()), false),
             Form::Parts => (self.run_element(x, runs, q * n), false),
             Form::Same => (self.run_element(x, runs, 0), true),
+            Form::Tuples(_) => (self.run_element(x, runs, q * n), false),
             Form::Bands | Form::Scattered => (self.run_element(x, runs, q * n), true),
         }
     }
@@ -573,16 +591,20 @@ impl Emit<'_> {
 
     /// Tests elements that follow each other through the warp: the address of lane 0 is in `rax`, and the limits are known.
     pub(crate) fn test_row(&mut self, x: &Access) {
-        let stride = x.size();
+        let stride = x.class.bytes() as i32;
         if self.in_part || x.lanes != LANES {
             // Lanes that take no part may lie anywhere.
             let lanes = x.lanes;
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
             self.a.op2(Code::Bsr_r32_rm32, Register::ESI, lanes);
-            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RCX, stride.cast_unsigned(), 0));
-            self.test(x, R11, false);
-            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RSI, stride.cast_unsigned(), 0));
-            self.test(x, R11, true);
+            let by = stride.cast_unsigned().min(8);
+            for (lane, aligned) in [(RCX, false), (RSI, true)] {
+                if stride > 8 {
+                    self.a.imm8(Code::Shl_rm32_imm8, low32(lane), stride.trailing_zeros() - 3);
+                }
+                self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, lane, by, 0));
+                self.test(x, R11, aligned);
+            }
         } else {
             self.test(x, RAX, false);
             self.a.op2(Code::Lea_r64_m, R11, Mem::at(RAX, 31 * stride));
@@ -596,6 +618,10 @@ impl Emit<'_> {
         let n = 32 / crate::alloc::n_parts(x.ty) as i32;
         self.host(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        if x.class.count > 1 {
+            self.row_of_tuples(inst, x, R8);
+            return;
+        }
         for q in 0..crate::alloc::n_parts(x.ty) {
             self.move_part(inst, x, q, Mem::at(R8, q as i32 * n * stride));
         }

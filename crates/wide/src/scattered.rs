@@ -14,6 +14,7 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::tuples::is_of_tuples;
 use crate::turns::{N_STREAMS, STREAMS};
 use crate::values::{Src, is_wide, load_code, store_code};
 
@@ -49,8 +50,7 @@ impl Emit<'_> {
         let done = self.a.label();
         if matches!(x.limits, Limits::Heap(_))
             && matches!(x.class.kind, Kind::Load | Kind::Store)
-            && x.class.count == 1
-            && x.class.bits >= 32
+            && (x.class.count == 1 && x.class.bits >= 32 || is_of_tuples(&x.class))
             && !x.class.order.is_strong()
             && !self.is_known(x)
         {
@@ -74,6 +74,8 @@ impl Emit<'_> {
         }
         if x.class.kind == Kind::Load && x.class.order.is_strong() {
             self.loads_by_lane(inst, x, n);
+        } else if is_of_tuples(&x.class) && !x.class.order.is_strong() {
+            self.tuples_by_lane(inst, x, n);
         } else if x.class.kind == Kind::Load {
             for (e, d) in (0..).zip(&inst.dst) {
                 self.gather(x, e, *d);
@@ -111,7 +113,7 @@ impl Emit<'_> {
             }
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
             self.load64(R11, Mem::indexed(WARP, RCX, 8, row as i32));
-            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.size().trailing_zeros());
+            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.class.bytes().trailing_zeros());
             self.a.op2(Code::Sub_r64_rm64, R11, RCX);
             self.a.bind(known);
         } else {
@@ -119,7 +121,7 @@ impl Emit<'_> {
         }
         self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R11);
         for q in 0..4 {
-            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.size() as u64).collect();
+            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.class.bytes() as u64).collect();
             let c = self.lanes_constant(Ty::B64, &lanes);
             self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, zmm(5), zmm(4), c);
             let mask = self.lanes_mask(x.lanes, Ty::B64, q);
@@ -147,7 +149,7 @@ impl Emit<'_> {
         self.a.op2(Code::Sub_r64_rm64, RDX, last);
         self.store64(last, RAX);
         self.a.imm8(Code::Shl_rm64_imm8, RDX, TURNS_AHEAD);
-        for line in (0..32 * x.size()).step_by(64) {
+        for line in (0..32 * x.class.bytes() as i32).step_by(64) {
             self.a.op1(Code::Prefetcht0_m8, Mem::indexed(RAX, RDX, 1, line));
         }
     }
@@ -381,7 +383,7 @@ impl Emit<'_> {
     }
 
     /// Goes through the lanes that take part, in ascending order: the number of one is in `edx`, its address in `rax`. Clobbers `ecx`.
-    fn each_lane(&mut self, x: &Access, addresses: u32, mut one: impl FnMut(&mut Self)) {
+    pub(crate) fn each_lane(&mut self, x: &Access, addresses: u32, mut one: impl FnMut(&mut Self)) {
         let again = self.a.label();
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
         self.a.bind(again);
