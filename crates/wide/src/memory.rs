@@ -163,7 +163,9 @@ impl Emit<'_> {
             self.load_words(inst, &x);
         } else {
             match form {
-                Form::Same if is_atomic => self.folded_atomic(inst, &x),
+                Form::Same if is_atomic && self.is_folded(inst, &x) => self.folded_atomic(inst, &x),
+                Form::Same if is_atomic => self.atomics_at_one(inst, &x),
+                Form::Same if class.kind == Kind::Store => self.store_same(inst, &x),
                 Form::Same => self.load_same(inst, &x),
                 Form::Row | Form::Tuples(32) => {
                     if x.limits != Limits::Safe {
@@ -238,15 +240,15 @@ impl Emit<'_> {
         let (is_load, is_atomic) = (class.kind == Kind::Load, matches!(class.kind, Kind::Atomic(..)));
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let form = match self.shape(class.address) {
-            _ if is_atomic => {
-                if self.is_folded(inst, &x) {
-                    Form::Same
-                } else {
-                    Form::Scattered
-                }
+            // Each lane has local memory of its own.
+            Some(s) if s.is_uniform() && limits != Limits::Own => Form::Same,
+            _ if is_atomic => Form::Scattered,
+            // A vector move of the host tears no element. Those under masks may be slow, and are rare.
+            Some(s) if class.order.is_strong() => {
+                let is_row = class.count == 1 && s.is_linear() && s.stride == i64::from(x.size());
+                if is_row && !self.in_part && lanes == LANES { Form::Row } else { Form::Scattered }
             }
-            Some(s) if s.is_uniform() && is_load => Form::Same,
-            _ if class.order.is_strong() => Form::Scattered,
+            None if class.order.is_strong() => Form::Scattered,
             Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
                 Form::Bands
             }
@@ -278,7 +280,7 @@ impl Emit<'_> {
             return self.decided_runs(x, &firsts, 0);
         }
         match form {
-            Form::Same if x.class.bits >= 32 => self.decided_runs(x, &[0], 0),
+            Form::Same if x.class.bits >= 32 || x.class.kind == Kind::Store => self.decided_runs(x, &[0], 0),
             Form::Row => self.decided_runs(x, &[0], 31 * i64::from(x.size())),
             Form::Tuples(run) => {
                 let firsts: Vec<usize> = (0..32).step_by(run.into()).collect();
@@ -339,6 +341,12 @@ impl Emit<'_> {
                         self.fetch_for_row(x, runs, at[0]);
                     }
                     self.tuples(inst, x, q, &at, true);
+                }
+                Form::Same if x.class.kind == Kind::Store => {
+                    if q == 0 {
+                        let m = self.run_element(x, runs, 0);
+                        self.store_one(inst, x, m);
+                    }
                 }
                 Form::Same | Form::Bands | Form::Scattered => {
                     for (e, d) in (0..).zip(&inst.dst) {

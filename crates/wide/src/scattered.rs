@@ -16,7 +16,7 @@ use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
 use crate::tuples::is_of_tuples;
 use crate::turns::{N_STREAMS, STREAMS};
-use crate::values::{Src, is_wide, load_code, store_code};
+use crate::values::{At, Src, is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
@@ -397,6 +397,56 @@ impl Emit<'_> {
         one(self);
         self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
         self.a.jump(Code::Jne_rel32_64, again);
+    }
+
+    /// Stores of all lanes to one place.
+    pub(crate) fn store_same(&mut self, inst: &Inst, x: &Access) {
+        let skip = self.around_tests(x);
+        if x.limits != Limits::Safe {
+            self.lane_address(x, 0);
+            self.limits(x);
+            self.test(x, RAX, false);
+        }
+        self.after_tests(skip);
+        self.lane_address(x, 0);
+        self.host(x, RAX);
+        self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        self.store_one(inst, x, Mem::at(R8, 0));
+    }
+
+    /// Stores what the last lane that takes part has: lanes come one directly after the other. Clobbers `rax`, `rdx`.
+    pub(crate) fn store_one(&mut self, inst: &Inst, x: &Access, m: Mem) {
+        const RDX: Register = Register::RDX;
+        let last = crate::alloc::n_parts(x.ty) - 1;
+        for (e, v) in (0..).zip(&inst.operands()[1..]) {
+            let s = self.clean_src(*v);
+            let to = if is_wide(x.ty) { RDX } else { Register::EDX };
+            let bytes = if is_wide(x.ty) { 8 } else { 4 };
+            let load = if is_wide(x.ty) { Code::Mov_r64_rm64 } else { Code::Mov_r32_rm32 };
+            match s.at {
+                At::Imm(n) if !s.odd => self.a.number(RDX, n),
+                At::Words(shape, at) if !s.odd && shape.is_uniform() => self.a.op2(load, to, ctx(at)),
+                _ if !self.in_part && x.lanes == LANES => {
+                    let at = self.take_scratch(64);
+                    let r = self.reg(&s, last, 4);
+                    self.a.store(store_code(x.ty), ctx(at), r, ALL);
+                    self.a.op2(load, to, ctx(at + 64 - bytes));
+                }
+                _ => {
+                    let row = self.take_scratch(256);
+                    self.put_row(&s, row);
+                    self.a.op2(Code::Bsr_r32_rm32, Register::EDX, x.lanes);
+                    self.a.op2(load, to, Mem::indexed(WARP, RDX, bytes, row.cast_signed()));
+                }
+            }
+            let (code, from) = match x.class.bits {
+                8 => (Code::Mov_rm8_r8, Register::DL),
+                16 => (Code::Mov_rm16_r16, Register::DX),
+                32 => (Code::Mov_rm32_r32, Register::EDX),
+                _ => (Code::Mov_rm64_r64, RDX),
+            };
+            self.a.store(code, m.behind(e * x.size()), from, ALL);
+        }
     }
 
     /// Stores lane by lane: of 8 and 16 bits, and strong ones.
