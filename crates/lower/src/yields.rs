@@ -1,8 +1,8 @@
 //! Where threads must let others run: back edges of loops that may wait for another thread.
 //!
-//! A loop gets a yield on its back edges if
-//! - it holds `nanosleep`, `clock` or `globaltimer`; or
-//! - it reads memory that another thread may write, or waits for tensor memory, and it has a way around on which no exit is *counted*. A counted exit depends on a
+//! A loop gets a yield on those of its back edges by which it may wait:
+//! - on all, if it holds `nanosleep`, `clock` or `globaltimer`;
+//! - if it reads memory that another thread may write, or waits for tensor memory, on every way around on which no exit is *counted*. A counted exit depends on a
 //!   register that each turn computes from its own last value (a counter), and not on such a read: a loop with one ends by itself. So does a
 //!   loop that compares a counter with a weak read of a bound, by less or greater: `i < list->length`.
 //!
@@ -30,9 +30,8 @@ pub(crate) fn insert(f: &mut Function) {
     let loops = Loops::of(f, &preds, &doms);
     let mut edges = loops.irreducible;
     for l in &loops.loops {
-        if Waiting::of(f, l).waits(&doms) {
-            edges.extend(l.latches.iter().map(|&b| (b, l.head)));
-        }
+        let waits = Waiting::of(f, l).waits(&doms);
+        edges.extend(waits.into_iter().map(|b| (b, l.head)));
     }
     if edges.is_empty() {
         return;
@@ -83,17 +82,19 @@ impl<'f> Waiting<'f> {
         Waiting { f, l, insts, starts, writers, carried }
     }
 
-    fn waits(&self, doms: &Dominators) -> bool {
+    /// The latches by which the loop goes around while it waits. One behind a counted exit is none: going around by that one alone ends.
+    fn waits(&self, doms: &Dominators) -> Vec<usize> {
         if self.insts.iter().any(|i| reads_time(&i.op)) {
-            return true;
+            return self.l.latches.clone();
         }
         let counted: Vec<usize> = (0..self.l.blocks.len()).filter(|&n| self.is_counted_exit(n)).collect();
         let is_counted = |latch: usize| counted.iter().any(|&n| doms.dominates(self.l.blocks[n], latch));
-        if self.l.latches.iter().all(|&latch| is_counted(latch)) {
-            return false;
-        }
         let calls = self.l.blocks.iter().any(|&b| matches!(self.f.blocks[b].term, Term::Call { .. }));
-        calls || (0..self.insts.len()).any(|k| self.reads_others(k))
+        if calls || (0..self.insts.len()).any(|k| self.reads_others(k)) {
+            self.l.latches.iter().copied().filter(|&latch| !is_counted(latch)).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Whether the `n`th block of the loop leaves it by a counter.

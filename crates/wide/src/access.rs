@@ -62,6 +62,8 @@ pub(crate) enum Form {
     Row,
     /// Elements follow each other within each part of a vector.
     Parts,
+    /// Several elements a lane, which follow each other in runs of so many lanes.
+    Tuples(u8),
     /// Each part of a vector is at one address.
     Bands,
     /// Anywhere.

@@ -110,7 +110,7 @@ impl Emit<'_> {
             return;
         }
         let step = self.head.as_ref().map_or(0, |h| h.row_step(runs.address));
-        for line in (0..32 * x.size()).step_by(64) {
+        for line in (0..32 * x.class.bytes() as i32).step_by(64) {
             self.a.op1(Code::Prefetcht0_m8, m.behind(CTAS_AHEAD * step + line));
         }
     }
@@ -176,7 +176,7 @@ impl Emit<'_> {
 
     /// Tests a run whose first element is at `rax`.
     fn test_run(&mut self, x: &Access, reach: i64) {
-        if reach == i64::from(31 * x.size()) && x.class.count == 1 {
+        if reach == 31 * x.class.bytes() {
             self.test_row(x);
             return;
         }

@@ -5,6 +5,7 @@
 
 mod avx2;
 mod operand;
+mod tuples;
 
 use std::collections::HashMap;
 use std::fmt::Write;

@@ -7,7 +7,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Pure};
+use handloom_ir::simt::{Inst, Pure, Reg};
 use handloom_ir::types::{AtomOp, Int, ScalarType, StateSpace, Ty};
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc};
@@ -242,7 +242,7 @@ impl Emit<'_> {
             e.a.op2(Code::Add_r64_rm64, R9, R11);
         };
         let simple = w.to_memory().filter(|_| result.is_none());
-        let (again, done) = (self.a.label(), self.a.label());
+        let done = self.a.label();
         if let Some(code) = simple {
             // Where every lane takes part, each is known.
             let is_known = !self.in_part && x.lanes == LANES;
@@ -276,14 +276,40 @@ impl Emit<'_> {
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(some);
         }
+        self.each_word(x, w, &rows, result, in_order);
+        self.a.bind(done);
+    }
+
+    /// Lane by lane at one address, whose old values somebody wants, or of an operation that does not fold.
+    pub(crate) fn atomics_at_one(&mut self, inst: &Inst, x: &Access) {
+        let w = self.words_of(x);
+        if x.limits != Limits::Safe {
+            self.lane_address(x, 0);
+            self.limits(x);
+            self.test(x, RAX, false);
+        }
+        let values = &inst.operands()[1..];
+        let rows: Vec<u32> = values.iter().map(|_| self.take_scratch(256)).collect();
+        for (at, v) in rows.iter().zip(values) {
+            let s = self.clean_src(*v);
+            self.put_row(&s, *at);
+        }
+        let result = inst.dst.first().map(|d| (*d, self.take_scratch(256)));
+        self.one_address(x);
+        self.each_word(x, w, &rows, result, |_| {});
+    }
+
+    /// Goes through the lanes that take part, in ascending order. `address` leaves in `r9` where the lane is whose number is in `edx`.
+    fn each_word(&mut self, x: &Access, w: Words, rows: &[u32], result: Option<(Reg, u32)>, address: impl Fn(&mut Self)) {
+        let again = self.a.label();
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
         self.a.bind(again);
         self.a.op2(Code::Tzcnt_r32_rm32, EDX, ECX);
-        in_order(self);
+        address(self);
         for (row, to) in rows.iter().zip([RSI, RDI]) {
             self.operand(w, *row, to);
         }
-        match simple {
+        match w.to_memory().filter(|_| result.is_none()) {
             Some(code) => self.a.store_locked(code, Mem::at(R9, 0), w.of(RSI), !w.is_private),
             None => self.one_word(w, result.is_some()),
         }
@@ -296,7 +322,6 @@ impl Emit<'_> {
         if let Some((d, row)) = result {
             self.take_result(d, if w.is_wide() { Loc::Row64(row) } else { Loc::Row32(row) }, x.lanes);
         }
-        self.a.bind(done);
     }
 
     /// One word at `r9` with the operands in `rsi` and `rdi`; the old value in `rax`. Clobbers `r8`, `r10`, vectors 4 and 5.

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use handloom_ir::simt::{Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
-use handloom_plan::abi::{Routine, Tables, WarpCtx};
+use handloom_plan::abi::{CtaCtx, Routine, Tables, WarpCtx};
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::host::{Feature, Host};
 use handloom_plan::order::FenceOrder;
@@ -327,7 +327,12 @@ impl Emit<'_> {
             }
             Op::Fence { order, scope } => match FenceOrder::of(order, scope, &self.plan.options.host) {
                 FenceOrder::Program => {}
-                FenceOrder::Total | FenceOrder::Instruction => self.a.op0(Code::Mfence),
+                FenceOrder::Total => {
+                    // It takes less time than a fence instruction.
+                    self.a.number(RAX, 0);
+                    self.a.store_locked(Code::Or_rm64_r64, cta(offset_of!(CtaCtx, fence)), RAX, true);
+                }
+                FenceOrder::Instruction => self.a.op0(Code::Mfence),
             },
             Op::Activemask => match self.place(inst.dst[0]) {
                 Place::Words(at) => {

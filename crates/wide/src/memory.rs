@@ -16,9 +16,10 @@ use iced_x86::{Code, Register};
 
 use crate::access::{Access, Folded, Form, Limits, Member, Runs};
 use crate::alloc::Place;
-use crate::asm::{Label, Mem, Out};
+use crate::asm::{Label, Mem, Out, low32};
 use crate::bands::is_banded;
 use crate::emit::*;
+use crate::tuples::lanes_of_runs;
 use crate::values::{is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
@@ -162,9 +163,11 @@ impl Emit<'_> {
             self.load_words(inst, &x);
         } else {
             match form {
-                Form::Same if is_atomic => self.folded_atomic(inst, &x),
+                Form::Same if is_atomic && self.is_folded(inst, &x) => self.folded_atomic(inst, &x),
+                Form::Same if is_atomic => self.atomics_at_one(inst, &x),
+                Form::Same if class.kind == Kind::Store => self.store_same(inst, &x),
                 Form::Same => self.load_same(inst, &x),
-                Form::Row => {
+                Form::Row | Form::Tuples(32) => {
                     if x.limits != Limits::Safe {
                         let skip = self.around_tests(&x);
                         if self.in_part || lanes != LANES {
@@ -172,7 +175,7 @@ impl Emit<'_> {
                             self.lane_address(&x, 0);
                             self.test_row(&x);
                         } else {
-                            self.limits_of_run(&x, 31 * i64::from(x.size()));
+                            self.limits_of_run(&x, 31 * x.class.bytes());
                             self.lane_address(&x, 0);
                             self.test_start(&x, RAX);
                         }
@@ -185,6 +188,7 @@ impl Emit<'_> {
                 }
                 Form::Parts => self.parts(inst, &x),
                 Form::Bands => self.bands(inst, &x),
+                Form::Tuples(run) => self.runs_of_tuples(inst, &x, run.into()),
                 Form::Scattered => self.scattered(inst, &x),
             }
         }
@@ -236,21 +240,25 @@ impl Emit<'_> {
         let (is_load, is_atomic) = (class.kind == Kind::Load, matches!(class.kind, Kind::Atomic(..)));
         let scalars = is_load && inst.dst.iter().all(|d| !matches!(self.place(*d), Place::Vectors(_) | Place::Row(_)));
         let form = match self.shape(class.address) {
-            _ if is_atomic => {
-                if self.is_folded(inst, &x) {
-                    Form::Same
-                } else {
-                    Form::Scattered
-                }
+            // Each lane has local memory of its own.
+            Some(s) if s.is_uniform() && limits != Limits::Own => Form::Same,
+            _ if is_atomic => Form::Scattered,
+            // A vector move of the host tears no element. Those under masks may be slow, and are rare.
+            Some(s) if class.order.is_strong() => {
+                let is_row = class.count == 1 && s.is_linear() && s.stride == i64::from(x.size());
+                if is_row && !self.in_part && lanes == LANES { Form::Row } else { Form::Scattered }
             }
-            Some(s) if s.is_uniform() && is_load => Form::Same,
-            _ if class.order.is_strong() => Form::Scattered,
+            None if class.order.is_strong() => Form::Scattered,
             Some(s) if is_load && !self.in_part && lanes == LANES && class.bits >= 32 && is_banded(&s, ty) => {
                 Form::Bands
             }
             Some(s) if class.count == 1 && s.is_linear() && s.stride == i64::from(x.size()) => Form::Row,
             Some(s) if class.count == 1 && self.is_by_parts(&s, &x) => Form::Parts,
-            _ => Form::Scattered,
+            Some(s) => match lanes_of_runs(&s, &x) {
+                Some(run) if run == 32 || !self.in_part && lanes == LANES => Form::Tuples(run),
+                _ => Form::Scattered,
+            },
+            None => Form::Scattered,
         };
         (x, form, scalars)
     }
@@ -272,8 +280,12 @@ impl Emit<'_> {
             return self.decided_runs(x, &firsts, 0);
         }
         match form {
-            Form::Same if x.class.bits >= 32 => self.decided_runs(x, &[0], 0),
+            Form::Same if x.class.bits >= 32 || x.class.kind == Kind::Store => self.decided_runs(x, &[0], 0),
             Form::Row => self.decided_runs(x, &[0], 31 * i64::from(x.size())),
+            Form::Tuples(run) => {
+                let firsts: Vec<usize> = (0..32).step_by(run.into()).collect();
+                self.decided_runs(x, &firsts, (i64::from(run) - 1) * x.class.bytes())
+            }
             Form::Parts => self.decided_runs(x, &by_part, (n as i64 - 1) * i64::from(x.size())),
             Form::Bands if (0..32).all(|l| by_part.iter().any(|p| shape.delta(*p) == shape.delta(l))) => {
                 self.decided_runs(x, &by_part, 0)
@@ -323,7 +335,20 @@ impl Emit<'_> {
                     }
                     last = Some(m);
                 }
-                _ => {
+                Form::Tuples(_) => {
+                    let at = self.chunks_of_run(x, runs, q);
+                    if q == 0 {
+                        self.fetch_for_row(x, runs, at[0]);
+                    }
+                    self.tuples(inst, x, q, &at, true);
+                }
+                Form::Same if x.class.kind == Kind::Store => {
+                    if q == 0 {
+                        let m = self.run_element(x, runs, 0);
+                        self.store_one(inst, x, m);
+                    }
+                }
+                Form::Same | Form::Bands | Form::Scattered => {
                     for (e, d) in (0..).zip(&inst.dst) {
                         let (m, _) = self.part_of_run(x, runs, form, q);
                         self.spread_part(*d, q, m.behind(e * x.size()), x);
@@ -340,6 +365,7 @@ impl Emit<'_> {
             Form::Row => (self.run_element(x, runs, 0).behind((q * n) as i32 * x.size()), false),
             Form::Parts => (self.run_element(x, runs, q * n), false),
             Form::Same => (self.run_element(x, runs, 0), true),
+            Form::Tuples(_) => (self.run_element(x, runs, q * n), false),
             Form::Bands | Form::Scattered => (self.run_element(x, runs, q * n), true),
         }
     }
@@ -573,16 +599,20 @@ impl Emit<'_> {
 
     /// Tests elements that follow each other through the warp: the address of lane 0 is in `rax`, and the limits are known.
     pub(crate) fn test_row(&mut self, x: &Access) {
-        let stride = x.size();
+        let stride = x.class.bytes() as i32;
         if self.in_part || x.lanes != LANES {
             // Lanes that take no part may lie anywhere.
             let lanes = x.lanes;
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
             self.a.op2(Code::Bsr_r32_rm32, Register::ESI, lanes);
-            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RCX, stride.cast_unsigned(), 0));
-            self.test(x, R11, false);
-            self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, RSI, stride.cast_unsigned(), 0));
-            self.test(x, R11, true);
+            let by = stride.cast_unsigned().min(8);
+            for (lane, aligned) in [(RCX, false), (RSI, true)] {
+                if stride > 8 {
+                    self.a.imm8(Code::Shl_rm32_imm8, low32(lane), stride.trailing_zeros() - 3);
+                }
+                self.a.op2(Code::Lea_r64_m, R11, Mem::indexed(RAX, lane, by, 0));
+                self.test(x, R11, aligned);
+            }
         } else {
             self.test(x, RAX, false);
             self.a.op2(Code::Lea_r64_m, R11, Mem::at(RAX, 31 * stride));
@@ -596,6 +626,10 @@ impl Emit<'_> {
         let n = 32 / crate::alloc::n_parts(x.ty) as i32;
         self.host(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        if x.class.count > 1 {
+            self.row_of_tuples(inst, x, R8);
+            return;
+        }
         for q in 0..crate::alloc::n_parts(x.ty) {
             self.move_part(inst, x, q, Mem::at(R8, q as i32 * n * stride));
         }

@@ -14,8 +14,9 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::tuples::is_of_tuples;
 use crate::turns::{N_STREAMS, STREAMS};
-use crate::values::{Src, is_wide, load_code, store_code};
+use crate::values::{At, Src, is_wide, load_code, store_code};
 
 const R8: Register = Register::R8;
 const R9: Register = Register::R9;
@@ -49,8 +50,7 @@ impl Emit<'_> {
         let done = self.a.label();
         if matches!(x.limits, Limits::Heap(_))
             && matches!(x.class.kind, Kind::Load | Kind::Store)
-            && x.class.count == 1
-            && x.class.bits >= 32
+            && (x.class.count == 1 && x.class.bits >= 32 || is_of_tuples(&x.class))
             && !x.class.order.is_strong()
             && !self.is_known(x)
         {
@@ -74,6 +74,8 @@ impl Emit<'_> {
         }
         if x.class.kind == Kind::Load && x.class.order.is_strong() {
             self.loads_by_lane(inst, x, n);
+        } else if is_of_tuples(&x.class) && !x.class.order.is_strong() {
+            self.tuples_by_lane(inst, x, n);
         } else if x.class.kind == Kind::Load {
             for (e, d) in (0..).zip(&inst.dst) {
                 self.gather(x, e, *d);
@@ -111,7 +113,7 @@ impl Emit<'_> {
             }
             self.a.op2(Code::Tzcnt_r32_rm32, ECX, lanes);
             self.load64(R11, Mem::indexed(WARP, RCX, 8, row as i32));
-            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.size().trailing_zeros());
+            self.a.imm8(Code::Shl_rm32_imm8, ECX, x.class.bytes().trailing_zeros());
             self.a.op2(Code::Sub_r64_rm64, R11, RCX);
             self.a.bind(known);
         } else {
@@ -119,7 +121,7 @@ impl Emit<'_> {
         }
         self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(4), R11);
         for q in 0..4 {
-            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.size() as u64).collect();
+            let lanes: Vec<u64> = (0..8).map(|l| (8 * q as u64 + l) * x.class.bytes() as u64).collect();
             let c = self.lanes_constant(Ty::B64, &lanes);
             self.a.op3(Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64, zmm(5), zmm(4), c);
             let mask = self.lanes_mask(x.lanes, Ty::B64, q);
@@ -147,7 +149,7 @@ impl Emit<'_> {
         self.a.op2(Code::Sub_r64_rm64, RDX, last);
         self.store64(last, RAX);
         self.a.imm8(Code::Shl_rm64_imm8, RDX, TURNS_AHEAD);
-        for line in (0..32 * x.size()).step_by(64) {
+        for line in (0..32 * x.class.bytes() as i32).step_by(64) {
             self.a.op1(Code::Prefetcht0_m8, Mem::indexed(RAX, RDX, 1, line));
         }
     }
@@ -381,7 +383,7 @@ impl Emit<'_> {
     }
 
     /// Goes through the lanes that take part, in ascending order: the number of one is in `edx`, its address in `rax`. Clobbers `ecx`.
-    fn each_lane(&mut self, x: &Access, addresses: u32, mut one: impl FnMut(&mut Self)) {
+    pub(crate) fn each_lane(&mut self, x: &Access, addresses: u32, mut one: impl FnMut(&mut Self)) {
         let again = self.a.label();
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
         self.a.bind(again);
@@ -395,6 +397,56 @@ impl Emit<'_> {
         one(self);
         self.a.op2(Code::VEX_Blsr_r32_rm32, ECX, ECX);
         self.a.jump(Code::Jne_rel32_64, again);
+    }
+
+    /// Stores of all lanes to one place.
+    pub(crate) fn store_same(&mut self, inst: &Inst, x: &Access) {
+        let skip = self.around_tests(x);
+        if x.limits != Limits::Safe {
+            self.lane_address(x, 0);
+            self.limits(x);
+            self.test(x, RAX, false);
+        }
+        self.after_tests(skip);
+        self.lane_address(x, 0);
+        self.host(x, RAX);
+        self.a.op2(Code::Mov_r64_rm64, R8, RAX);
+        self.store_one(inst, x, Mem::at(R8, 0));
+    }
+
+    /// Stores what the last lane that takes part has: lanes come one directly after the other. Clobbers `rax`, `rdx`.
+    pub(crate) fn store_one(&mut self, inst: &Inst, x: &Access, m: Mem) {
+        const RDX: Register = Register::RDX;
+        let last = crate::alloc::n_parts(x.ty) - 1;
+        for (e, v) in (0..).zip(&inst.operands()[1..]) {
+            let s = self.clean_src(*v);
+            let to = if is_wide(x.ty) { RDX } else { Register::EDX };
+            let bytes = if is_wide(x.ty) { 8 } else { 4 };
+            let load = if is_wide(x.ty) { Code::Mov_r64_rm64 } else { Code::Mov_r32_rm32 };
+            match s.at {
+                At::Imm(n) if !s.odd => self.a.number(RDX, n),
+                At::Words(shape, at) if !s.odd && shape.is_uniform() => self.a.op2(load, to, ctx(at)),
+                _ if !self.in_part && x.lanes == LANES => {
+                    let at = self.take_scratch(64);
+                    let r = self.reg(&s, last, 4);
+                    self.a.store(store_code(x.ty), ctx(at), r, ALL);
+                    self.a.op2(load, to, ctx(at + 64 - bytes));
+                }
+                _ => {
+                    let row = self.take_scratch(256);
+                    self.put_row(&s, row);
+                    self.a.op2(Code::Bsr_r32_rm32, Register::EDX, x.lanes);
+                    self.a.op2(load, to, Mem::indexed(WARP, RDX, bytes, row.cast_signed()));
+                }
+            }
+            let (code, from) = match x.class.bits {
+                8 => (Code::Mov_rm8_r8, Register::DL),
+                16 => (Code::Mov_rm16_r16, Register::DX),
+                32 => (Code::Mov_rm32_r32, Register::EDX),
+                _ => (Code::Mov_rm64_r64, RDX),
+            };
+            self.a.store(code, m.behind(e * x.size()), from, ALL);
+        }
     }
 
     /// Stores lane by lane: of 8 and 16 bits, and strong ones.

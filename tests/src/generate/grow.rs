@@ -200,6 +200,14 @@ impl Grower<'_> {
                 lines.push("and.b32 %t0, %ti, 0xff;".into());
                 lines.push("mad.wide.u32 %a0, %t0, 16, %in;".into());
             }
+            3 if self.rng.one_in(2) => {
+                // Neighbours of which the compiler knows nothing: most of them, or all.
+                lines.push("shr.u32 %t1, %r1, 31;".into());
+                lines.push("and.b32 %t1, %t1, %ti;".into());
+                lines.push("xor.b32 %t0, %ti, %t1;".into());
+                lines.push("and.b32 %t0, %t0, 0xff;".into());
+                lines.push("mad.wide.u32 %a0, %t0, 16, %in;".into());
+            }
             3 => {
                 // Up beyond the top of 32 bits and down again.
                 let by = 0xffff_ffe0_u32.wrapping_add(u32::try_from(self.rng.below(64)).unwrap_or(0));
@@ -227,15 +235,19 @@ impl Grower<'_> {
             _ => "ld.global",
         };
         let at = format!("[%a0+{offset}]");
-        lines.push(match self.rng.below(9) {
+        lines.push(match self.rng.below(14) {
             0 => format!("{guard}{how}.u8 {}, {at};", self.r()),
             1 => format!("{guard}{how}.s8 {}, {at};", self.reg(Class::H)),
             2 => format!("{guard}{how}.s16 {}, {at};", self.r()),
             3 => format!("{guard}{how}.u64 {}, {at};", self.reg(Class::L)),
             4 => format!("{guard}{how}.s32 {}, {at};", self.reg(Class::L)),
             5 => format!("{guard}{how}.v2.u32 {{%r2, %r5}}, {at};"),
-            6 => format!("{guard}{how}.v4.b32 {{%r0, %r2, %r7, %r3}}, {at};"),
-            7 => format!("{guard}{how}.v2.b64 {{%l2, %l5}}, {at};"),
+            6 | 7 => format!("{guard}{how}.v4.b32 {{%r0, %r2, %r7, %r3}}, {at};"),
+            8 => format!("{guard}{how}.v2.b64 {{%l2, %l5}}, {at};"),
+            9 => format!("{guard}{how}.v4.s8 {{%r1, %r6, %r4, %r0}}, {at};"),
+            10 => format!("{guard}{how}.v2.u8 {{%h1, %h2}}, {at};"),
+            11 => format!("{guard}{how}.v4.u16 {{%h3, %h0, %h2, %h1}}, {at};"),
+            12 => format!("{guard}{how}.v2.s16 {{%r3, %r6}}, {at};"),
             _ => format!("{guard}{how}.b32 {}, {at};", self.r()),
         });
         Node::Lines(lines)
@@ -250,14 +262,22 @@ impl Grower<'_> {
             2 => "st.release.gpu",
             _ => "st.global",
         };
+        // Of the part that threads share, the first half is for words, the third quarter for tuples of 8 bytes, the last one for tuples of 16.
         if self.rng.one_in(2) {
-            let word = self.rng.below(16);
-            let value = self.r();
+            let (place, bytes, what) = match self.rng.below(12) {
+                0..6 => (self.rng.below(8), 4, format!("b32 [%a0], {}", self.r())),
+                6 => (self.rng.below(8), 4, format!("v4.u8 [%a0], {{{}, %r3, %r1, %r6}}", self.r())),
+                7 => (self.rng.below(8), 4, "v2.b16 [%a0], {%h1, %h3}".to_owned()),
+                8 => (4 + self.rng.below(2), 8, format!("v2.b32 [%a0], {{{}, {}}}", self.r(), self.r())),
+                9 => (4 + self.rng.below(2), 8, "v4.b16 [%a0], {%h2, %h1, %h3, %h0}".to_owned()),
+                10 => (3, 16, format!("v4.b32 [%a0], {{{}, %r7, {}, %r2}}", self.r(), self.r())),
+                _ => (3, 16, format!("v2.b64 [%a0], {{{}, %l1}}", self.reg(Class::L))),
+            };
             return Node::Lines(vec![
-                format!("mad.lo.u32 %t0, %nt, {word}, %ti;"),
-                "mul.wide.u32 %a0, %t0, 4;".into(),
+                format!("mad.lo.u32 %t0, %nt, {place}, %ti;"),
+                format!("mul.wide.u32 %a0, %t0, {bytes};"),
                 "add.u64 %a0, %a0, %out;".into(),
-                format!("{guard}{how}.b32 [%a0], {value};"),
+                format!("{guard}{how}.{what};"),
             ]);
         }
         // The last 40 bytes of the own part are not used by the values stored at the end.

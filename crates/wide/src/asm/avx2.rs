@@ -22,6 +22,7 @@ mod masks;
 mod memory;
 mod state;
 mod table;
+mod tuples;
 
 use iced_x86::{Code, Instruction, Register, RoundingControl};
 

@@ -9,7 +9,6 @@ use iced_x86::Code;
 
 use super::{End, Gang, GangAccess, Team};
 use crate::access::{Access, Folded, Form, Held, Joints};
-use crate::alloc::n_parts;
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
@@ -254,18 +253,15 @@ impl Emit<'_> {
     /// Asks for what the next turn will read through a pointer that goes up in the loop.
     fn fetch_next(&mut self, g: &GangAccess) {
         let Some(step) = self.step_of_pointer(g.runs.address) else { return };
-        if !matches!(g.form, Form::Row | Form::Parts) {
-            return;
-        }
-        for q in 0..n_parts(g.x.ty) {
-            let (m, _) = self.part_of_run(&g.x, &g.runs, g.form, q);
+        let lines = self.lines_of_run(&g.x, &g.runs, g.form);
+        for (k, m) in lines.into_iter().enumerate() {
             match (step, self.src(step).at) {
                 (Val::Imm(by, _), _) => match i32::try_from(by.cast_signed()) {
                     Ok(by) if by.unsigned_abs() < 1 << 20 => self.a.op1(Code::Prefetcht0_m8, m.behind(by)),
                     _ => return,
                 },
                 (_, At::Words(_, at)) => {
-                    if q == 0 {
+                    if k == 0 {
                         self.load64(RAX, ctx(at));
                     }
                     self.a.op1(Code::Prefetcht0_m8, m.plus(RAX));

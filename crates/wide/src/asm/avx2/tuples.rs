@@ -1,0 +1,44 @@
+//! Tuples taken apart and put together in vectors of 256 bits.
+
+use iced_x86::{Code, Register};
+
+use super::super::Asm;
+use super::state::Lanes;
+
+impl Asm {
+    pub(in super::super) fn narrow_every_second(&mut self, unit: u32, odd: bool, out: Register, x: Register, y: Register) {
+        use Code::*;
+        self.n().cache.begin();
+        let made = [x, y].map(|r| {
+            self.only(|s| {
+                let (a, b) = (s.half(r, 0), s.half(r, 1));
+                // Within each 128 bits first.
+                let mixed = match (unit, odd) {
+                    (4, false) => s.x3i(VEX_Vshufps_ymm_ymm_ymmm256_imm8, a, b, 0x88),
+                    (4, true) => s.x3i(VEX_Vshufps_ymm_ymm_ymmm256_imm8, a, b, 0xdd),
+                    (8, false) => s.x3(VEX_Vpunpcklqdq_ymm_ymm_ymmm256, a, b),
+                    (8, true) => s.x3(VEX_Vpunpckhqdq_ymm_ymm_ymmm256, a, b),
+                    (_, false) => return s.x3i(VEX_Vperm2i128_ymm_ymm_ymmm256_imm8, a, b, 0x20),
+                    (_, true) => return s.x3i(VEX_Vperm2i128_ymm_ymm_ymmm256_imm8, a, b, 0x31),
+                };
+                s.x2i(VEX_Vpermq_ymm_ymmm256_imm8, mixed, 0xd8)
+            })
+        });
+        self.set_halves(out.into(), Lanes::D, &made);
+        self.drop_masks();
+    }
+
+    pub(in super::super) fn narrow_in_turns(&mut self, unit: u32, upper: bool, out: Register, x: Register, y: Register) {
+        use Code::*;
+        self.n().cache.begin();
+        let [a, b] = [x, y].map(|r| self.half(r, usize::from(upper)));
+        let [low, high] = match unit {
+            4 => [VEX_Vpunpckldq_ymm_ymm_ymmm256, VEX_Vpunpckhdq_ymm_ymm_ymmm256].map(|code| self.x3(code, a, b)),
+            8 => [VEX_Vpunpcklqdq_ymm_ymm_ymmm256, VEX_Vpunpckhqdq_ymm_ymm_ymmm256].map(|code| self.x3(code, a, b)),
+            _ => [a, b],
+        };
+        let made = [0x20, 0x31].map(|n| self.x3i(VEX_Vperm2i128_ymm_ymm_ymmm256_imm8, low, high, n));
+        self.set_halves(out.into(), Lanes::D, &made);
+        self.drop_masks();
+    }
+}

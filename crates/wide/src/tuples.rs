@@ -1,0 +1,354 @@
+//! Loads and stores of several elements a lane (`.v2`, `.v4`, `.v8`): a lane's elements are a *tuple*.
+//!
+//! # The model
+//! Tuples of lanes that follow each other lie in *chunks* of 64 bytes. A load reads chunks as vectors and takes them apart: halves of tuples first, then halves of those, until each
+//! vector has one element of its lanes. A store puts them together the other way around. Elements of 8 and 16 bits are taken from words of 32 bits, or joined to them.
+//!
+//! Tuples that lie anywhere are copied lane by lane, each as a whole, between their places and a row of tuples in the scratch space, whose chunks are as above.
+
+use handloom_ir::simt::{Inst, Reg};
+use handloom_ir::types::Ty;
+use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::shape::Shape;
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Form, Limits, Runs};
+use crate::alloc::{Place, n_parts};
+use crate::asm::{Mem, Out};
+use crate::emit::*;
+use crate::values::{load_code, store_code};
+
+const K6: Register = Register::K6;
+/// Registers for the addresses of the runs of one part.
+const RUNS: [Register; 4] = [Register::RCX, Register::RSI, Register::R11, Register::RDI];
+
+/// Whether an access is one of tuples that there is code for.
+pub(crate) fn is_of_tuples(class: &AccessClass) -> bool {
+    let bytes = class.bytes();
+    class.count > 1 && if class.bits < 32 { bytes <= 8 } else { bytes <= 32 }
+}
+
+/// How many lanes follow each other wherever some do, if chunks can be read: at least four of them and a chunk.
+pub(crate) fn lanes_of_runs(s: &Shape, x: &Access) -> Option<u8> {
+    if !is_of_tuples(&x.class) {
+        return None;
+    }
+    let follows = |l: usize, first: usize| {
+        s.group_of(l) == s.group_of(first) && s.delta(l) - s.delta(first) == x.class.bytes() * (l - first) as i64
+    };
+    let run = [32, 16, 8, 4].into_iter().find(|n| (0..32).all(|l| follows(l, l / n * n)))?;
+    (run >= chunk(x).0).then_some(run as u8)
+}
+
+/// Lanes of a chunk, and chunks of a part of the warp.
+fn chunk(x: &Access) -> (usize, usize) {
+    let n = 32 / n_parts(x.ty);
+    let lanes = n.min(64 / x.class.bytes() as usize);
+    (lanes, n / lanes)
+}
+
+impl Emit<'_> {
+    /// Where the chunks of a part lie, of an access whose tests are made elsewhere.
+    pub(crate) fn chunks_of_run(&mut self, x: &Access, runs: &Runs, q: usize) -> Vec<Mem> {
+        let (lanes, n) = chunk(x);
+        (0..n).map(|c| self.run_element(x, runs, (q * n + c) * lanes)).collect()
+    }
+
+    /// Where 64 bytes each of a load lie, to be asked for.
+    pub(crate) fn lines_of_run(&mut self, x: &Access, runs: &Runs, form: Form) -> Vec<Mem> {
+        match form {
+            Form::Row => {
+                let m = self.run_element(x, runs, 0);
+                (0..32 * x.size()).step_by(64).map(|at| m.behind(at)).collect()
+            }
+            Form::Tuples(_) => (0..n_parts(x.ty)).flat_map(|q| self.chunks_of_run(x, runs, q)).collect(),
+            Form::Parts => (0..n_parts(x.ty)).map(|q| self.part_of_run(x, runs, form, q).0).collect(),
+            Form::Same | Form::Bands | Form::Scattered => Vec::new(),
+        }
+    }
+
+    /// Tuples that follow each other through the warp, from the address in a register on.
+    pub(crate) fn row_of_tuples(&mut self, inst: &Inst, x: &Access, at: Register) {
+        self.tuples_from(inst, x, Mem::at(at, 0), true);
+    }
+
+    fn tuples_from(&mut self, inst: &Inst, x: &Access, m: Mem, is_masked: bool) {
+        let (lanes, n) = chunk(x);
+        let by = lanes as i32 * x.class.bytes() as i32;
+        for q in 0..n_parts(x.ty) {
+            let at: Vec<Mem> = (0..n).map(|c| m.behind((q * n + c) as i32 * by)).collect();
+            self.tuples(inst, x, q, &at, is_masked);
+        }
+    }
+
+    /// Runs of tuples of so many lanes, in a block that all lanes execute, with their own tests.
+    pub(crate) fn runs_of_tuples(&mut self, inst: &Inst, x: &Access, run: usize) {
+        if x.limits != Limits::Safe {
+            let skip = self.around_tests(x);
+            self.limits_of_run(x, (run as i64 - 1) * x.class.bytes());
+            for lane in (0..32).step_by(run) {
+                self.lane_address(x, lane);
+                self.test_start(x, RAX);
+            }
+            self.after_tests(skip);
+        }
+        let (lanes, n) = chunk(x);
+        let part = lanes * n;
+        for q in 0..n_parts(x.ty) {
+            let step = run.min(part);
+            for (lane, to) in (q * part..(q + 1) * part).step_by(step).zip(RUNS) {
+                self.lane_address(x, lane);
+                self.host(x, RAX);
+                self.a.op2(Code::Mov_r64_rm64, to, RAX);
+            }
+            let place = |lane: usize| Mem::at(RUNS[lane / step], (lane % step) as i32 * x.class.bytes() as i32);
+            let at: Vec<Mem> = (0..n).map(|c| place(c * lanes)).collect();
+            self.tuples(inst, x, q, &at, true);
+        }
+    }
+
+    /// A part of the warp, whose chunks lie where `at` says. `is_masked`: lanes that take no part may lie outside of memory. Clobbers `rax`, `rdx`.
+    pub(crate) fn tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        if x.class.kind == Kind::Load {
+            self.load_tuples(inst, x, q, at, is_masked);
+        } else {
+            self.store_tuples(inst, x, q, at, is_masked);
+        }
+    }
+
+    /// The mask of the words of a chunk.
+    fn chunk_mask(&mut self, x: &Access, q: usize, c: usize, is_masked: bool) -> Register {
+        if !is_masked || !self.in_part && x.lanes == LANES {
+            return ALL;
+        }
+        let words = x.class.bytes() as u32 / 4;
+        if words <= 1 {
+            return self.lanes_mask(x.lanes, Ty::B32, q);
+        }
+        let (lanes, n) = chunk(x);
+        self.a.op2(Code::Mov_r32_rm32, EAX, x.lanes);
+        let first = (q * n + c) * lanes;
+        if first > 0 {
+            self.a.imm8(Code::Shr_rm32_imm8, EAX, first as u32);
+        }
+        // The bit of a lane goes to its first word, then to all of them.
+        let firsts = (0..16).step_by(words as usize).fold(0u64, |m, i| m | 1 << i);
+        self.a.number(RDX, firsts);
+        self.a.op3(Code::VEX_Pdep_r32_r32_rm32, EAX, EAX, Register::EDX);
+        self.a.op2i(Code::Imul_r32_rm32_imm32, EAX, EAX, (1 << words) - 1);
+        self.a.op2(Code::VEX_Kmovd_kr_r32, K6, EAX);
+        K6
+    }
+
+    /// A part of a result, which `make` writes to the vector that it is given. Uses vectors 6 and 7.
+    fn tuple_result(&mut self, d: Reg, q: usize, x: &Access, make: impl FnOnce(&mut Self, Register)) {
+        if !matches!(self.place(d), Place::Vectors(_) | Place::Row(_)) {
+            return;
+        }
+        if x.lanes != LANES {
+            make(self, zmm(6));
+            self.put(d, q, zmm(6), x.lanes);
+            return;
+        }
+        let out = self.out(d, q);
+        if out.mask == ALL {
+            make(self, out.reg);
+        } else {
+            make(self, zmm(6));
+            self.copy(self.f.regs[d.idx()], out, zmm(6).into());
+        }
+        self.commit(d, q);
+    }
+
+    fn load_chunk(&mut self, x: &Access, q: usize, c: usize, at: &[Mem], is_masked: bool, to: u8) {
+        let mask = self.chunk_mask(x, q, c, is_masked);
+        let code = if x.class.bytes() == 2 { Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256 } else { load_code(Ty::B32) };
+        self.a.op2(code, Out::masked(zmm(to), mask), at[c]);
+    }
+
+    fn load_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        let unit = x.size() as u32;
+        if unit < 4 {
+            self.load_small_tuples(inst, x, q, at, is_masked);
+            return;
+        }
+        match *inst.dst.as_slice() {
+            [first, second] => {
+                self.load_chunk(x, q, 0, at, is_masked, 2);
+                self.load_chunk(x, q, 1, at, is_masked, 3);
+                for (odd, d) in [(false, first), (true, second)] {
+                    self.tuple_result(d, q, x, |s, to| s.a.every_second(unit, odd, to, zmm(2), zmm(3)));
+                }
+            }
+            [_, _, _, _] => {
+                for c in 0..4 {
+                    self.load_chunk(x, q, c, at, is_masked, 2 + c as u8);
+                }
+                self.take_apart(&inst.dst, q, x);
+            }
+            _ => {
+                for (odd, of) in [false, true].into_iter().zip(inst.dst.chunks(4)) {
+                    for c in 0..4 {
+                        self.load_chunk(x, q, 2 * c, at, is_masked, 0);
+                        self.load_chunk(x, q, 2 * c + 1, at, is_masked, 1);
+                        self.a.every_second(4 * unit, odd, zmm(2 + c as u8), zmm(0), zmm(1));
+                    }
+                    self.take_apart(of, q, x);
+                }
+            }
+        }
+    }
+
+    /// Four elements of each tuple in vectors 2 to 5.
+    fn take_apart(&mut self, to: &[Reg], q: usize, x: &Access) {
+        let unit = x.size() as u32;
+        self.a.every_second(2 * unit, false, zmm(0), zmm(2), zmm(3));
+        self.a.every_second(2 * unit, true, zmm(1), zmm(2), zmm(3));
+        self.a.every_second(2 * unit, false, zmm(2), zmm(4), zmm(5));
+        self.a.every_second(2 * unit, true, zmm(3), zmm(4), zmm(5));
+        for (e, d) in (0..).zip(to) {
+            let (odd, from) = (e % 2 == 1, e / 2);
+            self.tuple_result(*d, q, x, |s, to| s.a.every_second(unit, odd, to, zmm(from), zmm(2 + from)));
+        }
+    }
+
+    /// Elements of 8 and 16 bits, in words of vectors 0 and 1.
+    fn load_small_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        if x.class.bytes() == 8 {
+            self.load_chunk(x, q, 0, at, is_masked, 2);
+            self.load_chunk(x, q, 1, at, is_masked, 3);
+            self.a.every_second(4, false, zmm(0), zmm(2), zmm(3));
+            self.a.every_second(4, true, zmm(1), zmm(2), zmm(3));
+        } else {
+            self.load_chunk(x, q, 0, at, is_masked, 0);
+        }
+        let bits = u32::from(x.class.bits);
+        for (at, d) in (0..).step_by(bits as usize).zip(&inst.dst) {
+            let from = zmm((at / 32) as u8);
+            self.tuple_result(*d, q, x, |s, to| {
+                let mut r = from;
+                if at % 32 > 0 {
+                    s.a.op2i(Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, to, r, at % 32);
+                    r = to;
+                }
+                if at % 32 + bits < 32 {
+                    let kept = s.constant(Ty::B32, (1 << bits) - 1);
+                    s.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, to, r, kept);
+                }
+            });
+        }
+    }
+
+    fn store_chunk(&mut self, x: &Access, q: usize, c: usize, at: &[Mem], is_masked: bool, from: u8) {
+        let mask = self.chunk_mask(x, q, c, is_masked);
+        let code = if x.class.bytes() == 2 { Code::EVEX_Vpmovdw_ymmm256_k1z_zmm } else { store_code(Ty::B32) };
+        self.a.store(code, at[c], zmm(from), mask);
+    }
+
+    /// An element of the tuples to be stored, in a vector.
+    fn tuple_source(&mut self, inst: &Inst, e: usize, q: usize, scratch: u8) -> Register {
+        let s = self.clean_src(inst.src[1 + e]);
+        self.reg(&s, q, scratch)
+    }
+
+    fn store_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        let unit = x.size() as u32;
+        if unit < 4 {
+            self.store_small_tuples(inst, x, q, at, is_masked);
+            return;
+        }
+        // Two elements each, of the lower or the upper half of the lanes.
+        let pair = |s: &mut Self, e: usize, upper: bool, to: u8| {
+            let (a, b) = (s.tuple_source(inst, e, q, 2), s.tuple_source(inst, e + 1, q, 3));
+            s.a.in_turns(unit, upper, zmm(to), a, b);
+        };
+        for upper in [false, true] {
+            let half = usize::from(upper);
+            match x.class.count {
+                2 => {
+                    pair(self, 0, upper, 0);
+                    self.store_chunk(x, q, half, at, is_masked, 0);
+                }
+                4 => {
+                    pair(self, 0, upper, 0);
+                    pair(self, 2, upper, 1);
+                    for k in 0..2 {
+                        self.a.in_turns(2 * unit, k == 1, zmm(4), zmm(0), zmm(1));
+                        self.store_chunk(x, q, 2 * half + k, at, is_masked, 4);
+                    }
+                }
+                _ => {
+                    for four in 0..2 {
+                        pair(self, 4 * four, upper, 0);
+                        pair(self, 4 * four + 2, upper, 1);
+                        let to = 4 + 2 * four as u8;
+                        self.a.in_turns(2 * unit, false, zmm(to), zmm(0), zmm(1));
+                        self.a.in_turns(2 * unit, true, zmm(to + 1), zmm(0), zmm(1));
+                    }
+                    for k in 0..4 {
+                        let from = 4 + k as u8 / 2;
+                        self.a.in_turns(4 * unit, k % 2 == 1, zmm(0), zmm(from), zmm(from + 2));
+                        self.store_chunk(x, q, 4 * half + k, at, is_masked, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Elements of 8 and 16 bits, joined to words in vectors 0 and 1.
+    fn store_small_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        const AND: Code = Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32;
+        let bits = u32::from(x.class.bits);
+        let kept = self.constant(Ty::B32, (1 << bits) - 1);
+        for e in 0..u32::from(x.class.count) {
+            let (to, shift) = (zmm((e * bits / 32) as u8), e * bits % 32);
+            let r = self.tuple_source(inst, e as usize, q, 2);
+            if shift == 0 {
+                self.a.op3(AND, to, r, kept);
+                continue;
+            }
+            self.a.op3(AND, zmm(3), r, kept);
+            self.a.op2i(Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, zmm(3), zmm(3), shift);
+            self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, to, to, zmm(3));
+        }
+        if x.class.bytes() < 8 {
+            self.store_chunk(x, q, 0, at, is_masked, 0);
+            return;
+        }
+        for c in 0..2 {
+            self.a.in_turns(4, c == 1, zmm(4), zmm(0), zmm(1));
+            self.store_chunk(x, q, c, at, is_masked, 4);
+        }
+    }
+
+    /// Tuples anywhere, at the addresses in vectors 0 to `n`, from what `r11` holds on.
+    pub(crate) fn tuples_by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        let addresses = self.take_scratch(64 * n as u32);
+        for q in 0..n {
+            self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
+        }
+        let row = self.take_scratch(32 * x.class.bytes() as u32);
+        if x.class.kind == Kind::Store {
+            self.tuples_from(inst, x, ctx(row), false);
+        }
+        let bytes = x.class.bytes() as i32;
+        self.each_lane(x, addresses, |s| {
+            s.a.imm8(Code::Shl_rm32_imm8, Register::EDX, bytes.trailing_zeros());
+            for at in (0..bytes).step_by(8) {
+                let own = Mem::indexed(WARP, RDX, 1, row as i32 + at);
+                let (from, to) = if x.class.kind == Kind::Load { (Mem::at(RAX, at), own) } else { (own, Mem::at(RAX, at)) };
+                let (load, store, by) = match bytes {
+                    2 => (Code::Movzx_r32_rm16, Code::Mov_rm16_r16, [Register::ESI, Register::SI]),
+                    4 => (Code::Mov_r32_rm32, Code::Mov_rm32_r32, [Register::ESI; 2]),
+                    _ => (Code::Mov_r64_rm64, Code::Mov_rm64_r64, [RSI; 2]),
+                };
+                s.a.op2(load, by[0], from);
+                s.a.store(store, to, by[1], ALL);
+            }
+        });
+        if x.class.kind == Kind::Load {
+            self.tuples_from(inst, x, ctx(row), false);
+        }
+    }
+}
