@@ -138,19 +138,18 @@ fn data(seed: u64) -> Vec<u64> {
 }
 
 /// Runs a chunk on a way, and says what is wrong.
-fn run(way: Way, ops: &[Pure], how: How, seed: u64) -> Result<(), String> {
+fn run(way: Way, ops: &[Pure], how: How, seed: u64, data: &[u64]) -> Result<(), String> {
     let mut rng = Rng::new(seed ^ 0x55);
     let constants: Vec<u64> = (0..SOURCES).map(|_| bits(&mut rng)).collect();
-    let data = data(seed);
     let ir = kernel_of(ops, how, &constants);
-    let found = kernel::run(way, ir, &data, &vec![0; 2 * ALL * ops.len()], (BLOCKS, THREADS))?;
+    let found = kernel::run(way, ir, data, &vec![0; 2 * ALL * ops.len()], (BLOCKS, THREADS))?;
     let word = |k: usize, t: usize| found[k * ALL + t];
     let mut wrong = Vec::new();
     for (k, op) in ops.iter().enumerate() {
         let (one, two) = op.results();
         for t in 0..ALL {
             let src: Vec<u64> =
-                op.sources().iter().enumerate().map(|(i, ty)| source(&data, how, i, t, *ty, &constants)).collect();
+                op.sources().iter().enumerate().map(|(i, ty)| source(data, how, i, t, *ty, &constants)).collect();
             let want = if takes_part(how, t) {
                 eval(*op, &src)
             } else {
@@ -432,6 +431,11 @@ fn video_ops() -> Vec<Pure> {
 
 /// Compares ops on all compiled ways; of each kind of sources, some constants.
 fn compare(ops: &[Pure], hows: &[How], seed: u64) {
+    compare_on(ops, hows, seed, &data);
+}
+
+/// The same on sources of one's own, by seed.
+fn compare_on(ops: &[Pure], hows: &[How], seed: u64, data: &dyn Fn(u64) -> Vec<u64>) {
     let word = std::env::var("HANDLOOM_VALUE_OPS").unwrap_or_default();
     let ops: Vec<Pure> =
         ops.iter().copied().filter(|op| matches!(&word[..], "" | "all") || op.to_string().contains(&word)).collect();
@@ -448,7 +452,7 @@ fn compare(ops: &[Pure], hows: &[How], seed: u64) {
             .collect();
         for (n, chunk) in ops.chunks(CHUNK).enumerate() {
             for way in ways().filter(|w| *w != INTERP && w.name.contains("exact")) {
-                if let Err(why) = run(way, chunk, *how, seed + n as u64) {
+                if let Err(why) = run(way, chunk, *how, seed + n as u64, &data(seed + n as u64)) {
                     wrong.push(format!("{}: {why}", way.name));
                 }
             }
@@ -499,4 +503,27 @@ fn video_instructions() {
     let ops = video_ops();
     compare(&ops, &HOWS, 7);
     compare(&ops, &[How::Constant(0), How::Constant(1), How::Constant(2), How::Constants], 8);
+}
+
+/// Functions whose code is a polynomial, of far more numbers than other ops are asked about, among them many of ordinary size.
+#[test]
+fn functions_of_many_numbers() {
+    let gross = FMode { ty: Float::F64, round: Rounding::Nearest, ftz: true, sat: false, relu: false };
+    let mut ops = vec![Pure::FRcp { mode: gross, exact: Exactness::Approx }, Pure::FRsqrt(gross)];
+    for ftz in BOTH {
+        ops.extend([Pure::Ex2 { ty: Float::F32, ftz }, Pure::Lg2 { ftz }, Pure::Sin { ftz }, Pure::Cos { ftz }]);
+    }
+    // Both words are of all sizes, from what rounds away to what overflows.
+    let ordinary = |seed| {
+        let mut rng = Rng::new(seed);
+        let sizes = [1.0, 10.0, 200.0, 1e6, 1e-6];
+        let mut float = || {
+            let x = rng.next() as u32 as f32 / u32::MAX as f32 * rng.pick(&sizes);
+            u64::from((if rng.one_in(2) { -x } else { x }).to_bits())
+        };
+        (0..SOURCES * ALL).map(|_| float() << 32 | float()).collect()
+    };
+    for seed in 0..40 {
+        compare_on(&ops, &[How::Varying, How::Masked], 1000 + 10 * seed, &ordinary);
+    }
 }

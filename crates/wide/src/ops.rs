@@ -29,7 +29,7 @@ pub(crate) fn has_vector_code(op: Pure) -> bool {
         }
         Pure::FromPred(ty) => ty != Ty::P,
         _ if crate::integer::has_code(op) => true,
-        _ if crate::half::has_code(op) || crate::video::has_code(op) => true,
+        _ if crate::half::has_code(op) || crate::video::has_code(op) || crate::approx::has_code(op) => true,
         Pure::FMin { ty, .. } | Pure::FMax { ty, .. } => ty.is_of_host(),
         Pure::FAbs { ty, .. } | Pure::FNeg { ty, .. } | Pure::Copysign(ty) => ty.is_of_host(),
         Pure::Cvt(c) => crate::convert::conversion(c).is_some(),
@@ -394,6 +394,7 @@ impl Emit<'_> {
             Pure::Prmt(PrmtMode::Default) if matches!(src[2].at, At::Imm(x) if x & 0x8888 == 0) => {
                 self.permute(q, src, out);
             }
+            _ if crate::approx::has_code(op) => self.upper_word(op, q, src, out),
             Pure::FMin { ty: float, ftz, nan, xorsign } => {
                 self.min_max(MinMax { max: false, float, nan, xorsign }, ftz, q, src, out);
             }
