@@ -3,11 +3,15 @@
 //!
 //! The kernels are made as SIMT IR, so that nothing stands between an op and its code. `HANDLOOM_VALUE_OPS=all` takes every modifier; a plain run
 //! takes a part of those whose code is the same but for data. `HANDLOOM_VALUE_OPS=TEXT` takes those whose text has it. Video instructions have a
-//! test of their own (`video.rs`), and so have conversions (`cvt_results.rs`), of which some are here too.
+//! test of their own (`video.rs`), and so have conversions (`cvt_results.rs`), of which some are here too, since sources that all lanes share and masks
+//! are not asked there about all of them.
 
 use std::collections::BTreeMap;
 
 use handloom_ir::num::eval;
+use handloom_ir::simt::video::{
+    Elements, Negated, Part, PartOf, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad,
+};
 use handloom_ir::simt::{Addr, BlockId, Cvt, Exactness, FMode, Inst, Module as Ir, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, ScalarType, StateSpace, TestProperty, Ty};
 use handloom_tests::engines::{INTERP, Way, ways};
@@ -134,19 +138,18 @@ fn data(seed: u64) -> Vec<u64> {
 }
 
 /// Runs a chunk on a way, and says what is wrong.
-fn run(way: Way, ops: &[Pure], how: How, seed: u64) -> Result<(), String> {
+fn run(way: Way, ops: &[Pure], how: How, seed: u64, data: &[u64]) -> Result<(), String> {
     let mut rng = Rng::new(seed ^ 0x55);
     let constants: Vec<u64> = (0..SOURCES).map(|_| bits(&mut rng)).collect();
-    let data = data(seed);
     let ir = kernel_of(ops, how, &constants);
-    let found = kernel::run(way, ir, &data, &vec![0; 2 * ALL * ops.len()], (BLOCKS, THREADS))?;
+    let found = kernel::run(way, ir, data, &vec![0; 2 * ALL * ops.len()], (BLOCKS, THREADS))?;
     let word = |k: usize, t: usize| found[k * ALL + t];
     let mut wrong = Vec::new();
     for (k, op) in ops.iter().enumerate() {
         let (one, two) = op.results();
         for t in 0..ALL {
             let src: Vec<u64> =
-                op.sources().iter().enumerate().map(|(i, ty)| source(&data, how, i, t, *ty, &constants)).collect();
+                op.sources().iter().enumerate().map(|(i, ty)| source(data, how, i, t, *ty, &constants)).collect();
             let want = if takes_part(how, t) {
                 eval(*op, &src)
             } else {
@@ -328,8 +331,111 @@ fn conversions() -> Vec<Pure> {
     ops
 }
 
+/// Conversions of packed types: of small floats all forms.
+fn packed_conversions() -> Vec<Pure> {
+    use ScalarType::{
+        BF16x2, E2M1x2, E2M1x4, E2M3x2, E2M3x4, E3M2x2, E3M2x4, E4M3x2, E4M3x4, E5M2x2, E5M2x4, F16x2, F32, S2F6x2, UE8M0x2,
+    };
+    const PAIRS: [ScalarType; 5] = [E4M3x2, E5M2x2, E2M3x2, E3M2x2, E2M1x2];
+    let plain = |from, to, round| Cvt { round, ..Cvt::plain(to, from) };
+    let (nearest, random) = (Rounding::Nearest, Rounding::Stochastic);
+    let (mut list, mut ops) = (Vec::new(), Vec::new());
+    for pair in PAIRS {
+        list.extend([F32, F16x2, BF16x2].map(|from| (plain(from, pair, nearest), true)));
+        list.push((plain(pair, BF16x2, nearest), false));
+        ops.extend(BOTH.map(|relu| Pure::Cvt(Cvt { relu, ..plain(pair, F16x2, nearest) })));
+    }
+    list.extend([E4M3x4, E5M2x4, E2M3x4, E3M2x4, E2M1x4].map(|to| (plain(F32, to, random), true)));
+    list.extend([F16x2, BF16x2].map(|to| (plain(F32, to, random), false)));
+    list.extend([F32, BF16x2].into_iter().flat_map(|from| [(plain(from, S2F6x2, nearest), true)]));
+    list.push((plain(S2F6x2, BF16x2, nearest), false));
+    for (c, is_finite) in list {
+        for (relu, satfinite) in BOTH.into_iter().flat_map(|r| BOTH.map(|s| (r, s))).filter(|(_, s)| *s || !is_finite) {
+            ops.push(Pure::Cvt(Cvt { relu, satfinite, ..c }));
+        }
+    }
+    for (from, satfinite) in [F32, BF16x2].into_iter().flat_map(|from| BOTH.map(|s| (from, s))) {
+        ops.extend(
+            [Rounding::Zero, Rounding::Up].map(|r| Pure::Cvt(Cvt { satfinite, ..plain(from, UE8M0x2, r) })),
+        );
+    }
+    ops.push(Pure::Cvt(plain(UE8M0x2, BF16x2, nearest)));
+    ops
+}
+
+/// Some video instructions: random modifiers, among them selectors that leave elements where they are.
+fn video_ops() -> Vec<Pure> {
+    let mut rng = Rng::new(11);
+    let mut ops = Vec::new();
+    for n in 0..600 {
+        let yes = |rng: &mut Rng| rng.one_in(2);
+        let part = |rng: &mut Rng| PartOf { part: Part::ALL[rng.below(7)], signed: rng.one_in(2) };
+        let cmp = CMPS[rng.below(6)];
+        ops.push(match n % 5 {
+            0 | 1 => {
+                let wrap = yes(&mut rng);
+                let op = [
+                    VideoOp::Add,
+                    VideoOp::Sub,
+                    VideoOp::AbsDiff,
+                    VideoOp::Min,
+                    VideoOp::Max,
+                    VideoOp::Shl { wrap },
+                    VideoOp::Shr { wrap },
+                    VideoOp::Set(cmp),
+                ][rng.below(8)];
+                let end = match rng.below(5) {
+                    0 => VideoEnd::Plain,
+                    1 => VideoEnd::Add,
+                    2 => VideoEnd::Min,
+                    3 => VideoEnd::Max,
+                    _ => VideoEnd::Merge(Part::ALL[rng.below(6)]),
+                };
+                let (a, b) = (part(&mut rng), part(&mut rng));
+                Pure::Video(Video { op, signed: yes(&mut rng), a, b, sat: yes(&mut rng), end })
+            }
+            2 => {
+                let (a, b) = (part(&mut rng), part(&mut rng));
+                let negated = [Negated::None, Negated::Product, Negated::Addend][rng.below(3)];
+                let (plus_one, sat) = (negated == Negated::None && yes(&mut rng), yes(&mut rng));
+                Pure::Vmad(Vmad { a, b, negated, plus_one, sat, shift: [0, 7, 15][rng.below(3)] })
+            }
+            _ => {
+                let n = if yes(&mut rng) { 2 } else { 4 };
+                let op = [
+                    SimdOp::Add,
+                    SimdOp::Sub,
+                    SimdOp::Avrg,
+                    SimdOp::AbsDiff,
+                    SimdOp::Min,
+                    SimdOp::Max,
+                    SimdOp::Set(cmp),
+                ][rng.below(7)];
+                let elements = |rng: &mut Rng, first: u8| {
+                    let is_plain = rng.one_in(2);
+                    let select = std::array::from_fn(|i| {
+                        if is_plain { first + i as u8 % n } else { rng.below(2 * usize::from(n)) as u8 }
+                    });
+                    Elements { select, signed: rng.one_in(2) }
+                };
+                let (a, b) = (elements(&mut rng, 0), elements(&mut rng, n));
+                let all = (1 << n) - 1;
+                let mask = if yes(&mut rng) { all } else { 1 + rng.below(usize::from(all)) as u8 };
+                let (sat, accumulate) = [(false, false), (true, false), (false, true)][rng.below(3)];
+                Pure::VideoSimd(VideoSimd { op, n, signed: yes(&mut rng), a, b, mask, sat, accumulate })
+            }
+        });
+    }
+    ops
+}
+
 /// Compares ops on all compiled ways; of each kind of sources, some constants.
 fn compare(ops: &[Pure], hows: &[How], seed: u64) {
+    compare_on(ops, hows, seed, &data);
+}
+
+/// The same on sources of one's own, by seed.
+fn compare_on(ops: &[Pure], hows: &[How], seed: u64, data: &dyn Fn(u64) -> Vec<u64>) {
     let word = std::env::var("HANDLOOM_VALUE_OPS").unwrap_or_default();
     let ops: Vec<Pure> =
         ops.iter().copied().filter(|op| matches!(&word[..], "" | "all") || op.to_string().contains(&word)).collect();
@@ -346,7 +452,7 @@ fn compare(ops: &[Pure], hows: &[How], seed: u64) {
             .collect();
         for (n, chunk) in ops.chunks(CHUNK).enumerate() {
             for way in ways().filter(|w| *w != INTERP && w.name.contains("exact")) {
-                if let Err(why) = run(way, chunk, *how, seed + n as u64) {
+                if let Err(why) = run(way, chunk, *how, seed + n as u64, &data(seed + n as u64)) {
                     wrong.push(format!("{}: {why}", way.name));
                 }
             }
@@ -382,5 +488,42 @@ fn some_conversions() {
     let all = conversions();
     let ops: Vec<Pure> =
         if std::env::var_os("HANDLOOM_VALUE_OPS").is_some() { all } else { all.into_iter().step_by(5).collect() };
-    compare(&ops, &[How::Varying, How::Masked], 4);
+    compare(&ops, &HOWS, 4);
+}
+
+#[test]
+fn conversions_of_packed_types() {
+    let ops = packed_conversions();
+    compare(&ops, &HOWS, 5);
+    compare(&ops, &[How::Constant(0), How::Constant(1), How::Constants], 6);
+}
+
+#[test]
+fn video_instructions() {
+    let ops = video_ops();
+    compare(&ops, &HOWS, 7);
+    compare(&ops, &[How::Constant(0), How::Constant(1), How::Constant(2), How::Constants], 8);
+}
+
+/// Functions whose code is a polynomial, of far more numbers than other ops are asked about, among them many of ordinary size.
+#[test]
+fn functions_of_many_numbers() {
+    let gross = FMode { ty: Float::F64, round: Rounding::Nearest, ftz: true, sat: false, relu: false };
+    let mut ops = vec![Pure::FRcp { mode: gross, exact: Exactness::Approx }, Pure::FRsqrt(gross)];
+    for ftz in BOTH {
+        ops.extend([Pure::Ex2 { ty: Float::F32, ftz }, Pure::Lg2 { ftz }, Pure::Sin { ftz }, Pure::Cos { ftz }]);
+    }
+    // Both words are of all sizes, from what rounds away to what overflows.
+    let ordinary = |seed| {
+        let mut rng = Rng::new(seed);
+        let sizes = [1.0, 10.0, 200.0, 1e6, 1e-6];
+        let mut float = || {
+            let x = rng.next() as u32 as f32 / u32::MAX as f32 * rng.pick(&sizes);
+            u64::from((if rng.one_in(2) { -x } else { x }).to_bits())
+        };
+        (0..SOURCES * ALL).map(|_| float() << 32 | float()).collect()
+    };
+    for seed in 0..40 {
+        compare_on(&ops, &[How::Varying, How::Masked], 1000 + 10 * seed, &ordinary);
+    }
 }

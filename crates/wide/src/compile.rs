@@ -299,7 +299,7 @@ impl Emit<'_> {
                     // Done.
                 } else if mixed {
                     self.eval(inst, op);
-                } else if self.logic(inst, op) {
+                } else if self.logic(inst, op) || self.rounded_function(inst, op) {
                     // Done.
                 } else if has_vector_code(op) {
                     self.vector_op(inst);

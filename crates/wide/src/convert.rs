@@ -7,6 +7,7 @@ use iced_x86::{Code, Register, RoundingControl};
 use crate::asm::Out;
 use crate::emit::*;
 use crate::half::Half;
+use crate::small::{Small, small};
 use crate::table::{rounding, rounding_number};
 use crate::values::{At, Src, by_width, is_wide, load_code};
 
@@ -33,9 +34,12 @@ pub(crate) enum Conversion {
     HalfToInt { half: Half, bits: u32, signed: bool },
     /// `.f32` to a number from 0 to 1.
     Saturate,
+    /// What the host has no instruction for.
+    Small(Small),
 }
 
-fn integer(t: ScalarType) -> Option<(u32, bool)> {
+/// Bits of an integer type, and whether it is signed.
+pub(crate) fn integer(t: ScalarType) -> Option<(u32, bool)> {
     use ScalarType::*;
     Some(match t {
         U8 => (8, false),
@@ -50,8 +54,13 @@ fn integer(t: ScalarType) -> Option<(u32, bool)> {
     })
 }
 
-/// What a conversion is for the host, if it has it.
+/// What a conversion is, if there is code for it.
 pub(crate) fn conversion(c: Cvt) -> Option<Conversion> {
+    of_host(c).or_else(|| small(c).map(Conversion::Small))
+}
+
+/// What a conversion is for the host, if it has it.
+fn of_host(c: Cvt) -> Option<Conversion> {
     use ScalarType::{BF16, F16, F32, F64};
     rounding(c.round)?;
     let is_float = |t| matches!(t, F32 | F64);
@@ -97,9 +106,9 @@ pub(crate) fn conversion(c: Cvt) -> Option<Conversion> {
 impl Emit<'_> {
     /// A part of the result of a conversion.
     pub(crate) fn convert(&mut self, c: Cvt, q: usize, src: &[Src], out: Out) {
-        let (Some(kind), Some(round)) = (conversion(c), rounding(c.round)) else {
-            panic!("{c:?} has no vector code at {:?}", self.at)
-        };
+        let Some(kind) = conversion(c) else { panic!("{c:?} has no vector code at {:?}", self.at) };
+        // Those of the host have one that an instruction may name.
+        let round = rounding(c.round).unwrap_or(RoundingControl::None);
         let ty = c.to.ty();
         let ftz = c.ftz && c.from == ScalarType::F32;
         match kind {
@@ -147,6 +156,7 @@ impl Emit<'_> {
                     self.a.op2r(code, out, a, round);
                 }
             }
+            Conversion::Small(kind) => self.small(c, kind, q, src, out),
             Conversion::ToInt { bits, signed } => self.float_as_int(c, bits, signed, q, &src[0], round, out),
             Conversion::Widen => {
                 let a = if ftz { self.flushed(&src[0], q / 2, 0) } else { self.reg(&src[0], q / 2, 0) };
@@ -223,7 +233,7 @@ impl Emit<'_> {
     }
 
     /// The half of a vector of 32-bit lanes that is part `q` of 64-bit ones, as the lower half of a vector.
-    fn half_of(&mut self, r: Register, q: usize, scratch: u8) -> Register {
+    pub(crate) fn half_of(&mut self, r: Register, q: usize, scratch: u8) -> Register {
         if q.is_multiple_of(2) {
             return r;
         }
@@ -232,7 +242,7 @@ impl Emit<'_> {
     }
 
     /// 16 lanes of 32 bits from two vectors of 64 bits.
-    fn halves_as(&mut self, code: Code, q: usize, s: &Src, round: RoundingControl, out: Out) {
+    pub(crate) fn halves_as(&mut self, code: Code, q: usize, s: &Src, round: RoundingControl, out: Out) {
         for (i, to) in [(0, 4), (1, 5)] {
             let a = self.reg(s, 2 * q + i, 0);
             self.a.op2r(code, ymm(zmm(to)), a, round);

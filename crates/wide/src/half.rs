@@ -109,7 +109,7 @@ impl Emit<'_> {
     }
 
     /// A source that is not in a vector that the code of an op uses.
-    fn kept(&mut self, s: &Src, q: usize) -> Src {
+    pub(crate) fn kept(&mut self, s: &Src, q: usize) -> Src {
         let At::Given(r) = s.at else { return *s };
         let at = self.take_scratch(64 * (q as u32 + 1));
         self.a.store(store_code(Ty::B32), ctx(at + 64 * q as u32), r, ALL);
@@ -117,7 +117,7 @@ impl Emit<'_> {
     }
 
     /// An element of each lane, in vector `i`.
-    fn element(&mut self, s: &Src, q: usize, i: u8, is_pair: bool, upper: bool) {
+    pub(crate) fn element(&mut self, s: &Src, q: usize, i: u8, is_pair: bool, upper: bool) {
         let (r, to) = (self.reg(s, q, i), zmm(i));
         if upper {
             self.a.op2i(RIGHT, to, r, 16);

@@ -303,7 +303,7 @@ impl Emit<'_> {
         }
     }
 
-    fn reversed(&mut self, ty: Ty, q: usize, src: &[Src], out: Out) {
+    pub(crate) fn reversed(&mut self, ty: Ty, q: usize, src: &[Src], out: Out) {
         let a = self.reg(&src[0], q, 0);
         let turned = |i: usize| (i as u8).reverse_bits();
         self.nibbles(a, std::array::from_fn(turned), std::array::from_fn(|i| turned(i) >> 4));

@@ -29,7 +29,7 @@ pub(crate) fn has_vector_code(op: Pure) -> bool {
         }
         Pure::FromPred(ty) => ty != Ty::P,
         _ if crate::integer::has_code(op) => true,
-        _ if crate::half::has_code(op) => true,
+        _ if crate::half::has_code(op) || crate::video::has_code(op) || crate::approx::has_code(op) => true,
         Pure::FMin { ty, .. } | Pure::FMax { ty, .. } => ty.is_of_host(),
         Pure::FAbs { ty, .. } | Pure::FNeg { ty, .. } | Pure::Copysign(ty) => ty.is_of_host(),
         Pure::Cvt(c) => crate::convert::conversion(c).is_some(),
@@ -394,6 +394,7 @@ impl Emit<'_> {
             Pure::Prmt(PrmtMode::Default) if matches!(src[2].at, At::Imm(x) if x & 0x8888 == 0) => {
                 self.permute(q, src, out);
             }
+            _ if crate::approx::has_code(op) => self.upper_word(op, q, src, out),
             Pure::FMin { ty: float, ftz, nan, xorsign } => {
                 self.min_max(MinMax { max: false, float, nan, xorsign }, ftz, q, src, out);
             }
@@ -426,13 +427,14 @@ impl Emit<'_> {
                 self.copy(ty, out, t0.into());
             }
             Pure::Cvt(c) => self.convert(c, q, src, out),
+            Pure::Video(_) | Pure::Vmad(_) | Pure::VideoSimd(_) => self.video(op, q, src, out),
             _ if crate::integer::has_code(op) => self.integer(op, q, src, out),
             other => panic!("{other:?} has no vector code at {:?}", self.at),
         }
     }
 
     /// One where `k7` says so, else zero.
-    fn ones_of_mask(&mut self, ty: Ty, out: Out) {
+    pub(crate) fn ones_of_mask(&mut self, ty: Ty, out: Out) {
         let t = zmm(4);
         self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, t, t, t);
         let c = self.constant(ty, 1);

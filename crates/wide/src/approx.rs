@@ -1,0 +1,360 @@
+//! Approximate instructions.
+//!
+//! Those of `.f64` that make the upper word of a quotient or root alone are done as `num` does them. `ex2`, `lg2`, `sin` and `cos` of `.f32` are roundings of
+//! what the functions of the host return in `.f64`, which is right to less than one unit of its last place. Here polynomials make them, exact to `AWAY`: a
+//! result is taken where every number that near to it rounds to the same `.f32`, so that the host's would too. Where that fails for a lane, about once in
+//! eight thousand warps, and for sines of large arguments, the routine does the op.
+
+use handloom_ir::simt::{Exactness, Inst, Pure, Val};
+use handloom_ir::types::{Float, Ty};
+use handloom_plan::abi::{EvalSite, Loc, Routine};
+use iced_x86::{Code, Register};
+
+use crate::alloc::Place;
+use crate::asm::{Mem, Out};
+use crate::emit::*;
+use crate::values::{At, Src, load_code, store_code};
+
+use Code::{
+    EVEX_Vaddpd_zmm_k1z_zmm_zmmm512b64_er as ADD, EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae as COMPARE,
+    EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er as CUT, EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae as WIDEN,
+    EVEX_Vdivpd_zmm_k1z_zmm_zmmm512b64_er as DIVIDE, EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er as TIMES_PLUS,
+    EVEX_Vfmadd231pd_zmm_k1z_zmm_zmmm512b64_er as PLUS_TIMES, EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er as TIMES,
+    EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64 as ADD_Q, EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64 as AND_Q,
+    EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8 as LEFT_Q, EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8 as RIGHT_Q,
+    EVEX_Vpsubq_zmm_k1z_zmm_zmmm512b64 as SUB_Q,
+};
+
+const K5: Register = Register::K5;
+const K6: Register = Register::K6;
+const K7: Register = Register::K7;
+const ESI: Register = Register::ESI;
+
+/// How far, relative to itself, a result may be from that of the host: 256 times what the polynomials and their roundings make.
+const AWAY: f64 = 1.0 / (1u64 << 43) as f64;
+/// Up to here arguments of sines are reduced with two parts of a right angle: their products with a number of 21 bits leave errors of 2^-85.
+const MOST_ANGLE: f32 = 1_048_576.0;
+/// A right angle, and what its number in `.f64` lacks.
+const RIGHT_ANGLE: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17];
+
+/// A function of one `.f32` value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Function {
+    Power,
+    Logarithm,
+    Sine,
+    Cosine,
+}
+
+/// The function of an op, and whether it flushes.
+fn function(op: Pure) -> Option<(Function, bool)> {
+    Some(match op {
+        Pure::Ex2 { ty: Float::F32, ftz } => (Function::Power, ftz),
+        Pure::Lg2 { ftz } => (Function::Logarithm, ftz),
+        Pure::Sin { ftz } => (Function::Sine, ftz),
+        Pure::Cos { ftz } => (Function::Cosine, ftz),
+        _ => return None,
+    })
+}
+
+/// Whether an op is one of those that make an upper word.
+pub(crate) fn has_code(op: Pure) -> bool {
+    match op {
+        Pure::FRcp { mode, exact: Exactness::Approx } | Pure::FRsqrt(mode) => mode.ty == Float::F64 && mode.ftz,
+        _ => false,
+    }
+}
+
+/// `ln(2)^n / n!`: 2^f within a half of zero, to 2^-46.
+fn powers() -> Vec<f64> {
+    std::iter::successors(Some((1.0, 0.0)), |(c, n)| Some((c * std::f64::consts::LN_2 / (n + 1.0), n + 1.0)))
+        .map(|(c, _)| c)
+        .take(12)
+        .collect()
+}
+
+/// Of the odd series of `log2((1 + s) / (1 - s))`, by the square of `s`, for numbers within a square root of two of one.
+fn logarithms() -> Vec<f64> {
+    (0..9).map(|n| 2.0 / std::f64::consts::LN_2 / f64::from(2 * n + 1)).collect()
+}
+
+/// `(-1)^n / (2n + first)!`: within half a right angle, by the square.
+fn circular(first: u32) -> Vec<f64> {
+    let next = |(c, n): (f64, f64)| (-c / ((n + 1.0) * (n + 2.0)), n + 2.0);
+    std::iter::successors(Some((1.0, f64::from(first))), |last| Some(next(*last))).map(|(c, _)| c).take(9).collect()
+}
+
+impl Emit<'_> {
+    /// A part of an op that [`has_code`] names: of the upper word of the operand, rounded to the upper word of the result.
+    pub(crate) fn upper_word(&mut self, op: Pure, q: usize, src: &[Src], out: Out) {
+        let (x, r) = (zmm(4), zmm(5));
+        let a = self.reg(&src[0], q, 0);
+        let upper = self.constant(Ty::B64, 0xffff_ffff_0000_0000);
+        self.a.op3(AND_Q, x, a, upper);
+        self.flush_double(x);
+        if matches!(op, Pure::FRsqrt(_)) {
+            self.a.op2(Code::EVEX_Vsqrtpd_zmm_k1z_zmmm512b64_er, x, x);
+        }
+        let one = self.constant(Ty::B64, 1f64.to_bits());
+        self.a.op2(load_code(Ty::B64), r, one);
+        self.a.op3(DIVIDE, r, r, x);
+        self.canonical(Ty::B64, r.into());
+        self.flush_double(r);
+        // Half of the last place that stays, less one bit if that is even. A NaN stays as it is.
+        self.a.op3i(Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae, K6, r, r, 7);
+        self.a.op2i(RIGHT_Q, x, r, 32);
+        let bit = self.constant(Ty::B64, 1);
+        self.a.op3(AND_Q, x, x, bit);
+        let half = self.constant(Ty::B64, 0x7fff_ffff);
+        self.a.op3(ADD_Q, x, x, half);
+        self.a.op3(ADD_Q, Out::masked(r, K6), r, x);
+        self.a.op3(AND_Q, out, r, upper);
+    }
+
+    /// Makes subnormal numbers of `.f64` zero.
+    fn flush_double(&mut self, r: Register) {
+        let exponent = self.constant(Ty::B64, 0x7ff0_0000_0000_0000);
+        self.a.op3(Code::EVEX_Vptestnmq_kr_k1_zmm_zmmm512b64, K7, r, exponent);
+        let sign = self.constant(Ty::B64, 1 << 63);
+        self.a.op3(AND_Q, Out::masked(r, K7), r, sign);
+    }
+
+    /// A function whose result varies. Says whether the op is one.
+    pub(crate) fn rounded_function(&mut self, inst: &Inst, op: Pure) -> bool {
+        let (Some((function, ftz)), [d]) = (function(op), inst.dst.as_slice()) else { return false };
+        let d = *d;
+        if matches!(self.place(d), Place::Words(_)) || matches!(inst.src[0], Val::Imm(..)) {
+            return false;
+        }
+        let s = self.clean_src(inst.src[0]);
+        // The routine may come when the source's place has the result.
+        let row = self.take_scratch(128);
+        for q in 0..2 {
+            let a = self.reg(&s, q, 0);
+            self.a.store(store_code(Ty::B32), ctx(row + 64 * q as u32), a, ALL);
+            let given = Src { at: At::Given(a), ty: Ty::B32, odd: false };
+            let x = if ftz { self.flushed(&given, q, 0) } else { a };
+            self.copy(Ty::B32, zmm(0).into(), x.into());
+            self.function_of(function);
+            if ftz {
+                self.flush(zmm(6).into());
+            }
+            self.a.op2(Code::VEX_Kmovw_r32_kr, EAX, K5);
+            if q == 0 {
+                self.a.op2(Code::Mov_r32_rm32, ESI, EAX);
+            } else {
+                self.a.imm8(Code::Shl_rm32_imm8, EAX, 16);
+                self.a.op2(Code::Or_r32_rm32, ESI, EAX);
+            }
+            let out = self.out(d, q);
+            self.copy(Ty::B32, out, zmm(6).into());
+            self.commit(d, q);
+        }
+        let done = self.a.label();
+        self.a.op2(Code::And_r32_rm32, ESI, LANES);
+        self.a.jump(Code::Je_rel32_64, done);
+        let loc = self.result_loc(d, true);
+        self.tables.evals.push(EvalSite { op, dst: vec![loc], src: vec![Loc::Row32(row)] });
+        let site = self.tables.evals.len() - 1;
+        self.routine(Routine::Eval, site, LANES);
+        self.take_result(d, loc, LANES);
+        self.a.bind(done);
+        true
+    }
+
+    /// A constant of `.f64` for each lane.
+    fn double(&mut self, x: f64) -> Mem {
+        self.constant(Ty::B64, x.to_bits())
+    }
+
+    /// A polynomial: the first coefficient is the constant one.
+    fn polynomial(&mut self, list: &[f64], x: Register, to: Register) {
+        let (last, rest) = list.split_last().unwrap_or((&0.0, &[]));
+        let c = self.double(*last);
+        self.a.op2(load_code(Ty::B64), to, c);
+        for c in rest.iter().rev() {
+            let c = self.double(*c);
+            self.a.op3(TIMES_PLUS, to, x, c);
+        }
+    }
+
+    /// Of vector 0, which it keeps, to vector 6; `k5` are lanes in which that is not sure. Uses vectors 1 to 7.
+    fn function_of(&mut self, function: Function) {
+        let x = zmm(0);
+        if function == Function::Power {
+            // Far from zero the result is infinite or zero. A NaN becomes the constant.
+            let [least, most] = [-200f32, 200f32].map(|end| self.constant(Ty::B32, end.to_bits().into()));
+            self.a.op3(Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae, zmm(1), x, least);
+            self.a.op3(Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, zmm(1), zmm(1), most);
+            // The nearest whole number, and what is left, exactly.
+            self.a.op2i(Code::EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae, zmm(2), zmm(1), 8);
+            self.a.op3(Code::EVEX_Vsubps_zmm_k1z_zmm_zmmm512b32_er, zmm(1), zmm(1), zmm(2));
+            self.a.op2(Code::EVEX_Vcvtps2dq_zmm_k1z_zmmm512b32_er, zmm(3), zmm(2));
+        }
+        for half in 0..2 {
+            let y = match function {
+                Function::Power => self.power(half),
+                Function::Logarithm => self.logarithm(half),
+                Function::Sine | Function::Cosine => self.circular_function(function, half),
+            };
+            // Rounded from both ends of where the result may be.
+            let (low, high) = if half == 0 { (zmm(6), zmm(7)) } else { (zmm(4), zmm(5)) };
+            let other = if y == zmm(5) { zmm(4) } else { zmm(5) };
+            let [less, more] = [1.0 - AWAY, 1.0 + AWAY].map(|by| self.double(by));
+            self.a.op3(TIMES, other, y, less);
+            self.a.op3(TIMES, y, y, more);
+            // Which is which makes no difference.
+            let (first, second) = if y == low { (low, high) } else { (high, low) };
+            self.a.op2(CUT, ymm(first), y);
+            self.a.op2(CUT, ymm(second), other);
+        }
+        let join = Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8;
+        self.a.op3i(join, zmm(6), zmm(6), ymm(zmm(4)), 1);
+        self.a.op3i(join, zmm(7), zmm(7), ymm(zmm(5)), 1);
+        let differ = Code::EVEX_Vpcmpud_kr_k1_zmm_zmmm512b32_imm8;
+        let nan = self.constant(Ty::B32, 0x7fff_ffff);
+        match function {
+            Function::Power => {
+                self.a.op3i(differ, K5, zmm(6), zmm(7), 4);
+                self.a.op3i(COMPARE, K7, x, x, 3);
+                self.a.op2(load_code(Ty::B32), Out::masked(zmm(6), K7), nan);
+            }
+            Function::Logarithm => {
+                // Of positive numbers; of zero and infinity it is infinite, of what is below zero there is none.
+                let [zero, infinite] = [0f32, f32::INFINITY].map(|c| self.constant(Ty::B32, c.to_bits().into()));
+                self.a.op3i(COMPARE, K6, x, zero, 0x1e);
+                self.a.op3i(COMPARE, Out::masked(K6, K6), x, infinite, 0x11);
+                self.a.op3i(differ, Out::masked(K5, K6), zmm(6), zmm(7), 4);
+                self.a.op2(load_code(Ty::B32), zmm(4), nan);
+                self.a.op3i(COMPARE, K7, x, zero, 0);
+                let none = self.constant(Ty::B32, f32::NEG_INFINITY.to_bits().into());
+                self.a.op2(load_code(Ty::B32), Out::masked(zmm(4), K7), none);
+                self.a.op3i(COMPARE, K7, x, infinite, 0);
+                self.a.op2(load_code(Ty::B32), Out::masked(zmm(4), K7), infinite);
+                self.a.op2(load_code(Ty::B32), Out::masked(zmm(4), K6), zmm(6));
+                self.a.op2(load_code(Ty::B32), zmm(6), zmm(4));
+            }
+            Function::Sine | Function::Cosine => {
+                self.a.op3i(differ, K5, zmm(6), zmm(7), 4);
+                let size = self.constant(Ty::B32, 0x7fff_ffff);
+                self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, zmm(4), x, size);
+                let most = self.constant(Ty::B32, MOST_ANGLE.to_bits().into());
+                self.a.op3i(differ, K6, zmm(4), most, 6);
+                self.a.op3(Code::VEX_Korw_kr_kr_kr, K5, K5, K6);
+            }
+        }
+    }
+
+    /// Half of the lanes as `.f64`.
+    fn half_as_doubles(&mut self, from: Register, half: usize, to: Register) {
+        let from = if half == 0 {
+            from
+        } else {
+            self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(to), from, 1);
+            to
+        };
+        self.a.op2(WIDEN, to, ymm(from));
+    }
+
+    /// `2^f` times the power of two of the whole number: the exponent goes up.
+    fn power(&mut self, half: usize) -> Register {
+        let (f, y) = (zmm(4), zmm(5));
+        self.half_as_doubles(zmm(1), half, f);
+        self.polynomial(&powers(), f, y);
+        let n = zmm(4);
+        let widen = Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256;
+        if half == 0 {
+            self.a.op2(widen, n, ymm(zmm(3)));
+        } else {
+            self.a.op2i(Code::EVEX_Vextracti64x4_ymmm256_k1z_zmm_imm8, ymm(n), zmm(3), 1);
+            self.a.op2(widen, n, ymm(n));
+        }
+        self.a.op2i(LEFT_Q, n, n, 52);
+        self.a.op3(ADD_Q, y, y, n);
+        y
+    }
+
+    /// The exponent that leaves a number within a square root of two of one, and the logarithm of that number.
+    fn logarithm(&mut self, half: usize) -> Register {
+        let (s, m, y, e) = (zmm(4), zmm(5), zmm(2), zmm(3));
+        let root = self.constant(Ty::B64, std::f64::consts::FRAC_1_SQRT_2.to_bits());
+        self.half_as_doubles(zmm(0), half, s);
+        self.a.op3(SUB_Q, m, s, root);
+        self.a.op2i(Code::EVEX_Vpsraq_zmm_k1z_zmmm512b64_imm8, e, m, 52);
+        let fraction = self.constant(Ty::B64, (1 << 52) - 1);
+        self.a.op3(AND_Q, m, m, fraction);
+        self.a.op3(ADD_Q, m, m, root);
+        let [one, minus] = [1.0, -1.0].map(|c| self.double(c));
+        self.a.op3(ADD, s, m, minus);
+        self.a.op3(ADD, m, m, one);
+        self.a.op3(DIVIDE, s, s, m);
+        let square = m;
+        self.a.op3(TIMES, square, s, s);
+        self.polynomial(&logarithms(), square, y);
+        self.a.op3(TIMES, y, y, s);
+        self.a.op2(Code::EVEX_Vcvtqq2pd_zmm_k1z_zmmm512b64_er, e, e);
+        self.a.op3(ADD, s, y, e);
+        s
+    }
+
+    /// By the number of right angles, and what is left.
+    fn circular_function(&mut self, function: Function, half: usize) -> Register {
+        let (r, n, turns, y, other) = (zmm(1), zmm(2), zmm(3), zmm(4), zmm(5));
+        self.half_as_doubles(zmm(0), half, r);
+        let by = self.double(std::f64::consts::FRAC_2_PI);
+        self.a.op3(TIMES, n, r, by);
+        self.a.op2i(Code::EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae, n, n, 8);
+        // -0 becomes +0, so that what is left of -0 is that.
+        let zero = self.double(0.0);
+        self.a.op3(ADD, n, n, zero);
+        for part in RIGHT_ANGLE {
+            let part = self.double(-part);
+            self.a.op3(PLUS_TIMES, r, n, part);
+        }
+        // The low bits of a sum with 1.5 * 2^52 are those of the whole number.
+        let magic = self.double(6_755_399_441_055_744.0);
+        self.a.op3(ADD, turns, n, magic);
+        if function == Function::Cosine {
+            let one = self.constant(Ty::B64, 1);
+            self.a.op3(ADD_Q, turns, turns, one);
+        }
+        let square = n;
+        self.a.op3(TIMES, square, r, r);
+        self.polynomial(&circular(1), square, y);
+        self.a.op3(TIMES, y, y, r);
+        self.polynomial(&circular(0), square, other);
+        let odd = self.constant(Ty::B64, 1);
+        self.a.op3(Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64, K7, turns, odd);
+        self.a.op2(load_code(Ty::B64), Out::masked(y, K7), other);
+        self.a.op2i(LEFT_Q, turns, turns, 62);
+        let sign = self.constant(Ty::B64, 1 << 63);
+        self.a.op3(AND_Q, turns, turns, sign);
+        self.a.op3(Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64, y, y, turns);
+        y
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(list: &[f64], x: f64) -> f64 {
+        list.iter().rev().fold(0.0, |sum, c| sum.mul_add(x, *c))
+    }
+
+    /// Polynomials are nearer than a sixteenth of what is allowed for them.
+    #[test]
+    fn polynomials_are_near() {
+        let near = |found: f64, want: f64| (found - want).abs() <= want.abs() * AWAY / 16.0;
+        for i in -1000..=1000 {
+            let f = f64::from(i) / 2000.0;
+            assert!(near(sum(&powers(), f), f.exp2()), "2^{f}");
+            let m = f.exp2();
+            let s = (m - 1.0) / (m + 1.0);
+            assert!(near(s * sum(&logarithms(), s * s), m.log2()), "log2 {m}");
+            let r = f * std::f64::consts::FRAC_PI_2;
+            assert!(near(r * sum(&circular(1), r * r), r.sin()), "sin {r}");
+            assert!(near(sum(&circular(0), r * r), r.cos()), "cos {r}");
+        }
+    }
+}
