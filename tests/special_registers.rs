@@ -161,6 +161,8 @@ fn want(s: Sreg, t: &Thread) -> Want {
         Sreg::ReservedSmemEnd | Sreg::ReservedSmemCap => Want::Is(1024),
         // The headers of cooperative groups keep 288 bytes at the second one.
         Sreg::ReservedSmemOffset(i) => Want::InRegion(if i == 1 { 288 } else { 8 }),
+        // No program can name it.
+        Sreg::Late => Want::Anything,
         Sreg::Pm(_) | Sreg::Pm64(_) | Sreg::Envreg(_) | Sreg::CurrentGraphExec => Want::Is(0),
         Sreg::IsExplicitCluster => Want::Is(t.shape.cluster.is_some().into()),
         Sreg::Clusterid(i) => component(t.clusterid, i),
