@@ -283,6 +283,12 @@ def test_prepared_launches(saxpy, tmp_path):
         spin()
 
 
+def test_large_arrays_are_not_copied():
+    """The program that times launches, which looks at the memory of the process too."""
+    run = subprocess.run([sys.executable, Path(__file__).with_name("speed.py"), "200"], capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.endswith("ok\n"), run.stdout + run.stderr
+
+
 def test_launches_that_rest(saxpy):
     """The same small launch uses its memory again: other arguments, other shapes, after traps, from threads, and more of them than are kept."""
     x = numpy.ones(64, "f4")
