@@ -10,7 +10,7 @@ use handloom_tests::workspace::root;
 fn prefix() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // Processes of several tests may do this at the same time: each links elsewhere and moves what it made here.
+        // Processes of several tests may do this at the same time: the script lets one of them.
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("capi");
         let done = Command::new(root().join("ci/capi")).args(["--profile", "test"]).arg(&folder).output();
         let done = done.expect("ci/capi can be started");
@@ -77,6 +77,13 @@ fn what_is_wrong_is_an_error() {
     let mut link = flags(&["--cflags", "--libs"]);
     link.push("-lpthread".into());
     let told = text(&run(&["cc", "-std=gnu11"], "tests/capi/misuse.c", &link));
+    assert!(told.ends_with("ok\n"), "{told}");
+}
+
+/// What `ci/bench` does not time, since it knows no C library: by hand, with a release build. Here the sums are looked at.
+#[test]
+fn the_program_that_times_launches() {
+    let told = text(&run(&["cc", "-std=gnu11"], "tests/capi/speed.c", &flags(&["--cflags", "--libs"])));
     assert!(told.ends_with("ok\n"), "{told}");
 }
 

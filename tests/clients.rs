@@ -73,6 +73,23 @@ fn tinygrad() {
     client("tinygrad", "tinygrad_ops.py", &[("DEV", "CUDA:PTX")]);
 }
 
+/// `ptx_run` in the place of the emulator that tinygrad's mock GPU calls: `ci/capi` builds the library that `HANDLOOM_CAPI` names.
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that starts nothing says so")]
+fn tinygrad_by_ptx_run() {
+    let Some(folder) = clients("tinygrad") else { return };
+    let library = root().join("target/release/capi/lib/libhandloom.so.0");
+    let library = std::env::var_os("HANDLOOM_CAPI").map_or(library, PathBuf::from);
+    if !library.is_file() {
+        return eprintln!("not started: there is no libhandloom (ci/capi builds it)");
+    }
+    let mut run = Command::new(folder.join("bin/python"));
+    run.arg(root().join("tests/clients/tinygrad_mock.py")).env("HANDLOOM_CAPI", library).env("HANDLOOM_CACHE", "off");
+    let output = run.output().expect("Python can be started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.ends_with("launches: ok\n"), "{}\n{out}{err}", output.status);
+}
+
 #[test]
 fn numba() {
     client("numba_cuda", "numba_kernels.py", &[]);

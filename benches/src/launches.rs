@@ -11,6 +11,8 @@ use crate::table::{Good, Section, figure, floor_cell, verdict};
 
 /// Longest time of a cached launch of one small block, in nanoseconds.
 const LAUNCH_FLOOR_NS: f64 = 1000.0;
+/// The same of a prepared one of an empty kernel, from the library for Rust.
+const LIBRARY_FLOOR_NS: f64 = 500.0;
 /// The same of one that a stream is given, from the call to its end, when many are given.
 const STREAM_FLOOR_NS: f64 = 3000.0;
 /// Launches of a round.
@@ -31,6 +33,7 @@ pub fn run(options: &Options) -> Section {
         ("launch/whole", "the same by `launch`", Kind::Whole),
         ("launch/empty", "empty kernel, 1 block of 32: run again", Kind::Empty),
         ("launch/default", "the same with default settings", Kind::Default),
+        ("launch/library", "the same by the library `handloom`", Kind::Library),
         ("launch/stream", "the same given to a stream, all waited for once", Kind::Stream),
     ];
     for (name, what, kind) in kinds {
@@ -39,7 +42,11 @@ pub fn run(options: &Options) -> Section {
         }
         match launches(*kind, options) {
             Ok(samples) => {
-                let floor = if *kind == Kind::Stream { STREAM_FLOOR_NS } else { LAUNCH_FLOOR_NS };
+                let floor = match kind {
+                    Kind::Stream => STREAM_FLOOR_NS,
+                    Kind::Library => LIBRARY_FLOOR_NS,
+                    Kind::Prepared | Kind::Arguments | Kind::Whole | Kind::Empty | Kind::Default => LAUNCH_FLOOR_NS,
+                };
                 let ns = typical(&samples, options.clock);
                 section.rows.push(vec![
                     name["launch/".len()..].to_owned(),
@@ -71,6 +78,8 @@ enum Kind {
     Empty,
     /// On all cores and with exact bounds, as a user's first try.
     Default,
+    /// As `Default`, through the library that Rust programs use.
+    Library,
     /// As `Default`, without a wait between them.
     Stream,
 }
@@ -78,13 +87,13 @@ enum Kind {
 fn launches(kind: Kind, options: &Options) -> Result<Vec<Sample>, String> {
     let told = |e: &dyn std::fmt::Display| e.to_string();
     let device = Device::new().map_err(|e| told(&e))?;
-    let is_empty = matches!(kind, Kind::Empty | Kind::Default | Kind::Stream);
+    let is_empty = matches!(kind, Kind::Empty | Kind::Default | Kind::Library | Kind::Stream);
     let (name, text) = if is_empty { ("empty", kernel!("empty")) } else { ("saxpy", kernel!("saxpy")) };
     let module = Module::from_text(&device, name, text).map_err(|e| told(&e))?;
     let function = module.function(Some(name)).map_err(|e| told(&e))?;
     let mut config = LaunchConfig::new([1, 1, 1], [if is_empty { 32 } else { 64 }, 1, 1]);
     config.engine = options.engine();
-    if !matches!(kind, Kind::Default | Kind::Stream) {
+    if !matches!(kind, Kind::Default | Kind::Library | Kind::Stream) {
         config.threads = 1;
         config.bounds = Bounds::Contained;
     }
@@ -105,10 +114,17 @@ fn launches(kind: Kind, options: &Options) -> Result<Vec<Sample>, String> {
     }
     let stream = Context::new(&device).non_blocking_stream();
     let launcher = Launcher::new(&function, &config).map_err(|e| told(&e))?;
+    let mut of_library = match kind {
+        Kind::Library => Some(by_library(text, name, &config).map_err(|e| told(&e))?),
+        _ => None,
+    };
     let mut once = || {
+        if let Some(prepared) = &mut of_library {
+            return prepared.run().map(|_| ()).map_err(|e| told(&e));
+        }
         let report = match kind {
             Kind::Stream => return stream.launch_again(&launcher, Vec::new()).map_err(|e| told(&e)),
-            Kind::Prepared | Kind::Empty | Kind::Default => prepared.run(),
+            Kind::Prepared | Kind::Empty | Kind::Default | Kind::Library => prepared.run(),
             Kind::Arguments => prepared.set_args(&args).and_then(|()| prepared.run()),
             Kind::Whole => launch(&function, &config, &args),
         };
@@ -127,6 +143,13 @@ fn launches(kind: Kind, options: &Options) -> Result<Vec<Sample>, String> {
     // The first round warmed up.
     samples.remove(0);
     Ok(samples)
+}
+
+/// A prepared launch of an entry without parameters, as a Rust program makes it.
+fn by_library(text: &str, name: &str, config: &LaunchConfig) -> Result<handloom::Prepared, handloom::Error> {
+    let device = handloom::Device::new()?;
+    let entry = device.load_module(text)?.load_function(name)?;
+    device.default_stream().launch_builder(&entry).prepare(config.clone())
 }
 
 /// Times barriers.

@@ -139,14 +139,15 @@ def test_a_task_costs_less_than_a_millisecond():
     tasks = adds(2000)
     campaign(tasks[:10], workers=1).run()
     best = min(campaign_time(tasks) for _ in range(3))
-    # On top of its launch, which its report times.
+    # With its launch, which takes a few microseconds; CPU time, since other work on the machine is not the campaign's.
     assert best / len(tasks) < 1e-3, f"{best / len(tasks) * 1e6:.0f} us a task"
 
 
 def campaign_time(tasks):
     start = time.process_time()
     c = campaign(tasks, workers=1).run()
-    return time.process_time() - start - sum(r.run_us for r in c.results.values()) / 1e6
+    assert c.ok
+    return time.process_time() - start
 
 
 def test_a_ray_cluster_loses_a_node():

@@ -18,13 +18,26 @@ import handloom
 from conftest import HEAD, KERNELS, RACY, SPIN
 
 PAGE = Path(__file__).resolve().parents[1] / "README.md"
+CAMPAIGNS = PAGE.with_name("CAMPAIGNS.md")
+
+
+def run_page(page):
+    """All its examples, one after the other."""
+    names = {}
+    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(example, str(page), "exec"), names)
+
+
+def test_the_page_of_campaigns(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(CAMPAIGNS)
+    out = capsys.readouterr().out
+    told = re.search(r"It prints\n\n```text\n(.*?)```", CAMPAIGNS.read_text(), re.DOTALL).group(1)
+    assert out.startswith(told), out
 
 
 def test_the_page(capsys):
-    """All its examples, one after the other."""
-    names = {}
-    for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(compile(example, str(PAGE), "exec"), names)
+    run_page(PAGE)
     out = capsys.readouterr().out
     assert re.search(r"`(\[ 0.*?\])`", PAGE.read_text()).group(1) in out
     assert "trap: out of bounds" in out
@@ -268,6 +281,12 @@ def test_prepared_launches(saxpy, tmp_path):
     spin = handloom.RawModule(code=SPIN).get_function("spin").prepare(1, 1, (), timeout=0.1)
     with pytest.raises(handloom.Trap, match="time"):
         spin()
+
+
+def test_large_arrays_are_not_copied():
+    """The program that times launches, which looks at the memory of the process too."""
+    run = subprocess.run([sys.executable, Path(__file__).with_name("speed.py"), "200"], capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.endswith("ok\n"), run.stdout + run.stderr
 
 
 def test_launches_that_rest(saxpy):

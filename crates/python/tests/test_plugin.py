@@ -1,5 +1,8 @@
 """The plugin, in runs of pytest of their own."""
 
+import re
+from pathlib import Path
+
 from conftest import RACY
 
 TESTS = f"""
@@ -62,3 +65,14 @@ def test_a_marker_that_is_wrong(pytester):
     pytester.makepyfile("import pytest\n@pytest.mark.handloom(chek=1)\ndef test(): pass\n")
     result = pytester.runpytest_subprocess()
     assert "the marker `handloom` takes no chek" in result.stdout.str() + result.stderr.str()
+
+
+def test_the_page(pytester):
+    page = (Path(__file__).resolve().parents[1] / "PYTEST.md").read_text()
+    pytester.makepyfile(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1))
+    for options in ([], ["--handloom-check=race,sync", "--handloom-seeds=4"]):
+        pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
+    # Its marker is what does it: without the barrier that the page's kernel does not need, a racy one fails.
+    pytester.makepyfile("import handloom, numpy, pytest\n@pytest.mark.handloom(check='race', seeds=16)\ndef test_it():\n"
+        f"    handloom.run({RACY!r}, 'racy', 1, 64, numpy.ones(64, 'u4'), numpy.ones(64, 'u4'))\n")
+    pytester.runpytest_subprocess().assert_outcomes(failed=1)

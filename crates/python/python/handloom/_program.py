@@ -18,11 +18,22 @@ def libraries():
     folder = Path(os.environ.get("HANDLOOM_LIBRARIES") or _FOLDER / "libraries")
     if not (folder / _LIBRARIES[0]).is_file():
         raise FileNotFoundError(_WITHOUT.format("driver libraries") if folder.parent == _FOLDER else f"no {_LIBRARIES[0]} in {folder}")
+    _link(folder)
     return folder
+
+
+def _link(folder):
+    """Who asks for `libcuda.so` gets the same library. A wheel cannot hold a link, and a copy would be a second library with devices of its own."""
+    try:
+        os.symlink(_LIBRARIES[0], folder / "libcuda.so")
+    except OSError:
+        pass  # It is there, or cannot be: then the name is not found.
 
 
 def main():
     """Becomes the program."""
+    if (_FOLDER / "libraries").is_dir():
+        _link(_FOLDER / "libraries")
     program = _FOLDER / "handloom"
     if not program.is_file():
         print("error: " + _WITHOUT.format("program"), file=sys.stderr)
