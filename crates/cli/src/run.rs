@@ -6,7 +6,7 @@ use std::time::Duration;
 use handloom_check::{Checked, link};
 use handloom_diag::SourceMap;
 use handloom_runtime::{
-    AsyncOrder, Arg, Backend, Bounds, CodeCache, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch, Store,
+    Arg, AsyncOrder, Backend, Bounds, CodeCache, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch, Store,
 };
 
 use crate::args::RunArgs;

@@ -13,6 +13,7 @@ use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
 use crate::atom::{atom_value, atom_value_128, flushes};
 use crate::cta::{Cta, Group};
 use crate::env::CLUSTER_STRIDE;
+use crate::late::{self, Unwaited};
 use crate::memory::{Denied, Memory};
 use crate::numbers::number;
 use crate::shades::after_atomic;
@@ -151,8 +152,26 @@ impl<'m> Cta<'m> {
         Ok(())
     }
 
-    /// Tells of accesses that leave the variables that their addresses were made from.
+    /// Tells of accesses before the wait for a copy.
+    fn check_copies(&self, inst: &Inst, request: &Request, located: &[(usize, u64)], does: Does) {
+        let Some(under_way) = self.env.late.as_ref().filter(|all| late::is_open(all, &self.env)) else { return };
+        for (t, addr) in located.iter().copied() {
+            let (Some(first), Some(last)) = (request.touched.first(), request.touched.last()) else { continue };
+            let at = addr + u64::from(first * request.element);
+            let bytes = u64::from((last + 1 - first) * request.element);
+            if let Some((copy, why)) = late::unwaited(under_way, &self.env, (at, bytes), does != Does::Read) {
+                let wrong = match why {
+                    Unwaited::Target => Wrong::AsyncUnwaited,
+                    Unwaited::Source => Wrong::AsyncSource,
+                };
+                self.tell_copy(wrong, copy, Some((inst.span, t)));
+            }
+        }
+    }
+
+    /// Tells of accesses that leave the variables that their addresses were made from, or come before the wait for a copy.
     fn check_variables(&self, inst: &Inst, request: &Request, located: &[(usize, u64)], does: Does, mem: &dyn Memory) {
+        self.check_copies(inst, request, located, does);
         for (t, addr) in located.iter().copied().filter(|_| self.traced) {
             let (Some(first), Some(last)) = (request.touched.first(), request.touched.last()) else { continue };
             let bytes = (last + 1 - first) * request.element;

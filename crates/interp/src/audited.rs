@@ -10,6 +10,7 @@ use handloom_ir::types::{Order, Scope, StateSpace};
 use crate::cta::{Cta, Group};
 use crate::env::CtaEnv;
 use crate::order::StartOrder;
+use crate::under_way::Who;
 use crate::warp::WARP_SIZE;
 use crate::witness::{SharedAudit, lock};
 
@@ -59,6 +60,18 @@ impl Cta<'_> {
         self.tell(|audit, _| {
             if let Some(misuses) = audit.misuses() {
                 misuses.add(misuse);
+            }
+        });
+    }
+
+    /// A copy is not waited for as it should be. `access`: what comes too early.
+    pub(crate) fn tell_copy(&self, wrong: Wrong, copy: Who, access: Option<(Span, usize)>) {
+        let cta = u32::try_from(copy.cta).unwrap_or(u32::MAX);
+        let first = (copy.span, Thread::new(cta, usize::try_from(copy.thread).unwrap_or(0)));
+        let second = access.map(|(span, thread)| (span, self.who(thread)));
+        self.tell(|audit, _| {
+            if let Some(misuses) = audit.misuses() {
+                misuses.add(Misuse { wrong, first, second, object: None, times: 1 });
             }
         });
     }

@@ -1,10 +1,11 @@
 //! What a cta is told by its launch.
 
+use handloom_diag::Span;
 use handloom_ir::simt::SharedRules;
 use handloom_ir::trap::OwnMemory;
 use handloom_ir::types::StateSpace;
 
-use crate::late::Late;
+use crate::under_way::{UnderWay, Who};
 
 pub use handloom_ir::types::CLUSTER_STRIDE;
 
@@ -61,7 +62,7 @@ pub struct CtaEnv {
     /// Seed of the scheduling.
     pub seed: u64,
     /// What of the launch is under way, if what is asynchronous may come late.
-    pub late: Option<Late>,
+    pub late: Option<UnderWay>,
 }
 
 impl Default for CtaEnv {
@@ -190,6 +191,11 @@ impl CtaEnv {
         let [x, y, z] = [0, 1, 2].map(|i| self.ctaid[i] / shape[i]);
         let [nx, ny, _] = [0, 1, 2].map(|i| self.nctaid[i] / shape[i]);
         x.wrapping_add(nx.wrapping_mul(y.wrapping_add(ny.wrapping_mul(z))))
+    }
+
+    /// A thread of the cta at a statement.
+    pub fn who(&self, thread: u32, span: Span) -> Who {
+        Who { cta: self.linear_ctaid(), thread, span }
     }
 
     /// Linear number of the cta in the grid as audits know it: those that do not fit are refused when they start.

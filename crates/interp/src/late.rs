@@ -15,142 +15,90 @@
 //! Data Movement and Conversion Instructions: Asynchronous copy, Async proxy; Memory Consistency Model for 5th generation of TensorCore instructions.
 
 mod entry;
+mod open;
 mod queue;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use handloom_diag::Span;
 use handloom_ir::simt::TensorOp;
 
 use crate::env::CtaEnv;
 use crate::numbers::low32;
-use crate::tensor::Held;
-use crate::transfer::{Fault, Reach, Work};
+use crate::tensor::held::Held;
+use crate::tensor::step::{Doer, Done};
+use crate::transfer::reach::{Fault, Reach};
+use crate::transfer::work::{Range, Work};
+use crate::under_way::{UnderWay, Who};
+pub use open::Unwaited;
 use queue::Queue;
 
-/// When the results of asynchronous instructions come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
-pub enum AsyncOrder {
-    /// At once.
-    #[default]
-    Earliest,
-    /// Where something waits for them.
-    Latest,
-    /// In between, as the seed of the launch says.
-    Seed,
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl AsyncOrder {
-    /// All of them.
-    pub const ALL: [AsyncOrder; 3] = [AsyncOrder::Earliest, AsyncOrder::Latest, AsyncOrder::Seed];
+/// What the cluster of a CTA has begun.
+fn queue(late: &UnderWay, env: &CtaEnv) -> Arc<Mutex<Queue>> {
+    let cluster = env.cluster.shared_bases.first().copied().unwrap_or(env.shared_base);
+    late.kept(cluster, || Mutex::new(Queue::new(late.seed(), late.watches())))
+}
 
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            AsyncOrder::Earliest => "earliest",
-            AsyncOrder::Latest => "latest",
-            AsyncOrder::Seed => "seed",
+/// A thread begins a transfer, or says when others come: it happens now, or where results may be late, when its time has come. Says whether anything has
+/// changed.
+///
+/// # Errors
+/// What comes now breaks a rule.
+pub fn begin(work: Work, who: Who, reach: &mut dyn Reach) -> Result<bool, Fault> {
+    match reach.env().late.clone() {
+        Some(late) => lock(&queue(&late, reach.env())).begin(work, who, reach),
+        None => Ok(work.perform(reach)),
+    }
+}
+
+/// A thread does an op on tensor memory, or begins it.
+///
+/// # Errors
+/// The rule that it breaks; then it has changed nothing.
+pub fn step(held: &Held, op: TensorOp, src: &[u64], who: Doer, reach: &mut dyn Reach) -> Result<Done, Fault> {
+    match reach.env().late.clone() {
+        Some(late) if op.is_asynchronous() => {
+            let by = reach.env().who(who.thread, who.span);
+            let changed = lock(&queue(&late, reach.env())).begin_tensor(held, op, src, by, reach)?;
+            Ok(Done { changed, ..Done::default() })
         }
-    }
-
-    /// The one of a name.
-    pub fn named(name: &str) -> Option<AsyncOrder> {
-        AsyncOrder::ALL.into_iter().find(|order| order.name() == name)
+        Some(_) | None => held.step(op, src, who, reach),
     }
 }
 
-/// Who began something.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Who {
-    /// Linear number of the CTA in the grid.
-    pub cta: u64,
-    /// Linear number of the thread in the CTA.
-    pub thread: u32,
-    /// The statement.
-    pub span: Span,
+/// A CTA has ended: what it has begun happens now.
+///
+/// # Errors
+/// Something of it breaks a rule.
+pub fn end(late: &UnderWay, reach: &mut dyn Reach) -> Result<(), Fault> {
+    lock(&queue(late, reach.env())).end(reach)
 }
 
-impl Who {
-    /// A thread of a CTA at a statement.
-    pub fn new(env: &CtaEnv, thread: u32, span: Span) -> Who {
-        Who { cta: env.linear_ctaid(), thread, span }
-    }
+/// Whether there may be a copy that a CTA should wait for.
+pub(crate) fn is_open(late: &UnderWay, env: &CtaEnv) -> bool {
+    late.watches() && !lock(&queue(late, env)).open.is_empty()
 }
 
-/// What of a launch is under way. A clone is the same.
-#[derive(Clone, Debug)]
-pub struct Late(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    /// The seed, if it decides; else everything is as late as can be.
-    seed: Option<u64>,
-    /// By the base of the shared memory of the first CTA of a cluster.
-    queues: Mutex<BTreeMap<u64, Arc<Mutex<Queue>>>>,
+/// The copy that an access of a CTA should have waited for, and why.
+pub(crate) fn unwaited(
+    late: &UnderWay,
+    env: &CtaEnv,
+    (at, bytes): (u64, u64),
+    writes: bool,
+) -> Option<(Who, Unwaited)> {
+    lock(&queue(late, env)).open.unwaited(Range { at, bytes }, writes)
 }
 
-impl PartialEq for Late {
-    fn eq(&self, other: &Late) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
+/// Who in a CTA that has ended began copies that nobody waited for. They are forgotten.
+pub(crate) fn left_open(late: &UnderWay, env: &CtaEnv) -> Vec<Who> {
+    if late.watches() { lock(&queue(late, env)).open.end(env.linear_ctaid()) } else { vec![] }
 }
 
-impl Eq for Late {}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Late {
-    /// For a launch: `None` if everything happens at once.
-    pub fn of(order: AsyncOrder, seed: u64) -> Option<Late> {
-        let seed = match order {
-            AsyncOrder::Earliest => return None,
-            AsyncOrder::Latest => None,
-            AsyncOrder::Seed => Some(seed),
-        };
-        Some(Late(Arc::new(Shared { seed, queues: Mutex::default() })))
-    }
-
-    fn key(env: &CtaEnv) -> u64 {
-        env.cluster.shared_bases.first().copied().unwrap_or(env.shared_base)
-    }
-
-    fn queue(&self, env: &CtaEnv) -> Arc<Mutex<Queue>> {
-        Arc::clone(lock(&self.0.queues).entry(Late::key(env)).or_insert_with(|| Arc::new(Mutex::new(Queue::new(self.0.seed)))))
-    }
-
-    /// A thread begins a transfer, or says when others come. Says whether anything has changed.
-    pub(crate) fn begin(&self, work: Work, who: Who, reach: &mut dyn Reach) -> Result<bool, Fault> {
-        let queue = self.queue(reach.env());
-        lock(&queue).begin(work, who, reach)
-    }
-
-    /// A thread begins an op on tensor memory. Says whether anything has changed.
-    pub(crate) fn begin_tensor(
-        &self,
-        held: &Held,
-        op: TensorOp,
-        src: &[u64],
-        who: Who,
-        reach: &mut dyn Reach,
-    ) -> Result<bool, Fault> {
-        let queue = self.queue(reach.env());
-        lock(&queue).begin_tensor(held, op, src, who, reach)
-    }
-
-    /// A CTA has ended: what it has begun happens now.
-    ///
-    /// # Errors
-    /// Something of it breaks a rule.
-    pub fn end(&self, reach: &mut dyn Reach) -> Result<(), Fault> {
-        let queue = self.queue(reach.env());
-        lock(&queue).end(reach)
-    }
-
-    /// [`Sreg::Late`](handloom_ir::types::Sreg::Late) of a CTA.
-    pub(crate) fn coins(&self, env: &CtaEnv) -> u32 {
-        self.0.seed.map_or(0, |seed| low32(queue::mixed(seed ^ queue::mixed(env.linear_ctaid()))))
-    }
+/// [`Sreg::Late`](handloom_ir::types::Sreg::Late) of a CTA.
+pub(crate) fn coins(env: &CtaEnv) -> u32 {
+    let seed = env.late.as_ref().and_then(UnderWay::seed);
+    seed.map_or(0, |seed| low32(queue::mixed(seed ^ queue::mixed(env.linear_ctaid()))))
 }

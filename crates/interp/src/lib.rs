@@ -55,13 +55,14 @@ pub mod stack;
 pub mod tensor;
 mod traces;
 pub mod transfer;
+mod under_way;
 pub mod vec_memory;
 pub mod warp;
 pub mod witness;
 
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
-pub use late::{AsyncOrder, Late};
 pub use memory::{Denied, Memory};
+pub use under_way::{AsyncOrder, UnderWay, Who};
 pub use vec_memory::VecMemory;
 pub use witness::SharedAudit;

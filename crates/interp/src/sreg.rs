@@ -6,6 +6,7 @@
 use handloom_ir::types::Sreg;
 
 use crate::env::CtaEnv;
+use crate::late;
 use crate::memory::Memory;
 use crate::warp::WARP_SIZE;
 
@@ -77,6 +78,6 @@ pub fn value(s: Sreg, who: &Asker<'_>, mem: &mut dyn Memory) -> u64 {
         Sreg::ClusterCtarank => u64::from(env.cluster_rank()),
         Sreg::ClusterNctarank => u64::from(env.cluster_size()),
         Sreg::CurrentGraphExec => 0,
-        Sreg::Late => env.late.as_ref().map_or(0, |late| u64::from(late.coins(env))),
+        Sreg::Late => u64::from(late::coins(env)),
     }
 }

@@ -13,22 +13,22 @@
 //! TensorCore 5th Generation Family Instructions.
 
 mod descriptor;
-mod held;
+pub(crate) mod held;
 pub(crate) mod memory;
 mod product;
-mod step;
+pub(crate) mod step;
 
 use handloom_ir::simt::{Inst, TensorOp};
 use handloom_ir::trap::Trap;
 
 use crate::cta::{Cta, Group};
+use crate::late;
 use crate::memory::Memory;
 use crate::numbers::number;
 use crate::transfer::{Fault, Thread};
 
 pub use held::Held;
 pub use memory::{Tensor, Tensors};
-pub(crate) use step::barriers_of;
 pub use step::{Doer, Done};
 
 impl<'m> Cta<'m> {
@@ -50,7 +50,13 @@ impl<'m> Cta<'m> {
                 (Ok(held), None) => {
                     let src: Vec<u64> = inst.src.iter().map(|v| self.get(t, *v)).collect();
                     let who = Doer { thread: number(t), span: inst.span };
-                    held.step(op, &src, who, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None })
+                    late::step(
+                        held,
+                        op,
+                        &src,
+                        who,
+                        &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None },
+                    )
                 }
             };
             match done {

@@ -1,7 +1,7 @@
 //! Transfers: copies of bytes and of boxes of tensors, asynchronous stores and reductions, and what they tell their barriers.
 //!
 //! A transfer has two halves. [`prepare`] looks at all rules and finds all addresses; it changes nothing, so that all lanes are checked before the first
-//! one has an effect. [`Work::begin`] moves the bytes, then tells the barriers: at once, or where the launch says so, later ([`crate::late`]).
+//! one has an effect. [`late::begin`](crate::late::begin) moves the bytes, then tells the barriers: at once, or where the launch says so, later ([`crate::late`]).
 //!
 //! Choice: by default a transfer is performed at once, as it may be: the manual orders it with nothing but what waits for its completion. That a barrier
 //! lies in the same CTA as the bytes is not asked for.
@@ -12,6 +12,7 @@ pub(crate) mod work;
 
 use handloom_audit::Does;
 use handloom_audit::init::Decides;
+use handloom_audit::misuse::Wrong;
 use handloom_diag::Span;
 use handloom_ir::simt::{Inst, Transfer};
 use handloom_ir::trap::{Trap, TrapKind};
@@ -20,9 +21,10 @@ use handloom_ir::types::{Order, Scope, StateSpace};
 use crate::access::Request;
 use crate::cta::{Cta, Group};
 use crate::env::CtaEnv;
-use crate::late::Who;
+use crate::late;
 use crate::memory::Memory;
 use crate::numbers::number;
+use crate::under_way::Who;
 use crate::witness::Witness;
 
 pub use reach::{Fault, Part, Reach};
@@ -176,8 +178,8 @@ impl<'m> Cta<'m> {
             return Err(self.refused_transfer(fault, *first, inst.span, same, mem));
         }
         for (t, work) in works {
-            let who = Who::new(&self.env, number(t), inst.span);
-            match work.begin(who, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None }) {
+            let who = self.env.who(number(t), inst.span);
+            match late::begin(work, who, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None }) {
                 Ok(changed) => self.touched |= changed,
                 Err(fault) => return Err(self.refused_transfer(&fault, t, inst.span, std::iter::once(t), mem)),
             }
@@ -201,8 +203,11 @@ impl<'m> Cta<'m> {
 
     /// All threads have ended: what they have begun happens.
     pub(crate) fn end_transfers(&mut self, mem: &mut dyn Memory) -> Result<(), Box<Trap>> {
-        let Some(late) = self.env.late.clone() else { return Ok(()) };
-        let done = late.end(&mut Thread { cta: self, mem, thread: 0, span: Span::NONE, own: None });
+        let Some(under_way) = self.env.late.clone() else { return Ok(()) };
+        for copy in late::left_open(&under_way, &self.env) {
+            self.tell_copy(Wrong::AsyncOpen, copy, None);
+        }
+        let done = late::end(&under_way, &mut Thread { cta: self, mem, thread: 0, span: Span::NONE, own: None });
         done.map_err(|fault| self.refused_transfer(&fault, 0, Span::NONE, std::iter::once(0), mem))
     }
 }

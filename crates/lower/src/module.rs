@@ -27,16 +27,7 @@ pub fn lower(module: &CheckedModule) -> Module {
     } else {
         vec![]
     };
-    Module {
-        funcs,
-        syms,
-        entries,
-        address_size: module.address_size,
-        lines,
-        line_files,
-        shared: shared.rules,
-        late,
-    }
+    Module { funcs, syms, entries, address_size: module.address_size, lines, line_files, shared: shared.rules, late }
 }
 
 fn symbol(names: &Names, shared: &SharedLayout, id: SymbolId) -> Symbol {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use handloom_audit::{Audit, Options};
 use handloom_codegen::Failure;
-use handloom_interp::{ClusterEnv, CtaEnv, Late};
+use handloom_interp::{ClusterEnv, CtaEnv, UnderWay};
 use handloom_ir::trap::Trap;
 
 pub use args::Arg;
@@ -307,7 +307,7 @@ impl PreparedLaunch {
         let device = &self.function.module.device().inner;
         device.memory.renew_host();
         self.grid.env.gridid = device.next_grid();
-        self.grid.env.late = Late::of(self.config.results_come(), self.config.seed);
+        self.grid.env.late = UnderWay::of(self.config.results_come(), self.config.seed, self.config.check.is_some());
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }

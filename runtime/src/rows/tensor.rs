@@ -1,8 +1,8 @@
 //! Ops on tensor memory, lane by lane or once for a warp. The rules are the interpreter's.
 
-use handloom_interp::Memory;
 use handloom_interp::tensor::{Doer, Done, Held};
 use handloom_interp::transfer::Fault;
+use handloom_interp::{Memory, late};
 use handloom_ir::simt::TensorOp;
 use handloom_ir::types::Ty;
 
@@ -33,7 +33,7 @@ pub(super) fn tensor(c: &mut Call<'_>, op: TensorOp) -> u64 {
                 src[1..n].iter_mut().zip(&site.src).for_each(|(to, from)| *to = c.ctx.read(*from, lane));
                 let thread = CtaHost::thread(&header, lane);
                 let who = Doer { thread, span: site.span };
-                held.step(op, &src[..n], who, &mut Thread { host: c.host, thread })
+                late::step(held, op, &src[..n], who, &mut Thread { host: c.host, thread })
             }
         };
         match done {

@@ -2,7 +2,7 @@
 
 use handloom_diag::Span;
 use handloom_interp::CtaEnv;
-use handloom_interp::late::Who;
+use handloom_interp::late;
 use handloom_interp::transfer::{Fault, Part, Reach, Work, prepare};
 use handloom_ir::simt::Transfer;
 use handloom_ir::trap::{Trap, TrapKind};
@@ -97,8 +97,8 @@ pub(super) fn transfer(c: &mut Call<'_>, op: Transfer) -> u64 {
     }
     for (lane, work) in works {
         let thread = CtaHost::thread(&header, lane);
-        let who = Who::new(&c.host.env, thread, site.span);
-        match work.begin(who, &mut Thread { host: c.host, thread }) {
+        let who = c.host.env.who(thread, site.span);
+        match late::begin(work, who, &mut Thread { host: c.host, thread }) {
             Ok(true) => c.touched(),
             Ok(false) => {}
             Err(fault) => return record(c, &[(lane, fault)]),
@@ -124,8 +124,8 @@ pub(super) fn record(c: &mut Call<'_>, refused: &[(usize, Fault)]) -> u64 {
 /// # Errors
 /// Something of it breaks a rule.
 pub(crate) fn end_transfers(host: &mut CtaHost) -> Result<(), Box<Trap>> {
-    let Some(late) = host.env.late.clone() else { return Ok(()) };
-    late.end(&mut Thread { host, thread: 0 }).map_err(|fault| {
+    let Some(under_way) = host.env.late.clone() else { return Ok(()) };
+    late::end(&under_way, &mut Thread { host, thread: 0 }).map_err(|fault| {
         let mut trap = host.trap_of(fault.kind, Span::NONE, 0, 1);
         let view = host.memory.view.get_mut();
         fault.tell(&mut trap, &host.env, 0, |addr| view.state_space(addr));

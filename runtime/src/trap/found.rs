@@ -107,8 +107,12 @@ fn thread_of(trap: &Trap, grid: &Grid) -> Thread {
 
 /// Says how barriers or masks are misused; nothing of an instruction that may be used so.
 pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Option<Finding> {
-    let first = step_at(misuse.first, "wait", grid);
-    let second = misuse.second.map(|step| step_at(step, "wait", grid));
+    let (does, other) = match misuse.wrong {
+        Wrong::MaskWithoutCaller | Wrong::DivergentWarp | Wrong::MbarrierCount => ("wait", "wait"),
+        Wrong::AsyncUnwaited | Wrong::AsyncSource | Wrong::AsyncOpen => ("copy", "access"),
+    };
+    let first = step_at(misuse.first, does, grid);
+    let second = misuse.second.map(|step| step_at(step, other, grid));
     let is_aligned = |at: &FoundAt| {
         let name = opcode(&at.statement);
         name.starts_with("bar.") || name.contains(".aligned")

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use handloom_plan::host::Vectors;
-use handloom_runtime::{Arg, Backend, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, launch};
+use handloom_runtime::{
+    Arg, AsyncOrder, Backend, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, launch,
+};
 
 use super::data::{Element, bytes_of, values_of};
 use crate::engines::{device_with, is_there};
@@ -24,6 +26,8 @@ pub struct Way {
     pub threads: usize,
     /// Order of scheduling.
     pub seed: u64,
+    /// When results of asynchronous instructions come, if the environment doesn't say.
+    pub async_order: Option<AsyncOrder>,
 }
 
 /// All ways, each with several orders: for kernels whose threads wait for each other.
@@ -34,11 +38,19 @@ pub fn many_ways() -> Vec<Way> {
         for threads in [1, 2] {
             for bounds in [Bounds::Exact, Bounds::Contained] {
                 for backend in Backend::ALL {
-                    ways.push(Way { engine: Engine::Jit, backend, vectors, bounds, threads, seed });
+                    ways.push(Way { engine: Engine::Jit, backend, vectors, bounds, threads, seed, async_order: None });
                 }
             }
             let backend = Backend::Cranelift;
-            ways.push(Way { engine: Engine::Interp, backend, vectors, bounds: Bounds::Exact, threads, seed });
+            ways.push(Way {
+                engine: Engine::Interp,
+                backend,
+                vectors,
+                bounds: Bounds::Exact,
+                threads,
+                seed,
+                async_order: None,
+            });
         }
     }
     // Code of AVX2: both bounds and both numbers of threads, but not each with each.
@@ -55,7 +67,15 @@ pub fn ways() -> Vec<Way> {
     use Backend::{Cranelift, Wide};
     use Engine::{Interp, Jit};
     let vectors = Vectors::V512;
-    let way = |engine, backend, bounds, threads, seed| Way { engine, backend, vectors, bounds, threads, seed };
+    let way = |engine, backend, bounds, threads, seed| Way {
+        engine,
+        backend,
+        vectors,
+        bounds,
+        threads,
+        seed,
+        async_order: None,
+    };
     let all = [
         way(Interp, Cranelift, Bounds::Exact, 1, 0),
         way(Interp, Cranelift, Bounds::Exact, 2, 5),
@@ -96,9 +116,25 @@ pub fn each_way(ways: &[Way], name: &str, test: impl Fn(&Kernels<'_>)) {
         if ways.peek().is_some() {
             let device = device_with(vectors).expect("there is room for a device");
             let module = Module::from_text(&device, name, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
-            ways.for_each(|way| test(&Kernels { device: &device, module: &module, name, way: *way }));
+            let late: Vec<Way> = ways.clone().next().map_or(vec![], |way| late_ways(way, &module));
+            ways.copied().chain(late).for_each(|way| test(&Kernels { device: &device, module: &module, name, way }));
         }
     }
+}
+
+/// Ways in which results come late, for modules in which that makes a difference.
+fn late_ways(way: &Way, module: &Module) -> Vec<Way> {
+    if module.ir().late.is_empty() || way.vectors != Vectors::V512 {
+        return vec![];
+    }
+    let n_seeds = if std::env::var_os("HANDLOOM_ASYNC").is_some_and(|v| v == "all") { 20 } else { 2 };
+    let late = |backend, order, seed| {
+        let bounds = Bounds::Exact;
+        Way { engine: Engine::Jit, backend, bounds, threads: 2, seed, async_order: Some(order), ..*way }
+    };
+    let by_seed = (0..n_seeds).map(|seed| late(Backend::Wide, AsyncOrder::Seed, seed));
+    let latest = Backend::ALL.into_iter().map(|backend| late(backend, AsyncOrder::Latest, 0));
+    by_seed.chain(latest).filter(|way| is_there(way.backend, way.vectors)).collect()
 }
 
 impl Kernels<'_> {
@@ -203,7 +239,9 @@ impl Kernels<'_> {
     }
 
     fn config(&self, grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
+        let default = LaunchConfig::new(grid, block);
         LaunchConfig {
+            async_order: self.way.async_order.or(default.async_order),
             engine: self.way.engine,
             backend: self.way.backend,
             bounds: self.way.bounds,
@@ -211,7 +249,7 @@ impl Kernels<'_> {
             seed: self.way.seed,
             // So that a kernel that never ends fails its test instead of hanging it.
             timeout: Some(Duration::from_secs(120)),
-            ..LaunchConfig::new(grid, block)
+            ..default
         }
     }
 

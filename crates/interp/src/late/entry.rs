@@ -4,12 +4,12 @@ use handloom_ir::simt::{Begun, TensorOp};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
 
-use super::Who;
 use crate::env::CtaEnv;
-use crate::tensor::{Doer, Held};
-use crate::transfer::reach::in_cta;
-use crate::transfer::work::What;
-use crate::transfer::{Fault, Part, Reach, Work};
+use crate::tensor::held::Held;
+use crate::tensor::step::Doer;
+use crate::transfer::reach::{Fault, Part, Reach, in_cta};
+use crate::transfer::work::{What, Work};
+use crate::under_way::Who;
 
 /// What is waited for in which way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -105,7 +105,7 @@ impl Entry {
             Deed::Tensor(op) => {
                 let who = Doer { thread: self.who.thread, span: self.who.span };
                 let mut away = Away { env: &op.env, inner: reach };
-                op.held.perform(op.op, &op.src, who, &mut away).map(|_| ())
+                op.held.step(op.op, &op.src, who, &mut away).map(|_| ())
             }
         };
         reach.act_for(None);

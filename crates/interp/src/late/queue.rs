@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use handloom_ir::mbarrier::PHASE_BIT;
 use handloom_ir::simt::{Begun, TensorOp, Wait};
 
-use super::Who;
 use super::entry::{Deed, Entry, Kind, OnTensor};
+use super::open::OpenCopies;
 use crate::env::CtaEnv;
-use crate::tensor::{Held, barriers_of};
-use crate::transfer::work::{What, When};
-use crate::transfer::{Fault, Reach, Work};
+use crate::tensor::held::Held;
+use crate::tensor::step::barriers_of;
+use crate::transfer::reach::{Fault, Reach};
+use crate::transfer::work::{What, When, Work};
+use crate::under_way::Who;
 
 /// Most events that something waits for by seed, unless it waits for somebody who asks.
 const MOST_EVENTS: u64 = 8;
@@ -24,6 +26,8 @@ pub(super) struct Queue {
     groups: BTreeMap<(u64, u32, Begun), u64>,
     /// Ops that came here.
     events: u64,
+    watches: bool,
+    pub(super) open: OpenCopies,
 }
 
 /// A number that depends on all bits of another one.
@@ -34,8 +38,9 @@ pub(super) fn mixed(n: u64) -> u64 {
 }
 
 impl Queue {
-    pub(super) fn new(seed: Option<u64>) -> Queue {
-        Queue { seed, begun: Vec::new(), groups: BTreeMap::new(), events: 0 }
+    pub(super) fn new(seed: Option<u64>, watches: bool) -> Queue {
+        let open = OpenCopies::default();
+        Queue { seed, begun: Vec::new(), groups: BTreeMap::new(), events: 0, watches, open }
     }
 
     pub(super) fn begin(&mut self, work: Work, who: Who, reach: &mut dyn Reach) -> Result<bool, Fault> {
@@ -45,7 +50,7 @@ impl Queue {
         let kind = match (&work.what, work.barriers.is_empty()) {
             (What::Nothing, true) => return Ok(false),
             // `st.bulk` is an ordinary store.
-            (What::Zeros { .. }, _) => {
+            (What::Zeros { .. } | What::Bytes { now: true, .. }, _) => {
                 work.perform(reach);
                 return Ok(true);
             }
@@ -53,6 +58,10 @@ impl Queue {
             (_, false) => Kind::Told,
             (_, true) => Kind::Begun(Begun::Bulk),
         };
+        if self.watches {
+            let of = if let Kind::Begun(of) = kind { Some(of) } else { None };
+            self.open.begin(&work, who, of);
+        }
         self.add(who, kind, Deed::Work(work), reach)
     }
 
@@ -130,6 +139,7 @@ impl Queue {
                 if expects {
                     reach.step(at, &mut |old| old.wrapping_add(1));
                 }
+                self.open.arrive(at, who);
                 return self.add(who, Kind::Arrival, Deed::Arrive(at), reach);
             }
             When::Ask(at, word) => self.ask(at, word, reach)?,
@@ -146,6 +156,7 @@ impl Queue {
         for e in self.begun.iter_mut().filter(|e| Queue::of_thread(e, of, who)) {
             e.group.get_or_insert(*next);
         }
+        self.open.commit(of, who, *next);
         *next += 1;
     }
 
@@ -155,6 +166,7 @@ impl Queue {
             let is_early = |but: u32| e.group.is_some_and(|group| group + u64::from(but) < groups);
             Queue::of_thread(e, wait.of, who) && wait.but.is_none_or(is_early)
         };
+        self.open.wait(wait, who, groups);
         if wait.read {
             self.begun.iter_mut().filter(|e| is_named(e)).for_each(|e| e.fetch(reach));
             return Ok(false);
@@ -170,6 +182,9 @@ impl Queue {
         {
             self.perform(i, reach)?;
             any = true;
+        }
+        if (reach.look(at) ^ word) >> PHASE_BIT & 1 == 1 {
+            self.open.seen(at);
         }
         Ok(any)
     }

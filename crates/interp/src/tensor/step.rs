@@ -10,7 +10,6 @@ use handloom_ir::types::StateSpace;
 use super::held::Held;
 use super::memory::{Address, Tensor, fault};
 use super::product::product;
-use crate::late::Who;
 use crate::numbers::low32;
 use crate::transfer::reach::{Fault, Part, Reach, barrier, find, in_cta, ranks};
 
@@ -33,21 +32,11 @@ pub struct Done {
 }
 
 impl Held {
-    /// Does an op for a thread, or for the warp of a thread; or begins it, where what is asynchronous may come late.
+    /// Does an op for a thread, or for the warp of a thread.
     ///
     /// # Errors
-    /// The rule that it breaks; then it has changed nothing.
+    /// The rule that it breaks; then nothing has changed.
     pub fn step(&self, op: TensorOp, src: &[u64], who: Doer, reach: &mut dyn Reach) -> Result<Done, Fault> {
-        if let (true, Some(late)) = (op.is_asynchronous(), reach.env().late.clone()) {
-            let by = Who::new(reach.env(), who.thread, who.span);
-            let changed = late.begin_tensor(self, op, src, by, reach)?;
-            return Ok(Done { changed, ..Done::default() });
-        }
-        self.perform(op, src, who, reach)
-    }
-
-    /// Does an op now.
-    pub(crate) fn perform(&self, op: TensorOp, src: &[u64], who: Doer, reach: &mut dyn Reach) -> Result<Done, Fault> {
         let mut done = Done::default();
         match op {
             TensorOp::Alloc { pair } => {

@@ -6,8 +6,8 @@ use handloom_ir::types::{AtomOp, CLUSTER_STRIDE, ScalarType, StateSpace};
 
 use crate::atom::{atom_value, flushes};
 use crate::env::CtaEnv;
-use crate::late::Who;
 use crate::numbers::low32;
+use crate::under_way::Who;
 
 /// Bytes that a transfer wants to access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -173,6 +173,20 @@ fn index(a: u32, b: u32) -> usize {
 }
 
 impl Boxes {
+    /// Generic addresses of its places in shared memory.
+    pub(super) fn in_shared(&self) -> Vec<u64> {
+        self.shared.iter().map(|(at, _)| *at).collect()
+    }
+
+    /// Its size there.
+    pub(super) fn shared_bytes(&self) -> u64 {
+        self.lines.shared_bytes()
+    }
+
+    pub(super) fn is_load(&self) -> bool {
+        matches!(self.way, Way::Load { .. })
+    }
+
     /// Moves it from one side to the other.
     pub(super) fn perform(&self, reach: &mut dyn Reach) {
         match self.way {
@@ -199,7 +213,11 @@ impl Boxes {
                     reach.write(at + (to - named), &line_bytes[bytes.clone()]);
                     self.each_run(line, |from, run| {
                         each_common(&run, &bytes, |i, n| {
-                            reach.copied(from + (i - run.start) as u64, at + (to - named) + (i - bytes.start) as u64, n);
+                            reach.copied(
+                                from + (i - run.start) as u64,
+                                at + (to - named) + (i - bytes.start) as u64,
+                                n,
+                            );
                         });
                     });
                 });
@@ -233,7 +251,11 @@ impl Boxes {
                 self.each_shared_chunk(named + offset, |place, bytes| {
                     self.each_run(line, |to, run| {
                         each_common(&run, &bytes, |i, n| {
-                            reach.copied(at + (place - named) + (i - bytes.start) as u64, to + (i - run.start) as u64, n);
+                            reach.copied(
+                                at + (place - named) + (i - bytes.start) as u64,
+                                to + (i - run.start) as u64,
+                                n,
+                            );
                         });
                     });
                 });

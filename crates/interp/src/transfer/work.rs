@@ -7,7 +7,6 @@ use handloom_ir::types::{AtomOp, ScalarType, StateSpace};
 
 use super::reach::*;
 use super::tensor::{self, Boxes};
-use crate::late::Who;
 use crate::numbers::low32;
 
 /// Most bytes of `st.bulk`.
@@ -57,8 +56,17 @@ pub(crate) enum What {
         /// Bit i: byte i of each 16.
         mask: u16,
         reduce: Option<(AtomOp, ScalarType)>,
+        /// It is never late.
+        now: bool,
     },
     Tensor(Box<Boxes>),
+}
+
+/// Bytes from a generic address on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Range {
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
 }
 
 /// What says when results come.
@@ -92,9 +100,7 @@ pub fn prepare(op: Transfer, src: &[u64], reach: &mut dyn Reach) -> Result<Work,
         Transfer::Few { bytes } => few(bytes, src, reach),
         Transfer::Commit(of) => Ok(Work::when(When::Commit(of))),
         Transfer::Wait(wait) => Ok(Work::when(When::Wait(wait))),
-        Transfer::Arrive { space, expects } => {
-            Ok(Work::when(When::Arrive(barrier(reach, space, src[0])?, expects)))
-        }
+        Transfer::Arrive { space, expects } => Ok(Work::when(When::Arrive(barrier(reach, space, src[0])?, expects))),
         // The access that follows says what is wrong with an address.
         Transfer::Ask(space) => {
             Ok(barrier(reach, space, src[0]).map_or(Work::nothing(), |at| Work::when(When::Ask(at, src[1]))))
@@ -116,22 +122,44 @@ impl Work {
         Work { what: What::When(when), barriers: vec![] }
     }
 
-    /// Moves the bytes, then tells the barriers: now, or where results may be late, when that time has come. Says whether anything has changed.
-    ///
-    /// # Errors
-    /// What comes now breaks a rule.
-    pub fn begin(self, who: Who, reach: &mut dyn Reach) -> Result<bool, Fault> {
-        if let Some(late) = reach.env().late.clone() {
-            return late.begin(self, who, reach);
+    /// For each place that it goes to: the barrier that is told, what it writes but does not reduce, what it reads; as far as these are single ranges.
+    pub(crate) fn footprint(&self) -> Vec<(Option<u64>, Option<Range>, Option<Range>)> {
+        let barrier = |i: usize| self.barriers.get(i).map(|(at, _)| *at);
+        let range = |at: u64, bytes: u64| Some(Range { at, bytes }).filter(|_| bytes != 0);
+        let copies = |to: &[u64], bytes: u64, reduces: bool, from: Option<Range>| {
+            let write = |at: u64| if reduces { None } else { range(at, bytes) };
+            to.iter().enumerate().map(|(i, at)| (barrier(i), write(*at), from)).collect()
+        };
+        match &self.what {
+            What::Few { from, to, bytes, read } => {
+                vec![(None, range(*to, (*bytes).into()), range(*from, (*read).into()))]
+            }
+            What::Values { to, bytes, reduce } => copies(to, bytes.len() as u64, reduce.is_some(), None),
+            What::Bytes { from, to, bytes, mask, reduce, now: false } => {
+                let from = range(*from, (*bytes).into());
+                copies(to, (*bytes).into(), reduce.is_some() || *mask != u16::MAX, from)
+            }
+            What::Tensor(boxes) => {
+                let places = boxes.in_shared().into_iter().enumerate();
+                let place = |(i, at): (usize, u64)| {
+                    let box_at = range(at, boxes.shared_bytes());
+                    if boxes.is_load() { (barrier(i), box_at, None) } else { (None, None, box_at) }
+                };
+                places.map(place).collect()
+            }
+            What::Nothing
+            | What::When(_)
+            | What::Held { .. }
+            | What::HeldBox(..)
+            | What::Zeros { .. }
+            | What::Bytes { now: true, .. } => vec![],
         }
-        self.perform(reach);
-        Ok(!matches!(self.what, What::Nothing))
     }
 
     /// Reads what is to be written.
     pub(crate) fn fetch(&mut self, reach: &mut dyn Reach) {
         match &self.what {
-            What::Bytes { from, to, bytes, mask, reduce } => {
+            What::Bytes { from, to, bytes, mask, reduce, now: _ } => {
                 let mut read = vec![0; usize::try_from(*bytes).unwrap_or(0)];
                 reach.read(*from, &mut read);
                 self.what = What::Held { to: to.clone(), bytes: read, mask: *mask, reduce: *reduce };
@@ -150,8 +178,8 @@ impl Work {
         }
     }
 
-    /// Moves the bytes, then tells the barriers.
-    pub(crate) fn perform(&self, reach: &mut dyn Reach) {
+    /// Moves the bytes, then tells the barriers. Says whether anything has changed.
+    pub(crate) fn perform(&self, reach: &mut dyn Reach) -> bool {
         match &self.what {
             What::Nothing | What::When(_) => {}
             What::Few { from, to, bytes, read } => {
@@ -172,7 +200,7 @@ impl Work {
                 }
             }
             What::Values { to, bytes, reduce } => to.iter().for_each(|at| put(reach, *at, bytes, u16::MAX, *reduce)),
-            What::Bytes { from, to, bytes, mask, reduce } => {
+            What::Bytes { from, to, bytes, mask, reduce, now: _ } => {
                 let mut read = vec![0; usize::try_from(*bytes).unwrap_or(0)];
                 reach.read(*from, &mut read);
                 for at in to {
@@ -188,8 +216,8 @@ impl Work {
             let back = (bytes << mbarrier::BYTES_BIT).wrapping_neg();
             reach.step(*at, &mut |old| mbarrier::step(old, back));
         }
+        !matches!(self.what, What::Nothing)
     }
-
 }
 
 /// A copy to shared memory. Nothing behind the bytes that are read is touched.
@@ -271,5 +299,5 @@ fn bytes(b: Bytes, src: &[u64], reach: &mut dyn Reach) -> Result<Work, Fault> {
     }
     let [low, high, ..] = mask.to_le_bytes();
     let mask = if b.mask == Mask::Bytes { u16::from_le_bytes([low, high]) } else { u16::MAX };
-    Ok(Work { what: What::Bytes { from, to, bytes, mask, reduce: b.reduce }, barriers })
+    Ok(Work { what: What::Bytes { from, to, bytes, mask, reduce: b.reduce, now: b.now }, barriers })
 }

@@ -160,6 +160,7 @@ mod tests {
             lines: vec![],
             line_files: vec![],
             shared: crate::simt::SharedRules::default(),
+            late: vec![],
         };
         let reach: Vec<u64> = FrameLayout::of_module(&module).iter().map(|f| f.reach).collect();
         assert_eq!(reach, [16 + 32 + 64, 32 + 64, 64, 16]);

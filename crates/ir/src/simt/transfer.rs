@@ -104,6 +104,8 @@ pub struct Bytes {
     pub reduce: Option<(AtomOp, ScalarType)>,
     /// What the mask means.
     pub mask: Mask,
+    /// It is done when the thread goes on, whatever may come late.
+    pub now: bool,
 }
 
 /// Direction of a transfer of a box of a tensor.
@@ -233,7 +235,8 @@ impl Transfer {
                     Mask::Ctas => ".ctas",
                     Mask::Bytes => ".bytes",
                 };
-                format!("transfer.{}_to_{}.{what}{mask}", b.from.name(), b.to.name())
+                let now = if b.now { ".now" } else { "" };
+                format!("transfer.{}_to_{}.{what}{mask}{now}", b.from.name(), b.to.name())
             }
             Transfer::Prefetch => "transfer.prefetch".into(),
             Transfer::Few { bytes } => format!("transfer.global_to_shared.few{bytes}"),

@@ -224,7 +224,7 @@ pub(super) fn copy(x: &mut Cx<'_, '_>, reduce: Option<(AtomOp, ScalarType)>) {
         // Behind the cache policy, if there is one.
         Mask::Bytes => src.push(word_of(x, x.args.len() - 1)),
     }
-    transfer(x, Transfer::Bytes(Bytes { to, from, reduce, mask }), src);
+    transfer(x, Transfer::Bytes(Bytes { to, from, reduce, mask, now: false }), src);
 }
 
 fn reduce(x: &mut Cx<'_, '_>) {

@@ -26,7 +26,8 @@ pub const CP_FENCEPROXY: Form = Form {
         let all = Val::Imm(0xffff_ffff, Ty::B32);
         x.b.push(Op::BarWarp, vec![], vec![all]);
         let src = vec![address_of(x, 0), address_of(x, 1), Val::Imm(SIZE, Ty::B32)];
-        let copy = Bytes { to: StateSpace::Global, from: StateSpace::Shared, reduce: None, mask: Mask::None };
+        let copy =
+            Bytes { to: StateSpace::Global, from: StateSpace::Shared, reduce: None, mask: Mask::None, now: true };
         transfer(x, Transfer::Bytes(copy), src);
         x.b.push(Op::BarWarp, vec![], vec![all]);
     }),

@@ -175,11 +175,8 @@ pub const WAIT_LD: Form = Form {
 };
 
 /// `tcgen05.wait::st.sync.aligned`.
-pub const WAIT_ST: Form = Form {
-    opcode: "tcgen05.wait::st",
-    semantics: Semantics::Wait(|x| wait(x, Begun::TensorStores)),
-    ..WAIT_LD
-};
+pub const WAIT_ST: Form =
+    Form { opcode: "tcgen05.wait::st", semantics: Semantics::Wait(|x| wait(x, Begun::TensorStores)), ..WAIT_LD };
 
 /// `tcgen05.fence::before_thread_sync`.
 pub const FENCE_BEFORE: Form = Form {

@@ -124,19 +124,21 @@ fn argument(u: &Use, operand: &Operand) -> Arg {
     Arg::Vals(vec![Val::Imm(1, t.ty()); n])
 }
 
+/// What builds an instruction of a form.
+fn builders(form: &Form) -> Vec<fn(&mut Cx<'_, '_>)> {
+    match form.semantics {
+        Semantics::Build(build) | Semantics::Warp(build) | Semantics::WarpUpdate(build) | Semantics::Wait(build) => {
+            vec![build]
+        }
+        Semantics::Timed { now, late } => vec![now, late],
+        Semantics::Attempt(_) | Semantics::Hint | Semantics::Control(_) | Semantics::Unsupported(_) => vec![],
+    }
+}
+
 #[test]
 fn every_legal_product_can_be_built() {
     let mut n_built = 0;
-    for &form in forms() {
-        let builds = match form.semantics {
-            Semantics::Build(build)
-            | Semantics::Warp(build)
-            | Semantics::WarpUpdate(build)
-            | Semantics::Wait(build) => vec![build],
-            Semantics::Timed { now, late } => vec![now, late],
-            Semantics::Attempt(_) | Semantics::Hint | Semantics::Control(_) | Semantics::Unsupported(_) => continue,
-        };
-        for build in builds {
+    for (form, build) in forms().iter().flat_map(|form| builders(form).into_iter().map(move |build| (*form, build))) {
         let held = if let Semantics::WarpUpdate(_) = form.semantics { form.dst } else { &[] };
         products(form, &mut |u| {
             for n_src in form.src.iter().filter(|o| !o.optional).count()..=form.src.len() {
