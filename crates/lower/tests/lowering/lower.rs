@@ -153,13 +153,13 @@ b0:
 b1:
     v3:b32 = load.global.b32 [v2]
     v0:p = cmp.lt.u32 v3, 5
-    branch v0, b2, b3
+    branch v0, b3, b2
 b2:
-    yield, then b1
-b3:
     v1:b32 = add.b32 v1, 1
     v0:p = cmp.lt.u32 v1, 9
     branch v0, b1, b4
+b3:
+    yield, then b1
 b4:
     exit
 ",
