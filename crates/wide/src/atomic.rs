@@ -300,7 +300,14 @@ impl Emit<'_> {
     }
 
     /// Goes through the lanes that take part, in ascending order. `address` leaves in `r9` where the lane is whose number is in `edx`.
-    fn each_word(&mut self, x: &Access, w: Words, rows: &[u32], result: Option<(Reg, u32)>, address: impl Fn(&mut Self)) {
+    fn each_word(
+        &mut self,
+        x: &Access,
+        w: Words,
+        rows: &[u32],
+        result: Option<(Reg, u32)>,
+        address: impl Fn(&mut Self),
+    ) {
         let again = self.a.label();
         self.a.op2(Code::Mov_r32_rm32, ECX, x.lanes);
         self.a.bind(again);

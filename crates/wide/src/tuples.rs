@@ -16,7 +16,7 @@ use crate::access::{Access, Form, Limits, Runs};
 use crate::alloc::{Place, n_parts};
 use crate::asm::{Mem, Out};
 use crate::emit::*;
-use crate::values::{load_code, store_code};
+use crate::values::store_code;
 
 const K6: Register = Register::K6;
 /// Registers for the addresses of the runs of one part.
@@ -162,8 +162,11 @@ impl Emit<'_> {
 
     fn load_chunk(&mut self, x: &Access, q: usize, c: usize, at: &[Mem], is_masked: bool, to: u8) {
         let mask = self.chunk_mask(x, q, c, is_masked);
-        let code = if x.class.bytes() == 2 { Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256 } else { load_code(Ty::B32) };
-        self.a.op2(code, Out::masked(zmm(to), mask), at[c]);
+        if x.class.bytes() == 2 {
+            self.a.op2(Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256, Out::masked(zmm(to), mask), at[c]);
+        } else {
+            self.a.load_some(zmm(to), at[c], mask);
+        }
     }
 
     fn load_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
@@ -179,6 +182,7 @@ impl Emit<'_> {
                 for (odd, d) in [(false, first), (true, second)] {
                     self.tuple_result(d, q, x, |s, to| s.a.every_second(unit, odd, to, zmm(2), zmm(3)));
                 }
+                self.a.done_with(&[2, 3, 6, 7]);
             }
             [_, _, _, _] => {
                 for c in 0..4 {
@@ -206,10 +210,12 @@ impl Emit<'_> {
         self.a.every_second(2 * unit, true, zmm(1), zmm(2), zmm(3));
         self.a.every_second(2 * unit, false, zmm(2), zmm(4), zmm(5));
         self.a.every_second(2 * unit, true, zmm(3), zmm(4), zmm(5));
+        self.a.done_with(&[4, 5]);
         for (e, d) in (0..).zip(to) {
             let (odd, from) = (e % 2 == 1, e / 2);
             self.tuple_result(*d, q, x, |s, to| s.a.every_second(unit, odd, to, zmm(from), zmm(2 + from)));
         }
+        self.a.done_with(&[0, 1, 2, 3, 6, 7]);
     }
 
     /// Elements of 8 and 16 bits, in words of vectors 0 and 1.
@@ -243,6 +249,7 @@ impl Emit<'_> {
         let mask = self.chunk_mask(x, q, c, is_masked);
         let code = if x.class.bytes() == 2 { Code::EVEX_Vpmovdw_ymmm256_k1z_zmm } else { store_code(Ty::B32) };
         self.a.store(code, at[c], zmm(from), mask);
+        self.a.done_with(&[from]);
     }
 
     /// An element of the tuples to be stored, in a vector.
@@ -261,6 +268,7 @@ impl Emit<'_> {
         let pair = |s: &mut Self, e: usize, upper: bool, to: u8| {
             let (a, b) = (s.tuple_source(inst, e, q, 2), s.tuple_source(inst, e + 1, q, 3));
             s.a.in_turns(unit, upper, zmm(to), a, b);
+            s.a.done_with(&[2, 3]);
         };
         for upper in [false, true] {
             let half = usize::from(upper);
@@ -337,7 +345,8 @@ impl Emit<'_> {
             s.a.imm8(Code::Shl_rm32_imm8, Register::EDX, bytes.trailing_zeros());
             for at in (0..bytes).step_by(8) {
                 let own = Mem::indexed(WARP, RDX, 1, row as i32 + at);
-                let (from, to) = if x.class.kind == Kind::Load { (Mem::at(RAX, at), own) } else { (own, Mem::at(RAX, at)) };
+                let (from, to) =
+                    if x.class.kind == Kind::Load { (Mem::at(RAX, at), own) } else { (own, Mem::at(RAX, at)) };
                 let (load, store, by) = match bytes {
                     2 => (Code::Movzx_r32_rm16, Code::Mov_rm16_r16, [Register::ESI, Register::SI]),
                     4 => (Code::Mov_r32_rm32, Code::Mov_rm32_r32, [Register::ESI; 2]),

@@ -133,6 +133,39 @@ b4:
     );
 }
 
+/// A lock taken again and again: going around for the next time is counted, going around to wait is not.
+#[test]
+fn a_loop_yields_only_where_it_goes_around_to_wait() {
+    let mut c = Code::new(&[Pred, B32, B64, B32]);
+    c.label(0);
+    c.inst(&LD_GLOBAL, &[c.r(3)], &[at(2, 0)]);
+    c.inst(&LESS, &[c.r(0)], &[c.r(3), imm(5, B32)]);
+    c.guarded(Some((0, false)), &BRA, &[], &[to(0)]);
+    c.inst(&ADD, &[c.r(1)], &[c.r(1), imm(1, B32)]);
+    c.inst(&LESS, &[c.r(0)], &[c.r(1), imm(9, B32)]);
+    c.guarded(Some((0, false)), &BRA, &[], &[to(0)]);
+    c.inst(&RET, &[], &[]);
+    assert_text(
+        &lowered(c),
+        "
+b0:
+    jump b1
+b1:
+    v3:b32 = load.global.b32 [v2]
+    v0:p = cmp.lt.u32 v3, 5
+    branch v0, b3, b2
+b2:
+    v1:b32 = add.b32 v1, 1
+    v0:p = cmp.lt.u32 v1, 9
+    branch v0, b1, b4
+b3:
+    yield, then b1
+b4:
+    exit
+",
+    );
+}
+
 #[test]
 fn a_loop_that_waits_for_memory_yields() {
     let mut c = Code::new(&[Pred, B32, B64]);

@@ -2,7 +2,7 @@
 
 use iced_x86::{Code, Register};
 
-use super::{Asm, Mem};
+use super::{Asm, Mem, Out};
 
 /// Lanes of 32 bits of a vector.
 const LANES: u32 = 16;
@@ -27,6 +27,22 @@ impl Asm {
         let n = unit / 4;
         let first = if upper { LANES / 2 } else { 0 };
         self.picked_words(out, x, y, |i| i / n % 2 * LANES + first + i / n / 2 * n + i % n);
+    }
+
+    /// Words of a mask from memory into a vector; what the others become is open.
+    pub fn load_some(&mut self, out: Register, m: Mem, mask: Register) {
+        if self.narrow.is_some() && mask != Register::None {
+            self.narrow_load_some(out, m, mask);
+            return;
+        }
+        self.op2(Code::EVEX_Vmovdqu32_zmm_k1z_zmmm512, Out::masked(out, mask), m);
+    }
+
+    /// Nobody reads some of the vectors 0 to 7 any more on the way that is being written.
+    pub fn done_with(&mut self, vectors: &[u8]) {
+        if self.narrow.is_some() {
+            self.narrow_done_with(vectors);
+        }
     }
 
     /// Words of two vectors by number.

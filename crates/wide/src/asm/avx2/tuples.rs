@@ -2,11 +2,18 @@
 
 use iced_x86::{Code, Register};
 
-use super::super::Asm;
-use super::state::Lanes;
+use super::super::{Asm, Mem};
+use super::state::{Lanes, Value};
 
 impl Asm {
-    pub(in super::super) fn narrow_every_second(&mut self, unit: u32, odd: bool, out: Register, x: Register, y: Register) {
+    pub(in super::super) fn narrow_every_second(
+        &mut self,
+        unit: u32,
+        odd: bool,
+        out: Register,
+        x: Register,
+        y: Register,
+    ) {
         use Code::*;
         self.n().cache.begin();
         let made = [x, y].map(|r| {
@@ -28,7 +35,14 @@ impl Asm {
         self.drop_masks();
     }
 
-    pub(in super::super) fn narrow_in_turns(&mut self, unit: u32, upper: bool, out: Register, x: Register, y: Register) {
+    pub(in super::super) fn narrow_in_turns(
+        &mut self,
+        unit: u32,
+        upper: bool,
+        out: Register,
+        x: Register,
+        y: Register,
+    ) {
         use Code::*;
         self.n().cache.begin();
         let [a, b] = [x, y].map(|r| self.half(r, usize::from(upper)));
@@ -40,5 +54,21 @@ impl Asm {
         let made = [0x20, 0x31].map(|n| self.x3i(VEX_Vperm2i128_ymm_ymm_ymmm256_imm8, low, high, n));
         self.set_halves(out.into(), Lanes::D, &made);
         self.drop_masks();
+    }
+
+    pub(in super::super) fn narrow_load_some(&mut self, out: Register, m: Mem, mask: Register) {
+        self.n().cache.begin();
+        let made = [0, 1].map(|h| {
+            let own = self.piece(mask, Lanes::D, h);
+            self.x3(Code::VEX_Vpmaskmovd_ymm_ymm_m256, own, m.behind(32 * h as i32))
+        });
+        self.set_halves(out.into(), Lanes::D, &made);
+        self.drop_masks();
+    }
+
+    pub(in super::super) fn narrow_done_with(&mut self, vectors: &[u8]) {
+        for v in vectors {
+            (0..2).for_each(|h| self.n().cache.forget(Value::Half(*v, h)));
+        }
     }
 }
