@@ -26,7 +26,6 @@ mod tensor;
 mod texels;
 mod transfer;
 #[cfg(target_arch = "x86_64")]
-mod video;
 mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
