@@ -9,14 +9,13 @@
 use std::collections::BTreeMap;
 
 use handloom_ir::num::eval;
-use handloom_ir::simt::video::{
-    Elements, Negated, Part, PartOf, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad,
-};
+use handloom_ir::simt::video::{Elements, Negated, Part, PartOf, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};
 use handloom_ir::simt::{Addr, BlockId, Cvt, Exactness, FMode, Inst, Module as Ir, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, ScalarType, StateSpace, TestProperty, Ty};
 use handloom_tests::engines::{INTERP, Way, ways};
 use handloom_tests::kernel::{self, SPAN, access, bits};
 use handloom_tests::rng::Rng;
+use handloom_wide::approx::{AWAY, circular, logarithms, powers};
 
 /// Ops of a kernel.
 const CHUNK: usize = 24;
@@ -334,7 +333,8 @@ fn conversions() -> Vec<Pure> {
 /// Conversions of packed types: of small floats all forms.
 fn packed_conversions() -> Vec<Pure> {
     use ScalarType::{
-        BF16x2, E2M1x2, E2M1x4, E2M3x2, E2M3x4, E3M2x2, E3M2x4, E4M3x2, E4M3x4, E5M2x2, E5M2x4, F16x2, F32, S2F6x2, UE8M0x2,
+        BF16x2, E2M1x2, E2M1x4, E2M3x2, E2M3x4, E3M2x2, E3M2x4, E4M3x2, E4M3x4, E5M2x2, E5M2x4, F16x2, F32, S2F6x2,
+        UE8M0x2,
     };
     const PAIRS: [ScalarType; 5] = [E4M3x2, E5M2x2, E2M3x2, E3M2x2, E2M1x2];
     let plain = |from, to, round| Cvt { round, ..Cvt::plain(to, from) };
@@ -355,9 +355,7 @@ fn packed_conversions() -> Vec<Pure> {
         }
     }
     for (from, satfinite) in [F32, BF16x2].into_iter().flat_map(|from| BOTH.map(|s| (from, s))) {
-        ops.extend(
-            [Rounding::Zero, Rounding::Up].map(|r| Pure::Cvt(Cvt { satfinite, ..plain(from, UE8M0x2, r) })),
-        );
+        ops.extend([Rounding::Zero, Rounding::Up].map(|r| Pure::Cvt(Cvt { satfinite, ..plain(from, UE8M0x2, r) })));
     }
     ops.push(Pure::Cvt(plain(UE8M0x2, BF16x2, nearest)));
     ops
@@ -525,5 +523,22 @@ fn functions_of_many_numbers() {
     };
     for seed in 0..40 {
         compare_on(&ops, &[How::Varying, How::Masked], 1000 + 10 * seed, &ordinary);
+    }
+}
+
+/// Polynomials of code are nearer to the functions of the host than a sixteenth of what is allowed for them.
+#[test]
+fn polynomials_are_near() {
+    let sum = |list: &[f64], x: f64| list.iter().rev().fold(0.0, |sum: f64, c| sum.mul_add(x, *c));
+    let near = |found: f64, want: f64| (found - want).abs() <= want.abs() * AWAY / 16.0;
+    for i in -1000..=1000 {
+        let f = f64::from(i) / 2000.0;
+        assert!(near(sum(&powers(), f), f.exp2()), "2^{f}");
+        let m = f.exp2();
+        let s = (m - 1.0) / (m + 1.0);
+        assert!(near(s * sum(&logarithms(), s * s), m.log2()), "log2 {m}");
+        let r = f * std::f64::consts::FRAC_PI_2;
+        assert!(near(r * sum(&circular(1), r * r), r.sin()), "sin {r}");
+        assert!(near(sum(&circular(0), r * r), r.cos()), "cos {r}");
     }
 }

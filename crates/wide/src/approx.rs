@@ -31,7 +31,7 @@ const K7: Register = Register::K7;
 const ESI: Register = Register::ESI;
 
 /// How far, relative to itself, a result may be from that of the host: 256 times what the polynomials and their roundings make.
-const AWAY: f64 = 1.0 / (1u64 << 43) as f64;
+pub const AWAY: f64 = 1.0 / (1u64 << 43) as f64;
 /// Up to here arguments of sines are reduced with two parts of a right angle: their products with a number of 21 bits leave errors of 2^-85.
 const MOST_ANGLE: f32 = 1_048_576.0;
 /// A right angle, and what its number in `.f64` lacks.
@@ -65,8 +65,8 @@ pub(crate) fn has_code(op: Pure) -> bool {
     }
 }
 
-/// `ln(2)^n / n!`: 2^f within a half of zero, to 2^-46.
-fn powers() -> Vec<f64> {
+/// `ln(2)^n / n!`, from the constant on: 2^f within a half of zero, to 2^-46.
+pub fn powers() -> Vec<f64> {
     std::iter::successors(Some((1.0, 0.0)), |(c, n)| Some((c * std::f64::consts::LN_2 / (n + 1.0), n + 1.0)))
         .map(|(c, _)| c)
         .take(12)
@@ -74,12 +74,12 @@ fn powers() -> Vec<f64> {
 }
 
 /// Of the odd series of `log2((1 + s) / (1 - s))`, by the square of `s`, for numbers within a square root of two of one.
-fn logarithms() -> Vec<f64> {
+pub fn logarithms() -> Vec<f64> {
     (0..9).map(|n| 2.0 / std::f64::consts::LN_2 / f64::from(2 * n + 1)).collect()
 }
 
-/// `(-1)^n / (2n + first)!`: within half a right angle, by the square.
-fn circular(first: u32) -> Vec<f64> {
+/// `(-1)^n / (2n + first)!`, by the square: the cosine (`first` is 0) within half a right angle of zero, and the sine (1) over its argument.
+pub fn circular(first: u32) -> Vec<f64> {
     let next = |(c, n): (f64, f64)| (-c / ((n + 1.0) * (n + 2.0)), n + 2.0);
     std::iter::successors(Some((1.0, f64::from(first))), |last| Some(next(*last))).map(|(c, _)| c).take(9).collect()
 }
@@ -331,30 +331,5 @@ impl Emit<'_> {
         self.a.op3(AND_Q, turns, turns, sign);
         self.a.op3(Code::EVEX_Vpxorq_zmm_k1z_zmm_zmmm512b64, y, y, turns);
         y
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sum(list: &[f64], x: f64) -> f64 {
-        list.iter().rev().fold(0.0, |sum, c| sum.mul_add(x, *c))
-    }
-
-    /// Polynomials are nearer than a sixteenth of what is allowed for them.
-    #[test]
-    fn polynomials_are_near() {
-        let near = |found: f64, want: f64| (found - want).abs() <= want.abs() * AWAY / 16.0;
-        for i in -1000..=1000 {
-            let f = f64::from(i) / 2000.0;
-            assert!(near(sum(&powers(), f), f.exp2()), "2^{f}");
-            let m = f.exp2();
-            let s = (m - 1.0) / (m + 1.0);
-            assert!(near(s * sum(&logarithms(), s * s), m.log2()), "log2 {m}");
-            let r = f * std::f64::consts::FRAC_PI_2;
-            assert!(near(r * sum(&circular(1), r * r), r.sin()), "sin {r}");
-            assert!(near(sum(&circular(0), r * r), r.cos()), "cos {r}");
-        }
     }
 }

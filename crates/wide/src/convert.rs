@@ -8,7 +8,7 @@ use crate::asm::Out;
 use crate::emit::*;
 use crate::half::Half;
 use crate::small::{Small, small};
-use crate::table::{rounding, rounding_number};
+use crate::table::{integer, rounding, rounding_number};
 use crate::values::{At, Src, by_width, is_wide, load_code};
 
 /// What a conversion is for the host.
@@ -36,22 +36,6 @@ pub(crate) enum Conversion {
     Saturate,
     /// What the host has no instruction for.
     Small(Small),
-}
-
-/// Bits of an integer type, and whether it is signed.
-pub(crate) fn integer(t: ScalarType) -> Option<(u32, bool)> {
-    use ScalarType::*;
-    Some(match t {
-        U8 => (8, false),
-        U16 => (16, false),
-        U32 => (32, false),
-        U64 => (64, false),
-        S8 => (8, true),
-        S16 => (16, true),
-        S32 => (32, true),
-        S64 => (64, true),
-        _ => return None,
-    })
 }
 
 /// What a conversion is, if there is code for it.

@@ -17,7 +17,7 @@
 mod access;
 mod addresses;
 pub mod alloc;
-mod approx;
+pub mod approx;
 pub mod asm;
 mod atomic;
 mod bands;

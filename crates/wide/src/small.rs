@@ -13,10 +13,9 @@ use handloom_ir::types::{Rounding, ScalarType, Ty};
 use iced_x86::{Code, Register, RoundingControl};
 
 use crate::asm::{Mem, Out};
-use crate::convert::integer;
 use crate::emit::*;
 use crate::half::Half;
-use crate::table::rounding_number;
+use crate::table::{integer, rounding_number};
 use crate::values::{At, Src, load_code, store_code};
 
 use Code::{
@@ -226,7 +225,7 @@ impl Emit<'_> {
                     self.put_element(8, upper, !upper, out);
                 }
             }
-            Small::FromPowers => self.from_powers(q, &src[0], out),
+            Small::FromPowers => self.powers_to_pair(q, &src[0], out),
             Small::ToHalf { from, to } => {
                 self.as_f32(from, q, &src[0]);
                 if c.integral && c.from == c.to {
@@ -235,7 +234,7 @@ impl Emit<'_> {
                 self.narrow_to(to, zmm(0), None);
                 self.copy(Ty::B32, out, zmm(4).into());
             }
-            Small::ToF32(from) => self.to_f32(c, from, q, &src[0], out),
+            Small::ToF32(from) => self.single(c, from, q, &src[0], out),
             Small::ToF64(half) => {
                 self.element(&src[0], q / 2, 0, false, false);
                 self.widen_half(half, zmm(0));
@@ -469,10 +468,12 @@ impl Emit<'_> {
         self.a.op2(load_code(Ty::B32), Out::masked(code, K7), nan);
     }
 
-    fn from_powers(&mut self, q: usize, s: &Src, out: Out) {
+    fn powers_to_pair(&mut self, q: usize, s: &Src, out: Out) {
         let (code, r, zero) = (zmm(4), zmm(5), zmm(6));
         let a = self.reg(s, q, 0);
-        let places = self.a.bytes(std::array::from_fn(|i| [(i % 16 / 4 * 4) as u8, 0x80, (i % 16 / 4 * 4 + 1) as u8, 0x80][i % 4]));
+        let places = self
+            .a
+            .bytes(std::array::from_fn(|i| [(i % 16 / 4 * 4) as u8, 0x80, (i % 16 / 4 * 4 + 1) as u8, 0x80][i % 4]));
         self.a.op3(BYTES, code, a, Mem::constant(places, 0));
         self.a.op2i(halves::LEFT, r, code, 7);
         // 2^-127 is a subnormal number, and the last code is NaN.
@@ -495,8 +496,9 @@ impl Emit<'_> {
         let a = self.reg(s, q, 0);
         // Codes in the upper byte of each half.
         if of.step == 8 {
-            let places =
-                self.a.bytes(std::array::from_fn(|i| [0x80, (i % 16 / 4 * 4) as u8, 0x80, (i % 16 / 4 * 4 + 1) as u8][i % 4]));
+            let places = self.a.bytes(std::array::from_fn(|i| {
+                [0x80, (i % 16 / 4 * 4) as u8, 0x80, (i % 16 / 4 * 4 + 1) as u8][i % 4]
+            }));
             self.a.op3(BYTES, code, a, Mem::constant(places, 0));
         } else {
             self.a.op2i(LEFT, r, a, 20);
@@ -645,7 +647,7 @@ impl Emit<'_> {
         self.a.op2i(code, zmm(0), zmm(0), 8 | rounding_number(round));
     }
 
-    fn to_f32(&mut self, c: Cvt, from: Origin, q: usize, s: &Src, out: Out) {
+    fn single(&mut self, c: Cvt, from: Origin, q: usize, s: &Src, out: Out) {
         self.as_f32(from, q, s);
         let x = zmm(0);
         if c.ftz {

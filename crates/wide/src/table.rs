@@ -1,7 +1,7 @@
 //! Which instruction of the host is which op: decisions as data.
 
 use handloom_ir::simt::{FMode, Inst, Lines, MatrixOp, Op, Pure, Val};
-use handloom_ir::types::{Cmp, Float, Int, Rounding, Ty};
+use handloom_ir::types::{Cmp, Float, Int, Rounding, ScalarType, Ty};
 use handloom_plan::Plan;
 use iced_x86::{Code, RoundingControl};
 
@@ -168,6 +168,22 @@ pub(crate) fn arithmetic(op: Pure) -> Option<Arithmetic> {
 /// Whether a type is held in lanes of 64 bits.
 pub(crate) fn width_of(ty: Float) -> Ty {
     if ty == Float::F64 { Ty::B64 } else { Ty::B32 }
+}
+
+/// Bits of an integer type, and whether it is signed.
+pub(crate) fn integer(t: ScalarType) -> Option<(u32, bool)> {
+    use ScalarType::*;
+    Some(match t {
+        U8 => (8, false),
+        U16 => (16, false),
+        U32 => (32, false),
+        U64 => (64, false),
+        S8 => (8, true),
+        S16 => (16, true),
+        S32 => (32, true),
+        S64 => (64, true),
+        _ => return None,
+    })
 }
 
 /// The value of a constant source.

@@ -105,8 +105,9 @@ fn in_words(v: Video) -> Option<Bounds> {
 /// Whether an op has code here.
 pub(crate) fn has_code(op: Pure) -> bool {
     match op {
-        Pure::Video(Video { op: VideoOp::Set(cmp), .. })
-        | Pure::VideoSimd(VideoSimd { op: SimdOp::Set(cmp), .. }) => int_cmp(cmp).is_some(),
+        Pure::Video(Video { op: VideoOp::Set(cmp), .. }) | Pure::VideoSimd(VideoSimd { op: SimdOp::Set(cmp), .. }) => {
+            int_cmp(cmp).is_some()
+        }
         Pure::Video(_) | Pure::Vmad(_) | Pure::VideoSimd(_) => true,
         _ => false,
     }

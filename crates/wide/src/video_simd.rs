@@ -79,15 +79,11 @@ fn single(v: VideoSimd) -> Option<Code> {
     match (v.op, v.signed) {
         (SimdOp::Add, _) if cut => Some(ADD.of(v.bits())),
         (SimdOp::Sub, _) if cut => Some(SUB.of(v.bits())),
-        (SimdOp::Add, true) if v.sat && alike => {
-            of(EVEX_Vpaddsb_zmm_k1z_zmm_zmmm512, EVEX_Vpaddsw_zmm_k1z_zmm_zmmm512)
-        }
+        (SimdOp::Add, true) if v.sat && alike => of(EVEX_Vpaddsb_zmm_k1z_zmm_zmmm512, EVEX_Vpaddsw_zmm_k1z_zmm_zmmm512),
         (SimdOp::Add, false) if v.sat && alike => {
             of(EVEX_Vpaddusb_zmm_k1z_zmm_zmmm512, EVEX_Vpaddusw_zmm_k1z_zmm_zmmm512)
         }
-        (SimdOp::Sub, true) if v.sat && alike => {
-            of(EVEX_Vpsubsb_zmm_k1z_zmm_zmmm512, EVEX_Vpsubsw_zmm_k1z_zmm_zmmm512)
-        }
+        (SimdOp::Sub, true) if v.sat && alike => of(EVEX_Vpsubsb_zmm_k1z_zmm_zmmm512, EVEX_Vpsubsw_zmm_k1z_zmm_zmmm512),
         (SimdOp::Sub, false) if v.sat && alike => {
             of(EVEX_Vpsubusb_zmm_k1z_zmm_zmmm512, EVEX_Vpsubusw_zmm_k1z_zmm_zmmm512)
         }

@@ -14,7 +14,6 @@ use handloom_plan::abi::{EvalSite, Loc};
 use super::convert;
 use super::eval::Active;
 use super::halves;
-use super::video;
 use crate::warp::context::Ctx;
 
 /// A row of 32-bit lanes.
@@ -30,7 +29,6 @@ pub(super) fn eval(host: &Host, c: Active, site: &EvalSite) -> bool {
 fn with_features(c: Active, site: &EvalSite) -> bool {
     match site.op {
         Pure::Cvt(cvt) => convert::convert(c, site, cvt),
-        Pure::Video(_) | Pure::Vmad(_) | Pure::VideoSimd(_) => video::video(c, site),
         op => integers(c, site) || floats(c, site, op),
     }
 }

@@ -26,7 +26,6 @@ mod tensor;
 mod texels;
 mod transfer;
 #[cfg(target_arch = "x86_64")]
-mod video;
 mod whole;
 
 pub(crate) use transfer::end_transfers;

@@ -29,7 +29,7 @@ impl Site {
 }
 
 /// A register that is the same in all threads of the block, and in all of the grid unless it is [`BLOCKWISE`].
-const UNIFORM: usize = 4;
+pub(super) const UNIFORM: usize = 4;
 /// The one that has the number of the block.
 const BLOCKWISE: usize = 2;
 
@@ -100,7 +100,8 @@ impl Grower<'_> {
             72..=74 if site != Site::Function => pressure::ends(self),
             75..=77 => pressure::registers(self),
             78..=80 if site != Site::Function => pressure::own_atomic(self),
-            _ => self.instruction(),
+            81..=84 if site != Site::Function => pressure::shared_chain(self),
+            _ => Node::Lines(self.instruction()),
         }
     }
 
@@ -121,13 +122,13 @@ impl Grower<'_> {
     }
 
     /// An instruction of a record.
-    fn instruction(&mut self) -> Node {
+    pub(super) fn instruction(&mut self) -> Vec<String> {
         let form = self.rng.below(self.templates.len());
         let t = self.rng.pick(&self.templates[form]).clone();
         let guard = self.guard();
         let dst: Vec<String> = t.dst.iter().map(|p| self.destination(p)).collect();
         let src: Vec<String> = t.src.iter().map(|p| self.source(p)).collect();
-        Node::Lines(vec![format!("{guard}{} {};", t.words, [dst, src].concat().join(", "))])
+        vec![format!("{guard}{} {};", t.words, [dst, src].concat().join(", "))]
     }
 
     fn destination(&mut self, p: &Place) -> String {

@@ -1,9 +1,9 @@
 //! Statements that press on a generator of code: more live values than the host has registers, in loops whose lanes leave at different times; accesses that
-//! end where an allocation does; atomics whose old values are read.
+//! end where an allocation does; atomics whose old values are read; values that all lanes share, or that go up by even steps, and what is made of those alone.
 
-use super::grow::Grower;
+use super::grow::{Grower, UNIFORM};
 use super::templates::Class;
-use super::{INPUT_BYTES, Node};
+use super::{INPUT_BYTES, Node, REGS};
 
 /// A loop of its own with many values of 64 bits, of 32 bits and many predicates, all of which live over its back edge. Lanes turn 1 to 4 times.
 pub(super) fn registers(g: &mut Grower<'_>) -> Node {
@@ -119,4 +119,64 @@ pub(super) fn own_atomic(g: &mut Grower<'_>) -> Node {
         format!("{guard}atom{space}.{op} {d}, {at}, {x}{y};")
     });
     Node::Lines(lines)
+}
+
+/// A chain of instructions on registers of its own, which all lanes share, or which go up by even steps from lane to lane. It ends in a selection.
+pub(super) fn shared_chain(g: &mut Grower<'_>) -> Node {
+    let mut lines = vec!["{".to_owned()];
+    for c in Class::ALL {
+        lines.push(format!(".reg .{} %s{}<{REGS}>;", c.ty(), c.letter()));
+    }
+    let is_affine = g.rng.one_in(3);
+    for i in 0..REGS {
+        let u = g.rng.below(UNIFORM);
+        // Numbers of ordinary size, as floats too.
+        lines.push(match g.rng.below(4) {
+            0 => format!("mov.u32 %sr{i}, %u{u};"),
+            1 => format!("cvt.rn.f32.u32 %sr{i}, %u{u};"),
+            2 if is_affine => format!("mad.lo.u32 %sr{i}, %ti, {}, %u{u};", g.rng.below(300)),
+            _ => format!("xor.b32 %sr{i}, %u{u}, {:#x};", 0x3f80_0000 + g.rng.below(1 << 24)),
+        });
+        lines.push(format!("cvt.u16.u32 %sh{i}, %sr{i};"));
+        lines.push(match g.rng.below(3) {
+            0 => format!("cvt.u64.u32 %sl{i}, %sr{i};"),
+            1 => format!("cvt.rn.f64.u32 %sl{i}, %u{u};"),
+            _ => format!("mad.wide.u32 %sl{i}, %sr{i}, 8, %sl{};", i.saturating_sub(1)),
+        });
+        lines.push(format!("setp.gt.s32 %sp{i}, %u{u}, {};", g.rng.below(16)));
+    }
+    for _ in 0..2 + g.rng.below(6) {
+        let made = g.instruction();
+        lines.extend(made.into_iter().map(|line| of_chain(&line)));
+    }
+    let (d, a, b, p) = (g.r(), g.rng.below(REGS), g.rng.below(REGS), g.rng.below(REGS));
+    lines.push(format!("selp.b32 %sr{a}, %sr{a}, 0f3fc00000, %sp{p};"));
+    lines.push(format!("selp.f32 %sr{b}, 0f40400000, %sr{b}, %sp{p};"));
+    for i in 0..REGS {
+        lines.push(format!("xor.b32 {d}, {d}, %sr{i};"));
+    }
+    let (wide, half) = (g.reg(Class::L), g.reg(Class::H));
+    for i in 0..REGS {
+        lines.push(format!("xor.b64 {wide}, {wide}, %sl{i};"));
+        lines.push(format!("xor.b16 {half}, {half}, %sh{i};"));
+    }
+    lines.push(format!("mov.pred {}, %sp{p};", g.reg(Class::P)));
+    lines.push("}".into());
+    Node::Lines(lines)
+}
+
+/// A statement with registers of the chain instead.
+fn of_chain(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find('%') {
+        let name = &rest[at + 1..];
+        let mut letters = name.chars();
+        let is_class = letters.next().is_some_and(|c| Class::ALL.iter().any(|k| k.letter() == c));
+        let is_register = is_class && letters.next().is_some_and(|c| c.is_ascii_digit());
+        out.push_str(&rest[..at]);
+        out.push_str(if is_register { "%s" } else { "%" });
+        rest = name;
+    }
+    out + rest
 }

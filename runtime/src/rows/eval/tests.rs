@@ -1,7 +1,6 @@
 //! Whole rows against `num::eval`, op by op.
 
 use handloom_ir::num;
-use handloom_ir::simt::video::*;
 use handloom_ir::simt::{Cvt, Exactness, FMode, Pure};
 use handloom_ir::types::*;
 use handloom_plan::abi::{EvalSite, Loc};
@@ -289,62 +288,4 @@ fn loops_are_for_the_host_that_the_record_names() {
     assert!(!has_loop(&host, lanes, &site));
     eval_lanes(&host, lanes, &site);
     assert_eq!(ctx.read(site.dst[0], 30), num::eval(op, &[3, 3])[0]);
-}
-
-const ORDERS: [Cmp; 6] = [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge];
-
-#[test]
-fn scalar_video_ops_are_those_of_num() {
-    let mut random = Random(0x0bad_cafe_1234_5678);
-    let mut ops = vec![VideoOp::Add, VideoOp::Sub, VideoOp::AbsDiff, VideoOp::Min, VideoOp::Max];
-    ops.extend(FLAGS.into_iter().flat_map(|wrap| [VideoOp::Shl { wrap }, VideoOp::Shr { wrap }]));
-    ops.extend(ORDERS.map(VideoOp::Set));
-    let mut ends = vec![VideoEnd::Plain, VideoEnd::Add, VideoEnd::Min, VideoEnd::Max];
-    ends.extend(Part::ALL[..6].iter().map(|part| VideoEnd::Merge(*part)));
-    for op in ops {
-        for end in &ends {
-            for bits in 0..16_u32 {
-                let [signed, sat, a, b] = [0, 1, 2, 3].map(|i| bits >> i & 1 == 1);
-                let mut part = |signed| PartOf { part: Part::ALL[random.next() as usize % 7], signed };
-                let v = Video { op, signed, a: part(a), b: part(b), sat, end: *end };
-                compare(Pure::Video(v), &mut random);
-            }
-        }
-    }
-    for negated in [Negated::None, Negated::Product, Negated::Addend] {
-        for shift in [0, 7, 15] {
-            for bits in 0..16_u32 {
-                let [a, b, sat, plus_one] = [0, 1, 2, 3].map(|i| bits >> i & 1 == 1);
-                let mut part = |signed| PartOf { part: Part::ALL[random.next() as usize % 7], signed };
-                let v = Vmad { a: part(a), b: part(b), negated, plus_one, sat, shift };
-                compare(Pure::Vmad(v), &mut random);
-            }
-        }
-    }
-}
-
-#[test]
-fn simd_video_ops_are_those_of_num() {
-    let mut random = Random(0x5eed_0f51_3d00_0001);
-    let mut ops = vec![SimdOp::Add, SimdOp::Sub, SimdOp::Avrg, SimdOp::AbsDiff, SimdOp::Min, SimdOp::Max];
-    ops.extend(ORDERS.map(SimdOp::Set));
-    for op in ops {
-        for n in [2, 4] {
-            for bits in 0..32_u32 {
-                let [signed, sat, accumulate, a, b] = [0, 1, 2, 3, 4].map(|i| bits >> i & 1 == 1);
-                let mut elements = |signed| {
-                    let select = std::array::from_fn(|_| (random.next() % (2 * u64::from(n))) as u8);
-                    Elements { select, signed }
-                };
-                let (a, b) = (elements(a), elements(b));
-                let mask = (random.next() % (1 << n)) as u8;
-                compare(Pure::VideoSimd(VideoSimd { op, n, signed, a, b, mask, sat, accumulate }), &mut random);
-                // Elements where they lie.
-                let in_place =
-                    |first: u8, signed| Elements { select: std::array::from_fn(|i| first + i as u8), signed };
-                let (a, b, mask) = (in_place(0, a.signed), in_place(n, b.signed), (1 << n) - 1);
-                compare(Pure::VideoSimd(VideoSimd { op, n, signed, a, b, mask, sat, accumulate }), &mut random);
-            }
-        }
-    }
 }
