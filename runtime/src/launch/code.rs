@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Engine, LaunchConfig, LaunchError};
+use handloom_plan::Bounds;
+
+use super::{Engine, LaunchConfig, LaunchError, audited};
 use crate::module::{CodeCell, Function, Key, Left, Module, Patience, Program};
 use crate::run::{Backend, Progress};
 use crate::trap::TrapReport;
@@ -30,7 +32,8 @@ impl Module {
     /// shape.
     pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
         let function = |name: &str| self.function(Some(name));
-        let jit = launches.iter().filter(|(_, config)| config.engine == Engine::Jit);
+        let jit =
+            launches.iter().filter(|(name, config)| function(name).is_ok_and(|f| f.runs_on(config) == Engine::Jit));
         let cells = jit.filter_map(|(name, config)| Some(function(name).ok()?.cell(config)));
         let absent: Vec<Arc<CodeCell>> = cells.filter(|cell| cell.get().is_none()).collect();
         // While others are waited for, none is given up.
@@ -39,7 +42,9 @@ impl Module {
         let compile = |(name, config): &(&str, &LaunchConfig)| {
             let function = function(name)?;
             match absent.iter().find(|cell| cell.is_of(&function.key(config))) {
-                Some(cell) if config.engine == Engine::Jit => Ok(function.compiled(function.make(cell, config)?)),
+                Some(cell) if function.runs_on(config) == Engine::Jit => {
+                    Ok(function.compiled(function.make(cell, config)?))
+                }
                 Some(_) | None => function.compile(config),
             }
         };
@@ -50,13 +55,24 @@ impl Module {
 impl Function {
     pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
         let cluster: u32 = config.cluster_of(self.entry()).iter().product();
+        let audited = config.check.is_some();
         Key {
             entry: Arc::clone(&self.name),
             shape: config.shape(),
-            bounds: config.bounds,
+            bounds: if audited { Bounds::Exact } else { config.bounds },
             cluster: cluster > 1,
             host: self.module.inner.device.inner.host,
-            backend: config.backend,
+            // One generator tells what threads do.
+            backend: if audited { Backend::Cranelift } else { config.backend },
+            audited,
+        }
+    }
+
+    /// Who runs a launch. Checks need an engine that tells what threads do, which compiled code does for most kernels.
+    pub(crate) fn runs_on(&self, config: &LaunchConfig) -> Engine {
+        match config.check {
+            Some(_) if audited::why_interpreted(self, config).is_some() => Engine::Interp,
+            Some(_) | None => config.engine,
         }
     }
 
@@ -116,7 +132,7 @@ impl Function {
     /// # Errors
     /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. There is no code: [`LaunchError::Failed`].
     pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
-        if config.engine == Engine::Interp {
+        if self.runs_on(config) == Engine::Interp {
             return Ok(Compiled {
                 entry: self.name.to_string(),
                 time: Duration::ZERO,

@@ -7,10 +7,11 @@ mod saved;
 mod symbols;
 mod task;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use handloom_diag::{Diagnostic, SourceMap};
-use handloom_ir::simt::{self, Builtin, Op, Param, SymKind};
+use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
 
 pub use load::{LoadError, front};
 pub(crate) use outline::{Outline, local_stride};
@@ -41,6 +42,17 @@ pub(crate) struct ModuleInner {
     pub(crate) prints: bool,
     /// Some function calls CUDA's device runtime.
     pub(crate) launches: bool,
+    /// By entry: what compiled code cannot tell an audit, once a checked launch asked.
+    pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
+}
+
+/// What of an entry compiled code cannot tell an audit.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Untold {
+    /// Of accesses, fences and barriers.
+    pub(crate) events: Option<&'static str>,
+    /// Of the variables that addresses are made from.
+    pub(crate) variables: Option<&'static str>,
 }
 
 impl Module {
@@ -61,7 +73,8 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches };
+        let untold = Mutex::default();
+        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, untold };
         Ok(Module { inner: Arc::new(inner) })
     }
 

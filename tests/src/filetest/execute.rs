@@ -10,7 +10,7 @@ use handloom_runtime::{Bounds, Finding};
 use super::FileTest;
 use super::directives::{Argument, Directives, Expect, Launch, Note, Object};
 use super::values::{Elem, bytes};
-use crate::engines::{self, CHECKED, Job, Outcome, TRACED, Way};
+use crate::engines::{self, CHECKED, CODE_TOLD, Job, Outcome, TRACED, Way};
 use crate::reference::order::agrees;
 
 /// Most wrong elements that are shown of one buffer.
@@ -39,6 +39,7 @@ pub fn run(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
         if !outcome.findings.is_empty() {
             return Err(on(CHECKED, d.seeds.start, &texts(&outcome.findings)));
         }
+        job.tells_alike(d.seeds.start).map_err(|e| on(CODE_TOLD, d.seeds.start, &e))?;
     }
     Ok(())
 }
@@ -65,6 +66,7 @@ pub fn find(test: &FileTest, d: &Directives, text: &str) -> Result<(), String> {
             return Err(on(CHECKED, seed, &trap.human(Style::Plain, None)));
         }
         holds(d, &job, &outcome).map_err(|e| on(CHECKED, seed, &e))?;
+        job.tells_alike(seed).map_err(|e| on(CODE_TOLD, seed, &e))?;
         let is_of = |n: &Note, f: &Finding| {
             let mut lines = std::iter::once(&f.first).chain(&f.second).map(|at| at.line);
             n.code == f.kind && n.text == f.class && lines.any(|line| line == n.line)

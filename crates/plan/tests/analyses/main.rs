@@ -40,6 +40,7 @@ fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
         local_stride: LOCAL_STRIDE,
         frame_bytes: 0,
         is_callee: false,
+        audited: false,
         cluster: false,
         masked,
         speculate,

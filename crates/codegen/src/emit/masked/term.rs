@@ -42,7 +42,7 @@ pub(crate) fn masked_term(cx: &mut Emit<'_, '_>, b: usize, m: Value, taken: Opti
             let bad = cx.asm.cold_block();
             scatter(cx, b, &rows, targets, m, bad);
         }
-        Term::Ret | Term::Exit if !cx.plan.ends_with_exit_of_callee(b) => {
+        Term::Ret | Term::Exit if !cx.plan.ends_with_told_exit(b) => {
             let live = cx.asm.load_warp(types::I32, offset_of!(WarpCtx, live));
             let live = cx.asm.b.ins().band_not(live, m);
             cx.asm.store_warp(live, offset_of!(WarpCtx, live));
