@@ -46,8 +46,10 @@ fn compiled_code_tells_what_the_interpreter_tells() {
     let start = Instant::now();
     let seeds =
         (first..first + asked.unwrap_or(AUDITED)).take_while(|_| asked.is_some() || start.elapsed() < LIMIT / 4);
-    let told =
-        |seed| kernel(seed).job(&kernel(seed).text()).tells_alike(seed).unwrap_or_else(|why| panic!("{seed}: {why}"));
+    let told = |seed| {
+        let (kernel, text) = (kernel(seed), kernel(seed).text());
+        kernel.job(&text).tells_alike(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{text}"))
+    };
     let told: Vec<(usize, Vec<&str>)> = seeds.map(told).collect();
     let n = told.iter().filter(|(compiled, _)| *compiled > 0).count();
     // Half of them have clusters.

@@ -10,6 +10,7 @@ mod packs;
 mod read;
 mod shapes;
 mod sites;
+mod variables;
 mod ways;
 
 use handloom_ir::simt::{Function, LaunchShape};

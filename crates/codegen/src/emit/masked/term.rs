@@ -31,7 +31,13 @@ pub(crate) fn masked_term(cx: &mut Emit<'_, '_>, b: usize, m: Value, taken: Opti
             let no = cx.asm.b.ins().band_not(m, taken);
             add_pending(cx, then.idx(), yes);
             add_pending(cx, otherwise.idx(), no);
-            let back = [(then.idx(), yes), (otherwise.idx(), no)].into_iter().find(|w| w.0 <= b);
+            let back = match (then.idx() <= b, otherwise.idx() <= b) {
+                // All lanes go back, some of them farther than others.
+                (true, true) => Some((then.idx().min(otherwise.idx()), m)),
+                (true, false) => Some((then.idx(), yes)),
+                (false, true) => Some((otherwise.idx(), no)),
+                (false, false) => None,
+            };
             go_on(cx, b, back);
         }
         Term::Switch { index, targets } => {
