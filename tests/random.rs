@@ -38,6 +38,24 @@ fn checks_find_the_races_of_random_kernels() {
     assert!(found.iter().any(|n| *n > 0) || found.len() < 12, "no barrier mattered in {} kernels", found.len());
 }
 
+/// `HANDLOOM_TOLD=1000` takes that many.
+#[test]
+fn compiled_code_tells_what_the_interpreter_tells() {
+    let first = number("HANDLOOM_SEED").unwrap_or(0);
+    let asked = number("HANDLOOM_TOLD");
+    let start = Instant::now();
+    let seeds =
+        (first..first + asked.unwrap_or(AUDITED)).take_while(|_| asked.is_some() || start.elapsed() < LIMIT / 4);
+    let told = |seed| {
+        let (kernel, text) = (kernel(seed), kernel(seed).text());
+        kernel.job(&text).tells_alike(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{text}"))
+    };
+    let told: Vec<(usize, Vec<&str>)> = seeds.map(told).collect();
+    let n = told.iter().filter(|(compiled, _)| *compiled > 0).count();
+    // Half of them have clusters.
+    assert!(3 * n >= told.len(), "compiled code ran {n} of {} kernels: {told:?}", told.len());
+}
+
 #[test]
 fn engines_agree_on_random_kernels() {
     let first = number("HANDLOOM_SEED").unwrap_or(0);

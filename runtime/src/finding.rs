@@ -55,6 +55,8 @@ pub struct CheckReport {
     pub freed: Vec<u64>,
     /// All that the check was told, if that was asked for.
     pub events: Vec<Event>,
+    /// Why the reference executor ran the launch, if compiled code could not tell all that was asked for.
+    pub interpreted: Option<Word>,
 }
 
 /// Bytes that the threads of a launch read and wrote, access by access; an atomic does both.

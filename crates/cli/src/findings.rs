@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handloom_runtime::{Allocated, CheckConfig, CheckReport, Engine, Finding, LaunchConfig, RaceOptions};
+use handloom_runtime::{Allocated, CheckConfig, CheckReport, Finding, LaunchConfig, RaceOptions};
 use serde::Serialize;
 
-use crate::args::{EngineArg, FindArgs, RunArgs};
+use crate::args::{FindArgs, RunArgs};
 use crate::documents::{Case, Trapped, junit, sarif};
 use crate::launch::{self, Launched};
 use crate::report::{Document, Failure, Format, Out, Status};
@@ -24,17 +24,8 @@ pub fn asked(args: &FindArgs) -> Option<CheckConfig> {
 }
 
 /// Asks for the checks of a command line in a launch.
-///
-/// # Errors
-/// They cannot be done.
-pub fn ask(args: &RunArgs, config: &mut LaunchConfig) -> Result<(), Failure> {
-    let Some(check) = asked(&args.checks) else { return Ok(()) };
-    if args.engine == Some(EngineArg::Jit) {
-        return Err(Failure::usage("a checked launch runs on the interpreter: leave `--engine jit` out"));
-    }
-    config.check = Some(check);
-    config.engine = Engine::Interp;
-    Ok(())
+pub fn ask(args: &RunArgs, config: &mut LaunchConfig) {
+    config.check = asked(&args.checks).or(config.check);
 }
 
 /// What was found at one pair of places.

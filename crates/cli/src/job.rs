@@ -430,7 +430,7 @@ impl<'j> Context<'_, 'j> {
         for (i, spec) in self.job.launches.iter().enumerate() {
             let number = |why: String| Failure::usage(format!("launch {}: {why}", i + 1));
             let mut config = self.job.config(spec, args).map_err(number)?;
-            findings::ask(args, &mut config)?;
+            findings::ask(args, &mut config);
             if args.many_seeds.is_some() {
                 config.seed = args.seed.unwrap_or(config.seed);
             }

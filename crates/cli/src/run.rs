@@ -194,7 +194,7 @@ fn config(args: &RunArgs) -> Result<LaunchConfig, Failure> {
     config.backend = args.backend.map_or(config.backend, Backend::from);
     config.timeout = args.timeout;
     config.threads = args.threads.map_or(0, std::num::NonZeroUsize::get);
-    findings::ask(args, &mut config)?;
+    findings::ask(args, &mut config);
     Ok(config)
 }
 

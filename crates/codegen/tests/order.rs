@@ -26,6 +26,7 @@ fn options(host: Host, threads: u32) -> Options {
         local_stride: 48,
         frame_bytes: 0,
         is_callee: false,
+        audited: false,
         cluster: false,
         masked: true,
         speculate: false,

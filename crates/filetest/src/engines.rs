@@ -4,12 +4,16 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use handloom_audit::Event;
+use handloom_audit::{Access, Check, Event};
+use handloom_diag::Style;
+use handloom_ir::trap::TrapKind;
 use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::{
     Arg, AsyncOrder, Backend, Bounds, CheckConfig, Checks, CodeCache, Compiled, Device, DeviceBuffer, Engine, Finding,
     LaunchConfig, LaunchError, Module, RaceOptions, Store, Tier, TrapReport, launch,
 };
+
+use crate::filetest::without_window;
 
 /// An engine with its bounds setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +36,8 @@ pub struct Way {
     pub keeps_events: bool,
     /// When results of asynchronous instructions come, if the environment doesn't say.
     pub async_order: Option<AsyncOrder>,
+    /// Whether it follows bits that nobody wrote.
+    pub follows_bits: bool,
 }
 
 /// The reference.
@@ -54,7 +60,15 @@ pub const JIT_EXACT: Way = Way {
     checked: false,
     keeps_events: false,
     async_order: None,
+    follows_bits: true,
 };
+
+/// The interpreter, with all that a check is told that compiled code tells too.
+pub const TOLD: Way = Way { name: "interp, told", follows_bits: false, ..TRACED };
+
+/// Compiled code that tells a check all that.
+pub const CODE_TOLD: Way =
+    Way { name: "jit, told", checked: true, keeps_events: true, follows_bits: false, ..JIT_EXACT };
 
 /// Compiled code with contained bounds.
 pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", bounds: Bounds::Contained, ..JIT_EXACT };
@@ -164,6 +178,10 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// What it was told, launch by launch.
     pub events: Vec<Vec<Event>>,
+    /// How many of the launches compiled code ran.
+    pub compiled: usize,
+    /// Why it could not tell a check all of the others.
+    pub interpreted: Vec<&'static str>,
 }
 
 /// Eight bytes of a buffer that hold the address of a byte of another one.
@@ -225,8 +243,11 @@ impl Job<'_> {
         let mut trap = None;
         let mut findings = Vec::new();
         let mut events = Vec::new();
+        let mut compiled = 0;
+        let mut interpreted = Vec::new();
+        let without_bits = [Check::Memory, Check::Race, Check::Sync].into_iter().fold(Checks::default(), Checks::with);
         let check = CheckConfig {
-            checks: Checks::all(),
+            checks: if way.follows_bits { Checks::all() } else { without_bits },
             races: RaceOptions { keeps_events: way.keeps_events, ..RaceOptions::default() },
         };
         for l in &self.launches {
@@ -267,6 +288,12 @@ impl Job<'_> {
                 Err(LaunchError::Trap(trap)) => Some(trap.launch()),
                 Err(_) => None,
             };
+            compiled += usize::from(report.is_some_and(|report| report.tier.is_some()));
+            if let Some(why) =
+                report.and_then(|report| report.check.as_ref()?.interpreted).filter(|_| !way.follows_bits)
+            {
+                interpreted.push(why);
+            }
             if let Some(report) = report.and_then(|report| report.check.as_ref()) {
                 if let Some(why) = &report.unchecked {
                     return Err(format!("the check of `{}` ended early: {why}", l.entry));
@@ -298,7 +325,60 @@ impl Job<'_> {
             trap,
             findings,
             events,
+            compiled,
+            interpreted,
         })
+    }
+
+    /// Runs it checked by the interpreter and by compiled code, which must tell the same events in the same order, find the same and leave the same. Returns
+    /// how many launches compiled code ran, and why it did not run the others.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn tells_alike(&self, seed: u64) -> Result<(usize, Vec<&'static str>), String> {
+        let [want, got] = [TOLD, CODE_TOLD].map(|way| self.run(way, seed));
+        let (want, got) = (want?, got?);
+        // Who has no time to the end has told what it could.
+        if want.trap.as_ref().is_some_and(|t| t.kind() == TrapKind::Timeout) {
+            return Ok((got.compiled, got.interpreted));
+        }
+        let text = |trap: &Option<Box<TrapReport>>| trap.as_ref().map(|t| without_window(&t.human(Style::Plain, None)));
+        if text(&want.trap) != text(&got.trap) {
+            return Err(format!(
+                "told: the trap is {:?}, but of compiled code {:?}",
+                text(&want.trap),
+                text(&got.trap)
+            ));
+        }
+        for (launch, (want, got)) in want.events.iter().zip(&got.events).enumerate() {
+            if let Some(at) = (0..want.len().max(got.len())).find(|i| want.get(*i).map(near) != got.get(*i).map(near)) {
+                let [want, got] = [want, got].map(|events| events.get(at));
+                return Err(format!("told: launch {launch}, event {at} is {want:?}, but of compiled code {got:?}"));
+            }
+        }
+        let texts = |found: &[Finding]| found.iter().map(|f| without_window(&f.human())).collect::<Vec<_>>();
+        if texts(&want.findings) != texts(&got.findings) {
+            let [want, got] = [&want.findings, &got.findings].map(|found| texts(found).join("\n"));
+            return Err(format!("told: found is\n{want}\nbut by compiled code\n{got}"));
+        }
+        if want.trap.is_none() && want.buffers != got.buffers {
+            return Err("told: compiled code leaves other bytes".into());
+        }
+        Ok((got.compiled, got.interpreted))
+    }
+}
+
+/// An event with addresses counted from the start of their device's window.
+fn near(event: &Event) -> Event {
+    let inside = |addr: u64| addr % (64 << 30);
+    match event.clone() {
+        Event::Access { site, access } => {
+            Event::Access { site, access: Access { addr: inside(access.addr), ..access } }
+        }
+        Event::StartCta { cta, threads, cluster, shared } => {
+            Event::StartCta { cta, threads, cluster, shared: (inside(shared.0), shared.1) }
+        }
+        other => other,
     }
 }
 

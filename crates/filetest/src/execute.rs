@@ -8,7 +8,7 @@ use handloom_ir::simt::Param;
 use handloom_runtime::{Bounds, Finding};
 
 use crate::directives::{Argument, Directives, Expect, Launch, Note, Object};
-use crate::engines::{self, CHECKED, Job, Outcome, Way};
+use crate::engines::{self, CHECKED, CODE_TOLD, Job, Outcome, Way};
 use crate::values::{Elem, bytes};
 use crate::{FileTest, Suite};
 
@@ -49,8 +49,17 @@ pub fn run(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> Re
         if !outcome.findings.is_empty() {
             return Err(on(CHECKED, d.seeds.start, &texts(&outcome.findings)));
         }
+        tells_alike(&job, d.seeds.start, suite)?;
     }
     Ok(())
+}
+
+/// Where several engines are compared: compiled code tells a check what the interpreter tells.
+fn tells_alike(job: &Job<'_>, seed: u64, suite: &Suite<'_>) -> Result<(), String> {
+    if suite.ways.len() < 2 {
+        return Ok(());
+    }
+    job.tells_alike(seed).map_err(|e| on(CODE_TOLD, seed, &e))
 }
 
 fn texts(findings: &[Finding]) -> String {
@@ -68,6 +77,7 @@ pub fn find(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> R
             return Err(on(CHECKED, seed, &trap.human(Style::Plain, None)));
         }
         holds(d, &job, &outcome).map_err(|e| on(CHECKED, seed, &e))?;
+        tells_alike(&job, seed, suite)?;
         let is_of = |n: &Note, f: &Finding| {
             let mut lines = std::iter::once(&f.first).chain(&f.second).map(|at| at.line);
             n.code == f.kind && n.text == f.class && lines.any(|line| line == n.line)

@@ -176,6 +176,8 @@ impl<'m> Cta<'m> {
         }
         self.pass_cluster_waits();
         if !self.threads.iter().any(Lane::is_ready) {
+            // A round begins with the first warp of the order, as in compiled code.
+            self.turn = 0;
             let resumed = self.resume_yielded(self.pace.leaves_out());
             // Where all of them are left out, other ctas of the cluster may run; else it would be a round for nobody.
             if !resumed && self.env.cluster_size() <= 1 {

@@ -199,7 +199,7 @@ impl CtaEnv {
     }
 
     /// Linear number of the cta in the grid as audits know it: those that do not fit are refused when they start.
-    pub(crate) fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         u32::try_from(self.linear_ctaid()).unwrap_or(u32::MAX)
     }
 

@@ -33,4 +33,4 @@ mod yields;
 pub use graph::order_blocks;
 pub use module::lower;
 pub use reads::{Reads, float_reads};
-pub use specialise::specialise;
+pub use specialise::{as_lowered, specialise};

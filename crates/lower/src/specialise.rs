@@ -14,10 +14,37 @@ use crate::passes;
 /// # Panics
 /// When the module has no such entry.
 pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
+    let mut result = extract(module, entry);
+    let func = result.entries[entry].func;
+    let live = reachable(module, module, func);
+    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| **live) {
+        fix_constants(f, &module.syms, shape);
+    }
+    passes::optimise(&mut result, entry);
+    let live = reachable(&result, module, func);
+    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| !**live) {
+        *f = unreachable_function(f);
+    }
+    result
+}
+
+/// The entry as it was lowered and the interpreter runs it, but that calls are replaced by what they call, as far as that may be.
+///
+/// # Panics
+/// When the module has no such entry.
+pub fn as_lowered(module: &Module, entry: &str) -> Module {
+    let mut result = extract(module, entry);
+    let func = result.entries[entry].func;
+    passes::inline::inline_calls(&mut result, func);
+    result
+}
+
+/// The entry and the functions that it may call.
+fn extract(module: &Module, entry: &str) -> Module {
     let Some(e) = module.entries.get(entry) else { panic!("bug: specialise: there is no entry `{entry}`") };
     let live = reachable(module, module, e.func);
     let funcs = module.funcs.iter().zip(&live).map(|(f, live)| if *live { f.clone() } else { unreachable_function(f) });
-    let mut result = Module {
+    Module {
         funcs: funcs.collect(),
         syms: module.syms.iter().map(|s| Symbol { init: vec![], relocs: vec![], ..s.clone() }).collect(),
         entries: [(entry.to_owned(), e.clone())].into(),
@@ -26,16 +53,7 @@ pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
         line_files: vec![],
         shared: module.shared,
         late: vec![],
-    };
-    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| **live) {
-        fix_constants(f, &module.syms, shape);
     }
-    passes::optimise(&mut result, entry);
-    let live = reachable(&result, module, e.func);
-    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| !**live) {
-        *f = unreachable_function(f);
-    }
-    result
 }
 
 /// What a function becomes that nobody calls.

@@ -303,6 +303,22 @@ pub struct MemSite {
     pub dst: Vec<Loc>,
     /// The statement.
     pub span: handloom_diag::Span,
+    /// The variable that the address is made from, where an audit is told.
+    pub variable: Option<Origin>,
+}
+
+/// A variable that the address of an access is made from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Origin {
+    /// Of the module.
+    Symbol(handloom_ir::simt::SymId),
+    /// In the frame of a thread.
+    Frame {
+        /// From the start of the thread's local memory.
+        offset: u32,
+        /// Its size.
+        bytes: u32,
+    },
 }
 
 /// Which code a site is used by.

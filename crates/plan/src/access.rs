@@ -56,12 +56,14 @@ pub struct AccessClass {
     pub address: Val,
     /// Lanes may take no part.
     pub is_guarded: bool,
+    /// An audit is told of it, so that the routine does it.
+    pub is_told: bool,
     /// The statement.
     pub span: Span,
 }
 
 impl AccessClass {
-    /// The access of an instruction, if it has one.
+    /// The access of an instruction, if it has one, where nobody is told.
     pub fn of(inst: &Inst) -> Option<AccessClass> {
         let address = *inst.src.first()?;
         let (is_guarded, span) = (inst.guard().is_some(), inst.span);
@@ -79,6 +81,7 @@ impl AccessClass {
                 offset,
                 address,
                 is_guarded,
+                is_told: false,
                 span,
             }
         };
@@ -128,7 +131,7 @@ impl AccessClass {
     pub(crate) fn is_simple(&self) -> bool {
         // Of strong accesses: a single copy is no two words, and for a generic address the routine finds out the space first.
         let asks_more = self.order.is_strong() && (self.is_single || self.space == StateSpace::Generic);
-        !(matches!(self.kind, Kind::Atomic(..)) || self.order == Order::Mmio || asks_more)
+        !(matches!(self.kind, Kind::Atomic(..)) || self.order == Order::Mmio || asks_more || self.is_told)
     }
 
     /// Whether its bounds may be tested together with those of other accesses of its block: it happens wherever the block is executed by all lanes,
@@ -194,6 +197,7 @@ impl AccessClass {
         use ScalarType::{B32, B64, S32, S64, U32, U64};
         let Kind::Atomic(op, ty) = self.kind else { return false };
         self.count == 1
+            && !self.is_told
             && matches!(ty, B32 | U32 | S32 | B64 | U64 | S64)
             && matches!(op, Add | And | Or | Xor | Exch | Min | Max | Cas)
             && match self.space {

@@ -34,4 +34,6 @@ pub struct Options {
     pub host: Host,
     /// Affine values may rest on run-time tests; a failed one gives [`crate::abi::Reason::Deopt`].
     pub speculate: bool,
+    /// An audit is told what threads do: what it is told of goes through routines and leaves the code, in the order of the function as it was lowered.
+    pub audited: bool,
 }

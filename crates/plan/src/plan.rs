@@ -1,12 +1,15 @@
 //! A function with what is known and decided about it for every generator of code.
 
 use handloom_diag::Span;
-use handloom_ir::simt::{BarKind, Block, BlockId, FrameLayout, Function, Op, Reg, Sites, Term, Val};
+use handloom_ir::simt::{BarKind, Block, BlockId, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
+use handloom_ir::types::StateSpace;
 
-use crate::abi::{BarrierSite, SyncSite, Tables, YieldSite};
+use crate::abi::{BarrierSite, Origin, SyncSite, Tables, YieldSite};
+use crate::access::AccessClass;
 use crate::analysis::cfg::{Cfg, Set};
 use crate::analysis::classes::{Facts, analyse_with};
 use crate::analysis::live::Live;
+use crate::analysis::variables::{Trace, Variable, traces_of_addresses};
 use crate::nans::loose;
 use crate::options::Options;
 use crate::prepare::{addresses_first, single_latches, zero_first};
@@ -32,6 +35,8 @@ pub struct Plan {
     pub tells_dirty: bool,
     /// The numbers of barriers, yields and warp-level ops.
     pub sites: Sites,
+    /// By block and instruction: the variable that an address is made from, where an audit is told.
+    pub traces: Vec<Vec<Trace>>,
 }
 
 /// The frame of a thread.
@@ -58,8 +63,11 @@ impl Plan {
 
     /// Decides about a function some of whose registers are tested before any code of a CTA runs ([`Facts::tested`]).
     pub fn with_tested(func: &Function, options: &Options, tested: Set) -> Plan {
-        let mut f = single_latches(func);
-        addresses_first(&mut f);
+        // Who is told what happens is told the same by every engine: blocks and accesses stay where they are.
+        let mut f = if options.audited { func.clone() } else { single_latches(func) };
+        if !options.audited {
+            addresses_first(&mut f);
+        }
         let mut cfg = Cfg::new(&f);
         let mut live = Live::new(&f, &cfg);
         let mut def_count = n_definitions(&f);
@@ -77,6 +85,7 @@ impl Plan {
             may_hold_odd_nan: loose(&f, &facts),
             tells_dirty: f.blocks.iter().any(|b| matches!(b.term, Term::Yield { .. })),
             sites: Sites::of(&f),
+            traces: if options.audited { traces_of_addresses(&f) } else { Vec::new() },
             def_count,
             facts,
             func: f,
@@ -109,16 +118,40 @@ impl Plan {
     pub fn ends_with_plain_barrier(&self, b: usize) -> bool {
         match self.func.blocks[b].term {
             Term::Barrier { kind: BarKind::Sync, id: Val::Imm(id, ty), count: None, pred: None, .. } => {
-                id & ty.mask() == 0 && self.func.is_entry && !self.options.is_callee
+                let stays = self.func.is_entry && !self.options.is_callee && !self.options.audited;
+                id & ty.mask() == 0 && stays
             }
             _ => false,
         }
     }
 
-    /// Whether a block ends with an exit of threads from inside a function, which the runtime takes out of its callers; others just have nothing left
-    /// to do in this context.
-    pub fn ends_with_exit_of_callee(&self, b: usize) -> bool {
-        !self.func.is_entry && matches!(self.func.blocks[b].term, Term::Exit)
+    /// Whether a block ends with an exit of threads that leaves the code: from inside a function, since the runtime takes them out of its callers, and
+    /// where an audit is told. Others just have nothing left to do in this context.
+    pub fn ends_with_told_exit(&self, b: usize) -> bool {
+        let is_told = if self.func.is_entry { self.options.audited } else { true };
+        match self.func.blocks[b].term {
+            Term::Exit => is_told,
+            Term::Ret => self.func.is_entry && is_told,
+            _ => false,
+        }
+    }
+
+    /// The access of an instruction, if it has one.
+    pub fn access(&self, inst: &Inst) -> Option<AccessClass> {
+        AccessClass::of(inst)
+            .map(|a| AccessClass { is_told: self.options.audited && a.space != StateSpace::ParamEntry, ..a })
+    }
+
+    /// The variable that the address of instruction `i` of block `b` is made from, where an audit is told.
+    pub fn variable(&self, (b, i): (usize, usize)) -> Option<Origin> {
+        let Some(Trace::Of(variable)) = self.traces.get(b).and_then(|block| block.get(i)).copied() else { return None };
+        Some(match variable {
+            Variable::Symbol(sym) => Origin::Symbol(sym),
+            Variable::Slot(slot) => {
+                let i = slot.idx();
+                Origin::Frame { offset: self.frame.slot_offsets[i], bytes: self.func.slots[i].size }
+            }
+        })
     }
 
     fn barrier_site(&self, block: BlockId) -> BarrierSite {

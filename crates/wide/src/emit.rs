@@ -317,7 +317,7 @@ impl Emit<'_> {
     /// A site of a memory op.
     pub(crate) fn mem_site(&mut self, inst: &Inst, src: &[Loc], dst: Vec<Loc>) -> usize {
         let (addr, rest) = src.split_first().map_or((Loc::Imm(0), [].as_slice()), |(a, rest)| (*a, rest));
-        self.tables.mems.push(MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span });
+        self.tables.mems.push(MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span, variable: None });
         self.tables.mems.len() - 1
     }
 }

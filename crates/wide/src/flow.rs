@@ -515,7 +515,7 @@ impl Emit<'_> {
     }
 
     fn exit(&mut self, b: usize) {
-        if self.plan.ends_with_exit_of_callee(b) {
+        if self.plan.ends_with_told_exit(b) {
             if self.in_part {
                 let save = self.save;
                 self.a.jump(Code::Call_rel32_64, save);

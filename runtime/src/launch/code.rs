@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use handloom_interp::AsyncOrder;
+use handloom_plan::Bounds;
 
-use super::{Engine, LaunchConfig, LaunchError};
+use super::{Engine, LaunchConfig, LaunchError, audited};
 use crate::module::{CodeCell, Function, Key, Left, Module, ModuleInner, Patience, Program};
 use crate::run::{Backend, Progress};
 use crate::trap::TrapReport;
@@ -32,7 +33,8 @@ impl Module {
     /// shape.
     pub fn compile_all(&self, launches: &[(&str, &LaunchConfig)]) -> Vec<Result<Compiled, LaunchError>> {
         let function = |name: &str| self.function(Some(name));
-        let jit = launches.iter().filter(|(_, config)| config.engine == Engine::Jit);
+        let jit =
+            launches.iter().filter(|(name, config)| function(name).is_ok_and(|f| f.runs_on(config) == Engine::Jit));
         let cells = jit.filter_map(|(name, config)| {
             let function = function(name).ok()?;
             Some((function.cell(config), function.module_of(config)))
@@ -44,7 +46,9 @@ impl Module {
         let compile = |(name, config): &(&str, &LaunchConfig)| {
             let function = function(name)?;
             match absent.iter().find(|(cell, _)| cell.is_of(&function.key(config))) {
-                Some((cell, _)) if config.engine == Engine::Jit => Ok(function.compiled(function.make(cell, config)?)),
+                Some((cell, _)) if function.runs_on(config) == Engine::Jit => {
+                    Ok(function.compiled(function.make(cell, config)?))
+                }
                 Some(_) | None => function.compile(config),
             }
         };
@@ -55,14 +59,25 @@ impl Module {
 impl Function {
     pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
         let cluster: u32 = config.cluster_of(self.entry()).iter().product();
+        let audited = config.check.is_some();
         Key {
             entry: Arc::clone(&self.name),
             shape: config.shape(),
-            bounds: config.bounds,
+            bounds: if audited { Bounds::Exact } else { config.bounds },
             cluster: cluster > 1,
             host: self.module.inner.device.inner.host,
-            backend: config.backend,
             late: config.results_come() != AsyncOrder::Earliest,
+            // One generator tells what threads do.
+            backend: if audited { Backend::Cranelift } else { config.backend },
+            audited,
+        }
+    }
+
+    /// Who runs a launch. Checks need an engine that tells what threads do, which compiled code does for most kernels.
+    pub(crate) fn runs_on(&self, config: &LaunchConfig) -> Engine {
+        match config.check {
+            Some(_) if audited::why_interpreted(self, config).is_some() => Engine::Interp,
+            Some(_) | None => config.engine,
         }
     }
 
@@ -128,7 +143,7 @@ impl Function {
     /// # Errors
     /// It takes longer than the limit: [`LaunchError::Trap`]. It was stopped: [`LaunchError::Stopped`]. There is no code: [`LaunchError::Failed`].
     pub fn compile(&self, config: &LaunchConfig) -> Result<Compiled, LaunchError> {
-        if config.engine == Engine::Interp {
+        if self.runs_on(config) == Engine::Interp {
             return Ok(Compiled {
                 entry: self.name.to_string(),
                 time: Duration::ZERO,

@@ -81,7 +81,7 @@ pub struct LaunchConfig {
     pub quiet: Option<Duration>,
     /// Takes what the kernel prints, while it runs; without one [`Device::take_output`](crate::Device::take_output) has it.
     pub output: Option<Sink>,
-    /// What is checked while it runs. A checked launch is run by the reference executor, whatever `engine` says, on one thread.
+    /// What is checked while it runs. A checked launch runs on one thread; what compiled code cannot tell, the reference executor does, whatever `engine` says.
     pub check: Option<CheckConfig>,
     /// Takes what was found, of launches whose report nobody waits for.
     pub found: Option<CheckSink>,
@@ -128,11 +128,6 @@ impl LaunchConfig {
         let all = checks.into_iter().fold(Checks::default(), Checks::with);
         self.check = Some(CheckConfig { checks: all, ..CheckConfig::default() });
         self
-    }
-
-    /// Who runs it: checks need an engine that tells what threads do.
-    pub(crate) fn runs_on(&self) -> Engine {
-        if self.check.is_some() { Engine::Interp } else { self.engine }
     }
 
     /// When the results of its asynchronous instructions come.

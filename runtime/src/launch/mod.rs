@@ -1,6 +1,7 @@
 //! One run of an entry: checked, prepared, run by one of the engines, reported.
 
 mod args;
+mod audited;
 mod children;
 mod code;
 mod config;
@@ -154,7 +155,7 @@ impl PreparedLaunch {
         let module = &function.module_of(config);
         let start = function.dynamic_start();
         let begin = Instant::now();
-        let (program, compile) = match config.runs_on() {
+        let (program, compile) = match function.runs_on(config) {
             Engine::Interp => (None, Duration::ZERO),
             Engine::Jit => {
                 let (program, compile) = function.program(config)?;
@@ -201,7 +202,7 @@ impl PreparedLaunch {
                 .prints
                 .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
-            threads: threads(config.threads),
+            threads: if config.check.is_some() { 1 } else { threads(config.threads) },
             audit: None,
             children: children::children(module, config, Nesting::default()),
         };
@@ -372,11 +373,12 @@ impl PreparedLaunch {
         let freed = memory.freed_before().to_vec();
         let after_free = trap.and_then(|trap| found::after_free(trap, &memory, &self.grid));
         let (races, unchecked) = audit.finish();
+        let interpreted = audited::why_interpreted(&self.function, &self.config);
         let races = races.iter().map(|race| found::race(race, &self.grid, &self.bindings));
         let uses = uses.iter().map(|u| found::unwritten(u, &memory, &self.grid, &self.bindings));
         let strays = memory.strays().iter().map(|s| found::stray(s, &self.grid, &self.bindings));
         let findings = races.chain(misuses).chain(uses).chain(strays).chain(after_free).collect();
-        Some(Box::new(CheckReport { findings, unchecked, allocated, freed, events }))
+        Some(Box::new(CheckReport { findings, unchecked, allocated, freed, events, interpreted }))
     }
 
     /// Its parameters, for a memory report.

@@ -7,11 +7,12 @@ mod saved;
 mod symbols;
 mod task;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_interp::AsyncOrder;
-use handloom_ir::simt::{self, Builtin, Op, Param, SymKind};
+use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
 
 pub use load::{LoadError, front};
 pub(crate) use outline::{Outline, local_stride};
@@ -44,6 +45,17 @@ pub(crate) struct ModuleInner {
     pub(crate) launches: bool,
     /// The same for launches whose asynchronous results may come late, if that makes a difference.
     late: OnceLock<Arc<ModuleInner>>,
+    /// By entry: what compiled code cannot tell an audit, once a checked launch asked.
+    pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
+}
+
+/// What of an entry compiled code cannot tell an audit.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Untold {
+    /// Of accesses, fences and barriers.
+    pub(crate) events: Option<&'static str>,
+    /// Of the variables that addresses are made from.
+    pub(crate) variables: Option<&'static str>,
 }
 
 impl Module {
@@ -64,8 +76,8 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let late = OnceLock::new();
-        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late };
+        let (late, untold) = (OnceLock::new(), Mutex::default());
+        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late, untold };
         Ok(Module { inner: Arc::new(inner) })
     }
 
@@ -184,6 +196,7 @@ impl ModuleInner {
                 prints: self.prints,
                 launches: self.launches,
                 late: OnceLock::new(),
+                untold: Mutex::default(),
             })
         });
         Arc::clone(late)

@@ -34,6 +34,8 @@ pub(crate) struct Key {
     pub(crate) backend: Backend,
     /// What is asynchronous may come late.
     pub(crate) late: bool,
+    /// An audit is told what threads do.
+    pub(crate) audited: bool,
 }
 
 /// Code of an entry and of all functions that it may call. It is of no module: modules that hold the same share it.
@@ -234,7 +236,11 @@ pub(crate) struct Specialised {
 
 impl Specialised {
     pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Result<Specialised, Failure> {
-        let ir = handloom_lower::specialise(module, &key.entry, &key.shape);
+        let ir = if key.audited {
+            handloom_lower::as_lowered(module, &key.entry)
+        } else {
+            handloom_lower::specialise(module, &key.entry, &key.shape)
+        };
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
         };
@@ -249,6 +255,9 @@ impl Specialised {
 
     /// The tier that the first launch starts in.
     pub(crate) fn first_tier(&self, key: &Key) -> Tier {
+        if key.audited {
+            return Tier::Careful;
+        }
         // A cta of whole warps without calls may never need masked copies; others do from the start.
         let whole = key.shape.ntid.iter().product::<u32>().is_multiple_of(32);
         if whole && self.reach.len() == 1 { Tier::Lean } else { Tier::Quick }
@@ -363,6 +372,7 @@ impl Specialised {
             is_callee: f != self.entry,
             cluster: key.cluster,
             host: key.host,
+            audited: key.audited,
         }
     }
 }

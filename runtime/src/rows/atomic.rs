@@ -13,11 +13,8 @@ use crate::memory::access;
 /// Does the op for each lane of the call; `hosts` holds checked host addresses.
 pub(super) fn atomics(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) {
     let site = &c.tables.mems[c.site];
-    let element = a.ty.bytes();
-    let mut changed = false;
     if matches!(site.op, Op::Red { .. }) && a.count == 1 && is_one_place(c.mask, hosts) {
-        changed = fold(c, a, hosts);
-        if changed {
+        if fold(c, a, hosts) {
             c.touched();
         }
         return;
@@ -27,23 +24,42 @@ pub(super) fn atomics(c: &mut Call<'_>, a: AtomAccess, hosts: &[u64; 32]) {
             StateSpace::Generic => c.host.memory.view.get_mut().state_space(hosts[lane]),
             other => other,
         };
-        let private = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
-        let word = |k: usize| site.src.get(k).map_or(0, |s| c.ctx.read(*s, lane));
-        if a.ty == ScalarType::B128 {
-            let pair = |k: usize| u128::from(word(k)) | u128::from(word(k + 1)) << 64;
-            let (x, y) = (pair(0), pair(2));
-            // SAFETY: the caller checked 16 aligned bytes for writing; `check` refuses `.b128` on hosts without the instruction.
-            let old = unsafe { access::update_16(hosts[lane], |v| atom_value_128(a.op, v, x, y)) };
-            changed |= atom_value_128(a.op, old, x, y) != old;
-            site.dst.iter().zip([old as u64, (old >> 64) as u64]).for_each(|(d, v)| c.ctx.write(*d, lane, v));
-            continue;
-        }
+        of_lane(c, a, lane, hosts[lane], space, |_, _, _| {});
+    }
+}
+
+/// Does the op for one lane at a checked host address in a space. `tell` is told of each element: its place, the old value, and whether it is a `cas` that
+/// found another value.
+pub(super) fn of_lane(
+    c: &mut Call<'_>,
+    a: AtomAccess,
+    lane: usize,
+    host: u64,
+    space: StateSpace,
+    mut tell: impl FnMut(u64, u32, bool),
+) {
+    let site = &c.tables.mems[c.site];
+    let element = a.ty.bytes();
+    let private = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+    let word = |k: usize| site.src.get(k).map_or(0, |s| c.ctx.read(*s, lane));
+    let mut changed = false;
+    if a.ty == ScalarType::B128 {
+        let pair = |k: usize| u128::from(word(k)) | u128::from(word(k + 1)) << 64;
+        let (x, y) = (pair(0), pair(2));
+        // SAFETY: the caller checked 16 aligned bytes for writing; `check` refuses `.b128` on hosts without the instruction.
+        let old = unsafe { access::update_16(host, |v| atom_value_128(a.op, v, x, y)) };
+        changed |= atom_value_128(a.op, old, x, y) != old;
+        tell(host, 16, a.op == AtomOp::Cas && old != x);
+        site.dst.iter().zip([old as u64, (old >> 64) as u64]).for_each(|(d, v)| c.ctx.write(*d, lane, v));
+    } else {
         let ftz = flushes(a.ty, space);
+        let cut = 1_u64.checked_shl(8 * element).map_or(u64::MAX, |top| top - 1);
         for i in 0..usize::from(a.count) {
-            let at = hosts[lane] + i as u64 * u64::from(element);
+            let at = host + i as u64 * u64::from(element);
             let (x, y) = if a.op == AtomOp::Cas { (word(0), word(1)) } else { (word(i), 0) };
             let (old, new) = one(at, element, a, ftz, private, x, y);
             changed |= new != old;
+            tell(at, element, a.op == AtomOp::Cas && old != x & cut);
             if let Some(d) = site.dst.get(i) {
                 c.ctx.write(*d, lane, old);
             }

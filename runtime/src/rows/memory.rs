@@ -9,7 +9,7 @@ use handloom_plan::host::Feature;
 
 use super::Call;
 use super::check::{Request, locate, record, refresh};
-use super::{atomic, image, stack, tensor, transfer};
+use super::{atomic, audited, image, stack, tensor, transfer};
 use crate::memory::access;
 use crate::warp::host::CtaHost;
 
@@ -54,11 +54,17 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     if let Op::Transfer(op) = site.op {
         return transfer::transfer(c, op);
     }
+    if let Op::Fence { order, scope } = site.op {
+        return audited::fence(c, order, scope);
+    }
     let Some(r) = Request::of(site) else {
         c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));
         return 0;
     };
     let header = c.ctx.header();
+    if c.host.told.is_some() {
+        return audited::access(c, &r, &header);
+    }
     let machine = c.host.machine;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the record of a device says nothing that was not detected, and so the host has the features that the function asks for.
@@ -191,7 +197,7 @@ fn store_rows<const BYTES: u32>(c: &mut Call<'_>, hosts: &[u64; 32]) {
 }
 
 /// A 32-bit address wraps at its own width.
-fn wrap(loc: Loc, addr: u64) -> u64 {
+pub(super) fn wrap(loc: Loc, addr: u64) -> u64 {
     match loc {
         Loc::Row32(_) | Loc::Linear { bits: 32, .. } | Loc::Shaped { bits: 32, .. } | Loc::Pieces { bits: 32, .. } => {
             addr & 0xffff_ffff

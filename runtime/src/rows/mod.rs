@@ -5,6 +5,7 @@
 //! giving 0. A panic, which would be a fault of ours, is recorded too: nothing unwinds into compiled code.
 
 mod atomic;
+mod audited;
 mod builtin;
 mod check;
 #[cfg(target_arch = "x86_64")]

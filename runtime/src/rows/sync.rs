@@ -1,5 +1,6 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
+use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
 use handloom_ir::simt::{MatrixOp, Op};
 use handloom_plan::Host;
@@ -16,6 +17,12 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let copy = if c.x == CopyKind::Full as u64 { CopyKind::Full } else { CopyKind::Masked };
     // The lanes of the call with their members, and the member mask of a lane.
     let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0 };
+    if c.host.told.is_some() {
+        let (span, warp) = (c.tables.syncs[c.site].span, c.warp());
+        for lane in lanes(c.mask).filter(|lane| member_mask(&here, *lane) >> lane & 1 == 0) {
+            c.host.tell_misuse(Wrong::MaskWithoutCaller, (span, 32 * warp + lane as u32), None);
+        }
+    }
     // If the whole warp is here, no lane is parked elsewhere.
     if c.mask == u32::MAX && has_constant_members(&here) && by_vectors(&c.host.machine, &here) {
         return 1;
@@ -27,7 +34,7 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     if c.host.warps[w].parked.is_empty() {
         let members = member_mask(c.mask.trailing_zeros().min(31) as usize);
         if members & live & !c.mask == 0 && is_uniform(&here, members) {
-            complete(&c.host.machine, &[Parked { members, ..here }]);
+            complete(c.host, &[Parked { members, ..here }]);
             return 1;
         }
     }
@@ -43,14 +50,14 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     // Choice: a lane that its own mask does not name is undefined; it takes part when the named ones are there.
     let is_met = |g: &Parked, elsewhere: u32| g.members & live & !(g.lanes | elsewhere) == 0;
     if groups.iter().all(|g| matching(c.host, w, op, g.members) == 0 && is_met(g, 0)) {
-        groups.iter().for_each(|g| complete(&c.host.machine, &[*g]));
+        groups.iter().for_each(|g| complete(c.host, &[*g]));
         return 1;
     }
     for g in groups {
         if is_met(&g, matching(c.host, w, op, g.members)) {
             let mut all = take_matching(c.host, w, op, g.members);
             all.push(g);
-            complete(&c.host.machine, &all);
+            complete(c.host, &all);
             all.iter().for_each(release);
         } else {
             c.host.warps[w].parked.push(g);
@@ -68,7 +75,7 @@ pub(crate) fn complete_parked(host: &mut CtaHost, w: usize) {
         let there = matching(host, w, op, p.members);
         if p.members & live & !there == 0 {
             let all = take_matching(host, w, op, p.members);
-            complete(&host.machine, &all);
+            complete(host, &all);
             all.iter().for_each(release);
             i = 0;
         } else {
@@ -113,10 +120,15 @@ fn release(p: &Parked) {
 }
 
 /// Computes the op for all lanes that are there, and writes each lane's results to its own rows.
-fn complete(machine: &Host, all: &[Parked]) {
+fn complete(host: &CtaHost, all: &[Parked]) {
     let Some(first) = all.first() else { return };
     let op = first.op().op;
     let active = all.iter().fold(0, |m, p| m | p.lanes);
+    if op == Op::BarWarp {
+        let w = first.ctx.header().warp as usize;
+        host.tell(|audit, cta| audit.warp_barrier(cta, w, active, host.live(w)));
+    }
+    let machine = &host.machine;
     if let Op::Matrix(op) = op {
         if let [one] = all
             && one.lanes == u32::MAX

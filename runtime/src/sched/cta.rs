@@ -18,7 +18,7 @@ use handloom_interp::cluster::ClusterBarrier;
 use handloom_interp::pace::Pace;
 use handloom_ir::simt::BarKind;
 use handloom_ir::trap::{TrapKind, WarpTraps, no_such_target};
-use handloom_plan::abi::{BadStop, BarrierSite, CtaBlock, CtaCtx, Reason, Stop, TrapSource};
+use handloom_plan::abi::{BadStop, CtaBlock, CtaCtx, Reason, Stop, TrapSource};
 
 use super::fill_shared;
 use super::grid::Turn;
@@ -153,6 +153,7 @@ impl CtaRun {
             cluster_waits: Vec::new(),
             was_left: false,
             images: Default::default(),
+            told: None,
         };
         let mut run = CtaRun {
             cta: Box::into_raw(Box::new(CtaBlock::new(cta))).cast(),
@@ -179,6 +180,9 @@ impl CtaRun {
             grace: None,
             done: true,
         };
+        if let Some(audit) = &grid.audit {
+            run.tell(audit);
+        }
         run.prepare_contexts();
         run.ctx().host = address(run.host);
         run.use_sites()?;
@@ -318,6 +322,9 @@ impl CtaRun {
         self.pace = Pace::default();
         self.fresh = true;
         self.done = false;
+        if let Some(audit) = &grid.audit {
+            self.tell_start(audit);
+        }
     }
 
     /// Lets code of a cta that was just started go on with up to `most` further ones of the same row of the grid.
@@ -356,6 +363,7 @@ impl CtaRun {
     /// Runs until all lanes wait or have ended.
     pub(crate) fn round(&mut self) -> Result<Turn, Ended> {
         let turn = self.run_warps();
+        let turn = if self.has_enough() { Err(Ended::Stopped) } else { turn };
         // What else came of it, but for a fault of ours, may have come of the trap.
         match (self.traps.report(!matches!(turn, Err(Ended::Stopped))), turn) {
             (None, turn) => turn,
@@ -381,6 +389,7 @@ impl CtaRun {
             let cta = self.ctx();
             if cta.retired == cta.n_warps {
                 self.done = true;
+                self.tell_end();
                 let host = self.host();
                 rows::end_transfers(host).map_err(Ended::Trap)?;
                 if let Some(trap) = host.memory.view.get_mut().space().tensors.end(&host.env) {
@@ -468,7 +477,10 @@ impl CtaRun {
     pub(super) fn settle_context(&mut self, reason: Reason, ctx: Ctx) {
         let w = ctx.header().warp;
         let passes = self.pace.lets_pass(w);
-        let warp = &mut self.host().warps[w as usize];
+        let host = self.host();
+        // Who is told sees what the interpreter does: it holds nobody back.
+        let passes = passes || host.told.is_some();
+        let warp = &mut host.warps[w as usize];
         if reason != Reason::Yield {
             warp.held = 0;
         }
@@ -511,7 +523,12 @@ impl CtaRun {
             Stop::Trap(source) => return Err(self.trap(ctx, source)),
             Stop::Stopped => return Err(Ended::Stopped),
             Stop::Idle => rows::complete_parked(self.host(), w),
-            Stop::Exit { lanes } => self.exit(w, call, lanes),
+            Stop::Exit { lanes } => {
+                self.exit(w, call, lanes);
+                if self.host().told.is_some() {
+                    self.after_exit(w)?;
+                }
+            }
             Stop::Phase | Stop::Deopt => {}
         }
         Ok(())
@@ -540,7 +557,7 @@ impl CtaRun {
     }
 
     /// Makes the bookkeeping of barriers if it is not there, and tells it who has ended.
-    fn sync_live(&mut self, span: Span) -> Result<(), Ended> {
+    pub(super) fn sync_live(&mut self, span: Span) -> Result<(), Ended> {
         let n = self.full.len();
         let full = self.full.clone();
         let host = self.host();
@@ -568,7 +585,7 @@ impl CtaRun {
         }
     }
 
-    fn misuse(&mut self, why: &handloom_interp::barrier::Misuse, span: Span, w: usize, lanes: u32) -> Ended {
+    pub(super) fn misuse(&mut self, why: &handloom_interp::barrier::Misuse, span: Span, w: usize, lanes: u32) -> Ended {
         let mut trap = self.host().trap_of(TrapKind::Barrier, span, w as u32, lanes);
         trap.detail = why.to_string();
         Ended::Trap(trap)
@@ -596,6 +613,9 @@ impl CtaRun {
         };
         self.sync_live(site.span)?;
         let host = self.host();
+        if kind == Arrival::Arrive {
+            host.tell(|audit, cta| audit.arrive(cta, wait.id, w, lanes));
+        }
         host.waiting.push(wait);
         let Some(barriers) = &mut host.barriers else { return Ok(()) };
         if let Err(why) = barriers.arrive(w, lanes, kind, wait.id, count, predicates) {
@@ -606,10 +626,13 @@ impl CtaRun {
     }
 
     /// Lets lanes go on whose barrier is met.
-    fn pass_barriers(&mut self) {
+    pub(super) fn pass_barriers(&mut self) {
         let host = self.host();
         let Some(barriers) = &mut host.barriers else { return };
-        for r in barriers.take_released() {
+        let (met, released) = (barriers.take_met(), barriers.take_released());
+        met.iter().for_each(|met| host.tell(|audit, cta| audit.barrier(cta, met)));
+        for r in released {
+            host.tell_divergence(r);
             host.waiting.retain_mut(|wait| {
                 let go = wait.lanes & r.lanes;
                 if wait.warp != r.warp || wait.id != r.id || go == 0 {
@@ -629,80 +652,6 @@ impl CtaRun {
                 wait.lanes &= !go;
                 wait.lanes != 0
             });
-        }
-    }
-
-    fn cluster_barrier(&mut self) -> &mut ClusterBarrier {
-        let full = self.full.clone();
-        let host = self.host();
-        if host.cluster.is_none() {
-            let mut made = ClusterBarrier::new(&full, true);
-            for (w, lanes) in full.iter().enumerate() {
-                made.exit(w, lanes & !host.live(w));
-            }
-            host.cluster = Some(made);
-        }
-        host.cluster.get_or_insert_with(|| ClusterBarrier::new(&full, true))
-    }
-
-    fn cluster_arrive(&mut self, ctx: Ctx, w: usize, lanes: u32, site: &BarrierSite) -> Result<(), Ended> {
-        self.cluster_barrier();
-        self.sync_live(site.span)?;
-        match self.cluster_barrier().arrive(w, lanes) {
-            Err(why) => Err(self.misuse(&why, site.span, w, lanes)),
-            Ok(phase) => {
-                let warp = &mut self.host().warps[w];
-                (0..32).filter(|l| lanes >> l & 1 == 1).for_each(|l| warp.cluster_phase[l] = Some(phase));
-                ctx.resume(site.next, lanes);
-                Ok(())
-            }
-        }
-    }
-
-    /// Lets each lane of `all` wait for the phase that it arrived in.
-    fn cluster_wait(&mut self, all: ClusterWait) {
-        self.cluster_barrier();
-        let host = self.host();
-        let warp = &mut host.warps[all.ctx.header().warp as usize];
-        for lane in (0..32).filter(|l| all.lanes >> l & 1 == 1) {
-            let lanes = 1 << lane;
-            match (warp.cluster_phase[lane].take(), &host.cluster) {
-                (Some(phase), Some(c)) if !c.is_met(phase) => {
-                    host.cluster_waits.push(ClusterWait { lanes, phase, ..all });
-                }
-                // Choice: waiting without having arrived is undefined; there is nothing to wait for.
-                _ => all.ctx.resume(all.site().next, lanes),
-            }
-        }
-    }
-
-    /// Lets lanes go on whose phase of the cluster barrier is met. Says whether there were any.
-    fn pass_cluster_waits(&mut self) -> bool {
-        let host = self.host();
-        let Some(cluster) = &host.cluster else { return false };
-        let before = host.cluster_waits.len();
-        host.cluster_waits.retain(|wait| {
-            let met = cluster.is_met(wait.phase);
-            if met {
-                wait.ctx.resume(wait.site().next, wait.lanes);
-            }
-            !met
-        });
-        host.cluster_waits.len() != before
-    }
-
-    /// Phases of the cluster barrier that this cta has completed.
-    pub(crate) fn cluster_phases(&mut self) -> u64 {
-        if self.done {
-            return u64::MAX;
-        }
-        self.host().cluster.as_ref().map_or(0, ClusterBarrier::local_phases)
-    }
-
-    /// Says how many phases all ctas of the cluster have completed.
-    pub(crate) fn set_cluster_phases(&mut self, phases: u64) {
-        if let Some(c) = &mut self.host().cluster {
-            c.set_cluster_phases(phases);
         }
     }
 

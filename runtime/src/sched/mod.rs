@@ -1,6 +1,8 @@
 //! Who runs when: units of a grid over workers, warps and activations of a cta.
 
+mod audited;
 mod calls;
+mod clusters;
 mod cta;
 mod deopt;
 pub(crate) mod grid;

@@ -56,6 +56,13 @@ impl CtaRun {
         if !hopeful {
             return Err(Ended::Trap(Box::new(self.deadlock())));
         }
+        if self.host_ref().told.is_some() {
+            // As the interpreter says it, so that blocks take the same turns.
+            let now = if self.ctx().dirty != 0 { None } else { Some(self.fingerprint()) };
+            let changed = now.is_none() || now != self.fingerprint || self.pace.leaves_out();
+            self.fingerprint = now;
+            return Ok(if changed { Turn::Moved } else { Turn::Waited });
+        }
         if self.ctx().dirty != 0 {
             self.still = 0;
             self.fingerprint = None;

@@ -44,6 +44,8 @@ pub(crate) struct Contexts {
     layout: Layout,
     /// Bytes of one.
     pub(crate) stride: u64,
+    /// By warp: the place of its context, where they do not stand in ascending order.
+    places: Option<Box<[usize]>>,
 }
 
 // SAFETY: the memory belongs to this object alone; whoever has it may move it to another thread.
@@ -67,7 +69,14 @@ impl Contexts {
             }
             None => Memory::zeroed(layout),
         };
-        Contexts { start: memory.start, memory: Some(memory), layout, stride: stride as u64 }
+        Contexts { start: memory.start, memory: Some(memory), layout, stride: stride as u64, places: None }
+    }
+
+    /// Lets warps take their turns in an order: the first context is that of warp `order[0]`.
+    pub(crate) fn arrange(&mut self, order: &[usize]) {
+        let mut places = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, warp)| places[*warp] = place);
+        self.places = Some(places.into());
     }
 
     /// Address of the first.
@@ -82,6 +91,7 @@ impl Contexts {
 
     /// The context of a number.
     pub(crate) fn at(&self, i: usize, tables: *const Tables) -> Ctx {
+        let i = self.places.as_ref().map_or(i, |places| places[i]);
         debug_assert!((i as u64) * self.stride < self.layout.size() as u64);
         // SAFETY: callers pass numbers below the `n` of `new`, so the result lies in the allocation.
         Ctx { warp: unsafe { self.start.add(i * self.stride as usize) }.cast(), tables }

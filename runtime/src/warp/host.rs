@@ -12,6 +12,7 @@ use handloom_plan::abi::{BarrierSite, CopyKind, CtaCtx, Operands, SyncSite, Tabl
 use super::KernelMemory;
 use super::context::{Contexts, Ctx};
 use super::images::Images;
+use super::told::Told;
 use crate::run::Tier;
 
 /// State of a cta that routines and the scheduler share.
@@ -42,6 +43,8 @@ pub(crate) struct CtaHost {
     pub(crate) was_left: bool,
     /// Textures and samplers that its fetches named.
     pub(crate) images: Images,
+    /// Who is told what its threads do, of a checked launch.
+    pub(crate) told: Option<Told>,
 }
 
 /// State of a warp.

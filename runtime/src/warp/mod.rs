@@ -6,5 +6,6 @@ pub(crate) mod context;
 pub(crate) mod host;
 mod images;
 mod memory;
+pub(crate) mod told;
 
 pub(crate) use memory::KernelMemory;

@@ -170,7 +170,8 @@ impl Kernel {
         product(self.grid) * product(self.block)
     }
 
-    fn job<'t>(&'t self, text: &'t str) -> Job<'t> {
+    /// It as a job.
+    pub fn job<'t>(&'t self, text: &'t str) -> Job<'t> {
         let mut rng = Rng::new(self.seed);
         let input: Vec<u8> = (0..INPUT_BYTES / 8).flat_map(|_| edge(&mut rng).to_le_bytes()).collect();
         let args = vec![
@@ -273,6 +274,7 @@ pub fn audit(seed: u64) -> Result<usize, String> {
             // Without a barrier, threads may wait for ever.
             Ok(_) | Err(_) => return Ok(None),
         };
+        kernel.job(text).tells_alike(seed).map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
         agrees(text, &got.events, &got.findings).map(Some).map_err(|e| format!("seed {seed}: {e}\n{text}"))
     };
     if let Some(n) = look(&text)?.filter(|n| *n > 0) {

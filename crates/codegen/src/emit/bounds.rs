@@ -16,7 +16,7 @@ use crate::emit::device::MemOp;
 use crate::emit::once::Key;
 
 pub(crate) fn mem_op(cx: &mut Emit<'_, '_>, inst: &Inst) -> MemOp {
-    let Some(class) = AccessClass::of(inst) else { panic!("{:?} is no access", inst.op) };
+    let Some(class) = cx.plan.access(inst) else { panic!("{:?} is no access", inst.op) };
     mem_op_of(cx, inst, class)
 }
 
@@ -28,7 +28,9 @@ pub(crate) fn mem_op_of(cx: &mut Emit<'_, '_>, inst: &Inst, class: AccessClass) 
         _ => Ty::B64,
     };
     let site = cx.code.tables.mems.len();
-    cx.code.tables.mems.push(MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span });
+    let variable = cx.plan.variable(cx.copy.at);
+    let made = MemSite { op: inst.op, addr: Loc::Imm(0), src: vec![], dst: vec![], span: inst.span, variable };
+    cx.code.tables.mems.push(made);
     MemOp { class, site, ty }
 }
 
@@ -48,7 +50,7 @@ pub(crate) fn site_of(cx: &mut Emit<'_, '_>, inst: &Inst, src: &[Loc], dst: Vec<
         ([addr, rest @ ..], Some(v)) => (cx.address_loc(*addr, cx.plan.func.ty(*v)), rest),
         _ => (Loc::Imm(0), src),
     };
-    MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span }
+    MemSite { op: inst.op, addr, src: rest.to_vec(), dst, span: inst.span, variable: cx.plan.variable(cx.copy.at) }
 }
 
 /// The address of an access that needs no check: parameters and frame slots at constant offsets.

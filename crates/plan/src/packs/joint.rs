@@ -6,7 +6,7 @@
 use handloom_ir::simt::{Op, Reg, Val};
 use handloom_ir::types::StateSpace;
 
-use crate::access::{AccessClass, Kind};
+use crate::access::Kind;
 use crate::analysis::shape::Shape;
 use crate::packs::Strategy;
 
@@ -71,7 +71,7 @@ impl Strategy<'_> {
     fn uses(&self, b: usize, from: usize, r: Reg) -> Option<JointTest> {
         let mut out: Option<JointTest> = None;
         for (i, inst) in self.plan.func.blocks[b].insts.iter().enumerate().skip(from) {
-            if let Some(access) = AccessClass::of(inst)
+            if let Some(access) = self.plan.access(inst)
                 && !matches!(access.kind, Kind::Atomic(..))
                 && access.address == Val::Reg(r)
             {

@@ -40,7 +40,7 @@ pub struct Layout {
     pub words: u32,
     /// Homes of registers; `None` for those that live in one block, and for those that are never written.
     pub homes: Vec<Option<Home>>,
-    /// Rows of registers that live in one block only, for its masked copy; 0 for none.
+    /// Rows of registers that live in one block at a time, for masked copies; 0 for none.
     pub temp_rows: Vec<u32>,
     /// Bytes of a context.
     pub ctx_bytes: u32,
@@ -82,8 +82,18 @@ impl Layout {
                 homes[r] = Some(if is_wide { Home::Row64(take(256)) } else { Home::Row32(take(128)) });
             }
         }
-        // Values of one block: the blocks share the space.
+        // Values that live in one block at a time, but in several: a row that no other block has for something else.
         let mut temp_rows = vec![0; n_regs];
+        let mut block_of = vec![None; n_regs];
+        for (b, block) in f.blocks.iter().enumerate() {
+            for d in block.insts.iter().flat_map(|i| &i.dst).map(|d| d.idx()) {
+                let is_elsewhere = block_of[d].replace(b).is_some_and(|first| first != b);
+                if is_elsewhere && homes[d].is_none() && temp_rows[d] == 0 {
+                    temp_rows[d] = take(if f.regs[d] == Ty::B64 { 256 } else { 128 });
+                }
+            }
+        }
+        // Values of one block: the blocks share the space.
         let start = take(0);
         let mut most = 0;
         for b in facts.masked.iter() {

@@ -6,7 +6,6 @@
 use handloom_ir::simt::{Inst, Op};
 use handloom_ir::types::StateSpace;
 
-use crate::access::AccessClass;
 use crate::packs::Strategy;
 
 /// Packs done together.
@@ -21,7 +20,7 @@ impl Strategy<'_> {
     pub fn run_end(&self, b: usize, i: usize) -> Option<usize> {
         let insts = &self.plan.func.blocks[b].insts;
         let mut stored = false;
-        let joins = |inst: &Inst| AccessClass::of(inst).is_some_and(|a| a.may_join_run());
+        let joins = |inst: &Inst| self.plan.access(inst).is_some_and(|a| a.may_join_run());
         let fits = |inst: &Inst, stored: &mut bool| match inst.op {
             Op::Cvta { space, .. } => space != StateSpace::SharedCluster,
             Op::Pure(_) | Op::SymAddr(_) | Op::SharedAddr(_) | Op::ParamAddr { .. } => true,

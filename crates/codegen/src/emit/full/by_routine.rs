@@ -3,7 +3,6 @@
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::Shape;
 use handloom_plan::packs::atomics::AtomicWay;
 use handloom_plan::packs::layout::Home;
@@ -17,7 +16,7 @@ use crate::emit::value::Rep;
 
 /// A memory op lane by lane, for the lanes of its guard: inline or by the routine.
 pub(crate) fn full_by_routine(cx: &mut Emit<'_, '_>, inst: &Inst) {
-    if let (Op::Atom { access, offset } | Op::Red { access, offset }, Some(a)) = (inst.op, AccessClass::of(inst)) {
+    if let (Op::Atom { access, offset } | Op::Red { access, offset }, Some(a)) = (inst.op, cx.plan.access(inst)) {
         let packs = cx.packs;
         let shape = || match a.address {
             Val::Imm(x, _) => Some(Shape::constant(x)),

@@ -45,7 +45,7 @@ pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
         | Op::Transfer(_) => full_by_routine(cx, inst),
         Op::Cvta { space, to_space } => cvta(cx, inst, space, to_space),
         Op::Load { .. } | Op::Store { .. } => {
-            let order = AccessClass::of(inst).filter(AccessClass::is_inline_in_full);
+            let order = cx.plan.access(inst).filter(AccessClass::is_inline_in_full);
             let order = order.map(|a| a.order_inline(&cx.plan.options.host));
             cx.asm.fence_if(order == Some(AccessOrder::FenceBefore));
             verify_at(cx, b, i);
@@ -53,6 +53,7 @@ pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
             cx.asm.fence_if(order == Some(AccessOrder::FenceAfter));
         }
         Op::Atom { .. } | Op::Red { .. } | Op::IsSpace(_) => full_by_routine(cx, inst),
+        Op::Fence { .. } if cx.plan.options.audited => full_by_routine(cx, inst),
         Op::Fence { order, scope } => cx.asm.fence(FenceOrder::of(order, scope, &cx.plan.options.host)),
         Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Matrix(_) | Op::Elect | Op::BarWarp => {
             full_sync(cx, inst);

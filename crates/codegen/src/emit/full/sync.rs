@@ -19,7 +19,7 @@ use crate::emit::value::Rep;
 
 /// A warp-level op by all lanes.
 pub(crate) fn full_sync(cx: &mut Emit<'_, '_>, inst: &Inst) {
-    match warp_op_way(inst) {
+    match warp_op_way(inst, cx.plan.options.audited) {
         WarpOpWay::Nothing => {}
         WarpOpWay::Vote(mode) => vote(cx, inst, mode),
         WarpOpWay::Shuffle { mode, lane, clamp } => shuffle_lanes(cx, inst, mode, lane, clamp),

@@ -51,7 +51,7 @@ pub(crate) fn full_term(cx: &mut Emit<'_, '_>, b: usize) -> Vec<Onward> {
             cx.write_back(b);
             full_switch(cx, b, &i, targets);
         }
-        Term::Ret | Term::Exit if !cx.plan.ends_with_exit_of_callee(b) => retire_all(cx),
+        Term::Ret | Term::Exit if !cx.plan.ends_with_told_exit(b) => retire_all(cx),
         Term::Barrier { next, .. } if cx.plan.ends_with_plain_barrier(b) => {
             cx.write_back(b);
             arrive(cx, next.idx());

@@ -10,7 +10,6 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use handloom_ir::simt::*;
 use handloom_ir::types::*;
 use handloom_plan::abi::*;
-use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::Shape;
 use handloom_plan::order::{AccessOrder, FenceOrder};
 use handloom_plan::packs::PACKS;
@@ -18,7 +17,7 @@ use handloom_plan::packs::deferral::{Deferral, deferral};
 use handloom_plan::packs::layout::Home;
 
 use crate::emit::address::address;
-use crate::emit::asm::{vector_type, width};
+use crate::emit::asm::{Asm, vector_type, width};
 use crate::emit::bounds::{mem_op, site_of};
 use crate::emit::copy::Emit;
 use crate::emit::ends::masked_bits;
@@ -63,7 +62,7 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
             }
             // Neighbouring words are read in the loop, together with what is done to them.
             Deferral::Load
-                if AccessClass::of(inst).is_some_and(|a| {
+                if cx.plan.access(inst).is_some_and(|a| {
                     !a.is_guarded
                         && a.order_inline(&cx.plan.options.host) == AccessOrder::Plain
                         && cx.scalar_source(a.address).is_some_and(|(s, _)| a.is_by_words(&s))
@@ -106,6 +105,10 @@ pub(crate) fn emit_masked(cx: &mut Emit<'_, '_>, b: usize, m: Value) {
             }
             Deferral::Fence(order, scope) => {
                 flush_waiting(cx, b, &mut waiting, m, None);
+                if cx.plan.options.audited {
+                    masked_memory(cx, inst, m);
+                    continue;
+                }
                 cx.asm.fence(FenceOrder::of(order, scope, &cx.plan.options.host));
             }
             Deferral::Sync => {
@@ -193,10 +196,14 @@ fn masked_scalar(cx: &mut Emit<'_, '_>, b: usize, i: usize, inst: &Inst, m: Valu
         }
         // A parameter or constant at an address that all lanes share.
         Op::Load { .. }
-            if AccessClass::of(inst).is_some_and(|a| a.is_read_only() && !a.is_guarded)
+            if cx.plan.access(inst).is_some_and(|a| a.is_read_only() && !a.is_guarded)
                 && cx.scalar_source(inst.src[0]).is_some_and(|(s, _)| s.is_uniform()) =>
         {
             let Some((s, base)) = cx.scalar_source(inst.src[0]) else { return false };
+            if cx.plan.access(inst).is_some_and(|a| a.is_told) {
+                told_scalar_load(cx, inst, m);
+                return true;
+            }
             let mem = mem_op(cx, inst);
             let out = access_all(cx, &mem, inst, &Rep::Affine(s, base), &[]);
             for (d, r) in inst.dst.iter().zip(out) {
@@ -205,6 +212,37 @@ fn masked_scalar(cx: &mut Emit<'_, '_>, b: usize, i: usize, inst: &Inst, m: Valu
             true
         }
         _ => false,
+    }
+}
+
+/// A load at an address that all lanes share, of which an audit is told: by the routine, for the lanes of `m`. The first of them has the value of all.
+fn told_scalar_load(cx: &mut Emit<'_, '_>, inst: &Inst, m: Value) {
+    cx.copy.n_scratch_used = 0;
+    let src = [row_or_scalar(cx, inst.src[0])];
+    let outs: Vec<(Reg, Ty, u32, Loc)> = inst
+        .dst
+        .iter()
+        .map(|d| {
+            let ty = cx.plan.func.regs[d.idx()];
+            let (at, loc) = cx.scratch_row(ty);
+            (*d, ty, at, loc)
+        })
+        .collect();
+    let made = site_of(cx, inst, &src, outs.iter().map(|o| o.3).collect());
+    let site = cx.code.tables.mems.len();
+    cx.code.tables.mems.push(made);
+    let ok = cx.asm.routine(Routine::Memory, site, m, None, None);
+    let go = cx.asm.b.create_block();
+    cx.asm.return_unless(ok, go);
+    cx.asm.b.switch_to_block(go);
+    let lane = cx.asm.b.ins().ctz(m);
+    let lane = cx.asm.b.ins().uextend(types::I64, lane);
+    for (d, ty, at, _) in outs {
+        let (clif, shift) = if ty == Ty::B64 { (types::I64, 3) } else { (types::I32, 2) };
+        let by = cx.asm.b.ins().ishl_imm_s(lane, shift);
+        let from = cx.asm.b.ins().iadd(cx.asm.warp, by);
+        let v = cx.asm.b.ins().load(clif, Asm::trusted(), from, at as i32);
+        set_scalar(cx, d, Rep::Affine(Shape::UNIFORM, vec![v]));
     }
 }
 
@@ -262,12 +300,10 @@ fn masked_memory(cx: &mut Emit<'_, '_>, inst: &Inst, m: Value) {
     };
     let inline = match inst.op {
         Op::IsSpace(_) | Op::Cvta { .. } | Op::Stack(_) | Op::Image(_) | Op::Tensor(_) | Op::Transfer(_) => false,
-        _ => {
-            AccessClass::of(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(cx.plan.options.cluster))
-        }
+        _ => cx.plan.access(inst).is_some_and(|a| a.is_inline_by_lane() || a.is_inline_atomic(cx.plan.options.cluster)),
     };
     if inline {
-        let order = AccessClass::of(inst).map(|a| a.order_inline(&cx.plan.options.host));
+        let order = cx.plan.access(inst).map(|a| a.order_inline(&cx.plan.options.host));
         let operands: Vec<(Operand, Ty)> = inst.operands().iter().map(|v| (lanes_of(cx, *v), cx.ty(*v))).collect();
         let dst: Vec<u32> = inst.dst.iter().map(|d| cx.row_offset(*d)).collect();
         cx.asm.fence_if(order == Some(AccessOrder::FenceBefore));

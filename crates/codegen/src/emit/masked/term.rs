@@ -31,7 +31,13 @@ pub(crate) fn masked_term(cx: &mut Emit<'_, '_>, b: usize, m: Value, taken: Opti
             let no = cx.asm.b.ins().band_not(m, taken);
             add_pending(cx, then.idx(), yes);
             add_pending(cx, otherwise.idx(), no);
-            let back = [(then.idx(), yes), (otherwise.idx(), no)].into_iter().find(|w| w.0 <= b);
+            let back = match (then.idx() <= b, otherwise.idx() <= b) {
+                // All lanes go back, some of them farther than others.
+                (true, true) => Some((then.idx().min(otherwise.idx()), m)),
+                (true, false) => Some((then.idx(), yes)),
+                (false, true) => Some((otherwise.idx(), no)),
+                (false, false) => None,
+            };
             go_on(cx, b, back);
         }
         Term::Switch { index, targets } => {
@@ -42,7 +48,7 @@ pub(crate) fn masked_term(cx: &mut Emit<'_, '_>, b: usize, m: Value, taken: Opti
             let bad = cx.asm.cold_block();
             scatter(cx, b, &rows, targets, m, bad);
         }
-        Term::Ret | Term::Exit if !cx.plan.ends_with_exit_of_callee(b) => {
+        Term::Ret | Term::Exit if !cx.plan.ends_with_told_exit(b) => {
             let live = cx.asm.load_warp(types::I32, offset_of!(WarpCtx, live));
             let live = cx.asm.b.ins().band_not(live, m);
             cx.asm.store_warp(live, offset_of!(WarpCtx, live));

@@ -1,0 +1,250 @@
+//! What compiled code of a checked launch tells an audit: accesses lane by lane and fences, exactly as the interpreter does (`interp::witness`), and
+//! accesses that leave their variable.
+
+use std::sync::MutexGuard;
+
+use handloom_audit::memory::{Stray, Variable};
+use handloom_audit::{Access, Audit, Does, Site, Thread};
+use handloom_interp::env::CLUSTER_STRIDE;
+use handloom_ir::simt::{Op, SymKind};
+use handloom_ir::types::{Order, Scope, StateSpace};
+use handloom_plan::abi::{Origin, WarpCtx};
+
+use super::Call;
+use super::atomic::of_lane;
+use super::check::{Request, locate, record};
+use super::memory::{lanes, wrap};
+use crate::lock::lock;
+use crate::memory::access;
+use crate::warp::host::CtaHost;
+use crate::warp::told::Told;
+
+/// A fence by the lanes of a call.
+pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
+    let site = &c.tables.mems[c.site];
+    let header = c.ctx.header();
+    let cta = c.host.env.number();
+    if order == Order::Sc {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+    let Some(told) = &c.host.told else { return 1 };
+    let mut audit = lock(&told.audit);
+    let number = audit.site(Site { span: site.span, does: Does::Fence, order, scope, space: StateSpace::Generic });
+    for lane in lanes(c.mask) {
+        let who = Thread::new(cta, CtaHost::thread(&header, lane) as usize);
+        audit.fence(who, number, order, scope);
+    }
+    audit.end_op();
+    1
+}
+
+/// An access by all rules, of which an audit is told.
+pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
+    let site = &c.tables.mems[c.site];
+    let mut row = [0_u64; 32];
+    c.ctx.read_row(site.addr, c.mask, &mut row);
+    let mut refused = Vec::new();
+    for lane in lanes(c.mask) {
+        let addr = wrap(site.addr, row[lane].wrapping_add_signed(r.offset));
+        match locate(c.host, r, CtaHost::thread(header, lane), addr) {
+            Ok((at, _)) => row[lane] = at,
+            Err(why) => refused.push((lane, addr, why)),
+        }
+    }
+    if !refused.is_empty() {
+        record(c, r, site.span, &refused);
+        return 0;
+    }
+    let (does, order, scope) = match site.op {
+        Op::Load { access, .. } => (Does::Read, access.order, access.scope),
+        Op::Store { access, .. } => (Does::Write, access.order, access.scope),
+        Op::Atom { access, .. } | Op::Red { access, .. } => {
+            (if site.dst.is_empty() { Does::Reduce } else { Does::Update }, access.order, access.scope)
+        }
+        _ => return 0,
+    };
+    // As in the interpreter: an odd seed turns the order of lanes round.
+    let mut order_of_lanes = [0; 32];
+    let mut n = 0;
+    for lane in lanes(c.mask) {
+        order_of_lanes[n] = lane;
+        n += 1;
+    }
+    let all = &mut order_of_lanes[..n];
+    if c.host.env.seed & 1 == 1 {
+        all.reverse();
+    }
+    let Some(mut told) = c.host.told.take() else { return 0 };
+    check_variable(c, &told, r, header, all, &row);
+    {
+        let Told { audit, sites, .. } = &mut told;
+        if sites.len() <= c.site {
+            sites.resize(c.tables.mems.len(), [None; 2]);
+        }
+        let mut teller = Teller {
+            audit: lock(audit),
+            cta: c.host.env.number(),
+            warp: 32 * header.warp as usize,
+            site: Site { span: site.span, does, order, scope, space: r.space },
+            numbers: &mut sites[c.site],
+        };
+        match site.op {
+            Op::Load { access, .. } => load(c, r, access.is_single, all, &row, &mut teller),
+            Op::Store { access, .. } => store(c, r, access.is_single, all, &row, &mut teller),
+            Op::Atom { access, .. } | Op::Red { access, .. } => {
+                for lane in all.iter().copied() {
+                    let space = falls_into(c, r, row[lane]);
+                    of_lane(c, access, lane, row[lane], space, |at, bytes, failed| {
+                        teller.tell(lane, at, bytes, space, false, failed);
+                    });
+                }
+            }
+            _ => {}
+        }
+        teller.audit.end_op();
+    }
+    c.host.told = Some(told);
+    1
+}
+
+/// Tells of the accesses of one op of a warp.
+struct Teller<'a> {
+    audit: MutexGuard<'a, Audit>,
+    cta: u32,
+    /// The first thread of the warp.
+    warp: usize,
+    site: Site,
+    numbers: &'a mut [Option<u32>; 2],
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, lane: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
+        let (space, i) = match space {
+            StateSpace::Global => (StateSpace::Global, 0),
+            StateSpace::Shared | StateSpace::SharedCluster => (StateSpace::Shared, 1),
+            StateSpace::Generic
+            | StateSpace::Reg
+            | StateSpace::Sreg
+            | StateSpace::Const
+            | StateSpace::Local
+            | StateSpace::ParamEntry
+            | StateSpace::ParamFunc
+            | StateSpace::Tex => return,
+        };
+        let number = match self.numbers[i] {
+            Some(number) => number,
+            None => *self.numbers[i].insert(self.audit.site(Site { space, ..self.site })),
+        };
+        let thread = Thread::new(self.cta, self.warp + lane);
+        let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
+        self.audit.access(number, Access { thread, addr, bytes, failed, same_value });
+    }
+}
+
+/// The state space that a checked address lies in.
+fn falls_into(c: &mut Call<'_>, r: &Request, addr: u64) -> StateSpace {
+    if r.space == StateSpace::Generic { c.host.memory.view.get_mut().state_space(addr) } else { r.space }
+}
+
+/// The scalar accesses that an access is made of: the first element of each, and how many.
+fn scalars(r: &Request, is_single: bool) -> impl Iterator<Item = (u32, u32)> + use<> {
+    let count = r.bytes / r.element.max(1);
+    let elements = if is_single { 1 } else { r.elements };
+    let each = if is_single { count } else { 1 };
+    (0..count).filter(move |i| elements >> i & 1 == 1).map(move |i| (i, each))
+}
+
+fn load(c: &mut Call<'_>, r: &Request, is_single: bool, all: &[usize], row: &[u64; 32], teller: &mut Teller<'_>) {
+    let site = &c.tables.mems[c.site];
+    for lane in all.iter().copied() {
+        let at = row[lane];
+        let space = falls_into(c, r, at);
+        for (first, n) in scalars(r, is_single) {
+            teller.tell(lane, at + u64::from(first * r.element), n * r.element, space, false, false);
+        }
+        for (i, d) in (0_u32..).zip(&site.dst) {
+            if r.elements >> i & 1 == 1 {
+                // SAFETY: `locate` passed the element, aligned.
+                let value = unsafe { access::load(at + u64::from(i * r.element), r.element) };
+                c.ctx.write(*d, lane, value);
+            }
+        }
+    }
+}
+
+fn store(c: &mut Call<'_>, r: &Request, is_single: bool, all: &[usize], row: &[u64; 32], teller: &mut Teller<'_>) {
+    let site = &c.tables.mems[c.site];
+    let cut = 1_u64.checked_shl(8 * r.element).map_or(u64::MAX, |top| top - 1);
+    let mut changed = false;
+    for lane in all.iter().copied() {
+        let at = row[lane];
+        let space = falls_into(c, r, at);
+        let mut same = 0_u32;
+        for (i, s) in (0_u32..).zip(&site.src).filter(|(i, _)| r.elements >> i & 1 == 1) {
+            let place = at + u64::from(i * r.element);
+            // SAFETY: `locate` passed the element for writing, aligned.
+            let old = unsafe { access::load(place, r.element) };
+            same |= u32::from(old == c.ctx.read(*s, lane) & cut) << i;
+        }
+        for (first, n) in scalars(r, is_single) {
+            let is_same = (first..first + n).all(|i| same >> i & 1 == 1);
+            teller.tell(lane, at + u64::from(first * r.element), n * r.element, space, is_same, false);
+        }
+        for (i, s) in (0_u32..).zip(&site.src).filter(|(i, _)| r.elements >> i & 1 == 1) {
+            changed |= same >> i & 1 == 0;
+            // SAFETY: as above.
+            unsafe { access::store(at + u64::from(i * r.element), r.element, c.ctx.read(*s, lane)) }
+        }
+    }
+    if changed {
+        c.touched();
+    }
+}
+
+/// Tells of lanes whose access leaves the variable that the address was made from.
+fn check_variable(c: &mut Call<'_>, told: &Told, r: &Request, header: &WarpCtx, all: &[usize], row: &[u64; 32]) {
+    let site = &c.tables.mems[c.site];
+    let Some(variable) = site.variable.filter(|_| told.has_memory) else { return };
+    let does = match site.op {
+        Op::Load { .. } => Does::Read,
+        Op::Store { .. } => Does::Write,
+        _ => Does::Update,
+    };
+    let elements = u32::from(r.elements);
+    let (first, last) = (elements.trailing_zeros(), elements.ilog2());
+    let (skip, bytes) = (u64::from(first * r.element), (last + 1 - first) * r.element);
+    let shared = c.host.env.shared_base;
+    let (symbol, base, size) = match variable {
+        Origin::Symbol(sym) => {
+            let module = c.host.memory.module();
+            let of = &module.ir.syms[sym.idx()];
+            let base = match of.kind {
+                SymKind::Global | SymKind::Const => module.symbol_values().get(sym.idx()).copied().unwrap_or(0),
+                SymKind::Shared { offset } => shared.wrapping_add(u64::from(offset)),
+                SymKind::DynamicShared { .. } | SymKind::Func(_) => return,
+            };
+            (Some(sym.idx()), base, of.size)
+        }
+        Origin::Frame { offset, bytes } => (None, u64::from(offset), bytes.into()),
+    };
+    // A variable without a size is declared elsewhere.
+    if size == 0 {
+        return;
+    }
+    let apart = |at: u64| at.wrapping_sub(shared) >= CLUSTER_STRIDE;
+    for lane in all.iter().copied() {
+        let thread = CtaHost::thread(header, lane);
+        let base = if symbol.is_some() { base } else { c.host.env.local_base(thread).wrapping_add(base) };
+        let addr = row[lane] + skip;
+        let inside = addr.wrapping_sub(base).checked_add(bytes.into()).is_some_and(|end| end <= size);
+        if inside || apart(addr) && !apart(base) {
+            continue;
+        }
+        let space = falls_into(c, r, row[lane]);
+        let at = (site.span, Thread::new(c.host.env.number(), thread as usize));
+        let variable = Variable { symbol, base, bytes: size };
+        if let Some(memory) = lock(&told.audit).memory() {
+            memory.stray(Stray { variable, addr, bytes, does, space, at, times: 1 });
+        }
+    }
+}

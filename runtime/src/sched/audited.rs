@@ -1,0 +1,69 @@
+//! What a cta of compiled code tells an audit beside accesses: that it begins and ends, who meets at barriers, who has exited. As `interp::audited`.
+
+use std::sync::Arc;
+
+use handloom_audit::Audit;
+use handloom_diag::Span;
+use handloom_interp::SharedAudit;
+use handloom_interp::barrier::Barriers;
+
+use super::cta::CtaRun;
+use crate::grid::Ended;
+use crate::lock::lock;
+use crate::rows;
+use crate::run::Order;
+use crate::warp::told::Told;
+
+impl CtaRun {
+    /// Lets routines tell an audit, and puts contexts into the order in which the seed lets warps take their turns.
+    pub(super) fn tell(&mut self, audit: &SharedAudit) {
+        let told = Told { has_memory: lock(audit).memory().is_some(), audit: Arc::clone(audit), sites: Vec::new() };
+        let n = self.full.len();
+        let seed = self.host_ref().env.seed;
+        let order = Order::new(n as u64, seed);
+        let order: Vec<usize> = (0..n as u64).map(|i| order.at(i) as usize).collect();
+        let host = self.host();
+        host.base.arrange(&order);
+        host.told = Some(told);
+    }
+
+    /// The cta begins.
+    pub(super) fn tell_start(&mut self, audit: &SharedAudit) {
+        let full = self.full.clone();
+        let host = self.host();
+        let env = &host.env;
+        let cluster = (env.cluster_size() > 1).then(|| env.linear_cluster());
+        let shared = (env.shared_base, env.shared_size.into());
+        lock(audit).start_cta(env.linear_ctaid(), env.threads(), cluster, shared);
+        if let Some(told) = host.told.as_mut().filter(|told| !Arc::ptr_eq(&told.audit, audit)) {
+            // Another launch of the same code: its audit numbers statements anew.
+            told.audit = Arc::clone(audit);
+            told.sites.clear();
+            told.has_memory = lock(audit).memory().is_some();
+        }
+        let mut barriers = Barriers::new(&full);
+        barriers.keep_met();
+        host.barriers = Some(barriers);
+        host.was_left = true;
+        full.iter().zip(&mut host.warps).for_each(|(lanes, w)| w.known_live = *lanes);
+    }
+
+    /// The cta has ended.
+    pub(super) fn tell_end(&mut self) {
+        self.host().tell(Audit::end_cta);
+    }
+
+    /// Lanes of a warp have exited: whoever waited for nobody else goes on.
+    pub(super) fn after_exit(&mut self, w: usize) -> Result<(), Ended> {
+        self.sync_live(Span::NONE)?;
+        self.pass_barriers();
+        self.pass_cluster_waits();
+        rows::complete_parked(self.host(), w);
+        Ok(())
+    }
+
+    /// Whether nothing more is asked for, because something was found.
+    pub(super) fn has_enough(&mut self) -> bool {
+        self.host().told.as_ref().is_some_and(|told| lock(&told.audit).is_enough())
+    }
+}
