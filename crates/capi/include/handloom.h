@@ -480,4 +480,4 @@ static inline handloom_arg handloom_host_const(const void *data, uint64_t bytes)
 #ifdef __cplusplus
 } // extern "C++"
 #endif
-// made from sources with the sum 1685249988
+// made from sources with the sum 3260088785

@@ -1,6 +1,6 @@
 //! `libhandloom`: Handloom for programs in C and C++, and for all that can call C.
 //!
-//! Takes: calls by `include/handloom.h`, which `ci/capi --header` makes from this crate. Returns: a [`Status`], and what was asked for through pointers.
+//! Takes: calls by `include/handloom.h`, which `ci/capi --header` makes from this crate. Returns: a [`Status`](status::Status), and what was asked for through pointers.
 //! Does not know: the CUDA interfaces (those are `libcuda`), what PTX means.
 //!
 //! The model: what a program holds are *handles*, numbers that stand for objects of a table. None is used twice, so a handle of something that has ended, of
@@ -8,7 +8,7 @@
 //! meanwhile.
 //!
 //! Invariants:
-//! - no panic leaves an exported function: it becomes [`Status::Bug`];
+//! - no panic leaves an exported function: it becomes [`Bug`](status::Status::Bug);
 //! - pointers are read and written in `pointer` alone, on the promise of whoever calls, and nothing is kept of them but memory that a launch was lent;
 //! - any thread may call any function at any time; the last error is that of the calling thread.
 //!
