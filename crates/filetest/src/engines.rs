@@ -13,7 +13,7 @@ use handloom_runtime::{
     LaunchConfig, LaunchError, Module, RaceOptions, Store, Tier, TrapReport, launch,
 };
 
-use crate::filetest::without_window;
+use crate::without_window;
 
 /// An engine with its bounds setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
