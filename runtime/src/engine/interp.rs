@@ -1,6 +1,6 @@
 //! Ctas run by the interpreter, on the calling thread.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use handloom_interp::{Cta, CtaEnv, Status};
 use handloom_ir::simt::{FrameLayout, FuncId};
@@ -12,7 +12,7 @@ use crate::lock::lock;
 use crate::memory::{Space, View};
 use crate::module::local_stride;
 use crate::run::Order;
-use crate::sched::grid::{Crew, Finished, Shared, Turn, work};
+use crate::sched::grid::{Crew, Finished, Shared, TURNS, Turn, work};
 use crate::sched::{Seats, fill_shared};
 use crate::warp::KernelMemory;
 
@@ -21,9 +21,6 @@ const TURN: u64 = 1 << 18;
 
 /// The same while it is checked what they do.
 const CHECKED_TURN: u64 = 1 << 13;
-
-/// Held by a launch for a turn of a unit, if others may run beside it.
-static TURNS: Mutex<()> = Mutex::new(());
 
 /// Runs all units of a grid.
 pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {

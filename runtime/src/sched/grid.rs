@@ -41,6 +41,10 @@ const LOOK: Duration = Duration::from_micros(50);
 /// Longest quantum that varies, in turns, as a power of 2.
 const LONGEST: u64 = 7;
 
+/// Held for a turn of a unit by launches that may run beside others and whose atomics may be plain reads and writes: those of the interpreter, and
+/// checked ones, which run beside such.
+pub(crate) static TURNS: Mutex<()> = Mutex::new(());
+
 /// How a turn of a unit went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Turn {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use handloom_ir::trap::Waiter;
 
 use super::cta::CtaRun;
-use super::grid::{Crew, Finished, Shared, Turn, work};
+use super::grid::{Crew, Finished, Shared, TURNS, Turn, work};
 use crate::device::Pool;
 use crate::error::Lack;
 use crate::grid::{Ended, Grid};
+use crate::lock::lock;
 use crate::memory::Space;
 use crate::module::Program;
 use crate::run::Tier;
@@ -128,13 +129,14 @@ impl Crew for Jit<'_> {
 
     #[inline]
     fn turns(&mut self, unit: &mut Unit, most: u64) -> (u64, Result<Turn, Ended>) {
+        let _turn = self.takes_turns().then(|| lock(&TURNS));
         match unit {
             Unit::One(run) => {
                 run.allow(most);
                 let turn = run.round();
                 (run.passed(), turn)
             }
-            Unit::Cluster(_) => (0, self.turn(unit)),
+            Unit::Cluster(ctas) => (0, turn_of_cluster(self.grid, ctas)),
         }
     }
 
@@ -144,6 +146,7 @@ impl Crew for Jit<'_> {
 
     #[inline]
     fn turn(&mut self, unit: &mut Unit) -> Result<Turn, Ended> {
+        let _turn = self.takes_turns().then(|| lock(&TURNS));
         match unit {
             Unit::One(run) => run.round(),
             Unit::Cluster(ctas) => turn_of_cluster(self.grid, ctas),
@@ -186,6 +189,11 @@ fn turn_of_cluster(grid: &Grid, ctas: &mut Idle) -> Result<Turn, Ended> {
 }
 
 impl Jit<'_> {
+    /// Whether others wait while a unit runs.
+    fn takes_turns(&self) -> bool {
+        self.grid.audit.is_some() && !self.grid.is_alone
+    }
+
     fn start_cluster(&mut self, number: u64) -> Result<Unit, Ended> {
         let n = self.grid.unit_size;
         let mut ctas = Idle::new();
