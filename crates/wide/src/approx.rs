@@ -30,7 +30,7 @@ const K6: Register = Register::K6;
 const K7: Register = Register::K7;
 const ESI: Register = Register::ESI;
 
-/// How far, relative to itself, a result may be from that of the host: 256 times what the polynomials and their roundings make.
+/// How far, relative to itself, a result may be from that of the host: more than eight times what the polynomials and their roundings make.
 pub const AWAY: f64 = 1.0 / (1u64 << 43) as f64;
 /// Up to here arguments of sines are reduced with two parts of a right angle: their products with a number of 21 bits leave errors of 2^-85.
 const MOST_ANGLE: f32 = 1_048_576.0;
