@@ -204,7 +204,7 @@ impl<'m> Cta<'m> {
                 }
                 Err(trap) => self.stop(trap),
             },
-            other => other,
+            going_on @ (Status::Budget | Status::Waiting { .. } | Status::Trap(_)) => going_on,
         }
     }
 
