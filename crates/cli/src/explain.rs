@@ -25,6 +25,7 @@ pages! {
     "out_of_bounds" "misaligned" "bad_space" "write_protected" "trap" "assert" "deadlock" "barrier" "timeout" "stack" "bad_transfer" "bad_tensor"
     "bad_call" "bad_object" "out_of_surface" "breakpoint"
     "scope_too_narrow" "atomic_scopes" "mixed_size" "same_warp" "same_value" "unordered" "mask_without_caller" "divergent_warp" "mbarrier_count"
+    "async_unwaited" "async_source" "async_open"
     "uninitialised" "freed" "leak" "variable"
 }
 

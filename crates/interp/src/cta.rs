@@ -206,7 +206,7 @@ impl<'m> Cta<'m> {
                 }
                 Err(trap) => self.stop(trap),
             },
-            other => other,
+            going_on @ (Status::Budget | Status::Waiting { .. } | Status::Trap(_)) => going_on,
         }
     }
 

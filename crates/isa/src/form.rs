@@ -469,10 +469,6 @@ pub enum InRegisters {
     CommitProducts,
     /// Waits for all groups of products but so many.
     WaitForProducts,
-    /// Its results.
-    Load,
-    /// Waits for all loads.
-    WaitForLoads,
 }
 
 impl Form {
@@ -482,8 +478,6 @@ impl Form {
             "wgmma.mma_async" | "wgmma.mma_async.sp" => Some(InRegisters::Product),
             "wgmma.commit_group" => Some(InRegisters::CommitProducts),
             "wgmma.wait_group" => Some(InRegisters::WaitForProducts),
-            "tcgen05.ld" | "tcgen05.ld.red" => Some(InRegisters::Load),
-            "tcgen05.wait::ld" => Some(InRegisters::WaitForLoads),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
-use crate::late::LateResults;
+use crate::late::results::LateResults;
 use crate::names::Names;
 use crate::{passes, short_addresses, yields};
 

@@ -1,12 +1,17 @@
-//! Results that stand in registers and come later than their instruction: `wgmma.mma_async`, `tcgen05.ld`.
+//! Results that stand in registers and come later than their instruction: those of `wgmma.mma_async`.
 //!
 //! Only in functions whose results may be late. Such an instruction is done where it stands, but what it gives goes to a second register beside each
 //! register that it names; a wait moves it there. Until then a program that looks sees what the register held before. What a product adds to is in the
 //! second register if that one's turn has not come, so that chains of products need no wait between them.
 //!
 //! Choice: what such an instruction reads it reads at once, also matrices in shared memory.
+//!
+//! Registers that `tcgen05.ld` loads are there when they are read: the manual keeps the order of what depends on a register, whoever waits.
+//!
+//! # PTX ISA
+//! Asynchronous wgmma; Memory Consistency Model for 5th generation of TensorCore instructions.
 
-use std::collections::BTreeMap;
+pub(crate) mod results;
 
 use handloom_check::module as checked;
 use handloom_check::module::{Operand, Stmt, SymbolKind};
@@ -16,43 +21,13 @@ use handloom_ir::types::{Cmp, Int, Sreg, Ty};
 use handloom_isa::form::InRegisters;
 
 use crate::function::FunctionCx;
+use results::{Arrival, Second};
 
 /// Whether a function is another one where what is asynchronous may come late.
 pub(crate) fn is_timed(symbol: &checked::Symbol) -> bool {
     let SymbolKind::Func(func) = &symbol.kind else { return false };
     let stmts = func.body.iter().flat_map(|body| &body.stmts);
     stmts.into_iter().any(|stmt| matches!(stmt, Stmt::Inst(inst) if inst.form.is_timed()))
-}
-
-/// What belongs to a register whose results come late.
-#[derive(Clone, Copy, Debug)]
-struct Second {
-    /// The result (the type of the register).
-    value: Reg,
-    /// Number of its group (B32), from 1; 0: there is none under way.
-    group: Reg,
-}
-
-/// A place where results come.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    block: BlockId,
-    span: Span,
-    is_load: bool,
-    /// Groups that may still be under way.
-    but: u32,
-}
-
-/// What of a function comes late.
-#[derive(Default, Debug)]
-pub(crate) struct LateResults {
-    /// By whether they are loads, and by register.
-    seconds: BTreeMap<(bool, Reg), Second>,
-    /// Groups of products so far (B32).
-    groups: Option<Reg>,
-    arrivals: Vec<Arrival>,
-    /// Instructions so far, by which the seed tells them apart.
-    n: u32,
 }
 
 fn word(n: u32) -> Val {
@@ -62,8 +37,7 @@ fn word(n: u32) -> Val {
 impl FunctionCx<'_> {
     pub(crate) fn late_results(&mut self, inst: &checked::Inst, what: InRegisters) {
         match what {
-            InRegisters::Product => self.around(inst, |cx| cx.late_result(inst, false)),
-            InRegisters::Load => self.around(inst, |cx| cx.late_result(inst, true)),
+            InRegisters::Product => self.around(inst, |cx| cx.late_result(inst)),
             InRegisters::CommitProducts => self.around(inst, |cx| {
                 let groups = cx.groups();
                 cx.build(inst.span, None, |b| {
@@ -71,14 +45,13 @@ impl FunctionCx<'_> {
                     b.copy(groups, next);
                 });
             }),
-            InRegisters::WaitForLoads => self.arrive(inst, true, 0),
             InRegisters::WaitForProducts => {
                 self.at_once(inst);
                 let but = match inst.src.first() {
                     Some(Operand::Imm { bits, .. }) => u32::try_from(*bits).unwrap_or(u32::MAX),
                     _ => 0,
                 };
-                self.arrive(inst, false, but);
+                self.arrive(inst, but);
             }
         }
     }
@@ -94,21 +67,19 @@ impl FunctionCx<'_> {
     }
 
     /// The instruction in its place, and its results beside their registers.
-    fn late_result(&mut self, inst: &checked::Inst, is_load: bool) {
+    fn late_result(&mut self, inst: &checked::Inst) {
         let mut homes = Vec::new();
         inst.dst.iter().for_each(|operand| self.registers(operand, &mut homes));
         homes.sort_unstable();
         homes.dedup();
-        let seconds: Vec<(Reg, Second)> = homes.into_iter().map(|r| (r, self.second(r, is_load))).collect();
+        let seconds: Vec<(Reg, Second)> = homes.into_iter().map(|r| (r, self.second(r))).collect();
         let own: Vec<Val> = self.build(inst.span, None, |b| {
             let keep = |(home, second): &(Reg, Second)| {
                 let ty = b.ty(Val::Reg(*home));
                 let own = b.pure(Pure::Mov(ty), ty, &[Val::Reg(*home)]);
-                if !is_load {
-                    let is_late = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[Val::Reg(second.group)]);
-                    let newest = b.select(is_late, Val::Reg(second.value), own);
-                    b.copy(*home, newest);
-                }
+                let is_late = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[Val::Reg(second.group)]);
+                let newest = b.select(is_late, Val::Reg(second.value), own);
+                b.copy(*home, newest);
                 own
             };
             seconds.iter().map(keep).collect()
@@ -145,45 +116,59 @@ impl FunctionCx<'_> {
         }
     }
 
-    fn second(&mut self, home: Reg, is_load: bool) -> Second {
-        if let Some(second) = self.late.seconds.get(&(is_load, home)) {
+    fn second(&mut self, home: Reg) -> Second {
+        if let Some(second) = self.late.seconds.get(&home) {
             return *second;
         }
         let ty = self.func.regs[home.idx()];
         let second = self.build(Span::NONE, None, |b| Second { value: b.reg(ty), group: b.reg(Ty::B32) });
-        self.late.seconds.insert((is_load, home), second);
+        self.late.seconds.insert(home, second);
         second
     }
 
     /// Results come here; which ones is known when all of the function has been seen.
-    fn arrive(&mut self, inst: &checked::Inst, is_load: bool, but: u32) {
+    fn arrive(&mut self, inst: &checked::Inst, but: u32) {
         let (inside, behind) = (self.new_block(), self.new_block());
         self.branch_on_guard(inst, inside, behind, inside);
-        self.late.arrivals.push(Arrival { block: inside, span: inst.span, is_load, but });
+        self.late.arrivals.push(Arrival { block: inside, span: inst.span, but });
         self.end_block(Term::Jump(behind), inst.span, Some(behind));
     }
 
     /// Moves results to their registers, in each place where they come.
     pub(crate) fn place_late_results(&mut self) {
         let groups = self.groups_if_any();
-        for Arrival { block, span, is_load, but } in std::mem::take(&mut self.late.arrivals) {
-            let seconds = self.late.seconds.iter().filter(|((load, _), _)| *load == is_load);
-            let seconds: Vec<(Reg, Second)> = seconds.map(|((_, home), second)| (*home, *second)).collect();
+        let seconds: Vec<(Reg, Second)> = self.late.seconds.iter().map(|(home, second)| (*home, *second)).collect();
+        for Arrival { block, span, but } in std::mem::take(&mut self.late.arrivals) {
             let mut b = Builder { func: &mut self.func, block, span, guard: None, carry: None };
-            for (home, second) in seconds {
+            for (home, second) in &seconds {
                 let group = Val::Reg(second.group);
                 let mut comes = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[group]);
-                if let (false, Some(groups)) = (is_load, groups) {
+                if let Some(groups) = groups {
                     let last = b.add(group, word(but));
                     let is_old = b.pure(Pure::ICmp(Cmp::Le, Int::U32), Ty::P, &[last, Val::Reg(groups)]);
                     comes = b.and(comes, is_old);
                 }
-                let new = b.select(comes, Val::Reg(second.value), Val::Reg(home));
-                b.copy(home, new);
+                let new = b.select(comes, Val::Reg(second.value), Val::Reg(*home));
+                b.copy(*home, new);
                 let left = b.select(comes, word(0), group);
                 b.copy(second.group, left);
             }
         }
+        self.begin_with_none(groups);
+    }
+
+    /// Nothing is under way where the function begins.
+    fn begin_with_none(&mut self, groups: Option<Reg>) {
+        let seconds = self.late.seconds.values().map(|second| second.group);
+        let none = |to: Reg| Inst {
+            op: Op::Pure(Pure::Mov(Ty::B32)),
+            dst: vec![to],
+            src: vec![word(0)],
+            guarded: false,
+            span: Span::NONE,
+        };
+        let counts: Vec<Inst> = groups.into_iter().chain(seconds).map(none).collect();
+        self.func.blocks[0].insts.splice(0..0, counts);
     }
 
     fn groups_if_any(&self) -> Option<Reg> {

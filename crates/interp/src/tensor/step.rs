@@ -110,7 +110,8 @@ impl Window {
         // All cells of the part of the instruction that this op has.
         let per = if cells.halves { 2 } else { 1 };
         let (from, count) = (u32::from(cells.first), u32::from(cells.count));
-        let words = (0..32).flat_map(|lane| (from..from + count).map(move |r| cells.shape.place(r, lane).word));
+        // The first and the last lane of a warp have the lowest and the highest word of a register.
+        let words = (from..from + count).flat_map(|r| [0, 31].map(|lane| cells.shape.place(r, lane).word));
         let (low, high) = words.fold((u32::MAX, 0), |(low, high), w| (low.min(w), high.max(w)));
         let halves: &[Address] =
             if cells.shape == CellShape::X16b32x2 { &[first, second] } else { std::slice::from_ref(&first) };

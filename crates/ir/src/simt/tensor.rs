@@ -399,6 +399,18 @@ impl TensorOp {
 mod tests {
     use super::*;
 
+    /// Who wants the words of a warp asks these two lanes.
+    #[test]
+    fn the_ends_of_a_warp_have_the_ends_of_its_words() {
+        use CellShape::*;
+        for shape in [X32b32, X16b64, X16b128, X16b256, X16b32x2] {
+            for r in 0..16 {
+                let ends = shape.place(r, 0).word..=shape.place(r, 31).word;
+                assert!((0..32).all(|lane| ends.contains(&shape.place(r, lane).word)), "{shape:?} {r}");
+            }
+        }
+    }
+
     /// Each cell of a shape is in one register of one lane.
     #[test]
     fn registers_of_a_warp_are_all_cells() {
