@@ -142,7 +142,7 @@ fn a_stop_ends_the_wait_for_code() {
     let c = LaunchConfig { stop: StopHandle::new(), ..LaunchConfig::new([1, 1, 1], [32, 1, 1]) };
     let stop = c.stop.clone();
     let asked = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(50));
         stop.stop();
         Instant::now()
     });
