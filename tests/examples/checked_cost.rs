@@ -12,6 +12,9 @@ use handloom_runtime::{
 /// The checks of a column; none for the run that others are compared with.
 const COLUMNS: [&str; 7] = ["", "memory", "race", "memory,race,sync", "memory,init", "memory,init,race,sync", "interp"];
 
+/// A file, its entry, blocks, threads of a block, arguments.
+type Case = (&'static str, &'static str, [u32; 3], [u32; 3], Vec<Given>);
+
 /// A scalar argument, or a buffer of so many 32-bit words.
 enum Given {
     Int(u32),
@@ -19,11 +22,12 @@ enum Given {
     Words(usize),
 }
 
+#[allow(clippy::print_stdout, reason = "the table is what it is for")]
 fn main() -> Result<(), Box<dyn Error>> {
     use Given::{Float, Int, Words};
     let rounds: usize = std::env::args().nth(1).map_or(Ok(5), |n| n.parse())?;
     let n = 1 << 16;
-    let cases: [(&str, &str, [u32; 3], [u32; 3], Vec<Given>); 6] = [
+    let cases: [Case; 6] = [
         ("saxpy", "saxpy", [256, 1, 1], [256, 1, 1], vec![Int(1 << 16), Float(2.0), Words(n), Words(n)]),
         (
             "stencil",
