@@ -1,7 +1,7 @@
 //! Transfers: copies of bytes and of boxes of tensors, asynchronous stores and reductions, and what they tell their barriers.
 //!
 //! A transfer has two halves. [`prepare`] looks at all rules and finds all addresses; it changes nothing, so that all lanes are checked before the first
-//! one has an effect. [`late::begin`](crate::late::begin) moves the bytes, then tells the barriers: at once, or where the launch says so, later ([`crate::late`]).
+//! one has an effect. [`late::begin`] moves the bytes, then tells the barriers: at once, or where the launch says so, later ([`crate::late`]).
 //!
 //! Choice: by default a transfer is performed at once, as it may be: the manual orders it with nothing but what waits for its completion. That a barrier
 //! lies in the same CTA as the bytes is not asked for.
