@@ -71,7 +71,7 @@ pub fn failed(e: LaunchError, watch: &Watch) -> Failure {
 }
 
 /// What a launch did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Launched {
     /// Time to make its code.
     pub compile: Duration,
@@ -88,8 +88,7 @@ pub struct Launched {
 impl Launched {
     /// One that ended before it ran.
     pub fn trapped(trap: Box<TrapReport>) -> Launched {
-        let mut done =
-            Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
+        let mut done = Launched::default();
         done.end(trap);
         done
     }
@@ -158,8 +157,7 @@ fn run(
     repeat: u32,
     spent: Duration,
 ) -> Result<Launched, LaunchError> {
-    let mut done =
-        Launched { compile: Duration::ZERO, runs: Vec::new(), trap: None, stopped: false, printed: Vec::new() };
+    let mut done = Launched::default();
     let mut prepared = match PreparedLaunch::new(function, config, args) {
         Ok(prepared) => prepared,
         Err(LaunchError::Trap(trap)) => return Ok(Launched::trapped(trap)),
