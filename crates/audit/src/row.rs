@@ -135,3 +135,78 @@ impl Audit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use handloom_diag::Span;
+    use handloom_ir::types::{Order, Scope, StateSpace};
+
+    use super::*;
+    use crate::event::{Met, Site};
+    use crate::finding::Finding;
+    use crate::order::Options;
+
+    /// What is found in rows of a few words and barriers by chance, and what is remembered then. `whole`: rows are told at once.
+    fn run(seed: u64, whole: bool) -> (Vec<Vec<Entry>>, Vec<Finding>) {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let mut audit = Audit::new(Options { same_values: true, ..Options::default() });
+        (0..2).for_each(|cta| audit.start_cta(cta, 256, None, (0, 0)));
+        for _ in 0..120 {
+            let cta = u32::from(random(8) == 0);
+            let warp = usize::try_from(random(8)).unwrap();
+            match random(12) {
+                0 => {
+                    let waited = (0..8).map(|w| (w, u32::MAX)).collect();
+                    audit.barrier(cta.into(), &Met { id: 0, waited, is_whole: true });
+                }
+                1 => audit.warp_barrier(cta.into(), warp, u32::MAX, u32::MAX),
+                2 => audit.warp_barrier(cta.into(), warp, 0xffff, u32::MAX),
+                _ => {}
+            }
+            let does = if random(4) == 0 { Does::Write } else { Does::Read };
+            let (order, scope) = (Order::Weak, Scope::Gpu);
+            let end = u32::try_from(random(3)).unwrap();
+            let span = Span { end, ..Span::NONE };
+            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global });
+            let bytes = [1, 4, 4, 4, 8, 16][usize::try_from(random(6)).unwrap()];
+            let parts = if random(3) == 0 { vec![(0, bytes), (bytes.into(), bytes)] } else { vec![(0, bytes)] };
+            let size = u64::from(bytes) * parts.len() as u64;
+            let (base, step, turn) = (random(3) * 64, random(3), random(2) * 15 + 16);
+            let mut addrs = [0; 32];
+            (0..32_u64).zip(&mut addrs).for_each(|(lane, at)| *at = base + lane % turn * step * size);
+            let mask = [u64::from(u32::MAX), random(1 << 32), 1 << random(32)][usize::try_from(random(3)).unwrap()];
+            let lanes: Vec<usize> = (0..32).filter(|lane| mask >> lane & 1 == 1).collect();
+            let same = std::array::from_fn(|_| u8::try_from(random(4)).unwrap());
+            let row = Row { cta, first: 32 * warp, lanes: &lanes, addrs: &addrs, parts: &parts, same: &same };
+            if whole {
+                audit.row(site, &row);
+            } else {
+                row.all().for_each(|access| audit.access(site, access));
+            }
+            audit.end_op();
+        }
+        let mut left = Vec::new();
+        for at in (0..2048).step_by(4) {
+            let mut list = Vec::new();
+            audit.shadow.read(at, &mut list);
+            left.push(list);
+        }
+        (left, audit.finish().0)
+    }
+
+    #[test]
+    fn a_row_is_its_lanes_one_by_one() {
+        let mut found = 0;
+        for seed in 0..300 {
+            let (row, lanes) = (run(seed, true), run(seed, false));
+            assert_eq!(row.1, lanes.1, "seed {seed}");
+            assert!(row.0 == lanes.0, "seed {seed}: what is remembered differs");
+            found += row.1.len();
+        }
+        assert!(found > 300, "{found}");
+    }
+}
