@@ -62,6 +62,7 @@ pub struct Orders {
 
 impl Clock {
     /// The lanes of an access that is not ordered before what the thread does now.
+    #[inline]
     pub fn unordered(&self, me: Thread, e: Entry) -> u32 {
         let mut left = e.lanes;
         if e.cta() == me.cta {
@@ -79,6 +80,16 @@ impl Clock {
             Some(more) if left != 0 => more.unknown(e.cta(), e.warp(), left, e.time),
             Some(_) | None => left,
         }
+    }
+
+    /// Whether another thread of its warp knows the same of all others.
+    pub fn is_alike(&self, other: &Clock) -> bool {
+        let is_same = match (&self.more, &other.more) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        is_same && (self.warp, self.cta) == (other.warp, other.cta)
     }
 
     /// All that the thread knows and has done itself.

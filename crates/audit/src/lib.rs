@@ -19,7 +19,7 @@
 //! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
 //!
 //! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `bag` what releases give to acquires, `shadow` what is
-//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `finding` how.
+//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `finding` how.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ pub mod memory;
 pub mod misuse;
 mod order;
 mod race;
+mod row;
 mod shadow;
 
 pub use checks::{Check, Checks};
@@ -41,3 +42,4 @@ pub use event::{Access, Does, Event, Met, Site, Thread};
 pub use finding::{Attempt, Class, Finding, Findings, Place};
 pub use known::Time;
 pub use order::{Audit, Options};
+pub use row::Row;

@@ -124,6 +124,11 @@ impl Audit {
         self.memory.as_mut()
     }
 
+    /// Whether somebody looks at accesses.
+    pub fn has_races(&self) -> bool {
+        self.checks.has(Check::Race)
+    }
+
     /// Misuse of barriers and masks, if that is asked for.
     pub fn misuses(&mut self) -> Option<&mut Misuses> {
         self.misuses.as_mut()

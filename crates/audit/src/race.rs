@@ -16,13 +16,13 @@ use crate::shadow::{self, Entry, Page, Tag};
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
 /// What a thread does to a location, as it is compared with what others did.
-struct Now {
-    access: Access,
-    site: u32,
+pub(crate) struct Now {
+    pub(crate) access: Access,
+    pub(crate) site: u32,
     /// The scope, if it is strong.
-    strength: Option<Scope>,
-    writes: bool,
-    reads: bool,
+    pub(crate) strength: Option<Scope>,
+    pub(crate) writes: bool,
+    pub(crate) reads: bool,
 }
 
 impl Audit {
@@ -55,7 +55,7 @@ impl Audit {
     }
 
     /// The scope of a strong access.
-    fn strength(&self, site: &Site) -> Option<Scope> {
+    pub(crate) fn strength(&self, site: &Site) -> Option<Scope> {
         match site.order {
             Order::Weak => None,
             Order::Volatile => self.options.strong_volatile.then_some(Scope::Sys),
@@ -149,11 +149,8 @@ impl Audit {
         let end = addr + u64::from(bytes);
         let mut at = addr & !3;
         while at < end {
-            let first = addr.max(at) - at;
-            let last = end.min(at + 4) - at;
-            let mask = (0..4_u64).filter(|b| (first..last).contains(b)).fold(0_u8, |m, b| m | 1 << b);
             let strength = now.strength.map_or(0, |s| 1 + s as u8);
-            let tag = Tag::new(now.site, now.writes, now.reads, strength, bytes, mask);
+            let tag = Tag::new(now.site, now.writes, now.reads, strength, bytes, bytes_of_granule(addr, end, at));
             let who = thread.cta << 5 | u32::from(thread.warp);
             self.compare_granule(now, at, Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 });
             at += 4;
@@ -177,7 +174,7 @@ impl Audit {
         is_fine
     }
 
-    fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {
+    pub(crate) fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {
         if self.goes_along(now, at, new) {
             return;
         }
@@ -296,6 +293,13 @@ impl Audit {
     }
 }
 
+/// The bytes of a granule that an access touches, as a mask.
+pub(crate) fn bytes_of_granule(addr: u64, end: u64, at: u64) -> u8 {
+    let (first, last) = (addr.max(at) - at, end.min(at + 4) - at);
+    let below = |n: u64| (1_u8 << (n & 7)) - 1;
+    below(last) & !below(first)
+}
+
 /// The scope of an earlier access that was strong.
 fn strength_of(e: Entry) -> Option<Scope> {
     let number = e.tag().strength().checked_sub(1)?;
@@ -309,7 +313,7 @@ fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
 }
 
 /// What strong writes told at bytes that are written anew.
-fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
+pub(crate) fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
     if page.messages.is_empty() {
         return;
     }

@@ -18,6 +18,9 @@ const GRANULES: usize = 1024;
 // Choice: what is forgotten then is the oldest. A race with it alone is missed; nothing is reported that is none.
 const MOST: usize = 130;
 
+/// As many pages are found without a look at the map.
+const LATELY: usize = 16;
+
 /// As many accesses as [`Shadow::few`] looks at.
 const FEW: usize = 4;
 
@@ -125,6 +128,17 @@ pub fn add(list: &mut Vec<Entry>, new: Entry) {
     list.push(new);
 }
 
+/// What became of an access that is added to those of a granule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Added {
+    /// Nothing: it may race with one of them.
+    Conflict,
+    /// It is one of them.
+    Done,
+    /// It is the entry of this place, 0 for the first, and no other entry of its warp is later than `since`.
+    At(u32),
+}
+
 /// What is remembered of a page.
 #[derive(Debug)]
 pub struct Page {
@@ -153,8 +167,8 @@ pub struct Shadow {
     pages: Vec<Page>,
     /// Of those, which are no page's.
     free_pages: Vec<usize>,
-    /// The page that was asked for last, and its place.
-    last: Option<(u64, usize)>,
+    /// Pages that were asked for lately, and their places: at most one for each rest of their numbers.
+    lately: [Option<(u64, usize)>; LATELY],
     /// What stands in chains.
     nodes: Vec<Cell>,
     /// 1 + the first of those that are in no chain.
@@ -174,11 +188,12 @@ impl Shadow {
     /// What is remembered of the page of an address.
     pub fn page(&mut self, addr: u64) -> &mut Page {
         let number = addr / PAGE;
-        let place = match self.last {
+        let slot = usize::try_from(number % LATELY as u64).unwrap_or(0);
+        let place = match self.lately[slot] {
             Some((last, place)) if last == number => place,
             _ => self.place(number),
         };
-        self.last = Some((number, place));
+        self.lately[slot] = Some((number, place));
         &mut self.pages[place]
     }
 
@@ -212,6 +227,86 @@ impl Shadow {
             }
         }
         Some((n, few))
+    }
+
+    /// Adds a weak access that races with none: what is left is the same as after [`few`](Shadow::few), [`read`](Shadow::read), [`add`] and
+    /// [`write`](Shadow::write) in `race`. `unordered`: the lanes of an entry that are not ordered before the access. `list`: empty, and left so.
+    /// `since`: what the thread knows of its warp.
+    pub fn add_ordered(
+        &mut self,
+        at: u64,
+        new: Entry,
+        list: &mut Vec<Entry>,
+        since: Time,
+        unordered: impl Fn(Entry) -> u32,
+    ) -> Added {
+        let cell = *self.page(at).cell(at);
+        let first = cell.entry;
+        if first.time == 0 {
+            self.page(at).cell(at).entry = new;
+            return Added::At(0);
+        }
+        if first.is_like(&new) && new.lanes & !first.lanes == 0 {
+            return Added::Done;
+        }
+        let (mask, writes) = (new.tag().mask(), new.tag().writes());
+        let (mut n, mut covered, mut like, mut is_alone) = (0, 0, None, true);
+        let (mut here, mut place) = (cell, 0);
+        loop {
+            let (e, tag) = (here.entry, here.entry.tag());
+            let left = unordered(e);
+            if left != 0 && tag.mask() & mask != 0 && (writes || tag.writes()) {
+                return Added::Conflict;
+            }
+            if e.is_like(&new) {
+                like = Some(place);
+            } else if e.who == new.who && e.time > since {
+                is_alone = false;
+            }
+            covered += usize::from(left == 0 && tag.mask() & !mask == 0 && (writes || !tag.writes()));
+            n += 1;
+            let Some(next) = node(&mut self.nodes, here.next) else { break };
+            (place, here) = (here.next, *next);
+        }
+        let last = place;
+        let added = |place| if is_alone { Added::At(place) } else { Added::Done };
+        if let Some(place) = like
+            && (covered == 0 || !writes && n <= FEW)
+        {
+            self.add_lanes_at(at, place, new.lanes);
+            return added(place);
+        }
+        if covered == n {
+            self.give(cell.next);
+            *self.page(at).cell(at) = Cell { entry: new, next: 0 };
+            return added(0);
+        }
+        if covered == 0 && n < MOST {
+            let to = self.take();
+            self.put(to, Cell { entry: new, next: 0 });
+            match node(&mut self.nodes, last) {
+                Some(node) => node.next = to,
+                None => self.page(at).cell(at).next = to,
+            }
+            return added(to);
+        }
+        self.read(at, list);
+        list.retain(|e| {
+            let tag = e.tag();
+            !(tag.mask() & !mask == 0 && (writes || !tag.writes()) && unordered(*e) == 0)
+        });
+        add(list, new);
+        self.write(at, list);
+        list.clear();
+        Added::Done
+    }
+
+    /// Adds lanes to the entry of a place that [`add_ordered`](Shadow::add_ordered) gave.
+    pub fn add_lanes_at(&mut self, at: u64, place: u32, lanes: u32) {
+        match node(&mut self.nodes, place) {
+            Some(node) => node.entry.lanes |= lanes,
+            None => self.page(at).cell(at).entry.lanes |= lanes,
+        }
     }
 
     /// Adds lanes to an access of a granule, by its place.
@@ -327,7 +422,7 @@ impl Shadow {
             chains.into_iter().for_each(|chain| self.give(chain));
             self.free_pages.push(place);
         }
-        self.last = None;
+        self.lately = [None; LATELY];
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::MutexGuard;
 
 use handloom_audit::memory::{Stray, Variable};
-use handloom_audit::{Access, Audit, Does, Site, Thread};
+use handloom_audit::{Access, Audit, Does, Row, Site, Thread};
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
@@ -12,7 +12,7 @@ use handloom_plan::abi::{Origin, WarpCtx};
 
 use super::Call;
 use super::atomic::of_lane;
-use super::check::{Request, locate, record};
+use super::check::{Request, is_global, locate, record};
 use super::memory::{lanes, wrap};
 use crate::lock::lock;
 use crate::memory::access;
@@ -43,9 +43,12 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     let site = &c.tables.mems[c.site];
     let mut row = [0_u64; 32];
     c.ctx.read_row(site.addr, c.mask, &mut row);
+    let width = wrap(site.addr, u64::MAX);
+    row.iter_mut().for_each(|a| *a = a.wrapping_add_signed(r.offset) & width);
+    let reach = locate_row(c, r, &mut row);
     let mut refused = Vec::new();
-    for lane in lanes(c.mask) {
-        let addr = wrap(site.addr, row[lane].wrapping_add_signed(r.offset));
+    for lane in lanes(if reach.is_some() { 0 } else { c.mask }) {
+        let addr = row[lane];
         match locate(c.host, r, CtaHost::thread(header, lane), addr) {
             Ok((at, _)) => row[lane] = at,
             Err(why) => refused.push((lane, addr, why)),
@@ -75,9 +78,9 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         all.reverse();
     }
     let Some(mut told) = c.host.told.take() else { return 0 };
-    check_variable(c, &told, r, header, all, &row);
+    check_variable(c, &told, r, header, all, &row, reach.as_ref());
     {
-        let Told { audit, sites, .. } = &mut told;
+        let Told { audit, sites, has_races, .. } = &mut told;
         if sites.len() <= c.site {
             sites.resize(c.tables.mems.len(), [None; 2]);
         }
@@ -87,8 +90,27 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
             warp: 32 * header.warp as usize,
             site: Site { span: site.span, does, order, scope, space: r.space },
             numbers: &mut sites[c.site],
+            has_races: *has_races,
         };
         match site.op {
+            Op::Load { access, .. } if let Some(reach) = &reach => {
+                match r.element {
+                    1 => load_rows::<1>(c, all, &row),
+                    2 => load_rows::<2>(c, all, &row),
+                    4 => load_rows::<4>(c, all, &row),
+                    _ => load_rows::<8>(c, all, &row),
+                }
+                teller.tell_row(r, access.is_single, all, &row, reach.space, &[0; 32]);
+            }
+            Op::Store { access, .. } if let Some(reach) = &reach => {
+                let same = match r.element {
+                    1 => store_rows::<1>(c, all, &row),
+                    2 => store_rows::<2>(c, all, &row),
+                    4 => store_rows::<4>(c, all, &row),
+                    _ => store_rows::<8>(c, all, &row),
+                };
+                teller.tell_row(r, access.is_single, all, &row, reach.space, &same);
+            }
             Op::Load { access, .. } => load(c, r, access.is_single, all, &row, &mut teller),
             Op::Store { access, .. } => store(c, r, access.is_single, all, &row, &mut teller),
             Op::Atom { access, .. } | Op::Red { access, .. } => {
@@ -115,10 +137,16 @@ struct Teller<'a> {
     warp: usize,
     site: Site,
     numbers: &'a mut [Option<u32>; 2],
+    /// Whether the audit looks at accesses.
+    has_races: bool,
 }
 
 impl Teller<'_> {
-    fn tell(&mut self, lane: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
+    /// The number of the statement for accesses to a space; `None` where nobody looks at them.
+    fn number(&mut self, space: StateSpace) -> Option<u32> {
+        if !self.has_races {
+            return None;
+        }
         let (space, i) = match space {
             StateSpace::Global => (StateSpace::Global, 0),
             StateSpace::Shared | StateSpace::SharedCluster => (StateSpace::Shared, 1),
@@ -129,16 +157,117 @@ impl Teller<'_> {
             | StateSpace::Local
             | StateSpace::ParamEntry
             | StateSpace::ParamFunc
-            | StateSpace::Tex => return,
+            | StateSpace::Tex => return None,
         };
-        let number = match self.numbers[i] {
-            Some(number) => number,
-            None => *self.numbers[i].insert(self.audit.site(Site { space, ..self.site })),
-        };
+        let audit = &mut self.audit;
+        Some(*self.numbers[i].get_or_insert_with(|| audit.site(Site { space, ..self.site })))
+    }
+
+    fn tell(&mut self, lane: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
+        let Some(number) = self.number(space) else { return };
         let thread = Thread::new(self.cta, self.warp + lane);
         let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
         self.audit.access(number, Access { thread, addr, bytes, failed, same_value });
     }
+}
+
+impl Teller<'_> {
+    /// Tells of plain accesses of all elements. `same`: by lane, a bit for each element that is written and was there already.
+    fn tell_row(
+        &mut self,
+        r: &Request,
+        is_single: bool,
+        all: &[usize],
+        row: &[u64; 32],
+        space: StateSpace,
+        same: &[u8; 32],
+    ) {
+        let Some(number) = self.number(space) else { return };
+        let (mut parts, mut n) = ([(0, 0); 8], 0);
+        for (part, (first, count)) in parts.iter_mut().zip(scalars(r, is_single)) {
+            *part = (first * r.element, u8::try_from(count * r.element).unwrap_or(u8::MAX));
+            n += 1;
+        }
+        let whole = u8::MAX >> (8 - (r.bytes / r.element.max(1)).clamp(1, 8));
+        let merged = if n == 1 { same.map(|same| u8::from(same == whole)) } else { *same };
+        let (cta, first) = (self.cta, self.warp);
+        self.audit.row(number, &Row { cta, first, lanes: all, addrs: row, parts: &parts[..n], same: &merged });
+    }
+}
+
+/// Where all lanes of an access are, if that is one range.
+struct Reach {
+    /// The lowest address.
+    low: u64,
+    /// One past the last byte.
+    end: u64,
+    space: StateSpace,
+}
+
+/// Finds the range that all lanes access, and replaces addresses by those of the host; `None` if each lane is to be looked at, and nothing is replaced.
+fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reach> {
+    let bytes = u64::from(r.bytes);
+    let (mut low, mut high, mut any) = (u64::MAX, 0, 0);
+    for lane in lanes(c.mask) {
+        let addr = row[lane];
+        (low, high, any) = (low.min(addr), high.max(addr), any | addr);
+    }
+    if c.mask == 0 || !r.has_all_elements() || !bytes.is_power_of_two() || any & (bytes - 1) != 0 {
+        return None;
+    }
+    let end = high.checked_add(bytes)?;
+    let env = &c.host.env;
+    match r.space {
+        StateSpace::Shared if end <= u64::from(env.shared_size) => {
+            let base = env.shared_base;
+            row.iter_mut().for_each(|a| *a = base.wrapping_add(*a));
+            Some(Reach { low: base + low, end: base + end, space: r.space })
+        }
+        StateSpace::Global | StateSpace::Generic => {
+            let view = c.host.memory.view.get_mut();
+            let hit = view.lately(low, end - low, r.writes())?;
+            is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global })
+        }
+        _ => None,
+    }
+}
+
+/// Reads all elements of so many bytes at addresses that `locate_row` passed.
+fn load_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32]) {
+    let site = &c.tables.mems[c.site];
+    let mut values = [0; 32];
+    for (i, d) in (0_u64..).zip(&site.dst) {
+        for lane in all.iter().copied() {
+            // SAFETY: `locate_row` passed the whole access, aligned.
+            values[lane] = unsafe { access::load(row[lane] + i * u64::from(BYTES), BYTES) };
+        }
+        c.ctx.write_row(*d, c.mask, &values);
+    }
+}
+
+/// Writes all elements, lane by lane. Gives by lane which elements were there already.
+fn store_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32]) -> [u8; 32] {
+    let site = &c.tables.mems[c.site];
+    let cut = u64::MAX >> (64 - 8 * BYTES);
+    let mut same = [0; 32];
+    let mut values = [0; 32];
+    let mut changed = false;
+    for (i, s) in (0_u64..).zip(&site.src) {
+        c.ctx.read_row(*s, c.mask, &mut values);
+        for lane in all.iter().copied() {
+            let (place, value) = (row[lane] + i * u64::from(BYTES), values[lane] & cut);
+            // SAFETY: `locate_row` passed the whole access for writing, aligned.
+            let old = unsafe { access::load(place, BYTES) };
+            same[lane] |= u8::from(old == value) << i;
+            changed |= old != value;
+            // SAFETY: as above.
+            unsafe { access::store(place, BYTES, value) }
+        }
+    }
+    if changed {
+        c.touched();
+    }
+    same
 }
 
 /// The state space that a checked address lies in.
@@ -202,7 +331,15 @@ fn store(c: &mut Call<'_>, r: &Request, is_single: bool, all: &[usize], row: &[u
 }
 
 /// Tells of lanes whose access leaves the variable that the address was made from.
-fn check_variable(c: &mut Call<'_>, told: &Told, r: &Request, header: &WarpCtx, all: &[usize], row: &[u64; 32]) {
+fn check_variable(
+    c: &mut Call<'_>,
+    told: &Told,
+    r: &Request,
+    header: &WarpCtx,
+    all: &[usize],
+    row: &[u64; 32],
+    reach: Option<&Reach>,
+) {
     let site = &c.tables.mems[c.site];
     let Some(variable) = site.variable.filter(|_| told.has_memory) else { return };
     let does = match site.op {
@@ -229,6 +366,12 @@ fn check_variable(c: &mut Call<'_>, told: &Told, r: &Request, header: &WarpCtx, 
     };
     // A variable without a size is declared elsewhere.
     if size == 0 {
+        return;
+    }
+    if let (Some(_), Some(reach)) = (symbol, reach)
+        && reach.low >= base
+        && reach.end.wrapping_sub(base) <= size
+    {
         return;
     }
     let apart = |at: u64| at.wrapping_sub(shared) >= CLUSTER_STRIDE;

@@ -63,7 +63,7 @@ impl Request {
     }
 
     /// Whether kernels must be allowed to write there.
-    fn writes(&self) -> bool {
+    pub(super) fn writes(&self) -> bool {
         self.kind != AccessKind::Read
     }
 
@@ -141,23 +141,28 @@ pub(super) fn part(
         StateSpace::Global => {
             let hit = view.resolve(addr, bytes, r.writes(), None)?;
             // Choice: `.global` with an address of another space is undefined; it is told like a generic address there.
-            match hit.kind {
-                AllocKind::Buffer
-                | AllocKind::Linear
-                | AllocKind::Global
-                | AllocKind::Malloc
-                | AllocKind::Mapped
-                | AllocKind::MappedForReading
-                | AllocKind::Host
-                | AllocKind::HostForReading => Ok((addr, hit)),
-                AllocKind::Const | AllocKind::Param | AllocKind::Shared | AllocKind::Local => Err(TrapKind::BadSpace),
-            }
+            if is_global(hit.kind) { Ok((addr, hit)) } else { Err(TrapKind::BadSpace) }
         }
         StateSpace::Const | StateSpace::ParamEntry => {
             let hit = view.resolve(addr, bytes, false, Some(own))?;
             if r.kind == AccessKind::Write { Err(TrapKind::WriteProtected) } else { Ok((addr, hit)) }
         }
         StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => Err(TrapKind::BadSpace),
+    }
+}
+
+/// Whether memory of a kind lies in the global state space.
+pub(super) fn is_global(kind: AllocKind) -> bool {
+    match kind {
+        AllocKind::Buffer
+        | AllocKind::Linear
+        | AllocKind::Global
+        | AllocKind::Malloc
+        | AllocKind::Mapped
+        | AllocKind::MappedForReading
+        | AllocKind::Host
+        | AllocKind::HostForReading => true,
+        AllocKind::Const | AllocKind::Param | AllocKind::Shared | AllocKind::Local => false,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::warp::told::Told;
 impl CtaRun {
     /// Lets routines tell an audit, and puts contexts into the order in which the seed lets warps take their turns.
     pub(super) fn tell(&mut self, audit: &SharedAudit) {
-        let told = Told { has_memory: lock(audit).memory().is_some(), audit: Arc::clone(audit), sites: Vec::new() };
+        let told = Told::new(audit);
         let n = self.full.len();
         let seed = self.host_ref().env.seed;
         let order = Order::new(n as u64, seed);
@@ -37,9 +37,7 @@ impl CtaRun {
         lock(audit).start_cta(env.linear_ctaid(), env.threads(), cluster, shared);
         if let Some(told) = host.told.as_mut().filter(|told| !Arc::ptr_eq(&told.audit, audit)) {
             // Another launch of the same code: its audit numbers statements anew.
-            told.audit = Arc::clone(audit);
-            told.sites.clear();
-            told.has_memory = lock(audit).memory().is_some();
+            *told = Told::new(audit);
         }
         let mut barriers = Barriers::new(&full);
         barriers.keep_met();

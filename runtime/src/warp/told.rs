@@ -15,8 +15,19 @@ pub(crate) struct Told {
     pub(crate) audit: SharedAudit,
     /// Whether accesses are held against the variables that their addresses are made from.
     pub(crate) has_memory: bool,
+    /// Whether the audit looks at accesses.
+    pub(crate) has_races: bool,
     /// By memory site of the code: the numbers of its statement in global and in shared memory, once it was told of.
     pub(crate) sites: Vec<[Option<u32>; 2]>,
+}
+
+impl Told {
+    /// For a launch that begins.
+    pub(crate) fn new(shared: &SharedAudit) -> Told {
+        let mut audit = lock(shared);
+        let (has_memory, has_races) = (audit.memory().is_some(), audit.has_races());
+        Told { audit: SharedAudit::clone(shared), has_memory, has_races, sites: Vec::new() }
+    }
 }
 
 impl CtaHost {
