@@ -32,6 +32,22 @@ impl Thread {
     }
 }
 
+/// The space that accesses to a state space are told of, and its number from 0; `None` where threads cannot meet, or nobody looks.
+pub fn told_space(space: StateSpace) -> Option<(StateSpace, usize)> {
+    match space {
+        StateSpace::Global => Some((StateSpace::Global, 0)),
+        StateSpace::Shared | StateSpace::SharedCluster => Some((StateSpace::Shared, 1)),
+        StateSpace::Generic
+        | StateSpace::Reg
+        | StateSpace::Sreg
+        | StateSpace::Const
+        | StateSpace::Local
+        | StateSpace::ParamEntry
+        | StateSpace::ParamFunc
+        | StateSpace::Tex => None,
+    }
+}
+
 /// An instruction that touches memory, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Site {

@@ -38,7 +38,7 @@ mod row;
 mod shadow;
 
 pub use checks::{Check, Checks};
-pub use event::{Access, Does, Event, Met, Site, Thread};
+pub use event::{Access, Does, Event, Met, Site, Thread, told_space};
 pub use finding::{Attempt, Class, Finding, Findings, Place};
 pub use known::Time;
 pub use order::{Audit, Options};

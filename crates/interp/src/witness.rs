@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use handloom_audit::init::{Decides, Shade, Source};
-use handloom_audit::{Access, Audit, Does, Site, Thread};
+use handloom_audit::{Access, Audit, Does, Site, Thread, told_space};
 use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope, StateSpace};
 
@@ -49,18 +49,7 @@ impl<'a> Witness<'a> {
 
     /// A thread of the block accesses bytes that lie in a state space. `same_value`: a write of what is there; `failed`: a `cas` that writes nothing.
     pub fn tell(&mut self, thread: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
-        let (space, i) = match space {
-            StateSpace::Global => (StateSpace::Global, 0),
-            StateSpace::Shared | StateSpace::SharedCluster => (StateSpace::Shared, 1),
-            StateSpace::Generic
-            | StateSpace::Reg
-            | StateSpace::Sreg
-            | StateSpace::Const
-            | StateSpace::Local
-            | StateSpace::ParamEntry
-            | StateSpace::ParamFunc
-            | StateSpace::Tex => return,
-        };
+        let Some((space, i)) = told_space(space) else { return };
         let Witness { span, does, order, scope, .. } = *self;
         let site = match self.sites[i] {
             Some(site) => site,

@@ -4,7 +4,7 @@
 use std::sync::MutexGuard;
 
 use handloom_audit::memory::{Stray, Variable};
-use handloom_audit::{Access, Audit, Does, Row, Site, Thread};
+use handloom_audit::{Access, Audit, Does, Row, Site, Thread, told_space};
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
@@ -147,18 +147,7 @@ impl Teller<'_> {
         if !self.has_races {
             return None;
         }
-        let (space, i) = match space {
-            StateSpace::Global => (StateSpace::Global, 0),
-            StateSpace::Shared | StateSpace::SharedCluster => (StateSpace::Shared, 1),
-            StateSpace::Generic
-            | StateSpace::Reg
-            | StateSpace::Sreg
-            | StateSpace::Const
-            | StateSpace::Local
-            | StateSpace::ParamEntry
-            | StateSpace::ParamFunc
-            | StateSpace::Tex => return None,
-        };
+        let (space, i) = told_space(space)?;
         let audit = &mut self.audit;
         Some(*self.numbers[i].get_or_insert_with(|| audit.site(Site { space, ..self.site })))
     }
