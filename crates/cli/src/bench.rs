@@ -205,9 +205,13 @@ impl<'a> Subject<'a> {
         Ok(Subject::new(path, launches, Memory::Job(opened)))
     }
 
-    fn new(file: &str, launches: Vec<Timed>, mut memory: Memory<'a>) -> Subject<'a> {
-        let saved = memory.buffers().0.iter().map(|b| Some(b.device.to_vec())).collect();
-        Subject { file: file.to_owned(), launches, memory, saved }
+    fn new(file: &str, launches: Vec<Timed>, memory: Memory<'a>) -> Subject<'a> {
+        Subject { file: file.to_owned(), launches, memory, saved: Vec::new() }
+    }
+
+    /// Keeps what the buffers hold, to be put back.
+    fn save(&mut self) {
+        self.saved = self.memory.buffers().0.iter().map(|b| Some(b.device.to_vec())).collect();
     }
 
     /// Puts memory back as it was before the first run.
@@ -307,6 +311,9 @@ fn measure(
     let mut cold = args.cold.then(Cold::new);
     for subject in &mut subjects {
         subject.memory.fill()?;
+        if !args.keep {
+            subject.save();
+        }
         for _ in 0..args.warm_up.max(1) {
             let name = subject.file.clone();
             let ran = watch.during(&name, Work::Rounds(Rounds::default()), || subject.run(watch));

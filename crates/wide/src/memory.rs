@@ -546,8 +546,8 @@ impl Emit<'_> {
         }
     }
 
-    /// All lanes read one place.
-    fn load_same(&mut self, inst: &Inst, x: &Access) {
+    /// Tests the one place that all lanes access; its address as the host sees it is in `rax` then.
+    pub(crate) fn one_place(&mut self, x: &Access) {
         let skip = self.around_tests(x);
         if x.limits != Limits::Safe {
             self.lane_address(x, 0);
@@ -557,6 +557,11 @@ impl Emit<'_> {
         self.after_tests(skip);
         self.lane_address(x, 0);
         self.host(x, RAX);
+    }
+
+    /// All lanes read one place.
+    fn load_same(&mut self, inst: &Inst, x: &Access) {
+        self.one_place(x);
         if x.class.bits >= 32 {
             for (e, d) in (0..).zip(&inst.dst) {
                 for q in 0..crate::alloc::n_parts(x.ty) {

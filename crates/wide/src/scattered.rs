@@ -401,15 +401,7 @@ impl Emit<'_> {
 
     /// Stores of all lanes to one place.
     pub(crate) fn store_same(&mut self, inst: &Inst, x: &Access) {
-        let skip = self.around_tests(x);
-        if x.limits != Limits::Safe {
-            self.lane_address(x, 0);
-            self.limits(x);
-            self.test(x, RAX, false);
-        }
-        self.after_tests(skip);
-        self.lane_address(x, 0);
-        self.host(x, RAX);
+        self.one_place(x);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
         self.store_one(inst, x, Mem::at(R8, 0));
     }
