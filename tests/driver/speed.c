@@ -71,6 +71,12 @@ static void register_kernels(void) {
     __cudaRegisterFatBinaryEnd(handle);
 }
 
+static void launch_stub(CUstream stream) {
+    dim3 one = {1, 1, 1}, warp = {32, 1, 1};
+    OK(__cudaPushCallConfiguration(one, warp, 0, stream));
+    stub();
+}
+
 // 100,000 launches and one call that waits for them.
 #define LAUNCH(what, launch, wait)                                                                                     \
     do {                                                                                                               \
@@ -177,8 +183,7 @@ int main(int argc, char **argv) {
     TIME("cudaPointerGetAttributes, host", 1000000, cudaPointerGetAttributes(attributes, host));
     LAUNCH("cuLaunchKernel, an empty kernel", OK(cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, 0, 0)), cuStreamSynchronize(stream));
     register_kernels();
-    dim3 one = {1, 1, 1}, warp = {32, 1, 1};
-    LAUNCH("<<<>>>, an empty kernel", (TRUE(__cudaPushCallConfiguration(one, warp, 0, stream) == 0), stub()), cudaDeviceSynchronize());
+    LAUNCH("<<<>>>, an empty kernel", launch_stub(stream), cudaDeviceSynchronize());
     copies();
     if (argc > 1) load(argv[1]);
     return 0;
