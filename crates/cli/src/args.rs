@@ -116,6 +116,13 @@ Examples: what an error means, what a finding means, and all codes as JSON objec
   handloom explain scope_too_narrow
   handloom explain --format json";
 
+const EXPLORE_EXAMPLE: &str = "\
+Lines that belong together have one colour, and a click on one shows the others. The page needs nothing from elsewhere, and can be read without JavaScript.
+The source is shown where `.loc` names a file that is there, or lies beside the PTX.
+
+Example: what an entry becomes for blocks of 16 by 16 threads:
+  handloom explore sgemm.ptx sgemm --block 16,16 -o sgemm.html";
+
 const COMPLETIONS_EXAMPLE: &str = "\
 Example:
   handloom completions bash > ~/.local/share/bash-completion/completions/handloom";
@@ -160,6 +167,9 @@ handloom bench [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]..
         /// A code, as reports show it: `E0303`, `out_of_bounds`, `unordered`.
         code: Vec<String>,
     },
+    /// Show the source, the PTX, the IR, the plan and the machine code of a file side by side, as one HTML page.
+    #[command(after_help = EXPLORE_EXAMPLE)]
+    Explore(ExploreArgs),
     /// List the kinds of traps.
     #[command(after_help = TRAPS_EXAMPLE)]
     Traps,
@@ -255,6 +265,26 @@ pub struct CompileArgs {
     pub tier: Option<TierArg>,
     #[command(flatten)]
     pub limit: Limit,
+}
+
+/// `handloom explore`.
+#[derive(ClapArgs, Debug)]
+pub struct ExploreArgs {
+    /// A PTX file, or a file that holds PTX; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    pub file: String,
+    /// The entry to show. Default: all of them.
+    #[arg(value_name = "ENTRY")]
+    pub entry: Option<String>,
+    /// The page; `-` is standard output. Default: the name of the file, with `.html`, in the current folder.
+    #[arg(short, long, value_name = "PAGE.html")]
+    pub output: Option<String>,
+    /// Block shape that code is made for; the `.reqntid` of an entry wins.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block, default_value = "256")]
+    pub block: [u32; 3],
+    /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
+    #[arg(long, value_enum)]
+    pub backend: Option<BackendArg>,
 }
 
 /// How strictly compiled code checks addresses.

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use handloom_diag::SourceMap;
 use handloom_diag::names::readable;
-use handloom_runtime::{Backend, Compiled, Device, ErrorKind, Function, LaunchConfig, LaunchError, Stage, Tier};
+use handloom_runtime::{
+    Backend, Compiled, Device, ErrorKind, Function, LaunchConfig, LaunchError, Listing, Stage, Tier,
+};
 use serde::Serialize;
 
 use crate::args::{CompileArgs, Emit};
@@ -205,6 +207,16 @@ impl From<LaunchError> for Unmade {
     }
 }
 
+/// The tier that a stage is shown of, if nobody names one: that which a launch runs first.
+pub fn shown_tier(listing: &Listing<'_>, backend: Backend, emit: Emit) -> Tier {
+    // Wide code is one tier; a plan of it rests on nothing, its code on tests that are made once a CTA.
+    match (backend, emit) {
+        (Backend::Wide, Emit::Asm) => Tier::Quick,
+        (Backend::Wide, Emit::Ir | Emit::Plan | Emit::Clif) => Tier::Careful,
+        (Backend::Cranelift, _) => listing.first_tier(),
+    }
+}
+
 /// The stage that was asked for, with a line that says what it is of.
 fn print(
     function: &Function,
@@ -214,10 +226,8 @@ fn print(
     tier: Option<Tier>,
 ) -> Result<String, LaunchError> {
     let listing = function.listing(config)?;
-    // Wide code is one tier; a plan of it rests on nothing, its code on tests that are made once a CTA.
     let is_wide = config.backend == Backend::Wide;
-    let of_wide = if matches!(emit, Emit::Asm) { Tier::Quick } else { Tier::Careful };
-    let first = if is_wide { of_wide } else { listing.first_tier() };
+    let first = shown_tier(&listing, config.backend, emit);
     let tier = tier.unwrap_or(first);
     let shape = config.block.map(|n| n.to_string()).join(",");
     let name = function.name();

@@ -335,17 +335,21 @@ pub fn report_error(entry: &str, message: &str, out: &mut Out) {
 /// Largest source file that is searched for a line.
 const MAX_SOURCE_BYTES: u64 = 64 << 20;
 
-/// A line of the source file that `.loc` names, if the file is there: as named, or beside the PTX file.
+/// A line of the source file that `.loc` names, if the file is there.
 fn cuda_line(trap: &TrapReport, file: &str, line: u32) -> Option<String> {
+    let text = source_text(file, trap.place().map(|(name, _)| Path::new(name)))?;
+    let index = usize::try_from(line).ok()?.checked_sub(1)?;
+    let line = text.split(|b| *b == b'\n').nth(index)?;
+    Some(String::from_utf8_lossy(line).trim_end().to_owned())
+}
+
+/// The source file that `.loc` names, if it is there: as named, or beside the PTX file.
+pub fn source_text(file: &str, ptx: Option<&Path>) -> Option<Vec<u8>> {
     let named = Path::new(file);
-    let ptx = trap.place().map(|(name, _)| Path::new(name));
     let beside = ptx.and_then(Path::parent).map(|dir| dir.join(named.file_name().unwrap_or_default()));
     let found = [Some(named.to_owned()), beside]
         .into_iter()
         .flatten()
         .find(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.len() <= MAX_SOURCE_BYTES))?;
-    let text = std::fs::read(found).ok()?;
-    let index = usize::try_from(line).ok()?.checked_sub(1)?;
-    let line = text.split(|b| *b == b'\n').nth(index)?;
-    Some(String::from_utf8_lossy(line).trim_end().to_owned())
+    std::fs::read(found).ok()
 }

@@ -11,7 +11,7 @@
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
 //! [`launch`] is one launch and its report, [`expect`] compares results, [`seeds`] runs it with several seeds, [`findings`] is what checks found, less what files [`suppress`],
-//! [`documents`] of it, [`suite`] runs tests, [`mod@bench`] times launches, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
+//! [`documents`] of it, [`suite`] runs tests, [`mod@bench`] times launches, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`explore`] shows what a kernel becomes as a [`mod@page`], [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
@@ -30,6 +30,7 @@ mod entries;
 mod exec;
 mod expect;
 mod explain;
+mod explore;
 mod findings;
 mod host;
 mod image;
@@ -44,6 +45,7 @@ mod names;
 mod notes;
 mod npy;
 mod outputs;
+mod page;
 mod printed;
 mod report;
 mod run;
@@ -118,6 +120,7 @@ fn command(command: &Command, words: &[OsString], out: &mut Out) -> Result<Statu
         Command::Info(args) => info::info(args, out),
         Command::Isa { opcode } => isa::isa(opcode.as_deref(), out),
         Command::Explain { code } => explain::explain(code, out),
+        Command::Explore(args) => explore::explore(args, out),
         Command::Traps => {
             traps::traps(out);
             Ok(Status::Done)

@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CompiledCode, Context};
+use handloom_diag::Span;
 use handloom_ir::simt::Function;
+use handloom_ir::simt::text::Line;
 use handloom_plan::host::{Architecture, Feature, Host};
 use handloom_plan::packs::Strategy;
 use handloom_plan::{Options, Plan};
@@ -58,6 +60,18 @@ pub fn print(func: &Function, options: &Options, stage: Stage) -> Result<String,
             Ok(compiled.vcode.clone().unwrap_or_default())
         }
     }
+}
+
+/// The lines of a stage, each with the statement that it was made from. Of what Cranelift writes, no line has one.
+///
+/// # Errors
+/// As [`compile`].
+pub fn lines(func: &Function, options: &Options, stage: Stage) -> Result<Vec<Line>, Failure> {
+    if stage == Stage::Plan {
+        return Ok(Strategy::new(&Plan::new(func, options)).lines());
+    }
+    let text = print(func, options, stage)?;
+    Ok(text.lines().map(|l| Line { span: Span::NONE, text: l.to_owned() }).collect())
 }
 
 fn finish<'c>(name: &str, cx: &'c mut Context, isa: &OwnedTargetIsa) -> Result<&'c CompiledCode, Failure> {

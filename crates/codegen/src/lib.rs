@@ -12,6 +12,6 @@ mod emit;
 mod failure;
 mod load;
 
-pub use compile::{Stage, compile, print, settings_of};
+pub use compile::{Stage, compile, lines, print, settings_of};
 pub use failure::Failure;
 pub use load::Code;

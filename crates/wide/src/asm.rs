@@ -10,6 +10,8 @@ mod tuples;
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use handloom_diag::Span;
+use handloom_ir::simt::text::Line;
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register, RoundingControl};
 
 use crate::listing::line;
@@ -51,6 +53,8 @@ pub struct Asm {
     error: Option<String>,
     /// The text, if it is wanted.
     text: Option<String>,
+    /// Of the text, from which byte on it is of which statement.
+    statements: Vec<(usize, Span)>,
     /// By number, general registers that were written since somebody asked.
     written: u32,
     /// By number, where the last instruction stands that wrote one of the vectors that hold nothing for long.
@@ -83,6 +87,7 @@ impl Asm {
             last_bound: 0,
             error: None,
             text: None,
+            statements: Vec::new(),
             written: u32::MAX,
             vector_written: [0; 8],
             narrow: None,
@@ -133,9 +138,31 @@ impl Asm {
         self.text.get_or_insert_default();
     }
 
-    /// The text that was kept.
-    pub fn take_text(&mut self) -> String {
-        self.text.take().unwrap_or_default()
+    /// From now on, code is of a statement.
+    pub fn of(&mut self, statement: Span) {
+        let Some(text) = &self.text else { return };
+        // What was taken back is of no statement.
+        while self.statements.last().is_some_and(|(at, _)| *at >= text.len()) {
+            self.statements.pop();
+        }
+        self.statements.push((text.len(), statement));
+    }
+
+    /// The lines of the text that was kept. Labels and comments are of no statement.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        let text = self.text.take().unwrap_or_default();
+        let mut statements = std::mem::take(&mut self.statements).into_iter().peekable();
+        let (mut now, mut at) = (Span::NONE, 0);
+        let mut lines = Vec::new();
+        for line in text.split_inclusive('\n') {
+            while let Some((_, span)) = statements.next_if(|(from, _)| *from <= at) {
+                now = span;
+            }
+            let span = if line.starts_with(' ') { now } else { Span::NONE };
+            lines.push(Line { span, text: line.trim_end_matches('\n').to_owned() });
+            at += line.len();
+        }
+        lines
     }
 
     /// A label that stands nowhere yet.

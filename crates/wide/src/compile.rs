@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::mem::offset_of;
 
+use handloom_diag::Span;
+use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Routine, Tables, WarpCtx};
@@ -83,12 +85,13 @@ pub fn compile_while(
     Ok(made(func, options, false, wanted)?.map(|(assembly, _)| assembly))
 }
 
-/// The code of a function as text: labels, and a line for each instruction.
+/// The code of a function as text, labels and a line for each instruction, each with the statement that it was made from. Code that several statements share
+/// has none: ways in and out, tests that are done elsewhere.
 ///
 /// # Errors
 /// As [`compile()`].
-pub fn text(func: &Function, options: &Options) -> Result<String, Refusal> {
-    Ok(made(func, options, true, &|| true)?.map_or_else(String::new, |(_, text)| text))
+pub fn lines(func: &Function, options: &Options) -> Result<Vec<Line>, Refusal> {
+    Ok(made(func, options, true, &|| true)?.map_or_else(Vec::new, |(_, lines)| lines))
 }
 
 fn made(
@@ -96,7 +99,7 @@ fn made(
     options: &Options,
     with_text: bool,
     wanted: &dyn Fn() -> bool,
-) -> Result<Option<(Assembly, String)>, Refusal> {
+) -> Result<Option<(Assembly, Vec<Line>)>, Refusal> {
     let mut a = if has_avx512(&options.host) { Asm::new() } else { Asm::with_avx2() };
     if with_text {
         a.keep_text();
@@ -182,9 +185,9 @@ fn made(
         let what = if what.starts_with("a bug") { what.to_owned() } else { format!("{what} with AVX2") };
         return Err(refused(what));
     }
-    let text = e.a.take_text();
+    let lines = e.a.take_lines();
     let bytes = e.a.finish().map_err(|why| refused(format!("a bug: encoding: {why}")))?;
-    Ok(Some((Assembly { bytes, tables, rests }, text)))
+    Ok(Some((Assembly { bytes, tables, rests }, lines)))
 }
 
 /// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
@@ -228,6 +231,7 @@ impl Emit<'_> {
             }
         }
         self.slow_code()?;
+        self.a.of(Span::NONE);
         self.tests_elsewhere();
         self.cold_code();
         self.emit_head();
@@ -244,6 +248,7 @@ impl Emit<'_> {
     /// A block, for some lanes or for all of them. Says whether somebody wanted it until the end.
     fn block(&mut self, b: usize, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let block = &self.f.blocks[b];
+        self.a.of(Span::NONE);
         (self.at_hand, self.in_flags) = (None, None);
         self.drop_held();
         if self.in_part {
@@ -266,6 +271,7 @@ impl Emit<'_> {
         }
         self.at = (b, block.insts.len());
         self.rejoin(block.insts.len());
+        self.a.of(block.term_span);
         self.term(b);
         Ok(true)
     }
@@ -276,9 +282,11 @@ impl Emit<'_> {
             return Ok(());
         }
         if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
+            self.a.of(inst.span);
             self.linear_words(inst);
             return Ok(());
         }
+        self.a.of(inst.span);
         self.unfold(inst);
         self.inst(b, inst)?;
         self.operands.clear();

@@ -238,6 +238,7 @@ impl Emit<'_> {
                 }
                 if slow.joints.contains_key(&i) {
                     self.drop_held();
+                    self.a.of(inst.span);
                     self.memory_routine(inst, LANES, entry.and_then(|e| e.2));
                     self.end_instruction();
                 } else {

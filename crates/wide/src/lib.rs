@@ -48,5 +48,5 @@ mod video;
 mod video_simd;
 mod warp;
 
-pub use compile::{Assembly, compile, compile_while, missing_feature, text};
+pub use compile::{Assembly, compile, compile_while, lines, missing_feature};
 pub use emit::Refusal;

@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use handloom_codegen::{Failure, Stage};
 use handloom_diag::Span;
-use handloom_ir::simt::text;
+use handloom_ir::simt::text::{self, Line};
 
 use super::{LaunchConfig, LaunchError};
 use crate::error::panic_text;
 use crate::module::{Function, Key, ModuleInner, Outline, Specialised};
 use crate::run::Tier;
+use crate::trap::cuda_line;
 
 /// The functions that a launch of an entry may run, and what each tier makes of them. Nothing of it is kept or run.
 #[derive(Debug)]
@@ -52,12 +53,31 @@ impl Listing<'_> {
         texts.join("\n")
     }
 
+    /// The lines of the SIMT IR, each with the statement that it was made from: of all functions, one after another.
+    pub fn ir_lines(&self) -> Vec<Line> {
+        self.source.functions().flat_map(text::function_lines).collect()
+    }
+
     /// A stage of the code of a tier.
     ///
     /// # Errors
     /// There is no code, or a fault of ours: [`LaunchError::Failed`].
     pub fn code(&self, tier: Tier, stage: Stage) -> Result<String, LaunchError> {
-        let made = catch_unwind(AssertUnwindSafe(|| self.source.print(&self.key, tier, stage)));
+        let texts: Vec<String> = self.lines(tier, stage)?.iter().map(|f| text::joined(f)).collect();
+        Ok(texts.join("\n"))
+    }
+
+    /// The lines of a stage of the code of a tier, each with the statement that it was made from: of each function that the entry may run, itself first.
+    ///
+    /// # Errors
+    /// There is no code, or a fault of ours: [`LaunchError::Failed`].
+    pub fn lines(&self, tier: Tier, stage: Stage) -> Result<Vec<Vec<Line>>, LaunchError> {
+        let made = catch_unwind(AssertUnwindSafe(|| self.source.lines(&self.key, tier, stage)));
         Ok(made.unwrap_or_else(|p| Err(Failure::Bug(format!("codegen: {}", panic_text(p.as_ref())))))?)
+    }
+
+    /// The line of the source that a `.loc` names for a statement: the file and the line.
+    pub fn source_line(&self, statement: Span) -> Option<(String, u32)> {
+        cuda_line(&self.module.ir, statement)
     }
 }

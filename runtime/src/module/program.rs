@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use handloom_codegen::{Code, Failure, Stage, compile};
+use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{self, FrameLayout, FuncId, LaunchShape};
 use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
@@ -269,8 +270,8 @@ impl Specialised {
         all.filter(|(i, _)| self.reach.iter().any(|f| f.idx() == *i)).map(|(_, f)| f)
     }
 
-    /// The text of a stage of all functions that the entry may run, itself first.
-    pub(crate) fn print(&self, key: &Key, tier: Tier, stage: Stage) -> Result<String, Failure> {
+    /// The lines of a stage of all functions that the entry may run, itself first.
+    pub(crate) fn lines(&self, key: &Key, tier: Tier, stage: Stage) -> Result<Vec<Vec<Line>>, Failure> {
         let one = |&f: &FuncId| {
             let (func, options) = (&self.ir.funcs[f.idx()], self.options(key, f, tier));
             if key.backend == Backend::Wide && stage == Stage::Asm {
@@ -278,12 +279,11 @@ impl Specialised {
                 if let Some(missing) = handloom_wide::missing_feature(&key.host) {
                     return Err(refused(format!("the host lacks {missing}")));
                 }
-                return handloom_wide::text(func, &options).map_err(|why| refused(why.what));
+                return handloom_wide::lines(func, &options).map_err(|why| refused(why.what));
             }
-            handloom_codegen::print(func, &options, stage)
+            handloom_codegen::lines(func, &options, stage)
         };
-        let texts: Result<Vec<String>, Failure> = self.reach.iter().map(one).collect();
-        Ok(texts?.join("\n"))
+        self.reach.iter().map(one).collect()
     }
 
     /// Whether compiling takes so little time that it is done where it is asked for.

@@ -5,6 +5,7 @@ pub(crate) mod found;
 mod report;
 
 pub use report::TrapReport;
+pub(crate) use report::cuda_line;
 
 /// A parameter that was bound to a buffer, for trap reports.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -254,7 +254,7 @@ fn number_list(numbers: &[u32]) -> String {
 }
 
 /// The `.loc` that governs a place.
-pub(super) fn cuda_line(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
+pub(crate) fn cuda_line(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
     if span == Span::NONE {
         return None;
     }

@@ -11,6 +11,7 @@ mod damaged;
 mod exec;
 mod expect;
 mod explain;
+mod explore;
 mod files;
 mod groups;
 mod images;

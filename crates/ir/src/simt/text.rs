@@ -46,36 +46,60 @@ pub fn print_function(f: &Function) -> String {
     print_function_with(f, |_| None)
 }
 
+/// A line of a listing, without its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// The PTX statement that it was made from, or [`Span::NONE`].
+    pub span: Span,
+    /// Its text.
+    pub text: String,
+}
+
+/// Lines as one text.
+pub fn joined(lines: &[Line]) -> String {
+    lines.iter().flat_map(|l| [l.text.as_str(), "\n"]).collect()
+}
+
 /// A function with notes.
 pub fn print_function_with(f: &Function, mut note: impl FnMut(Span) -> Option<String>) -> String {
+    let mut out = String::new();
+    let mut last = Span::NONE;
+    for line in function_lines(f) {
+        if line.text.starts_with(INDENT) && line.span != last {
+            last = line.span;
+            if let Some(text) = note(line.span) {
+                let _ = writeln!(out, "{INDENT}; {text}");
+            }
+        }
+        out.push_str(&line.text);
+        out.push('\n');
+    }
+    out
+}
+
+/// Before each instruction.
+const INDENT: &str = "    ";
+
+/// The lines of a function.
+pub fn function_lines(f: &Function) -> Vec<Line> {
     let kind = if f.is_entry { "entry" } else { "func" };
     let mut out = format!("{kind} {}, {} bytes of parameters", f.name, f.param_bytes);
     if f.result_bytes > 0 {
         let _ = write!(out, ", {} of them results", f.result_bytes);
     }
-    out.push('\n');
+    let mut lines = vec![Line { span: Span::NONE, text: out }];
+    let mut push = |span, text| lines.push(Line { span, text });
     for (i, s) in f.slots.iter().enumerate() {
-        let _ = writeln!(out, "  slot{i}: {} bytes, align {}", s.size, s.align);
+        push(Span::NONE, format!("  slot{i}: {} bytes, align {}", s.size, s.align));
     }
-    let mut last = Span::NONE;
-    let mut note_at = |span: Span, out: &mut String| {
-        if span != last {
-            last = span;
-            if let Some(text) = note(span) {
-                let _ = writeln!(out, "    ; {text}");
-            }
-        }
-    };
     for (i, b) in f.blocks.iter().enumerate() {
-        let _ = writeln!(out, "b{i}:");
+        push(Span::NONE, format!("b{i}:"));
         for k in &b.insts {
-            note_at(k.span, &mut out);
-            let _ = writeln!(out, "    {}", inst(f, k));
+            push(k.span, format!("{INDENT}{}", inst(f, k)));
         }
-        note_at(b.term_span, &mut out);
-        let _ = writeln!(out, "    {}", term(&b.term));
+        push(b.term_span, format!("{INDENT}{}", term(&b.term)));
     }
-    out
+    lines
 }
 
 /// One instruction.

@@ -3,8 +3,10 @@
 //! An instruction has its class and the way it is done beside it, as the classes of registers decide it. A full copy may know more of a value
 //! than its class says (what all lanes read at once, say), and then does it by scalars.
 
-use std::fmt::{self, Display, Formatter, Write};
+use std::fmt::{self, Display, Formatter};
 
+use handloom_diag::Span;
+use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val, text};
 
 use crate::access::{AccessClass, Kind, Own};
@@ -25,6 +27,29 @@ const NOTES: usize = 56;
 
 impl Display for Strategy<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(&text::joined(&self.lines()))
+    }
+}
+
+/// What is said before the blocks.
+struct Head<'a>(&'a Strategy<'a>);
+
+impl Display for Head<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        self.0.head_text(out)
+    }
+}
+
+impl Strategy<'_> {
+    /// The lines of the text of a plan, each with the statement that it was made from.
+    pub fn lines(&self) -> Vec<Line> {
+        let head = Head(self).to_string();
+        let mut lines: Vec<Line> = head.lines().map(|l| Line { span: Span::NONE, text: l.to_owned() }).collect();
+        (0..self.plan.func.blocks.len()).for_each(|b| self.block_lines(&mut lines, b));
+        lines
+    }
+
+    fn head_text(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let o = &self.plan.options;
         let bounds = match o.bounds {
             Bounds::Exact => "exact",
@@ -47,8 +72,18 @@ impl Display for Strategy<'_> {
         if self.plan.facts.is_irreducible {
             writeln!(out, "the order of blocks does not bring lanes together")?;
         }
-        (0..self.plan.func.blocks.len()).try_for_each(|b| self.block_text(out, b))
+        Ok(())
     }
+}
+
+/// An instruction with what is known and decided about it.
+fn with_notes(instruction: &str, notes: &[String]) -> String {
+    let line = format!("    {instruction}");
+    if notes.is_empty() {
+        return line;
+    }
+    let blanks = NOTES.saturating_sub(line.len()).max(1);
+    format!("{line}{:blanks$}; {}", "", notes.join("; "))
 }
 
 fn list(out: &mut Formatter<'_>, what: &str, items: impl Iterator<Item = String>) -> fmt::Result {
@@ -74,7 +109,8 @@ impl Strategy<'_> {
         Ok(())
     }
 
-    fn block_text(&self, out: &mut Formatter<'_>, b: usize) -> fmt::Result {
+    fn block_lines(&self, lines: &mut Vec<Line>, b: usize) {
+        let mut push = |span, text| lines.push(Line { span, text });
         let block = &self.plan.func.blocks[b];
         let has = |set: &Set| set.has(b);
         let mut notes = vec!["full copy".to_owned()];
@@ -93,33 +129,26 @@ impl Strategy<'_> {
         if self.plan.facts.diverges[b] {
             notes.push("diverges".into());
         }
-        writeln!(out, "b{b}: {}", notes.join(", "))?;
-        for r in self.incoming_addresses(b) {
-            self.joint_text(out, b, 0, r)?;
+        push(Span::NONE, format!("b{b}: {}", notes.join(", ")));
+        for test in self.incoming_addresses(b).into_iter().filter_map(|r| self.joint_text(b, 0, r)) {
+            push(Span::NONE, test);
         }
         let mut run_end = 0;
         for (i, inst) in block.insts.iter().enumerate() {
-            if let Some(r) = self.new_address(b, i) {
-                self.joint_text(out, b, i, r)?;
+            if let Some(test) = self.new_address(b, i).and_then(|r| self.joint_text(b, i, r)) {
+                push(inst.span, test);
             }
             if i >= run_end
                 && let Some(end) = self.run_end(b, i)
             {
                 run_end = end;
-                writeln!(out, "    ; run of at most {} instructions", end - i)?;
+                push(Span::NONE, format!("    ; run of at most {} instructions", end - i));
             }
-            let mut line = format!("    {}", text::inst(&self.plan.func, inst));
             let notes = self.inst_notes(b, i, inst);
-            if !notes.is_empty() {
-                write!(line, "{:1$}; {2}", "", NOTES.saturating_sub(line.len()).max(1), notes.join("; "))?;
-            }
-            writeln!(out, "{line}")?;
+            push(inst.span, with_notes(&text::inst(&self.plan.func, inst), &notes));
         }
-        let mut line = format!("    {}", text::term(&block.term));
-        if let Some(note) = self.end_note(b) {
-            write!(line, "{:1$}; {note}", "", NOTES.saturating_sub(line.len()).max(1))?;
-        }
-        writeln!(out, "{line}")
+        let notes: Vec<String> = self.end_note(b).into_iter().collect();
+        push(block.term_span, with_notes(&text::term(&block.term), &notes));
     }
 
     /// How a block ends, where there is a choice.
@@ -160,11 +189,10 @@ impl Strategy<'_> {
         (first && self.may_test_at(b, i)).then_some(r)
     }
 
-    fn joint_text(&self, out: &mut Formatter<'_>, b: usize, from: usize, r: Reg) -> fmt::Result {
-        let Some(test) = self.joint_test(b, from, r) else { return Ok(()) };
-        let Some(shape) = self.plan.facts.class[r.idx()].shape().filter(|s| test.fits(s)) else { return Ok(()) };
-        writeln!(
-            out,
+    fn joint_text(&self, b: usize, from: usize, r: Reg) -> Option<String> {
+        let test = self.joint_test(b, from, r)?;
+        let shape = self.plan.facts.class[r.idx()].shape().filter(|s| test.fits(s))?;
+        Some(format!(
             "    ; joint test of {} accesses through v{}: bytes {} to {}, aligned to {}, {}",
             test.count,
             r.0,
@@ -172,7 +200,7 @@ impl Strategy<'_> {
             test.high,
             test.align,
             shape_text(&shape)
-        )
+        ))
     }
 
     fn inst_notes(&self, b: usize, i: usize, inst: &Inst) -> Vec<String> {

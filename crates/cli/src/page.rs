@@ -1,0 +1,147 @@
+//! Self-contained HTML pages: nothing in them comes from elsewhere, and they can be read without JavaScript.
+
+use std::fmt::Write;
+
+/// What all pages share: colours for light and dark, the head, focus.
+const STYLE: &str = include_str!("../page/page.css");
+
+/// Text for HTML, between tags and in attributes.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // What HTML does not allow.
+            '\0'..='\x08' | '\x0b'..='\x1f' | '\x7f' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A whole page. `style` and `script` are those of its kind, `body` is HTML.
+pub fn page(title: &str, style: &str, body: &str, script: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{} – Handloom</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n{body}<script>\n{script}</script>\n</body>\n</html>\n",
+        escaped(title)
+    )
+}
+
+/// A row of a column: lines that belong together.
+#[derive(Clone, Default, Debug)]
+pub struct Row {
+    /// The name that links go to.
+    pub id: Option<String>,
+    /// What stands before the text, and the name that it links to.
+    pub number: Option<(u32, Option<String>)>,
+    /// The statement that it is of: the number of its first line in the PTX.
+    pub statement: Option<u32>,
+    /// The line of the source that it is of, or is: `FILE-LINE`, the file by its place in the list.
+    pub source: Option<String>,
+    /// One of [`TINTS`] colours.
+    pub tint: Option<usize>,
+    /// It heads the rows after it.
+    pub is_heading: bool,
+    /// The entry that begins here.
+    pub entry: Option<usize>,
+    /// Its lines.
+    pub text: String,
+}
+
+/// Colours of rows.
+pub const TINTS: usize = 8;
+
+/// A column of a page.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// `source`, `ptx`, `ir`, `plan` or `asm`: a name in the style and the script.
+    pub id: &'static str,
+    /// The heading.
+    pub title: &'static str,
+    /// What stands beside it.
+    pub about: String,
+    /// A sentence before the rows, if there is something to say.
+    pub note: Option<String>,
+    /// From first to last.
+    pub rows: Vec<Row>,
+}
+
+/// Rows that a browser lays out together, when they are seen.
+const CHUNK: usize = 100;
+
+impl Column {
+    /// Its HTML.
+    pub fn write(&self, out: &mut String) {
+        let Column { id, title, about, note, rows } = self;
+        let about = escaped(about);
+        let _ = writeln!(
+            out,
+            "<section id=\"{id}\" aria-labelledby=\"of-{id}\">\n<h2 id=\"of-{id}\" title=\"{about}\">{title}<small>{about}</small></h2>\n<div class=\"lines\" tabindex=\"0\" aria-labelledby=\"of-{id}\">"
+        );
+        if let Some(note) = note {
+            let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
+        }
+        for chunk in rows.chunks(CHUNK) {
+            let lines: usize = chunk.iter().map(|r| r.text.split('\n').count()).sum();
+            let _ = writeln!(out, "<div class=\"k\" style=\"--n:{lines}\">");
+            chunk.iter().for_each(|row| row.write(out));
+            out.push_str("</div>\n");
+        }
+        out.push_str("</div>\n</section>\n");
+    }
+}
+
+impl Row {
+    fn write(&self, out: &mut String) {
+        out.push_str("<div class=\"r");
+        if let Some(tint) = self.tint {
+            let _ = write!(out, " c{}", tint % TINTS);
+        }
+        if self.is_heading {
+            out.push_str(" h");
+        } else if self.tint.is_none() && self.source.is_none() {
+            out.push_str(" d");
+        }
+        out.push('"');
+        let attributes = [
+            ("id", self.id.clone()),
+            ("data-s", self.statement.map(|s| s.to_string())),
+            ("data-l", self.source.clone()),
+            ("data-e", self.entry.map(|e| e.to_string())),
+        ];
+        for (name, value) in attributes {
+            if let Some(value) = value {
+                let _ = write!(out, " {name}=\"{value}\"");
+            }
+        }
+        out.push('>');
+        match &self.number {
+            Some((number, Some(to))) => {
+                let _ = write!(out, "<a href=\"#{to}\">{number}</a>");
+            }
+            Some((number, None)) => {
+                let _ = write!(out, "<b>{number}</b>");
+            }
+            None => out.push_str("<b></b>"),
+        }
+        let _ = writeln!(out, "<code>{}</code></div>", escaped(&self.text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(escaped("a<b && \"c\" > \u{1b}"), "a&lt;b &amp;&amp; &quot;c&quot; &gt; \u{fffd}");
+        let row = Row { statement: Some(3), text: "<script>".into(), ..Row::default() };
+        let mut out = String::new();
+        row.write(&mut out);
+        assert_eq!(out, "<div class=\"r d\" data-s=\"3\"><b></b><code>&lt;script&gt;</code></div>\n");
+    }
+}
