@@ -101,6 +101,7 @@ impl Grower<'_> {
             75..=77 => pressure::registers(self),
             78..=80 if site != Site::Function => pressure::own_atomic(self),
             81..=84 if site != Site::Function => pressure::shared_chain(self),
+            85..=87 if site != Site::Function => pressure::coordinates(self),
             _ => Node::Lines(self.instruction()),
         }
     }
