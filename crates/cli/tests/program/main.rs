@@ -1,6 +1,7 @@
 //! The program as a user runs it: exit statuses, JSON, job files, signals.
 
 mod bench;
+mod book;
 mod cache;
 mod check;
 mod checks;
