@@ -9,6 +9,7 @@
 //! How to read it: `templates` draws instructions, `grow` makes a tree of statements, `emit` writes the tree as text with some of its
 //! statements left out, [`compare`] runs it, `reduce` leaves out what a failure does not need.
 
+mod compiled;
 mod emit;
 mod grow;
 mod pressure;
