@@ -354,7 +354,7 @@ impl Emit<'_> {
                 self.go_on_if_right();
                 self.tell_dirty();
             }
-            Op::Nanosleep | Op::Hint => {}
+            Op::Nanosleep | Op::Mark => {}
             Op::Shfl(_)
             | Op::Vote(_)
             | Op::Match { .. }
