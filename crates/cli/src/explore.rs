@@ -66,7 +66,7 @@ pub fn explore(args: &ExploreArgs, out: &mut Out) -> Result<Status, Failure> {
     }
     let device = run::device()?;
     let sources = Arc::new(sources);
-    let loaded = launch::load(&device, &module, Arc::clone(&sources))?;
+    let loaded = launch::load(&device, &module, Arc::clone(&sources), false)?;
     let wanted: Vec<Option<&str>> = match &args.entry {
         Some(entry) => vec![Some(entry)],
         None => usable.iter().map(|e| Some(*e)).collect(),
@@ -305,7 +305,6 @@ impl<'a> Making<'a> {
                 missing.push(format!("`{name}`"));
                 continue;
             };
-            let text = String::from_utf8_lossy(&text);
             let shown = first.saturating_sub(AROUND).max(1)..=last.saturating_add(AROUND);
             if self.files.len() > 1 {
                 rows.push(Row { is_heading: true, text: name.clone(), ..Row::default() });

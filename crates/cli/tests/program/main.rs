@@ -18,6 +18,7 @@ mod images;
 mod job;
 mod live;
 mod memory;
+mod profile;
 mod run;
 mod suite;
 mod tensor_maps;
