@@ -12,6 +12,8 @@
 //!   bit is not set, each warp tests by itself.
 
 mod code;
+mod fixed;
+mod lanes;
 mod row;
 
 use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
@@ -26,6 +28,8 @@ use iced_x86::Register;
 use crate::access::Access;
 use crate::asm::Label;
 use crate::table::has_scalar_code;
+
+pub(crate) use lanes::Going;
 
 /// Bits of what was decided.
 pub(crate) const DECIDED: Register = Register::R14D;
@@ -64,6 +68,8 @@ pub(crate) struct Guard {
     cond: Reg,
     /// The bits that say that it holds in all lanes, and in none.
     pub(crate) bits: (u32, u32),
+    /// The first of the words that hold the lanes of each warp that do what is guarded, and the bit that says that they do: see `lanes`.
+    lanes: Option<(u32, u32)>,
 }
 
 /// Warps from one on that do nothing in a turn: a guard at its start sends them to its end.
@@ -106,6 +112,8 @@ pub(crate) struct Head {
     /// Values that code rests on not to wrap, read as signed or not.
     checks: Vec<(Val, bool)>,
     groups: Vec<Group>,
+    /// Accesses at constant addresses.
+    fixed: Option<fixed::Fixed>,
     /// By block.
     guards: Vec<Option<Guard>>,
     /// By block that a turn starts at.
@@ -268,6 +276,7 @@ impl Head {
             insts: Vec::new(),
             checks: Vec::new(),
             groups: Vec::new(),
+            fixed: None,
             guards: vec![None; f.blocks.len()],
             idle: vec![None; f.blocks.len()],
             words: 0,
@@ -290,10 +299,12 @@ impl Head {
             }
         }
         head.find_groups(plan);
+        head.find_fixed(plan);
         for b in 0..plan.func.blocks.len() {
             head.guards[b] = head.guard(plan, b);
         }
         head.give_words(plan);
+        head.give_lanes(plan);
         head.find_lean(plan);
         for b in 0..plan.func.blocks.len() {
             head.idle[b] = head.find_idle(plan, b);
@@ -432,7 +443,7 @@ impl Head {
         let from = rest.len();
         rest.append(&mut last);
         block.insts = rest;
-        Some(Guard { from, cond, bits })
+        Some(Guard { from, cond, bits, lanes: None })
     }
 
     /// Words for all that the head computes: what is the same in all warps, and what of linear values tests want.
