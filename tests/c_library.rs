@@ -80,6 +80,14 @@ fn what_is_wrong_is_an_error() {
     assert!(told.ends_with("ok\n"), "{told}");
 }
 
+#[test]
+fn streams_events_and_stops() {
+    let mut link = flags(&["--cflags", "--libs"]);
+    link.push("-lpthread".into());
+    let told = text(&run(&["cc", "-std=gnu11"], "tests/capi/streams.c", &link));
+    assert!(told.ends_with("ok\n"), "{told}");
+}
+
 /// What `ci/bench` does not time, since it knows no C library: by hand, with a release build. Here the sums are looked at.
 #[test]
 fn the_program_that_times_launches() {

@@ -111,11 +111,13 @@ int main(void) {
     if (words[0] != 7 || words[1] != 0x3f000000 || words[2] != 6 || words[3] != 3) return 1;
     handloom_report_facts_t facts;
     OK(handloom_report_facts(report, &facts));
-    OK(handloom_report_json(report, text, sizeof text, NULL));
+    OK(handloom_report_write(report, HANDLOOM_FORMAT_JSON, text, sizeof text, NULL));
     if (facts.blocks != 1 || facts.findings != 0 || !strstr(text, "\"entry\":\"k\",\"status\":\"ok\",\"blocks\":1")) return 1;
     EXPECT(handloom_report_facts(report, NULL), INVALID_VALUE, "`facts` is NULL");
+    EXPECT(handloom_report_write(report, 2, text, sizeof text, NULL), INVALID_VALUE, "`format` is 2: HANDLOOM_FORMAT_TEXT is 0, HANDLOOM_FORMAT_JSON is 1");
+    EXPECT(handloom_report_write(report, HANDLOOM_FORMAT_TEXT, NULL, 0, NULL), INVALID_VALUE, "`buffer` is NULL");
     OK(handloom_report_release(report));
-    EXPECT(handloom_report_text(report, text, sizeof text, NULL), INVALID_HANDLE, "a report that was released");
+    EXPECT(handloom_report_write(report, HANDLOOM_FORMAT_TEXT, text, sizeof text, NULL), INVALID_HANDLE, "a report that was released");
     EXPECT(handloom_launch(k, &config, args, 5, NULL), ARGUMENT_COUNT, "5 arguments: `k` takes 4");
     EXPECT(handloom_launch(k, &config, NULL, 4, NULL), INVALID_VALUE, "`args` is NULL");
     EXPECT(handloom_launch(k, NULL, args, 4, NULL), INVALID_VALUE, "`config` is NULL");
@@ -168,11 +170,43 @@ int main(void) {
     OK(handloom_stream_synchronize(stream));
     OK(handloom_buffer_read(buffer, 0, (uint8_t *)words, 16));
     if (words[0] != 8) return 1;
+    // Events and stop handles.
+    handloom_event event, late;
+    handloom_stop stop;
+    double took;
+    EXPECT(handloom_stream_record((handloom_stream){0}, &event), INVALID_HANDLE, "a stream of 0");
+    EXPECT(handloom_stream_record(stream, NULL), INVALID_VALUE, "`event` is NULL");
+    OK(handloom_stream_record(stream, &event));
+    OK(handloom_event_synchronize(event));
+    EXPECT(handloom_event_elapsed(event, event, NULL), INVALID_VALUE, "`milliseconds` is NULL");
+    EXPECT(handloom_event_elapsed(event, (handloom_event){stream.id}, &took), INVALID_HANDLE, "no handle of an event");
+    EXPECT(handloom_stream_wait((handloom_stream){event.id}, event), INVALID_HANDLE, "no handle of a stream");
+    EXPECT(handloom_stream_wait(stream, (handloom_event){0}), INVALID_HANDLE, "an event of 0");
+    EXPECT(handloom_stop_create(NULL), INVALID_VALUE, "`stop` is NULL");
+    OK(handloom_stop_create(&stop));
+    OK(handloom_stop_release(stop));
+    EXPECT(handloom_stop_release(stop), INVALID_HANDLE, "a stop handle that was released");
+    EXPECT(handloom_stop_raise(stop), INVALID_HANDLE, "a stop handle that was released");
+    EXPECT(handloom_stop_clear((handloom_stop){event.id}), INVALID_HANDLE, "no handle of a stop handle");
+    config.stop = stop;
+    EXPECT(handloom_launch(k, &config, args, 4, NULL), INVALID_HANDLE, "a stop handle that was released");
+    config.stop = (handloom_stop){0};
     args[0] = handloom_u64(64);
     OK(handloom_stream_launch(stream, k, &config, args, 4));
     EXPECT(handloom_stream_synchronize(stream), TRAP, "out of bounds");
+    // What has failed says so wherever it is asked; events of before are still there.
+    EXPECT(handloom_stream_query(stream), TRAP, "out of bounds");
+    EXPECT(handloom_stream_record(stream, &late), TRAP, "out of bounds");
+    EXPECT(handloom_event_query(event), TRAP, "out of bounds");
+    OK(handloom_event_elapsed(event, event, &took));
+    if (took != 0) return 1;
     OK(handloom_stream_release(stream));
     EXPECT(handloom_stream_synchronize(stream), INVALID_HANDLE, "a stream that was released");
+    EXPECT(handloom_event_synchronize(event), TRAP, "out of bounds");
+    OK(handloom_event_release(event));
+    EXPECT(handloom_event_synchronize(event), INVALID_HANDLE, "an event that was released");
+    EXPECT(handloom_event_query(event), INVALID_HANDLE, "an event that was released");
+    EXPECT(handloom_event_release(event), INVALID_HANDLE, "an event that was released");
 
     // A prepared launch, with other arguments, whose buffer goes.
     args[0] = handloom_at(buffer, 0);

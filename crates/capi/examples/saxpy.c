@@ -36,7 +36,7 @@ int main(void) {
     handloom_report report;
     must(handloom_launch(saxpy, &config, args, 4, &report));
     char text[4096];
-    must(handloom_report_text(report, text, sizeof text, NULL));
+    must(handloom_report_write(report, HANDLOOM_FORMAT_TEXT, text, sizeof text, NULL));
     printf("%g %g %g\n%.*s\n", y[0], y[1], y[2], 14, text);
     must(handloom_report_release(report));
 

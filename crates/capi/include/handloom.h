@@ -52,6 +52,12 @@
 // The same for reading alone.
 #define HANDLOOM_ARG_HOST_CONST 6
 
+// A report as text for people.
+#define HANDLOOM_FORMAT_TEXT 0
+
+// A report as a JSON object on one line, with the keys of `handloom run --format json`, and `findings`.
+#define HANDLOOM_FORMAT_JSON 1
+
 // How a call ended. `handloom_last_error` has the sentence or the report.
 typedef enum {
     // It did what it was asked for.
@@ -84,6 +90,10 @@ typedef enum {
     HANDLOOM_STATUS_FOUND = 13,
     // A fault of Handloom's.
     HANDLOOM_STATUS_BUG = 14,
+    // A launch was stopped, by `handloom_stop_raise`.
+    HANDLOOM_STATUS_STOPPED = 15,
+    // The work that was asked about has not ended.
+    HANDLOOM_STATUS_NOT_READY = 16,
 } handloom_status;
 
 // A device: memory, and the threads that run kernels.
@@ -97,6 +107,12 @@ typedef struct {
     // Meaningless to a program, but that 0 stands for nothing.
     uint64_t id;
 } handloom_function;
+
+// What ends launches that run.
+typedef struct {
+    // Meaningless to a program, but that 0 stands for nothing.
+    uint64_t id;
+} handloom_stop;
 
 // Shape and manner of a launch. `handloom_config` in the header makes one; what is 0 is the usual.
 typedef struct {
@@ -124,6 +140,8 @@ typedef struct {
     uint64_t seed;
     // Longest time to make its code and to run, in seconds; 0 for any.
     double timeout_seconds;
+    // What ends it while it runs; 0 for nothing.
+    handloom_stop stop;
 } handloom_launch_config;
 
 // One argument, for one parameter. `handloom_u32`, `handloom_f32`, `handloom_at` and their like in the header make them.
@@ -184,6 +202,12 @@ typedef struct {
     uint64_t id;
 } handloom_stream;
 
+// A point in a stream.
+typedef struct {
+    // Meaningless to a program, but that 0 stands for nothing.
+    uint64_t id;
+} handloom_event;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -205,6 +229,7 @@ handloom_status handloom_device_release(handloom_device device);
 handloom_status handloom_device_take_output(handloom_device device, char *buffer, size_t room, size_t *needed);
 
 // Runs an entry once and waits for its end. `report`, unless it is NULL, gets what it did, also when a check found something (`HANDLOOM_STATUS_FOUND`).
+// `HANDLOOM_STATUS_STOPPED` if the stop handle of its configuration was raised.
 //
 // # Safety
 // `config` points to a configuration, `args` to `count` arguments, with addresses of the host that are what they say; `report` is NULL or may be written.
@@ -287,10 +312,10 @@ handloom_status handloom_module_load_file(handloom_device device, const char *pa
 handloom_status handloom_module_release(handloom_module module);
 
 // All diagnostics of PTX, warnings too, each as a JSON object on a line of its own; nothing if there are none. Runs nothing. The text goes to `buffer` as that of
-// `handloom_report_text` does.
+// `handloom_report_write` does.
 //
 // # Safety
-// As of `handloom_module_load` and `handloom_report_text`.
+// As of `handloom_module_load` and `handloom_report_write`.
 handloom_status handloom_check(const char *ptx,
                                size_t bytes,
                                const char *name,
@@ -298,10 +323,10 @@ handloom_status handloom_check(const char *ptx,
                                size_t room,
                                size_t *needed);
 
-// The names of all entries of a module, each on a line of its own, sorted. The text goes to `buffer` as that of `handloom_report_text` does.
+// The names of all entries of a module, each on a line of its own, sorted. The text goes to `buffer` as that of `handloom_report_write` does.
 //
 // # Safety
-// As of `handloom_report_text`.
+// As of `handloom_report_write`.
 handloom_status handloom_module_entries(handloom_module module, char *buffer, size_t room, size_t *needed);
 
 // An entry of a module by its name, or its only one if that is NULL.
@@ -334,21 +359,17 @@ handloom_status handloom_variable_read(handloom_module module, const char *name,
 // `facts` may be written.
 handloom_status handloom_report_facts(handloom_report report, handloom_report_facts_t *facts);
 
-// A report as text for people, with all that was found. It goes to `buffer` with a NUL at its end, if there is room for all of it: else the call fails with
-// `HANDLOOM_STATUS_TOO_SMALL`. `needed`, unless it is NULL, gets the bytes that are needed; with a NULL `buffer` that is all that is done.
+// A report with all that was found, in a format: `HANDLOOM_FORMAT_TEXT` or `HANDLOOM_FORMAT_JSON`. It goes to `buffer` with a NUL at its end, if there is room for
+// all of it: else the call fails with `HANDLOOM_STATUS_TOO_SMALL`. `needed`, unless it is NULL, gets the bytes that are needed; with a NULL `buffer` that is all that
+// is done.
 //
 // # Safety
 // `buffer` is NULL or has `room` bytes that may be written; `needed` is NULL or may be written.
-handloom_status handloom_report_text(handloom_report report,
-                                     char *buffer,
-                                     size_t room,
-                                     size_t *needed);
-
-// A report as a JSON object on one line, as that of `handloom_report_text`.
-//
-// # Safety
-// As of `handloom_report_text`.
-handloom_status handloom_report_json(handloom_report report, char *buffer, size_t room, size_t *needed);
+handloom_status handloom_report_write(handloom_report report,
+                                      uint32_t format,
+                                      char *buffer,
+                                      size_t room,
+                                      size_t *needed);
 
 // Frees a report.
 handloom_status handloom_report_release(handloom_report report);
@@ -386,6 +407,22 @@ const char *handloom_last_error_json(void);
 // The version of the library. It lives for ever.
 const char *handloom_version(void);
 
+// Makes a stop handle. Launches get it by the field `stop` of their configuration, any number of them.
+//
+// # Safety
+// `stop` may be written.
+handloom_status handloom_stop_create(handloom_stop *stop);
+
+// Ends all launches with this handle, those that run and those that come: they return `HANDLOOM_STATUS_STOPPED`. It does not wait for them. Memory keeps what a kernel
+// has written until then. Any thread may call it. A signal handler may not, since it takes a lock: set a flag there, or give the launch a `timeout_seconds`.
+handloom_status handloom_stop_raise(handloom_stop stop);
+
+// Takes a stop back, so that the handle serves launches again.
+handloom_status handloom_stop_clear(handloom_stop stop);
+
+// Frees a stop handle. Launches that have it go on, and nothing stops them any more.
+handloom_status handloom_stop_release(handloom_stop stop);
+
 // Makes a stream.
 //
 // # Safety
@@ -393,7 +430,8 @@ const char *handloom_version(void);
 handloom_status handloom_stream_create(handloom_device device, handloom_stream *stream);
 
 // Gives a launch to a stream, which runs it after what it was given before. Arguments are copied and code is made before the call returns; what the kernel does wrong
-// is the error of `handloom_stream_synchronize`. Memory of the host cannot be lent, since nobody would know for how long, and nothing can be checked.
+// is the error of `handloom_stream_synchronize`. A buffer among the arguments has to live until the launch has ended. Memory of the host cannot be lent, since nobody
+// would know for how long, and nothing can be checked.
 //
 // # Safety
 // As of `handloom_launch`.
@@ -403,11 +441,43 @@ handloom_status handloom_stream_launch(handloom_stream stream,
                                        const handloom_arg *args,
                                        size_t count);
 
-// Waits for all that a stream was given. If something of it has failed, the stream does nothing any more, and each call says why.
+// Makes an event: the point after all that the stream was given until now. Its time is when the work before it ended.
+//
+// # Safety
+// `event` may be written.
+handloom_status handloom_stream_record(handloom_stream stream, handloom_event *event);
+
+// Makes all that a stream is given later wait for an event, which may be one of another stream and of another device. The host does not wait.
+handloom_status handloom_stream_wait(handloom_stream stream, handloom_event event);
+
+// Waits for all that a stream was given. If something of it has failed or was stopped, the stream does nothing any more, and each call says why.
 handloom_status handloom_stream_synchronize(handloom_stream stream);
 
-// Ends a stream. What it was given is still done.
+// Whether all has ended that a stream was given: `HANDLOOM_STATUS_OK` or `HANDLOOM_STATUS_NOT_READY`, at once. An error of its work as of
+// `handloom_stream_synchronize`.
+handloom_status handloom_stream_query(handloom_stream stream);
+
+// Ends a stream. What it was given is still done, and its events stay.
 handloom_status handloom_stream_release(handloom_stream stream);
+
+// Waits for the work before an event.
+handloom_status handloom_event_synchronize(handloom_event event);
+
+// Whether the work before an event has ended: `HANDLOOM_STATUS_OK` or `HANDLOOM_STATUS_NOT_READY`, at once. An error of its stream's work as of
+// `handloom_event_synchronize`.
+handloom_status handloom_event_query(handloom_event event);
+
+// Milliseconds from one event to another, less than 0 if `end` was earlier; they may be of two streams. `HANDLOOM_STATUS_NOT_READY` if the work before one of them has
+// not ended.
+//
+// # Safety
+// `milliseconds` may be written.
+handloom_status handloom_event_elapsed(handloom_event start,
+                                       handloom_event end,
+                                       double *milliseconds);
+
+// Frees an event. Who waits for it goes on waiting for its work.
+handloom_status handloom_event_release(handloom_event event);
 
 #ifdef __cplusplus
 }  // extern "C"
@@ -480,4 +550,4 @@ static inline handloom_arg handloom_host_const(const void *data, uint64_t bytes)
 #ifdef __cplusplus
 } // extern "C++"
 #endif
-// made from sources with the sum 3260088785
+// made from sources with the sum 4060687114

@@ -64,6 +64,22 @@ pub struct StreamHandle {
     pub id: u64,
 }
 
+/// A point in a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct EventHandle {
+    /// Meaningless to a program, but that 0 stands for nothing.
+    pub id: u64,
+}
+
+/// What ends launches that run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct StopHandle {
+    /// Meaningless to a program, but that 0 stands for nothing.
+    pub id: u64,
+}
+
 // The structures above are written out, since `cbindgen` sees none that a macro makes.
 macro_rules! handles {
     ($($name:ident $kind:literal $word:literal;)*) => {$(
@@ -83,20 +99,22 @@ macro_rules! handles {
 }
 
 handles! {
-    DeviceHandle 1 "device";
-    ModuleHandle 2 "module";
-    FunctionHandle 3 "function";
-    BufferHandle 4 "buffer";
-    PreparedHandle 5 "prepared launch";
-    ReportHandle 6 "report";
-    StreamHandle 7 "stream";
+    DeviceHandle 1 "a device";
+    ModuleHandle 2 "a module";
+    FunctionHandle 3 "a function";
+    BufferHandle 4 "a buffer";
+    PreparedHandle 5 "a prepared launch";
+    ReportHandle 6 "a report";
+    StreamHandle 7 "a stream";
+    EventHandle 8 "an event";
+    StopHandle 9 "a stop handle";
 }
 
 /// A handle of one kind.
 pub trait Handle: Copy {
     /// Its upper byte.
     const KIND: u64;
-    /// Its kind in words.
+    /// Its kind in words, with their article.
     const WORD: &'static str;
     /// From a number.
     fn new(id: u64) -> Self;
@@ -157,9 +175,9 @@ impl<T> Table<T> {
 fn unknown<H: Handle>(handle: H) -> Failure {
     let (id, word) = (handle.id(), H::WORD);
     let text = match id >> KIND_SHIFT {
-        _ if id == 0 => format!("a {word} of 0, which stands for nothing"),
-        kind if kind == H::KIND => format!("a {word} that was released, or that ended with its module"),
-        _ => format!("{id:#x} is no handle of a {word}"),
+        _ if id == 0 => format!("{word} of 0, which stands for nothing"),
+        kind if kind == H::KIND => format!("{word} that was released, or that ended with its module"),
+        _ => format!("{id:#x} is no handle of {word}"),
     };
     Failure::new(Status::InvalidHandle, text)
 }

@@ -14,6 +14,7 @@ use crate::module::{FUNCTIONS, Function};
 use crate::pointer::{bytes, get, list, put};
 use crate::report;
 use crate::status::{Failure, Status, call};
+use crate::stop::{STOPS, StopHandle};
 
 /// Shape and manner of a launch. `handloom_config` in the header makes one; what is 0 is the usual.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,8 @@ pub struct LaunchConfig {
     pub seed: u64,
     /// Longest time to make its code and to run, in seconds; 0 for any.
     pub timeout_seconds: f64,
+    /// What ends it while it runs; 0 for nothing.
+    pub stop: StopHandle,
 }
 
 /// Accesses outside of memory, to freed memory, and misaligned ones.
@@ -194,6 +197,9 @@ pub(crate) unsafe fn config(config: *const LaunchConfig) -> Result<runtime::Laun
         let wrong = |e| Failure::new(Status::InvalidValue, format!("`timeout_seconds` is {}: {e}", c.timeout_seconds));
         out.timeout = Some(limit.map_err(wrong)?);
     }
+    if c.stop.id != 0 {
+        out.stop = STOPS.get(c.stop)?.as_ref().clone();
+    }
     if c.checks & !CHECK_ALL != 0 {
         return Err(Failure::new(Status::InvalidValue, format!("`checks` is {:#x}: there is no such check", c.checks)));
     }
@@ -206,6 +212,7 @@ pub(crate) unsafe fn config(config: *const LaunchConfig) -> Result<runtime::Laun
 }
 
 /// Runs an entry once and waits for its end. `report`, unless it is NULL, gets what it did, also when a check found something (`HANDLOOM_STATUS_FOUND`).
+/// `HANDLOOM_STATUS_STOPPED` if the stop handle of its configuration was raised.
 ///
 /// # Safety
 /// `config` points to a configuration, `args` to `count` arguments, with addresses of the host that are what they say; `report` is NULL or may be written.

@@ -13,7 +13,7 @@
 //! - any thread may call any function at any time; the last error is that of the calling thread.
 //!
 //! How to read it: [`status`] what calls return and what is said of errors, `pointer` what pointers are, `handle` the tables, then a file for each kind of object:
-//! [`device`], [`module`], [`memory`], [`launch`], [`stream`], [`report`]; [`run`] is the smallest door.
+//! [`device`], [`module`], [`memory`], [`launch`], [`stop`], [`stream`], [`report`]; [`run`] is the smallest door.
 
 pub mod device;
 mod handle;
@@ -24,4 +24,5 @@ mod pointer;
 pub mod report;
 pub mod run;
 pub mod status;
+pub mod stop;
 pub mod stream;

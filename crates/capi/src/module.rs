@@ -112,10 +112,10 @@ pub extern "C" fn handloom_module_release(module: ModuleHandle) -> Status {
 }
 
 /// All diagnostics of PTX, warnings too, each as a JSON object on a line of its own; nothing if there are none. Runs nothing. The text goes to `buffer` as that of
-/// `handloom_report_text` does.
+/// `handloom_report_write` does.
 ///
 /// # Safety
-/// As of `handloom_module_load` and `handloom_report_text`.
+/// As of `handloom_module_load` and `handloom_report_write`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn handloom_check(
     ptx: *const c_char,
@@ -135,10 +135,10 @@ pub unsafe extern "C" fn handloom_check(
     })
 }
 
-/// The names of all entries of a module, each on a line of its own, sorted. The text goes to `buffer` as that of `handloom_report_text` does.
+/// The names of all entries of a module, each on a line of its own, sorted. The text goes to `buffer` as that of `handloom_report_write` does.
 ///
 /// # Safety
-/// As of `handloom_report_text`.
+/// As of `handloom_report_write`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn handloom_module_entries(
     module: ModuleHandle,

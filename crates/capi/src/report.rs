@@ -15,6 +15,11 @@ struct Report {
     inner: LaunchReport,
 }
 
+/// A report as text for people.
+pub const FORMAT_TEXT: u32 = 0;
+/// A report as a JSON object on one line, with the keys of `handloom run --format json`, and `findings`.
+pub const FORMAT_JSON: u32 = 1;
+
 static REPORTS: Table<Report> = Table::new();
 
 /// Numbers of a report.
@@ -64,7 +69,6 @@ impl Report {
         }
     }
 
-    /// With the keys of `handloom run --format json`, and `findings`.
     fn json(&self) -> String {
         let r = &self.inner;
         let microseconds = |d: std::time::Duration| format!("{:.3}", d.as_secs_f64() * 1e6);
@@ -106,38 +110,30 @@ pub unsafe extern "C" fn handloom_report_facts(report: ReportHandle, facts: *mut
     })
 }
 
-/// A report as text for people, with all that was found. It goes to `buffer` with a NUL at its end, if there is room for all of it: else the call fails with
-/// `HANDLOOM_STATUS_TOO_SMALL`. `needed`, unless it is NULL, gets the bytes that are needed; with a NULL `buffer` that is all that is done.
+/// A report with all that was found, in a format: `HANDLOOM_FORMAT_TEXT` or `HANDLOOM_FORMAT_JSON`. It goes to `buffer` with a NUL at its end, if there is room for
+/// all of it: else the call fails with `HANDLOOM_STATUS_TOO_SMALL`. `needed`, unless it is NULL, gets the bytes that are needed; with a NULL `buffer` that is all that
+/// is done.
 ///
 /// # Safety
 /// `buffer` is NULL or has `room` bytes that may be written; `needed` is NULL or may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn handloom_report_text(
+pub unsafe extern "C" fn handloom_report_write(
     report: ReportHandle,
+    format: u32,
     buffer: *mut c_char,
     room: usize,
     needed: *mut usize,
 ) -> Status {
     call(|| {
-        let text = REPORTS.get(report)?.text();
-        // SAFETY: by the caller's promise.
-        unsafe { put_text(text.as_bytes(), buffer, room, needed) }
-    })
-}
-
-/// A report as a JSON object on one line, as that of `handloom_report_text`.
-///
-/// # Safety
-/// As of `handloom_report_text`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn handloom_report_json(
-    report: ReportHandle,
-    buffer: *mut c_char,
-    room: usize,
-    needed: *mut usize,
-) -> Status {
-    call(|| {
-        let text = REPORTS.get(report)?.json();
+        let report = REPORTS.get(report)?;
+        let text = match format {
+            FORMAT_TEXT => report.text(),
+            FORMAT_JSON => report.json(),
+            other => {
+                let text = format!("`format` is {other}: HANDLOOM_FORMAT_TEXT is 0, HANDLOOM_FORMAT_JSON is 1");
+                return Err(Failure::new(Status::InvalidValue, text));
+            }
+        };
         // SAFETY: by the caller's promise.
         unsafe { put_text(text.as_bytes(), buffer, room, needed) }
     })

@@ -41,6 +41,10 @@ pub enum Status {
     Found = 13,
     /// A fault of Handloom's.
     Bug = 14,
+    /// A launch was stopped, by `handloom_stop_raise`.
+    Stopped = 15,
+    /// The work that was asked about has not ended.
+    NotReady = 16,
 }
 
 impl Status {
@@ -59,8 +63,10 @@ impl Status {
             ErrorKind::Unsupported => Status::Unsupported,
             ErrorKind::InvalidModule | ErrorKind::LinkFailed => Status::InvalidModule,
             ErrorKind::Trap(_) => Status::Trap,
-            // Nothing of this interface is given what could end in the first three; a kind that is new is ours to name.
-            ErrorKind::NotReady | ErrorKind::HostFunction | ErrorKind::Stopped | ErrorKind::Bug | _ => Status::Bug,
+            ErrorKind::Stopped => Status::Stopped,
+            ErrorKind::NotReady => Status::NotReady,
+            // Nothing of this interface is given a function of the host; a kind that is new is ours to name.
+            ErrorKind::HostFunction | ErrorKind::Bug | _ => Status::Bug,
         }
     }
 
@@ -82,10 +88,12 @@ impl Status {
             Status::Trap => c"trap",
             Status::Found => c"found",
             Status::Bug => c"bug",
+            Status::Stopped => c"stopped",
+            Status::NotReady => c"not ready",
         }
     }
 
-    const ALL: [Status; 15] = [
+    const ALL: [Status; 17] = [
         Status::Ok,
         Status::InvalidValue,
         Status::ArgumentCount,
@@ -101,6 +109,8 @@ impl Status {
         Status::Trap,
         Status::Found,
         Status::Bug,
+        Status::Stopped,
+        Status::NotReady,
     ];
 }
 
@@ -123,6 +133,7 @@ impl Failure {
             Status::TooSmall => "too_small",
             Status::InvalidHandle => "invalid_handle",
             Status::Bug => "bug",
+            Status::NotReady => "not_ready",
             _ => "invalid_value",
         };
         let json = format!("{{\"kind\":\"{word}\",\"message\":{}}}", handloom_runtime::words::quoted(&text));

@@ -464,7 +464,7 @@ impl Emit<'_> {
                 Some((_, bit)) => return Some(Some(bit)),
                 None => return self.access_of_gang(inst).map(|g| g.bit),
             },
-            Op::Hint => true,
+            Op::Mark => true,
             _ => false,
         };
         fits.then_some(Some(0))

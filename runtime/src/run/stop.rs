@@ -108,6 +108,8 @@ const TICK: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     handle: StopHandle,
+    /// It sets the word when another handle asks for the end too.
+    passes_on: bool,
     over: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -117,6 +119,7 @@ impl Watchdog {
     pub(crate) fn start(handle: &StopHandle, asked: Option<&StopHandle>, limit: Duration) -> Option<Watchdog> {
         let over = Arc::new((Mutex::new(false), Condvar::new()));
         let (watched, asked, shared) = (handle.clone(), asked.cloned(), Arc::clone(&over));
+        let passes_on = asked.is_some();
         let deadline = Instant::now().checked_add(limit)?;
         let watch = move || {
             let (done, changed) = &*shared;
@@ -136,7 +139,7 @@ impl Watchdog {
             }
         };
         let thread = std::thread::Builder::new().name("handloom-watchdog".into()).spawn(watch).ok()?;
-        Some(Watchdog { handle: handle.clone(), over, thread: Some(thread) })
+        Some(Watchdog { handle: handle.clone(), passes_on, over, thread: Some(thread) })
     }
 }
 
@@ -148,7 +151,12 @@ impl Drop for Watchdog {
         if let Some(t) = self.thread.take() {
             let _ = t.join();
         }
-        self.handle.clear_timeout();
+        if self.passes_on {
+            // Nobody else sets this word. Whether its launch may run again is for the other handle to say.
+            self.handle.renew();
+        } else {
+            self.handle.clear_timeout();
+        }
     }
 }
 
@@ -171,9 +179,11 @@ mod tests {
         assert!(h.is_stopped());
         // Another handle asks: its word goes on to the one that code looks at.
         let own = StopHandle::new();
-        let _w = Watchdog::start(&own, Some(&h), Duration::from_secs(1000)).unwrap();
+        let w = Watchdog::start(&own, Some(&h), Duration::from_secs(1000)).unwrap();
         while !own.is_stopped() {
             std::thread::yield_now();
         }
+        drop(w);
+        assert!(!own.is_set() && h.is_stopped());
     }
 }
