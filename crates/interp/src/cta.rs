@@ -11,10 +11,10 @@ use handloom_audit::memory::Variable;
 use handloom_diag::Span;
 use handloom_ir::simt::{Block, BlockId, FrameLayout, FuncId, Module, Reg, Val};
 use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
+use handloom_profile::SharedCounter;
 
 use crate::barrier::Barriers;
 use crate::cluster::ClusterBarrier;
-use crate::counted::SharedCounter;
 use crate::env::CtaEnv;
 use crate::frame::{Frame, Trace};
 use crate::lane::{Lane, Paths, Place, State};

@@ -61,7 +61,6 @@ pub mod vec_memory;
 pub mod warp;
 pub mod witness;
 
-pub use counted::SharedCounter;
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
 pub use memory::{Denied, Memory};

@@ -4,6 +4,7 @@
 //! Nothing is sampled. What follows from how often a statement ran (operations, kinds) is found afterwards, from its text.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use handloom_diag::Span;
 use handloom_ir::types::StateSpace;
@@ -11,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules::{self, Lane, SECTOR};
 use crate::sums::sums;
+
+/// A counter that the blocks of a launch tell.
+pub type SharedCounter = Arc<Mutex<Counter>>;
 
 /// Memory as counts tell it apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]

@@ -25,7 +25,7 @@ pub mod rules;
 mod sums;
 mod text;
 
-pub use counter::{Counter, Does, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
+pub use counter::{Counter, Does, MOST_ADDRESSES, SharedCounter, Site, Space, Traffic, Waits, Warps};
 pub use device::{
     CAPABILITIES, Capability, Device, LimitOf, Occupancy, PRODUCTS, Product, Roofline, occupancy, place_on, roofline,
 };

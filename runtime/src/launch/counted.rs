@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use handloom_interp::SharedCounter;
-use handloom_profile::{Facts, Launch, describe};
+use handloom_profile::{Facts, Launch, SharedCounter, describe};
 
 use super::LaunchConfig;
 use crate::grid::{Ended, Grid};

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the families of labelled kernels of this folder: files whose first line ends in "(make.py)".
+"""Writes the families of labelled kernels of tests/filetests/find: files whose first line ends in "(families.py)".
 
-    python3 tests/filetests/find/make.py            # writes them
-    python3 tests/filetests/find/make.py --check    # writes nothing, fails if a file would change
+    python3 tests/labelled/families.py            # writes them
+    python3 tests/labelled/families.py --check    # writes nothing, fails if a file would change
 
 A family is one program in many variants, of which each is ordered or not by the rules of the manual's memory consistency model; the function
 that makes it says by which. Labels (`//~`) follow from those rules here, never from what a check found. The file tests hold them.
@@ -11,7 +11,7 @@ that makes it says by which. Labels (`//~`) follow from those rules here, never 
 import pathlib
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
+HERE = pathlib.Path(__file__).resolve().parent.parent / "filetests" / "find"
 
 # How far apart two threads are, and how far a scope reaches.
 PLACES = {"cta": 0, "cluster": 1, "gpu": 2}
@@ -45,7 +45,7 @@ class Family:
         self.launches.append(f"//@ launch: {name}<<<{launch}>>>{args})")
 
     def text(self):
-        lines = [f"// {self.about[0]} (make.py)"] + [f"// {line}" for line in self.about[1:]]
+        lines = [f"// {self.about[0]} (families.py)"] + [f"// {line}" for line in self.about[1:]]
         lines += ["//@ test: find"] + ([f"//@ seeds: {self.seeds}"] if self.seeds else [])
         lines += [f".version {self.version}", f".target {self.target}", ".address_size 64"]
         for name, body, why, shared in self.kernels:
