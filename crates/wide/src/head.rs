@@ -29,8 +29,6 @@ use crate::access::Access;
 use crate::asm::Label;
 use crate::table::has_scalar_code;
 
-pub(crate) use lanes::Going;
-
 /// Bits of what was decided.
 pub(crate) const DECIDED: Register = Register::R14D;
 
@@ -95,6 +93,23 @@ struct Row {
     words: u32,
 }
 
+/// What accesses of shared memory at constant addresses need.
+#[derive(Clone, Copy)]
+struct Fixed {
+    bit: u32,
+    /// The end of the last byte.
+    end: u32,
+}
+
+/// The lanes that do what a guard guards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Going {
+    /// Those of the only warp that does something in the turn.
+    Known(u32),
+    /// By warp in words of the stack from this one on, which hold if this bit is set.
+    Written(u32, u32),
+}
+
 /// What the head of a function does.
 pub(crate) struct Head {
     /// By register: whether it is computed in the head.
@@ -113,7 +128,7 @@ pub(crate) struct Head {
     checks: Vec<(Val, bool)>,
     groups: Vec<Group>,
     /// Accesses at constant addresses.
-    fixed: Option<fixed::Fixed>,
+    fixed: Option<Fixed>,
     /// By block.
     guards: Vec<Option<Guard>>,
     /// By block that a turn starts at.

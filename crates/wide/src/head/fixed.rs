@@ -9,16 +9,8 @@ use handloom_plan::abi::CtaCtx;
 use handloom_plan::access::{AccessClass, Kind};
 use iced_x86::{Code, Register};
 
-use super::Head;
+use super::{Fixed, Head};
 use crate::emit::*;
-
-/// What such accesses need.
-#[derive(Clone, Copy)]
-pub(super) struct Fixed {
-    bit: u32,
-    /// The end of the last byte.
-    end: u32,
-}
 
 /// The first byte and the end of an access, if it is one.
 fn bytes_of(inst: &Inst) -> Option<(u32, u32)> {

@@ -11,7 +11,7 @@ use handloom_ir::types::{Sreg, Ty};
 use handloom_plan::Plan;
 use iced_x86::{Code, Register};
 
-use super::{FRAME_WORDS, Guard, Head, Row, reg};
+use super::{FRAME_WORDS, Going, Guard, Head, Row, reg};
 use crate::alloc::FIRST_VECTOR;
 use crate::asm::Mem;
 use crate::emit::*;
@@ -21,15 +21,6 @@ use crate::values::{At, Src};
 const MOST_WARPS: u32 = 16;
 /// Comparisons of a guard: each has a vector, and so has what connects two.
 const MOST_COMPARISONS: usize = 8;
-
-/// The lanes that do what is guarded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Going {
-    /// Those of the only warp that does something in the turn.
-    Known(u32),
-    /// By warp in words of the stack from this one on, which hold if this bit is set.
-    Written(u32, u32),
-}
 
 /// How a comparison differs inside of a CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
