@@ -211,6 +211,58 @@ impl Maker {
         self.line("bar.sync 0;");
     }
 
+    /// Work on neighbours that ends in stores alone, for lanes that are the same in all warps, or for whole warps: what stands outside of a picture does nothing.
+    fn part(&mut self) {
+        let skip = self.label();
+        // A turn may start here.
+        let waits = self.depth == 0 && self.rng.one_in(2);
+        if waits {
+            self.line("bar.sync 0;");
+        }
+        let (mut p, n) = ("%p1", 1 + self.rng.below(4));
+        for _ in 0..n {
+            let a = *self.rng.pick(&["%x", "%x", "%y", "%y", "%lin"]);
+            let cmp = *self.rng.pick(&["lt.s32", "ge.s32", "gt.u32", "le.s32", "eq.s32", "ne.u32"]);
+            let bound = *self.rng.pick(&["0", "1", "2", "7", "31", "40", "%n"]);
+            self.line(&format!("setp.{cmp} {p}, {a}, {bound};"));
+            if p == "%p2" {
+                let op = *self.rng.pick(&["or", "or", "and"]);
+                self.line(&format!("{op}.pred %p1, %p1, %p2;"));
+            }
+            p = "%p2";
+        }
+        if self.rng.one_in(4) {
+            self.line("not.pred %p1, %p1;");
+        }
+        let not = *self.rng.pick(&["", "!"]);
+        self.line(&format!("@{not}%p1 bra {skip};"));
+        self.line("mul.wide.s32 %l1, %idx, 4;");
+        self.line("add.s64 %l2, %in, %l1;");
+        let off = *self.rng.pick(&[-4, 0, 4, 64]);
+        self.line(&format!("ld.global.u32 %t1, [%l2+{off}];"));
+        self.line("ld.global.u32 %t2, [%l2];");
+        self.line("mad.lo.u32 %t2, %t2, 3, %t1;");
+        self.line("xor.b32 %t2, %t2, %r;");
+        self.line("add.s64 %l1, %out, %l1;");
+        match self.rng.below(4) {
+            0 => self.line("st.global.u8 [%l1], %t2;"),
+            1 => self.line("st.global.u16 [%l1+2], %t2;"),
+            2 if waits => {
+                self.line("mul.wide.u32 %l2, %t2, 77;");
+                self.line("add.u32 %t1, %at, %t0;");
+                self.line("st.shared.u64 [%t1], %l2;");
+            }
+            _ => self.line("st.global.u32 [%l1], %t2;"),
+        }
+        let _ = writeln!(self.text, "{skip}:");
+        if waits {
+            self.line("bar.sync 0;");
+            self.line("ld.shared.u32 %t1, [tile+4];");
+            self.line("xor.b32 %r, %r, %t1;");
+            self.line("bar.sync 0;");
+        }
+    }
+
     /// Goes through tiles in a loop that all warps run as often, with barriers, while pointers walk.
     fn tiles(&mut self) {
         let top = self.label();
@@ -255,7 +307,8 @@ impl Maker {
 
     fn statement(&mut self) {
         let top = self.depth == 0;
-        match self.rng.below(12) {
+        match self.rng.below(14) {
+            12 | 13 => self.part(),
             10 | 11 if top => self.tiles(),
             0 | 1 => self.load(),
             2 => self.run(),

@@ -1,5 +1,6 @@
 //! The walk over a function.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem::offset_of;
 
@@ -163,6 +164,8 @@ fn made(
         member: 0,
         member_step: 0,
         members: Vec::new(),
+        going: None,
+        is_of_first: false,
         spreads: Vec::new(),
         copies: Vec::new(),
         at: (0, 0),
@@ -193,8 +196,9 @@ fn made(
 
 /// What is decided about a function, and what is done once a CTA. `tests`: values may rest on tests that are made there.
 fn plan(func: &Function, options: &Options, tests: bool, a: &mut Asm) -> (Plan, Option<Head>) {
-    let tested = if tests { testable(func, &options.shape) } else { Set::new(func.regs.len()) };
-    let mut plan = Plan::with_tested(func, &Options { speculate: false, masked: true, ..*options }, tested);
+    let func = if options.audited { Cow::Borrowed(func) } else { crate::asked::asked_once(func) };
+    let tested = if tests { testable(&func, &options.shape) } else { Set::new(func.regs.len()) };
+    let mut plan = Plan::with_tested(&func, &Options { speculate: false, masked: true, ..*options }, tested);
     crate::bands::read_into_vectors(&mut plan);
     let head = Head::new(&mut plan, [a.label(), a.label()]);
     (plan, head)

@@ -21,7 +21,7 @@ use crate::access::{Elsewhere, Folded, Held, Joints, Limits, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
-use crate::head::{FRAME_WORDS, Head};
+use crate::head::{FRAME_WORDS, Going, Head};
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -141,6 +141,10 @@ pub(crate) struct Emit<'p> {
     pub(crate) member_step: i32,
     /// Where registers live for each of them; for the one that the code is for, what is swapped back last.
     pub(crate) members: Vec<Vec<Place>>,
+    /// The lanes that do what is being emitted, where a gang does it for some.
+    pub(crate) going: Option<Going>,
+    /// Whether the code is for the first warp of the CTA alone.
+    pub(crate) is_of_first: bool,
     /// Words of the stack that vectors for one instruction hold, and from where in the code on.
     pub(crate) spreads: Vec<(Ty, Register, Mem, usize)>,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.

@@ -27,11 +27,14 @@ use crate::access::{Access, Form, Runs};
 use crate::alloc::{FIRST_VECTOR, Place, n_parts};
 use crate::asm::Label;
 use crate::emit::*;
+use crate::head::Going;
 use crate::ops::has_vector_code;
 use crate::table::{constant, has_scalar_code};
 
 /// How many warps may go side by side, the best first, with the most instructions times warps of a way: more would be long code.
 const SIZES: [(usize, usize); 3] = [(8, 64), (4, 400), (2, 400)];
+/// Where only the first warp does something in a turn.
+const ALONE: [(usize, usize); 1] = [(1, 400)];
 /// More warps than this go side by side only where nothing is tested.
 const LARGE: usize = 4;
 /// Ways of a function.
@@ -52,10 +55,14 @@ pub(crate) struct Gang {
     bits: u32,
     /// Accesses that are tested at its start, by block and instruction.
     tests: Vec<(usize, usize)>,
+    /// Whether it is right only for the warps that do something in the turn that starts with it.
+    is_first: bool,
     /// Where it ends.
     end: End,
     /// By register: whether it is the same in all warps.
     common: Vec<bool>,
+    /// By block that only some lanes execute: those. The code is for all of them, but its stores.
+    going: HashMap<usize, Going>,
     /// By block and instruction that loads: the instruction that reads the value from memory.
     folds: HashMap<(usize, usize), (usize, usize)>,
     /// By warp: where registers live at first.
@@ -96,6 +103,8 @@ pub(crate) struct Team {
     place: Option<Option<usize>>,
     /// Whether headers are written before the turn has ended: what says that warps live is to be there.
     needs_live: bool,
+    /// How many warps go, if a constant says so, all of them go the same way, and nothing stops them on it.
+    fixed: Option<usize>,
 }
 
 impl fmt::Display for Gang {
@@ -103,7 +112,13 @@ impl fmt::Display for Gang {
         let blocks: Vec<String> = self.blocks.iter().map(|(b, _)| format!("b{b}")).collect();
         write!(out, "{} warps side by side through {}", self.warps, blocks.join(", "))?;
         write!(out, ", {} loads are operands", self.folds.len())?;
-        write!(out, ", {} accesses are tested", self.tests.len())
+        write!(out, ", {} accesses are tested", self.tests.len())?;
+        let mut going: Vec<_> = self.going.iter().collect();
+        going.sort_unstable_by_key(|(b, _)| **b);
+        going.into_iter().try_for_each(|(b, going)| match going {
+            Going::Known(lanes) => write!(out, ", b{b} in lanes {lanes:#x}"),
+            Going::Written(..) => write!(out, ", b{b} in lanes that the head wrote down"),
+        })
     }
 }
 
@@ -128,8 +143,8 @@ fn reg(v: &Val) -> Option<Reg> {
 struct Search {
     /// By register: whether it is the same in all warps wherever these are at the same place.
     common: Vec<bool>,
-    /// By first block: the way, without places.
-    known: HashMap<usize, Option<Gang>>,
+    /// By first block, and whether a turn starts with it: the way, without places.
+    known: HashMap<(usize, bool), Option<Gang>>,
     ways: Vec<Gang>,
     /// The first blocks of ways that lead to the one that is looked at.
     path: Vec<usize>,
@@ -218,8 +233,10 @@ impl Emit<'_> {
             Search { common: self.common_values(), known: HashMap::new(), ways: Vec::new(), path: Vec::new() };
         for start in self.starts_of_turns() {
             // Those that have something to do in the turn, where that is a constant.
-            let active = self.head.as_ref().and_then(|h| h.most_active(self.f, start)).unwrap_or(n_warps);
-            for (size, most) in SIZES.into_iter().filter(|s| s.0 <= n_warps.min(active)) {
+            let head = self.head.as_ref();
+            let active = head.and_then(|h| h.n_active(self.plan, start)).unwrap_or(n_warps);
+            let sizes = if active == 1 && n_warps > 1 { &ALONE[..] } else { &SIZES };
+            for &(size, most) in sizes.iter().filter(|s| s.0 <= n_warps.min(active)) {
                 let before = search.ways.len();
                 search.path.clear();
                 let found = self.ways_from(start, size, most, &mut search);
@@ -236,17 +253,21 @@ impl Emit<'_> {
 
     /// The number of the way that begins at a block, with all that it may go on with.
     fn ways_from(&mut self, start: usize, size: usize, most: usize, search: &mut Search) -> Option<usize> {
-        if let Some(k) = search.ways.iter().position(|w| w.start == start && w.warps == size) {
+        let is_first = search.path.is_empty();
+        if let Some(k) =
+            search.ways.iter().position(|w| w.start == start && w.warps == size && (is_first || !w.is_first))
+        {
             return Some(k);
         }
         if search.path.contains(&start) || search.ways.len() >= MOST_WAYS {
             return None;
         }
-        if !search.known.contains_key(&start) {
-            let way = self.way_from(start, &search.common);
-            search.known.insert(start, way);
+        if !search.known.contains_key(&(start, is_first)) {
+            let way = self.way_from(start, &search.common, is_first, true);
+            let way = way.or_else(|| self.way_from(start, &search.common, is_first, false));
+            search.known.insert((start, is_first), way);
         }
-        let way = search.known[&start].as_ref()?;
+        let way = search.known[&(start, is_first)].as_ref()?;
         // Tests are long, and gain nothing by more warps.
         if self.length(way) * size > most || size > LARGE && !way.tests.is_empty() {
             return None;
@@ -268,7 +289,7 @@ impl Emit<'_> {
         while let Some(&k) = all.get(at) {
             at += 1;
             for to in ways[k].successors() {
-                let k = ways.iter().position(|w| w.start == to && w.warps == ways[k].warps)?;
+                let k = ways.iter().position(|w| w.start == to && w.warps == ways[k].warps && !w.is_first)?;
                 if !all.contains(&k) {
                     all.push(k);
                 }
@@ -288,7 +309,11 @@ impl Emit<'_> {
         if !does || idle.is_some_and(|i| places.iter().any(|p| *p != i.barrier)) {
             return None;
         }
+        let first_way = &ways[first];
+        let is_straight = matches!(first_way.end, End::Place(_)) && first_way.tests.is_empty();
+        let n_active = self.head.as_ref().and_then(|h| h.n_active(self.plan, start));
         Some(Team {
+            fixed: n_active.filter(|n| is_straight && n.is_multiple_of(first_way.warps)),
             start,
             first,
             ways: all.iter().map(|k| ways[*k].start).collect(),
@@ -305,8 +330,8 @@ impl Emit<'_> {
         way.blocks.iter().map(|&(b, n)| self.f.blocks[b].insts[..n].iter().filter(|i| !is_nothing(i)).count()).sum()
     }
 
-    /// The way from a block, without places for registers.
-    fn way_from(&mut self, start: usize, common: &[bool]) -> Option<Gang> {
+    /// The way from a block, without places for registers. `is_first`: a turn starts with it. `for_some`: it may go through what is guarded for some lanes.
+    fn way_from(&mut self, start: usize, common: &[bool], is_first: bool, for_some: bool) -> Option<Gang> {
         let f = self.f;
         let mut way = Gang {
             start,
@@ -314,8 +339,10 @@ impl Emit<'_> {
             blocks: Vec::new(),
             bits: 0,
             tests: Vec::new(),
+            is_first: false,
             end: End::Place(None),
             common: vec![false; f.regs.len()],
+            going: HashMap::new(),
             folds: HashMap::new(),
             places: Vec::new(),
             moves: Vec::new(),
@@ -331,8 +358,14 @@ impl Emit<'_> {
             let n = guard.map_or(block.insts.len(), |g| g.from);
             for (i, inst) in block.insts[..n].iter().enumerate() {
                 self.at = (b, i);
+                let going = way.going.get(&b).copied();
                 if let Some(bit) = self.fits_gang(inst)? {
                     way.bits |= bit;
+                    if !self.fits_lanes(inst, going) {
+                        return None;
+                    }
+                } else if going.is_some() {
+                    return None;
                 } else {
                     // Tested at the start, where its address must be known.
                     let is_late = inst.src.first().and_then(reg).is_none_or(|r| written.contains(&r));
@@ -366,7 +399,17 @@ impl Emit<'_> {
                     if let Some(guard) = guard {
                         // What is guarded stands before what follows.
                         let low = then < otherwise;
-                        way.bits |= if low { guard.bits.0 } else { guard.bits.1 };
+                        let head = self.head.as_ref().filter(|_| for_some);
+                        if let Some((going, blocks)) = head.and_then(|h| h.going(self.plan, b, is_first && b == start))
+                        {
+                            match going {
+                                Going::Written(_, bit) => way.bits |= bit,
+                                Going::Known(_) => way.is_first = true,
+                            }
+                            way.going.extend(blocks.into_iter().map(|x| (x, going)));
+                        } else {
+                            way.bits |= if low { guard.bits.0 } else { guard.bits.1 };
+                        }
                         then.min(otherwise)
                     } else if common[c.idx()] && then != otherwise {
                         way.end = End::Branch(b, *cond, then, otherwise);
@@ -417,11 +460,35 @@ impl Emit<'_> {
                 }
             }
             Op::Sreg(Sreg::Tid(0..3) | Sreg::Laneid) => true,
-            Op::Load { .. } | Op::Store { .. } => return self.access_of_gang(inst).map(|g| g.bit),
+            Op::Load { .. } | Op::Store { .. } => match self.fixed_of_gang(inst) {
+                Some((_, bit)) => return Some(Some(bit)),
+                None => return self.access_of_gang(inst).map(|g| g.bit),
+            },
             Op::Mark => true,
             _ => false,
         };
         fits.then_some(Some(0))
+    }
+
+    /// Where a load or store at a constant address of shared memory is, and the bit that it rests on, if its value varies.
+    fn fixed_of_gang(&self, inst: &Inst) -> Option<(i32, u32)> {
+        let (at, bit) = self.head.as_ref()?.fixed(inst)?;
+        inst.dst.iter().all(|d| self.is_in_vectors(*d)).then_some((at, bit))
+    }
+
+    /// Whether an access may be done for some lanes: loads are done for all of them.
+    fn fits_lanes(&mut self, inst: &Inst, going: Option<Going>) -> bool {
+        let Some(going) = going.filter(|_| matches!(inst.op, Op::Store { .. })) else { return true };
+        let is_fixed = self.fixed_of_gang(inst).is_some();
+        let form = if is_fixed { Some(Form::Same) } else { self.access_of_gang(inst).map(|g| g.form) };
+        match (form, going) {
+            (Some(Form::Row), _) => true,
+            // Of several lanes the last one is right.
+            (Some(Form::Same), Going::Known(lanes)) => {
+                lanes == 1 && AccessClass::of(inst).is_some_and(|c| c.bits >= 32)
+            }
+            _ => false,
+        }
     }
 
     /// What is to be known of an access of a gang: one that the head may decide about.
@@ -458,6 +525,10 @@ impl Emit<'_> {
     fn find_folds_of(&mut self, way: &mut Gang) {
         for &(b, n) in &way.blocks {
             let insts = &self.f.blocks[b].insts[..n];
+            // Fewer lanes than a vector has are read on their own.
+            if matches!(way.going.get(&b), Some(Going::Known(lanes)) if *lanes != u32::MAX) {
+                continue;
+            }
             for i in 0..n {
                 let is_common = insts[i].dst.iter().any(|d| way.common[d.idx()]);
                 if is_common || !matches!(insts[i].op, Op::Load { .. }) {

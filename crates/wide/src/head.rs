@@ -12,6 +12,8 @@
 //!   bit is not set, each warp tests by itself.
 
 mod code;
+mod fixed;
+mod lanes;
 mod row;
 
 use handloom_ir::simt::{Function, Inst, LaunchShape, Op, Pure, Reg, Term, Val, shape_constant};
@@ -64,6 +66,8 @@ pub(crate) struct Guard {
     cond: Reg,
     /// The bits that say that it holds in all lanes, and in none.
     pub(crate) bits: (u32, u32),
+    /// The first of the words that hold the lanes of each warp that do what is guarded, and the bit that says that they do: see `lanes`.
+    lanes: Option<(u32, u32)>,
 }
 
 /// Warps from one on that do nothing in a turn: a guard at its start sends them to its end.
@@ -89,6 +93,23 @@ struct Row {
     words: u32,
 }
 
+/// What accesses of shared memory at constant addresses need.
+#[derive(Clone, Copy)]
+struct Fixed {
+    bit: u32,
+    /// The end of the last byte.
+    end: u32,
+}
+
+/// The lanes that do what a guard guards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Going {
+    /// Those of the only warp that does something in the turn.
+    Known(u32),
+    /// By warp in words of the stack from this one on, which hold if this bit is set.
+    Written(u32, u32),
+}
+
 /// What the head of a function does.
 pub(crate) struct Head {
     /// By register: whether it is computed in the head.
@@ -106,6 +127,8 @@ pub(crate) struct Head {
     /// Values that code rests on not to wrap, read as signed or not.
     checks: Vec<(Val, bool)>,
     groups: Vec<Group>,
+    /// Accesses at constant addresses.
+    fixed: Option<Fixed>,
     /// By block.
     guards: Vec<Option<Guard>>,
     /// By block that a turn starts at.
@@ -268,6 +291,7 @@ impl Head {
             insts: Vec::new(),
             checks: Vec::new(),
             groups: Vec::new(),
+            fixed: None,
             guards: vec![None; f.blocks.len()],
             idle: vec![None; f.blocks.len()],
             words: 0,
@@ -290,10 +314,12 @@ impl Head {
             }
         }
         head.find_groups(plan);
+        head.find_fixed(plan);
         for b in 0..plan.func.blocks.len() {
             head.guards[b] = head.guard(plan, b);
         }
         head.give_words(plan);
+        head.give_lanes(plan);
         head.find_lean(plan);
         for b in 0..plan.func.blocks.len() {
             head.idle[b] = head.find_idle(plan, b);
@@ -432,7 +458,7 @@ impl Head {
         let from = rest.len();
         rest.append(&mut last);
         block.insts = rest;
-        Some(Guard { from, cond, bits })
+        Some(Guard { from, cond, bits, lanes: None })
     }
 
     /// Words for all that the head computes: what is the same in all warps, and what of linear values tests want.

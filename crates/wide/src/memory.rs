@@ -19,6 +19,7 @@ use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out, low32};
 use crate::bands::is_banded;
 use crate::emit::*;
+use crate::head::Going;
 use crate::tuples::lanes_of_runs;
 use crate::values::{is_wide, load_code, store_code};
 
@@ -345,7 +346,10 @@ impl Emit<'_> {
                 Form::Same if x.class.kind == Kind::Store => {
                     if q == 0 {
                         let m = self.run_element(x, runs, 0);
-                        self.store_one(inst, x, m);
+                        match self.going {
+                            Some(Going::Known(1)) => self.store_first(inst, x, m),
+                            _ => self.store_one(inst, x, m),
+                        }
                     }
                 }
                 Form::Same | Form::Bands | Form::Scattered => {
@@ -687,6 +691,12 @@ impl Emit<'_> {
 
     /// A part of a load or store of neighbours. Clobbers `eax`.
     fn move_part(&mut self, inst: &Inst, x: &Access, q: usize, m: Mem) {
+        if let Some(Going::Known(lanes)) = self.going
+            && lanes != u32::MAX
+        {
+            self.move_some(inst, x, q, m, lanes);
+            return;
+        }
         if x.class.kind == Kind::Load {
             self.load_part(inst.dst[0], q, m, x);
             return;
@@ -702,7 +712,7 @@ impl Emit<'_> {
         self.a.store(code, m, r, mask);
     }
 
-    fn load_part(&mut self, d: Reg, q: usize, m: Mem, x: &Access) {
+    pub(crate) fn load_part(&mut self, d: Reg, q: usize, m: Mem, x: &Access) {
         let code = match x.class.bits {
             8 => Code::EVEX_Vpmovzxbd_zmm_k1z_xmmm128,
             16 => Code::EVEX_Vpmovzxwd_zmm_k1z_ymmm256,

@@ -68,7 +68,7 @@ impl Emit<'_> {
             self.set_bits(d);
             return;
         }
-        for q in 0..crate::alloc::n_parts(ty) {
+        for q in self.parts_in_use(ty) {
             let out = self.out(d, q);
             self.part(op, q, &src, out);
             if op.facts().is_loose && !self.plan.may_hold_odd_nan[d.idx()] {

@@ -76,6 +76,8 @@ pub(crate) struct Chosen {
     /// The first blocks of its ways.
     pub(crate) ways: Vec<usize>,
     pub(crate) label: Label,
+    /// How many warps go, if that is a constant and nothing stops them, and where all of them start then.
+    pub(crate) fixed: Option<(usize, Label)>,
 }
 
 impl Turns {

@@ -4,14 +4,16 @@ use std::mem::offset_of;
 
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
-use handloom_plan::abi::WarpCtx;
-use iced_x86::Code;
+use handloom_plan::abi::{CtaCtx, WarpCtx};
+use handloom_plan::access::{AccessClass, Kind};
+use iced_x86::{Code, Register};
 
 use super::{End, Gang, GangAccess, Team};
-use crate::access::{Access, Folded, Form, Held, Joints};
+use crate::access::{Access, Folded, Form, Held, Joints, Limits};
 use crate::asm::{Label, Mem};
 use crate::emit::*;
 use crate::flow::Way;
+use crate::head::Going;
 use crate::turns::{Chosen, code as turns, place_of};
 use crate::values::At;
 
@@ -20,9 +22,16 @@ impl Emit<'_> {
     pub(crate) fn gangs(&mut self) -> Result<(), Refusal> {
         let (ways, teams) = self.find_gangs();
         let step = self.places.ctx_bytes(self.scratch.1).cast_signed();
-        for team in teams {
+        for team in &teams {
             let label = self.a.label();
-            self.begin_gang(&team, &ways, label, step);
+            self.begin_gang(team, &ways, label, step);
+            // A way of several turns asks which one it is.
+            let goes = |t: &&Team| t.ways.contains(&team.start) && ways[t.first].warps == ways[team.first].warps;
+            let is_alone = teams.iter().filter(goes).count() == 1;
+            let fixed = team.fixed.filter(|_| is_alone).map(|n| (n, self.a.label()));
+            if let Some((n, all)) = fixed {
+                self.begin_fixed(n, ways[team.first].warps, all, label, step);
+            }
             let chosen = Chosen {
                 start: team.start,
                 bits: team.bits,
@@ -30,6 +39,7 @@ impl Emit<'_> {
                 warps: ways[team.first].warps,
                 ways: team.ways.clone(),
                 label,
+                fixed,
             };
             if let Some(turns) = &mut self.turns {
                 turns.gangs.push(chosen);
@@ -75,6 +85,8 @@ impl Emit<'_> {
         self.a.bind(gang.label);
         self.a.comment(&gang.to_string());
         self.member_step = step;
+        // A single warp goes so only where the others do nothing.
+        self.is_of_first = gang.warps == 1;
         let refused = self.a.label();
         self.test_gang(gang, refused);
         for m in 0..gang.warps {
@@ -99,7 +111,9 @@ impl Emit<'_> {
                 for m in 0..if is_common { 1 } else { gang.warps } {
                     self.go_to_member(m);
                     self.scratch.0 = 0;
+                    self.going = gang.going.get(&b).copied();
                     self.in_gang(gang, inst)?;
+                    self.going = None;
                 }
                 self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
                 if matches!(inst.op, Op::Store { .. }) {
@@ -114,6 +128,7 @@ impl Emit<'_> {
         self.go_to_member(0);
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.members.clear();
+        self.is_of_first = false;
         self.spreads.clear();
         self.drop_held();
         match gang.end {
@@ -143,7 +158,7 @@ impl Emit<'_> {
         if to <= from {
             self.stop_check(to);
         }
-        if let Some(way) = ways.iter().find(|w| w.start == to && w.warps == gang.warps) {
+        if let Some(way) = ways.iter().find(|w| w.start == to && w.warps == gang.warps && !w.is_first) {
             self.a.jump(Code::Jmp_rel32_64, way.label);
         }
     }
@@ -218,11 +233,15 @@ impl Emit<'_> {
             return Ok(());
         }
         if matches!(inst.op, Op::Load { .. } | Op::Store { .. }) {
+            if let Some((at, _)) = self.fixed_of_gang(inst) {
+                self.fixed_in_gang(inst, at);
+                return Ok(());
+            }
             let Some(g) = self.access_of_gang(inst) else {
                 return Err(Refusal { what: "a bug: an access of a gang".to_owned(), span: inst.span });
             };
             if !gang.folds.contains_key(&(b, i)) {
-                self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
+                self.tested_for(inst, &g);
                 if g.bit.is_none() && matches!(inst.op, Op::Load { .. }) && !g.scalars {
                     self.fetch_next(&g);
                 }
@@ -248,6 +267,35 @@ impl Emit<'_> {
         self.inst(b, inst)?;
         self.operands.clear();
         Ok(())
+    }
+
+    /// An access of all lanes to one place of shared memory, which is a constant.
+    fn fixed_in_gang(&mut self, inst: &Inst, at: i32) {
+        let Some(class) = AccessClass::of(inst) else { return };
+        let (x, ..) = self.kind_of_access(inst, class, Limits::Safe, LANES);
+        self.load64(Register::R10, cta(offset_of!(CtaCtx, shared_base)));
+        let m = Mem::at(Register::R10, at);
+        if class.kind == Kind::Load {
+            for (e, d) in (0..).zip(&inst.dst) {
+                for q in self.parts_in_use(x.ty) {
+                    self.spread_part(*d, q, m.behind(e * x.size()), &x);
+                }
+            }
+        } else if self.going == Some(Going::Known(1)) {
+            self.store_first(inst, &x, m);
+        } else {
+            self.store_one(inst, &x, m);
+        }
+    }
+
+    /// An access that is right in all lanes, for those that do it.
+    fn tested_for(&mut self, inst: &Inst, g: &GangAccess) {
+        if let (Some(Going::Written(table, _)), Op::Store { .. }) = (self.going, inst.op) {
+            self.set_masks_of(table, g.x.ty);
+            self.in_part = true;
+        }
+        self.tested(inst, &g.x, &g.runs, g.scalars, g.form);
+        self.in_part = false;
     }
 
     /// Asks for what the next turn will read through a pointer that goes up in the loop.
@@ -306,11 +354,67 @@ impl Emit<'_> {
         true
     }
 
+    /// The start of a turn whose warps all go by gangs.
+    fn begin_fixed(&mut self, n: usize, by: usize, all: Label, label: Label, step: i32) {
+        self.a.bind(all);
+        self.load64(WARP, cta(offset_of!(CtaCtx, first)));
+        if n > by {
+            self.a.op2(Code::Lea_r64_m, RAX, Mem::at(WARP, step * n as i32));
+            self.store64(turns::gang_limit(), RAX);
+        }
+        self.a.jump(Code::Jmp_rel32_64, label);
+    }
+
+    /// The end of a gang's way in such a turn: nothing of where the warps are has been written, and nothing need be.
+    fn end_fixed(&mut self, t: &Chosen, n: usize, place: Option<usize>, step: i32) {
+        if n > t.warps {
+            self.a.imm(Code::Add_rm64_imm32, WARP, step * t.warps as i32);
+            self.a.op2(Code::Cmp_r64_rm64, WARP, turns::gang_limit());
+            self.a.jump(Code::Jb_rel32_64, t.label);
+        }
+        let Some(turns) = &self.turns else { return };
+        let Some(next) = place.and_then(|b| self.plain_barrier(b)) else {
+            let after = turns.after(place);
+            self.a.jump(Code::Jmp_rel32_64, after);
+            return;
+        };
+        let begin = turns.start(next).map(|s| s.0);
+        // What the head has set stays set.
+        let follows = turns.gangs.iter().find(|x| x.start == next && x.bits & !t.bits == 0);
+        let Some(to) = follows.and_then(|x| x.fixed).map(|f| f.1).or(begin) else { return };
+        self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
+        self.a.jump(Code::Jmp_rel32_64, to);
+    }
+
+    /// At the start of a turn that gangs alone may go: they go, if all that they rest on holds.
+    pub(crate) fn choose_fixed(&mut self, start: usize) {
+        let Some(turns) = &self.turns else { return };
+        let Some((chosen, all)) =
+            turns.gangs.iter().find(|t| t.start == start).and_then(|t| Some((t.bits, t.fixed?.1)))
+        else {
+            return;
+        };
+        if chosen != 0 {
+            self.a.op2(Code::Mov_r32_rm32, EAX, crate::head::DECIDED);
+            self.a.op1(Code::Not_rm32, EAX);
+            self.a.imm(Code::Test_rm32_imm32, EAX, chosen.cast_signed());
+            self.a.jump(Code::Je_rel32_64, all);
+        } else {
+            self.a.jump(Code::Jmp_rel32_64, all);
+        }
+    }
+
     /// The end of a gang's turn: the next gang, or warps one after the other, or what follows the turn.
     fn end_gangs_turn(&mut self, gang: &Gang, place: Option<usize>, step: i32) {
         let Some(turns) = &self.turns else { return };
         let of_turn = |t: &&Chosen| t.warps == gang.warps && t.ways.contains(&gang.start);
         let (starts, after) = (turns.gangs.iter().filter(of_turn).cloned().collect::<Vec<_>>(), turns.after(place));
+        if let [t] = &starts[..]
+            && let Some((n, _)) = t.fixed
+        {
+            self.end_fixed(t, n, place, step);
+            return;
+        }
         let nexts: Vec<_> = starts.iter().filter_map(|t| turns.start(t.start)).collect();
         // Of turns that may end elsewhere too, it is only known here.
         if starts.iter().any(|t| t.place.is_none()) {
@@ -338,7 +442,7 @@ impl Emit<'_> {
     /// At the start of a turn: the way of a gang, if all that it rests on holds and there are enough warps.
     pub(crate) fn choose_gang(&mut self, start: usize, step: i32) {
         let Some(turns) = &self.turns else { return };
-        let Some(chosen) = turns.gangs.iter().find(|t| t.start == start).cloned() else { return };
+        let Some(chosen) = turns.gangs.iter().find(|t| t.start == start && t.fixed.is_none()).cloned() else { return };
         let Some((_, next)) = turns.start(start) else { return };
         let place = chosen.place.map(|place| (place_of(place), turns.after(place)));
         let (bits, warps) = (chosen.bits.cast_signed(), chosen.warps as i32);

@@ -138,7 +138,10 @@ impl Emit<'_> {
             if let Some(guard) = guard
                 && head.is_by_cta(&f.blocks[b].insts[guard.from..]) == by_cta
             {
-                self.decide(head, b, *guard);
+                match guard.lanes {
+                    Some(lanes) => self.decide_lanes(head, b, *guard, lanes),
+                    None => self.decide(head, b, *guard),
+                }
                 if let Some(idle) = head.idle[b] {
                     self.count_active(head, &f.blocks[b].insts[guard.from], idle);
                 }
@@ -152,6 +155,7 @@ impl Emit<'_> {
             }
         }
         if !by_cta {
+            self.decide_fixed(head);
             self.store32(head.launch_bits(), Register::R15D);
             self.a.op1(Code::Jmp_rm64, Register::R13);
             return;
@@ -305,7 +309,7 @@ impl Emit<'_> {
         let number_of_warp = warp(offset_of!(WarpCtx, warp));
         let short = low32(to);
         match number {
-            _ if n_warps == 1 => self.load64(to, base),
+            _ if n_warps == 1 || self.is_of_first => self.load64(to, base),
             Some(0) => self.load64(to, base),
             Some(n) if is_short || n > 0 && n <= i64::from(i32::MAX) / n_warps => {
                 let n = (n.cast_unsigned() as u32).cast_signed();
@@ -370,7 +374,7 @@ impl Emit<'_> {
     }
 
     /// Sets the bits of a guard.
-    fn decide(&mut self, head: &Head, b: usize, guard: Guard) {
+    pub(super) fn decide(&mut self, head: &Head, b: usize, guard: Guard) {
         let f = self.f;
         let insts = &f.blocks[b].insts[guard.from..];
         let word = |k: usize| ctx(FRAME_WORDS + 8 * (head.spare + k as u32));

@@ -160,11 +160,7 @@ impl Emit<'_> {
         let [full, attempt, failed, single, go] = std::array::from_fn(|_| self.a.label());
         self.a.imm(Code::Cmp_rm32_imm32, row.word(LEFT), 0);
         self.a.jump(Code::Je_rel32_64, full);
-        self.a.imm(Code::Sub_rm32_imm32, row.word(LEFT), 1);
-        for (at, ty, step) in &row.rising {
-            let code = if *ty == Ty::B64 { Code::Add_rm64_imm32 } else { Code::Add_rm32_imm32 };
-            self.a.imm(code, ctx(*at), *step);
-        }
+        self.step_in_row(row);
         self.a.jump(Code::Jmp_rel32_64, go);
         self.a.bind(full);
         self.store_number(row.word(ROW), 0);
@@ -220,6 +216,35 @@ impl Emit<'_> {
         self.a.op2(Code::Test_rm32_r32, EAX, EAX);
         self.a.jump(Code::Jne_rel32_64, deopt);
         self.a.bind(go);
+    }
+
+    /// The next CTA of a row that has been decided about.
+    fn step_in_row(&mut self, row: &Row) {
+        self.a.imm(Code::Sub_rm32_imm32, row.word(LEFT), 1);
+        for (at, ty, step) in &row.rising {
+            let code = if *ty == Ty::B64 { Code::Add_rm64_imm32 } else { Code::Add_rm32_imm32 };
+            self.a.imm(code, ctx(*at), *step);
+        }
+    }
+
+    /// A CTA of a row that has been decided about, all of whose warps go by gangs, begins with those.
+    pub(crate) fn go_on_in_row(&mut self) {
+        let is_fixed = |t: &crate::turns::Chosen| (t.start == 0).then_some((t.bits, t.fixed?.1));
+        let Some((bits, all)) = self.turns.as_ref().and_then(|t| t.gangs.iter().find_map(is_fixed)) else { return };
+        let Some(row) = self.head.as_mut().and_then(|h| h.row.take()) else { return };
+        let other = self.a.label();
+        self.a.imm(Code::Cmp_rm32_imm32, row.word(LEFT), 0);
+        self.a.jump(Code::Je_rel32_64, other);
+        self.a.op2(Code::Mov_r32_rm32, EAX, DECIDED);
+        self.a.op1(Code::Not_rm32, EAX);
+        self.a.imm(Code::Test_rm32_imm32, EAX, bits.cast_signed());
+        self.a.jump(Code::Jne_rel32_64, other);
+        self.step_in_row(&row);
+        self.a.jump(Code::Jmp_rel32_64, all);
+        self.a.bind(other);
+        if let Some(head) = &mut self.head {
+            head.row = Some(row);
+        }
     }
 
     /// Widens the ends in `low` and `high` of a value to those in all CTAs of the row. Uses `rdx`, `rsi`.

@@ -159,6 +159,11 @@ impl Emit<'_> {
         let starts = self.turns.as_ref().map_or(Vec::new(), |t| t.starts.clone());
         for (s, (begin, next)) in starts.into_iter().enumerate().filter_map(|(s, l)| l.map(|l| (s, l))) {
             self.a.bind(begin);
+            if s > 0 {
+                self.choose_fixed(s);
+            } else {
+                self.go_on_in_row();
+            }
             self.a.op2(Code::Lea_r64_m, RAX, Mem::label(next));
             self.store64(word(NEXT), RAX);
             self.store_number(word(PLACE), NOWHERE);
@@ -168,6 +173,7 @@ impl Emit<'_> {
             self.store64(word(LIMIT), RAX);
             if s == 0 {
                 self.begin_cta(deopt);
+                self.choose_fixed(s);
             }
             self.pass_idle(s, step);
             self.choose_gang(s, step);

@@ -1,0 +1,259 @@
+//! Guards that leave out some lanes: which lanes of each warp go on, where that is known once a CTA.
+//!
+//! # The model
+//! A guard whose comparisons are each of what is the same in all warps (the ends of a row of a picture) or of what is the same in all lanes of a warp (its first and last row) parts every warp in a
+//! way that the head writes down: a word of lanes for each warp. Where only the first warp does anything in a turn, and constants say which of its lanes, these lanes are a number. Gangs then do
+//! what is guarded for all lanes and store under a mask: nobody reads what the others made, and accesses were found to be right for all of them.
+
+use handloom_ir::num::eval;
+use handloom_ir::simt::{Function, Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::types::{Sreg, Ty};
+use handloom_plan::Plan;
+use iced_x86::{Code, Register};
+
+use super::{FRAME_WORDS, Going, Guard, Head, Row, reg};
+use crate::alloc::FIRST_VECTOR;
+use crate::asm::Mem;
+use crate::emit::*;
+use crate::values::{At, Src};
+
+/// Warps of a CTA whose lanes may be written down: those of one vector of words.
+const MOST_WARPS: u32 = 16;
+/// Comparisons of a guard: each has a vector, and so has what connects two.
+const MOST_COMPARISONS: usize = 8;
+
+/// How a comparison differs inside of a CTA.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    Lanes,
+    Warps,
+}
+
+/// What a guard guards, if that is straight: blocks one after the other up to the one where all lanes meet, which reads nothing that they make.
+fn guarded(plan: &Plan, b: usize) -> Option<Vec<usize>> {
+    let f = &plan.func;
+    let Term::Branch { then, otherwise, .. } = f.blocks[b].term else { return None };
+    let (low, high) = (then.idx().min(otherwise.idx()), then.idx().max(otherwise.idx()));
+    let mut blocks = Vec::new();
+    let mut at = low;
+    while at != high {
+        let block = &f.blocks[at];
+        let Term::Jump(next) = block.term else { return None };
+        let lives = |d: &Reg| plan.facts.live.entry[high].has(d.idx());
+        if at <= b
+            || next.idx() <= at
+            || plan.facts.cfg.preds[at].len() != 1
+            || block.insts.iter().flat_map(|i| &i.dst).any(lives)
+        {
+            return None;
+        }
+        blocks.push(at);
+        at = next.idx();
+    }
+    (!blocks.is_empty()).then_some(blocks)
+}
+
+/// Whether what is guarded is done where the condition holds.
+fn is_done_if_true(f: &Function, b: usize) -> bool {
+    matches!(f.blocks[b].term, Term::Branch { then, otherwise, .. } if then < otherwise)
+}
+
+impl Head {
+    /// Words for the lanes that guards let go on.
+    pub(super) fn give_lanes(&mut self, plan: &Plan) {
+        let threads = plan.facts.shape.ntid.iter().product::<u32>();
+        let fits = threads.is_multiple_of(32) && (2..=MOST_WARPS).contains(&(threads / 32));
+        for b in 0..plan.func.blocks.len() {
+            let Some(guard) = self.guards[b].filter(|_| fits && self.bits < 31) else { continue };
+            let kinds: Option<Vec<By>> = self.comparisons(plan, b, guard).map(|i| self.by(plan, i)).collect();
+            if kinds.is_some_and(|k| k.contains(&By::Lanes) && k.len() <= MOST_COMPARISONS)
+                && guarded(plan, b).is_some()
+            {
+                self.guards[b] = Some(Guard { lanes: Some((FRAME_WORDS + 8 * self.words, 1 << self.bits)), ..guard });
+                self.bits += 1;
+                self.words += 8;
+            }
+        }
+    }
+
+    fn comparisons<'p>(&self, plan: &'p Plan, b: usize, guard: Guard) -> impl Iterator<Item = &'p Inst> {
+        plan.func.blocks[b].insts[guard.from..].iter().filter(|i| matches!(i.op, Op::Pure(Pure::ICmp(..))))
+    }
+
+    fn by(&self, plan: &Plan, inst: &Inst) -> Option<By> {
+        let by_lanes = |v: &Val| {
+            reg(*v).is_none_or(|r| {
+                self.same[r.idx()].is_some() || self.linear[r.idx()].is_some() && self.number[r.idx()] == Some(0)
+            })
+        };
+        let by_warps = |v: &Val| plan.facts.arg(*v).shape.is_some_and(|s| s.is_uniform());
+        match inst.src.as_slice() {
+            all if all.iter().all(by_warps) => Some(By::Warps),
+            all if all.iter().all(by_lanes) => Some(By::Lanes),
+            _ => None,
+        }
+    }
+
+    /// The lanes that do what the guard of a block guards, with the blocks of that; none of these where all lanes do. `is_start`: the warps are those that do something in a turn from the block.
+    pub(crate) fn going(&self, plan: &Plan, b: usize, is_start: bool) -> Option<(Going, Vec<usize>)> {
+        let known = self.known_lanes(plan, b).filter(|_| is_start);
+        if known == Some(u32::MAX) {
+            return Some((Going::Known(u32::MAX), Vec::new()));
+        }
+        let written = || self.guards[b]?.lanes.map(|(word, bit)| Going::Written(word, bit));
+        Some((known.map(Going::Known).or_else(written)?, guarded(plan, b)?))
+    }
+
+    /// How many warps do something in turns that start at a block, if constants say so.
+    pub(crate) fn n_active(&self, plan: &Plan, b: usize) -> Option<usize> {
+        let n_warps = plan.facts.shape.ntid.iter().product::<u32>().div_ceil(32) as usize;
+        match self.idle[b] {
+            // All warps begin such a turn.
+            Some(idle) if b == 0 && idle.barrier.is_some() => Some(n_warps),
+            Some(_) => Some(self.most_active(&plan.func, b)?.min(n_warps)),
+            None => Some(n_warps),
+        }
+    }
+
+    /// The lanes that do what the guard of a block guards, if constants say which they are and they are the same in all warps that do something in turns from the block.
+    fn known_lanes(&self, plan: &Plan, b: usize) -> Option<u32> {
+        let f = &plan.func;
+        let (guard, active) = (self.guards[b].filter(|_| self.idle[b].is_some())?, self.n_active(plan, b)?);
+        self.most_active(f, b)?;
+        let inst = f.blocks[b].insts.get(guard.from)?;
+        let (Op::Pure(op), Some(a), Some(bound)) = (inst.op, reg(inst.src[0]), crate::table::constant(inst.src[1]))
+        else {
+            return None;
+        };
+        let makes = |i: &&Inst| i.dst.contains(&a);
+        let Op::Sreg(Sreg::Tid(i)) = f.blocks.iter().flat_map(|x| &x.insts).find(makes)?.op else { return None };
+        let [nx, ny, _] = plan.facts.shape.ntid;
+        let holds = is_done_if_true(f, b);
+        let does = |thread: u32| {
+            let number = [thread % nx, thread / nx % ny, thread / (nx * ny)].get(usize::from(i)).copied()?;
+            Some(u32::from((eval(op, &[u64::from(number), bound])[0] & 1 == 1) == holds))
+        };
+        let of_warp = |w: u32| (0..32).try_fold(0, |lanes, lane| Some(lanes | does(32 * w + lane)? << lane));
+        let first = of_warp(0)?;
+        (1..active as u32).all(|w| of_warp(w) == Some(first)).then_some(first)
+    }
+}
+
+impl Emit<'_> {
+    /// Sets the bits of a guard, and writes down which lanes of each warp do what it guards.
+    pub(super) fn decide_lanes(&mut self, head: &Head, b: usize, guard: Guard, (table, bit): (u32, u32)) {
+        let f = self.f;
+        let insts = &f.blocks[b].insts[guard.from..];
+        let is_done = is_done_if_true(f, b);
+        let differs = |row: &&Row| insts.iter().flat_map(|i| &i.src).filter_map(|v| reg(*v)).any(|r| row.step(r) != 0);
+        let end = self.a.label();
+        if let Some(row) = head.row.as_ref().filter(differs) {
+            // For several CTAs at once only what holds in all lanes of them or in none is known.
+            let alone = self.a.label();
+            self.a.imm(Code::Cmp_rm32_imm32, row.row(), 0);
+            self.a.jump(Code::Je_rel32_64, alone);
+            self.decide(head, b, guard);
+            let (yes, no) = guard.bits;
+            let (on, off) = if is_done { (yes, no) } else { (no, yes) };
+            self.a.imm(Code::Test_rm32_imm32, Register::R15D, (on | off).cast_signed());
+            self.a.jump(Code::Je_rel32_64, end);
+            self.a.op2(Code::Mov_r32_rm32, EAX, Register::R15D);
+            self.a.imm8(Code::Shr_rm32_imm8, EAX, on.trailing_zeros());
+            self.a.imm(Code::And_rm32_imm32, EAX, 1);
+            self.a.op1(Code::Neg_rm32, EAX);
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
+            self.write_lanes(table, bit);
+            self.a.jump(Code::Jmp_rel32_64, end);
+            self.a.bind(alone);
+        }
+        // One vector for each of them: what holds, by warp and lane.
+        let vector = |k: usize| zmm(FIRST_VECTOR + k as u8);
+        let of = |v: Val| insts.iter().position(|i| reg(v).is_some_and(|r| i.dst.contains(&r)));
+        for (k, inst) in insts.iter().enumerate() {
+            let Op::Pure(op) = inst.op else { continue };
+            let ones = self.constant(Ty::B32, u64::from(u32::MAX));
+            match (op, inst.src.first().and_then(|v| of(*v)), inst.src.get(1).and_then(|v| of(*v))) {
+                (Pure::ICmp(..), ..) => self.compare_in_cta(head, inst, op, vector(k)),
+                (Pure::And(_), Some(x), Some(y)) => {
+                    self.a.op3(Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, vector(k), vector(x), vector(y));
+                }
+                (Pure::Or(_), Some(x), Some(y)) => {
+                    self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, vector(k), vector(x), vector(y));
+                }
+                (_, Some(x), _) => self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, vector(k), vector(x), ones),
+                _ => {}
+            }
+        }
+        let Some(cond) = of(Val::Reg(guard.cond)) else { return };
+        let warps = self.plan.facts.shape.ntid.iter().product::<u32>() / 32;
+        let all = ((1u32 << warps) - 1).cast_signed();
+        for (value, bit) in [(u32::MAX, guard.bits.0), (0, guard.bits.1)] {
+            let no = self.a.label();
+            let c = self.constant(Ty::B32, u64::from(value));
+            self.a.op3i(Code::EVEX_Vpcmpd_kr_k1_zmm_zmmm512b32_imm8, Register::K5, vector(cond), c, 0);
+            self.a.op2(Code::VEX_Kmovd_r32_kr, EAX, Register::K5);
+            self.a.imm(Code::And_rm32_imm32, EAX, all);
+            self.a.imm(Code::Cmp_rm32_imm32, EAX, all);
+            self.a.jump(Code::Jne_rel32_64, no);
+            self.a.imm(Code::Or_rm32_imm32, Register::R15D, bit.cast_signed());
+            self.a.bind(no);
+        }
+        let flips = self.constant(Ty::B32, if is_done { 0 } else { u64::from(u32::MAX) });
+        self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(0), vector(cond), flips);
+        self.write_lanes(table, bit);
+        self.a.bind(end);
+    }
+
+    /// Vector 0 is what all warps' lanes are.
+    fn write_lanes(&mut self, table: u32, bit: u32) {
+        self.a.store(Code::EVEX_Vmovdqu32_zmmm512_k1z_zmm, ctx(table), zmm(0), ALL);
+        self.a.imm(Code::Or_rm32_imm32, Register::R15D, bit.cast_signed());
+    }
+
+    /// Where a comparison holds: a word of lanes for each warp.
+    fn compare_in_cta(&mut self, head: &Head, inst: &Inst, op: Pure, to: Register) {
+        if head.by(self.plan, inst) == Some(By::Lanes) {
+            let src: Vec<Src> = inst.src.iter().map(|v| self.src(*v)).collect();
+            self.mask_op(op, &src);
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, to, EAX);
+            return;
+        }
+        let src: Vec<Src> = (4..).zip(&inst.src).map(|(scratch, v)| self.by_warps(head, *v, scratch)).collect();
+        self.mask_part(op, 0, &src, Register::K5);
+        self.a.op2(Code::EVEX_Vpmovm2d_zmm_kr, to, Register::K5);
+    }
+
+    /// The value of each warp, in a vector, of what is the same in all lanes of one.
+    fn by_warps(&mut self, head: &Head, v: Val, scratch: u8) -> Src {
+        let s = self.src(v);
+        let Some((_, step)) = reg(v).and_then(|r| head.linear[r.idx()]) else { return s };
+        let number = reg(v).and_then(|r| head.number[r.idx()]);
+        let r = self.reg(&s, 0, scratch);
+        let by = number.unwrap_or(1);
+        let steps: Vec<u64> = (0..16).map(|w| by.wrapping_mul(w).cast_unsigned()).collect();
+        let steps = self.lanes_constant(Ty::B32, &steps);
+        if number.is_some() {
+            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(scratch), r, steps);
+        } else {
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, zmm(6), ctx(step));
+            self.a.op3(Code::EVEX_Vpmulld_zmm_k1z_zmm_zmmm512b32, zmm(6), zmm(6), steps);
+            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(scratch), r, zmm(6));
+        }
+        Src { at: At::Given(zmm(scratch)), ..s }
+    }
+
+    /// Mask registers of the lanes of a warp that do what is guarded, from its word. Clobbers `eax`.
+    pub(crate) fn set_masks_of(&mut self, table: u32, ty: Ty) {
+        self.load32(EAX, warp(std::mem::offset_of!(handloom_plan::abi::WarpCtx, warp)));
+        self.a.imm8(Code::Shl_rm32_imm8, EAX, 2);
+        let m: Mem = ctx(table).plus(RAX);
+        if ty == Ty::B64 {
+            for (q, k) in (0..).zip([Register::K1, Register::K2, Register::K3, Register::K4]) {
+                self.a.op2(Code::VEX_Kmovb_kr_km8, k, m.behind(q));
+            }
+        } else {
+            self.a.op2(Code::VEX_Kmovw_kr_km16, Register::K1, m);
+            self.a.op2(Code::VEX_Kmovw_kr_km16, Register::K3, m.behind(2));
+        }
+    }
+}
