@@ -112,8 +112,7 @@ impl Traffic {
 
 /// A quotient; 0 of nothing.
 pub(crate) fn ratio(a: u64, b: u64) -> f64 {
-    let quotient = a as f64 / b.max(1) as f64;
-    quotient
+    a as f64 / b.max(1) as f64
 }
 
 sums! {

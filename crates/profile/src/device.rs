@@ -170,8 +170,8 @@ pub fn occupancy(device: &Device, threads: u32, shared: u32, registers: Option<u
     let warps = threads.div_ceil(32).max(1);
     let mut limits = vec![("blocks", c.blocks), ("warps", c.warps / warps)];
     let own = (shared + c.reserved).next_multiple_of(c.shared_unit);
-    if own > 0 {
-        limits.push(("shared memory", if shared > c.shared_of_block { 0 } else { c.shared / own }));
+    if let Some(fit) = c.shared.checked_div(own) {
+        limits.push(("shared memory", if shared > c.shared_of_block { 0 } else { fit }));
     }
     if let Some(n) = registers {
         let of_warp = (n.max(1) * 32).next_multiple_of(REGISTER_UNIT);
