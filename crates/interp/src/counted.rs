@@ -1,6 +1,6 @@
 //! What is told to a counter of the launch: statements that begin, accesses, ways, barriers.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use handloom_diag::Span;
 use handloom_ir::simt::Inst;
@@ -12,9 +12,7 @@ use crate::cta::{Cta, Group};
 use crate::env::CLUSTER_STRIDE;
 use crate::memory::Memory;
 use crate::numbers::number;
-
-/// A counter that the blocks of a launch tell.
-pub type SharedCounter = Arc<Mutex<Counter>>;
+use crate::witness::SharedCounter;
 
 fn lock(counter: &SharedCounter) -> MutexGuard<'_, Counter> {
     counter.lock().unwrap_or_else(PoisonError::into_inner)

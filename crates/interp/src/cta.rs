@@ -14,7 +14,6 @@ use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
 
 use crate::barrier::Barriers;
 use crate::cluster::ClusterBarrier;
-use crate::counted::SharedCounter;
 use crate::env::CtaEnv;
 use crate::frame::{Frame, Trace};
 use crate::lane::{Lane, Paths, Place, State};
@@ -23,7 +22,7 @@ use crate::numbers::{low32, number};
 use crate::order::StartOrder;
 use crate::pace::Pace;
 use crate::warp::{WARP_SIZE, lanes};
-use crate::witness::SharedAudit;
+use crate::witness::{SharedAudit, SharedCounter};
 
 /// Instructions, one for each lane, that other warps have after a trap until nobody waits for them any more.
 const GRACE: u64 = 1 << 24;

@@ -61,10 +61,9 @@ pub mod vec_memory;
 pub mod warp;
 pub mod witness;
 
-pub use counted::SharedCounter;
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
 pub use memory::{Denied, Memory};
 pub use under_way::{AsyncOrder, UnderWay, Who};
 pub use vec_memory::VecMemory;
-pub use witness::SharedAudit;
+pub use witness::{SharedAudit, SharedCounter};
