@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use handloom_codegen::Failure;
 use handloom_diag::Span;
-use handloom_interp::{CtaEnv, SharedAudit};
+use handloom_interp::{CtaEnv, SharedAudit, SharedCounter};
 use handloom_ir::simt::FuncId;
 use handloom_ir::trap::{Trap, TrapKind};
-use handloom_profile::SharedCounter;
 
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};

@@ -5,13 +5,14 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use handloom_diag::Span;
 use handloom_ir::simt::Inst;
 use handloom_ir::types::StateSpace;
-use handloom_profile::{Counter, Does, SharedCounter, Space};
+use handloom_profile::{Counter, Does, Space};
 
 use crate::access::Request;
 use crate::cta::{Cta, Group};
 use crate::env::CLUSTER_STRIDE;
 use crate::memory::Memory;
 use crate::numbers::number;
+use crate::witness::SharedCounter;
 
 fn lock(counter: &SharedCounter) -> MutexGuard<'_, Counter> {
     counter.lock().unwrap_or_else(PoisonError::into_inner)

@@ -11,7 +11,6 @@ use handloom_audit::memory::Variable;
 use handloom_diag::Span;
 use handloom_ir::simt::{Block, BlockId, FrameLayout, FuncId, Module, Reg, Val};
 use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
-use handloom_profile::SharedCounter;
 
 use crate::barrier::Barriers;
 use crate::cluster::ClusterBarrier;
@@ -23,7 +22,7 @@ use crate::numbers::{low32, number};
 use crate::order::StartOrder;
 use crate::pace::Pace;
 use crate::warp::{WARP_SIZE, lanes};
-use crate::witness::SharedAudit;
+use crate::witness::{SharedAudit, SharedCounter};
 
 /// Instructions, one for each lane, that other warps have after a trap until nobody waits for them any more.
 const GRACE: u64 = 1 << 24;

@@ -66,4 +66,4 @@ pub use env::{ClusterEnv, CtaEnv};
 pub use memory::{Denied, Memory};
 pub use under_way::{AsyncOrder, UnderWay, Who};
 pub use vec_memory::VecMemory;
-pub use witness::SharedAudit;
+pub use witness::{SharedAudit, SharedCounter};

@@ -8,11 +8,15 @@ use handloom_audit::init::{Decides, Shade, Source};
 use handloom_audit::{Access, Audit, Does, Site, Thread, told_space};
 use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope, StateSpace};
+use handloom_profile::Counter;
 
 use crate::env::{CLUSTER_STRIDE, CtaEnv};
 
 /// An audit that the blocks of a launch tell.
 pub type SharedAudit = Arc<Mutex<Audit>>;
+
+/// A counter that the blocks of a launch tell.
+pub type SharedCounter = Arc<Mutex<Counter>>;
 
 /// An audit for one event.
 pub(crate) fn lock(audit: &SharedAudit) -> MutexGuard<'_, Audit> {

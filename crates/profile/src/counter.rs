@@ -4,7 +4,6 @@
 //! Nothing is sampled. What follows from how often a statement ran (operations, kinds) is found afterwards, from its text.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 
 use handloom_diag::Span;
 use handloom_ir::types::StateSpace;
@@ -12,9 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules::{self, Lane, SECTOR};
 use crate::sums::sums;
-
-/// A counter that the blocks of a launch tell.
-pub type SharedCounter = Arc<Mutex<Counter>>;
 
 /// Memory as counts tell it apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -116,8 +112,7 @@ impl Traffic {
 
 /// A quotient; 0 of nothing.
 pub(crate) fn ratio(a: u64, b: u64) -> f64 {
-    let quotient = a as f64 / b.max(1) as f64;
-    quotient
+    a as f64 / b.max(1) as f64
 }
 
 sums! {

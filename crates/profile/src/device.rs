@@ -4,10 +4,7 @@
 //! memory that the system keeps of each block from 8.0 on: the same guide, of each capability; units in which shared memory and registers are given out: the
 //! occupancy calculator of the CUDA toolkit (`cuda_occupancy.h`). Rates of products: the data sheets of NVIDIA, at boost clock, dense for matrices.
 
-use serde::{Deserialize, Serialize};
-
-use crate::counter::ratio;
-use crate::model::{Launch, Totals};
+use crate::model::{Launch, LimitOf, Occupancy, Roofline, Totals};
 
 /// What a multiprocessor of a compute capability holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,43 +132,14 @@ impl Device {
     }
 }
 
-/// How many blocks of a launch a multiprocessor holds at a time, and why not more.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Occupancy {
-    /// The row of the table.
-    pub device: String,
-    /// Blocks that fit; 0 if one does not.
-    pub blocks: u32,
-    /// Warps of these.
-    pub warps: u32,
-    /// Warps that a multiprocessor holds.
-    pub most_warps: u32,
-    /// What allows no more: `warps`, `blocks`, `shared memory`, `registers`.
-    pub limited_by: Vec<String>,
-    /// Blocks that each limit allows by itself.
-    pub limits: Vec<LimitOf>,
-    /// Registers of a thread, if they were told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub registers: Option<u32>,
-}
-
-/// Blocks that a limit allows.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LimitOf {
-    /// What is limited.
-    pub what: String,
-    /// Blocks.
-    pub blocks: u32,
-}
-
 /// The occupancy of a launch. `shared`: bytes of a block; `registers`: of a thread, if they are known.
 pub fn occupancy(device: &Device, threads: u32, shared: u32, registers: Option<u32>) -> Occupancy {
     let c = device.capability;
     let warps = threads.div_ceil(32).max(1);
     let mut limits = vec![("blocks", c.blocks), ("warps", c.warps / warps)];
     let own = (shared + c.reserved).next_multiple_of(c.shared_unit);
-    if own > 0 {
-        limits.push(("shared memory", if shared > c.shared_of_block { 0 } else { c.shared / own }));
+    if let Some(fit) = c.shared.checked_div(own) {
+        limits.push(("shared memory", if shared > c.shared_of_block { 0 } else { fit }));
     }
     if let Some(n) = registers {
         let of_warp = (n.max(1) * 32).next_multiple_of(REGISTER_UNIT);
@@ -189,25 +157,6 @@ pub fn occupancy(device: &Device, threads: u32, shared: u32, registers: Option<u
         limits: limits.iter().map(|(what, n)| LimitOf { what: (*what).into(), blocks: *n }).collect(),
         registers,
     }
-}
-
-/// Where a launch lies under the roof of a device: whether its memory or its arithmetic would be busy first.
-///
-/// No cache is modelled: what is read again counts again, so the device may do better than this says.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Roofline {
-    /// The row of the table.
-    pub device: String,
-    /// What most of its operations are on: `f32`, `f64`, `matrix`.
-    pub on: String,
-    /// Operations for each byte of the sectors of global memory.
-    pub intensity: f64,
-    /// The intensity from which on arithmetic is busy first.
-    pub ridge: f64,
-    /// `memory` or `arithmetic`.
-    pub bound: String,
-    /// Share of the rate of arithmetic that its intensity allows, at most 1.
-    pub attainable: f64,
 }
 
 /// The roofline of a launch, if the device has rates, the launch operations, and global memory is touched.
@@ -235,13 +184,6 @@ pub fn place_on(device: &Device, launch: &mut Launch, registers: Option<u32>) {
     let threads = launch.block.iter().product();
     launch.occupancy = Some(occupancy(device, threads, launch.shared_bytes.iter().sum(), registers));
     launch.roofline = roofline(device, &launch.totals);
-}
-
-impl Occupancy {
-    /// Share of the warps that a multiprocessor holds.
-    pub fn share(&self) -> f64 {
-        ratio(self.warps.into(), self.most_warps.into())
-    }
 }
 
 #[cfg(test)]

@@ -25,15 +25,13 @@ pub mod rules;
 mod sums;
 mod text;
 
-pub use counter::{Counter, Does, MOST_ADDRESSES, SharedCounter, Site, Space, Traffic, Waits, Warps};
-pub use device::{
-    CAPABILITIES, Capability, Device, LimitOf, Occupancy, PRODUCTS, Product, Roofline, occupancy, place_on, roofline,
-};
+pub use counter::{Counter, Does, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
+pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
 pub use kind::Kind;
 pub use launch::{Facts, describe};
 pub use model::{
-    Branch, Hot, Launch, Moved, NOT_TIME, OfKind, Operations, Profile, Row, SCHEMA, SourcePlace, SourceRow, Totals,
-    VERSION,
+    Branch, Hot, Launch, LimitOf, Moved, NOT_TIME, Occupancy, OfKind, Operations, Profile, Roofline, Row, SCHEMA,
+    SourcePlace, SourceRow, Totals, VERSION,
 };
 pub use page::{Texts, cover_page, profile_page};
 pub use remarks::{Remark, remarks};

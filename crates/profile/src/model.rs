@@ -5,7 +5,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counter::{Does, Space, Traffic, Waits, Warps};
-use crate::device::{Occupancy, Roofline};
 use crate::kind::Kind;
 use crate::sums::sums;
 
@@ -304,4 +303,59 @@ pub struct SourceRow {
     pub statements: u64,
     /// Those that ran.
     pub ran: u64,
+}
+
+/// How many blocks of a launch a multiprocessor holds at a time, and why not more.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Occupancy {
+    /// The row of the table.
+    pub device: String,
+    /// Blocks that fit; 0 if one does not.
+    pub blocks: u32,
+    /// Warps of these.
+    pub warps: u32,
+    /// Warps that a multiprocessor holds.
+    pub most_warps: u32,
+    /// What allows no more: `warps`, `blocks`, `shared memory`, `registers`.
+    pub limited_by: Vec<String>,
+    /// Blocks that each limit allows by itself.
+    pub limits: Vec<LimitOf>,
+    /// Registers of a thread, if they were told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registers: Option<u32>,
+}
+
+/// Blocks that a limit allows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LimitOf {
+    /// What is limited.
+    pub what: String,
+    /// Blocks.
+    pub blocks: u32,
+}
+
+/// Where a launch lies under the roof of a device: whether its memory or its arithmetic would be busy first.
+///
+/// No cache is modelled: what is read again counts again, so the device may do better than this says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Roofline {
+    /// The row of the table.
+    pub device: String,
+    /// What most of its operations are on: `f32`, `f64`, `matrix`.
+    pub on: String,
+    /// Operations for each byte of the sectors of global memory.
+    pub intensity: f64,
+    /// The intensity from which on arithmetic is busy first.
+    pub ridge: f64,
+    /// `memory` or `arithmetic`.
+    pub bound: String,
+    /// Share of the rate of arithmetic that its intensity allows, at most 1.
+    pub attainable: f64,
+}
+
+impl Occupancy {
+    /// Share of the warps that a multiprocessor holds.
+    pub fn share(&self) -> f64 {
+        crate::counter::ratio(self.warps.into(), self.most_warps.into())
+    }
 }

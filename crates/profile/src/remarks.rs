@@ -70,7 +70,7 @@ pub(crate) fn short(text: &str) -> String {
 /// A share for people.
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
-    if percent >= 99.95 || percent < 0.05 || (percent.fract() < 0.05) {
+    if !(0.05..99.95).contains(&percent) || percent.fract() < 0.05 {
         format!("{percent:.0} %")
     } else {
         format!("{percent:.1} %")

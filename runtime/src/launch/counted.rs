@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use handloom_profile::{Facts, Launch, SharedCounter, describe};
+use handloom_interp::SharedCounter;
+use handloom_profile::{Facts, Launch, describe};
 
 use super::LaunchConfig;
 use crate::grid::{Ended, Grid};

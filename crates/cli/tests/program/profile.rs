@@ -455,7 +455,7 @@ fn traced(text: &str) -> Traced {
         let number = |s: &str| s.parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
         if key == "SF" {
             name = value.to_owned();
-            assert!(all.insert(name.clone(), <_>::default()).is_none(), "{name} twice");
+            assert!(all.insert(name.clone(), Default::default()).is_none(), "{name} twice");
         }
         let fields: Vec<&str> = value.split(',').collect();
         let Some((lines, ways)) = all.get_mut(&name) else { continue };

@@ -27,7 +27,7 @@ pub fn cover_page(coverage: &Coverage, texts: &Texts) -> String {
     add(branches, "ways of branches were taken");
     add(lanes, "lanes of the statements that ran did something");
     let mut body =
-        format!("<h2>Coverage</h2><p>{} launches together.</p><div class=\"tiles\">{tiles}</div>", coverage.launches);
+        format!("<h2>Coverage</h2><p>Launches together: {}.</p><div class=\"tiles\">{tiles}</div>", coverage.launches);
     body.push_str(&functions(coverage));
     body.push_str("<h3>The code, line by line</h3><p class=\"soft\">Underlined: what never ran.</p>");
     let cells = |row: &Row| {

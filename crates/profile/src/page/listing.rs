@@ -90,9 +90,9 @@ fn ptx(prefix: &str, rows: &[&Row], texts: &Texts, columns: &Columns<'_>) -> Str
             None => (number.to_string(), String::new()),
         };
         let text: String = row.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<tr id=\"{id}\" class=\"{class}\"{data}><td class=\"n\">{link}</td>{cells}<td class=\"code\">{}</td></tr>\n",
+            "<tr id=\"{id}\" class=\"{class}\"{data}><td class=\"n\">{link}</td>{cells}<td class=\"code\">{}</td></tr>",
             escape(&text)
         );
         last = Some(row);
@@ -156,9 +156,9 @@ fn source(prefix: &str, rows: &[&Row], texts: &Texts, columns: &Columns<'_>) -> 
             };
             let data = if of_line.is_empty() { String::new() } else { format!(" data-s=\"{id}\"") };
             let text = text.and_then(|t| t.get(usize::try_from(line - 1).ok()?)).map_or("", String::as_str);
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<tr id=\"{id}\" class=\"{class}\"{data}><td class=\"n\">{number}</td>{cells}<td class=\"code\">{}</td></tr>\n",
+                "<tr id=\"{id}\" class=\"{class}\"{data}><td class=\"n\">{number}</td>{cells}<td class=\"code\">{}</td></tr>",
                 escape(text)
             );
         }

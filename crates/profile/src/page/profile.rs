@@ -166,7 +166,7 @@ fn lines(id: &str, rows: &[&Row], texts: &Texts) -> String {
     let columns = Columns {
         headings: &["#warps", "#lanes", "memory, branches, barriers"],
         cells: &cells,
-        source_headings: &["#statements of warps", "#lanes"],
+        source_headings: &["#warps", "#lanes"],
         source_cells: &source_cells,
     };
     beside(id, rows, texts, &columns)
