@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use handloom_codegen::Failure;
 use handloom_diag::Span;
-use handloom_interp::{CtaEnv, SharedAudit};
+use handloom_interp::{CtaEnv, SharedAudit, SharedCounter};
 use handloom_ir::simt::FuncId;
 use handloom_ir::trap::{Trap, TrapKind};
 
@@ -110,6 +110,8 @@ pub(crate) struct Grid {
     pub(crate) threads: usize,
     /// Who is told what threads do, of a checked launch that runs.
     pub(crate) audit: Option<SharedAudit>,
+    /// Who counts what threads do, of a counted launch that runs.
+    pub(crate) counter: Option<SharedCounter>,
     /// What its threads launch, if the module launches anything.
     pub(crate) children: Option<Arc<Children>>,
 }

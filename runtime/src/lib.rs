@@ -63,7 +63,7 @@ pub use handloom_store::{Store, user_folder};
 pub use kept::{CacheCounts, CodeCache};
 pub use launch::{
     Arg, Compiled, Engine, LaunchConfig, LaunchError, Launcher, Listing, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER,
-    MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, async_order_of_environment, launch,
+    MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, PreparedLaunch, QUIET, Tally, async_order_of_environment, launch,
 };
 pub use memory::{AllocKind, Allocation, Backing, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word};
 pub use module::{Function, LoadError, Module, front, type_of};

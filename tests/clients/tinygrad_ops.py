@@ -1,10 +1,12 @@
-"""tinygrad on the device against numpy: operations, training steps, a jitted step; a small convolutional net against its CPU device, which needs clang."""
+"""tinygrad on the device against numpy: operations, training steps, a jitted step; a small convolutional net and a small transformer against its CPU device,
+which needs clang."""
 
 import shutil
+import time
 
 import numpy as np
 from tinygrad import Context, Device, Tensor, TinyJit, dtypes
-from tinygrad.nn.optim import SGD
+from tinygrad.nn.optim import SGD, Adam
 
 assert Device.DEFAULT == "CUDA", Device.DEFAULT
 rng = np.random.default_rng(1)
@@ -101,10 +103,67 @@ def net_losses(device):
     return out
 
 
-net = net_losses("CUDA")
-if shutil.which("clang"):
-    np.testing.assert_allclose(net, net_losses("CPU"), rtol=1e-3)
-    print("convolutional net: ok")
-else:
-    assert np.isfinite(net).all()
-    print("convolutional net: ran; not compared, since the CPU device needs clang")
+WORDS, PLACES, WIDTH, HEADS = 17, 12, 24, 3
+
+
+class Transformer:
+    """Two blocks of causal attention and a feed-forward layer, each behind a norm, between an embedding and scores."""
+
+    def __init__(self, device):
+        new = np.random.default_rng(5)
+        make = lambda *s: Tensor(new.standard_normal(s).astype(np.float32) * s[0] ** -0.5, device=device)
+        self.words, self.places, self.scores = make(WORDS, WIDTH), make(PLACES, WIDTH), make(WIDTH, WORDS)
+        self.blocks = [(make(WIDTH, 3 * WIDTH), make(WIDTH, WIDTH), make(WIDTH, 4 * WIDTH), make(4 * WIDTH, WIDTH)) for _ in range(2)]
+
+    def weights(self):
+        return [self.words, self.places, self.scores] + [w for block in self.blocks for w in block]
+
+    def __call__(self, x):
+        heads = lambda t: t.reshape(x.shape[0], PLACES, HEADS, WIDTH // HEADS).transpose(1, 2)
+        h = self.words[x] + self.places
+        for to_qkv, out, up, down in self.blocks:
+            q, k, v = [heads(t) for t in (h.layernorm() @ to_qkv).chunk(3, dim=-1)]
+            met = q.scaled_dot_product_attention(k, v, is_causal=True)
+            h = h + met.transpose(1, 2).reshape(h.shape) @ out
+            h = h + (h.layernorm() @ up).gelu() @ down
+        return h.layernorm() @ self.scores
+
+
+def transformer_losses(device, steps=8):
+    """Losses of training steps by Adam, jitted from the second on, and how long the last one took."""
+    new, net = np.random.default_rng(7), Transformer(device)
+    optimiser, out, last = Adam(net.weights(), lr=0.02), [], 0.0
+
+    @TinyJit
+    def step(x, y):
+        optimiser.zero_grad()
+        loss = net(x).sparse_categorical_crossentropy(y)
+        loss.backward()
+        return loss.realize(*optimiser.schedule_step())
+
+    with Context(TRAINING=1):
+        for _ in range(steps):
+            # The next word is this one and five more.
+            x = new.integers(0, WORDS, (4, 1)) + 5 * np.arange(PLACES + 1)
+            x = (x % WORDS).astype(np.int32)
+            start = time.perf_counter()
+            given = [Tensor(np.ascontiguousarray(part), device=device).realize() for part in (x[:, :-1], x[:, 1:])]
+            out.append(step(*given).item())
+            last = time.perf_counter() - start
+    return out, last
+
+
+def compare(name, got, reference):
+    if not shutil.which("clang"):
+        assert np.isfinite(got).all()
+        print(f"{name}: ran; not compared, since the CPU device needs clang")
+        return
+    np.testing.assert_allclose(got, reference(), rtol=1e-3, err_msg=name)
+    print(f"{name}: ok")
+
+
+compare("convolutional net", net_losses("CUDA"), lambda: net_losses("CPU"))
+losses, took = transformer_losses("CUDA")
+assert losses[-1] < 0.7 * losses[0], losses
+compare("transformer", losses, lambda: transformer_losses("CPU")[0])
+print(f"a training step of the transformer: {took * 1e3:.1f} ms")

@@ -85,7 +85,7 @@ static void events_of_contexts(CUcontext context, CUfunction step, CUfunction sp
     CUevent all, other;
     CUdeviceptr flag;
     OK(cuMemAllocManaged(&flag, 4, 1));
-    *(volatile uint32_t *)flag = 0;
+    __atomic_store_n((uint32_t *)flag, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < 3; i++) OK(cuStreamCreate(&streams[i], 1));
     OK(cuEventCreate(&all, 2));
     OK(cuEventCreate(&other, 0));
@@ -104,7 +104,7 @@ static void events_of_contexts(CUcontext context, CUfunction step, CUfunction sp
     usleep(20000);
     EXPECT(600, cuStreamQuery(streams[2]));
     EXPECT(600, cuStreamQuery(late));
-    *(volatile uint32_t *)flag = 1;
+    __atomic_store_n((uint32_t *)flag, 1, __ATOMIC_RELEASE);
     OK(cuEventSynchronize(all));
     OK(cuStreamSynchronize(streams[2]));
     OK(cuStreamSynchronize(late));

@@ -144,7 +144,7 @@ int main(int argc, char **argv) {
     EXPECT(1, cuMemPoolImportFromShareableHandle(&closed, (void *)9999, 1, 0));
 
     OK(cuMemAllocManaged(&flag, 4, 1));
-    *(volatile uint32_t *)flag = 0;
+    __atomic_store_n((uint32_t *)flag, 0, __ATOMIC_RELEASE);
     OK(cuMemsetD32Async(x[0], 7, N, stream));
     run(spin, flag, 0, stream);
     run(step, x[0], 2, stream);
@@ -167,7 +167,7 @@ int main(int argc, char **argv) {
     close(up[1]);
     TRUE(write(down[1], &sent, sizeof sent) == sizeof sent);
     hear(up[0]);
-    *(volatile uint32_t *)flag = 1;
+    __atomic_store_n((uint32_t *)flag, 1, __ATOMIC_RELEASE);
     // What the other process recorded is waited for here.
     OK(cuStreamWaitEvent(stream, back, 0));
     uint32_t host[N];

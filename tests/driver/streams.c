@@ -49,7 +49,7 @@ int main(void) {
     OK(cuLaunchHostFunc(b, add_one, &calls));
     OK(cuStreamAddCallback(b, note, &noted, 0));
     EXPECT(600, cuStreamQuery(b));
-    *(volatile uint32_t *)flag = 1;
+    __atomic_store_n((uint32_t *)flag, 1, __ATOMIC_RELEASE);
     OK(cuStreamSynchronize(b));
     TRUE(calls == 1 && noted == 100);
     for (int i = 0; i < N; i++) TRUE(host[i] == 243);

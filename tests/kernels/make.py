@@ -5,6 +5,7 @@
     VENV/bin/pip install -r tests/kernels/requirements.txt
     VENV/bin/python tests/kernels/make.py            # all; or names: make.py saxpy sgemm
     VENV/bin/python tests/kernels/make.py --check    # writes nothing, fails if a file would change
+    VENV/bin/python tests/kernels/make.py --folder crates/cli/book/code    # the kernels of the book
 
 No GPU is needed. NVRTC compiles and ptxas says whether the result assembles; both are found among the packages of the Python
 that runs this script, in the versions of requirements.txt. Other versions give other text: the script says so and goes on.
@@ -88,7 +89,8 @@ class Nvrtc:
         self._must(status)
         ptx = self._text(self.lib.nvrtcGetPTXSize, self.lib.nvrtcGetPTX, program)
         self._must(self.lib.nvrtcDestroyProgram(ctypes.byref(program)))
-        return ptx
+        # With line information the compiler names files by their full paths.
+        return re.sub(r'(\.file\s+\d+ ")[^"]*/', r"\1", ptx)
 
 
 def assemble(ptxas, ptx, target):
@@ -111,17 +113,18 @@ def words_of(source, what, otherwise):
 def main():
     parser = argparse.ArgumentParser(description="Makes the .ptx files of this folder from its .cu files.")
     parser.add_argument("--check", action="store_true", help="write nothing, fail if a file would change")
+    parser.add_argument("--folder", type=pathlib.Path, default=HERE, help="where the .cu files lie, if not beside the script")
     parser.add_argument("names", nargs="*", help="kernels to make; all if none is named")
     args = parser.parse_args()
     warn_of_versions()
     nvrtc, ptxas = Nvrtc(), installed("nvidia-cuda-nvcc", r"bin/ptxas$")
     stale = []
-    for name in args.names or sorted(file.stem for file in HERE.glob("*.cu")):
-        source = (HERE / f"{name}.cu").read_text()
+    for name in args.names or sorted(file.stem for file in args.folder.glob("*.cu")):
+        source = (args.folder / f"{name}.cu").read_text()
         for i, target in enumerate(words_of(source, "targets", ["sm_80"])):
             ptx = nvrtc.compile(f"{name}.cu", source, target)
             assemble(ptxas, ptx, target)
-            file = HERE / (f"{name}.ptx" if i == 0 else f"{name}.{target}.ptx")
+            file = args.folder / (f"{name}.ptx" if i == 0 else f"{name}.{target}.ptx")
             if args.check:
                 if not file.exists() or file.read_text() != ptx:
                     stale.append(file.name)

@@ -62,9 +62,15 @@ pub const CRATES: &[Crate] = &[
         outside: &[],
     },
     Crate {
+        name: "profile",
+        about: "what a launch does, statement by statement; counts by rules of memory, as data, text and a page",
+        crates: &["diag", "ir"],
+        outside: &["serde", "serde_json"],
+    },
+    Crate {
         name: "interp",
         about: "SIMT IR, a `Memory`; a state machine for one cta",
-        crates: &["diag", "ir", "audit"],
+        crates: &["diag", "ir", "audit", "profile"],
         outside: &[],
     },
     Crate {
@@ -105,7 +111,8 @@ pub const CRATES: &[Crate] = &[
         name: "runtime",
         about: "text or IR, launch shape, arguments; a report or a trap",
         crates: &[
-            "diag", "syntax", "ir", "isa", "check", "lower", "audit", "interp", "plan", "codegen", "wide", "store",
+            "diag", "syntax", "ir", "isa", "check", "lower", "audit", "profile", "interp", "plan", "codegen", "wide",
+            "store",
         ],
         // `postcard` writes the tables of code that is kept, `serde_json` findings.
         outside: &["rayon", "rustix", "libc", "serde", "serde_json", "postcard"],
@@ -165,8 +172,8 @@ pub const CRATES: &[Crate] = &[
         name: "cli",
         about: "the program `handloom`",
         crates: &[
-            "diag", "syntax", "ir", "isa", "check", "lower", "interp", "plan", "codegen", "wide", "runtime", "images",
-            "filetest",
+            "diag", "syntax", "ir", "isa", "check", "lower", "profile", "interp", "plan", "codegen", "wide", "runtime",
+            "images", "filetest",
         ],
         // `signal-hook` sets the stop flag of a launch without `unsafe` of ours; `rustix` passes signals on; `rayon` runs seeds side by side.
         outside: &[

@@ -77,6 +77,20 @@ Examples: two versions of a kernel on one thread; and a throughput for each of s
   handloom bench new.ptx k --against old.ptx --threads 1 --grid 64 --block 256 zero:65536 zero:65536
   handloom bench saxpy.ptx --sweep len=1K..=4M*4 --grid '{len/256}' --block 256 --bytes '{12*len}' '{len}' 2.0 'zero:{4*len}' 'zero:{4*len}'";
 
+const PROFILE_EXAMPLE: &str = "\
+ARG, --job and all other options are those of `run`; what launches write is written. PROFILE.md says what each count means.
+
+Examples: a summary and a file for later; and a comparison with it that fails where a count grew by more than 2 percent:
+  handloom profile k.ptx k --grid 64 --block 256 zero:65536 zero:65536 -o profile.html -o base.json
+  handloom profile k.ptx k --grid 64 --block 256 zero:65536 zero:65536 --compare base.json --threshold 2";
+
+const COVER_EXAMPLE: &str = "\
+ARG, --job and all other options are those of `run`; what launches write is written. PROFILE.md says more.
+
+Example: two launches with different sizes, merged, as a page and as a tracefile for lcov:
+  handloom cover k.ptx k --grid 1 --block 64 zero:256 64 -o first.json
+  handloom cover k.ptx k --grid 1 --block 64 zero:256 7 --merge first.json -o cover.html --lcov cover.info";
+
 const TEST_EXAMPLE: &str = "\
 A PTX file is a test by lines such as these, anywhere in it; TESTING.md has them all:
   //@ test: run
@@ -139,6 +153,16 @@ handloom run [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
 handloom bench [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
        handloom bench [OPTIONS] --job JOB.json", mut_args(without_checks))]
     Bench(Box<BenchArgs>),
+    /// Count what launches do: instructions, divergence, sectors, bank conflicts, atomics, barriers. Counts, not time.
+    #[command(after_help = PROFILE_EXAMPLE, override_usage = "\
+handloom profile [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
+       handloom profile [OPTIONS] --job JOB.json", mut_args(without_checks))]
+    Profile(Box<ProfileArgs>),
+    /// Say which PTX lines, source lines, branches and lanes launches reach; merge runs; write lcov.
+    #[command(after_help = COVER_EXAMPLE, override_usage = "\
+handloom cover [OPTIONS] FILE [ENTRY] --grid X[,Y[,Z]] --block X[,Y[,Z]] [ARG]...
+       handloom cover [OPTIONS] --job JOB.json", mut_args(without_checks))]
+    Cover(Box<CoverArgs>),
     /// Run tests: PTX files that say what they should do, and jobs with expected results.
     #[command(after_help = TEST_EXAMPLE)]
     Test(TestArgs),
@@ -401,6 +425,9 @@ pub struct RunArgs {
     pub checks: FindArgs,
     #[command(flatten)]
     pub limit: Limit,
+    /// What launches do is counted.
+    #[arg(skip)]
+    pub counts: bool,
 }
 
 /// `handloom bench`.
@@ -432,6 +459,44 @@ pub struct BenchArgs {
     /// Do it for several sizes: a list, or a range with a factor or a step.
     #[arg(long, value_name = "NAME=VALUES", conflicts_with = "job")]
     pub sweep: Option<Sweep>,
+}
+
+/// `handloom profile`.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct ProfileArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Write a report: a page (.html) or data (.json).
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Vec<String>,
+    /// Compare with a report in JSON that was written before.
+    #[arg(long, value_name = "BASE.json")]
+    pub compare: Option<String>,
+    /// Exit with status 1 if a count is more than so many percent above the base.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0", requires = "compare")]
+    pub threshold: f64,
+    /// Say how many blocks a multiprocessor holds, and what bounds the kernel, on a device: sm_80, sm_90, h100-sxm5 ...
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Registers of a thread, as the assembler tells them: they limit how many blocks a multiprocessor holds.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), requires = "device")]
+    pub regs: Option<u32>,
+}
+
+/// `handloom cover`.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct CoverArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Write a report: a page (.html) or data (.json).
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Vec<String>,
+    /// Write a tracefile of lcov.
+    #[arg(long, value_name = "FILE")]
+    pub lcov: Vec<String>,
+    /// Add what other runs reached: reports in JSON that were written before.
+    #[arg(long, value_name = "FILE.json")]
+    pub merge: Vec<String>,
 }
 
 /// `handloom test`.
@@ -564,6 +629,12 @@ fn seeds(text: &str) -> Result<Seeds, String> {
 fn amount(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
     number.ok_or_else(|| "expected a number above 0, as 4096 or 2e9".to_owned())
+}
+
+/// A number of percent.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
+    number.ok_or_else(|| "expected a number of percent, as 2 or 0.5".to_owned())
 }
 
 /// A time limit in seconds.

@@ -96,7 +96,7 @@ fn module(input: Input, device: &Device, args: &CompileArgs, watch: &Watch, out:
     out.diagnostics(&diagnostics, &sources);
     let mut status = Status::of_all(&diagnostics);
     let sources = Arc::new(sources);
-    let loaded = module.map(|m| launch::load(device, &m, Arc::clone(&sources))).transpose()?;
+    let loaded = module.map(|m| launch::load(device, &m, Arc::clone(&sources), false)).transpose()?;
     for (entry, fault) in &entries {
         let result = match (&loaded, fault) {
             (Some(loaded), None) => {

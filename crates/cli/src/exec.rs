@@ -30,8 +30,9 @@ const LIBRARY: &str = "libcuda.so.1";
 /// Names the folder of the libraries.
 const FOLDER_VARIABLE: &str = "HANDLOOM_LIBRARIES";
 
-/// Libraries that are found empty, so that programs which would make machine code with them link by the driver instead.
-const EMPTY: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
+/// Libraries that a program gets first, wherever it looks for others of their names, as PyTorch does in folders of its own: the runtime libraries, and empty
+/// ones, so that programs which would make machine code with them link by the driver instead.
+const FIRST: [&str; 4] = ["libcudart.so.13", "libcudart.so.12", "libnvJitLink.so.13", "libnvJitLink.so.12"];
 
 /// How often signals are looked for.
 const TICK: Duration = Duration::from_millis(20);
@@ -210,8 +211,8 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
             "`{folder}` has a blank or a colon in its name, which the loader cannot take"
         )));
     }
-    let empty: Vec<PathBuf> = EMPTY.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
-    let preload = empty.iter().map(|p| p.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
+    let first: Vec<PathBuf> = FIRST.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
+    let preload = first.iter().map(|p| p.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
     command.env("LD_LIBRARY_PATH", joined("LD_LIBRARY_PATH", folder.into()));
     if !preload.is_empty() {
         command.env("LD_PRELOAD", joined("LD_PRELOAD", preload));

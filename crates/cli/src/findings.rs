@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handloom_runtime::{Allocated, CheckConfig, CheckReport, Finding, LaunchConfig, RaceOptions};
+use handloom_profile::Launch;
+use handloom_runtime::{Allocated, CheckConfig, CheckReport, Engine, Finding, LaunchConfig, RaceOptions, Tally};
 use serde::Serialize;
 
 use crate::args::{FindArgs, RunArgs};
@@ -23,9 +24,13 @@ pub fn asked(args: &FindArgs) -> Option<CheckConfig> {
     Some(CheckConfig { checks, races })
 }
 
-/// Asks for the checks of a command line in a launch.
+/// Asks for the checks of a command line in a launch, and for counts.
 pub fn ask(args: &RunArgs, config: &mut LaunchConfig) {
     config.check = asked(&args.checks).or(config.check);
+    if args.counts {
+        // What counts needs no code.
+        (config.count, config.engine) = (Some(Tally::default()), Engine::Interp);
+    }
 }
 
 /// What was found at one pair of places.
@@ -67,6 +72,7 @@ pub struct Collected {
     cases: Vec<Case>,
     only_first: bool,
     wants_leaks: bool,
+    counted: Vec<Launch>,
 }
 
 impl Collected {
@@ -89,6 +95,16 @@ impl Collected {
     /// Whether there is a finding, and no more are asked for.
     pub fn is_enough(&self) -> bool {
         self.only_first && !self.list.is_empty()
+    }
+
+    /// Adds what was counted of a launch.
+    pub fn count(&mut self, config: &LaunchConfig) {
+        self.counted.extend(config.count.iter().flat_map(Tally::launches));
+    }
+
+    /// Takes what was counted.
+    pub fn take_counted(&mut self) -> Vec<Launch> {
+        std::mem::take(&mut self.counted)
     }
 
     /// A run with a seed begins.

@@ -123,7 +123,7 @@ pub fn open<'j>(
     let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
     let device = device()?;
     let names = Names::of(&job.buffers, &job.tensor_maps).map_err(|why| in_job(Failure::usage(why)))?;
-    let (units, keys) = load_units(job, base, &device, out).map_err(in_job)?;
+    let (units, keys) = load_units(job, base, (&device, args.counts), out).map_err(in_job)?;
     let buffers = load_buffers(job, base, &device, &names, &units).map_err(in_job)?;
     let mut opened = Opened { job, base, names, units, keys, fills: Vec::new(), buffers, plan: Vec::new() };
     opened.fills = opened.context().fills().map_err(in_job)?;
@@ -611,6 +611,7 @@ fn run_all(
         };
         if let Ok(ready) = &p.ready {
             found.add(&p.entry, &done, ready.config.seed);
+            found.count(&ready.config);
         }
         if done.stopped {
             ended.status = ended.status.max(out.failure(&watch.stopped("the launch")));

@@ -29,13 +29,18 @@ pub struct Loaded {
     pub lower: Duration,
 }
 
-/// Lowers a module and puts it on a device.
+/// Lowers a module and puts it on a device. `marked`: its launches are counted.
 ///
 /// # Errors
 /// There is no room for its variables.
-pub fn load(device: &Device, checked: &CheckedModule, sources: Arc<SourceMap>) -> Result<Loaded, Failure> {
+pub fn load(
+    device: &Device,
+    checked: &CheckedModule,
+    sources: Arc<SourceMap>,
+    marked: bool,
+) -> Result<Loaded, Failure> {
     let start = Instant::now();
-    let ir = handloom_lower::lower(checked);
+    let ir = if marked { handloom_lower::lower_marked(checked) } else { handloom_lower::lower(checked) };
     let lower = start.elapsed();
     let no_warnings: Vec<Diagnostic> = Vec::new();
     let module = Module::from_ir(device, ir, sources, no_warnings);
@@ -248,7 +253,10 @@ fn text_of(printed: &[u8]) -> Option<String> {
 
 /// Reports a launch: how long it took, what the kernel printed if that was kept, its trap. `many`: it was to be run a number of times.
 pub fn report(entry: &str, done: &Launched, many: bool, out: &mut Out) {
-    let is_json = out.format == Format::Json;
+    let is_json = out.format == Format::Json && !out.is_only_trouble();
+    if out.is_only_trouble() && !done.printed.is_empty() {
+        out.say(&String::from_utf8_lossy(&done.printed));
+    }
     if is_json {
         let times = |of: fn(&LaunchReport) -> Duration| done.runs.iter().map(|r| micros(of(r))).collect();
         out.json(&Object {
@@ -273,7 +281,7 @@ pub fn report(entry: &str, done: &Launched, many: bool, out: &mut Out) {
         }
         return;
     }
-    if !is_json {
+    if !is_json && !out.is_only_trouble() {
         let recompile: Duration = done.runs.iter().map(|r| r.recompile).sum();
         let tier = done.runs.iter().filter_map(|r| r.tier).max();
         let more = match tier {
@@ -337,15 +345,18 @@ const MAX_SOURCE_BYTES: u64 = 64 << 20;
 
 /// A line of the source file that `.loc` names, if the file is there: as named, or beside the PTX file.
 fn cuda_line(trap: &TrapReport, file: &str, line: u32) -> Option<String> {
+    let text = source_text(file, trap.place().map(|(name, _)| Path::new(name)))?;
+    let index = usize::try_from(line).ok()?.checked_sub(1)?;
+    text.split('\n').nth(index).map(|line| line.trim_end().to_owned())
+}
+
+/// The text of a file if it is there: as it is named, or beside another one.
+pub fn source_text(file: &str, other: Option<&Path>) -> Option<String> {
     let named = Path::new(file);
-    let ptx = trap.place().map(|(name, _)| Path::new(name));
-    let beside = ptx.and_then(Path::parent).map(|dir| dir.join(named.file_name().unwrap_or_default()));
+    let beside = other.and_then(Path::parent).map(|dir| dir.join(named.file_name().unwrap_or_default()));
     let found = [Some(named.to_owned()), beside]
         .into_iter()
         .flatten()
         .find(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.len() <= MAX_SOURCE_BYTES))?;
-    let text = std::fs::read(found).ok()?;
-    let index = usize::try_from(line).ok()?.checked_sub(1)?;
-    let line = text.split(|b| *b == b'\n').nth(index)?;
-    Some(String::from_utf8_lossy(line).trim_end().to_owned())
+    std::fs::read(found).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
 }

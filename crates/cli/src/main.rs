@@ -11,7 +11,7 @@
 //! [`words`] that are typed or specs of a [`jobfile`]; both become [`values`], with structures laid out by [`layout`], numbers by [`elements`]
 //! and [`scalar`], memory by [`buffers`] and files by [`npy`] and [`outputs`]. [`dtype`] warns of files of another type than the kernel's.
 //! [`launch`] is one launch and its report, [`expect`] compares results, [`seeds`] runs it with several seeds, [`findings`] is what checks found, less what files [`suppress`],
-//! [`documents`] of it, [`suite`] runs tests, [`mod@bench`] times launches, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
+//! [`documents`] of it, [`suite`] runs tests, [`mod@profile`] counts what launches do, [`mod@cover`] what they reach, [`mod@bench`] times them, [`compared`] what the times say by [`timing`], for sizes of a [`sweep`] and on a [`host`], [`notes`] what libraries say of it to `exec`, [`explain`] what its words mean, [`printed`] is what kernels print, [`watch`] are signals and
 //! progress, [`report`] is everything else that is written.
 
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod bug;
 mod check;
 mod compared;
 mod compile;
+mod cover;
 mod documents;
 mod dtype;
 mod elements;
@@ -45,6 +46,7 @@ mod notes;
 mod npy;
 mod outputs;
 mod printed;
+mod profile;
 mod report;
 mod run;
 mod scalar;
@@ -113,6 +115,8 @@ fn command(command: &Command, words: &[OsString], out: &mut Out) -> Result<Statu
         Command::Compile(args) => compile::compile(args, out),
         Command::Run(args) => seeds::run(args, out),
         Command::Bench(args) => bench::bench(args, words, out),
+        Command::Profile(args) => profile::profile(args, out),
+        Command::Cover(args) => cover::cover(args, out),
         Command::Test(args) => suite::test(args, out),
         Command::Exec(args) => exec::exec(args, out),
         Command::Info(args) => info::info(args, out),

@@ -197,6 +197,8 @@ pub struct Out {
     failed: Option<String>,
     /// Nothing of it is shown.
     is_quiet: bool,
+    /// Of launches only what went wrong is shown, on standard error.
+    only_trouble: bool,
 }
 
 impl Out {
@@ -209,6 +211,16 @@ impl Out {
         new.stdout.lock().out = buffered(Box::new(std::io::sink()));
         new.is_quiet = true;
         new
+    }
+
+    /// Shows of launches only what went wrong from now on, and that on standard error.
+    pub fn only_trouble(&mut self) {
+        self.only_trouble = true;
+    }
+
+    /// Whether of launches only what went wrong is shown.
+    pub fn is_only_trouble(&self) -> bool {
+        self.only_trouble
     }
 
     /// Whether nothing of it is shown.
@@ -234,7 +246,8 @@ impl Out {
             if document.is_some() { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout()) };
         let pipe = Pipe { out: buffered(first), closed: false, failed: None };
         let stdout = Stdout(Arc::new(Mutex::new(pipe)));
-        let mut new = Out { format, document, limit: 0, style, stdout, failed: None, is_quiet: false };
+        let mut new =
+            Out { format, document, limit: 0, style, stdout, failed: None, is_quiet: false, only_trouble: false };
         new.set_limit(None);
         new
     }

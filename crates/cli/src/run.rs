@@ -45,6 +45,7 @@ pub fn run(
         launch::report(function.name(), &done, false, out);
     }
     found.add(function.name(), &done, config.seed);
+    found.count(&config);
     if done.stopped {
         return Err(watch.stopped("the launch"));
     }
@@ -75,7 +76,7 @@ pub struct Prepared {
 pub fn prepare(args: &RunArgs, file: &str, watch: &Watch, out: &mut Out) -> Result<Prepared, Failure> {
     let device = device()?;
     let first = args.rest.first().map(String::as_str).filter(|word| is_name(word));
-    let loaded = bug::catch(|| load(&device, file, first, &args.link, out)).unwrap_or_else(|panic| {
+    let loaded = bug::catch(|| load(&device, file, first, args, out)).unwrap_or_else(|panic| {
         out.bug(&panic, Some(file));
         Err(Failure::told(Status::Bug))
     })?;
@@ -128,11 +129,11 @@ pub fn device() -> Result<Device, Failure> {
 }
 
 /// Reads, checks and joins files, and tells of their faults. Of a file with several modules, the one with the entry is taken.
-fn load(device: &Device, file: &str, entry: Option<&str>, links: &[String], out: &mut Out) -> Result<Loaded, Failure> {
+fn load(device: &Device, file: &str, entry: Option<&str>, args: &RunArgs, out: &mut Out) -> Result<Loaded, Failure> {
     let mut groups = image::groups(image::read(file, file)?);
     let part = image::group_with(&groups, entry)?;
     let mut inputs = if groups.is_empty() { Vec::new() } else { groups.swap_remove(part) };
-    for link in links {
+    for link in &args.link {
         inputs.extend(image::read(link, link)?);
     }
     let mut sources = SourceMap::new();
@@ -152,7 +153,7 @@ fn load(device: &Device, file: &str, entry: Option<&str>, links: &[String], out:
         out.diagnostics(&wrong, &sources);
         Failure::told(Status::of_all(&wrong))
     })?;
-    launch::load(device, &joined, Arc::new(sources))
+    launch::load(device, &joined, Arc::new(sources), args.counts)
 }
 
 /// The entry, if it is named, and the arguments behind it.

@@ -69,7 +69,11 @@ fn with(args: &RunArgs, seed: u64) -> RunArgs {
     RunArgs { seed: Some(seed), ..args.clone() }
 }
 
-fn once(
+/// Runs it with the seed that it names.
+///
+/// # Errors
+/// What kept it from running.
+pub fn once(
     args: &RunArgs,
     watch: &Watch,
     found: &mut Collected,

@@ -44,14 +44,14 @@ pub struct Unit {
 }
 
 /// Loads all modules that launches name; also tells which of them each launch is of. Of a file with several modules, a launch takes the
-/// one with its entry.
+/// one with its entry. `marked`: launches are counted.
 ///
 /// # Errors
 /// A file cannot be read, or a launch names none.
 pub fn load_units<'j>(
     job: &'j Job,
     base: &Path,
-    device: &Device,
+    (device, marked): (&Device, bool),
     out: &mut Out,
 ) -> Result<(Units<'j>, Vec<Key<'j>>), Failure> {
     let (mut units, mut keys) = (BTreeMap::new(), Vec::new());
@@ -75,7 +75,7 @@ pub fn load_units<'j>(
         for name in key.link {
             inputs.extend(read(name)?);
         }
-        let unit = bug::catch(|| load_unit(inputs, device, out)).unwrap_or_else(|panic| {
+        let unit = bug::catch(|| load_unit(inputs, (device, marked), out)).unwrap_or_else(|panic| {
             out.bug(&panic, Some(module));
             let fault = Fault { status: Status::Bug, message: panic.message };
             Ok(Unit { loaded: None, faults: BTreeMap::new(), broken: Some(fault), text: String::new() })
@@ -86,7 +86,7 @@ pub fn load_units<'j>(
 }
 
 /// Loads the texts that are one module.
-fn load_unit(inputs: Vec<Input>, device: &Device, out: &mut Out) -> Result<Unit, Failure> {
+fn load_unit(inputs: Vec<Input>, (device, marked): (&Device, bool), out: &mut Out) -> Result<Unit, Failure> {
     let mut sources = SourceMap::new();
     let texts: Vec<_> = inputs.into_iter().map(|input| input.add(&mut sources, out)).collect();
     let (mut modules, mut faults, mut broken) = (Vec::new(), BTreeMap::new(), None);
@@ -111,7 +111,7 @@ fn load_unit(inputs: Vec<Input>, device: &Device, out: &mut Out) -> Result<Unit,
     } else {
         String::new()
     };
-    let loaded = joined.map(|checked| launch::load(device, &checked, Arc::new(sources))).transpose()?;
+    let loaded = joined.map(|checked| launch::load(device, &checked, Arc::new(sources), marked)).transpose()?;
     Ok(Unit { loaded, faults, broken, text })
 }
 

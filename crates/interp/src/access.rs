@@ -9,6 +9,7 @@ use handloom_ir::mbarrier;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Val};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
+use handloom_profile::Does as Manner;
 
 use crate::atom::{atom_value, atom_value_128, flushes};
 use crate::cta::{Cta, Group};
@@ -47,8 +48,14 @@ impl Request {
         all.into_iter()
     }
 
+    /// From where on, and how many bytes, of the whole access are touched.
+    pub(crate) fn extent(&self) -> Option<(u64, u32)> {
+        let (first, last) = (self.touched.first()?, self.touched.last()?);
+        Some((u64::from(first * self.element), (last + 1 - first) * self.element))
+    }
+
     /// The state space that a generic address lies in.
-    fn falls_into(&self, addr: u64, mem: &dyn Memory) -> StateSpace {
+    pub(crate) fn falls_into(&self, addr: u64, mem: &dyn Memory) -> StateSpace {
         if self.space == StateSpace::Generic { mem.space(addr) } else { self.space }
     }
 }
@@ -76,6 +83,7 @@ impl<'m> Cta<'m> {
         self.access_decides(inst, group);
         let located = self.locate_all(inst, &request, offset, group, mem)?;
         self.check_variables(inst, &request, &located, Does::Read, mem);
+        self.count_access(inst.span, &request, &located, Manner::Load, mem);
         let audit = self.audit.clone();
         let order = (access.order, access.scope);
         let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Read, order);
@@ -117,6 +125,7 @@ impl<'m> Cta<'m> {
         let values = &inst.operands()[1..];
         let located = self.locate_all(inst, &request, offset, group, mem)?;
         self.check_variables(inst, &request, &located, Does::Write, mem);
+        self.count_access(inst.span, &request, &located, Manner::Store, mem);
         let audit = self.audit.clone();
         let order = (access.order, access.scope);
         let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Write, order);
@@ -156,10 +165,9 @@ impl<'m> Cta<'m> {
     fn check_copies(&self, inst: &Inst, request: &Request, located: &[(usize, u64)], does: Does) {
         let Some(under_way) = self.env.late.as_ref().filter(|all| late::is_open(all, &self.env)) else { return };
         for (t, addr) in located.iter().copied() {
-            let (Some(first), Some(last)) = (request.touched.first(), request.touched.last()) else { continue };
-            let at = addr + u64::from(first * request.element);
-            let bytes = u64::from((last + 1 - first) * request.element);
-            if let Some((copy, why)) = late::unwaited(under_way, &self.env, (at, bytes), does != Does::Read) {
+            let Some((skip, bytes)) = request.extent() else { continue };
+            let part = (addr + skip, u64::from(bytes));
+            if let Some((copy, why)) = late::unwaited(under_way, &self.env, part, does != Does::Read) {
                 let wrong = match why {
                     Unwaited::Target => Wrong::AsyncUnwaited,
                     Unwaited::Source => Wrong::AsyncSource,
@@ -173,10 +181,8 @@ impl<'m> Cta<'m> {
     fn check_variables(&self, inst: &Inst, request: &Request, located: &[(usize, u64)], does: Does, mem: &dyn Memory) {
         self.check_copies(inst, request, located, does);
         for (t, addr) in located.iter().copied().filter(|_| self.traced) {
-            let (Some(first), Some(last)) = (request.touched.first(), request.touched.last()) else { continue };
-            let bytes = (last + 1 - first) * request.element;
-            let at = addr + u64::from(first * request.element);
-            self.check_variable(inst, t, (at, bytes), does, request.falls_into(addr, mem));
+            let Some((skip, bytes)) = request.extent() else { continue };
+            self.check_variable(inst, t, (addr + skip, bytes), does, request.falls_into(addr, mem));
         }
     }
 
@@ -221,6 +227,7 @@ impl<'m> Cta<'m> {
         let values = &inst.operands()[1..];
         let located = self.locate_all(inst, &request, offset, group, mem)?;
         self.check_variables(inst, &request, &located, Does::Update, mem);
+        self.count_access(inst.span, &request, &located, Manner::Atomic, mem);
         let audit = self.audit.clone();
         let does = if inst.dst.is_empty() { Does::Reduce } else { Does::Update };
         // An `mbarrier` object belongs to the asynchronous copies of the cluster, whatever scope the program gives its own arrivals.

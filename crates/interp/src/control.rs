@@ -80,14 +80,17 @@ impl<'m> Cta<'m> {
 
     fn switch(&mut self, block: &Block, index: Val, targets: &[BlockId], group: Group) -> Result<(), Box<Trap>> {
         self.all_decide(Decides::Operand, block.term_span, group, index);
-        let mut outside = Vec::new();
+        let (mut outside, mut ways) = (Vec::new(), Vec::new());
         for t in group.threads() {
             let index = self.get32(t, index);
-            match usize::try_from(index).ok().and_then(|i| targets.get(i)) {
+            let way = usize::try_from(index).ok();
+            match way.and_then(|i| targets.get(i)) {
                 Some(next) => self.threads[t].resume(*next),
                 None => outside.push((t, index)),
             }
+            ways.extend(way.filter(|i| *i < targets.len()));
         }
+        self.count_ways(block.term_span, &ways);
         let Some((_, index)) = outside.first() else { return Ok(()) };
         let detail = no_such_target(u64::from(*index), targets.len());
         let mut trap = self.trap_of(TrapKind::BadCall, block.term_span, outside.iter().map(|(t, _)| *t));
@@ -254,9 +257,15 @@ impl<'m> Cta<'m> {
         for met in self.barriers.take_met() {
             self.tell(|audit, cta| audit.barrier(cta, &met));
         }
+        let mut met = Vec::new();
         for released in self.barriers.take_released() {
             let group = Group { warp: released.warp, lanes: released.lanes };
             self.tell_divergence(group);
+            if let Some(t) = group.threads().next()
+                && let State::Barrier { id, .. } = self.threads[t].state
+            {
+                met.push((id, group.warp, self.threads[t].span));
+            }
             for t in group.threads() {
                 let State::Barrier { dst, next, .. } = self.threads[t].state else { continue };
                 if let Some(reg) = dst {
@@ -265,6 +274,7 @@ impl<'m> Cta<'m> {
                 self.threads[t].resume(next);
             }
         }
+        self.count_meeting(met);
     }
 
     fn cluster_arrive(&mut self, block: &Block, next: BlockId, group: Group) -> Result<(), Box<Trap>> {

@@ -14,6 +14,7 @@ use handloom_ir::trap::{Trap, TrapKind, WarpTraps};
 
 use crate::barrier::Barriers;
 use crate::cluster::ClusterBarrier;
+use crate::counted::SharedCounter;
 use crate::env::CtaEnv;
 use crate::frame::{Frame, Trace};
 use crate::lane::{Lane, Paths, Place, State};
@@ -75,6 +76,8 @@ pub struct Cta<'m> {
     trap: Option<Box<Trap>>,
     /// Who is told what happens.
     pub(crate) audit: Option<SharedAudit>,
+    /// Who counts it.
+    pub(crate) counter: Option<SharedCounter>,
     /// Whether it is told of bits that nobody wrote.
     pub(crate) shaded: bool,
     /// Whether it is told of accesses that leave the variables that their addresses were made from.
@@ -160,6 +163,7 @@ impl<'m> Cta<'m> {
             grace: u64::MAX,
             trap,
             audit: None,
+            counter: None,
             shaded: false,
             traced: false,
             variables: Vec::new(),
@@ -202,6 +206,7 @@ impl<'m> Cta<'m> {
             Status::Done => match self.end_transfers(mem) {
                 Ok(()) => {
                     self.tell_end();
+                    self.count_end();
                     Status::Done
                 }
                 Err(trap) => self.stop(trap),

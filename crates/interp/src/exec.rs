@@ -104,7 +104,8 @@ impl<'m> Cta<'m> {
             Op::Image(op) => self.image(inst, op, group, mem)?,
             Op::Tensor(op) => self.tensor(inst, op, group, mem)?,
             // Time passes, but only for who reads a clock.
-            Op::Nanosleep | Op::Hint => {}
+            Op::Nanosleep => {}
+            Op::Mark => self.count_mark(inst, group),
         }
         Ok(())
     }

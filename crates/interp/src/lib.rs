@@ -22,7 +22,7 @@
 //! that a rule is written once.
 //!
 //! To read it: [`cta`] chooses who runs, `exec` says what an op does, `control` what the end of a block does, `access`
-//! what may be touched, [`witness`] what an audit is told of it, `shades` which bits nobody wrote, `traces` which variables addresses are made from.
+//! what may be touched, [`witness`] what an audit is told of it, `counted` what a counter is told, `shades` which bits nobody wrote, `traces` which variables addresses are made from.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm)]
@@ -35,6 +35,7 @@ pub mod barrier;
 pub mod builtin;
 pub mod cluster;
 mod control;
+mod counted;
 pub mod cta;
 pub mod device_call;
 pub mod env;
@@ -60,6 +61,7 @@ pub mod vec_memory;
 pub mod warp;
 pub mod witness;
 
+pub use counted::SharedCounter;
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
 pub use memory::{Denied, Memory};

@@ -42,8 +42,11 @@ pub(crate) struct Thread<'a, 'm> {
 }
 
 impl Thread<'_, '_> {
-    /// Tells an audit of bytes that are moved now: as if the thread itself moved them.
+    /// Tells a counter and an audit of bytes that are moved now: as if the thread itself moved them.
     fn tell(&mut self, at: u64, bytes: usize, from: Option<&[u8]>, (does, order): (Does, Order)) {
+        if does != Does::Step {
+            self.cta.count_copy(self.span, bytes, self.mem.space(at));
+        }
         let order = (order, Scope::Sys);
         let Some(mut witness) = Witness::of(self.cta.audit.as_ref(), &self.cta.env, self.span, does, order) else {
             return;

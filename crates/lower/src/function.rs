@@ -212,8 +212,23 @@ impl<'m> FunctionCx<'m> {
                 let to = self.label(*l);
                 self.end_block(Term::Jump(to), Span::NONE, Some(to));
             }
-            Stmt::Inst(inst) => self.instruction(inst),
+            Stmt::Inst(inst) => {
+                if self.names.marked {
+                    self.mark(inst);
+                }
+                self.instruction(inst);
+            }
             Stmt::Loc { .. } | Stmt::Pragma(_) => {}
+        }
+    }
+
+    /// Marks the begin of a statement, with its guard.
+    fn mark(&mut self, inst: &checked::Inst) {
+        let guard = inst.guard.map(|g| self.guard_value(g, inst.span));
+        self.build(inst.span, None, |b| b.push(Op::Mark, vec![], vec![]));
+        if let (Some(guard), Some(mark)) = (guard, self.func.blocks[self.block.idx()].insts.last_mut()) {
+            mark.src.push(guard);
+            mark.guarded = true;
         }
     }
 

@@ -31,6 +31,6 @@ mod specialise;
 mod yields;
 
 pub use graph::order_blocks;
-pub use module::lower;
+pub use module::{lower, lower_marked};
 pub use reads::{Reads, float_reads};
 pub use specialise::{as_lowered, specialise};

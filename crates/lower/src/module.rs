@@ -6,6 +6,7 @@ use handloom_check::module as checked;
 use handloom_check::module::{CheckedModule, SymbolId, SymbolKind};
 use handloom_ir::simt::*;
 use handloom_ir::types::StateSpace;
+use handloom_isa::form::{Control, Semantics};
 
 use crate::function::lower_function;
 use crate::late;
@@ -14,7 +15,44 @@ use crate::shared::{SharedLayout, lay_out_shared};
 
 /// Lowers a checked module. Symbol `i` of the result is symbol `i` of the checked module.
 pub fn lower(module: &CheckedModule) -> Module {
+    lower_names(Names::of(module))
+}
+
+/// The same with a mark at the begin of each statement, so that a launch can be counted.
+pub fn lower_marked(module: &CheckedModule) -> Module {
     let mut names = Names::of(module);
+    names.marked = true;
+    let statements = names.bodies.iter().flat_map(|&id| statements(&names, id)).collect();
+    Module { statements, ..lower_names(names) }
+}
+
+/// The instructions of a function.
+fn statements(names: &Names, id: SymbolId) -> Vec<Statement> {
+    let SymbolKind::Func(decl) = &names.symbol(id).kind else { return vec![] };
+    let Some(body) = &decl.body else { return vec![] };
+    let func = names.func(id);
+    let statement = |stmt: &checked::Stmt| {
+        let checked::Stmt::Inst(inst) = stmt else { return None };
+        let ways = match inst.form.semantics {
+            Semantics::Control(Control::Bra) if inst.guard.is_some() => Ways::Two,
+            Semantics::Control(Control::BrxIdx) => Ways::Many(n_labels(inst)),
+            _ => Ways::One,
+        };
+        Some(Statement { func, span: inst.span, opcode: inst.form.opcode, ways })
+    };
+    body.stmts.iter().filter_map(statement).collect()
+}
+
+fn n_labels(inst: &checked::Inst) -> u32 {
+    let labels = inst.dst.iter().chain(&inst.src).find_map(|o| match o {
+        checked::Operand::Labels(list) => Some(list.len()),
+        _ => None,
+    });
+    labels.and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
+}
+
+fn lower_names(mut names: Names<'_>) -> Module {
+    let module = names.module;
     let shared = lay_out_shared(module);
     let funcs = names.bodies.iter().map(|&s| lower_function(&names, s)).collect();
     let syms = (0..module.symbols.len()).map(|i| symbol(&names, &shared, SymbolId(i as u32))).collect();
@@ -27,7 +65,8 @@ pub fn lower(module: &CheckedModule) -> Module {
     } else {
         vec![]
     };
-    Module { funcs, syms, entries, address_size: module.address_size, lines, line_files, shared: shared.rules, late }
+    let (address_size, shared, statements) = (module.address_size, shared.rules, vec![]);
+    Module { funcs, syms, entries, address_size, lines, line_files, shared, late, statements }
 }
 
 fn symbol(names: &Names, shared: &SharedLayout, id: SymbolId) -> Symbol {

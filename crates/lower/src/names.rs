@@ -18,6 +18,8 @@ pub(crate) struct Names<'m> {
     pub(crate) short_locals: bool,
     /// What is asynchronous may come late.
     pub(crate) late: bool,
+    /// Statements begin with a mark.
+    pub(crate) marked: bool,
 }
 
 impl<'m> Names<'m> {
@@ -36,7 +38,7 @@ impl<'m> Names<'m> {
                 SymbolKind::Func(f) => f.body.as_ref().is_some_and(short_addresses::makes_short_addresses),
                 SymbolKind::Var(_) | SymbolKind::Alias(_) => false,
             });
-        Names { module, bodies, numbers, short_locals, late: false }
+        Names { module, bodies, numbers, short_locals, late: false, marked: false }
     }
 
     pub(crate) fn symbol(&self, id: SymbolId) -> &'m checked::Symbol {

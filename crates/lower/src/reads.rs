@@ -281,7 +281,7 @@ impl Flow {
             (Known::Pointer(from), Op::Atom { access, .. } | Op::Red { access, .. }) if n == 0 => {
                 self.atomic(from, access, i.span);
             }
-            (Known::Pointer(_), Op::Cvta { .. } | Op::IsSpace(_) | Op::Hint | Op::Pure(Pure::ICmp(..))) => {}
+            (Known::Pointer(_), Op::Cvta { .. } | Op::IsSpace(_) | Op::Mark | Op::Pure(Pure::ICmp(..))) => {}
             (Known::Pointer(_), Op::Pure(Pure::Ext { bits: 32, signed: false, .. })) if self.word == 4 => {}
             (Known::Pointer(_), Op::Pure(Pure::Add(_) | Pure::Or(_) | Pure::Sub(_))) => {
                 // Lost where two pointers meet, or where it is subtracted from something.

@@ -53,6 +53,7 @@ fn extract(module: &Module, entry: &str) -> Module {
         line_files: vec![],
         shared: module.shared,
         late: vec![],
+        statements: vec![],
     }
 }
 

@@ -13,12 +13,14 @@
 //! # Invariants
 //! - What lives across blocks, and what a warp-level op reads or writes, has words in the context that nothing else uses: its *home*. There its value
 //!   is while lanes are not in the code (`flow` writes and reads it).
+//! - The address of a load that one later instruction of the block may do instead has its word until there.
 //! - A source of an instruction and its results have different places, unless they are one register, or the result is a `fma` that takes over the place of its sum.
 
-use handloom_ir::simt::{Inst, Op, Pure, Val};
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{Loc, WarpCtx, spread};
+use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 
@@ -60,6 +62,9 @@ pub struct Places {
     /// Where rows for routines begin.
     pub scratch: u32,
 }
+
+/// How many instructions a load may stand before the one that reads it from memory.
+pub(crate) const MOST_APART: usize = 24;
 
 /// Life of a register: positions of its first and last mention, loops included.
 #[derive(Clone, Copy)]
@@ -254,8 +259,20 @@ fn intervals(plan: &Plan) -> Vec<Interval> {
             i.weight += weight;
         };
         plan.facts.live.entry[b].iter().for_each(|r| mention(r, at, 0));
+        // By what is loaded: where from, and where the load stands. The load may be done where the value is read, so the address lives until there.
+        let mut loaded: Vec<(Reg, usize, u32)> = Vec::new();
         for inst in &block.insts {
             at += 1;
+            loaded.retain(|l| at - l.2 <= MOST_APART as u32);
+            for (_, address, _) in loaded.iter().filter(|l| inst.src.contains(&Val::Reg(l.0))) {
+                mention(*address, at, 0);
+            }
+            if let (Op::Load { .. }, [d], Some(Val::Reg(address))) =
+                (inst.op, inst.dst.as_slice(), AccessClass::of(inst).map(|c| c.address))
+            {
+                let is_word = matches!(plan.facts.class[address.idx()], Class::Affine(_));
+                loaded.extend(is_word.then_some((*d, address.idx(), at)));
+            }
             let reads = inst.src.iter().filter_map(|v| match v {
                 Val::Reg(r) => Some(r.idx()),
                 Val::Imm(..) => None,

@@ -153,6 +153,7 @@ fn made(
         folded: Vec::new(),
         operands: Vec::new(),
         alike: Vec::new(),
+        apart: Vec::new(),
         slow: None,
         slow_pieces: Vec::new(),
         in_part: false,
@@ -292,6 +293,7 @@ impl Emit<'_> {
     pub(crate) fn inst(&mut self, b: usize, inst: &Inst) -> Result<(), Refusal> {
         match inst.op {
             Op::Pure(op) => {
+                self.part_alike(inst);
                 let mixed = inst.dst.len() > 1;
                 if inst.dst.iter().all(|d| self.is_affine(*d)) {
                     self.scalar_op(inst, op);
@@ -352,7 +354,7 @@ impl Emit<'_> {
                 self.go_on_if_right();
                 self.tell_dirty();
             }
-            Op::Nanosleep | Op::Hint => {}
+            Op::Nanosleep | Op::Mark => {}
             Op::Shfl(_)
             | Op::Vote(_)
             | Op::Match { .. }

@@ -128,6 +128,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) operands: Vec<(Reg, Vec<Mem>)>,
     /// Registers whose second vector is as the first.
     pub(crate) alike: Vec<Reg>,
+    /// Of those, the ones whose second vector the instruction reads after all.
+    pub(crate) apart: Vec<Reg>,
     /// The slow piece of the block.
     pub(crate) slow: Option<Slow>,
     /// Slow pieces to be emitted.

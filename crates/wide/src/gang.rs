@@ -418,7 +418,7 @@ impl Emit<'_> {
             }
             Op::Sreg(Sreg::Tid(0..3) | Sreg::Laneid) => true,
             Op::Load { .. } | Op::Store { .. } => return self.access_of_gang(inst).map(|g| g.bit),
-            Op::Hint => true,
+            Op::Mark => true,
             _ => false,
         };
         fits.then_some(Some(0))

@@ -16,7 +16,7 @@ use handloom_plan::analysis::shape::Shape;
 use iced_x86::Code;
 
 use crate::access::{Access, Elsewhere, Folded, Joints, Member, Runs, Slow};
-use crate::alloc::{Place, n_parts};
+use crate::alloc::{MOST_APART, Place, n_parts};
 use crate::asm::{Label, Mem};
 use crate::bands::is_banded;
 use crate::emit::*;
@@ -24,9 +24,6 @@ use crate::table::{arithmetic, simple};
 
 /// What accesses that are tested together have in common: the address, the space, what they do, and their bytes.
 type Key = (Reg, StateSpace, Kind, i64);
-
-/// Instructions from a load to its reader.
-const MOST_APART: usize = 24;
 
 impl Emit<'_> {
     /// Finds the accesses of a block that are tested together.

@@ -15,7 +15,7 @@ use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Folded, Form, Limits, Member, Runs};
-use crate::alloc::Place;
+use crate::alloc::{Place, n_parts};
 use crate::asm::{Label, Mem, Out, low32};
 use crate::bands::is_banded;
 use crate::emit::*;
@@ -266,7 +266,7 @@ impl Emit<'_> {
     /// Where an access finds its elements, if the head may have decided about it.
     pub(crate) fn runs(&self, inst: &Inst, x: &Access, form: Form, scalars: bool) -> Option<Runs> {
         let shape = self.shape(x.class.address)?;
-        let n_parts = crate::alloc::n_parts(x.ty);
+        let n_parts = n_parts(x.ty);
         let n = 32 / n_parts;
         let by_part: Vec<usize> = (0..n_parts).map(|q| q * n).collect();
         if !matches!(x.class.kind, Kind::Load | Kind::Store)
@@ -296,7 +296,7 @@ impl Emit<'_> {
 
     /// An access whose tests are made elsewhere.
     pub(crate) fn tested(&mut self, inst: &Inst, x: &Access, runs: &Runs, scalars: bool, form: Form) {
-        let n_parts = crate::alloc::n_parts(x.ty);
+        let n_parts = n_parts(x.ty);
         if scalars {
             let Some((of, _)) = inst.dst.iter().find_map(|d| self.words(*d)) else { return };
             for g in 0..of.groups() {
@@ -360,7 +360,7 @@ impl Emit<'_> {
 
     /// Where a part of an access lies, and whether it is one element for all lanes of it.
     pub(crate) fn part_of_run(&mut self, x: &Access, runs: &Runs, form: Form, q: usize) -> (Mem, bool) {
-        let n = 32 / crate::alloc::n_parts(x.ty);
+        let n = 32 / n_parts(x.ty);
         match form {
             Form::Row => (self.run_element(x, runs, 0).behind((q * n) as i32 * x.size()), false),
             Form::Parts => (self.run_element(x, runs, q * n), false),
@@ -377,6 +377,23 @@ impl Emit<'_> {
             && !self.places.is_own[d.idx()]
             && !self.plan.may_hold_odd_nan[d.idx()]
             && self.uses.is_by_vectors(d)
+    }
+
+    /// Gives sources that one vector does for a second one, where a result takes the first: its first part is done before its second part reads it.
+    pub(crate) fn part_alike(&mut self, inst: &Inst) {
+        self.apart.clear();
+        for v in &inst.src {
+            let Val::Reg(r) = *v else { continue };
+            let Place::Vectors(vectors) = self.place(r) else { continue };
+            let takes = |d: &Reg| {
+                let n = n_parts(self.f.regs[d.idx()]);
+                matches!(self.place(*d), Place::Vectors(of) if of[..n].contains(&vectors[0]))
+            };
+            if self.alike.contains(&r) && !self.apart.contains(&r) && inst.dst.iter().any(takes) {
+                self.a.op2(load_code(self.ty(*v)), zmm(vectors[1]), zmm(vectors[0]));
+                self.apart.push(r);
+            }
+        }
     }
 
     /// Whether what registers hold stays over an instruction: accesses look after it themselves.
@@ -564,7 +581,7 @@ impl Emit<'_> {
         self.one_place(x);
         if x.class.bits >= 32 {
             for (e, d) in (0..).zip(&inst.dst) {
-                for q in 0..crate::alloc::n_parts(x.ty) {
+                for q in 0..n_parts(x.ty) {
                     self.spread_part(*d, q, Mem::at(RAX, e * x.size()), x);
                 }
             }
@@ -579,7 +596,7 @@ impl Emit<'_> {
             } else {
                 self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, t, EDX);
             }
-            for q in 0..crate::alloc::n_parts(x.ty) {
+            for q in 0..n_parts(x.ty) {
                 self.put(*d, q, t, x.lanes);
             }
         }
@@ -628,21 +645,21 @@ impl Emit<'_> {
     /// Elements that follow each other through the warp, from the address in `rax` on.
     pub(crate) fn row(&mut self, inst: &Inst, x: &Access) {
         let stride = x.size();
-        let n = 32 / crate::alloc::n_parts(x.ty) as i32;
+        let n = 32 / n_parts(x.ty) as i32;
         self.host(x, RAX);
         self.a.op2(Code::Mov_r64_rm64, R8, RAX);
         if x.class.count > 1 {
             self.row_of_tuples(inst, x, R8);
             return;
         }
-        for q in 0..crate::alloc::n_parts(x.ty) {
+        for q in 0..n_parts(x.ty) {
             self.move_part(inst, x, q, Mem::at(R8, q as i32 * n * stride));
         }
     }
 
     /// Elements that follow each other within each part of a vector, in a block that all lanes execute.
     fn parts(&mut self, inst: &Inst, x: &Access) {
-        let n_parts = crate::alloc::n_parts(x.ty);
+        let n_parts = n_parts(x.ty);
         let n = 32 / n_parts as i32;
         let regs = [RCX, RSI, R11, Register::RDI];
         let place =

@@ -78,7 +78,7 @@ impl Emit<'_> {
             Val::Imm(x, ty) => At::Imm(x & ty.mask()),
             Val::Reg(r) if self.operands.iter().any(|o| o.0 == r) => self.memory_operand(r),
             Val::Reg(r) => match self.place(r) {
-                Place::Vectors(v) if self.alike.contains(&r) => At::Vectors([v[0]; 4]),
+                Place::Vectors(v) if self.alike.contains(&r) && !self.apart.contains(&r) => At::Vectors([v[0]; 4]),
                 Place::Nowhere => At::Imm(0),
                 Place::Vectors(v) => At::Vectors(v),
                 Place::Row(at) => At::Row(at),

@@ -88,6 +88,9 @@ impl<'m> Interp<'m> {
         if let Some(audit) = &grid.audit {
             cta.audit(audit);
         }
+        if let Some(counter) = &grid.counter {
+            cta.count(counter);
+        }
         Running { cta, memory, done: false }
     }
 }

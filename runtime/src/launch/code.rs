@@ -76,6 +76,7 @@ impl Function {
     /// Who runs a launch. Checks need an engine that tells what threads do, which compiled code does for most kernels.
     pub(crate) fn runs_on(&self, config: &LaunchConfig) -> Engine {
         match config.check {
+            _ if config.count.is_some() => Engine::Interp,
             Some(_) if audited::why_interpreted(self, config).is_some() => Engine::Interp,
             Some(_) | None => config.engine,
         }

@@ -7,6 +7,7 @@ use handloom_interp::AsyncOrder;
 use handloom_ir::simt;
 use handloom_plan::Bounds;
 
+use super::counted::Tally;
 use crate::children::DeviceFacts;
 use crate::error::{Wrong, wrong};
 use crate::finding::{Check, CheckConfig, CheckSink, Checks};
@@ -83,6 +84,8 @@ pub struct LaunchConfig {
     pub output: Option<Sink>,
     /// What is checked while it runs. A checked launch runs on one thread; what compiled code cannot tell, the reference executor does, whatever `engine` says.
     pub check: Option<CheckConfig>,
+    /// Counts what it does. A counted launch is run by the reference executor on one thread, whatever `engine` says.
+    pub count: Option<Tally>,
     /// Takes what was found, of launches whose report nobody waits for.
     pub found: Option<CheckSink>,
     /// What kernels that ask CUDA's device runtime are told of the device; without it, what is true of any.
@@ -112,6 +115,7 @@ impl LaunchConfig {
             quiet: Some(QUIET),
             output: None,
             check: None,
+            count: None,
             found: None,
             facts: None,
         }

@@ -5,6 +5,7 @@ mod audited;
 mod children;
 mod code;
 mod config;
+mod counted;
 mod launcher;
 mod listing;
 
@@ -24,6 +25,7 @@ pub use config::{
     Engine, LaunchConfig, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, QUIET,
     async_order_of_environment,
 };
+pub use counted::Tally;
 pub use launcher::Launcher;
 pub(crate) use launcher::Params;
 pub use listing::Listing;
@@ -202,8 +204,9 @@ impl PreparedLaunch {
                 .prints
                 .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
-            threads: if config.check.is_some() { 1 } else { threads(config.threads) },
+            threads: if config.check.is_some() || config.count.is_some() { 1 } else { threads(config.threads) },
             audit: None,
+            counter: None,
             children: children::children(module, config, Nesting::default()),
         };
         let most = space.max_slabs() as u64;
@@ -314,6 +317,7 @@ impl PreparedLaunch {
         }
         let check = self.config.check;
         self.grid.audit = check.map(|c| Arc::new(Mutex::new(Audit::for_checks(c.checks, c.races))));
+        self.grid.counter = self.config.count.as_ref().map(|tally| tally.begin(&self.grid));
         let _running = Running::begin();
         let start = Instant::now();
         let finished = match &self.program {
@@ -331,6 +335,9 @@ impl PreparedLaunch {
         let Finished { result, units } = finished.unwrap_or_else(|why| Finished { result: Err(why), units: 0 });
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
+        if let Some(tally) = &self.config.count {
+            tally.end(&self.grid, &self.bindings, &result, blocks);
+        }
         let is_enough = self.grid.audit.as_ref().is_some_and(|audit| lock(audit).is_enough());
         let check = self.check_report(match &result {
             Err(Ended::Trap(trap)) => Some(trap),

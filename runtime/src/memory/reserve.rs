@@ -26,8 +26,9 @@ struct Wish {
     window: u64,
 }
 
+/// The last base is for programs under a sanitizer, which keeps the others for itself.
 const WIDE: Wish = Wish {
-    bases: &[0x2000_0000_0000, 0x3000_0000_0000, 0x1000_0000_0000, 0x4000_0000_0000],
+    bases: &[0x2000_0000_0000, 0x3000_0000_0000, 0x1000_0000_0000, 0x4000_0000_0000, 0x80_0000_0000],
     sizes: &[1024 * GIB, 256 * GIB, 64 * GIB, 16 * GIB],
     window: 64 * GIB,
 };

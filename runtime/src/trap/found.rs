@@ -8,7 +8,7 @@ use handloom_audit::misuse::{Misuse, Wrong};
 use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Site, Thread};
 use handloom_ir::simt::{Op, SymKind, Symbol};
 use handloom_ir::trap::{AccessKind, Trap};
-use handloom_ir::types::{Order, Scope, StateSpace};
+use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
 
 use super::Binding;
 use super::describe::{index_of, name_of};
@@ -326,6 +326,13 @@ fn own_symbols(grid: &Grid) -> Vec<&Symbol> {
     let (mut first, rest): (Vec<_>, Vec<_>) = module.syms.iter().enumerate().partition(|(i, _)| named.contains(i));
     first.extend(rest);
     first.into_iter().map(|(_, s)| s).collect()
+}
+
+/// What the program calls a byte of global memory, or at an offset of shared memory.
+pub(crate) fn name_at(addr: u64, grid: &Grid, bindings: &[Binding]) -> String {
+    let shared_offset = (addr < CLUSTER_STRIDE).then_some(addr);
+    let place = place_of((addr, 0), shared_offset, grid, bindings);
+    format!("{}+{}", place.what, place.offset)
 }
 
 /// What the program calls the memory.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use handloom_diag::{
     Footer, Heading, LineColumn, Report, Snippet, SourceMap, Span, Style, names, names_json, render_snippets,
 };
-use handloom_ir::simt::{self, LineEntry};
+use handloom_ir::simt;
 use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use super::Binding;
@@ -253,19 +253,9 @@ fn number_list(numbers: &[u32]) -> String {
     parts.join(", ")
 }
 
-/// The `.loc` that governs a place.
+/// The line of the source that a place came from.
 pub(super) fn cuda_line(ir: &simt::Module, span: Span) -> Option<(String, u32)> {
-    if span == Span::NONE {
-        return None;
-    }
-    let key = |l: &LineEntry| (l.at.file, l.at.start);
-    let behind = ir.lines.partition_point(|l| key(l) <= (span.file, span.start));
-    let line = ir.lines.get(behind.checked_sub(1)?)?;
-    if line.line == 0 || line.at.file != span.file {
-        return None;
-    }
-    let file = ir.line_files.get(usize::try_from(line.file).ok()?)?;
-    if file.is_empty() { None } else { Some((file.clone(), line.line)) }
+    ir.source_line(span).map(|(file, line)| (file.to_owned(), line))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! A statement is grown for a place: where all threads of the block come by together there may be barriers, where all lanes of a warp do,
 //! warp-synchronising instructions. Both are the same place here, since only uniform ways keep them.
 
-use super::pressure;
 use super::templates::{Class, Literal, Place, Special, Template, spell};
 use super::{Func, Node, REGS, TABLE_ROWS, TALLIES};
+use super::{compiled, pressure};
 use crate::filetest::values::edge;
 use crate::rng::Rng;
 
@@ -101,6 +101,8 @@ impl Grower<'_> {
             75..=77 => pressure::registers(self),
             78..=80 if site != Site::Function => pressure::own_atomic(self),
             81..=84 if site != Site::Function => pressure::shared_chain(self),
+            85..=87 if site != Site::Function => pressure::coordinates(self),
+            88..=90 if site != Site::Function => compiled::piece(self),
             _ => Node::Lines(self.instruction()),
         }
     }

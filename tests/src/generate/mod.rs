@@ -9,6 +9,7 @@
 //! How to read it: `templates` draws instructions, `grow` makes a tree of statements, `emit` writes the tree as text with some of its
 //! statements left out, [`compare`] runs it, `reduce` leaves out what a failure does not need.
 
+mod compiled;
 mod emit;
 mod grow;
 mod pressure;
@@ -123,6 +124,8 @@ const BLOCKS: &[[u32; 3]] = &[
     [1, 1, 33],
     [16, 3, 1],
     [64, 2, 1],
+    [16, 4, 1],
+    [4, 4, 8],
 ];
 
 /// Grids with their clusters.

@@ -88,6 +88,40 @@ pub(super) fn ends(g: &mut Grower<'_>) -> Node {
     Node::Lines(lines)
 }
 
+/// Loads through what a thread is told of its place, each into a register that is written once, and a chain of what is made of them.
+pub(super) fn coordinates(g: &mut Grower<'_>) -> Node {
+    let mut lines = vec!["{".to_owned(), ".reg .b32 %v<24>, %c<8>;".into(), ".reg .b64 %e<8>;".into()];
+    let mut n = 2 + g.rng.below(6);
+    for i in 0..n {
+        let coordinate = *g.rng.pick(&["%tid.x", "%tid.y", "%tid.z", "%lane", "%lin"]);
+        // The last of 256 threads stays within the input.
+        let (step, offset) = (*g.rng.pick(&[4, 4, 4, 12]), 4 * g.rng.below(64));
+        lines.push(format!("mov.u32 %c{i}, {coordinate};"));
+        lines.push(format!("mad.wide.u32 %e{i}, %c{i}, {step}, %in;"));
+        lines.push(format!("ld.global.b32 %v{i}, [%e{i}+{offset}];"));
+    }
+    for _ in 0..4 + g.rng.below(12) {
+        let op = *g.rng.pick(&[
+            "add.u32",
+            "sub.u32",
+            "xor.b32",
+            "max.s32",
+            "add.f32",
+            "mul.rn.f32",
+            "mad.lo.u32",
+            "fma.rn.f32",
+        ]);
+        let sources = if op.starts_with("mad") || op.starts_with("fma") { 3 } else { 2 };
+        let sources: Vec<String> = (0..sources).map(|_| format!("%v{}", g.rng.below(n))).collect();
+        lines.push(format!("{op} %v{n}, {};", sources.join(", ")));
+        n += 1;
+    }
+    let to = g.r();
+    lines.push(format!("xor.b32 {to}, %v{}, %v{};", n - 1, n - 2));
+    lines.push("}".into());
+    Node::Lines(lines)
+}
+
 /// An atomic on a word that is the thread's own, in global or in shared memory.
 pub(super) fn own_atomic(g: &mut Grower<'_>) -> Node {
     const NARROW: [&str; 11] = [

@@ -43,6 +43,27 @@ fn the_environment_is_set() {
     assert!(out.ends_with("|9.0|2G|1|1|nvidia\n"), "{out}");
 }
 
+/// A program that names another folder for its runtime library, before all others, gets ours all the same.
+#[test]
+fn the_runtime_library_comes_before_those_that_a_program_names() {
+    let folder = libraries("exec-first");
+    std::fs::create_dir(folder.path().join("own")).unwrap();
+    folder.write("own/which.c", "int which(void) { return N; }");
+    folder.write("own/main.c", "int which(void); int main(void) { return which(); }");
+    let own = folder.path().join("own");
+    let cc = |args: &[&str]| {
+        let done = Command::new("cc").current_dir(&own).args(args).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    for (n, to) in [("-DN=13", "../libcudart.so.13"), ("-DN=7", "libcudart.so.13")] {
+        cc(&["-shared", "-fPIC", n, "-o", to, "which.c", "-Wl,-soname,libcudart.so.13"]);
+    }
+    cc(&["-o", "main", "main.c", "-L.", "-l:libcudart.so.13", "-Wl,--disable-new-dtags,-rpath,$ORIGIN"]);
+    let main = own.join("main");
+    assert_eq!(Command::new(&main).status().unwrap().code(), Some(7));
+    assert_eq!(exec(&folder, &["--", main.to_str().unwrap()]).0, Some(13));
+}
+
 #[test]
 fn what_was_found_is_summed_up() {
     let folder = libraries("exec-found");

@@ -1,6 +1,7 @@
 //! The program as a user runs it: exit statuses, JSON, job files, signals.
 
 mod bench;
+mod book;
 mod cache;
 mod check;
 mod checks;
@@ -16,6 +17,7 @@ mod images;
 mod job;
 mod live;
 mod memory;
+mod profile;
 mod run;
 mod suite;
 mod tensor_maps;

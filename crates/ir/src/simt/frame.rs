@@ -161,6 +161,7 @@ mod tests {
             line_files: vec![],
             shared: crate::simt::SharedRules::default(),
             late: vec![],
+            statements: vec![],
         };
         let reach: Vec<u64> = FrameLayout::of_module(&module).iter().map(|f| f.reach).collect();
         assert_eq!(reach, [16 + 32 + 64, 32 + 64, 64, 16]);

@@ -420,6 +420,49 @@ pub struct Module {
     pub shared: SharedRules,
     /// The same functions for launches whose asynchronous results may come late, if that makes a difference to any of them; else none.
     pub late: Vec<Function>,
+    /// The instructions as they were written, those that nothing reaches too, if their begin is marked ([`Op::Mark`]); else none.
+    pub statements: Vec<Statement>,
+}
+
+/// An instruction of a function, as it was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Statement {
+    /// Its function.
+    pub func: FuncId,
+    /// Its place; the ops that it became have the same.
+    pub span: Span,
+    /// The opcode, without qualifiers.
+    pub opcode: &'static str,
+    /// How lanes may leave it.
+    pub ways: Ways,
+}
+
+/// How lanes may leave a statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ways {
+    /// One way.
+    One,
+    /// `bra` under a guard: taken, or not.
+    Two,
+    /// `brx.idx`: as many as it has labels.
+    Many(u32),
+}
+
+impl Module {
+    /// The file and the line of the source, from 1, that a place came from: those of the `.loc` that governs it.
+    pub fn source_line(&self, span: Span) -> Option<(&str, u32)> {
+        if span == Span::NONE {
+            return None;
+        }
+        let key = |l: &LineEntry| (l.at.file, l.at.start);
+        let behind = self.lines.partition_point(|l| key(l) <= (span.file, span.start));
+        let line = self.lines.get(behind.checked_sub(1)?)?;
+        if line.line == 0 || line.at.file != span.file {
+            return None;
+        }
+        let file = self.line_files.get(usize::try_from(line.file).ok()?)?;
+        if file.is_empty() { None } else { Some((file, line.line)) }
+    }
 }
 
 /// How the shared memory of a cta is dealt out, in every entry of a module.

@@ -185,8 +185,8 @@ pub enum Op {
     Image(ImageOp),
     /// Tensor memory.
     Tensor(TensorOp),
-    /// Nothing; keeps a place for a hint that was checked (prefetch and its like).
-    Hint,
+    /// (guard) -> nothing: the lanes begin a statement. Only modules whose launches are counted have it ([`Module::statements`](super::Module)).
+    Mark,
 }
 
 /// What is done with the part of local memory that grows down from its end, towards the frames of calls.

@@ -209,7 +209,7 @@ fn address_offset(op: &Op) -> Option<i64> {
         | Op::Stack(_)
         | Op::Image(_)
         | Op::Tensor(_)
-        | Op::Hint => None,
+        | Op::Mark => None,
     }
 }
 
@@ -252,7 +252,7 @@ fn op_name(op: &Op) -> String {
         Op::Stack(StackOp::Alloca { align }) => format!("stack.alloca.{align}"),
         Op::Image(op) => op.name(),
         Op::Tensor(op) => op.name(),
-        Op::Hint => "hint".into(),
+        Op::Mark => "mark".into(),
     }
 }
 

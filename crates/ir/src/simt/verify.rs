@@ -53,7 +53,7 @@ fn verify_inst(f: &Function, inst: &Inst) -> Result<(), String> {
 }
 
 fn takes_guard(op: &Op) -> bool {
-    matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::Transfer(_))
+    matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::Transfer(_) | Op::Mark)
 }
 
 fn check_registers(f: &Function, mut values: impl Iterator<Item = Val>) -> Result<(), String> {
@@ -127,7 +127,7 @@ fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
             expect(src, &[B64], "sources")?;
             expect(dst, &[B64], "results")
         }
-        Op::Fence { .. } | Op::Hint => {
+        Op::Fence { .. } | Op::Mark => {
             expect(src, &[], "sources")?;
             expect(dst, &[], "results")
         }

@@ -103,7 +103,7 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
             let own = matches!(access.space, StateSpace::ParamEntry | StateSpace::Local) && access.order == Order::Weak;
             own && matches!(i.src[0], Val::Reg(r) if safe[r.idx()])
         }
-        Op::Sreg(_) | Op::Activemask | Op::Hint => true,
+        Op::Sreg(_) | Op::Activemask | Op::Mark => true,
         Op::Pure(_)
         | Op::SymAddr(_)
         | Op::SharedAddr(_)

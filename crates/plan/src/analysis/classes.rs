@@ -147,7 +147,7 @@ fn has_effect(inst: &Inst) -> bool {
         | Op::Cvta { .. }
         | Op::IsSpace(_)
         | Op::Activemask
-        | Op::Hint => false,
+        | Op::Mark => false,
         Op::Load { access, .. } => access.order.is_strong(),
         Op::Store { .. }
         | Op::Atom { .. }
@@ -349,7 +349,7 @@ impl Facts {
             | Op::Elect
             | Op::BarWarp
             | Op::Nanosleep
-            | Op::Hint => None,
+            | Op::Mark => None,
         }
     }
 

@@ -1,0 +1,40 @@
+//! What a launch does, counted: statements, lanes, branches, sectors, banks, atomics, barriers.
+//!
+//! Takes: what an engine tells a [`Counter`] while it runs a launch, and the module with its lines ([`describe`]).
+//!
+//! Gives: a [`Profile`], as data that is written and read as JSON; its text, its page, the difference of two of them; the coverage of lines, branches and lanes.
+//!
+//! Does not know: engines, memory, files, options, time. Nothing in it is sampled or estimated, and no count becomes a duration.
+//!
+//! To read it: `counter` is what engines say, `rules` what an access costs, `kind` what an instruction is for, `launch` puts names to counts, `model` is the
+//! result and its schema, `device` the table of devices, `remarks` what matters most, `text` what a terminal shows, `compare` the difference of two,
+//! `cover` what ran at all, `page` both as HTML.
+
+#![forbid(unsafe_code)]
+
+pub mod compare;
+mod counter;
+pub mod cover;
+mod device;
+mod kind;
+mod launch;
+mod model;
+mod page;
+mod remarks;
+pub mod rules;
+mod sums;
+mod text;
+
+pub use counter::{Counter, Does, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
+pub use device::{
+    CAPABILITIES, Capability, Device, LimitOf, Occupancy, PRODUCTS, Product, Roofline, occupancy, place_on, roofline,
+};
+pub use kind::Kind;
+pub use launch::{Facts, describe};
+pub use model::{
+    Branch, Hot, Launch, Moved, NOT_TIME, OfKind, Operations, Profile, Row, SCHEMA, SourcePlace, SourceRow, Totals,
+    VERSION,
+};
+pub use page::{Texts, cover_page, profile_page};
+pub use remarks::{Remark, remarks};
+pub use text::summary;
