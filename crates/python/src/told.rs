@@ -34,7 +34,9 @@ pub(crate) struct PyDiagnostic {
 
 /// Fields of a diagnostic, as they are sent.
 type Words = (String, String, String, String, String);
+type Places = (u32, u32, u32, u32);
 type Rest = (Option<String>, Option<String>, Option<String>, String);
+type Fields = (Words, Places, Rest);
 
 impl PyDiagnostic {
     pub(crate) fn new(d: &Diagnostic) -> PyDiagnostic {
@@ -70,7 +72,7 @@ impl PyDiagnostic {
 impl PyDiagnostic {
     /// From the fields of another one, in their order: for [`__reduce__`](Self::__reduce__).
     #[new]
-    fn of_fields(words: Words, places: (u32, u32, u32, u32), rest: Rest) -> PyDiagnostic {
+    fn of_fields(words: Words, places: Places, rest: Rest) -> PyDiagnostic {
         let (code, kind, severity, message, file) = words;
         let (line, column, end_line, end_column) = places;
         let (help, section, opcode, text) = rest;
@@ -92,7 +94,7 @@ impl PyDiagnostic {
     }
 
     /// An exception that has it can be sent to another process.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Words, (u32, u32, u32, u32), Rest)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Fields) {
         let d = slf.get().clone();
         let words = (d.code, d.kind, d.severity, d.message, d.file);
         let places = (d.line, d.column, d.end_line, d.end_column);
