@@ -45,6 +45,14 @@ impl Stream {
         Ok(self.inner.synchronize()?)
     }
 
+    /// Whether all has ended that it was given. [`Event`] has an example.
+    ///
+    /// # Errors
+    /// As [`synchronize`](Self::synchronize).
+    pub fn is_done(&self) -> Result<bool, Error> {
+        Ok(self.inner.is_done()?)
+    }
+
     /// A point after all that it was given until now. [`Device::new_stream`](crate::Device::new_stream) has an example.
     ///
     /// # Errors
@@ -71,6 +79,7 @@ impl Stream {
 /// let stream = handloom::Device::new()?.new_stream();
 /// let (start, end) = (stream.record()?, stream.record()?);
 /// end.synchronize()?;
+/// assert!(start.is_done()? && end.is_done()? && stream.is_done()?);
 /// assert!(end.milliseconds_since(&start)? >= 0.0);
 /// # Ok(())
 /// # }
@@ -87,6 +96,14 @@ impl Event {
     /// Work of its stream has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         Ok(self.inner.synchronize()?)
+    }
+
+    /// Whether the work before it has ended. [`Event`] has an example.
+    ///
+    /// # Errors
+    /// Work of its stream has failed.
+    pub fn is_done(&self) -> Result<bool, Error> {
+        Ok(self.inner.is_done()?)
     }
 
     /// Milliseconds from another point to this one. [`Event`] has an example.
@@ -132,8 +149,30 @@ impl<'a> LaunchBuilder<'a> {
     /// # }
     /// ```
     ///
+    /// Another thread ends one that runs, by a [`StopHandle`](runtime::StopHandle) of its configuration:
+    ///
+    /// ```
+    /// use handloom::{Device, ErrorKind, LaunchConfig, StopHandle};
+    /// use std::{thread, time::Duration};
+    ///
+    /// # fn main() -> Result<(), handloom::Error> {
+    /// let spin = ".version 8.0\n.target sm_80\n.entry spin() { L: bra L; }";
+    /// let device = Device::new()?;
+    /// let kernel = device.load_module(spin)?.load_function("spin")?;
+    /// let stop = StopHandle::new();
+    /// let config = LaunchConfig { stop: stop.clone(), ..LaunchConfig::for_num_elems(1) };
+    /// thread::spawn(move || {
+    ///     thread::sleep(Duration::from_millis(20));
+    ///     stop.stop();
+    /// });
+    /// let told = device.default_stream().launch_builder(&kernel).launch(config);
+    /// assert_eq!(told.unwrap_err().kind(), ErrorKind::Stopped);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// The launch is wrong, the kernel traps, or work of the stream has failed before.
+    /// The launch is wrong, it is stopped, the kernel traps, or work of the stream has failed before.
     pub fn launch(&mut self, config: LaunchConfig) -> Result<LaunchReport, Error> {
         let mut prepared = self.prepare(config)?;
         if !self.stream.inner.is_done()? {

@@ -125,6 +125,11 @@ pub(crate) fn value<'py>(
         return Err(named.refuse(&format!("{}, whose memory is that of a GPU", what(o))));
     }
     if o.hasattr("__dlpack__")? {
+        // A tensor of one number is that number, as an array is.
+        let is_number = !named.is_pointer() && !named.param.is_array;
+        if is_number && o.getattr("ndim").and_then(|n| n.extract::<usize>()).is_ok_and(|n| n == 0) {
+            return value(device, named, &o.call_method0("item")?, alive);
+        }
         let memory = dlpack::memory(named, o, alive)?;
         return memory_value(device, named, memory);
     }

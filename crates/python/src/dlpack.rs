@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use handloom_runtime::Elements;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -52,9 +52,14 @@ pub(crate) fn memory<'py>(
     let version = PyDict::new(py);
     version.set_item("max_version", (1, 0))?;
     let capsule = match o.call_method("__dlpack__", (), Some(&version)) {
-        Err(e) if e.is_instance_of::<PyTypeError>(py) => o.call_method0("__dlpack__")?,
-        other => other?,
+        Err(e) if e.is_instance_of::<PyTypeError>(py) => o.call_method0("__dlpack__"),
+        other => other,
     };
+    // Who does not lend its memory says why.
+    let capsule = capsule.map_err(|e| match e.is_instance_of::<PyBufferError>(py) {
+        true => named.value_error(&format!("takes a tensor that lends its memory: {}", e.value(py))),
+        false => e,
+    })?;
     let capsule = capsule.cast_into::<PyCapsule>()?;
     // The capsule keeps its name, so that its own destructor frees the tensor.
     let (tensor, is_writable) = if capsule.is_valid_checked(Some(c"dltensor_versioned")) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use handloom::{Error, ErrorKind};
 use handloom_runtime::{
     Arg, Backend, Bounds, Check, CheckConfig, Checks, Engine, Finding, Function, HostBuffer, LaunchConfig,
-    LaunchReport, PreparedLaunch, RaceOptions, Sink,
+    LaunchReport, PreparedLaunch, RaceOptions, Sink, StopHandle,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 use crate::args::{self, Named, Value};
 use crate::errors::raise;
 use crate::signals::{self, Interruptible};
+use crate::stop::PyStop;
 use crate::told::{PyFinding, PyReport};
 
 /// What is said of launches that say nothing themselves.
@@ -82,9 +83,16 @@ fn check_config(checks: Checks, counts: bool) -> CheckConfig {
     CheckConfig { checks, races: RaceOptions { keeps_events: counts, ..RaceOptions::default() } }
 }
 
-/// The manner of a launch from keywords, and its number of seeds.
-fn options(config: &mut LaunchConfig, kwargs: Option<&Bound<'_, PyDict>>, checking: &Checking) -> PyResult<u64> {
+/// What options ask for beside a configuration.
+struct Options {
+    seeds: u64,
+    stop: Option<Py<PyStop>>,
+}
+
+/// The manner of a launch from keywords.
+fn options(config: &mut LaunchConfig, kwargs: Option<&Bound<'_, PyDict>>, checking: &Checking) -> PyResult<Options> {
     let mut asked = checking.clone();
+    let mut stop = None;
     for (key, value) in kwargs.into_iter().flatten() {
         let key: String = key.extract()?;
         let refuse = |what: &str| {
@@ -106,6 +114,11 @@ fn options(config: &mut LaunchConfig, kwargs: Option<&Bound<'_, PyDict>>, checki
                 let seconds: f64 = value.extract().map_err(|_| refuse("seconds"))?;
                 let limit = Duration::try_from_secs_f64(seconds);
                 config.timeout = Some(limit.map_err(|_| refuse("seconds from 0 on"))?);
+            }
+            "stop" if value.is_none() => {}
+            "stop" => {
+                let handle = value.cast::<PyStop>().map_err(|_| refuse("a handloom.StopHandle"))?;
+                stop = Some(handle.clone().unbind());
             }
             "engine" => {
                 config.engine = match value.extract::<String>().as_deref() {
@@ -138,7 +151,7 @@ fn options(config: &mut LaunchConfig, kwargs: Option<&Bound<'_, PyDict>>, checki
     if asked.seeds > 1 && config.check.is_none() {
         return Err(PyTypeError::new_err("`seeds` is for checks: give `check` too"));
     }
-    Ok(asked.seeds.max(1))
+    Ok(Options { seeds: asked.seeds.max(1), stop })
 }
 
 /// Memory of arrays and variables as it was before a launch.
@@ -414,16 +427,18 @@ pub(crate) fn launch(
         }
     }
     let mut config = LaunchConfig::new(grid, block);
-    let seeds = options(&mut config, kwargs, &checking)?;
+    let Options { seeds, stop } = options(&mut config, kwargs, &checking)?;
     let bound = bind(function, objects)?;
     let printed = Printed::default();
     config.output = Some(printed.sink());
-    config.stop = signals::stop();
+    config.stop = if stop.is_some() && !signals::is_main() { StopHandle::new() } else { signals::stop() };
     let interruptible = Interruptible::begin(py)?;
+    let entered = stop.as_ref().map(|stop| stop.get().enter(&config.stop));
     // A signal that came before is Python's alone.
     py.check_signals()?;
     let (args, lent) = (bound.args(), bound.lent());
     let ran = py.detach(|| run_seeds(function, &config, &args, seeds, &lent));
+    drop(entered);
     drop(interruptible);
     let output = printed.show(py)?;
     let report = told(py, function.name(), ran, seeds, output)?;
@@ -453,9 +468,10 @@ pub(crate) fn prepare(
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Ready> {
     let mut config = LaunchConfig::new(dims("grid", grid)?, dims("block", block)?);
-    let seeds = options(&mut config, kwargs, &Checking::default())?;
-    if config.check.is_some() || seeds > 1 {
-        return Err(PyTypeError::new_err("a prepared launch takes no `check`, `seeds` or `counts`: call the kernel"));
+    let Options { seeds, stop } = options(&mut config, kwargs, &Checking::default())?;
+    if config.check.is_some() || seeds > 1 || stop.is_some() {
+        let text = "a prepared launch takes no `check`, `seeds`, `counts` or `stop`: call the kernel";
+        return Err(PyTypeError::new_err(text));
     }
     let bound = bind(function, objects)?;
     let printed = Printed::default();

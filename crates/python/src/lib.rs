@@ -5,13 +5,14 @@
 //!
 //! Invariants: the lock of the interpreter is released while a kernel runs; memory of an array is lent to kernels only while its owner is held.
 //!
-//! How to read it: `args` (with `dlpack`) is what objects are for a parameter, `signals` Ctrl-C, `told` and `errors` what is said, `launch` a launch.
+//! How to read it: `args` (with `dlpack`) is what objects are for a parameter, `signals` Ctrl-C, `stop` other stops, `told` and `errors` what is said, `launch` a launch.
 
 mod args;
 mod dlpack;
 mod errors;
 mod launch;
 mod signals;
+mod stop;
 mod told;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +27,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use launch::{CHECKING, Checking};
+use stop::PyStop;
 use told::{PyDiagnostic, PyFinding, PyReport};
 
 /// How often the process is the child of a fork.
@@ -326,5 +328,7 @@ fn forked() {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Function, Module, Prepared, PyDiagnostic, PyFinding, PyReport, check, forked, missing, set_checking};
+    use super::{
+        Function, Module, Prepared, PyDiagnostic, PyFinding, PyReport, PyStop, check, forked, missing, set_checking,
+    };
 }

@@ -129,6 +129,8 @@ impl Drop for Interruptible {
     fn drop(&mut self) {
         if self.is_main {
             RUNS.store(false, Ordering::Release);
+            // A prepared launch of this thread may be run by another one, which is not stopped by what was for this one.
+            STOP.get_or_init(StopHandle::new).renew();
         }
     }
 }

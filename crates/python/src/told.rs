@@ -5,7 +5,7 @@ use std::sync::Arc;
 use handloom::{Diagnostic, Kind, Severity};
 use handloom_runtime::{Counts, Finding, FoundAt, LaunchReport};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 
 /// Text as a notebook shows it.
 fn html(text: &str) -> String {
@@ -31,6 +31,12 @@ pub(crate) struct PyDiagnostic {
     opcode: Option<String>,
     text: String,
 }
+
+/// Fields of a diagnostic, as they are sent.
+type Words = (String, String, String, String, String);
+type Places = (u32, u32, u32, u32);
+type Rest = (Option<String>, Option<String>, Option<String>, String);
+type Fields = (Words, Places, Rest);
 
 impl PyDiagnostic {
     pub(crate) fn new(d: &Diagnostic) -> PyDiagnostic {
@@ -64,6 +70,37 @@ impl PyDiagnostic {
 
 #[pymethods]
 impl PyDiagnostic {
+    /// From the fields of another one, in their order: for [`__reduce__`](Self::__reduce__).
+    #[new]
+    fn of_fields(words: Words, places: Places, rest: Rest) -> PyDiagnostic {
+        let (code, kind, severity, message, file) = words;
+        let (line, column, end_line, end_column) = places;
+        let (help, section, opcode, text) = rest;
+        PyDiagnostic {
+            code,
+            kind,
+            severity,
+            message,
+            file,
+            line,
+            column,
+            end_line,
+            end_column,
+            help,
+            section,
+            opcode,
+            text,
+        }
+    }
+
+    /// An exception that has it can be sent to another process.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Fields) {
+        let d = slf.get().clone();
+        let words = (d.code, d.kind, d.severity, d.message, d.file);
+        let places = (d.line, d.column, d.end_line, d.end_column);
+        (slf.get_type(), (words, places, (d.help, d.section, d.opcode, d.text)))
+    }
+
     fn __str__(&self) -> &str {
         &self.text
     }

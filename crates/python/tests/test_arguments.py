@@ -179,10 +179,67 @@ def test_tensors_by_dlpack(saxpy):
         saxpy(1, 32, (4, 1.0, y, Tensor(y, (2, 0))))
     with pytest.raises(ValueError, match=r"one after another, not one of shape \[4, 4\] with strides \[1, 4\]"):
         saxpy(1, 32, (4, 1.0, y, Tensor(numpy.zeros((4, 4), "f4").T)))
-    torch = pytest.importorskip("torch")
-    t = torch.zeros(4)
-    saxpy(1, 32, (4, 1.0, y, t))
-    assert t.tolist() == [1] * 4
+
+
+class Closed:
+    """A tensor that does not lend its memory."""
+
+    def __dlpack__(self, **kwargs):
+        raise BufferError("use tensor.detach()")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+class One:
+    """A tensor of one number."""
+
+    ndim, shape, dtype = 0, (), "f32"
+
+    def __init__(self, value):
+        self.value = value
+
+    def __dlpack__(self, **kwargs):
+        return numpy.array(self.value).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def item(self):
+        return self.value
+
+
+def test_tensors_that_lend_nothing_and_tensors_of_one_number(saxpy):
+    y = numpy.zeros(4, "f4")
+    with pytest.raises(ValueError, match=r"argument 3 \(`saxpy_param_2`, .u64\): takes a tensor that lends its memory: use tensor.detach"):
+        saxpy(1, 32, (4, 1.0, Closed(), y))
+    saxpy(1, 32, (One(4), One(2.5), numpy.ones(4, "f4"), y))
+    assert (y == 2.5).all()
+    with pytest.raises(TypeError, match="takes an integer, not float 4.5"):
+        saxpy(1, 32, (One(4.5), 1.0, y, y))
+
+
+def test_tensors_of_torch(saxpy):
+    torch = pytest.importorskip("torch", reason="torch is not installed: ci/python --torch")
+    x, y = torch.arange(8, dtype=torch.float32), torch.zeros(8)
+    at = y.data_ptr()
+    saxpy(1, 32, (8, 2.0, x, y))
+    assert y.data_ptr() == at and y.tolist() == [2.0 * i for i in range(8)]
+    # A part of a tensor has its own end; a view shares its memory, as the array of `numpy()` does.
+    array = y.numpy()
+    saxpy(1, 32, (4, 1.0, x[4:], y[:4]))
+    assert array.tolist() == [4, 7, 10, 13, 8, 10, 12, 14] == y.view(2, 4).flatten().tolist()
+    with pytest.raises(handloom.Trap, match="past the end of memory of the process of 16 bytes"):
+        saxpy(1, 32, (5, 1.0, x, torch.zeros(8)[:4]))
+    with pytest.raises(ValueError, match="one after another"):
+        saxpy(1, 32, (4, 1.0, x, torch.zeros(4, 4).T))
+    with pytest.raises(ValueError, match="lends its memory: .*detach"):
+        saxpy(1, 32, (4, 1.0, x, torch.zeros(4, requires_grad=True)))
+    saxpy(1, 32, (torch.tensor(8), torch.tensor(0.5), x, torch.nn.Parameter(y).detach()))
+    assert y.tolist() == [4 + 0, 7.5, 11, 14.5, 10, 12.5, 15, 17.5]
+    small = torch.zeros(2, dtype=torch.bfloat16)
+    handloom.run(STORE.format(ty="b16", bits=16), "store_b16", 1, 1, small, 0x3FC0)
+    assert small.tolist() == [1.5, 0]
 
 
 SCALE = (

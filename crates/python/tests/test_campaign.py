@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy
 import pytest
 
 import handloom
-from conftest import HEAD, KERNELS, RACY
+from conftest import HEAD, KERNELS, RACY, SPIN
 from handloom import Task, _campaign, campaign
 
 ADD = (
@@ -125,6 +126,15 @@ def test_a_stopped_campaign_goes_on(tmp_path):
     file.write_text("nonsense\n")
     with pytest.raises(ValueError, match="no file of results"):
         campaign(tasks, results=file).run()
+
+
+def test_who_leaves_early_leaves_no_kernel_behind():
+    tasks = [Task(SPIN, "spin", 1, 1, name=f"spin {n}") for n in range(3)]
+    began = threading.active_count()
+    for result in campaign([Task(ADD, "add", 1, 1, (numpy.zeros(1, "u4"), 1), name="add"), *tasks], workers=4):
+        assert result.key == "add" and result.ok
+        break
+    assert threading.active_count() == began
 
 
 def test_progress(capsys):

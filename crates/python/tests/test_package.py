@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -64,6 +65,12 @@ def test_the_three_doors(saxpy, tmp_path):
         handloom.run(b"", "k", 1, 1)
     with pytest.raises(TypeError, match="either `code`"):
         handloom.RawModule()
+    # A text may stand on one line; a file may hold no text.
+    handloom.run(".version 8.0 .target sm_80 .address_size 64 .entry k() { ret; }", "k", 1, 1)
+    (tmp_path / "k.cubin").write_bytes(b"\x7fELF\xff")
+    for use in (lambda path: handloom.RawModule(path=path), handloom.check):
+        with pytest.raises(ValueError, match="k.cubin takes PTX as text, and byte 4 is no UTF-8"):
+            use(tmp_path / "k.cubin")
 
 
 def test_wrong_texts():
@@ -185,6 +192,90 @@ def test_ctrl_c_stops_a_kernel(handler):
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "stopped\n"
     assert child.wait(20) == 0
+
+
+def test_a_stop_handle_ends_launches(saxpy):
+    spin = handloom.RawModule(code=SPIN).get_function("spin")
+    stop, y = handloom.StopHandle(), numpy.zeros(4, "f4")
+    told = []
+
+    def run():
+        try:
+            spin(1, 1, (), stop=stop)
+        except handloom.Stopped as e:
+            told.append((e.kind, str(e)))
+
+    def until_they_run(n):
+        while f"launches: {n}" not in repr(stop):
+            time.sleep(0.01)
+
+    # From the main thread to others, and from another to the main thread.
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    [t.start() for t in threads]
+    until_they_run(2)
+    assert not stop.is_stopped and told == []
+    stop.stop()
+    [t.join() for t in threads]
+    assert told == [("stopped", "the launch was stopped")] * 2 and repr(stop) == "<StopHandle, stopped, launches: 0>"
+    # What comes is ended too, until it is taken back; launches without the handle are not.
+    with pytest.raises(handloom.Stopped):
+        saxpy(1, 32, (4, 1.0, y + 1, y), stop=stop)
+    saxpy(1, 32, (4, 1.0, y + 1, y))
+    stop.renew()
+    saxpy(1, 32, (4, 1.0, y + 1, y), stop=stop)
+    assert y.tolist() == [3] * 4
+    for options in ({}, {"check": "race"}, {"timeout": 100}):
+        other = threading.Thread(target=lambda: (until_they_run(1), stop.stop()))
+        other.start()
+        with pytest.raises(handloom.Stopped):
+            spin(1, 1, (), stop=stop, **options)
+        other.join()
+        stop.renew()
+    with pytest.raises(TypeError, match="`stop` takes a handloom.StopHandle, not 1"):
+        spin(1, 1, (), stop=1)
+    with pytest.raises(TypeError, match="a prepared launch takes no .* `stop`"):
+        spin.prepare(1, 1, (), stop=stop)
+
+
+def test_ctrl_c_stops_a_kernel_that_has_a_stop_handle():
+    script = f"""
+        import handloom
+        stop = handloom.StopHandle()
+        again = handloom.RawModule(code={SPIN!r}).get_function("spin").prepare(1, 1, (), timeout=100)
+        print("begin", flush=True)
+        for run in (lambda: handloom.run({SPIN!r}, "spin", 1, 1, stop=stop), again, again):
+            try:
+                run()
+            except KeyboardInterrupt:
+                print("stopped", stop.is_stopped, flush=True)
+        """
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "begin\n"
+    for _ in range(3):
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "stopped False\n"
+    assert child.wait(20) == 0
+
+
+def test_exceptions_go_to_other_processes(saxpy):
+    def sent(error):
+        got = pickle.loads(pickle.dumps(error))
+        assert type(got) is type(error) and str(got) == str(error) and got.kind == error.kind
+        return got
+
+    with pytest.raises(handloom.Trap) as trap:
+        saxpy(1, 32, (1, 1.0, None, None))
+    got = sent(trap.value)
+    assert vars(got) == vars(trap.value) and got.thread == [0, 0, 0]
+    with pytest.raises(handloom.ModuleError) as wrong:
+        handloom.RawModule(code=HEAD + ".entry k() { nonsense; }")
+    for got, d in zip(sent(wrong.value).diagnostics, wrong.value.diagnostics, strict=True):
+        names = [name for name in dir(d) if not name.startswith("_")]
+        assert "code" in names and [getattr(got, name) for name in names] == [getattr(d, name) for name in names]
+    with pytest.raises(handloom.CheckError) as found, handloom.checking("race"):
+        handloom.run(RACY, "racy", 1, 64, numpy.zeros(64, "u4"), numpy.zeros(64, "u4"))
+    assert sent(found.value).findings == [] and "race: nothing orders" in str(found.value)
 
 
 def test_a_child_of_a_fork_loads_anew(saxpy):

@@ -25,7 +25,7 @@ if _native.missing():
 from ._campaign import Campaign, Result, Task, campaign
 from ._checking import asked
 from ._errors import Bug, CheckError, HandloomError, LaunchError, ModuleError, OutOfMemory, Stopped, Trap, Unsupported
-from ._native import Diagnostic, Finding, Function, LaunchReport, Prepared
+from ._native import Diagnostic, Finding, Function, LaunchReport, Prepared, StopHandle
 from ._program import cuda_emulation
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Prepared",
     "RawModule",
     "Result",
+    "StopHandle",
     "Stopped",
     "Stream",
     "Task",
@@ -67,15 +68,20 @@ def _text(text_or_path):
     if not isinstance(text_or_path, str):
         came = type(text_or_path).__name__
         raise TypeError(f"`text_or_path` takes PTX as a str or the path of a file, not {came}")
-    # PTX has several lines, and a path has no end of a line.
-    if "\n" in text_or_path or "\0" in text_or_path:
+    # PTX has several lines, and a path has no end of a line. Where it stands on one, its first word is this.
+    if "\n" in text_or_path or "\0" in text_or_path or text_or_path.lstrip().startswith(".version"):
         return text_or_path, "module.ptx"
     return _read(text_or_path)
 
 
 def _read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read(), os.fspath(path)
+    name = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(), name
+    except UnicodeDecodeError as e:
+        why = f"byte {e.start} is no UTF-8"
+    raise ValueError(f"{name} takes PTX as text, and {why}: `handloom info {name}` says what is in a cubin, a fat binary or a program, `handloom run` runs it")
 
 
 class RawModule:
@@ -169,7 +175,7 @@ def launch(stream, config, kernel, *args, **options):
 def run(text_or_path, entry, grid, block, *args, **options):
     """Loads PTX (a text or the path of a file) and launches an entry of it once.
 
-    Options: `shared_mem`, `cluster`, `cooperative`, `check`, `seeds`, `counts`, `seed`, `timeout`, `threads`, `engine`, `backend`, `bounds`.
+    Options: `shared_mem`, `cluster`, `cooperative`, `check`, `seeds`, `counts`, `seed`, `timeout`, `stop`, `threads`, `engine`, `backend`, `bounds`.
     """
     text, name = _text(text_or_path)
     return _native.Module(text, name).get_function(entry)(grid, block, args, **options)

@@ -21,6 +21,7 @@ from ._native import Finding as Finding
 from ._native import Function as Function
 from ._native import LaunchReport as LaunchReport
 from ._native import Prepared as Prepared
+from ._native import StopHandle as StopHandle
 
 Dims = int | Sequence[int]
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy
 
 from ._errors import OutOfMemory, Stopped, Trap
+from ._native import StopHandle
 
 # What may go well another time: what the machine lacked, and not what the kernel did.
 _AGAIN = (OutOfMemory, MemoryError, OSError)
@@ -117,12 +118,12 @@ def _finding(found):
     return {"kind": found.kind, "class": found.class_, "places": places, "message": found.message, "text": found.text}
 
 
-def _run(key, task, texts):
+def _run(key, task, texts, stop):
     """Runs a task once, on one host thread unless it says otherwise: others run beside it."""
     args = [a.copy() if isinstance(a, numpy.ndarray) else a for a in task.args]
     try:
         kernel = _kernel(*texts[os.fspath(task.code)], task.entry)
-        report = kernel(task.grid, task.block, tuple(args), **{"threads": 1, **task.options})
+        report = kernel(task.grid, task.block, tuple(args), **{"threads": 1, "stop": stop, **task.options})
     except Trap as e:
         return Result(key, "trap", str(e), e.kind)
     except _AGAIN as e:
@@ -139,10 +140,10 @@ def _run(key, task, texts):
     return Result(key, status, text, None, findings, report.blocks, report.run_us, report.output, arrays)
 
 
-def _run_batch(batch, texts):
+def _run_batch(batch, texts, stop=None):
     """Runs tasks one after the other, and says how many seconds that took. Texts come beside the tasks, since paths mean nothing on other machines."""
     start = time.perf_counter()
-    results = [_run(key, task, texts) for key, task in batch]
+    results = [_run(key, task, texts, stop) for key, task in batch]
     return results, time.perf_counter() - start
 
 
@@ -297,18 +298,18 @@ class _Sizes:
 def _local(pending, texts, workers, _retry):
     """Batches of results by threads of this process: kernels run without the lock of the interpreter."""
     done: queue.Queue = queue.Queue()
-    stop = threading.Event()
+    stop = StopHandle()
     sizes = _Sizes(workers)
     lock = threading.Lock()
 
     def work():
         try:
-            while not stop.is_set():
+            while not stop.is_stopped:
                 with lock:
                     batch = [pending.popleft() for _ in range(min(len(pending), sizes.next(len(pending))))]
                 if not batch:
                     break
-                results, seconds = _run_batch(batch, texts)
+                results, seconds = _run_batch(batch, texts, stop)
                 with lock:
                     sizes.learn(len(batch), seconds)
                 done.put(results)
@@ -333,7 +334,10 @@ def _local(pending, texts, workers, _retry):
         while pending:
             yield _run_batch([pending.popleft()], texts)[0]
     finally:
-        stop.set()
+        # Who leaves early leaves no kernel behind that runs on.
+        stop.stop()
+        for thread in threads:
+            thread.join()
 
 
 def _ray(pending, texts, workers, retry):

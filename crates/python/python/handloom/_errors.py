@@ -58,3 +58,13 @@ class CheckError(HandloomError, AssertionError):
     def findings(self):
         """All findings."""
         return [finding for report in self.reports for finding in report.findings]
+
+    def __reduce__(self):
+        # Reports stay in the process where the launches were; their text is sent to another.
+        return _found, (str(self),)
+
+
+def _found(text):
+    error = CheckError(())
+    error.args = (text,)
+    return error

@@ -81,6 +81,7 @@ class Function:
         counts: bool = False,
         seed: int = 0,
         timeout: float | None = None,
+        stop: StopHandle | None = None,
         threads: int = 0,
         engine: str = "jit",
         backend: str = ...,
@@ -103,6 +104,12 @@ class Function:
         backend: str = ...,
         bounds: str = "exact",
     ) -> Prepared: ...
+
+class StopHandle:
+    is_stopped: bool
+    def __init__(self) -> None: ...
+    def stop(self) -> None: ...
+    def renew(self) -> None: ...
 
 class Prepared:
     def __call__(self) -> LaunchReport: ...

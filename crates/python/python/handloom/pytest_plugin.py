@@ -18,7 +18,7 @@ def pytest_addoption(parser):
         const="memory,init,race,sync",
         default=None,
         metavar="LIST",
-        help="check all kernels that tests launch: memory, race, sync, or a list of them (all)",
+        help="check all kernels that tests launch: a list of memory, init, race, sync (all of them)",
     )
     group.addoption(
         "--handloom-seeds", type=int, default=1, metavar="N", help="run each checked launch in N orders of its blocks"
