@@ -19,6 +19,7 @@ fn book_kernel(name: &str) -> Folder {
 }
 
 /// What Python's HTML parser finds in a page. `None` where there is no Python.
+#[expect(clippy::print_stderr, reason = "a test that starts nothing says so")]
 fn parsed(f: &Folder, page: &str) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/page.py");
     let Ok(done) = Command::new("python3").arg(script).arg(f.path().join(page)).output() else {
@@ -166,6 +167,7 @@ document.title = said.length ? "wrong: " + said.join("; ") : "visited";
 </script>"##;
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that starts nothing says so")]
 fn a_browser_shows_what_belongs_together() {
     let Some(browser) = browser() else {
         eprintln!("not tested: there is no chromium on the path");
