@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use handloom_profile::escape;
 use handloom_runtime::{Finding, FoundAt, TrapReport};
 use serde_json::{Value, json};
 
@@ -136,31 +137,32 @@ pub fn junit(cases: &[Case], findings: &[&Finding]) -> String {
     let seconds: f64 = cases.iter().map(|c| c.seconds).sum();
     let mut out = opened(tests, failures, seconds);
     for case in cases {
-        let head = format!("<testcase classname=\"launch\" name=\"{}\" time=\"{:.6}\"", xml(&case.entry), case.seconds);
+        let head =
+            format!("<testcase classname=\"launch\" name=\"{}\" time=\"{:.6}\"", escape(&case.entry), case.seconds);
         match &case.trap {
             None => drop(writeln!(out, "{head}/>")),
             Some(trap) => {
                 let at = trap.place.as_ref().map_or(String::new(), |(file, line, _)| format!("{file}:{line}"));
-                let (kind, message) = (xml(trap.kind), xml(&trap.message));
+                let (kind, message) = (escape(trap.kind), escape(&trap.message));
                 let _ = writeln!(
                     out,
                     "{head}><failure type=\"trap/{kind}\" message=\"{message}\">{}</failure></testcase>",
-                    xml(&at)
+                    escape(&at)
                 );
             }
         }
     }
     for f in findings {
         let at = f.first.source.clone().unwrap_or_else(|| (f.first.file.clone(), f.first.line));
-        let name = xml(&format!("{} {}:{}", f.class, at.0, at.1));
+        let name = escape(&format!("{} {}:{}", f.class, at.0, at.1));
         let _ = writeln!(
             out,
             "<testcase classname=\"{}\" name=\"{name}\"><failure type=\"{}/{}\" message=\"{}\">{}</failure></testcase>",
             f.kind,
             f.kind,
             f.class,
-            xml(&f.message),
-            xml(&f.human())
+            escape(&f.message),
+            escape(&f.human())
         );
     }
     out.push_str(CLOSED);
@@ -173,12 +175,13 @@ pub fn junit_of_tests(all: &[Verdict]) -> String {
     let seconds: f64 = all.iter().map(|v| v.seconds).sum();
     let mut out = opened(all.len(), failures, seconds);
     for v in all {
-        let head = format!("<testcase classname=\"test\" name=\"{}\" time=\"{:.6}\"", xml(&v.file), v.seconds);
+        let head = format!("<testcase classname=\"test\" name=\"{}\" time=\"{:.6}\"", escape(&v.file), v.seconds);
         let _ = match &v.failure {
             None => writeln!(out, "{head}/>"),
             Some(text) => {
                 let first = text.lines().next().unwrap_or("");
-                let failure = format!("<failure type=\"test\" message=\"{}\">{}</failure>", xml(first), xml(text));
+                let failure =
+                    format!("<failure type=\"test\" message=\"{}\">{}</failure>", escape(first), escape(text));
                 writeln!(out, "{head}>{failure}</testcase>")
             }
         };
@@ -208,31 +211,13 @@ fn opened(tests: usize, failures: usize, seconds: f64) -> String {
 /// The end of a JUnit document.
 const CLOSED: &str = "</testsuite>\n</testsuites>\n";
 
-/// Text in XML.
-fn xml(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(c),
-            // XML has no other control characters.
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn text_is_safe_in_xml_and_in_uris() {
-        assert_eq!(xml("a<b>&\"\u{1}"), "a&lt;b&gt;&amp;&quot;\u{fffd}");
+        assert_eq!(escape("a<b>&\"\u{1}"), "a&lt;b&gt;&amp;&quot;\u{fffd}");
         assert_eq!(uri("dir/a b.cu"), "dir/a%20b.cu");
         assert_eq!(uri("/x.cu"), "file:///x.cu");
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use handloom_diag::{FileId, SourceMap, Span};
 use handloom_ir::simt::text::Line;
+use handloom_profile::escape;
 use handloom_runtime::{Backend, ErrorKind, Function, LaunchConfig, LaunchError, Listing, Stage};
 
 use crate::args::{Emit, ExploreArgs};
@@ -20,7 +21,7 @@ use crate::image;
 use crate::launch::{self, source_text};
 use crate::names;
 use crate::outputs::{Store, open_all};
-use crate::page::{Column, Row, escaped, page};
+use crate::page::{Column, Row, page};
 use crate::report::{Failure, Format, Out, Status};
 use crate::run;
 
@@ -353,15 +354,15 @@ impl<'a> Making<'a> {
             of("asm", "Machine code", "", (!self.asm_is_linked).then_some(apart), &self.asm),
         ];
         let mut body = String::from("<header>\n");
-        let _ = writeln!(body, "<h1>{}</h1>", escaped(name));
+        let _ = writeln!(body, "<h1>{}</h1>", escape(name));
         match &self.entries[..] {
             [(entry, about)] => {
-                let _ = writeln!(body, "<p>{}: {}</p>", escaped(&names::both(entry)), escaped(about));
+                let _ = writeln!(body, "<p>{}: {}</p>", escape(&names::both(entry)), escape(about));
             }
             many => {
                 body.push_str("<nav aria-label=\"Entries\">\n");
                 for (number, (entry, about)) in many.iter().enumerate() {
-                    let (entry, about) = (escaped(&names::plain(entry)), escaped(about));
+                    let (entry, about) = (escape(&names::plain(entry)), escape(about));
                     let _ = writeln!(body, "<a href=\"#ir\" data-e=\"{number}\" title=\"{about}\">{entry}</a>");
                 }
                 body.push_str("</nav>\n");

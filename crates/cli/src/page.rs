@@ -2,32 +2,17 @@
 
 use std::fmt::Write;
 
+use handloom_profile::escape;
+
 /// What all pages share: colours for light and dark, the head, focus.
 const STYLE: &str = include_str!("../page/page.css");
-
-/// Text for HTML, between tags and in attributes.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 16);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // What HTML does not allow.
-            '\0'..='\x08' | '\x0b'..='\x1f' | '\x7f' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// A whole page. `style` and `script` are those of its kind, `body` is HTML.
 pub fn page(title: &str, style: &str, body: &str, script: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{} – Handloom</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n{body}<script>\n{script}</script>\n</body>\n</html>\n",
-        escaped(title)
+        escape(title)
     )
 }
 
@@ -77,13 +62,13 @@ impl Column {
     /// Its HTML.
     pub fn write(&self, out: &mut String) {
         let Column { id, title, about, note, rows } = self;
-        let about = escaped(about);
+        let about = escape(about);
         let _ = writeln!(
             out,
             "<section id=\"{id}\" aria-labelledby=\"of-{id}\">\n<h2 id=\"of-{id}\" title=\"{about}\">{title}<small>{about}</small></h2>\n<div class=\"lines\" tabindex=\"0\" aria-labelledby=\"of-{id}\">"
         );
         if let Some(note) = note {
-            let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
+            let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(note));
         }
         for chunk in rows.chunks(CHUNK) {
             let lines: usize = chunk.iter().map(|r| r.text.split('\n').count()).sum();
@@ -128,7 +113,7 @@ impl Row {
             }
             None => out.push_str("<b></b>"),
         }
-        let _ = writeln!(out, "<code>{}</code></div>", escaped(&self.text));
+        let _ = writeln!(out, "<code>{}</code></div>", escape(&self.text));
     }
 }
 
@@ -138,7 +123,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped() {
-        assert_eq!(escaped("a<b && \"c\" > \u{1b}"), "a&lt;b &amp;&amp; &quot;c&quot; &gt; \u{fffd}");
+        assert_eq!(escape("a<b && \"c\" > \u{1b}"), "a&lt;b &amp;&amp; &quot;c&quot; &gt; \u{fffd}");
         let row = Row { statement: Some(3), text: "<script>".into(), ..Row::default() };
         let mut out = String::new();
         row.write(&mut out);

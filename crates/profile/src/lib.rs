@@ -33,6 +33,6 @@ pub use model::{
     Branch, Hot, Launch, LimitOf, Moved, NOT_TIME, Occupancy, OfKind, Operations, Profile, Roofline, Row, SCHEMA,
     SourcePlace, SourceRow, Totals, VERSION,
 };
-pub use page::{Texts, cover_page, profile_page};
+pub use page::{Texts, cover_page, escape, profile_page};
 pub use remarks::{Remark, remarks};
 pub use text::summary;

@@ -8,6 +8,7 @@ mod profile;
 use std::collections::BTreeMap;
 
 pub use cover::cover_page;
+pub use html::escape;
 pub use profile::profile_page;
 
 /// The lines of files that a page shows: those of the PTX for its labels, those of the source. A file that is missing is named instead.

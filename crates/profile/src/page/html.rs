@@ -6,17 +6,19 @@ use crate::remarks::{grouped, percent};
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Text as it stands between tags and in attributes.
+/// Text as it stands in HTML and XML, between tags and in attributes.
 pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
+            '\n' | '\t' => out.push(c),
+            // Neither has other control characters.
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
         }
     }
     out
