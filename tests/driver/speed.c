@@ -94,7 +94,8 @@ static void launch_stub(CUstream stream) {
 static void copies(void) {
     for (size_t bytes = 1 << 20; bytes <= (64 << 20); bytes *= 8) {
         CUdeviceptr x;
-        char *host = malloc(bytes), *other = malloc(bytes);
+        // Memory of all three begins with a page.
+        char *host = aligned_alloc(4096, bytes), *other = aligned_alloc(4096, bytes);
         memset(host, 1, bytes);
         memset(other, 1, bytes);
         OK(cuMemAlloc_v2(&x, bytes));
