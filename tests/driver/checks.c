@@ -23,13 +23,6 @@ enum { RACY, CLEAN, COUNT, SPIN };
 #ifdef RUNTIME
 #include "fat_binary.h"
 
-typedef struct { unsigned x, y, z; } dim3;
-void **__cudaRegisterFatBinary(void *wrapper);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaRegisterFunction(void **handle, const void *stub, char *device, const char *name, int limit, void *tid, void *bid, void *block, void *grid,
-                            int *warp);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream stream);
-int __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 int cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t shared, CUstream stream);
 int cudaMalloc(CUdeviceptr *p, size_t n);
 int cudaMemset(CUdeviceptr p, int v, size_t n);

@@ -1,8 +1,16 @@
-// A fat binary as nvcc puts it into a program: a container with one text that is not compressed.
+// A fat binary as nvcc puts it into a program, a container with one text that is not compressed, and the functions by which the program registers it and launches.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct { unsigned x, y, z; } dim3;
+void **__cudaRegisterFatBinary(void *wrapper);
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaRegisterFunction(void **handle, const void *stub, char *device, const char *name, int limit, void *tid, void *bid, void *block, void *grid,
+                            int *warp);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
+int __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 
 static void put(unsigned char *at, uint64_t v, int bytes) { memcpy(at, &v, bytes); }
 

@@ -7,19 +7,12 @@
 
 #include "fat_binary.h"
 
-typedef struct { unsigned x, y, z; } dim3;
 typedef void *stream_t;
 
-void **__cudaRegisterFatBinary(void *wrapper);
-void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const void *stub, char *device, const char *name, int limit, void *tid, void *bid, void *block, void *grid,
-                            int *warp);
 void __cudaRegisterVar(void **handle, void *shadow, char *device, const char *name, int ext, size_t size, int constant, int global);
 void __cudaRegisterManagedVar(void **handle, void **pointer, char *device, const char *name, int ext, size_t size, int constant, int global);
 char __cudaInitModule(void **handle);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, stream_t stream);
-int __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 int __cudaGetKernel(void **kernel, const void *stub);
 int __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **args, size_t shared, stream_t stream);
 int cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t shared, stream_t stream);

@@ -7,13 +7,6 @@
 CUresult cuPointerGetAttributes(unsigned n, int *attributes, void **data, CUdeviceptr address);
 CUresult cuCtxGetDevice(CUdevice *device);
 
-typedef struct { unsigned x, y, z; } dim3;
-void **__cudaRegisterFatBinary(void *wrapper);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaRegisterFunction(void **handle, const void *stub, char *device, const char *name, int limit, void *tid, void *bid, void *block, void *grid,
-                            int *warp);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream stream);
-int __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 int __cudaGetKernel(void **kernel, const void *stub);
 int __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **args, size_t shared, CUstream stream);
 int cudaGetDevice(int *device);
