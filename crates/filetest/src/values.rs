@@ -1,6 +1,7 @@
 //! Element types of buffers, literals of directives, and how close a result must be.
 
-use half::{bf16, f16};
+use handloom_ir::num::format::{Format, Rounder, narrow, widen};
+use handloom_ir::types::Rounding;
 
 /// Type of the elements of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,8 +102,8 @@ impl Elem {
             // Only `iota` and `random` come here with integers, whose numbers are small and whole.
             #[allow(clippy::cast_possible_truncation, reason = "the numbers are small and whole")]
             Elem::Int { bytes, .. } => low_bits(i128::from(v as i64), u32::try_from(8 * bytes).unwrap_or(64)),
-            Elem::F16 => u64::from(f16::from_f64(v).to_bits()),
-            Elem::Bf16 => u64::from(bf16::from_f64(v).to_bits()),
+            Elem::F16 => narrow(&Format::F16, v, Rounder::new(Rounding::Nearest), false),
+            Elem::Bf16 => narrow(&Format::BF16, v, Rounder::new(Rounding::Nearest), false),
             #[allow(clippy::cast_possible_truncation, reason = "the rounding is what is asked for")]
             Elem::F32 => u64::from((v as f32).to_bits()),
             Elem::F64 => v.to_bits(),
@@ -114,8 +115,8 @@ impl Elem {
         match self {
             #[allow(clippy::cast_precision_loss, reason = "used for distances only")]
             Elem::Int { .. } => self.signed(bits) as f64,
-            Elem::F16 => f16::from_bits(low16(bits)).to_f64(),
-            Elem::Bf16 => bf16::from_bits(low16(bits)).to_f64(),
+            Elem::F16 => widen(&Format::F16, bits),
+            Elem::Bf16 => widen(&Format::BF16, bits),
             Elem::F32 => f64::from(f32::from_bits(low32(bits))),
             Elem::F64 => f64::from_bits(bits),
         }
@@ -356,10 +357,6 @@ pub fn integer(text: &str) -> Option<i128> {
 fn low_bits(value: i128, bits: u32) -> u64 {
     let mask = (1_u128 << bits) - 1;
     u64::try_from(value.cast_unsigned() & mask).unwrap_or(0)
-}
-
-fn low16(bits: u64) -> u16 {
-    u16::try_from(bits & 0xffff).unwrap_or(0)
 }
 
 fn low32(bits: u64) -> u32 {

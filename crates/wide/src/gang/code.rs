@@ -17,6 +17,12 @@ use crate::head::Going;
 use crate::turns::{Chosen, code as turns, place_of};
 use crate::values::At;
 
+/// Whether an instruction stores what the one before it has made.
+fn stores_result(made: &Inst, store: &Inst) -> bool {
+    let is_made = matches!(made.op, Op::Pure(_) | Op::Load { .. }) && !made.dst.is_empty();
+    is_made && matches!(store.op, Op::Store { .. }) && made.dst.iter().any(|d| store.src.contains(&Val::Reg(*d)))
+}
+
 impl Emit<'_> {
     /// Finds and emits what warps go side by side.
     pub(crate) fn gangs(&mut self) -> Result<(), Refusal> {
@@ -97,8 +103,10 @@ impl Emit<'_> {
         let mut number = 0;
         for &(b, n) in &gang.blocks {
             let f = self.f;
-            for (i, inst) in f.blocks[b].insts[..n].iter().enumerate() {
-                self.at = (b, i);
+            let insts = &f.blocks[b].insts[..n];
+            let mut i = 0;
+            while i < n {
+                let inst = &insts[i];
                 number += 1;
                 while let Some((_, r, places)) = moves.next_if(|m| m.0 == number) {
                     for (m, place) in places.iter().enumerate() {
@@ -108,15 +116,25 @@ impl Emit<'_> {
                 }
                 let is_asked = gang.is_asked(b) && i + 1 == n && inst.dst.iter().all(|d| self.is_for_branch(*d));
                 let is_common = inst.dst.iter().any(|d| gang.common[d.idx()]) || is_asked && !inst.dst.is_empty();
+                // A warp stores what it has made before the next one makes it: stores in a row behind all loads of a gang take longer.
+                let store = insts.get(i + 1).filter(|s| !is_common && stores_result(inst, s));
                 for m in 0..if is_common { 1 } else { gang.warps } {
                     self.go_to_member(m);
-                    self.scratch.0 = 0;
-                    self.going = gang.going.get(&b).copied();
-                    self.in_gang(gang, inst)?;
-                    self.going = None;
+                    for (i, inst) in [Some(inst), store].into_iter().flatten().enumerate().map(|(k, x)| (i + k, x)) {
+                        self.at = (b, i);
+                        self.scratch.0 = 0;
+                        self.going = gang.going.get(&b).copied();
+                        self.in_gang(gang, inst)?;
+                        self.going = None;
+                    }
                 }
-                self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
-                if matches!(inst.op, Op::Store { .. }) {
+                let done = 1 + usize::from(store.is_some());
+                number += done - 1;
+                for inst in &insts[i..i + done] {
+                    self.folded.retain(|f| !inst.src.contains(&Val::Reg(f.reg)));
+                }
+                i += done;
+                if matches!(insts[i - 1].op, Op::Store { .. }) {
                     self.tell_dirty();
                 }
             }
