@@ -290,10 +290,16 @@ impl Emit<'_> {
                 Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
                 Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
             );
-            // Which are no numbers, and which are positive.
+            // Which are no numbers, and which are positive. A number of `.f32` that is rounded is far from the greatest integers, so that it tells which are
+            // beyond them.
             self.a.op3i(cmp, Register::K5, a, a, 3);
-            self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
-            self.a.op3i(cmp, Register::K6, a, zmm(5), 0x1e);
+            if signed && !from_wide {
+                let beyond = self.constant(wide_source, (2f32.powi(lane.bits().cast_signed() - 1)).to_bits().into());
+                self.a.op3i(cmp, Register::K6, a, beyond, 0x1d);
+            } else {
+                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
+                self.a.op3i(cmp, Register::K6, a, zmm(5), 0x1e);
+            }
             if !signed {
                 let max = by_width(
                     wide_source,
@@ -324,8 +330,10 @@ impl Emit<'_> {
                 Code::EVEX_Vpcmpq_kr_k1_zmm_zmmm512b64_imm8,
             );
             if signed {
-                let least = self.constant(lane, 1 << (lane.bits() - 1));
-                self.a.op3i(eq, Out::masked(Register::K6, Register::K6), to, least, 0);
+                if from_wide {
+                    let least = self.constant(lane, 1 << (lane.bits() - 1));
+                    self.a.op3i(eq, Out::masked(Register::K6, Register::K6), to, least, 0);
+                }
                 let most = self.constant(lane, lane.mask() >> 1);
                 self.a.op2(load_code(lane), Out::masked(to, Register::K6), most);
             }
