@@ -16,6 +16,7 @@ use handloom_tests::engines::{INTERP, Way, ways};
 use handloom_tests::kernel::{self, SPAN, access, bits};
 use handloom_tests::rng::Rng;
 use handloom_wide::approx::{AWAY, circular, logarithms, powers};
+use handloom_wide::is_for_routine;
 
 /// Ops of a kernel.
 const CHUNK: usize = 24;
@@ -457,6 +458,35 @@ fn compare_on(ops: &[Pure], hows: &[How], seed: u64, data: &dyn Fn(u64) -> Vec<u
         }
     }
     assert!(wrong.is_empty(), "{} of {} chunks:\n{}", wrong.len(), ops.len().div_ceil(CHUNK), wrong.join("\n"));
+}
+
+/// What wide code leaves to the runtime, which takes ten to a hundred times as long: the beginnings of the names of these ops.
+const FOR_THE_ROUTINE: [&str; 13] = [
+    "add_carry.b16",
+    "sub_borrow.b16",
+    "add_sat.u",
+    "add_sat.s16",
+    "add_sat.s64",
+    "sub_sat.u",
+    "sub_sat.s16",
+    "sub_sat.s64",
+    "fns",
+    "dp2a.",
+    "mul24_hi.",
+    "testp.",
+    "frsqrt.f64",
+];
+
+#[test]
+fn few_ops_are_for_the_routine() {
+    let all = [integer_ops(), float_ops(), video_ops(), conversions(), packed_conversions()].concat();
+    for op in all {
+        let name = op.to_string();
+        // Of 16 bits, and the one function that no polynomial is made for.
+        let is_function = name.starts_with("tanh.") || name.starts_with("ex2.") && !name.ends_with(".f32");
+        let is_left = is_function || FOR_THE_ROUTINE.iter().any(|start| name.starts_with(start));
+        assert_eq!(is_for_routine(op), is_left, "{name}");
+    }
 }
 
 const HOWS: [How; 3] = [How::Varying, How::Uniform, How::Masked];

@@ -57,6 +57,11 @@ fn function(op: Pure) -> Option<(Function, bool)> {
     })
 }
 
+/// Whether an op is a function that is rounded here.
+pub(crate) fn is_rounded(op: Pure) -> bool {
+    function(op).is_some()
+}
+
 /// Whether an op is one of those that make an upper word.
 pub(crate) fn has_code(op: Pure) -> bool {
     match op {

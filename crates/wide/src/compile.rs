@@ -23,6 +23,7 @@ use crate::calls::Calls;
 use crate::emit::*;
 use crate::head::{Head, testable};
 use crate::ops::has_vector_code;
+use crate::together::bundles;
 use crate::uses::Uses;
 
 /// Machine code of one function, to be placed at a multiple of 64.
@@ -114,7 +115,8 @@ fn made(
     let rests = head.as_ref().is_some_and(Head::rests);
     let refused = |what: String| Refusal { what, span: func.span };
     let nowhere = Vec::new();
-    let places = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same));
+    let found = places(&plan, head.as_ref().map_or(&nowhere, |h| &h.same));
+    let uses = Uses::of(&plan, &|inst| is_on_vectors(&plan, inst));
     let n = plan.func.blocks.len();
     let block = (0..n).map(|_| a.label()).collect();
     let masks_set = (0..n).map(|_| a.label()).collect();
@@ -124,7 +126,6 @@ fn made(
         plan: &plan,
         f: &plan.func,
         tables: plan.tables(),
-        places,
         block,
         masks_set,
         by_halves: Vec::new(),
@@ -152,7 +153,9 @@ fn made(
         in_flags: None,
         joints: Joints::new(),
         proven: Vec::new(),
-        uses: Uses::of(&plan, &|inst| is_on_vectors(&plan, inst)),
+        bundles: bundles(&plan, &found, &uses),
+        places: found,
+        uses,
         folds: HashMap::new(),
         folded: Vec::new(),
         operands: Vec::new(),

@@ -24,6 +24,8 @@ pub(crate) enum Conversion {
     Narrow,
     /// `.f32` or `.f64` to an integral number of its own type.
     Integral,
+    /// `.f64` to itself.
+    Same,
     /// `.f16` to `.f32`.
     FromHalf,
     /// `.f32` to 16 bits, or two of them.
@@ -32,7 +34,7 @@ pub(crate) enum Conversion {
     FromBf16,
     /// A float of 16 bits to an integer.
     HalfToInt { half: Half, bits: u32, signed: bool },
-    /// `.f32` to a number from 0 to 1.
+    /// To a number of `.f32` or `.f64` from 0 to 1.
     Saturate,
     /// What the host has no instruction for.
     Small(Small),
@@ -72,15 +74,16 @@ fn of_host(c: Cvt) -> Option<Conversion> {
             let (bits, signed) = integer(to)?;
             Some(Conversion::HalfToInt { half, bits, signed })
         }
-        (F32, F32) if c.sat => Some(Conversion::Saturate),
+        (_, F32 | F64) if c.sat => conversion(Cvt { sat: false, ..c }).map(|_| Conversion::Saturate),
         _ if c.sat => None,
         (from, to) if integer(from).is_some() && is_float(to) => {
             let (bits, signed) = integer(from)?;
             Some(Conversion::FromInt { bits, signed })
         }
         (F32, F64) => Some(Conversion::Widen),
-        (F64, F32) if !c.ftz => Some(Conversion::Narrow),
+        (F64, F32) => Some(Conversion::Narrow),
         (F32, F32) | (F64, F64) if c.integral => Some(Conversion::Integral),
+        (F64, F64) => Some(Conversion::Same),
         (F16, F32) if !c.ftz => Some(Conversion::FromHalf),
         (BF16, F32) if !c.ftz => Some(Conversion::FromBf16),
         _ => None,
@@ -148,6 +151,7 @@ impl Emit<'_> {
                 self.a.op2(Code::EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae, out, ymm(half));
                 self.canonical(ty, out);
             }
+            Conversion::Narrow if c.ftz => self.narrow_with_flush(q, &src[0], round, out),
             Conversion::Narrow => {
                 self.halves_as(Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er, q, &src[0], round, out);
                 self.canonical(ty, out);
@@ -161,6 +165,12 @@ impl Emit<'_> {
                 );
                 self.a.op2i(code, out, a, 8 | rounding_number(c.round));
                 self.canonical(ty, out);
+            }
+            Conversion::Same => {
+                let a = self.reg(&src[0], q, 0);
+                self.copy(ty, zmm(4).into(), a.into());
+                self.canonical(ty, zmm(4).into());
+                self.copy(ty, out, zmm(4).into());
             }
             Conversion::FromHalf => {
                 let a = self.reg(&src[0], q, 0);
@@ -200,20 +210,37 @@ impl Emit<'_> {
                 self.float_as_int(Cvt { ftz: false, ..c }, bits, signed, q, &s, round, out);
             }
             Conversion::Saturate => {
-                let mut a = if ftz { self.flushed(&src[0], q, 0) } else { self.reg(&src[0], q, 0) };
-                if c.integral {
-                    let code = Code::EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae;
-                    self.a.op2i(code, zmm(5), a, 8 | rounding_number(c.round));
-                    a = zmm(5);
-                }
-                // The host's maximum is its second source for NaN and for zeros.
-                let zero = zmm(4);
-                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zero, zero, zero);
-                self.a.op3(Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae, zero, a, zero);
-                let one = self.constant(Ty::B32, u64::from(1f32.to_bits()));
-                self.a.op3(Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, out, zero, one);
+                self.convert(Cvt { sat: false, ..c }, q, src, zmm(4).into());
+                self.between_zero_and_one(ty, out);
             }
         }
+    }
+
+    /// `.f64` to `.f32` with `.ftz`. To nearest, a result is subnormal that would be if there were no least exponent: a number that is less than a quarter of
+    /// a place below the least normal one is none.
+    fn narrow_with_flush(&mut self, q: usize, s: &Src, round: RoundingControl, out: Out) {
+        let code = Code::EVEX_Vcvtpd2ps_ymm_k1z_zmmm512b64_er;
+        if round != RoundingControl::None {
+            self.halves_as(code, q, s, round, zmm(6).into());
+            self.flush(zmm(6).into());
+        } else {
+            let tiny = f64::from(f32::MIN_POSITIVE) * (1.0 - 1.0 / f64::from(1u32 << 25));
+            for (i, to) in [(0, zmm(4)), (1, zmm(5))] {
+                let a = self.reg(s, 2 * q + i, 0);
+                let x = zmm(6);
+                let size = self.constant(Ty::B64, u64::MAX >> 1);
+                self.a.op3(Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64, x, a, size);
+                let least = self.constant(Ty::B64, tiny.to_bits());
+                self.a.op3i(Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae, Register::K7, x, least, 0x11);
+                self.copy(Ty::B64, x.into(), a.into());
+                let sign = self.constant(Ty::B64, 1 << 63);
+                self.a.op3(Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64, Out::masked(x, Register::K7), x, sign);
+                self.a.op2r(code, ymm(to), x, round);
+            }
+            self.a.op3i(Code::EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8, zmm(6), zmm(4), ymm(zmm(5)), 1);
+        }
+        self.canonical(Ty::B32, zmm(6).into());
+        self.copy(Ty::B32, out, zmm(6).into());
     }
 
     /// The half of a vector of 32-bit lanes that is part `q` of 64-bit ones, as the lower half of a vector.
@@ -263,10 +290,16 @@ impl Emit<'_> {
                 Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae,
                 Code::EVEX_Vcmppd_kr_k1_zmm_zmmm512b64_imm8_sae,
             );
-            // Which are no numbers, and which are positive.
+            // Which are no numbers, and which are positive. A number of `.f32` that is rounded is far from the greatest integers, so that it tells which are
+            // beyond them.
             self.a.op3i(cmp, Register::K5, a, a, 3);
-            self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
-            self.a.op3i(cmp, Register::K6, a, zmm(5), 0x1e);
+            if signed && !from_wide {
+                let beyond = self.constant(wide_source, (2f32.powi(lane.bits().cast_signed() - 1)).to_bits().into());
+                self.a.op3i(cmp, Register::K6, a, beyond, 0x1d);
+            } else {
+                self.a.op3(Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32, zmm(5), zmm(5), zmm(5));
+                self.a.op3i(cmp, Register::K6, a, zmm(5), 0x1e);
+            }
             if !signed {
                 let max = by_width(
                     wide_source,
@@ -297,8 +330,10 @@ impl Emit<'_> {
                 Code::EVEX_Vpcmpq_kr_k1_zmm_zmmm512b64_imm8,
             );
             if signed {
-                let least = self.constant(lane, 1 << (lane.bits() - 1));
-                self.a.op3i(eq, Out::masked(Register::K6, Register::K6), to, least, 0);
+                if from_wide {
+                    let least = self.constant(lane, 1 << (lane.bits() - 1));
+                    self.a.op3i(eq, Out::masked(Register::K6, Register::K6), to, least, 0);
+                }
                 let most = self.constant(lane, lane.mask() >> 1);
                 self.a.op2(load_code(lane), Out::masked(to, Register::K6), most);
             }

@@ -13,6 +13,7 @@ use handloom_ir::simt::{Function, Inst, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{CtaCtx, Loc, MemSite, Reason, Routine, Stop, Tables, TrapSource, Word};
+use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
@@ -120,6 +121,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) proven: Vec<usize>,
     /// How registers are used.
     pub(crate) uses: Uses,
+    /// Registers that hold tuples as they lie in memory.
+    pub(crate) bundles: Set,
     /// By instruction that loads: the one that reads the value from memory.
     pub(crate) folds: HashMap<usize, usize>,
     /// Loads that are to be done by their readers.

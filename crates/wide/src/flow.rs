@@ -400,7 +400,7 @@ impl Emit<'_> {
         self.go_whole(b, otherwise);
     }
 
-    /// All lanes of block `b` go to block `t`: after a guard to a copy of it for all lanes of a warp, if it is a small one that ends where they meet.
+    /// All lanes of block `b` go to block `t`: after a guard to a copy of it for all lanes of a warp, if it is a small one that they leave together.
     fn go_whole(&mut self, b: usize, t: usize) {
         let block = &self.f.blocks[t];
         let fits = !self.in_part
@@ -408,7 +408,7 @@ impl Emit<'_> {
             && self.plan.facts.masked.has(t)
             && self.plan.facts.cfg.preds[t].len() == 1
             && t > b
-            && matches!(block.term, Term::Jump(_))
+            && matches!(block.term, Term::Jump(_) | Term::Ret | Term::Exit)
             && block.insts.len() <= MOST_COPIED
             && !block.insts.last().is_some_and(|i| i.op.is_warp_sync());
         if fits {

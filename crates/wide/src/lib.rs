@@ -5,7 +5,7 @@
 //! Cranelift, and how memory becomes executable.
 //!
 //! How to read it: [`asm`] writes instructions (for AVX2 in those that it has), `listing` their text; [`alloc`] says where registers live; `emit` holds the state and the registers of the host; `values` makes
-//! operands; `table` says which instruction is which op; `ops`, `integer`, `half`, `convert`, `small`, `approx`, `video`, `video_simd` and `scalar` do value ops, `access`, `memory`, `tuples`, `scattered`, `joint` and `atomic` loads and stores,
+//! operands; `table` says which instruction is which op; `ops`, `integer`, `fields`, `half`, `convert`, `small`, `clamped`, `approx`, `video`, `video_simd` and `scalar` do value ops, `access`, `memory`, `tuples`, `together`, `scattered`, `joint` and `atomic` loads and stores,
 //! `uses` counts readers, `bands` loads what many lanes share, `addresses` is what is left of accesses that the head decided about; `warp` is what lanes do together, `routine` what the runtime does, `keep` and `calls` what calls of it keep;
 //! `flow` is how lanes come and go, `turns` how warps and CTAs follow each other, `gang` how several warps go side by side, `head` what is done once a CTA; [`compile()`] is the walk.
 //!
@@ -23,9 +23,11 @@ pub mod asm;
 mod atomic;
 mod bands;
 mod calls;
+mod clamped;
 mod compile;
 mod convert;
 mod emit;
+mod fields;
 mod flow;
 mod gang;
 mod half;
@@ -42,6 +44,7 @@ mod scattered;
 mod small;
 mod some;
 mod table;
+mod together;
 mod tuples;
 mod turns;
 mod uses;
@@ -52,3 +55,4 @@ mod warp;
 
 pub use compile::{Assembly, compile, compile_while, lines, missing_feature};
 pub use emit::Refusal;
+pub use ops::is_for_routine;

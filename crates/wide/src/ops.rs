@@ -5,7 +5,7 @@
 //!   may be source and result.
 //! - An op that has no arm here is done by the routine; nothing is written before that is known.
 
-use handloom_ir::simt::{Inst, Op, Pure};
+use handloom_ir::simt::{FMode, Inst, Op, Pure};
 use handloom_ir::types::{Float, Int, PrmtMode, Ty};
 use iced_x86::{Code, Register, RoundingControl};
 
@@ -15,6 +15,16 @@ use crate::half::Half;
 use crate::table::{ArithmeticForm, MinMax, arithmetic, float_cmp, int_cmp, shift, simple, width_of};
 use crate::values::{At, Src, by_width, is_wide, load_code};
 
+/// Whether the runtime does an op, by its routine, wherever sources vary.
+pub fn is_for_routine(op: Pure) -> bool {
+    let is_logic = match op {
+        Pure::Mov(ty) | Pure::Not(ty) | Pure::And(ty) | Pure::Or(ty) | Pure::Xor(ty) | Pure::Select(ty) => ty == Ty::P,
+        Pure::AddCarry(ty) | Pure::SubBorrow(ty) => ty != Ty::B16,
+        _ => false,
+    };
+    !(is_logic || has_vector_code(op) || crate::approx::is_rounded(op))
+}
+
 /// Whether an op with these sources has vector code here.
 pub(crate) fn has_vector_code(op: Pure) -> bool {
     match op {
@@ -22,19 +32,37 @@ pub(crate) fn has_vector_code(op: Pure) -> bool {
         Pure::Mov(_) | Pure::Neg(_) | Pure::Not(_) | Pure::Abs(_) | Pure::AbsDiff(_) | Pure::Cnot(_) => true,
         _ if simple(op).is_some() || shift(op).is_some() => true,
         _ if arithmetic(op).is_some() => true,
-        Pure::MulHi(int) => int.ty != Ty::B64,
+        Pure::MulHi(_) => true,
         Pure::MulWide(int) => int.ty != Ty::B64,
         Pure::Shf { .. } | Pure::Lop3(_) | Pure::Select(_) | Pure::Ext { .. } | Pure::Pack(_) | Pure::Half { .. } => {
             true
         }
         Pure::FromPred(ty) => ty != Ty::P,
         _ if crate::integer::has_code(op) => true,
+        _ if of_singles(op).is_some() => true,
         _ if crate::half::has_code(op) || crate::video::has_code(op) || crate::approx::has_code(op) => true,
         Pure::FMin { ty, .. } | Pure::FMax { ty, .. } => ty.is_of_host(),
         Pure::FAbs { ty, .. } | Pure::FNeg { ty, .. } | Pure::Copysign(ty) => ty.is_of_host(),
         Pure::Cvt(c) => crate::convert::conversion(c).is_some(),
         _ => false,
     }
+}
+
+/// The op of `.f32` that a packed one does with both of its elements.
+fn of_singles(op: Pure) -> Option<Pure> {
+    let single = |m: FMode| (m.ty == Float::F32x2).then_some(FMode { ty: Float::F32, ..m });
+    let is_pair = |ty: Float| ty == Float::F32x2;
+    Some(match op {
+        Pure::FAdd(m) => Pure::FAdd(single(m)?),
+        Pure::FSub(m) => Pure::FSub(single(m)?),
+        Pure::FMul(m) => Pure::FMul(single(m)?),
+        Pure::FFma(m) => Pure::FFma(single(m)?),
+        Pure::FMin { ty, ftz, nan, xorsign } if is_pair(ty) => Pure::FMin { ty: Float::F32, ftz, nan, xorsign },
+        Pure::FMax { ty, ftz, nan, xorsign } if is_pair(ty) => Pure::FMax { ty: Float::F32, ftz, nan, xorsign },
+        Pure::FAbs { ty, ftz } if is_pair(ty) => Pure::FAbs { ty: Float::F32, ftz },
+        Pure::FNeg { ty, ftz } if is_pair(ty) => Pure::FNeg { ty: Float::F32, ftz },
+        _ => return None,
+    })
 }
 
 fn has_mask_code(op: Pure) -> bool {
@@ -225,6 +253,10 @@ impl Emit<'_> {
         let (t0, t1) = (zmm(4), zmm(5));
         if crate::half::has_code(op) {
             self.half_op(op, q, src, out);
+            return;
+        }
+        if let Some(single) = of_singles(op) {
+            self.on_singles(single, q, src, out);
             return;
         }
         if let Some(s) = simple(op) {
@@ -433,6 +465,17 @@ impl Emit<'_> {
         }
     }
 
+    /// A part of an op on all words of 64-bit lanes.
+    fn on_singles(&mut self, op: Pure, q: usize, src: &[Src], out: Out) {
+        let words: Vec<Src> =
+            (0..).zip(src).map(|(i, s)| Src { at: At::Given(self.reg(s, q, i)), ty: Ty::B32, odd: false }).collect();
+        self.part(op, q, &words, zmm(6).into());
+        if op.facts().is_loose {
+            self.canonical(Ty::B32, zmm(6).into());
+        }
+        self.copy(Ty::B64, out, zmm(6).into());
+    }
+
     /// One where `k7` says so, else zero.
     pub(crate) fn ones_of_mask(&mut self, ty: Ty, out: Out) {
         let t = zmm(4);
@@ -591,51 +634,6 @@ impl Emit<'_> {
         self.copy(Ty::B32, out, zmm(4).into());
     }
 
-    /// `lo, hi, amount`: shifts of the host give zero from 32 on, so that the halves add up.
-    fn funnel(&mut self, right: bool, wrap: bool, q: usize, src: &[Src], out: Out) {
-        use Code::{EVEX_Vpsllvd_zmm_k1z_zmm_zmmm512b32 as LEFT, EVEX_Vpsrlvd_zmm_k1z_zmm_zmmm512b32 as RIGHT};
-        let ty = Ty::B32;
-        let lo = self.reg(&src[0], q, 0);
-        let hi = self.reg(&src[1], q, 1);
-        let (n, rest) = (zmm(4), zmm(5));
-        match src[2].at {
-            At::Imm(x) => {
-                let by = if wrap { x & 31 } else { x.min(32) };
-                if lo == hi && wrap {
-                    let code = if right {
-                        Code::EVEX_Vprord_zmm_k1z_zmmm512b32_imm8
-                    } else {
-                        Code::EVEX_Vprold_zmm_k1z_zmmm512b32_imm8
-                    };
-                    self.a.op2i(code, out, lo, by as u32);
-                    return;
-                }
-                for (to, by) in [(n, by), (rest, 32 - by)] {
-                    let c = self.constant(ty, by);
-                    self.a.op2(load_code(ty), to, c);
-                }
-            }
-            _ => {
-                let by = self.reg(&src[2], q, 2);
-                let (code, most) = if wrap {
-                    (Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, 31)
-                } else {
-                    (Code::EVEX_Vpminud_zmm_k1z_zmm_zmmm512b32, 32)
-                };
-                let c = self.constant(ty, most);
-                self.a.op3(code, n, by, c);
-                let c = self.constant(ty, 32);
-                self.a.op2(load_code(ty), rest, c);
-                self.a.op3(Code::EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32, rest, rest, n);
-            }
-        }
-        let (first, second) = if right { (RIGHT, LEFT) } else { (LEFT, RIGHT) };
-        let (shifted, other) = if right { (lo, hi) } else { (hi, lo) };
-        self.a.op3(first, n, shifted, n);
-        self.a.op3(second, rest, other, rest);
-        self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, n, rest);
-    }
-
     #[allow(clippy::too_many_arguments, reason = "the fields of the op, and its part")]
     fn extend(&mut self, bits: u32, signed: bool, from: Ty, to: Ty, q: usize, src: &[Src], out: Out) {
         let (left, right) = (
@@ -664,62 +662,6 @@ impl Emit<'_> {
             let c = self.constant(to, kept);
             self.a.op3(and(to), out, a, c);
         }
-    }
-
-    /// A field at a constant place.
-    fn field(&mut self, int: Int, q: usize, src: &[Src], out: Out) {
-        let (At::Imm(pos), At::Imm(len)) = (src[1].at, src[2].at) else { panic!("a field at {:?}", self.at) };
-        let (ty, width) = (int.ty, int.bits());
-        let (pos, len) = ((pos & 0xff) as u32, (len & 0xff) as u32);
-        let a = self.reg(&src[0], q, 0);
-        let left = by_width(ty, Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8);
-        let sra = by_width(ty, Code::EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsraq_zmm_k1z_zmmm512b64_imm8);
-        let srl = by_width(ty, Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsrlq_zmm_k1z_zmmm512b64_imm8);
-        if len == 0 || (!int.signed && pos >= width) {
-            let c = self.constant(ty, 0);
-            self.copy(ty, out, c.into());
-        } else if int.signed {
-            // From the top on there is only the sign.
-            let pos = pos.min(width - 1);
-            let len = len.min(width - pos);
-            self.a.op2i(left, zmm(4), a, width - pos - len);
-            self.a.op2i(sra, out, zmm(4), width - len);
-        } else {
-            self.a.op2i(srl, zmm(4), a, pos);
-            let kept = if len < width { (1u64 << len) - 1 } else { ty.mask() };
-            let c = self.constant(ty, kept);
-            self.a.op3(and(ty), out, zmm(4), c);
-        }
-    }
-
-    fn insert(&mut self, ty: Ty, q: usize, src: &[Src], out: Out) {
-        let (At::Imm(pos), At::Imm(len)) = (src[2].at, src[3].at) else { panic!("a field at {:?}", self.at) };
-        let (pos, len) = ((pos & 0xff) as u32, (len & 0xff) as u32);
-        let field = self.reg(&src[0], q, 0);
-        let base = self.rm(&src[1], q, 1);
-        let ones = if pos >= ty.bits() { 0 } else { (if len < 64 { (1u64 << len) - 1 } else { u64::MAX }) << pos };
-        let left = by_width(ty, Code::EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8, Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8);
-        self.a.op2i(left, zmm(4), field, pos);
-        let c = self.constant(ty, ones & ty.mask());
-        self.a.op2(load_code(ty), zmm(5), c);
-        self.a.op3i(ternary(ty), zmm(5), zmm(4), base, 0xca);
-        self.copy(ty, out, zmm(5).into());
-    }
-
-    /// Bytes of two words by a constant selector without signs: each source is shuffled, what is not its own is zero.
-    fn permute(&mut self, q: usize, src: &[Src], out: Out) {
-        let At::Imm(selector) = src[2].at else { panic!("a selector at {:?}", self.at) };
-        let mut bytes = [[0x80u8; 64]; 2];
-        for (at, nibble) in (0..64).map(|i| (i, (selector >> (4 * (i % 4)) & 7) as usize)) {
-            bytes[nibble / 4][at] = ((at % 16) / 4 * 4 + nibble % 4) as u8;
-        }
-        let code = Code::EVEX_Vpshufb_zmm_k1z_zmm_zmmm512;
-        let (a, b) = (self.reg(&src[0], q, 0), self.reg(&src[1], q, 1));
-        for (to, from, bytes) in [(zmm(4), a, bytes[0]), (zmm(5), b, bytes[1])] {
-            let c = self.a.bytes(bytes);
-            self.a.op3(code, to, from, crate::asm::Mem::constant(c, 0));
-        }
-        self.a.op3(Code::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32, out, zmm(4), zmm(5));
     }
 
     fn min_max(&mut self, m: MinMax, ftz: bool, q: usize, src: &[Src], out: Out) {
@@ -789,10 +731,10 @@ impl Emit<'_> {
     }
 }
 
-fn and(ty: Ty) -> Code {
+pub(crate) fn and(ty: Ty) -> Code {
     by_width(ty, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Code::EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64)
 }
 
-fn ternary(ty: Ty) -> Code {
+pub(crate) fn ternary(ty: Ty) -> Code {
     by_width(ty, Code::EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8, Code::EVEX_Vpternlogq_zmm_k1z_zmm_zmmm512b64_imm8)
 }

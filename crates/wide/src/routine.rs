@@ -183,6 +183,7 @@ impl Emit<'_> {
 
     /// A memory op by the routine, for the lanes of a register. Leaves with the trap if there is one.
     pub(crate) fn memory_routine(&mut self, inst: &Inst, lanes: Register, site: Option<usize>) {
+        let chunks = self.take_bundle_apart(inst);
         let mut src: Vec<Loc> = Vec::new();
         for (i, v) in inst.operands().iter().enumerate() {
             let loc = if i == 0 { self.address_loc(*v) } else { self.loc(*v) };
@@ -206,6 +207,7 @@ impl Emit<'_> {
                 _ => self.take_result(*d, *loc, lanes),
             }
         }
+        self.put_bundle_together(inst, chunks);
         if matches!(inst.op, Op::Store { .. }) {
             self.tell_dirty();
         }

@@ -22,11 +22,11 @@ use Code::{
     EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er as ADD_FLOATS, EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32 as ADD,
     EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32 as AND, EVEX_Vpandnd_zmm_k1z_zmm_zmmm512b32 as AND_NOT,
     EVEX_Vpmaxsd_zmm_k1z_zmm_zmmm512b32 as MOST_S, EVEX_Vpmaxud_zmm_k1z_zmm_zmmm512b32 as MOST,
-    EVEX_Vpminsd_zmm_k1z_zmm_zmmm512b32 as LEAST_S, EVEX_Vpminud_zmm_k1z_zmm_zmmm512b32 as LEAST,
-    EVEX_Vpord_zmm_k1z_zmm_zmmm512b32 as OR, EVEX_Vpshufb_zmm_k1z_zmm_zmmm512 as BYTES,
-    EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8 as LEFT, EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8 as SIGNED_RIGHT,
-    EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8 as RIGHT, EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32 as SUB,
-    EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8 as TERNARY, EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32 as XOR,
+    EVEX_Vpminud_zmm_k1z_zmm_zmmm512b32 as LEAST, EVEX_Vpord_zmm_k1z_zmm_zmmm512b32 as OR,
+    EVEX_Vpshufb_zmm_k1z_zmm_zmmm512 as BYTES, EVEX_Vpslld_zmm_k1z_zmmm512b32_imm8 as LEFT,
+    EVEX_Vpsrad_zmm_k1z_zmmm512b32_imm8 as SIGNED_RIGHT, EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8 as RIGHT,
+    EVEX_Vpsubd_zmm_k1z_zmm_zmmm512b32 as SUB, EVEX_Vpternlogd_zmm_k1z_zmm_zmmm512b32_imm8 as TERNARY,
+    EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32 as XOR,
 };
 /// On halves of words.
 mod halves {
@@ -92,8 +92,12 @@ pub(crate) enum Small {
     ToF32(Origin),
     /// To `.f64`, of a 16-bit float.
     ToF64(Half),
-    /// Between integers of at most 32 bits.
+    /// Between integers.
     Integers,
+    /// To fixed point, of two `.f32` or of a pair of `.bf16`, with scales.
+    ToFixed,
+    /// Of fixed point to a pair of `.bf16`, with scales.
+    OfFixed { to: Target },
 }
 
 fn elements(ty: ScalarType) -> Option<Elements> {
@@ -142,7 +146,7 @@ impl Target {
 
 /// What a conversion is, if there is code for it.
 pub(crate) fn small(c: Cvt) -> Option<Small> {
-    use ScalarType::{BF16, BF16x2, F16, F16x2, F32, F64, UE8M0x2};
+    use ScalarType::{BF16, BF16x2, F16, F16x2, F32, F64, S2F6x2, UE8M0x2};
     let half = |ty| match ty {
         F16 | F16x2 => Some(Half::F16),
         BF16 | BF16x2 => Some(Half::Bf16),
@@ -154,9 +158,11 @@ pub(crate) fn small(c: Cvt) -> Option<Small> {
         (F32 | BF16x2, UE8M0x2) => {
             (matches!(c.round, Rounding::Zero | Rounding::Up)).then_some(Small::Powers { is_pair: c.from == BF16x2 })
         }
+        (F32 | BF16x2, S2F6x2) => is_exact.then_some(Small::ToFixed),
+        (S2F6x2, BF16x2) if is_exact => Some(Small::OfFixed { to: Target::of(c, &Format::BF16)? }),
         (UE8M0x2, BF16x2) => is_exact.then_some(Small::FromPowers),
         (F32 | F16 | BF16, F32) => {
-            let fits = !is_random && c.round != Rounding::NearestAway && !c.satfinite;
+            let fits = !is_random && c.round != Rounding::NearestAway && !c.satfinite && !c.sat;
             let from = half(c.from).map_or(Origin::F32, Origin::Half);
             fits.then_some(Small::ToF32(from))
         }
@@ -187,10 +193,7 @@ pub(crate) fn small(c: Cvt) -> Option<Small> {
             };
             Some(Small::ToHalf { from, to })
         }
-        (from, to) => {
-            let is_word = |ty| integer(ty).is_some_and(|(bits, _)| bits <= 32);
-            (is_word(from) && is_word(to)).then_some(Small::Integers)
-        }
+        (from, to) => (integer(from).is_some() && integer(to).is_some()).then_some(Small::Integers),
     }
 }
 
@@ -242,12 +245,21 @@ impl Emit<'_> {
                 self.a.op2(Code::EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae, out, ymm(r));
                 self.canonical(Ty::B64, out);
             }
+            Small::ToFixed => self.to_fixed(c, q, src, out),
+            Small::OfFixed { to } => {
+                let src = [self.kept(&src[0], q), src[1]];
+                for upper in [true, false] {
+                    self.of_fixed(q, &src, upper);
+                    self.narrow_to(to, zmm(0), None);
+                    self.put_element(16, upper, !upper, out);
+                }
+            }
             Small::Integers => self.clamp_integers(c, q, &src[0], out),
         }
     }
 
     /// Puts the element in vector 4 below those in vector 7.
-    fn put_element(&mut self, step: u32, is_first: bool, is_last: bool, out: Out) {
+    pub(crate) fn put_element(&mut self, step: u32, is_first: bool, is_last: bool, out: Out) {
         if is_first {
             self.a.op2i(LEFT, zmm(7), zmm(4), step);
         } else if is_last {
@@ -656,15 +668,6 @@ impl Emit<'_> {
         if c.integral && c.from == c.to {
             self.integral(c.round);
         }
-        if c.sat {
-            // The host's maximum is its second source for NaN and for zeros.
-            let zero = zmm(4);
-            self.a.op3(XOR, zero, zero, zero);
-            self.a.op3(Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae, zero, x, zero);
-            let one = self.word(1f32.to_bits());
-            self.a.op3(Code::EVEX_Vminps_zmm_k1z_zmm_zmmm512b32_sae, out, zero, one);
-            return;
-        }
         self.canonical(Ty::B32, x.into());
         if c.relu {
             self.a.op3(XOR, zmm(4), zmm(4), zmm(4));
@@ -672,31 +675,6 @@ impl Emit<'_> {
         } else {
             self.copy(Ty::B32, out, x.into());
         }
-    }
-
-    /// Clamped with `.sat`, else cut.
-    fn clamp_integers(&mut self, c: Cvt, q: usize, s: &Src, out: Out) {
-        let (Some((bits, signed)), Some((to, to_signed))) = (integer(c.from), integer(c.to)) else {
-            panic!("{c:?} at {:?}", self.at)
-        };
-        let x = zmm(4);
-        let r = self.reg(s, q, 0);
-        self.a.op2i(LEFT, x, r, 32 - bits);
-        self.a.op2i(if signed { SIGNED_RIGHT } else { RIGHT }, x, x, 32 - bits);
-        if c.sat {
-            let most = if to_signed { u32::MAX >> (33 - to) } else { u32::MAX >> (32 - to) };
-            if signed {
-                let least = self.word(if to_signed { !most } else { 0 });
-                self.a.op3(MOST_S, x, x, least);
-            }
-            // All numbers of a signed word are below the greatest unsigned one.
-            if !(signed && to == 32) {
-                let most = self.word(most);
-                self.a.op3(if signed { LEAST_S } else { LEAST }, x, x, most);
-            }
-        }
-        let kept = self.word(u32::MAX >> (32 - to));
-        self.a.op3(AND, out, x, kept);
     }
 }
 

@@ -4,9 +4,11 @@
 //! Tuples of lanes that follow each other lie in *chunks* of 64 bytes. A load reads chunks as vectors and takes them apart: halves of tuples first, then halves of those, until each
 //! vector has one element of its lanes. A store puts them together the other way around. Elements of 8 and 16 bits are taken from words of 32 bits, or joined to them.
 //!
+//! Where nobody asks for an element by itself, chunks stay as they are (`together`).
+//!
 //! Tuples that lie anywhere are copied lane by lane, each as a whole, between their places and a row of tuples in the scratch space, whose chunks are as above.
 
-use handloom_ir::simt::{Inst, Reg};
+use handloom_ir::simt::{Inst, Op, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::access::{AccessClass, Kind};
 use handloom_plan::analysis::shape::Shape;
@@ -45,6 +47,15 @@ fn chunk(x: &Access) -> (usize, usize) {
     let n = 32 / n_parts(x.ty);
     let lanes = n.min(64 / x.class.bytes() as usize);
     (lanes, n / lanes)
+}
+
+/// The registers among values.
+fn registers(values: &[Val]) -> Vec<Reg> {
+    let of = |v: &Val| match v {
+        Val::Reg(r) => Some(*r),
+        Val::Imm(..) => None,
+    };
+    values.iter().filter_map(of).collect()
 }
 
 impl Emit<'_> {
@@ -170,12 +181,19 @@ impl Emit<'_> {
     }
 
     fn load_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
-        let unit = x.size() as u32;
-        if unit < 4 {
+        if self.is_of_bundle(inst.dst.first()) {
+            self.load_bundle(&inst.dst, x, q, at, is_masked);
+        } else if x.size() < 4 {
             self.load_small_tuples(inst, x, q, at, is_masked);
-            return;
+        } else {
+            self.load_apart(&inst.dst, x, q, at, is_masked);
         }
-        match *inst.dst.as_slice() {
+    }
+
+    /// An element to each register.
+    fn load_apart(&mut self, dst: &[Reg], x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        let unit = x.size() as u32;
+        match *dst {
             [first, second] => {
                 self.load_chunk(x, q, 0, at, is_masked, 2);
                 self.load_chunk(x, q, 1, at, is_masked, 3);
@@ -188,10 +206,10 @@ impl Emit<'_> {
                 for c in 0..4 {
                     self.load_chunk(x, q, c, at, is_masked, 2 + c as u8);
                 }
-                self.take_apart(&inst.dst, q, x);
+                self.take_apart(dst, q, x);
             }
             _ => {
-                for (odd, of) in [false, true].into_iter().zip(inst.dst.chunks(4)) {
+                for (odd, of) in [false, true].into_iter().zip(dst.chunks(4)) {
                     for c in 0..4 {
                         self.load_chunk(x, q, 2 * c, at, is_masked, 0);
                         self.load_chunk(x, q, 2 * c + 1, at, is_masked, 1);
@@ -253,20 +271,28 @@ impl Emit<'_> {
     }
 
     /// An element of the tuples to be stored, in a vector.
-    fn tuple_source(&mut self, inst: &Inst, e: usize, q: usize, scratch: u8) -> Register {
-        let s = self.clean_src(inst.src[1 + e]);
+    fn tuple_source(&mut self, of: &[Val], e: usize, q: usize, scratch: u8) -> Register {
+        let s = self.clean_src(of[e]);
         self.reg(&s, q, scratch)
     }
 
     fn store_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
-        let unit = x.size() as u32;
-        if unit < 4 {
+        let src = &inst.src[1..];
+        if self.is_of_bundle(registers(src).first()) {
+            self.store_bundle(src, x, q, at, is_masked);
+        } else if x.size() < 4 {
             self.store_small_tuples(inst, x, q, at, is_masked);
-            return;
+        } else {
+            self.store_joined(src, x, q, at, is_masked);
         }
+    }
+
+    /// Elements, each from its register.
+    fn store_joined(&mut self, src: &[Val], x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        let unit = x.size() as u32;
         // Two elements each, of the lower or the upper half of the lanes.
         let pair = |s: &mut Self, e: usize, upper: bool, to: u8| {
-            let (a, b) = (s.tuple_source(inst, e, q, 2), s.tuple_source(inst, e + 1, q, 3));
+            let (a, b) = (s.tuple_source(src, e, q, 2), s.tuple_source(src, e + 1, q, 3));
             s.a.in_turns(unit, upper, zmm(to), a, b);
             s.a.done_with(&[2, 3]);
         };
@@ -303,6 +329,92 @@ impl Emit<'_> {
         }
     }
 
+    fn is_of_bundle(&self, r: Option<&Reg>) -> bool {
+        r.is_some_and(|r| self.bundles.has(r.idx()))
+    }
+
+    /// Chunks as they lie in memory, one to a part of each register of a bundle.
+    fn load_bundle(&mut self, bundle: &[Reg], x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        for (c, d) in bundle.iter().enumerate() {
+            // Nobody else has anything there.
+            match self.place(*d) {
+                Place::Vectors(v) => self.load_chunk(x, q, c, at, is_masked, v[q]),
+                Place::Row(row) => {
+                    self.load_chunk(x, q, c, at, is_masked, 6);
+                    self.a.store(store_code(Ty::B32), ctx(row + 64 * q as u32), zmm(6), ALL);
+                }
+                other => panic!("{d:?} of a bundle in {other:?} at {:?}", self.at),
+            }
+        }
+    }
+
+    fn store_bundle(&mut self, bundle: &[Val], x: &Access, q: usize, at: &[Mem], is_masked: bool) {
+        for c in 0..bundle.len() {
+            let r = self.tuple_source(bundle, c, q, 2);
+            let mask = self.chunk_mask(x, q, c, is_masked);
+            self.a.store(store_code(Ty::B32), at[c], r, mask);
+        }
+        self.a.done_with(&[2]);
+    }
+
+    /// A row of tuples in the scratch space, by chunk.
+    fn row_of_chunks(&mut self, x: &Access) -> Vec<Vec<Mem>> {
+        let row = self.take_scratch(32 * x.class.bytes() as u32);
+        let n = chunk(x).1;
+        (0..n_parts(x.ty)).map(|q| (0..n).map(|c| ctx(row + 64 * (q * n + c) as u32)).collect()).collect()
+    }
+
+    /// Before the routine stores a bundle: its registers become what each says it is. Returns where the chunks are meanwhile.
+    pub(crate) fn take_bundle_apart(&mut self, inst: &Inst) -> Option<Vec<Vec<Mem>>> {
+        let bundle = if matches!(inst.op, Op::Store { .. }) { registers(&inst.src[1..]) } else { Vec::new() };
+        let x = self.bundle_access(inst, &bundle)?;
+        let row = self.row_of_chunks(&x);
+        for (q, at) in row.iter().enumerate() {
+            self.store_bundle(&inst.src[1..], &x, q, at, false);
+        }
+        for (q, at) in row.iter().enumerate() {
+            self.load_apart(&bundle, &x, q, at, false);
+        }
+        Some(row)
+    }
+
+    /// After the routine loaded or stored a bundle: its registers become chunks, those that it stored from where they are meanwhile.
+    pub(crate) fn put_bundle_together(&mut self, inst: &Inst, kept: Option<Vec<Vec<Mem>>>) {
+        let bundle = match inst.op {
+            Op::Load { .. } => inst.dst.to_vec(),
+            Op::Store { .. } => registers(&inst.src[1..]),
+            _ => Vec::new(),
+        };
+        let Some(x) = self.bundle_access(inst, &bundle) else { return };
+        let row = kept.unwrap_or_else(|| {
+            let elements: Vec<Val> = bundle.iter().map(|r| Val::Reg(*r)).collect();
+            let row = self.row_of_chunks(&x);
+            for (q, at) in row.iter().enumerate() {
+                self.store_joined(&elements, &x, q, at, false);
+            }
+            row
+        });
+        for (q, at) in row.iter().enumerate() {
+            self.load_bundle(&bundle, &x, q, at, false);
+        }
+    }
+
+    /// The access of a bundle to a row of its own.
+    fn bundle_access(&mut self, inst: &Inst, bundle: &[Reg]) -> Option<Access> {
+        let class = AccessClass::of(inst).filter(|_| self.is_of_bundle(bundle.first()))?;
+        let (ty, cold) = (self.f.regs[bundle[0].idx()], self.a.label());
+        Some(Access {
+            class,
+            limits: Limits::Safe,
+            lanes: LANES,
+            cold,
+            ty,
+            short: false,
+            is_proven: true,
+            decided: None,
+        })
+    }
+
     /// Elements of 8 and 16 bits, joined to words in vectors 0 and 1.
     fn store_small_tuples(&mut self, inst: &Inst, x: &Access, q: usize, at: &[Mem], is_masked: bool) {
         const AND: Code = Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32;
@@ -310,7 +422,7 @@ impl Emit<'_> {
         let kept = self.constant(Ty::B32, (1 << bits) - 1);
         for e in 0..u32::from(x.class.count) {
             let (to, shift) = (zmm((e * bits / 32) as u8), e * bits % 32);
-            let r = self.tuple_source(inst, e as usize, q, 2);
+            let r = self.tuple_source(&inst.src[1..], e as usize, q, 2);
             if shift == 0 {
                 self.a.op3(AND, to, r, kept);
                 continue;
