@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use handloom_audit::init::{Decides, Source, Use};
 use handloom_audit::memory::{Block, Memory, Step, Stray, Variable};
 use handloom_audit::misuse::{Misuse, Wrong};
-use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Site, Thread};
+use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Proxy, Site, Thread};
 use handloom_ir::simt::{Op, SymKind, Symbol};
 use handloom_ir::trap::{AccessKind, Trap};
 use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
@@ -31,7 +31,16 @@ pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
     };
     let (a, b) = (who(&first, &second), who(&second, &first));
     let name = format!("{}+{}", data.what, data.offset);
-    let message = format!("nothing orders the {} of {name} by {a} and its {} by {b}", first.does, second.does);
+    let message = match race.class {
+        Class::MissingProxyFence => {
+            let way = if race.second.site.proxy == Proxy::TensorMap { "as a tensor map" } else { "by the async proxy" };
+            format!(
+                "no proxy fence stands between the {} of {name} by {a} and its {} {way} by {b}",
+                first.does, second.does
+            )
+        }
+        _ => format!("nothing orders the {} of {name} by {a} and its {} by {b}", first.does, second.does),
+    };
     Finding {
         kind: "race",
         class: race.class.word(),
@@ -48,7 +57,10 @@ pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
 /// A statement and who executed it, as people read it. `does`: what it does there.
 fn step_at((span, thread): Step, does: &'static str, grid: &Grid) -> FoundAt {
     let (order, scope, space) = (Order::Weak, Scope::Cta, StateSpace::Generic);
-    FoundAt { does, ..at(&Place { site: Site { span, does: Does::Read, order, scope, space }, thread }, grid) }
+    FoundAt {
+        does,
+        ..at(&Place { site: Site { span, does: Does::Read, order, scope, space, ..Site::NONE }, thread }, grid)
+    }
 }
 
 fn of_malloc(offset: u64, size: u64, bytes: u32) -> FoundIn {
@@ -109,6 +121,8 @@ fn thread_of(trap: &Trap, grid: &Grid) -> Thread {
 pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Option<Finding> {
     let (does, other) = match misuse.wrong {
         Wrong::MaskWithoutCaller | Wrong::DivergentWarp | Wrong::MbarrierCount => ("wait", "wait"),
+        Wrong::MbarrierOverwritten => ("wait", "write"),
+        Wrong::MbarrierPhase => ("wait", "wait"),
         Wrong::AsyncUnwaited | Wrong::AsyncSource | Wrong::AsyncOpen => ("copy", "access"),
     };
     let first = step_at(misuse.first, does, grid);
@@ -243,6 +257,7 @@ fn fix(class: Class) -> Option<&'static str> {
         Class::AtomicScopes => Some("give both a scope that has the other thread"),
         Class::MixedSize => Some("access the location with one size, or order the accesses"),
         Class::SameWarp => Some("put a `bar.warp.sync` between them"),
+        Class::MissingProxyFence => Some("put a proxy fence between them, as `fence.proxy.async` behind the write"),
         Class::SameValue | Class::Unordered => None,
     }
 }
