@@ -11,69 +11,9 @@ that makes it says by which. Labels (`//~`) follow from those rules here, never 
 import pathlib
 import sys
 
+from family import BAR, BOX, ONE, PLACES, SCOPES, WHO, Family, note, reaches, wait_for
+
 HERE = pathlib.Path(__file__).resolve().parent.parent / "filetests" / "find"
-
-# How far apart two threads are, and how far a scope reaches.
-PLACES = {"cta": 0, "cluster": 1, "gpu": 2}
-SCOPES = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
-
-
-def reaches(scope, place):
-    """Whether a scope around one of two threads has the other one."""
-    return SCOPES[scope] >= PLACES[place]
-
-
-class Family:
-    """A file of kernels. Each has a slot of 64 bytes in three buffers, `data`, `flag` and `out`."""
-
-    def __init__(self, path, about, target="sm_90", version="8.6", seeds=None):
-        self.path, self.about, self.target, self.version, self.seeds = path, about, target, version, seeds
-        self.kernels, self.launches = [], []
-
-    def add(self, name, body, launch, why=None, shared=(), entry=None):
-        """A kernel and its launch: `GRID, BLOCK` and what follows the arguments. `entry`: launched again, no new kernel."""
-        slot = 64 * len(self.launches)
-        shape, _, rest = launch.partition(";")
-        args = ", ".join(f"{b}+{slot}" for b in ("data", "flag", "out"))
-        if entry is None:
-            self.kernels.append((name, body, why, shared))
-        self.launches.append(f"//@ launch: {entry or name}<<<{shape}>>>({args}){' ' + rest if rest else ''}")
-
-    def again(self, name, launch):
-        """The kernel before it, launched with the same slot."""
-        args = self.launches[-1].split(">>>")[1].split(")")[0]
-        self.launches.append(f"//@ launch: {name}<<<{launch}>>>{args})")
-
-    def text(self):
-        lines = [f"// {self.about[0]} (families.py)"] + [f"// {line}" for line in self.about[1:]]
-        lines += ["//@ test: find"] + ([f"//@ seeds: {self.seeds}"] if self.seeds else [])
-        lines += [f".version {self.version}", f".target {self.target}", ".address_size 64"]
-        for name, body, why, shared in self.kernels:
-            lines += [""] + ([f"// {why}"] if why else [])
-            lines += [f".visible .entry {name}(.param .u64 data, .param .u64 flag, .param .u64 out)", "{"]
-            lines += [f"    .shared {variable};" for variable in shared]
-            lines += ["    .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %d<16>, %data, %flag, %out;"]
-            lines += [f"    ld.param.u64 %{p}, [{p}];" for p in ("data", "flag", "out")]
-            for line in body:
-                lines.append(line if line.endswith(":") else f"    {line}")
-            lines += ["    ret;", "}"]
-        n = 16 * len(self.launches)
-        lines += [""] + [f"//@ buf {b}: u32 = zero {n}" for b in ("data", "flag", "out")] + self.launches
-        return "\n".join(lines) + "\n"
-
-
-def note(line, *labels):
-    """A line with its labels."""
-    return line + "".join(f" //~ {label}" for label in labels if label)
-
-
-# Who a thread is: %r0 is 0 for the one that waits, 1 for the other one; a launch that puts them so far apart.
-WHO = {
-    "cta": (["mov.u32 %r0, %tid.x;", "and.b32 %r1, %r0, 31;", "setp.ne.u32 %p7, %r1, 0;", "@%p7 ret;", "shr.u32 %r0, %r0, 5;"], "1, 64"),
-    "cluster": (["mov.u32 %r0, %ctaid.x;"], "2, 1;cluster=(2,1,1)"),
-    "gpu": (["mov.u32 %r0, %ctaid.x;"], "2, 1"),
-}
-
 
 def message(place, release, acquire, data, write="st.global.u32 [%data], 7;", read="ld.global.u32 %r3, [%data];"):
     """One thread writes and raises a flag, another one waits for the flag and reads."""
@@ -479,16 +419,6 @@ def launches():
     return f
 
 
-BOX = ".align 128 .b32 box[64]"
-BAR = ".align 8 .b64 bar"
-ONE = "1, 1"
-
-
-def wait_for(parity, name="wait", bar="bar"):
-    """Waits at a barrier for the end of a phase."""
-    return [f"{name}:", f"mbarrier.try_wait.parity.shared.b64 %p6, [{bar}], {parity};", f"@!%p6 bra {name};"]
-
-
 def few_copies():
     """`cp.async`: its bytes are there for its thread when that has waited for its group or for all, and for others when a barrier follows; groups end
     in their order. Who waits for too few groups, or not at all, reads what may be there or not."""
@@ -571,14 +501,18 @@ def bulk_copies():
     return f
 
 
+# Thread 0 and thread 32 of a block, with an object that expects one arrival.
+MBARRIER_BEGIN = ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", "setp.eq.u32 %p2, %r0, 32;", "@%p1 mbarrier.init.shared.b64 [bar], 1;", "@%p1 st.shared.u32 [cell], 1;", "bar.sync 0;",
+                  "@%p1 bra MAKE;", "@%p2 bra TAKE;", "bra DONE;"]
+
+
 def mbarriers():
     """An arrival with release synchronizes with a wait with acquire that sees the end of its phase. Relaxed ones do not, nor does a wait for
     a phase that has ended before. While somebody waits the object must not be written."""
     f = Family("sync/mbarriers", [
         "A word that threads of one warp write, and those of another one read when a phase of a barrier has ended.",
         "Relaxed arrivals or waits order nothing; an object is not to be written while it is waited for."], seeds="0..3")
-    begin = ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", "setp.eq.u32 %p2, %r0, 32;", "@%p1 mbarrier.init.shared.b64 [bar], 1;", "@%p1 st.shared.u32 [cell], 1;", "bar.sync 0;",
-             "@%p1 bra MAKE;", "@%p2 bra TAKE;", "bra DONE;"]
+    begin = MBARRIER_BEGIN
     race = "race unordered"
 
     def one(name, arrive, take, label, more=()):
@@ -609,6 +543,29 @@ def mbarriers():
     for name, more, label in [("arrival_of_the_next_phase", [], race), ("waited_for_the_next_phase", [arrive, *wait_for(1, "again")], None)]:
         f.add(name, two + ["MAKE:", arrive, *wait_for(0, "first"), note("st.shared.u32 [cell], 7;", label), arrive, "bra DONE;", "TAKE:", arrive, *wait, *more,
                            note("ld.shared.u32 %r3, [cell];", label), "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[".align 4 .b32 cell", BAR])
+    # Behind the arrival.
+    f.add("written_behind_the_arrival", begin + ["MAKE:", arrive, note("st.shared.u32 [cell], 7;", race), "bra DONE;", "TAKE:", *wait, note("ld.shared.u32 %r3, [cell];", race),
+                                                 "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[".align 4 .b32 cell", BAR])
+    # The same when all have met between: nobody waits any more.
+    f.add("initialised_anew_behind_a_barrier", [
+        "mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", "@%p1 mbarrier.init.shared.b64 [bar], 1;", "bar.sync 0;", "setp.ne.u32 %p2, %r0, 32;", "@%p2 bra MEET;",
+        "mbarrier.test_wait.parity.shared.b64 %p6, [bar], 0;", "MEET:", "bar.sync 0;", "@%p1 mbarrier.inval.shared.b64 [bar];", "@%p1 mbarrier.init.shared.b64 [bar], 2;"],
+        "1, 64", shared=[BAR])
+    # Counts.
+    for name, count, label in [("as_expected", 64, None), ("more_than_expected", 63, "barrier mbarrier_count")]:
+        f.add(f"arrivals_{name}", ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", f"@%p1 mbarrier.init.shared.b64 [bar], {count};",
+                                   "@%p1 mbarrier.expect_tx.shared.b64 [bar], 16;" if label else "mov.u32 %r1, 0;", "bar.sync 0;",
+                                   note("mbarrier.arrive.shared.b64 %d0, [bar];", label)], "1, 64", shared=[BAR])
+    return f
+
+
+def mbarrier_waits():
+    """While somebody waits for an object it must not be written, and its phases must not run away from who waits: the phase before the present one can
+    be asked for, none before that."""
+    f = Family("sync/mbarrier_waits", [
+        "Objects that are written while threads wait for them, phases that run away, and states that are too old.",
+        "A thread waits if it was told that a phase has not ended and asks again."], seeds="0..3")
+    begin, race, arrive = MBARRIER_BEGIN, "race unordered", "mbarrier.arrive.shared.b64 _, [bar];"
     # The writer lets the reader ask for a while before it does something to the object.
     pause = ["mov.u32 %r7, 0;", "PAUSE:", "nanosleep.u32 10;", "add.u32 %r7, %r7, 1;", "setp.lt.u32 %p5, %r7, 20;", "@%p5 bra PAUSE;"]
     wrong = "sync mbarrier_overwritten"
@@ -632,19 +589,6 @@ def mbarriers():
                                              ("state_of_an_older_phase", 4, 0, "sync mbarrier_phase")]:
         f.add(name, ["mbarrier.init.shared.b64 [bar], 1;", *(state.format(i) for i in range(arrivals)),
                      note(f"mbarrier.test_wait.shared.b64 %p6, [bar], %d{asked_for};", label)], ONE, shared=[BAR])
-    # Behind the arrival.
-    f.add("written_behind_the_arrival", begin + ["MAKE:", arrive, note("st.shared.u32 [cell], 7;", race), "bra DONE;", "TAKE:", *wait, note("ld.shared.u32 %r3, [cell];", race),
-                                                 "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[".align 4 .b32 cell", BAR])
-    # The same when all have met between: nobody waits any more.
-    f.add("initialised_anew_behind_a_barrier", [
-        "mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", "@%p1 mbarrier.init.shared.b64 [bar], 1;", "bar.sync 0;", "setp.ne.u32 %p2, %r0, 32;", "@%p2 bra MEET;",
-        "mbarrier.test_wait.parity.shared.b64 %p6, [bar], 0;", "MEET:", "bar.sync 0;", "@%p1 mbarrier.inval.shared.b64 [bar];", "@%p1 mbarrier.init.shared.b64 [bar], 2;"],
-        "1, 64", shared=[BAR])
-    # Counts.
-    for name, count, label in [("as_expected", 64, None), ("more_than_expected", 63, "barrier mbarrier_count")]:
-        f.add(f"arrivals_{name}", ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", f"@%p1 mbarrier.init.shared.b64 [bar], {count};",
-                                   "@%p1 mbarrier.expect_tx.shared.b64 [bar], 16;" if label else "mov.u32 %r1, 0;", "bar.sync 0;",
-                                   note("mbarrier.arrive.shared.b64 %d0, [bar];", label)], "1, 64", shared=[BAR])
     return f
 
 
@@ -684,6 +628,16 @@ def proxies():
     for name, fence, label in [("fenced", ["fence.proxy.async.shared::cta;"], None), ("unfenced", [], race)]:
         f.add(f"pipeline_{name}", who[:3] + ["mov.u32 %r4, 1;", "@%p0 mbarrier.init.shared.b64 [bar], 1;", "bar.sync 0;", "@%p0 bra MAKE;", "@!%p1 bra DONE;", *wait_for(0), note(store, label), *ended, "bra DONE;",
                                              "MAKE:", note(write, label), *fence, "mbarrier.arrive.shared.b64 _, [bar];", "DONE:"], "1, 64", shared=[BOX, BAR])
+    return f
+
+
+def proxy_loads():
+    """The same for copies to shared memory, of what was written to global memory and over what was written to shared memory, and for `wgmma`."""
+    f = Family("race/proxy_loads", [
+        "Copies to shared memory of what stores wrote, and over what stores wrote, and products of matrices that stores wrote, with proxy fences and without.",
+        "A read before a copy overwrites it wants no fence if the two are ordered."], target="sm_90a", seeds="0..4")
+    race = "race missing_proxy_fence"
+    store, ended = "cp.async.bulk.global.shared::cta.bulk_group [%data], [box], 16;", ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"]
     # Copies to shared memory: of what was written to global memory, and over what was written to shared memory.
     begin = ["mbarrier.init.shared.b64 [bar], 1;", "mov.u32 %r4, 1;"]
     expect = "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;"
@@ -788,7 +742,7 @@ def unwritten():
 
 
 FAMILIES = [
-    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, proxies, masks, variables, unwritten,
+    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, mbarrier_waits, proxies, proxy_loads, masks, variables, unwritten,
 ]
 
 

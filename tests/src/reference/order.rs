@@ -114,12 +114,8 @@ struct Trace {
 /// # Errors
 /// The pairs that only one of the two has.
 pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Result<usize, String> {
-    let line = |span: Span| {
-        let start = usize::try_from(span.start).unwrap_or(0);
-        u32::try_from(text[..start].matches('\n').count() + 1).unwrap_or(0)
-    };
     let pair = |a: u32, b: u32| (a.min(b), a.max(b));
-    let want: BTreeSet<_> = launches.iter().flat_map(|l| races(l)).map(|(a, b)| pair(line(a), line(b))).collect();
+    let want = races_of(text, launches);
     let second = |f: &Finding| f.second.as_ref().map_or(f.first.line, |at| at.line);
     let races = findings.iter().filter(|f| f.kind == "race");
     let got: BTreeSet<_> = races.map(|f| pair(f.first.line, second(f))).collect();
@@ -128,6 +124,16 @@ pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Resu
         return Ok(want.len());
     }
     Err(format!("pairs of lines that are missed: {missed:?}, that are none: {stray:?}"))
+}
+
+/// The pairs of lines of a text that race in its launches, the lower one first.
+pub fn races_of(text: &str, launches: &[Vec<Event>]) -> BTreeSet<(u32, u32)> {
+    let line = |span: Span| {
+        let start = usize::try_from(span.start).unwrap_or(0);
+        u32::try_from(text[..start].matches('\n').count() + 1).unwrap_or(0)
+    };
+    let pair = |a: u32, b: u32| (a.min(b), a.max(b));
+    launches.iter().flat_map(|l| races(l)).map(|(a, b)| pair(line(a), line(b))).collect()
 }
 
 /// The pairs of statements that race, the lower one first.
