@@ -662,6 +662,29 @@ def proxy_loads():
     return f
 
 
+def tensor_maps():
+    """A tensor map that the kernel writes is there for what copies tensors behind two fences, in this order: one that releases it, one that acquires it."""
+    f = Family("race/tensor_maps", [
+        "A tensor map that is made, fenced, and changed once more before a tensor is copied by it.",
+        "Between the change and the copy `fence.proxy.tensormap::generic` must stand with `.release`, and then with `.acquire`."], target="sm_90a", seeds="0..3")
+    field = "tensormap.replace.tile.{}.global.b1024.{} [%data], {};"
+    fields = [("rank", "b32", "0"), ("box_dim", "b32", "0, 4"), ("global_dim", "b32", "0, 16"), ("element_stride", "b32", "0, 1"), ("elemtype", "b32", "2"),
+              ("interleave_layout", "b32", "0"), ("swizzle_mode", "b32", "0"), ("fill_mode", "b32", "0")]
+    address = field.format("global_address", "b64", "%flag")
+    release, acquire = "fence.proxy.tensormap::generic.release.gpu;", "fence.proxy.tensormap::generic.acquire.gpu [%data], 128;"
+    race = "race missing_proxy_fence"
+    for name, fences, label in [
+        ("both", [release, acquire], None), ("none", [], race), ("released", [release], race), ("acquired", [acquire], race), ("turned_round", [acquire, release], race),
+        ("async", ["fence.proxy.async;"], race), ("of_the_block", [release.replace("gpu", "cta"), acquire.replace("gpu", "cta")], None), ("twice", [release, release, acquire, acquire], None)]:
+        f.add(name, [*(field.format(*one) for one in fields), address, release, acquire, note(address, label), *fences,
+                     "mbarrier.init.shared.b64 [bar], 1;", "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;", "mov.u32 %r1, 0;",
+                     note("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%data, {%r1}], [bar];", label), *wait_for(0),
+                     "ld.shared.u32 %r3, [box];", "st.global.u32 [%out], %r3;"], ONE, shared=[BOX, BAR])
+    # A map takes two slots.
+    f.add("room", ["st.global.u32 [%out], 0;"], ONE)
+    return f
+
+
 def masks():
     """Warp-level instructions: the member mask must name who executes them, and all that it names must execute the same. `.aligned` instructions are
     for whole warps."""
@@ -742,7 +765,7 @@ def unwritten():
 
 
 FAMILIES = [
-    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, mbarrier_waits, proxies, proxy_loads, masks, variables, unwritten,
+    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, mbarrier_waits, proxies, proxy_loads, tensor_maps, masks, variables, unwritten,
 ]
 
 

@@ -20,7 +20,7 @@
 //! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
 //!
 //! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `bag` what releases give to acquires, `shadow` what is
-//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `finding` how.
+//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `finding` how; `footprint` what a launch touched as a whole.
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,7 @@ mod checks;
 mod clock;
 mod event;
 mod finding;
+mod footprint;
 pub mod init;
 mod known;
 pub mod memory;
@@ -43,6 +44,7 @@ mod waits;
 pub use checks::{Check, Checks};
 pub use event::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn, told_space};
 pub use finding::{Attempt, Class, Finding, Findings, Place};
+pub use footprint::Touched;
 pub use known::Time;
 pub use order::{Audit, Options};
 pub use row::Row;

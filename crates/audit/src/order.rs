@@ -33,13 +33,22 @@ pub struct Options {
     pub first: bool,
     /// All events are kept, for those who look at a run themselves.
     pub keeps_events: bool,
+    /// What was touched is wanted when the launch is over ([`Audit::footprint`]).
+    pub keeps_footprint: bool,
     /// Most bytes of shadow memory.
     pub room: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { strong_volatile: false, same_values: false, first: false, keeps_events: false, room: 4 << 30 }
+        Options {
+            strong_volatile: false,
+            same_values: false,
+            first: false,
+            keeps_events: false,
+            keeps_footprint: false,
+            room: 4 << 30,
+        }
     }
 }
 

@@ -320,7 +320,7 @@ pub(crate) fn bytes_of_granule(addr: u64, end: u64, at: u64) -> u8 {
 }
 
 /// The scope of an earlier access that was strong.
-fn strength_of(e: Entry) -> Option<Scope> {
+pub(crate) fn strength_of(e: Entry) -> Option<Scope> {
     let number = e.tag().strength().checked_sub(1)?;
     usize::try_from(number).ok().and_then(|i| SCOPES.get(i)).copied()
 }
