@@ -20,7 +20,7 @@ static const char CHECKED[] =
     ".reg .b32 %r; .reg .b64 %d<2>;\nld.param.u64 %d0, [out]; mov.u32 %r, %tid.x;\nmul.wide.u32 %d1, %r, 4; add.u64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r;\nret;\n}\n";
 
 static const char *const NAMES[] = {"racy", "clean", "count", "spin", "put"};
-enum { RACY, CLEAN, COUNT, SPIN, PUT, KERNELS };
+enum { RACY, CLEAN, COUNT, SPIN, PUT, N_KERNELS };
 
 #ifdef RUNTIME
 #include "fat_binary.h"
@@ -32,13 +32,13 @@ int cudaMemcpy(void *to, CUdeviceptr from, size_t n, int kind);
 int cudaStreamCreate(CUstream *s);
 int cudaDeviceSynchronize(void);
 
-static char stubs[KERNELS];
+static char stubs[N_KERNELS];
 
 static void start(void) {
     static struct { int magic, version; const void *data; void *list; } wrapper = {0x466243b1, 1, 0, 0};
     wrapper.data = container(CHECKED, sizeof CHECKED);
     void **handle = __cudaRegisterFatBinary(&wrapper);
-    for (int i = 0; i < KERNELS; i++) __cudaRegisterFunction(handle, &stubs[i], 0, NAMES[i], -1, 0, 0, 0, 0, 0);
+    for (int i = 0; i < N_KERNELS; i++) __cudaRegisterFunction(handle, &stubs[i], 0, NAMES[i], -1, 0, 0, 0, 0, 0);
     __cudaRegisterFatBinaryEnd(handle);
 }
 
@@ -67,7 +67,7 @@ static CUstream stream(void) {
     return s;
 }
 #else
-static CUfunction functions[KERNELS];
+static CUfunction functions[N_KERNELS];
 
 static void start(void) {
     CUcontext context;
@@ -76,7 +76,7 @@ static void start(void) {
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuCtxSetCurrent(context));
     OK(cuModuleLoadData(&module, CHECKED));
-    for (int i = 0; i < KERNELS; i++) OK(cuModuleGetFunction(&functions[i], module, NAMES[i]));
+    for (int i = 0; i < N_KERNELS; i++) OK(cuModuleGetFunction(&functions[i], module, NAMES[i]));
 }
 
 static void launch(int kernel, unsigned grid, unsigned block, CUstream stream, CUdeviceptr out) {
