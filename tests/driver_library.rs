@@ -261,6 +261,33 @@ fn checked_launches() {
     }
 }
 
+/// Work of two streams, or of a stream and the host, on the same bytes: told where nothing orders it, and only there.
+#[test]
+fn work_of_several_streams() {
+    let run = |mode: &str| {
+        let output = program_on("libcuda.so.1", "checks", &[], &[mode], &[("HANDLOOM_CHECK", "race")]);
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+        assert!(output.status.success() && out.ends_with("ok\n"), "{mode}: {}\n{out}{err}", output.status);
+        err
+    };
+    for _ in 0..10 {
+        assert_eq!(run("ordered"), "");
+    }
+    let others = ["st.global.u32", "copy", "fill", "copy", "st.global.u32"];
+    let bytes = ["bytes 128..255", "bytes 0..255", "bytes 252..255", "bytes 0..255", "bytes 0..255"];
+    for (which, (other, bytes)) in others.iter().zip(bytes).enumerate() {
+        let told = run(&format!("unordered{which}"));
+        let texts = [
+            "race: nothing orders the",
+            "in another stream, or by the host [unordered]",
+            "st.global.u32",
+            other,
+            bytes,
+        ];
+        assert!(texts.iter().all(|text| told.contains(text)) && told.matches("race: ").count() == 1, "{which}: {told}");
+    }
+}
+
 /// Many programs share the machine; those that are killed while a kernel runs leave nothing behind.
 #[test]
 fn programs_beside_each_other() {

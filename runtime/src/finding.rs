@@ -53,10 +53,46 @@ pub struct CheckReport {
     pub allocated: Vec<Allocated>,
     /// First addresses of memory of earlier launches that kernels freed.
     pub freed: Vec<u64>,
+    /// Global memory that the launch touched, if that was asked for ([`Options::keeps_footprint`]).
+    pub touched: Vec<Touched>,
     /// All that the check was told, if that was asked for.
     pub events: Vec<Event>,
     /// Why the reference executor ran the launch, if compiled code could not tell all that was asked for.
     pub interpreted: Option<Word>,
+}
+
+/// Neighbouring bytes of global memory that something touched: a launch, a copy, a fill.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Touched {
+    /// The first byte.
+    pub address: u64,
+    /// How many.
+    pub bytes: u64,
+    /// They were written, or else read.
+    pub writes: bool,
+    /// Only by atomics and other strong accesses that reach the whole device.
+    pub is_strong: bool,
+    /// Where.
+    pub at: Arc<FoundAt>,
+}
+
+impl Touched {
+    /// By a copy or a fill of the program, which has no place in a module.
+    pub fn by_host(address: u64, bytes: u64, writes: bool, statement: &str) -> Touched {
+        let at = FoundAt {
+            does: if writes { "write" } else { "read" },
+            file: "(program)".to_owned(),
+            line: 1,
+            column: 1,
+            source: None,
+            statement: statement.to_owned(),
+            block: [0; 3],
+            thread: [0; 3],
+            order: "weak",
+            scope: None,
+        };
+        Touched { address, bytes, writes, is_strong: false, at: Arc::new(at) }
+    }
 }
 
 /// Bytes that the threads of a launch read and wrote, access by access; an atomic does both.

@@ -50,6 +50,7 @@ pub mod words;
 pub use children::DeviceFacts;
 pub use device::{Device, DeviceBuffer, HostBuffer};
 pub use error::{ErrorKind, Lack, NoRoom, Wrong};
+pub use finding::Touched;
 pub use finding::{
     Allocated, Check, CheckConfig, CheckReport, CheckSink, Checks, Class, Counts, Finding, FoundAt, FoundIn,
     MisuseClass, Options as RaceOptions,

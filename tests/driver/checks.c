@@ -1,5 +1,5 @@
 // Kernels that are checked while they run: `racy` reads what a thread of another warp writes, `clean` waits for it, `count` adds one in each thread,
-// `spin` waits until a word is not 0. With -DRUNTIME they are launched as a program of nvcc does it.
+// `spin` waits until a word is not 0, `put` writes a word in each thread. With -DRUNTIME they are launched as a program of nvcc does it.
 #include "driver.h"
 
 static const char CHECKED[] =
@@ -15,10 +15,12 @@ static const char CHECKED[] =
     ".visible .entry count(.param .u64 out)\n{\n"
     ".reg .b64 %d;\nld.param.u64 %d, [out];\nred.relaxed.gpu.global.add.u32 [%d], 1;\nret;\n}\n"
     ".visible .entry spin(.param .u64 flag)\n{\n.reg .b32 %r; .reg .b64 %rd; .reg .pred %p;\nld.param.u64 %rd, [flag];\n"
-    "again:\nld.acquire.sys.global.u32 %r, [%rd];\nsetp.eq.u32 %p, %r, 0;\n@%p bra again;\nret;\n}\n";
+    "again:\nld.acquire.sys.global.u32 %r, [%rd];\nsetp.eq.u32 %p, %r, 0;\n@%p bra again;\nret;\n}\n"
+    ".visible .entry put(.param .u64 out)\n{\n"
+    ".reg .b32 %r; .reg .b64 %d<2>;\nld.param.u64 %d0, [out]; mov.u32 %r, %tid.x;\nmul.wide.u32 %d1, %r, 4; add.u64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r;\nret;\n}\n";
 
-static const char *const NAMES[] = {"racy", "clean", "count", "spin"};
-enum { RACY, CLEAN, COUNT, SPIN };
+static const char *const NAMES[] = {"racy", "clean", "count", "spin", "put"};
+enum { RACY, CLEAN, COUNT, SPIN, PUT, N_KERNELS };
 
 #ifdef RUNTIME
 #include "fat_binary.h"
@@ -30,13 +32,13 @@ int cudaMemcpy(void *to, CUdeviceptr from, size_t n, int kind);
 int cudaStreamCreate(CUstream *s);
 int cudaDeviceSynchronize(void);
 
-static char stubs[4];
+static char stubs[N_KERNELS];
 
 static void start(void) {
     static struct { int magic, version; const void *data; void *list; } wrapper = {0x466243b1, 1, 0, 0};
     wrapper.data = container(CHECKED, sizeof CHECKED);
     void **handle = __cudaRegisterFatBinary(&wrapper);
-    for (int i = 0; i < 4; i++) __cudaRegisterFunction(handle, &stubs[i], 0, NAMES[i], -1, 0, 0, 0, 0, 0);
+    for (int i = 0; i < N_KERNELS; i++) __cudaRegisterFunction(handle, &stubs[i], 0, NAMES[i], -1, 0, 0, 0, 0, 0);
     __cudaRegisterFatBinaryEnd(handle);
 }
 
@@ -65,7 +67,7 @@ static CUstream stream(void) {
     return s;
 }
 #else
-static CUfunction functions[4];
+static CUfunction functions[N_KERNELS];
 
 static void start(void) {
     CUcontext context;
@@ -74,7 +76,7 @@ static void start(void) {
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuCtxSetCurrent(context));
     OK(cuModuleLoadData(&module, CHECKED));
-    for (int i = 0; i < 4; i++) OK(cuModuleGetFunction(&functions[i], module, NAMES[i]));
+    for (int i = 0; i < N_KERNELS; i++) OK(cuModuleGetFunction(&functions[i], module, NAMES[i]));
 }
 
 static void launch(int kernel, unsigned grid, unsigned block, CUstream stream, CUdeviceptr out) {
@@ -95,6 +97,61 @@ static CUstream stream(void) {
     CUstream s;
     OK(cuStreamCreate(&s, 1));
     return s;
+}
+
+// Work of two streams on the same bytes, in order: by events, by the host, by the default stream, by atomics; or of other bytes.
+static void ordered(void) {
+    CUstream a = stream(), b = stream(), c;
+    CUevent event;
+    uint32_t words[64];
+    CUdeviceptr one = zeros(512), two = one + 256;
+    OK(cuStreamCreate(&c, 0));
+    OK(cuEventCreate(&event, 2));
+    finish();
+    launch(PUT, 1, 64, a, one);
+    launch(PUT, 1, 64, b, two);
+    OK(cuEventRecord(event, a));
+    OK(cuStreamWaitEvent(b, event, 0));
+    launch(PUT, 1, 64, b, one);
+    OK(cuStreamSynchronize(b));
+    launch(PUT, 1, 64, a, two);
+    finish();
+    OK(cuMemcpyHtoDAsync_v2(one, words, sizeof words, a));
+    OK(cuMemcpyDtoHAsync_v2(words, one, sizeof words, a));
+    OK(cuEventRecord(event, a));
+    OK(cuEventSynchronize(event));
+    OK(cuMemsetD32Async(one, 0, 64, b));
+    launch(PUT, 1, 64, b, one);
+    while (cuStreamQuery(b)) {}
+    launch(PUT, 1, 64, c, one);
+    launch(PUT, 1, 64, 0, one);
+    launch(PUT, 1, 64, c, one);
+    finish();
+    fetch(words, one, sizeof words);
+    for (int i = 0; i < 4; i++) launch(COUNT, 1, 64, i % 2 ? a : b, one);
+    finish();
+}
+
+// The same without: two launches, a launch and a copy, a launch and a fill, a launch and a copy of the host, and an event that comes too early.
+static void unordered(int which) {
+    CUstream a = stream(), b = stream();
+    CUevent event;
+    uint32_t words[64] = {0};
+    CUdeviceptr one = zeros(512);
+    OK(cuEventCreate(&event, 2));
+    finish();
+    launch(PUT, 1, 64, a, one);
+    if (which == 0) launch(PUT, 1, 64, b, one + 128);
+    if (which == 1) OK(cuMemcpyHtoDAsync_v2(one, words, sizeof words, b));
+    if (which == 2) OK(cuMemsetD32Async(one + 252, 0, 64, b));
+    if (which == 3) fetch(words, one, sizeof words);
+    if (which == 4) {
+        OK(cuEventRecord(event, a));
+        launch(PUT, 1, 64, a, one);
+        OK(cuStreamWaitEvent(b, event, 0));
+        launch(PUT, 1, 64, b, one);
+    }
+    finish();
 }
 #endif
 
@@ -120,6 +177,10 @@ int main(int n, char **words) {
         fetch(words, sum, 4);
         TRUE(words[0] == 8 * 256);
     }
+#ifndef RUNTIME
+    if (!strncmp(mode, "ordered", 7)) ordered();
+    if (!strncmp(mode, "unordered", 9)) unordered(mode[9] - '0');
+#endif
     if (strstr(mode, "left")) {
         launch(SPIN, 1, 32, stream(), out);
         printf("left\n");

@@ -11,69 +11,9 @@ that makes it says by which. Labels (`//~`) follow from those rules here, never 
 import pathlib
 import sys
 
+from family import BAR, BOX, ONE, PLACES, SCOPES, WHO, Family, note, reaches, wait_for
+
 HERE = pathlib.Path(__file__).resolve().parent.parent / "filetests" / "find"
-
-# How far apart two threads are, and how far a scope reaches.
-PLACES = {"cta": 0, "cluster": 1, "gpu": 2}
-SCOPES = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
-
-
-def reaches(scope, place):
-    """Whether a scope around one of two threads has the other one."""
-    return SCOPES[scope] >= PLACES[place]
-
-
-class Family:
-    """A file of kernels. Each has a slot of 64 bytes in three buffers, `data`, `flag` and `out`."""
-
-    def __init__(self, path, about, target="sm_90", version="8.6", seeds=None):
-        self.path, self.about, self.target, self.version, self.seeds = path, about, target, version, seeds
-        self.kernels, self.launches = [], []
-
-    def add(self, name, body, launch, why=None, shared=(), entry=None):
-        """A kernel and its launch: `GRID, BLOCK` and what follows the arguments. `entry`: launched again, no new kernel."""
-        slot = 64 * len(self.launches)
-        shape, _, rest = launch.partition(";")
-        args = ", ".join(f"{b}+{slot}" for b in ("data", "flag", "out"))
-        if entry is None:
-            self.kernels.append((name, body, why, shared))
-        self.launches.append(f"//@ launch: {entry or name}<<<{shape}>>>({args}){' ' + rest if rest else ''}")
-
-    def again(self, name, launch):
-        """The kernel before it, launched with the same slot."""
-        args = self.launches[-1].split(">>>")[1].split(")")[0]
-        self.launches.append(f"//@ launch: {name}<<<{launch}>>>{args})")
-
-    def text(self):
-        lines = [f"// {self.about[0]} (families.py)"] + [f"// {line}" for line in self.about[1:]]
-        lines += ["//@ test: find"] + ([f"//@ seeds: {self.seeds}"] if self.seeds else [])
-        lines += [f".version {self.version}", f".target {self.target}", ".address_size 64"]
-        for name, body, why, shared in self.kernels:
-            lines += [""] + ([f"// {why}"] if why else [])
-            lines += [f".visible .entry {name}(.param .u64 data, .param .u64 flag, .param .u64 out)", "{"]
-            lines += [f"    .shared {variable};" for variable in shared]
-            lines += ["    .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %d<16>, %data, %flag, %out;"]
-            lines += [f"    ld.param.u64 %{p}, [{p}];" for p in ("data", "flag", "out")]
-            for line in body:
-                lines.append(line if line.endswith(":") else f"    {line}")
-            lines += ["    ret;", "}"]
-        n = 16 * len(self.launches)
-        lines += [""] + [f"//@ buf {b}: u32 = zero {n}" for b in ("data", "flag", "out")] + self.launches
-        return "\n".join(lines) + "\n"
-
-
-def note(line, *labels):
-    """A line with its labels."""
-    return line + "".join(f" //~ {label}" for label in labels if label)
-
-
-# Who a thread is: %r0 is 0 for the one that waits, 1 for the other one; a launch that puts them so far apart.
-WHO = {
-    "cta": (["mov.u32 %r0, %tid.x;", "and.b32 %r1, %r0, 31;", "setp.ne.u32 %p7, %r1, 0;", "@%p7 ret;", "shr.u32 %r0, %r0, 5;"], "1, 64"),
-    "cluster": (["mov.u32 %r0, %ctaid.x;"], "2, 1;cluster=(2,1,1)"),
-    "gpu": (["mov.u32 %r0, %ctaid.x;"], "2, 1"),
-}
-
 
 def message(place, release, acquire, data, write="st.global.u32 [%data], 7;", read="ld.global.u32 %r3, [%data];"):
     """One thread writes and raises a flag, another one waits for the flag and reads."""
@@ -284,6 +224,22 @@ def barriers():
             "@%p0 st.shared.u32 [cell], 1;", "bar.sync 0;",
             note("@%p0 st.shared.u32 [cell], 7;", label), *middle,
             note("@%p1 ld.shared.u32 %r3, [cell];", label), "@%p1 st.global.u32 [%out], %r3;"], "1, 64", shared=[".align 4 .b32 cell"])
+    # What a thread does between its arrival and its end comes after the arrival, and the end of a thread orders nothing.
+    for name, arrive, behind, label in [
+        ("arrive_and_exit", "bar.arrive 1, 64;", False, None), ("arrive_write_and_exit", "bar.arrive 1, 64;", True, "race unordered"),
+        ("arrive_write_and_meet", "bar.arrive 1, 64;", True, "race unordered")]:
+        write = note("@%p0 st.shared.u32 [cell], 7;", label)
+        f.add(name, [
+            "mov.u32 %r0, %tid.x;", "setp.eq.u32 %p0, %r0, 1;", "setp.eq.u32 %p1, %r0, 40;", "setp.ge.u32 %p3, %r0, 32;", "@%p0 st.shared.u32 [cell], 1;", "bar.sync 0;",
+            "@%p3 bra HIGH;", *([arrive, write] if behind else [write, arrive]), *(["bar.sync 0;"] if name.endswith("meet") else []), "ret;",
+            "HIGH:", "bar.sync 1, 64;", note("@%p1 ld.shared.u32 %r3, [cell];", label), *(["bar.sync 0;"] if name.endswith("meet") else []), "@%p1 st.global.u32 [%out], %r3;"],
+            "1, 64", shared=[".align 4 .b32 cell"])
+    # Two warps meet at a barrier of 64 threads, a third one exits beside them: it takes no part. Where it has arrived first, it does.
+    for name, third, label in [("exit_beside_a_count", [], "race unordered"), ("arrive_beside_a_count", ["bar.arrive 1, 96;"], None)]:
+        f.add(name, [
+            "mov.u32 %r0, %tid.x;", "setp.eq.u32 %p0, %r0, 70;", "setp.eq.u32 %p1, %r0, 40;", "setp.ge.u32 %p3, %r0, 64;", "@%p0 st.shared.u32 [cell], 1;", "bar.sync 0;",
+            "@%p3 bra THIRD;", f"bar.sync 1, {96 if third else 64};", note("@%p1 ld.shared.u32 %r3, [cell];", label), "@%p1 st.global.u32 [%out], %r3;", "ret;",
+            "THIRD:", note("@%p0 st.shared.u32 [cell], 7;", label), *third], "1, 96", shared=[".align 4 .b32 cell"])
     # A loop: the turn's value is written, a barrier, all read it. Without a second barrier the next turn's write meets the reads of this one.
     for name, second, cells, label in [
         ("loop_two_barriers", True, 1, None), ("loop_one_barrier", False, 1, ["race unordered", "race same_warp"]), ("loop_two_cells", False, 2, None)]:
@@ -308,6 +264,13 @@ def clusters():
         "fence_relaxed": (["fence.acq_rel.cluster;", "barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"], None),
         "wide_fence_relaxed": (["fence.sc.sys;", "barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"], None),
         "relaxed_then_released": (["barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;", *both], None),
+        # A relaxed arrival tells nothing but what a fence before it has released, to those whom the fence reaches.
+        "relaxed": (["barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"], "unordered"),
+        "relaxed_aligned": (["barrier.cluster.arrive.relaxed.aligned;", "barrier.cluster.wait.acquire.aligned;"], "unordered"),
+        "relaxed_twice": (["barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"] * 2, "unordered"),
+        "narrow_fence_relaxed": (["fence.acq_rel.cta;", "barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"], "unordered"),
+        "acquire_fence_relaxed": (["fence.acquire.cluster;", "barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"], "unordered"),
+        "fence_behind_relaxed": (["barrier.cluster.arrive.relaxed;", "fence.acq_rel.cluster;", "barrier.cluster.wait;"], "unordered"),
         "block_barrier": (["bar.sync 0;"], "unordered"), "fence_alone": (["fence.acq_rel.cluster;"], "unordered"),
     }
     for name, (middle, race) in middles.items():
@@ -323,6 +286,11 @@ def clusters():
             "mapa.shared::cluster.u32 %r5, %r4, 0;", note("@!%p0 st.shared::cluster.u32 [%r5], 7;", label), *middle,
             note("@%p0 ld.shared.u32 %r3, [cell];", label), "@%p0 st.global.u32 [%out], %r3;", *both],
             "2, 1;cluster=(2,1,1)", shared=[".align 4 .b32 cell"])
+    # Only who writes must release: the arrival of who reads may be relaxed.
+    for name, writer, reader, race in [("reader_relaxed", ".release", ".relaxed", None), ("writer_relaxed", ".relaxed", ".release", "race unordered")]:
+        f.add(name, [
+            "mov.u32 %r0, %ctaid.x;", "setp.eq.u32 %p0, %r0, 0;", "@%p0 bra READS;", note("st.global.u32 [%data], 7;", race), f"barrier.cluster.arrive{writer};", "barrier.cluster.wait;", "ret;",
+            "READS:", f"barrier.cluster.arrive{reader};", "barrier.cluster.wait;", note("ld.global.u32 %r3, [%data];", race), "st.global.u32 [%out], %r3;"], "2, 1;cluster=(2,1,1)")
     # Between arrival and wait nothing is ordered.
     f.add("written_between", [
         "mov.u32 %r0, %ctaid.x;", "setp.eq.u32 %p0, %r0, 0;", "barrier.cluster.arrive;", note("@!%p0 st.global.u32 [%data], 7;", "race unordered"), "barrier.cluster.wait;",
@@ -451,16 +419,6 @@ def launches():
     return f
 
 
-BOX = ".align 128 .b32 box[64]"
-BAR = ".align 8 .b64 bar"
-ONE = "1, 1"
-
-
-def wait_for(parity, name="wait", bar="bar"):
-    """Waits at a barrier for the end of a phase."""
-    return [f"{name}:", f"mbarrier.try_wait.parity.shared.b64 %p6, [{bar}], {parity};", f"@!%p6 bra {name};"]
-
-
 def few_copies():
     """`cp.async`: its bytes are there for its thread when that has waited for its group or for all, and for others when a barrier follows; groups end
     in their order. Who waits for too few groups, or not at all, reads what may be there or not."""
@@ -543,14 +501,18 @@ def bulk_copies():
     return f
 
 
+# Thread 0 and thread 32 of a block, with an object that expects one arrival.
+MBARRIER_BEGIN = ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", "setp.eq.u32 %p2, %r0, 32;", "@%p1 mbarrier.init.shared.b64 [bar], 1;", "@%p1 st.shared.u32 [cell], 1;", "bar.sync 0;",
+                  "@%p1 bra MAKE;", "@%p2 bra TAKE;", "bra DONE;"]
+
+
 def mbarriers():
     """An arrival with release synchronizes with a wait with acquire that sees the end of its phase. Relaxed ones do not, nor does a wait for
     a phase that has ended before. While somebody waits the object must not be written."""
     f = Family("sync/mbarriers", [
         "A word that threads of one warp write, and those of another one read when a phase of a barrier has ended.",
         "Relaxed arrivals or waits order nothing; an object is not to be written while it is waited for."], seeds="0..3")
-    begin = ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", "setp.eq.u32 %p2, %r0, 32;", "@%p1 mbarrier.init.shared.b64 [bar], 1;", "@%p1 st.shared.u32 [cell], 1;", "bar.sync 0;",
-             "@%p1 bra MAKE;", "@%p2 bra TAKE;", "bra DONE;"]
+    begin = MBARRIER_BEGIN
     race = "race unordered"
 
     def one(name, arrive, take, label, more=()):
@@ -569,6 +531,18 @@ def mbarriers():
     one("fences_around", ["fence.acq_rel.cta;", "mbarrier.arrive.relaxed.cta.shared.b64 _, [bar];"], asks("try_wait.parity.relaxed.cta.shared.b64") + ["fence.acq_rel.cta;"], None)
     one("fence_on_one_side", ["fence.acq_rel.cta;", "mbarrier.arrive.relaxed.cta.shared.b64 _, [bar];"], asks("try_wait.parity.relaxed.cta.shared.b64"), race)
     one("no_wait", [arrive], [], race)
+    # An answer is what tells: "not yet" tells nothing, "yes" only of what came before the phase ended.
+    two = [line.replace("[bar], 1;", "[bar], 2;") for line in begin]
+    asked = "mbarrier.test_wait.parity.shared.b64 %p6, [bar], 0;"
+    for name, lines, take, label in [
+        ("answered_no", two, [asked], race), ("answered_no_then_fence", two, [asked, "fence.acq_rel.cta;"], race),
+        ("arrived_and_answered", two, ["mbarrier.arrive.shared.b64 _, [bar];", *wait], None)]:
+        f.add(name, lines + ["MAKE:", note("st.shared.u32 [cell], 7;", label), arrive, "bra DONE;", "TAKE:", *take,
+                             note("ld.shared.u32 %r3, [cell];", label), "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[".align 4 .b32 cell", BAR])
+    # The writer takes part in phase 0, writes, and arrives for phase 1, which the reader must wait for too.
+    for name, more, label in [("arrival_of_the_next_phase", [], race), ("waited_for_the_next_phase", [arrive, *wait_for(1, "again")], None)]:
+        f.add(name, two + ["MAKE:", arrive, *wait_for(0, "first"), note("st.shared.u32 [cell], 7;", label), arrive, "bra DONE;", "TAKE:", arrive, *wait, *more,
+                           note("ld.shared.u32 %r3, [cell];", label), "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[".align 4 .b32 cell", BAR])
     # Behind the arrival.
     f.add("written_behind_the_arrival", begin + ["MAKE:", arrive, note("st.shared.u32 [cell], 7;", race), "bra DONE;", "TAKE:", *wait, note("ld.shared.u32 %r3, [cell];", race),
                                                  "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[".align 4 .b32 cell", BAR])
@@ -582,6 +556,132 @@ def mbarriers():
         f.add(f"arrivals_{name}", ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p1, %r0, 0;", f"@%p1 mbarrier.init.shared.b64 [bar], {count};",
                                    "@%p1 mbarrier.expect_tx.shared.b64 [bar], 16;" if label else "mov.u32 %r1, 0;", "bar.sync 0;",
                                    note("mbarrier.arrive.shared.b64 %d0, [bar];", label)], "1, 64", shared=[BAR])
+    return f
+
+
+def mbarrier_waits():
+    """While somebody waits for an object it must not be written, and its phases must not run away from who waits: the phase before the present one can
+    be asked for, none before that."""
+    f = Family("sync/mbarrier_waits", [
+        "Objects that are written while threads wait for them, phases that run away, and states that are too old.",
+        "A thread waits if it was told that a phase has not ended and asks again."], seeds="0..3")
+    begin, race, arrive = MBARRIER_BEGIN, "race unordered", "mbarrier.arrive.shared.b64 _, [bar];"
+    # The writer lets the reader ask for a while before it does something to the object.
+    pause = ["mov.u32 %r7, 0;", "PAUSE:", "nanosleep.u32 10;", "add.u32 %r7, %r7, 1;", "setp.lt.u32 %p5, %r7, 20;", "@%p5 bra PAUSE;"]
+    wrong = "sync mbarrier_overwritten"
+    ask = lambda *labels: ["wait:", note("mbarrier.try_wait.parity.shared.b64 %p6, [bar], 0;", *labels), "@!%p6 bra wait;"]
+    for name, deeds, labels in [
+        ("initialised_while_waited_for", [note("mbarrier.init.shared.b64 [bar], 1;", race, wrong)], (race, wrong)),
+        ("other_initialised_while_waited_for", ["mbarrier.init.shared.b64 [other], 1;"], ()),
+        ("stored_while_waited_for", [note("st.shared.u32 [bar+4], 0;", "race mixed_size", wrong)], ("race mixed_size", wrong)),
+        ("invalid_while_waited_for", [note("mbarrier.inval.shared.b64 [bar];", wrong), note("mbarrier.init.shared.b64 [bar], 1;", race)], (race, wrong))]:
+        f.add(name, begin + ["MAKE:", *pause, *deeds, arrive, "bra DONE;", "TAKE:", *ask(*labels), "DONE:"], "1, 64", shared=[".align 4 .b32 cell", BAR, ".align 8 .b64 other"])
+    # Two phases end while somebody waits for the first one. A second barrier holds them apart.
+    for name, between, taken, label in [
+        ("phase_missed", [], [], "sync mbarrier_phase"),
+        ("phase_held", ["wait2:", "mbarrier.try_wait.parity.shared.b64 %p6, [other], 0;", "@!%p6 bra wait2;"], ["mbarrier.arrive.shared.b64 _, [other];"], None)]:
+        f.add(name, [*begin[:5], "@%p1 mbarrier.init.shared.b64 [other], 1;", *begin[5:], "MAKE:", *pause, arrive, *between, arrive,
+                     *[line.replace("PAUSE", "LATER") for line in pause], arrive, "bra DONE;", "TAKE:", *ask(label), *taken, "DONE:"],
+              "1, 64", shared=[".align 4 .b32 cell", BAR, ".align 8 .b64 other"])
+    # The state of an arrival is good for the question until the phase after its own has ended.
+    state = "mbarrier.arrive.shared.b64 %d{}, [bar];"
+    for name, arrivals, asked_for, label in [("state_of_this_phase", 1, 0, None), ("state_of_the_last_phase", 3, 2, None), ("state_of_an_old_phase", 2, 0, "sync mbarrier_phase"),
+                                             ("state_of_an_older_phase", 4, 0, "sync mbarrier_phase")]:
+        f.add(name, ["mbarrier.init.shared.b64 [bar], 1;", *(state.format(i) for i in range(arrivals)),
+                     note(f"mbarrier.test_wait.shared.b64 %p6, [bar], %d{asked_for};", label)], ONE, shared=[BAR])
+    return f
+
+
+def proxies():
+    """Memory that is written through the generic proxy is there for bulk copies, tensor copies and `wgmma` only behind a proxy fence of its state space,
+    which stands anywhere on the way from the write to the access: with the thread that writes, or with the one that begins the copy, but not beside.
+    What a copy has written is there for all at its end, and so is the source free. A read before a copy overwrites it wants no fence here."""
+    f = Family("race/proxies", [
+        "Memory that is written by stores and read or overwritten by bulk copies and `wgmma`, with proxy fences of all kinds and at all places.",
+        "A proxy fence for the state space must stand on the way from the write to the copy."], target="sm_90a", seeds="0..4")
+    race = "race missing_proxy_fence"
+    store = "cp.async.bulk.global.shared::cta.bulk_group [%data], [box], 16;"
+    ended = ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"]
+    write = "st.shared.v4.u32 [box], {%r4, %r4, %r4, %r4};"
+    fences = {
+        "none": (None, race), "all": ("fence.proxy.async;", None), "shared": ("fence.proxy.async.shared::cta;", None), "cluster": ("fence.proxy.async.shared::cluster;", None),
+        "global": ("fence.proxy.async.global;", race), "alias": ("fence.proxy.alias;", race), "thread_fence": ("fence.acq_rel.gpu;", race), "membar": ("membar.sys;", race),
+        "old_style": ("membar.proxy.async;", None), "release": ("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;", None),
+    }
+    for name, (fence, label) in fences.items():
+        f.add(f"stored_{name}", ["mov.u32 %r4, 1;", note(write, label), *([fence] if fence else []), note(store, label), *ended], ONE, shared=[BOX])
+    f.add("fence_before", ["mov.u32 %r4, 1;", "fence.proxy.async;", note(write, race), note(store, race), *ended], ONE, shared=[BOX])
+    f.add("fence_behind", ["mov.u32 %r4, 1;", note(write, race), note(store, race), "fence.proxy.async;", *ended], ONE, shared=[BOX])
+    f.add("reduced", ["mov.u32 %r4, 1;", note(write, race), note("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%data], [box], 16;", race), *ended], ONE, shared=[BOX])
+    f.add("written_again", ["mov.u32 %r4, 1;", write, "fence.proxy.async;", note("st.shared.u32 [box+4], 7;", race), note(store, race), *ended], ONE, shared=[BOX])
+    f.add("written_beside", ["mov.u32 %r4, 1;", write, "fence.proxy.async;", "st.shared.u32 [box+16], 7;", store, *ended], ONE, shared=[BOX])
+    # One thread writes, another one of the block begins the copy behind a barrier.
+    who = ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p0, %r0, 1;", "setp.eq.u32 %p1, %r0, 40;", "setp.eq.u32 %p2, %r0, 70;", "mov.u32 %r4, 1;"]
+    for name, before, behind, twice, label in [
+        ("by_writer", "@%p0 fence.proxy.async.shared::cta;", None, False, None), ("by_all", "fence.proxy.async;", None, False, None), ("by_copier", None, "@%p1 fence.proxy.async;", False, None),
+        ("by_nobody", None, None, False, race), ("beside", "@%p2 fence.proxy.async;", None, False, race), ("beside_between", None, "@%p2 fence.proxy.async;", True, None),
+        ("beside_behind", None, "@%p2 fence.proxy.async;", False, race), ("too_early", "@%p1 fence.proxy.async;", None, False, race)]:
+        f.add(f"handed_over_{name}", who + [
+            note("@%p0 " + write, label), *([before] if before else []), "bar.sync 0;", *([behind] if behind else []), *(["bar.sync 0;"] if twice else []),
+            "@!%p1 bra DONE;", note(store, label), *ended, "DONE:"], "1, 96", shared=[BOX])
+    # Through an mbarrier, as pipelines do.
+    for name, fence, label in [("fenced", ["fence.proxy.async.shared::cta;"], None), ("unfenced", [], race)]:
+        f.add(f"pipeline_{name}", who[:3] + ["mov.u32 %r4, 1;", "@%p0 mbarrier.init.shared.b64 [bar], 1;", "bar.sync 0;", "@%p0 bra MAKE;", "@!%p1 bra DONE;", *wait_for(0), note(store, label), *ended, "bra DONE;",
+                                             "MAKE:", note(write, label), *fence, "mbarrier.arrive.shared.b64 _, [bar];", "DONE:"], "1, 64", shared=[BOX, BAR])
+    return f
+
+
+def proxy_loads():
+    """The same for copies to shared memory, of what was written to global memory and over what was written to shared memory, and for `wgmma`."""
+    f = Family("race/proxy_loads", [
+        "Copies to shared memory of what stores wrote, and over what stores wrote, and products of matrices that stores wrote, with proxy fences and without.",
+        "A read before a copy overwrites it wants no fence if the two are ordered."], target="sm_90a", seeds="0..4")
+    race = "race missing_proxy_fence"
+    store, ended = "cp.async.bulk.global.shared::cta.bulk_group [%data], [box], 16;", ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"]
+    # Copies to shared memory: of what was written to global memory, and over what was written to shared memory.
+    begin = ["mbarrier.init.shared.b64 [bar], 1;", "mov.u32 %r4, 1;"]
+    expect = "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;"
+    load = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [box], [%data], 16, [bar];"
+    read = ["ld.shared.u32 %r3, [box];", "st.global.u32 [%out], %r3;"]
+    for name, fence, label in [("none", None, race), ("all", "fence.proxy.async;", None), ("global", "fence.proxy.async.global;", None), ("shared", "fence.proxy.async.shared::cta;", race)]:
+        f.add(f"loaded_{name}", begin + [note("st.global.u32 [%data+4], %r4;", label), *([fence] if fence else []), expect, note(load, label), *wait_for(0), *read], ONE, shared=[BOX, BAR])
+    for name, fence, label in [("none", None, race), ("shared", "fence.proxy.async.shared::cta;", None), ("global", "fence.proxy.async.global;", race)]:
+        f.add(f"overwritten_{name}", begin + [note("st.shared.u32 [box+8], %r4;", label), *([fence] if fence else []), expect, note(load, label), *wait_for(0), *read], ONE, shared=[BOX, BAR])
+    f.add("read_then_overwritten", begin + [expect, load, *wait_for(0), *read, expect, load, *wait_for(1, "again"), *read], ONE, shared=[BOX, BAR])
+    for name, fence, label in [("fenced", ["fence.proxy.async;"], None), ("unfenced", [], race)]:
+        f.add(f"through_{name}", begin + [expect, load, *wait_for(0), "ld.shared.u32 %r3, [box];", "add.u32 %r3, %r3, 1;", note("st.shared.u32 [box], %r3;", label), *fence, note(store, label), *ended], ONE, shared=[BOX, BAR])
+    f.add("copied_on", begin + [expect, load, *wait_for(0), store, *ended], ONE, shared=[BOX, BAR])
+    # Matrices in shared memory: of `wgmma`.
+    matrix = ["mov.u32 %r0, %tid.x;", "mov.u32 %r4, tile;", "shl.b32 %r1, %r0, 4;", "add.u32 %r5, %r4, %r1;"]
+    descriptor = ["shr.u32 %r6, %r4, 4;", "cvt.u64.u32 %d0, %r6;", "or.b64 %d0, %d0, 0x0000000800080000;", ".reg .f32 %f<4>;", *(f"mov.f32 %f{i}, 0f00000000;" for i in range(4))]
+    product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d0, %d0, 1, 1, 1, 0, 0;"
+    for name, fence, label in [("fenced", ["fence.proxy.async.shared::cta;"], None), ("unfenced", [], race), ("wgmma_fence_alone", ["wgmma.fence.sync.aligned;"], race)]:
+        f.add(f"matrix_{name}", matrix + [note("st.shared.v4.u32 [%r5], {%r4, %r4, %r4, %r4};", label), *fence, "bar.sync 0;", *descriptor, "wgmma.fence.sync.aligned;", note(product, label),
+                                          "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;", "mov.b32 %r7, %f0;", "mul.wide.u32 %d1, %r0, 0;", "add.u64 %d1, %out, %d1;"],
+              "1, 128", shared=[".align 128 .b32 tile[512]"])
+    return f
+
+
+def tensor_maps():
+    """A tensor map that the kernel writes is there for what copies tensors behind two fences, in this order: one that releases it, one that acquires it."""
+    f = Family("race/tensor_maps", [
+        "A tensor map that is made, fenced, and changed once more before a tensor is copied by it.",
+        "Between the change and the copy `fence.proxy.tensormap::generic` must stand with `.release`, and then with `.acquire`."], target="sm_90a", seeds="0..3")
+    field = "tensormap.replace.tile.{}.global.b1024.{} [%data], {};"
+    fields = [("rank", "b32", "0"), ("box_dim", "b32", "0, 4"), ("global_dim", "b32", "0, 16"), ("element_stride", "b32", "0, 1"), ("elemtype", "b32", "2"),
+              ("interleave_layout", "b32", "0"), ("swizzle_mode", "b32", "0"), ("fill_mode", "b32", "0")]
+    address = field.format("global_address", "b64", "%flag")
+    release, acquire = "fence.proxy.tensormap::generic.release.gpu;", "fence.proxy.tensormap::generic.acquire.gpu [%data], 128;"
+    race = "race missing_proxy_fence"
+    for name, fences, label in [
+        ("both", [release, acquire], None), ("none", [], race), ("released", [release], race), ("acquired", [acquire], race), ("turned_round", [acquire, release], race),
+        ("async", ["fence.proxy.async;"], race), ("of_the_block", [release.replace("gpu", "cta"), acquire.replace("gpu", "cta")], None), ("twice", [release, release, acquire, acquire], None)]:
+        f.add(name, [*(field.format(*one) for one in fields), address, release, acquire, note(address, label), *fences,
+                     "mbarrier.init.shared.b64 [bar], 1;", "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;", "mov.u32 %r1, 0;",
+                     note("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%data, {%r1}], [bar];", label), *wait_for(0),
+                     "ld.shared.u32 %r3, [box];", "st.global.u32 [%out], %r3;"], ONE, shared=[BOX, BAR])
+    # A map takes two slots.
+    f.add("room", ["st.global.u32 [%out], 0;"], ONE)
     return f
 
 
@@ -665,7 +765,7 @@ def unwritten():
 
 
 FAMILIES = [
-    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, masks, variables, unwritten,
+    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, mbarrier_waits, proxies, proxy_loads, tensor_maps, masks, variables, unwritten,
 ]
 
 

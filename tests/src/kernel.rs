@@ -19,7 +19,16 @@ pub const SPAN: Span = Span { file: FileId(0), start: 0, end: 0 };
 
 /// A weak access to one element.
 pub fn access(space: StateSpace, bits: u8) -> Access {
-    Access { space, bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Cta, is_single: false }
+    Access {
+        space,
+        bits,
+        count: 1,
+        elements: 1,
+        order: Order::Weak,
+        scope: Scope::Cta,
+        is_single: false,
+        is_async: false,
+    }
 }
 
 /// An entry of so many blocks, all of which end the thread.

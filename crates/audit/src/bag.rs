@@ -51,6 +51,11 @@ impl Bag {
         self.domains.is_empty()
     }
 
+    /// Adds what one knew who tells a domain.
+    pub fn tell(&mut self, domain: Domain, known: &Arc<Known>) {
+        self.put_in(domain, known);
+    }
+
     /// Adds what a thread knew when it released with a scope at a site.
     pub fn put(&mut self, known: &Arc<Known>, scope: Scope, who: Thread, cluster: u32, site: u32) {
         for domain in Domain::within(scope, who, cluster) {
@@ -95,6 +100,8 @@ pub struct Message {
     pub is_barrier: bool,
     /// What it gives.
     pub bag: Arc<Bag>,
+    /// Of an `mbarrier` object: what it gives to those who see that a phase has ended.
+    pub done: Option<Arc<Bag>>,
 }
 
 #[cfg(test)]

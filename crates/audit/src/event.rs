@@ -61,6 +61,61 @@ pub struct Site {
     pub scope: Scope,
     /// The state space that its address lies in.
     pub space: StateSpace,
+    /// By which way.
+    pub proxy: Proxy,
+}
+
+impl Site {
+    /// A weak read of no statement.
+    pub const NONE: Site = Site {
+        span: Span::NONE,
+        does: Does::Read,
+        order: Order::Weak,
+        scope: Scope::Cta,
+        space: StateSpace::Generic,
+        proxy: Proxy::Generic,
+    };
+}
+
+/// The way of an access to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Proxy {
+    /// As loads and stores.
+    #[default]
+    Generic,
+    /// As bulk copies and products of `wgmma` and `tcgen05`.
+    Async,
+    /// As what copies a tensor reads its map.
+    TensorMap,
+    /// Of `cp.async`, `st.async` and `red.async`, of which the manual does not say it: it is compared with no other one.
+    Unsaid,
+}
+
+/// Accesses through which proxies a fence orders.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ProxyFence {
+    /// Generic and async, in global and in shared memory.
+    Async([bool; 2]),
+    /// Generic writes before accesses to tensor maps, as far as the other half follows.
+    MapRelease,
+    /// The other half.
+    MapAcquire,
+}
+
+/// What an access is to an `mbarrier` object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Turn {
+    /// Nothing but an access, or nobody knows.
+    #[default]
+    None,
+    /// An arrival, or bytes that have come.
+    Arrives,
+    /// The same, and the phase ends.
+    Ends,
+    /// A question whether a phase has ended: yes.
+    Yes,
+    /// The same: no. Nothing is known by that.
+    No,
 }
 
 /// One scalar access of one thread.
@@ -76,6 +131,23 @@ pub struct Access {
     pub failed: bool,
     /// It writes what is there already.
     pub same_value: bool,
+    /// What it is to an `mbarrier` object.
+    pub turn: Turn,
+    /// When it was begun, as [`Audit::begin`](crate::Audit::begin) has numbered it; 0: now.
+    pub begun: u32,
+}
+
+impl Access {
+    /// One that is no question and no arrival, of no bytes.
+    pub const NONE: Access = Access {
+        thread: Thread { cta: 0, warp: 0, lane: 0 },
+        addr: 0,
+        bytes: 0,
+        failed: false,
+        same_value: false,
+        turn: Turn::None,
+        begun: 0,
+    };
 }
 
 /// What an access does to memory.
@@ -133,9 +205,13 @@ pub enum Event {
     /// [`Audit::warp_barrier`](crate::Audit::warp_barrier).
     WarpBarrier { cta: u32, warp: usize, lanes: u32 },
     /// [`Audit::cluster_arrive`](crate::Audit::cluster_arrive).
-    ClusterArrive { cta: u32, phase: u64, warp: usize, lanes: u32 },
+    ClusterArrive { cta: u32, phase: u64, warp: usize, lanes: u32, releases: bool },
     /// [`Audit::cluster_wait`](crate::Audit::cluster_wait).
     ClusterWait { who: Thread, phase: u64 },
+    /// [`Audit::proxy_fence`](crate::Audit::proxy_fence).
+    ProxyFence { who: Thread, fence: ProxyFence },
+    /// [`Audit::begin`](crate::Audit::begin).
+    Begin { who: Thread, number: u32 },
     /// [`Audit::start_cta`](crate::Audit::start_cta).
-    StartCta { cta: u32, threads: u32, cluster: u32, shared: (u64, u64) },
+    StartCta { cta: u32, threads: u32, cluster: u32, shared: (u64, u64), proxies: bool },
 }

@@ -27,6 +27,7 @@ classes! {
     ScopeTooNarrow "scope_too_narrow" "ordered by release and acquire, but the scope of one of them does not reach the other thread"
     AtomicScopes "atomic_scopes" "strong accesses to one location whose scopes do not include each other"
     MixedSize "mixed_size" "accesses that overlap in part, which nothing orders"
+    MissingProxyFence "missing_proxy_fence" "a write and a later access to it through another proxy, without a proxy fence between them"
     SameWarp "same_warp" "threads of one warp, without `bar.warp.sync` between their accesses"
     SameValue "same_value" "writes of the same value, which nothing orders"
     Unordered "unordered" "accesses to one location, at least one of them a write, which nothing orders"

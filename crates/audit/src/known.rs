@@ -5,8 +5,10 @@
 //! tell is a map. Levels are kept apart: a block as a whole, a warp as a whole, lanes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::event::Thread;
+use crate::proxy::Fenced;
 
 /// A moment of a launch.
 pub type Time = u32;
@@ -15,6 +17,8 @@ pub type Time = u32;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Known {
     ctas: BTreeMap<u32, OfCta>,
+    /// What of it lies behind proxy fences.
+    fenced: Option<Arc<Fenced>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -83,8 +87,29 @@ impl Known {
         self.learn_lanes(who.cta, who.warp, who.bit(), time);
     }
 
+    /// What of it lies behind proxy fences.
+    pub fn fenced(&self) -> Option<&Arc<Fenced>> {
+        self.fenced.as_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn fenced_mut(&mut self) -> &mut Fenced {
+        Arc::make_mut(self.fenced.get_or_insert_default())
+    }
+
+    /// The same without what lies behind proxy fences.
+    pub fn plain(&self) -> Known {
+        Known { ctas: self.ctas.clone(), fenced: None }
+    }
+
     /// All that somebody else knows.
     pub fn join(&mut self, other: &Known) {
+        match (&mut self.fenced, &other.fenced) {
+            (_, None) => {}
+            (None, Some(theirs)) => self.fenced = Some(Arc::clone(theirs)),
+            (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs) => {}
+            (Some(mine), Some(theirs)) => Arc::make_mut(mine).join(theirs),
+        }
         for (cta, theirs) in &other.ctas {
             let mine = self.ctas.entry(*cta).or_default();
             mine.all = mine.all.max(theirs.all);

@@ -13,13 +13,14 @@
 //! atomics, moral strength, mixed sizes. Nothing is reported of a program that the model calls free of races. What may be missed:
 //! - what another schedule would show;
 //! - races with accesses to a granule of four bytes that were forgotten because there were too many (`shadow`);
-//! - proxies: all accesses count as those of the generic proxy, and asynchronous copies as if their thread did them at once;
+//! - of proxies: reads before writes of the async proxy, and all between two other proxies than the generic one (`proxy`); asynchronous copies count as if
+//!   their thread did them when they happen;
 //! - operations on `mbarrier` objects count as of the scope `.cluster` at least;
-//! - a thread that exits counts as if it had arrived at the next barrier of its block, and `barrier.cluster.arrive.relaxed` as if it released;
+//! - a thread that exits counts as if it had arrived at the later barriers of its block that have no count;
 //! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
 //!
 //! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `bag` what releases give to acquires, `shadow` what is
-//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `finding` how.
+//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `finding` how; `footprint` what a launch touched as a whole.
 
 #![forbid(unsafe_code)]
 
@@ -28,18 +29,22 @@ mod checks;
 mod clock;
 mod event;
 mod finding;
+mod footprint;
 pub mod init;
 mod known;
 pub mod memory;
 pub mod misuse;
 mod order;
+mod proxy;
 mod race;
 mod row;
 mod shadow;
+mod waits;
 
 pub use checks::{Check, Checks};
-pub use event::{Access, Does, Event, Met, Site, Thread, told_space};
+pub use event::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn, told_space};
 pub use finding::{Attempt, Class, Finding, Findings, Place};
+pub use footprint::Touched;
 pub use known::Time;
 pub use order::{Audit, Options};
 pub use row::Row;

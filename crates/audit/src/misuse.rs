@@ -29,6 +29,8 @@ wrongs! {
     MaskWithoutCaller "sync" "mask_without_caller" "the member mask does not name the thread that executes the instruction"
     DivergentWarp "barrier" "divergent_warp" "threads of one warp wait for a barrier at different instructions that all threads of a warp must execute together"
     MbarrierCount "barrier" "mbarrier_count" "more threads arrive at an `mbarrier` object than its phase expects"
+    MbarrierOverwritten "sync" "mbarrier_overwritten" "an `mbarrier` object is written or invalidated while a thread waits for it"
+    MbarrierPhase "sync" "mbarrier_phase" "a thread waits for a phase of an `mbarrier` object that ended two phases ago, and can never see its end"
     AsyncUnwaited "sync" "async_unwaited" "bytes that an asynchronous copy writes are accessed, and nothing has waited for the copy"
     AsyncSource "sync" "async_source" "the source of an asynchronous copy is written, and nothing has waited until it was read"
     AsyncOpen "sync" "async_open" "a block ends, and nothing has waited for an asynchronous copy"

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope};
 
-use crate::bag::Bag;
+use crate::bag::{Bag, Domain};
 use crate::checks::{Check, Checks};
 use crate::clock::{Clock, Missed, Released};
 use crate::event::{Event, Met, Site, Thread};
@@ -14,7 +15,9 @@ use crate::init::{Init, Use};
 use crate::known::{Known, Time};
 use crate::memory::Memory;
 use crate::misuse::Misuses;
+use crate::proxy::Begun;
 use crate::shadow::{Entry, SITE_BITS, Shadow};
+use crate::waits::Waits;
 
 /// Most blocks of a grid, as far as entries of shadow memory can name them.
 const MOST_CTAS: u64 = 1 << 27;
@@ -30,13 +33,22 @@ pub struct Options {
     pub first: bool,
     /// All events are kept, for those who look at a run themselves.
     pub keeps_events: bool,
+    /// What was touched is wanted when the launch is over ([`Audit::footprint`]).
+    pub keeps_footprint: bool,
     /// Most bytes of shadow memory.
     pub room: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { strong_volatile: false, same_values: false, first: false, keeps_events: false, room: 4 << 30 }
+        Options {
+            strong_volatile: false,
+            same_values: false,
+            first: false,
+            keeps_events: false,
+            keeps_footprint: false,
+            room: 4 << 30,
+        }
     }
 }
 
@@ -47,8 +59,16 @@ pub(crate) struct Cta {
     pub(crate) shared: (u64, u64),
     /// By thread.
     pub(crate) clocks: Vec<Clock>,
-    /// By barrier: what those knew that arrived at it and went on.
-    arrived: HashMap<u32, Known>,
+    /// By barrier: what those knew that arrived at it and went on, and who they are.
+    arrived: HashMap<u32, Arrived>,
+}
+
+/// Those that arrived at a barrier and went on.
+#[derive(Clone, Debug, Default)]
+struct Arrived {
+    known: Known,
+    /// By warp: lanes.
+    lanes: BTreeMap<usize, u32>,
 }
 
 /// What is known of a launch while it runs.
@@ -72,7 +92,13 @@ pub struct Audit {
     /// What fences of sequential consistency did so far.
     fences: Bag,
     /// What was told at arrivals of clusters, by cluster and phase.
-    phases: HashMap<(u32, u64), Known>,
+    phases: HashMap<(u32, u64), Bag>,
+    /// What asynchronous accesses found when they were begun.
+    pub(crate) begun: Vec<Begun>,
+    /// Whether proxy fences are told, so that those can be missed that are not there.
+    pub(crate) follows_proxies: bool,
+    /// Who waits at `mbarrier` objects, if somebody looks at misuse.
+    pub(crate) waits: Option<Waits>,
     /// Something was released in the op that runs, so that what follows is later.
     pub(crate) has_released: bool,
     gave_up: Option<String>,
@@ -103,6 +129,9 @@ impl Audit {
             found: Findings::default(),
             fences: Bag::default(),
             phases: HashMap::new(),
+            begun: Vec::new(),
+            follows_proxies: false,
+            waits: checks.has(Check::Sync).then(Waits::default),
             has_released: false,
             gave_up: None,
             events: Vec::new(),
@@ -204,7 +233,8 @@ impl Audit {
         if let Some(cluster) = cluster {
             self.clusters.insert(number, cluster);
         }
-        self.keep(|audit| Event::StartCta { cta: number, threads, cluster: audit.cluster_of(number), shared });
+        let proxies = self.follows_proxies;
+        self.keep(|audit| Event::StartCta { cta: number, threads, cluster: audit.cluster_of(number), shared, proxies });
         let threads = usize::try_from(threads).unwrap_or(0);
         let clocks = vec![Clock::default(); threads];
         self.ctas.insert(number, Cta { shared, clocks, arrived: HashMap::new() });
@@ -269,6 +299,7 @@ impl Audit {
     /// A thread executes a fence.
     pub fn fence(&mut self, who: Thread, site: u32, order: Order, scope: Scope) {
         self.keep(|_| Event::Fence { who, order, scope });
+        self.goes_on(who);
         let acquires = matches!(order, Order::Acquire | Order::AcqRel | Order::Sc);
         let releases = matches!(order, Order::Release | Order::AcqRel | Order::Sc);
         if acquires {
@@ -326,8 +357,11 @@ impl Audit {
         self.keep(|_| Event::Arrive { cta, id, warp, lanes });
         for who in threads(cta, warp, lanes) {
             let known = self.snapshot(who);
+            self.goes_on(who);
             if let Some(cta) = self.ctas.get_mut(&cta) {
-                cta.arrived.entry(id).or_default().join(&known);
+                let arrived = cta.arrived.entry(id).or_default();
+                arrived.known.join(&known);
+                *arrived.lanes.entry(warp).or_default() |= who.bit();
             }
         }
         self.end_op();
@@ -341,16 +375,32 @@ impl Audit {
         let Some(cta) = self.ctas.get_mut(&number) else { return };
         let arrived = cta.arrived.remove(&met.id);
         let all: Vec<Thread> = met.waited.iter().flat_map(|(warp, lanes)| threads(number, *warp, *lanes)).collect();
+        let gone = if met.is_whole { absent(cta, number, met, arrived.as_ref()) } else { vec![] };
         match arrived {
-            None if met.is_whole => meet(cta, &all, |clock, _| (clock.cta, clock.warp) = (now, now), None),
+            None if met.is_whole => {
+                // What they did is known as what the block did, what they know is not.
+                let told = gone.iter().filter_map(|who| cta.clock(*who)?.more.as_deref());
+                let told = told.fold(None, |all: Option<Known>, more| {
+                    let mut all = all.unwrap_or_default();
+                    all.join(more);
+                    Some(all)
+                });
+                meet(cta, &all, |clock, _| (clock.cta, clock.warp) = (now, now), told);
+            }
             arrived => {
-                let mut known = arrived.unwrap_or_default();
+                let mut known = arrived.unwrap_or_default().known;
+                for who in gone {
+                    if let Some(clock) = cta.clock(who) {
+                        known.join(&clock.snapshot(who, now));
+                    }
+                }
                 met.waited.iter().for_each(|(warp, lanes)| {
                     known.learn_lanes(number, warp_number(*warp), *lanes, now);
                 });
                 meet(cta, &all, |_, _| {}, Some(known));
             }
         }
+        all.iter().for_each(|who| self.goes_on(*who));
         self.tick();
     }
 
@@ -368,16 +418,25 @@ impl Audit {
             known.learn_lanes(number, warp_number(warp), lanes, now);
             meet(cta, &all, |_, _| {}, Some(known));
         }
+        all.iter().for_each(|who| self.goes_on(*who));
         self.tick();
     }
 
-    /// Lanes of a warp arrive at a phase of the barrier of their cluster.
-    pub fn cluster_arrive(&mut self, cta: u64, phase: u64, warp: usize, lanes: u32) {
+    /// Lanes of a warp arrive at a phase of the barrier of their cluster. `releases`: what they did is told; else only what their fences have released.
+    pub fn cluster_arrive(&mut self, cta: u64, phase: u64, warp: usize, lanes: u32, releases: bool) {
         let Ok(number) = u32::try_from(cta) else { return };
-        self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes });
+        self.keep(|_| Event::ClusterArrive { cta: number, phase, warp, lanes, releases });
         for who in threads(number, warp, lanes) {
-            let (known, cluster) = (self.snapshot(who), self.cluster(who));
-            self.phases.entry((cluster, phase)).or_default().join(&known);
+            self.goes_on(who);
+            let cluster = self.cluster(who);
+            if releases {
+                let known = self.snapshot(who);
+                self.phases.entry((cluster, phase)).or_default().tell(Domain::Cluster(cluster), &known);
+                continue;
+            }
+            let fences = self.clock(who).and_then(|c| c.orders.as_ref()).map_or_else(Vec::new, |o| o.fences.clone());
+            let bag = self.phases.entry((cluster, phase)).or_default();
+            fences.iter().for_each(|r| bag.put(&r.known, r.scope, who, cluster, r.site));
         }
         self.end_op();
     }
@@ -385,12 +444,58 @@ impl Audit {
     /// A thread has waited for a phase of the barrier of its cluster.
     pub fn cluster_wait(&mut self, who: Thread, phase: u64) {
         self.keep(|_| Event::ClusterWait { who, phase });
+        self.goes_on(who);
         let cluster = self.cluster(who);
-        let Some(known) = self.phases.get(&(cluster, phase)).map(|known| Arc::new(known.clone())) else { return };
+        let Some(bag) = self.phases.get(&(cluster, phase)) else { return };
+        let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).0.into_iter().map(Arc::clone).collect();
         if let Some(clock) = self.clock(who) {
-            clock.learn(&known);
+            taken.iter().for_each(|known| clock.learn(known));
         }
     }
+
+    /// How many phases of an `mbarrier` object have ended since it was written.
+    pub fn phases_of(&self, object: u64) -> u64 {
+        self.waits.as_ref().map_or(0, |waits| waits.phases(object))
+    }
+
+    /// A thread makes an `mbarrier` object invalid.
+    pub fn invalidate(&mut self, object: u64, by: (Span, Thread)) {
+        if let Some(waits) = &mut self.waits {
+            waits.overwritten((object, 8), by);
+        }
+        if let Some(init) = self.init() {
+            init.renew(object, 8);
+        }
+    }
+
+    /// A thread does something that may order what it did before: it does not just ask an `mbarrier` object again and again.
+    fn goes_on(&mut self, who: Thread) {
+        if let Some(waits) = &mut self.waits {
+            waits.goes_on(who);
+        }
+    }
+}
+
+impl Cta {
+    fn clock(&self, who: Thread) -> Option<&Clock> {
+        self.clocks.get(usize::try_from(who.number()).ok()?)
+    }
+}
+
+/// The threads of a block that are not among those that met, nor arrived: they have exited, if nobody else is left.
+fn absent(cta: &Cta, number: u32, met: &Met, arrived: Option<&Arrived>) -> Vec<Thread> {
+    let n_warps = cta.clocks.len().div_ceil(32);
+    let is_there = |who: &Thread| {
+        let warp = usize::from(who.warp);
+        let waited = met.waited.iter().any(|(w, lanes)| *w == warp && lanes & who.bit() != 0);
+        waited || arrived.and_then(|a| a.lanes.get(&warp)).is_some_and(|lanes| lanes & who.bit() != 0)
+    };
+    let n_waited: u32 = met.waited.iter().map(|(_, lanes)| lanes.count_ones()).sum();
+    if usize::try_from(n_waited) == Ok(cta.clocks.len()) {
+        return vec![];
+    }
+    let all = (0..n_warps).flat_map(|warp| threads(number, warp, u32::MAX));
+    all.take(cta.clocks.len()).filter(|who| !is_there(who)).collect()
 }
 
 /// The threads of lanes of a warp.

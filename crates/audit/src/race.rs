@@ -7,7 +7,7 @@ use handloom_ir::types::{Order, Scope, StateSpace};
 use crate::bag::Message;
 use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
-use crate::event::{Access, Does, Event, Site, Thread};
+use crate::event::{Access, Does, Event, Site, Thread, Turn};
 use crate::finding::{Attempt, Class, Finding, Place};
 use crate::order::Audit;
 use crate::shadow::{self, Entry, Page, Tag};
@@ -28,10 +28,15 @@ pub(crate) struct Now {
 impl Audit {
     /// A thread accesses memory. Accesses of one op of a warp come one after the other, and are followed by [`end_op`](Audit::end_op).
     pub fn access(&mut self, site: u32, access: Access) {
+        let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
+        if let Some(mut misuse) = self.waits.as_mut().and_then(|waits| waits.access(&what, &access)) {
+            let base = self.ctas.get(&access.thread.cta).map_or(0, |cta| cta.shared.0);
+            misuse.object = misuse.object.map(|(addr, _)| (addr, addr.wrapping_sub(base)));
+            self.misuses().into_iter().for_each(|all| all.add(misuse.clone()));
+        }
         if self.has_given_up() || !self.checks.has(Check::Race) {
             return;
         }
-        let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
         self.keep(|_| Event::Access { site: what, access });
         let does = if access.failed { Does::Read } else { what.does };
         let strength = self.strength(&what);
@@ -39,6 +44,7 @@ impl Audit {
         if let Some(scope) = strength {
             self.take(&now, &what, scope);
         }
+        self.compare_proxies(&now, &what);
         self.compare(&now);
         match strength {
             Some(scope) if now.writes => self.tell(&now, &what, scope),
@@ -81,7 +87,7 @@ impl Audit {
 
     /// The first half of a strong access: what it reads may tell something.
     fn take(&mut self, now: &Now, what: &Site, scope: Scope) {
-        let Access { thread, addr, bytes, .. } = now.access;
+        let Access { thread, addr, bytes, turn, .. } = now.access;
         if !now.reads {
             return;
         }
@@ -92,9 +98,16 @@ impl Audit {
         if let Some(m) = message
             && self.mutual((scope, thread.cta), (m.scope, m.writer.cta))
             && what.does != Does::Reduce
-            && let Some(clock) = self.clock(thread)
         {
-            clock.orders().read(addr, &m.bag);
+            // Who asks whether a phase has ended is told what was released until then, and nothing by the answer that it has not.
+            let bag = match turn {
+                Turn::No => None,
+                Turn::Yes => m.done,
+                Turn::None | Turn::Arrives | Turn::Ends => Some(m.bag),
+            };
+            if let (Some(bag), Some(clock)) = (bag, self.clock(thread)) {
+                clock.orders().read(addr, &bag);
+            }
         }
         if !matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc) || what.does == Does::Reduce {
             return;
@@ -132,14 +145,17 @@ impl Audit {
         }
         let page = self.shadow.page(addr);
         overwrite(page, addr, bytes);
-        let mut bag = old.filter(|_| continues).map_or_else(Arc::default, |m| m.bag);
+        let (mut bag, mut done) = old.filter(|_| continues).map_or_else(Default::default, |m| (m.bag, m.done));
         if !own.is_empty() {
             let bag = Arc::make_mut(&mut bag);
             own.iter().for_each(|r| bag.put(&r.known, r.scope, thread, cluster, r.site));
         }
         if !bag.is_empty() {
-            page.messages
-                .insert(addr, Message { writer: thread, scope, bytes, is_barrier: what.does == Does::Step, bag });
+            if what.does == Does::Step && now.access.turn != Turn::Arrives {
+                done = Some(Arc::clone(&bag));
+            }
+            let is_barrier = what.does == Does::Step;
+            page.messages.insert(addr, Message { writer: thread, scope, bytes, is_barrier, bag, done });
         }
     }
 
@@ -196,7 +212,7 @@ impl Audit {
             // Accesses of several granules are told once: where they begin to overlap.
             let start = addr.max(at & !u64::from(tag.bytes() - 1));
             if start & !3 == at {
-                self.tell_race(now, *e, unordered, start);
+                self.tell_race(now, *e, unordered, start, None);
             }
         }
         list.retain(|e| !self.covers(now, new, *e));
@@ -207,7 +223,7 @@ impl Audit {
     }
 
     /// The lanes of an earlier access that is not ordered before what a thread does now.
-    fn unordered(&self, me: Thread, e: Entry) -> u32 {
+    pub(crate) fn unordered(&self, me: Thread, e: Entry) -> u32 {
         let clock = self.ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
         clock.map_or(e.lanes, |clock| clock.unordered(me, e))
     }
@@ -248,7 +264,8 @@ impl Audit {
         old.mask() & !tag.mask() == 0 && is_stronger && is_weaker && self.unordered(now.access.thread, e) == 0
     }
 
-    fn tell_race(&mut self, now: &Now, e: Entry, unordered: u32, addr: u64) {
+    /// `class`: if it is not one of those that two accesses make by themselves.
+    pub(crate) fn tell_race(&mut self, now: &Now, e: Entry, unordered: u32, addr: u64, class: Option<Class>) {
         let me = now.access.thread;
         let lane = u8::try_from(unordered.trailing_zeros() & 31).unwrap_or(0);
         let them = Thread { cta: e.cta(), warp: e.warp(), lane };
@@ -257,7 +274,9 @@ impl Audit {
         let tried = missed.and_then(|clock| explained(clock, e, lane));
         let is_same_size = tag.bytes() == u32::from(now.access.bytes);
         let both_write = tag.writes() && now.writes && !tag.reads() && !now.reads;
-        let class = if both_write && now.access.same_value {
+        let class = if let Some(class) = class {
+            class
+        } else if both_write && now.access.same_value {
             Class::SameValue
         } else if tried.is_some() {
             Class::ScopeTooNarrow
@@ -287,7 +306,7 @@ impl Audit {
             addr,
             bytes: u32::try_from(end - addr).unwrap_or(1),
             shared_offset: owner.map(|cta| addr - cta.shared.0),
-            tried,
+            tried: tried.filter(|_| class != Class::MissingProxyFence),
             pairs: u64::from(unordered.count_ones()),
         });
     }
@@ -301,7 +320,7 @@ pub(crate) fn bytes_of_granule(addr: u64, end: u64, at: u64) -> u8 {
 }
 
 /// The scope of an earlier access that was strong.
-fn strength_of(e: Entry) -> Option<Scope> {
+pub(crate) fn strength_of(e: Entry) -> Option<Scope> {
     let number = e.tag().strength().checked_sub(1)?;
     usize::try_from(number).ok().and_then(|i| SCOPES.get(i)).copied()
 }
@@ -333,13 +352,13 @@ mod tests {
     use crate::shadow::Shadow;
 
     fn site(does: Does) -> Site {
-        Site { span: Span::NONE, does, order: Order::Weak, scope: Scope::Gpu, space: StateSpace::Global }
+        Site { span: Span::NONE, does, order: Order::Weak, scope: Scope::Gpu, space: StateSpace::Global, ..Site::NONE }
     }
 
     fn does(audit: &mut Audit, what: Does, thread: usize, addr: u64) {
         let site = audit.site(site(what));
         let thread = Thread::new(0, thread);
-        audit.access(site, Access { thread, addr, bytes: 4, failed: false, same_value: false });
+        audit.access(site, Access { thread, addr, bytes: 4, ..Access::NONE });
         audit.end_op();
     }
 

@@ -2,10 +2,11 @@
 
 use crate::checks::Check;
 use crate::clock::Clock;
-use crate::event::{Access, Does, Event, Thread};
+use crate::event::{Access, Does, Event, Proxy, Thread, Turn};
 use crate::order::Audit;
 use crate::race::{Now, bytes_of_granule, overwrite};
 use crate::shadow::{Added, Entry, Shadow, Tag};
+use crate::waits::Waits;
 
 /// What the lanes of a warp access by one instruction: each the same scalars from an address of its own.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,8 @@ impl Row<'_> {
             bytes,
             failed: false,
             same_value: self.same[lane] >> part & 1 == 1,
+            turn: Turn::None,
+            begun: 0,
         }
     }
 
@@ -48,7 +51,10 @@ impl Audit {
             return;
         }
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
-        let is_plain = self.strength(&what).is_none() && matches!(what.does, Does::Read | Does::Write);
+        let is_plain = self.strength(&what).is_none()
+            && matches!(what.does, Does::Read | Does::Write)
+            && what.proxy == Proxy::Generic
+            && !self.waits.as_ref().is_some_and(Waits::looks_at_writes);
         // Room for a row whose accesses all lie in pages of their own, and two in the middle of such.
         let most = 3 * 32 * 8 * Shadow::PAGE_COST;
         if !is_plain || self.shadow.cost().saturating_add(most) > self.options.room || row.parts.len() > 8 {
@@ -171,7 +177,7 @@ mod tests {
             let (order, scope) = (Order::Weak, Scope::Gpu);
             let end = u32::try_from(random(3)).unwrap();
             let span = Span { end, ..Span::NONE };
-            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global });
+            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global, ..Site::NONE });
             let bytes = [1, 4, 4, 4, 8, 16][usize::try_from(random(6)).unwrap()];
             let parts = if random(3) == 0 { vec![(0, bytes), (bytes.into(), bytes)] } else { vec![(0, bytes)] };
             let size = u64::from(bytes) * parts.len() as u64;

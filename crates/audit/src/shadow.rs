@@ -338,6 +338,26 @@ impl Shadow {
         }
     }
 
+    /// All granules that are remembered, by address, with their accesses.
+    pub fn all(&self) -> Vec<(u64, Vec<Entry>)> {
+        let mut pages: Vec<(u64, usize)> = self.places.iter().map(|(number, place)| (*number, *place)).collect();
+        pages.sort_unstable();
+        let mut all = Vec::new();
+        for (number, place) in pages {
+            let cells = self.pages[place].cells.iter();
+            for (cell, at) in cells.zip((number * PAGE..).step_by(4)).filter(|(cell, _)| cell.entry.time > 0) {
+                let mut list = vec![cell.entry];
+                let mut next = cell.next;
+                while let Some(node) = next.checked_sub(1).and_then(|n| self.nodes.get(usize::try_from(n).ok()?)) {
+                    list.push(node.entry);
+                    next = node.next;
+                }
+                all.push((at, list));
+            }
+        }
+        all
+    }
+
     /// Replaces the accesses to a granule.
     pub fn write(&mut self, at: u64, list: &[Entry]) {
         let old = self.page(at).cell(at).next;

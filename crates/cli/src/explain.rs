@@ -24,8 +24,8 @@ pages! {
     "E0501" "E0502" "E0901" "W0102" "W0301" "W0401" "W0601"
     "out_of_bounds" "misaligned" "bad_space" "write_protected" "trap" "assert" "deadlock" "barrier" "timeout" "stack" "bad_transfer" "bad_tensor"
     "bad_call" "bad_object" "out_of_surface" "breakpoint"
-    "scope_too_narrow" "atomic_scopes" "mixed_size" "same_warp" "same_value" "unordered" "mask_without_caller" "divergent_warp" "mbarrier_count"
-    "async_unwaited" "async_source" "async_open"
+    "scope_too_narrow" "atomic_scopes" "mixed_size" "missing_proxy_fence" "same_warp" "same_value" "unordered" "mask_without_caller" "divergent_warp"
+    "mbarrier_count" "mbarrier_overwritten" "mbarrier_phase" "async_unwaited" "async_source" "async_open"
     "uninitialised" "freed" "leak" "variable"
 }
 

@@ -34,6 +34,16 @@ pub fn sink() -> CheckSink {
     })
 }
 
+/// Takes what work of several streams, or of the host, did to the same memory without order.
+pub fn between() -> CheckSink {
+    CheckSink::new(|_, report| {
+        if let Ok(process) = process() {
+            let notes = found(process, "", report);
+            process.note(&notes.join("\n"));
+        }
+    })
+}
+
 /// Says that a launch is given that is to be checked.
 pub fn given(process: &Process) {
     process.note("{\"event\":\"given\"}");
@@ -41,6 +51,23 @@ pub fn given(process: &Process) {
 
 /// Tells what a launch found. All notes of it are one write, so that those of several processes do not mix.
 fn tell(process: &Process, entry: &str, report: &CheckReport) {
+    let mut notes = found(process, entry, report);
+    let seed = process.config.seed;
+    let unchecked = match &report.unchecked {
+        None => "null".to_owned(),
+        Some(why) => {
+            if process.config.findings.is_none() {
+                say(&format!("the check of `{entry}` ended before it did, and there may be more to find: {why}"));
+            }
+            handloom_runtime::words::quoted(why)
+        }
+    };
+    notes.push(format!("{{\"event\":\"checked\",\"seed\":{seed},\"unchecked\":{unchecked}}}"));
+    process.note(&notes.join("\n"));
+}
+
+/// Tells the findings of a report, and gives the notes of them.
+fn found(process: &Process, entry: &str, report: &CheckReport) -> Vec<String> {
     let (pid, seed) = (std::process::id(), process.config.seed);
     let mut notes = Vec::new();
     for finding in &report.findings {
@@ -57,15 +84,5 @@ fn tell(process: &Process, entry: &str, report: &CheckReport) {
             let _ = std::io::stderr().write_all(format!("{}\n", finding.human()).as_bytes());
         }
     }
-    let unchecked = match &report.unchecked {
-        None => "null".to_owned(),
-        Some(why) => {
-            if process.config.findings.is_none() {
-                say(&format!("the check of `{entry}` ended before it did, and there may be more to find: {why}"));
-            }
-            handloom_runtime::words::quoted(why)
-        }
-    };
-    notes.push(format!("{{\"event\":\"checked\",\"seed\":{seed},\"unchecked\":{unchecked}}}"));
-    process.note(&notes.join("\n"));
+    notes
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use handloom_runtime::words::{capability, size_bytes};
-use handloom_runtime::{AsyncOrder, Bounds, CheckConfig, Checks, QUIET, RaceOptions};
+use handloom_runtime::{AsyncOrder, Bounds, Check, CheckConfig, Checks, QUIET, RaceOptions};
 
 /// The most devices of a process: each takes a window of addresses.
 pub const MAX_DEVICES: u32 = 8;
@@ -143,6 +143,7 @@ impl Config {
         });
         get("HANDLOOM_CHECK_VOLATILE", "`1` or `0`", &mut |t| flag(t, &mut races.strong_volatile));
         get("HANDLOOM_CHECK_SAME_VALUES", "`1` or `0`", &mut |t| flag(t, &mut races.same_values));
+        races.keeps_footprint = checks.is_some_and(|checks| checks.has(Check::Race));
         c.check = checks.map(|checks| CheckConfig { checks, races });
         c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.report = variable("HANDLOOM_REPORT").filter(|t| !t.is_empty()).map(PathBuf::from);

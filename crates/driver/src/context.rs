@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use handloom_diag::Style;
 use handloom_runtime::{Context, LaunchError, Sink, StreamError};
 
+use crate::checked;
 use crate::code::{Code, Result};
 use crate::gpu::Gpu;
 use crate::process::{Process, process, say};
@@ -37,6 +38,8 @@ pub struct Ctx {
     pub flags: AtomicU32,
     /// Streams and events of the device.
     pub rt: Context,
+    /// Whether work of its streams is held against each other.
+    pub is_watched: bool,
     /// Takes what kernels print.
     pub sink: Sink,
     /// The default stream.
@@ -54,6 +57,11 @@ pub struct Ctx {
 impl Ctx {
     fn new(handle: u64, id: u64, gpu: &Arc<Gpu>, is_primary: bool, flags: u32) -> Ctx {
         let rt = Context::new(&gpu.device);
+        let check = process().ok().and_then(|process| process.config.check);
+        let is_watched = check.is_some_and(|check| check.races.keeps_footprint);
+        if is_watched {
+            rt.watch(checked::between());
+        }
         let text = Arc::<Mutex<Vec<u8>>>::default();
         let to = Arc::clone(&text);
         let sink = Sink::new(move |new| to.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(new));
@@ -66,6 +74,7 @@ impl Ctx {
             flags: AtomicU32::new(flags),
             null: Arc::new(Stream::default_of(handle, &rt)),
             rt,
+            is_watched,
             sink,
             cache_config: AtomicU32::new(0),
             text,

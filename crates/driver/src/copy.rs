@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use handloom_runtime::{MemoryError, Rows, StreamError, Word};
+use handloom_runtime::{MemoryError, Rows, StreamError, Touched, Word};
 
 use crate::code::{Code, Result};
 use crate::context::Ctx;
@@ -171,6 +171,21 @@ impl Copy {
         Ok(())
     }
 
+    /// What of the memory of devices it touches, row by row.
+    pub fn touched(&self) -> Vec<Touched> {
+        let Copy { to, from, size, .. } = self;
+        let (to_device, from_device) = self.is_of_device();
+        let rows = (0..size.depth).flat_map(|z| (0..size.height).map(move |y| (z, y)));
+        let at = |r: &Region, (z, y): (u64, u64)| r.address + z * r.slice + y * r.pitch;
+        let one =
+            |(region, writes): (&Region, bool), row| Touched::by_host(at(region, row), size.width, writes, "copy");
+        rows.flat_map(|row| {
+            let sides = [(from, false, from_device), (to, true, to_device)];
+            sides.into_iter().filter(|side| side.2).map(move |(region, writes, _)| one((region, writes), row))
+        })
+        .collect()
+    }
+
     fn row(&self, host: &dyn HostMemory, to: u64, from: u64, bytes: u64) -> std::result::Result<(), MemoryError> {
         let n = usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut done = Ok(());
@@ -236,6 +251,9 @@ impl Copy {
         let ready = stream.rt().synchronize();
         ctx.print();
         ctx.result(ready)?;
+        if ctx.is_watched {
+            ctx.rt.touches(self.touched());
+        }
         self.run().map_err(|e| Code::from(&e))
     }
 
@@ -300,6 +318,17 @@ impl Fill {
             None => return Err(Code::INVALID_VALUE),
         }
         Ok(Some(Fill { address, pitch, word, width, height }))
+    }
+
+    /// What it touches, row by row.
+    pub fn touched(&self) -> Vec<Touched> {
+        let bytes = match self.word {
+            Word::B8(_) => self.width,
+            Word::B16(_) => 2 * self.width,
+            Word::B32(_) => 4 * self.width,
+        };
+        let row = |y: u64| Touched::by_host(self.address + y * self.pitch, bytes, true, "fill");
+        (0..self.height).map(row).collect()
     }
 
     /// Does it now.

@@ -121,11 +121,13 @@ impl Op {
             Op::Kernel(launch) => launch.enqueue(ctx, stream),
             Op::Copy(copy) => {
                 let copy = copy.clone();
-                ctx.result(rt.memory(move |_| copy.run()))
+                let touched = if ctx.is_watched { copy.touched() } else { vec![] };
+                ctx.result(rt.memory_touching(touched, move |_| copy.run()))
             }
             Op::Fill(fill) => {
                 let fill = *fill;
-                ctx.result(rt.memory(move |_| fill.run()))
+                let touched = if ctx.is_watched { fill.touched() } else { vec![] };
+                ctx.result(rt.memory_touching(touched, move |_| fill.run()))
             }
             Op::Host(host) => {
                 let call = Arc::clone(&host.call);
@@ -134,10 +136,11 @@ impl Op {
             Op::Record(event) => event.record(ctx, rt),
             Op::Wait(event) => event.wait(ctx, rt),
             Op::Free(address) => {
-                let address = *address;
+                let (address, context) = (*address, ctx.rt.clone());
                 ctx.result(rt.memory(move |memory| {
                     // It may have gone with its context.
                     let _ = memory.free(address);
+                    context.forget_touched();
                     Ok(())
                 }))
             }
@@ -149,9 +152,10 @@ impl Op {
                 }))
             }
             Op::GraphFree(address) => {
-                let address = *address;
+                let (address, context) = (*address, ctx.rt.clone());
                 ctx.result(rt.memory(move |_| {
                     memory::graph_freed(address);
+                    context.forget_touched();
                     Ok(())
                 }))
             }

@@ -375,8 +375,8 @@ fn near(event: &Event) -> Event {
         Event::Access { site, access } => {
             Event::Access { site, access: Access { addr: inside(access.addr), ..access } }
         }
-        Event::StartCta { cta, threads, cluster, shared } => {
-            Event::StartCta { cta, threads, cluster, shared: (inside(shared.0), shared.1) }
+        Event::StartCta { cta, threads, cluster, shared, proxies } => {
+            Event::StartCta { cta, threads, cluster, shared: (inside(shared.0), shared.1), proxies }
         }
         other => other,
     }

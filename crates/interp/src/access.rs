@@ -2,9 +2,9 @@
 //!
 //! All lanes of a group are checked before the first one has an effect.
 
-use handloom_audit::Does;
 use handloom_audit::init::{Decides, Shade};
 use handloom_audit::misuse::Wrong;
+use handloom_audit::{Does, Proxy, Turn};
 use handloom_ir::mbarrier;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Val};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
@@ -69,6 +69,12 @@ impl From<Denied> for TrapKind {
     }
 }
 
+/// What an arrival that adds to an `mbarrier` object does to its phase.
+fn turn(old: u64, delta: u64) -> Turn {
+    let has_ended = (old ^ mbarrier::step(old, delta)) >> mbarrier::PHASE_BIT & 1 == 1;
+    if has_ended { Turn::Ends } else { Turn::Arrives }
+}
+
 impl<'m> Cta<'m> {
     /// A load; elements whose bit is clear are not read and are zero.
     pub(crate) fn load(
@@ -86,12 +92,25 @@ impl<'m> Cta<'m> {
         self.count_access(inst.span, &request, &located, Manner::Load, mem);
         let audit = self.audit.clone();
         let order = (access.order, access.scope);
-        let mut witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Read, order);
+        for (t, addr) in located.iter().copied() {
+            if let Some((object, state)) = self.threads[t].asks.filter(|(object, _)| *object == addr) {
+                self.check_state(inst.span, t, object, state);
+            }
+        }
+        let proxy = if access.is_async { Proxy::Async } else { Proxy::Generic };
+        let witness = Witness::of(audit.as_ref(), &self.env, inst.span, Does::Read, order);
+        let mut witness = witness.map(|witness| witness.through(proxy, 0));
         for (t, addr) in located {
+            let asks = self.threads[t].asks.take();
             if let Some(witness) = &mut witness {
                 let space = request.falls_into(addr, mem);
-                for (first, bytes) in request.scalars(access.is_single) {
-                    witness.tell(t, addr + u64::from(first * request.element), bytes, space, false, false);
+                if let Some((_, word)) = asks.filter(|(object, _)| *object == addr) {
+                    let has_ended = (mem.read(addr, 8) ^ word) >> mbarrier::PHASE_BIT & 1 == 1;
+                    witness.tell_turn(t, addr, space, if has_ended { Turn::Yes } else { Turn::No });
+                } else {
+                    for (first, bytes) in request.scalars(access.is_single) {
+                        witness.tell(t, addr + u64::from(first * request.element), bytes, space, false, false);
+                    }
                 }
             }
             for i in &request.touched {
@@ -274,9 +293,15 @@ impl<'m> Cta<'m> {
                     | AtomOp::Step => (operand(i), 0),
                 };
                 let old = mem.read(addr, element);
+                let mut state = old;
                 if let Some(witness) = &mut witness {
                     let failed = access.op == AtomOp::Cas && old != a & low_bytes(element);
-                    witness.tell(t, addr, element, space, false, failed);
+                    if is_step {
+                        state = witness.state(addr, old);
+                        witness.tell_turn(t, addr, space, turn(old, a));
+                    } else {
+                        witness.tell(t, addr, element, space, false, failed);
+                    }
                 }
                 self.write(mem, addr, element, atom_value(access.op, access.ty, ftz, old, a, b));
                 let shade = |k: usize| {
@@ -285,7 +310,7 @@ impl<'m> Cta<'m> {
                 let is_cas = access.op == AtomOp::Cas;
                 let shades = if is_cas { [shade(0), shade(1)] } else { [shade(i), Shade::default()] };
                 if let Some(reg) = inst.dst.get(i) {
-                    self.set(t, *reg, old);
+                    self.set(t, *reg, state);
                 }
                 if self.shaded
                     && let Some(witness) = &mut witness

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use handloom_audit::misuse::{Misuse, Wrong};
-use handloom_audit::{Audit, Does, Site, Thread};
+use handloom_audit::{Audit, Does, ProxyFence, Site, Thread};
 use handloom_diag::Span;
 use handloom_ir::types::{Order, Scope, StateSpace};
+use handloom_ir::{mbarrier, simt};
 
 use crate::cta::{Cta, Group};
 use crate::env::CtaEnv;
@@ -25,6 +26,7 @@ impl Cta<'_> {
         let env = &self.env;
         let cluster = (env.cluster_size() > 1).then(|| env.linear_cluster());
         let mut told = lock(audit);
+        told.follow_proxies(env.late.is_some());
         told.start_cta(env.linear_ctaid(), env.threads(), cluster, (env.shared_base, env.shared_size.into()));
         if let Some(init) = told.init() {
             for (base, bytes) in own_memory(env) {
@@ -97,11 +99,37 @@ impl Cta<'_> {
     pub(crate) fn tell_fence(&mut self, span: Span, order: Order, scope: Scope, group: Group) {
         let Some(audit) = &self.audit else { return };
         let mut audit = lock(audit);
-        let site = audit.site(Site { span, does: Does::Fence, order, scope, space: StateSpace::Generic });
+        let site = audit.site(Site { span, does: Does::Fence, order, scope, space: StateSpace::Generic, ..Site::NONE });
         for t in group.threads() {
             audit.fence(Thread::new(self.env.number(), t), site, order, scope);
         }
         audit.end_op();
+    }
+
+    /// Lanes execute a proxy fence.
+    pub(crate) fn tell_proxy_fence(&self, fence: simt::ProxyFence, threads: impl Iterator<Item = usize>) {
+        let fence = match fence {
+            simt::ProxyFence::Async(None) => ProxyFence::Async([true; 2]),
+            simt::ProxyFence::Async(Some(space)) => {
+                ProxyFence::Async([space == StateSpace::Global, space != StateSpace::Global])
+            }
+            simt::ProxyFence::MapRelease => ProxyFence::MapRelease,
+            simt::ProxyFence::MapAcquire => ProxyFence::MapAcquire,
+        };
+        threads.for_each(|t| self.tell(|audit, _| audit.proxy_fence(self.who(t), fence)));
+    }
+
+    /// A thread asks by the word that an arrival has returned whether the phase of that has ended.
+    pub(crate) fn check_state(&self, span: Span, thread: usize, object: u64, state: u64) {
+        let is_state = state >> mbarrier::COUNT_BITS & mbarrier::PENDING != 0;
+        let mut late = false;
+        self.tell(|audit, _| {
+            let since = audit.phases_of(object).wrapping_sub(state >> mbarrier::BYTES_BIT);
+            late = audit.misuses().is_some() && since & (u64::MAX >> mbarrier::BYTES_BIT) >= 2;
+        });
+        if is_state && late {
+            self.tell_misuse(Wrong::MbarrierPhase, (span, thread), None, Some(object));
+        }
     }
 
     /// A thread has waited for a phase of the cluster barrier.

@@ -46,7 +46,8 @@ impl<'m> Cta<'m> {
                     BarKind::RedPopc => self.barrier(&barrier(Arrival::RedPopc), group)?,
                     BarKind::RedAnd => self.barrier(&barrier(Arrival::RedAnd), group)?,
                     BarKind::RedOr => self.barrier(&barrier(Arrival::RedOr), group)?,
-                    BarKind::ClusterArrive => self.cluster_arrive(block, next, group)?,
+                    BarKind::ClusterArrive => self.cluster_arrive(block, next, group, true)?,
+                    BarKind::ClusterArriveRelaxed => self.cluster_arrive(block, next, group, false)?,
                     BarKind::ClusterWait => self.cluster_wait(block, next, group),
                     BarKind::Warpgroup => {
                         let (id, count) = of_warpgroup(group.warp, self.barriers.n_warps());
@@ -277,9 +278,10 @@ impl<'m> Cta<'m> {
         self.count_meeting(met);
     }
 
-    fn cluster_arrive(&mut self, block: &Block, next: BlockId, group: Group) -> Result<(), Box<Trap>> {
+    /// `releases`: what was done before comes before what others do after they have waited.
+    fn cluster_arrive(&mut self, block: &Block, next: BlockId, group: Group, releases: bool) -> Result<(), Box<Trap>> {
         let phase = self.cluster.arrive(group.warp, group.lanes).map_err(|why| self.misuse(why, block, group))?;
-        self.tell(|audit, cta| audit.cluster_arrive(cta, phase, group.warp, group.lanes));
+        self.tell(|audit, cta| audit.cluster_arrive(cta, phase, group.warp, group.lanes, releases));
         for t in group.threads() {
             let lane = &mut self.threads[t];
             lane.cluster_phase = Some(phase);

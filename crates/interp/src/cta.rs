@@ -139,6 +139,7 @@ impl<'m> Cta<'m> {
                     }],
                     span: Span::NONE,
                     cluster_phase: None,
+                    asks: None,
                     stack_used: 0,
                 }
             })

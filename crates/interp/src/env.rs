@@ -195,7 +195,7 @@ impl CtaEnv {
 
     /// A thread of the cta at a statement.
     pub fn who(&self, thread: u32, span: Span) -> Who {
-        Who { cta: self.linear_ctaid(), thread, span }
+        Who { cta: self.linear_ctaid(), thread, span, begun: 0 }
     }
 
     /// Linear number of the cta in the grid as audits know it: those that do not fit are refused when they start.

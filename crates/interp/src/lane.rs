@@ -69,6 +69,8 @@ pub(crate) struct Lane<'m> {
     pub span: Span,
     /// The phase of the cluster barrier at which it arrived last, until it waits for it.
     pub cluster_phase: Option<u64>,
+    /// The `mbarrier` object that it asks next, by generic address, and the word with the phase that it asks about.
+    pub asks: Option<(u64, u64)>,
     /// Bytes at the end of its local memory that `alloca` gave.
     pub stack_used: u64,
 }

@@ -61,7 +61,8 @@ pub fn begin(work: Work, who: Who, reach: &mut dyn Reach) -> Result<bool, Fault>
 pub fn step(held: &Held, op: TensorOp, src: &[u64], who: Doer, reach: &mut dyn Reach) -> Result<Done, Fault> {
     match reach.env().late.clone() {
         Some(late) if op.is_asynchronous() => {
-            let by = reach.env().who(who.thread, who.span);
+            let begun = reach.begin(who.thread);
+            let by = Who { begun, ..reach.env().who(who.thread, who.span) };
             let changed = lock(&queue(&late, reach.env())).begin_tensor(held, op, src, by, reach)?;
             Ok(Done { changed, ..Done::default() })
         }

@@ -50,13 +50,7 @@ impl<'m> Cta<'m> {
                 (Ok(held), None) => {
                     let src: Vec<u64> = inst.src.iter().map(|v| self.get(t, *v)).collect();
                     let who = Doer { thread: number(t), span: inst.span };
-                    late::step(
-                        held,
-                        op,
-                        &src,
-                        who,
-                        &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None },
-                    )
+                    late::step(held, op, &src, who, &mut Thread::new(self, mem, t, inst.span))
                 }
             };
             match done {

@@ -10,11 +10,12 @@ pub(crate) mod reach;
 mod tensor;
 pub(crate) mod work;
 
-use handloom_audit::Does;
 use handloom_audit::init::Decides;
 use handloom_audit::misuse::Wrong;
+use handloom_audit::{Does, Proxy, Turn};
 use handloom_diag::Span;
-use handloom_ir::simt::{Inst, Transfer};
+use handloom_ir::mbarrier;
+use handloom_ir::simt::{Inst, ProxyFence, Transfer};
 use handloom_ir::trap::{Trap, TrapKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
 
@@ -39,18 +40,27 @@ pub(crate) struct Thread<'a, 'm> {
     pub(crate) span: Span,
     /// Its own number and statement, while it acts for another thread.
     pub(crate) own: Option<(usize, Span)>,
+    /// By which way it reaches memory.
+    pub(crate) proxy: Proxy,
+    /// When that was begun, as an audit has numbered it.
+    pub(crate) begun: u32,
+}
+
+impl<'a, 'm> Thread<'a, 'm> {
+    pub(crate) fn new(cta: &'a Cta<'m>, mem: &'a mut dyn Memory, thread: usize, span: Span) -> Thread<'a, 'm> {
+        Thread { cta, mem, thread, span, own: None, proxy: Proxy::Generic, begun: 0 }
+    }
 }
 
 impl Thread<'_, '_> {
     /// Tells a counter and an audit of bytes that are moved now: as if the thread itself moved them.
     fn tell(&mut self, at: u64, bytes: usize, from: Option<&[u8]>, (does, order): (Does, Order)) {
-        if does != Does::Step {
-            self.cta.count_copy(self.span, bytes, self.mem.space(at));
-        }
+        self.cta.count_copy(self.span, bytes, self.mem.space(at));
         let order = (order, Scope::Sys);
-        let Some(mut witness) = Witness::of(self.cta.audit.as_ref(), &self.cta.env, self.span, does, order) else {
+        let Some(witness) = Witness::of(self.cta.audit.as_ref(), &self.cta.env, self.span, does, order) else {
             return;
         };
+        let mut witness = witness.through(self.proxy, self.begun);
         let (start, mut done) = (at, 0);
         while done < bytes {
             let at = start + u64::try_from(done).unwrap_or(0);
@@ -114,9 +124,10 @@ impl Reach for Thread<'_, '_> {
 
     fn act_for(&mut self, who: Option<Who>) {
         let (thread, span) = *self.own.get_or_insert((self.thread, self.span));
-        (self.thread, self.span) = (thread, span);
+        (self.thread, self.span, self.begun) = (thread, span, 0);
         if let Some(who) = who {
             self.span = who.span;
+            self.begun = who.begun;
             // Another CTA's thread is told as the one that waits for it.
             if who.cta == self.cta.env.linear_ctaid() {
                 self.thread = usize::try_from(who.thread).unwrap_or(thread);
@@ -135,14 +146,30 @@ impl Reach for Thread<'_, '_> {
     }
 
     fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
-        self.tell(at, 8, None, (Does::Step, Order::Release));
+        let old = self.mem.read(at, 8);
+        let turn = if (old ^ new(old)) >> mbarrier::PHASE_BIT & 1 == 1 { Turn::Ends } else { Turn::Arrives };
+        let order = (Order::Release, Scope::Sys);
+        let witness = Witness::of(self.cta.audit.as_ref(), &self.cta.env, self.span, Does::Step, order);
+        if let Some(mut witness) = witness {
+            witness.tell_turn(self.thread, at, self.mem.space(at), turn);
+        }
         let (span, who) = (self.span, self.cta.who(self.thread));
         self.cta.with_init(|init| {
             let shade = init.load(span, who, at, 8, (StateSpace::Shared, None));
             init.decides(Decides::Barrier, span, who, shade);
         });
-        let old = self.mem.read(at, 8);
         self.mem.write(at, 8, new(old));
+    }
+
+    fn through(&mut self, proxy: Proxy) {
+        self.proxy = proxy;
+    }
+
+    fn begin(&mut self, thread: u32) -> u32 {
+        let mut number = 0;
+        let thread = usize::try_from(thread).unwrap_or(0);
+        self.cta.tell(|audit, _| number = audit.begin(self.cta.who(thread)));
+        number
     }
 }
 
@@ -164,6 +191,24 @@ impl<'m> Cta<'m> {
         group: Group,
         mem: &mut dyn Memory,
     ) -> Result<(), Box<Trap>> {
+        let acts = |t: &usize| inst.guard().is_none_or(|g| self.get(*t, g) & 1 == 1);
+        match op {
+            Transfer::Proxies(fence) => {
+                self.tell_proxy_fence(fence, group.threads().filter(acts));
+                return Ok(());
+            }
+            Transfer::Inval(space) => {
+                for t in group.threads().filter(acts) {
+                    let addr = self.get(t, inst.src[0]);
+                    // What is no object is not made invalid.
+                    if let Ok(at) = reach::barrier(&mut Thread::new(self, mem, t, inst.span), space, addr) {
+                        self.tell(|audit, _| audit.invalidate(at, (inst.span, self.who(t))));
+                    }
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
         let mut works = Vec::new();
         let mut refused: Vec<(usize, Fault)> = Vec::new();
         for t in group.threads() {
@@ -171,7 +216,7 @@ impl<'m> Cta<'m> {
                 continue;
             }
             let src: Vec<u64> = inst.operands().iter().map(|v| self.get(t, *v)).collect();
-            match prepare(op, &src, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None }) {
+            match prepare(op, &src, &mut Thread::new(self, mem, t, inst.span)) {
                 Ok(work) => works.push((t, work)),
                 Err(fault) => refused.push((t, fault)),
             }
@@ -181,9 +226,20 @@ impl<'m> Cta<'m> {
             return Err(self.refused_transfer(fault, *first, inst.span, same, mem));
         }
         for (t, work) in works {
-            let who = self.env.who(number(t), inst.span);
-            match late::begin(work, who, &mut Thread { cta: self, mem, thread: t, span: inst.span, own: None }) {
-                Ok(changed) => self.touched |= changed,
+            if self.audit.is_some() {
+                self.threads[t].asks = work.asks();
+            }
+            let is_map = work.is_map();
+            let mut thread = Thread::new(self, mem, t, inst.span);
+            let begun = if work.proxy() == Proxy::Async { thread.begin(number(t)) } else { 0 };
+            let who = Who { begun, ..self.env.who(number(t), inst.span) };
+            match late::begin(work, who, &mut thread) {
+                Ok(changed) => {
+                    self.touched |= changed;
+                    if is_map {
+                        self.tell_proxy_fence(ProxyFence::MapRelease, std::iter::once(t));
+                    }
+                }
                 Err(fault) => return Err(self.refused_transfer(&fault, t, inst.span, std::iter::once(t), mem)),
             }
         }
@@ -210,7 +266,7 @@ impl<'m> Cta<'m> {
         for copy in late::left_open(&under_way, &self.env) {
             self.tell_copy(Wrong::AsyncOpen, copy, None);
         }
-        let done = late::end(&under_way, &mut Thread { cta: self, mem, thread: 0, span: Span::NONE, own: None });
+        let done = late::end(&under_way, &mut Thread::new(self, mem, 0, Span::NONE));
         done.map_err(|fault| self.refused_transfer(&fault, 0, Span::NONE, std::iter::once(0), mem))
     }
 }

@@ -46,6 +46,8 @@ pub struct Who {
     pub thread: u32,
     /// The statement.
     pub span: Span,
+    /// When, as an audit has numbered it; 0 if nobody did.
+    pub begun: u32,
 }
 
 /// What of a launch is under way. A clone is the same.

@@ -5,8 +5,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use handloom_audit::init::{Decides, Shade, Source};
-use handloom_audit::{Access, Audit, Does, Site, Thread, told_space};
+use handloom_audit::{Access, Audit, Does, Proxy, Site, Thread, Turn, told_space};
 use handloom_diag::Span;
+use handloom_ir::mbarrier;
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_profile::Counter;
 
@@ -31,6 +32,9 @@ pub struct Witness<'a> {
     does: Does,
     order: Order,
     scope: Scope,
+    proxy: Proxy,
+    /// When it was begun, if that was before.
+    begun: u32,
     /// Numbers of the site in global and in shared memory.
     sites: [Option<u32>; 2],
     /// Shared memory of the block.
@@ -48,19 +52,56 @@ impl<'a> Witness<'a> {
     ) -> Option<Witness<'a>> {
         let (order, scope) = order;
         let (audit, cta, shared_base) = (lock(audit?), env.number(), env.shared_base);
-        Some(Witness { audit, cta, span, does, order, scope, sites: [None; 2], shared_base })
+        Some(Witness {
+            audit,
+            cta,
+            span,
+            does,
+            order,
+            scope,
+            proxy: Proxy::Generic,
+            begun: 0,
+            sites: [None; 2],
+            shared_base,
+        })
+    }
+
+    /// The same by a way that is not that of loads and stores. `begun`: when, as the audit has numbered it.
+    pub fn through(mut self, proxy: Proxy, begun: u32) -> Witness<'a> {
+        (self.proxy, self.begun) = (proxy, begun);
+        self
     }
 
     /// A thread of the block accesses bytes that lie in a state space. `same_value`: a write of what is there; `failed`: a `cas` that writes nothing.
     pub fn tell(&mut self, thread: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
+        let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
+        let thread = Thread::new(self.cta, thread);
+        self.tell_access(
+            Access { thread, addr, bytes, failed, same_value, turn: Turn::None, begun: self.begun },
+            space,
+        );
+    }
+
+    /// The same of 8 bytes that are an `mbarrier` object.
+    pub fn tell_turn(&mut self, thread: usize, addr: u64, space: StateSpace, turn: Turn) {
+        let thread = Thread::new(self.cta, thread);
+        self.tell_access(Access { thread, addr, bytes: 8, turn, ..Access::NONE }, space);
+    }
+
+    /// The opaque state of an `mbarrier` object that is as it was found: with the number of its phase, which programs cannot see.
+    pub fn state(&self, object: u64, found: u64) -> u64 {
+        let kept = (1 << mbarrier::BYTES_BIT) - 1;
+        found & kept | self.audit.phases_of(object) << mbarrier::BYTES_BIT
+    }
+
+    fn tell_access(&mut self, access: Access, space: StateSpace) {
         let Some((space, i)) = told_space(space) else { return };
-        let Witness { span, does, order, scope, .. } = *self;
+        let Witness { span, does, order, scope, proxy, .. } = *self;
         let site = match self.sites[i] {
             Some(site) => site,
-            None => *self.sites[i].insert(self.audit.site(Site { span, does, order, scope, space })),
+            None => *self.sites[i].insert(self.audit.site(Site { span, does, order, scope, space, proxy })),
         };
-        let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
-        self.audit.access(site, Access { thread: Thread::new(self.cta, thread), addr, bytes, failed, same_value });
+        self.audit.access(site, access);
     }
 }
 

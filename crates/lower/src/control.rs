@@ -6,7 +6,7 @@ use handloom_diag::Span;
 use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
-use handloom_isa::form::Control;
+use handloom_isa::form::{Control, Role};
 
 use crate::function::FunctionCx;
 
@@ -57,6 +57,8 @@ impl FunctionCx<'_> {
 
     /// The operands are a number, a count and a predicate, as far as the form has them.
     fn barrier(&mut self, inst: &checked::Inst, kind: BarKind) {
+        let is_relaxed = inst.u.order(Role::Order) == Some(Order::Relaxed);
+        let kind = if kind == BarKind::ClusterArrive && is_relaxed { BarKind::ClusterArriveRelaxed } else { kind };
         let mut numbers = Vec::new();
         let mut pred = None;
         for operand in &inst.src {
@@ -76,6 +78,7 @@ impl FunctionCx<'_> {
             | BarKind::Arrive
             | BarKind::RedPopc
             | BarKind::ClusterArrive
+            | BarKind::ClusterArriveRelaxed
             | BarKind::ClusterWait
             | BarKind::Warpgroup => Ty::B32,
         };

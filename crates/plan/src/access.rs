@@ -50,6 +50,8 @@ pub struct AccessClass {
     pub scope: Scope,
     /// Both elements of 64 bits are one access that nobody may see in part.
     pub is_single: bool,
+    /// It goes through the async proxy.
+    pub is_async: bool,
     /// Added to the address.
     pub offset: i64,
     /// The address.
@@ -68,7 +70,7 @@ impl AccessClass {
         let address = *inst.src.first()?;
         let (is_guarded, span) = (inst.guard().is_some(), inst.span);
         let moved = |kind, a: Access, offset| {
-            let Access { space, bits, count, elements, order, scope, is_single } = a;
+            let Access { space, bits, count, elements, order, scope, is_single, is_async } = a;
             AccessClass {
                 kind,
                 space,
@@ -78,6 +80,7 @@ impl AccessClass {
                 order,
                 scope,
                 is_single,
+                is_async,
                 offset,
                 address,
                 is_guarded,
@@ -102,8 +105,8 @@ impl AccessClass {
     /// # Panics
     /// Of an atomic.
     pub fn op(&self) -> Op {
-        let AccessClass { space, bits, count, elements, order, scope, is_single, offset, .. } = *self;
-        let access = Access { space, bits, count, elements, order, scope, is_single };
+        let AccessClass { space, bits, count, elements, order, scope, is_single, is_async, offset, .. } = *self;
+        let access = Access { space, bits, count, elements, order, scope, is_single, is_async };
         match self.kind {
             Kind::Load => Op::Load { access, offset },
             Kind::Store => Op::Store { access, offset },

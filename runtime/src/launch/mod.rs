@@ -379,13 +379,16 @@ impl PreparedLaunch {
         let allocated = memory.live().map(|block| found::allocated(block, &self.grid)).collect();
         let freed = memory.freed_before().to_vec();
         let after_free = trap.and_then(|trap| found::after_free(trap, &memory, &self.grid));
+        let footprint =
+            if self.config.check.is_some_and(|c| c.races.keeps_footprint) { audit.footprint() } else { vec![] };
         let (races, unchecked) = audit.finish();
+        let touched = found::touched(&footprint, &self.grid);
         let interpreted = audited::why_interpreted(&self.function, &self.config);
         let races = races.iter().map(|race| found::race(race, &self.grid, &self.bindings));
         let uses = uses.iter().map(|u| found::unwritten(u, &memory, &self.grid, &self.bindings));
         let strays = memory.strays().iter().map(|s| found::stray(s, &self.grid, &self.bindings));
         let findings = races.chain(misuses).chain(uses).chain(strays).chain(after_free).collect();
-        Some(Box::new(CheckReport { findings, unchecked, allocated, freed, events, interpreted }))
+        Some(Box::new(CheckReport { findings, unchecked, allocated, freed, touched, events, interpreted }))
     }
 
     /// Its parameters, for a memory report.

@@ -4,7 +4,7 @@
 use std::sync::MutexGuard;
 
 use handloom_audit::memory::{Stray, Variable};
-use handloom_audit::{Access, Audit, Does, Row, Site, Thread, told_space};
+use handloom_audit::{Access, Audit, Does, Proxy, Row, Site, Thread, told_space};
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
@@ -29,7 +29,8 @@ pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
     }
     let Some(told) = &c.host.told else { return 1 };
     let mut audit = lock(&told.audit);
-    let number = audit.site(Site { span: site.span, does: Does::Fence, order, scope, space: StateSpace::Generic });
+    let number =
+        audit.site(Site { span: site.span, does: Does::Fence, order, scope, space: StateSpace::Generic, ..Site::NONE });
     for lane in lanes(c.mask) {
         let who = Thread::new(cta, CtaHost::thread(&header, lane) as usize);
         audit.fence(who, number, order, scope);
@@ -88,7 +89,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
             audit: lock(audit),
             cta: c.host.env.number(),
             warp: 32 * header.warp as usize,
-            site: Site { span: site.span, does, order, scope, space: r.space },
+            site: Site { span: site.span, does, order, scope, space: r.space, proxy: proxy_of(&site.op) },
             numbers: &mut sites[c.site],
             has_races: *has_races,
         };
@@ -129,6 +130,14 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     1
 }
 
+/// The way by which an op reaches memory.
+fn proxy_of(op: &Op) -> Proxy {
+    match op {
+        Op::Load { access, .. } if access.is_async => Proxy::Async,
+        _ => Proxy::Generic,
+    }
+}
+
 /// Tells of the accesses of one op of a warp.
 struct Teller<'a> {
     audit: MutexGuard<'a, Audit>,
@@ -156,7 +165,7 @@ impl Teller<'_> {
         let Some(number) = self.number(space) else { return };
         let thread = Thread::new(self.cta, self.warp + lane);
         let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
-        self.audit.access(number, Access { thread, addr, bytes, failed, same_value });
+        self.audit.access(number, Access { thread, addr, bytes, failed, same_value, ..Access::NONE });
     }
 }
 

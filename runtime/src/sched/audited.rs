@@ -34,6 +34,7 @@ impl CtaRun {
         let env = &host.env;
         let cluster = (env.cluster_size() > 1).then(|| env.linear_cluster());
         let shared = (env.shared_base, env.shared_size.into());
+        lock(audit).follow_proxies(env.late.is_some());
         lock(audit).start_cta(env.linear_ctaid(), env.threads(), cluster, shared);
         if let Some(told) = host.told.as_mut().filter(|told| !Arc::ptr_eq(&told.audit, audit)) {
             // Another launch of the same code: its audit numbers statements anew.

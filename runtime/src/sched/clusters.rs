@@ -1,6 +1,7 @@
 //! The barrier of a cluster, as a cta of compiled code meets it.
 
 use handloom_interp::cluster::ClusterBarrier;
+use handloom_ir::simt::BarKind;
 use handloom_plan::abi::BarrierSite;
 
 use super::cta::CtaRun;
@@ -31,7 +32,8 @@ impl CtaRun {
                 let warp = &mut self.host().warps[w];
                 (0..32).filter(|l| lanes >> l & 1 == 1).for_each(|l| warp.cluster_phase[l] = Some(phase));
                 ctx.resume(site.next, lanes);
-                self.host().tell(|audit, cta| audit.cluster_arrive(cta, phase, w, lanes));
+                let releases = site.kind == BarKind::ClusterArrive;
+                self.host().tell(|audit, cta| audit.cluster_arrive(cta, phase, w, lanes, releases));
                 if self.host().told.is_some() {
                     self.pass_cluster_waits();
                 }

@@ -595,7 +595,9 @@ impl CtaRun {
     fn barrier(&mut self, mut wait: BarWait, mut count: Option<u32>, predicates: u32) -> Result<(), Ended> {
         let (BarWait { warp: w, ctx, site: number, lanes, .. }, site) = (wait, wait.site());
         let kind = match site.kind {
-            BarKind::ClusterArrive => return self.cluster_arrive(ctx, w, lanes, site),
+            BarKind::ClusterArrive | BarKind::ClusterArriveRelaxed => {
+                return self.cluster_arrive(ctx, w, lanes, site);
+            }
             BarKind::ClusterWait => {
                 self.cluster_wait(ClusterWait { ctx, site: number, lanes, phase: 0 });
                 return Ok(());

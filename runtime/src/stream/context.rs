@@ -10,10 +10,12 @@ use handloom_codegen::Failure;
 
 use super::error::StreamError;
 use super::event::Event;
+use super::history::{At, History};
 use super::queue::{self, Item, Queue};
 use super::stream::{Order, Stream};
 use crate::device::Device;
 use crate::error::panic_text;
+use crate::finding::{CheckSink, Touched};
 use crate::grid::LaunchReport;
 use crate::launch::{LaunchError, Launcher, Params};
 use crate::lock::lock;
@@ -36,8 +38,8 @@ const LOOK: Duration = Duration::from_micros(50);
 pub(super) enum Work {
     /// Runs a launch and leaves its report, if somebody wants it.
     Launch(Arc<Launcher>, Params, Option<Arc<OnceLock<LaunchReport>>>),
-    /// Does something with the device's memory.
-    Memory(Box<OnMemory>),
+    /// Does something with the device's memory, and touches so much of it.
+    Memory(Box<OnMemory>, Vec<Touched>),
     /// The same, and runs launches.
     Steps(Box<OnMemory>),
     /// Calls a function of the host, unless work has failed.
@@ -62,6 +64,8 @@ pub(super) struct Shared {
     /// Places that all new work waits for.
     gates: Mutex<Vec<Place>>,
     has_gates: AtomicBool,
+    /// What comes before what, if launches are checked.
+    history: OnceLock<Mutex<History>>,
 }
 
 impl fmt::Debug for Shared {
@@ -87,7 +91,8 @@ impl Shared {
     }
 
     /// The ends of the streams that new work of a stream has to wait for, because of the default stream.
-    fn before(streams: &[(Weak<Queue<Work>>, Order)], order: Order) -> Vec<Place> {
+    /// `all`: also of those that have done all they were given.
+    fn before(streams: &[(Weak<Queue<Work>>, Order)], order: Order, all: bool) -> Vec<Place> {
         let other = match order {
             Order::Default => Order::Blocking,
             Order::Blocking => Order::Default,
@@ -95,7 +100,7 @@ impl Shared {
         };
         let others = streams.iter().filter(|(_, o)| *o == other);
         others
-            .filter_map(|(queue, _)| queue.upgrade().filter(|queue| !queue.is_done()).map(|queue| queue.end()))
+            .filter_map(|(queue, _)| queue.upgrade().filter(|queue| all || !queue.is_done()).map(|queue| queue.end()))
             .collect()
     }
 
@@ -110,17 +115,40 @@ impl Shared {
         self.result()?;
         let gates = self.gates();
         let perform = || {
-            let shared = Arc::clone(self);
-            Box::new(move |work| shared.perform(work)) as Box<dyn FnMut(Work) + Send>
+            let (shared, queue) = (Arc::clone(self), Arc::clone(queue));
+            Box::new(move |work| shared.perform(work, queue.now())) as Box<dyn FnMut(Work) + Send>
         };
         if order == Order::NonBlocking {
             // What it has to wait for does not depend on who puts in work at the same time.
-            return Ok(queue.put(Item { after: gates.into_iter().chain(place).collect(), work }, perform)?);
+            return self.note(queue, Item { after: gates.into_iter().chain(place).collect(), work }, perform);
         }
         let streams = lock(&self.streams);
-        let mut after = Shared::before(&streams, order);
+        let mut after = Shared::before(&streams, order, self.history.get().is_some());
         after.extend(gates.into_iter().chain(place));
-        Ok(queue.put(Item { after, work }, perform)?)
+        self.note(queue, Item { after, work }, perform)
+    }
+
+    /// Puts work in, and notes what comes before it where that is looked at.
+    fn note(
+        &self,
+        queue: &Arc<Queue<Work>>,
+        item: Item<Work>,
+        perform: impl FnOnce() -> Box<dyn FnMut(Work) + Send>,
+    ) -> Result<u64, StreamError> {
+        let Some(history) = self.history.get() else { return Ok(queue.put(item, perform)?) };
+        let after: Vec<At> = item.after.iter().map(Place::at).collect();
+        let mut history = lock(history);
+        let number = queue.put(item, perform)?;
+        history.put(queue.place(number).at(), &after);
+        Ok(number)
+    }
+
+    /// The host has waited for places, or has been told that they are passed.
+    pub(super) fn waited(&self, places: &[Place]) {
+        if let Some(history) = self.history.get() {
+            let places: Vec<At> = places.iter().map(Place::at).collect();
+            lock(history).waited(&places);
+        }
     }
 
     /// What new work of any stream waits for, because somebody said so of the whole context.
@@ -129,7 +157,7 @@ impl Shared {
             return Vec::new();
         }
         let mut gates = lock(&self.gates);
-        gates.retain(|place| !place.is_passed());
+        gates.retain(|place| self.history.get().is_some() || !place.is_passed());
         self.has_gates.store(!gates.is_empty(), Ordering::Release);
         gates.clone()
     }
@@ -142,7 +170,7 @@ impl Shared {
     /// Whether a stream has done all that it was given; the default stream, whether all did whose work it waits for.
     pub(super) fn pending(&self, queue: &Arc<Queue<Work>>, order: Order) -> Vec<Place> {
         let mut places = match order {
-            Order::Default => Shared::before(&lock(&self.streams), order),
+            Order::Default => Shared::before(&lock(&self.streams), order, self.history.get().is_some()),
             Order::Blocking | Order::NonBlocking => Vec::new(),
         };
         places.push(queue.end());
@@ -165,7 +193,7 @@ impl Shared {
     }
 
     /// Does work, on the thread of its stream. After an error nothing is done but what must be told.
-    fn perform(&self, work: Work) {
+    fn perform(&self, work: Work, at: At) {
         // A launch says by itself when it runs.
         let _running = (!matches!(work, Work::Launch(..) | Work::Steps(_))).then(Running::begin);
         let error = self.error.get();
@@ -175,23 +203,34 @@ impl Shared {
                 return;
             }
             Work::Callback(call) => caught(|| call(self.result()), StreamError::HostFunction),
-            Work::Wait | Work::Until(..) | Work::Launch(..) | Work::Memory(_) | Work::Steps(_) | Work::Host(_)
+            Work::Wait | Work::Until(..) | Work::Launch(..) | Work::Memory(..) | Work::Steps(_) | Work::Host(_)
                 if error.is_some() =>
             {
                 return;
             }
             Work::Wait => return,
             Work::Until(mut test, quiet) => {
-                caught(|| self.until(&mut *test, quiet), StreamError::HostFunction).and_then(|result| result)
+                let done =
+                    caught(|| self.until(&mut *test, quiet), StreamError::HostFunction).and_then(|result| result);
+                self.history.get().into_iter().for_each(|history| lock(history).forget());
+                done
             }
             Work::Host(call) => caught(call, StreamError::HostFunction),
-            Work::Memory(act) | Work::Steps(act) => {
+            Work::Memory(act, touched) => {
+                let done = caught(|| act(self.device.memory()), StreamError::HostFunction).and_then(|result| result);
+                self.did(at, touched);
+                done
+            }
+            Work::Steps(act) => {
                 caught(|| act(self.device.memory()), StreamError::HostFunction).and_then(|result| result)
             }
             Work::Launch(launcher, params, report) => {
                 let bug = |text| StreamError::from(LaunchError::Failed(Failure::Bug(text)));
                 caught(move || launcher.run(params), bug).and_then(|result| {
                     let done = result?;
+                    if let Some(check) = &done.check {
+                        self.did(at, check.touched.clone());
+                    }
                     let _ = report.map(|report| report.set(done));
                     Ok(())
                 })
@@ -199,6 +238,15 @@ impl Shared {
         };
         if let Err(e) = done {
             let _ = self.error.set(e);
+        }
+    }
+}
+
+impl Shared {
+    /// Work has touched memory.
+    fn did(&self, at: At, touched: Vec<Touched>) {
+        if let Some(history) = self.history.get().filter(|_| !touched.is_empty()) {
+            lock(history).did(at, touched, self.device.memory());
         }
     }
 }
@@ -228,9 +276,28 @@ impl Context {
     pub fn new(device: &Device) -> Context {
         let (error, streams) = (OnceLock::new(), Mutex::default());
         let (gates, has_gates) = (Mutex::default(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { device: device.clone(), error, streams, gates, has_gates });
+        let history = OnceLock::new();
+        let shared = Arc::new(Shared { device: device.clone(), error, streams, gates, has_gates, history });
         let default = Arc::new(Stream::new(Arc::clone(&shared), Order::Default));
         Context { shared, default }
+    }
+
+    /// Looks from now on for work that touches the same memory and that nothing orders, and tells what it finds. Launches must keep what they touch
+    /// ([`Options::keeps_footprint`](crate::RaceOptions)).
+    pub fn watch(&self, sink: CheckSink) {
+        let _ = self.shared.history.set(Mutex::new(History::new(sink)));
+    }
+
+    /// Memory is freed, and may become other memory, in an order that the program need not know.
+    pub fn forget_touched(&self) {
+        self.shared.history.get().into_iter().for_each(|history| lock(history).forget());
+    }
+
+    /// The host touches memory of the device itself.
+    pub fn touches(&self, touched: Vec<Touched>) {
+        if let Some(history) = self.shared.history.get() {
+            lock(history).host_did(touched, self.shared.device.memory());
+        }
     }
 
     /// Its device.
@@ -293,7 +360,9 @@ impl Context {
     /// # Errors
     /// Work has failed.
     pub fn synchronize(&self) -> Result<(), StreamError> {
-        wait_for(&self.shared.ends());
+        let ends = self.shared.ends();
+        wait_for(&ends);
+        self.shared.waited(&ends);
         self.shared.result()
     }
 }

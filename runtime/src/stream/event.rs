@@ -44,8 +44,11 @@ impl Event {
     /// # Errors
     /// Work of the context has failed.
     pub fn is_done(&self) -> Result<bool, StreamError> {
-        let is_done = self.place().is_none_or(|place| place.is_passed());
-        if !is_done {
+        let place = self.place();
+        let is_done = place.as_ref().is_none_or(Place::is_passed);
+        if is_done {
+            self.shared.waited(place.as_slice());
+        } else {
             asked();
         }
         self.shared.result().map(|()| is_done)
@@ -57,7 +60,8 @@ impl Event {
     /// Work of the context has failed.
     pub fn synchronize(&self) -> Result<(), StreamError> {
         if let Some(place) = self.place() {
-            wait_for(&[place]);
+            wait_for(std::slice::from_ref(&place));
+            self.shared.waited(&[place]);
         }
         self.shared.result()
     }

@@ -1,7 +1,8 @@
 //! Work that is done later: contexts, streams and events.
 //!
 //! A stream has a queue and a thread. What it is given is done in order; streams keep no order among each other but what events and the default
-//! stream bring. `queue` is that without a device, `stream` what can be given, `event` points to wait for, and `context` what streams share.
+//! stream bring. `queue` is that without a device, `stream` what can be given, `event` points to wait for, `history` what of a checked
+//! program touched the same memory without order, and `context` what streams share.
 //!
 //! Errors are those of the CUDA driver interface: what is wrong with a request is its own error, what fails later ends all work of the
 //! context, and every later call returns it.
@@ -12,6 +13,7 @@
 mod context;
 mod error;
 mod event;
+mod history;
 mod queue;
 #[expect(clippy::module_inception, reason = "it is what the folder is named after")]
 mod stream;

@@ -26,6 +26,8 @@ pub(super) struct Item<W> {
 
 /// Work in order.
 pub(super) struct Queue<W> {
+    /// One of all queues, from 1.
+    id: u64,
     state: Mutex<State<W>>,
     /// Number of the place that was put in last. Changed while `state` is held.
     last: AtomicU64,
@@ -83,6 +85,11 @@ fn spin(is_there: impl Fn() -> bool) -> bool {
 }
 
 impl<W> Place<W> {
+    /// Numbers of the queue and of the place.
+    pub(super) fn at(&self) -> (u64, u64) {
+        (self.queue.id, self.number)
+    }
+
     /// Whether all up to it is done.
     pub(super) fn is_passed(&self) -> bool {
         self.queue.passed.load(Ordering::SeqCst) >= self.number
@@ -108,7 +115,9 @@ impl<W> Place<W> {
 impl<W: Send + 'static> Queue<W> {
     pub(super) fn new() -> Arc<Queue<W>> {
         let state = State { items: VecDeque::new(), has_thread: false, sleeps: false, is_closed: false };
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Queue {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(state),
             last: AtomicU64::new(0),
             passed: AtomicU64::new(0),
@@ -121,6 +130,11 @@ impl<W: Send + 'static> Queue<W> {
     /// The end of what is there now.
     pub(super) fn end(self: &Arc<Self>) -> Place<W> {
         Place { queue: Arc::clone(self), number: self.last.load(Ordering::SeqCst) }
+    }
+
+    /// The number of the place whose work is done now, for who does it.
+    pub(super) fn now(&self) -> (u64, u64) {
+        (self.id, self.passed.load(Ordering::SeqCst) + 1)
     }
 
     /// Whether all is done that was put in.

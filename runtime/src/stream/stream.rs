@@ -9,6 +9,7 @@ use super::error::StreamError;
 use super::event::{Event, Recorded};
 use super::queue::Queue;
 use crate::error::wrong;
+use crate::finding::Touched;
 use crate::grid::LaunchReport;
 use crate::launch::{Arg, LaunchConfig, LaunchError, Launcher};
 use crate::lock::lock;
@@ -127,7 +128,19 @@ impl Stream {
         &self,
         work: impl FnOnce(&DeviceMemory) -> Result<(), StreamError> + Send + 'static,
     ) -> Result<(), StreamError> {
-        self.put(Work::Memory(Box::new(work))).map(drop)
+        self.memory_touching(Vec::new(), work)
+    }
+
+    /// The same, with what it touches, for who looks at the order of streams.
+    ///
+    /// # Errors
+    /// As [`memory`](Self::memory).
+    pub fn memory_touching(
+        &self,
+        touched: Vec<Touched>,
+        work: impl FnOnce(&DeviceMemory) -> Result<(), StreamError> + Send + 'static,
+    ) -> Result<(), StreamError> {
+        self.put(Work::Memory(Box::new(work), touched)).map(drop)
     }
 
     /// Does several things one after the other that are not known before: with the device's memory, and launches by [`Launcher::launch_now`].
@@ -206,8 +219,11 @@ impl Stream {
     /// # Errors
     /// Work of the context has failed.
     pub fn is_done(&self) -> Result<bool, StreamError> {
-        let is_done = self.shared.pending(&self.queue, self.order).iter().all(Place::is_passed);
-        if !is_done {
+        let pending = self.shared.pending(&self.queue, self.order);
+        let is_done = pending.iter().all(Place::is_passed);
+        if is_done {
+            self.shared.waited(&pending);
+        } else {
             asked();
         }
         self.shared.result().map(|()| is_done)
@@ -218,13 +234,17 @@ impl Stream {
     /// # Errors
     /// Work of the context has failed.
     pub fn synchronize(&self) -> Result<(), StreamError> {
-        wait_for(&self.shared.pending(&self.queue, self.order));
+        let pending = self.shared.pending(&self.queue, self.order);
+        wait_for(&pending);
+        self.shared.waited(&pending);
         self.shared.result()
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        // Nobody can name its work any more, so that nobody can order anything behind it.
+        self.shared.waited(&[self.queue.end()]);
         self.queue.close();
     }
 }

@@ -1,11 +1,14 @@
 //! Findings of a check as people read them: names for addresses, lines for spans.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
+use handloom_audit::Touched as Touches;
 use handloom_audit::init::{Decides, Source, Use};
 use handloom_audit::memory::{Block, Memory, Step, Stray, Variable};
 use handloom_audit::misuse::{Misuse, Wrong};
-use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Site, Thread};
+use handloom_audit::{Attempt, Class, Does, Finding as Race, Place, Proxy, Site, Thread};
+use handloom_diag::Span;
 use handloom_ir::simt::{Op, SymKind, Symbol};
 use handloom_ir::trap::{AccessKind, Trap};
 use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
@@ -13,7 +16,7 @@ use handloom_ir::types::{CLUSTER_STRIDE, Order, Scope, StateSpace};
 use super::Binding;
 use super::describe::{index_of, name_of};
 use super::report::cuda_line;
-use crate::finding::{Allocated, Finding, FoundAt, FoundIn, opcode};
+use crate::finding::{Allocated, Finding, FoundAt, FoundIn, Touched, opcode};
 use crate::grid::Grid;
 use crate::memory::AllocKind;
 
@@ -31,7 +34,16 @@ pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
     };
     let (a, b) = (who(&first, &second), who(&second, &first));
     let name = format!("{}+{}", data.what, data.offset);
-    let message = format!("nothing orders the {} of {name} by {a} and its {} by {b}", first.does, second.does);
+    let message = match race.class {
+        Class::MissingProxyFence => {
+            let way = if race.second.site.proxy == Proxy::TensorMap { "as a tensor map" } else { "by the async proxy" };
+            format!(
+                "no proxy fence stands between the {} of {name} by {a} and its {} {way} by {b}",
+                first.does, second.does
+            )
+        }
+        _ => format!("nothing orders the {} of {name} by {a} and its {} by {b}", first.does, second.does),
+    };
     Finding {
         kind: "race",
         class: race.class.word(),
@@ -40,7 +52,7 @@ pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
         second: Some(second),
         data,
         tried: race.tried.as_ref().map(|tried| attempt(tried, grid)),
-        fix: fix(race.class),
+        fix: fix(race),
         pairs: race.pairs,
     }
 }
@@ -48,11 +60,27 @@ pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
 /// A statement and who executed it, as people read it. `does`: what it does there.
 fn step_at((span, thread): Step, does: &'static str, grid: &Grid) -> FoundAt {
     let (order, scope, space) = (Order::Weak, Scope::Cta, StateSpace::Generic);
-    FoundAt { does, ..at(&Place { site: Site { span, does: Does::Read, order, scope, space }, thread }, grid) }
+    FoundAt {
+        does,
+        ..at(&Place { site: Site { span, does: Does::Read, order, scope, space, ..Site::NONE }, thread }, grid)
+    }
 }
 
 fn of_malloc(offset: u64, size: u64, bytes: u32) -> FoundIn {
     FoundIn { what: "memory from `malloc`".into(), size, offset, bytes: bytes.into(), element: None }
+}
+
+/// What a launch touched, but for memory that kernels allocate.
+pub(crate) fn touched(all: &[Touches], grid: &Grid) -> Vec<Touched> {
+    let mut places: HashMap<Span, Arc<FoundAt>> = HashMap::new();
+    let memory = &grid.module.device.inner.memory;
+    let is_kept = |t: &&Touches| memory.holding(t.addr).is_some_and(|a| a.kind != AllocKind::Malloc);
+    let one = |t: &Touches| {
+        let at = places.entry(t.place.site.span).or_insert_with(|| Arc::new(at(&t.place, grid)));
+        let Touches { addr: address, bytes, writes, is_strong, .. } = *t;
+        Touched { address, bytes, writes, is_strong, at: Arc::clone(at) }
+    };
+    all.iter().filter(is_kept).map(one).collect()
 }
 
 /// Memory that a kernel allocated.
@@ -109,6 +137,8 @@ fn thread_of(trap: &Trap, grid: &Grid) -> Thread {
 pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Option<Finding> {
     let (does, other) = match misuse.wrong {
         Wrong::MaskWithoutCaller | Wrong::DivergentWarp | Wrong::MbarrierCount => ("wait", "wait"),
+        Wrong::MbarrierOverwritten => ("wait", "write"),
+        Wrong::MbarrierPhase => ("wait", "wait"),
         Wrong::AsyncUnwaited | Wrong::AsyncSource | Wrong::AsyncOpen => ("copy", "access"),
     };
     let first = step_at(misuse.first, does, grid);
@@ -237,12 +267,16 @@ pub(crate) fn unwritten(found: &Use, memory: &Memory, grid: &Grid, bindings: &[B
     }
 }
 
-fn fix(class: Class) -> Option<&'static str> {
-    match class {
+fn fix(race: &Race) -> Option<&'static str> {
+    match race.class {
+        Class::MissingProxyFence if race.second.site.proxy == Proxy::TensorMap => {
+            Some("put `fence.proxy.tensormap::generic` between them, with `.release` and then with `.acquire`")
+        }
         Class::ScopeTooNarrow => Some("give both a scope that has the other thread, as `.gpu` for another block"),
         Class::AtomicScopes => Some("give both a scope that has the other thread"),
         Class::MixedSize => Some("access the location with one size, or order the accesses"),
         Class::SameWarp => Some("put a `bar.warp.sync` between them"),
+        Class::MissingProxyFence => Some("put a proxy fence between them, as `fence.proxy.async` behind the write"),
         Class::SameValue | Class::Unordered => None,
     }
 }

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handloom_audit::{Access, Does, Event, Met, Site, Thread};
+use handloom_audit::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn};
 use handloom_diag::Span;
-use handloom_ir::types::{Order, Scope};
+use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_runtime::Finding;
 
 /// How far each thread is known.
@@ -48,9 +48,28 @@ impl Did {
         !matches!(self.site.order, Order::Weak | Order::Volatile)
     }
 
+    /// Operations on `mbarrier` objects count as of the scope of a cluster at least, which the check says of itself.
+    fn scope(&self) -> Scope {
+        let is_barrier = self.site.does == Does::Step || self.access.turn != Turn::None;
+        if is_barrier { self.site.scope.max(Scope::Cluster) } else { self.site.scope }
+    }
+
+    /// Whether it writes as stores and atomics do.
+    fn writes_generically(&self) -> bool {
+        self.writes() && self.site.does != Does::Step && self.site.proxy == Proxy::Generic
+    }
+
     fn range(&self) -> std::ops::Range<u64> {
         self.access.addr..self.access.addr + u64::from(self.access.bytes)
     }
+}
+
+/// A proxy fence, its number among the events of its thread, and what came before it.
+struct Passed {
+    fence: ProxyFence,
+    who: Thread,
+    number: u64,
+    before: Clock,
 }
 
 /// A release: what came before it, its scope, who did it, and the location if it is an operation.
@@ -77,8 +96,15 @@ struct Trace {
     reads: HashMap<Thread, Vec<usize>>,
     /// Fences of sequential consistency: scope, thread, and what came before.
     fences: Vec<(Scope, Thread, Clock)>,
-    arrived: HashMap<(u32, u32), Clock>,
-    phases: HashMap<(u32, u64), Clock>,
+    /// Arrivals at barriers of blocks that have not met, with what came before.
+    arrived: HashMap<(u32, u32), Vec<(Thread, Clock)>>,
+    /// What is released at arrivals of clusters.
+    phases: HashMap<(u32, u64), Vec<(Scope, Thread, Clock)>>,
+    /// Whether proxy fences are told.
+    follows_proxies: bool,
+    proxy_fences: Vec<Passed>,
+    /// What came before asynchronous accesses where they began, and how many accesses there had been, by their number.
+    begun: HashMap<u32, (Clock, usize)>,
     /// Shared memory was given to another block: accesses before this index are to other memory.
     shared_since: Vec<((u64, u64), usize)>,
 }
@@ -88,12 +114,8 @@ struct Trace {
 /// # Errors
 /// The pairs that only one of the two has.
 pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Result<usize, String> {
-    let line = |span: Span| {
-        let start = usize::try_from(span.start).unwrap_or(0);
-        u32::try_from(text[..start].matches('\n').count() + 1).unwrap_or(0)
-    };
     let pair = |a: u32, b: u32| (a.min(b), a.max(b));
-    let want: BTreeSet<_> = launches.iter().flat_map(|l| races(l)).map(|(a, b)| pair(line(a), line(b))).collect();
+    let want = races_of(text, launches);
     let second = |f: &Finding| f.second.as_ref().map_or(f.first.line, |at| at.line);
     let races = findings.iter().filter(|f| f.kind == "race");
     let got: BTreeSet<_> = races.map(|f| pair(f.first.line, second(f))).collect();
@@ -102,6 +124,16 @@ pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Resu
         return Ok(want.len());
     }
     Err(format!("pairs of lines that are missed: {missed:?}, that are none: {stray:?}"))
+}
+
+/// The pairs of lines of a text that race in its launches, the lower one first.
+pub fn races_of(text: &str, launches: &[Vec<Event>]) -> BTreeSet<(u32, u32)> {
+    let line = |span: Span| {
+        let start = usize::try_from(span.start).unwrap_or(0);
+        u32::try_from(text[..start].matches('\n').count() + 1).unwrap_or(0)
+    };
+    let pair = |a: u32, b: u32| (a.min(b), a.max(b));
+    launches.iter().flat_map(|l| races(l)).map(|(a, b)| pair(line(a), line(b))).collect()
 }
 
 /// The pairs of statements that race, the lower one first.
@@ -114,7 +146,8 @@ fn races(events: &[Event]) -> BTreeSet<(Span, Span)> {
 impl Trace {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::StartCta { cta, threads, cluster, shared } => {
+            Event::StartCta { cta, threads, cluster, shared, proxies } => {
+                self.follows_proxies = *proxies;
                 self.clusters.insert(*cta, *cluster);
                 self.sizes.insert(*cta, *threads);
                 self.shared_since.push((*shared, self.all.len()));
@@ -124,7 +157,7 @@ impl Trace {
             Event::Arrive { cta, id, warp, lanes } => {
                 for who in lanes_of(*cta, *warp, *lanes) {
                     let clock = self.step(who);
-                    join(self.arrived.entry((*cta, *id)).or_default(), &clock);
+                    self.arrived.entry((*cta, *id)).or_default().push((who, clock));
                 }
             }
             Event::Barrier { cta, met } => self.barrier(*cta, met),
@@ -132,15 +165,32 @@ impl Trace {
                 let all: Vec<Thread> = lanes_of(*cta, *warp, *lanes).collect();
                 self.meet(&all, Clock::new());
             }
-            Event::ClusterArrive { cta, phase, warp, lanes } => {
+            Event::ClusterArrive { cta, phase, warp, lanes, releases } => {
                 for who in lanes_of(*cta, *warp, *lanes) {
                     let clock = self.step(who);
-                    join(self.phases.entry((self.clusters[cta], *phase)).or_default(), &clock);
+                    let told = self.phases.entry((self.clusters[cta], *phase)).or_default();
+                    if *releases {
+                        told.push((Scope::Cluster, who, clock));
+                    } else {
+                        let mine = self.releases.iter().filter(|r| r.who == who && r.on.is_none());
+                        told.extend(mine.map(|r| (r.scope, who, r.clock.clone())));
+                    }
                 }
             }
             Event::ClusterWait { who, phase } => {
                 let told = self.phases.get(&(self.clusters[&who.cta], *phase)).cloned().unwrap_or_default();
-                join(self.clocks.entry(*who).or_default(), &told);
+                let mine = told.iter().filter(|(scope, by, _)| self.mutual((*scope, *by), (Scope::Cluster, *who)));
+                let mut all = Clock::new();
+                mine.for_each(|(_, _, clock)| join(&mut all, clock));
+                join(self.clocks.entry(*who).or_default(), &all);
+            }
+            Event::ProxyFence { who, fence } => {
+                let before = self.step(*who);
+                self.proxy_fences.push(Passed { fence: *fence, who: *who, number: before[who], before });
+            }
+            Event::Begin { who, number } => {
+                let clock = self.step(*who);
+                self.begun.insert(*number, (clock, self.all.len()));
             }
         }
     }
@@ -154,11 +204,15 @@ impl Trace {
 
     fn barrier(&mut self, cta: u32, met: &Met) {
         let waited: Vec<Thread> = met.waited.iter().flat_map(|(warp, lanes)| lanes_of(cta, *warp, *lanes)).collect();
-        let mut told = self.arrived.remove(&(cta, met.id)).unwrap_or_default();
+        let arrived = self.arrived.remove(&(cta, met.id)).unwrap_or_default();
+        let mut told = Clock::new();
+        // Only what came before the arrival, not what the thread did between it and the meeting.
+        arrived.iter().for_each(|(_, clock)| join(&mut told, clock));
         if met.is_whole {
-            // Who has exited counts as if it had arrived, which the check says of itself.
+            // Nobody else is left: the rest has exited, and counts as if it had arrived, which the check says of itself.
             let all = (0..self.sizes[&cta]).map(|n| Thread::new(cta, usize::try_from(n).unwrap()));
-            let clocks: Vec<Clock> = all.filter_map(|who| self.clocks.get(&who).cloned()).collect();
+            let gone = all.filter(|who| !waited.contains(who) && !arrived.iter().any(|(a, _)| a == who));
+            let clocks: Vec<Clock> = gone.filter_map(|who| self.clocks.get(&who).cloned()).collect();
             clocks.iter().for_each(|clock| join(&mut told, clock));
         }
         self.meet(&waited, told);
@@ -187,8 +241,8 @@ impl Trace {
     }
 
     fn morally_strong(&self, a: &Did, b: &Did) -> bool {
-        let ends = (a.site.scope, a.access.thread);
-        a.is_strong() && b.is_strong() && a.range() == b.range() && self.mutual(ends, (b.site.scope, b.access.thread))
+        let ends = (a.scope(), a.access.thread);
+        a.is_strong() && b.is_strong() && a.range() == b.range() && self.mutual(ends, (b.scope(), b.access.thread))
     }
 
     fn fence(&mut self, who: Thread, order: Order, scope: Scope) {
@@ -243,7 +297,10 @@ impl Trace {
             if matches!(site.order, Order::Acquire | Order::AcqRel | Order::Sc) && site.does != Does::Reduce {
                 let here: Vec<usize> = self.reads[&who].clone();
                 let here = here.into_iter().filter(|i| self.all[*i].access.addr == access.addr);
-                here.collect::<Vec<_>>().into_iter().for_each(|read| self.acquire(who, site.scope, read));
+                here.collect::<Vec<_>>().into_iter().for_each(|read| {
+                    let scope = self.all[index].scope();
+                    self.acquire(who, scope, read);
+                });
             }
         }
         self.all[index].before = self.clocks[&who].clone();
@@ -267,13 +324,22 @@ impl Trace {
     /// The writes that a strong read observes: the one that it reads, and those before that through atomics.
     fn observed(&self, read: usize) -> Vec<usize> {
         let mut found = Vec::new();
+        // Who asks an `mbarrier` object sees what came until the last end of a phase, and nothing if the answer is no.
+        let turn = self.all[read].access.turn;
+        let mut is_seen = turn != Turn::Yes;
+        if turn == Turn::No {
+            return found;
+        }
         let mut at = read;
         let list = self.writes.get(&self.all[read].access.addr).map_or(&[][..], Vec::as_slice);
         for write in list.iter().rev() {
             if !self.morally_strong(&self.all[*write], &self.all[at]) {
                 break;
             }
-            found.push(*write);
+            is_seen |= self.all[*write].access.turn == Turn::Ends;
+            if is_seen {
+                found.push(*write);
+            }
             at = *write;
             if !self.all[at].reads() {
                 break;
@@ -287,6 +353,42 @@ impl Trace {
         let before = |x: &Did, y: &Did| y.before.get(&x.access.thread).is_some_and(|n| x.number <= *n);
         let (first, second) = (&self.all[a], &self.all[b]);
         before(first, second) || (a + 1..b).any(|z| self.all[z].observes.contains(&a) && before(&self.all[z], second))
+    }
+
+    /// Whether a write comes before an access through another proxy, and no proxy fence stands between them: on no way from the one to the other.
+    fn wants_fence(&self, write: usize, access: usize) -> bool {
+        let (first, second) = (&self.all[write], &self.all[access]);
+        let (before, since) = match self.begun.get(&second.access.begun) {
+            Some((clock, since)) => (clock, *since),
+            None => (&second.before, access),
+        };
+        if !self.follows_proxies || !first.writes_generically() || write >= since || !self.is_ordered(write, access) {
+            return false;
+        }
+        let knows = |clock: &Clock, who: Thread, number: u64| clock.get(&who).is_some_and(|n| number <= *n);
+        let comes_after = |f: &&Passed| knows(&f.before, first.access.thread, first.number);
+        let comes_before = |f: &&Passed| knows(before, f.who, f.number);
+        let mut fences = self.proxy_fences.iter();
+        match second.site.proxy {
+            Proxy::Generic | Proxy::Unsaid => false,
+            Proxy::Async => {
+                let place = usize::from(second.site.space == StateSpace::Shared);
+                let is_of = |f: &&Passed| matches!(f.fence, ProxyFence::Async(spaces) if spaces[place]);
+                !fences.any(|f| is_of(&f) && comes_after(&f) && comes_before(&f))
+            }
+            Proxy::TensorMap => {
+                let releases = fences.filter(|f| f.fence == ProxyFence::MapRelease).filter(comes_after);
+                let acquires =
+                    || self.proxy_fences.iter().filter(|f| f.fence == ProxyFence::MapAcquire).filter(comes_before);
+                !releases.into_iter().any(|r| acquires().any(|a| knows(&a.before, r.who, r.number)))
+            }
+        }
+    }
+
+    /// Whether a byte is written between two accesses to it, in order with both.
+    fn is_overwritten(&self, byte: u64, first: usize, second: usize) -> bool {
+        let between = (first + 1..second).filter(|i| self.all[*i].writes() && self.all[*i].range().contains(&byte));
+        between.into_iter().any(|i| self.is_ordered(first, i) && self.is_ordered(i, second))
     }
 
     fn races(&self) -> BTreeSet<(Span, Span)> {
@@ -309,12 +411,11 @@ impl Trace {
                     let conflict = earlier.writes() || did.writes();
                     // Of plain writes of the same value the check says nothing.
                     let same = did.access.same_value && did.does() == Does::Write && earlier.does() == Does::Write;
-                    if conflict
-                        && !same
-                        && !found.contains(&pair)
-                        && !self.morally_strong(earlier, did)
-                        && !self.is_ordered(*other, i)
-                    {
+                    if !conflict || found.contains(&pair) {
+                        continue;
+                    }
+                    let is_race = !same && !self.morally_strong(earlier, did) && !self.is_ordered(*other, i);
+                    if is_race || self.wants_fence(*other, i) && !self.is_overwritten(byte, *other, i) {
                         found.insert(pair);
                     }
                 }

@@ -1,5 +1,6 @@
 //! One thing that was begun.
 
+use handloom_audit::Proxy;
 use handloom_ir::simt::{Begun, TensorOp};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
@@ -159,6 +160,10 @@ impl Reach for Away<'_> {
 
     fn act_for(&mut self, who: Option<Who>) {
         self.inner.act_for(who);
+    }
+
+    fn through(&mut self, proxy: Proxy) {
+        self.inner.through(proxy);
     }
 
     fn look(&mut self, at: u64) -> u64 {

@@ -1,5 +1,6 @@
 //! What each op on tensor memory does, but products.
 
+use handloom_audit::Proxy;
 use handloom_diag::Span;
 use handloom_ir::mbarrier;
 use handloom_ir::simt::tensor::{CellShape, Cells, CopyRows, LANES, Packed, TensorCopy, TensorOp};
@@ -64,7 +65,9 @@ impl Held {
                 done.changed = true;
             }
             TensorOp::Copy(what) => {
+                reach.through(Proxy::Async);
                 copy(what, src, self, reach)?;
+                reach.through(Proxy::Generic);
                 done.changed = true;
             }
             TensorOp::Shift { pair } => {
@@ -73,12 +76,14 @@ impl Held {
             }
             TensorOp::Commit { .. } => {
                 for at in barriers_of(op, src, reach)? {
-                    reach.update(at, 8, &mut |old| mbarrier::step(old, 1_u64.wrapping_neg()));
+                    reach.step(at, &mut |old| mbarrier::step(old, 1_u64.wrapping_neg()));
                 }
                 done.changed = true;
             }
             TensorOp::Product(p) => {
+                reach.through(Proxy::Async);
                 product(p, src, self, reach)?;
+                reach.through(Proxy::Generic);
                 done.changed = true;
             }
         }

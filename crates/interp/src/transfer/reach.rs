@@ -1,5 +1,6 @@
 //! What a transfer needs of memory, and what it says when it is refused.
 
+use handloom_audit::Proxy;
 use handloom_diag::Span;
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::{AtomOp, CLUSTER_STRIDE, ScalarType, StateSpace};
@@ -60,6 +61,17 @@ pub trait Reach {
     /// What follows is done for another thread, which began it; then for itself again.
     fn act_for(&mut self, who: Option<Who>) {
         let _ = who;
+    }
+
+    /// What follows reaches memory by this way.
+    fn through(&mut self, proxy: Proxy) {
+        let _ = proxy;
+    }
+
+    /// The number of this moment for an audit, when a thread begins what comes later.
+    fn begin(&mut self, thread: u32) -> u32 {
+        let _ = thread;
+        0
     }
 
     /// The bits of an `mbarrier` object, as the machine sees them.

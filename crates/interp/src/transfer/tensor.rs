@@ -3,6 +3,7 @@
 //! Choice: elements of `.tf32` are rounded to nearest when they are loaded. What is told to a barrier counts the bytes of elements, filled ones among
 //! them, without padding; padding is left as it was. A store that begins at a negative coordinate is refused.
 
+use handloom_audit::Proxy;
 use handloom_ir::simt::{Mode, TensorTransfer, Way};
 use handloom_ir::tensor_map::{
     ALIGN, Atomicity, Boxes as Lines, Coordinates, ElementType, Fill, Line, OOB_NAN, SIZE, Swizzle, TensorMap, Wrong,
@@ -39,7 +40,9 @@ fn read_map(addr: u64, reach: &mut dyn Reach) -> Result<TensorMap, Fault> {
         return Err(Fault { kind: TrapKind::BadSpace, part: Some(part), detail: String::new(), at: None });
     }
     let mut bytes = [0; SIZE];
+    reach.through(Proxy::TensorMap);
     reach.read(at, &mut bytes);
+    reach.through(Proxy::Generic);
     TensorMap::decode(&bytes).map_err(wrong)
 }
 

@@ -1,5 +1,6 @@
 //! What each transfer is.
 
+use handloom_audit::Proxy;
 use handloom_ir::mbarrier;
 use handloom_ir::simt::{Begun, Bytes, Mask, Transfer, Values, Wait};
 use handloom_ir::trap::AccessKind;
@@ -101,6 +102,7 @@ pub fn prepare(op: Transfer, src: &[u64], reach: &mut dyn Reach) -> Result<Work,
         Transfer::Commit(of) => Ok(Work::when(When::Commit(of))),
         Transfer::Wait(wait) => Ok(Work::when(When::Wait(wait))),
         Transfer::Arrive { space, expects } => Ok(Work::when(When::Arrive(barrier(reach, space, src[0])?, expects))),
+        Transfer::Inval(_) | Transfer::Proxies(_) => Ok(Work::nothing()),
         // The access that follows says what is wrong with an address.
         Transfer::Ask(space) => {
             Ok(barrier(reach, space, src[0]).map_or(Work::nothing(), |at| Work::when(When::Ask(at, src[1]))))
@@ -120,6 +122,25 @@ impl Work {
 
     fn when(when: When) -> Work {
         Work { what: What::When(when), barriers: vec![] }
+    }
+
+    /// The barrier that is asked next, and the word with the phase.
+    pub(crate) fn asks(&self) -> Option<(u64, u64)> {
+        if let What::When(When::Ask(at, word)) = self.what { Some((at, word)) } else { None }
+    }
+
+    /// By which way it reaches memory.
+    pub(crate) fn proxy(&self) -> Proxy {
+        match self.what {
+            What::Bytes { now: false, .. } | What::Held { .. } | What::HeldBox(..) | What::Tensor(_) => Proxy::Async,
+            What::Few { .. } | What::Values { .. } => Proxy::Unsaid,
+            What::Bytes { now: true, .. } | What::Zeros { .. } | What::Nothing | What::When(_) => Proxy::Generic,
+        }
+    }
+
+    /// Whether it copies a tensor map for those who read it as one.
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self.what, What::Bytes { now: true, .. })
     }
 
     /// For each place that it goes to: the barrier that is told, what it writes but does not reduce, what it reads; as far as these are single ranges.
@@ -158,6 +179,7 @@ impl Work {
 
     /// Reads what is to be written.
     pub(crate) fn fetch(&mut self, reach: &mut dyn Reach) {
+        reach.through(self.proxy());
         match &self.what {
             What::Bytes { from, to, bytes, mask, reduce, now: _ } => {
                 let mut read = vec![0; usize::try_from(*bytes).unwrap_or(0)];
@@ -176,10 +198,12 @@ impl Work {
             | What::Zeros { .. }
             | What::Values { .. } => {}
         }
+        reach.through(Proxy::Generic);
     }
 
     /// Moves the bytes, then tells the barriers. Says whether anything has changed.
     pub(crate) fn perform(&self, reach: &mut dyn Reach) -> bool {
+        reach.through(self.proxy());
         match &self.what {
             What::Nothing | What::When(_) => {}
             What::Few { from, to, bytes, read } => {
@@ -212,6 +236,7 @@ impl Work {
             }
             What::Tensor(boxes) => boxes.perform(reach),
         }
+        reach.through(Proxy::Generic);
         for (at, bytes) in &self.barriers {
             let back = (bytes << mbarrier::BYTES_BIT).wrapping_neg();
             reach.step(*at, &mut |old| mbarrier::step(old, back));

@@ -15,6 +15,7 @@ const SHARED_WORD: Access = Access {
     order: Order::Weak,
     scope: Scope::Sys,
     is_single: false,
+    is_async: false,
 };
 
 /// Shared word `index`.

@@ -14,6 +14,7 @@ const LOCAL32: Access = Access {
     order: Order::Weak,
     scope: Scope::Sys,
     is_single: false,
+    is_async: false,
 };
 
 fn call(callee: Callee, target: Option<Val>, args: u32, next: u32) -> Term {

@@ -65,6 +65,8 @@ pub enum BarKind {
     RedOr,
     /// `barrier.cluster.arrive`; `id` and `count` are unused.
     ClusterArrive,
+    /// `barrier.cluster.arrive.relaxed`: the same, and it orders nothing by itself.
+    ClusterArriveRelaxed,
     /// `barrier.cluster.wait`.
     ClusterWait,
     /// Waits for the warps of its warpgroup: four neighbouring warps of the cta; `id` and `count` are unused.

@@ -38,5 +38,5 @@ pub use pure::{Facts, Pure};
 pub use sites::Sites;
 pub use sources::Types;
 pub use tensor::TensorOp;
-pub use transfer::{Begun, Bytes, Mask, Mode, TensorTransfer, Transfer, Values, Wait, Way};
+pub use transfer::{Begun, Bytes, Mask, Mode, ProxyFence, TensorTransfer, Transfer, Values, Wait, Way};
 pub use video::{Negated, Part, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};

@@ -32,6 +32,8 @@ pub struct Access {
     pub scope: Scope,
     /// `.b128`: the two 64-bit elements are one single-copy atomic access when strong.
     pub is_single: bool,
+    /// It goes through the async proxy.
+    pub is_async: bool,
 }
 
 impl Access {
@@ -43,7 +45,16 @@ impl Access {
     /// A weak access to all of `count` elements of `bits`.
     pub const fn weak_vector(space: StateSpace, bits: u8, count: u8) -> Access {
         let elements = ((1_u32 << count) - 1) as u8;
-        Access { space, bits, count, elements, order: Order::Weak, scope: Scope::Cta, is_single: false }
+        Access {
+            space,
+            bits,
+            count,
+            elements,
+            order: Order::Weak,
+            scope: Scope::Cta,
+            is_single: false,
+            is_async: false,
+        }
     }
 
     /// Size of the whole access in bytes.

@@ -198,6 +198,7 @@ fn barrier_name(kind: BarKind) -> &'static str {
         BarKind::RedAnd => "red.and",
         BarKind::RedOr => "red.or",
         BarKind::ClusterArrive => "cluster.arrive",
+        BarKind::ClusterArriveRelaxed => "cluster.arrive.relaxed",
         BarKind::ClusterWait => "cluster.wait",
         BarKind::Warpgroup => "warpgroup",
     }

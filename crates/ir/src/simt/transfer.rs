@@ -43,6 +43,21 @@ pub enum Transfer {
     },
     /// barrier, word: whether a phase other than the word's has begun is asked next
     Ask(StateSpace),
+    /// barrier: it is one no more. Only in functions whose copies may be late, as what follows
+    Inval(StateSpace),
+    /// 0, or the tensor map that is acquired: orders accesses through different proxies
+    Proxies(ProxyFence),
+}
+
+/// What a proxy fence orders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ProxyFence {
+    /// The generic and the async proxy, in all memory or in a state space.
+    Async(Option<StateSpace>),
+    /// Writes through the generic proxy before those accesses to tensor maps that an acquire comes before.
+    MapRelease,
+    /// Accesses to a tensor map behind what was released.
+    MapAcquire,
 }
 
 /// What a thread has begun, where threads wait for it by kinds.
@@ -203,6 +218,7 @@ impl Transfer {
             Transfer::Few { .. } => vec![B64, B64, B32],
             Transfer::Commit(_) | Transfer::Wait(_) | Transfer::Arrive { .. } => vec![B64],
             Transfer::Ask(_) => vec![B64; 2],
+            Transfer::Inval(_) | Transfer::Proxies(_) => vec![B64],
             Transfer::Tensor(t) => {
                 let mut types = vec![B64; if t.way == Way::Prefetch { 1 } else { 2 }];
                 types.extend(std::iter::repeat_n(B32, t.coordinates()));
@@ -249,6 +265,12 @@ impl Transfer {
                 format!("transfer.{}.arrive{}", space.name(), if expects { ".expected" } else { "" })
             }
             Transfer::Ask(space) => format!("transfer.{}.ask", space.name()),
+            Transfer::Inval(space) => format!("transfer.{}.inval", space.name()),
+            Transfer::Proxies(ProxyFence::Async(space)) => {
+                format!("transfer.proxies.async{}", space.map_or(String::new(), |s| format!(".{}", s.name())))
+            }
+            Transfer::Proxies(ProxyFence::MapRelease) => "transfer.proxies.map.release".into(),
+            Transfer::Proxies(ProxyFence::MapAcquire) => "transfer.proxies.map.acquire".into(),
             Transfer::Tensor(t) => {
                 let way = match t.way {
                     Way::Load { to, multicast, pair } => {

@@ -270,6 +270,7 @@ fn verify_term(f: &Function, term: &Term) -> Result<(), String> {
                 | BarKind::RedAnd
                 | BarKind::RedOr
                 | BarKind::ClusterArrive
+                | BarKind::ClusterArriveRelaxed
                 | BarKind::ClusterWait
                 | BarKind::Warpgroup => Ty::P,
             };

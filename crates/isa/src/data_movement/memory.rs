@@ -215,7 +215,7 @@ pub fn access(u: &Use, order: Order, scope: Scope) -> Access {
         StateSpace::Generic if is_for_global(u) => StateSpace::Global,
         other => other,
     };
-    Access { space, bits, count, elements, order, scope, is_single }
+    Access { space, bits, count, elements, order, scope, is_single, is_async: false }
 }
 
 /// `.unified` after an address: the checker puts it among the choices made.

@@ -1,13 +1,15 @@
 //! `fence`: orders memory among the threads of a scope.
 //!
 //! Fences that are restricted to some operations or to one state space are built as full ones of the same scope. All memory is
-//! seen through one proxy, so a proxy fence orders nothing more: without `.acquire` and `.release` it is a hint.
+//! seen through one proxy, so a proxy fence orders nothing more: without `.acquire` and `.release` it is nothing, but where results may be late, which
+//! is where checks look for it. There is one address for each byte, so that `.alias` never matters.
 
-use handloom_ir::simt::Op;
+use handloom_ir::simt::{Op, ProxyFence, Transfer, Val};
 use handloom_ir::types::ScalarType::B32;
-use handloom_ir::types::{Order, Scope, StateSpace};
+use handloom_ir::types::{Order, Scope, StateSpace, Ty};
 
 use crate::data_movement::memory::{GLOBAL, SCOPES, SHARED_CLUSTER, SHARED_CTA};
+use crate::data_movement::transfer::{address_of, transfer};
 use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
@@ -83,7 +85,12 @@ pub const FENCE_PROXY: Form = Form {
     qualifiers: &[PROXY_KINDS, maybe(Role::Space, &[GLOBAL, SHARED_CTA, SHARED_CLUSTER])],
     needs: Needs::on(7, 5, &[AtLeast(70)]),
     legal: proxy_space,
-    semantics: Semantics::Hint,
+    semantics: Semantics::Wait(|x| {
+        if x.u.text(Role::Mode) == ".async" {
+            let space = x.u.has(Role::Space).then(|| x.u.space(Role::Space));
+            proxies(x, ProxyFence::Async(space));
+        }
+    }),
     ..FENCE
 };
 
@@ -95,10 +102,13 @@ pub const FENCE_PROXY_RELEASE: Form = Form {
     words: &[".tensormap::generic", ".release"],
     qualifiers: &[must(Role::Scope, SCOPES)],
     needs: TENSORMAP_GATE,
-    semantics: Semantics::Build(|x| {
-        let scope = x.u.scope(Role::Scope).unwrap_or(Scope::Sys);
-        fence(x, Order::Release, scope);
-    }),
+    semantics: Semantics::Timed {
+        now: |x| fence(x, Order::Release, scope_of(x)),
+        late: |x| {
+            proxies(x, ProxyFence::MapRelease);
+            fence(x, Order::Release, scope_of(x));
+        },
+    },
     ..FENCE
 };
 
@@ -109,10 +119,14 @@ pub const FENCE_PROXY_ACQUIRE: Form = Form {
     qualifiers: &[must(Role::Scope, SCOPES)],
     src: &[address("addr"), operand("size", Kind::Imm, Is::Fixed(B32))],
     needs: TENSORMAP_GATE,
-    semantics: Semantics::Build(|x| {
-        let scope = x.u.scope(Role::Scope).unwrap_or(Scope::Sys);
-        fence(x, Order::Acquire, scope);
-    }),
+    semantics: Semantics::Timed {
+        now: |x| fence(x, Order::Acquire, scope_of(x)),
+        late: |x| {
+            fence(x, Order::Acquire, scope_of(x));
+            let map = address_of(x, 0);
+            transfer(x, Transfer::Proxies(ProxyFence::MapAcquire), vec![map]);
+        },
+    },
     ..FENCE
 };
 
@@ -120,6 +134,13 @@ pub const FENCE_PROXY_ACQUIRE: Form = Form {
 pub const FENCE_PROXY_ASYNC_ACQUIRE: Form = Form {
     opcode: "fence.proxy",
     words: &[".async::generic", ".acquire", ".sync_restrict::shared::cluster", ".cluster"],
+    semantics: Semantics::Timed {
+        now: |x| fence(x, Order::Acquire, Scope::Cluster),
+        late: |x| {
+            fence(x, Order::Acquire, Scope::Cluster);
+            proxies(x, ProxyFence::Async(Some(StateSpace::Shared)));
+        },
+    },
     ..FENCE_ACQUIRE_SHARED
 };
 
@@ -127,12 +148,29 @@ pub const FENCE_PROXY_ASYNC_ACQUIRE: Form = Form {
 pub const FENCE_PROXY_ASYNC_RELEASE: Form = Form {
     opcode: "fence.proxy",
     words: &[".async::generic", ".release", ".sync_restrict::shared::cta", ".cluster"],
+    semantics: Semantics::Timed {
+        now: |x| fence(x, Order::Release, Scope::Cluster),
+        late: |x| {
+            proxies(x, ProxyFence::Async(Some(StateSpace::Shared)));
+            fence(x, Order::Release, Scope::Cluster);
+        },
+    },
     ..FENCE_RELEASE_SHARED
 };
 
 /// Builds a fence. A guard does not matter: a fence of a lane that is off orders more than asked, which is sound.
 pub fn fence(x: &mut Cx<'_, '_>, order: Order, scope: Scope) {
     x.b.push(Op::Fence { order, scope }, vec![], vec![]);
+}
+
+/// Says that accesses through different proxies are ordered.
+fn proxies(x: &mut Cx<'_, '_>, fence: ProxyFence) {
+    transfer(x, Transfer::Proxies(fence), vec![Val::Imm(0, Ty::B64)]);
+}
+
+/// The scope that is written.
+fn scope_of(x: &Cx<'_, '_>) -> Scope {
+    x.u.scope(Role::Scope).unwrap_or(Scope::Sys)
 }
 
 /// A state space goes only with `.async`.

@@ -57,7 +57,10 @@ pub const INVAL: Form = Form {
     opcode: "mbarrier.inval",
     section: "Parallel Synchronization and Communication Instructions: mbarrier.inval",
     src: &[address("addr")],
-    semantics: Semantics::Hint,
+    semantics: Semantics::Wait(|x| {
+        let at = shared_address_of(x, 0);
+        transfer(x, Transfer::Inval(shared_space(x.u)), vec![at]);
+    }),
     ..INIT
 };
 

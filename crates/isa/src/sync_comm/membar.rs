@@ -4,7 +4,7 @@
 
 use handloom_ir::types::{Order, Scope};
 
-use super::fence::{PROXY_KINDS, fence};
+use super::fence::{FENCE_PROXY, PROXY_KINDS, fence};
 use crate::form::*;
 use crate::target::Needs;
 use crate::target::TargetGate::AtLeast;
@@ -34,11 +34,11 @@ pub const MEMBAR: Form = Form {
     }),
 };
 
-/// `membar.proxy.proxykind`: there is one proxy here. ptxas takes no state space after `.async`, unlike `fence.proxy`.
+/// `membar.proxy.proxykind`: the same as `fence.proxy`. ptxas takes no state space after `.async`, unlike `fence.proxy`.
 pub const MEMBAR_PROXY: Form = Form {
     opcode: "membar.proxy",
     qualifiers: &[PROXY_KINDS],
     needs: Needs::on(7, 5, &[AtLeast(60)]),
-    semantics: Semantics::Hint,
+    semantics: FENCE_PROXY.semantics,
     ..MEMBAR
 };

@@ -170,5 +170,5 @@ fn fragment_of_a(x: &mut Cx<'_, '_>, p: Product, major: Major, lane: (Val, Val))
 }
 
 fn access(bits: u8) -> Access {
-    Access::weak(StateSpace::Shared, bits)
+    Access { is_async: true, ..Access::weak(StateSpace::Shared, bits) }
 }

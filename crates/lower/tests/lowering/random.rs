@@ -20,7 +20,7 @@ const TYPES: [Ty; 4] = [Ty::P, Ty::B16, Ty::B32, Ty::B64];
 
 fn weak(space: StateSpace, bits: u8, count: u8) -> Access {
     let elements = (1 << count) - 1;
-    Access { space, bits, count, elements, order: Order::Weak, scope: Scope::Cta, is_single: false }
+    Access { space, bits, count, elements, order: Order::Weak, scope: Scope::Cta, is_single: false, is_async: false }
 }
 
 /// A function with blocks in random order of jumps; loops are left by a counter, so that it ends.

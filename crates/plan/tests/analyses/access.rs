@@ -15,6 +15,7 @@ const WORD: Access = Access {
     order: Order::Weak,
     scope: Scope::Cta,
     is_single: false,
+    is_async: false,
 };
 
 fn load(access: Access, offset: i64, guarded: bool) -> AccessClass {

@@ -97,14 +97,24 @@ fn names(f: &Function) -> Vec<(String, Op)> {
     ops.extend([Op::SlotAddr(SlotId(0)), Op::Vote(VoteMode::Ballot), Op::Shfl(ShflMode::Idx), Op::Activemask]);
     for space in [StateSpace::Global, StateSpace::ParamEntry] {
         for (bits, order) in [(32, Order::Weak), (64, Order::Weak), (32, Order::Relaxed)] {
-            let access = Access { space, bits, count: 1, elements: 1, order, scope: Scope::Gpu, is_single: false };
+            let access = Access {
+                space,
+                bits,
+                count: 1,
+                elements: 1,
+                order,
+                scope: Scope::Gpu,
+                is_single: false,
+                is_async: false,
+            };
             ops.extend([Op::Load { access, offset: 0 }, Op::Store { access, offset: 0 }]);
         }
     }
     for scope in [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
         for space in [StateSpace::Global, StateSpace::Shared] {
             for order in [Order::Acquire, Order::Release] {
-                let access = Access { space, bits: 32, count: 1, elements: 1, order, scope, is_single: false };
+                let access =
+                    Access { space, bits: 32, count: 1, elements: 1, order, scope, is_single: false, is_async: false };
                 ops.extend([Op::Load { access, offset: 0 }, Op::Store { access, offset: 0 }]);
             }
         }

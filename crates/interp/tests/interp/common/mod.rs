@@ -89,7 +89,16 @@ pub fn imm64(v: u64) -> Val {
 
 /// A weak access of one element.
 pub fn plain(space: StateSpace, bits: u8) -> Access {
-    Access { space, bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Sys, is_single: false }
+    Access {
+        space,
+        bits,
+        count: 1,
+        elements: 1,
+        order: Order::Weak,
+        scope: Scope::Sys,
+        is_single: false,
+        is_async: false,
+    }
 }
 
 /// An atomic of one element in relaxed order.

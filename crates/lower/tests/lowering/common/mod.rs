@@ -77,7 +77,16 @@ pub static CALL: Form = form("call", Semantics::Control(Control::Call));
 pub static BAR: Form = form("bar.sync", Semantics::Control(Control::Barrier(BarKind::Sync)));
 
 fn access(space: StateSpace, bits: u8) -> Access {
-    Access { space, bits, count: 1, elements: 1, order: Order::Weak, scope: Scope::Cta, is_single: false }
+    Access {
+        space,
+        bits,
+        count: 1,
+        elements: 1,
+        order: Order::Weak,
+        scope: Scope::Cta,
+        is_single: false,
+        is_async: false,
+    }
 }
 
 fn load(x: &mut Cx<'_, '_>, space: StateSpace, bits: u8) {
