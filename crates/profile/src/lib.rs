@@ -25,7 +25,8 @@ pub mod rules;
 mod sums;
 mod text;
 
-pub use counter::{Counter, Does, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
+pub use counter::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
+pub use handloom_ir::simt::Does;
 pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
 pub use kind::Kind;
 pub use launch::{Facts, describe};

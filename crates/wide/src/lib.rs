@@ -25,6 +25,7 @@ mod bands;
 mod calls;
 mod compile;
 mod convert;
+mod count;
 mod emit;
 mod flow;
 mod gang;

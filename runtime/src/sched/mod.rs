@@ -4,6 +4,7 @@ mod audited;
 mod calls;
 mod clusters;
 mod cta;
+mod counted;
 mod deopt;
 pub(crate) mod grid;
 mod jit;

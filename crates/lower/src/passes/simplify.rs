@@ -195,8 +195,11 @@ impl Walk<'_> {
 
     /// `[x + c] + offset` becomes `[x] + (offset + c)`. Only for addresses of 64 bits: a shared offset of 32 bits may wrap.
     fn move_offset(&self, i: &mut Inst) {
-        let (Op::Load { offset, .. } | Op::Store { offset, .. } | Op::Atom { offset, .. } | Op::Red { offset, .. }) =
-            &mut i.op
+        let (Op::Load { offset, .. }
+        | Op::Store { offset, .. }
+        | Op::Atom { offset, .. }
+        | Op::Red { offset, .. }
+        | Op::Count(Count::Access { touch: Touch { offset, .. }, .. })) = &mut i.op
         else {
             return;
         };

@@ -1,0 +1,76 @@
+//! What compiled code of a counted launch counted, and the sum of it over all ctas.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+use handloom_diag::Span;
+use handloom_ir::simt::Counts;
+use handloom_profile::{Space, Traffic, Waits, Warps};
+
+use crate::lock::lock;
+
+/// What was counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted {
+    /// What code added to.
+    pub(crate) words: Vec<u64>,
+    /// By access: what it came to in a space.
+    pub(crate) accesses: HashMap<(u32, Space), Traffic>,
+    /// By access that is atomic: lanes by address.
+    pub(crate) addresses: HashMap<u32, HashMap<u64, u64>>,
+    /// By barrier.
+    pub(crate) waits: BTreeMap<Span, Waits>,
+    pub(crate) warps: Warps,
+}
+
+impl Counted {
+    /// Adds what others counted, but for the words.
+    fn add(&mut self, other: &Counted) {
+        other.accesses.iter().for_each(|(key, t)| self.accesses.entry(*key).or_default().add(t));
+        for (site, addresses) in &other.addresses {
+            let all = self.addresses.entry(*site).or_default();
+            addresses.iter().for_each(|(at, lanes)| *all.entry(*at).or_default() += lanes);
+        }
+        other.waits.iter().for_each(|(span, w)| self.waits.entry(*span).or_default().add(w));
+        self.warps.add(&other.warps);
+    }
+}
+
+/// Where ctas of a launch leave what they counted.
+#[derive(Debug)]
+pub(crate) struct Sums {
+    words: usize,
+    /// Words that are masks of lanes: ways to add them differ.
+    masks: Vec<usize>,
+    all: Mutex<Counted>,
+}
+
+impl Sums {
+    /// For a launch whose counters mean this.
+    pub(crate) fn new(counts: &Counts) -> Sums {
+        let of_block = counts.blocks.iter().map(|b| b.at as usize + 3);
+        let of_guards = counts.blocks.iter().flat_map(|b| &b.guarded).map(|(at, _)| *at as usize + 2);
+        let words = counts.words as usize;
+        Sums { words, masks: of_block.chain(of_guards).collect(), all: Mutex::default() }
+    }
+
+    /// For a cta that begins to count.
+    pub(crate) fn nothing(&self) -> Counted {
+        Counted { words: vec![0; self.words.max(1)], ..Counted::default() }
+    }
+
+    /// All of it.
+    pub(crate) fn take(&self) -> Counted {
+        std::mem::take(&mut *lock(&self.all))
+    }
+
+    /// Adds what a cta counted.
+    pub(crate) fn add(&self, mine: &Counted) {
+        let mut all = lock(&self.all);
+        all.words.resize(mine.words.len(), 0);
+        let masks: Vec<u64> = self.masks.iter().map(|at| all.words[*at] | mine.words[*at]).collect();
+        all.words.iter_mut().zip(&mine.words).for_each(|(sum, n)| *sum = sum.wrapping_add(*n));
+        self.masks.iter().zip(masks).for_each(|(at, mask)| all.words[*at] = mask);
+        all.add(mine);
+    }
+}
