@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use handloom_ir::simt::Counting;
 use handloom_runtime::{AsyncOrder, Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
 use serde::Deserialize;
 
@@ -457,7 +458,7 @@ pub struct RunArgs {
     pub limit: Limit,
     /// What launches do is counted.
     #[arg(skip)]
-    pub counts: bool,
+    pub counts: Counting,
 }
 
 /// `handloom bench`.

@@ -1,5 +1,6 @@
 //! `handloom cover`: which statements, source lines, branches and lanes launches ran.
 
+use handloom_ir::simt::Counting;
 use handloom_profile::cover::Coverage;
 use handloom_profile::cover_page;
 
@@ -17,7 +18,7 @@ pub fn cover(args: &CoverArgs, out: &mut Out) -> Result<Status, Failure> {
     let endings = args.output.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>()?;
     let paths: Vec<String> = args.output.iter().chain(&args.lcov).cloned().collect();
     let mut outputs = open(&paths)?.into_iter();
-    let (status, launches) = count(&args.run, out)?;
+    let (status, launches) = count(&args.run, Counting::Coverage, out)?;
     let mut coverage = Coverage::of(env!("CARGO_PKG_VERSION"), &launches);
     for (path, other) in &before {
         let wrong = |why: String| Failure::usage(format!("`{path}` cannot be merged: {why}"));

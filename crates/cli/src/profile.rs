@@ -1,11 +1,12 @@
 //! `handloom profile`: what launches do, counted.
 //!
-//! The launches are those of `run`, on the interpreter, which is told to count. Whether reports can be written, and whether a base can be read, is found out
+//! The launches are those of `run`, by code that counts. Whether reports can be written, and whether a base can be read, is found out
 //! before anything runs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use handloom_ir::simt::Counting;
 use handloom_profile::{Device, Launch, Profile, Row, Texts, compare, place_on, profile_page, summary};
 use serde::Serialize;
 
@@ -18,9 +19,6 @@ use crate::report::{Failure, Format, Out, Status};
 use crate::seeds;
 use crate::watch::Watch;
 
-/// Said of each run that counts.
-const SLOW: &str = "counted by the interpreter, on one thread, lane by lane: expect a hundred to some thousand times the time of `run`";
-
 /// Counts launches and reports.
 ///
 /// # Errors
@@ -30,7 +28,7 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
     let base = args.compare.as_deref().map(base).transpose()?;
     let endings = args.output.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>()?;
     let outputs = open(&args.output)?;
-    let (status, mut launches) = count(&args.run, out)?;
+    let (status, mut launches) = count(&args.run, Counting::All, out)?;
     for launch in &mut launches {
         launch.keep_functions_that_ran();
         if let Some(device) = &device {
@@ -70,16 +68,18 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
 ///
 /// # Errors
 /// What kept it from running.
-pub fn count(args: &RunArgs, out: &mut Out) -> Result<(Status, Vec<Launch>), Failure> {
+pub fn count(args: &RunArgs, level: Counting, out: &mut Out) -> Result<(Status, Vec<Launch>), Failure> {
     if args.checks.check.is_some() {
         return Err(Failure::usage("launches are counted as they run without checks: leave `--check` out"));
     }
     out.only_trouble();
-    out.note(SLOW);
     let watch = Watch::start(out)?;
     let mut found = Collected::new(&args.checks)?;
-    let args = RunArgs { counts: true, ..args.clone() };
+    let args = RunArgs { counts: level, ..args.clone() };
     let status = seeds::once(&args, &watch, &mut found, &mut |_| Ok(Status::Done), out)?;
+    for (entry, why) in found.take_interpreted() {
+        out.note(&format!("`{entry}` was counted by the interpreter, on one thread, lane by lane: {why}"));
+    }
     Ok((status, found.take_counted()))
 }
 

@@ -155,7 +155,7 @@ impl Definitions {
                     if is_param && !inst.guarded {
                         of.params.push((touch, span));
                     } else {
-                        let (at, site) = (take(Counts::ACCESS), counts.accesses.len() as u32);
+                        let (at, site) = (take(2 * Counts::ACCESS), counts.accesses.len() as u32);
                         counts.accesses.push((at, span, touch));
                         out.push(Inst { op: Op::Count(Count::Access { at, site, touch }), ..inst.clone() });
                     }

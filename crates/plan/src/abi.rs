@@ -492,6 +492,8 @@ pub struct Tables {
     pub work: Option<u32>,
     /// Counters of accesses by the address of lane 0 ([`handloom_ir::simt::Count::Access`]), and where the other lanes are then.
     pub patterns: Vec<(u32, Shape)>,
+    /// Counters of accesses that need no words where all lanes execute the block: what each comes to is the same. With the counter of the block.
+    pub fixed: Vec<(u32, u32)>,
 }
 
 impl Tables {

@@ -149,6 +149,7 @@ fn made(
         in_rax: None,
         edges: None,
         branch_counter: None,
+        block_counter: 0,
         at_hand: None,
         in_flags: None,
         joints: Joints::new(),

@@ -5,7 +5,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Access as Extent, Count, Counting, Counts, Does, Inst, Op, Touch, Val};
+use handloom_ir::simt::{Access as Extent, Count, Counting, Counts, Does, Inst, Op, Term, Touch, Val};
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_plan::abi::{CtaCtx, Meeting, Routine};
 use handloom_plan::access::AccessClass;
@@ -13,11 +13,18 @@ use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
 use crate::access::{Access, Limits};
-use crate::asm::Mem;
+use crate::asm::{Label, Mem};
 use crate::emit::*;
 
 const R8: Register = Register::R8;
 const R10: Register = Register::R10;
+const R11: Register = Register::R11;
+
+/// Bytes from the first lane of one of two groups within which the other one may share a sector.
+fn reach_of(shape: &Shape, touch: Touch) -> i32 {
+    let most = (0..32).map(|l| shape.delta(l).unsigned_abs()).max().unwrap_or(0);
+    i32::try_from(2 * most + u64::from(touch.bytes) + 64).unwrap_or(i32::MAX / 2)
+}
 
 /// A word of the array at a register.
 fn word(array: Register, at: u32) -> Mem {
@@ -25,6 +32,11 @@ fn word(array: Register, at: u32) -> Mem {
 }
 
 impl Emit<'_> {
+    /// Whether anything is counted.
+    pub(crate) fn counts(&self) -> bool {
+        self.plan.options.counted != Counting::Nothing
+    }
+
     /// Whether accesses are counted, and what warps wait for.
     pub(crate) fn is_counted(&self) -> bool {
         self.plan.options.counted == Counting::All
@@ -45,7 +57,37 @@ impl Emit<'_> {
         }
     }
 
+    /// The same for warps that go side by side, all lanes of which do it.
+    pub(crate) fn count_in_gang(&mut self, count: Count, block: usize, warps: usize) {
+        match count {
+            Count::Block { at, .. } => {
+                self.counters(RCX);
+                self.a.imm(Code::Add_rm64_imm32, word(RCX, at), warps as i32);
+            }
+            Count::Branch { at, then } => {
+                self.branch_counter = Some((at, then));
+                // A way goes on with what is guarded, which stands before what follows.
+                if self.head.as_ref().is_some_and(|h| h.guard_of(block).is_some())
+                    && let Term::Branch { then, otherwise, .. } = self.f.blocks[block].term
+                {
+                    self.count_way_of_gang(then.idx() < otherwise.idx(), warps);
+                    self.branch_counter = None;
+                }
+            }
+            Count::Mark | Count::Guard { .. } | Count::Access { .. } => {}
+        }
+    }
+
+    /// All lanes of a gang go one way of a branch.
+    pub(crate) fn count_way_of_gang(&mut self, goes_then: bool, warps: usize) {
+        let Some((at, _)) = self.branch_counter.filter(|(_, then)| *then == goes_then) else { return };
+        self.counters(RCX);
+        self.a.imm(Code::Add_rm64_imm32, word(RCX, at), 32 * warps as i32);
+        self.a.imm(Code::Mov_rm32_imm32, word(RCX, at + 2), -1);
+    }
+
     fn count_block(&mut self, at: u32, statements: u32) {
+        self.block_counter = at;
         self.counters(RCX);
         if self.in_part {
             self.a.imm(Code::Add_rm64_imm32, word(RCX, at + 1), 1);
@@ -116,35 +158,57 @@ impl Emit<'_> {
                 TAKERS
             }
         };
-        let shape = self.shape(inst.src[0]).filter(|s| s.groups() == 1 && self.has_pattern(s, touch));
+        let shape = self.shape(inst.src[0]).filter(|s| self.has_pattern(s, touch));
         let Some(shape) = shape else {
             self.memory_routine(inst, lanes, None);
-            self.a.bind(done);
+            self.a.bind_if_wanted(done);
             return;
         };
         if !self.tables.patterns.iter().any(|(a, _)| *a == at) {
             self.tables.patterns.push((at, shape));
         }
         let is_part = self.in_part || lanes != LANES;
+        let is_fixed = !matches!(touch.space, StateSpace::Global | StateSpace::Generic) && touch.bytes.is_multiple_of(4);
+        if is_fixed && !is_part {
+            let by_block = (at, self.block_counter);
+            if !self.tables.fixed.contains(&by_block) {
+                self.tables.fixed.push(by_block);
+            }
+            self.a.bind_if_wanted(done);
+            return;
+        }
         let rest = self.a.label();
         if is_part {
             self.a.imm(Code::Cmp_rm32_imm32, lanes, -1);
             self.a.jump(Code::Jne_rel32_64, rest);
         }
         let x = self.counted_access(inst, touch);
+        let has_two = shape.groups() == 2;
         self.lane_address(&x, 0);
-        if touch.space == StateSpace::Generic {
-            // Memory of the device, as nearly always.
-            self.load64(RCX, cta(offset_of!(CtaCtx, heap_low)));
-            self.a.op2(Code::Cmp_r64_rm64, RAX, RCX);
+        self.in_heap(touch, rest);
+        if has_two {
+            self.a.op2(Code::Mov_r64_rm64, R11, RAX);
+            self.lane_address(&x, shape.first_lane(1));
+            self.in_heap(touch, rest);
+            // The groups share no sector if they lie far apart.
+            let reach = reach_of(&shape, touch);
+            self.a.op2(Code::Mov_r64_rm64, RCX, RAX);
+            self.a.op2(Code::Sub_r64_rm64, RCX, R11);
+            self.a.imm(Code::Add_rm64_imm32, RCX, reach);
+            self.a.imm(Code::Cmp_rm64_imm32, RCX, 2 * reach);
             self.a.jump(Code::Jb_rel32_64, rest);
-            self.a.op2(Code::Cmp_r64_rm64, RAX, cta(offset_of!(CtaCtx, heap_high)));
-            self.a.jump(Code::Jae_rel32_64, rest);
         }
-        self.a.imm(Code::And_rm32_imm32, EAX, Counts::ACCESS.cast_signed() - 1);
         self.counters(RCX);
-        self.a.imm(Code::Add_rm64_imm32, Mem::indexed(RCX, RAX, 8, 8 * at.cast_signed()), 1);
-        if is_part || touch.space == StateSpace::Generic {
+        let base = 8 * at.cast_signed();
+        let residue = Counts::ACCESS.cast_signed() - 1;
+        self.a.imm(Code::And_rm32_imm32, EAX, residue);
+        let second = if has_two { residue + 1 } else { 0 };
+        self.a.imm(Code::Add_rm64_imm32, Mem::indexed(RCX, RAX, 8, base + 8 * second), 1);
+        if has_two {
+            self.a.imm(Code::And_rm32_imm32, Register::R11D, residue);
+            self.a.imm(Code::Add_rm64_imm32, Mem::indexed(RCX, R11, 8, base), 1);
+        }
+        if is_part || has_two || touch.space == StateSpace::Generic {
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(rest);
             self.memory_routine(inst, lanes, None);
@@ -152,15 +216,27 @@ impl Emit<'_> {
         self.a.bind_if_wanted(done);
     }
 
-    /// Whether what an access of all lanes comes to follows from the address of lane 0 and where the others are from there.
+    /// An address in `rax` is one of memory of the device, as nearly all generic ones are; else to `rest`.
+    fn in_heap(&mut self, touch: Touch, rest: Label) {
+        if touch.space == StateSpace::Generic {
+            self.a.op2(Code::Cmp_r64_rm64, RAX, cta(offset_of!(CtaCtx, heap_low)));
+            self.a.jump(Code::Jb_rel32_64, rest);
+            self.a.op2(Code::Cmp_r64_rm64, RAX, cta(offset_of!(CtaCtx, heap_high)));
+            self.a.jump(Code::Jae_rel32_64, rest);
+        }
+    }
+
+    /// Whether what an access of all lanes comes to follows from the addresses of the first lanes of at most two groups that share no sector.
     fn has_pattern(&self, shape: &Shape, touch: Touch) -> bool {
-        match touch.space {
+        use StateSpace::{Const, Generic, Global, Local, ParamEntry, ParamFunc, Shared};
+        let is_near = (0..32).all(|l| shape.delta(l).unsigned_abs() < 1 << 20);
+        match (touch.space, shape.groups()) {
             // Each address of an atomic is counted.
             _ if touch.does == Does::Atomic => false,
-            StateSpace::Global | StateSpace::Shared | StateSpace::Const | StateSpace::ParamEntry => true,
-            StateSpace::Generic => (0..32).all(|l| shape.delta(l).unsigned_abs() < 1 << 20),
-            StateSpace::Local | StateSpace::ParamFunc => shape.is_linear() && shape.stride == self.plan.facts.local_stride,
-            StateSpace::SharedCluster | StateSpace::Reg | StateSpace::Sreg | StateSpace::Tex => false,
+            (Global | Shared | Const | ParamEntry, 1) => true,
+            (Global | Generic, 1 | 2) => is_near,
+            (Local | ParamFunc, _) => shape.is_linear() && shape.stride == self.plan.facts.local_stride,
+            _ => false,
         }
     }
 

@@ -1,10 +1,10 @@
 //! Counted launches: who counts, and what lies at the addresses that were counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use handloom_interp::{AsyncOrder, SharedCounter};
-use handloom_ir::simt::{Builtin, Counting, Counts, Op, Term};
+use handloom_ir::simt::{Builtin, Counting, Counts, Does, Op, Term};
 use handloom_plan::analysis::shape::Shape as Places;
 use handloom_profile::rules::Lane;
 use handloom_profile::{Counter, Facts, Launch, Site, Space, Traffic, describe};
@@ -60,8 +60,24 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
     })
 }
 
+/// What an access of the lanes of a group comes to whose first lane is at an address that is `base` modulo [`Counts::ACCESS`]. Groups after the first are part of the
+/// same request.
+fn of_pattern(key: (Space, Does, u32), places: &Places, group: usize, base: u64) -> Traffic {
+    // Lanes lie on both sides of the first.
+    let first = (1_u64 << 40) + base;
+    let lane = |l: usize| -> Lane {
+        let by = places.delta(l) - places.delta(places.first_lane(group));
+        (l, if key.0 == Space::Local { first } else { first.wrapping_add_signed(by) })
+    };
+    let lanes: Vec<Lane> = (0..32).filter(|l| places.group_of(*l) == group).map(lane).collect();
+    let one = Traffic::of_request(key, &lanes);
+    Traffic { requests: u64::from(group == 0), ..one }
+}
+
 /// Adds what compiled code counted.
-fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, patterns: &HashMap<u32, Places>) {
+fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, program: &Program) {
+    let patterns: HashMap<u32, Places> = program.tables().flat_map(|t| t.patterns.iter().copied()).collect();
+    let fixed: BTreeSet<(u32, u32)> = program.tables().flat_map(|t| t.fixed.iter().copied()).collect();
     let word = |at: u32| found.words.get(at as usize).copied().unwrap_or(0);
     let mask = |at: u32| u32::try_from(word(at)).unwrap_or(u32::MAX);
     for block in &counts.blocks {
@@ -87,21 +103,20 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pat
     }
     for (number, (at, span, touch)) in (0..).zip(&counts.accesses) {
         let mut site = Site::default();
-        for base in 0..Counts::ACCESS {
-            let n = word(at + base);
-            let (true, Some(places), Some(space)) = (n > 0, patterns.get(at), Space::of_pattern(touch.space)) else { continue };
-            // Lanes lie on both sides of the first.
-            let first = (1_u64 << 40) + u64::from(base);
-            let lane = |l: usize| -> Lane {
-                let at = if space == Space::Local { first } else { first.wrapping_add_signed(places.delta(l) - places.delta(0)) };
-                (l, at)
-            };
-            let lanes: Vec<Lane> = (0..32).map(lane).collect();
-            let one = Traffic::of_request((space, touch.does, touch.bytes), &lanes);
-            site.traffic.entry((space, touch.does, touch.bytes)).or_default().add(&one.times(n));
+        if let (Some(places), Some(space)) = (patterns.get(at), Space::of_pattern(touch.space)) {
+            let key = (space, touch.does, touch.bytes);
+            let by_block: u64 = fixed.range((*at, 0)..=(*at, u32::MAX)).map(|(_, block)| word(*block)).sum();
+            for (group, base) in (0..2).flat_map(|group| (0..Counts::ACCESS).map(move |base| (group, base))) {
+                let n = word(at + 32 * group + base) + if (group, base) == (0, 0) { by_block } else { 0 };
+                if n > 0 {
+                    let one = of_pattern(key, places, group as usize, u64::from(base));
+                    site.traffic.entry(key).or_default().add(&one.times(n));
+                }
+            }
         }
-        for ((_, space), traffic) in found.accesses.iter().filter(|((of, _), _)| *of == number) {
-            site.traffic.entry((*space, touch.does, touch.bytes)).or_default().add(traffic);
+        let by_routine = found.accesses.get(number as usize).into_iter().flatten().zip(run::SPACES);
+        for (traffic, space) in by_routine.filter(|(traffic, _)| traffic.requests > 0) {
+            site.traffic.entry((space, touch.does, touch.bytes)).or_default().add(traffic);
         }
         if let Some(addresses) = found.addresses.get(&number) {
             site.addresses = addresses.iter().map(|(at, lanes)| (*at, *lanes)).collect();
@@ -122,6 +137,8 @@ struct Counted {
     runs: u64,
     blocks: u64,
     launch: Launch,
+    /// Why compiled code did not count.
+    interpreted: Option<&'static str>,
 }
 
 /// Launches that differ in it are counted apart: entry, grid, block, bytes of dynamic shared memory.
@@ -148,6 +165,11 @@ impl Tally {
         lock(&self.all).iter().map(|counted| counted.launch.clone()).collect()
     }
 
+    /// Entries of launches that the interpreter ran and counted, and why.
+    pub fn interpreted(&self) -> Vec<(String, &'static str)> {
+        lock(&self.all).iter().filter_map(|c| Some((c.shape.0.to_string(), c.interpreted?))).collect()
+    }
+
     /// Who counts a launch that begins.
     pub(super) fn begin(&self, grid: &Grid) -> SharedCounter {
         let (mut all, shape) = (lock(&self.all), shape(grid));
@@ -155,7 +177,7 @@ impl Tally {
             return Arc::clone(&known.counter);
         }
         let counter = SharedCounter::default();
-        all.push(Counted { shape, counter: Arc::clone(&counter), runs: 0, blocks: 0, launch: Launch::default() });
+        all.push(Counted { shape, counter: Arc::clone(&counter), runs: 0, blocks: 0, launch: Launch::default(), interpreted: None });
         counter
     }
 
@@ -163,7 +185,7 @@ impl Tally {
     pub(super) fn end(
         &self,
         grid: &Grid,
-        program: Option<&Program>,
+        (program, interpreted): (Option<&Program>, Option<&'static str>),
         bindings: &[Binding],
         result: &Result<(), Ended>,
         blocks: u64,
@@ -172,8 +194,9 @@ impl Tally {
         let Some(counted) = all.iter_mut().find(|c| c.shape == shape) else { return };
         let counts = program.and_then(|program| Some((program, program.counts(&grid.module)?)));
         if let (Some((program, counts)), Some(sums)) = (counts, &grid.sums) {
-            add_counted(&mut lock(&counted.counter), &sums.take(), counts, &program.patterns());
+            add_counted(&mut lock(&counted.counter), &sums.take(), counts, program);
         }
+        counted.interpreted = interpreted;
         counted.runs += 1;
         counted.blocks += blocks;
         let env = &grid.env;

@@ -342,7 +342,10 @@ impl PreparedLaunch {
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
         if let Some(tally) = &self.config.count {
-            tally.end(&self.grid, self.program.as_deref(), &self.bindings, &result, blocks);
+            let refused = "there is no code for it that counts";
+            let why = || counted::why_interpreted(&self.function, &self.config).unwrap_or(refused);
+            let interpreted = self.program.is_none().then(why);
+            tally.end(&self.grid, (self.program.as_deref(), interpreted), &self.bindings, &result, blocks);
         }
         let is_enough = self.grid.audit.as_ref().is_some_and(|audit| lock(audit).is_enough());
         let check = self.check_report(match &result {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use handloom_codegen::{Code, Failure, Stage, compile};
 use handloom_ir::simt::text::Line;
 use handloom_ir::simt::{self, Counting, Counts, FrameLayout, FuncId, LaunchShape};
-use handloom_plan::analysis::shape::Shape;
+use handloom_plan::abi::Tables;
 use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
 
@@ -163,10 +163,10 @@ impl Program {
         source.as_ref().ok().map(|source| &source.counts)
     }
 
-    /// Counters of accesses by the address of lane 0, and where other lanes are then.
-    pub(crate) fn patterns(&self) -> HashMap<u32, Shape> {
+    /// The tables of all of its code.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Tables> {
         let made = self.tiers.iter().filter_map(Task::get).filter_map(Result::ok);
-        made.flatten().flatten().flat_map(|code| code.tables.patterns.iter().copied()).collect()
+        made.flatten().flatten().map(|code| &*code.tables)
     }
 
     /// The entry.

@@ -18,5 +18,5 @@ pub(crate) use quiet::{HostWaits, Running, Silence, asked};
 pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
-pub(crate) use sums::{Counted, Sums};
+pub(crate) use sums::{Counted, SPACES, Sums};
 pub use tier::Tier;

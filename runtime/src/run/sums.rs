@@ -1,6 +1,7 @@
 //! What compiled code of a counted launch counted, and the sum of it over all ctas.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Mutex;
 
 use handloom_diag::Span;
@@ -9,24 +10,71 @@ use handloom_profile::{Space, Traffic, Waits, Warps};
 
 use crate::lock::lock;
 
+/// Where accesses may be.
+pub(crate) const SPACES: [Space; 5] = [Space::Global, Space::Shared, Space::Local, Space::Const, Space::Param];
+
+/// Hashes numbers, which nobody chooses to do harm.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spread(u64);
+
+impl BuildHasher for Spread {
+    type Hasher = Spread;
+
+    fn build_hasher(&self) -> Spread {
+        Spread(0)
+    }
+}
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(26);
+    }
+}
+
 /// What was counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
     /// What code added to.
     pub(crate) words: Vec<u64>,
-    /// By access: what it came to in a space.
-    pub(crate) accesses: HashMap<(u32, Space), Traffic>,
+    /// By access: what it came to, by space.
+    pub(crate) accesses: Vec<[Traffic; SPACES.len()]>,
     /// By access that is atomic: lanes by address.
-    pub(crate) addresses: HashMap<u32, HashMap<u64, u64>>,
+    pub(crate) addresses: HashMap<u32, HashMap<u64, u64, Spread>, Spread>,
     /// By barrier.
     pub(crate) waits: BTreeMap<Span, Waits>,
     pub(crate) warps: Warps,
 }
 
 impl Counted {
+    /// What an access comes to in a space.
+    pub(crate) fn access(&mut self, number: u32, space: Space) -> &mut Traffic {
+        let number = number as usize;
+        if self.accesses.len() <= number {
+            self.accesses.resize(number + 1, Default::default());
+        }
+        &mut self.accesses[number][space as usize]
+    }
+
     /// Adds what others counted, but for the words.
     fn add(&mut self, other: &Counted) {
-        other.accesses.iter().for_each(|(key, t)| self.accesses.entry(*key).or_default().add(t));
+        if self.accesses.len() < other.accesses.len() {
+            self.accesses.resize(other.accesses.len(), Default::default());
+        }
+        for (mine, theirs) in self.accesses.iter_mut().zip(&other.accesses) {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
+        }
         for (site, addresses) in &other.addresses {
             let all = self.addresses.entry(*site).or_default();
             addresses.iter().for_each(|(at, lanes)| *all.entry(*at).or_default() += lanes);

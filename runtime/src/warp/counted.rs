@@ -40,8 +40,8 @@ impl Counted {
         let mut lanes: [Lane; 32] = [(0, 0); 32];
         lanes.iter_mut().zip(found).for_each(|(to, (_, lane))| *to = *lane);
         let lanes = &lanes[..found.len().min(32)];
-        let one = Traffic::of_request((space, touch.does, touch.bytes), lanes);
-        self.found.accesses.entry((number, space)).or_default().add(&one);
+        let one = Traffic::of_request_quickly((space, touch.does, touch.bytes), lanes);
+        self.found.access(number, space).add(&one);
         if touch.does == Does::Atomic {
             let addresses = self.found.addresses.entry(number).or_default();
             for (_, at) in lanes {

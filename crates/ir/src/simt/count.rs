@@ -81,7 +81,7 @@ pub enum Count {
     },
     /// address, (guard): lanes access memory.
     Access {
-        /// Its counter: [`Counts::ACCESS`] words, by what the address of lane 0 is modulo that number.
+        /// Its counter: for each of two groups of lanes [`Counts::ACCESS`] words, by what the address of its first lane is modulo that number.
         at: u32,
         /// Its place in [`Counts::accesses`].
         site: u32,

@@ -67,7 +67,8 @@ impl Walk<'_> {
     /// Works on one instruction; false if it is to go.
     fn instruction(&mut self, i: &mut Inst) -> bool {
         i.src.iter_mut().for_each(|s| *s = self.current(*s));
-        if let Some(Val::Imm(guard, _)) = i.guard() {
+        // Statements that no lane acts at are counted too.
+        if let Some(Val::Imm(guard, _)) = i.guard().filter(|_| i.op != Op::Count(Count::Mark)) {
             if guard == 0 {
                 return false;
             }

@@ -202,7 +202,7 @@ impl Emit<'_> {
     /// Leaves warps out of a turn that do nothing in it. They count as come to its end; if the others come elsewhere, they stand at its start.
     fn pass_idle(&mut self, s: usize, step: i32) {
         // What they execute until they leave is counted.
-        let Some(idle) = self.head.as_ref().and_then(|h| h.idle(s)).filter(|_| !self.is_counted()) else { return };
+        let Some(idle) = self.head.as_ref().and_then(|h| h.idle(s)).filter(|_| !self.counts()) else { return };
         let Some(turns) = &self.turns else { return };
         let (place, after) = match idle.barrier {
             // What says that a warp lives is written when it first runs.
