@@ -149,7 +149,6 @@ fn made(
         in_rax: None,
         edges: None,
         branch_counter: None,
-        block_counter: 0,
         at_hand: None,
         in_flags: None,
         joints: Joints::new(),

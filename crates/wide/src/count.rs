@@ -87,7 +87,6 @@ impl Emit<'_> {
     }
 
     fn count_block(&mut self, at: u32, statements: u32) {
-        self.block_counter = at;
         self.counters(RCX);
         if self.in_part {
             self.a.imm(Code::Add_rm64_imm32, word(RCX, at + 1), 1);
@@ -169,8 +168,11 @@ impl Emit<'_> {
         }
         let is_part = self.in_part || lanes != LANES;
         let is_fixed = !matches!(touch.space, StateSpace::Global | StateSpace::Generic) && touch.bytes.is_multiple_of(4);
-        if is_fixed && !is_part {
-            let by_block = (at, self.block_counter);
+        if is_fixed
+            && !is_part
+            && let Some(block) = self.counter_of(self.at.0)
+        {
+            let by_block = (at, block);
             if !self.tables.fixed.contains(&by_block) {
                 self.tables.fixed.push(by_block);
             }
@@ -214,6 +216,14 @@ impl Emit<'_> {
             self.memory_routine(inst, lanes, None);
         }
         self.a.bind_if_wanted(done);
+    }
+
+    /// The counter of a block.
+    fn counter_of(&self, block: usize) -> Option<u32> {
+        self.f.blocks[block].insts.iter().find_map(|i| match i.op {
+            Op::Count(Count::Block { at, .. }) => Some(at),
+            _ => None,
+        })
     }
 
     /// An address in `rax` is one of memory of the device, as nearly all generic ones are; else to `rest`.
