@@ -100,7 +100,8 @@ impl Kernel {
             });
         }
         let (grid, block) = (self.grid, self.block);
-        let launch = Launch { entry: self.entry, grid, block, args, shared_bytes: 0, cooperative: false, cluster: None };
+        let launch =
+            Launch { entry: self.entry, grid, block, args, shared_bytes: 0, cooperative: false, cluster: None };
         Job {
             name: &self.name,
             text: &self.text,

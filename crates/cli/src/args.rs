@@ -456,6 +456,12 @@ pub struct RunArgs {
     pub checks: FindArgs,
     #[command(flatten)]
     pub limit: Limit,
+    /// Count what launches do, as `profile` does, and write a page (.html) or data (.json).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "many_seeds"])]
+    pub profile: Vec<String>,
+    /// Count what launches reach, as `cover` does, and write a page (.html) or data (.json).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "many_seeds"])]
+    pub cover: Vec<String>,
     /// What launches do is counted.
     #[arg(skip)]
     pub counts: Counting,
@@ -582,7 +588,7 @@ pub struct FindArgs {
 
 /// Hides options of `run` that timed launches have no use for.
 fn without_checks(arg: clap::Arg) -> clap::Arg {
-    const CHECKS: [&str; 9] = [
+    const CHECKS: [&str; 11] = [
         "check",
         "check_volatile",
         "check_same_values",
@@ -592,6 +598,8 @@ fn without_checks(arg: clap::Arg) -> clap::Arg {
         "gen_suppressions",
         "print_limit",
         "many_seeds",
+        "profile",
+        "cover",
     ];
     let is_hidden = CHECKS.contains(&arg.get_id().as_str());
     arg.hide(is_hidden)

@@ -2,11 +2,10 @@
 
 use handloom_ir::simt::Counting;
 use handloom_profile::cover::Coverage;
-use handloom_profile::cover_page;
 
 use crate::args::CoverArgs;
 use crate::input;
-use crate::profile::{Ending, count, json_line, open, texts_of};
+use crate::profile::{Ending, count, cover_text, open};
 use crate::report::{Failure, Format, Out, Status};
 
 /// Runs launches and reports what they reached, with what runs before them reached.
@@ -29,11 +28,7 @@ pub fn cover(args: &CoverArgs, out: &mut Out) -> Result<Status, Failure> {
         Format::Human => out.write(coverage.summary().as_bytes()),
     }
     for (ending, output) in endings.iter().zip(&mut outputs) {
-        let text = match ending {
-            Ending::Json => json_line(&coverage)?,
-            Ending::Html => cover_page(&coverage, &texts_of(&coverage.statements)),
-        };
-        output.write(text.as_bytes())?;
+        output.write(cover_text(*ending, &coverage)?.as_bytes())?;
     }
     for output in outputs {
         output.write(coverage.lcov().as_bytes())?;

@@ -243,6 +243,9 @@ pub enum Meeting {
     Headers = 1,
     /// The CTA has ended.
     End = 2,
+    /// The lanes of the mask access memory: `site` is the place of the access among those that are counted ([`Tables::patterns`]), `y` the address of lane 0
+    /// modulo [`handloom_ir::simt::Counts::ACCESS`].
+    Masked = 3,
 }
 
 impl Routine {

@@ -27,8 +27,8 @@ mod sums;
 mod text;
 
 pub use counter::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
-pub use handloom_ir::simt::Does;
 pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
+pub use handloom_ir::simt::Does;
 pub use kind::Kind;
 pub use launch::{Facts, describe};
 pub use model::{

@@ -19,84 +19,122 @@ impl Traffic {
         let count = u64::try_from(n).unwrap_or(0);
         let size = u64::from(bytes);
         let mut one = Traffic { requests: 1, lanes: count, bytes: count * size, ..Traffic::default() };
-        let mut all = [0_u64; LANES];
-        all.iter_mut().zip(lanes).for_each(|(to, (_, at))| *to = *at);
-        let all = &mut all[..n];
-        if !all.is_sorted() {
-            all.sort_unstable();
+        let is_apart = bytes.is_power_of_two() && size <= SECTOR && lanes.iter().all(|(_, at)| at & (size - 1) == 0);
+        if !is_apart {
+            return Traffic::of_request(key, lanes);
         }
-        // The end of what was touched, the first sector that was not, and how many lanes were on one address in a row.
-        let (mut end, mut sector, mut row, mut most, mut different) = (0, 0, 0, 0, 0);
-        for (i, at) in all.iter().copied().enumerate() {
-            let next = at + size;
-            one.touched += next - at.max(end).min(next);
-            end = end.max(next);
-            let (first, last) = (at / SECTOR, (at + size.max(1) - 1) / SECTOR);
-            let from = if i == 0 { first } else { first.max(sector) };
-            one.sectors += (last + 1).saturating_sub(from);
-            sector = if i == 0 { last + 1 } else { sector.max(last + 1) };
-            let is_new = i == 0 || all[i - 1] != at;
-            different += u64::from(is_new);
-            row = if is_new { 1 } else { row + 1 };
-            most = row.max(most);
+        // Elements are the same or apart, and none lies in two sectors.
+        if lanes.windows(2).all(|w| w[0].1 < w[1].1) && space != Space::Shared {
+            one.touched = one.bytes;
+            one.most_on_one = u64::from(does == Does::Atomic);
+            match space {
+                Space::Global => {
+                    let edges = lanes.windows(2).filter(|w| w[0].1 / SECTOR != w[1].1 / SECTOR).count();
+                    one.sectors = 1 + u64::try_from(edges).unwrap_or(0);
+                }
+                Space::Const => (one.passes, one.least_passes) = (count, 1),
+                Space::Shared | Space::Local | Space::Param => {}
+            }
+            return one;
+        }
+        let mut by_element = Different::default();
+        let scale = size.trailing_zeros();
+        lanes.iter().for_each(|(_, at)| by_element.add(at >> scale));
+        let (different, most) = (u64::try_from(by_element.n).unwrap_or(0), by_element.most());
+        one.touched = different * size;
+        if space == Space::Global {
+            let mut sectors = Different::default();
+            by_element.all().for_each(|element| sectors.add((element << scale) / SECTOR));
+            one.sectors = u64::try_from(sectors.n).unwrap_or(0);
         }
         if does == Does::Atomic {
             one.most_on_one = most;
         }
         match space {
             Space::Global | Space::Local => {}
+            // One part, and its elements are words.
+            Space::Shared if size == WORD => (one.passes, one.least_passes) = (by_element.longest(), 1),
             Space::Shared => (one.passes, one.least_passes) = passes(lanes, size),
             Space::Const => (one.passes, one.least_passes) = (different, 1),
             Space::Param => {}
-        }
-        if space != Space::Global {
-            one.sectors = 0;
         }
         one
     }
 }
 
-/// As [`passes`](crate::rules::passes).
+/// Different numbers, and how often each comes. Those that are alike in their lowest bits form a list.
+struct Different {
+    numbers: [u64; LANES],
+    times: [u8; LANES],
+    next: [u8; LANES],
+    first: [u8; LANES],
+    n: usize,
+}
+
+const NONE: u8 = u8::MAX;
+
+impl Default for Different {
+    fn default() -> Different {
+        Different { numbers: [0; LANES], times: [0; LANES], next: [NONE; LANES], first: [NONE; LANES], n: 0 }
+    }
+}
+
+impl Different {
+    /// Adds a number, of [`LANES`] at most.
+    fn add(&mut self, number: u64) {
+        let list = usize::try_from(number % LANES as u64).unwrap_or(0);
+        let mut at = self.first[list];
+        while at != NONE {
+            let i = usize::from(at);
+            if self.numbers[i] == number {
+                self.times[i] += 1;
+                return;
+            }
+            at = self.next[i];
+        }
+        let i = self.n;
+        (self.numbers[i], self.times[i], self.next[i]) = (number, 1, self.first[list]);
+        self.first[list] = u8::try_from(i).unwrap_or(NONE);
+        self.n += 1;
+    }
+
+    fn all(&self) -> impl Iterator<Item = u64> {
+        self.numbers[..self.n].iter().copied()
+    }
+
+    /// How often the most frequent one comes.
+    fn most(&self) -> u64 {
+        self.times[..self.n].iter().copied().max().map_or(0, u64::from)
+    }
+
+    /// How many different ones are alike in their lowest bits, at most.
+    fn longest(&self) -> u64 {
+        let mut of_list = [0_u8; LANES];
+        self.all().for_each(|number| of_list[usize::try_from(number % LANES as u64).unwrap_or(0)] += 1);
+        of_list.into_iter().max().map_or(0, u64::from)
+    }
+}
+
+/// As [`passes`](crate::rules::passes), of elements that are powers of two.
 fn passes(lanes: &[Lane], bytes: u64) -> (u64, u64) {
     // Lanes of a part: as many as access 128 bytes together.
-    let per_part = usize::try_from(WORD * BANKS / bytes.clamp(WORD, WORD * BANKS)).unwrap_or(1);
+    let by = (WORD * BANKS / bytes.clamp(WORD, WORD * BANKS)).trailing_zeros();
     let (mut sum, mut parts) = (0, 0);
     let mut left = lanes;
     while let Some((lane, _)) = left.first() {
-        let part = lane / per_part;
-        let n = left.iter().take_while(|(l, _)| l / per_part == part).count();
+        let part = lane >> by;
+        let n = left.iter().take_while(|(l, _)| l >> by == part).count();
         let (now, later) = left.split_at(n);
-        sum += of_part(now, bytes);
+        let mut words = Different::default();
+        for (_, at) in now {
+            let first = at / WORD;
+            (0..bytes.div_ceil(WORD)).for_each(|i| words.add(first + i));
+        }
+        sum += words.longest();
         parts += 1;
         left = later;
     }
     (sum, parts)
-}
-
-/// Different words of the bank that has most of them.
-fn of_part(lanes: &[Lane], bytes: u64) -> u64 {
-    let mut words = [0_u64; 4 * LANES];
-    let mut n = 0;
-    for (_, at) in lanes {
-        for word in at / WORD..=(at + bytes.max(1) - 1) / WORD {
-            if n < words.len() && (n == 0 || words[n - 1] != word) {
-                words[n] = word;
-                n += 1;
-            }
-        }
-    }
-    let words = &mut words[..n];
-    if !words.is_sorted() {
-        words.sort_unstable();
-    }
-    let mut of_bank = [0_u64; BANKS as usize];
-    let mut before = None;
-    for word in words.iter().copied() {
-        if before.replace(word) != Some(word) {
-            of_bank[usize::try_from(word % BANKS).unwrap_or(0)] += 1;
-        }
-    }
-    of_bank.into_iter().max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl Emit<'_> {
             Count::Block { at, statements } => self.count_block(at, statements),
             Count::Guard { at } => self.count_guard(inst.src[0], at),
             Count::Branch { at, then } => self.branch_counter = Some((at, then)),
-            Count::Access { at, touch, .. } => self.count_access(inst, at, touch),
+            Count::Access { at, site, touch } => self.count_access(inst, (at, site), touch),
         }
     }
 
@@ -144,7 +144,7 @@ impl Emit<'_> {
     }
 
     /// Lanes access memory.
-    fn count_access(&mut self, inst: &Inst, at: u32, touch: Touch) {
+    fn count_access(&mut self, inst: &Inst, (at, site): (u32, u32), touch: Touch) {
         let done = self.a.label();
         let lanes = match inst.guard() {
             None => LANES,
@@ -167,7 +167,8 @@ impl Emit<'_> {
             self.tables.patterns.push((at, shape));
         }
         let is_part = self.in_part || lanes != LANES;
-        let is_fixed = !matches!(touch.space, StateSpace::Global | StateSpace::Generic) && touch.bytes.is_multiple_of(4);
+        let is_fixed =
+            !matches!(touch.space, StateSpace::Global | StateSpace::Generic) && touch.bytes.is_multiple_of(4);
         if is_fixed
             && !is_part
             && let Some(block) = self.counter_of(self.at.0)
@@ -179,13 +180,14 @@ impl Emit<'_> {
             self.a.bind_if_wanted(done);
             return;
         }
-        let rest = self.a.label();
+        let [rest, some] = std::array::from_fn(|_| self.a.label());
+        let has_two = shape.groups() == 2;
         if is_part {
             self.a.imm(Code::Cmp_rm32_imm32, lanes, -1);
-            self.a.jump(Code::Jne_rel32_64, rest);
+            self.a.jump(Code::Jne_rel32_64, if has_two { rest } else { some });
         }
         let x = self.counted_access(inst, touch);
-        let has_two = shape.groups() == 2;
+        let residue = Counts::ACCESS.cast_signed() - 1;
         self.lane_address(&x, 0);
         self.in_heap(touch, rest);
         if has_two {
@@ -202,7 +204,6 @@ impl Emit<'_> {
         }
         self.counters(RCX);
         let base = 8 * at.cast_signed();
-        let residue = Counts::ACCESS.cast_signed() - 1;
         self.a.imm(Code::And_rm32_imm32, EAX, residue);
         let second = if has_two { residue + 1 } else { 0 };
         self.a.imm(Code::Add_rm64_imm32, Mem::indexed(RCX, RAX, 8, base + 8 * second), 1);
@@ -210,20 +211,22 @@ impl Emit<'_> {
             self.a.imm(Code::And_rm32_imm32, Register::R11D, residue);
             self.a.imm(Code::Add_rm64_imm32, Mem::indexed(RCX, R11, 8, base), 1);
         }
-        if is_part || has_two || touch.space == StateSpace::Generic {
+        if is_part && !has_two {
+            self.a.jump(Code::Jmp_rel32_64, done);
+            self.a.bind(some);
+            self.lane_address(&x, 0);
+            self.in_heap(touch, rest);
+            self.a.imm(Code::And_rm32_imm32, EAX, residue);
+            self.a.op2(Code::Mov_r32_rm32, Register::R9D, EAX);
+            self.a.number(R8, Meeting::Masked as u64);
+            self.routine(Routine::Meet, site as usize, lanes);
+        }
+        if has_two || touch.space == StateSpace::Generic {
             self.a.jump(Code::Jmp_rel32_64, done);
             self.a.bind(rest);
             self.memory_routine(inst, lanes, None);
         }
         self.a.bind_if_wanted(done);
-    }
-
-    /// The counter of a block.
-    fn counter_of(&self, block: usize) -> Option<u32> {
-        self.f.blocks[block].insts.iter().find_map(|i| match i.op {
-            Op::Count(Count::Block { at, .. }) => Some(at),
-            _ => None,
-        })
     }
 
     /// An address in `rax` is one of memory of the device, as nearly all generic ones are; else to `rest`.
@@ -234,6 +237,14 @@ impl Emit<'_> {
             self.a.op2(Code::Cmp_r64_rm64, RAX, cta(offset_of!(CtaCtx, heap_high)));
             self.a.jump(Code::Jae_rel32_64, rest);
         }
+    }
+
+    /// The counter of a block.
+    fn counter_of(&self, block: usize) -> Option<u32> {
+        self.f.blocks[block].insts.iter().find_map(|i| match i.op {
+            Op::Count(Count::Block { at, .. }) => Some(at),
+            _ => None,
+        })
     }
 
     /// Whether what an access of all lanes comes to follows from the addresses of the first lanes of at most two groups that share no sector.

@@ -14,7 +14,9 @@ use std::mem::offset_of;
 use handloom_ir::simt::{BlockId, Inst, Op, Pure, Reg, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
-use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Meeting, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
+use handloom_plan::abi::{
+    CallSite, CopyKind, CtaCtx, Loc, Meeting, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx,
+};
 use iced_x86::{Code, Register};
 
 use crate::alloc::{Place, n_parts};

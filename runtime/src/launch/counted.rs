@@ -41,10 +41,8 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
     let mut known = lock(&module.uncounted);
     *known.entry((function.entry().func, shape, level)).or_insert_with(|| {
         let (ir, _) = handloom_lower::specialise_counted(&module.ir, function.name(), &shape, level);
-        let blocks = || ir.funcs.iter().flat_map(|f| &f.blocks);
         let of_term = |term: &Term| match term {
             Term::Call { .. } => Some("functions are called"),
-            Term::Switch { .. } => Some("a branch goes by an index"),
             // What waits in a loop is compared with what it was.
             Term::Yield { .. } => Some("threads wait for each other in loops"),
             _ => None,
@@ -54,24 +52,27 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
             Op::Builtin(Builtin::Device { .. }) => Some("threads launch kernels"),
             _ => None,
         };
-        blocks()
-            .filter(|b| !matches!(b.term, Term::Trap(_)) || !b.insts.is_empty())
-            .find_map(|b| of_term(&b.term).or_else(|| b.insts.iter().find_map(|i| of_op(i.op))))
+        let blocks = || ir.funcs.iter().flat_map(|f| &f.blocks);
+        let found = blocks().find_map(|b| of_term(&b.term).or_else(|| b.insts.iter().find_map(|i| of_op(i.op))));
+        // Passes turn those with a known index into jumps.
+        let lowered = handloom_lower::as_lowered(&module.ir, function.name());
+        let mut terms = lowered.funcs.iter().flat_map(|f| &f.blocks).map(|b| &b.term);
+        let goes_by_index = terms.any(|term| matches!(term, Term::Switch { .. }));
+        found.or(goes_by_index.then_some("a branch goes by an index"))
     })
 }
 
-/// What an access of the lanes of a group comes to whose first lane is at an address that is `base` modulo [`Counts::ACCESS`]. Groups after the first are part of the
-/// same request.
-fn of_pattern(key: (Space, Does, u32), places: &Places, group: usize, base: u64) -> Traffic {
+/// What an access of some lanes of a group comes to whose first lane is, or would be, at an address that is `base` modulo [`Counts::ACCESS`].
+fn of_pattern(key: (Space, Does, u32), places: &Places, mask: u32, base: u64) -> Traffic {
+    let first = places.first_lane(places.group_of(mask.trailing_zeros() as usize & 31));
     // Lanes lie on both sides of the first.
-    let first = (1_u64 << 40) + base;
+    let start = (1_u64 << 40) + base;
     let lane = |l: usize| -> Lane {
-        let by = places.delta(l) - places.delta(places.first_lane(group));
-        (l, if key.0 == Space::Local { first } else { first.wrapping_add_signed(by) })
+        let by = places.delta(l) - places.delta(first);
+        (l, if key.0 == Space::Local { start } else { start.wrapping_add_signed(by) })
     };
-    let lanes: Vec<Lane> = (0..32).filter(|l| places.group_of(*l) == group).map(lane).collect();
-    let one = Traffic::of_request(key, &lanes);
-    Traffic { requests: u64::from(group == 0), ..one }
+    let lanes: Vec<Lane> = (0..32).filter(|l| mask >> l & 1 == 1).map(lane).collect();
+    Traffic::of_request(key, &lanes)
 }
 
 /// Adds what compiled code counted.
@@ -96,12 +97,17 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pro
         }
         for (touch, span) in &block.params {
             let bytes = u64::from(touch.bytes);
-            let one = Traffic { requests: warps, lanes, bytes: lanes * bytes, touched: warps * bytes, ..Traffic::default() };
+            let one =
+                Traffic { requests: warps, lanes, bytes: lanes * bytes, touched: warps * bytes, ..Traffic::default() };
             let traffic = [((Space::Param, touch.does, touch.bytes), one)].into();
             counter.add(*span, &Site { traffic, ..Site::default() });
         }
     }
-    for (number, (at, span, touch)) in (0..).zip(&counts.accesses) {
+    let mut masked: HashMap<u32, Vec<(u32, u32, u64)>> = HashMap::new();
+    for ((number, mask, residue), n) in &found.masked {
+        masked.entry(*number).or_default().push((*mask, *residue, *n));
+    }
+    for (number, (at, span, touch)) in (0_u32..).zip(&counts.accesses) {
         let mut site = Site::default();
         if let (Some(places), Some(space)) = (patterns.get(at), Space::of_pattern(touch.space)) {
             let key = (space, touch.does, touch.bytes);
@@ -109,9 +115,16 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pro
             for (group, base) in (0..2).flat_map(|group| (0..Counts::ACCESS).map(move |base| (group, base))) {
                 let n = word(at + 32 * group + base) + if (group, base) == (0, 0) { by_block } else { 0 };
                 if n > 0 {
-                    let one = of_pattern(key, places, group as usize, u64::from(base));
+                    let lanes = places.lanes_of(group as usize);
+                    let one = of_pattern(key, places, lanes, u64::from(base));
+                    // Of a second group: it is part of the same request.
+                    let one = Traffic { requests: u64::from(group == 0), ..one };
                     site.traffic.entry(key).or_default().add(&one.times(n));
                 }
+            }
+            for (mask, residue, n) in masked.get(&number).into_iter().flatten() {
+                let one = of_pattern(key, places, *mask, u64::from(*residue));
+                site.traffic.entry(key).or_default().add(&one.times(*n));
             }
         }
         let by_routine = found.accesses.get(number as usize).into_iter().flatten().zip(run::SPACES);
@@ -119,7 +132,7 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pro
             site.traffic.entry((space, touch.does, touch.bytes)).or_default().add(traffic);
         }
         if let Some(addresses) = found.addresses.get(&number) {
-            site.addresses = addresses.iter().map(|(at, lanes)| (*at, *lanes)).collect();
+            site.addresses = addresses.iter().collect();
         }
         counter.add(*span, &site);
     }
@@ -177,7 +190,14 @@ impl Tally {
             return Arc::clone(&known.counter);
         }
         let counter = SharedCounter::default();
-        all.push(Counted { shape, counter: Arc::clone(&counter), runs: 0, blocks: 0, launch: Launch::default(), interpreted: None });
+        all.push(Counted {
+            shape,
+            counter: Arc::clone(&counter),
+            runs: 0,
+            blocks: 0,
+            launch: Launch::default(),
+            interpreted: None,
+        });
         counter
     }
 

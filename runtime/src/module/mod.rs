@@ -79,7 +79,8 @@ impl Module {
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
         let (late, untold, uncounted) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late, untold, uncounted };
+        let inner =
+            ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late, untold, uncounted };
         Ok(Module { inner: Arc::new(inner) })
     }
 

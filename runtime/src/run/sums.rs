@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use handloom_diag::Span;
 use handloom_ir::simt::Counts;
-use handloom_profile::{Space, Traffic, Waits, Warps};
+use handloom_profile::{MOST_ADDRESSES, Space, Traffic, Waits, Warps};
 
 use crate::lock::lock;
 
@@ -43,6 +43,50 @@ impl Hasher for Spread {
     }
 }
 
+/// Lanes by address, of [`MOST_ADDRESSES`] addresses at most.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Addresses {
+    /// An address and its lanes, or 0 lanes where nothing is; as many as a power of two.
+    slots: Vec<(u64, u64)>,
+    used: usize,
+}
+
+impl Addresses {
+    /// Adds lanes of an address.
+    pub(crate) fn add(&mut self, at: u64, lanes: u64) {
+        if 2 * self.used >= self.slots.len() {
+            let old = std::mem::take(&mut self.slots);
+            self.slots = vec![(0, 0); (2 * old.len()).max(64)];
+            for (at, lanes) in old.into_iter().filter(|(_, lanes)| *lanes > 0) {
+                let slot = self.slot(at);
+                self.slots[slot] = (at, lanes);
+            }
+        }
+        let slot = self.slot(at);
+        if self.slots[slot].1 > 0 {
+            self.slots[slot].1 += lanes;
+        } else if self.used < MOST_ADDRESSES {
+            self.slots[slot] = (at, lanes);
+            self.used += 1;
+        }
+    }
+
+    /// Where an address is, or would be.
+    fn slot(&self, at: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.slots[slot].1 > 0 && self.slots[slot].0 != at {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.slots.iter().copied().filter(|(_, lanes)| *lanes > 0)
+    }
+}
+
 /// What was counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counted {
@@ -51,7 +95,9 @@ pub(crate) struct Counted {
     /// By access: what it came to, by space.
     pub(crate) accesses: Vec<[Traffic; SPACES.len()]>,
     /// By access that is atomic: lanes by address.
-    pub(crate) addresses: HashMap<u32, HashMap<u64, u64, Spread>, Spread>,
+    pub(crate) addresses: HashMap<u32, Addresses, Spread>,
+    /// By access, lanes that did it, and the address of lane 0 modulo a sector: how often.
+    pub(crate) masked: HashMap<(u32, u32, u32), u64, Spread>,
     /// By barrier.
     pub(crate) waits: BTreeMap<Span, Waits>,
     pub(crate) warps: Warps,
@@ -77,8 +123,9 @@ impl Counted {
         }
         for (site, addresses) in &other.addresses {
             let all = self.addresses.entry(*site).or_default();
-            addresses.iter().for_each(|(at, lanes)| *all.entry(*at).or_default() += lanes);
+            addresses.iter().for_each(|(at, lanes)| all.add(at, lanes));
         }
+        other.masked.iter().for_each(|(key, n)| *self.masked.entry(*key).or_default() += n);
         other.waits.iter().for_each(|(span, w)| self.waits.entry(*span).or_default().add(w));
         self.warps.add(&other.warps);
     }

@@ -3,8 +3,8 @@
 mod audited;
 mod calls;
 mod clusters;
-mod cta;
 mod counted;
+mod cta;
 mod deopt;
 pub(crate) mod grid;
 mod jit;

@@ -6,7 +6,7 @@ use handloom_diag::Span;
 use handloom_interp::barrier::Released;
 use handloom_ir::simt::{Does, Touch};
 use handloom_profile::rules::Lane;
-use handloom_profile::{MOST_ADDRESSES, Space, Traffic, Waits, Warps};
+use handloom_profile::{Space, Traffic, Waits, Warps};
 
 use super::context::Ctx;
 use super::host::{BarWait, CtaHost};
@@ -35,31 +35,29 @@ impl Counted {
     }
 
     /// Lanes of a warp access a space together.
-    pub(crate) fn access(&mut self, number: u32, touch: Touch, space: Option<Space>, found: &[(Option<Space>, Lane)]) {
-        let Some(space) = space else { return };
-        let mut lanes: [Lane; 32] = [(0, 0); 32];
-        lanes.iter_mut().zip(found).for_each(|(to, (_, lane))| *to = *lane);
-        let lanes = &lanes[..found.len().min(32)];
+    pub(crate) fn access(&mut self, number: u32, touch: Touch, space: Space, lanes: &[Lane]) {
         let one = Traffic::of_request_quickly((space, touch.does, touch.bytes), lanes);
         self.found.access(number, space).add(&one);
         if touch.does == Does::Atomic {
             let addresses = self.found.addresses.entry(number).or_default();
-            for (_, at) in lanes {
-                let is_room = addresses.len() < MOST_ADDRESSES;
-                if is_room || addresses.contains_key(at) {
-                    *addresses.entry(*at).or_default() += 1;
-                }
-            }
+            lanes.iter().for_each(|(_, at)| addresses.add(*at, 1));
         }
     }
 
-    /// The same of lanes that are in different spaces in turn.
-    pub(crate) fn access_in_parts(&mut self, number: u32, touch: Touch, found: &[(Option<Space>, Lane)]) {
-        let mut left = found.to_vec();
-        while let Some((space, _)) = left.first().copied() {
-            let now: Vec<_> = left.extract_if(.., |(other, _)| *other == space).collect();
-            self.access(number, touch, space, &now);
+    /// Lanes do their part of an access that follows from the address of lane 0.
+    pub(crate) fn masked(&mut self, number: u32, mask: u32, residue: u32) {
+        *self.found.masked.entry((number, mask, residue)).or_default() += 1;
+    }
+
+    /// All warps are let go from one statement.
+    pub(crate) fn meet_all(&mut self, warps: impl Iterator<Item = Work> + Clone, span: Span) {
+        let (mut n, mut sum, mut most) = (0, 0, 0);
+        for work in warps.clone() {
+            let since = work.since();
+            (n, sum, most) = (n + 1, sum + since, since.max(most));
+            work.meet();
         }
+        self.found.waits.entry(span).or_default().add(&Waits { warps: n, work: sum, waited: n * most - sum });
     }
 
     /// Warps are let go by a barrier together, each from a statement.
