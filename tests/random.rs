@@ -56,6 +56,24 @@ fn compiled_code_tells_what_the_interpreter_tells() {
     assert!(3 * n >= told.len(), "compiled code ran {n} of {} kernels: {told:?}", told.len());
 }
 
+/// `HANDLOOM_COUNTED=1000` takes that many.
+#[test]
+fn compiled_code_counts_what_the_interpreter_counts() {
+    let first = number("HANDLOOM_SEED").unwrap_or(0);
+    let asked = std::env::var("HANDLOOM_COUNTED").ok().and_then(|v| v.parse::<u64>().ok());
+    let start = Instant::now();
+    let seeds =
+        (first..first + asked.unwrap_or(AUDITED)).take_while(|_| asked.is_some() || start.elapsed() < LIMIT / 4);
+    let counted = |seed| {
+        let (kernel, text) = (kernel(seed), kernel(seed).text());
+        kernel.job(&text).counts_alike(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{text}"))
+    };
+    let counted: Vec<usize> = seeds.map(counted).collect();
+    let n = counted.iter().filter(|compiled| **compiled > 0).count();
+    // Half of them have clusters, and of the others many call functions or wait in loops.
+    assert!(8 * n >= counted.len(), "compiled code counted {n} of {} kernels", counted.len());
+}
+
 #[test]
 fn engines_agree_on_random_kernels() {
     let first = number("HANDLOOM_SEED").unwrap_or(0);

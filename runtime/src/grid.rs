@@ -13,7 +13,7 @@ use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
 use crate::module::ModuleInner;
-use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Tier};
+use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier};
 
 /// What a launch did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,6 +112,8 @@ pub(crate) struct Grid {
     pub(crate) audit: Option<SharedAudit>,
     /// Who counts what threads do, of a counted launch that runs.
     pub(crate) counter: Option<SharedCounter>,
+    /// Where compiled code of a counted launch leaves what it counted.
+    pub(crate) sums: Option<Arc<Sums>>,
     /// What its threads launch, if the module launches anything.
     pub(crate) children: Option<Arc<Children>>,
 }

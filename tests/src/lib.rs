@@ -11,6 +11,7 @@
 
 pub mod circles;
 pub mod convert;
+pub mod counted;
 pub mod coverage;
 pub mod crates;
 pub mod filetest;

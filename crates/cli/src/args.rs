@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use handloom_ir::simt::Counting;
 use handloom_runtime::{AsyncOrder, Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
 use serde::Deserialize;
 
@@ -455,9 +456,15 @@ pub struct RunArgs {
     pub checks: FindArgs,
     #[command(flatten)]
     pub limit: Limit,
+    /// Count what launches do, as `profile` does, and write a page (.html) or data (.json).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "many_seeds"])]
+    pub profile: Vec<String>,
+    /// Count what launches reach, as `cover` does, and write a page (.html) or data (.json).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "many_seeds"])]
+    pub cover: Vec<String>,
     /// What launches do is counted.
     #[arg(skip)]
-    pub counts: bool,
+    pub counts: Counting,
 }
 
 /// `handloom bench`.
@@ -581,7 +588,7 @@ pub struct FindArgs {
 
 /// Hides options of `run` that timed launches have no use for.
 fn without_checks(arg: clap::Arg) -> clap::Arg {
-    const CHECKS: [&str; 9] = [
+    const CHECKS: [&str; 11] = [
         "check",
         "check_volatile",
         "check_same_values",
@@ -591,6 +598,8 @@ fn without_checks(arg: clap::Arg) -> clap::Arg {
         "gen_suppressions",
         "print_limit",
         "many_seeds",
+        "profile",
+        "cover",
     ];
     let is_hidden = CHECKS.contains(&arg.get_id().as_str());
     arg.hide(is_hidden)

@@ -1,11 +1,11 @@
 //! `handloom cover`: which statements, source lines, branches and lanes launches ran.
 
+use handloom_ir::simt::Counting;
 use handloom_profile::cover::Coverage;
-use handloom_profile::cover_page;
 
 use crate::args::CoverArgs;
 use crate::input;
-use crate::profile::{Ending, count, json_line, open, texts_of};
+use crate::profile::{Ending, count, cover_text, open};
 use crate::report::{Failure, Format, Out, Status};
 
 /// Runs launches and reports what they reached, with what runs before them reached.
@@ -17,7 +17,7 @@ pub fn cover(args: &CoverArgs, out: &mut Out) -> Result<Status, Failure> {
     let endings = args.output.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>()?;
     let paths: Vec<String> = args.output.iter().chain(&args.lcov).cloned().collect();
     let mut outputs = open(&paths)?.into_iter();
-    let (status, launches) = count(&args.run, out)?;
+    let (status, launches) = count(&args.run, Counting::Coverage, out)?;
     let mut coverage = Coverage::of(env!("CARGO_PKG_VERSION"), &launches);
     for (path, other) in &before {
         let wrong = |why: String| Failure::usage(format!("`{path}` cannot be merged: {why}"));
@@ -28,11 +28,7 @@ pub fn cover(args: &CoverArgs, out: &mut Out) -> Result<Status, Failure> {
         Format::Human => out.write(coverage.summary().as_bytes()),
     }
     for (ending, output) in endings.iter().zip(&mut outputs) {
-        let text = match ending {
-            Ending::Json => json_line(&coverage)?,
-            Ending::Html => cover_page(&coverage, &texts_of(&coverage.statements)),
-        };
-        output.write(text.as_bytes())?;
+        output.write(cover_text(*ending, &coverage)?.as_bytes())?;
     }
     for output in outputs {
         output.write(coverage.lcov().as_bytes())?;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use handloom_ir::simt::Counting;
 use handloom_profile::Launch;
-use handloom_runtime::{Allocated, CheckConfig, CheckReport, Engine, Finding, LaunchConfig, RaceOptions, Tally};
+use handloom_runtime::{Allocated, CheckConfig, CheckReport, Finding, LaunchConfig, RaceOptions, Tally};
 use serde::Serialize;
 
 use crate::args::{FindArgs, RunArgs};
@@ -27,10 +28,11 @@ pub fn asked(args: &FindArgs) -> Option<CheckConfig> {
 /// Asks for the checks of a command line in a launch, and for counts.
 pub fn ask(args: &RunArgs, config: &mut LaunchConfig) {
     config.check = asked(&args.checks).or(config.check);
-    if args.counts {
-        // What counts needs no code.
-        (config.count, config.engine) = (Some(Tally::default()), Engine::Interp);
-    }
+    config.count = match args.counts {
+        Counting::Nothing => None,
+        Counting::Coverage => Some(Tally::coverage()),
+        Counting::All => Some(Tally::default()),
+    };
 }
 
 /// What was found at one pair of places.
@@ -73,6 +75,8 @@ pub struct Collected {
     only_first: bool,
     wants_leaks: bool,
     counted: Vec<Launch>,
+    /// Entries that compiled code did not count, and why.
+    by_interpreter: BTreeSet<(String, &'static str)>,
 }
 
 impl Collected {
@@ -100,6 +104,12 @@ impl Collected {
     /// Adds what was counted of a launch.
     pub fn count(&mut self, config: &LaunchConfig) {
         self.counted.extend(config.count.iter().flat_map(Tally::launches));
+        self.by_interpreter.extend(config.count.iter().flat_map(Tally::interpreted));
+    }
+
+    /// Takes the entries that compiled code did not count, and why.
+    pub fn take_interpreted(&mut self) -> BTreeSet<(String, &'static str)> {
+        std::mem::take(&mut self.by_interpreter)
     }
 
     /// Takes what was counted.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use handloom_ir::simt::Counting;
 use handloom_runtime::Failure::Bug;
 use handloom_runtime::{Arg, Device, ErrorKind, Function, LaunchConfig, LaunchError, Module, TrapReport};
 
@@ -123,7 +124,7 @@ pub fn open<'j>(
     let in_job = |f: Failure| Failure { message: at(path, &f.message), ..f };
     let device = device()?;
     let names = Names::of(&job.buffers, &job.tensor_maps).map_err(|why| in_job(Failure::usage(why)))?;
-    let (units, keys) = load_units(job, base, (&device, args.counts), out).map_err(in_job)?;
+    let (units, keys) = load_units(job, base, (&device, args.counts != Counting::Nothing), out).map_err(in_job)?;
     let buffers = load_buffers(job, base, &device, &names, &units).map_err(in_job)?;
     let mut opened = Opened { job, base, names, units, keys, fills: Vec::new(), buffers, plan: Vec::new() };
     opened.fills = opened.context().fills().map_err(in_job)?;

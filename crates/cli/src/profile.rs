@@ -1,12 +1,14 @@
 //! `handloom profile`: what launches do, counted.
 //!
-//! The launches are those of `run`, on the interpreter, which is told to count. Whether reports can be written, and whether a base can be read, is found out
+//! The launches are those of `run`, by code that counts. Whether reports can be written, and whether a base can be read, is found out
 //! before anything runs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use handloom_profile::{Device, Launch, Profile, Row, Texts, compare, place_on, profile_page, summary};
+use handloom_ir::simt::Counting;
+use handloom_profile::cover::Coverage;
+use handloom_profile::{Device, Launch, Profile, Row, Texts, compare, cover_page, place_on, profile_page, summary};
 use serde::Serialize;
 
 use crate::args::{ProfileArgs, RunArgs};
@@ -18,9 +20,6 @@ use crate::report::{Failure, Format, Out, Status};
 use crate::seeds;
 use crate::watch::Watch;
 
-/// Said of each run that counts.
-const SLOW: &str = "counted by the interpreter, on one thread, lane by lane: expect a hundred to some thousand times the time of `run`";
-
 /// Counts launches and reports.
 ///
 /// # Errors
@@ -30,7 +29,7 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
     let base = args.compare.as_deref().map(base).transpose()?;
     let endings = args.output.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>()?;
     let outputs = open(&args.output)?;
-    let (status, mut launches) = count(&args.run, out)?;
+    let (status, mut launches) = count(&args.run, Counting::All, out)?;
     for launch in &mut launches {
         launch.keep_functions_that_ran();
         if let Some(device) = &device {
@@ -48,13 +47,7 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
         Format::Human => out.write(summary(&profile).as_bytes()),
     }
     for (output, ending) in outputs.into_iter().zip(endings) {
-        let text = match ending {
-            Ending::Json => json_line(&profile)?,
-            Ending::Html => {
-                profile_page(&profile, &texts_of(profile.launches.iter().flat_map(|l| &l.statements)), changes)
-            }
-        };
-        output.write(text.as_bytes())?;
+        output.write(profile_text(ending, &profile, changes)?.as_bytes())?;
     }
     let Some(changes) = compared.transpose()? else { return Ok(status) };
     let text = compare::text(&changes, args.threshold);
@@ -66,20 +59,103 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
     Ok(if is_above { status.max(Status::Found) } else { status })
 }
 
+/// Reports of the counts of a run that has another purpose.
+pub struct Reports {
+    profile: Vec<(Ending, Output)>,
+    cover: Vec<(Ending, Output)>,
+}
+
+impl Reports {
+    /// Those that a command line asks for.
+    ///
+    /// # Errors
+    /// One cannot be written.
+    pub fn open(args: &RunArgs) -> Result<Reports, Failure> {
+        let endings = |paths: &[String]| paths.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>();
+        let (profile, cover) = (endings(&args.profile)?, endings(&args.cover)?);
+        let all: Vec<String> = args.profile.iter().chain(&args.cover).cloned().collect();
+        let mut outputs = open(&all)?;
+        let of_cover = outputs.split_off(profile.len());
+        Ok(Reports {
+            profile: profile.into_iter().zip(outputs).collect(),
+            cover: cover.into_iter().zip(of_cover).collect(),
+        })
+    }
+
+    /// What is to be counted for them.
+    pub fn level(&self) -> Counting {
+        match (self.profile.is_empty(), self.cover.is_empty()) {
+            (false, _) => Counting::All,
+            (true, false) => Counting::Coverage,
+            (true, true) => Counting::Nothing,
+        }
+    }
+
+    /// Writes them.
+    ///
+    /// # Errors
+    /// One cannot be written.
+    pub fn write(self, found: &mut Collected, out: &mut Out) -> Result<(), Failure> {
+        tell_interpreted(found, out);
+        let mut launches = found.take_counted();
+        let coverage = Coverage::of(env!("CARGO_PKG_VERSION"), &launches);
+        for (ending, output) in self.cover {
+            output.write(cover_text(ending, &coverage)?.as_bytes())?;
+        }
+        launches.iter_mut().for_each(Launch::keep_functions_that_ran);
+        let profile = Profile::new(env!("CARGO_PKG_VERSION"), launches);
+        for (ending, output) in self.profile {
+            output.write(profile_text(ending, &profile, &[])?.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Says which launches compiled code did not count.
+fn tell_interpreted(found: &mut Collected, out: &mut Out) {
+    for (entry, why) in found.take_interpreted() {
+        out.note(&format!("`{entry}` was counted by the interpreter, on one thread, lane by lane: {why}"));
+    }
+}
+
+/// A profile as a report.
+fn profile_text(ending: Ending, profile: &Profile, changes: &[compare::Changes]) -> Result<String, Failure> {
+    match ending {
+        Ending::Json => json_line(profile),
+        Ending::Html => {
+            Ok(profile_page(profile, &texts_of(profile.launches.iter().flat_map(|l| &l.statements)), changes))
+        }
+    }
+}
+
+/// A coverage as a report.
+///
+/// # Errors
+/// A fault of ours.
+pub fn cover_text(ending: Ending, coverage: &Coverage) -> Result<String, Failure> {
+    match ending {
+        Ending::Json => json_line(coverage),
+        Ending::Html => Ok(cover_page(coverage, &texts_of(&coverage.statements))),
+    }
+}
+
 /// Runs what a command line says, and counts. Each launch is told of as far as it came.
 ///
 /// # Errors
 /// What kept it from running.
-pub fn count(args: &RunArgs, out: &mut Out) -> Result<(Status, Vec<Launch>), Failure> {
+pub fn count(args: &RunArgs, level: Counting, out: &mut Out) -> Result<(Status, Vec<Launch>), Failure> {
+    if !args.profile.is_empty() || !args.cover.is_empty() {
+        return Err(Failure::usage("`--profile` and `--cover` are for `run`: here, `-o FILE` writes a report"));
+    }
     if args.checks.check.is_some() {
         return Err(Failure::usage("launches are counted as they run without checks: leave `--check` out"));
     }
     out.only_trouble();
-    out.note(SLOW);
     let watch = Watch::start(out)?;
     let mut found = Collected::new(&args.checks)?;
-    let args = RunArgs { counts: true, ..args.clone() };
+    let args = RunArgs { counts: level, ..args.clone() };
     let status = seeds::once(&args, &watch, &mut found, &mut |_| Ok(Status::Done), out)?;
+    tell_interpreted(&mut found, out);
     Ok((status, found.take_counted()))
 }
 

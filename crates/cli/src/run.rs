@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use handloom_check::{Checked, link};
 use handloom_diag::SourceMap;
+use handloom_ir::simt::Counting;
 use handloom_runtime::{
     Arg, AsyncOrder, Backend, Bounds, CodeCache, Device, Engine, Function, LaunchConfig, Module, PreparedLaunch, Store,
 };
@@ -153,7 +154,7 @@ fn load(device: &Device, file: &str, entry: Option<&str>, args: &RunArgs, out: &
         out.diagnostics(&wrong, &sources);
         Failure::told(Status::of_all(&wrong))
     })?;
-    launch::load(device, &joined, Arc::new(sources), args.counts)
+    launch::load(device, &joined, Arc::new(sources), args.counts != Counting::Nothing)
 }
 
 /// The entry, if it is named, and the arguments behind it.

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use crate::args::{RunArgs, Seeds};
 use crate::findings::Collected;
+use crate::profile::Reports;
 use crate::report::{Failure, Format, Out, Status};
 use crate::watch::Watch;
 use crate::{bug, job, run};
@@ -20,6 +21,8 @@ pub type Others<'a> = dyn FnMut(&mut Collected) -> Result<Status, Failure> + 'a;
 /// # Errors
 /// What kept it from running.
 pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
+    let reports = Reports::open(args)?;
+    let args = &RunArgs { counts: reports.level(), ..args.clone() };
     let watch = Watch::start(out)?;
     let mut found = Collected::new(&args.checks)?;
     let ended = match args.many_seeds {
@@ -33,6 +36,7 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     };
     // What ended early may have found something too.
     let reported = found.report(&args.checks, out);
+    reports.write(&mut found, out)?;
     ended.map(|status| status.max(reported))
 }
 

@@ -155,6 +155,7 @@ fn one(case: &Case, args: &TestArgs, watch: &Watch) -> Verdict {
                 ways: vec![way(args)],
                 finder: CHECKED,
                 also_checked: &|_| args.check,
+                also_counted: &|_| false,
                 more: &|_| Vec::new(),
                 opinion: &|_, _| Ok(()),
             };

@@ -10,7 +10,7 @@ use handloom_ir::trap::TrapKind;
 use handloom_plan::host::{Host, Vectors};
 use handloom_runtime::{
     Arg, AsyncOrder, Backend, Bounds, CheckConfig, Checks, CodeCache, Compiled, Device, DeviceBuffer, Engine, Finding,
-    LaunchConfig, LaunchError, Module, RaceOptions, Store, Tier, TrapReport, launch,
+    LaunchConfig, LaunchError, Module, RaceOptions, Store, Tally, Tier, TrapReport, launch,
 };
 
 use crate::without_window;
@@ -38,6 +38,8 @@ pub struct Way {
     pub async_order: Option<AsyncOrder>,
     /// Whether it follows bits that nobody wrote.
     pub follows_bits: bool,
+    /// Whether launches are counted.
+    pub counts: bool,
 }
 
 /// The reference.
@@ -61,6 +63,7 @@ pub const JIT_EXACT: Way = Way {
     keeps_events: false,
     async_order: None,
     follows_bits: true,
+    counts: false,
 };
 
 /// The interpreter, with all that a check is told that compiled code tells too.
@@ -182,6 +185,8 @@ pub struct Outcome {
     pub compiled: usize,
     /// Why it could not tell a check all of the others.
     pub interpreted: Vec<&'static str>,
+    /// What was counted, by shape of launch.
+    pub counted: Vec<handloom_profile::Launch>,
 }
 
 /// Eight bytes of a buffer that hold the address of a byte of another one.
@@ -225,7 +230,11 @@ impl Job<'_> {
     /// As [`run`](Self::run).
     pub fn run_within(&self, way: Way, seed: u64, limit: Duration) -> Result<Outcome, String> {
         let device = device_with(way.vectors)?;
-        let module = Module::from_text(&device, self.name, self.text).map_err(|e| e.to_string())?;
+        let module = match way.counts {
+            true => self.marked(&device)?,
+            false => Module::from_text(&device, self.name, self.text).map_err(|e| e.to_string())?,
+        };
+        let tally = way.counts.then(Tally::default);
         let make = |bytes: &Vec<u8>| -> Result<DeviceBuffer, String> {
             let room = |e: handloom_runtime::NoRoom| e.to_string();
             if !module.is_low() {
@@ -274,6 +283,7 @@ impl Job<'_> {
                 backend: way.backend,
                 timeout: Some(limit),
                 check: way.checked.then_some(check),
+                count: tally.clone(),
                 ..default
             };
             if way.backend == Backend::Wide
@@ -327,6 +337,7 @@ impl Job<'_> {
             events,
             compiled,
             interpreted,
+            counted: tally.map_or(vec![], |tally| tally.launches()),
         })
     }
 

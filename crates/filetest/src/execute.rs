@@ -51,6 +51,9 @@ pub fn run(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> Re
         }
         tells_alike(&job, d.seeds.start, suite)?;
     }
+    if d.faulty.is_none() && suite.ways.len() > 1 && (suite.also_counted)(test) {
+        job.counts_alike(d.seeds.start)?;
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod counted;
 mod directives;
 pub mod engines;
 mod execute;
@@ -65,6 +66,8 @@ pub struct Suite<'a> {
     pub finder: Way,
     /// Whether the launches of a `run` test are checked too: what is found fails the test.
     pub also_checked: &'a (dyn Fn(&FileTest) -> bool + Sync),
+    /// Whether the launches of a `run` test are counted too: compiled code must count what the interpreter does.
+    pub also_counted: &'a (dyn Fn(&FileTest) -> bool + Sync),
     /// Further runs of a `run` test with a text, by seed, which must agree too.
     pub more: &'a (dyn Fn(&str) -> Vec<(Way, u64)> + Sync),
     /// Another opinion of what the finder found in a text.

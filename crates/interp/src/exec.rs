@@ -106,6 +106,8 @@ impl<'m> Cta<'m> {
             // Time passes, but only for who reads a clock.
             Op::Nanosleep => {}
             Op::Mark => self.count_mark(inst, group),
+            // Compiled code counts so.
+            Op::Count(_) => {}
         }
         Ok(())
     }

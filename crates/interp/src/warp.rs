@@ -68,7 +68,8 @@ pub fn complete(op: Op, active: u32, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
         | Op::Stack(_)
         | Op::Image(_)
         | Op::Tensor(_)
-        | Op::Mark => unreachable!("bug: lanes wait for each other at {op:?}"),
+        | Op::Mark
+        | Op::Count(_) => unreachable!("bug: lanes wait for each other at {op:?}"),
     }
 }
 

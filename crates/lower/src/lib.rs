@@ -17,6 +17,7 @@
 
 mod call;
 mod control;
+mod count;
 mod function;
 mod graph;
 mod late;
@@ -33,4 +34,4 @@ mod yields;
 pub use graph::order_blocks;
 pub use module::{lower, lower_marked};
 pub use reads::{Reads, float_reads};
-pub use specialise::{as_lowered, specialise};
+pub use specialise::{as_lowered, specialise, specialise_counted};

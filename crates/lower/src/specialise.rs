@@ -4,7 +4,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::Ty;
 
-use crate::passes;
+use crate::{count, passes};
 
 /// The entry with the constants of a launch shape folded and all passes run, and the functions that it still calls.
 ///
@@ -26,6 +26,19 @@ pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
         *f = unreachable_function(f);
     }
     result
+}
+
+/// The same of a module whose statements are marked, with counters ([`Op::Count`]) of what it does, and what they mean.
+///
+/// # Panics
+/// As [`specialise`].
+pub fn specialise_counted(module: &Module, entry: &str, shape: &LaunchShape, level: Counting) -> (Module, Counts) {
+    let mut counted = extract(module, entry);
+    counted.funcs.iter_mut().for_each(|f| count::insert(f, level));
+    let mut result = specialise(&counted, entry, shape);
+    let mut counts = Counts::default();
+    result.funcs.iter_mut().for_each(|f| count::number(f, &mut counts));
+    (result, counts)
 }
 
 /// The entry as it was lowered and the interpreter runs it, but that calls are replaced by what they call, as far as that may be.

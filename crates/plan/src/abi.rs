@@ -97,6 +97,8 @@ pub struct CtaCtx {
     pub fresh: u32,
     /// Further CTAs that code may run.
     pub more: u32,
+    /// Address of the counters of a counted launch that this host thread adds to.
+    pub counts: u64,
 }
 
 /// A [`CtaCtx`] with memory after it that is the running code's own: nothing in it lasts over a return from the code.
@@ -227,13 +229,30 @@ pub enum Routine {
     /// Memory site, `x` = address, `y` = length. Gives 1, and refreshes the cache of the site, if one allocation that the site's op may access holds
     /// the whole range; else 0. Records nothing.
     Range = 7,
+    /// Of counted launches: what [`Meeting`] `x` says of the warps of the CTA; `site` is the number of a barrier. Gives 1.
+    Meet = 8,
+}
+
+/// What [`Routine::Meet`] is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub enum Meeting {
+    /// All warps have come to the plain barrier and go on.
+    All = 0,
+    /// Warps whose headers say that they wait at a plain barrier go on.
+    Headers = 1,
+    /// The CTA has ended.
+    End = 2,
+    /// The lanes of the mask access memory: `site` is the place of the access among those that are counted ([`Tables::patterns`]), `y` the address of lane 0
+    /// modulo [`handloom_ir::simt::Counts::ACCESS`].
+    Masked = 3,
 }
 
 impl Routine {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Routine; 8] = {
+    pub const ALL: [Routine; 9] = {
         use Routine::*;
-        [Check, Eval, Memory, Sync, Builtin, Sreg, Misaligned, Range]
+        [Check, Eval, Memory, Sync, Builtin, Sreg, Misaligned, Range, Meet]
     };
 }
 
@@ -472,6 +491,12 @@ pub struct Tables {
     pub starts_warps: bool,
     /// Whether code may be told to go on with the next CTA by itself ([`CtaCtx::more`]).
     pub runs_on: bool,
+    /// Offset of two words of 64 bits in a context of a counted launch: statements that the warp executed, and how many of them before it last met the others.
+    pub work: Option<u32>,
+    /// Counters of accesses by the address of lane 0 ([`handloom_ir::simt::Count::Access`]), and where the other lanes are then.
+    pub patterns: Vec<(u32, Shape)>,
+    /// Counters of accesses that need no words where all lanes execute the block: what each comes to is the same. With the counter of the block.
+    pub fixed: Vec<(u32, u32)>,
 }
 
 impl Tables {

@@ -1,6 +1,6 @@
 //! What code is made for.
 
-use handloom_ir::simt::LaunchShape;
+use handloom_ir::simt::{Counting, LaunchShape};
 
 use crate::host::Host;
 
@@ -36,4 +36,6 @@ pub struct Options {
     pub speculate: bool,
     /// An audit is told what threads do: what it is told of goes through routines and leaves the code, in the order of the function as it was lowered.
     pub audited: bool,
+    /// What is counted: the function has ops that do it ([`handloom_ir::simt::Count`]).
+    pub counted: Counting,
 }

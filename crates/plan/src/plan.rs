@@ -1,7 +1,7 @@
 //! A function with what is known and decided about it for every generator of code.
 
 use handloom_diag::Span;
-use handloom_ir::simt::{BarKind, Block, BlockId, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
+use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
 use handloom_ir::types::StateSpace;
 
 use crate::abi::{BarrierSite, Origin, SyncSite, Tables, YieldSite};
@@ -64,7 +64,9 @@ impl Plan {
     /// Decides about a function some of whose registers are tested before any code of a CTA runs ([`Facts::tested`]).
     pub fn with_tested(func: &Function, options: &Options, tested: Set) -> Plan {
         // Who is told what happens is told the same by every engine: blocks and accesses stay where they are.
-        let mut f = if options.audited { func.clone() } else { single_latches(func) };
+        // Where lanes meet, they are counted together.
+        let keeps_blocks = options.audited || options.counted != Counting::Nothing;
+        let mut f = if keeps_blocks { func.clone() } else { single_latches(func) };
         if !options.audited {
             addresses_first(&mut f);
         }

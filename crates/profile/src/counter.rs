@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use handloom_diag::Span;
+use handloom_ir::simt::Does;
 use handloom_ir::types::StateSpace;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use crate::rules::{self, Lane, SECTOR};
 use crate::sums::sums;
 
 /// Memory as counts tell it apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Space {
     /// `.global`.
@@ -41,6 +42,11 @@ impl Space {
         }
     }
 
+    /// That of an access whose lanes all lie where nearly all generic addresses do.
+    pub fn of_pattern(space: StateSpace) -> Option<Space> {
+        if space == StateSpace::Generic { Some(Space::Global) } else { Space::of(space) }
+    }
+
     /// Name without the dot.
     pub fn word(self) -> &'static str {
         match self {
@@ -49,29 +55,6 @@ impl Space {
             Space::Local => "local",
             Space::Const => "const",
             Space::Param => "param",
-        }
-    }
-}
-
-/// What an access does.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Does {
-    /// Reads.
-    Load,
-    /// Writes.
-    Store,
-    /// Reads, changes and writes in one.
-    Atomic,
-}
-
-impl Does {
-    /// As people read it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Does::Load => "load",
-            Does::Store => "store",
-            Does::Atomic => "atomic",
         }
     }
 }
@@ -99,6 +82,44 @@ sums! {
 }
 
 impl Traffic {
+    /// What one access of the lanes of a warp that do it together comes to, `bytes` bytes each. Addresses of local memory count from the start of a thread's
+    /// own.
+    pub fn of_request((space, does, bytes): (Space, Does, u32), lanes: &[Lane]) -> Traffic {
+        let n = u64::try_from(lanes.len()).unwrap_or(0);
+        let mut one = Traffic { requests: 1, lanes: n, bytes: n * u64::from(bytes), ..Traffic::default() };
+        one.touched = rules::touched(lanes, bytes);
+        match space {
+            Space::Global => one.sectors = rules::sectors(lanes, bytes),
+            Space::Local => {
+                let (pieces, piece) = rules::local(lanes, bytes);
+                (one.touched, one.sectors) = (rules::touched(&pieces, piece), rules::sectors(&pieces, piece));
+            }
+            Space::Shared => (one.passes, one.least_passes) = rules::passes(lanes, bytes),
+            Space::Const => (one.passes, one.least_passes) = (rules::addresses(lanes), 1),
+            Space::Param => {}
+        }
+        if does == Does::Atomic {
+            one.most_on_one = rules::most_on_one(lanes);
+        }
+        one
+    }
+
+    /// The same of so many such accesses.
+    #[must_use]
+    pub fn times(&self, n: u64) -> Traffic {
+        let Traffic { requests, lanes, bytes, touched, sectors, passes, least_passes, most_on_one } = *self;
+        Traffic {
+            requests: requests * n,
+            lanes: lanes * n,
+            bytes: bytes * n,
+            touched: touched * n,
+            sectors: sectors * n,
+            passes: passes * n,
+            least_passes: least_passes * n,
+            most_on_one: most_on_one * n,
+        }
+    }
+
     /// Lanes that waited because of a bank or an address.
     pub fn conflicts(&self) -> u64 {
         self.passes - self.least_passes
@@ -156,6 +177,36 @@ pub struct Site {
     pub copied_bytes: u64,
 }
 
+impl Site {
+    /// Adds what was counted of the same statement elsewhere.
+    pub fn add(&mut self, other: &Site) {
+        self.warps += other.warps;
+        self.lanes += other.lanes;
+        self.active += other.active;
+        self.split += other.split;
+        self.came |= other.came;
+        self.which |= other.which;
+        for (way, lanes) in other.ways.iter().enumerate() {
+            if self.ways.len() <= way {
+                self.ways.resize(way + 1, 0);
+            }
+            self.ways[way] += lanes;
+        }
+        self.scattered += other.scattered;
+        for (key, traffic) in &other.traffic {
+            self.traffic.entry(*key).or_default().add(traffic);
+        }
+        for (at, lanes) in &other.addresses {
+            let is_room = self.addresses.len() < MOST_ADDRESSES;
+            if is_room || self.addresses.contains_key(at) {
+                *self.addresses.entry(*at).or_default() += lanes;
+            }
+        }
+        self.waits.add(&other.waits);
+        self.copied_bytes += other.copied_bytes;
+    }
+}
+
 /// Addresses of atomics that are told apart for a statement.
 pub const MOST_ADDRESSES: usize = 1 << 16;
 
@@ -206,22 +257,9 @@ impl Counter {
         if lanes.is_empty() {
             return;
         }
-        let n = u64::try_from(lanes.len()).unwrap_or(0);
-        let mut one = Traffic { requests: 1, lanes: n, bytes: n * u64::from(bytes), ..Traffic::default() };
-        one.touched = rules::touched(lanes, bytes);
-        match space {
-            Space::Global => one.sectors = rules::sectors(lanes, bytes),
-            Space::Local => {
-                let (pieces, piece) = rules::local(lanes, bytes);
-                (one.touched, one.sectors) = (rules::touched(&pieces, piece), rules::sectors(&pieces, piece));
-            }
-            Space::Shared => (one.passes, one.least_passes) = rules::passes(lanes, bytes),
-            Space::Const => (one.passes, one.least_passes) = (rules::addresses(lanes), 1),
-            Space::Param => {}
-        }
+        let one = Traffic::of_request((space, does, bytes), lanes);
         let site = self.sites.entry(span).or_default();
         if does == Does::Atomic {
-            one.most_on_one = rules::most_on_one(lanes);
             for (_, at) in lanes {
                 let is_room = site.addresses.len() < MOST_ADDRESSES;
                 if is_room || site.addresses.contains_key(at) {
@@ -230,6 +268,16 @@ impl Counter {
             }
         }
         site.traffic.entry((space, does, bytes)).or_default().add(&one);
+    }
+
+    /// What was counted of a statement elsewhere.
+    pub fn add(&mut self, span: Span, found: &Site) {
+        self.sites.entry(span).or_default().add(found);
+    }
+
+    /// What was counted of the work of warps elsewhere.
+    pub fn add_warps(&mut self, found: &Warps) {
+        self.warps.add(found);
     }
 
     /// An asynchronous copy reads or writes bytes.

@@ -244,7 +244,7 @@ fn totals(rows: &[Row]) -> Totals {
 }
 
 fn of_traffic(t: &mut Totals, moved: &Moved) {
-    use crate::counter::Does::{Atomic, Load, Store};
+    use handloom_ir::simt::Does::{Atomic, Load, Store};
     let Moved { space, does, sums, .. } = moved;
     match (space, does) {
         (Space::Global, Load) => t.global_load_bytes += sums.bytes,

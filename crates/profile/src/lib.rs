@@ -6,7 +6,7 @@
 //!
 //! Does not know: engines, memory, files, options, time. Nothing in it is sampled or estimated, and no count becomes a duration.
 //!
-//! To read it: `counter` is what engines say, `rules` what an access costs, `kind` what an instruction is for, `launch` puts names to counts, `model` is the
+//! To read it: `counter` is what engines say, `rules` what an access costs (`quick` without sets), `kind` what an instruction is for, `launch` puts names to counts, `model` is the
 //! result and its schema, `device` the table of devices, `remarks` what matters most, `text` what a terminal shows, `compare` the difference of two,
 //! `cover` what ran at all, `page` both as HTML.
 
@@ -20,13 +20,15 @@ mod kind;
 mod launch;
 mod model;
 mod page;
+mod quick;
 mod remarks;
 pub mod rules;
 mod sums;
 mod text;
 
-pub use counter::{Counter, Does, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
+pub use counter::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
 pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
+pub use handloom_ir::simt::Does;
 pub use kind::Kind;
 pub use launch::{Facts, describe};
 pub use model::{

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counter::{Does, Space, Traffic, Waits, Warps};
+use handloom_ir::simt::Does;
+
+use crate::counter::{Space, Traffic, Waits, Warps};
 use crate::kind::Kind;
 use crate::sums::sums;
 

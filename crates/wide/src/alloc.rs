@@ -16,7 +16,7 @@
 //! - The address of a load that one later instruction of the block may do instead has its word until there.
 //! - A source of an instruction and its results have different places, unless they are one register, or the result is a `fma` that takes over the place of its sum.
 
-use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::simt::{Counting, Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::Plan;
 use handloom_plan::abi::{Loc, WarpCtx, spread};
@@ -59,6 +59,8 @@ pub struct Places {
     pub kept: u32,
     /// Offset of the pending words.
     pub pend: u32,
+    /// Offset of what the warp has done, where that is counted.
+    pub work: u32,
     /// Where rows for routines begin.
     pub scratch: u32,
 }
@@ -107,7 +109,9 @@ pub fn places(plan: &Plan, elsewhere: &[Option<u32>]) -> Places {
         }
     }
     let pend = std::mem::size_of::<WarpCtx>() as u32;
-    let mut room = Room { end: (pend + 4 * f.blocks.len() as u32).next_multiple_of(64), free: Vec::new() };
+    let work = (pend + 4 * f.blocks.len() as u32).next_multiple_of(8);
+    let heads = if plan.options.counted == Counting::All { work + 16 } else { work };
+    let mut room = Room { end: heads.next_multiple_of(64), free: Vec::new() };
     let mut home = vec![0; f.regs.len()];
     let written = written(plan);
     // Homes first, then what lives in one block, sharing space.
@@ -154,7 +158,7 @@ pub fn places(plan: &Plan, elsewhere: &[Option<u32>]) -> Places {
         _ => 0,
     };
     let kept = (0..f.regs.len()).filter(|r| own.has(*r)).fold(0, |m, r| m | vectors(r));
-    Places { of, home, is_own, kept, pend, scratch }
+    Places { of, home, is_own, kept, pend, work, scratch }
 }
 
 impl Places {

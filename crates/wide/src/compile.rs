@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use handloom_diag::Span;
 use handloom_ir::simt::text::Line;
-use handloom_ir::simt::{Function, Inst, Op, Reg, Term};
+use handloom_ir::simt::{Counting, Function, Inst, Op, Reg, Term};
 use handloom_ir::types::{Sreg, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Routine, Tables, WarpCtx};
 use handloom_plan::analysis::cfg::Set;
@@ -149,6 +149,7 @@ fn made(
         in_head: false,
         in_rax: None,
         edges: None,
+        branch_counter: None,
         at_hand: None,
         in_flags: None,
         joints: Joints::new(),
@@ -183,6 +184,7 @@ fn made(
     tables.pend_offset = e.places.pend;
     tables.homes = e.places.homes(&plan);
     tables.starts_warps = e.turns.is_some();
+    tables.work = (options.counted == Counting::All).then_some(e.places.work);
     tables.runs_on = e.turns.is_some() && !calls_runtime(&plan.func);
     for (site, block) in tables.barriers.iter_mut().zip(&plan.sites.barriers) {
         let result = plan.func.blocks[block.idx()].term.result();
@@ -370,6 +372,7 @@ impl Emit<'_> {
                 self.tell_dirty();
             }
             Op::Nanosleep | Op::Mark => {}
+            Op::Count(count) => self.count(inst, count),
             Op::Shfl(_)
             | Op::Vote(_)
             | Op::Match { .. }

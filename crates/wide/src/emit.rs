@@ -111,6 +111,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) in_rax: Option<Reg>,
     /// Where a guard that was decided goes on.
     pub(crate) edges: Option<(Label, Label)>,
+    /// The counter of the branch at the end of the block, and whether it is for the lanes that go to its first target.
+    pub(crate) branch_counter: Option<(u32, bool)>,
     /// The predicate whose bits are in `eax`: made last, for the branch alone.
     pub(crate) at_hand: Option<Reg>,
     /// The uniform predicate that flags of the host tell, and the jump if it does not hold: made last, for the branch alone.

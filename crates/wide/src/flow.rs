@@ -14,7 +14,9 @@ use std::mem::offset_of;
 use handloom_ir::simt::{BlockId, Inst, Op, Pure, Reg, SlotId, Term, Val};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Cmp, Int, Ty};
-use handloom_plan::abi::{CallSite, CopyKind, CtaCtx, Loc, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx};
+use handloom_plan::abi::{
+    CallSite, CopyKind, CtaCtx, Loc, Meeting, Operands, Routine, Stop, TrapSite, TrapSource, WarpCtx,
+};
 use iced_x86::{Code, Register};
 
 use crate::alloc::{Place, n_parts};
@@ -131,6 +133,7 @@ impl Emit<'_> {
         self.a.op2(Code::Cmp_r32_rm32, EAX, cta(offset_of!(CtaCtx, n_warps)));
         self.a.jump(Code::Jne_rel32_64, out);
         self.store_number(cta(offset_of!(CtaCtx, arrived)), 0);
+        self.tell_meeting(Meeting::Headers, 0);
         self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
         self.load64(WARP, cta(offset_of!(CtaCtx, first)));
         self.a.jump(Code::Jmp_rel32_64, dispatch);
@@ -363,9 +366,12 @@ impl Emit<'_> {
                         self.a.jump(Code::Je_rel32_64, no);
                     }
                 }
+                self.count_whole(true);
                 self.go(b, then);
                 self.a.bind(no);
+                self.count_whole(false);
                 self.go(b, otherwise);
+                self.branch_counter = None;
                 return;
             }
             _ => {}
@@ -386,6 +392,7 @@ impl Emit<'_> {
         }
         self.a.jump(Code::Je_rel32_64, yes);
         // Lanes part: those that stand lower go on.
+        self.count_parted();
         let (low, high) =
             if then < otherwise { ((then, EAX), (otherwise, ECX)) } else { ((otherwise, ECX), (then, EAX)) };
         let was = self.in_part;
@@ -395,9 +402,12 @@ impl Emit<'_> {
         self.go_on(b, low.0, !was, false);
         self.in_part = was;
         self.a.bind(yes);
+        self.count_whole(true);
         self.go_whole(b, then);
         self.a.bind(no);
+        self.count_whole(false);
         self.go_whole(b, otherwise);
+        self.branch_counter = None;
     }
 
     /// All lanes of block `b` go to block `t`: after a guard to a copy of it for all lanes of a warp, if it is a small one that they leave together.

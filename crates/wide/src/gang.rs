@@ -19,7 +19,7 @@ mod common;
 use std::collections::HashMap;
 use std::fmt;
 
-use handloom_ir::simt::{Inst, Op, Reg, Term, Val};
+use handloom_ir::simt::{Count, Inst, Op, Reg, Term, Val};
 use handloom_ir::types::{Order, Sreg, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
 
@@ -233,7 +233,7 @@ impl Emit<'_> {
             Search { common: self.common_values(), known: HashMap::new(), ways: Vec::new(), path: Vec::new() };
         for start in self.starts_of_turns() {
             // Those that have something to do in the turn, where that is a constant.
-            let head = self.head.as_ref();
+            let head = self.head.as_ref().filter(|_| !self.counts());
             let active = head.and_then(|h| h.n_active(self.plan, start)).unwrap_or(n_warps);
             let sizes = if active == 1 && n_warps > 1 { &ALONE[..] } else { &SIZES };
             for &(size, most) in sizes.iter().filter(|s| s.0 <= n_warps.min(active)) {
@@ -263,7 +263,8 @@ impl Emit<'_> {
             return None;
         }
         if !search.known.contains_key(&(start, is_first)) {
-            let way = self.way_from(start, &search.common, is_first, true);
+            // Who counts lanes knows them when code is made.
+            let way = self.way_from(start, &search.common, is_first, !self.counts());
             let way = way.or_else(|| self.way_from(start, &search.common, is_first, false));
             search.known.insert((start, is_first), way);
         }
@@ -304,14 +305,18 @@ impl Emit<'_> {
             }
         }
         // Warps that do nothing in the turn come to where the others do.
-        let idle = self.head.as_ref().and_then(|h| h.idle(start));
+        let head = self.head.as_ref().filter(|_| !self.counts());
+        let idle = head.and_then(|h| h.idle(start));
         let does = all.iter().any(|k| self.length(&ways[*k]) > 0);
         if !does || idle.is_some_and(|i| places.iter().any(|p| *p != i.barrier)) {
             return None;
         }
         let first_way = &ways[first];
         let is_straight = matches!(first_way.end, End::Place(_)) && first_way.tests.is_empty();
-        let n_active = self.head.as_ref().and_then(|h| h.n_active(self.plan, start));
+        let n_active = match head {
+            Some(h) => h.n_active(self.plan, start),
+            None => Some(self.plan.facts.shape.ntid.iter().product::<u32>() as usize / 32),
+        };
         Some(Team {
             fixed: n_active.filter(|n| is_straight && n.is_multiple_of(first_way.warps)),
             start,
@@ -326,7 +331,9 @@ impl Emit<'_> {
 
     /// Instructions of a way that code is emitted for.
     fn length(&self, way: &Gang) -> usize {
-        let is_nothing = |inst: &&Inst| self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst));
+        let is_nothing = |inst: &&Inst| {
+            matches!(inst.op, Op::Count(_)) || self.head.as_ref().is_some_and(|h| h.has(inst) || h.is_linear(inst))
+        };
         way.blocks.iter().map(|&(b, n)| self.f.blocks[b].insts[..n].iter().filter(|i| !is_nothing(i)).count()).sum()
     }
 
@@ -465,6 +472,7 @@ impl Emit<'_> {
                 None => return self.access_of_gang(inst).map(|g| g.bit),
             },
             Op::Mark => true,
+            Op::Count(Count::Block { .. } | Count::Branch { .. }) => !self.is_counted(),
             _ => false,
         };
         fits.then_some(Some(0))

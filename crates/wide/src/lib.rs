@@ -26,6 +26,7 @@ mod calls;
 mod clamped;
 mod compile;
 mod convert;
+mod count;
 mod emit;
 mod fields;
 mod flow;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use handloom_interp::AsyncOrder;
+use handloom_ir::simt::Counting;
 use handloom_plan::Bounds;
 
+use super::counted::{self, Tally};
 use super::{Engine, LaunchConfig, LaunchError, audited};
 use crate::module::{CodeCell, Function, Key, Left, Module, ModuleInner, Patience, Program};
 use crate::run::{Backend, Progress};
@@ -68,15 +70,21 @@ impl Function {
             host: self.module.inner.device.inner.host,
             late: config.results_come() != AsyncOrder::Earliest,
             // One generator tells what threads do.
-            backend: if audited { Backend::Cranelift } else { config.backend },
+            backend: match config.count {
+                _ if audited => Backend::Cranelift,
+                // One generator counts.
+                Some(_) => Backend::Wide,
+                None => config.backend,
+            },
             audited,
+            counted: config.count.as_ref().map_or(Counting::Nothing, Tally::level),
         }
     }
 
     /// Who runs a launch. Checks need an engine that tells what threads do, which compiled code does for most kernels.
     pub(crate) fn runs_on(&self, config: &LaunchConfig) -> Engine {
         match config.check {
-            _ if config.count.is_some() => Engine::Interp,
+            _ if config.count.is_some() && counted::why_interpreted(self, config).is_some() => Engine::Interp,
             Some(_) if audited::why_interpreted(self, config).is_some() => Engine::Interp,
             Some(_) | None => config.engine,
         }

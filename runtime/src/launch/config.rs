@@ -84,7 +84,7 @@ pub struct LaunchConfig {
     pub output: Option<Sink>,
     /// What is checked while it runs. A checked launch runs on one thread; what compiled code cannot tell, the reference executor does, whatever `engine` says.
     pub check: Option<CheckConfig>,
-    /// Counts what it does. A counted launch is run by the reference executor on one thread, whatever `engine` says.
+    /// Counts what it does, by code of its own, or by the reference executor where there is none that counts ([`Tally::interpreted`]).
     pub count: Option<Tally>,
     /// Takes what was found, of launches whose report nobody waits for.
     pub found: Option<CheckSink>,

@@ -1,18 +1,146 @@
 //! Counted launches: who counts, and what lies at the addresses that were counted.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use handloom_interp::SharedCounter;
-use handloom_profile::{Facts, Launch, describe};
+use handloom_interp::{AsyncOrder, SharedCounter};
+use handloom_ir::simt::{Builtin, Counting, Counts, Does, Op, Term};
+use handloom_plan::analysis::shape::Shape as Places;
+use handloom_profile::rules::Lane;
+use handloom_profile::{Counter, Facts, Launch, Site, Space, Traffic, describe};
 
-use super::LaunchConfig;
+use super::{Engine, LaunchConfig};
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
+use crate::module::{Function, Program};
+use crate::run;
 use crate::trap::{Binding, found};
 
 /// Counts launches that are given it ([`LaunchConfig::count`]), and those that their threads make. Launches of one shape count together. A clone counts the same.
 #[derive(Clone, Debug, Default)]
-pub struct Tally(Arc<Mutex<Vec<Counted>>>);
+pub struct Tally {
+    all: Arc<Mutex<Vec<Counted>>>,
+    /// Accesses and waits are left out.
+    is_coverage: bool,
+}
+
+/// Why a counted launch is run by the interpreter; `None` if compiled code counts the same.
+pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Option<&'static str> {
+    let tally = config.count.as_ref()?;
+    if config.engine == Engine::Interp {
+        return Some("the interpreter was asked for");
+    }
+    if config.cluster_of(function.entry()).iter().product::<u32>() > 1 {
+        return Some("the launch has clusters");
+    }
+    if config.results_come() != AsyncOrder::Earliest {
+        return Some("results of asynchronous operations come late");
+    }
+    let module = function.module_of(config);
+    let (shape, level) = (config.shape(), tally.level());
+    let mut known = lock(&module.uncounted);
+    *known.entry((function.entry().func, shape, level)).or_insert_with(|| {
+        let (ir, _) = handloom_lower::specialise_counted(&module.ir, function.name(), &shape, level);
+        let of_term = |term: &Term| match term {
+            Term::Call { .. } => Some("functions are called"),
+            // What waits in a loop is compared with what it was.
+            Term::Yield { .. } => Some("threads wait for each other in loops"),
+            _ => None,
+        };
+        let of_op = |op: Op| match op {
+            Op::Transfer(_) => Some("there are asynchronous copies"),
+            Op::Builtin(Builtin::Device { .. }) => Some("threads launch kernels"),
+            _ => None,
+        };
+        let blocks = || ir.funcs.iter().flat_map(|f| &f.blocks);
+        let found = blocks().find_map(|b| of_term(&b.term).or_else(|| b.insts.iter().find_map(|i| of_op(i.op))));
+        // Passes turn those with a known index into jumps.
+        let lowered = handloom_lower::as_lowered(&module.ir, function.name());
+        let mut terms = lowered.funcs.iter().flat_map(|f| &f.blocks).map(|b| &b.term);
+        let goes_by_index = terms.any(|term| matches!(term, Term::Switch { .. }));
+        found.or(goes_by_index.then_some("a branch goes by an index"))
+    })
+}
+
+/// What an access of some lanes of a group comes to whose first lane is, or would be, at an address that is `base` modulo [`Counts::ACCESS`].
+fn of_pattern(key: (Space, Does, u32), places: &Places, mask: u32, base: u64) -> Traffic {
+    let first = places.first_lane(places.group_of(mask.trailing_zeros() as usize & 31));
+    // Lanes lie on both sides of the first.
+    let start = (1_u64 << 40) + base;
+    let lane = |l: usize| -> Lane {
+        let by = places.delta(l) - places.delta(first);
+        (l, if key.0 == Space::Local { start } else { start.wrapping_add_signed(by) })
+    };
+    let lanes: Vec<Lane> = (0..32).filter(|l| mask >> l & 1 == 1).map(lane).collect();
+    Traffic::of_request(key, &lanes)
+}
+
+/// Adds what compiled code counted.
+fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, program: &Program) {
+    let patterns: HashMap<u32, Places> = program.tables().flat_map(|t| t.patterns.iter().copied()).collect();
+    let fixed: BTreeSet<(u32, u32)> = program.tables().flat_map(|t| t.fixed.iter().copied()).collect();
+    let word = |at: u32| found.words.get(at as usize).copied().unwrap_or(0);
+    let mask = |at: u32| u32::try_from(word(at)).unwrap_or(u32::MAX);
+    for block in &counts.blocks {
+        let (full, part) = (word(block.at), word(block.at + 1));
+        let (warps, lanes) = (full + part, 32 * full + word(block.at + 2));
+        if warps == 0 {
+            continue;
+        }
+        let came = if full > 0 { u32::MAX } else { mask(block.at + 3) };
+        let all = Site { warps, lanes, active: lanes, came, which: came, ..Site::default() };
+        block.plain.iter().for_each(|span| counter.add(*span, &all));
+        block.idle.iter().for_each(|span| counter.add(*span, &Site { active: 0, which: 0, ..all.clone() }));
+        for (at, span) in &block.guarded {
+            let site = Site { active: word(*at), split: word(at + 1), which: mask(at + 2), ..all.clone() };
+            counter.add(*span, &site);
+        }
+        for (touch, span) in &block.params {
+            let bytes = u64::from(touch.bytes);
+            let one =
+                Traffic { requests: warps, lanes, bytes: lanes * bytes, touched: warps * bytes, ..Traffic::default() };
+            let traffic = [((Space::Param, touch.does, touch.bytes), one)].into();
+            counter.add(*span, &Site { traffic, ..Site::default() });
+        }
+    }
+    let mut masked: HashMap<u32, Vec<(u32, u32, u64)>> = HashMap::new();
+    for ((number, mask, residue), n) in &found.masked {
+        masked.entry(*number).or_default().push((*mask, *residue, *n));
+    }
+    for (number, (at, span, touch)) in (0_u32..).zip(&counts.accesses) {
+        let mut site = Site::default();
+        if let (Some(places), Some(space)) = (patterns.get(at), Space::of_pattern(touch.space)) {
+            let key = (space, touch.does, touch.bytes);
+            let by_block: u64 = fixed.range((*at, 0)..=(*at, u32::MAX)).map(|(_, block)| word(*block)).sum();
+            for (group, base) in (0..2).flat_map(|group| (0..Counts::ACCESS).map(move |base| (group, base))) {
+                let n = word(at + 32 * group + base) + if (group, base) == (0, 0) { by_block } else { 0 };
+                if n > 0 {
+                    let lanes = places.lanes_of(group as usize);
+                    let one = of_pattern(key, places, lanes, u64::from(base));
+                    // Of a second group: it is part of the same request.
+                    let one = Traffic { requests: u64::from(group == 0), ..one };
+                    site.traffic.entry(key).or_default().add(&one.times(n));
+                }
+            }
+            for (mask, residue, n) in masked.get(&number).into_iter().flatten() {
+                let one = of_pattern(key, places, *mask, u64::from(*residue));
+                site.traffic.entry(key).or_default().add(&one.times(*n));
+            }
+        }
+        let by_routine = found.accesses.get(number as usize).into_iter().flatten().zip(run::SPACES);
+        for (traffic, space) in by_routine.filter(|(traffic, _)| traffic.requests > 0) {
+            site.traffic.entry((space, touch.does, touch.bytes)).or_default().add(traffic);
+        }
+        if let Some(addresses) = found.addresses.get(&number) {
+            site.addresses = addresses.iter().collect();
+        }
+        counter.add(*span, &site);
+    }
+    for (span, waits) in &found.waits {
+        counter.add(*span, &Site { waits: *waits, ..Site::default() });
+    }
+    counter.add_warps(&found.warps);
+}
 
 /// The launches of a shape.
 #[derive(Debug)]
@@ -22,6 +150,8 @@ struct Counted {
     runs: u64,
     blocks: u64,
     launch: Launch,
+    /// Why compiled code did not count.
+    interpreted: Option<&'static str>,
 }
 
 /// Launches that differ in it are counted apart: entry, grid, block, bytes of dynamic shared memory.
@@ -32,27 +162,61 @@ fn shape(grid: &Grid) -> Shape {
 }
 
 impl Tally {
+    /// Counts statements, lanes and branches alone, which costs less.
+    pub fn coverage() -> Tally {
+        Tally { is_coverage: true, ..Tally::default() }
+    }
+
+    /// What code counts for it.
+    pub(super) fn level(&self) -> Counting {
+        if self.is_coverage { Counting::Coverage } else { Counting::All }
+    }
+
     /// What was counted until now, in the order in which launches began. Of a module that was not lowered with marks
     /// (`handloom_lower::lower_marked`) there are no statements.
     pub fn launches(&self) -> Vec<Launch> {
-        lock(&self.0).iter().map(|counted| counted.launch.clone()).collect()
+        lock(&self.all).iter().map(|counted| counted.launch.clone()).collect()
+    }
+
+    /// Entries of launches that the interpreter ran and counted, and why.
+    pub fn interpreted(&self) -> Vec<(String, &'static str)> {
+        lock(&self.all).iter().filter_map(|c| Some((c.shape.0.to_string(), c.interpreted?))).collect()
     }
 
     /// Who counts a launch that begins.
     pub(super) fn begin(&self, grid: &Grid) -> SharedCounter {
-        let (mut all, shape) = (lock(&self.0), shape(grid));
+        let (mut all, shape) = (lock(&self.all), shape(grid));
         if let Some(known) = all.iter().find(|c| c.shape == shape) {
             return Arc::clone(&known.counter);
         }
         let counter = SharedCounter::default();
-        all.push(Counted { shape, counter: Arc::clone(&counter), runs: 0, blocks: 0, launch: Launch::default() });
+        all.push(Counted {
+            shape,
+            counter: Arc::clone(&counter),
+            runs: 0,
+            blocks: 0,
+            launch: Launch::default(),
+            interpreted: None,
+        });
         counter
     }
 
     /// A launch has ended.
-    pub(super) fn end(&self, grid: &Grid, bindings: &[Binding], result: &Result<(), Ended>, blocks: u64) {
-        let (mut all, shape) = (lock(&self.0), shape(grid));
+    pub(super) fn end(
+        &self,
+        grid: &Grid,
+        (program, interpreted): (Option<&Program>, Option<&'static str>),
+        bindings: &[Binding],
+        result: &Result<(), Ended>,
+        blocks: u64,
+    ) {
+        let (mut all, shape) = (lock(&self.all), shape(grid));
         let Some(counted) = all.iter_mut().find(|c| c.shape == shape) else { return };
+        let counts = program.and_then(|program| Some((program, program.counts(&grid.module)?)));
+        if let (Some((program, counts)), Some(sums)) = (counts, &grid.sums) {
+            add_counted(&mut lock(&counted.counter), &sums.take(), counts, program);
+        }
+        counted.interpreted = interpreted;
         counted.runs += 1;
         counted.blocks += blocks;
         let env = &grid.env;

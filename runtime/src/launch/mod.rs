@@ -38,7 +38,7 @@ use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, access};
 use crate::module::{Function, Program};
-use crate::run::{Order, Printer, Running, StopHandle, Watchdog};
+use crate::run::{Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
 use crate::trap::{Binding, TrapReport, found};
@@ -161,9 +161,12 @@ impl PreparedLaunch {
             Engine::Interp => (None, Duration::ZERO),
             Engine::Jit => {
                 let (program, compile) = function.program(config)?;
-                (Some(program), compile)
+                // One generator of code counts; where it has none, the interpreter does.
+                let counts = config.count.is_none() || program.counts(module).is_some();
+                (Some(program).filter(|_| counts), compile)
             }
         };
+        let by_interpreter = program.is_none();
         let waited = begin.elapsed();
         let space = module.device.inner.memory.space(module.space_kind()).ok_or(LaunchError::NoRoom(Lack::Window))?;
         let param = space.take_param(block.len() as u64)?;
@@ -204,9 +207,10 @@ impl PreparedLaunch {
                 .prints
                 .then(|| Arc::new(Printer::new(function.module.device().sink(config.output.as_ref())))),
             recompile: Arc::default(),
-            threads: if config.check.is_some() || config.count.is_some() { 1 } else { threads(config.threads) },
+            threads: if config.check.is_some() || by_interpreter { 1 } else { threads(config.threads) },
             audit: None,
             counter: None,
+            sums: None,
             children: children::children(module, config, Nesting::default()),
         };
         let most = space.max_slabs() as u64;
@@ -318,6 +322,8 @@ impl PreparedLaunch {
         let check = self.config.check;
         self.grid.audit = check.map(|c| Arc::new(Mutex::new(Audit::for_checks(c.checks, c.races))));
         self.grid.counter = self.config.count.as_ref().map(|tally| tally.begin(&self.grid));
+        let counts = self.program.as_ref().and_then(|program| program.counts(&self.grid.module));
+        self.grid.sums = counts.map(|counts| Arc::new(Sums::new(counts)));
         let _running = Running::begin();
         let start = Instant::now();
         let finished = match &self.program {
@@ -336,7 +342,10 @@ impl PreparedLaunch {
         let blocks = units * u64::from(self.grid.unit_size);
         let cached = self.program.as_ref().is_some_and(|program| program.is_loaded);
         if let Some(tally) = &self.config.count {
-            tally.end(&self.grid, &self.bindings, &result, blocks);
+            let refused = "there is no code for it that counts";
+            let why = || counted::why_interpreted(&self.function, &self.config).unwrap_or(refused);
+            let interpreted = self.program.is_none().then(why);
+            tally.end(&self.grid, (self.program.as_deref(), interpreted), &self.bindings, &result, blocks);
         }
         let is_enough = self.grid.audit.as_ref().is_some_and(|audit| lock(audit).is_enough());
         let check = self.check_report(match &result {

@@ -47,6 +47,8 @@ pub(crate) struct ModuleInner {
     late: OnceLock<Arc<ModuleInner>>,
     /// By entry: what compiled code cannot tell an audit, once a checked launch asked.
     pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
+    /// By entry and shape: why compiled code cannot count, once a counted launch asked.
+    pub(crate) uncounted: Mutex<HashMap<(FuncId, simt::LaunchShape, simt::Counting), Option<&'static str>>>,
 }
 
 /// What of an entry compiled code cannot tell an audit.
@@ -76,8 +78,9 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let (late, untold) = (OnceLock::new(), Mutex::default());
-        let inner = ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late, untold };
+        let (late, untold, uncounted) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        let inner =
+            ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late, untold, uncounted };
         Ok(Module { inner: Arc::new(inner) })
     }
 
@@ -197,6 +200,7 @@ impl ModuleInner {
                 launches: self.launches,
                 late: OnceLock::new(),
                 untold: Mutex::default(),
+                uncounted: Mutex::default(),
             })
         });
         Arc::clone(late)

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use handloom_codegen::{Code, Failure, Stage, compile};
 use handloom_ir::simt::text::Line;
-use handloom_ir::simt::{self, FrameLayout, FuncId, LaunchShape};
+use handloom_ir::simt::{self, Counting, Counts, FrameLayout, FuncId, LaunchShape};
+use handloom_plan::abi::Tables;
 use handloom_plan::{Bounds, Host, Options};
 use rayon::prelude::*;
 
@@ -37,6 +38,8 @@ pub(crate) struct Key {
     pub(crate) late: bool,
     /// An audit is told what threads do.
     pub(crate) audited: bool,
+    /// What code counts.
+    pub(crate) counted: Counting,
 }
 
 /// Code of an entry and of all functions that it may call. It is of no module: modules that hold the same share it.
@@ -151,6 +154,21 @@ impl Program {
         (made, self.refused.clone())
     }
 
+    /// What its counters mean; `None` if its code counts nothing.
+    pub(crate) fn counts(&self, module: &ModuleInner) -> Option<&Counts> {
+        if self.key.counted == Counting::Nothing || self.made_by().0 != Backend::Wide {
+            return None;
+        }
+        let source = self.source.get_or_init(|| Specialised::make(&module.ir, &self.key, &self.outline));
+        source.as_ref().ok().map(|source| &source.counts)
+    }
+
+    /// The tables of all of its code.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Tables> {
+        let made = self.tiers.iter().filter_map(Task::get).filter_map(Result::ok);
+        made.flatten().flatten().map(|code| &*code.tables)
+    }
+
     /// The entry.
     pub(crate) fn entry(&self) -> FuncId {
         self.outline.entry
@@ -233,14 +251,16 @@ pub(crate) struct Specialised {
     frames: Vec<FrameLayout>,
     reach: Vec<FuncId>,
     local_stride: u32,
+    /// What its counters mean.
+    counts: Counts,
 }
 
 impl Specialised {
     pub(crate) fn make(module: &simt::Module, key: &Key, outline: &Outline) -> Result<Specialised, Failure> {
-        let ir = if key.audited {
-            handloom_lower::as_lowered(module, &key.entry)
-        } else {
-            handloom_lower::specialise(module, &key.entry, &key.shape)
+        let (ir, counts) = match key.counted {
+            _ if key.audited => (handloom_lower::as_lowered(module, &key.entry), Counts::default()),
+            Counting::Nothing => (handloom_lower::specialise(module, &key.entry, &key.shape), Counts::default()),
+            level => handloom_lower::specialise_counted(module, &key.entry, &key.shape, level),
         };
         let Some(entry) = ir.entries.get(&*key.entry).map(|e| e.func) else {
             return Err(Failure::Bug(format!("`{}` was lost by specialisation", key.entry)));
@@ -251,7 +271,7 @@ impl Specialised {
         }
         // Initial bytes stand in the module that was lowered only.
         let reach = outline::reachable(&ir, &module.syms, entry);
-        Ok(Specialised { ir, entry, frames, reach, local_stride: outline.local_stride })
+        Ok(Specialised { ir, entry, frames, reach, local_stride: outline.local_stride, counts })
     }
 
     /// The tier that the first launch starts in.
@@ -373,6 +393,7 @@ impl Specialised {
             cluster: key.cluster,
             host: key.host,
             audited: key.audited,
+            counted: key.counted,
         }
     }
 }

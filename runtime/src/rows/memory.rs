@@ -1,7 +1,7 @@
 //! Loads, stores and atomics that code gives away: lane by lane, by all rules. All lanes are checked before the first one has an effect.
 
 use handloom_codegen::Failure;
-use handloom_ir::simt::Op;
+use handloom_ir::simt::{Count, Op};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::{Order, StateSpace};
 use handloom_plan::abi::{Loc, WarpCtx};
@@ -9,7 +9,7 @@ use handloom_plan::host::Feature;
 
 use super::Call;
 use super::check::{Request, locate, record, refresh};
-use super::{atomic, audited, image, stack, tensor, transfer};
+use super::{atomic, audited, counted, image, stack, tensor, transfer};
 use crate::memory::access;
 use crate::warp::host::CtaHost;
 
@@ -56,6 +56,9 @@ pub(super) fn memory(c: &mut Call<'_>) -> u64 {
     }
     if let Op::Fence { order, scope } = site.op {
         return audited::fence(c, order, scope);
+    }
+    if let Op::Count(Count::Access { site, touch, .. }) = site.op {
+        return counted::access(c, site, touch);
     }
     let Some(r) = Request::of(site) else {
         c.host.failure = Some(Failure::Bug(format!("memory routine for {:?}", site.op)));

@@ -10,6 +10,7 @@ mod builtin;
 mod check;
 #[cfg(target_arch = "x86_64")]
 mod convert;
+mod counted;
 mod eval;
 #[cfg(target_arch = "x86_64")]
 mod fast;
@@ -40,6 +41,7 @@ use crate::error::panic_text;
 use crate::warp::context::Ctx;
 use crate::warp::host::CtaHost;
 
+pub(crate) use counted::end_counted;
 pub(crate) use sync::complete_parked;
 
 /// A routine, as code calls it.
@@ -91,6 +93,7 @@ const fn entry(routine: Routine) -> Entry {
         Routine::Sreg => sreg_entry,
         Routine::Misaligned => misaligned_entry,
         Routine::Range => range_entry,
+        Routine::Meet => meet_entry,
     }
 }
 
@@ -110,7 +113,8 @@ entries! {
     builtin_entry => builtin::builtin,
     sreg_entry => sreg::sreg,
     misaligned_entry => check::misaligned,
-    range_entry => check::range
+    range_entry => check::range,
+    meet_entry => counted::meet
 }
 
 fn enter(

@@ -7,6 +7,7 @@ mod output;
 mod quiet;
 mod recompile;
 mod stop;
+mod sums;
 mod tier;
 
 pub use backend::Backend;
@@ -17,4 +18,5 @@ pub(crate) use quiet::{HostWaits, Running, Silence, asked};
 pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
+pub(crate) use sums::{Counted, SPACES, Sums};
 pub use tier::Tier;

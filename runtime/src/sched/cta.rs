@@ -137,6 +137,7 @@ impl CtaRun {
             fence: 0,
             fresh: 0,
             more: 0,
+            counts: 0,
         };
         let host = CtaHost {
             env,
@@ -154,6 +155,7 @@ impl CtaRun {
             was_left: false,
             images: Default::default(),
             told: None,
+            counted: None,
         };
         let mut run = CtaRun {
             cta: Box::into_raw(Box::new(CtaBlock::new(cta))).cast(),
@@ -322,6 +324,7 @@ impl CtaRun {
         self.pace = Pace::default();
         self.fresh = true;
         self.done = false;
+        self.start_counting(grid);
         if let Some(audit) = &grid.audit {
             self.tell_start(audit);
         }
@@ -391,6 +394,7 @@ impl CtaRun {
                 self.done = true;
                 self.tell_end();
                 let host = self.host();
+                rows::end_counted(host);
                 rows::end_transfers(host).map_err(Ended::Trap)?;
                 if let Some(trap) = host.memory.view.get_mut().space().tensors.end(&host.env) {
                     return Err(Ended::Trap(trap));
@@ -633,6 +637,7 @@ impl CtaRun {
         let Some(barriers) = &mut host.barriers else { return };
         let (met, released) = (barriers.take_met(), barriers.take_released());
         met.iter().for_each(|met| host.tell(|audit, cta| audit.barrier(cta, met)));
+        host.count_meeting(&released);
         for r in released {
             host.tell_divergence(r);
             host.waiting.retain_mut(|wait| {

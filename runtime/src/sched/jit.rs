@@ -88,6 +88,9 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
         (Some((_, mine)), None) => one(0, mine),
         (None, _) => {}
     }
+    if grid.sums.is_some() {
+        workers.list.iter_mut().flatten().for_each(|run| run.hand_in());
+    }
     Ok(shared.finish())
 }
 

@@ -3,6 +3,7 @@
 mod audited;
 mod calls;
 mod clusters;
+mod counted;
 mod cta;
 mod deopt;
 pub(crate) mod grid;

@@ -11,6 +11,7 @@ use handloom_plan::abi::{BarrierSite, CopyKind, CtaCtx, Operands, SyncSite, Tabl
 
 use super::KernelMemory;
 use super::context::{Contexts, Ctx};
+use super::counted::Counted;
 use super::images::Images;
 use super::told::Told;
 use crate::run::Tier;
@@ -45,6 +46,8 @@ pub(crate) struct CtaHost {
     pub(crate) images: Images,
     /// Who is told what its threads do, of a checked launch.
     pub(crate) told: Option<Told>,
+    /// What is counted, of a counted launch.
+    pub(crate) counted: Option<Counted>,
 }
 
 /// State of a warp.

@@ -3,6 +3,7 @@
 //! Both those who decide what runs (`sched`) and the routines that code calls (`rows`) work on it.
 
 pub(crate) mod context;
+pub(crate) mod counted;
 pub(crate) mod host;
 mod images;
 mod memory;

@@ -29,6 +29,7 @@ pub fn run_file(test: &FileTest) -> Result<(), String> {
         ways: if all { tiers().collect() } else { ways().collect() },
         finder: TRACED,
         also_checked: &is_checked,
+        also_counted: &is_counted,
         more: &late_runs,
         opinion: &|text, outcome| agrees(text, &outcome.events, &outcome.findings).map(drop),
     };
@@ -47,6 +48,13 @@ fn late_runs(text: &str) -> Vec<(Way, u64)> {
     orders
         .flat_map(|(order, seed)| plain.iter().map(move |way| (Way { async_order: Some(order), ..*way }, seed)))
         .collect()
+}
+
+/// Whether a run is counted too: one in eight, or all with `HANDLOOM_COUNTED=all`.
+fn is_counted(test: &FileTest) -> bool {
+    let all = std::env::var_os("HANDLOOM_COUNTED").is_some_and(|v| v == "all");
+    let sum: u32 = test.name.bytes().map(u32::from).sum();
+    all || sum.is_multiple_of(8)
 }
 
 /// Whether a run is checked too: one in sixteen, or all with `HANDLOOM_CHECKED=all`.

@@ -523,3 +523,33 @@ fn jobs_are_counted_launch_by_launch() {
     assert_eq!(launches[0]["totals"]["global_load_bytes"], 3 * 128);
     assert_eq!((&launches[1]["entry"], &launches[1]["totals"]["divergent_branches"]), (&"parts".into(), &2.into()));
 }
+
+#[test]
+fn a_run_writes_reports_too() {
+    let f = Folder::with("profile_beside", SCALE);
+    let launch = "k.ptx scale --grid 2 --block 32 zero:256 out:y.bin:256 2.0 40";
+    f.run(&format!("run {launch} --profile p.json --profile p.html --cover c.json --cover c.html")).ends(0);
+    assert!(f.has("y.bin"));
+    let json = |name: &str| serde_json::from_slice::<Value>(&f.read(name)).unwrap();
+    let of_profile = f.run(&format!("profile {launch} --format json")).ends(0).objects()[0].clone();
+    assert_eq!(json("p.json"), of_profile);
+    assert_eq!(json("c.json"), f.run(&format!("cover {launch} --format json")).ends(0).objects()[0].clone());
+    for page in ["p.html", "c.html"] {
+        assert!(String::from_utf8(f.read(page)).unwrap().starts_with("<!doctype html>"), "{page}");
+    }
+    // What is asked for is found out before anything runs.
+    f.run(&format!("run {launch} --profile p.txt")).ends(2).says("ends in .html or .json");
+    f.run(&format!("run {launch} --cover none/c.json")).ends(5);
+    f.run(&format!("run {launch} --cover c.json --check=race")).ends(2);
+    f.run(&format!("profile {launch} --profile p.json")).ends(2).says("-o FILE");
+}
+
+#[test]
+fn both_engines_count_the_same() {
+    let f = Folder::with("profile_engines", SCALE);
+    let launch = "profile k.ptx scale --grid 3 --block 64 zero:1024 zero:1024 2.0 170 --format json";
+    let code = f.run(launch).ends(0);
+    assert!(!code.err.contains("interpreter"), "{code:?}");
+    let slow = f.run(&format!("{launch} --engine interp")).ends(0).says("the interpreter was asked for");
+    assert_eq!(code.objects()[0], slow.objects()[0]);
+}

@@ -4,6 +4,7 @@
 //! The meaning of an op is its arm in the interpreter; its speed is its arm in the code generator.
 
 pub mod build;
+mod count;
 pub mod device_call;
 mod frame;
 pub mod func;
@@ -24,6 +25,7 @@ pub mod video;
 mod words;
 
 pub use build::{Addr, Builder};
+pub use count::{Count, CountedBlock, Counting, Counts, Does, Touch};
 pub use device_call::DeviceCall;
 pub use frame::FrameLayout;
 pub use func::*;

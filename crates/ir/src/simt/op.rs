@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::*;
 
+use super::count::Count;
 use super::device_call::DeviceCall;
 use super::ids::{FuncId, SlotId, SymId};
 use super::image::ImageOp;
@@ -198,6 +199,8 @@ pub enum Op {
     Tensor(TensorOp),
     /// (guard) -> nothing: the lanes begin a statement. Only modules whose launches are counted have it ([`Module::statements`](super::Module)).
     Mark,
+    /// Counts. Only functions that a counted launch runs compiled have it ([`Counts`](super::Counts)).
+    Count(Count),
 }
 
 /// What is done with the part of local memory that grows down from its end, towards the frames of calls.

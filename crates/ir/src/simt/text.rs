@@ -10,6 +10,7 @@ use handloom_diag::Span;
 
 use crate::types::*;
 
+use super::count::Count;
 use super::func::*;
 use super::op::*;
 use super::words::{flag, lower_case};
@@ -210,6 +211,7 @@ fn address_offset(op: &Op) -> Option<i64> {
         Op::Load { offset, .. } | Op::Store { offset, .. } | Op::Atom { offset, .. } | Op::Red { offset, .. } => {
             Some(*offset)
         }
+        Op::Count(Count::Access { touch, .. }) => Some(touch.offset),
         Op::Pure(_)
         | Op::Sreg(_)
         | Op::SymAddr(_)
@@ -234,7 +236,8 @@ fn address_offset(op: &Op) -> Option<i64> {
         | Op::Stack(_)
         | Op::Image(_)
         | Op::Tensor(_)
-        | Op::Mark => None,
+        | Op::Mark
+        | Op::Count(_) => None,
     }
 }
 
@@ -278,6 +281,7 @@ fn op_name(op: &Op) -> String {
         Op::Image(op) => op.name(),
         Op::Tensor(op) => op.name(),
         Op::Mark => "mark".into(),
+        Op::Count(count) => count.to_string(),
     }
 }
 

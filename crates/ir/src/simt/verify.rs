@@ -5,6 +5,7 @@
 
 use crate::types::*;
 
+use super::count::Count;
 use super::func::*;
 use super::op::*;
 use super::text;
@@ -53,7 +54,16 @@ fn verify_inst(f: &Function, inst: &Inst) -> Result<(), String> {
 }
 
 fn takes_guard(op: &Op) -> bool {
-    matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Atom { .. } | Op::Red { .. } | Op::Transfer(_) | Op::Mark)
+    matches!(
+        op,
+        Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Atom { .. }
+            | Op::Red { .. }
+            | Op::Transfer(_)
+            | Op::Mark
+            | Op::Count(Count::Mark | Count::Access { .. })
+    )
 }
 
 fn check_registers(f: &Function, mut values: impl Iterator<Item = Val>) -> Result<(), String> {
@@ -127,8 +137,16 @@ fn check_types(op: &Op, src: &[Ty], dst: &[Ty]) -> Result<(), String> {
             expect(src, &[B64], "sources")?;
             expect(dst, &[B64], "results")
         }
-        Op::Fence { .. } | Op::Mark => {
+        Op::Fence { .. } | Op::Mark | Op::Count(Count::Mark | Count::Block { .. } | Count::Branch { .. }) => {
             expect(src, &[], "sources")?;
+            expect(dst, &[], "results")
+        }
+        Op::Count(Count::Guard { .. }) => {
+            expect(src, &[P], "sources")?;
+            expect(dst, &[], "results")
+        }
+        Op::Count(Count::Access { .. }) => {
+            one_of(src, &[&[B64], &[B32]], "sources")?;
             expect(dst, &[], "results")
         }
         Op::Shfl(_) => {

@@ -112,7 +112,8 @@ fn is_removable(i: &Inst, safe: &[bool]) -> bool {
         | Op::ArgAddr { .. }
         | Op::Cvta { .. }
         | Op::IsSpace(_) => true,
-        Op::Store { .. }
+        Op::Count(_)
+        | Op::Store { .. }
         | Op::Atom { .. }
         | Op::Red { .. }
         | Op::Fence { .. }

@@ -67,7 +67,8 @@ impl Walk<'_> {
     /// Works on one instruction; false if it is to go.
     fn instruction(&mut self, i: &mut Inst) -> bool {
         i.src.iter_mut().for_each(|s| *s = self.current(*s));
-        if let Some(Val::Imm(guard, _)) = i.guard() {
+        // Statements that no lane acts at are counted too.
+        if let Some(Val::Imm(guard, _)) = i.guard().filter(|_| i.op != Op::Count(Count::Mark)) {
             if guard == 0 {
                 return false;
             }
@@ -195,8 +196,11 @@ impl Walk<'_> {
 
     /// `[x + c] + offset` becomes `[x] + (offset + c)`. Only for addresses of 64 bits: a shared offset of 32 bits may wrap.
     fn move_offset(&self, i: &mut Inst) {
-        let (Op::Load { offset, .. } | Op::Store { offset, .. } | Op::Atom { offset, .. } | Op::Red { offset, .. }) =
-            &mut i.op
+        let (Op::Load { offset, .. }
+        | Op::Store { offset, .. }
+        | Op::Atom { offset, .. }
+        | Op::Red { offset, .. }
+        | Op::Count(Count::Access { touch: Touch { offset, .. }, .. })) = &mut i.op
         else {
             return;
         };

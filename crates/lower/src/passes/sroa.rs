@@ -103,6 +103,10 @@ fn escaping_slots(f: &Function, addresses: &[Option<SlotId>]) -> Vec<bool> {
                 kept[slot.idx()] |= !inside || !fits || access.order != Order::Weak;
                 others = &i.src[1..];
             }
+            // What is counted stays the same.
+            if let Op::Count(Count::Access { .. }) = i.op {
+                others = &i.src[1..];
+            }
             others.iter().filter_map(slot_of).for_each(|s| kept[s.idx()] = true);
             if let Op::SlotAddr(s) = i.op
                 && i.dst.iter().any(|d| addresses[d.idx()].is_none())

@@ -149,7 +149,8 @@ fn has_effect(inst: &Inst) -> bool {
         | Op::Activemask
         | Op::Mark => false,
         Op::Load { access, .. } => access.order.is_strong(),
-        Op::Store { .. }
+        Op::Count(_)
+        | Op::Store { .. }
         | Op::Atom { .. }
         | Op::Red { .. }
         | Op::Fence { .. }
@@ -349,7 +350,8 @@ impl Facts {
             | Op::Elect
             | Op::BarWarp
             | Op::Nanosleep
-            | Op::Mark => None,
+            | Op::Mark
+            | Op::Count(_) => None,
         }
     }
 

@@ -40,7 +40,7 @@ pub fn deferral(op: Op) -> Deferral {
         Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux { .. } | Op::Matrix(_) | Op::Elect | Op::BarWarp => {
             Deferral::Sync
         }
-        Op::Nanosleep | Op::Mark => Deferral::Nothing,
+        Op::Nanosleep | Op::Mark | Op::Count(_) => Deferral::Nothing,
         Op::Activemask
         | Op::SymAddr(_)
         | Op::SharedAddr(_)

@@ -162,9 +162,12 @@ impl Emit<'_> {
                     }
                     (None, other) => panic!("{other:?} as a branch of b{from}"),
                 }
+                self.count_way_of_gang(true, gang.warps);
                 self.go_on_in_gang(ways, gang, from, then);
                 self.a.bind(no);
+                self.count_way_of_gang(false, gang.warps);
                 self.go_on_in_gang(ways, gang, from, otherwise);
+                self.branch_counter = None;
             }
         }
         self.refused_gang(gang, refused, step);
@@ -248,6 +251,12 @@ impl Emit<'_> {
         }
         if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
             self.linear_words(inst);
+            return Ok(());
+        }
+        if let Op::Count(count) = inst.op {
+            if self.member == 0 {
+                self.count_in_gang(count, b, gang.warps);
+            }
             return Ok(());
         }
         if matches!(inst.op, Op::Load { .. } | Op::Store { .. }) {

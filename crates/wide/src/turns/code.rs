@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{BarKind, Term};
-use handloom_plan::abi::{CtaCtx, Reason, Stop, WarpCtx};
+use handloom_plan::abi::{CtaCtx, Meeting, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
 use super::{
@@ -201,7 +201,8 @@ impl Emit<'_> {
 
     /// Leaves warps out of a turn that do nothing in it. They count as come to its end; if the others come elsewhere, they stand at its start.
     fn pass_idle(&mut self, s: usize, step: i32) {
-        let Some(idle) = self.head.as_ref().and_then(|h| h.idle(s)) else { return };
+        // What they execute until they leave is counted.
+        let Some(idle) = self.head.as_ref().and_then(|h| h.idle(s)).filter(|_| !self.counts()) else { return };
         let Some(turns) = &self.turns else { return };
         let (place, after) = match idle.barrier {
             // What says that a warp lives is written when it first runs.
@@ -292,6 +293,7 @@ impl Emit<'_> {
         for (b, after) in afters.into_iter().enumerate() {
             if let Some((begin, _)) = self.plain_barrier(b).and_then(|next| starts[next]) {
                 self.a.bind(after);
+                self.tell_meeting(Meeting::All, self.plan.sites.number(b));
                 self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, epoch)), 1);
                 self.a.jump(Code::Jmp_rel32_64, begin);
             }
@@ -318,6 +320,7 @@ impl Emit<'_> {
         self.load64(RAX, cta(offset_of!(CtaCtx, stop)));
         self.a.imm(Code::Cmp_rm32_imm32, Mem::at(RAX, 0), 0);
         self.a.jump(Code::Jne_rel32_64, out);
+        self.tell_meeting(Meeting::End, 0);
         self.a.imm(Code::Sub_rm32_imm32, cta(offset_of!(CtaCtx, more)), 1);
         self.a.imm(Code::Add_rm32_imm32, cta(offset_of!(CtaCtx, ctaid)), 1);
         self.store_number(cta(offset_of!(CtaCtx, epoch)), 1);

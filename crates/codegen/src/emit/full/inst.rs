@@ -63,7 +63,7 @@ pub(crate) fn full_inst(cx: &mut Emit<'_, '_>, b: usize, i: usize) {
             cx.set(inst.dst[0], Rep::Affine(Shape::constant(FULL as u64), vec![all]));
         }
         Op::Builtin(which) => full_builtin(cx, which, inst),
-        Op::Nanosleep | Op::Mark => {}
+        Op::Nanosleep | Op::Mark | Op::Count(_) => {}
     }
 }
 
