@@ -85,6 +85,7 @@ fn labelled_kernels_are_graded() {
             ways: vec![],
             finder: TRACED,
             also_checked: &|_| false,
+            also_counted: &|_| false,
             more: &|_| vec![],
             opinion: &|text, outcome| {
                 note(&mut seen.lock().expect("nobody panics"), text, outcome);

@@ -271,6 +271,7 @@ impl Emit<'_> {
             order: Order::Weak,
             scope: Scope::Cta,
             is_single: false,
+            is_async: false,
         };
         let load = Inst { op: Op::Load { access: extent, offset: touch.offset }, ..inst.clone() };
         let class = AccessClass::of(&load).unwrap_or_else(|| panic!("bug: {inst:?} has no address"));
