@@ -120,7 +120,7 @@ impl Emit<'_> {
     ///
     /// The quotient is exact but where it is too large or small to count, and so is its multiple. What is above the range, below it, or no number, is
     /// clamped before it is rounded.
-    pub(crate) fn to_fixed(&mut self, c: Cvt, q: usize, src: &[Src], out: Out) {
+    pub(crate) fn make_fixed(&mut self, c: Cvt, q: usize, src: &[Src], out: Out) {
         let pair = (c.from == ScalarType::BF16x2).then(|| self.kept(&src[0], q));
         let scale = src[src.len() - 1];
         for upper in [true, false] {
@@ -158,7 +158,7 @@ impl Emit<'_> {
     }
 
     /// A pair of signed bytes in units of 1/64, multiplied by their scales, as `.f32` in vector 0, the upper or the lower one. It is exact.
-    pub(crate) fn of_fixed(&mut self, q: usize, src: &[Src], upper: bool) {
+    pub(crate) fn fixed_as_f32(&mut self, q: usize, src: &[Src], upper: bool) {
         let (x, power) = (zmm(0), zmm(5));
         let r = self.reg(&src[0], q, 0);
         self.a.op2i(LEFT, x, r, if upper { 16 } else { 24 });

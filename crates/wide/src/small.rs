@@ -245,11 +245,11 @@ impl Emit<'_> {
                 self.a.op2(Code::EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae, out, ymm(r));
                 self.canonical(Ty::B64, out);
             }
-            Small::ToFixed => self.to_fixed(c, q, src, out),
+            Small::ToFixed => self.make_fixed(c, q, src, out),
             Small::OfFixed { to } => {
                 let src = [self.kept(&src[0], q), src[1]];
                 for upper in [true, false] {
-                    self.of_fixed(q, &src, upper);
+                    self.fixed_as_f32(q, &src, upper);
                     self.narrow_to(to, zmm(0), None);
                     self.put_element(16, upper, !upper, out);
                 }

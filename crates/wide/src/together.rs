@@ -34,6 +34,9 @@ enum Operand {
     Constant(u64),
 }
 
+/// What is the same for each element of a bundle.
+type Alike = (Pure, Vec<Operand>);
+
 struct Bundle {
     regs: Vec<Reg>,
     /// The bundles that it is made of.
@@ -123,7 +126,7 @@ impl Block<'_> {
 
     /// Finds bundles that ops make of those that are known; says whether there are any.
     fn find_ops(&mut self) -> bool {
-        let mut alike: BTreeMap<(Pure, Vec<Operand>), Vec<(usize, Reg, usize)>> = BTreeMap::new();
+        let mut alike: BTreeMap<Alike, Vec<(usize, Reg, usize)>> = BTreeMap::new();
         for (i, inst) in self.insts.iter().enumerate() {
             let (Op::Pure(op), [d]) = (inst.op, inst.dst.as_slice()) else { continue };
             if let Some((element, operands)) = self.operands(inst, op)

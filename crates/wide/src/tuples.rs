@@ -349,10 +349,10 @@ impl Emit<'_> {
     }
 
     fn store_bundle(&mut self, bundle: &[Val], x: &Access, q: usize, at: &[Mem], is_masked: bool) {
-        for c in 0..bundle.len() {
+        for (c, m) in at.iter().enumerate().take(bundle.len()) {
             let r = self.tuple_source(bundle, c, q, 2);
             let mask = self.chunk_mask(x, q, c, is_masked);
-            self.a.store(store_code(Ty::B32), at[c], r, mask);
+            self.a.store(store_code(Ty::B32), *m, r, mask);
         }
         self.a.done_with(&[2]);
     }
