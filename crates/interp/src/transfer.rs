@@ -192,22 +192,19 @@ impl<'m> Cta<'m> {
         mem: &mut dyn Memory,
     ) -> Result<(), Box<Trap>> {
         let acts = |t: &usize| inst.guard().is_none_or(|g| self.get(*t, g) & 1 == 1);
-        match op {
-            Transfer::Proxies(fence) => {
-                self.tell_proxy_fence(fence, group.threads().filter(acts));
-                return Ok(());
-            }
-            Transfer::Inval(space) => {
-                for t in group.threads().filter(acts) {
-                    let addr = self.get(t, inst.src[0]);
-                    // What is no object is not made invalid.
-                    if let Ok(at) = reach::barrier(&mut Thread::new(self, mem, t, inst.span), space, addr) {
-                        self.tell(|audit, _| audit.invalidate(at, (inst.span, self.who(t))));
-                    }
+        if let Transfer::Proxies(fence) = op {
+            self.tell_proxy_fence(fence, group.threads().filter(acts));
+            return Ok(());
+        }
+        if let Transfer::Inval(space) = op {
+            for t in group.threads().filter(acts) {
+                let addr = self.get(t, inst.src[0]);
+                // What is no object is not made invalid.
+                if let Ok(at) = reach::barrier(&mut Thread::new(self, mem, t, inst.span), space, addr) {
+                    self.tell(|audit, _| audit.invalidate(at, (inst.span, self.who(t))));
                 }
-                return Ok(());
             }
-            _ => {}
+            return Ok(());
         }
         let mut works = Vec::new();
         let mut refused: Vec<(usize, Fault)> = Vec::new();

@@ -27,7 +27,7 @@ pub fn markdown() -> String {
             | Semantics::WarpUpdate(_)
             | Semantics::Attempt(_)
             | Semantics::Control(_) => String::new(),
-            Semantics::Wait(_) => ": waits where results may come late".to_owned(),
+            Semantics::Wait(_) => ": matters where results may come late".to_owned(),
             Semantics::Hint => ": checked, and does nothing".to_owned(),
             Semantics::Unsupported(why) => format!(": does not run yet ({why})"),
         };

@@ -13,6 +13,9 @@ use handloom_runtime::Finding;
 /// How far each thread is known.
 type Clock = HashMap<Thread, u64>;
 
+/// What somebody tells, and how far it reaches.
+type Told = (Scope, Thread, Clock);
+
 fn join(to: &mut Clock, from: &Clock) {
     for (who, n) in from {
         let there = to.entry(*who).or_default();
@@ -95,11 +98,11 @@ struct Trace {
     /// By thread: its strong reads that are no reductions.
     reads: HashMap<Thread, Vec<usize>>,
     /// Fences of sequential consistency: scope, thread, and what came before.
-    fences: Vec<(Scope, Thread, Clock)>,
+    fences: Vec<Told>,
     /// Arrivals at barriers of blocks that have not met, with what came before.
     arrived: HashMap<(u32, u32), Vec<(Thread, Clock)>>,
     /// What is released at arrivals of clusters.
-    phases: HashMap<(u32, u64), Vec<(Scope, Thread, Clock)>>,
+    phases: HashMap<(u32, u64), Vec<Told>>,
     /// Whether proxy fences are told.
     follows_proxies: bool,
     proxy_fences: Vec<Passed>,

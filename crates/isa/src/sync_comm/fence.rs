@@ -2,7 +2,8 @@
 //!
 //! Fences that are restricted to some operations or to one state space are built as full ones of the same scope. All memory is
 //! seen through one proxy, so a proxy fence orders nothing more: without `.acquire` and `.release` it is nothing, but where results may be late, which
-//! is where checks look for it. There is one address for each byte, so that `.alias` never matters.
+//! is where checks look for it. Memory that is mapped twice is not followed, so that
+//! `.alias` is never looked for.
 
 use handloom_ir::simt::{Op, ProxyFence, Transfer, Val};
 use handloom_ir::types::ScalarType::B32;
