@@ -141,7 +141,7 @@ pub const CRATES: &[Crate] = &[
         name: "filetest",
         about: "a PTX file with directives, who is to run it; what is wrong with it, for a person",
         crates: &["audit", "diag", "syntax", "ir", "check", "lower", "plan", "profile", "runtime"],
-        outside: &["half", "serde_json"],
+        outside: &["serde_json"],
     },
     Crate {
         name: "images",

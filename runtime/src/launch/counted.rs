@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use handloom_interp::{AsyncOrder, SharedCounter};
 use handloom_ir::simt::{Builtin, Counting, Counts, Does, Op, Term};
 use handloom_plan::analysis::shape::Shape as Places;
-use handloom_profile::rules::Lane;
+use handloom_profile::rules::{Lane, WORD};
 use handloom_profile::{Counter, Facts, Launch, Site, Space, Traffic, describe};
 
 use super::{Engine, LaunchConfig};
@@ -131,9 +131,18 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pro
         for (traffic, space) in by_routine.filter(|(traffic, _)| traffic.requests > 0) {
             site.traffic.entry((space, touch.does, touch.bytes)).or_default().add(traffic);
         }
-        if let Some(addresses) = found.addresses.get(&number) {
-            site.addresses = addresses.iter().collect();
+        let mut addresses = found.addresses.get(&number).cloned().unwrap_or_default();
+        for ((_, n), firsts) in found.rows.iter().filter(|((of, _), _)| *of == number) {
+            for (first, times) in firsts.iter() {
+                (0..*n).for_each(|i| addresses.add(first + i * u64::from(touch.bytes), times));
+            }
         }
+        for (word, lanes) in (0_u64..).zip(found.words_of_shared.get(&number).into_iter().flatten()) {
+            if *lanes > 0 {
+                addresses.add(word * WORD, *lanes);
+            }
+        }
+        site.addresses = addresses.iter().collect();
         counter.add(*span, &site);
     }
     for (span, waits) in &found.waits {

@@ -48,8 +48,11 @@ pub(crate) struct ModuleInner {
     /// By entry: what compiled code cannot tell an audit, once a checked launch asked.
     pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
     /// By entry and shape: why compiled code cannot count, once a counted launch asked.
-    pub(crate) uncounted: Mutex<HashMap<(FuncId, simt::LaunchShape, simt::Counting), Option<&'static str>>>,
+    pub(crate) uncounted: Mutex<Uncounted>,
 }
+
+/// By entry, shape and what is counted: why compiled code cannot count, if it cannot.
+type Uncounted = HashMap<(FuncId, simt::LaunchShape, simt::Counting), Option<&'static str>>;
 
 /// What of an entry compiled code cannot tell an audit.
 #[derive(Clone, Copy, Default, Debug)]

@@ -1,6 +1,6 @@
 //! What compiled code of a counted launch counted, and the sum of it over all ctas.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Mutex;
 
@@ -96,14 +96,36 @@ pub(crate) struct Counted {
     pub(crate) accesses: Vec<[Traffic; SPACES.len()]>,
     /// By access that is atomic: lanes by address.
     pub(crate) addresses: HashMap<u32, Addresses, Spread>,
+    /// By access that is atomic, and lanes that did it in a row: how often from an address on.
+    pub(crate) rows: HashMap<(u32, u64), Addresses, Spread>,
     /// By access, lanes that did it, and the address of lane 0 modulo a sector: how often.
     pub(crate) masked: HashMap<(u32, u32, u32), u64, Spread>,
     /// By barrier.
-    pub(crate) waits: BTreeMap<Span, Waits>,
+    pub(crate) waits: Vec<(Span, Waits)>,
+    /// By access that is atomic: lanes by word of shared memory.
+    pub(crate) words_of_shared: HashMap<u32, Vec<u64>, Spread>,
     pub(crate) warps: Warps,
 }
 
 impl Counted {
+    /// What waiting at a barrier comes to. There are few.
+    pub(crate) fn waits_at(&mut self, span: Span) -> &mut Waits {
+        let at = self.waits.iter().position(|(known, _)| *known == span).unwrap_or_else(|| {
+            self.waits.push((span, Waits::default()));
+            self.waits.len() - 1
+        });
+        &mut self.waits[at].1
+    }
+
+    /// Lanes that did an atomic on a word of shared memory.
+    pub(crate) fn word_of_shared(&mut self, number: u32, word: usize) -> &mut u64 {
+        let words = self.words_of_shared.entry(number).or_default();
+        if words.len() <= word {
+            words.resize(word + 1, 0);
+        }
+        &mut words[word]
+    }
+
     /// What an access comes to in a space.
     pub(crate) fn access(&mut self, number: u32, space: Space) -> &mut Traffic {
         let number = number as usize;
@@ -125,8 +147,15 @@ impl Counted {
             let all = self.addresses.entry(*site).or_default();
             addresses.iter().for_each(|(at, lanes)| all.add(at, lanes));
         }
+        for (key, firsts) in &other.rows {
+            let all = self.rows.entry(*key).or_default();
+            firsts.iter().for_each(|(first, times)| all.add(first, times));
+        }
         other.masked.iter().for_each(|(key, n)| *self.masked.entry(*key).or_default() += n);
-        other.waits.iter().for_each(|(span, w)| self.waits.entry(*span).or_default().add(w));
+        other.waits.iter().for_each(|(span, w)| self.waits_at(*span).add(w));
+        for (number, words) in &other.words_of_shared {
+            words.iter().enumerate().for_each(|(word, lanes)| *self.word_of_shared(*number, word) += lanes);
+        }
         self.warps.add(&other.warps);
     }
 }

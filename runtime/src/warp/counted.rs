@@ -5,12 +5,15 @@ use std::sync::Arc;
 use handloom_diag::Span;
 use handloom_interp::barrier::Released;
 use handloom_ir::simt::{Does, Touch};
-use handloom_profile::rules::Lane;
+use handloom_profile::rules::{Lane, WORD};
 use handloom_profile::{Space, Traffic, Waits, Warps};
 
 use super::context::Ctx;
 use super::host::{BarWait, CtaHost};
 use crate::run::{Counted as Found, Sums};
+
+/// Offsets of shared memory whose words are counted in a table.
+const MOST_SHARED: u64 = 1 << 20;
 
 /// The counters of one cta in flight, and of those that use its memory after it.
 #[derive(Debug)]
@@ -39,8 +42,26 @@ impl Counted {
         let one = Traffic::of_request_quickly((space, touch.does, touch.bytes), lanes);
         self.found.access(number, space).add(&one);
         if touch.does == Does::Atomic {
+            let (Some((_, first)), n) = (lanes.first().copied(), lanes.len() as u64) else { return };
+            let by = |step: u64| lanes.windows(2).all(|w| w[1].1 == w[0].1 + step);
+            if by(u64::from(touch.bytes)) {
+                self.found.rows.entry((number, n)).or_default().add(first, 1);
+                return;
+            }
+            if space == Space::Shared && lanes.iter().all(|(_, at)| at % WORD == 0 && *at < MOST_SHARED) {
+                let highest = lanes.iter().map(|(_, at)| at / WORD).max().unwrap_or(0) as usize;
+                self.found.word_of_shared(number, highest);
+                if let Some(words) = self.found.words_of_shared.get_mut(&number) {
+                    lanes.iter().for_each(|(_, at)| words[(at / WORD) as usize] += 1);
+                }
+                return;
+            }
             let addresses = self.found.addresses.entry(number).or_default();
-            lanes.iter().for_each(|(_, at)| addresses.add(*at, 1));
+            if by(0) {
+                addresses.add(first, n);
+            } else {
+                lanes.iter().for_each(|(_, at)| addresses.add(*at, 1));
+            }
         }
     }
 
@@ -57,7 +78,7 @@ impl Counted {
             (n, sum, most) = (n + 1, sum + since, since.max(most));
             work.meet();
         }
-        self.found.waits.entry(span).or_default().add(&Waits { warps: n, work: sum, waited: n * most - sum });
+        self.found.waits_at(span).add(&Waits { warps: n, work: sum, waited: n * most - sum });
     }
 
     /// Warps are let go by a barrier together, each from a statement.
@@ -65,7 +86,7 @@ impl Counted {
         let met: Vec<(Work, u64, Span)> = warps.map(|(work, span)| (work, work.since(), span)).collect();
         let most = met.iter().map(|(_, n, _)| *n).max().unwrap_or(0);
         for (work, n, span) in met {
-            self.found.waits.entry(span).or_default().add(&Waits { warps: 1, work: n, waited: most - n });
+            self.found.waits_at(span).add(&Waits { warps: 1, work: n, waited: most - n });
             work.meet();
         }
     }
