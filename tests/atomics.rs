@@ -2,10 +2,10 @@
 //! old values, of all lanes and of some, at addresses of their own, at few addresses and at one, in global and in shared memory.
 
 use handloom_interp::atom::{atom_value, flushes};
-use handloom_ir::simt::{Addr, AtomAccess, BlockId, Inst, Module as Ir, Op, Pure, Term, Val};
+use handloom_ir::simt::{Access, Addr, AtomAccess, BlockId, Inst, Module as Ir, Op, Pure, Term, Val};
 use handloom_ir::types::{AtomOp, Cmp, Int, Order, ScalarType, Scope, StateSpace, Ty};
 use handloom_tests::engines::ways;
-use handloom_tests::kernel::{self, SPAN, access, bits};
+use handloom_tests::kernel::{self, SPAN, bits};
 use handloom_tests::rng::Rng;
 
 /// Where lanes go.
@@ -52,7 +52,7 @@ fn kernel_of(c: Case) -> Ir {
     let mut b = kernel::builder(&mut func);
     let start = kernel::start(&mut b, LANES);
     let load = |b: &mut handloom_ir::simt::Builder<'_>, i: usize| {
-        b.load(access(StateSpace::Global, 64), Addr { base: start.sources, offset: (8 * LANES * i) as i64 })[0]
+        b.load(Access::weak(StateSpace::Global, 64), Addr { base: start.sources, offset: (8 * LANES * i) as i64 })[0]
     };
     let mut src = Vec::new();
     for i in 0..n {
@@ -90,12 +90,12 @@ fn kernel_of(c: Case) -> Ir {
     let (words, of_lane) = (b.add(first, index), b.add(first, own));
     let offset = at as i64;
     let (bits, result) = ((8 * bytes) as u8, b.reg(ty));
-    let word = access(StateSpace::Global, bits);
+    let word = Access::weak(StateSpace::Global, bits);
     if is_shared {
         // What the words hold before comes with the sources.
         let before = load(&mut b, 3);
         let before = kernel::of_type(&mut b, before, ty);
-        b.store(access(StateSpace::Shared, bits), Addr { base: of_lane, offset }, &[before]);
+        b.store(Access::weak(StateSpace::Shared, bits), Addr { base: of_lane, offset }, &[before]);
     }
     b.copy(result, Val::Imm(0, ty));
     if c.in_part {
@@ -120,7 +120,7 @@ fn kernel_of(c: Case) -> Ir {
     b.block = BlockId(2);
     kernel::put(&mut b, Addr { base: start.results, offset: 0 }, result);
     if is_shared {
-        let value = b.load(access(StateSpace::Shared, bits), Addr { base: of_lane, offset })[0];
+        let value = b.load(Access::weak(StateSpace::Shared, bits), Addr { base: of_lane, offset })[0];
         let eight = b.imm(8, Ty::B32);
         let by = b.pure(Pure::MulWide(Int::U32), Ty::B64, &[start.index, eight]);
         let out = b.sub(start.results, by);

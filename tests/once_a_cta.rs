@@ -5,10 +5,8 @@
 
 use std::fmt::Write;
 
-use handloom_diag::Style;
-use handloom_runtime::{Backend, Bounds, Tier};
-use handloom_tests::engines::{Argument, INTERP, Job, Launch, WIDE_EXACT, Way, is_there, ways};
-use handloom_tests::filetest::without_window;
+use handloom_tests::agree::{agree, seeds};
+use handloom_tests::engines::{Argument, Job, Launch, Way};
 use handloom_tests::rng::Rng;
 
 /// Kernels of a plain run.
@@ -381,40 +379,11 @@ fn compare(seed: u64) -> Result<(), String> {
     let told = |way: Way, what: &str| {
         format!("seed {seed}, grid {:?}, block {:?}, n {}: [{}] {what}\n{}", k.grid, k.block, k.n, way.name, k.text)
     };
-    let want = job.run(INTERP, 0).map_err(|e| told(INTERP, &e))?;
-    // Cranelift's code counts lanes that did the same by groups, so that its note may say more or fewer.
-    let cut = |way: Way, r: &Option<String>| match (way.backend, r) {
-        (Backend::Wide, r) => r.clone(),
-        (_, r) => r.as_ref().map(|r| {
-            r.lines().filter(|l| !l.contains("did the same") && l.trim() != "|").collect::<Vec<_>>().join("\n")
-        }),
-    };
-    let report = want.trap.as_ref().map(|t| without_window(&t.human(Style::Plain, None)));
-    let careful = Way { name: "wide, careful code", tier: Tier::Careful, ..WIDE_EXACT };
-    for way in ways().chain(is_there(careful.backend, careful.vectors).then_some(careful)) {
-        // Contained bounds let a stray inside the heap pass.
-        if way == INTERP || report.is_some() && way.bounds == Bounds::Contained {
-            continue;
-        }
-        let got = job.run(way, 0).map_err(|e| told(way, &e))?;
-        let now = got.trap.as_ref().map(|t| without_window(&t.human(Style::Plain, None)));
-        if cut(way, &now) != cut(way, &report) {
-            let text = |r: &Option<String>| r.clone().unwrap_or_else(|| "no trap".into());
-            return Err(told(way, &format!("{}\ninstead of {}", text(&now), text(&report))));
-        }
-        if report.is_none() && got.buffers != want.buffers {
-            let at = got.buffers[0].iter().zip(&want.buffers[0]).position(|(a, b)| a != b);
-            return Err(told(way, &format!("byte {at:?} differs")));
-        }
-    }
-    Ok(())
+    agree(&job, &told)
 }
 
 #[test]
 fn engines_agree_on_guards_and_bounds_that_fail_in_part() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
-    let first = number("HANDLOOM_SEED").unwrap_or(0);
-    let last = first + number("HANDLOOM_KERNELS").unwrap_or(KERNELS);
-    let wrong: Vec<String> = (first..last).filter_map(|seed| compare(seed).err()).take(3).collect();
+    let wrong: Vec<String> = seeds(KERNELS).filter_map(|seed| compare(seed).err()).take(3).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }

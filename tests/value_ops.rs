@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use handloom_ir::num::eval;
 use handloom_ir::simt::video::{Elements, Negated, Part, PartOf, SimdOp, Video, VideoEnd, VideoOp, VideoSimd, Vmad};
-use handloom_ir::simt::{Addr, BlockId, Cvt, Exactness, FMode, Inst, Module as Ir, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{Access, Addr, BlockId, Cvt, Exactness, FMode, Inst, Module as Ir, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Float, Int, PrmtMode, Rounding, ScalarType, StateSpace, TestProperty, Ty};
 use handloom_tests::engines::{INTERP, Way, ways};
-use handloom_tests::kernel::{self, SPAN, access, bits};
+use handloom_tests::kernel::{self, SPAN, bits};
 use handloom_tests::rng::Rng;
 use handloom_wide::approx::{AWAY, circular, logarithms, powers};
 use handloom_wide::is_for_routine;
@@ -74,7 +74,7 @@ fn kernel_of(ops: &[Pure], how: How, constants: &[u64]) -> Ir {
     let mut made: BTreeMap<(usize, Ty), Val> = BTreeMap::new();
     for i in 0..n {
         let at = Addr { base: sources, offset: (8 * ALL * i) as i64 };
-        let word = b.load(access(StateSpace::Global, 64), at)[0];
+        let word = b.load(Access::weak(StateSpace::Global, 64), at)[0];
         for ty in [Ty::P, Ty::B16, Ty::B32, Ty::B64] {
             let wanted = ops.iter().any(|op| op.sources().get(i) == Some(&ty));
             if !wanted {

@@ -2,10 +2,12 @@
 //! ctas whose last warp is not whole; with sources that vary, that are the same for all and that are constants.
 
 use handloom_interp::warp::complete;
-use handloom_ir::simt::{Addr, Addresses, BlockId, Inst, Lines, MatrixOp, Module as Ir, Op, Pure, Reg, Term, Val};
+use handloom_ir::simt::{
+    Access, Addr, Addresses, BlockId, Inst, Lines, MatrixOp, Module as Ir, Op, Pure, Reg, Term, Val,
+};
 use handloom_ir::types::{AtomOp, Cmp, Int, ShflMode, StateSpace, Ty, VoteMode};
 use handloom_tests::engines::ways;
-use handloom_tests::kernel::{self, SPAN, access, bits};
+use handloom_tests::kernel::{self, SPAN, bits};
 use handloom_tests::rng::Rng;
 
 /// How many threads stand where.
@@ -42,7 +44,7 @@ fn kernel_of(c: &Case, shape: Shape) -> Ir {
     let mut b = kernel::builder(&mut func);
     let start = kernel::start(&mut b, shape.threads);
     let word = |b: &mut handloom_ir::simt::Builder<'_>, base, i: usize| {
-        b.load(access(StateSpace::Global, 64), Addr { base, offset: (8 * all * i) as i64 })[0]
+        b.load(Access::weak(StateSpace::Global, 64), Addr { base, offset: (8 * all * i) as i64 })[0]
     };
     let mut src = Vec::new();
     for (i, (ty, constant)) in c.src.iter().zip(&c.constants).enumerate() {

@@ -8,7 +8,7 @@ use handloom_diag::{FileId, SourceMap, Span};
 use handloom_ir::simt::{
     Access, Addr, Block, BlockId, Builder, Entry, FuncId, Function, Module as Ir, Op, Param, Pure, Reg, Term, Val,
 };
-use handloom_ir::types::{Int, Order, ScalarType, Scope, Sreg, StateSpace, Ty};
+use handloom_ir::types::{Int, ScalarType, Sreg, StateSpace, Ty};
 use handloom_runtime::{Arg, LaunchConfig, Module, launch};
 
 use crate::engines::{Way, device_with};
@@ -16,20 +16,6 @@ use crate::rng::Rng;
 
 /// The place of all statements.
 pub const SPAN: Span = Span { file: FileId(0), start: 0, end: 0 };
-
-/// A weak access to one element.
-pub fn access(space: StateSpace, bits: u8) -> Access {
-    Access {
-        space,
-        bits,
-        count: 1,
-        elements: 1,
-        order: Order::Weak,
-        scope: Scope::Cta,
-        is_single: false,
-        is_async: false,
-    }
-}
 
 /// An entry of so many blocks, all of which end the thread.
 pub fn function(blocks: usize) -> Function {
@@ -71,7 +57,7 @@ pub fn start(b: &mut Builder<'_>, threads: usize) -> Start {
     let parameter = |b: &mut Builder<'_>, offset| {
         let at = b.reg(Ty::B64);
         b.push(Op::ParamAddr { offset }, vec![at], vec![]);
-        b.load(access(StateSpace::ParamEntry, 64), Addr { base: Val::Reg(at), offset: 0 })[0]
+        b.load(Access::weak(StateSpace::ParamEntry, 64), Addr { base: Val::Reg(at), offset: 0 })[0]
     };
     let (from, to) = (parameter(b, 0), parameter(b, 8));
     let sreg = |b: &mut Builder<'_>, s| {
@@ -110,7 +96,7 @@ pub fn put(b: &mut Builder<'_>, at: Addr, r: Reg) {
         Ty::P => (b.pure(Pure::FromPred(Ty::B32), Ty::B32, &[Val::Reg(r)]), 32),
         ty => (Val::Reg(r), ty.bits() as u8),
     };
-    b.store(access(StateSpace::Global, bits), at, &[value]);
+    b.store(Access::weak(StateSpace::Global, bits), at, &[value]);
 }
 
 /// The module of a kernel.

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agree;
 pub mod circles;
 pub mod convert;
 pub mod counted;

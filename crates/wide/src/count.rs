@@ -6,7 +6,7 @@
 use std::mem::offset_of;
 
 use handloom_ir::simt::{Access as Extent, Count, Counting, Counts, Does, Inst, Op, Term, Touch, Val};
-use handloom_ir::types::{Order, Scope, StateSpace};
+use handloom_ir::types::StateSpace;
 use handloom_plan::abi::{CtaCtx, Meeting, Routine};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::shape::Shape;
@@ -146,17 +146,7 @@ impl Emit<'_> {
     /// Lanes access memory.
     fn count_access(&mut self, inst: &Inst, (at, site): (u32, u32), touch: Touch) {
         let done = self.a.label();
-        let lanes = match inst.guard() {
-            None => LANES,
-            Some(g) => {
-                let g = self.src(g);
-                self.bits(&g);
-                self.a.op2(Code::And_r32_rm32, EAX, LANES);
-                self.a.op2(Code::Mov_r32_rm32, TAKERS, EAX);
-                self.a.jump(Code::Je_rel32_64, done);
-                TAKERS
-            }
-        };
+        let lanes = self.takers(inst, done);
         let shape = self.shape(inst.src[0]).filter(|s| self.has_pattern(s, touch));
         let Some(shape) = shape else {
             self.memory_routine(inst, lanes, None);
@@ -263,17 +253,7 @@ impl Emit<'_> {
 
     /// The access of which a lane's address is asked.
     fn counted_access(&mut self, inst: &Inst, touch: Touch) -> Access {
-        let extent = Extent {
-            space: touch.space,
-            bits: 8,
-            count: 1,
-            elements: 1,
-            order: Order::Weak,
-            scope: Scope::Cta,
-            is_single: false,
-            is_async: false,
-        };
-        let load = Inst { op: Op::Load { access: extent, offset: touch.offset }, ..inst.clone() };
+        let load = Inst { op: Op::Load { access: Extent::weak(touch.space, 8), offset: touch.offset }, ..inst.clone() };
         let class = AccessClass::of(&load).unwrap_or_else(|| panic!("bug: {inst:?} has no address"));
         self.kind_of_access(&load, class, Limits::Safe, LANES).0
     }

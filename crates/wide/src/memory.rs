@@ -29,10 +29,9 @@ const R10: Register = Register::R10;
 const R11: Register = Register::R11;
 
 impl Emit<'_> {
-    /// A load, a store or an atomic.
-    pub(crate) fn access(&mut self, inst: &Inst) {
-        let skip = self.a.label();
-        let lanes = match inst.guard() {
+    /// The lanes of the block whose guard holds; where there are none, it goes to `skip`.
+    pub(crate) fn takers(&mut self, inst: &Inst, skip: Label) -> Register {
+        match inst.guard() {
             None => LANES,
             Some(g) => {
                 let g = self.src(g);
@@ -42,7 +41,13 @@ impl Emit<'_> {
                 self.a.jump(Code::Je_rel32_64, skip);
                 TAKERS
             }
-        };
+        }
+    }
+
+    /// A load, a store or an atomic.
+    pub(crate) fn access(&mut self, inst: &Inst) {
+        let skip = self.a.label();
+        let lanes = self.takers(inst, skip);
         let comes_back = match self.inline(inst) {
             Some((class, limits)) => self.plain(inst, class, limits, lanes, skip),
             None => {

@@ -7,16 +7,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::{Trap, TrapKind};
 use handloom_ir::types::*;
 
-const SHARED_WORD: Access = Access {
-    space: StateSpace::Shared,
-    bits: 32,
-    count: 1,
-    elements: 1,
-    order: Order::Weak,
-    scope: Scope::Sys,
-    is_single: false,
-    is_async: false,
-};
+const SHARED_WORD: Access = Access::weak(StateSpace::Shared, 32);
 
 /// Shared word `index`.
 fn shared(b: &mut Builder<'_>, index: Val) -> Addr {

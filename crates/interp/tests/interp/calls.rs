@@ -6,16 +6,7 @@ use handloom_ir::simt::*;
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::*;
 
-const LOCAL32: Access = Access {
-    space: StateSpace::Local,
-    bits: 32,
-    count: 1,
-    elements: 1,
-    order: Order::Weak,
-    scope: Scope::Sys,
-    is_single: false,
-    is_async: false,
-};
+const LOCAL32: Access = Access::weak(StateSpace::Local, 32);
 
 fn call(callee: Callee, target: Option<Val>, args: u32, next: u32) -> Term {
     Term::Call { callee, target, signature: (8, 4), args: SlotId(args), next: BlockId(next) }

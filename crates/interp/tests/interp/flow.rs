@@ -80,7 +80,7 @@ fn loops_of_different_length_end_together() {
 /// Each thread takes a lock, adds one to a plain counter, and gives the lock back.
 fn spin_lock_kernel() -> Function {
     let mut f = entry(4);
-    let word = plain(StateSpace::Global, 32);
+    let word = Access::weak(StateSpace::Global, 32);
     let lock = Addr { base: imm64(OUT + 4), offset: 0 };
     let count = Addr { base: imm64(OUT), offset: 0 };
     end(&mut f, 0, jump(1));
@@ -165,7 +165,7 @@ fn another_warp_has_its_turn_beside_an_endless_loop() {
     let first = b.less(tid, 32);
     end(&mut f, 0, branch(first, 3, 1));
     let mut b = at(&mut f, 1);
-    let flag = b.load(plain(StateSpace::Global, 32), Addr { base: imm64(OUT), offset: 0 })[0];
+    let flag = b.load(Access::weak(StateSpace::Global, 32), Addr { base: imm64(OUT), offset: 0 })[0];
     let set = b.same(flag, 7);
     end(&mut f, 1, branch(set, 2, 1));
     let mut b = at(&mut f, 3);

@@ -12,10 +12,10 @@ fn narrow_loads_are_zero_extended_and_narrow_stores_cut() {
     let mut f = entry(1);
     let mut b = at(&mut f, 0);
     let base = Addr { base: imm64(OUT), offset: 64 };
-    b.store(plain(StateSpace::Global, 64), base, &[imm64(0x8877_6655_f3f2_f1f0)]);
-    b.store(plain(StateSpace::Global, 8), Addr { offset: 65, ..base }, &[Val::Imm(0x12ab, Ty::B16)]);
+    b.store(Access::weak(StateSpace::Global, 64), base, &[imm64(0x8877_6655_f3f2_f1f0)]);
+    b.store(Access::weak(StateSpace::Global, 8), Addr { offset: 65, ..base }, &[Val::Imm(0x12ab, Ty::B16)]);
     for (i, bits) in [8, 16, 32].into_iter().enumerate() {
-        let v = b.load(plain(StateSpace::Global, bits), base)[0];
+        let v = b.load(Access::weak(StateSpace::Global, bits), base)[0];
         let v = b.ext(v, if bits == 32 { 32 } else { 16 }, false, Ty::B32);
         b.out(imm32(i as u64), v);
     }
@@ -25,7 +25,7 @@ fn narrow_loads_are_zero_extended_and_narrow_stores_cut() {
 #[test]
 fn sinks_are_not_read_but_the_whole_is_aligned() {
     // Four words of which only 0 and 1 are taken: the others lie behind the end of memory.
-    let access = |elements| Access { count: 4, elements, ..plain(StateSpace::Global, 32) };
+    let access = |elements| Access { count: 4, elements, ..Access::weak(StateSpace::Global, 32) };
     let end_of_out = OUT + OUT_SIZE as u64;
     let read = |addr: u64, elements| {
         let mut f = entry(1);
@@ -77,13 +77,13 @@ fn some_bad(bad: u64, act: impl FnOnce(&mut Builder<'_>, Val)) -> Trap {
 fn traps_name_the_lanes_the_address_and_the_access() {
     let load = |access| move |b: &mut Builder<'_>, base| drop(b.load(access, Addr { base, offset: 0 }));
     let store = |access| move |b: &mut Builder<'_>, base| b.store(access, Addr { base, offset: 0 }, &[imm32(1)]);
-    let global = plain(StateSpace::Global, 32);
+    let global = Access::weak(StateSpace::Global, 32);
     let t = some_bad(0x40, load(global));
     assert_eq!((t.kind, t.address, t.bytes), (TrapKind::OutOfBounds, Some(0x40), 4));
     assert_eq!((t.access, t.space), (Some(AccessKind::Read), Some(StateSpace::Global)));
     let t = some_bad(OUT + 2, store(global));
     assert_eq!((t.kind, t.access), (TrapKind::Misaligned, Some(AccessKind::Write)));
-    let generic = plain(StateSpace::Generic, 32);
+    let generic = Access::weak(StateSpace::Generic, 32);
     assert_eq!(some_bad(CONST, store(generic)).kind, TrapKind::WriteProtected);
     assert_eq!(some_bad(PARAM, store(generic)).kind, TrapKind::WriteProtected);
     let strong = Access { order: Order::Relaxed, scope: Scope::Gpu, ..generic };
@@ -106,7 +106,7 @@ fn traps_name_the_lanes_the_address_and_the_access() {
 fn volatile_loads_may_reach_local_memory() {
     let mut f = entry(1);
     let mut b = at(&mut f, 0);
-    let access = Access { order: Order::Volatile, ..plain(StateSpace::Generic, 32) };
+    let access = Access { order: Order::Volatile, ..Access::weak(StateSpace::Generic, 32) };
     let v = b.load(access, Addr { base: imm64(LOCAL), offset: 0 })[0];
     b.out(imm32(0), v);
     assert_eq!(words(f, 1, 1), [0]);
@@ -122,7 +122,7 @@ fn a_guard_switches_lanes_off() {
     let base = b.select(good, imm64(OUT + 400), imm64(3));
     let d = b.reg(Ty::B32);
     b.copy(d, imm32(55));
-    let access = plain(StateSpace::Global, 32);
+    let access = Access::weak(StateSpace::Global, 32);
     b.push_inst_guarded(Op::Load { access, offset: 0 }, vec![d], vec![base], good);
     b.out(tid, Val::Reg(d));
     assert_eq!(words(f, 8, 8), [0, 0, 0, 0, 55, 55, 55, 55]);
@@ -146,7 +146,7 @@ fn shared_and_local_memory_end_where_they_end() {
     let shared = |offset: u64| {
         let mut f = entry(1);
         let mut b = at(&mut f, 0);
-        b.store(plain(StateSpace::Shared, 32), Addr { base: imm32(offset), offset: 4 }, &[imm32(1)]);
+        b.store(Access::weak(StateSpace::Shared, 32), Addr { base: imm32(offset), offset: 4 }, &[imm32(1)]);
         drive(&module(vec![f]), env([1, 1, 1])).0
     };
     assert_eq!(shared(u64::from(SHARED_SIZE) - 8), Status::Done);
@@ -156,7 +156,7 @@ fn shared_and_local_memory_end_where_they_end() {
     // Thread 1 reaches into the local memory of thread 0.
     let mut f = entry(1);
     let mut b = at(&mut f, 0);
-    b.load(plain(StateSpace::Local, 32), Addr { base: imm64(LOCAL), offset: 0 });
+    b.load(Access::weak(StateSpace::Local, 32), Addr { base: imm64(LOCAL), offset: 0 });
     let t = trap(f, 2);
     assert_eq!((t.kind, t.thread), (TrapKind::OutOfBounds, [1, 0, 0]));
 }
@@ -196,7 +196,7 @@ fn cluster_offsets_name_the_shared_memory_of_others() {
     const PEER: u64 = 0x60_0000;
     let mut f = entry(1);
     let mut b = at(&mut f, 0);
-    let access = plain(StateSpace::SharedCluster, 32);
+    let access = Access::weak(StateSpace::SharedCluster, 32);
     // This is rank 1; rank 0 is the peer.
     let addresses = [8, 0x10_0000 + 8, 0x20_0000 + 8];
     for (i, a) in addresses.into_iter().enumerate() {
@@ -276,7 +276,7 @@ fn f32_sums_flush_in_global_memory_only() {
         let mut b = at(&mut f, 0);
         let add = atomic(AtomOp::Add, ScalarType::F32, space);
         b.push(Op::Red { access: add, offset: 0 }, vec![], vec![base, imm32(tiny)]);
-        let from = plain(space, 32);
+        let from = Access::weak(space, 32);
         let v = b.load(from, Addr { base, offset: 0 })[0];
         b.out(imm32(9), v);
         words(f, 1, 10)[9]

@@ -81,12 +81,12 @@ fn calls(builtin: Builtin, words: &[u64], result: i64) -> Function {
     f.slots.push(Slot::new(64, 8));
     let mut b = at(&mut f, 0);
     let base = b.op(Op::SlotAddr(SlotId(0)), Ty::B64, &[]);
-    let wide = plain(StateSpace::Local, 64);
+    let wide = Access::weak(StateSpace::Local, 64);
     for (i, word) in words.iter().enumerate() {
         b.store(wide, Addr { base, offset: i as i64 * 8 }, &[imm64(*word)]);
     }
     b.push(Op::Builtin(builtin), vec![], vec![base]);
-    let got = b.load(plain(StateSpace::Local, 32), Addr { base, offset: result })[0];
+    let got = b.load(Access::weak(StateSpace::Local, 32), Addr { base, offset: result })[0];
     let tid = b.tid();
     b.out(tid, got);
     f
@@ -139,12 +139,12 @@ fn malloc_gives_memory_and_free_takes_it() {
     f.slots.push(Slot::new(16, 8));
     let mut b = at(&mut f, 0);
     let base = b.op(Op::SlotAddr(SlotId(0)), Ty::B64, &[]);
-    let wide = plain(StateSpace::Local, 64);
+    let wide = Access::weak(StateSpace::Local, 64);
     b.store(wide, Addr { base, offset: 0 }, &[imm64(40)]);
     b.push(Op::Builtin(Builtin::Malloc), vec![], vec![base]);
     let p = b.load(wide, Addr { base, offset: 8 })[0];
-    b.store(plain(StateSpace::Generic, 32), Addr { base: p, offset: 36 }, &[imm32(77)]);
-    let got = b.load(plain(StateSpace::Generic, 32), Addr { base: p, offset: 36 })[0];
+    b.store(Access::weak(StateSpace::Generic, 32), Addr { base: p, offset: 36 }, &[imm32(77)]);
+    let got = b.load(Access::weak(StateSpace::Generic, 32), Addr { base: p, offset: 36 })[0];
     b.out(imm32(0), got);
     b.store(wide, Addr { base, offset: 0 }, &[imm64(0)]);
     b.push(Op::Builtin(Builtin::Free), vec![], vec![base]);

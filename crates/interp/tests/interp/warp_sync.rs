@@ -243,7 +243,7 @@ fn a_lane_may_use_a_mask_that_does_not_name_it() {
 fn bar_warp_orders_lanes() {
     // Lane 0 stores late; the others wait for it at the warp barrier and read.
     let mut f = entry(4);
-    let word = plain(StateSpace::Shared, 32);
+    let word = Access::weak(StateSpace::Shared, 32);
     let cell = Addr { base: imm32(0), offset: 16 };
     let mut b = at(&mut f, 0);
     let tid = b.tid();

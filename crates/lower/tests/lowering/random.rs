@@ -18,11 +18,6 @@ impl Random {
 
 const TYPES: [Ty; 4] = [Ty::P, Ty::B16, Ty::B32, Ty::B64];
 
-fn weak(space: StateSpace, bits: u8, count: u8) -> Access {
-    let elements = (1 << count) - 1;
-    Access { space, bits, count, elements, order: Order::Weak, scope: Scope::Cta, is_single: false, is_async: false }
-}
-
 /// A function with blocks in random order of jumps; loops are left by a counter, so that it ends.
 struct Maker {
     r: Random,
@@ -122,7 +117,7 @@ impl Maker {
             _ => [8, 16, 32, 64][self.r.below(4) as usize],
         };
         let count = [1, 1, 2][self.r.below(3) as usize];
-        let access = weak(StateSpace::Local, bits, count);
+        let access = Access::weak_vector(StateSpace::Local, bits, count);
         let ty = if bits < 32 {
             Ty::B16
         } else if bits == 32 {
@@ -159,7 +154,7 @@ impl Maker {
         self.push(Op::SlotAddr(slot), vec![base], vec![], false);
         let (bits, ty) = if slot.0 == 0 { (32, Ty::B32) } else { (64, Ty::B64) };
         for k in 0..32 / i64::from(bits / 8) {
-            let access = weak(StateSpace::Local, bits, 1);
+            let access = Access::weak_vector(StateSpace::Local, bits, 1);
             let op = Op::Store { access, offset: k * i64::from(bits / 8) };
             self.push(op, vec![], vec![Val::Reg(base), Val::Imm(0, ty)], false);
         }
@@ -167,7 +162,7 @@ impl Maker {
 
     fn global_store(&mut self) {
         let ty = TYPES[1 + self.r.below(3) as usize];
-        let access = weak(StateSpace::Global, ty.bits() as u8, 1);
+        let access = Access::weak_vector(StateSpace::Global, ty.bits() as u8, 1);
         let v = self.value(ty);
         let guard = self.value(Ty::P);
         let base = Val::Imm(0x9000_0000, Ty::B64);
@@ -215,7 +210,7 @@ fn function(seed: u64, is_entry: bool) -> Function {
         m.clear_slot(SlotId(slot));
     }
     if !is_entry {
-        let access = weak(StateSpace::Local, 64, 1);
+        let access = Access::weak_vector(StateSpace::Local, 64, 1);
         let at = m.hidden_reg();
         m.push(Op::ArgAddr { offset: 0 }, vec![at], vec![], false);
         m.push(Op::Load { access, offset: 0 }, vec![Reg(11)], vec![Val::Reg(at)], false);
@@ -296,8 +291,8 @@ fn module(seed: u64) -> Module {
     entry.blocks.push(after);
     entry.regs.push(Ty::B64);
     let at = Reg(entry.regs.len() as u32 - 1);
-    let store = Op::Store { access: weak(StateSpace::Local, 64, 1), offset: 0 };
-    let load = Op::Load { access: weak(StateSpace::Local, 64, 1), offset: 8 };
+    let store = Op::Store { access: Access::weak_vector(StateSpace::Local, 64, 1), offset: 0 };
+    let load = Op::Load { access: Access::weak_vector(StateSpace::Local, 64, 1), offset: 8 };
     let inst = |op, dst, src| Inst { op, dst, src, guarded: false, span: span(0) };
     let last = entry.blocks.len() - 1;
     entry.blocks[caller].insts.push(inst(Op::SlotAddr(SlotId(3)), vec![at], vec![]));

@@ -7,16 +7,7 @@ use handloom_plan::access::{AccessClass, Own};
 use handloom_plan::analysis::shape::Shape;
 use handloom_plan::packs::accesses::FullWay;
 
-const WORD: Access = Access {
-    space: StateSpace::Global,
-    bits: 32,
-    count: 1,
-    elements: 1,
-    order: Order::Weak,
-    scope: Scope::Cta,
-    is_single: false,
-    is_async: false,
-};
+const WORD: Access = Access::weak(StateSpace::Global, 32);
 
 fn load(access: Access, offset: i64, guarded: bool) -> AccessClass {
     let mut src = vec![Val::Reg(Reg(0))];

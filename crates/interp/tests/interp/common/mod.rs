@@ -87,20 +87,6 @@ pub fn imm64(v: u64) -> Val {
     Val::Imm(v, Ty::B64)
 }
 
-/// A weak access of one element.
-pub fn plain(space: StateSpace, bits: u8) -> Access {
-    Access {
-        space,
-        bits,
-        count: 1,
-        elements: 1,
-        order: Order::Weak,
-        scope: Scope::Sys,
-        is_single: false,
-        is_async: false,
-    }
-}
-
 /// An atomic of one element in relaxed order.
 pub fn atomic(op: AtomOp, ty: ScalarType, space: StateSpace) -> AtomAccess {
     AtomAccess { op, ty, space, order: Order::Relaxed, scope: Scope::Gpu, count: 1 }
@@ -152,7 +138,7 @@ impl Write for Builder<'_> {
 
     fn out(&mut self, index: Val, value: Val) {
         let base = self.out_addr(index);
-        self.store(plain(StateSpace::Global, 32), Addr { base, offset: 0 }, &[value]);
+        self.store(Access::weak(StateSpace::Global, 32), Addr { base, offset: 0 }, &[value]);
     }
 
     fn op(&mut self, op: Op, ty: Ty, src: &[Val]) -> Val {

@@ -76,28 +76,15 @@ pub static RET: Form = form("ret", Semantics::Control(Control::Ret));
 pub static CALL: Form = form("call", Semantics::Control(Control::Call));
 pub static BAR: Form = form("bar.sync", Semantics::Control(Control::Barrier(BarKind::Sync)));
 
-fn access(space: StateSpace, bits: u8) -> Access {
-    Access {
-        space,
-        bits,
-        count: 1,
-        elements: 1,
-        order: Order::Weak,
-        scope: Scope::Cta,
-        is_single: false,
-        is_async: false,
-    }
-}
-
 fn load(x: &mut Cx<'_, '_>, space: StateSpace, bits: u8) {
-    let v = x.b.load(access(space, bits), x.addr(0));
+    let v = x.b.load(Access::weak(space, bits), x.addr(0));
     x.set(v[0]);
 }
 
 fn store(x: &mut Cx<'_, '_>, space: StateSpace) {
     let Arg::Vals(values) = &x.args[1] else { panic!("a store takes a value") };
     let bits = x.b.ty(values[0]).bits() as u8;
-    x.b.store(access(space, bits), x.addr(0), values);
+    x.b.store(Access::weak(space, bits), x.addr(0), values);
 }
 
 /// A body in the making: registers and labels by number.
