@@ -3,8 +3,10 @@
 
 use std::sync::MutexGuard;
 
+use handloom_audit::init::Filled;
 use handloom_audit::memory::{Stray, Variable};
 use handloom_audit::{Access, Audit, Does, Proxy, Row, Site, Thread, told_space};
+use handloom_codegen::Failure;
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
@@ -15,9 +17,20 @@ use super::atomic::of_lane;
 use super::check::{Request, is_global, locate, record};
 use super::memory::{lanes, wrap};
 use crate::lock::lock;
-use crate::memory::access;
+use crate::memory::{Undo, access};
 use crate::warp::host::CtaHost;
 use crate::warp::told::Told;
+
+/// The lanes of a warp, from the first and from the last.
+const ALL_LANES: [[usize; 32]; 2] = {
+    let mut all = [[0; 32]; 2];
+    let mut lane = 0;
+    while lane < 32 {
+        (all[0][lane], all[1][lane]) = (lane, 31 - lane);
+        lane += 1;
+    }
+    all
+};
 
 /// A fence by the lanes of a call.
 pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
@@ -68,18 +81,26 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         _ => return 0,
     };
     // As in the interpreter: an odd seed turns the order of lanes round.
-    let mut order_of_lanes = [0; 32];
-    let mut n = 0;
-    for lane in lanes(c.mask) {
-        order_of_lanes[n] = lane;
-        n += 1;
+    let is_odd = c.host.env.seed & 1 == 1;
+    let mut order_of_lanes = ALL_LANES[usize::from(is_odd)];
+    let mut n = 32;
+    if c.mask != u32::MAX {
+        n = 0;
+        for lane in ALL_LANES[usize::from(is_odd)].into_iter().filter(|lane| c.mask >> lane & 1 == 1) {
+            order_of_lanes[n] = lane;
+            n += 1;
+        }
     }
-    let all = &mut order_of_lanes[..n];
-    if c.host.env.seed & 1 == 1 {
-        all.reverse();
-    }
+    let all = &order_of_lanes[..n];
     let Some(mut told) = c.host.told.take() else { return 0 };
     check_variable(c, &told, r, header, all, &row, reach.as_ref());
+    if let Some((undo, filled)) = &mut told.bits
+        && !follow_bits(c, (undo, filled), r, all, &row, reach.as_ref())
+    {
+        undo.doubt();
+        c.host.failure = Some(Failure::Bug("a launch that is to be run again was not".into()));
+        return 0;
+    }
     {
         let Told { audit, sites, has_races, .. } = &mut told;
         if sites.len() <= c.site {
@@ -128,6 +149,44 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     }
     c.host.told = Some(told);
     1
+}
+
+/// Whether lanes may do an access where bits that nobody wrote are looked for: it reads none of them, and what it writes can be taken back. That is kept.
+fn follow_bits(
+    c: &mut Call<'_>,
+    (undo, filled): (&Undo, &mut Filled),
+    r: &Request,
+    all: &[usize],
+    row: &[u64; 32],
+    reach: Option<&Reach>,
+) -> bool {
+    let reads = !matches!(c.tables.mems[c.site].op, Op::Store { .. });
+    for lane in all.iter().copied() {
+        let space = reach.map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space);
+        for i in (0..r.bytes / r.element.max(1)).filter(|i| r.elements >> i & 1 == 1) {
+            let at = row[lane].wrapping_add(u64::from(i * r.element));
+            match space {
+                StateSpace::Global if r.writes() => {
+                    let hit = c.host.memory.view.get_mut().resolve(at, u64::from(r.element), true, None);
+                    if !hit.is_ok_and(|hit| hit.kind.is_of_device()) {
+                        return false;
+                    }
+                    // SAFETY: the access passed its check.
+                    unsafe { undo.kept().keep(at, r.element) }
+                }
+                StateSpace::Shared | StateSpace::Local | StateSpace::ParamFunc => {
+                    if reads && !filled.is_filled(at, r.element) {
+                        return false;
+                    }
+                    if r.writes() {
+                        filled.fill(at, r.element);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    true
 }
 
 /// The way by which an op reaches memory.
@@ -206,9 +265,11 @@ struct Reach {
 fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reach> {
     let bytes = u64::from(r.bytes);
     let (mut low, mut high, mut any) = (u64::MAX, 0, 0);
-    for lane in lanes(c.mask) {
-        let addr = row[lane];
-        (low, high, any) = (low.min(addr), high.max(addr), any | addr);
+    let mut look = |addr: u64| (low, high, any) = (low.min(addr), high.max(addr), any | addr);
+    if c.mask == u32::MAX {
+        row.iter().copied().for_each(&mut look);
+    } else {
+        lanes(c.mask).for_each(|lane| look(row[lane]));
     }
     if c.mask == 0 || !r.has_all_elements() || !bytes.is_power_of_two() || any & (bytes - 1) != 0 {
         return None;
