@@ -47,5 +47,6 @@ pub use event::{Access, Does, Event, Met, Proxy, ProxyFence, Site, Thread, Turn,
 pub use finding::{Attempt, Class, Finding, Findings, Place};
 pub use footprint::Touched;
 pub use known::Time;
+pub use line::Even;
 pub use order::{Audit, Options};
-pub use row::Row;
+pub use row::{Addrs, Row};

@@ -216,6 +216,25 @@ pub struct Even {
     pub stride: u32,
 }
 
+impl Even {
+    /// No lanes.
+    pub const NONE: Even = Even { lanes: 0, base: 0, stride: 0 };
+
+    /// The address of a lane.
+    #[inline]
+    pub fn of(&self, lane: usize) -> u64 {
+        self.base.wrapping_add(u64::from(self.stride).wrapping_mul(lane as u64))
+    }
+
+    /// The addresses of the first and of the last lane.
+    #[inline]
+    pub fn ends(&self) -> (u64, u64) {
+        let (first, last) = (self.lanes.trailing_zeros() & 31, 31 - (self.lanes | 1).leading_zeros());
+        let at = |lane: u32| self.base.wrapping_add(u64::from(self.stride).wrapping_mul(u64::from(lane)));
+        (at(first), at(last))
+    }
+}
+
 /// Cuts lanes, in ascending order, into parts at even distances, none of which is negative or great. Returns how many there are.
 pub fn parts_at_even_distances(lanes: u32, addrs: &[u64; 32], parts: &mut [Even; 32]) -> usize {
     let mut n = 0;
@@ -262,7 +281,7 @@ mod tests {
         let cut = |lanes: u32, of: &dyn Fn(u64) -> u64| {
             let mut addrs = [0; 32];
             (0..32).zip(&mut addrs).for_each(|(lane, a)| *a = of(lane));
-            let mut parts = [Even { lanes: 0, base: 0, stride: 0 }; 32];
+            let mut parts = [Even::NONE; 32];
             let n = parts_at_even_distances(lanes, &addrs, &mut parts);
             parts[..n].to_vec()
         };

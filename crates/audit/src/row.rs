@@ -18,12 +18,31 @@ pub struct Row<'a> {
     pub first: usize,
     /// The lanes, in their order.
     pub lanes: &'a [usize],
-    /// By lane: a generic address.
-    pub addrs: &'a [u64; 32],
+    /// Where they access.
+    pub addrs: Addrs<'a>,
     /// The scalars, at most 8: bytes after the address, and how many bytes.
     pub parts: &'a [(u32, u8)],
     /// By lane, a bit for each scalar: it writes what is there already.
     pub same: &'a [u8; 32],
+}
+
+/// Generic addresses of lanes.
+#[derive(Clone, Copy, Debug)]
+pub enum Addrs<'a> {
+    /// By lane.
+    Each(&'a [u64; 32]),
+    /// All lanes in ascending order, in parts at even distances.
+    Even(&'a [Even]),
+}
+
+impl Addrs<'_> {
+    /// The address of a lane.
+    fn of(&self, lane: usize) -> u64 {
+        match self {
+            Addrs::Each(addrs) => addrs[lane],
+            Addrs::Even(parts) => parts.iter().find(|part| part.lanes >> lane & 1 == 1).map_or(0, |part| part.of(lane)),
+        }
+    }
 }
 
 impl Row<'_> {
@@ -31,7 +50,7 @@ impl Row<'_> {
         let (offset, bytes) = self.parts[part];
         Access {
             thread: Thread::new(self.cta, self.first + lane),
-            addr: self.addrs[lane].wrapping_add(u64::from(offset)),
+            addr: self.addrs.of(lane).wrapping_add(u64::from(offset)),
             bytes,
             failed: false,
             same_value: self.same[lane] >> part & 1 == 1,
@@ -80,9 +99,16 @@ impl Audit {
             return false;
         }
         let reversed = first > last;
-        let mut parts = [Even { lanes: 0, base: 0, stride: 0 }; 32];
-        let lanes = row.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);
-        let n = parts_at_even_distances(lanes, row.addrs, &mut parts);
+        let mut cut = [Even::NONE; 32];
+        let parts = match row.addrs {
+            Addrs::Even(parts) => parts,
+            Addrs::Each(addrs) => {
+                let lanes = row.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);
+                let n = parts_at_even_distances(lanes, addrs, &mut cut);
+                &cut[..n]
+            }
+        };
+        let n = parts.len();
         let count = u8::try_from(row.parts.len()).unwrap_or(1);
         let size = u64::from(*bytes) * u64::from(count);
         let who = row.cta << 5 | u32::try_from(row.first / 32).unwrap_or(0);
@@ -177,7 +203,7 @@ impl Audit {
     fn exactly(&mut self, site: u32, writes: bool, row: &Row<'_>) {
         let mut clocks = self.take_clocks(row.cta);
         let mut done = [0_u32; 8];
-        let ascends = row.lanes.windows(2).all(|w| row.addrs[w[0]] < row.addrs[w[1]]);
+        let ascends = row.lanes.windows(2).all(|w| row.addrs.of(w[0]) < row.addrs.of(w[1]));
         for (i, lane) in row.lanes.iter().copied().enumerate() {
             for (part, done) in done.iter_mut().enumerate().take(row.parts.len()) {
                 if *done >> lane & 1 == 1 {
@@ -194,7 +220,7 @@ impl Audit {
                     let mut others = 0;
                     let of = |lane: usize| clocks.get(row.first + lane);
                     for other in row.lanes[i + 1..].iter().copied() {
-                        if row.addrs[other] == row.addrs[lane]
+                        if row.addrs.of(other) == row.addrs.of(lane)
                             && let (Some(a), Some(b)) = (of(lane), of(other))
                             && a.is_alike(b)
                         {
@@ -321,7 +347,8 @@ mod tests {
                 audit.end_op();
             }
             let same = std::array::from_fn(|_| u8::try_from(random(4)).unwrap());
-            let row = Row { cta, first: 32 * warp, lanes: &lanes, addrs: &addrs, parts: &parts, same: &same };
+            let row =
+                Row { cta, first: 32 * warp, lanes: &lanes, addrs: Addrs::Each(&addrs), parts: &parts, same: &same };
             if whole {
                 audit.row(site, &row);
             } else {

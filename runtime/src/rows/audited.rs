@@ -1,11 +1,13 @@
 //! What compiled code of a checked launch tells an audit: accesses lane by lane and fences, exactly as the interpreter does (`interp::witness`), and
 //! accesses that leave their variable.
 
+mod evenly;
+
 use std::sync::MutexGuard;
 
 use handloom_audit::init::Filled;
 use handloom_audit::memory::{Stray, Variable};
-use handloom_audit::{Access, Audit, Does, Proxy, Row, Site, Thread, told_space};
+use handloom_audit::{Access, Addrs, Audit, Does, Proxy, Row, Site, Thread, told_space};
 use handloom_codegen::Failure;
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymKind};
@@ -32,6 +34,21 @@ const ALL_LANES: [[usize; 32]; 2] = {
     all
 };
 
+/// The lanes of a call in their order, and how many there are. As in the interpreter, an odd seed turns it round.
+fn in_order(c: &Call<'_>) -> ([usize; 32], usize) {
+    let all = ALL_LANES[usize::from(c.host.env.seed & 1 == 1)];
+    if c.mask == u32::MAX {
+        return (all, 32);
+    }
+    let mut some = [0; 32];
+    let mut n = 0;
+    for lane in all.into_iter().filter(|lane| c.mask >> lane & 1 == 1) {
+        some[n] = lane;
+        n += 1;
+    }
+    (some, n)
+}
+
 /// A fence by the lanes of a call.
 pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
     let site = &c.tables.mems[c.site];
@@ -54,6 +71,9 @@ pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
 
 /// An access by all rules, of which an audit is told.
 pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
+    if evenly::access(c, r, header) {
+        return 1;
+    }
     let site = &c.tables.mems[c.site];
     let mut row = [0_u64; 32];
     c.ctx.read_row(site.addr, c.mask, &mut row);
@@ -80,17 +100,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         }
         _ => return 0,
     };
-    // As in the interpreter: an odd seed turns the order of lanes round.
-    let is_odd = c.host.env.seed & 1 == 1;
-    let mut order_of_lanes = ALL_LANES[usize::from(is_odd)];
-    let mut n = 32;
-    if c.mask != u32::MAX {
-        n = 0;
-        for lane in ALL_LANES[usize::from(is_odd)].into_iter().filter(|lane| c.mask >> lane & 1 == 1) {
-            order_of_lanes[n] = lane;
-            n += 1;
-        }
-    }
+    let (order_of_lanes, n) = in_order(c);
     let all = &order_of_lanes[..n];
     let Some(mut told) = c.host.told.take() else { return 0 };
     check_variable(c, &told, r, header, all, &row, reach.as_ref());
@@ -102,18 +112,9 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         return 0;
     }
     {
-        let Told { audit, sites, has_races, .. } = &mut told;
-        if sites.len() <= c.site {
-            sites.resize(c.tables.mems.len(), [None; 2]);
-        }
-        let mut teller = Teller {
-            audit: lock(audit),
-            cta: c.host.env.number(),
-            warp: 32 * header.warp as usize,
-            site: Site { span: site.span, does, order, scope, space: r.space, proxy: proxy_of(&site.op) },
-            numbers: &mut sites[c.site],
-            has_races: *has_races,
-        };
+        let who = (c.host.env.number(), header.warp);
+        let made = Site { span: site.span, does, order, scope, space: r.space, proxy: proxy_of(&site.op) };
+        let mut teller = Teller::of(&mut told, c.tables.mems.len(), c.site, who, made);
         match site.op {
             Op::Load { access, .. } if let Some(reach) = &reach => {
                 match r.element {
@@ -122,7 +123,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
                     4 => load_rows::<4>(c, all, &row),
                     _ => load_rows::<8>(c, all, &row),
                 }
-                teller.tell_row(r, access.is_single, all, &row, reach.space, &[0; 32]);
+                teller.tell_row(r, access.is_single, all, Addrs::Each(&row), reach.space, &[0; 32]);
             }
             Op::Store { access, .. } if let Some(reach) = &reach => {
                 let same = match r.element {
@@ -131,7 +132,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
                     4 => store_rows::<4>(c, all, &row),
                     _ => store_rows::<8>(c, all, &row),
                 };
-                teller.tell_row(r, access.is_single, all, &row, reach.space, &same);
+                teller.tell_row(r, access.is_single, all, Addrs::Each(&row), reach.space, &same);
             }
             Op::Load { access, .. } => load(c, r, access.is_single, all, &row, &mut teller),
             Op::Store { access, .. } => store(c, r, access.is_single, all, &row, &mut teller),
@@ -198,7 +199,7 @@ fn proxy_of(op: &Op) -> Proxy {
 }
 
 /// Tells of the accesses of one op of a warp.
-struct Teller<'a> {
+pub(super) struct Teller<'a> {
     audit: MutexGuard<'a, Audit>,
     cta: u32,
     /// The first thread of the warp.
@@ -209,7 +210,17 @@ struct Teller<'a> {
     has_races: bool,
 }
 
-impl Teller<'_> {
+impl<'a> Teller<'a> {
+    /// Of a site of a warp.
+    fn of(told: &'a mut Told, n_sites: usize, number: usize, (cta, warp): (u32, u32), site: Site) -> Teller<'a> {
+        let Told { audit, sites, has_races, .. } = told;
+        if sites.len() <= number {
+            sites.resize(n_sites, [None; 2]);
+        }
+        let audit = lock(audit);
+        Teller { audit, cta, warp: 32 * warp as usize, site, numbers: &mut sites[number], has_races: *has_races }
+    }
+
     /// The number of the statement for accesses to a space; `None` where nobody looks at them.
     fn number(&mut self, space: StateSpace) -> Option<u32> {
         if !self.has_races {
@@ -235,7 +246,7 @@ impl Teller<'_> {
         r: &Request,
         is_single: bool,
         all: &[usize],
-        row: &[u64; 32],
+        addrs: Addrs<'_>,
         space: StateSpace,
         same: &[u8; 32],
     ) {
@@ -248,7 +259,7 @@ impl Teller<'_> {
         let whole = u8::MAX >> (8 - (r.bytes / r.element.max(1)).clamp(1, 8));
         let merged = if n == 1 { same.map(|same| u8::from(same == whole)) } else { *same };
         let (cta, first) = (self.cta, self.warp);
-        self.audit.row(number, &Row { cta, first, lanes: all, addrs: row, parts: &parts[..n], same: &merged });
+        self.audit.row(number, &Row { cta, first, lanes: all, addrs, parts: &parts[..n], same: &merged });
     }
 }
 

@@ -67,12 +67,38 @@ impl Filled {
                 place
             }
         };
-        let bits = (u64::MAX >> (64 - bytes.clamp(1, 16))) << (addr % 64);
+        let bits = (u64::MAX >> (64 - bytes.clamp(1, 64))) << (addr % 64);
         let line = usize::try_from(addr % PAGE / 64).unwrap_or(0);
         (&mut self.pages[place][line], bits)
     }
 
-    /// Bytes of an access, at most 16 and aligned, are written.
+    /// Bytes of a range are written.
+    pub fn fill_range(&mut self, addr: u64, bytes: u64) {
+        self.over(addr, bytes, |filled, at, n| {
+            filled.fill(at, n);
+            true
+        });
+    }
+
+    /// Whether all bytes of a range were written, or began with contents.
+    pub fn is_range_filled(&mut self, addr: u64, bytes: u64) -> bool {
+        self.over(addr, bytes, Filled::is_filled)
+    }
+
+    /// Does something to the parts of a range that lie in one word each, as long as it succeeds.
+    fn over(&mut self, mut addr: u64, bytes: u64, mut what: impl FnMut(&mut Filled, u64, u32) -> bool) -> bool {
+        let end = addr + bytes;
+        while addr < end {
+            let n = (64 - addr % 64).min(end - addr);
+            if !what(self, addr, u32::try_from(n).unwrap_or(64)) {
+                return false;
+            }
+            addr += n;
+        }
+        true
+    }
+
+    /// Bytes of an access, which lie in one word of 64, are written.
     #[inline]
     pub fn fill(&mut self, addr: u64, bytes: u32) {
         if self.has(addr) {
@@ -81,7 +107,7 @@ impl Filled {
         }
     }
 
-    /// Whether all bytes of an access, at most 16 and aligned, were written, or began with contents.
+    /// Whether all bytes of an access, which lie in one word of 64, were written, or began with contents.
     #[inline]
     pub fn is_filled(&mut self, addr: u64, bytes: u32) -> bool {
         if !self.has(addr) {
@@ -106,6 +132,8 @@ mod tests {
         filled.fill(4096 - 16, 16);
         assert!(filled.is_filled(4096, 4) && filled.is_filled(4098, 2) && !filled.is_filled(4096, 8));
         assert!(filled.is_filled(4096 - 16, 16) && !filled.is_filled(4096 - 32, 16));
+        filled.fill_range(4096 - 20, 40);
+        assert!(filled.is_range_filled(4096 - 20, 40) && !filled.is_range_filled(4096 - 21, 8));
         filled.begin([(4096, 64)]);
         assert!(!filled.is_filled(4096, 4) && filled.is_filled(1 << 20, 16));
     }
