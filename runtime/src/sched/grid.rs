@@ -260,6 +260,12 @@ impl Burst {
         Burst { units: BURST_NS.checked_div(unit_ns).unwrap_or(1).max(1) }
     }
 
+    /// When a burst of so many units begins, if it teaches anything: not one far below the limit, which is all that a small launch has.
+    #[inline]
+    fn begin(&self, units: u64) -> Option<Instant> {
+        (units > self.units / 8).then(Instant::now)
+    }
+
     /// Learns from a burst that began at a time; `whole`: all of its units ran.
     #[inline]
     fn learn(&mut self, start: Option<Instant>, whole: bool) {
@@ -363,7 +369,7 @@ impl<C: Crew> Worker<'_, '_, C> {
                     return Ok(true);
                 }
                 let most = self.run_ahead(front.number);
-                let start = (most > 0).then(Instant::now);
+                let start = self.burst.begin(most);
                 let (passed, turn) = self.crew.turns(&mut front.unit, most);
                 self.burst.learn(start, passed == most);
                 (0..passed).for_each(|i| self.count_done(front.number + i));
