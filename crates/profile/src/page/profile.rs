@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::Texts;
 use super::html::{bar, escape, heat, nothing, number, share, shell, table, tile};
 use super::listing::{Columns, anchor, beside};
+use super::timeline::timeline;
 use crate::compare::Changes;
 use crate::counter::{Space, ratio};
 use crate::model::{Launch, Profile, Row};
@@ -65,6 +66,7 @@ fn of_launch(id: &str, launch: &Launch, texts: &Texts, changed: Option<&Changes>
     out.push_str(&traffic(launch));
     out.push_str(&atomics(id, launch));
     out.push_str(&device(launch));
+    out.push_str(&launch.timeline.as_ref().map(timeline).unwrap_or_default());
     out
 }
 
