@@ -132,8 +132,8 @@ pub const CRATES: &[Crate] = &[
     },
     Crate {
         name: "python",
-        about: "the module of the Python package `handloom`: NumPy arrays, exceptions, reports; `ci/python` builds and tests it",
-        crates: &["diag", "ir", "runtime", "handloom"],
+        about: "the module of the Python package `handloom`: NumPy arrays, exceptions, reports, counts; `ci/python` builds and tests it",
+        crates: &["diag", "ir", "profile", "runtime", "handloom"],
         // `pyo3` is the interface of the interpreter, `libc` has signals, `half` the numbers that Python has no type for.
         outside: &["pyo3", "libc", "half"],
     },

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
 use rustix::process::{Pid, Signal, kill_process};
@@ -274,6 +274,8 @@ fn environment(
         },
     );
     set("HANDLOOM_TRACE", args.trace.as_ref().map(|_| notes.folder.join("%p.trace").into_os_string()));
+    let begin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    set("HANDLOOM_TRACE_BEGIN", args.trace.as_ref().and_then(|_| text(begin.as_nanos().to_string())));
     set("HANDLOOM_POISON", args.poison.then(|| "1".into()));
     let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();
     let off = Path::new("off");

@@ -83,7 +83,7 @@ impl Notes {
     /// What all processes counted.
     pub fn counted(&self) -> Part {
         let mut all = Part::default();
-        for part in self.files("json").filter_map(|text| serde_json::from_str::<Part>(&text).ok()) {
+        for part in self.files("json").filter_map(|text| Part::read(&text).ok()) {
             join(&mut all.launches, part.launches);
             all.texts.extend(part.texts);
             all.interpreted.extend(part.interpreted);

@@ -1,7 +1,7 @@
 //! What a process is told by its environment: the options of `handloom exec`.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use handloom_ir::simt::Counting;
 use handloom_profile::Form;
@@ -52,6 +52,8 @@ pub struct Config {
     pub count: Option<CountConfig>,
     /// What the host does, and when, is written into this file.
     pub trace_file: Option<PathBuf>,
+    /// When that trace began; `None` for when this process did.
+    pub trace_begin: Option<SystemTime>,
 }
 
 /// What is counted, and where it goes.
@@ -146,6 +148,7 @@ impl Config {
             check: None,
             count: None,
             trace_file: None,
+            trace_begin: None,
         };
         let (mut checks, mut races) = (None, RaceOptions::default());
         let c = &mut config;
@@ -211,14 +214,19 @@ impl Config {
             c.count = counts_for_exec(t);
             c.count.is_some()
         });
-        if c.check.is_some() && c.count.take().is_some() {
-            wrong.push("launches are counted as they run without checks: leave HANDLOOM_CHECK or HANDLOOM_PROFILE and HANDLOOM_COVER out".to_owned());
-        }
         c.trace_file = variable("HANDLOOM_TRACE").filter(|t| !t.is_empty()).map(|t| of_process(&t));
+        get("HANDLOOM_TRACE_BEGIN", "what `handloom exec` says", &mut |t| {
+            let since = t.parse().ok().and_then(|ns| UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));
+            c.trace_begin = since;
+            since.is_some()
+        });
         c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.report = variable("HANDLOOM_REPORT").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.findings = variable("HANDLOOM_FINDINGS").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.visible = visible(variable("CUDA_VISIBLE_DEVICES").as_deref(), c.devices);
+        if config.check.is_some() && config.count.take().is_some() {
+            wrong.push("launches are counted as they run without checks: leave HANDLOOM_CHECK or HANDLOOM_PROFILE and HANDLOOM_COVER out".to_owned());
+        }
         (config, wrong)
     }
 }

@@ -6,19 +6,16 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use handloom_diag::SourceMap;
-use handloom_diag::hash::FastHasher;
-use handloom_ir::simt::{self, Counting};
+use handloom_ir::simt::Counting;
 use handloom_profile::cover::Coverage;
-use handloom_profile::{Counter, Facts, Launch, Part, Profile, Texts, describe, json_line, lines};
+use handloom_profile::{Launch, Part, Profile, json_line};
 use handloom_runtime::{Tally, Trace, Traced};
 
 use crate::config::{Config, CountConfig, CountsTo};
-use crate::image::Text;
 use crate::process::{Process, process, say};
 
 /// What is counted in the process.
@@ -28,8 +25,6 @@ pub struct Counts {
     to: CountsTo,
     /// The file of the part, while it is written, and when it is complete.
     part: [PathBuf; 2],
-    /// Modules that were loaded, by the name of their first text.
-    modules: Mutex<Vec<(String, simt::Module, Arc<SourceMap>)>>,
     /// Launches that were told of in notes.
     noted: AtomicU64,
 }
@@ -48,42 +43,12 @@ impl Counts {
         let folder = if let CountsTo::Folder(folder) = &config.to { folder.as_path() } else { Path::new("") };
         let part = ["part", "json"].map(|ending| folder.join(format!("{name}.{ending}")));
         let (to, tally) = (config.to.clone(), tally.telling(tell));
-        Counts { tally, to, part, modules: Mutex::default(), noted: AtomicU64::new(0) }
-    }
-
-    /// Notes that a module was loaded.
-    pub fn loaded(&self, module: &simt::Module, sources: &Arc<SourceMap>, texts: &[Text]) {
-        let Some(first) = texts.first() else { return };
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = name_of(first);
-        if modules.iter().all(|(known, ..)| *known != name) {
-            modules.push((name, module.clone(), Arc::clone(sources)));
-        }
-    }
-
-    /// All of it.
-    fn part(&self) -> Part {
-        let mut launches = self.tally.launches();
-        let mut texts = Texts::new();
-        for (name, module, sources) in self.modules.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let of_module = |launch: &Launch| launch.statements.iter().any(|row| row.file == *name);
-            if !launches.iter().any(of_module) {
-                let none = Counter::default();
-                launches.push(describe(&Facts::default(), &none, (module, sources), &|_| String::new()));
-            }
-            for file in module.statements.iter().map(|s| s.span.file) {
-                if !texts.contains_key(sources.name(file)) {
-                    texts.insert(sources.name(file).to_owned(), lines(sources.text(file)));
-                }
-            }
-        }
-        let interpreted = self.tally.interpreted().into_iter().map(|(entry, why)| (entry, why.to_owned())).collect();
-        Part { launches, texts, interpreted }
+        Counts { tally, to, part, noted: AtomicU64::new(0) }
     }
 
     fn write(&self, process: &Process) -> Result<(), String> {
         let over = self.tally.n_over();
-        let part = self.part();
+        let part = self.tally.part();
         match &self.to {
             CountsTo::Folder(_) => {
                 let [unfinished, finished] = &self.part;
@@ -132,15 +97,6 @@ pub fn at_exit() {
     }
 }
 
-/// What a text is called in counts: with a digest, so that texts of different processes are known to be the same or not.
-pub fn name_of(text: &Text) -> String {
-    use std::hash::Hasher;
-    let mut digest = FastHasher::default();
-    digest.write(text.ptx.as_bytes());
-    let name = text.name.strip_suffix(".ptx").unwrap_or(&text.name);
-    format!("{name}-{:012x}.ptx", digest.finish() >> 16)
-}
-
 /// The trace of the process, if one is asked for.
 pub fn trace(config: &Config) -> Option<Trace> {
     let path = config.trace_file.clone()?;
@@ -150,7 +106,7 @@ pub fn trace(config: &Config) -> Option<Trace> {
         return None;
     }
     let id = std::process::id();
-    Some(Trace::new(move |traced: Traced| {
+    Some(Trace::since(config.trace_begin, move |traced: Traced| {
         let text = traced.events(id).join(",\n") + ",\n";
         let file = fs::OpenOptions::new().append(true).open(&path);
         // It was written to before; who reads it sees that it ends early.

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use handloom_diag::{Diagnostic, FileId, Severity, SourceMap, Style, render_human};
 use handloom_images::{Arch, Extent, MemberKind, Want, What, Wrapper, extent, open, parts};
 use handloom_ir::simt;
+use handloom_profile::unique_name;
 use handloom_runtime::{LoadError, front};
 
 use crate::code::{Code, Result};
-use crate::counted::name_of;
 use crate::host::HostMemory;
 use crate::partial::{Without, leave_out};
 use crate::process::{process, say};
@@ -257,7 +257,7 @@ impl Faults {
 fn join(texts: &[Text]) -> std::result::Result<Loaded, Faults> {
     let mut sources = SourceMap::new();
     let counts = process().ok().and_then(|process| process.counts.as_ref());
-    let name = |t: &Text| if counts.is_some() { name_of(t) } else { t.name.clone() };
+    let name = |t: &Text| if counts.is_some() { unique_name(&t.name, &t.ptx) } else { t.name.clone() };
     let files: Vec<_> = texts.iter().map(|t| sources.add(name(t), &t.ptx)).collect();
     match front(&sources, &files) {
         Ok((checked, warnings)) => {
@@ -266,7 +266,7 @@ fn join(texts: &[Text]) -> std::result::Result<Loaded, Faults> {
             let target = texts.iter().filter_map(|t| Arch::of_ptx(&t.ptx)).map(|a| a.sm).max().unwrap_or(0);
             let sources = Arc::new(sources);
             if let Some(counts) = counts {
-                counts.loaded(&ir, &sources, texts);
+                counts.tally.loaded(&ir, &sources);
             }
             Ok(Loaded { ir, sources, warnings, target, without: Without::new() })
         }

@@ -1,7 +1,9 @@
 //! Counts of several runs put together: of one process after the other, and of all processes of a program.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 
+use handloom_diag::hash::FastHasher;
 use serde::{Deserialize, Serialize};
 
 use crate::counter::HOT;
@@ -17,6 +19,23 @@ pub struct Part {
     pub texts: Texts,
     /// Entries that compiled code did not count, and why.
     pub interpreted: Vec<(String, String)>,
+}
+
+impl Part {
+    /// Reads one as it was written as JSON.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn read(text: &str) -> Result<Part, String> {
+        serde_json::from_str(text).map_err(|e| format!("these are no counts of a process: {e}"))
+    }
+}
+
+/// A name of a text that was given none of its own: with a digest, so that it is known where texts are the same, in all processes.
+pub fn unique_name(name: &str, text: &str) -> String {
+    let mut digest = FastHasher::default();
+    digest.write(text.as_bytes());
+    format!("{}-{:012x}.ptx", name.strip_suffix(".ptx").unwrap_or(name), digest.finish() >> 16)
 }
 
 /// Adds launches to others: those of one shape and of the same statements count together.

@@ -9,7 +9,9 @@ use handloom_ir::types::Float;
 
 use crate::counter::{Counter, Site, Space, Traffic, hottest};
 use crate::kind::Kind;
-use crate::model::{Branch, Hot, Launch, Moved, OfKind, Operations, Row, SourcePlace, SourceRow, Totals};
+use crate::model::{
+    Branch, Hot, Launch, MostRegisters, Moved, OfKind, Operations, Row, SourcePlace, SourceRow, Totals,
+};
 
 /// What a launch was, beside its counts.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,11 @@ pub fn describe(
     let Facts { entry, grid, block, shared_bytes, runs, blocks, ended } = facts.clone();
     let demangled = readable(&entry);
     let warps = counter.warps();
+    let most_registers = module.entries.get(&entry).map_or(MostRegisters::default(), |e| MostRegisters {
+        maxnreg: e.registers.maxnreg,
+        min_blocks: e.registers.min_ctas,
+        threads: e.reqntid.or(e.maxntid).map(|n| n.iter().product()),
+    });
     let mut new = Launch {
         entry,
         demangled,
@@ -54,6 +61,7 @@ pub fn describe(
         ended,
         warps,
         statements,
+        most_registers,
         ..Launch::default()
     };
     new.sum_up();

@@ -32,12 +32,12 @@ mod text;
 pub use counter::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
 pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
 pub use handloom_ir::simt::Does;
-pub use join::{Part, join};
+pub use join::{Part, join, unique_name};
 pub use kind::Kind;
 pub use launch::{Facts, describe};
 pub use model::{
-    Branch, Hot, Launch, LimitOf, Moved, NOT_TIME, Occupancy, OfKind, Operations, Piece, Profile, Roofline, Row,
-    SCHEMA, SourcePlace, SourceRow, Timeline, Totals, VERSION,
+    Branch, Hot, Launch, LimitOf, MostRegisters, Moved, NOT_TIME, Occupancy, OfKind, Operations, Piece, Profile,
+    Roofline, Row, SCHEMA, SourcePlace, SourceRow, Timeline, Totals, VERSION,
 };
 pub use page::{Texts, cover_page, escape, profile_page};
 pub use remarks::{Remark, remarks};

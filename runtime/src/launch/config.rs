@@ -313,6 +313,7 @@ mod tests {
             reqntid: None,
             maxntid: None,
             reqcluster: None,
+            registers: simt::RegisterBounds::default(),
             shared_bytes: 0,
         }
     }

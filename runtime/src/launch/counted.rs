@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use handloom_diag::SourceMap;
 use handloom_interp::{AsyncOrder, SharedCounter};
-use handloom_ir::simt::{Builtin, Counting, Counts, Does, Op, Term};
+use handloom_ir::simt::{Builtin, Counting, Counts, Does, Module, Op, Term};
 use handloom_plan::analysis::shape::Shape as Places;
 use handloom_profile::rules::{Lane, WORD};
-use handloom_profile::{Counter, Facts, Launch, Site, Space, Traffic, describe};
+use handloom_profile::{Counter, Facts, Launch, Part, Site, Space, Texts, Traffic, describe, lines};
 
 use super::{Engine, LaunchConfig};
 use crate::grid::{Ended, Grid};
@@ -23,12 +24,28 @@ use crate::trap::{Binding, found};
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     all: Arc<Mutex<Vec<Counted>>>,
+    /// Modules that were loaded to be counted.
+    modules: Arc<Mutex<Vec<Loaded>>>,
     /// Accesses and waits are left out.
     is_coverage: bool,
     /// Launches of the host that have ended.
     over: Arc<AtomicU64>,
     /// Is told that a launch was counted.
     teller: Option<Arc<Teller>>,
+}
+
+/// A module with its marks, and its texts.
+#[derive(Debug)]
+struct Loaded {
+    ir: Module,
+    sources: Arc<SourceMap>,
+}
+
+impl Loaded {
+    /// The name of its first text.
+    fn name(&self) -> Option<&str> {
+        self.ir.statements.first().map(|s| self.sources.name(s.span.file))
+    }
 }
 
 /// Why a counted launch is run by the interpreter; `None` if compiled code counts the same.
@@ -211,6 +228,34 @@ impl Tally {
     /// (`handloom_lower::lower_marked`) there are no statements.
     pub fn launches(&self) -> Vec<Launch> {
         lock(&self.all).iter().filter(|counted| counted.facts.runs > 0).map(Counted::launch).collect()
+    }
+
+    /// Notes that a module was loaded, so that its statements are known if nothing of it is launched. One of the same name is known already.
+    pub fn loaded(&self, ir: &Module, sources: &Arc<SourceMap>) {
+        let (new, mut modules) = (Loaded { ir: ir.clone(), sources: Arc::clone(sources) }, lock(&self.modules));
+        if new.name().is_some() && modules.iter().all(|known| known.name() != new.name()) {
+            modules.push(new);
+        }
+    }
+
+    /// All that was counted until now, with the texts of the modules that were noted.
+    pub fn part(&self) -> Part {
+        let (mut launches, mut texts) = (self.launches(), Texts::new());
+        for module in lock(&self.modules).iter() {
+            let Loaded { ir, sources } = module;
+            let is_of = |launch: &Launch| launch.statements.first().map(|row| row.file.as_str()) == module.name();
+            if !launches.iter().any(is_of) {
+                let (none, nothing) = (Facts::default(), Counter::default());
+                launches.push(describe(&none, &nothing, (ir, sources), &|_| String::new()));
+            }
+            for file in ir.statements.iter().map(|s| s.span.file) {
+                if !texts.contains_key(sources.name(file)) {
+                    texts.insert(sources.name(file).to_owned(), lines(sources.text(file)));
+                }
+            }
+        }
+        let interpreted = self.interpreted().into_iter().map(|(entry, why)| (entry, why.to_owned())).collect();
+        Part { launches, texts, interpreted }
     }
 
     /// Entries of launches that the interpreter ran and counted, and why.

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::lock::lock;
 use crate::words::quoted;
@@ -26,7 +26,7 @@ pub struct Traced {
     pub name: String,
     /// The thread of the host, by a number of this process.
     pub thread: u32,
-    /// When it began, in microseconds since 1970.
+    /// When it began, in microseconds after the trace.
     pub begin_us: f64,
     /// How long it took, in microseconds.
     pub took_us: f64,
@@ -45,7 +45,7 @@ pub struct Turn {
     pub first: u64,
     /// How many there are.
     pub blocks: u64,
-    /// When they began, in microseconds since 1970.
+    /// When they began, in microseconds after the trace.
     pub begin_us: f64,
     /// How long they took, in microseconds.
     pub took_us: f64,
@@ -86,9 +86,14 @@ struct Inner {
 }
 
 impl Trace {
-    /// One that calls a function when a piece of work is over.
+    /// One that begins now, and calls a function when a piece of work is over.
     pub fn new(take: impl Fn(Traced) + Send + Sync + 'static) -> Trace {
-        Trace(Arc::new(Inner { clock: Clock::new(), take: Box::new(take) }))
+        Trace::since(None, take)
+    }
+
+    /// The same, of a trace that began at a time, for another process.
+    pub fn since(begin: Option<SystemTime>, take: impl Fn(Traced) + Send + Sync + 'static) -> Trace {
+        Trace(Arc::new(Inner { clock: Clock::new(begin), take: Box::new(take) }))
     }
 
     /// Tells of work of this thread that began at a time and is over now.
@@ -141,22 +146,23 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// Turns times of this process into those of the world.
+/// Turns times of this process into those of the trace.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     base: Instant,
-    base_us: f64,
+    /// How long before that the trace began, in another process.
+    before: Duration,
 }
 
 impl Clock {
-    fn new() -> Clock {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { base: Instant::now(), base_us: now.as_secs_f64() * 1e6 }
+    fn new(begin: Option<SystemTime>) -> Clock {
+        let before = begin.and_then(|begin| begin.elapsed().ok()).unwrap_or_default();
+        Clock { base: Instant::now(), before }
     }
 
     fn micros(&self, at: Instant) -> f64 {
-        let (after, before) = (at.saturating_duration_since(self.base), self.base.saturating_duration_since(at));
-        self.base_us + (after.as_secs_f64() - before.as_secs_f64()) * 1e6
+        let (after, earlier) = (at.saturating_duration_since(self.base), self.base.saturating_duration_since(at));
+        ((self.before + after).as_secs_f64() - earlier.as_secs_f64()) * 1e6
     }
 }
 
