@@ -12,7 +12,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
-use crate::late::results::LateResults;
+use crate::late::results::Late;
 use crate::names::Names;
 use crate::{passes, short_addresses, yields};
 
@@ -113,8 +113,8 @@ pub(crate) struct FunctionCx<'m> {
     pub(crate) short_stack: Option<SlotId>,
     /// Slots of the argument blocks of the calls that are still to come, in order.
     pub(crate) call_slots: std::vec::IntoIter<SlotId>,
-    /// Results that come later than their instruction.
-    pub(crate) late: LateResults,
+    /// Instructions that come later than they stand.
+    pub(crate) late: Late,
 }
 
 impl<'m> FunctionCx<'m> {
@@ -150,12 +150,19 @@ impl<'m> FunctionCx<'m> {
             stack_at_entry: None,
             short_stack,
             call_slots,
-            late: LateResults::default(),
+            late: Late::default(),
         }
     }
 
     pub(crate) fn home(&self, r: RegId) -> Home {
         self.homes[r.0 as usize]
+    }
+
+    /// A register of the lowering's own that operands can name.
+    pub(crate) fn another_home(&mut self, like: Home) -> RegId {
+        let lo = self.build(Span::NONE, None, |b| b.reg(like.ty.ty()));
+        self.homes.push(Home { lo, ..like });
+        RegId(self.homes.len() as u32 - 1)
     }
 
     pub(crate) fn place(&self, v: VarId) -> Place {
