@@ -99,7 +99,8 @@ fn sky(k: &Kernels<'_>) {
     let texels: Vec<u32> = (0..6 * n * n).map(mixed).collect();
     let spec =
         serde_json::json!({"width": n, "height": n, "cube": true, "layers": 1, "channel": "s32", "normalized": true});
-    let cube = object(k, Kind::Texture, &k.copy_of(&texels), spec);
+    let memory = k.copy_of(&texels);
+    let cube = object(k, Kind::Texture, &memory, spec);
     let mut towards = Vec::new();
     for i in 0..6 * n * n {
         let length = [1.0, 0.25, 16.0][i as usize % 3];
@@ -129,7 +130,8 @@ fn details(k: &Kernels<'_>) {
         texels.extend((0..n * n).map(|i| value(level, i % n, i / n)));
     }
     let spec = serde_json::json!({"width": 16, "height": 16, "levels": 3, "normalized": true, "mip_filter": "linear"});
-    let pyramid = object(k, Kind::Texture, &k.copy_of(&texels), spec);
+    let memory = k.copy_of(&texels);
+    let pyramid = object(k, Kind::Texture, &memory, spec);
     let places: Vec<[f32; 3]> = (0..200)
         .map(|i| {
             // Middles of the texels of the finest level, and levels by eighths from before the first to behind the last.
@@ -164,7 +166,8 @@ fn neighbours(k: &Kernels<'_>) {
     let (w, h) = (6, 5);
     let texels: Vec<f32> = (0..w * h).map(|i| i as f32).collect();
     let spec = serde_json::json!({"width": w, "height": h, "filter": "linear"});
-    let picture = object(k, Kind::Texture, &k.copy_of(&texels), spec);
+    let memory = k.copy_of(&texels);
+    let picture = object(k, Kind::Texture, &memory, spec);
     let mut places = Vec::new();
     let mut want = Vec::new();
     for i in 0..(w + 1) * (h + 1) {

@@ -120,7 +120,8 @@ fn wmma_products() {
             a.iter().zip(b).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum::<i32>() - 7
         };
         let c = k.zeros::<i32>(32 * 8);
-        let args = [(&k.copy_of(&a)).into(), (&k.copy_of(&b)).into(), (&c).into(), Arg::from(n32(depth))];
+        let (x, y) = (k.copy_of(&a), k.copy_of(&b));
+        let args = [(&x).into(), (&y).into(), (&c).into(), Arg::from(n32(depth))];
         k.launch("bytes", one, warp, &args);
         same(&k.what("bytes"), &read(&c), &(0..256).map(dot).collect::<Vec<i32>>());
 

@@ -111,6 +111,8 @@ pub(crate) struct FunctionCx<'m> {
     pub(crate) stack_at_entry: Option<Reg>,
     /// A slot of this function if its code may hold addresses of local memory in 32 bits.
     pub(crate) short_stack: Option<SlotId>,
+    /// An entry that holds addresses of its parameters in 32 bits.
+    pub(crate) short_params: bool,
     /// Slots of the argument blocks of the calls that are still to come, in order.
     pub(crate) call_slots: std::vec::IntoIter<SlotId>,
     /// Instructions that come later than they stand.
@@ -136,6 +138,8 @@ impl<'m> FunctionCx<'m> {
         let call_slots = call_slots.into_iter();
         let short_stack = (names.short_locals && short_addresses::uses_short_addresses(body))
             .then(|| short_addresses::anchor(&mut func));
+        let short_params =
+            names.module.address_size == 64 && decl.is_entry && short_addresses::makes_short_params(body);
         FunctionCx {
             names,
             decl,
@@ -149,6 +153,7 @@ impl<'m> FunctionCx<'m> {
             carry: None,
             stack_at_entry: None,
             short_stack,
+            short_params,
             call_slots,
             late: Late::default(),
         }
