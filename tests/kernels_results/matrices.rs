@@ -1,15 +1,10 @@
 //! Products of matrices by tensor cores.
 
 use half::{bf16, f16};
-use handloom_ir::tensor_map::{Atomicity, ElementType, Fill, Interleave, Promotion, Shape, Swizzle, TensorMap};
 use handloom_runtime::{Arg, DeviceBuffer};
 use handloom_tests::reference::data::{mixed, n32, same};
+use handloom_tests::reference::products::{eighths, halves, map_of_halves, product, turned};
 use handloom_tests::reference::run::{Kernels, each_way, read, ways};
-
-/// Eighths: halves hold them, and `.f32` every sum of their products.
-fn eighths(seed: usize, n: usize) -> Vec<f32> {
-    (0..n).map(|i| ((i * 7 + i / 5 + seed) % 17) as f32 / 8.0 - 1.0).collect()
-}
 
 #[test]
 fn mma_sums() {
@@ -36,33 +31,13 @@ fn tensor_product() {
     each_way(&ways(), "tensor_product", |k| {
         let (m, n, depth) = (150, 70, 128);
         let (a, b) = (eighths(3, m * depth), eighths(11, n * depth));
-        let halves = |v: &[f32]| -> Vec<u16> { v.iter().map(|x| half::f16::from_f32(*x).to_bits()).collect() };
-        let product = |i: usize| {
-            let (a, b) = (&a[i / n * depth..][..depth], &b[i % n * depth..][..depth]);
-            a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>()
-        };
-        let want: Vec<f32> = (0..m * n).map(product).collect();
+        let want = product(&a, &b, depth);
         let (x, y, d) = (k.copy_of(&halves(&a)), k.copy_of(&halves(&b)), k.zeros::<f32>(want.len()));
         let sizes = [m, n, depth].map(|size| Arg::from(n32(size)));
         let args = [&[(&x).into(), (&y).into(), (&d).into()][..], &sizes].concat();
         k.launch("tensor_product", [2, 2, 1], [128, 1, 1], &args);
         same(&k.what("tensor_product"), &read(&d), &want);
     });
-}
-
-/// `a` times `b`, of which both have lines along the depth: `m` of them and `n`. All sums are exact.
-fn product(a: &[f32], b: &[f32], depth: usize) -> Vec<f32> {
-    let dot = |x: &[f32], y: &[f32]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f32>();
-    a.chunks(depth).flat_map(|x| b.chunks(depth).map(move |y| dot(x, y))).collect()
-}
-
-/// Lines of `n` elements as columns.
-fn turned<T: Copy>(v: &[T], n: usize) -> Vec<T> {
-    (0..v.len()).map(|i| v[i % (v.len() / n) * n + i / (v.len() / n)]).collect()
-}
-
-fn halves(v: &[f32]) -> Vec<f16> {
-    v.iter().map(|x| f16::from_f32(*x)).collect()
 }
 
 #[test]
@@ -133,25 +108,6 @@ fn wmma_products() {
     });
 }
 
-/// Boxes of 64 halves and so many rows, with a swizzle of 128 bytes.
-fn map(of: &DeviceBuffer, rows: usize, depth: usize, in_box: u32) -> [u8; 128] {
-    let map = TensorMap {
-        element: ElementType::F16,
-        rank: 2,
-        address: of.address(),
-        dims: [depth as u64, rows as u64, 0, 0, 0],
-        strides: [2 * depth as u64, 0, 0, 0],
-        element_strides: [1; 5],
-        interleave: Interleave::None,
-        swizzle: Swizzle::Bytes128,
-        atomicity: Atomicity::Bytes16,
-        promotion: Promotion::None,
-        fill: Fill::Zero,
-        shape: Shape::Tiled { size: [64, in_box, 0, 0, 0] },
-    };
-    map.encode().expect("a tensor map")
-}
-
 /// A product of matrices that are no multiples of tiles, by tensor maps.
 fn by_maps(
     k: &Kernels<'_>,
@@ -163,7 +119,7 @@ fn by_maps(
 ) {
     let (a, b) = (eighths(3, m * depth), eighths(11, n * depth));
     let (x, y, c) = (k.copy_of(&halves(&a)), k.copy_of(&halves(&b)), k.zeros::<f32>(m * n));
-    let maps = [map(&x, m, depth, boxes[0]), map(&y, n, depth, boxes[1])];
+    let maps = [map_of_halves(&x, m, depth, boxes[0]), map_of_halves(&y, n, depth, boxes[1])];
     let sizes = [m, n, depth].map(|size| Arg::from(n32(size)));
     let args = [&[Arg::Bytes(&maps[0]), Arg::Bytes(&maps[1]), (&c).into()][..], &sizes].concat();
     k.launch_shared("", grid, [block, 1, 1], shared_bytes, &args);
