@@ -191,8 +191,8 @@ fn wgmma(scale: Scale) -> Job {
 
 fn tcgen05(scale: Scale) -> Job {
     let (blocks, times) = (scale.of(2, 1, 1), scale.of(200, 40, 2));
-    let (image, sum) = both(128, 256, times);
-    let one: Vec<u32> = (0..128 * 256).map(|i| sum(i / 256, i % 256)).collect();
-    let steps = blocks * times * 128 * 64 * 256;
+    let (image, sum) = both(128, 192, times);
+    let one: Vec<u32> = (0..128 * 192).map(|i| sum(i / 192, i % 192)).collect();
+    let steps = blocks * times * 128 * 64 * 192;
     job(format!("{blocks} blocks"), blocks, [image, vec![]], times, steps, one.repeat(index(blocks)))
 }
