@@ -61,6 +61,26 @@ pub(crate) struct Untold {
     pub(crate) events: Option<&'static str>,
     /// Of the variables that addresses are made from.
     pub(crate) variables: Option<&'static str>,
+    /// Of bits that nobody wrote.
+    pub(crate) bits: Option<&'static str>,
+    /// Of memory that threads allocate.
+    pub(crate) heap: Option<&'static str>,
+    /// Accesses may be to memory that a block or a thread has for itself, or take values of other lanes.
+    pub(crate) is_own: bool,
+    /// The variables that addresses are made from.
+    pub(crate) variable: Named,
+}
+
+/// The variables that addresses of accesses are made from.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    /// None.
+    #[default]
+    None,
+    /// One in shared memory: offset and bytes.
+    Shared(u64, u64),
+    /// Several, or one elsewhere.
+    Some,
 }
 
 impl Module {
