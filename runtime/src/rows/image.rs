@@ -97,15 +97,18 @@ fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
     }
     let sampler = own.map_or(texture.sampler, |o| o.sampler);
     let Some(flat) = Flat::new(texture, &sampler, f) else { return false };
-    let rows = if texels::is_here(machine, &flat) {
+    let mut rows: [Row; 4] = [[0; 32]; 4];
+    if texels::is_here(machine, &flat) {
         // SAFETY: the host has the features, and the texture was found readable.
-        Some(unsafe { texels::fetch(&flat, &coordinates, c.mask) })
+        unsafe { texels::fetch(&flat, &coordinates, c.mask, &mut rows) };
     } else {
-        handloom_interp::image::fetch_row(&flat, &coordinates[..n_coordinates], c.mask, memory)
-    };
-    let Some(rows) = rows else { return false };
-    for (d, row) in site.dst.iter().zip(rows) {
-        super::fast::put_row(c.ctx, c.mask, *d, row);
+        match handloom_interp::image::fetch_row(&flat, &coordinates[..n_coordinates], c.mask, memory) {
+            Some(found) => rows = found,
+            None => return false,
+        }
+    }
+    for (d, row) in site.dst.iter().zip(&rows) {
+        super::fast::put_row(c.ctx, c.mask, *d, *row);
     }
     true
 }
