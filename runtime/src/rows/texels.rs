@@ -20,12 +20,12 @@ pub(super) fn is_here(host: &Host, flat: &Flat) -> bool {
         && [Feature::Avx512f, Feature::Avx512dq, Feature::Avx512vl].iter().all(|f| host.has(*f))
 }
 
-/// Writes what a fetch reads for the lanes of a mask to rows. Other lanes get any values.
+/// Writes what a fetch reads for the lanes of a mask to rows, which may be those of coordinates. Other lanes get any values.
 ///
 /// # Safety
-/// The host has the features, and the texels may be read.
+/// The host has the features, and the texels may be read. There is a row for each axis, and there are four to be written.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
-pub(super) unsafe fn fetch(flat: &Flat, coordinates: &[Row; 3], mask: u32, out: &mut [Row; 4]) {
+pub(super) unsafe fn fetch(flat: &Flat, coordinates: &[*const Row; 3], mask: u32, out: &[*mut Row; 4]) {
     // SAFETY: by the caller's promise.
     unsafe {
         match (flat.n_axes, flat.filter) {
@@ -60,14 +60,11 @@ struct Axis {
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
 unsafe fn row<const AXES: usize, const LINEAR: bool>(
     flat: &Flat,
-    coordinates: &[Row; 3],
+    coordinates: &[*const Row; 3],
     mask: u32,
-    out: &mut [Row; 4],
+    out: &[*mut Row; 4],
 ) {
     let n = usize::from(flat.components);
-    for (c, row) in out.iter_mut().enumerate().skip(n) {
-        *row = [flat.absent(c); 32];
-    }
     let steps = [u64::from(flat.texel()), flat.level.pitch, flat.level.slice];
     let base = std::ptr::with_exposed_provenance::<f32>(flat.level.base as usize);
     let whole = _mm512_set1_pd(1.0 / (1_u64 << (8 * AXES)) as f64);
@@ -78,7 +75,7 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(
         }
         let axes: [Axis; AXES] = std::array::from_fn(|i| {
             // SAFETY: a row has eight words from each of these places on.
-            let places = unsafe { _mm256_loadu_ps(coordinates[i][part..part + EIGHT].as_ptr().cast()) };
+            let places = unsafe { _mm256_loadu_ps(coordinates[i].cast::<f32>().add(part)) };
             axis::<LINEAR>(places, flat.level.size[i], steps[i], flat.address[i], flat.is_normalized)
         });
         // Two texels that lie side by side are read at once.
@@ -97,7 +94,7 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(
                 pairs[line][1] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(_mm512_srli_epi64::<32>(both)));
             }
         }
-        for (c, out) in out.iter_mut().enumerate().take(n) {
+        for (c, out) in out.iter().enumerate().take(n) {
             let border = _mm256_set1_ps(flat.border[c]);
             let at = base.wrapping_add(c);
             let texel = |step: usize, wanted: __mmask8| {
@@ -143,8 +140,13 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(
                 value = _mm256_mask_mov_ps(nearest, between, mean);
             }
             // SAFETY: a row has eight words from each of these places on.
-            unsafe { _mm256_storeu_ps(out[part..part + EIGHT].as_mut_ptr().cast(), value) };
+            unsafe { _mm256_storeu_ps(out.cast::<f32>().add(part), value) };
         }
+    }
+    // Behind all reads of coordinates.
+    for (c, row) in out.iter().enumerate().skip(n) {
+        // SAFETY: by the caller's promise.
+        unsafe { row.write([flat.absent(c); 32]) };
     }
 }
 
@@ -296,7 +298,10 @@ mod tests {
             }
             let mut rows = [[0; 32]; 4];
             // SAFETY: the host has the features; the largest texture has 6 rows of 6 slices of 25 words.
-            unsafe { fetch(&flat, &coordinates, mask, &mut rows) };
+            unsafe {
+                let from = coordinates.each_ref().map(std::ptr::from_ref);
+                fetch(&flat, &from, mask, &rows.each_mut().map(std::ptr::from_mut));
+            }
             for l in (0..32).filter(|l| mask >> l & 1 == 1) {
                 let place: Vec<u32> = coordinates[..dims].iter().map(|c| c[l]).collect();
                 let asked = Asked { coordinates: &place, ..Asked::default() };
