@@ -12,8 +12,9 @@ use handloom_ir::trap::{Trap, TrapKind};
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
+use crate::memory::Undo;
 use crate::module::ModuleInner;
-use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier};
+use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
 
 /// What a launch did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,10 +111,14 @@ pub(crate) struct Grid {
     pub(crate) threads: usize,
     /// Who is told what threads do, of a checked launch that runs.
     pub(crate) audit: Option<SharedAudit>,
+    /// What it has written, if it may have to be run again by the interpreter because code cannot tell all that its check asks for.
+    pub(crate) undo: Option<Undo>,
     /// Who counts what threads do, of a counted launch that runs.
     pub(crate) counter: Option<SharedCounter>,
     /// Where compiled code of a counted launch leaves what it counted.
     pub(crate) sums: Option<Arc<Sums>>,
+    /// Where workers of a traced launch note what they run.
+    pub(crate) turns: Option<Arc<TurnLog>>,
     /// What its threads launch, if the module launches anything.
     pub(crate) children: Option<Arc<Children>>,
 }

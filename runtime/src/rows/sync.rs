@@ -149,6 +149,12 @@ fn complete(host: &CtaHost, all: &[Parked]) {
     // No other op has more.
     let (mut src, mut dst) = ([[0; 32]; 3], [[0; 32]; 2]);
     read_rows(all, active, &mut src);
+    if let Op::Shfl(mode) = op {
+        let source = |lane: usize| mode.source(lane as u32, src[1][lane] as u32, src[2][lane] as u32).0 & 31;
+        if lanes(active).any(|lane| active >> source(lane) & 1 == 0) {
+            host.doubt();
+        }
+    }
     warp::complete(op, active, &src, &mut dst);
     write_rows(all, op, &dst);
 }

@@ -306,7 +306,15 @@ fn module(seed: u64) -> Module {
         next: BlockId(entry.blocks.len() as u32 - 1),
     };
     let callee = function(seed ^ 0xabcd, false);
-    let e = Entry { func: FuncId(0), params: vec![], reqntid: None, maxntid: None, reqcluster: None, shared_bytes: 0 };
+    let e = Entry {
+        func: FuncId(0),
+        params: vec![],
+        reqntid: None,
+        maxntid: None,
+        reqcluster: None,
+        registers: RegisterBounds::default(),
+        shared_bytes: 0,
+    };
     Module { funcs: vec![entry, callee], entries: [("k".into(), e)].into(), address_size: 64, ..Module::default() }
 }
 
@@ -319,7 +327,9 @@ fn passes_change_nothing() {
         before.funcs.iter_mut().for_each(set_all);
         before.funcs.iter().for_each(|f| verify::verify(f).unwrap());
         let mut after = before.clone();
-        handloom_lower::passes::optimise(&mut after, "k");
+        // The thread's coordinates are 5.
+        let shape = LaunchShape { ntid: [8, 6, 6], small_grid: seed % 2 == 0 };
+        handloom_lower::passes::optimise(&mut after, "k", &shape);
         let (a, b) = (eval::run(&before, FuncId(0), 2000), eval::run(&after, FuncId(0), 4000));
         ended += usize::from(a.ended);
         assert!(a == b || !a.ended, "seed {seed}\n{}\n{}\n{a:?}\n{b:?}", text::print(&before), text::print(&after));

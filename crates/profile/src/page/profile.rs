@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::Texts;
 use super::html::{bar, escape, heat, nothing, number, share, shell, table, tile};
 use super::listing::{Columns, anchor, beside};
+use super::timeline::timeline;
 use crate::compare::Changes;
 use crate::counter::{Space, ratio};
 use crate::model::{Launch, Profile, Row};
@@ -65,6 +66,7 @@ fn of_launch(id: &str, launch: &Launch, texts: &Texts, changed: Option<&Changes>
     out.push_str(&traffic(launch));
     out.push_str(&atomics(id, launch));
     out.push_str(&device(launch));
+    out.push_str(&launch.timeline.as_ref().map(timeline).unwrap_or_default());
     out
 }
 
@@ -274,10 +276,9 @@ fn device(launch: &Launch) -> String {
             .iter()
             .map(|l| format!("<tr><td>{}</td>{}</tr>", escape(&l.what), number(l.blocks.into())))
             .collect();
-        let unknown = if o.registers.is_none() {
-            " Registers are not counted here: PTX does not say how many there are."
-        } else {
-            ""
+        let unknown = match (o.registers, &o.registers_by) {
+            (Some(n), Some(by)) => format!(" A thread has at most {n} registers, by <code>{}</code>.", escape(by)),
+            _ => " Registers are not counted here: PTX does not say how many there are.".to_owned(),
         };
         let _ = write!(
             out,
