@@ -534,3 +534,22 @@ pub fn shape_constant(s: Sreg, shape: &LaunchShape) -> Option<u64> {
         _ => return None,
     })
 }
+
+/// The least and the largest value that a special register has in launches of a shape; `None` where nothing is known.
+///
+/// A grid has at most 2^31 - 1 blocks in x, 65,535 in y and in z.
+pub fn shape_range(s: Sreg, shape: &LaunchShape) -> Option<(u64, u64)> {
+    let blocks = |i: u8| {
+        let most = if i == 0 { (1 << 31) - 1 } else { 65_535 };
+        let small = ((1_u64 << 31) - 1) / u64::from(shape.ntid[usize::from(i)].max(1));
+        if shape.small_grid { small.clamp(1, most) } else { most }
+    };
+    Some(match s {
+        Sreg::Tid(i @ 0..3) => (0, u64::from(shape.ntid[usize::from(i)].max(1)) - 1),
+        Sreg::Ctaid(i @ 0..3) => (0, blocks(i) - 1),
+        Sreg::Nctaid(i @ 0..3) => (1, blocks(i)),
+        Sreg::Laneid => (0, 31),
+        Sreg::Warpid => (0, u64::from(shape.ntid.iter().product::<u32>().div_ceil(32).max(1)) - 1),
+        _ => return None,
+    })
+}

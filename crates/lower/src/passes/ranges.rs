@@ -8,7 +8,7 @@
 //! time does not spoil what it starts from. That is sound where nothing changes any more; if that takes too long, nothing is decided.
 
 use handloom_ir::simt::*;
-use handloom_ir::types::{Cmp, Int, Sreg, Ty};
+use handloom_ir::types::{Cmp, Int, Ty};
 
 use super::values::Values;
 use crate::graph::{Dominators, Predecessors, for_each_successor};
@@ -19,8 +19,6 @@ const ROUNDS: usize = 8;
 const PATIENCE: usize = 2;
 /// Most intervals that are kept: one for each block and register with several definitions.
 const MOST: usize = 1 << 18;
-/// Most blocks of a grid, in x and in the other directions.
-const BLOCKS: [u64; 3] = [(1 << 31) - 1, 65535, 65535];
 
 /// Numbers from `lo` to `hi`; none if `lo` is larger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -214,31 +212,15 @@ impl Walk<'_> {
         }
         let ty = self.f.regs[d.idx()];
         match inst.op {
-            Op::Sreg(s) => Some(self.special(s)?.within(ty)),
+            Op::Sreg(s) => {
+                let (lo, hi) = shape_range(s, self.shape)?;
+                Some(Range { lo, hi }.within(ty))
+            }
             Op::Pure(op) => {
                 Some(value(op, &inst.src.iter().map(|v| self.read(*v, held)).collect::<Vec<_>>())?.within(ty))
             }
             _ => None,
         }
-    }
-
-    /// The values that a special register may have.
-    fn special(&self, s: Sreg) -> Option<Range> {
-        let most = match s {
-            Sreg::Tid(i @ 0..3) => u64::from(self.shape.ntid[usize::from(i)]).checked_sub(1)?,
-            Sreg::Laneid => 31,
-            Sreg::Warpid => u64::from(self.shape.ntid.iter().product::<u32>().div_ceil(32)).checked_sub(1)?,
-            Sreg::Ctaid(i @ 0..3) => self.blocks(usize::from(i)).checked_sub(1)?,
-            Sreg::Nctaid(i @ 0..3) => return Some(Range { lo: 1, hi: self.blocks(usize::from(i)) }),
-            _ => return None,
-        };
-        Some(Range { lo: 0, hi: most })
-    }
-
-    /// Most blocks of a grid in a direction.
-    fn blocks(&self, i: usize) -> u64 {
-        let most = ((1_u64 << 31) - 1) / u64::from(self.shape.ntid[i].max(1));
-        if self.shape.small_grid { BLOCKS[i].min(most) } else { BLOCKS[i] }
     }
 
     /// What is decided: block, instruction (past the last one for the branch), and the constant.

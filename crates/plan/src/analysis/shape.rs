@@ -5,7 +5,7 @@
 //! group has offset 0. What would need more pieces has no shape. How wide the vectors of a host are plays no part here: a generator of code
 //! asks for groups and differences of the lanes that its vectors hold.
 
-use handloom_ir::simt::{LaunchShape, Pure, Val};
+use handloom_ir::simt::{LaunchShape, Pure, Val, shape_range};
 use handloom_ir::types::{Int, Sreg, Ty, Varies};
 use serde::{Deserialize, Serialize};
 
@@ -229,21 +229,16 @@ impl Shape {
 
 /// The shape of a special register, if it has one. `None`: lanes differ in no known way.
 pub fn sreg(s: Sreg, shape: &LaunchShape) -> Option<Shape> {
-    let [nx, ny, nz] = shape.ntid.map(u64::from);
-    let limit = |n: u64| if shape.small_grid { (0x7fff_ffff / n.max(1)).saturating_sub(1) } else { 0x7fff_ffff };
     Some(match s {
         Sreg::Tid(i) if i < 3 => return tid(i, shape),
         // The fourth component is always 0.
         Sreg::Tid(_) => Shape::constant(0),
         Sreg::Laneid => Shape { align: 63, ..Shape::linear(1) }.within(0, 31, Ty::B32),
-        Sreg::Ctaid(0) => Shape::ranged(0, limit(nx)),
-        Sreg::Ctaid(1) => Shape::ranged(0, limit(ny).min(65534)),
-        Sreg::Ctaid(2) => Shape::ranged(0, limit(nz).min(65534)),
-        Sreg::Nctaid(0) => Shape::ranged(1, limit(nx) + 1),
-        Sreg::Nctaid(1 | 2) => Shape::ranged(1, 65535),
-        Sreg::Warpid => Shape::ranged(0, 31),
         _ if s.varies() == Varies::ByLane => return None,
-        _ => Shape::ranged(0, u64::MAX),
+        _ => {
+            let (low, high) = shape_range(s, shape).unwrap_or((0, u64::MAX));
+            Shape::ranged(low, high)
+        }
     })
 }
 
