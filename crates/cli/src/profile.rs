@@ -95,6 +95,11 @@ impl Reports {
         }
     }
 
+    /// Whether one of them is the page of a profile.
+    pub fn has_page(&self) -> bool {
+        self.profile.iter().any(|(form, _)| *form == Form::Html)
+    }
+
     /// Writes them, and says which launches compiled code did not count.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub type Others<'a> = dyn FnMut(&mut Collected) -> Result<Status, Failure> + 'a;
 /// What kept it from running.
 pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     let reports = Reports::open([&args.profile, &args.cover, &[], &[]])?;
-    let traces = Traces::open(args.trace.as_deref())?;
+    let traces = Traces::open(args.trace.as_deref())?.for_page(reports.has_page());
     let args = &RunArgs { counts: reports.level(), tracing: traces.trace(), ..args.clone() };
     let watch = Watch::start(out)?;
     let mut found = Collected::new(&args.checks)?;
@@ -38,7 +38,9 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     };
     // What ended early may have found something too.
     let reported = found.report(&args.checks, out);
-    reports.write(found.take_counted(), out)?;
+    let mut counted = found.take_counted();
+    traces.draw(&mut counted.launches);
+    reports.write(counted, out)?;
     traces.write()?;
     ended.map(|status| status.max(reported))
 }

@@ -1,6 +1,7 @@
 //! `--trace`: what the host does when, as a Chrome trace.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use handloom_profile::{Launch, Piece, Timeline};
 use handloom_runtime::{Trace, Traced};
@@ -73,6 +74,16 @@ impl Traces {
         let events: Vec<String> = all.iter().flat_map(|traced| traced.events(std::process::id())).collect();
         output.write(document(&events).as_bytes())
     }
+}
+
+/// Does work, and tells it to a trace if there is one.
+pub fn traced<T>(trace: Option<&Trace>, sort: &'static str, name: &str, work: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let done = work();
+    if let Some(trace) = trace {
+        trace.tell(sort, name, begin, Vec::new());
+    }
+    done
 }
 
 /// Events as a document.

@@ -1,10 +1,11 @@
 //! What compiled code must tell an audit, and what it cannot, so that the interpreter runs a checked launch.
 
 use handloom_audit::Check;
-use handloom_ir::simt::{self, Builtin, Function as Code, Inst, Op, SymKind, Term};
+use handloom_ir::simt::{self, Builtin, Function as Code, Inst, LaunchShape, Op, Pure, SymKind, Term, Val};
 use handloom_ir::types::{AtomOp, StateSpace};
 use handloom_plan::access::AccessClass;
 use handloom_plan::analysis::cfg::Cfg;
+use handloom_plan::analysis::classes::analyse;
 use handloom_plan::analysis::live::Live;
 use handloom_plan::analysis::variables::{Trace, Variable, traces_of_addresses};
 
@@ -27,8 +28,54 @@ pub(super) fn must_tell(function: &Function, config: &LaunchConfig) -> bool {
         Named::Shared(offset, bytes) => !fills_all(offset, bytes),
         Named::Some => true,
     };
+    let may_stray = || may_stray && !stays_in_variables(function, config);
     let has = |c| check.checks.has(c);
-    has(Check::Race) || has(Check::Sync) || has(Check::Memory) && may_stray || has(Check::Init) && untold.is_own
+    has(Check::Race) || has(Check::Sync) || has(Check::Init) && untold.is_own || has(Check::Memory) && may_stray()
+}
+
+/// Whether each access through the address of a variable lies in it, whatever the kernel does: ranges of values say so for the block dimensions of the launch.
+fn stays_in_variables(function: &Function, config: &LaunchConfig) -> bool {
+    let module = function.module_of(config);
+    let shape = config.shape();
+    let mut known = lock(&module.inside);
+    *known.entry((function.entry().func, shape)).or_insert_with(|| {
+        let ir = handloom_lower::as_lowered(&module.ir, function.name());
+        ir.funcs.iter().all(|f| all_inside(&ir, f, &shape))
+    })
+}
+
+fn all_inside(ir: &simt::Module, f: &Code, shape: &LaunchShape) -> bool {
+    let traces = traces_of_addresses(f);
+    let mut placed = f.clone();
+    let Code { blocks, regs, .. } = &mut placed;
+    for inst in blocks.iter_mut().flat_map(|b| &mut b.insts) {
+        if let Op::SharedAddr(sym) = inst.op
+            && let SymKind::Shared { offset } | SymKind::DynamicShared { offset } = ir.syms[sym.idx()].kind
+        {
+            let ty = regs[inst.dst[0].idx()];
+            (inst.op, inst.src) = (Op::Pure(Pure::Mov(ty)), vec![Val::Imm(offset.into(), ty)]);
+        }
+    }
+    let facts = analyse(&placed, shape, 0, false);
+    let range = |address: Val| match address {
+        Val::Imm(value, _) => Some((value, value)),
+        Val::Reg(r) => facts.class[r.idx()].shape().map(|s| (s.low, s.high)),
+    };
+    let accesses = placed.blocks.iter().zip(&traces).flat_map(|(b, of)| b.insts.iter().zip(of));
+    accesses.filter_map(|(inst, trace)| Some((AccessClass::of(inst)?, *trace))).all(|(access, trace)| {
+        let variable = match trace {
+            Trace::None | Trace::Mixed => return true,
+            Trace::Unknown | Trace::Of(Variable::Slot(_)) => return false,
+            Trace::Of(Variable::Symbol(sym)) => &ir.syms[sym.idx()],
+        };
+        let (Some((low, high)), StateSpace::Shared) = (range(access.address), access.space) else { return false };
+        let SymKind::Shared { offset } = variable.kind else {
+            return matches!(variable.kind, SymKind::DynamicShared { .. });
+        };
+        let first = i128::from(low) + i128::from(access.offset) - i128::from(offset);
+        let end = i128::from(high) + i128::from(access.offset) + i128::from(access.bytes()) - i128::from(offset);
+        variable.size == 0 || first >= 0 && end <= i128::from(variable.size)
+    })
 }
 
 /// Why a checked launch is run by the interpreter; `None` if compiled code tells all that the checks of the launch ask for, at least until it sees bits

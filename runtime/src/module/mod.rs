@@ -47,6 +47,8 @@ pub(crate) struct ModuleInner {
     late: OnceLock<Arc<ModuleInner>>,
     /// By entry: what compiled code cannot tell an audit, once a checked launch asked.
     pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
+    /// By entry and shape: whether accesses through addresses of variables lie in them in any case, once a checked launch asked.
+    pub(crate) inside: Mutex<HashMap<(FuncId, simt::LaunchShape), bool>>,
     /// By entry and shape: why compiled code cannot count, once a counted launch asked.
     pub(crate) uncounted: Mutex<Uncounted>,
 }
@@ -101,9 +103,21 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let (late, untold, uncounted) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        let inner =
-            ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late, untold, uncounted };
+        let (late, untold, inside, uncounted) = Default::default();
+        let inner = ModuleInner {
+            device,
+            ir,
+            sources,
+            symbols,
+            programs,
+            warnings,
+            prints,
+            launches,
+            late,
+            untold,
+            inside,
+            uncounted,
+        };
         Ok(Module { inner: Arc::new(inner) })
     }
 
@@ -223,6 +237,7 @@ impl ModuleInner {
                 launches: self.launches,
                 late: OnceLock::new(),
                 untold: Mutex::default(),
+                inside: Mutex::default(),
                 uncounted: Mutex::default(),
             })
         });

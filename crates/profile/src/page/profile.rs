@@ -277,7 +277,7 @@ fn device(launch: &Launch) -> String {
             .map(|l| format!("<tr><td>{}</td>{}</tr>", escape(&l.what), number(l.blocks.into())))
             .collect();
         let unknown = match (o.registers, &o.registers_by) {
-            (Some(n), Some(by)) => format!(" A thread has {n} registers, by <code>{}</code>.", escape(by)),
+            (Some(n), Some(by)) => format!(" A thread has at most {n} registers, by <code>{}</code>.", escape(by)),
             _ => " Registers are not counted here: PTX does not say how many there are.".to_owned(),
         };
         let _ = write!(

@@ -60,11 +60,11 @@ pub fn timeline(of: &Timeline) -> String {
     let (least, most) = busy.iter().fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(*n), b.max(*n)));
     let percent = |share: f64| format!("{:.0} %", 100.0 * share.min(1.0));
     let words = format!(
-        "{} of the host ran blocks, for {} to {} of the {:.1} microseconds of the launch.",
+        "{} of the host ran blocks, for {} to {} of the {} of the launch.",
         if threads.len() == 1 { "One thread".to_owned() } else { format!("{} threads", threads.len()) },
         percent(least),
         percent(most),
-        of.took_us
+        if of.took_us < 1000.0 { format!("{:.1} us", of.took_us) } else { format!("{:.1} ms", of.took_us / 1e3) }
     );
     format!(
         "<h3>Blocks over threads of the host</h3><p><b>Time of the host that ran the kernel, not of a GPU</b>, and another run has another picture. {words}</p>\
