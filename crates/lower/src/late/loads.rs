@@ -14,14 +14,8 @@ use handloom_ir::simt::{Op, Pure, Term, Val};
 use handloom_ir::types::{Sreg, Ty};
 use handloom_isa::form::{Control, InRegisters, Semantics};
 
+use super::results::HeldLoad;
 use crate::function::FunctionCx;
-
-/// A load that is held back, and the predicate that is 1 where it has come already.
-#[derive(Debug)]
-pub(crate) struct HeldLoad {
-    inst: checked::Inst,
-    has_come: Val,
-}
 
 impl FunctionCx<'_> {
     /// Holds a load back. By seed it comes at once.

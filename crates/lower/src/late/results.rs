@@ -1,9 +1,7 @@
 //! What a function has of instructions that come late.
 
 use handloom_check::module as checked;
-use handloom_ir::simt::{BlockId, Reg};
-
-use super::loads::HeldLoad;
+use handloom_ir::simt::{BlockId, Reg, Val};
 
 /// The place where instructions that are under way come. All registers are B32.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +15,13 @@ pub(crate) struct Place {
     pub(crate) next: Reg,
     /// The last instruction that was begun, counted from 1 in the order of the text; 0: none was.
     pub(crate) newest: Reg,
+}
+
+/// A load that is held back, and the predicate that is 1 where it has come already.
+#[derive(Debug)]
+pub(crate) struct HeldLoad {
+    pub(crate) inst: checked::Inst,
+    pub(crate) has_come: Val,
 }
 
 /// What of a function comes late.
