@@ -26,7 +26,15 @@ use crate::watch::Watch;
 /// What kept it from running, a base that does not fit, or a report that cannot be written.
 pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
     let device = args.device.as_deref().map(Device::named).transpose().map_err(Failure::usage)?;
-    let base = args.compare.as_deref().map(base).transpose()?;
+    let base = args.compare.as_deref().map(|path| base(path, "cannot be compared with")).transpose()?;
+    let own = env!("CARGO_PKG_VERSION");
+    if let Some((path, other)) = base.as_ref().filter(|(_, base)| base.handloom != own) {
+        let text = format!(
+            "`{path}` was counted by Handloom {}, and this is {own}: what differs may be how it counts",
+            other.handloom
+        );
+        out.note(&text);
+    }
     let endings = args.output.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>()?;
     let outputs = open(&args.output)?;
     let (status, mut launches) = count(&args.run, Counting::All, out)?;
@@ -36,7 +44,7 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
             place_on(device, launch, args.regs);
         }
     }
-    let profile = Profile::new(env!("CARGO_PKG_VERSION"), launches);
+    let profile = Profile::new(own, launches);
     let compared = base.map(|(path, base)| {
         let wrong = |why| Failure::usage(format!("`{path}` cannot be compared with: {why}"));
         compare::compare(&base, &profile).map_err(wrong)
@@ -219,10 +227,13 @@ pub fn texts_of<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Texts {
     texts
 }
 
-/// A base to compare with, and its path.
-fn base(path: &str) -> Result<(String, Profile), Failure> {
+/// A profile that was written before, and its path. `cannot`: what cannot be done with another file.
+///
+/// # Errors
+/// It cannot be read, or is something else.
+pub fn base(path: &str, cannot: &str) -> Result<(String, Profile), Failure> {
     let bytes = input::read(path)?;
     let text = String::from_utf8_lossy(&bytes);
-    let wrong = |why: String| Failure::file(format!("`{path}` cannot be compared with: {why}"));
+    let wrong = |why: String| Failure::file(format!("`{path}` {cannot}: {why}"));
     Ok((path.to_owned(), compare::read(&text).map_err(wrong)?))
 }

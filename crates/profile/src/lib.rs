@@ -35,6 +35,6 @@ pub use model::{
     Branch, Hot, Launch, LimitOf, Moved, NOT_TIME, Occupancy, OfKind, Operations, Profile, Roofline, Row, SCHEMA,
     SourcePlace, SourceRow, Totals, VERSION,
 };
-pub use page::{Texts, cover_page, escape, profile_page};
-pub use remarks::{Remark, remarks};
+pub use page::{Texts, cover_page, escape, html, profile_page};
+pub use remarks::{Remark, grouped, remarks};
 pub use text::summary;
