@@ -417,3 +417,90 @@ fn the_table_is_in_order_and_in_the_documentation() {
         assert!(page.contains(&line), "RUNNING.md does not say `{line}`");
     }
 }
+
+/// Launches of a report as data: entry, runs, threads of a block, statements of warps, lanes of atomics.
+fn counted_launches(launches: &serde_json::Value) -> Vec<(String, u64, u64, u64, u64)> {
+    let number = |v: &serde_json::Value| v.as_u64().expect("a count is a number");
+    let one = |l: &serde_json::Value| {
+        let (totals, entry) = (&l["totals"], l["entry"].as_str().unwrap_or_default().to_owned());
+        let (warps, lanes) = (&totals["warp_instructions"], &totals["atomic_lanes"]);
+        (entry, number(&l["runs"]), number(&l["block"][0]), number(warps), number(lanes))
+    };
+    launches.as_array().expect("launches are a list").iter().map(one).collect()
+}
+
+/// What tests/driver/counted.c does, by hand: `k` has five statements, each executed by each warp, and 40 lanes of a block of 64 add; another `k` has three.
+fn by_hand() -> Vec<(String, u64, u64, u64, u64)> {
+    let k = || "k".to_owned();
+    vec![(k(), 3, 64, 3 * 2 * 2 * 5, 3 * 2 * 40), (k(), 1, 32, 5, 32), (k(), 1, 64, 2 * 3, 64)]
+}
+
+#[test]
+fn launches_are_counted_for_who_runs_the_program() {
+    // A program that ends by itself, and one whose libraries are not told that it ends.
+    for args in [&[][..], &["at once"]] {
+        let folder = libraries().join(format!("counts-{}-{}", args.len(), std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).expect("a folder can be made");
+        let text = |path: &Path| path.to_str().expect("a name of UTF-8").to_owned();
+        let (to, notes) = (format!("all:{}", text(&folder)), folder.join("notes"));
+        passes("counted", args, &[("HANDLOOM_COUNTS", &to), ("HANDLOOM_FINDINGS", &text(&notes))]);
+        let files = std::fs::read_dir(&folder).expect("the folder is there").flatten().map(|entry| entry.path());
+        let parts: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+        assert_eq!(parts.len(), 1, "one process");
+        let part: serde_json::Value = read_json(&parts[0]);
+        let counted = counted_launches(&part["launches"]);
+        assert_eq!(counted[..3], by_hand());
+        assert_eq!(counted[3], (String::new(), 0, 0, 0, 0), "what nobody launched is there for its statements");
+        let (first, last) = (&part["launches"][0]["statements"], &part["launches"][3]["statements"]);
+        assert_eq!(
+            (&first[3]["hot"][0]["place"], &first[3]["hot"][0]["lanes"]),
+            (&"argument 1 (`x`)+0".into(), &240.into())
+        );
+        assert_eq!((&last[0]["function"], &last[0]["warps"]), (&"unused".into(), &0.into()));
+        let texts = part["texts"].as_object().expect("texts by name");
+        assert!(texts.len() == 3 && texts.keys().all(|name| name.starts_with("image-") && name.ends_with(".ptx")));
+        let notes = std::fs::read_to_string(&notes).expect("there are notes");
+        assert_eq!(notes.matches("\"given\"").count(), 5);
+        let over = notes.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        assert_eq!(over.filter_map(|note| note["launches"].as_u64()).sum::<u64>(), 5);
+        std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    }
+}
+
+fn read_json(path: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(path).expect("the file is there");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+#[test]
+fn variables_ask_for_reports() {
+    let folder = libraries();
+    let file = |name: &str| folder.join(format!("{}-{name}", std::process::id()));
+    let name = |name: &str| file(name).to_str().expect("a name of UTF-8").to_owned();
+    let (profile, cover, trace) = (name("p.json"), name("c.info"), name("t.json"));
+    passes("counted", &[], &[("HANDLOOM_PROFILE", &profile), ("HANDLOOM_COVER", &cover), ("HANDLOOM_TRACE", &trace)]);
+    let report = read_json(Path::new(&profile));
+    assert_eq!(report["schema"], "handloom-profile");
+    assert_eq!(counted_launches(&report["launches"]), by_hand());
+    let lcov = std::fs::read_to_string(&cover).expect("there is a coverage");
+    assert_eq!((lcov.matches("SF:image-").count(), lcov.matches("FNDA:0,unused").count()), (3, 1));
+    // A trace may end early, without the end of its list.
+    let text = std::fs::read_to_string(&trace).expect("there is a trace");
+    let events: serde_json::Value =
+        serde_json::from_str(&(text.trim_end().trim_end_matches(',').to_owned() + "]")).expect("it is JSON");
+    let sorts = |sort: &str| events.as_array().into_iter().flatten().filter(|e| e["cat"] == sort).count();
+    assert_eq!((sorts("launch"), sorts("blocks"), sorts("fill"), sorts("copy")), (5, 3 * 2 + 1 + 1, 1, 1));
+    let page = name("p.html");
+    passes("counted", &[], &[("HANDLOOM_PROFILE", &page)]);
+    let page = std::fs::read_to_string(&page).expect("there is a page");
+    assert!(
+        page.contains("Counts, not time") && page.contains("setp.lt.u32 %p, %t, 40;"),
+        "the PTX stands in the page"
+    );
+    let told = passes("counted", &[], &[("HANDLOOM_PROFILE", "/no/such/folder/p.json")]);
+    assert_eq!(told.matches("cannot be written").count(), 1, "{told}");
+    for path in [profile, cover, trace, name("p.html")] {
+        std::fs::remove_file(path).expect("a report can be removed");
+    }
+}

@@ -13,7 +13,7 @@ use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
 use crate::module::ModuleInner;
-use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier};
+use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
 
 /// What a launch did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +114,8 @@ pub(crate) struct Grid {
     pub(crate) counter: Option<SharedCounter>,
     /// Where compiled code of a counted launch leaves what it counted.
     pub(crate) sums: Option<Arc<Sums>>,
+    /// Where workers of a traced launch note what they run.
+    pub(crate) turns: Option<Arc<TurnLog>>,
     /// What its threads launch, if the module launches anything.
     pub(crate) children: Option<Arc<Children>>,
 }

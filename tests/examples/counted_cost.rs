@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use handloom_diag::SourceMap;
-use handloom_filetest::engines::Argument;
-use handloom_runtime::{Arg, Device, DeviceBuffer, LaunchConfig, Module, PreparedLaunch, Tally, front};
+use handloom_runtime::{Device, DeviceBuffer, LaunchConfig, Module, PreparedLaunch, Tally, front};
 use handloom_tests::counted::kernels;
 
 #[allow(clippy::print_stdout, reason = "the table is what it is for")]
@@ -31,15 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let made: Result<Vec<DeviceBuffer>, _> = job.buffers.iter().map(|bytes| device.copy_of(bytes)).collect();
         let buffers = made?;
         let l = &job.launches[0];
-        let args: Vec<Arg<'_>> = l
-            .args
-            .iter()
-            .map(|a| match a {
-                Argument::Buffer(i, offset) => Arg::Buffer { buffer: &buffers[*i], offset: *offset },
-                Argument::Bytes(bytes) => Arg::Bytes(bytes),
-                Argument::Scalar(bits) => Arg::Scalar(*bits),
-            })
-            .collect();
+        let args = l.args(&buffers);
         let tallies = [None, Some(Tally::coverage()), Some(Tally::default())];
         let mut launches = Vec::new();
         for tally in &tallies {

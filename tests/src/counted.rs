@@ -2,15 +2,9 @@
 
 use handloom_filetest::engines::{Argument, Job, Launch};
 
-/// A gather at random places, and additions at random places.
-const SCATTERED: &str = "
-.version 8.0
-.target sm_80
-.address_size 64
-
-.visible .entry gather(.param .u32 mask, .param .u64 in, .param .u64 out)
-{
-    .reg .b32 %i, %n, %c, %h, %m;
+/// A gather at random places, and additions at random places: of each element, its number decides which.
+fn scattered() -> String {
+    let head = ".reg .b32 %i, %n, %c, %h, %m;
     .reg .b64 %in, %out, %a;
     mov.u32 %i, %tid.x;
     mov.u32 %n, %ntid.x;
@@ -19,15 +13,24 @@ const SCATTERED: &str = "
     mul.lo.u32 %h, %i, 0x9e3779b1;
     shr.u32 %m, %h, 15;
     xor.b32 %h, %h, %m;
+    ld.param.u64 %out, [out];
+    cvta.to.global.u64 %out, %out;";
+    format!(
+        "
+.version 8.0
+.target sm_80
+.address_size 64
+
+.visible .entry gather(.param .u32 mask, .param .u64 in, .param .u64 out)
+{{
+    {head}
     mul.lo.u32 %h, %h, 0x85ebca77;
     shr.u32 %m, %h, 13;
     xor.b32 %h, %h, %m;
     ld.param.u32 %m, [mask];
     and.b32 %h, %h, %m;
     ld.param.u64 %in, [in];
-    ld.param.u64 %out, [out];
     cvta.to.global.u64 %in, %in;
-    cvta.to.global.u64 %out, %out;
     mul.wide.u32 %a, %h, 4;
     add.u64 %a, %in, %a;
     ld.global.u32 %m, [%a];
@@ -35,29 +38,21 @@ const SCATTERED: &str = "
     add.u64 %a, %out, %a;
     st.global.u32 [%a], %m;
     ret;
-}
+}}
 
 .visible .entry additions(.param .u32 mask, .param .u64 out)
-{
-    .reg .b32 %i, %n, %c, %h, %m;
-    .reg .b64 %out, %a;
-    mov.u32 %i, %tid.x;
-    mov.u32 %n, %ntid.x;
-    mov.u32 %c, %ctaid.x;
-    mad.lo.u32 %i, %c, %n, %i;
-    mul.lo.u32 %h, %i, 0x9e3779b1;
-    shr.u32 %m, %h, 15;
-    xor.b32 %h, %h, %m;
+{{
+    {head}
     ld.param.u32 %m, [mask];
     and.b32 %h, %h, %m;
-    ld.param.u64 %out, [out];
-    cvta.to.global.u64 %out, %out;
     mul.wide.u32 %a, %h, 4;
     add.u64 %a, %out, %a;
     red.global.add.u32 [%a], 1;
     ret;
+}}
+"
+    )
 }
-";
 
 /// A scalar argument, or a buffer of so many 32-bit words.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +165,7 @@ pub fn kernels(is_large: bool) -> Vec<Kernel> {
     all.map(|(file, entry, grid, block, given)| {
         let path = format!("{}/kernels/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
         let (name, text) = match file {
-            "" => ("scattered.ptx".to_owned(), SCATTERED.to_owned()),
+            "" => ("scattered.ptx".to_owned(), scattered()),
             _ => (format!("{file}.ptx"), std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))),
         };
         Kernel { entry, name, text, grid, block, given }

@@ -19,7 +19,7 @@ pub struct Crate {
 pub const CRATES: &[Crate] = &[
     Crate {
         name: "diag",
-        about: "data about a fault; text or JSON; readable names",
+        about: "data about a fault; text or JSON; readable names; tables with a fast hash",
         crates: &[],
         // The demanglers make names of C++ and Rust readable.
         outside: &["annotate-snippets", "serde", "serde_json", "cpp_demangle", "rustc-demangle"],
@@ -132,8 +132,8 @@ pub const CRATES: &[Crate] = &[
     },
     Crate {
         name: "python",
-        about: "the module of the Python package `handloom`: NumPy arrays, exceptions, reports; `ci/python` builds and tests it",
-        crates: &["diag", "ir", "runtime", "handloom"],
+        about: "the module of the Python package `handloom`: NumPy arrays, exceptions, reports, counts; `ci/python` builds and tests it",
+        crates: &["diag", "ir", "profile", "runtime", "handloom"],
         // `pyo3` is the interface of the interpreter, `libc` has signals, `half` the numbers that Python has no type for.
         outside: &["pyo3", "libc", "half"],
     },
@@ -152,8 +152,8 @@ pub const CRATES: &[Crate] = &[
     },
     Crate {
         name: "driver",
-        about: "handles, addresses and images that a program passes; results of the CUDA driver API, effects on devices",
-        crates: &["diag", "syntax", "ir", "lower", "runtime", "images"],
+        about: "handles, addresses and images that a program passes; results of the CUDA driver API, effects on devices; counts of programs",
+        crates: &["diag", "syntax", "ir", "lower", "profile", "runtime", "images"],
         outside: &[],
     },
     Crate {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use handloom_diag::{FileId, SourceMap, Span};
 use handloom_ir::simt::{
-    Access, Addr, Block, BlockId, Builder, Entry, FuncId, Function, Module as Ir, Op, Param, Pure, Reg, Term, Val,
+    Access, Addr, Block, BlockId, Builder, Entry, FuncId, Function, Module as Ir, Op, Param, Pure, Reg, RegisterBounds,
+    Term, Val,
 };
 use handloom_ir::types::{Int, ScalarType, Sreg, StateSpace, Ty};
 use handloom_runtime::{Arg, LaunchConfig, Module, launch};
@@ -110,7 +111,15 @@ pub fn module(func: Function) -> Ir {
         is_array: false,
     };
     let params = vec![param("from", 0), param("to", 8)];
-    let entry = Entry { func: FuncId(0), params, reqntid: None, maxntid: None, reqcluster: None, shared_bytes: 0 };
+    let entry = Entry {
+        func: FuncId(0),
+        params,
+        reqntid: None,
+        maxntid: None,
+        reqcluster: None,
+        registers: RegisterBounds::default(),
+        shared_bytes: 0,
+    };
     let entries = [("k".to_owned(), entry)].into();
     Ir { funcs: vec![func], entries, address_size: 64, ..Ir::default() }
 }

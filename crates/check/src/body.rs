@@ -8,12 +8,12 @@ use handloom_syntax::ast;
 use crate::context::{Cx, Told, duplicate, index};
 use crate::gates;
 use crate::globals::{body_var, lasting_space, numbered_variable};
-use crate::hash::Set;
 use crate::layout::{element, shape, small};
 use crate::module::{Body, LabelId, LocalKind, LocalVar, RegId, Stmt, SymbolId, VarId};
 use crate::names::{Bind, Scopes};
 use crate::params::{Of, Param, Signature, signature};
 use crate::scope::BodyCx;
+use handloom_diag::hash::FastSet as Set;
 
 /// Blocks nested deeper than this are refused.
 const MAX_NESTING: u32 = 1000;

@@ -5,9 +5,9 @@ use handloom_isa::target::{Needs, Target, Version};
 use handloom_syntax::ast;
 
 use crate::forms::FormCache;
-use crate::hash::{Map, Set};
 use crate::module::{Linkage, Symbol, SymbolId, SymbolKind};
 use crate::report::Report;
+use handloom_diag::hash::{FastMap as Map, FastSet as Set};
 
 /// A name at module level.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,9 @@ use handloom_isa::{Match, lookup, suggest, suggest_qualifier};
 use handloom_syntax::ast;
 
 use crate::fit::{Side, ordinary, relaxed};
-use crate::hash::Map;
 use crate::module::Fit;
 use crate::words::twice;
+use handloom_diag::hash::FastMap as Map;
 
 /// Records found so far, by the text of opcode and qualifiers and by the number of operands.
 #[derive(Default)]

@@ -4,6 +4,7 @@
 //! Kernel and Function Directives; Performance-Tuning Directives; Cluster Dimension Directives.
 
 use handloom_diag::{Code, Diagnostic};
+use handloom_ir::simt::RegisterBounds;
 use handloom_isa::target::{Needs, TargetGate, Version};
 use handloom_syntax::ast;
 
@@ -50,6 +51,7 @@ fn header_only(f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
         maxntid: None,
         reqntid: None,
         reqcluster: None,
+        registers: RegisterBounds::default(),
         noreturn: false,
         body: None,
     }
@@ -86,14 +88,15 @@ fn header(cx: &mut Cx<'_>, f: &ast::Function<'_>, s: &Signature<'_>) -> Func {
                 }
                 func.noreturn = true;
             }
-            ".abi_preserve" | ".abi_preserve_control" if !f.is_entry => one(cx, d, 0),
+            ".abi_preserve" | ".abi_preserve_control" if !f.is_entry => drop(one(cx, d, 0)),
             ".maxntid" if f.is_entry => func.maxntid = three(cx, d),
             ".reqntid" if f.is_entry => func.reqntid = three(cx, d),
             ".reqnctapercluster" if f.is_entry => func.reqcluster = three(cx, d),
-            ".minnctapersm" | ".maxnreg" if f.is_entry => one(cx, d, 1),
-            ".maxclusterrank" | ".local_maxnreg" if f.is_entry => one(cx, d, 0),
+            ".minnctapersm" if f.is_entry => func.registers.min_ctas = one(cx, d, 1),
+            ".maxnreg" if f.is_entry => func.registers.maxnreg = one(cx, d, 1),
+            ".maxclusterrank" | ".local_maxnreg" if f.is_entry => drop(one(cx, d, 0)),
             ".maxnctapersm" if f.is_entry => {
-                one(cx, d, 1);
+                func.registers.min_ctas = one(cx, d, 1);
                 if cx.version > Version::new(2, 0) {
                     let told = Diagnostic::error(Code::Illegal, d.span, "`.maxnctapersm` ended with PTX 2.0");
                     cx.push(told.help("write `.minnctapersm`").section("Performance-Tuning Directives: .maxnctapersm"));
@@ -144,13 +147,14 @@ fn plain(cx: &mut Cx<'_>, d: &ast::Directive<'_>) {
 }
 
 /// A directive with one number, which is at least `least`.
-fn one(cx: &mut Cx<'_>, d: &ast::Directive<'_>, least: u64) {
-    let fits = matches!(*d.values, [v] if v >= least && u32::try_from(v).is_ok());
-    if !fits {
+fn one(cx: &mut Cx<'_>, d: &ast::Directive<'_>, least: u64) -> Option<u32> {
+    let number = if let [v] = *d.values { u32::try_from(v).ok().filter(|_| v >= least) } else { None };
+    if number.is_none() {
         let what = if least == 0 { "one number" } else { "one positive number" };
         let message = format!("`{}` takes {what} of 32 bits", d.name.text);
         cx.push(Diagnostic::error(Code::Layout, d.span, message).section(TUNING));
     }
+    number
 }
 
 fn three(cx: &mut Cx<'_>, d: &ast::Directive<'_>) -> Option<[u32; 3]> {

@@ -24,7 +24,6 @@ mod forms;
 mod func;
 mod gates;
 mod globals;
-mod hash;
 mod header;
 mod init;
 mod inst;
@@ -44,6 +43,7 @@ mod syntax_faults;
 mod video;
 mod words;
 
+use handloom_diag::hash::{FastMap, FastSet};
 use handloom_diag::{Code, Diagnostic, FileId, Span};
 use handloom_isa::target::{NEWEST, Suffix, Target, Version};
 use handloom_syntax::ast;
@@ -129,13 +129,13 @@ fn walk(module: &ast::Module<'_>, text: &str, file: FileId) -> (CheckedModule, r
         target: Target { sm: u16::MAX, suffix: Suffix::None },
         address_size: 32,
         symbols: Vec::new(),
-        globals: hash::Map::default(),
-        unified: hash::Set::default(),
-        defined: hash::Map::default(),
+        globals: FastMap::default(),
+        unified: FastSet::default(),
+        defined: FastMap::default(),
         forms: forms::FormCache::default(),
         files: Vec::new(),
         file_numbers: Default::default(),
-        told: hash::Set::default(),
+        told: FastSet::default(),
         const_bytes: 0,
         suggestions_left: SUGGESTIONS,
     };

@@ -10,9 +10,9 @@ use crate::context::index;
 use crate::elsewhere::device_runtime;
 use crate::func::{differing_lists, disagreement};
 use crate::globals::same_variable;
-use crate::hash::{Map, Set};
 use crate::library;
 use crate::module::{AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand, Stmt, Symbol, SymbolId, SymbolKind};
+use handloom_diag::hash::{FastMap as Map, FastSet as Set};
 
 /// Joins modules. Internal symbols stay apart; `.weak` and `.common` give way; `.extern` ones take the definition of another module.
 ///

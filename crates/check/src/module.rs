@@ -1,6 +1,7 @@
 //! The checked module: what `check` returns and `lower` reads. No user's error is left in it.
 
 use handloom_diag::Span;
+use handloom_ir::simt::RegisterBounds;
 use handloom_ir::types::*;
 use handloom_isa::form::{Form, Use};
 use handloom_isa::target::{Target, Version};
@@ -132,6 +133,8 @@ pub struct Func {
     pub reqntid: Option<[u32; 3]>,
     /// `.reqnctapercluster`.
     pub reqcluster: Option<[u32; 3]>,
+    /// `.maxnreg` and `.minnctapersm`.
+    pub registers: RegisterBounds,
     /// `.noreturn`.
     pub noreturn: bool,
     /// `None` for a declaration.

@@ -10,8 +10,8 @@ use handloom_diag::Span;
 use handloom_ir::types::ScalarType;
 use handloom_syntax::ast;
 
-use crate::hash::Map;
 use crate::module::{Body, LabelId, RegDecl, RegId, SymbolId, VarId};
+use handloom_diag::hash::FastMap as Map;
 
 /// What a name of a body stands for.
 #[derive(Clone, Copy, Debug)]

@@ -7,9 +7,9 @@ use handloom_syntax::ast;
 use crate::context::{Cx, Global, Told, index};
 use crate::fit::Side;
 use crate::forms::{Candidate, Rule, words_of};
-use crate::hash::Set;
 use crate::module::{Body, LocalKind, LocalVar, SymbolId, SymbolKind, VarId};
 use crate::names::{Bind, Scopes};
+use handloom_diag::hash::FastSet as Set;
 
 /// State of the check of one body.
 pub(crate) struct BodyCx<'c, 'a> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use handloom_diag::{Code, Diagnostic};
 
 use crate::context::index;
-use crate::hash::Set;
+use handloom_diag::hash::FastSet as Set;
 
 /// Adds the syntax errors and takes away undeclared names that a lost statement may have declared.
 pub(crate) fn merge(text: &str, errors: Vec<Diagnostic>, all: &mut Vec<Diagnostic>) {

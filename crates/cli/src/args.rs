@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use handloom_ir::simt::Counting;
-use handloom_runtime::{AsyncOrder, Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier};
+use handloom_runtime::{AsyncOrder, Backend, Bounds, Checks, Engine, MAX_BLOCK, MAX_BLOCK_THREADS, Tier, Trace};
 use serde::Deserialize;
 
 use crate::exec::ExecArgs;
@@ -474,9 +474,15 @@ pub struct RunArgs {
     /// Count what launches reach, as `cover` does, and write a page (.html) or data (.json).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "many_seeds"])]
     pub cover: Vec<String>,
+    /// Write what the host does and when, launches, code that is made, copies, blocks over threads, as a Chrome trace: time of the host.
+    #[arg(long, value_name = "FILE.json", conflicts_with = "many_seeds")]
+    pub trace: Option<String>,
     /// What launches do is counted.
     #[arg(skip)]
     pub counts: Counting,
+    /// Who is told what the host does.
+    #[arg(skip)]
+    pub tracing: Option<Trace>,
 }
 
 /// `handloom bench`.

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use handloom_profile::Form;
 use handloom_runtime::{LaunchConfig, LaunchError, Module, PreparedLaunch, Sink, TrapReport};
 
 use crate::args::{Args, BenchArgs, Command};
@@ -18,7 +19,7 @@ use crate::host::{self, Host};
 use crate::job::{self, Opened};
 use crate::launch::{self, Launched};
 use crate::outputs::Output;
-use crate::profile::{self, Ending};
+use crate::profile;
 use crate::report::{Failure, Out, Status};
 use crate::run::{self, Prepared, Ready};
 use crate::sweep::Sweep;
@@ -40,7 +41,7 @@ pub fn bench(args: &BenchArgs, words: &[OsString], out: &mut Out) -> Result<Stat
     }
     out.set_limit(args.run.limit.error_limit);
     for path in &args.output {
-        if Ending::of(path)? == Ending::Json {
+        if profile::form_of(path)? == Form::Json {
             return Err(Failure::usage(format!(
                 "`{path}`: `bench` writes pages (.html); `--format json` prints the data"
             )));

@@ -50,7 +50,7 @@ pub fn launch(args: &ExploreArgs, grid: &str, out: &mut Out) -> Result<(Status, 
         Failure::usage(text.lines().next().unwrap_or("").trim_start_matches("error: "))
     })?;
     let Command::Run(run) = read.command else { return Err(Failure::usage("expected a launch")) };
-    profile::count(&run, Counting::All, out)
+    profile::count(&run, (Counting::All, None), out)
 }
 
 impl Counts {

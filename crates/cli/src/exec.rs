@@ -11,18 +11,22 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
+use handloom_ir::simt::Counting;
 use handloom_runtime::{AsyncOrder, user_folder};
 
 use crate::args::{AsyncArg, BoundsArg, FindArgs};
 use crate::findings::Collected;
 use crate::notes::{Notes, Summary};
+use crate::outputs::{Store, open_all};
+use crate::profile::Reports;
 use crate::report::{Failure, Out, Status, reason};
+use crate::traces::document;
 
 /// The library that a program asks for.
 const LIBRARY: &str = "libcuda.so.1";
@@ -84,30 +88,24 @@ pub struct ExecArgs {
     pub error_exit: Option<u8>,
     #[command(flatten)]
     pub checks: FindArgs,
-    #[command(flatten)]
-    pub later: Later,
+    /// Count what launches of all processes do, as `profile` does, and write a page (.html) or data (.json).
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub profile: Vec<String>,
+    /// Count what launches of all processes reach, as `cover` does, and write a page (.html) or data (.json).
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub cover: Vec<String>,
+    /// Write what launches reach as a tracefile of lcov.
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub lcov: Vec<String>,
+    /// Add what other runs reached: reports of --cover in JSON that were written before.
+    #[arg(long, value_name = "FILE.json", requires = "cover")]
+    pub merge: Vec<String>,
+    /// Write what the host does and when, launches, code that is made, copies, blocks over threads, as a Chrome trace: time of the host.
+    #[arg(long, value_name = "FILE.json")]
+    pub trace: Option<String>,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-/// Options that do not exist yet.
-#[derive(ClapArgs, Debug)]
-pub struct Later {
-    /// Not supported yet.
-    #[arg(long, hide = true)]
-    pub profile: Option<PathBuf>,
-    /// Not supported yet.
-    #[arg(long, hide = true)]
-    pub cover: Option<PathBuf>,
-}
-
-impl Later {
-    /// The option that was given.
-    fn given(&self) -> Option<&'static str> {
-        let all = [(self.profile.is_some(), "--profile"), (self.cover.is_some(), "--cover")];
-        all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
-    }
 }
 
 fn capability(text: &str) -> Result<String, String> {
@@ -123,11 +121,8 @@ fn size(text: &str) -> Result<String, String> {
 /// Runs the program.
 ///
 /// # Errors
-/// The libraries or the program are not there, or an option does not exist yet.
+/// The libraries or the program are not there, or a report cannot be written.
 pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
-    if let Some(name) = args.later.given() {
-        return Err(Failure::usage(format!("`{name}` is not supported by `exec` yet")));
-    }
     for (given, name) in [(args.checks.first, "--first"), (args.checks.check_leaks, "--check-leaks")] {
         if given {
             return Err(Failure::usage(format!("`{name}` is for `run`: a program goes on after a finding")));
@@ -135,10 +130,13 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     }
     Collected::new(&args.checks)?;
     let folder = libraries()?;
+    let reports = Reports::open([&args.profile, &args.cover, &args.lcov, &args.merge])?;
+    let store = args.trace.as_deref().map(Store::to);
+    let trace = open_all(store.iter())?.pop();
     let notes = Notes::new()?;
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
-    environment(&mut command, args, &folder, &notes)?;
+    environment(&mut command, args, &folder, (&notes, reports.level()))?;
     let signals = Signals::watch()?;
     let child = match command.spawn() {
         Ok(child) => child,
@@ -151,7 +149,20 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     };
     let status =
         wait(child, &signals).map_err(|e| Failure::file(format!("cannot wait for the program: {}", reason(&e))))?;
-    let found = notes.report(&args.checks, out)?;
+    let level = reports.level();
+    let mut found = notes.report(&args.checks, out)?;
+    if level != Counting::Nothing {
+        reports.write(notes.counted(), out)?;
+        if found.left > 0 {
+            let (s, was) = if found.left == 1 { ("", "was") } else { ("es", "were") };
+            let why = "the program ended before they did, or by a signal or `_exit` before that was written";
+            out.error(&format!("{} launch{s} {was} not counted: {why}", found.left));
+            found.checks = found.checks.max(Status::File);
+        }
+    }
+    if let Some(output) = trace {
+        output.write(document(&notes.traced()).as_bytes())?;
+    }
     let own = status.code().and_then(|c| u8::try_from(c).ok());
     let by_signal = || status.signal().and_then(|s| u8::try_from(s).ok()).map(|s| 128 + s);
     let own = own.or_else(by_signal).unwrap_or(1);
@@ -195,7 +206,12 @@ fn libraries() -> Result<PathBuf, Failure> {
 }
 
 /// What the program finds in its environment.
-fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &Notes) -> Result<(), Failure> {
+fn environment(
+    command: &mut Command,
+    args: &ExecArgs,
+    folder: &Path,
+    (notes, level): (&Notes, Counting),
+) -> Result<(), Failure> {
     let joined = |variable: &str, first: OsString| {
         let mut all = first;
         if let Some(old) = std::env::var_os(variable).filter(|v| !v.is_empty()) {
@@ -244,6 +260,22 @@ fn environment(command: &mut Command, args: &ExecArgs, folder: &Path, notes: &No
     set("HANDLOOM_CHECK", check.and_then(|checks| text(checks.to_string())));
     set("HANDLOOM_CHECK_VOLATILE", check_volatile.then(|| "1".into()));
     set("HANDLOOM_CHECK_SAME_VALUES", check_same_values.then(|| "1".into()));
+    let counts = |level: &str| {
+        let mut text = OsString::from(level);
+        text.push(&notes.folder);
+        text
+    };
+    set(
+        "HANDLOOM_COUNTS",
+        match level {
+            Counting::Nothing => None,
+            Counting::Coverage => Some(counts("coverage:")),
+            Counting::All => Some(counts("all:")),
+        },
+    );
+    set("HANDLOOM_TRACE", args.trace.as_ref().map(|_| notes.folder.join("%p.trace").into_os_string()));
+    let begin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    set("HANDLOOM_TRACE_BEGIN", args.trace.as_ref().and_then(|_| text(begin.as_nanos().to_string())));
     set("HANDLOOM_POISON", args.poison.then(|| "1".into()));
     let absolute = |p: &PathBuf| std::path::absolute(p).unwrap_or_else(|_| p.clone()).into_os_string();
     let off = Path::new("off");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handloom_ir::simt::Counting;
-use handloom_profile::Launch;
+use handloom_profile::{Launch, Part};
 use handloom_runtime::{Allocated, CheckConfig, CheckReport, Finding, LaunchConfig, RaceOptions, Tally};
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub fn asked(args: &FindArgs) -> Option<CheckConfig> {
     Some(CheckConfig { checks, races })
 }
 
-/// Asks for the checks of a command line in a launch, and for counts.
+/// Asks for the checks of a command line in a launch, for counts and for a trace.
 pub fn ask(args: &RunArgs, config: &mut LaunchConfig) {
     config.check = asked(&args.checks).or(config.check);
     config.count = match args.counts {
@@ -33,6 +33,7 @@ pub fn ask(args: &RunArgs, config: &mut LaunchConfig) {
         Counting::Coverage => Some(Tally::coverage()),
         Counting::All => Some(Tally::default()),
     };
+    config.trace.clone_from(&args.tracing);
 }
 
 /// What was found at one pair of places.
@@ -107,14 +108,11 @@ impl Collected {
         self.by_interpreter.extend(config.count.iter().flat_map(Tally::interpreted));
     }
 
-    /// Takes the entries that compiled code did not count, and why.
-    pub fn take_interpreted(&mut self) -> BTreeSet<(String, &'static str)> {
-        std::mem::take(&mut self.by_interpreter)
-    }
-
     /// Takes what was counted.
-    pub fn take_counted(&mut self) -> Vec<Launch> {
-        std::mem::take(&mut self.counted)
+    pub fn take_counted(&mut self) -> Part {
+        let interpreted = std::mem::take(&mut self.by_interpreter);
+        let interpreted = interpreted.into_iter().map(|(entry, why)| (entry, why.to_owned())).collect();
+        Part { launches: std::mem::take(&mut self.counted), interpreted, ..Part::default() }
     }
 
     /// A run with a seed begins.

@@ -26,6 +26,7 @@ use crate::report::{Failure, Format, Out, Status};
 use crate::run::{check_launch, device};
 use crate::seeds::Others;
 use crate::specs::{Argument, ContentSpec, ExpectSpec, Names, numbers};
+use crate::traces::traced;
 use crate::units::{Key, Units, any_missing, load_units, the_global, with_global};
 use crate::values::{self, Bound, Value, address_of, check_fill, global, global_address, read_global, word};
 use crate::watch::{Watch, Work};
@@ -57,7 +58,8 @@ pub fn run_job(
     opened.warn(out);
     let stores = results.iter().map(|(store, _)| *store);
     let outputs = if out.is_quiet() { Vec::new() } else { open_all(stores).map_err(in_job)? };
-    let compiled = compile(&opened.plan, &opened.units, watch, out)?;
+    let trace = args.tracing.as_ref();
+    let compiled = traced(trace, "compile", "all launches", || compile(&opened.plan, &opened.units, watch, out))?;
     let (plan, buffers) = (&opened.plan, &opened.buffers);
     opened.fills.iter().try_for_each(|f| f.fill(buffers)).map_err(in_job)?;
     let mut ended = run_all(plan, compiled, buffers, &job, watch, (out, found))?;
@@ -66,8 +68,11 @@ pub fn run_job(
         return Ok(ended.status);
     }
     for ((store, from), output) in results.iter().zip(outputs) {
-        let (data, array) = from.read(buffers);
-        match Written::of(store, data, array).and_then(|w| w.write(output)) {
+        let write = || {
+            let (data, array) = from.read(buffers);
+            Written::of(store, data, array).and_then(|w| w.write(output))
+        };
+        match traced(trace, "copy", "a buffer to a file", write) {
             Ok(line) if out.format == Format::Human => out.line(&line),
             Ok(_) => {}
             Err(failure) => ended.status = ended.status.max(out.failure(&failure)),
@@ -125,7 +130,8 @@ pub fn open<'j>(
     let device = device()?;
     let names = Names::of(&job.buffers, &job.tensor_maps).map_err(|why| in_job(Failure::usage(why)))?;
     let (units, keys) = load_units(job, base, (&device, args.counts != Counting::Nothing), out).map_err(in_job)?;
-    let buffers = load_buffers(job, base, &device, &names, &units).map_err(in_job)?;
+    let fill = || load_buffers(job, base, &device, &names, &units);
+    let buffers = traced(args.tracing.as_ref(), "copy", "files to buffers", fill).map_err(in_job)?;
     let mut opened = Opened { job, base, names, units, keys, fills: Vec::new(), buffers, plan: Vec::new() };
     opened.fills = opened.context().fills().map_err(in_job)?;
     opened.plan = opened.context().plan(args, watch).map_err(in_job)?;

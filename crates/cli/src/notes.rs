@@ -1,11 +1,12 @@
 //! What the libraries of a program that ran under `exec` noted: traps, and what checks found.
 //!
-//! All processes of the program write lines of JSON into one file. A launch that is checked leaves two marks, when it was given and when it is over, so
-//! that those which the program did not wait for are known.
+//! All processes of the program write lines of JSON into one file. A launch that is checked or counted leaves two marks, when it was given and when it is over,
+//! so that those which the program did not wait for are known. What a process counted, and its trace, are files of their own.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use handloom_profile::{Part, join};
 use handloom_runtime::{CheckReport, Finding};
 use serde::Deserialize;
 
@@ -15,7 +16,8 @@ use crate::report::{Failure, Out, Status, reason};
 
 /// The file in which the libraries of all processes of the program note what they found.
 pub struct Notes {
-    folder: PathBuf,
+    /// A folder for what is more than a line.
+    pub folder: PathBuf,
     /// Where it is.
     pub file: PathBuf,
 }
@@ -34,6 +36,8 @@ enum Note {
     Again { pid: u32, number: usize, pairs: u64 },
     /// A launch is over: what was found since the mark before was found in it. `unchecked`: why its check ended before.
     Checked { seed: u64, unchecked: Option<String> },
+    /// So many launches were counted, and that was written.
+    Counted { launches: u64 },
 }
 
 impl Notes {
@@ -56,7 +60,11 @@ impl Notes {
     pub fn report(&self, args: &FindArgs, out: &mut Out) -> Result<Summary, Failure> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let notes = text.lines().filter_map(|l| serde_json::from_str(l).ok());
-        let read = Read::of(notes, Collected::new(args)?);
+        let mut read = Read::of(notes, Collected::new(args)?);
+        if args.check.is_some() && read.left > 0 {
+            let (s, was) = if read.left == 1 { ("", "was") } else { ("es", "were") };
+            read.collected.not_checked(format!("{} launch{s} {was} not over when the program ended", read.left));
+        }
         let status = read.collected.report(args, out);
         let mut parts =
             read.collected.kinds().into_iter().map(|(kind, n)| counted(n, "finding", kind)).collect::<Vec<_>>();
@@ -69,7 +77,37 @@ impl Notes {
         if !parts.is_empty() {
             out.say(&format!("handloom: {}", parts.join("; ")));
         }
-        Ok(Summary { checks: status, has_traps: !read.traps.is_empty() })
+        Ok(Summary { checks: status, has_traps: !read.traps.is_empty(), left: read.left })
+    }
+
+    /// What all processes counted.
+    pub fn counted(&self) -> Part {
+        let mut all = Part::default();
+        for part in self.files("json").filter_map(|text| Part::read(&text).ok()) {
+            join(&mut all.launches, part.launches);
+            all.texts.extend(part.texts);
+            all.interpreted.extend(part.interpreted);
+        }
+        all.interpreted.sort_unstable();
+        all.interpreted.dedup();
+        all
+    }
+
+    /// Events of the traces of all processes.
+    pub fn traced(&self) -> Vec<String> {
+        let is_event = |line: &&str| line.starts_with('{') && serde_json::from_str::<serde_json::Value>(line).is_ok();
+        let events = |text: String| -> Vec<String> {
+            text.lines().map(|line| line.trim_end_matches(',')).filter(is_event).map(str::to_owned).collect()
+        };
+        self.files("trace").flat_map(events).collect()
+    }
+
+    /// The texts of the files of an ending, in the order of their names.
+    fn files(&self, ending: &str) -> impl Iterator<Item = String> {
+        let all = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut all: Vec<PathBuf> = all.filter(|path| path.extension().is_some_and(|e| e == ending)).collect();
+        all.sort_unstable();
+        all.into_iter().filter_map(|path| std::fs::read_to_string(path).ok())
     }
 }
 
@@ -80,6 +118,8 @@ pub struct Summary {
     pub checks: Status,
     /// A kernel stopped.
     pub has_traps: bool,
+    /// Launches that were not counted.
+    pub left: u64,
 }
 
 /// `2 traps: CUDA_ERROR_ASSERT`.
@@ -92,11 +132,13 @@ fn counted(n: usize, what: &str, which: &str) -> String {
 struct Read {
     traps: Vec<String>,
     collected: Collected,
+    /// Launches that were given and whose end nobody noted.
+    left: u64,
 }
 
 impl Read {
     fn of(notes: impl Iterator<Item = Note>, collected: Collected) -> Read {
-        let mut read = Read { traps: Vec::new(), collected };
+        let mut read = Read { traps: Vec::new(), collected, left: 0 };
         let mut known: HashMap<(u32, usize), Finding> = HashMap::new();
         let (mut launch, mut given, mut over) = (CheckReport::default(), 0_u64, 0_u64);
         for note in notes {
@@ -111,6 +153,7 @@ impl Read {
                     let found = known.get(&(pid, number)).cloned();
                     launch.findings.extend(found.map(|found| Finding { pairs, ..found }));
                 }
+                Note::Counted { launches } => over += launches,
                 Note::Checked { seed, unchecked } => {
                     over += 1;
                     launch.unchecked = unchecked;
@@ -118,11 +161,7 @@ impl Read {
                 }
             }
         }
-        let left = given.saturating_sub(over);
-        if left > 0 {
-            let (s, was) = if left == 1 { ("", "was") } else { ("es", "were") };
-            read.collected.not_checked(format!("{left} launch{s} {was} not over when the program ended"));
-        }
+        read.left = given.saturating_sub(over);
         read
     }
 }

@@ -3,13 +3,12 @@
 //! The launches are those of `run`, by code that counts. Whether reports can be written, and whether a base can be read, is found out
 //! before anything runs.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use handloom_ir::simt::Counting;
 use handloom_profile::cover::Coverage;
-use handloom_profile::{Device, Launch, Profile, Row, Texts, compare, cover_page, place_on, profile_page, summary};
-use serde::Serialize;
+use handloom_profile::{Device, Form, Launch, Part, Profile, Texts, compare, place_on, summary};
+use handloom_runtime::Trace;
 
 use crate::args::{ProfileArgs, RunArgs};
 use crate::findings::Collected;
@@ -18,6 +17,7 @@ use crate::launch::source_text;
 use crate::outputs::{Output, Store, open_all};
 use crate::report::{Failure, Format, Out, Status};
 use crate::seeds;
+use crate::traces::Traces;
 use crate::watch::Watch;
 
 /// Counts launches and reports.
@@ -35,9 +35,11 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
         );
         out.note(&text);
     }
-    let endings = args.output.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>()?;
+    let forms = args.output.iter().map(|path| form_of(path)).collect::<Result<Vec<_>, _>>()?;
     let outputs = open(&args.output)?;
-    let (status, mut launches) = count(&args.run, Counting::All, out)?;
+    let traces = Traces::open(args.run.trace.as_deref())?.for_page(forms.contains(&Form::Html));
+    let (status, mut launches) = count(&args.run, (Counting::All, traces.trace()), out)?;
+    traces.draw(&mut launches);
     for launch in &mut launches {
         launch.keep_functions_that_ran();
         if let Some(device) = &device {
@@ -54,9 +56,10 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
         Format::Json => out.json(&profile),
         Format::Human => out.write(summary(&profile).as_bytes()),
     }
-    for (output, ending) in outputs.into_iter().zip(endings) {
-        output.write(profile_text(ending, &profile, changes)?.as_bytes())?;
+    for (output, form) in outputs.into_iter().zip(forms) {
+        output.write(profile_text(form, &profile, &Texts::new(), changes)?.as_bytes())?;
     }
+    traces.write()?;
     let Some(changes) = compared.transpose()? else { return Ok(status) };
     let text = compare::text(&changes, args.threshold);
     match out.format {
@@ -69,25 +72,26 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
 
 /// Reports of the counts of a run that has another purpose.
 pub struct Reports {
-    profile: Vec<(Ending, Output)>,
-    cover: Vec<(Ending, Output)>,
+    profile: Vec<(Form, Output)>,
+    cover: Vec<(Form, Output)>,
+    /// What earlier runs reached.
+    before: Vec<(String, Coverage)>,
 }
 
 impl Reports {
-    /// Those that a command line asks for.
+    /// Those that a command line asks for: profiles, coverages, tracefiles of lcov, coverages of earlier runs.
     ///
     /// # Errors
-    /// One cannot be written.
-    pub fn open(args: &RunArgs) -> Result<Reports, Failure> {
-        let endings = |paths: &[String]| paths.iter().map(|path| Ending::of(path)).collect::<Result<Vec<_>, _>>();
-        let (profile, cover) = (endings(&args.profile)?, endings(&args.cover)?);
-        let all: Vec<String> = args.profile.iter().chain(&args.cover).cloned().collect();
-        let mut outputs = open(&all)?;
-        let of_cover = outputs.split_off(profile.len());
-        Ok(Reports {
-            profile: profile.into_iter().zip(outputs).collect(),
-            cover: cover.into_iter().zip(of_cover).collect(),
-        })
+    /// One cannot be written, or a coverage cannot be read.
+    pub fn open([profile, cover, lcov, merge]: [&[String]; 4]) -> Result<Reports, Failure> {
+        let forms = |paths: &[String]| paths.iter().map(|path| form_of(path)).collect::<Result<Vec<_>, _>>();
+        let (of_profile, mut of_cover) = (forms(profile)?, forms(cover)?);
+        of_cover.extend(lcov.iter().map(|_| Form::Lcov));
+        let before = merge.iter().map(|path| coverage(path)).collect::<Result<Vec<_>, _>>()?;
+        let mut outputs = open(&[profile, cover, lcov].concat())?;
+        let for_cover = outputs.split_off(of_profile.len());
+        let (profile, cover) = (of_profile.into_iter().zip(outputs), of_cover.into_iter().zip(for_cover));
+        Ok(Reports { profile: profile.collect(), cover: cover.collect(), before })
     }
 
     /// What is to be counted for them.
@@ -99,59 +103,94 @@ impl Reports {
         }
     }
 
-    /// Writes them.
+    /// Whether one of them is the page of a profile.
+    pub fn has_page(&self) -> bool {
+        self.profile.iter().any(|(form, _)| *form == Form::Html)
+    }
+
+    /// Writes them, and says which launches compiled code did not count.
     ///
     /// # Errors
-    /// One cannot be written.
-    pub fn write(self, found: &mut Collected, out: &mut Out) -> Result<(), Failure> {
-        tell_interpreted(found, out);
-        let mut launches = found.take_counted();
-        let coverage = Coverage::of(env!("CARGO_PKG_VERSION"), &launches);
-        for (ending, output) in self.cover {
-            output.write(cover_text(ending, &coverage)?.as_bytes())?;
+    /// One cannot be written, or an earlier coverage is of another text.
+    pub fn write(self, counted: Part, out: &mut Out) -> Result<(), Failure> {
+        let Part { mut launches, texts, interpreted } = counted;
+        tell_interpreted(&interpreted, out);
+        if !self.cover.is_empty() {
+            let mut coverage = Coverage::of(env!("CARGO_PKG_VERSION"), &launches);
+            merge(&mut coverage, &self.before)?;
+            for (form, output) in self.cover {
+                output.write(cover_text(form, &coverage, &texts)?.as_bytes())?;
+            }
         }
+        launches.retain(|launch| launch.runs > 0);
         launches.iter_mut().for_each(Launch::keep_functions_that_ran);
         let profile = Profile::new(env!("CARGO_PKG_VERSION"), launches);
-        for (ending, output) in self.profile {
-            output.write(profile_text(ending, &profile, &[])?.as_bytes())?;
+        for (form, output) in self.profile {
+            output.write(profile_text(form, &profile, &texts, &[])?.as_bytes())?;
         }
         Ok(())
     }
 }
 
+/// Adds what earlier runs reached.
+///
+/// # Errors
+/// One is of another version of a text.
+pub fn merge(coverage: &mut Coverage, before: &[(String, Coverage)]) -> Result<(), Failure> {
+    for (path, other) in before {
+        let wrong = |why: String| Failure::usage(format!("`{path}` cannot be merged: {why}"));
+        coverage.merge(other).map_err(wrong)?;
+    }
+    Ok(())
+}
+
+/// A coverage that was written before, and its path.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn coverage(path: &str) -> Result<(String, Coverage), Failure> {
+    let bytes = input::read(path)?;
+    let wrong = |why: String| Failure::file(format!("`{path}` cannot be merged: {why}"));
+    Ok((path.to_owned(), Coverage::read(&String::from_utf8_lossy(&bytes)).map_err(wrong)?))
+}
+
 /// Says which launches compiled code did not count.
-fn tell_interpreted(found: &mut Collected, out: &mut Out) {
-    for (entry, why) in found.take_interpreted() {
+fn tell_interpreted(all: &[(String, String)], out: &mut Out) {
+    for (entry, why) in all {
         out.note(&format!("`{entry}` was counted by the interpreter, on one thread, lane by lane: {why}"));
     }
 }
 
-/// A profile as a report.
-fn profile_text(ending: Ending, profile: &Profile, changes: &[compare::Changes]) -> Result<String, Failure> {
-    match ending {
-        Ending::Json => json_line(profile),
-        Ending::Html => {
-            Ok(profile_page(profile, &texts_of(profile.launches.iter().flat_map(|l| &l.statements)), changes))
-        }
-    }
+/// A profile as a report. `known`: texts that are no files.
+fn profile_text(form: Form, profile: &Profile, known: &Texts, changes: &[compare::Changes]) -> Result<String, Failure> {
+    profile.report(form, known, &read_text, changes).map_err(bug)
 }
 
-/// A coverage as a report.
+/// A coverage as a report. `known`: texts that are no files.
 ///
 /// # Errors
 /// A fault of ours.
-pub fn cover_text(ending: Ending, coverage: &Coverage) -> Result<String, Failure> {
-    match ending {
-        Ending::Json => json_line(coverage),
-        Ending::Html => Ok(cover_page(coverage, &texts_of(&coverage.statements))),
-    }
+pub fn cover_text(form: Form, coverage: &Coverage, known: &Texts) -> Result<String, Failure> {
+    coverage.report(form, known, &read_text).map_err(bug)
+}
+
+fn read_text(name: &str, beside: Option<&str>) -> Option<String> {
+    source_text(name, beside.map(Path::new))
+}
+
+fn bug(message: String) -> Failure {
+    Failure { status: Status::Bug, message }
 }
 
 /// Runs what a command line says, and counts. Each launch is told of as far as it came.
 ///
 /// # Errors
 /// What kept it from running.
-pub fn count(args: &RunArgs, level: Counting, out: &mut Out) -> Result<(Status, Vec<Launch>), Failure> {
+pub fn count(
+    args: &RunArgs,
+    (counts, tracing): (Counting, Option<Trace>),
+    out: &mut Out,
+) -> Result<(Status, Vec<Launch>), Failure> {
     if !args.profile.is_empty() || !args.cover.is_empty() {
         return Err(Failure::usage("`--profile` and `--cover` are for `run`: here, `-o FILE` writes a report"));
     }
@@ -161,10 +200,11 @@ pub fn count(args: &RunArgs, level: Counting, out: &mut Out) -> Result<(Status, 
     out.only_trouble();
     let watch = Watch::start(out)?;
     let mut found = Collected::new(&args.checks)?;
-    let args = RunArgs { counts: level, ..args.clone() };
+    let args = RunArgs { counts, tracing, ..args.clone() };
     let status = seeds::once(&args, &watch, &mut found, &mut |_| Ok(Status::Done), out)?;
-    tell_interpreted(&mut found, out);
-    Ok((status, found.take_counted()))
+    let counted = found.take_counted();
+    tell_interpreted(&counted.interpreted, out);
+    Ok((status, counted.launches))
 }
 
 /// Files that will be written.
@@ -176,55 +216,13 @@ pub fn open(paths: &[String]) -> Result<Vec<Output>, Failure> {
     open_all(stores.iter())
 }
 
-/// What a report is, by the ending of its file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
-    /// Data.
-    Json,
-    /// A page.
-    Html,
-}
-
-impl Ending {
-    /// That of a path.
-    ///
-    /// # Errors
-    /// It has another one.
-    pub fn of(path: &str) -> Result<Ending, Failure> {
-        match Path::new(path).extension().and_then(|e| e.to_str()) {
-            Some("json") => Ok(Ending::Json),
-            Some("html" | "htm") => Ok(Ending::Html),
-            _ => Err(Failure::usage(format!("`{path}`: expected a file that ends in .html or .json"))),
-        }
-    }
-}
-
-/// Data as one line of JSON.
+/// What a report is written as, by the ending of its file.
 ///
 /// # Errors
-/// A fault of ours.
-pub fn json_line(data: &impl Serialize) -> Result<String, Failure> {
-    let bug = |e: serde_json::Error| Failure { status: Status::Bug, message: e.to_string() };
-    serde_json::to_string(data).map(|text| text + "\n").map_err(bug)
-}
-
-/// The PTX and the source files of statements, as far as they are there.
-pub fn texts_of<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Texts {
-    let mut texts = Texts::new();
-    let mut missing = BTreeSet::new();
-    for row in rows {
-        let source = row.source.as_ref().map(|place| place.file.as_str());
-        for (name, beside) in std::iter::once((row.file.as_str(), None)).chain(source.map(|s| (s, Some(&row.file)))) {
-            if texts.contains_key(name) || missing.contains(name) {
-                continue;
-            }
-            match source_text(name, beside.map(Path::new)) {
-                Some(text) => texts.insert(name.to_owned(), text.lines().map(str::to_owned).collect()).is_some(),
-                None => missing.insert(name),
-            };
-        }
-    }
-    texts
+/// It has another one.
+pub fn form_of(path: &str) -> Result<Form, Failure> {
+    let form = Form::of(Path::new(path)).filter(|form| *form != Form::Lcov);
+    form.ok_or_else(|| Failure::usage(format!("`{path}`: expected a file that ends in .html or .json")))
 }
 
 /// A profile that was written before, and its path. `cannot`: what cannot be done with another file.

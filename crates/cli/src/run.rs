@@ -18,6 +18,7 @@ use crate::npy::Array;
 use crate::outputs::{Output, open_all};
 use crate::report::{Failure, Format, Out, Status};
 use crate::seeds::Others;
+use crate::traces::traced;
 use crate::values::{Bound, Value, check_fill, fill, global, global_address, read_global, word};
 use crate::watch::Watch;
 use crate::words::{Word, Words};
@@ -55,7 +56,8 @@ pub fn run(
     if out.is_quiet() {
         return Ok(status);
     }
-    Ok(ready.write(&loaded.module, outputs, out).into_iter().fold(status, Status::max))
+    let write = || ready.write(&loaded.module, outputs, out);
+    Ok(traced(args.tracing.as_ref(), "copy", "buffers to files", write).into_iter().fold(status, Status::max))
 }
 
 /// A launch that can run.
@@ -85,7 +87,8 @@ pub fn prepare(args: &RunArgs, file: &str, watch: &Watch, out: &mut Out) -> Resu
     let function = names::function(&loaded.module, entry)?;
     let config = config(args)?;
     let words = words(args, typed)?;
-    let ready = Ready::new(&function, &config, words, &device, watch)?;
+    let fill = || Ready::new(&function, &config, words, &device, watch);
+    let ready = traced(args.tracing.as_ref(), "copy", "files to buffers", fill)?;
     let uses = dtype::warnings(&function, &ready.values, &ready.buffers);
     out.diagnostics(&uses, loaded.module.sources());
     Ok(Prepared { loaded, function, config, ready })

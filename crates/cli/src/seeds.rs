@@ -7,6 +7,7 @@ use crate::args::{RunArgs, Seeds};
 use crate::findings::Collected;
 use crate::profile::Reports;
 use crate::report::{Failure, Format, Out, Status};
+use crate::traces::Traces;
 use crate::watch::Watch;
 use crate::{bug, job, run};
 
@@ -21,8 +22,9 @@ pub type Others<'a> = dyn FnMut(&mut Collected) -> Result<Status, Failure> + 'a;
 /// # Errors
 /// What kept it from running.
 pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
-    let reports = Reports::open(args)?;
-    let args = &RunArgs { counts: reports.level(), ..args.clone() };
+    let reports = Reports::open([&args.profile, &args.cover, &[], &[]])?;
+    let traces = Traces::open(args.trace.as_deref())?.for_page(reports.has_page());
+    let args = &RunArgs { counts: reports.level(), tracing: traces.trace(), ..args.clone() };
     let watch = Watch::start(out)?;
     let mut found = Collected::new(&args.checks)?;
     let ended = match args.many_seeds {
@@ -36,7 +38,10 @@ pub fn run(args: &RunArgs, out: &mut Out) -> Result<Status, Failure> {
     };
     // What ended early may have found something too.
     let reported = found.report(&args.checks, out);
-    reports.write(&mut found, out)?;
+    let mut counted = found.take_counted();
+    traces.draw(&mut counted.launches);
+    reports.write(counted, out)?;
+    traces.write()?;
     ended.map(|status| status.max(reported))
 }
 

@@ -1,7 +1,7 @@
 //! Faults as data, and their text.
 //!
 //! Takes: data about a fault (a [`Diagnostic`]) and the source text it points into (a [`SourceMap`]).
-//! Gives: text for people or JSON for machines.
+//! Gives: text for people or JSON for machines. Beside that, what any crate may want: readable names, and tables with a fast hash.
 //! Does not know: PTX.
 //!
 //! Invariants: no other crate names the rendering package; nothing here prints, it returns strings.
@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod codes;
+pub mod hash;
 pub mod names;
 mod render;
 mod source;

@@ -44,7 +44,7 @@ pub fn between() -> CheckSink {
     })
 }
 
-/// Says that a launch is given that is to be checked.
+/// Says that a launch is given that is to be checked or counted.
 pub fn given(process: &Process) {
     process.note("{\"event\":\"given\"}");
 }

@@ -1,8 +1,10 @@
 //! What a process is told by its environment: the options of `handloom exec`.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use handloom_ir::simt::Counting;
+use handloom_profile::Form;
 use handloom_runtime::words::{capability, size_bytes};
 use handloom_runtime::{AsyncOrder, Bounds, Check, CheckConfig, Checks, QUIET, RaceOptions};
 
@@ -46,6 +48,53 @@ pub struct Config {
     pub poison: bool,
     /// What is checked while kernels run.
     pub check: Option<CheckConfig>,
+    /// What is counted while kernels run.
+    pub count: Option<CountConfig>,
+    /// What the host does, and when, is written into this file.
+    pub trace_file: Option<PathBuf>,
+    /// When that trace began; `None` for when this process did.
+    pub trace_begin: Option<SystemTime>,
+}
+
+/// What is counted, and where it goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CountConfig {
+    /// How much.
+    pub level: Counting,
+    /// Where it goes.
+    pub to: CountsTo,
+}
+
+/// Where counts go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CountsTo {
+    /// Into a folder, for who runs the program.
+    Folder(PathBuf),
+    /// Into reports: a profile, a coverage.
+    Reports([Option<(PathBuf, Form)>; 2]),
+}
+
+/// `LEVEL:FOLDER`, as `exec` says it.
+fn counts_for_exec(text: &str) -> Option<CountConfig> {
+    let (level, folder) = text.split_once(':')?;
+    let level = match level {
+        "all" => Counting::All,
+        "coverage" => Counting::Coverage,
+        _ => return None,
+    };
+    Some(CountConfig { level, to: CountsTo::Folder(PathBuf::from(folder)) })
+}
+
+/// A file of this process: `%p` is its number.
+fn of_process(text: &str) -> PathBuf {
+    PathBuf::from(text.replace("%p", &std::process::id().to_string()))
+}
+
+/// A report of one of some forms.
+fn report(text: &str, forms: &[Form]) -> Option<(PathBuf, Form)> {
+    let path = of_process(text);
+    let form = Form::of(&path).filter(|form| forms.contains(form))?;
+    Some((path, form))
 }
 
 /// Seconds, with a fraction if need be; 0 for no limit.
@@ -97,6 +146,9 @@ impl Config {
             findings: None,
             poison: false,
             check: None,
+            count: None,
+            trace_file: None,
+            trace_begin: None,
         };
         let (mut checks, mut races) = (None, RaceOptions::default());
         let c = &mut config;
@@ -145,10 +197,36 @@ impl Config {
         get("HANDLOOM_CHECK_SAME_VALUES", "`1` or `0`", &mut |t| flag(t, &mut races.same_values));
         races.keeps_footprint = checks.is_some_and(|checks| checks.has(Check::Race));
         c.check = checks.map(|checks| CheckConfig { checks, races });
+        let [mut profile, mut cover] = [None, None];
+        get("HANDLOOM_PROFILE", "a file that ends in .html or .json", &mut |t| {
+            profile = report(t, &[Form::Html, Form::Json]);
+            profile.is_some()
+        });
+        get("HANDLOOM_COVER", "a file that ends in .html, .json or .info", &mut |t| {
+            cover = report(t, &[Form::Html, Form::Json, Form::Lcov]);
+            cover.is_some()
+        });
+        let level = if profile.is_some() { Counting::All } else { Counting::Coverage };
+        if profile.is_some() || cover.is_some() {
+            c.count = Some(CountConfig { level, to: CountsTo::Reports([profile, cover]) });
+        }
+        get("HANDLOOM_COUNTS", "what `handloom exec` says", &mut |t| {
+            c.count = counts_for_exec(t);
+            c.count.is_some()
+        });
+        c.trace_file = variable("HANDLOOM_TRACE").filter(|t| !t.is_empty()).map(|t| of_process(&t));
+        get("HANDLOOM_TRACE_BEGIN", "what `handloom exec` says", &mut |t| {
+            let since = t.parse().ok().and_then(|ns| UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));
+            c.trace_begin = since;
+            since.is_some()
+        });
         c.dump_images = variable("HANDLOOM_DUMP_IMAGES").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.report = variable("HANDLOOM_REPORT").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.findings = variable("HANDLOOM_FINDINGS").filter(|t| !t.is_empty()).map(PathBuf::from);
         c.visible = visible(variable("CUDA_VISIBLE_DEVICES").as_deref(), c.devices);
+        if config.check.is_some() && config.count.take().is_some() {
+            wrong.push("launches are counted as they run without checks: leave HANDLOOM_CHECK or HANDLOOM_PROFILE and HANDLOOM_COVER out".to_owned());
+        }
         (config, wrong)
     }
 }
@@ -173,12 +251,30 @@ mod tests {
             "HANDLOOM_DEVICES" => Some("2".to_owned()),
             "HANDLOOM_CHECK" => Some("race,sync".to_owned()),
             "HANDLOOM_CHECK_VOLATILE" => Some("1".to_owned()),
+            "HANDLOOM_TRACE" => Some("t-%p.json".to_owned()),
             _ => None,
         };
         let (config, wrong) = Config::read(vars);
+        assert_eq!(config.trace_file, Some(PathBuf::from(format!("t-{}.json", std::process::id()))));
         assert_eq!((config.capability, config.devices, config.visible.len()), (89, 2, 2));
         let check = config.check.unwrap();
         assert!(check.checks.has(Check::Sync) && !check.checks.has(Check::Init) && check.races.strong_volatile);
         assert_eq!(wrong, ["HANDLOOM_CC is `ninety`: expected a capability, as `8.9`"]);
+    }
+
+    #[test]
+    fn reports_are_told_apart_by_their_endings() {
+        let read =
+            |name: &'static str, value: &'static str| Config::read(move |n| (n == name).then(|| value.to_owned()));
+        let count = |name, value| read(name, value).0.count;
+        let (path, form) = (PathBuf::from("p.html"), Form::Html);
+        let to = CountsTo::Reports([Some((path, form)), None]);
+        assert_eq!(count("HANDLOOM_PROFILE", "p.html"), Some(CountConfig { level: Counting::All, to }));
+        assert_eq!(count("HANDLOOM_COVER", "c.info").map(|c| c.level), Some(Counting::Coverage));
+        let to = CountsTo::Folder(PathBuf::from("/tmp/a:b"));
+        assert_eq!(count("HANDLOOM_COUNTS", "coverage:/tmp/a:b"), Some(CountConfig { level: Counting::Coverage, to }));
+        let (config, wrong) = read("HANDLOOM_PROFILE", "c.info");
+        assert_eq!(config.count, None);
+        assert_eq!(wrong, ["HANDLOOM_PROFILE is `c.info`: expected a file that ends in .html or .json"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Copies and fills, between any two places: memory of devices, pinned memory, which is of the same kind, and other memory of the process.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use handloom_runtime::{MemoryError, Rows, StreamError, Touched, Word};
 
@@ -8,7 +9,7 @@ use crate::code::{Code, Result};
 use crate::context::Ctx;
 use crate::gpu::Gpu;
 use crate::host::HostMemory;
-use crate::process::process;
+use crate::process::{Process, process};
 use crate::stream::Stream;
 use crate::work::Op;
 
@@ -152,6 +153,21 @@ impl Copy {
     /// Memory was freed meanwhile.
     pub fn run(&self) -> std::result::Result<(), StreamError> {
         let Ok(process) = process() else { return Ok(()) };
+        let begin = Instant::now();
+        let done = self.run_rows(process);
+        if let Some(trace) = &process.trace {
+            let way = match self.is_of_device() {
+                (true, false) => "copy to the device",
+                (false, true) => "copy from the device",
+                (true, true) => "copy on the device",
+                (false, false) => "copy on the host",
+            };
+            trace.tell("copy", way, begin, vec![("bytes", self.size.bytes().unwrap_or(0).to_string())]);
+        }
+        done
+    }
+
+    fn run_rows(&self, process: &Process) -> std::result::Result<(), StreamError> {
         let Copy { to, from, size, .. } = self;
         let dense = |r: &Region| size.height == 1 || r.pitch == size.width;
         let whole = size.depth == 1 || (to.slice == from.slice && to.slice == size.width.saturating_mul(size.height));
@@ -337,12 +353,26 @@ impl Fill {
     /// Memory was freed meanwhile.
     pub fn run(&self) -> std::result::Result<(), StreamError> {
         let Ok(process) = process() else { return Ok(()) };
-        let Some(gpu) = process.gpu_of(self.address) else {
-            self.run_on_host(process.host);
-            return Ok(());
+        let begin = Instant::now();
+        let done = match process.gpu_of(self.address) {
+            None => {
+                self.run_on_host(process.host);
+                Ok(())
+            }
+            Some(gpu) => {
+                let rows = Rows { address: self.address, pitch: self.pitch };
+                gpu.device.memory().fill_rows(rows, self.word, self.width, self.height).map_err(StreamError::from)
+            }
         };
-        let rows = Rows { address: self.address, pitch: self.pitch };
-        Ok(gpu.device.memory().fill_rows(rows, self.word, self.width, self.height)?)
+        if let Some(trace) = &process.trace {
+            trace.tell(
+                "fill",
+                "fill",
+                begin,
+                vec![("rows", self.height.to_string()), ("elements", self.width.to_string())],
+            );
+        }
+        done
     }
 
     /// The same in memory of the process.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use handloom_diag::{Diagnostic, FileId, Severity, SourceMap, Style, render_human};
 use handloom_images::{Arch, Extent, MemberKind, Want, What, Wrapper, extent, open, parts};
 use handloom_ir::simt;
+use handloom_profile::unique_name;
 use handloom_runtime::{LoadError, front};
 
 use crate::code::{Code, Result};
@@ -255,12 +256,19 @@ impl Faults {
 
 fn join(texts: &[Text]) -> std::result::Result<Loaded, Faults> {
     let mut sources = SourceMap::new();
-    let files: Vec<_> = texts.iter().map(|t| sources.add(&t.name, &t.ptx)).collect();
+    let counts = process().ok().and_then(|process| process.counts.as_ref());
+    let name = |t: &Text| if counts.is_some() { unique_name(&t.name, &t.ptx) } else { t.name.clone() };
+    let files: Vec<_> = texts.iter().map(|t| sources.add(name(t), &t.ptx)).collect();
     match front(&sources, &files) {
         Ok((checked, warnings)) => {
-            let ir = handloom_lower::lower(&checked);
+            let is_counted = counts.is_some();
+            let ir = if is_counted { handloom_lower::lower_marked(&checked) } else { handloom_lower::lower(&checked) };
             let target = texts.iter().filter_map(|t| Arch::of_ptx(&t.ptx)).map(|a| a.sm).max().unwrap_or(0);
-            Ok(Loaded { ir, sources: Arc::new(sources), warnings, target, without: Without::new() })
+            let sources = Arc::new(sources);
+            if let Some(counts) = counts {
+                counts.tally.loaded(&ir, &sources);
+            }
+            Ok(Loaded { ir, sources, warnings, target, without: Without::new() })
         }
         Err(mut errors) => {
             errors.retain(|d| d.severity == Severity::Error);

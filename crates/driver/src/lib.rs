@@ -11,7 +11,7 @@
 //! [`context`] are what work belongs to, [`stream`], [`event`] and [`work`] when it is done, [`memory`], [`virtual_memory`], [`ipc`], [`pool`], [`hints`], [`batch`], [`copy`], [`array`](mod@array), [`texture`] and [`reference`](mod@reference)
 //! what it is done to,
 //! [`image`], [`module`], [`link`] and [`jit`] where kernels come from, [`launch`] how their parameters arrive, [`graph`], [`condition`] and [`capture`] work that
-//! is described first and done later, [`checked`] what checks of launches find.
+//! is described first and done later, [`checked`] what checks of launches find, [`counted`] what is counted and traced.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ pub mod condition;
 pub mod config;
 pub mod context;
 pub mod copy;
+pub mod counted;
 pub mod event;
 pub mod gpu;
 pub mod graph;

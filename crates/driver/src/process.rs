@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
-use handloom_runtime::{CodeCache, Store};
+use handloom_runtime::{CodeCache, Store, Trace};
 
 use crate::array::{Array, Levels};
 use crate::checked::Known;
 use crate::code::{Code, Result};
 use crate::config::Config;
 use crate::context::Ctx;
+use crate::counted::{self, Counts};
 use crate::event::Event;
 use crate::gpu::Gpu;
 use crate::graph::{Graph, GraphExec, NodeRef};
@@ -83,6 +84,10 @@ pub struct Process {
     pub memory: Registry,
     /// What checks found.
     pub known: Known,
+    /// What is counted.
+    pub counts: Option<Counts>,
+    /// Is told what the host does.
+    pub trace: Option<Trace>,
     next_id: AtomicU64,
 }
 
@@ -166,6 +171,8 @@ impl Process {
             hints: Hints::default(),
             memory: Registry::default(),
             known: Known::default(),
+            counts: config.count.as_ref().map(Counts::new),
+            trace: counted::trace(&config),
             next_id: AtomicU64::new(1),
             config,
         })

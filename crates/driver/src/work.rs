@@ -352,6 +352,8 @@ fn launcher(ctx: &Ctx, func: &Func, shape: &Shape) -> Result<Arc<Launcher>> {
             quiet: process.config.quiet,
             output: Some(ctx.sink.clone()),
             check: process.config.check,
+            count: process.counts.as_ref().map(|counts| counts.tally.clone()),
+            trace: process.trace.clone(),
             found: process.config.check.map(|_| checked::sink()),
             facts: Some(Arc::new(Facts { context: ctx.handle, ordinal: ctx.gpu.ordinal })),
             ..LaunchConfig::new(shape.grid, shape.block)
@@ -370,7 +372,7 @@ pub fn launch(ctx: &Ctx, stream: &Stream, func: &Func, shape: &Shape, params: Ve
     let may = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
     ctx.result(stream.rt().launch_again(&launcher, params))?;
     drop(may);
-    if process.config.check.is_some() {
+    if process.config.check.is_some() || process.counts.is_some() {
         checked::given(process);
     }
     if process.config.open_addresses {

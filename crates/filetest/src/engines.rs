@@ -198,6 +198,21 @@ pub struct Address {
     pub to: (usize, u64),
 }
 
+impl Launch<'_> {
+    /// Its arguments, with the buffers of its job on a device.
+    ///
+    /// # Panics
+    /// A buffer is missing.
+    pub fn args<'b>(&'b self, buffers: &'b [DeviceBuffer]) -> Vec<Arg<'b>> {
+        let arg = |a: &'b Argument| match a {
+            Argument::Buffer(i, offset) => Arg::Buffer { buffer: &buffers[*i], offset: *offset },
+            Argument::Bytes(bytes) => Arg::Bytes(bytes),
+            Argument::Scalar(bits) => Arg::Scalar(*bits),
+        };
+        self.args.iter().map(arg).collect()
+    }
+}
+
 /// Something to run: a text, its buffers and launches, and the variables to look at afterwards.
 #[derive(Clone, Debug)]
 pub struct Job<'t> {
@@ -261,15 +276,7 @@ impl Job<'_> {
         };
         for l in &self.launches {
             let function = module.function(Some(l.entry)).map_err(|e| e.to_string())?;
-            let args: Vec<Arg<'_>> = l
-                .args
-                .iter()
-                .map(|a| match a {
-                    Argument::Buffer(i, offset) => Arg::Buffer { buffer: &buffers[*i], offset: *offset },
-                    Argument::Bytes(bytes) => Arg::Bytes(bytes),
-                    Argument::Scalar(bits) => Arg::Scalar(*bits),
-                })
-                .collect();
+            let args = l.args(&buffers);
             let default = LaunchConfig::new(l.grid, l.block);
             let config = LaunchConfig {
                 async_order: way.async_order.or(default.async_order),

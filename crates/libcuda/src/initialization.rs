@@ -2,6 +2,7 @@
 
 use std::sync::Once;
 
+use handloom_driver::counted::at_exit;
 use handloom_driver::process::{note_fork, process, say};
 use handloom_driver::{Code, Result};
 
@@ -19,7 +20,22 @@ pub(crate) fn init(flags: u32) -> Result {
         // (it is linked so).
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
     });
-    handloom_driver::init(&ProcessMemory).map(drop)
+    let process = handloom_driver::init(&ProcessMemory)?;
+    if process.counts.is_some() {
+        static END: Once = Once::new();
+        END.call_once(|| {
+            // SAFETY: the handler may be called at any time after this, and stays: this library is never unloaded. A panic in it ends the process, as
+            // in any function of C.
+            if unsafe { libc::atexit(end) } != 0 {
+                say("there is no room to note that counts are to be written when the program ends: its last launches may be missing");
+            }
+        });
+    }
+    Ok(())
+}
+
+extern "C" fn end() {
+    at_exit();
 }
 
 extern "C" fn child() {

@@ -122,6 +122,7 @@ fn entries(names: &Names, shared: &SharedLayout) -> BTreeMap<String, Entry> {
             reqntid: f.reqntid,
             maxntid: f.maxntid,
             reqcluster: f.reqcluster,
+            registers: f.registers,
             shared_bytes: shared.entry_end[id.0 as usize] - shared.rules.reserved,
         };
         entries.insert(s.name.clone(), entry);

@@ -210,6 +210,21 @@ impl Site {
 /// Addresses of atomics that are told apart for a statement.
 pub const MOST_ADDRESSES: usize = 1 << 16;
 
+/// Addresses of an atomic that are named.
+pub(crate) const HOT: usize = 8;
+
+/// The addresses with most lanes.
+pub(crate) fn hottest(addresses: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
+    let mut all: Vec<(u64, u64)> = addresses.iter().map(|(at, lanes)| (*at, *lanes)).collect();
+    let order = |(at, lanes): &(u64, u64)| (std::cmp::Reverse(*lanes), *at);
+    if all.len() > HOT {
+        all.select_nth_unstable_by_key(HOT, order);
+        all.truncate(HOT);
+    }
+    all.sort_by_key(order);
+    all
+}
+
 sums! {
     /// How even the work of the warps of a block is.
     pub struct Warps {
@@ -273,6 +288,18 @@ impl Counter {
     /// What was counted of a statement elsewhere.
     pub fn add(&mut self, span: Span, found: &Site) {
         self.sites.entry(span).or_default().add(found);
+    }
+
+    /// What was counted of another launch that has ended.
+    pub fn add_all(&mut self, other: &Counter) {
+        other.sites.iter().for_each(|(span, site)| self.add(*span, site));
+        self.warps.add(&other.warps);
+    }
+
+    /// The addresses of atomics with most lanes, those of each statement.
+    pub fn hottest(&self) -> impl Iterator<Item = u64> {
+        let of_atomics = self.sites.values().filter(|site| !site.addresses.is_empty());
+        of_atomics.flat_map(|site| hottest(&site.addresses)).map(|(at, _)| at)
     }
 
     /// What was counted of the work of warps elsewhere.

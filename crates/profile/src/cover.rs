@@ -223,15 +223,7 @@ impl Places {
                     row.file, row.line, known.text, row.text
                 ));
             }
-            known.warps += row.warps;
-            known.lanes += row.lanes;
-            known.active += row.active;
-            known.which |= row.which;
-            if let (Some(a), Some(b)) = (&mut known.branch, &row.branch) {
-                a.divergent += b.divergent;
-                a.ways.resize(a.ways.len().max(b.ways.len()), 0);
-                a.ways.iter_mut().zip(&b.ways).for_each(|(a, b)| *a += b);
-            }
+            known.add_reached(row);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! (`cuda_occupancy.h` of release 13). Rates of products: those at boost clock, dense for matrices, each with the page that it was checked against; a rate that
 //! no page confirmed, or on which pages differ, is not in the table.
 
-use crate::model::{Launch, LimitOf, Occupancy, Roofline, Totals};
+use crate::model::{Launch, LimitOf, MostRegisters, Occupancy, Roofline, Totals};
 
 /// What a multiprocessor of a compute capability holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -169,8 +169,24 @@ impl Device {
     }
 }
 
-/// The occupancy of a launch. `shared`: bytes of a block; `registers`: of a thread, if they are known.
-pub fn occupancy(device: &Device, threads: u32, shared: u32, registers: Option<u32>) -> Occupancy {
+/// The most registers of a thread by what an entry says, and the directive that says it.
+///
+/// # PTX ISA
+/// Performance-Tuning Directives: .maxnreg, .minnctapersm (release 9.1).
+pub fn most_registers(of: &MostRegisters) -> Option<(u32, &'static str)> {
+    let (all, _, of_thread) = REGISTERS;
+    let by_blocks = of.min_blocks.zip(of.threads).map(|(blocks, threads)| {
+        // As many as let the blocks fit, in the units in which registers of a warp are given out.
+        let warps = blocks.saturating_mul(threads.div_ceil(32).max(1));
+        let in_part = (all / PARTS).checked_div(warps.div_ceil(PARTS)).unwrap_or(0);
+        ((in_part / REGISTER_UNIT * REGISTER_UNIT / 32).clamp(1, of_thread), ".minnctapersm")
+    });
+    let by_number = of.maxnreg.map(|n| (n.clamp(1, of_thread), ".maxnreg"));
+    [by_number, by_blocks].into_iter().flatten().min_by_key(|(n, _)| *n)
+}
+
+/// The occupancy of a launch. `shared`: bytes of a block; `registers`: of a thread, if they are known, and who told them.
+pub fn occupancy(device: &Device, threads: u32, shared: u32, registers: Option<(u32, &str)>) -> Occupancy {
     let c = device.capability;
     let warps = threads.div_ceil(32).max(1);
     let mut limits = vec![("blocks", c.blocks), ("warps", c.warps / warps)];
@@ -178,7 +194,7 @@ pub fn occupancy(device: &Device, threads: u32, shared: u32, registers: Option<u
     if let Some(fit) = c.shared.checked_div(own) {
         limits.push(("shared memory", if shared > c.shared_of_block { 0 } else { fit }));
     }
-    if let Some(n) = registers {
+    if let Some((n, _)) = registers {
         let of_warp = (n.max(1) * 32).next_multiple_of(REGISTER_UNIT);
         let (all, of_block, of_thread) = REGISTERS;
         let fits = n <= of_thread && of_warp * warps <= of_block;
@@ -192,7 +208,8 @@ pub fn occupancy(device: &Device, threads: u32, shared: u32, registers: Option<u
         most_warps: c.warps,
         limited_by: limits.iter().filter(|(_, n)| *n == blocks).map(|(what, _)| (*what).to_owned()).collect(),
         limits: limits.iter().map(|(what, n)| LimitOf { what: (*what).into(), blocks: *n }).collect(),
-        registers,
+        registers: registers.map(|(n, _)| n),
+        registers_by: registers.map(|(_, by)| by.to_owned()),
     }
 }
 
@@ -217,9 +234,10 @@ pub fn roofline(device: &Device, totals: &Totals) -> Option<Roofline> {
     Some(Roofline { device, on, intensity, ridge, bound, attainable, source })
 }
 
-/// Fills in what a device says of a launch.
+/// Fills in what a device says of a launch. `registers`: of a thread, if the user told them; else what the entry says counts.
 pub fn place_on(device: &Device, launch: &mut Launch, registers: Option<u32>) {
     let threads = launch.block.iter().product();
+    let registers = registers.map(|n| (n, "--regs")).or_else(|| most_registers(&launch.most_registers));
     launch.occupancy = Some(occupancy(device, threads, launch.shared_bytes.iter().sum(), registers));
     launch.roofline = roofline(device, &launch.totals);
 }
@@ -229,7 +247,7 @@ mod tests {
     use super::*;
 
     fn on(name: &str, threads: u32, shared: u32, registers: Option<u32>) -> (u32, Vec<String>) {
-        let o = occupancy(&Device::named(name).unwrap(), threads, shared, registers);
+        let o = occupancy(&Device::named(name).unwrap(), threads, shared, registers.map(|n| (n, "--regs")));
         (o.blocks, o.limited_by)
     }
 
@@ -279,6 +297,33 @@ mod tests {
             }
         }
         assert_eq!(compared, 90);
+    }
+
+    /// What `__launch_bounds__` lets nvcc write: `ptxas` then takes no more registers than these, as its own `-v` shows.
+    #[test]
+    fn directives_bound_registers() {
+        let most = |maxnreg, min_blocks, threads| most_registers(&MostRegisters { maxnreg, min_blocks, threads });
+        assert_eq!(most(None, None, Some(256)), None);
+        assert_eq!(most(Some(32), None, None), Some((32, ".maxnreg")));
+        // 65,536 registers for 8 blocks of 256 threads: 32 each.
+        assert_eq!(most(None, Some(8), Some(256)), Some((32, ".minnctapersm")));
+        assert_eq!(most(None, Some(2), Some(1024)), Some((32, ".minnctapersm")));
+        assert_eq!(most(Some(24), Some(8), Some(256)), Some((24, ".maxnreg")));
+        // One block of 256 would leave 256, and a thread has 255 at most.
+        assert_eq!(most(None, Some(1), Some(256)), Some((255, ".minnctapersm")));
+        assert_eq!(most(None, Some(5), Some(192)), Some((64, ".minnctapersm")));
+        for (blocks, threads) in [(1, 1024), (2, 640), (3, 384), (5, 192), (16, 128), (7, 96)] {
+            let n = most(None, Some(blocks), Some(threads)).unwrap().0;
+            assert!(on("sm_80", threads, 0, Some(n)).0 >= blocks, "{blocks} {threads} {n}");
+        }
+        let mut launch = Launch { block: [256, 1, 1], ..Launch::default() };
+        launch.most_registers.maxnreg = Some(64);
+        let device = Device::named("sm_80").unwrap();
+        let told = |launch: &Launch| launch.occupancy.as_ref().map(|o| (o.blocks, o.registers_by.clone().unwrap()));
+        place_on(&device, &mut launch, None);
+        assert_eq!(told(&launch), Some((4, ".maxnreg".to_owned())));
+        place_on(&device, &mut launch, Some(128));
+        assert_eq!(told(&launch), Some((2, "--regs".to_owned())));
     }
 
     #[test]

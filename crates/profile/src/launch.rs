@@ -7,12 +7,11 @@ use handloom_diag::{SourceMap, Span};
 use handloom_ir::simt::{MatrixOp, Module, Op, Pure, Statement, Ways};
 use handloom_ir::types::Float;
 
-use crate::counter::{Counter, Site, Space, Traffic};
+use crate::counter::{Counter, Site, Space, Traffic, hottest};
 use crate::kind::Kind;
-use crate::model::{Branch, Hot, Launch, Moved, OfKind, Operations, Row, SourcePlace, SourceRow, Totals};
-
-/// Addresses of an atomic that are named.
-const HOT: usize = 8;
+use crate::model::{
+    Branch, Hot, Launch, MostRegisters, Moved, OfKind, Operations, Row, SourcePlace, SourceRow, Totals,
+};
 
 /// What a launch was, beside its counts.
 #[derive(Clone, Debug, Default)]
@@ -45,9 +44,13 @@ pub fn describe(
     let statements: Vec<Row> = module.statements.iter().map(statement).collect();
     let Facts { entry, grid, block, shared_bytes, runs, blocks, ended } = facts.clone();
     let demangled = readable(&entry);
-    let (totals, sources_of) = (totals(&statements), by_source(&statements));
-    let (kinds, traffic) = (by_kind(&statements), by_space(&statements));
-    Launch {
+    let warps = counter.warps();
+    let most_registers = module.entries.get(&entry).map_or(MostRegisters::default(), |e| MostRegisters {
+        maxnreg: e.registers.maxnreg,
+        min_blocks: e.registers.min_ctas,
+        threads: e.reqntid.or(e.maxntid).map(|n| n.iter().product()),
+    });
+    let mut new = Launch {
         entry,
         demangled,
         grid,
@@ -56,18 +59,24 @@ pub fn describe(
         runs,
         blocks,
         ended,
-        totals,
-        warps: counter.warps(),
-        kinds,
-        traffic,
+        warps,
         statements,
-        sources: sources_of,
-        occupancy: None,
-        roofline: None,
-    }
+        most_registers,
+        ..Launch::default()
+    };
+    new.sum_up();
+    new
 }
 
 impl Launch {
+    /// Makes the sums of its statements anew.
+    pub(crate) fn sum_up(&mut self) {
+        self.totals = totals(&self.statements);
+        self.kinds = by_kind(&self.statements);
+        self.traffic = by_space(&self.statements);
+        self.sources = by_source(&self.statements);
+    }
+
     /// Leaves out statements of functions of which nothing ran, but those of the entry.
     pub fn keep_functions_that_ran(&mut self) {
         let mut ran: HashMap<String, bool> = HashMap::new();
@@ -137,10 +146,7 @@ fn without_guard(text: &str) -> &str {
 }
 
 fn hot(addresses: &BTreeMap<u64, u64>, name: &dyn Fn(u64) -> String) -> Vec<Hot> {
-    let mut all: Vec<(u64, u64)> = addresses.iter().map(|(at, lanes)| (*at, *lanes)).collect();
-    all.sort_by_key(|(at, lanes)| (std::cmp::Reverse(*lanes), *at));
-    all.truncate(HOT);
-    all.into_iter().map(|(at, lanes)| Hot { place: name(at), lanes }).collect()
+    hottest(addresses).into_iter().map(|(at, lanes)| Hot { place: name(at), lanes }).collect()
 }
 
 /// Operations of a statement: for each lane that acts, and for each warp.

@@ -79,6 +79,36 @@ pub struct Launch {
     /// What bounds it on a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roofline: Option<Roofline>,
+    /// What its entry says of registers, for its occupancy.
+    #[serde(skip)]
+    pub most_registers: MostRegisters,
+    /// When the host ran its blocks, for a page alone: it is no count, and another run has another one.
+    #[serde(skip)]
+    pub timeline: Option<Timeline>,
+}
+
+/// When the threads of the host ran the blocks of a launch: time of the host, which is none of a GPU.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Timeline {
+    /// How long the launch took, in microseconds.
+    pub took_us: f64,
+    /// What was run, in any order.
+    pub pieces: Vec<Piece>,
+}
+
+/// Blocks that a thread of the host ran one after the other, or a part of one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Piece {
+    /// The thread, by any number.
+    pub thread: u32,
+    /// Number of the first block.
+    pub first: u64,
+    /// How many there are.
+    pub blocks: u64,
+    /// When they began, in microseconds after the launch.
+    pub begin_us: f64,
+    /// How long they took, in microseconds.
+    pub took_us: f64,
 }
 
 sums! {
@@ -325,6 +355,20 @@ pub struct Occupancy {
     /// Registers of a thread, if they were told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registers: Option<u32>,
+    /// Who told them: `--regs`, or a directive, which says how many there are at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registers_by: Option<String>,
+}
+
+/// What the entry of a launch says of the registers of a thread: so many at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MostRegisters {
+    /// `.maxnreg`.
+    pub maxnreg: Option<u32>,
+    /// `.minnctapersm`: blocks that a multiprocessor is to hold.
+    pub min_blocks: Option<u32>,
+    /// The most threads of a block, which `.minnctapersm` goes with: `.maxntid` or `.reqntid`.
+    pub threads: Option<u32>,
 }
 
 /// Blocks that a limit allows.

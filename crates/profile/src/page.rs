@@ -4,6 +4,7 @@ mod cover;
 pub mod html;
 mod listing;
 mod profile;
+mod timeline;
 
 use std::collections::BTreeMap;
 

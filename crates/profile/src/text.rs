@@ -91,7 +91,11 @@ fn of_launch(launch: &Launch, out: &mut String) {
         let _ = writeln!(out, "  operations    {}{bytes}", each.join(", "));
     }
     if let Some(o) = &launch.occupancy {
-        let without = if o.registers.is_none() { " (registers are not known: --regs N)" } else { "" };
+        let without = match (o.registers, &o.registers_by) {
+            (Some(n), Some(by)) if by.starts_with('.') => format!(" (at most {n} registers a thread, by {by})"),
+            (Some(_), _) => String::new(),
+            (None, _) => " (registers are not known: --regs N)".to_owned(),
+        };
         let _ = writeln!(
             out,
             "  occupancy     on {}: {} block{}, {} of {} warps, limited by {}{without}",

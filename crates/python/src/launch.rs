@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::args::{self, Named, Value};
+use crate::counted;
 use crate::errors::raise;
 use crate::signals::{self, Interruptible};
 use crate::stop::PyStop;
@@ -382,6 +383,7 @@ fn launch_again(
                 config.shared_bytes = shape.2;
                 config.output = Some(printed.sink());
                 config.stop = signals::stop();
+                counted::count(&mut config);
                 let new = PreparedLaunch::new(function, &config, &args);
                 new.map(|launch| Rests { function: id, shape, is_main, launch, printed })
             }
@@ -431,6 +433,7 @@ pub(crate) fn launch(
     let bound = bind(function, objects)?;
     let printed = Printed::default();
     config.output = Some(printed.sink());
+    counted::count(&mut config);
     config.stop = if stop.is_some() && !signals::is_main() { StopHandle::new() } else { signals::stop() };
     let interruptible = Interruptible::begin(py)?;
     let entered = stop.as_ref().map(|stop| stop.get().enter(&config.stop));
@@ -477,6 +480,7 @@ pub(crate) fn prepare(
     let printed = Printed::default();
     config.output = Some(printed.sink());
     config.stop = signals::stop();
+    counted::count(&mut config);
     let args = bound.args();
     let launch = py.detach(|| PreparedLaunch::new(function, &config, &args).map_err(Error::from));
     let launch = launch.map_err(|e| raise(py, e))?;

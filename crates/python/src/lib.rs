@@ -8,6 +8,7 @@
 //! How to read it: `args` (with `dlpack`) is what objects are for a parameter, `signals` Ctrl-C, `stop` other stops, `told` and `errors` what is said, `launch` a launch.
 
 mod args;
+mod counted;
 mod dlpack;
 mod errors;
 mod launch;
@@ -81,10 +82,20 @@ impl Module {
         let device = device()?;
         let module = py.detach(|| {
             let mut sources = SourceMap::new();
+            // Many modules have no name of their own, and counts tell statements apart by it.
+            let is_named = name != "module.ptx" || counted::tally().is_none();
+            let name = if is_named { name.to_owned() } else { handloom_profile::unique_name(name, text) };
             let mut files = vec![sources.add(name, text)];
             files.extend(links.into_iter().map(|(name, text)| sources.add(name, text)));
             let sources = Arc::new(sources);
-            handloom_runtime::Module::load(&device, Arc::clone(&sources), &files).map_err(|e| (e, sources))
+            let loaded = match counted::tally() {
+                Some(tally) => {
+                    let note = |ir: &handloom_ir::simt::Module| tally.loaded(ir, &sources);
+                    handloom_runtime::Module::load_marked(&device, Arc::clone(&sources), &files, note)
+                }
+                None => handloom_runtime::Module::load(&device, Arc::clone(&sources), &files),
+            };
+            loaded.map_err(|e| (e, sources))
         });
         let module =
             module.map_err(|(e, sources): (LoadError, _)| errors::raise(py, handloom::Error::of_load(&e, &sources)))?;
@@ -331,4 +342,6 @@ mod _native {
     use super::{
         Function, Module, Prepared, PyDiagnostic, PyFinding, PyReport, PyStop, check, forked, missing, set_checking,
     };
+    #[pymodule_export]
+    use crate::counted::{counted, counts_report, start_counting};
 }

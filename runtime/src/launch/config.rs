@@ -12,7 +12,7 @@ use crate::children::DeviceFacts;
 use crate::error::{Wrong, wrong};
 use crate::finding::{Check, CheckConfig, CheckSink, Checks};
 use crate::memory::space::SLAB_OPEN;
-use crate::run::{Backend, Progress, Sink, StopHandle, Tier};
+use crate::run::{Backend, Progress, Sink, StopHandle, Tier, Trace};
 
 /// Most threads of a block.
 pub const MAX_BLOCK_THREADS: u64 = 1024;
@@ -86,6 +86,8 @@ pub struct LaunchConfig {
     pub check: Option<CheckConfig>,
     /// Counts what it does, by code of its own, or by the reference executor where there is none that counts ([`Tally::interpreted`]).
     pub count: Option<Tally>,
+    /// Is told what the host does for it, and when.
+    pub trace: Option<Trace>,
     /// Takes what was found, of launches whose report nobody waits for.
     pub found: Option<CheckSink>,
     /// What kernels that ask CUDA's device runtime are told of the device; without it, what is true of any.
@@ -116,6 +118,7 @@ impl LaunchConfig {
             output: None,
             check: None,
             count: None,
+            trace: None,
             found: None,
             facts: None,
         }
@@ -310,6 +313,7 @@ mod tests {
             reqntid: None,
             maxntid: None,
             reqcluster: None,
+            registers: simt::RegisterBounds::default(),
             shared_bytes: 0,
         }
     }

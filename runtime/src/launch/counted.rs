@@ -1,27 +1,51 @@
 //! Counted launches: who counts, and what lies at the addresses that were counted.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use handloom_diag::SourceMap;
 use handloom_interp::{AsyncOrder, SharedCounter};
-use handloom_ir::simt::{Builtin, Counting, Counts, Does, Op, Term};
+use handloom_ir::simt::{Builtin, Counting, Counts, Does, Module, Op, Term};
 use handloom_plan::analysis::shape::Shape as Places;
 use handloom_profile::rules::{Lane, WORD};
-use handloom_profile::{Counter, Facts, Launch, Site, Space, Traffic, describe};
+use handloom_profile::{Counter, Facts, Launch, Part, Site, Space, Texts, Traffic, describe, lines};
 
 use super::{Engine, LaunchConfig};
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
-use crate::module::{Function, Program};
-use crate::run;
+use crate::module::{Function, ModuleInner, Program};
+use crate::run::{self, Teller};
 use crate::trap::{Binding, found};
 
 /// Counts launches that are given it ([`LaunchConfig::count`]), and those that their threads make. Launches of one shape count together. A clone counts the same.
+///
+/// It keeps the modules whose launches it counted.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     all: Arc<Mutex<Vec<Counted>>>,
+    /// Modules that were loaded to be counted.
+    modules: Arc<Mutex<Vec<Loaded>>>,
     /// Accesses and waits are left out.
     is_coverage: bool,
+    /// Launches of the host that have ended.
+    over: Arc<AtomicU64>,
+    /// Is told that a launch was counted.
+    teller: Option<Arc<Teller>>,
+}
+
+/// A module with its marks, and its texts.
+#[derive(Debug)]
+struct Loaded {
+    ir: Module,
+    sources: Arc<SourceMap>,
+}
+
+impl Loaded {
+    /// The name of its first text.
+    fn name(&self) -> Option<&str> {
+        self.ir.statements.first().map(|s| self.sources.name(s.span.file))
+    }
 }
 
 /// Why a counted launch is run by the interpreter; `None` if compiled code counts the same.
@@ -155,25 +179,44 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pro
 #[derive(Debug)]
 struct Counted {
     shape: Shape,
-    counter: SharedCounter,
-    runs: u64,
-    blocks: u64,
-    launch: Launch,
+    module: Arc<ModuleInner>,
+    counter: Counter,
+    facts: Facts,
+    /// What lay at the addresses with most atomics when a launch ended.
+    names: HashMap<u64, String>,
     /// Why compiled code did not count.
     interpreted: Option<&'static str>,
 }
 
-/// Launches that differ in it are counted apart: entry, grid, block, bytes of dynamic shared memory.
+/// Launches that differ in it, or in their module, are counted apart: entry, grid, block, bytes of dynamic shared memory.
 type Shape = (Arc<str>, [u32; 3], [u32; 3], u32);
 
 fn shape(grid: &Grid) -> Shape {
     (Arc::clone(&grid.entry.0), grid.env.nctaid, grid.env.ntid, grid.env.dynamic_shared)
 }
 
+impl Counted {
+    fn is_of(&self, grid: &Grid) -> bool {
+        Arc::ptr_eq(&self.module, &grid.module) && self.shape == shape(grid)
+    }
+
+    fn launch(&self) -> Launch {
+        let name = |addr: u64| self.names.get(&addr).cloned().unwrap_or_else(|| format!("memory+{addr}"));
+        describe(&self.facts, &self.counter, (&self.module.ir, &self.module.sources), &name)
+    }
+}
+
 impl Tally {
     /// Counts statements, lanes and branches alone, which costs less.
     pub fn coverage() -> Tally {
         Tally { is_coverage: true, ..Tally::default() }
+    }
+
+    /// The same, which calls a function soon after a launch was counted, but for no more than a fifth of the time.
+    #[must_use]
+    pub fn telling(mut self, tell: impl Fn() + Send + Sync + 'static) -> Tally {
+        self.teller = Some(Teller::new(tell));
+        self
     }
 
     /// What code counts for it.
@@ -184,7 +227,35 @@ impl Tally {
     /// What was counted until now, in the order in which launches began. Of a module that was not lowered with marks
     /// (`handloom_lower::lower_marked`) there are no statements.
     pub fn launches(&self) -> Vec<Launch> {
-        lock(&self.all).iter().map(|counted| counted.launch.clone()).collect()
+        lock(&self.all).iter().filter(|counted| counted.facts.runs > 0).map(Counted::launch).collect()
+    }
+
+    /// Notes that a module was loaded, so that its statements are known if nothing of it is launched. One of the same name is known already.
+    pub fn loaded(&self, ir: &Module, sources: &Arc<SourceMap>) {
+        let (new, mut modules) = (Loaded { ir: ir.clone(), sources: Arc::clone(sources) }, lock(&self.modules));
+        if new.name().is_some() && modules.iter().all(|known| known.name() != new.name()) {
+            modules.push(new);
+        }
+    }
+
+    /// All that was counted until now, with the texts of the modules that were noted.
+    pub fn part(&self) -> Part {
+        let (mut launches, mut texts) = (self.launches(), Texts::new());
+        for module in lock(&self.modules).iter() {
+            let Loaded { ir, sources } = module;
+            let is_of = |launch: &Launch| launch.statements.first().map(|row| row.file.as_str()) == module.name();
+            if !launches.iter().any(is_of) {
+                let (none, nothing) = (Facts::default(), Counter::default());
+                launches.push(describe(&none, &nothing, (ir, sources), &|_| String::new()));
+            }
+            for file in ir.statements.iter().map(|s| s.span.file) {
+                if !texts.contains_key(sources.name(file)) {
+                    texts.insert(sources.name(file).to_owned(), lines(sources.text(file)));
+                }
+            }
+        }
+        let interpreted = self.interpreted().into_iter().map(|(entry, why)| (entry, why.to_owned())).collect();
+        Part { launches, texts, interpreted }
     }
 
     /// Entries of launches that the interpreter ran and counted, and why.
@@ -194,20 +265,28 @@ impl Tally {
 
     /// Who counts a launch that begins.
     pub(super) fn begin(&self, grid: &Grid) -> SharedCounter {
-        let (mut all, shape) = (lock(&self.all), shape(grid));
-        if let Some(known) = all.iter().find(|c| c.shape == shape) {
-            return Arc::clone(&known.counter);
+        let mut all = lock(&self.all);
+        if !all.iter().any(|known| known.is_of(grid)) {
+            let env = &grid.env;
+            let facts = Facts {
+                entry: grid.entry.0.to_string(),
+                grid: env.nctaid,
+                block: env.ntid,
+                shared_bytes: [env.own_shared().saturating_sub(env.dynamic_shared), env.dynamic_shared],
+                runs: 0,
+                blocks: 0,
+                ended: "ok".to_owned(),
+            };
+            all.push(Counted {
+                shape: shape(grid),
+                module: Arc::clone(&grid.module),
+                counter: Counter::default(),
+                facts,
+                names: HashMap::new(),
+                interpreted: None,
+            });
         }
-        let counter = SharedCounter::default();
-        all.push(Counted {
-            shape,
-            counter: Arc::clone(&counter),
-            runs: 0,
-            blocks: 0,
-            launch: Launch::default(),
-            interpreted: None,
-        });
-        counter
+        SharedCounter::default()
     }
 
     /// A launch has ended.
@@ -219,31 +298,41 @@ impl Tally {
         result: &Result<(), Ended>,
         blocks: u64,
     ) {
-        let (mut all, shape) = (lock(&self.all), shape(grid));
-        let Some(counted) = all.iter_mut().find(|c| c.shape == shape) else { return };
+        let mut all = lock(&self.all);
+        let Some(counted) = all.iter_mut().find(|known| known.is_of(grid)) else { return };
         let counts = program.and_then(|program| Some((program, program.counts(&grid.module)?)));
         if let (Some((program, counts)), Some(sums)) = (counts, &grid.sums) {
-            add_counted(&mut lock(&counted.counter), &sums.take(), counts, program);
+            add_counted(&mut counted.counter, &sums.take(), counts, program);
+        } else if let Some(counter) = &grid.counter {
+            counted.counter.add_all(&lock(counter));
+        }
+        for addr in counted.counter.hottest() {
+            counted.names.entry(addr).or_insert_with(|| found::name_at(addr, grid, bindings));
         }
         counted.interpreted = interpreted;
-        counted.runs += 1;
-        counted.blocks += blocks;
-        let env = &grid.env;
-        let facts = Facts {
-            entry: grid.entry.0.to_string(),
-            grid: env.nctaid,
-            block: env.ntid,
-            shared_bytes: [env.own_shared().saturating_sub(env.dynamic_shared), env.dynamic_shared],
-            runs: counted.runs,
-            blocks: counted.blocks,
-            ended: match result {
-                Ok(()) => "ok".to_owned(),
-                Err(Ended::Trap(trap)) => trap.kind.word().to_owned(),
-                Err(Ended::Stopped | Ended::NoRoom(_) | Ended::Failed(_)) => "stopped".to_owned(),
-            },
+        counted.facts.runs += 1;
+        counted.facts.blocks += blocks;
+        let ended = match result {
+            Ok(()) => "ok",
+            Err(Ended::Trap(trap)) => trap.kind.word(),
+            Err(Ended::Stopped | Ended::NoRoom(_) | Ended::Failed(_)) => "stopped",
         };
-        let name = |addr: u64| found::name_at(addr, grid, bindings);
-        counted.launch = describe(&facts, &lock(&counted.counter), (&grid.module.ir, &grid.module.sources), &name);
+        if counted.facts.ended == "ok" {
+            counted.facts.ended = ended.to_owned();
+        }
+    }
+
+    /// A launch that the host gave has ended, with all that its threads launched.
+    pub(super) fn over(&self) {
+        self.over.fetch_add(1, Ordering::SeqCst);
+        if let Some(teller) = &self.teller {
+            teller.ask();
+        }
+    }
+
+    /// How many launches that the host gave have ended.
+    pub fn n_over(&self) -> u64 {
+        self.over.load(Ordering::SeqCst)
     }
 }
 

@@ -79,8 +79,9 @@ impl Launcher {
             let (name, want, got) = (self.function.name(), self.param_bytes, block.len());
             return Err(wrong!(ArgumentSize, "{got} bytes of parameters: `{name}` takes {want}").into());
         }
-        // Reports of checks say which argument they are about; to look for it takes time.
-        let bindings = if self.config.check.is_some() { self.pointers(&block) } else { Vec::new() };
+        // Reports of checks and counts of atomics say which argument they are about; to look for it takes time.
+        let is_told = self.config.check.is_some() || self.config.count.is_some();
+        let bindings = if is_told { self.pointers(&block) } else { Vec::new() };
         Ok(Params { block, bindings })
     }
 

@@ -168,6 +168,9 @@ impl PreparedLaunch {
         };
         let by_interpreter = program.is_none();
         let waited = begin.elapsed();
+        if let Some(trace) = config.trace.as_ref().filter(|_| !compile.is_zero()) {
+            trace.tell_of("compile", function.name(), (begin, waited), Vec::new());
+        }
         let space = module.device.inner.memory.space(module.space_kind()).ok_or(LaunchError::NoRoom(Lack::Window))?;
         let param = space.take_param(block.len() as u64)?;
         // SAFETY: the block was just taken, with room for all parameters, and no kernel knows it yet.
@@ -211,6 +214,7 @@ impl PreparedLaunch {
             audit: None,
             counter: None,
             sums: None,
+            turns: None,
             children: children::children(module, config, Nesting::default()),
         };
         let most = space.max_slabs() as u64;
@@ -290,9 +294,21 @@ impl PreparedLaunch {
         }
         let ran = self.run_grid();
         let asked = children::asked(&self.grid);
-        let mut report = ran?;
-        self.run_children(asked, start, &mut report)?;
-        Ok(report)
+        let ran = ran.and_then(|mut report| self.run_children(asked, start, &mut report).map(|()| report));
+        if let Some(tally) = &self.config.count {
+            tally.over();
+        }
+        ran
+    }
+
+    /// Tells its trace that a run is over, and of the code that was made for it.
+    fn trace(&self, begin: Instant, took: Duration) {
+        let (Some(trace), Some(turns)) = (&self.config.trace, &self.grid.turns) else { return };
+        let shape = |d: [u32; 3]| format!("{},{},{}", d[0], d[1], d[2]);
+        let engine = if self.program.is_some() { "compiled" } else { "interpreter" };
+        let (grid, block) = (shape(self.config.grid), shape(self.config.block));
+        let facts = vec![("grid", grid), ("block", block), ("engine", engine.to_owned())];
+        trace.launch(&self.function.name, (begin, took), facts, turns);
     }
 
     /// Runs its own grid, without the launches that its threads make.
@@ -324,6 +340,7 @@ impl PreparedLaunch {
         self.grid.counter = self.config.count.as_ref().map(|tally| tally.begin(&self.grid));
         let counts = self.program.as_ref().and_then(|program| program.counts(&self.grid.module));
         self.grid.sums = counts.map(|counts| Arc::new(Sums::new(counts)));
+        self.grid.turns = self.config.trace.as_ref().map(|trace| trace.log(self.grid.units));
         let _running = Running::begin();
         let start = Instant::now();
         let finished = match &self.program {
@@ -331,6 +348,7 @@ impl PreparedLaunch {
             None => engine::interp::run(&self.grid, self.function.entry().func),
         };
         let wall = start.elapsed();
+        self.trace(start, wall);
         let recompiled = self.grid.recompile.result();
         let run = wall.saturating_sub(recompiled.time);
         if let Some(program) = &self.program {

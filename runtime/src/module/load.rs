@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use handloom_check::{Checked, CheckedModule, check_text, link_to_run};
 use handloom_diag::{Code, Diagnostic, FileId, Kind, Severity, SourceMap};
+use handloom_ir::simt;
 
 use super::Module;
 use crate::device::Device;
@@ -88,6 +89,22 @@ impl Module {
     pub fn load(device: &Device, sources: Arc<SourceMap>, files: &[FileId]) -> Result<Module, LoadError> {
         let (checked, warnings) = front(&sources, files).map_err(LoadError::Diagnostics)?;
         let ir = handloom_lower::lower(&checked);
+        Ok(Module::from_ir(device, ir, sources, warnings)?)
+    }
+
+    /// The same of a module whose launches are counted: `note` gets it before it is used.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_marked(
+        device: &Device,
+        sources: Arc<SourceMap>,
+        files: &[FileId],
+        note: impl FnOnce(&simt::Module),
+    ) -> Result<Module, LoadError> {
+        let (checked, warnings) = front(&sources, files).map_err(LoadError::Diagnostics)?;
+        let ir = handloom_lower::lower_marked(&checked);
+        note(&ir);
         Ok(Module::from_ir(device, ir, sources, warnings)?)
     }
 

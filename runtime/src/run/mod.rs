@@ -1,4 +1,4 @@
-//! What a launch and those around it say to each other: stop, progress, text, the order of blocks, tiers of code and the wait for them, silence.
+//! What a launch and those around it say to each other: stop, progress, text, the order of blocks, tiers of code and the wait for them, silence, who is told, traces.
 //!
 //! None of it knows memory, modules or grids.
 
@@ -8,7 +8,9 @@ mod quiet;
 mod recompile;
 mod stop;
 mod sums;
+mod teller;
 mod tier;
+mod trace;
 
 pub use backend::Backend;
 pub(crate) use handloom_interp::order::StartOrder as Order;
@@ -19,4 +21,7 @@ pub(crate) use recompile::Recompile;
 pub(crate) use stop::Watchdog;
 pub use stop::{Progress, StopHandle};
 pub(crate) use sums::{Counted, SPACES, Sums};
+pub(crate) use teller::Teller;
 pub use tier::Tier;
+pub use trace::{Trace, Traced, Turn};
+pub(crate) use trace::{TurnLog, Turns};

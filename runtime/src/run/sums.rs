@@ -1,10 +1,9 @@
 //! What compiled code of a counted launch counted, and the sum of it over all ctas.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Mutex;
 
 use handloom_diag::Span;
+use handloom_diag::hash::FastMap;
 use handloom_ir::simt::Counts;
 use handloom_profile::{MOST_ADDRESSES, Space, Traffic, Waits, Warps};
 
@@ -12,36 +11,6 @@ use crate::lock::lock;
 
 /// Where accesses may be.
 pub(crate) const SPACES: [Space; 5] = [Space::Global, Space::Shared, Space::Local, Space::Const, Space::Param];
-
-/// Hashes numbers, which nobody chooses to do harm.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spread(u64);
-
-impl BuildHasher for Spread {
-    type Hasher = Spread;
-
-    fn build_hasher(&self) -> Spread {
-        Spread(0)
-    }
-}
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(u64::from(n));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(26);
-    }
-}
 
 /// Lanes by address, of [`MOST_ADDRESSES`] addresses at most.
 #[derive(Clone, Debug, Default)]
@@ -95,15 +64,15 @@ pub(crate) struct Counted {
     /// By access: what it came to, by space.
     pub(crate) accesses: Vec<[Traffic; SPACES.len()]>,
     /// By access that is atomic: lanes by address.
-    pub(crate) addresses: HashMap<u32, Addresses, Spread>,
+    pub(crate) addresses: FastMap<u32, Addresses>,
     /// By access that is atomic, and lanes that did it in a row: how often from an address on.
-    pub(crate) rows: HashMap<(u32, u64), Addresses, Spread>,
+    pub(crate) rows: FastMap<(u32, u64), Addresses>,
     /// By access, lanes that did it, and the address of lane 0 modulo a sector: how often.
-    pub(crate) masked: HashMap<(u32, u32, u32), u64, Spread>,
+    pub(crate) masked: FastMap<(u32, u32, u32), u64>,
     /// By barrier.
     pub(crate) waits: Vec<(Span, Waits)>,
     /// By access that is atomic: lanes by word of shared memory.
-    pub(crate) words_of_shared: HashMap<u32, Vec<u64>, Spread>,
+    pub(crate) words_of_shared: FastMap<u32, Vec<u64>>,
     pub(crate) warps: Warps,
 }
 

@@ -21,7 +21,7 @@ use handloom_ir::trap::{Trap, TrapKind, Waiter};
 
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
-use crate::run::Silence;
+use crate::run::{Silence, Turns};
 
 /// Turns in which a unit only waits before another one is started.
 const PATIENCE: u32 = 2;
@@ -288,6 +288,7 @@ pub(crate) fn work<C: Crew>(shared: &Shared<'_>, me: usize, crew: &mut C) {
         waits: false,
         n_done: 0,
         burst: Burst::new(crew_ns),
+        turns: shared.grid.turns.as_deref().map(Turns::new),
     };
     while let Err((number, why)) = worker.run() {
         // Lower units may still run: one of them may trap too, and then it is the one to report.
@@ -319,6 +320,8 @@ struct Worker<'w, 'g, C: Crew> {
     n_done: u64,
     /// How many units may run without a look at anything.
     burst: Burst,
+    /// Of a traced launch: what it runs.
+    turns: Option<Turns<'g>>,
 }
 
 impl<C: Crew> Worker<'_, '_, C> {
@@ -340,7 +343,9 @@ impl<C: Crew> Worker<'_, '_, C> {
                 self.end(front.number, front.unit);
                 continue;
             }
+            let start = self.turns.is_some().then(Instant::now);
             let turn = self.crew.turn(&mut front.unit);
+            self.note(front.number, 1, start);
             if !self.after(front, turn)? {
                 return Ok(());
             }
@@ -363,9 +368,10 @@ impl<C: Crew> Worker<'_, '_, C> {
                     return Ok(true);
                 }
                 let most = self.run_ahead(front.number);
-                let start = (most > 0).then(Instant::now);
+                let start = (most > 0 || self.turns.is_some()).then(Instant::now);
                 let (passed, turn) = self.crew.turns(&mut front.unit, most);
-                self.burst.learn(start, passed == most);
+                self.note(front.number, passed + 1, start);
+                self.burst.learn(start.filter(|_| most > 0), passed == most);
                 (0..passed).for_each(|i| self.count_done(front.number + i));
                 front.number += passed;
                 self.range.start += passed;
@@ -384,6 +390,15 @@ impl<C: Crew> Worker<'_, '_, C> {
         Ok(false)
     }
 
+    /// Notes what ran since a time, if that is traced.
+    #[inline]
+    fn note(&mut self, first: u64, units: u64, start: Option<Instant>) {
+        if let (Some(turns), Some(start)) = (&mut self.turns, start) {
+            let size = u64::from(self.shared.grid.unit_size);
+            turns.add(first * size, units * size, start);
+        }
+    }
+
     /// How many units may follow one that starts without a look at anything in between: those of the next positions, if they have the next numbers, and not
     /// for long.
     #[inline]
@@ -392,7 +407,12 @@ impl<C: Crew> Worker<'_, '_, C> {
         let last = self.range.end.wrapping_sub(1);
         let is_next = self.range.start < self.range.end && grid.order.at(self.range.start) == number + 1;
         let limit = self.shared.limit.load(Ordering::Relaxed);
-        if !is_next || grid.order.at(last) < number || grid.printer.is_some() || grid.unit_size > 1 || limit != u64::MAX
+        if !is_next
+            || grid.order.at(last) < number
+            || grid.printer.is_some()
+            || grid.unit_size > 1
+            || limit != u64::MAX
+            || grid.turns.as_ref().is_some_and(|turns| turns.one_by_one)
         {
             return 0;
         }

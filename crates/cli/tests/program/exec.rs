@@ -122,6 +122,70 @@ fn findings_are_told_in_full_and_summed_up() {
     }
 }
 
+/// A kernel of which half of the lanes go one way.
+const HALF: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x) {\n .reg .pred %p; .reg .b32 %t; .reg .b64 %x;\n \
+    mov.u32 %t, %tid.x;\n setp.lt.u32 %p, %t, 16;\n @%p bra L;\n ld.param.u64 %x, [x];\n red.global.add.u32 [%x], 1;\nL: ret;\n}\n";
+
+#[test]
+fn counts_of_all_processes_are_one_report() {
+    let folder = libraries("exec-counts");
+    folder.write("k.ptx", HALF);
+    let profile = folder.run("profile k.ptx --grid 3 --block 32 zero:4 --format json").ends(0);
+    let launches = &profile.objects()[0]["launches"];
+    let part = |texts: &str, interpreted: &str| {
+        format!("{{\"launches\":{launches},\"texts\":{texts},\"interpreted\":{interpreted}}}")
+    };
+    let text = serde_json::to_string(&HALF.lines().collect::<Vec<_>>()).unwrap();
+    folder.write("1.json", part(&format!("{{\"k.ptx\":{text}}}"), "[]"));
+    folder.write("2.json", part("{}", r#"[["k","it has clusters"]]"#));
+    std::fs::remove_file(folder.path().join("k.ptx")).unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let given = r#"{\"event\":\"given\"}\n"#;
+    let over = r#"{\"event\":\"counted\",\"launches\":1}\n"#;
+    let event =
+        r#"{\"name\":\"k\",\"cat\":\"launch\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":1.0,\"dur\":2.0,\"args\":{}}"#;
+    let run = |options: &[&str], notes: &str, own: u8| {
+        let program = format!(
+            "to=${{HANDLOOM_COUNTS#*:}}; echo ${{HANDLOOM_COUNTS%%:*}}; printf \"{notes}\" >> $HANDLOOM_FINDINGS; cp {} $to/1.json; cp {} $to/2.json; \
+             test -z \"$HANDLOOM_TRACE\" || printf '[\\n%s,\\n' \"{event}\" > $to/7.trace; exit {own}",
+            path("1.json"),
+            path("2.json")
+        );
+        exec(&folder, &[options, &["--", "sh", "-c", &program]].concat())
+    };
+    let both = [given, given, over, over].concat();
+    let (html, json, cover, lcov) = (path("p.html"), path("p.json"), path("c.json"), path("c.info"));
+    let trace = path("t.json");
+    let options = ["--profile", &html, "--profile", &json, "--cover", &cover, "--lcov", &lcov, "--trace", &trace];
+    let (status, out, err) = run(&options, &both, 0);
+    assert_eq!((status, out.as_str()), (Some(0), "all\n"), "{err}");
+    assert!(err.contains("`k` was counted by the interpreter") && err.contains("it has clusters"), "{err}");
+    let read = |name: &str| String::from_utf8(folder.read(name)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&read("p.json")).unwrap();
+    let (all, one) = (&json["launches"], &launches[0]);
+    assert_eq!((all.as_array().unwrap().len(), &all[0]["runs"]), (1, &2.into()));
+    let twice = |of: &serde_json::Value| 2 * of.as_u64().unwrap();
+    for (what, n) in one["totals"].as_object().unwrap() {
+        assert_eq!(all[0]["totals"][what], twice(n), "{what}");
+    }
+    assert_eq!((&all[0]["totals"]["warp_instructions"], &all[0]["totals"]["atomic_lanes"]), (&36.into(), &96.into()));
+    assert_eq!(all[0]["statements"][4]["hot"][0]["lanes"], 96);
+    assert!(read("p.html").contains("setp.lt.u32 %p, %t, 16;"), "the PTX came with the counts");
+    assert!(read("c.info").contains("SF:k.ptx") && read("c.info").contains("BRDA:"));
+    let trace: serde_json::Value = serde_json::from_str(&read("t.json")).unwrap();
+    assert_eq!((&trace["traceEvents"][0]["name"], trace["traceEvents"].as_array().unwrap().len()), (&"k".into(), 1));
+    // A coverage goes on where another one ended.
+    let (status, out, err) = run(&["--cover", &cover, "--merge", &cover], &both, 7);
+    assert_eq!((status, out.as_str()), (Some(7), "coverage\n"), "{err}");
+    let merged: serde_json::Value = serde_json::from_str(&read("c.json")).unwrap();
+    assert_eq!((&merged["launches"], &merged["statements"][0]["warps"]), (&4.into(), &12.into()));
+    // A launch whose end nobody noted makes a report that is not whole.
+    let (status, _, err) = run(&["--profile", &path("p.json")], &[given, &both].concat(), 0);
+    assert!(status == Some(5) && err.contains("1 launch was not counted: the program ended before"), "{err}");
+    let (status, out, err) = run(&["--profile", "/no/such/folder/p.json"], &both, 0);
+    assert_eq!((status, out.as_str()), (Some(5), ""), "the program does not run: {err}");
+}
+
 #[test]
 fn the_cache_is_named() {
     let folder = libraries("exec-cache");
@@ -140,8 +204,13 @@ fn wrong_use_is_told() {
     for option in ["--profile=x", "--cover=x"] {
         let (status, _, err) = exec(&folder, &[option, "--", "true"]);
         assert_eq!(status, Some(2), "{option}");
-        assert!(err.contains("is not supported by `exec` yet"), "{err}");
+        assert!(err.contains("expected a file that ends in .html or .json"), "{err}");
     }
+    assert_eq!(
+        exec(&folder, &["--check", "--profile=x.json", "--", "true"]).0,
+        Some(2),
+        "checks are a run of their own"
+    );
     for wrong in [["--cc", "nine"], ["--memory", "0"], ["--devices", "9"], ["--threads", "0"]] {
         assert_eq!(exec(&folder, &[wrong[0], wrong[1], "--", "true"]).0, Some(2), "{wrong:?}");
     }

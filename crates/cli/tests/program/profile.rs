@@ -550,6 +550,57 @@ fn a_run_writes_reports_too() {
 }
 
 #[test]
+fn a_trace_has_launches_and_blocks_and_a_page_draws_them() {
+    let f = Folder::with("profile_trace", SCALE);
+    let launch = "k.ptx scale --grid 5 --block 32 zero:640 out:y.bin:640 2.0 160";
+    let events = |name: &str| {
+        let trace: Value = serde_json::from_slice(&f.read(name)).unwrap();
+        assert!(trace["otherData"]["note"].as_str().unwrap().contains("not time of a GPU"));
+        trace["traceEvents"].as_array().unwrap().clone()
+    };
+    let of =
+        |events: &[Value], sort: &str| -> Vec<Value> { events.iter().filter(|e| e["cat"] == sort).cloned().collect() };
+    for (command, copies) in [("run", 2), ("profile", 2), ("cover", 2), ("run --engine interp", 2)] {
+        f.run(&format!("{command} {launch} --trace t.json")).ends(0);
+        let all = events("t.json");
+        let (launches, blocks) = (of(&all, "launch"), of(&all, "blocks"));
+        assert_eq!((launches.len(), of(&all, "copy").len()), (1, copies), "{command}: {all:?}");
+        // A small grid runs block by block, and each of its blocks once.
+        let mut names: Vec<&str> = blocks.iter().map(|e| e["name"].as_str().unwrap()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["block 0", "block 1", "block 2", "block 3", "block 4"], "{command}");
+        let end = |e: &Value| e["ts"].as_f64().unwrap() + e["dur"].as_f64().unwrap();
+        let within = |b: &Value| b["ts"].as_f64() >= launches[0]["ts"].as_f64() && end(b) <= end(&launches[0]) + 1.0;
+        assert!(blocks.iter().all(within), "{command}: {all:?}");
+    }
+    for command in ["profile --format json -o p.html", "run --profile p.html"] {
+        f.run(&format!("{command} {launch}")).ends(0);
+        let page = String::from_utf8(f.read("p.html")).unwrap();
+        assert!(
+            page.contains("Time of the host that ran the kernel, not of a GPU")
+                && page.contains("<title>block 4: from")
+        );
+    }
+    f.run(&format!("run {launch} --trace none/t.json")).ends(5);
+}
+
+/// `__launch_bounds__` is written as `.maxntid` and `.minnctapersm`.
+#[test]
+fn directives_bound_registers_for_occupancy() {
+    let f = Folder::with("profile_registers", &SCALE.replacen("\n{", "\n.maxntid 256\n.minnctapersm 4\n{", 1));
+    let launch = "profile k.ptx scale --grid 1 --block 256 zero:1024 zero:1024 2.0 170 --device sm_90";
+    let told = |options: &str| f.run(&format!("{launch} {options}")).ends(0).out;
+    let by_directive = told("");
+    assert!(
+        by_directive.contains("limited by registers (at most 64 registers a thread, by .minnctapersm)"),
+        "{by_directive}"
+    );
+    assert!(by_directive.contains("4 blocks, 32 of 64 warps"), "{by_directive}");
+    let told = told("--regs 32");
+    assert!(told.contains("8 blocks, 64 of 64 warps") && !told.contains(".minnctapersm"), "{told}");
+}
+
+#[test]
 fn both_engines_count_the_same() {
     let f = Folder::with("profile_engines", SCALE);
     let launch = "profile k.ptx scale --grid 3 --block 64 zero:1024 zero:1024 2.0 170 --format json";

@@ -386,6 +386,15 @@ pub struct Param {
     pub is_array: bool,
 }
 
+/// What an entry says of the registers of a GPU that its threads may have. Nothing here depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RegisterBounds {
+    /// `.maxnreg`: the most registers of a thread.
+    pub maxnreg: Option<u32>,
+    /// `.minnctapersm`: ctas that a multiprocessor is to hold at least.
+    pub min_ctas: Option<u32>,
+}
+
 /// What a launch of an entry must know.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -399,6 +408,8 @@ pub struct Entry {
     pub maxntid: Option<[u32; 3]>,
     /// `.reqnctapercluster`.
     pub reqcluster: Option<[u32; 3]>,
+    /// Registers of its threads on a GPU.
+    pub registers: RegisterBounds,
     /// Static shared memory of the entry in bytes, without what is reserved.
     pub shared_bytes: u32,
 }

@@ -7,7 +7,6 @@
 
 pub mod dce;
 mod fold;
-mod hash;
 pub mod inline;
 pub mod jumps;
 pub mod licm;

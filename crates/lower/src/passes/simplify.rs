@@ -9,9 +9,9 @@ use handloom_ir::simt::*;
 use handloom_ir::types::{Order, StateSpace, Ty, Varies};
 
 use super::fold::{Definition, Folded, canonical, fold};
-use super::hash::Table;
 use super::values::Values;
 use crate::graph::{Dominators, Predecessors};
+use handloom_diag::hash::FastMap;
 
 /// Simplifies an ordered function. Control flow stays, but for branches on constants and on negated predicates.
 pub fn simplify(f: &mut Function) {
@@ -27,7 +27,7 @@ pub fn simplify(f: &mut Function) {
         names: (0..n as u32).map(|i| Val::Reg(Reg(i))).collect(),
         defs: vec![None; n],
         held: vec![None; n],
-        made: Table::default(),
+        made: FastMap::default(),
         block: 0,
     };
     for (b, block) in blocks.iter_mut().enumerate() {
@@ -59,7 +59,7 @@ struct Walk<'a> {
     /// What a register with several definitions holds at this point of the block of that number.
     held: Vec<Option<(usize, Val)>>,
     /// Instructions met, with their first result.
-    made: Table<(Op, Sources), Reg>,
+    made: FastMap<(Op, Sources), Reg>,
     block: usize,
 }
 

@@ -306,7 +306,15 @@ fn module(seed: u64) -> Module {
         next: BlockId(entry.blocks.len() as u32 - 1),
     };
     let callee = function(seed ^ 0xabcd, false);
-    let e = Entry { func: FuncId(0), params: vec![], reqntid: None, maxntid: None, reqcluster: None, shared_bytes: 0 };
+    let e = Entry {
+        func: FuncId(0),
+        params: vec![],
+        reqntid: None,
+        maxntid: None,
+        reqcluster: None,
+        registers: RegisterBounds::default(),
+        shared_bytes: 0,
+    };
     Module { funcs: vec![entry, callee], entries: [("k".into(), e)].into(), address_size: 64, ..Module::default() }
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::Texts;
 use super::html::{bar, escape, heat, nothing, number, part, prose, share, shell, table, tile};
 use super::listing::{Anchors, Columns, beside};
+use super::timeline::timeline;
 use crate::compare::{Changes, LineChange};
 use crate::counter::{Space, ratio};
 use crate::model::{Launch, NOT_TIME, Profile, Row, SourcePlace, SourceRow};
@@ -162,6 +163,7 @@ fn of_launch(id: &str, launch: &Launch, texts: &Texts, (changed, is_listed): (Op
     out.push_str(&part("Memory", &traffic(launch)));
     out.push_str(&part("Addresses of atomics", &atomics(anchors, launch)));
     out.push_str(&device(launch));
+    out.push_str(&launch.timeline.as_ref().map(timeline).unwrap_or_default());
     out
 }
 
@@ -476,10 +478,9 @@ fn device(launch: &Launch) -> String {
             .iter()
             .map(|l| format!("<tr><td>{}</td>{}</tr>", escape(&l.what), number(l.blocks.into())))
             .collect();
-        let unknown = if o.registers.is_none() {
-            " Registers are not counted here: PTX does not say how many there are."
-        } else {
-            ""
+        let unknown = match (o.registers, &o.registers_by) {
+            (Some(n), Some(by)) => format!(" A thread has at most {n} registers, by <code>{}</code>.", escape(by)),
+            _ => " Registers are not counted here: PTX does not say how many there are.".to_owned(),
         };
         let text = format!(
             "<p>{}{} of {} warps: {} block{} at a time, limited by {}.{unknown}</p>{}",

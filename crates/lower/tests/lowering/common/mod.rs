@@ -4,7 +4,7 @@ pub mod eval;
 
 use handloom_check::module::*;
 use handloom_diag::{FileId, Span};
-use handloom_ir::simt::{self, Access, BarKind, Pure};
+use handloom_ir::simt::{self, Access, BarKind, Pure, RegisterBounds};
 use handloom_ir::types::*;
 use handloom_isa::form::{Arg, Control, Cx, Form, FuncKind, N_SLOTS, Semantics, Use, always};
 use handloom_isa::target::{Needs, Suffix, Target, Version};
@@ -189,6 +189,7 @@ pub fn function(name: &str, is_entry: bool, params: Vec<ParamLayout>, results: V
         maxntid: None,
         reqntid: None,
         reqcluster: None,
+        registers: RegisterBounds::default(),
         noreturn: false,
         body: Some(body),
     };

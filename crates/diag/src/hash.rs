@@ -1,18 +1,19 @@
-//! A fast hash for short names. Not safe against chosen collisions, which can only make a check slow.
+//! A fast hash for short names and small numbers. Not safe against chosen collisions, which can only make a table slow.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map with the fast hash.
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
-/// A set with the fast hash.
-pub(crate) type Set<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
+/// A map with the fast hash. Nobody looks at its order.
+pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+
+/// A set with the fast hash. Nobody looks at its order.
+pub type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
 
 const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
 
 /// Multiply and rotate, eight bytes at a time.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct FastHasher(u64);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FastHasher(u64);
 
 impl FastHasher {
     fn mix(&mut self, word: u64) {
@@ -42,6 +43,18 @@ impl Hasher for FastHasher {
 
     fn write_u64(&mut self, n: u64) {
         self.mix(n);
+    }
+
+    fn write_i64(&mut self, n: i64) {
+        self.mix(n.cast_unsigned());
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.mix(n as u64);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.mix(n.cast_unsigned() as u64);
     }
 
     fn finish(&self) -> u64 {

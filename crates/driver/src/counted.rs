@@ -1,0 +1,115 @@
+//! What launches of the process did and reached, counted, and what the host did when.
+//!
+//! A program may end at any time, so what was counted is written soon after each launch ([`Tally::telling`]), again and again, and once more when the process
+//! ends by itself. For `handloom exec` it is a part, which is put together with those of other processes; else the reports that variables name.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use handloom_ir::simt::Counting;
+use handloom_profile::cover::Coverage;
+use handloom_profile::{Launch, Part, Profile, json_line};
+use handloom_runtime::{Tally, Trace, Traced};
+
+use crate::config::{Config, CountConfig, CountsTo};
+use crate::process::{Process, process, say};
+
+/// What is counted in the process.
+pub struct Counts {
+    /// Counts launches.
+    pub tally: Tally,
+    to: CountsTo,
+    /// The file of the part, while it is written, and when it is complete.
+    part: [PathBuf; 2],
+    /// Launches that were told of in notes.
+    noted: AtomicU64,
+}
+
+impl Counts {
+    /// As the settings say.
+    pub fn new(config: &CountConfig) -> Counts {
+        let tally = if config.level == Counting::Coverage { Tally::coverage() } else { Tally::default() };
+        let tell = || {
+            if let Ok(process) = process() {
+                write(process);
+            }
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{}-{}", std::process::id(), since.as_nanos());
+        let folder = if let CountsTo::Folder(folder) = &config.to { folder.as_path() } else { Path::new("") };
+        let part = ["part", "json"].map(|ending| folder.join(format!("{name}.{ending}")));
+        let (to, tally) = (config.to.clone(), tally.telling(tell));
+        Counts { tally, to, part, noted: AtomicU64::new(0) }
+    }
+
+    fn write(&self, process: &Process) -> Result<(), String> {
+        let over = self.tally.n_over();
+        let part = self.tally.part();
+        match &self.to {
+            CountsTo::Folder(_) => {
+                let [unfinished, finished] = &self.part;
+                let done = fs::write(unfinished, json_line(&part)?).and_then(|()| fs::rename(unfinished, finished));
+                done.map_err(|e| cannot(finished, &e))?;
+                let new = over - self.noted.swap(over, Ordering::SeqCst);
+                process.note(&format!("{{\"event\":\"counted\",\"launches\":{new}}}"));
+            }
+            CountsTo::Reports([profile, cover]) => {
+                let Part { mut launches, texts, .. } = part;
+                let version = env!("CARGO_PKG_VERSION");
+                let read = |name: &str, _: Option<&str>| fs::read_to_string(name).ok();
+                if let Some((path, form)) = cover {
+                    let text = Coverage::of(version, &launches).report(*form, &texts, &read)?;
+                    fs::write(path, text).map_err(|e| cannot(path, &e))?;
+                }
+                if let Some((path, form)) = profile {
+                    launches.retain(|launch| launch.runs > 0);
+                    launches.iter_mut().for_each(Launch::keep_functions_that_ran);
+                    let text = Profile::new(version, launches).report(*form, &texts, &read, &[])?;
+                    fs::write(path, text).map_err(|e| cannot(path, &e))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cannot(path: &Path, e: &std::io::Error) -> String {
+    format!("`{}` cannot be written: {e}", path.display())
+}
+
+/// Writes what was counted until now, if something is counted.
+pub fn write(process: &Process) {
+    static TOLD: Once = Once::new();
+    let Some(counts) = &process.counts else { return };
+    if let Err(why) = counts.write(process) {
+        TOLD.call_once(|| say(&why));
+    }
+}
+
+/// The process ends.
+pub fn at_exit() {
+    if let Ok(process) = process() {
+        write(process);
+    }
+}
+
+/// The trace of the process, if one is asked for.
+pub fn trace(config: &Config) -> Option<Trace> {
+    let path = config.trace_file.clone()?;
+    // The format allows a list without an end, and events may come at any time.
+    if let Err(e) = fs::write(&path, "[\n") {
+        say(&cannot(&path, &e));
+        return None;
+    }
+    let id = std::process::id();
+    Some(Trace::since(config.trace_begin, move |traced: Traced| {
+        let text = traced.events(id).join(",\n") + ",\n";
+        let file = fs::OpenOptions::new().append(true).open(&path);
+        // It was written to before; who reads it sees that it ends early.
+        let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    }))
+}
