@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use handloom_runtime::{Backend, Bounds, Device, Engine, LoadError, Module};
 use handloom_tests::reference::run::{Kernels, each_way, folder, ways};
-use handloom_tests::reference::{numba, nvrtc, tinygrad, triton};
+use handloom_tests::reference::{numba, nvrtc, products, tinygrad, triton};
 
 /// The files of a kernel, without their ending.
 fn variants(compiler: &str, kernel: &str) -> Vec<String> {
@@ -257,4 +257,31 @@ fn triton_casts() {
 #[test]
 fn triton_dbg() {
     check("triton", "dbg", triton::dbg);
+}
+
+#[test]
+fn triton_matmul() {
+    check("triton", "matmul_f16", products::matmul_f16);
+    check("triton", "matmul_tf32", products::matmul_tf32);
+    check("triton", "matmul_e5m2", products::matmul_e5m2);
+    check("triton", "matmul_s8", products::matmul_s8);
+}
+
+#[test]
+fn triton_attention() {
+    check("triton", "attention", products::attention);
+    check("triton", "attention_causal", products::attention);
+}
+
+#[test]
+fn triton_scaled() {
+    check("triton", "mxfp4", products::scaled);
+    check("triton", "mxfp8", products::scaled);
+}
+
+#[test]
+fn triton_persistent() {
+    check("triton", "persistent", products::persistent);
+    check("triton", "persistent_ws", products::persistent);
+    check("triton", "made_maps", products::persistent);
 }

@@ -12,6 +12,8 @@ use handloom_tests::reference::{paths, pictures};
 
 #[path = "kernels_results/algorithms.rs"]
 mod algorithms;
+#[path = "kernels_results/images.rs"]
+mod images;
 #[path = "kernels_results/matrices.rs"]
 mod matrices;
 
@@ -20,6 +22,7 @@ fn every_kernel_has_a_test() {
     let own = concat!(
         include_str!("kernels_results.rs"),
         include_str!("kernels_results/algorithms.rs"),
+        include_str!("kernels_results/images.rs"),
         include_str!("kernels_results/matrices.rs"),
         include_str!("grid_results.rs")
     );

@@ -19,9 +19,10 @@ pub(crate) use kernel;
 /// A C program of `c/`.
 macro_rules! source {
     ($name:literal) => {
-        Source { name: $name, text: include_str!(concat!("../c/", $name, ".c")), needs_cuda_headers: false, cxx: &[] }
+        $crate::native::Source { name: $name, text: include_str!(concat!("../c/", $name, ".c")), needs_cuda_headers: false, cxx: &[] }
     };
 }
+pub(crate) use source;
 
 /// How much work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -244,20 +245,6 @@ pub const CASES: &[Case] = &[
         unit: "GB/s",
         job: vabsdiff4,
     },
-    // Matrix products in registers, beside the most that the host's vectors can do.
-    Case {
-        name: "mma",
-        ptx: kernel!("mma_sums"),
-        first: None,
-        entry: "mma_sums",
-        c: source!("multiply_add"),
-        judged: "peak",
-        beside: &[],
-        floor: Some(0.2),
-        goal: None,
-        unit: "GFLOP/s",
-        job: mma,
-    },
     // Virtual functions and recursion: every lane follows a path of its own.
     Case {
         name: "raytracer",
@@ -304,43 +291,6 @@ fn raytracer(scale: Scale) -> Job {
         work: f64::from(side * side * samples),
         expected: Expected::exactly(&want),
         expected_c: Expected::exactly(&want),
-    }
-}
-
-fn mma(scale: Scale) -> Job {
-    let (warps, times) = (scale.of(32, 4, 4), scale.of(1000, 200, 5));
-    // Eighths between -1 and 1: halves hold them, and their products.
-    let eighths =
-        |first: u32, n: u32| -> Vec<f32> { (first..first + n).map(|i| (mixed(i) % 17) as f32 / 8.0 - 1.0).collect() };
-    let (a, b) = (eighths(0, warps * 256), eighths(warps * 256, warps * 512));
-    let mut want = vec![0.0_f32; 512 * index(warps)];
-    for (w, out) in want.chunks_exact_mut(512).enumerate() {
-        for (i, sum) in out.iter_mut().enumerate() {
-            let (row, column) = (i / 32, i % 32);
-            for _ in 0..times {
-                *sum =
-                    (0..16).fold(*sum, |sum, k| a[256 * w + 16 * row + k].mul_add(b[512 * w + 32 * k + column], sum));
-            }
-        }
-    }
-    // 4 products of 16 by 16 and 16 by 8 elements.
-    let steps = warps * times * 4 * 16 * 16 * 8;
-    Job {
-        label: format!("{warps} warps"),
-        grid: [warps / 4, 1, 1],
-        block: [128, 1, 1],
-        shared: 0,
-        inputs: vec![
-            Input::Buffer(float_bytes(&a)),
-            Input::Buffer(float_bytes(&b)),
-            zeros(512 * warps),
-            Input::Word(times),
-        ],
-        output: 2,
-        sizes: vec![steps / 4096],
-        work: 2.0 * f64::from(steps),
-        expected: Expected::exactly(&want),
-        expected_c: Expected::exactly(&[2.0; 8]),
     }
 }
 

@@ -1,6 +1,7 @@
 //! From text to runnable code, and how fast texts are read and checked.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use handloom_diag::{FileId, SourceMap, render_json};
 use handloom_runtime::{Arg, Bounds, Device, DeviceBuffer, LaunchConfig, LoadError, Module, PreparedLaunch, front};
@@ -12,6 +13,7 @@ use crate::options::Options;
 use crate::table::{Good, Section, figure, floor_cell, verdict};
 
 /// A kernel whose way from text to code is timed.
+#[derive(Clone, Copy)]
 struct Subject {
     name: &'static str,
     ptx: &'static str,
@@ -22,6 +24,46 @@ struct Subject {
     /// Leading arguments of a run of one block in which lanes differ, if the kernel has such; all others are buffers.
     words: &'static [u32],
     buffers: usize,
+}
+
+/// A kernel with 512 ops on matrices.
+static MATRIX_OPS: LazyLock<String> = LazyLock::new(|| {
+    let mut text = String::from(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry matrix_ops(.param .u64 sums)\n{\n\
+         .reg .b64 %at;\n.reg .b32 %t, %r<22>;\n.reg .f32 %f<16>;\n\
+         ld.param.u64 %at, [sums];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %at, %t, 16, %at;\n",
+    );
+    for i in 0..22 {
+        text += &format!("ld.global.b32 %r{i}, [%at+{}];\n", 4 * i);
+    }
+    for i in 0..16 {
+        text += &format!("mov.b32 %f{i}, %r{i};\n");
+    }
+    for i in 0..512 {
+        let c: Vec<String> = (0..4).map(|j| format!("%f{}", 4 * (i % 4) + j)).collect();
+        let (c, b) = (c.join(", "), 14 + 2 * (i / 4 % 4));
+        text += &format!(
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{c}}}, {{%r10, %r11, %r12, %r13}}, {{%r{b}, %r{}}}, {{{c}}};\n",
+            b + 1
+        );
+    }
+    for i in 0..16 {
+        text += &format!("st.global.f32 [%at+{}], %f{i};\n", 4 * i);
+    }
+    text + "ret;\n}\n"
+});
+
+fn subjects() -> impl Iterator<Item = Subject> {
+    let matrix_ops = Subject {
+        name: "512 matrix ops",
+        ptx: &MATRIX_OPS,
+        entry: "matrix_ops",
+        block: [32, 1, 1],
+        floor_ms: 30.0,
+        words: &[],
+        buffers: 1,
+    };
+    SUBJECTS.iter().copied().chain([matrix_ops])
 }
 
 const SUBJECTS: &[Subject] = &[
@@ -95,7 +137,7 @@ pub fn run(options: &Options) -> Section {
     let heads =
         ["compile", "", "text to code", "floor", "front end", "the rest", "code", "first ever", "first run adds"];
     let mut section = Section::new(title, &heads);
-    for subject in SUBJECTS {
+    for subject in &subjects().collect::<Vec<Subject>>() {
         let name = format!("compile/{}", subject.name);
         if options.wants(&name)
             && let Err(why) = one(&mut section, subject, options)

@@ -12,8 +12,8 @@
 //! - what cannot run is named: no C compiler, no second core, no corpus;
 //! - floors and goals are in `cases` and are printed beside the figures; only full sizes are judged.
 //!
-//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `kernels` the turns, `native` the C side, `compile`, `start`,
-//! `launches` and `copies` the
+//! How to read it: `cases` has the kernels and their data, `convert` those of conversions, `memory` those of memory, `matrices` products of matrices, `kernels` the turns, `native` the C side, `compile`, `start`,
+//! `launches`, `copies`, `fetches` and `matmul` the
 //! other figures, `table` what is printed.
 
 #![forbid(unsafe_code)]
@@ -25,8 +25,11 @@ mod compile;
 mod convert;
 mod copies;
 mod data;
+mod fetches;
 mod kernels;
 mod launches;
+mod matmul;
+mod matrices;
 mod measure;
 mod memory;
 mod native;
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
     let compiler = Compiler::find();
     say_where(&options, &compiler);
     let compiler = compiler.ok();
-    let parts: [(&str, &dyn Fn() -> Section); 8] = [
+    let parts: [(&str, &dyn Fn() -> Section); 10] = [
         ("kernels", &|| kernels::run(&options, compiler.as_ref())),
         ("compilation", &|| compile::run(&options)),
         ("corpus", &|| start::run_corpus(&options)),
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
         ("launches", &|| launches::run(&options)),
         ("barriers", &|| launches::run_barriers(&options)),
         ("copies", &|| copies::run(&options)),
+        ("textures", &|| fetches::run(&options)),
+        ("matmul", &|| matmul::run(&options)),
     ];
     let mut failed = Vec::new();
     let mut shown = 0;

@@ -151,17 +151,9 @@ impl Allocated {
     /// The finding that nobody freed it.
     pub fn leak(&self) -> Finding {
         let what = "memory from `malloc`".to_owned();
-        Finding {
-            kind: "leak",
-            class: "malloc",
-            message: format!("{} bytes from `malloc` are never freed", self.bytes),
-            first: self.at.clone(),
-            second: None,
-            data: FoundIn { what, size: self.bytes, offset: 0, bytes: self.bytes, element: None },
-            tried: None,
-            fix: None,
-            pairs: 1,
-        }
+        let message = format!("{} bytes from `malloc` are never freed", self.bytes);
+        let data = FoundIn { what, size: self.bytes, bytes: self.bytes, ..FoundIn::default() };
+        Finding::new("leak", "malloc", message, (self.at.clone(), None), data)
     }
 }
 
@@ -294,6 +286,17 @@ impl FoundIn {
 }
 
 impl Finding {
+    /// A finding that stands for itself alone, and of which no more is known.
+    pub(crate) fn new(
+        kind: Word,
+        class: Word,
+        message: String,
+        (first, second): (FoundAt, Option<FoundAt>),
+        data: FoundIn,
+    ) -> Finding {
+        Finding { kind, class, message, first, second, data, tried: None, fix: None, pairs: 1 }
+    }
+
     /// The report for a person: lines without a newline at the end.
     pub fn human(&self) -> String {
         let mut lines = vec![format!("{}: {} [{}]", self.kind, self.message, self.class.replace('_', " "))];

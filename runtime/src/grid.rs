@@ -12,6 +12,7 @@ use handloom_ir::trap::{Trap, TrapKind};
 use crate::children::Children;
 use crate::error::{Lack, NoRoom};
 use crate::finding::{CheckReport, Finding};
+use crate::memory::Undo;
 use crate::module::ModuleInner;
 use crate::run::{Order, Printer, Progress, Recompile, StopHandle, Sums, Tier, TurnLog};
 
@@ -110,6 +111,8 @@ pub(crate) struct Grid {
     pub(crate) threads: usize,
     /// Who is told what threads do, of a checked launch that runs.
     pub(crate) audit: Option<SharedAudit>,
+    /// What it has written, if it may have to be run again by the interpreter because code cannot tell all that its check asks for.
+    pub(crate) undo: Option<Undo>,
     /// Who counts what threads do, of a counted launch that runs.
     pub(crate) counter: Option<SharedCounter>,
     /// Where compiled code of a counted launch leaves what it counted.

@@ -46,6 +46,11 @@ impl Checks {
         Checks(0b1111)
     }
 
+    /// No check.
+    pub const fn none() -> Checks {
+        Checks(0)
+    }
+
     /// These and one more.
     #[must_use]
     pub const fn with(self, check: Check) -> Checks {

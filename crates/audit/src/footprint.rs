@@ -30,6 +30,7 @@ impl Audit {
     pub fn footprint(&mut self) -> Vec<Touched> {
         let mut open: [Option<Touched>; 4] = [None; 4];
         let mut all = Vec::new();
+        self.settle_range(0, u64::MAX);
         for (at, list) in self.shadow.all() {
             for (kind, open) in open.iter_mut().enumerate() {
                 let (writes, is_strong) = (kind & 1 == 1, kind & 2 == 2);

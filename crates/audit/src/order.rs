@@ -59,8 +59,22 @@ pub(crate) struct Cta {
     pub(crate) shared: (u64, u64),
     /// By thread.
     pub(crate) clocks: Vec<Clock>,
+    /// By warp: what all of its threads know of their block and of their warp, if they know the same, and no more than that.
+    alike: Vec<Alike>,
     /// By barrier: what those knew that arrived at it and went on, and who they are.
     arrived: HashMap<u32, Arrived>,
+}
+
+/// What the threads of a warp know.
+#[derive(Clone, Copy, Default, Debug)]
+enum Alike {
+    /// Nobody has looked since something happened to them.
+    #[default]
+    Unseen,
+    /// Different things, or more than times of the block and of the warp.
+    No,
+    /// Until when all that the block did comes before them, and all that the warp did.
+    Yes(Time, Time),
 }
 
 /// Those that arrived at a barrier and went on.
@@ -237,7 +251,8 @@ impl Audit {
         self.keep(|audit| Event::StartCta { cta: number, threads, cluster: audit.cluster_of(number), shared, proxies });
         let threads = usize::try_from(threads).unwrap_or(0);
         let clocks = vec![Clock::default(); threads];
-        self.ctas.insert(number, Cta { shared, clocks, arrived: HashMap::new() });
+        let alike = vec![Alike::Unseen; threads.div_ceil(32)];
+        self.ctas.insert(number, Cta { shared, clocks, alike, arrived: HashMap::new() });
     }
 
     /// A block has ended.
@@ -249,6 +264,7 @@ impl Audit {
 
     /// A range is other memory from now on: nobody has touched it.
     pub fn renew(&mut self, addr: u64, bytes: u64) {
+        self.settle_range(addr, bytes);
         self.shadow.renew(addr, bytes);
     }
 
@@ -276,7 +292,23 @@ impl Audit {
     /// A thread that runs, with its clock.
     pub(crate) fn clock(&mut self, who: Thread) -> Option<&mut Clock> {
         let number = usize::try_from(who.number()).ok()?;
-        self.ctas.get_mut(&who.cta)?.clocks.get_mut(number)
+        let cta = self.ctas.get_mut(&who.cta)?;
+        *cta.alike.get_mut(usize::from(who.warp))? = Alike::Unseen;
+        cta.clocks.get_mut(number)
+    }
+
+    /// Until when all that a block did comes before every thread of a warp, and all that the warp did, if they know that and no more.
+    pub(crate) fn times_of(&mut self, cta: u32, warp: usize) -> Option<(Time, Time)> {
+        let cta = self.ctas.get_mut(&cta)?;
+        let known = cta.alike.get_mut(warp)?;
+        if let Alike::Unseen = known {
+            let end = cta.clocks.len().min(32 * warp + 32);
+            let clocks = &cta.clocks[32 * warp..end];
+            let first = clocks.first()?;
+            let is_plain = clocks.iter().all(|c| c.more.is_none() && (c.cta, c.warp) == (first.cta, first.warp));
+            *known = if is_plain { Alike::Yes(first.cta, first.warp) } else { Alike::No };
+        }
+        if let Alike::Yes(cta, warp) = *known { Some((cta, warp)) } else { None }
     }
 
     /// The cluster of a thread.
@@ -373,6 +405,10 @@ impl Audit {
         self.keep(|_| Event::Barrier { cta: number, met: met.clone() });
         let now = self.now;
         let Some(cta) = self.ctas.get_mut(&number) else { return };
+        if cta.all_meet(met, now) {
+            met.waited.iter().for_each(|(warp, lanes)| self.all_go_on(number, *warp, *lanes));
+            return self.tick();
+        }
         let arrived = cta.arrived.remove(&met.id);
         let all: Vec<Thread> = met.waited.iter().flat_map(|(warp, lanes)| threads(number, *warp, *lanes)).collect();
         let gone = if met.is_whole { absent(cta, number, met, arrived.as_ref()) } else { vec![] };
@@ -468,6 +504,13 @@ impl Audit {
         }
     }
 
+    /// The same of lanes of a warp.
+    fn all_go_on(&mut self, cta: u32, warp: usize, lanes: u32) {
+        if self.waits.is_some() {
+            threads(cta, warp, lanes).for_each(|who| self.goes_on(who));
+        }
+    }
+
     /// A thread does something that may order what it did before: it does not just ask an `mbarrier` object again and again.
     fn goes_on(&mut self, who: Thread) {
         if let Some(waits) = &mut self.waits {
@@ -477,6 +520,24 @@ impl Audit {
 }
 
 impl Cta {
+    /// Lets all threads of the block meet that have not exited, if nobody knows more than times of the block and of its warp. Says whether.
+    fn all_meet(&mut self, met: &Met, now: Time) -> bool {
+        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed.is_empty();
+        if !met.is_whole || self.arrived.contains_key(&met.id) || !self.clocks.iter().all(is_plain) {
+            return false;
+        }
+        for (warp, lanes) in &met.waited {
+            let start = 32 * (warp & 31);
+            let clocks = self.clocks.iter_mut().skip(start).take(32).zip(0..);
+            clocks.filter(|(_, lane)| lanes >> lane & 1 == 1).for_each(|(c, _)| (c.cta, c.warp) = (now, now));
+            if let Some(known) = self.alike.get_mut(warp & 31) {
+                let has_all = *lanes == u32::MAX;
+                *known = if has_all { Alike::Yes(now, now) } else { Alike::Unseen };
+            }
+        }
+        true
+    }
+
     fn clock(&self, who: Thread) -> Option<&Clock> {
         self.clocks.get(usize::try_from(who.number()).ok()?)
     }
@@ -509,6 +570,11 @@ fn warp_number(warp: usize) -> u8 {
 
 /// Threads of a block come to know what each of them knows, and `told`. `step`: what a clock says after that.
 fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: Option<Known>) {
+    for who in all {
+        if let Some(known) = cta.alike.get_mut(usize::from(who.warp)) {
+            *known = Alike::Unseen;
+        }
+    }
     let number = |who: &Thread| usize::try_from(who.number()).unwrap_or(usize::MAX);
     let mut known: Vec<Arc<Known>> = told.map(Arc::new).into_iter().collect();
     let mut missed: Vec<Missed> = Vec::new();

@@ -125,6 +125,8 @@ impl Audit {
             Some(Begun { time, fenced }) => (time, fenced),
             None => (self.now, self.fenced(thread)),
         };
+        let start = now.access.addr;
+        (start & !3..start + u64::from(now.access.bytes)).step_by(4).for_each(|at| self.settle(at));
         let known = fenced.as_ref().and_then(|f| f.of(what.proxy, what.space));
         let is_generic_write = |site: u32| {
             let site = usize::try_from(site).ok().and_then(|i| self.sites.get(i));

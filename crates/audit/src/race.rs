@@ -191,6 +191,7 @@ impl Audit {
     }
 
     pub(crate) fn compare_granule(&mut self, now: &Now, at: u64, new: Entry) {
+        self.settle(at);
         if self.goes_along(now, at, new) {
             return;
         }

@@ -3,9 +3,10 @@
 use crate::checks::Check;
 use crate::clock::Clock;
 use crate::event::{Access, Does, Event, Proxy, Thread, Turn};
+use crate::line::{Even, LINE, LineRow, parts_at_even_distances};
 use crate::order::Audit;
 use crate::race::{Now, bytes_of_granule, overwrite};
-use crate::shadow::{Added, Entry, Shadow, Tag};
+use crate::shadow::{self, Added, Entry, Shadow, Tag};
 use crate::waits::Waits;
 
 /// What the lanes of a warp access by one instruction: each the same scalars from an address of its own.
@@ -17,12 +18,31 @@ pub struct Row<'a> {
     pub first: usize,
     /// The lanes, in their order.
     pub lanes: &'a [usize],
-    /// By lane: a generic address.
-    pub addrs: &'a [u64; 32],
+    /// Where they access.
+    pub addrs: Addrs<'a>,
     /// The scalars, at most 8: bytes after the address, and how many bytes.
     pub parts: &'a [(u32, u8)],
     /// By lane, a bit for each scalar: it writes what is there already.
     pub same: &'a [u8; 32],
+}
+
+/// Generic addresses of lanes.
+#[derive(Clone, Copy, Debug)]
+pub enum Addrs<'a> {
+    /// By lane.
+    Each(&'a [u64; 32]),
+    /// All lanes in ascending order, in parts at even distances.
+    Even(&'a [Even]),
+}
+
+impl Addrs<'_> {
+    /// The address of a lane.
+    fn of(&self, lane: usize) -> u64 {
+        match self {
+            Addrs::Each(addrs) => addrs[lane],
+            Addrs::Even(parts) => parts.iter().find(|part| part.lanes >> lane & 1 == 1).map_or(0, |part| part.of(lane)),
+        }
+    }
 }
 
 impl Row<'_> {
@@ -30,7 +50,7 @@ impl Row<'_> {
         let (offset, bytes) = self.parts[part];
         Access {
             thread: Thread::new(self.cta, self.first + lane),
-            addr: self.addrs[lane].wrapping_add(u64::from(offset)),
+            addr: self.addrs.of(lane).wrapping_add(u64::from(offset)),
             bytes,
             failed: false,
             same_value: self.same[lane] >> part & 1 == 1,
@@ -63,16 +83,133 @@ impl Audit {
         if self.options.keeps_events {
             row.all().for_each(|access| self.keep(|_| Event::Access { site: what, access }));
         }
+        if self.by_lines(site, what.does == Does::Write, row) {
+            return;
+        }
+        self.exactly(site, what.does == Does::Write, row);
+    }
+
+    /// Keeps a row by lines as far as nothing may race, and looks at the rest lane by lane. Says whether it did; if not, nothing was done.
+    fn by_lines(&mut self, site: u32, writes: bool, row: &Row<'_>) -> bool {
+        let Some((cta, warp)) = self.times_of(row.cta, row.first / 32) else { return false };
+        let [(skip, bytes), rest @ ..] = row.parts else { return false };
+        let ends = (1..).map(|i| skip + i * u32::from(*bytes));
+        let (Some(first), Some(last)) = (row.lanes.first(), row.lanes.last()) else { return true };
+        if rest.iter().zip(ends).any(|(part, end)| *part != (end, *bytes)) {
+            return false;
+        }
+        let reversed = first > last;
+        let mut cut = [Even::NONE; 32];
+        let parts = match row.addrs {
+            Addrs::Even(parts) => parts,
+            Addrs::Each(addrs) => {
+                let lanes = row.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);
+                let n = parts_at_even_distances(lanes, addrs, &mut cut);
+                &cut[..n]
+            }
+        };
+        let n = parts.len();
+        let count = u8::try_from(row.parts.len()).unwrap_or(1);
+        let size = u64::from(*bytes) * u64::from(count);
+        let who = row.cta << 5 | u32::try_from(row.first / 32).unwrap_or(0);
+        let time = self.now;
+        for i in 0..n {
+            let part = if reversed { parts[n - 1 - i] } else { parts[i] };
+            let (base, stride) = (part.base.wrapping_add(u64::from(*skip)), u64::from(part.stride));
+            let mut left = part.lanes;
+            while left != 0 {
+                // The lanes of the line that the next one is in, from the end if the last one comes first.
+                let next = if reversed { 31 - left.leading_zeros() } else { left.trailing_zeros() };
+                let at = base.wrapping_add(stride * u64::from(next));
+                let line = at & !(LINE - 1);
+                let here = lanes_of_line(base, stride, left, line, next, reversed);
+                left &= !here;
+                let kept = LineRow {
+                    time,
+                    who,
+                    cta,
+                    warp,
+                    site,
+                    lanes: here,
+                    base: i32::try_from(base.wrapping_sub(line).cast_signed()).unwrap_or(i32::MIN),
+                    stride: part.stride,
+                    bytes: *bytes,
+                    count,
+                    writes,
+                    reversed,
+                };
+                let end = at + size;
+                if kept.base == i32::MIN || end > line + LINE || !self.shadow.admits(line, &kept) {
+                    self.settle(line);
+                    let mut all = [0; 32];
+                    let n = row.lanes.iter().filter(|lane| here >> **lane & 1 == 1).zip(&mut all).fold(
+                        0,
+                        |n, (lane, to)| {
+                            *to = *lane;
+                            n + 1
+                        },
+                    );
+                    self.exactly(site, writes, &Row { lanes: &all[..n], ..*row });
+                } else if writes && !self.shadow.page(line).messages.is_empty() {
+                    for lane in row.lanes.iter().filter(|lane| here >> **lane & 1 == 1) {
+                        (0..row.parts.len()).for_each(|part| {
+                            let access = row.access(*lane, part);
+                            overwrite(self.shadow.page(access.addr), access.addr, access.bytes);
+                        });
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// From now on granules say what was done to the line of an address.
+    pub(crate) fn settle(&mut self, addr: u64) {
+        let line = addr & !(LINE - 1);
+        for row in self.shadow.take_rows(addr) {
+            let clock = Clock { warp: row.warp, cta: row.cta, ..Clock::default() };
+            let (cta, warp) = (row.who >> 5, row.who & 31);
+            let in_order = |i: u32| if row.reversed { 31 - i } else { i };
+            for lane in (0..32).map(in_order).filter(|lane| row.lanes >> lane & 1 == 1) {
+                let [warp, number] = [warp, lane].map(|n| u8::try_from(n).unwrap_or(0));
+                let thread = Thread { cta, warp, lane: number };
+                for part in 0..u64::from(row.count) {
+                    let addr = line + row.place(lane) + part * u64::from(row.bytes);
+                    let end = addr + u64::from(row.bytes);
+                    for at in (addr & !3..end).step_by(4) {
+                        let mask = bytes_of_granule(addr, end, at);
+                        let tag = Tag::new(row.site, row.writes, !row.writes, 0, row.bytes, mask);
+                        let new = Entry { time: row.time, who: row.who, lanes: thread.bit(), tag: tag.0 };
+                        let unordered = |e: Entry| clock.unordered(thread, e);
+                        let since = row.warp.max(row.cta);
+                        if self.shadow.add_ordered(at, new, &mut self.list, since, unordered) == Added::Conflict {
+                            self.shadow.read(at, &mut self.list);
+                            shadow::add(&mut self.list, new);
+                            self.shadow.write(at, &self.list);
+                            self.list.clear();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same of all lines of a range.
+    pub(crate) fn settle_range(&mut self, base: u64, bytes: u64) {
+        self.shadow.lines_of_rows(base, bytes).into_iter().for_each(|at| self.settle(at));
+    }
+
+    /// The accesses of a row one by one, its lanes in their order.
+    fn exactly(&mut self, site: u32, writes: bool, row: &Row<'_>) {
         let mut clocks = self.take_clocks(row.cta);
         let mut done = [0_u32; 8];
-        let ascends = row.lanes.windows(2).all(|w| row.addrs[w[0]] < row.addrs[w[1]]);
+        let ascends = row.lanes.windows(2).all(|w| row.addrs.of(w[0]) < row.addrs.of(w[1]));
         for (i, lane) in row.lanes.iter().copied().enumerate() {
             for (part, done) in done.iter_mut().enumerate().take(row.parts.len()) {
                 if *done >> lane & 1 == 1 {
                     continue;
                 }
                 let access = row.access(lane, part);
-                let writes = what.does == Does::Write;
                 let now = Now { access, site, strength: None, writes, reads: !writes };
                 let place = self.plain(&now, row.cta, &mut clocks);
                 if let Some(place) = place
@@ -83,7 +220,7 @@ impl Audit {
                     let mut others = 0;
                     let of = |lane: usize| clocks.get(row.first + lane);
                     for other in row.lanes[i + 1..].iter().copied() {
-                        if row.addrs[other] == row.addrs[lane]
+                        if row.addrs.of(other) == row.addrs.of(lane)
                             && let (Some(a), Some(b)) = (of(lane), of(other))
                             && a.is_alike(b)
                         {
@@ -108,6 +245,7 @@ impl Audit {
         let number = usize::try_from(thread.number()).unwrap_or(usize::MAX);
         let mut at = addr & !3;
         let mut place = None;
+        self.settle(addr);
         while at < end {
             let tag = Tag::new(now.site, now.writes, now.reads, 0, bytes, bytes_of_granule(addr, end, at));
             let who = thread.cta << 5 | u32::from(thread.warp);
@@ -140,6 +278,18 @@ impl Audit {
             cta.clocks = clocks;
         }
     }
+}
+
+/// Those of the lanes, at even distances from a base, that access a line, `next` being one of them and the first or the last of all.
+fn lanes_of_line(base: u64, stride: u64, lanes: u32, line: u64, next: u32, reversed: bool) -> u32 {
+    if stride == 0 {
+        return lanes;
+    }
+    let at = base.wrapping_add(stride * u64::from(next));
+    let steps = if reversed { (at - line) / stride } else { (line + LINE - 1 - at) / stride };
+    let steps = u32::try_from(steps).unwrap_or(31).min(31);
+    let (first, last) = if reversed { (next.saturating_sub(steps), next) } else { (next, (next + steps).min(31)) };
+    lanes & (u32::MAX << first) & (u32::MAX >> (31 - last))
 }
 
 #[cfg(test)]
@@ -185,9 +335,20 @@ mod tests {
             let mut addrs = [0; 32];
             (0..32_u64).zip(&mut addrs).for_each(|(lane, at)| *at = base + lane % turn * step * size);
             let mask = [u64::from(u32::MAX), random(1 << 32), 1 << random(32)][usize::try_from(random(3)).unwrap()];
-            let lanes: Vec<usize> = (0..32).filter(|lane| mask >> lane & 1 == 1).collect();
+            let mut lanes: Vec<usize> = (0..32).filter(|lane| mask >> lane & 1 == 1).collect();
+            if seed & 1 == 1 {
+                lanes.reverse();
+            }
+            if seed % 3 == 0 && random(16) == 0 {
+                let strong = Site { span, does: Does::Update, order: Order::AcqRel, scope, ..Site::NONE };
+                let strong = audit.site(Site { space: StateSpace::Global, ..strong });
+                let addr = base + 4 * random(16);
+                audit.access(strong, Access { thread: Thread::new(cta, 32 * warp), addr, bytes: 4, ..Access::NONE });
+                audit.end_op();
+            }
             let same = std::array::from_fn(|_| u8::try_from(random(4)).unwrap());
-            let row = Row { cta, first: 32 * warp, lanes: &lanes, addrs: &addrs, parts: &parts, same: &same };
+            let row =
+                Row { cta, first: 32 * warp, lanes: &lanes, addrs: Addrs::Each(&addrs), parts: &parts, same: &same };
             if whole {
                 audit.row(site, &row);
             } else {
@@ -196,6 +357,7 @@ mod tests {
             audit.end_op();
         }
         let mut left = Vec::new();
+        audit.settle_range(0, 1 << 20);
         for at in (0..2048).step_by(4) {
             let mut list = Vec::new();
             audit.shadow.read(at, &mut list);

@@ -2,11 +2,14 @@
 //!
 //! A *granule* is four aligned bytes. It has the accesses to it that a later one may still conflict with, as [`Entry`]s: one in place, so that five
 //! bytes are taken for each byte of a page, more in a chain. What strong writes tell those who read them lies beside, by address ([`Message`]).
+//!
+//! A *line* of 32 granules has rows of lanes instead as long as that says all (`line`).
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::bag::Message;
 use crate::known::Time;
+use crate::line::{LINE, Line, LineRow};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -14,12 +17,15 @@ const PAGE: u64 = 4096;
 /// Granules of a page.
 const GRANULES: usize = 1024;
 
+/// Granules of a line.
+const OF_LINE: usize = 32;
+
 /// Most accesses that are remembered of a granule.
 // Choice: what is forgotten then is the oldest. A race with it alone is missed; nothing is reported that is none.
 const MOST: usize = 130;
 
 /// As many pages are found without a look at the map.
-const LATELY: usize = 16;
+const LATELY: usize = 32;
 
 /// As many accesses as [`Shadow::few`] looks at.
 const FEW: usize = 4;
@@ -142,21 +148,25 @@ pub enum Added {
 /// What is remembered of a page.
 #[derive(Debug)]
 pub struct Page {
+    /// By granule; none as long as all that there is are rows.
     cells: Box<[Cell]>,
+    /// Lines whose granules say what was done, a bit each.
+    exact: u32,
+    /// By line; none if no row was kept.
+    lines: Box<[Line]>,
     /// What strong writes in it tell, by address.
     pub messages: BTreeMap<u64, Message>,
 }
 
 impl Page {
     fn new() -> Page {
-        Page { cells: vec![Cell::default(); GRANULES].into(), messages: BTreeMap::new() }
+        Page { cells: Box::default(), exact: 0, lines: Box::default(), messages: BTreeMap::new() }
     }
+}
 
-    /// The granule of an address in the page.
-    fn cell(&mut self, addr: u64) -> &mut Cell {
-        let at = usize::try_from(addr % PAGE / 4).unwrap_or(0);
-        &mut self.cells[at]
-    }
+/// The line of an address in its page.
+fn line_of(addr: u64) -> usize {
+    usize::try_from(addr % PAGE / LINE).unwrap_or(0)
 }
 
 /// What is remembered of all memory.
@@ -173,6 +183,11 @@ pub struct Shadow {
     nodes: Vec<Cell>,
     /// 1 + the first of those that are in no chain.
     free: u32,
+    /// Pages with granules, and with lines.
+    n_exact: usize,
+    n_lined: usize,
+    /// Rows of lines.
+    n_rows: usize,
 }
 
 impl Shadow {
@@ -182,7 +197,70 @@ impl Shadow {
     /// Bytes that all of it takes, messages left out.
     pub fn cost(&self) -> u64 {
         let of = |n: usize, bytes: u64| bytes.saturating_mul(u64::try_from(n).unwrap_or(u64::MAX));
-        of(self.places.len(), Shadow::PAGE_COST).saturating_add(of(self.nodes.len(), size_of::<Cell>() as u64))
+        let kept = [
+            of(self.n_exact, Shadow::PAGE_COST),
+            of(self.nodes.len(), size_of::<Cell>() as u64),
+            of(self.n_lined, (GRANULES / OF_LINE * size_of::<Line>()) as u64),
+            of(self.n_rows, size_of::<LineRow>() as u64),
+        ];
+        kept.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// The granule of an address.
+    fn cell(&mut self, addr: u64) -> &mut Cell {
+        let page = self.page(addr);
+        let at = usize::try_from(addr % PAGE / 4).unwrap_or(0);
+        if page.cells.is_empty() {
+            page.cells = vec![Cell::default(); GRANULES].into();
+            self.n_exact += 1;
+        }
+        &mut self.page(addr).cells[at]
+    }
+
+    /// Keeps a row of the line of an address, if it races with nothing there and the line is one of rows. Says whether.
+    pub fn admits(&mut self, addr: u64, row: &LineRow) -> bool {
+        let line = line_of(addr);
+        let page = self.page(addr);
+        if page.exact >> line & 1 == 1 {
+            return false;
+        }
+        let is_new = page.lines.is_empty();
+        if is_new {
+            page.lines = (0..GRANULES / OF_LINE).map(|_| Line::default()).collect();
+        }
+        let line = &mut page.lines[line];
+        let before = line.rows.len();
+        let admits = line.admits(row);
+        let after = line.rows.len();
+        self.n_rows = (self.n_rows + after).saturating_sub(before);
+        self.n_lined += usize::from(is_new);
+        admits
+    }
+
+    /// From now on granules say what is done to the line of an address: the rows that were kept, which the caller adds.
+    pub fn take_rows(&mut self, addr: u64) -> Vec<LineRow> {
+        let line = line_of(addr);
+        let page = self.page(addr);
+        if page.exact >> line & 1 == 1 {
+            return Vec::new();
+        }
+        page.exact |= 1 << line;
+        let rows = page.lines.get_mut(line).map_or_else(Vec::new, |line| std::mem::take(&mut line.rows));
+        self.n_rows -= rows.len();
+        rows
+    }
+
+    /// The lines that have rows, among those of a range, by their first addresses.
+    pub fn lines_of_rows(&self, base: u64, bytes: u64) -> Vec<u64> {
+        let end = base.saturating_add(bytes);
+        let mut all = Vec::new();
+        for (number, place) in &self.places {
+            let lines = (number * PAGE..).step_by(usize::try_from(LINE).unwrap_or(1)).zip(&self.pages[*place].lines);
+            let some = lines.filter(|(at, line)| !line.rows.is_empty() && at + LINE > base && *at < end);
+            all.extend(some.map(|(at, _)| at));
+        }
+        all.sort_unstable();
+        all
     }
 
     /// What is remembered of the page of an address.
@@ -209,13 +287,13 @@ impl Shadow {
 
     /// Whether the first access of a granule that is remembered is the same as a new one, lanes included.
     pub fn has(&mut self, at: u64, new: Entry) -> bool {
-        let first = self.page(at).cell(at).entry;
+        let first = self.cell(at).entry;
         first.is_like(&new) && new.lanes & !first.lanes == 0
     }
 
     /// The accesses to a granule, if they are at most four: how many, and which.
     pub fn few(&mut self, at: u64) -> Option<(usize, [Entry; FEW])> {
-        let mut cell = *self.page(at).cell(at);
+        let mut cell = *self.cell(at);
         let mut few = [Entry::default(); FEW];
         let mut n = 0;
         while cell.entry.time > 0 {
@@ -240,10 +318,10 @@ impl Shadow {
         since: Time,
         unordered: impl Fn(Entry) -> u32,
     ) -> Added {
-        let cell = *self.page(at).cell(at);
+        let cell = *self.cell(at);
         let first = cell.entry;
         if first.time == 0 {
-            self.page(at).cell(at).entry = new;
+            self.cell(at).entry = new;
             return Added::At(0);
         }
         if first.is_like(&new) && new.lanes & !first.lanes == 0 {
@@ -278,7 +356,7 @@ impl Shadow {
         }
         if covered == n {
             self.give(cell.next);
-            *self.page(at).cell(at) = Cell { entry: new, next: 0 };
+            *self.cell(at) = Cell { entry: new, next: 0 };
             return added(0);
         }
         if covered == 0 && n < MOST {
@@ -286,7 +364,7 @@ impl Shadow {
             self.put(to, Cell { entry: new, next: 0 });
             match node(&mut self.nodes, last) {
                 Some(node) => node.next = to,
-                None => self.page(at).cell(at).next = to,
+                None => self.cell(at).next = to,
             }
             return added(to);
         }
@@ -305,13 +383,13 @@ impl Shadow {
     pub fn add_lanes_at(&mut self, at: u64, place: u32, lanes: u32) {
         match node(&mut self.nodes, place) {
             Some(node) => node.entry.lanes |= lanes,
-            None => self.page(at).cell(at).entry.lanes |= lanes,
+            None => self.cell(at).entry.lanes |= lanes,
         }
     }
 
     /// Adds lanes to an access of a granule, by its place.
     pub fn add_lanes(&mut self, at: u64, place: usize, lanes: u32) {
-        let cell = self.page(at).cell(at);
+        let cell = self.cell(at);
         let mut next = cell.next;
         if place == 0 {
             cell.entry.lanes |= lanes;
@@ -327,7 +405,7 @@ impl Shadow {
 
     /// The accesses to a granule, in the order in which they were added.
     pub fn read(&mut self, at: u64, list: &mut Vec<Entry>) {
-        let mut cell = *self.page(at).cell(at);
+        let mut cell = *self.cell(at);
         if cell.entry.time == 0 {
             return;
         }
@@ -360,10 +438,10 @@ impl Shadow {
 
     /// Replaces the accesses to a granule.
     pub fn write(&mut self, at: u64, list: &[Entry]) {
-        let old = self.page(at).cell(at).next;
+        let old = self.cell(at).next;
         let (first, rest) = list.split_first().map_or((Entry::default(), list), |(first, rest)| (*first, rest));
         let next = self.chain(old, rest);
-        *self.page(at).cell(at) = Cell { entry: first, next };
+        *self.cell(at) = Cell { entry: first, next };
     }
 
     /// A chain of accesses in the place of an old one.
@@ -437,8 +515,14 @@ impl Shadow {
             let Some(place) = self.places.remove(&number) else { continue };
             let page = &mut self.pages[place];
             page.messages.clear();
-            let chains: Vec<u32> =
-                page.cells.iter_mut().map(|cell| std::mem::take(cell).next).filter(|n| *n > 0).collect();
+            let mut chains: Vec<u32> = Vec::new();
+            for (i, line) in page.cells.chunks_mut(OF_LINE).enumerate().filter(|(i, _)| page.exact >> i & 1 == 1) {
+                debug_assert!(i < GRANULES / OF_LINE);
+                chains.extend(line.iter_mut().map(|cell| std::mem::take(cell).next).filter(|n| *n > 0));
+            }
+            page.exact = 0;
+            self.n_rows -= page.lines.iter().map(|line| line.rows.len()).sum::<usize>();
+            page.lines.iter_mut().for_each(Line::clear);
             chains.into_iter().for_each(|chain| self.give(chain));
             self.free_pages.push(place);
         }
@@ -484,6 +568,7 @@ mod tests {
             let list: Vec<Entry> = (0..(state >> 50) % 6)
                 .map(|i| Entry { time, who: u32::try_from(i).unwrap(), ..Entry::default() })
                 .collect();
+            assert!(shadow.take_rows(at).is_empty());
             shadow.write(at, &list);
             plain.insert(at, list);
             if time % 500 == 0 {

@@ -101,8 +101,25 @@ impl<'a> BodyCx<'_, 'a> {
             Some(s) => Some(self.base(icx, s, None)?),
             None => None,
         };
-        let coordinates = self.coordinates(icx, Pairing { written: coordinates, ..p })?;
+        let written = coordinates;
+        let coordinates = self.coordinates(icx, Pairing { written, ..p })?;
+        if icx.used.text(Role::Shape).starts_with(".a") {
+            self.layer(icx, written, &coordinates)?;
+        }
         Ok(Operand::Point(Box::new(Point { at: (base, offset.wrapping_add(outer)), sampler, coordinates })))
+    }
+
+    /// The first coordinate of an array is the number of an image.
+    fn layer(&mut self, icx: &InstCx<'_, 'a>, written: &ast::Operand<'a>, all: &Operand) -> Result<(), Told> {
+        let Operand::Vector(all) = all else { return Ok(()) };
+        let Some(Operand::Reg { reg, .. }) = all.first() else { return Ok(()) };
+        let ty = self.body.regs[index(reg.0)].ty;
+        if !matches!(ty, ScalarType::F32 | ScalarType::F16x2) {
+            return Ok(());
+        }
+        let message = format!("the first coordinate of an array is the number of an image, no `{ty}`");
+        let d = Diagnostic::error(Code::OperandType, written.span, message);
+        Err(self.cx.push(d.help("a `.u32`, `.s32` or `.b32` register").section(icx.form().section)))
     }
 
     fn offset(&mut self, e: Option<&'a ast::Expr<'a>>) -> Result<i64, Told> {

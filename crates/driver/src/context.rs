@@ -38,8 +38,6 @@ pub struct Ctx {
     pub flags: AtomicU32,
     /// Streams and events of the device.
     pub rt: Context,
-    /// Whether work of its streams is held against each other.
-    pub is_watched: bool,
     /// Takes what kernels print.
     pub sink: Sink,
     /// The default stream.
@@ -58,8 +56,7 @@ impl Ctx {
     fn new(handle: u64, id: u64, gpu: &Arc<Gpu>, is_primary: bool, flags: u32) -> Ctx {
         let rt = Context::new(&gpu.device);
         let check = process().ok().and_then(|process| process.config.check);
-        let is_watched = check.is_some_and(|check| check.races.keeps_footprint);
-        if is_watched {
+        if check.is_some_and(|check| check.races.keeps_footprint) {
             rt.watch(checked::between());
         }
         let text = Arc::<Mutex<Vec<u8>>>::default();
@@ -74,7 +71,6 @@ impl Ctx {
             flags: AtomicU32::new(flags),
             null: Arc::new(Stream::default_of(handle, &rt)),
             rt,
-            is_watched,
             sink,
             cache_config: AtomicU32::new(0),
             text,

@@ -267,9 +267,7 @@ impl Copy {
         let ready = stream.rt().synchronize();
         ctx.print();
         ctx.result(ready)?;
-        if ctx.is_watched {
-            ctx.rt.touches(self.touched());
-        }
+        ctx.rt.touches(|| self.touched());
         self.run().map_err(|e| Code::from(&e))
     }
 

@@ -121,12 +121,12 @@ impl Op {
             Op::Kernel(launch) => launch.enqueue(ctx, stream),
             Op::Copy(copy) => {
                 let copy = copy.clone();
-                let touched = if ctx.is_watched { copy.touched() } else { vec![] };
+                let touched = ctx.rt.touched(|| copy.touched());
                 ctx.result(rt.memory_touching(touched, move |_| copy.run()))
             }
             Op::Fill(fill) => {
                 let fill = *fill;
-                let touched = if ctx.is_watched { fill.touched() } else { vec![] };
+                let touched = ctx.rt.touched(|| fill.touched());
                 ctx.result(rt.memory_touching(touched, move |_| fill.run()))
             }
             Op::Host(host) => {

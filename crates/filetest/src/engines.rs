@@ -30,14 +30,12 @@ pub struct Way {
     pub backend: Backend,
     /// The widest vectors that code and routines use.
     pub vectors: Vectors,
-    /// Whether the run is checked for races.
-    pub checked: bool,
+    /// What is looked for, if the run is checked.
+    pub checks: Option<Checks>,
     /// Whether the check keeps what it is told.
     pub keeps_events: bool,
     /// When results of asynchronous instructions come, if the environment doesn't say.
     pub async_order: Option<AsyncOrder>,
-    /// Whether it follows bits that nobody wrote.
-    pub follows_bits: bool,
     /// Whether launches are counted.
     pub counts: bool,
 }
@@ -46,7 +44,13 @@ pub struct Way {
 pub const INTERP: Way = Way { name: "interp", engine: Engine::Interp, ..JIT_EXACT };
 
 /// The reference, with a look at what is not ordered.
-pub const CHECKED: Way = Way { name: "interp, checked", checked: true, ..INTERP };
+pub const CHECKED: Way = Way { name: "interp, checked", checks: Some(Checks::all()), ..INTERP };
+
+/// What code tells as it happens, all of which two engines tell alike.
+const EVENTS: Checks = Checks::none().with(Check::Memory).with(Check::Race).with(Check::Sync);
+
+/// What is looked for without a look at how threads are ordered.
+const CONTENTS: Checks = Checks::none().with(Check::Memory).with(Check::Init);
 
 /// The same, with all that the check is told.
 pub const TRACED: Way = Way { name: "interp, traced", keeps_events: true, ..CHECKED };
@@ -59,19 +63,20 @@ pub const JIT_EXACT: Way = Way {
     tier: Tier::Lean,
     backend: Backend::Cranelift,
     vectors: Vectors::V512,
-    checked: false,
+    checks: None,
     keeps_events: false,
     async_order: None,
-    follows_bits: true,
     counts: false,
 };
 
 /// The interpreter, with all that a check is told that compiled code tells too.
-pub const TOLD: Way = Way { name: "interp, told", follows_bits: false, ..TRACED };
+pub const TOLD: Way = Way { name: "interp, told", checks: Some(EVENTS), ..TRACED };
 
 /// Compiled code that tells a check all that.
-pub const CODE_TOLD: Way =
-    Way { name: "jit, told", checked: true, keeps_events: true, follows_bits: false, ..JIT_EXACT };
+pub const CODE_TOLD: Way = Way { name: "jit, told", checks: Some(EVENTS), keeps_events: true, ..JIT_EXACT };
+
+/// Compiled code that is checked for all that there is.
+pub const CODE_CHECKED: Way = Way { name: "jit, checked", checks: Some(Checks::all()), ..JIT_EXACT };
 
 /// Compiled code with contained bounds.
 pub const JIT_CONTAINED: Way = Way { name: "jit, contained bounds", bounds: Bounds::Contained, ..JIT_EXACT };
@@ -269,11 +274,10 @@ impl Job<'_> {
         let mut events = Vec::new();
         let mut compiled = 0;
         let mut interpreted = Vec::new();
-        let without_bits = [Check::Memory, Check::Race, Check::Sync].into_iter().fold(Checks::default(), Checks::with);
-        let check = CheckConfig {
-            checks: if way.follows_bits { Checks::all() } else { without_bits },
+        let check = way.checks.map(|checks| CheckConfig {
+            checks,
             races: RaceOptions { keeps_events: way.keeps_events, ..RaceOptions::default() },
-        };
+        });
         for l in &self.launches {
             let function = module.function(Some(l.entry)).map_err(|e| e.to_string())?;
             let args = l.args(&buffers);
@@ -289,7 +293,7 @@ impl Job<'_> {
                 tier: way.tier,
                 backend: way.backend,
                 timeout: Some(limit),
-                check: way.checked.then_some(check),
+                check,
                 count: tally.clone(),
                 ..default
             };
@@ -306,11 +310,7 @@ impl Job<'_> {
                 Err(_) => None,
             };
             compiled += usize::from(report.is_some_and(|report| report.tier.is_some()));
-            if let Some(why) =
-                report.and_then(|report| report.check.as_ref()?.interpreted).filter(|_| !way.follows_bits)
-            {
-                interpreted.push(why);
-            }
+            interpreted.extend(report.and_then(|report| report.check.as_ref()?.interpreted));
             if let Some(report) = report.and_then(|report| report.check.as_ref()) {
                 if let Some(why) = &report.unchecked {
                     return Err(format!("the check of `{}` ended early: {why}", l.entry));
@@ -360,30 +360,48 @@ impl Job<'_> {
         if want.trap.as_ref().is_some_and(|t| t.kind() == TrapKind::Timeout) {
             return Ok((got.compiled, got.interpreted));
         }
-        let text = |trap: &Option<Box<TrapReport>>| trap.as_ref().map(|t| without_window(&t.human(Style::Plain, None)));
-        if text(&want.trap) != text(&got.trap) {
-            return Err(format!(
-                "told: the trap is {:?}, but of compiled code {:?}",
-                text(&want.trap),
-                text(&got.trap)
-            ));
-        }
         for (launch, (want, got)) in want.events.iter().zip(&got.events).enumerate() {
             if let Some(at) = (0..want.len().max(got.len())).find(|i| want.get(*i).map(near) != got.get(*i).map(near)) {
                 let [want, got] = [want, got].map(|events| events.get(at));
                 return Err(format!("told: launch {launch}, event {at} is {want:?}, but of compiled code {got:?}"));
             }
         }
-        let texts = |found: &[Finding]| found.iter().map(|f| without_window(&f.human())).collect::<Vec<_>>();
-        if texts(&want.findings) != texts(&got.findings) {
-            let [want, got] = [&want.findings, &got.findings].map(|found| texts(found).join("\n"));
-            return Err(format!("told: found is\n{want}\nbut by compiled code\n{got}"));
-        }
-        if want.trap.is_none() && want.buffers != got.buffers {
-            return Err("told: compiled code leaves other bytes".into());
-        }
+        found_alike(&want, &got)?;
         Ok((got.compiled, got.interpreted))
     }
+
+    /// Runs it checked by the interpreter and by compiled code, for all that there is and for contents of memory alone: they must find the same and leave the
+    /// same.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn finds_alike(&self, seed: u64) -> Result<(), String> {
+        for checks in [Checks::all(), CONTENTS] {
+            let [want, got] = [CHECKED, CODE_CHECKED].map(|way| self.run(Way { checks: Some(checks), ..way }, seed));
+            let (want, got) = (want?, got?);
+            if want.trap.as_ref().is_none_or(|t| t.kind() != TrapKind::Timeout) {
+                found_alike(&want, &got).map_err(|e| format!("--check={checks}: {e}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two checked runs end alike, found the same, and left the same.
+fn found_alike(want: &Outcome, got: &Outcome) -> Result<(), String> {
+    let text = |trap: &Option<Box<TrapReport>>| trap.as_ref().map(|t| without_window(&t.human(Style::Plain, None)));
+    if text(&want.trap) != text(&got.trap) {
+        return Err(format!("told: the trap is {:?}, but of compiled code {:?}", text(&want.trap), text(&got.trap)));
+    }
+    let texts = |found: &[Finding]| found.iter().map(|f| without_window(&f.human())).collect::<Vec<_>>();
+    if texts(&want.findings) != texts(&got.findings) {
+        let [want, got] = [&want.findings, &got.findings].map(|found| texts(found).join("\n"));
+        return Err(format!("told: found is\n{want}\nbut by compiled code\n{got}"));
+    }
+    if want.trap.is_none() && want.buffers != got.buffers {
+        return Err("told: compiled code leaves other bytes".into());
+    }
+    Ok(())
 }
 
 /// An event with addresses counted from the start of their device's window.

@@ -8,7 +8,7 @@ use handloom_ir::simt::Param;
 use handloom_runtime::{Bounds, Finding};
 
 use crate::directives::{Argument, Directives, Expect, Launch, Note, Object};
-use crate::engines::{self, CHECKED, CODE_TOLD, Job, Outcome, Way};
+use crate::engines::{self, CHECKED, CODE_CHECKED, CODE_TOLD, Job, Outcome, Way};
 use crate::values::{Elem, bytes};
 use crate::{FileTest, Suite};
 
@@ -57,12 +57,13 @@ pub fn run(test: &FileTest, d: &Directives, text: &str, suite: &Suite<'_>) -> Re
     Ok(())
 }
 
-/// Where several engines are compared: compiled code tells a check what the interpreter tells.
+/// Where several engines are compared: compiled code tells a check what the interpreter tells, and finds what it finds.
 fn tells_alike(job: &Job<'_>, seed: u64, suite: &Suite<'_>) -> Result<(), String> {
     if suite.ways.len() < 2 {
         return Ok(());
     }
-    job.tells_alike(seed).map(drop).map_err(|e| on(CODE_TOLD, seed, &e))
+    job.tells_alike(seed).map(drop).map_err(|e| on(CODE_TOLD, seed, &e))?;
+    job.finds_alike(seed).map_err(|e| on(CODE_CHECKED, seed, &e))
 }
 
 fn texts(findings: &[Finding]) -> String {

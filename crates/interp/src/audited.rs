@@ -145,8 +145,8 @@ impl Cta<'_> {
     }
 }
 
-/// Memory of a block that begins without contents: shared memory but for its reserved part, and local memory.
-fn own_memory(env: &CtaEnv) -> [(u64, u64); 2] {
+/// Memory of a block that begins without contents, by address and bytes: shared memory but for its reserved part, and local memory.
+pub fn own_memory(env: &CtaEnv) -> [(u64, u64); 2] {
     let shared = env.shared_base.wrapping_add(u64::from(env.shared_rules.reserved));
     [(shared, u64::from(env.own_shared())), (env.local_base, env.local_stride * u64::from(env.threads()))]
 }

@@ -61,6 +61,7 @@ pub mod vec_memory;
 pub mod warp;
 pub mod witness;
 
+pub use audited::own_memory;
 pub use cta::{Cta, Status};
 pub use env::{ClusterEnv, CtaEnv};
 pub use memory::{Denied, Memory};

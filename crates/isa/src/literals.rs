@@ -2,7 +2,7 @@
 
 use handloom_ir::simt::BarKind;
 
-use crate::form::{Control, Form, Operand, Reason, Semantics, Use};
+use crate::form::{Control, Form, Operand, Reason, Role, Semantics, Use};
 use crate::matrix::product::{last_selector, places_of_scales};
 
 /// What a literal must be.
@@ -22,6 +22,8 @@ pub enum Literal {
     Fraction,
     /// A power of two of at most so much.
     PowerOfTwo(u64),
+    /// What a field of a tensor map may be.
+    Field,
     /// What selects lanes with the metadata of a sparse matrix, of which there may be more than one choice.
     Selector,
 }
@@ -63,7 +65,10 @@ pub const LITERALS: &[(&str, &str, Literal)] = &[
     ("mbarrier.init", "count", Literal::Between(1, (1 << 20) - 1)),
     ("mbarrier.test_wait.parity", "phaseParity", Literal::Whole(0, 1)),
     ("mbarrier.try_wait.parity", "phaseParity", Literal::Whole(0, 1)),
+    ("multimem.cp.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
+    ("multimem.cp.reduce.async.bulk", "size", Literal::Multiple(16, 0, u64::MAX)),
     ("tensormap.replace", "ord", Literal::Between(0, 4)),
+    ("tensormap.replace", "new_val", Literal::Field),
     ("tensormap.cp_fenceproxy", "size", Literal::Exactly(128)),
     ("st.bulk", "size", Literal::Multiple(8, 0, 1 << 24)),
     ("st.bulk", "initval", Literal::Exactly(0)),
@@ -110,6 +115,18 @@ pub fn check_element(u: &Use, operand: &Operand, element: usize, value: u64) -> 
     }
 }
 
+/// The last number that a field of a tensor map may be, if it is one that is chosen from a table.
+fn last_of_field(word: &str) -> Option<u64> {
+    match word {
+        ".elemtype" => Some(15),
+        ".interleave_layout" => Some(2),
+        ".swizzle_mode" => Some(4),
+        ".swizzle_atomicity" => Some(3),
+        ".fill_mode" => Some(1),
+        _ => None,
+    }
+}
+
 /// Whether a literal may be written for an operand of a form: its bits, and what was written, before it was cut to its type.
 pub fn check_literal(form: &Form, u: &Use, operand: &Operand, value: u64, whole: u64) -> Result<(), Reason> {
     let Some((_, _, rule)) = LITERALS.iter().find(|(o, name, _)| *o == form.opcode && *name == operand.name) else {
@@ -131,6 +148,10 @@ pub fn check_literal(form: &Form, u: &Use, operand: &Operand, value: u64, whole:
         Literal::Selector => {
             let last = last_selector(u);
             (value <= last, if last == 0 { "0".into() } else { format!("from 0 to {last}") })
+        }
+        Literal::Field => {
+            let last = last_of_field(u.text(Role::Op));
+            (last.is_none_or(|last| value <= last), format!("from 0 to {}", last.unwrap_or(u64::MAX)))
         }
         Literal::Fraction => {
             let number = f32::from_bits(u32::try_from(value).unwrap_or(u32::MAX));

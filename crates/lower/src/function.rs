@@ -12,7 +12,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::Semantics;
 
 use crate::graph::order_blocks;
-use crate::late::results::LateResults;
+use crate::late::results::Late;
 use crate::names::Names;
 use crate::{passes, short_addresses, yields};
 
@@ -111,10 +111,12 @@ pub(crate) struct FunctionCx<'m> {
     pub(crate) stack_at_entry: Option<Reg>,
     /// A slot of this function if its code may hold addresses of local memory in 32 bits.
     pub(crate) short_stack: Option<SlotId>,
+    /// An entry that holds addresses of its parameters in 32 bits.
+    pub(crate) short_params: bool,
     /// Slots of the argument blocks of the calls that are still to come, in order.
     pub(crate) call_slots: std::vec::IntoIter<SlotId>,
-    /// Results that come later than their instruction.
-    pub(crate) late: LateResults,
+    /// Instructions that come later than they stand.
+    pub(crate) late: Late,
 }
 
 impl<'m> FunctionCx<'m> {
@@ -136,6 +138,8 @@ impl<'m> FunctionCx<'m> {
         let call_slots = call_slots.into_iter();
         let short_stack = (names.short_locals && short_addresses::uses_short_addresses(body))
             .then(|| short_addresses::anchor(&mut func));
+        let short_params =
+            names.module.address_size == 64 && decl.is_entry && short_addresses::makes_short_params(body);
         FunctionCx {
             names,
             decl,
@@ -149,13 +153,21 @@ impl<'m> FunctionCx<'m> {
             carry: None,
             stack_at_entry: None,
             short_stack,
+            short_params,
             call_slots,
-            late: LateResults::default(),
+            late: Late::default(),
         }
     }
 
     pub(crate) fn home(&self, r: RegId) -> Home {
         self.homes[r.0 as usize]
+    }
+
+    /// A register of the lowering's own that operands can name.
+    pub(crate) fn another_home(&mut self, like: Home) -> RegId {
+        let lo = self.build(Span::NONE, None, |b| b.reg(like.ty.ty()));
+        self.homes.push(Home { lo, ..like });
+        RegId(self.homes.len() as u32 - 1)
     }
 
     pub(crate) fn place(&self, v: VarId) -> Place {

@@ -1,10 +1,13 @@
-//! Results that stand in registers and come later than their instruction: those of `wgmma.mma_async`.
+//! What gives results in registers and comes later than it stands: `wgmma.mma_async`.
 //!
-//! Only in functions whose results may be late. Such an instruction is done where it stands, but what it gives goes to a second register beside each
-//! register that it names; a wait moves it there. Until then a program that looks sees what the register held before. What a product adds to is in the
-//! second register if that one's turn has not come, so that chains of products need no wait between them.
+//! Only in functions whose results may be late. Where such an instruction stands, its single registers (descriptors, predicates) are copied beside it, and
+//! it is under way. It is done as a whole, with its reading of matrices in shared memory and in registers, in one place of the function that all waits
+//! go through: a row of tests, one for each instruction, which lead around those that are not under way or not waited for. Until then a program
+//! that looks at results sees what the registers held before, and one that writes matrices too early multiplies what it wrote.
 //!
-//! Choice: what such an instruction reads it reads at once, also matrices in shared memory.
+//! What is under way is done in the order in which it was begun, so that chains of products need no wait between them. The row of tests is in the order
+//! of the text: an instruction that is begun while itself or a later one is under way first goes there too, and nothing is under way then. So an
+//! instruction may come sooner than the wait for it, by one round of a loop.
 //!
 //! Registers that `tcgen05.ld` loads are there when they are read: the manual keeps the order of what depends on a register, whoever waits.
 //!
@@ -21,7 +24,7 @@ use handloom_ir::types::{Cmp, Int, Sreg, Ty};
 use handloom_isa::form::InRegisters;
 
 use crate::function::FunctionCx;
-use results::{Arrival, Second};
+use results::{Late, Place};
 
 /// Whether a function is another one where what is asynchronous may come late.
 pub(crate) fn is_timed(symbol: &checked::Symbol) -> bool {
@@ -30,148 +33,139 @@ pub(crate) fn is_timed(symbol: &checked::Symbol) -> bool {
     stmts.into_iter().any(|stmt| matches!(stmt, Stmt::Inst(inst) if inst.form.is_timed()))
 }
 
+/// Every group.
+const ALL: Val = Val::Imm(0x7fff_ffff, Ty::B32);
+/// No group: their numbers begin with 1.
+const NONE: Val = Val::Imm(0, Ty::B32);
+
 fn word(n: u32) -> Val {
     Val::Imm(n.into(), Ty::B32)
+}
+
+fn compare(b: &mut Builder, cmp: Cmp, left: Val, right: Val) -> Val {
+    b.pure(Pure::ICmp(cmp, Int::S32), Ty::P, &[left, right])
 }
 
 impl FunctionCx<'_> {
     pub(crate) fn late_results(&mut self, inst: &checked::Inst, what: InRegisters) {
         match what {
-            InRegisters::Product => self.around(inst, |cx| cx.late_result(inst)),
+            InRegisters::Product => self.around(inst, |cx| cx.begin(inst)),
             InRegisters::CommitProducts => self.around(inst, |cx| {
-                let groups = cx.groups();
+                let groups = cx.late_place().groups;
                 cx.build(inst.span, None, |b| {
                     let next = b.add(Val::Reg(groups), word(1));
                     b.copy(groups, next);
                 });
             }),
             InRegisters::WaitForProducts => {
-                self.at_once(inst);
                 let but = match inst.src.first() {
                     Some(Operand::Imm { bits, .. }) => u32::try_from(*bits).unwrap_or(u32::MAX),
                     _ => 0,
                 };
-                self.arrive(inst, but);
+                self.around(inst, |cx| {
+                    let groups = Val::Reg(cx.late_place().groups);
+                    let last = cx.build(inst.span, None, |b| b.sub(groups, word(but)));
+                    cx.come(last, inst.span);
+                });
+                // Behind its products, of which the other warps know then.
+                self.at_once(inst);
             }
         }
     }
 
-    fn groups(&mut self) -> Reg {
-        match self.late.groups {
-            Some(groups) => groups,
-            None => {
-                let groups = self.build(Span::NONE, None, |b| b.reg(Ty::B32));
-                *self.late.groups.insert(groups)
-            }
+    /// Where what is under way comes.
+    fn late_place(&mut self) -> Place {
+        if let Some(place) = self.late.place {
+            return place;
         }
+        let block = self.new_block();
+        let [groups, last, next, newest] = self.build(Span::NONE, None, |b| [(); 4].map(|()| b.reg(Ty::B32)));
+        *self.late.place.insert(Place { block, groups, last, next, newest })
     }
 
-    /// The instruction in its place, and its results beside their registers.
-    fn late_result(&mut self, inst: &checked::Inst) {
-        let mut homes = Vec::new();
-        inst.dst.iter().for_each(|operand| self.registers(operand, &mut homes));
-        homes.sort_unstable();
-        homes.dedup();
-        let seconds: Vec<(Reg, Second)> = homes.into_iter().map(|r| (r, self.second(r))).collect();
-        let own: Vec<Val> = self.build(inst.span, None, |b| {
-            let keep = |(home, second): &(Reg, Second)| {
-                let ty = b.ty(Val::Reg(*home));
-                let own = b.pure(Pure::Mov(ty), ty, &[Val::Reg(*home)]);
-                let is_late = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[Val::Reg(second.group)]);
-                let newest = b.select(is_late, Val::Reg(second.value), own);
-                b.copy(*home, newest);
-                own
-            };
-            seconds.iter().map(keep).collect()
+    /// All that is under way in groups up to `last` (B32) comes here.
+    fn come(&mut self, last: Val, span: Span) {
+        let place = self.late_place();
+        let behind = self.new_block();
+        let next = word(self.late.goes_on.len() as u32);
+        self.late.goes_on.push(behind);
+        self.build(span, None, |b| {
+            b.copy(place.last, last);
+            b.copy(place.next, next);
         });
-        let mut now = inst.clone();
-        now.guard = None;
-        self.at_once(&now);
-        let groups = self.groups();
-        let bit = self.late.n % 32;
-        self.late.n += 1;
-        self.build(inst.span, None, |b| {
+        self.end_block(Term::Jump(place.block), span, Some(behind));
+    }
+
+    /// The instruction is under way. By seed it comes at once.
+    fn begin(&mut self, inst: &checked::Inst) {
+        let place = self.late_place();
+        let n = self.late.begun.len() as u32;
+        let group = self.build(inst.span, None, |b| b.reg(Ty::B32));
+        let before = self.build(inst.span, None, |b| {
+            let is_behind = compare(b, Cmp::Gt, Val::Reg(place.newest), word(n));
+            b.select(is_behind, ALL, NONE)
+        });
+        self.come(before, inst.span);
+        let mut later = checked::Inst { guard: None, ..inst.clone() };
+        for source in &mut later.src {
+            if let Operand::Reg { reg, .. } = source {
+                *reg = self.second(*reg, inst.span);
+            }
+        }
+        let now = self.build(inst.span, None, |b| {
+            let next = b.add(Val::Reg(place.groups), word(1));
+            b.copy(group, next);
+            b.copy(place.newest, word(n + 1));
             let coins = b.reg(Ty::B32);
             b.push(Op::Sreg(Sreg::Late), vec![coins], vec![]);
-            let coin = b.and(Val::Reg(coins), word(1 << bit));
+            let coin = b.and(Val::Reg(coins), word(1 << (n % 32)));
             let is_now = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[coin]);
-            let next = b.add(Val::Reg(groups), word(1));
-            let group = b.select(is_now, word(0), next);
-            for ((home, second), own) in seconds.into_iter().zip(own) {
-                b.copy(second.value, Val::Reg(home));
-                b.copy(second.group, group);
-                let shown = b.select(is_now, Val::Reg(home), own);
-                b.copy(home, shown);
-            }
+            b.select(is_now, ALL, NONE)
         });
+        self.late.begun.push((later, group));
+        self.come(now, inst.span);
     }
 
-    /// The registers of a destination.
-    fn registers(&self, operand: &Operand, to: &mut Vec<Reg>) {
-        match operand {
-            Operand::Reg { reg, .. } => to.push(self.home(*reg).lo),
-            Operand::Vector(parts) => parts.iter().for_each(|part| self.registers(part, to)),
-            Operand::Sink => {}
-            other => panic!("bug: lower: {other:?} is a destination"),
-        }
-    }
-
-    fn second(&mut self, home: Reg) -> Second {
-        if let Some(second) = self.late.seconds.get(&home) {
-            return *second;
-        }
-        let ty = self.func.regs[home.idx()];
-        let second = self.build(Span::NONE, None, |b| Second { value: b.reg(ty), group: b.reg(Ty::B32) });
-        self.late.seconds.insert(home, second);
+    /// A copy of a register as it is now.
+    fn second(&mut self, reg: checked::RegId, span: Span) -> checked::RegId {
+        let home = self.home(reg);
+        let second = self.another_home(home);
+        let to = self.home(second);
+        self.build(span, None, |b| b.copy(to.lo, Val::Reg(home.lo)));
         second
     }
 
-    /// Results come here; which ones is known when all of the function has been seen.
-    fn arrive(&mut self, inst: &checked::Inst, but: u32) {
-        let (inside, behind) = (self.new_block(), self.new_block());
-        self.branch_on_guard(inst, inside, behind, inside);
-        self.late.arrivals.push(Arrival { block: inside, span: inst.span, but });
-        self.end_block(Term::Jump(behind), inst.span, Some(behind));
-    }
-
-    /// Moves results to their registers, in each place where they come.
+    /// Makes the place where what is under way comes, when all of the function has been seen.
     pub(crate) fn place_late_results(&mut self) {
-        let groups = self.groups_if_any();
-        let seconds: Vec<(Reg, Second)> = self.late.seconds.iter().map(|(home, second)| (*home, *second)).collect();
-        for Arrival { block, span, but } in std::mem::take(&mut self.late.arrivals) {
-            let mut b = Builder { func: &mut self.func, block, span, guard: None, carry: None };
-            for (home, second) in &seconds {
-                let group = Val::Reg(second.group);
-                let mut comes = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[group]);
-                if let Some(groups) = groups {
-                    let last = b.add(group, word(but));
-                    let is_old = b.pure(Pure::ICmp(Cmp::Le, Int::U32), Ty::P, &[last, Val::Reg(groups)]);
-                    comes = b.and(comes, is_old);
-                }
-                let new = b.select(comes, Val::Reg(second.value), Val::Reg(*home));
-                b.copy(*home, new);
-                let left = b.select(comes, word(0), group);
-                b.copy(second.group, left);
-            }
+        let Late { place: Some(place), begun, goes_on } = std::mem::take(&mut self.late) else { return };
+        self.end_block(Term::Exit, Span::NONE, Some(place.block));
+        let mut zeros = vec![place.groups, place.newest];
+        for (inst, group) in begun {
+            let (inside, behind) = (self.new_block(), self.new_block());
+            let comes = self.build(inst.span, None, |b| {
+                let is_begun = b.pure(Pure::ToPred(Ty::B32), Ty::P, &[Val::Reg(group)]);
+                let is_named = compare(b, Cmp::Le, Val::Reg(group), Val::Reg(place.last));
+                b.and(is_begun, is_named)
+            });
+            self.end_block(Term::Branch { cond: comes, then: inside, otherwise: behind }, inst.span, Some(inside));
+            self.at_once(&inst);
+            self.build(inst.span, None, |b| b.copy(group, NONE));
+            self.end_block(Term::Jump(behind), inst.span, Some(behind));
+            zeros.push(group);
         }
-        self.begin_with_none(groups);
+        self.end_block(Term::Switch { index: Val::Reg(place.next), targets: goes_on }, Span::NONE, None);
+        self.begin_with_none(zeros);
     }
 
     /// Nothing is under way where the function begins.
-    fn begin_with_none(&mut self, groups: Option<Reg>) {
-        let seconds = self.late.seconds.values().map(|second| second.group);
+    fn begin_with_none(&mut self, zeros: Vec<Reg>) {
         let none = |to: Reg| Inst {
             op: Op::Pure(Pure::Mov(Ty::B32)),
             dst: vec![to],
-            src: vec![word(0)],
+            src: vec![NONE],
             guarded: false,
             span: Span::NONE,
         };
-        let counts: Vec<Inst> = groups.into_iter().chain(seconds).map(none).collect();
-        self.func.blocks[0].insts.splice(0..0, counts);
-    }
-
-    fn groups_if_any(&self) -> Option<Reg> {
-        self.late.groups
+        self.func.blocks[0].insts.splice(0..0, zeros.into_iter().map(none));
     }
 }

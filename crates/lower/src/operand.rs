@@ -27,7 +27,7 @@ impl FunctionCx<'_> {
         let keep_32 = takes_shared_offset(inst);
         let held = if let Semantics::WarpUpdate(_) = inst.form.semantics { &inst.dst[..] } else { &[] };
         let mut args: Vec<Arg> = inst.src.iter().chain(held).map(|o| self.source(o, keep_32, inst.span)).collect();
-        self.complete_stack_addresses(inst, &mut args);
+        self.complete_short_addresses(inst, &mut args);
         let dst_sinks: Vec<Vec<bool>> = inst.dst.iter().map(sinks).collect();
         let results = self.build(inst.span, guard, |b| {
             let mut cx = Cx { u: &inst.u, b, args: &args, dst_sinks: &dst_sinks, results: vec![] };
@@ -53,14 +53,19 @@ impl FunctionCx<'_> {
         self.end_block(Term::Branch { cond, then: behind, otherwise: again }, inst.span, Some(behind));
     }
 
-    /// Gives addresses of local memory that come from 32-bit registers their upper half.
+    /// Gives addresses of local memory and of parameters that come from 32-bit registers their upper half.
     ///
     /// Choice: what makes an address generic may get a whole address too, which the distance to a slot leaves as it is (see [`short_addresses`]).
-    fn complete_stack_addresses(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
-        let Some(slot) = self.short_stack else { return };
-        if inst.u.space(Role::Space) != StateSpace::Local {
+    fn complete_short_addresses(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
+        if self.short_stack.is_none() && !self.short_params {
             return;
         }
+        let near = match inst.u.space(Role::Space) {
+            StateSpace::Local => self.short_stack.map(Op::SlotAddr),
+            StateSpace::ParamEntry | StateSpace::ParamFunc => self.short_params.then_some(Op::ParamAddr { offset: 0 }),
+            _ => None,
+        };
+        let Some(near) = near else { return };
         let is_cvta = short_addresses::makes_generic(inst);
         for (operand, arg) in inst.src.iter().zip(args) {
             let address = match (operand, arg) {
@@ -72,7 +77,7 @@ impl FunctionCx<'_> {
             };
             let short = *address;
             *address = self.build(inst.span, None, |b| {
-                let near = address_op(b, Op::SlotAddr(slot));
+                let near = address_op(b, near.clone());
                 let (low, near_low) = (b.half(short, false), b.half(near, false));
                 let distance = b.sub(low, near_low);
                 let distance = b.ext(distance, 32, true, Ty::B64);

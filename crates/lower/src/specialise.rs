@@ -20,7 +20,7 @@ pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
     for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| **live) {
         fix_constants(f, &module.syms, shape);
     }
-    passes::optimise(&mut result, entry);
+    passes::optimise(&mut result, entry, shape);
     let live = reachable(&result, module, func);
     for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| !**live) {
         *f = unreachable_function(f);

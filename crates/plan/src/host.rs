@@ -204,6 +204,11 @@ impl Features {
     pub const fn has(self, feature: Feature) -> bool {
         self.0 >> feature as u32 & 1 == 1
     }
+
+    /// Whether all of others are in it.
+    pub const fn has_all(self, others: Features) -> bool {
+        self.0 & others.0 == others.0
+    }
 }
 
 /// What compiled code cannot do without, with the names that people know.
@@ -211,7 +216,8 @@ const NEEDED: &[(Feature, &str)] =
     &[(Feature::Avx2, "AVX2"), (Feature::Fma, "FMA"), (Feature::F16c, "F16C"), (Feature::Cmpxchg16b, "cmpxchg16b")];
 
 /// What the loops over rows of the runtime ask for.
-const ROW_LOOPS: &[Feature] = &[Feature::Avx2, Feature::Fma, Feature::F16c, Feature::Lzcnt, Feature::Popcnt];
+const ROW_LOOPS: Features =
+    Features::NONE.and(Feature::Avx2).and(Feature::Fma).and(Feature::F16c).and(Feature::Lzcnt).and(Feature::Popcnt);
 
 /// A machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -284,11 +290,14 @@ impl Host {
     }
 
     /// Whether the vector code of the runtime's loops over rows runs here.
+    #[inline]
     pub fn has_row_loops(&self) -> bool {
-        ROW_LOOPS.iter().all(|feature| self.has(*feature))
+        // None of the features comes with wider vectors.
+        self.features.has_all(ROW_LOOPS) && self.vectors >= Vectors::V256
     }
 
     /// Whether the vector code of the runtime that is 512 bits wide runs here.
+    #[inline]
     pub fn has_wide_row_loops(&self) -> bool {
         self.has_row_loops() && self.has(Feature::Avx512f) && self.has(Feature::Avx512bw)
     }

@@ -170,6 +170,7 @@ fn made(
         members: Vec::new(),
         going: None,
         is_of_first: false,
+        nan: None,
         spreads: Vec::new(),
         copies: Vec::new(),
         at: (0, 0),

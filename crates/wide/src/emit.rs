@@ -150,6 +150,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) going: Option<Going>,
     /// Whether the code is for the first warp of the CTA alone.
     pub(crate) is_of_first: bool,
+    /// The vector that holds canonical NaNs of `.f32`, if one does.
+    pub(crate) nan: Option<u8>,
     /// Words of the stack that vectors for one instruction hold, and from where in the code on.
     pub(crate) spreads: Vec<(Ty, Register, Mem, usize)>,
     /// Copies, for all lanes together, of blocks that a guard leads to: to be emitted.

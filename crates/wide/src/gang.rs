@@ -69,6 +69,8 @@ pub(crate) struct Gang {
     places: Vec<Vec<Place>>,
     /// Where values begin, by number of the instruction in the way: a register, and by warp where it lives from then on.
     moves: Vec<(usize, usize, Vec<Place>)>,
+    /// A vector that no value of the way takes.
+    spare: Option<u8>,
     /// Registers that are read from their homes first.
     enters: Vec<usize>,
     /// Registers that are written to their homes last.
@@ -353,6 +355,7 @@ impl Emit<'_> {
             folds: HashMap::new(),
             places: Vec::new(),
             moves: Vec::new(),
+            spare: None,
             enters: Vec::new(),
             leaves: Vec::new(),
             label: self.a.label(),
@@ -593,6 +596,7 @@ impl Emit<'_> {
         let mut free: Vec<u8> = (0..VECTORS).rev().map(|v| v + FIRST_VECTOR).collect();
         let mut active: Vec<(Life, Vec<u8>)> = Vec::new();
         gang.places = vec![self.places.of.clone(); size];
+        let mut taken = 0_u32;
         for life in lives {
             let r = life.reg;
             let copies = if way.common[r] { 1 } else { size };
@@ -623,8 +627,10 @@ impl Emit<'_> {
             } else {
                 gang.moves.push((life.start, r, (0..size).map(of_warp).collect()));
             }
+            taken = vectors.iter().fold(taken, |t, v| t | 1 << v);
             active.push((life, vectors));
         }
+        gang.spare = (FIRST_VECTOR..FIRST_VECTOR + VECTORS).find(|v| taken >> v & 1 == 0);
         Some(gang)
     }
 }

@@ -280,8 +280,11 @@ impl Emit<'_> {
             (Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae, u64::from(u32::MAX >> 1))
         };
         self.a.op3i(code, Out::masked(Register::K7, out.mask), out.reg, out.reg, 3);
-        let c = self.constant(ty, nan);
-        self.a.op2(load_code(ty), Out::masked(out.reg, Register::K7), c);
+        let nan = match self.nan.filter(|_| !is_wide(ty)) {
+            Some(v) => Rm::Reg(zmm(v)),
+            None => Rm::Mem(self.constant(ty, nan)),
+        };
+        self.a.op2(load_code(ty), Out::masked(out.reg, Register::K7), nan);
     }
 
     /// Where a part of a result is written: its own vector, or vector 7 on the way to its row.

@@ -1,57 +1,193 @@
-//! What compiled code cannot tell an audit, so that the interpreter runs a checked launch.
+//! What compiled code must tell an audit, and what it cannot, so that the interpreter runs a checked launch.
 
 use handloom_audit::Check;
-use handloom_ir::simt::{self, Builtin, Op, Term};
-use handloom_ir::types::AtomOp;
+use handloom_ir::simt::{self, Builtin, Function as Code, Inst, LaunchShape, Op, Pure, SymKind, Term, Val};
+use handloom_ir::types::{AtomOp, StateSpace};
 use handloom_plan::access::AccessClass;
-use handloom_plan::analysis::variables::{Trace, traces_of_addresses};
+use handloom_plan::analysis::cfg::Cfg;
+use handloom_plan::analysis::classes::analyse;
+use handloom_plan::analysis::live::Live;
+use handloom_plan::analysis::variables::{Trace, Variable, traces_of_addresses};
 
 use super::LaunchConfig;
+use super::config::shared_total;
 use crate::lock::lock;
-use crate::module::{Function, Untold};
+use crate::module::{Function, Named, Untold};
 
-/// Why a checked launch is run by the interpreter; `None` if compiled code tells all that the checks of the launch ask for.
+/// Whether code of a checked launch tells what threads do. Else the code of a launch without checks does, as its traps are all that can be found.
+pub(super) fn must_tell(function: &Function, config: &LaunchConfig) -> bool {
+    let Some(check) = config.check else { return false };
+    let untold = untold(function, config);
+    let fills_all = |offset: u64, bytes: u64| {
+        let reserved = function.module_of(config).ir.shared.reserved;
+        let all = shared_total(function.entry(), function.dynamic_start(), config.shared_bytes);
+        (offset, u64::from(reserved)) == (0, 0) && bytes == all
+    };
+    let may_stray = match untold.variable {
+        Named::None => false,
+        Named::Shared(offset, bytes) => !fills_all(offset, bytes),
+        Named::Some => true,
+    };
+    let may_stray = || may_stray && !stays_in_variables(function, config);
+    let has = |c| check.checks.has(c);
+    has(Check::Race) || has(Check::Sync) || has(Check::Init) && untold.is_own || has(Check::Memory) && may_stray()
+}
+
+/// Whether each access through the address of a variable lies in it, whatever the kernel does: ranges of values say so for the block dimensions of the launch.
+fn stays_in_variables(function: &Function, config: &LaunchConfig) -> bool {
+    let module = function.module_of(config);
+    let shape = config.shape();
+    let mut known = lock(&module.inside);
+    *known.entry((function.entry().func, shape)).or_insert_with(|| {
+        let ir = handloom_lower::as_lowered(&module.ir, function.name());
+        ir.funcs.iter().all(|f| all_inside(&ir, f, &shape))
+    })
+}
+
+fn all_inside(ir: &simt::Module, f: &Code, shape: &LaunchShape) -> bool {
+    let traces = traces_of_addresses(f);
+    let mut placed = f.clone();
+    let Code { blocks, regs, .. } = &mut placed;
+    for inst in blocks.iter_mut().flat_map(|b| &mut b.insts) {
+        if let Op::SharedAddr(sym) = inst.op
+            && let SymKind::Shared { offset } | SymKind::DynamicShared { offset } = ir.syms[sym.idx()].kind
+        {
+            let ty = regs[inst.dst[0].idx()];
+            (inst.op, inst.src) = (Op::Pure(Pure::Mov(ty)), vec![Val::Imm(offset.into(), ty)]);
+        }
+    }
+    let facts = analyse(&placed, shape, 0, false);
+    let range = |address: Val| match address {
+        Val::Imm(value, _) => Some((value, value)),
+        Val::Reg(r) => facts.class[r.idx()].shape().map(|s| (s.low, s.high)),
+    };
+    let accesses = placed.blocks.iter().zip(&traces).flat_map(|(b, of)| b.insts.iter().zip(of));
+    accesses.filter_map(|(inst, trace)| Some((AccessClass::of(inst)?, *trace))).all(|(access, trace)| {
+        let variable = match trace {
+            Trace::None | Trace::Mixed => return true,
+            Trace::Unknown | Trace::Of(Variable::Slot(_)) => return false,
+            Trace::Of(Variable::Symbol(sym)) => &ir.syms[sym.idx()],
+        };
+        let (Some((low, high)), StateSpace::Shared) = (range(access.address), access.space) else { return false };
+        let SymKind::Shared { offset } = variable.kind else {
+            return matches!(variable.kind, SymKind::DynamicShared { .. });
+        };
+        let first = i128::from(low) + i128::from(access.offset) - i128::from(offset);
+        let end = i128::from(high) + i128::from(access.offset) + i128::from(access.bytes()) - i128::from(offset);
+        variable.size == 0 || first >= 0 && end <= i128::from(variable.size)
+    })
+}
+
+/// Why a checked launch is run by the interpreter; `None` if compiled code tells all that the checks of the launch ask for, at least until it sees bits
+/// that nobody wrote.
 pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Option<&'static str> {
     let checks = config.check?.checks;
+    let untold = untold(function, config);
     if checks.has(Check::Init) {
-        return Some("bits that nobody wrote are followed through registers");
+        let prints =
+            function.module_of(config).prints.then_some("bits that nobody wrote are looked for, and functions print");
+        if let Some(why) = untold.bits.or(prints) {
+            return Some(why);
+        }
+    }
+    if !must_tell(function, config) {
+        return untold.heap.filter(|_| checks.has(Check::Memory));
     }
     if config.cluster_of(function.entry()).iter().product::<u32>() > 1 {
         return Some("the launch has clusters");
     }
-    let module = function.module_of(config);
-    let mut known = lock(&module.untold);
-    let untold = *known.entry(function.entry().func).or_insert_with(|| of_entry(&module.ir, function.name()));
-    untold.events.or(untold.variables.filter(|_| checks.has(Check::Memory)))
+    untold.events.or(untold.heap).or(untold.variables.filter(|_| checks.has(Check::Memory)))
 }
 
-/// What of an entry compiled code cannot tell.
-fn of_entry(ir: &simt::Module, entry: &str) -> Untold {
-    let ir = handloom_lower::as_lowered(ir, entry);
-    let f = &ir.funcs[ir.entries[entry].func.idx()];
-    let of_variables = traces_of_addresses(f);
+/// What of an entry compiled code cannot tell, looked at once.
+fn untold(function: &Function, config: &LaunchConfig) -> Untold {
+    let module = function.module_of(config);
+    let mut known = lock(&module.untold);
+    *known.entry(function.entry().func).or_insert_with(|| of_entry(&module.ir, function.name()))
+}
+
+fn of_entry(module: &simt::Module, entry: &str) -> Untold {
+    let ir = handloom_lower::as_lowered(module, entry);
+    let func = ir.entries[entry].func.idx();
     let mut untold = Untold::default();
-    for (block, traces) in f.blocks.iter().zip(&of_variables) {
+    let f = &ir.funcs[func];
+    if f.slots.len() > module.funcs[func].slots.len() {
+        untold.bits = Some("bits that nobody wrote are looked for, and functions have memory of their own");
+    }
+    if Live::new(f, &Cfg::new(f)).entry[0].iter().next().is_some() {
+        untold.bits = Some("registers may be read that nobody wrote");
+    }
+    let mut insts = ir.funcs.iter().flat_map(|f| &f.blocks).flat_map(|b| &b.insts);
+    let names_own = insts.any(|i| match i.op {
+        Op::SharedAddr(_) | Op::SlotAddr(_) | Op::ArgAddr { .. } => true,
+        Op::SymAddr(sym) => {
+            matches!(ir.syms[sym.idx()].kind, SymKind::Shared { .. } | SymKind::DynamicShared { .. })
+        }
+        _ => false,
+    });
+    for f in &ir.funcs {
+        of_function(&ir, f, names_own, &mut untold);
+    }
+    untold
+}
+
+fn of_function(ir: &simt::Module, f: &Code, names_own: bool, untold: &mut Untold) {
+    for (block, traces) in f.blocks.iter().zip(traces_of_addresses(f)) {
         if let Term::Call { .. } = block.term {
             untold.events = Some("functions are called");
         }
         for (inst, trace) in block.insts.iter().zip(traces) {
-            let what = match inst.op {
-                Op::Transfer(_) => Some("there are asynchronous copies"),
-                Op::Tensor(_) => Some("tensor memory is used"),
+            untold.events = untold.events.or(of_inst(inst));
+            match inst.op {
                 Op::Builtin(Builtin::Malloc | Builtin::Free | Builtin::Device { .. }) => {
-                    Some("threads allocate, free or launch")
+                    untold.heap = Some("threads allocate, free or launch");
                 }
-                Op::Atom { access, .. } | Op::Red { access, .. } if access.op == AtomOp::Step => {
-                    Some("there are `mbarrier` objects")
+                Op::Stack(_) => {
+                    untold.bits = Some("bits that nobody wrote are looked for, and threads take memory of their stack")
                 }
-                _ => None,
+                Op::Shfl(_) => untold.is_own = true,
+                _ => {}
+            }
+            let Some(access) = AccessClass::of(inst) else { continue };
+            untold.is_own |= match access.space {
+                StateSpace::Global | StateSpace::Const | StateSpace::ParamEntry => false,
+                StateSpace::Generic => names_own,
+                _ => true,
             };
-            untold.events = untold.events.or(what);
-            if AccessClass::of(inst).is_some() && *trace == Trace::Unknown {
-                untold.variables = Some("an address is made from different variables at different times");
+            match trace {
+                Trace::None | Trace::Mixed => {}
+                Trace::Unknown => {
+                    untold.variables = Some("an address is made from different variables at different times");
+                    untold.variable = Named::Some;
+                }
+                Trace::Of(variable) => untold.variable = also(untold.variable, variable, ir),
             }
         }
     }
-    untold
+}
+
+/// Why code cannot tell what an instruction does.
+fn of_inst(inst: &Inst) -> Option<&'static str> {
+    match inst.op {
+        Op::Transfer(_) => Some("there are asynchronous copies"),
+        Op::Tensor(_) => Some("tensor memory is used"),
+        Op::Atom { access, .. } | Op::Red { access, .. } if access.op == AtomOp::Step => {
+            Some("there are `mbarrier` objects")
+        }
+        _ => None,
+    }
+}
+
+/// Variables and one more.
+fn also(known: Named, new: Variable, ir: &simt::Module) -> Named {
+    let Variable::Symbol(sym) = new else { return Named::Some };
+    let symbol = &ir.syms[sym.idx()];
+    let one = match symbol.kind {
+        // Dynamic shared memory is one with what follows, and without a size nothing is said.
+        SymKind::DynamicShared { .. } | SymKind::Func(_) => return known,
+        _ if symbol.size == 0 => return known,
+        SymKind::Shared { offset } => Named::Shared(offset.into(), symbol.size),
+        SymKind::Global | SymKind::Const => Named::Some,
+    };
+    if known == Named::None || known == one { one } else { Named::Some }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::config::{MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, MAX_SHARED, MAX_STATIC_SHARED, check_shape};
 use super::{LaunchConfig, LaunchError, PreparedLaunch};
@@ -85,11 +85,11 @@ pub(super) fn asked(grid: &Grid) -> VecDeque<Work> {
 
 impl PreparedLaunch {
     /// Runs `todo`, what the threads of its grid asked for, and what the threads of those launches ask for: each with all of its own before the next one.
-    /// `start`: when the launch of the host began.
+    /// `start`: when the launch of the host began, if it has a time limit.
     pub(super) fn run_children(
         &self,
         mut todo: VecDeque<Work>,
-        start: Instant,
+        start: Option<Instant>,
         report: &mut LaunchReport,
     ) -> Result<(), LaunchError> {
         let Some(children) = self.grid.children.as_ref().filter(|_| !todo.is_empty()) else { return Ok(()) };
@@ -116,12 +116,13 @@ impl PreparedLaunch {
     fn run_child(
         &self,
         child: &Child,
-        start: Instant,
+        start: Option<Instant>,
         report: &mut LaunchReport,
         kept: &mut BTreeMap<Shape, PreparedLaunch>,
     ) -> Result<VecDeque<Work>, LaunchError> {
         let key = (Arc::clone(&child.entry), child.grid, child.block, child.shared_bytes);
-        let timeout = self.config.timeout.map(|limit| limit.saturating_sub(start.elapsed()));
+        let spent = start.map_or(Duration::ZERO, |start| start.elapsed());
+        let timeout = self.config.timeout.map(|limit| limit.saturating_sub(spent));
         let mut launch = match kept.remove(&key) {
             Some(mut launch) => {
                 launch.set_block(&child.params, Vec::new());

@@ -61,11 +61,12 @@ impl Module {
 impl Function {
     pub(crate) fn key(&self, config: &LaunchConfig) -> Key {
         let cluster: u32 = config.cluster_of(self.entry()).iter().product();
-        let audited = config.check.is_some();
+        let checked = config.check.is_some();
+        let audited = checked && audited::must_tell(self, config);
         Key {
             entry: Arc::clone(&self.name),
             shape: config.shape(),
-            bounds: if audited { Bounds::Exact } else { config.bounds },
+            bounds: if checked { Bounds::Exact } else { config.bounds },
             cluster: cluster > 1,
             host: self.module.inner.device.inner.host,
             late: config.results_come() != AsyncOrder::Earliest,

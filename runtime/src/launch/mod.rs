@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use handloom_audit::{Audit, Options};
+use handloom_audit::{Audit, Check, Options};
 use handloom_codegen::Failure;
 use handloom_interp::{ClusterEnv, CtaEnv, UnderWay};
 use handloom_ir::trap::Trap;
@@ -36,7 +36,7 @@ use crate::error::{ErrorKind, Lack, NoRoom, Wrong};
 use crate::finding::CheckReport;
 use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
-use crate::memory::{AllocKind, access};
+use crate::memory::{AllocKind, Undo, access};
 use crate::module::{Function, Program};
 use crate::run::{Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
@@ -212,6 +212,7 @@ impl PreparedLaunch {
             recompile: Arc::default(),
             threads: if config.check.is_some() || by_interpreter { 1 } else { threads(config.threads) },
             audit: None,
+            undo: None,
             counter: None,
             sums: None,
             turns: None,
@@ -286,9 +287,9 @@ impl PreparedLaunch {
     /// # Errors
     /// A kernel traps, the launch is stopped, or there is no memory for its blocks.
     pub fn run(&mut self) -> Result<LaunchReport, LaunchError> {
-        let start = Instant::now();
-        // What was waited for code counts too.
-        let start = start.checked_sub(self.waited).unwrap_or(start);
+        // To ask for the time takes a tenth of a small launch. What was waited for code counts too.
+        let is_timed = self.config.timeout.is_some() && self.grid.children.is_some();
+        let start = is_timed.then(Instant::now).map(|now| now.checked_sub(self.waited).unwrap_or(now));
         if let Some(children) = &self.grid.children {
             children.nesting().pending.store(0, Ordering::Relaxed);
         }
@@ -331,27 +332,39 @@ impl PreparedLaunch {
         let device = &self.function.module.device().inner;
         device.memory.renew_host();
         self.grid.env.gridid = device.next_grid();
-        self.grid.env.late = UnderWay::of(self.config.results_come(), self.config.seed, self.config.check.is_some());
+        let late = || UnderWay::of(self.config.results_come(), self.config.seed, self.config.check.is_some());
+        self.grid.env.late = late();
         if let Some(printer) = &self.grid.printer {
             printer.begin();
         }
         let check = self.config.check;
-        self.grid.audit = check.map(|c| Arc::new(Mutex::new(Audit::for_checks(c.checks, c.races))));
+        let audit = || check.map(|c| Arc::new(Mutex::new(Audit::for_checks(c.checks, c.races))));
+        self.grid.audit = audit();
+        let follows_bits = check.is_some_and(|c| c.checks.has(Check::Init));
+        self.grid.undo = self.program.as_ref().filter(|p| follows_bits && p.tells()).map(|_| Undo::default());
         self.grid.counter = self.config.count.as_ref().map(|tally| tally.begin(&self.grid));
         let counts = self.program.as_ref().and_then(|program| program.counts(&self.grid.module));
         self.grid.sums = counts.map(|counts| Arc::new(Sums::new(counts)));
         self.grid.turns = self.config.trace.as_ref().map(|trace| trace.log(self.grid.units));
         let _running = Running::begin();
         let start = Instant::now();
-        let finished = match &self.program {
+        let mut finished = match &self.program {
             Some(program) => sched::run(&mut self.workers, &self.grid, program),
             None => engine::interp::run(&self.grid, self.function.entry().func),
         };
+        let doubted = self.grid.undo.take().filter(Undo::is_doubted);
+        let is_again = doubted.is_some();
+        if let Some(undo) = &doubted {
+            undo.restore();
+            self.grid.env.late = late();
+            self.grid.audit = audit();
+            finished = engine::interp::run(&self.grid, self.function.entry().func);
+        }
         let wall = start.elapsed();
         self.trace(start, wall);
         let recompiled = self.grid.recompile.result();
         let run = wall.saturating_sub(recompiled.time);
-        if let Some(program) = &self.program {
+        if let Some(program) = self.program.as_ref().filter(|_| !is_again) {
             program.note_time(run, self.workers.n_active, self.grid.units);
         }
         drop(watchdog);
@@ -366,14 +379,16 @@ impl PreparedLaunch {
             tally.end(&self.grid, (self.program.as_deref(), interpreted), &self.bindings, &result, blocks);
         }
         let is_enough = self.grid.audit.as_ref().is_some_and(|audit| lock(audit).is_enough());
-        let check = self.check_report(match &result {
+        let trap = match &result {
             Err(Ended::Trap(trap)) => Some(trap),
             Ok(()) | Err(_) => None,
-        });
+        };
+        let check = self
+            .check_report(trap.map(|t| &**t), doubted.map(|_| "bits that nobody wrote were read, and are followed"));
         if let (Some(sink), Some(report)) = (&self.config.found, &check) {
             sink.take(&self.function.name, report);
         }
-        let (recompile, tier) = (recompiled.time, recompiled.tier);
+        let (recompile, tier) = (recompiled.time, recompiled.tier.filter(|_| !is_again));
         let report = LaunchReport { compile, run, recompile, tier, blocks, cached, check };
         match result {
             Ok(()) => Ok(report),
@@ -393,8 +408,8 @@ impl PreparedLaunch {
         self.left.take()
     }
 
-    /// What the check of a run found.
-    fn check_report(&mut self, trap: Option<&Trap>) -> Option<Box<CheckReport>> {
+    /// What the check of a run found. `again`: why the interpreter did it again.
+    fn check_report(&mut self, trap: Option<&Trap>, again: Option<&'static str>) -> Option<Box<CheckReport>> {
         self.config.check?;
         let Some(audit) = self.grid.audit.take() else { return Some(Box::default()) };
         let mut audit = std::mem::replace(&mut *lock(&audit), Audit::new(Options::default()));
@@ -410,7 +425,7 @@ impl PreparedLaunch {
             if self.config.check.is_some_and(|c| c.races.keeps_footprint) { audit.footprint() } else { vec![] };
         let (races, unchecked) = audit.finish();
         let touched = found::touched(&footprint, &self.grid);
-        let interpreted = audited::why_interpreted(&self.function, &self.config);
+        let interpreted = again.or_else(|| audited::why_interpreted(&self.function, &self.config));
         let races = races.iter().map(|race| found::race(race, &self.grid, &self.bindings));
         let uses = uses.iter().map(|u| found::unwritten(u, &memory, &self.grid, &self.bindings));
         let strays = memory.strays().iter().map(|s| found::stray(s, &self.grid, &self.bindings));

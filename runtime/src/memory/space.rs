@@ -45,6 +45,11 @@ impl AllocKind {
     pub(crate) fn is_writable(self) -> bool {
         !matches!(self, AllocKind::Const | AllocKind::MappedForReading | AllocKind::HostForReading)
     }
+
+    /// Whether only kernels and work of streams see it before a launch is over: the process and others do not.
+    pub(crate) fn is_of_device(self) -> bool {
+        matches!(self, AllocKind::Buffer | AllocKind::Linear | AllocKind::Global | AllocKind::Malloc)
+    }
 }
 
 /// A piece of memory that kernels may name.

@@ -49,6 +49,8 @@ pub(crate) struct ModuleInner {
     late: OnceLock<Arc<ModuleInner>>,
     /// By entry: what compiled code cannot tell an audit, once a checked launch asked.
     pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
+    /// By entry and shape: whether accesses through addresses of variables lie in them in any case, once a checked launch asked.
+    pub(crate) inside: Mutex<HashMap<(FuncId, simt::LaunchShape), bool>>,
     /// By entry and shape: why compiled code cannot count, once a counted launch asked.
     pub(crate) uncounted: Mutex<Uncounted>,
 }
@@ -63,6 +65,26 @@ pub(crate) struct Untold {
     pub(crate) events: Option<&'static str>,
     /// Of the variables that addresses are made from.
     pub(crate) variables: Option<&'static str>,
+    /// Of bits that nobody wrote.
+    pub(crate) bits: Option<&'static str>,
+    /// Of memory that threads allocate.
+    pub(crate) heap: Option<&'static str>,
+    /// Accesses may be to memory that a block or a thread has for itself, or take values of other lanes.
+    pub(crate) is_own: bool,
+    /// The variables that addresses are made from.
+    pub(crate) variable: Named,
+}
+
+/// The variables that addresses of accesses are made from.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    /// None.
+    #[default]
+    None,
+    /// One in shared memory: offset and bytes.
+    Shared(u64, u64),
+    /// Several, or one elsewhere.
+    Some,
 }
 
 impl Module {
@@ -83,9 +105,21 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let (late, untold, uncounted) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        let inner =
-            ModuleInner { device, ir, sources, symbols, programs, warnings, prints, launches, late, untold, uncounted };
+        let (late, untold, inside, uncounted) = Default::default();
+        let inner = ModuleInner {
+            device,
+            ir,
+            sources,
+            symbols,
+            programs,
+            warnings,
+            prints,
+            launches,
+            late,
+            untold,
+            inside,
+            uncounted,
+        };
         Ok(Module { inner: Arc::new(inner) })
     }
 
@@ -205,6 +239,7 @@ impl ModuleInner {
                 launches: self.launches,
                 late: OnceLock::new(),
                 untold: Mutex::default(),
+                inside: Mutex::default(),
                 uncounted: Mutex::default(),
             })
         });

@@ -155,6 +155,11 @@ impl Program {
         (made, self.refused.clone())
     }
 
+    /// Whether its code tells an audit what threads do.
+    pub(crate) fn tells(&self) -> bool {
+        self.key.audited
+    }
+
     /// What its counters mean; `None` if its code counts nothing.
     pub(crate) fn counts(&self, module: &ModuleInner) -> Option<&Counts> {
         if self.key.counted == Counting::Nothing || self.made_by().0 != Backend::Wide {

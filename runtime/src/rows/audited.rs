@@ -1,10 +1,14 @@
 //! What compiled code of a checked launch tells an audit: accesses lane by lane and fences, exactly as the interpreter does (`interp::witness`), and
 //! accesses that leave their variable.
 
+mod evenly;
+
 use std::sync::MutexGuard;
 
+use handloom_audit::init::Filled;
 use handloom_audit::memory::{Stray, Variable};
-use handloom_audit::{Access, Audit, Does, Proxy, Row, Site, Thread, told_space};
+use handloom_audit::{Access, Addrs, Audit, Does, Proxy, Row, Site, Thread, told_space};
+use handloom_codegen::Failure;
 use handloom_interp::env::CLUSTER_STRIDE;
 use handloom_ir::simt::{Op, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
@@ -15,9 +19,35 @@ use super::atomic::of_lane;
 use super::check::{Request, is_global, locate, record};
 use super::memory::{lanes, wrap};
 use crate::lock::lock;
-use crate::memory::access;
+use crate::memory::{Undo, access};
 use crate::warp::host::CtaHost;
 use crate::warp::told::Told;
+
+/// The lanes of a warp, from the first and from the last.
+const ALL_LANES: [[usize; 32]; 2] = {
+    let mut all = [[0; 32]; 2];
+    let mut lane = 0;
+    while lane < 32 {
+        (all[0][lane], all[1][lane]) = (lane, 31 - lane);
+        lane += 1;
+    }
+    all
+};
+
+/// The lanes of a call in their order, and how many there are. As in the interpreter, an odd seed turns it round.
+fn in_order(c: &Call<'_>) -> ([usize; 32], usize) {
+    let all = ALL_LANES[usize::from(c.host.env.seed & 1 == 1)];
+    if c.mask == u32::MAX {
+        return (all, 32);
+    }
+    let mut some = [0; 32];
+    let mut n = 0;
+    for lane in all.into_iter().filter(|lane| c.mask >> lane & 1 == 1) {
+        some[n] = lane;
+        n += 1;
+    }
+    (some, n)
+}
 
 /// A fence by the lanes of a call.
 pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
@@ -41,6 +71,9 @@ pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
 
 /// An access by all rules, of which an audit is told.
 pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
+    if evenly::access(c, r, header) {
+        return 1;
+    }
     let site = &c.tables.mems[c.site];
     let mut row = [0_u64; 32];
     c.ctx.read_row(site.addr, c.mask, &mut row);
@@ -67,32 +100,21 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         }
         _ => return 0,
     };
-    // As in the interpreter: an odd seed turns the order of lanes round.
-    let mut order_of_lanes = [0; 32];
-    let mut n = 0;
-    for lane in lanes(c.mask) {
-        order_of_lanes[n] = lane;
-        n += 1;
-    }
-    let all = &mut order_of_lanes[..n];
-    if c.host.env.seed & 1 == 1 {
-        all.reverse();
-    }
+    let (order_of_lanes, n) = in_order(c);
+    let all = &order_of_lanes[..n];
     let Some(mut told) = c.host.told.take() else { return 0 };
     check_variable(c, &told, r, header, all, &row, reach.as_ref());
+    if let Some((undo, filled)) = &mut told.bits
+        && !follow_bits(c, (undo, filled), r, all, &row, reach.as_ref())
     {
-        let Told { audit, sites, has_races, .. } = &mut told;
-        if sites.len() <= c.site {
-            sites.resize(c.tables.mems.len(), [None; 2]);
-        }
-        let mut teller = Teller {
-            audit: lock(audit),
-            cta: c.host.env.number(),
-            warp: 32 * header.warp as usize,
-            site: Site { span: site.span, does, order, scope, space: r.space, proxy: proxy_of(&site.op) },
-            numbers: &mut sites[c.site],
-            has_races: *has_races,
-        };
+        undo.doubt();
+        c.host.failure = Some(Failure::Bug("a launch that is to be run again was not".into()));
+        return 0;
+    }
+    {
+        let who = (c.host.env.number(), header.warp);
+        let made = Site { span: site.span, does, order, scope, space: r.space, proxy: proxy_of(&site.op) };
+        let mut teller = Teller::of(&mut told, c.tables.mems.len(), c.site, who, made);
         match site.op {
             Op::Load { access, .. } if let Some(reach) = &reach => {
                 match r.element {
@@ -101,7 +123,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
                     4 => load_rows::<4>(c, all, &row),
                     _ => load_rows::<8>(c, all, &row),
                 }
-                teller.tell_row(r, access.is_single, all, &row, reach.space, &[0; 32]);
+                teller.tell_row(r, access.is_single, all, Addrs::Each(&row), reach.space, &[0; 32]);
             }
             Op::Store { access, .. } if let Some(reach) = &reach => {
                 let same = match r.element {
@@ -110,7 +132,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
                     4 => store_rows::<4>(c, all, &row),
                     _ => store_rows::<8>(c, all, &row),
                 };
-                teller.tell_row(r, access.is_single, all, &row, reach.space, &same);
+                teller.tell_row(r, access.is_single, all, Addrs::Each(&row), reach.space, &same);
             }
             Op::Load { access, .. } => load(c, r, access.is_single, all, &row, &mut teller),
             Op::Store { access, .. } => store(c, r, access.is_single, all, &row, &mut teller),
@@ -130,6 +152,44 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     1
 }
 
+/// Whether lanes may do an access where bits that nobody wrote are looked for: it reads none of them, and what it writes can be taken back. That is kept.
+fn follow_bits(
+    c: &mut Call<'_>,
+    (undo, filled): (&Undo, &mut Filled),
+    r: &Request,
+    all: &[usize],
+    row: &[u64; 32],
+    reach: Option<&Reach>,
+) -> bool {
+    let reads = !matches!(c.tables.mems[c.site].op, Op::Store { .. });
+    for lane in all.iter().copied() {
+        let space = reach.map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space);
+        for i in (0..r.bytes / r.element.max(1)).filter(|i| r.elements >> i & 1 == 1) {
+            let at = row[lane].wrapping_add(u64::from(i * r.element));
+            match space {
+                StateSpace::Global if r.writes() => {
+                    let hit = c.host.memory.view.get_mut().resolve(at, u64::from(r.element), true, None);
+                    if !hit.is_ok_and(|hit| hit.kind.is_of_device()) {
+                        return false;
+                    }
+                    // SAFETY: the access passed its check.
+                    unsafe { undo.kept().keep(at, r.element) }
+                }
+                StateSpace::Shared | StateSpace::Local | StateSpace::ParamFunc => {
+                    if reads && !filled.is_filled(at, r.element) {
+                        return false;
+                    }
+                    if r.writes() {
+                        filled.fill(at, r.element);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    true
+}
+
 /// The way by which an op reaches memory.
 fn proxy_of(op: &Op) -> Proxy {
     match op {
@@ -139,7 +199,7 @@ fn proxy_of(op: &Op) -> Proxy {
 }
 
 /// Tells of the accesses of one op of a warp.
-struct Teller<'a> {
+pub(super) struct Teller<'a> {
     audit: MutexGuard<'a, Audit>,
     cta: u32,
     /// The first thread of the warp.
@@ -150,7 +210,17 @@ struct Teller<'a> {
     has_races: bool,
 }
 
-impl Teller<'_> {
+impl<'a> Teller<'a> {
+    /// Of a site of a warp.
+    fn of(told: &'a mut Told, n_sites: usize, number: usize, (cta, warp): (u32, u32), site: Site) -> Teller<'a> {
+        let Told { audit, sites, has_races, .. } = told;
+        if sites.len() <= number {
+            sites.resize(n_sites, [None; 2]);
+        }
+        let audit = lock(audit);
+        Teller { audit, cta, warp: 32 * warp as usize, site, numbers: &mut sites[number], has_races: *has_races }
+    }
+
     /// The number of the statement for accesses to a space; `None` where nobody looks at them.
     fn number(&mut self, space: StateSpace) -> Option<u32> {
         if !self.has_races {
@@ -176,7 +246,7 @@ impl Teller<'_> {
         r: &Request,
         is_single: bool,
         all: &[usize],
-        row: &[u64; 32],
+        addrs: Addrs<'_>,
         space: StateSpace,
         same: &[u8; 32],
     ) {
@@ -189,7 +259,7 @@ impl Teller<'_> {
         let whole = u8::MAX >> (8 - (r.bytes / r.element.max(1)).clamp(1, 8));
         let merged = if n == 1 { same.map(|same| u8::from(same == whole)) } else { *same };
         let (cta, first) = (self.cta, self.warp);
-        self.audit.row(number, &Row { cta, first, lanes: all, addrs: row, parts: &parts[..n], same: &merged });
+        self.audit.row(number, &Row { cta, first, lanes: all, addrs, parts: &parts[..n], same: &merged });
     }
 }
 
@@ -206,9 +276,11 @@ struct Reach {
 fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reach> {
     let bytes = u64::from(r.bytes);
     let (mut low, mut high, mut any) = (u64::MAX, 0, 0);
-    for lane in lanes(c.mask) {
-        let addr = row[lane];
-        (low, high, any) = (low.min(addr), high.max(addr), any | addr);
+    let mut look = |addr: u64| (low, high, any) = (low.min(addr), high.max(addr), any | addr);
+    if c.mask == u32::MAX {
+        row.iter().copied().for_each(&mut look);
+    } else {
+        lanes(c.mask).for_each(|lane| look(row[lane]));
     }
     if c.mask == 0 || !r.has_all_elements() || !bytes.is_power_of_two() || any & (bytes - 1) != 0 {
         return None;

@@ -17,359 +17,27 @@
     reason = "iterators with closures are not inlined into functions that have features of the host"
 )]
 
+mod by_rows;
+mod bytes;
 mod halves;
+mod vectors;
 
-use std::arch::x86_64::*;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-use handloom_ir::simt::{Accumulator, Element, Product, Step};
+use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Quads, Step};
 use handloom_plan::Host;
+use handloom_plan::host::Feature;
 
 use super::fast::{Row, map, zip};
 use super::halves::narrow_f16;
+use vectors::{Avx2, Avx512, Vectors};
 
 /// More registers than any product with vector code has in sources, or in results.
-pub(super) const MAX_ROWS: usize = 12;
+pub(super) const MAX_ROWS: usize = 20;
 /// Rows that elements of a matrix are laid out in, at most.
 const MAX_PLANES: usize = 16;
 const CANONICAL: u32 = 0x7fff_ffff;
-
-/// Vectors of the host, and what products do with them.
-///
-/// # Safety
-/// All functions: the host has the instructions. `load` and `store`: there are as many words as a vector has lanes.
-trait Vectors {
-    type V: Copy;
-    /// 32-bit lanes of a vector.
-    const LANES: usize;
-
-    unsafe fn load(from: *const u32) -> Self::V;
-    unsafe fn store(to: *mut u32, v: Self::V);
-    /// Lane `T` of each four lanes in all four of them.
-    unsafe fn spread<const T: i32>(v: Self::V) -> Self::V;
-    unsafe fn zero() -> Self::V;
-    /// What lanes `i` of each four want of a row: word `8 * i + at`.
-    unsafe fn column(row: *const u32, at: usize) -> Self::V;
-    unsafe fn and(v: Self::V, mask: u32) -> Self::V;
-    unsafe fn or(a: Self::V, b: Self::V) -> Self::V;
-    unsafe fn left(v: Self::V, by: u32) -> Self::V;
-    unsafe fn right(v: Self::V, by: u32) -> Self::V;
-    /// To the right with copies of the sign.
-    unsafe fn down(v: Self::V, by: u32) -> Self::V;
-    /// `.f16` in the lower halves, whose upper halves are zero, as `.f32`.
-    unsafe fn widen(v: Self::V) -> Self::V;
-    /// Product with an `.f32`.
-    unsafe fn scale(v: Self::V, by: f32) -> Self::V;
-    /// The canonical NaN in lanes where `v` is `code`, else `other`.
-    unsafe fn nan_where(v: Self::V, code: u32, other: Self::V) -> Self::V;
-    /// With canonical NaNs.
-    unsafe fn canonical(v: Self::V) -> Self::V;
-    /// `a * b + sum` of `.f32`.
-    unsafe fn fma(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
-    /// The products of both signed 16-bit halves added to a sum.
-    unsafe fn dot(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
-    /// The sums of `.bf16` or `.f16` with canonical NaNs. They start from `c` if that has `.f32`, else from what `planes.sums` holds, and go to
-    /// `out`, whose rows may be those of sources, or to `planes.sums`.
-    unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
-        p: Product,
-        src: &[*const Row],
-        planes: &mut Planes,
-        out: Option<&Sums>,
-    );
-}
-
-/// Vectors of 256 bits.
-struct Avx2;
-
-impl Vectors for Avx2 {
-    type V = __m256i;
-    const LANES: usize = 8;
-
-    #[inline(always)]
-    unsafe fn load(from: *const u32) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_loadu_si256(from.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(to: *mut u32, v: __m256i) {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_storeu_si256(to.cast(), v) }
-    }
-
-    #[inline(always)]
-    unsafe fn spread<const T: i32>(v: __m256i) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            match T {
-                0 => _mm256_shuffle_epi32::<0x00>(v),
-                1 => _mm256_shuffle_epi32::<0x55>(v),
-                2 => _mm256_shuffle_epi32::<0xaa>(v),
-                _ => _mm256_shuffle_epi32::<0xff>(v),
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn zero() -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_setzero_si256() }
-    }
-
-    #[inline(always)]
-    unsafe fn column(row: *const u32, at: usize) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            let word = |i: usize| row.add(8 * i + at).read().cast_signed();
-            _mm256_broadcastsi128_si256(_mm_setr_epi32(word(0), word(1), word(2), word(3)))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn and(v: __m256i, mask: u32) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_and_si256(v, _mm256_set1_epi32(mask.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn or(a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_or_si256(a, b) }
-    }
-
-    #[inline(always)]
-    unsafe fn left(v: __m256i, by: u32) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_sll_epi32(v, _mm_cvtsi32_si128(by.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn right(v: __m256i, by: u32) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_srl_epi32(v, _mm_cvtsi32_si128(by.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn down(v: __m256i, by: u32) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_sra_epi32(v, _mm_cvtsi32_si128(by.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn widen(v: __m256i) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            let words = _mm256_permute4x64_epi64::<0b1000>(_mm256_packus_epi32(v, v));
-            _mm256_castps_si256(_mm256_cvtph_ps(_mm256_castsi256_si128(words)))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn scale(v: __m256i, by: f32) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_castps_si256(_mm256_mul_ps(_mm256_castsi256_ps(v), _mm256_set1_ps(by))) }
-    }
-
-    #[inline(always)]
-    unsafe fn nan_where(v: __m256i, code: u32, other: __m256i) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            let is = _mm256_cmpeq_epi32(v, _mm256_set1_epi32(code.cast_signed()));
-            _mm256_blendv_epi8(other, _mm256_set1_epi32(CANONICAL.cast_signed()), is)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn canonical(v: __m256i) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            let is = _mm256_cmp_ps::<_CMP_UNORD_Q>(_mm256_castsi256_ps(v), _mm256_castsi256_ps(v));
-            _mm256_castps_si256(_mm256_blendv_ps(
-                _mm256_castsi256_ps(v),
-                _mm256_castsi256_ps(_mm256_set1_epi32(CANONICAL.cast_signed())),
-                is,
-            ))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn fma(a: __m256i, b: __m256i, sum: __m256i) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            _mm256_castps_si256(_mm256_fmadd_ps(
-                _mm256_castsi256_ps(a),
-                _mm256_castsi256_ps(b),
-                _mm256_castsi256_ps(sum),
-            ))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn dot(a: __m256i, b: __m256i, sum: __m256i) -> __m256i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm256_add_epi32(_mm256_madd_epi16(a, b), sum) }
-    }
-
-    #[inline(always)]
-    unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
-        p: Product,
-        src: &[*const Row],
-        planes: &mut Planes,
-        out: Option<&Sums>,
-    ) {
-        // SAFETY: by the promise of the caller.
-        unsafe { halves::by_256::<N_ROWS, IS_BF16>(p, src, planes, out) }
-    }
-}
-
-/// Where the lanes find the words of [`Vectors::column`].
-static COLUMNS: [[u32; 16]; 8] = {
-    let mut table = [[0; 16]; 8];
-    let mut i = 0;
-    while i < 128 {
-        table[i / 16][i % 16] = 8 * (i as u32 % 4) + i as u32 / 16;
-        i += 1;
-    }
-    table
-};
-
-/// Vectors of 512 bits.
-struct Avx512;
-
-impl Vectors for Avx512 {
-    type V = __m512i;
-    const LANES: usize = 16;
-
-    #[inline(always)]
-    unsafe fn load(from: *const u32) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_loadu_si512(from.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(to: *mut u32, v: __m512i) {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_storeu_si512(to.cast(), v) }
-    }
-
-    #[inline(always)]
-    unsafe fn spread<const T: i32>(v: __m512i) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            match T {
-                0 => _mm512_shuffle_epi32::<0x00>(v),
-                1 => _mm512_shuffle_epi32::<0x55>(v),
-                2 => _mm512_shuffle_epi32::<0xaa>(v),
-                _ => _mm512_shuffle_epi32::<0xff>(v),
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn zero() -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_setzero_si512() }
-    }
-
-    #[inline(always)]
-    unsafe fn column(row: *const u32, at: usize) -> __m512i {
-        // SAFETY: by the promise of the caller; a row has two vectors.
-        unsafe {
-            let (low, high) = (_mm512_loadu_si512(row.cast()), _mm512_loadu_si512(row.add(16).cast()));
-            _mm512_permutex2var_epi32(low, _mm512_loadu_si512(COLUMNS[at].as_ptr().cast()), high)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn and(v: __m512i, mask: u32) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_and_si512(v, _mm512_set1_epi32(mask.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn or(a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_or_si512(a, b) }
-    }
-
-    #[inline(always)]
-    unsafe fn left(v: __m512i, by: u32) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_sll_epi32(v, _mm_cvtsi32_si128(by.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn right(v: __m512i, by: u32) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_srl_epi32(v, _mm_cvtsi32_si128(by.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn down(v: __m512i, by: u32) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_sra_epi32(v, _mm_cvtsi32_si128(by.cast_signed())) }
-    }
-
-    #[inline(always)]
-    unsafe fn widen(v: __m512i) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_castps_si512(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(v))) }
-    }
-
-    #[inline(always)]
-    unsafe fn scale(v: __m512i, by: f32) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(v), _mm512_set1_ps(by))) }
-    }
-
-    #[inline(always)]
-    unsafe fn nan_where(v: __m512i, code: u32, other: __m512i) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            let is = _mm512_cmpeq_epi32_mask(v, _mm512_set1_epi32(code.cast_signed()));
-            _mm512_mask_mov_epi32(other, is, _mm512_set1_epi32(CANONICAL.cast_signed()))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn canonical(v: __m512i) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            let is = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(_mm512_castsi512_ps(v), _mm512_castsi512_ps(v));
-            _mm512_mask_mov_epi32(v, is, _mm512_set1_epi32(CANONICAL.cast_signed()))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn fma(a: __m512i, b: __m512i, sum: __m512i) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe {
-            _mm512_castps_si512(_mm512_fmadd_ps(
-                _mm512_castsi512_ps(a),
-                _mm512_castsi512_ps(b),
-                _mm512_castsi512_ps(sum),
-            ))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn dot(a: __m512i, b: __m512i, sum: __m512i) -> __m512i {
-        // SAFETY: by the promise of the caller.
-        unsafe { _mm512_add_epi32(_mm512_madd_epi16(a, b), sum) }
-    }
-
-    #[inline(always)]
-    unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
-        p: Product,
-        src: &[*const Row],
-        planes: &mut Planes,
-        out: Option<&Sums>,
-    ) {
-        // SAFETY: by the promise of the caller.
-        unsafe { halves::by_512::<N_ROWS, IS_BF16>(p, src, planes, out) }
-    }
-}
 
 /// Elements of `a` and `b` as rows of 32-bit words, one for each of the parts of a register that a step takes. In lines of the cache.
 #[repr(C, align(64))]
@@ -377,10 +45,15 @@ struct Planes {
     a: [Row; MAX_PLANES],
     b: [Row; MAX_PLANES],
     sums: [Row; 4],
+    /// For products whose rows differ.
+    elements: by_rows::Elements,
 }
 
 /// Where four rows of sums go: those of `d`, or rows for them in [`Planes`].
-type Sums = [*mut u32; 4];
+type Sums = [*mut u32; MAX_RESULTS];
+
+/// Registers of `d`, at most.
+pub(super) const MAX_RESULTS: usize = 8;
 
 thread_local! {
     /// Written before it is read by each product.
@@ -389,6 +62,7 @@ thread_local! {
             a: [[0; 32]; MAX_PLANES],
             b: [[0; 32]; MAX_PLANES],
             sums: [[0; 32]; 4],
+            elements: by_rows::Elements::EMPTY,
         })
     };
 }
@@ -424,14 +98,15 @@ unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: *const Row, to: &mu
                     let one = |at: u32| W::down(W::left(v, 32 - bits - at), 32 - bits);
                     W::or(W::and(one(2 * part * bits), 0xffff), W::left(one((2 * part + 1) * bits), 16))
                 }
-                Element::E3m2 | Element::E2m3 | Element::E2m1 => {
+                Element::E3m2 | Element::E2m3 | Element::E2m1 | Element::E2m1Packed => {
                     // Where the code begins, how many bits it has besides the sign, how many of these are the fraction, and the bias.
                     let (first, n, fraction, bias) = match e {
                         Element::E3m2 => (0, 5, 2, 3),
                         Element::E2m3 => (0, 5, 3, 1),
-                        _ => (2, 3, 1, 1),
+                        Element::E2m1 => (2, 3, 1, 1),
+                        _ => (0, 3, 1, 1),
                     };
-                    let v = W::right(v, 8 * part + first);
+                    let v = W::right(v, bits * part + first);
                     let code = W::left(W::and(v, (1 << n) - 1), 23 - fraction);
                     // As for `.e4m3`.
                     let value = W::scale(code, f32::from_bits((127 + 127 - bias) << 23));
@@ -439,9 +114,8 @@ unsafe fn lay_out<W: Vectors>(e: Element, part: usize, from: *const Row, to: &mu
                 }
                 // The lower 13 bits of a `.tf32` do not count.
                 Element::Tf32 => W::and(v, 0xffff_e000),
-                Element::Bf16 | Element::F64 | Element::B1 | Element::E2m1Packed => {
-                    unreachable!("bug: elements that are not laid out")
-                }
+                Element::Bf16 => W::left(W::and(W::right(v, 16 * part), 0xffff), 16),
+                Element::F64 | Element::B1 => unreachable!("bug: elements that are not laid out"),
             };
             W::store(to.as_mut_ptr().add(at), out);
         }
@@ -539,7 +213,9 @@ unsafe fn steps<W: Vectors, const INTEGERS: bool, const N_ROWS: usize, const T: 
 /// The host has the instructions of `W`, and those of AVX2.
 #[inline(always)]
 unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
-    let c = &src[src.len() - p.registers()[2]..];
+    let [n_a, n_b, ..] = p.registers();
+    let c = &src[n_a + n_b..];
+    let is_plain = p.sparse.is_none() && p.scale.is_none();
     // SAFETY: by the caller's promise; loads and stores lie in rows of 32 words.
     unsafe {
         if p.c == Accumulator::F16 {
@@ -547,16 +223,20 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Row]
                 lay_out::<W>(Element::F16, i % 2, c[i / 2], &mut planes.sums[i]);
             }
         }
-        let is_direct = p.d == Accumulator::F32 && matches!(p.a, Element::F16 | Element::Bf16);
+        let is_direct = is_plain && p.d == Accumulator::F32 && matches!(p.a, Element::F16 | Element::Bf16);
         let direct = is_direct.then_some(out);
         match p.a {
-            Element::F16 => W::halves::<N_ROWS, false>(p, src, planes, direct),
-            Element::Bf16 => W::halves::<N_ROWS, true>(p, src, planes, direct),
+            Element::F16 if is_plain => W::halves::<N_ROWS, false>(p, src, planes, direct),
+            Element::Bf16 if is_plain => W::halves::<N_ROWS, true>(p, src, planes, direct),
             _ => {
                 if p.c == Accumulator::F32 {
                     (0..2 * N_ROWS).for_each(|i| planes.sums[i] = *c[i]);
                 }
-                multiply::<W, false, N_ROWS>(p, src, planes);
+                if is_plain {
+                    multiply::<W, false, N_ROWS>(p, src, planes);
+                } else {
+                    by_rows::floats::<W>(p, src, &mut planes.elements, &mut planes.sums);
+                }
                 for i in 0..2 * N_ROWS {
                     let mut at = 0;
                     while at < 32 {
@@ -572,27 +252,42 @@ unsafe fn floats<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Row]
         }
         if p.d == Accumulator::F16 {
             for i in 0..N_ROWS {
-                let low = narrow_f16(&map(&planes.sums[2 * i], f32::from_bits));
-                let high = narrow_f16(&map(&planes.sums[2 * i + 1], f32::from_bits));
-                planes.sums[i] = zip(&low, &high, |low, high| low | high << 16);
+                planes.sums[i] = both_halves(&planes.sums[2 * i], &planes.sums[2 * i + 1]);
             }
         }
         copy_out(planes, p.registers()[3], out);
     }
 }
 
-/// A product of integers of 4 or 8 bits, likewise.
+/// A product of integers, likewise.
 ///
 /// # Safety
 /// As for `floats`.
 #[inline(always)]
 unsafe fn integers<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
     planes.sums = [[0; 32]; 4];
-    let c = &src[src.len() - 2 * N_ROWS..];
+    let [n_a, n_b, ..] = p.registers();
+    let c = &src[n_a + n_b..];
     // SAFETY: by the caller's promise.
     unsafe {
-        multiply::<W, true, N_ROWS>(p, src, planes);
-        for i in 0..2 * N_ROWS {
+        if p.sparse.is_some() || p.a == Element::B1 {
+            by_rows::integers(p, src, &mut planes.elements, &mut planes.sums);
+        } else {
+            multiply::<W, true, N_ROWS>(p, src, planes);
+        }
+        add_to_c(p, c, planes, out);
+    }
+}
+
+/// Adds sums of integers to `c`, and writes what comes of it.
+///
+/// # Safety
+/// There is a row at each place of `c` and `out` that an accumulator has.
+#[inline(always)]
+unsafe fn add_to_c(p: Product, c: &[*const Row], planes: &mut Planes, out: &Sums) {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        for i in 0..2 * p.n_rows() {
             let (sum, c) = (&planes.sums[i], &*c[i]);
             planes.sums[i] = if p.step == Step::AddSaturating {
                 zip(sum, c, |a, b| a.cast_signed().saturating_add(b.cast_signed()).cast_unsigned())
@@ -600,7 +295,7 @@ unsafe fn integers<W: Vectors, const N_ROWS: usize>(p: Product, src: &[*const Ro
                 zip(sum, c, u32::wrapping_add)
             };
         }
-        copy_out(planes, 2 * N_ROWS, out);
+        copy_out(planes, 2 * p.n_rows(), out);
     }
 }
 
@@ -623,26 +318,29 @@ pub(super) enum Width {
     Avx2,
     /// 512 bits.
     Avx512,
+    /// The same, with dot products of bytes.
+    Avx512Vnni,
 }
 
 impl Width {
-    /// The widest first.
-    const ALL: [Width; 2] = [Width::Avx512, Width::Avx2];
+    /// The best first.
+    const ALL: [Width; 3] = [Width::Avx512Vnni, Width::Avx512, Width::Avx2];
 
     /// Whether a machine with this record has them.
     fn is_of(self, machine: &Host) -> bool {
         match self {
             Width::Avx2 => machine.has_row_loops(),
             Width::Avx512 => machine.has_wide_row_loops(),
+            Width::Avx512Vnni => machine.has_wide_row_loops() && machine.has(Feature::Avx512vnni),
         }
     }
 
-    /// The widest of a machine with this record.
+    /// The best of a machine with this record.
     pub(super) fn of(machine: &Host) -> Option<Width> {
         Width::ALL.into_iter().find(|w| w.is_of(machine))
     }
 
-    /// Those that this machine has, the widest first. What is used of them is for the record of the device to say.
+    /// Those that this machine has, the best first. What is used of them is for the record of the device to say.
     pub(super) fn of_host() -> &'static [Width] {
         static WIDTHS: OnceLock<Vec<Width>> = OnceLock::new();
         WIDTHS.get_or_init(|| {
@@ -652,29 +350,113 @@ impl Width {
     }
 }
 
-/// Computes a product if there is vector code for it. `src` has the registers of `a`, `b` and `c`; those of `d` go to `out`, whose rows may be
-/// those of sources.
+/// Computes a product or four if there is vector code for it and its registers have 32 bits. `src` has all registers before the membermask; those of
+/// `d` go to `out`, whose rows may be those of sources.
 ///
 /// # Safety
 /// There is a row at each source, and one that may be written at each place of `out` that a register of `d` has.
 ///
 /// # Panics
 /// When the host does not have such vectors.
-pub(super) unsafe fn product(width: Width, p: Product, src: &[*const Row], out: &[*mut u32; 4]) -> bool {
-    if p.d == Accumulator::F64 || p.a == Element::B1 || p.sparse.is_some() || p.scale.is_some() {
+pub(super) unsafe fn product(width: Width, op: MatrixOp, src: &[*const Row], out: &[*mut u32; MAX_RESULTS]) -> bool {
+    if !is_here(op) {
         return false;
     }
     assert!(Width::of_host().contains(&width), "{width:?} is not of this host");
     PLANES.with_borrow_mut(|planes| {
         // SAFETY: the host has the instructions, as was asked for above; the rest is by the promise of the caller.
         unsafe {
-            match width {
-                Width::Avx2 => by_avx2(p, src, planes, out),
-                Width::Avx512 => by_avx512(p, src, planes, out),
+            match (op, width) {
+                (MatrixOp::Product(p), Width::Avx2) => by_avx2(p, src, planes, out),
+                (MatrixOp::Product(p), Width::Avx512Vnni) if bytes::is_here(p) => bytes::product(p, src, planes, out),
+                (MatrixOp::Product(p), Width::Avx512 | Width::Avx512Vnni) => by_avx512(p, src, planes, out),
+                (MatrixOp::Quads(q), _) => quads_by_avx2(q, src, out),
+                (MatrixOp::Addresses(_) | MatrixOp::Transpose, _) => unreachable!("bug: no product"),
             }
         }
     });
     true
+}
+
+/// Whether [`product`] has an op.
+pub(super) fn is_here(op: MatrixOp) -> bool {
+    match op {
+        MatrixOp::Product(p) => p.d != Accumulator::F64,
+        MatrixOp::Quads(_) => true,
+        MatrixOp::Addresses(_) | MatrixOp::Transpose => false,
+    }
+}
+
+/// Whether [`doubles`] has an op.
+pub(super) fn has_doubles(op: MatrixOp) -> Option<Product> {
+    match op {
+        MatrixOp::Product(p) if p.d == Accumulator::F64 && by_rows::rounds(p.step) => Some(p),
+        _ => None,
+    }
+}
+
+/// A product of `.f64` that [`has_doubles`] found. `src` has the registers of `a`, `b` and `c`, `dst` those of `d`.
+///
+/// # Panics
+/// When the host does not have such vectors.
+pub(super) fn doubles(width: Width, p: Product, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
+    assert!(Width::of_host().contains(&width), "{width:?} is not of this host");
+    // SAFETY: the host has the instructions, as was asked for above.
+    unsafe {
+        match width {
+            Width::Avx2 => doubles_by_avx2(p, src, dst),
+            Width::Avx512 | Width::Avx512Vnni => doubles_by_avx512(p, src, dst),
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+fn doubles_by_avx2(p: Product, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
+    by_rows::doubles(p, src, dst);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx2,fma,f16c,lzcnt,popcnt")]
+fn doubles_by_avx512(p: Product, src: &[[u64; 32]], dst: &mut [[u64; 32]]) {
+    by_rows::doubles(p, src, dst);
+}
+
+/// # Safety
+/// As for [`product`].
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn quads_by_avx2(q: Quads, src: &[*const Row], out: &[*mut u32; MAX_RESULTS]) {
+    let (mut a, mut b, mut c, mut d) = ([[0; 32]; 4], [[0; 32]; 4], [[0; 32]; 8], [[0; 32]; 8]);
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        for i in 0..4 {
+            lay_out::<Avx2>(Element::F16, i % 2, src[i / 2], &mut a[i]);
+            lay_out::<Avx2>(Element::F16, i % 2, src[2 + i / 2], &mut b[i]);
+        }
+        for i in 0..8 {
+            if q.c == Accumulator::F16 {
+                lay_out::<Avx2>(Element::F16, i % 2, src[4 + i / 2], &mut c[i]);
+            } else {
+                c[i] = *src[4 + i];
+            }
+        }
+        by_rows::quads(q, &a, &b, &c, &mut d);
+        for i in 0..8 {
+            if q.d == Accumulator::F16 {
+                if i % 2 == 0 {
+                    out[i / 2].cast::<Row>().write(both_halves(&d[i], &d[i + 1]));
+                }
+            } else {
+                out[i].cast::<Row>().write(d[i]);
+            }
+        }
+    }
+}
+
+/// Two rows of `.f32` as pairs of `.f16`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+fn both_halves(low: &Row, high: &Row) -> Row {
+    let (low, high) = (narrow_f16(&map(low, f32::from_bits)), narrow_f16(&map(high, f32::from_bits)));
+    zip(&low, &high, |low, high| low | high << 16)
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 
 use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
-use handloom_ir::simt::{MatrixOp, Op};
+use handloom_ir::simt::{Op, Product};
 use handloom_plan::Host;
 use handloom_plan::abi::{CopyKind, Loc};
 
@@ -149,6 +149,12 @@ fn complete(host: &CtaHost, all: &[Parked]) {
     // No other op has more.
     let (mut src, mut dst) = ([[0; 32]; 3], [[0; 32]; 2]);
     read_rows(all, active, &mut src);
+    if let Op::Shfl(mode) = op {
+        let source = |lane: usize| mode.source(lane as u32, src[1][lane] as u32, src[2][lane] as u32).0 & 31;
+        if lanes(active).any(|lane| active >> source(lane) & 1 == 0) {
+            host.doubt();
+        }
+    }
     warp::complete(op, active, &src, &mut dst);
     write_rows(all, op, &dst);
 }
@@ -189,12 +195,19 @@ fn read_rows(all: &[Parked], active: u32, rows: &mut [[u64; 32]]) {
 fn by_vectors(machine: &Host, p: &Parked) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        let Op::Matrix(MatrixOp::Product(product)) = p.op().op else { return false };
+        let Op::Matrix(op) = p.op().op else { return false };
         let Some(width) = matrix::Width::of(machine) else { return false };
         let site = p.operands();
         let Some((_, from)) = site.src.split_last().filter(|(_, from)| from.len() <= matrix::MAX_ROWS) else {
             return false;
         };
+        if let Some(product) = matrix::has_doubles(op) {
+            doubles_by_vectors(width, product, p, from);
+            return true;
+        }
+        if !matrix::is_here(op) {
+            return false;
+        }
         let none = [0; 32];
         let mut src = [std::ptr::from_ref(&none); matrix::MAX_ROWS];
         let mut n_rows = 0;
@@ -208,17 +221,22 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
             if n_rows == from.len() { vec![] } else { from.iter().map(|loc| fast::row(p.ctx, *loc)).collect() };
         src.iter_mut().zip(&copies).for_each(|(to, copy)| *to = copy);
         // Results go to rows of the context, or by way of rows here.
-        let mut own = [[0; 32]; 4];
-        let mut out = own.each_mut().map(|row| row.as_mut_ptr());
+        let mut out = [std::ptr::null_mut(); matrix::MAX_RESULTS];
+        let mut n_places = 0;
         for (to, loc) in out.iter_mut().zip(&site.dst) {
-            *to = fast::place_of_row(p.ctx, *loc).unwrap_or(*to);
+            let Some(place) = fast::place_of_row(p.ctx, *loc) else { break };
+            *to = place;
+            n_places += 1;
         }
-        // SAFETY: all places have a row; those of the context may be read and written, since no code runs on it now.
-        let is_done = unsafe { matrix::product(width, product, &src[..from.len()], &out) };
-        if is_done {
-            let others = site.dst.iter().zip(&own).filter(|(loc, _)| fast::place_of_row(p.ctx, **loc).is_none());
-            others.for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
+        if n_places == site.dst.len() {
+            // SAFETY: all places have a row of the context, which may be read and written, since no code runs on it now.
+            return unsafe { matrix::product(width, op, &src[..from.len()], &out) };
         }
+        let mut own = [[0; 32]; matrix::MAX_RESULTS];
+        let out = own.each_mut().map(|row| row.as_mut_ptr());
+        // SAFETY: as above, but for the rows here.
+        let is_done = unsafe { matrix::product(width, op, &src[..from.len()], &out) };
+        site.dst.iter().zip(&own).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
         is_done
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -226,4 +244,13 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
         let _ = (machine, p);
         false
     }
+}
+
+/// A product of `.f64` for the whole warp.
+#[cfg(target_arch = "x86_64")]
+fn doubles_by_vectors(width: matrix::Width, product: Product, p: &Parked, from: &[Loc]) {
+    let (mut src, mut dst) = ([[0; 32]; matrix::MAX_ROWS], [[0; 32]; 4]);
+    src.iter_mut().zip(from).for_each(|(row, loc)| p.ctx.read_row(*loc, u32::MAX, row));
+    matrix::doubles(width, product, &src[..from.len()], &mut dst);
+    p.operands().dst.iter().zip(&dst).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, row));
 }

@@ -4,14 +4,16 @@ use handloom_diag::Span;
 use handloom_interp::CtaEnv;
 use handloom_interp::late;
 use handloom_interp::transfer::{Fault, Part, Reach, Work, prepare};
-use handloom_ir::simt::Transfer;
+use handloom_ir::num::whole::Rows;
+use handloom_ir::simt::{Element, Transfer};
 use handloom_ir::trap::{Trap, TrapKind};
 use handloom_ir::types::{Order, StateSpace};
 
 use super::Call;
 use super::check::{Request, part};
 use super::memory::lanes;
-use super::whole;
+#[cfg(target_arch = "x86_64")]
+use super::{matrix::Width, whole};
 use crate::memory::access;
 use crate::warp::host::CtaHost;
 
@@ -72,8 +74,21 @@ impl Reach for Thread<'_> {
         unsafe { access::update(at, bytes, new) };
     }
 
-    fn add_floats(&self, a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
-        whole::add_floats(&self.host.machine, a, depths, b, sums);
+    fn read_units(&mut self, base: u64, distances: &[u32], to: &mut [[u8; 16]]) {
+        for (distance, to) in distances.iter().zip(to) {
+            // SAFETY: `locate` passed the bytes.
+            unsafe { access::read_words(base + u64::from(*distance), to, 16) }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn add_rows(&self, rows: &mut Rows<'_>) {
+        whole::add(Width::of(&self.host.machine), rows);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn widen(&self, e: Element, bits: &mut [u32]) {
+        whole::widen(Width::of(&self.host.machine), e, bits);
     }
 }
 

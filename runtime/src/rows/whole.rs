@@ -1,31 +1,283 @@
-//! Products of matrices that are not in registers: the one definition, compiled for what the host has.
+//! Products of matrices that are not in registers, in vector code of the host: four rows and some vectors of columns at a time, whose sums stay in
+//! registers.
+//!
+//! Invariants: results are those of [`Rows::add`], bit for bit but for the bits of a NaN: each lane adds the same products in the same order by the
+//! same fused operation.
 
-use handloom_ir::num::whole;
-use handloom_plan::Host;
-use handloom_plan::host::Feature;
+use std::arch::x86_64::*;
 
-/// [`whole::add_floats`].
-pub(super) fn add_floats(host: &Host, a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
-    #[cfg(target_arch = "x86_64")]
-    if host.has(Feature::Avx2) && host.has(Feature::Fma) {
-        if host.has(Feature::Avx512f) {
-            // SAFETY: the record of a device says nothing that was not detected.
-            return unsafe { by_avx512(a, depths, b, sums) };
+use handloom_ir::num::whole::{self, Rows};
+use handloom_ir::simt::Element;
+
+use super::matrix::Width;
+
+/// Rows that are done together.
+const ROWS: usize = 4;
+
+/// [`Rows::add`].
+pub(super) fn add(width: Option<Width>, rows: &mut Rows<'_>) {
+    let n_rows = rows.check();
+    // SAFETY: `width` is of this host, and the sizes were found to fit together.
+    unsafe {
+        match width {
+            Some(Width::Avx512 | Width::Avx512Vnni) => by_avx512(rows, n_rows),
+            Some(Width::Avx2) => by_avx2(rows, n_rows),
+            None => rows.add(),
         }
-        // SAFETY: as above.
-        return unsafe { by_avx2(a, depths, b, sums) };
     }
-    whole::add_floats(a, depths, b, sums);
 }
 
-#[cfg(target_arch = "x86_64")]
+/// [`whole::widen`].
+pub(super) fn widen(width: Option<Width>, e: Element, bits: &mut [u32]) {
+    // SAFETY: `width` is of this host.
+    unsafe {
+        match width {
+            Some(Width::Avx512 | Width::Avx512Vnni) => widen_by_avx512(e, bits),
+            Some(Width::Avx2) => widen_by_avx2(e, bits),
+            None => whole::widen(e, bits),
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx2,fma,f16c")]
+fn widen_by_avx512(e: Element, bits: &mut [u32]) {
+    match e {
+        Element::F16 => {
+            let (vectors, rest) = bits.as_chunks_mut::<16>();
+            for v in vectors {
+                // SAFETY: a chunk has sixteen words.
+                unsafe {
+                    let codes = _mm512_cvtepi32_epi16(_mm512_loadu_si512(v.as_ptr().cast()));
+                    _mm512_storeu_ps(v.as_mut_ptr().cast(), _mm512_cvtph_ps(codes));
+                }
+            }
+            whole::widen(e, rest);
+        }
+        e => whole::widen(e, bits),
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn widen_by_avx2(e: Element, bits: &mut [u32]) {
+    match e {
+        Element::F16 => {
+            let (vectors, rest) = bits.as_chunks_mut::<8>();
+            for v in vectors {
+                // SAFETY: a chunk has eight words.
+                unsafe {
+                    let codes = _mm256_loadu_si256(v.as_ptr().cast());
+                    let codes = _mm256_permute4x64_epi64::<0b1000>(_mm256_packus_epi32(codes, codes));
+                    _mm256_storeu_ps(v.as_mut_ptr().cast(), _mm256_cvtph_ps(_mm256_castsi256_si128(codes)));
+                }
+            }
+            whole::widen(e, rest);
+        }
+        e => whole::widen(e, bits),
+    }
+}
+
+/// # Safety
+/// The sizes fit together.
+#[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
+unsafe fn by_avx512(r: &mut Rows<'_>, n_rows: usize) {
+    let mut row = 0;
+    while row < n_rows {
+        let is_four = row + ROWS <= n_rows;
+        let mut first = 0;
+        while first < r.n {
+            let n_vectors = if r.n - first >= 64 { 4 } else { 1 };
+            let lanes = (r.n - first).min(16);
+            let mask = u16::MAX >> (16 - lanes);
+            // SAFETY: rows and columns are those of the sums; the mask ends where they end.
+            unsafe {
+                match (is_four, n_vectors) {
+                    (true, 4) => block_512::<ROWS, 4>(r, row, first, u16::MAX),
+                    (true, _) => block_512::<ROWS, 1>(r, row, first, mask),
+                    (false, 4) => block_512::<1, 4>(r, row, first, u16::MAX),
+                    (false, _) => block_512::<1, 1>(r, row, first, mask),
+                }
+            }
+            first += 16 * n_vectors;
+        }
+        row += if is_four { ROWS } else { 1 };
+    }
+}
+
+/// The sums of `R` rows and `V` vectors of columns, of which a mask counts.
+///
+/// # Safety
+/// They are there.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
+unsafe fn block_512<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize, first: usize, mask: u16) {
+    // SAFETY: by the promise of the caller; `check` asked for the depths.
+    unsafe {
+        let mut acc = [[_mm512_setzero_ps(); V]; R];
+        for i in 0..R {
+            for v in 0..V {
+                let at = r.sums.as_ptr().add((row + i) * r.n + first + 16 * v);
+                acc[i][v] = _mm512_maskz_loadu_ps(mask, at.cast());
+            }
+        }
+        let a = r.a.as_ptr().add(row * r.stored);
+        let b = r.b.as_ptr().add(first);
+        if r.depths.is_empty() {
+            for k in 0..r.stored {
+                let b = b.add(k * r.pitch);
+                let mut columns = [_mm512_setzero_ps(); V];
+                for v in 0..V {
+                    columns[v] = _mm512_maskz_loadu_ps(mask, b.add(16 * v).cast());
+                }
+                for i in 0..R {
+                    let a = _mm512_set1_ps(f32::from_bits(a.add(i * r.stored + k).read()));
+                    for v in 0..V {
+                        acc[i][v] = _mm512_fmadd_ps(a, columns[v], acc[i][v]);
+                    }
+                }
+            }
+        } else {
+            for k in 0..r.stored {
+                for i in 0..R {
+                    let b = b.add(r.depth(row + i, k) * r.pitch);
+                    let a = _mm512_set1_ps(f32::from_bits(a.add(i * r.stored + k).read()));
+                    for v in 0..V {
+                        let columns = _mm512_maskz_loadu_ps(mask, b.add(16 * v).cast());
+                        acc[i][v] = _mm512_fmadd_ps(a, columns, acc[i][v]);
+                    }
+                }
+            }
+        }
+        for i in 0..R {
+            for v in 0..V {
+                let at = r.sums.as_mut_ptr().add((row + i) * r.n + first + 16 * v);
+                _mm512_mask_storeu_ps(at.cast(), mask, acc[i][v]);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The sizes fit together.
 #[target_feature(enable = "avx2,fma")]
-fn by_avx2(a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
-    whole::add_floats(a, depths, b, sums);
+unsafe fn by_avx2(r: &mut Rows<'_>, n_rows: usize) {
+    let mut row = 0;
+    while row < n_rows {
+        let is_four = row + ROWS <= n_rows;
+        let mut first = 0;
+        while first < r.n {
+            let left = r.n - first;
+            // SAFETY: rows and columns are those of the sums.
+            unsafe {
+                match (is_four, left >= 16, left >= 8) {
+                    (true, true, _) => block_256::<ROWS, 2>(r, row, first),
+                    (true, false, true) => block_256::<ROWS, 1>(r, row, first),
+                    (false, true, _) => block_256::<1, 2>(r, row, first),
+                    (false, false, true) => block_256::<1, 1>(r, row, first),
+                    (_, false, false) => (0..if is_four { ROWS } else { 1 }).for_each(|i| one_sum(r, row + i, first)),
+                }
+            }
+            first += if left >= 16 { 16 } else if left >= 8 { 8 } else { 1 };
+        }
+        row += if is_four { ROWS } else { 1 };
+    }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx2,fma")]
-fn by_avx512(a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
-    whole::add_floats(a, depths, b, sums);
+/// As [`block_512`], without a mask.
+///
+/// # Safety
+/// The sums are there.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn block_256<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize, first: usize) {
+    // SAFETY: by the promise of the caller; `check` asked for the depths.
+    unsafe {
+        let mut acc = [[_mm256_setzero_ps(); V]; R];
+        for i in 0..R {
+            for v in 0..V {
+                acc[i][v] = _mm256_loadu_ps(r.sums.as_ptr().add((row + i) * r.n + first + 8 * v).cast());
+            }
+        }
+        let a = r.a.as_ptr().add(row * r.stored);
+        for k in 0..r.stored {
+            for i in 0..R {
+                let b = r.b.as_ptr().add(first + r.depth(row + i, k) * r.pitch);
+                let a = _mm256_set1_ps(f32::from_bits(a.add(i * r.stored + k).read()));
+                for v in 0..V {
+                    acc[i][v] = _mm256_fmadd_ps(a, _mm256_loadu_ps(b.add(8 * v).cast()), acc[i][v]);
+                }
+            }
+        }
+        for i in 0..R {
+            for v in 0..V {
+                let at = r.sums.as_mut_ptr().add((row + i) * r.n + first + 8 * v);
+                _mm256_storeu_ps(at.cast(), acc[i][v]);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn one_sum(r: &mut Rows<'_>, row: usize, column: usize) {
+    let mut sum = f32::from_bits(r.sums[row * r.n + column]);
+    for k in 0..r.stored {
+        let b = f32::from_bits(r.b[r.depth(row, k) * r.pitch + column]);
+        sum = f32::from_bits(r.a[row * r.stored + k]).mul_add(b, sum);
+    }
+    r.sums[row * r.n + column] = sum.to_bits();
+}
+
+#[cfg(test)]
+mod tests {
+    use handloom_interp::pace::splitmix;
+
+    use super::*;
+
+    /// Sizes that fill vectors and those that do not, with depths and without, numbers that round and such that overflow.
+    #[test]
+    fn sums_are_those_of_the_definition() {
+        let mut state = 5;
+        let mut next = move || splitmix(&mut state);
+        for (n_rows, n, stored) in [(4, 64, 16), (8, 80, 8), (5, 24, 3), (1, 8, 32), (7, 13, 5), (128, 256, 16), (3, 70, 1)] {
+            for with_depths in [false, true] {
+                let depth = if with_depths { 2 * stored } else { stored };
+                let pitch = n + (next() % 3) as usize;
+                let mut float = || match next() % 16 {
+                    0 => next() as u32,
+                    _ => (next() as u32 & 0x83ff_ffff) | 0x3c00_0000,
+                };
+                let a: Vec<u32> = (0..n_rows * stored).map(|_| float()).collect();
+                let b: Vec<u32> = (0..depth * pitch).map(|_| float()).collect();
+                let start: Vec<u32> = (0..n_rows * n).map(|_| float()).collect();
+                let depths: Vec<u16> =
+                    if with_depths { (0..a.len()).map(|_| (next() as usize % depth) as u16).collect() } else { vec![] };
+                let sums = |width: Option<Option<Width>>| {
+                    let mut sums = start.clone();
+                    let mut rows = Rows { a: &a, stored, depths: &depths, b: &b, pitch, sums: &mut sums, n };
+                    match width {
+                        Some(width) => add(width, &mut rows),
+                        None => rows.add(),
+                    }
+                    let canonical = |v: u32| if f32::from_bits(v).is_nan() { 0x7fff_ffff } else { v };
+                    sums.into_iter().map(canonical).collect::<Vec<u32>>()
+                };
+                let want = sums(None);
+                for width in Width::of_host().iter().copied().map(Some).chain([None]) {
+                    assert!(sums(Some(width)) == want, "{n_rows} rows of {n}, depth {stored}, {width:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn widened_halves_are_those_of_the_definition() {
+        let all: Vec<u32> = (0..1 << 16).chain(0..13).collect();
+        let canonical = |v: &u32| if f32::from_bits(*v).is_nan() { 0x7fff_ffff } else { *v };
+        let mut want = all.clone();
+        whole::widen(Element::F16, &mut want);
+        for width in Width::of_host() {
+            let mut got = all.clone();
+            widen(Some(*width), Element::F16, &mut got);
+            assert!(got.iter().map(canonical).eq(want.iter().map(canonical)), "{width:?}");
+        }
+    }
 }

@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use handloom_audit::Audit;
 use handloom_diag::Span;
-use handloom_interp::SharedAudit;
 use handloom_interp::barrier::Barriers;
+use handloom_interp::{SharedAudit, own_memory};
 
 use super::cta::CtaRun;
 use crate::grid::Ended;
 use crate::lock::lock;
+use crate::memory::Undo;
 use crate::rows;
 use crate::run::Order;
 use crate::warp::told::Told;
 
 impl CtaRun {
     /// Lets routines tell an audit, and puts contexts into the order in which the seed lets warps take their turns.
-    pub(super) fn tell(&mut self, audit: &SharedAudit) {
-        let told = Told::new(audit);
+    pub(super) fn tell(&mut self, audit: &SharedAudit, undo: Option<&Undo>) {
+        let told = Told::new(audit, undo);
         let n = self.full.len();
         let seed = self.host_ref().env.seed;
         let order = Order::new(n as u64, seed);
@@ -28,7 +29,7 @@ impl CtaRun {
     }
 
     /// The cta begins.
-    pub(super) fn tell_start(&mut self, audit: &SharedAudit) {
+    pub(super) fn tell_start(&mut self, audit: &SharedAudit, undo: Option<&Undo>) {
         let full = self.full.clone();
         let host = self.host();
         let env = &host.env;
@@ -38,7 +39,10 @@ impl CtaRun {
         lock(audit).start_cta(env.linear_ctaid(), env.threads(), cluster, shared);
         if let Some(told) = host.told.as_mut().filter(|told| !Arc::ptr_eq(&told.audit, audit)) {
             // Another launch of the same code: its audit numbers statements anew.
-            *told = Told::new(audit);
+            *told = Told::new(audit, undo);
+        }
+        if let Some((_, filled)) = host.told.as_mut().and_then(|told| told.bits.as_mut()) {
+            filled.begin(own_memory(&host.env));
         }
         let mut barriers = Barriers::new(&full);
         barriers.keep_met();
@@ -61,8 +65,10 @@ impl CtaRun {
         Ok(())
     }
 
-    /// Whether nothing more is asked for, because something was found.
+    /// Whether nothing more is asked for, because something was found, or the launch is to be run again.
     pub(super) fn has_enough(&mut self) -> bool {
-        self.host().told.as_ref().is_some_and(|told| lock(&told.audit).is_enough())
+        self.host().told.as_ref().is_some_and(|told| {
+            told.bits.as_ref().is_some_and(|(undo, _)| undo.is_doubted()) || lock(&told.audit).is_enough()
+        })
     }
 }

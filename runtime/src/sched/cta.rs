@@ -182,8 +182,8 @@ impl CtaRun {
             grace: None,
             done: true,
         };
-        if let Some(audit) = &grid.audit {
-            run.tell(audit);
+        if let Some(audit) = grid.audit.as_ref().filter(|_| program.tells()) {
+            run.tell(audit, grid.undo.as_ref());
         }
         run.prepare_contexts();
         run.ctx().host = address(run.host);
@@ -325,8 +325,8 @@ impl CtaRun {
         self.fresh = true;
         self.done = false;
         self.start_counting(grid);
-        if let Some(audit) = &grid.audit {
-            self.tell_start(audit);
+        if let Some(audit) = grid.audit.as_ref().filter(|_| self.program.tells()) {
+            self.tell_start(audit, grid.undo.as_ref());
         }
     }
 

@@ -260,6 +260,12 @@ impl Burst {
         Burst { units: BURST_NS.checked_div(unit_ns).unwrap_or(1).max(1) }
     }
 
+    /// When a burst of so many units begins, if it teaches anything: not one far below the limit, which is all that a small launch has.
+    #[inline]
+    fn begin(&self, units: u64) -> Option<Instant> {
+        (units > self.units / 8).then(Instant::now)
+    }
+
     /// Learns from a burst that began at a time; `whole`: all of its units ran.
     #[inline]
     fn learn(&mut self, start: Option<Instant>, whole: bool) {
@@ -368,10 +374,11 @@ impl<C: Crew> Worker<'_, '_, C> {
                     return Ok(true);
                 }
                 let most = self.run_ahead(front.number);
-                let start = (most > 0 || self.turns.is_some()).then(Instant::now);
+                let begin = self.burst.begin(most);
+                let noted = self.turns.is_some().then(|| begin.unwrap_or_else(Instant::now));
                 let (passed, turn) = self.crew.turns(&mut front.unit, most);
-                self.note(front.number, passed + 1, start);
-                self.burst.learn(start.filter(|_| most > 0), passed == most);
+                self.note(front.number, passed + 1, noted);
+                self.burst.learn(begin, passed == most);
                 (0..passed).for_each(|i| self.count_done(front.number + i));
                 front.number += passed;
                 self.range.start += passed;

@@ -123,9 +123,28 @@ impl Shared {
             return self.note(queue, Item { after: gates.into_iter().chain(place).collect(), work }, perform);
         }
         let streams = lock(&self.streams);
-        let mut after = Shared::before(&streams, order, self.history.get().is_some());
+        let mut after = Shared::before(&streams, order, self.is_watched());
         after.extend(gates.into_iter().chain(place));
         self.note(queue, Item { after, work }, perform)
+    }
+
+    /// Whether it is looked at what comes before what.
+    fn is_watched(&self) -> bool {
+        self.history.get().is_some()
+    }
+
+    /// Does something with what comes before what, where that is looked at.
+    fn with_history(&self, act: impl FnOnce(&mut History)) {
+        if let Some(history) = self.history.get() {
+            act(&mut lock(history));
+        }
+    }
+
+    /// Work has touched memory.
+    fn did(&self, at: At, touched: Vec<Touched>) {
+        if !touched.is_empty() {
+            self.with_history(|history| history.did(at, touched, self.device.memory()));
+        }
     }
 
     /// Puts work in, and notes what comes before it where that is looked at.
@@ -145,10 +164,10 @@ impl Shared {
 
     /// The host has waited for places, or has been told that they are passed.
     pub(super) fn waited(&self, places: &[Place]) {
-        if let Some(history) = self.history.get() {
+        self.with_history(|history| {
             let places: Vec<At> = places.iter().map(Place::at).collect();
-            lock(history).waited(&places);
-        }
+            history.waited(&places);
+        });
     }
 
     /// What new work of any stream waits for, because somebody said so of the whole context.
@@ -157,7 +176,7 @@ impl Shared {
             return Vec::new();
         }
         let mut gates = lock(&self.gates);
-        gates.retain(|place| self.history.get().is_some() || !place.is_passed());
+        gates.retain(|place| self.is_watched() || !place.is_passed());
         self.has_gates.store(!gates.is_empty(), Ordering::Release);
         gates.clone()
     }
@@ -170,7 +189,7 @@ impl Shared {
     /// Whether a stream has done all that it was given; the default stream, whether all did whose work it waits for.
     pub(super) fn pending(&self, queue: &Arc<Queue<Work>>, order: Order) -> Vec<Place> {
         let mut places = match order {
-            Order::Default => Shared::before(&lock(&self.streams), order, self.history.get().is_some()),
+            Order::Default => Shared::before(&lock(&self.streams), order, self.is_watched()),
             Order::Blocking | Order::NonBlocking => Vec::new(),
         };
         places.push(queue.end());
@@ -212,7 +231,7 @@ impl Shared {
             Work::Until(mut test, quiet) => {
                 let done =
                     caught(|| self.until(&mut *test, quiet), StreamError::HostFunction).and_then(|result| result);
-                self.history.get().into_iter().for_each(|history| lock(history).forget());
+                self.with_history(History::forget);
                 done
             }
             Work::Host(call) => caught(call, StreamError::HostFunction),
@@ -238,15 +257,6 @@ impl Shared {
         };
         if let Err(e) = done {
             let _ = self.error.set(e);
-        }
-    }
-}
-
-impl Shared {
-    /// Work has touched memory.
-    fn did(&self, at: At, touched: Vec<Touched>) {
-        if let Some(history) = self.history.get().filter(|_| !touched.is_empty()) {
-            lock(history).did(at, touched, self.device.memory());
         }
     }
 }
@@ -290,14 +300,17 @@ impl Context {
 
     /// Memory is freed, and may become other memory, in an order that the program need not know.
     pub fn forget_touched(&self) {
-        self.shared.history.get().into_iter().for_each(|history| lock(history).forget());
+        self.shared.with_history(History::forget);
+    }
+
+    /// What `touched` names, if somebody looks for work that touches the same memory; else nothing, at no cost.
+    pub fn touched(&self, touched: impl FnOnce() -> Vec<Touched>) -> Vec<Touched> {
+        if self.shared.is_watched() { touched() } else { vec![] }
     }
 
     /// The host touches memory of the device itself.
-    pub fn touches(&self, touched: Vec<Touched>) {
-        if let Some(history) = self.shared.history.get() {
-            lock(history).host_did(touched, self.shared.device.memory());
-        }
+    pub fn touches(&self, touched: impl FnOnce() -> Vec<Touched>) {
+        self.shared.with_history(|history| history.host_did(touched(), self.shared.device.memory()));
     }
 
     /// Its device.

@@ -156,15 +156,7 @@ fn finding(a: &Touched, b: &Touched, memory: &DeviceMemory) -> Finding {
         "nothing orders the {} of {}+{} and its {} in another stream, or by the host",
         a.at.does, data.what, data.offset, b.at.does
     );
-    Finding {
-        kind: "race",
-        class: "unordered",
-        message,
-        first: (*a.at).clone(),
-        second: Some((*b.at).clone()),
-        data,
-        tried: None,
-        fix: Some("let one stream wait for an event of the other one, or the host for the first"),
-        pairs: 1,
-    }
+    let fix = Some("let one stream wait for an event of the other one, or the host for the first");
+    let places = ((*a.at).clone(), Some((*b.at).clone()));
+    Finding { fix, ..Finding::new("race", "unordered", message, places, data) }
 }

@@ -45,15 +45,10 @@ pub(crate) fn race(race: &Race, grid: &Grid, bindings: &[Binding]) -> Finding {
         _ => format!("nothing orders the {} of {name} by {a} and its {} by {b}", first.does, second.does),
     };
     Finding {
-        kind: "race",
-        class: race.class.word(),
-        message,
-        first,
-        second: Some(second),
-        data,
         tried: race.tried.as_ref().map(|tried| attempt(tried, grid)),
         fix: fix(race),
         pairs: race.pairs,
+        ..Finding::new("race", race.class.word(), message, (first, Some(second)), data)
     }
 }
 
@@ -110,17 +105,7 @@ pub(crate) fn after_free(trap: &Trap, memory: &Memory, grid: &Grid) -> Option<Fi
     } else {
         ("use", format!("{does} of {} bytes at +{} of {of}, after it was freed", trap.bytes, addr - block.addr))
     };
-    Some(Finding {
-        kind: "freed",
-        class,
-        message,
-        first: freed,
-        second: Some(second),
-        data,
-        tried: None,
-        fix: None,
-        pairs: 1,
-    })
+    Some(Finding::new("freed", class, message, (freed, Some(second)), data))
 }
 
 /// The thread of a trap, as audits know it.
@@ -158,7 +143,7 @@ pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Opti
     let statement = || FoundIn { what: format!("`{}`", opcode(&first.statement)), ..FoundIn::default() };
     let data = object.unwrap_or_else(statement);
     let (kind, class) = (misuse.wrong.kind(), misuse.wrong.word());
-    Some(Finding { kind, class, message, first, second, data, tried: None, fix: None, pairs: misuse.times })
+    Some(Finding { pairs: misuse.times, ..Finding::new(kind, class, message, (first, second), data) })
 }
 
 /// Says that an access leaves the variable that its address was made from.
@@ -193,17 +178,9 @@ pub(crate) fn stray(stray: &Stray, grid: &Grid, bindings: &[Binding]) -> Finding
     let into =
         hit.filter(|_| stray.addr < base || offset >= bytes).map_or(String::new(), |hit| format!(", in {}", hit.what));
     let message = format!("{does} of {} bytes through the address of {name}, {by}{into}", stray.bytes);
-    Finding {
-        kind: "out_of_bounds",
-        class: "variable",
-        message,
-        first: step_at(stray.at, does, grid),
-        second: None,
-        data: FoundIn { what: format!("{name} of {bytes} bytes"), ..FoundIn::default() },
-        tried: None,
-        fix: None,
-        pairs: stray.times,
-    }
+    let data = FoundIn { what: format!("{name} of {bytes} bytes"), ..FoundIn::default() };
+    let first = step_at(stray.at, does, grid);
+    Finding { pairs: stray.times, ..Finding::new("out_of_bounds", "variable", message, (first, None), data) }
 }
 
 /// Says what bytes that nobody wrote decide.
@@ -254,17 +231,7 @@ pub(crate) fn unwritten(found: &Use, memory: &Memory, grid: &Grid, bindings: &[B
         Some(origin) if origin.span != found.span => (place(origin.span, origin.thread), Some(used)),
         Some(_) | None => (used, None),
     };
-    Finding {
-        kind: "uninitialised",
-        class: found.class.word(),
-        message,
-        first,
-        second,
-        data,
-        tried: None,
-        fix: None,
-        pairs: found.times,
-    }
+    Finding { pairs: found.times, ..Finding::new("uninitialised", found.class.word(), message, (first, second), data) }
 }
 
 fn fix(race: &Race) -> Option<&'static str> {

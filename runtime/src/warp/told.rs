@@ -1,5 +1,6 @@
 //! Who is told what the threads of a cta of compiled code do.
 
+use handloom_audit::init::Filled;
 use handloom_audit::misuse::{Misuse, Wrong};
 use handloom_audit::{Audit, Thread};
 use handloom_diag::Span;
@@ -8,6 +9,7 @@ use handloom_interp::barrier::Released;
 
 use super::host::{BarWait, ClusterWait, CtaHost};
 use crate::lock::lock;
+use crate::memory::Undo;
 
 /// What routines need to tell an audit.
 #[derive(Debug)]
@@ -17,20 +19,30 @@ pub(crate) struct Told {
     pub(crate) has_memory: bool,
     /// Whether the audit looks at accesses.
     pub(crate) has_races: bool,
+    /// What the launch has written, and which bytes of its own memory the block has: where bytes that nobody wrote are looked for.
+    pub(crate) bits: Option<(Undo, Filled)>,
     /// By memory site of the code: the numbers of its statement in global and in shared memory, once it was told of.
     pub(crate) sites: Vec<[Option<u32>; 2]>,
 }
 
 impl Told {
     /// For a launch that begins.
-    pub(crate) fn new(shared: &SharedAudit) -> Told {
+    pub(crate) fn new(shared: &SharedAudit, undo: Option<&Undo>) -> Told {
         let mut audit = lock(shared);
         let (has_memory, has_races) = (audit.memory().is_some(), audit.has_races());
-        Told { audit: SharedAudit::clone(shared), has_memory, has_races, sites: Vec::new() }
+        let bits = undo.map(|undo| (undo.clone(), Filled::default()));
+        Told { audit: SharedAudit::clone(shared), has_memory, has_races, bits, sites: Vec::new() }
     }
 }
 
 impl CtaHost {
+    /// What an op carries of bits that nobody wrote cannot be told here.
+    pub(crate) fn doubt(&self) {
+        if let Some((undo, _)) = self.told.as_ref().and_then(|told| told.bits.as_ref()) {
+            undo.doubt();
+        }
+    }
+
     /// Something happened to the clocks of the block.
     pub(crate) fn tell(&self, what: impl FnOnce(&mut Audit, u64)) {
         if let Some(told) = &self.told {

@@ -1,6 +1,7 @@
 //! The runtime as a program uses it. One test program: each would link all of the engines.
 
 mod cache;
+mod checks;
 mod compiling;
 mod errors;
 mod faults;

@@ -15,6 +15,7 @@ pub mod nvrtc;
 pub mod order;
 pub mod paths;
 pub mod pictures;
+pub mod products;
 pub mod run;
 pub mod small_floats;
 pub mod threefry;

@@ -7,6 +7,7 @@
 //! no byte is known and that is no copy of padding.
 
 pub mod carry;
+mod filled;
 mod written;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use handloom_diag::Span;
 use handloom_ir::types::StateSpace;
 
 use crate::event::Thread;
+pub use filled::Filled;
 use written::Written;
 
 /// Most places that origins are told apart by address.

@@ -1,7 +1,8 @@
 //! One thing that was begun.
 
 use handloom_audit::Proxy;
-use handloom_ir::simt::{Begun, TensorOp};
+use handloom_ir::num::whole::Rows;
+use handloom_ir::simt::{Begun, Element, TensorOp};
 use handloom_ir::trap::TrapKind;
 use handloom_ir::types::StateSpace;
 
@@ -154,8 +155,16 @@ impl Reach for Away<'_> {
         self.inner.update(at, bytes, new);
     }
 
-    fn add_floats(&self, a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
-        self.inner.add_floats(a, depths, b, sums);
+    fn read_units(&mut self, base: u64, distances: &[u32], to: &mut [[u8; 16]]) {
+        self.inner.read_units(base, distances, to);
+    }
+
+    fn add_rows(&self, rows: &mut Rows<'_>) {
+        self.inner.add_rows(rows);
+    }
+
+    fn widen(&self, e: Element, bits: &mut [u32]) {
+        self.inner.widen(e, bits);
     }
 
     fn act_for(&mut self, who: Option<Who>) {

@@ -8,11 +8,8 @@
 //! # PTX ISA
 //! Data Path Layout Organization; Block Scaling for tcgen05.mma; Sparse Matrices.
 
-use std::borrow::Cow;
-use std::sync::OnceLock;
-
-use handloom_ir::num::matrix::{end, float_element, integer_element, kept, scale, start};
-use handloom_ir::num::whole::add_integers;
+use handloom_ir::num::matrix::{end, integer_element, kept, scale, start};
+use handloom_ir::num::whole::{Rows, add_integers};
 use handloom_ir::simt::tensor::{LANES, TensorProduct};
 use handloom_ir::simt::tile::{Field, Major, Tile};
 use handloom_ir::simt::{Accumulator, Element};
@@ -64,101 +61,62 @@ fn layout(p: TensorProduct, m: u32, first: u32) -> Layout {
     Layout { lines: lines.collect(), parts, rows, is_half }
 }
 
-/// Elements of `a` or `b`, as products take them.
-trait Number: Copy + Default + 'static {
-    fn of(e: Element, bits: u64) -> Self;
-    fn negated(self) -> Self;
-
-    /// All numbers of a format by their bits, where they are many and each takes time.
-    fn all(_: Element) -> Option<&'static [Self]> {
-        None
-    }
-}
-
-/// The numbers of `.f16`, made when they are first asked for.
-static HALVES: OnceLock<Vec<f32>> = OnceLock::new();
-
-impl Number for f32 {
-    fn of(e: Element, bits: u64) -> f32 {
-        float_element(e, bits)
-    }
-
-    fn negated(self) -> f32 {
-        -self
-    }
-
-    fn all(e: Element) -> Option<&'static [f32]> {
-        (e == Element::F16).then(|| {
-            HALVES.get_or_init(|| (0..1 << 16).map(|bits| float_element(Element::F16, bits)).collect()).as_slice()
-        })
-    }
-}
-
-impl Number for i32 {
-    fn of(e: Element, bits: u64) -> i32 {
-        integer_element(e, bits)
-    }
-
-    fn negated(self) -> i32 {
-        -self
-    }
-}
-
 /// Most elements in sixteen bytes.
 const MAX_PER_UNIT: usize = 32;
 
-/// How bits become elements.
-struct Decoder<T: Number> {
-    e: Element,
-    negates: bool,
-    /// By the bits, where these are few or the numbers are known.
-    table: Cow<'static, [T]>,
+/// How many elements sixteen bytes of shared memory have.
+fn per_unit(e: Element) -> u32 {
+    if small_bits(e).is_some() { 16 } else { 128 / e.bits() }
 }
 
-impl<T: Number> Decoder<T> {
-    fn new(e: Element, negates: bool) -> Decoder<T> {
-        let n = if e.bits() <= 8 { 1_u64 << e.bits() } else { 0 };
-        let table = match T::all(e) {
-            Some(all) => Cow::Borrowed(all),
-            None => (0..n).map(|bits| T::of(e, bits)).collect(),
-        };
-        Decoder { e, negates, table }
-    }
-
-    fn decode(&self, bits: u64) -> T {
-        let known = usize::try_from(bits).ok().and_then(|i| self.table.get(i));
-        let value = known.copied().unwrap_or_else(|| T::of(self.e, bits));
-        if self.negates { value.negated() } else { value }
-    }
-
-    /// The elements in sixteen bytes of shared memory: as many as [`per_unit`](Decoder::per_unit) says.
-    ///
-    /// # PTX ISA
-    /// Packing formats of elements in Tensor and Shared memory.
-    fn unit(&self, bytes: [u8; 16]) -> [T; MAX_PER_UNIT] {
-        let mut out = [T::default(); MAX_PER_UNIT];
-        if self.e.bits() == 16 {
-            for (to, pair) in out.iter_mut().zip(bytes.chunks_exact(2)) {
-                *to = self.decode(u64::from(u16::from_le_bytes([pair[0], pair[1]])));
+/// The bits of the elements in sixteen bytes of shared memory: as many as [`per_unit`] says.
+///
+/// # PTX ISA
+/// Packing formats of elements in Tensor and Shared memory.
+fn elements_of(e: Element, bytes: &[u8; 16]) -> [u32; MAX_PER_UNIT] {
+    let mut out = [0; MAX_PER_UNIT];
+    // Smaller elements lie next to each other, sixteen of them with padding behind; in registers and tensor memory each has a byte.
+    match small_bits(e) {
+        Some(size) => {
+            let (all, left) = (u128::from_le_bytes(*bytes), if size == 4 { 2 } else { 0 });
+            for (i, to) in (0..16).zip(&mut out) {
+                *to = u32::try_from(all >> (size * i) & ((1 << size) - 1)).unwrap_or(0) << left;
             }
-            return out;
         }
-        let all = u128::from_le_bytes(bytes);
-        // Smaller elements lie next to each other, sixteen of them with padding behind; in registers and tensor memory each has a byte.
-        let (size, left) = match small_bits(self.e) {
-            Some(4) => (4, 2),
-            Some(bits) => (bits, 0),
-            None => (self.e.bits(), 0),
-        };
-        let mask = (1_u128 << size) - 1;
-        for (i, to) in (0..self.per_unit()).zip(&mut out) {
-            *to = self.decode(u64::try_from(all >> (size * i) & mask).unwrap_or(0) << left);
-        }
-        out
+        None => match e.bits() {
+            4 => {
+                for (to, byte) in out.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+                    *to = [u32::from(byte & 0xf), u32::from(byte >> 4)];
+                }
+            }
+            8 => out.iter_mut().zip(bytes).for_each(|(to, byte)| *to = u32::from(*byte)),
+            16 => {
+                for (to, pair) in out.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                    *to = u32::from(u16::from_le_bytes(*pair));
+                }
+            }
+            _ => {
+                for (to, word) in out.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                    *to = u32::from_le_bytes(*word);
+                }
+            }
+        },
     }
+    out
+}
 
-    fn per_unit(&self) -> u32 {
-        if small_bits(self.e).is_some() { 16 } else { 128 / self.e.bits() }
+/// Makes the bits of elements numbers, in their place: floats or integers.
+fn decode(e: Element, negates: bool, bits: &mut [u32], reach: &dyn Reach) {
+    if e.is_integer() {
+        bits.iter_mut().for_each(|v| *v = integer_element(e, u64::from(*v)).cast_unsigned());
+        if negates {
+            bits.iter_mut().for_each(|v| *v = v.wrapping_neg());
+        }
+    } else {
+        reach.widen(e, bits);
+        if negates {
+            bits.iter_mut().for_each(|v| *v ^= 1 << 31);
+        }
     }
 }
 
@@ -201,57 +159,83 @@ impl Shared {
         Ok(Shared { tile, rank, base, size: env.shared_size })
     }
 
-    /// Sixteen bytes of a line.
-    fn unit(&self, line: u32, unit: u32, reach: &mut dyn Reach) -> Result<[u8; 16], Fault> {
-        let offset = self.tile.address(line, 16 * unit);
-        let mut bytes = [0; 16];
-        let place = if offset + 16 <= self.size {
-            self.base + u64::from(offset)
-        } else {
-            let (space, addr) = match self.rank {
-                None => (StateSpace::Shared, u64::from(offset)),
-                Some(rank) => (StateSpace::SharedCluster, in_cta(rank, u64::from(offset))),
+    /// Sixteen bytes of each of some lines.
+    fn units(
+        &self,
+        lines: impl Iterator<Item = u32>,
+        unit: u32,
+        held: &mut Units,
+        reach: &mut dyn Reach,
+    ) -> Result<(), Fault> {
+        held.distances.clear();
+        held.distances.extend(lines.map(|line| self.tile.address(line, 16 * unit)));
+        held.bytes.resize(held.distances.len(), [0; 16]);
+        if held.distances.iter().all(|d| d + 16 <= self.size) {
+            reach.read_units(self.base, &held.distances, &mut held.bytes);
+            return Ok(());
+        }
+        for (distance, to) in held.distances.iter().zip(&mut held.bytes) {
+            let place = if distance + 16 <= self.size {
+                self.base + u64::from(*distance)
+            } else {
+                let (space, addr) = match self.rank {
+                    None => (StateSpace::Shared, u64::from(*distance)),
+                    Some(rank) => (StateSpace::SharedCluster, in_cta(rank, u64::from(*distance))),
+                };
+                find(reach, Part { kind: AccessKind::Read, space, addr, bytes: 16, align: 16 })?
             };
-            find(reach, Part { kind: AccessKind::Read, space, addr, bytes: 16, align: 16 })?
-        };
-        reach.read(place, &mut bytes);
-        Ok(bytes)
+            reach.read(place, to);
+        }
+        Ok(())
     }
 
-    /// Calls `put` for the elements of rows or columns from `first` on, some that follow each other at a time: with the row or column and the depth of
-    /// the first of them. They go along the depth, or along rows or columns, as the matrix lies.
-    fn each<T: Number>(
+    /// Writes the bits of the elements of rows or columns from `first` on to their places. Of the element of row or column `mn`, counted from there,
+    /// and depth `k` that is `mn * steps[0] + k * steps[1]`.
+    fn elements(
         &self,
-        decoder: &Decoder<T>,
+        e: Element,
         (first, count): (u32, u32),
         depth: u32,
+        steps: [usize; 2],
+        to: &mut [u32],
         reach: &mut dyn Reach,
-        put: &mut dyn FnMut(u32, u32, &[T]),
     ) -> Result<(), Fault> {
-        let per = decoder.per_unit();
+        let per = per_unit(e);
+        let mut held = Units::default();
         match self.tile.major {
             Major::K => {
-                for mn in 0..count {
-                    for unit in 0..depth.div_ceil(per) {
-                        let values = decoder.unit(self.unit(first + mn, unit, reach)?);
-                        put(mn, unit * per, &values[..at(per.min(depth - unit * per))]);
+                for unit in 0..depth.div_ceil(per) {
+                    self.units(first..first + count, unit, &mut held, reach)?;
+                    let n = at(per.min(depth - unit * per));
+                    for (mn, bytes) in held.bytes.iter().enumerate() {
+                        let to = &mut to[mn * steps[0] + at(unit * per) * steps[1]..];
+                        let elements = elements_of(e, bytes);
+                        to.iter_mut().step_by(steps[1]).zip(&elements[..n]).for_each(|(to, v)| *to = *v);
                     }
                 }
             }
             Major::Mn => {
-                let units = first / per..(first + count).div_ceil(per);
-                for k in 0..depth {
-                    for unit in units.clone() {
-                        let values = decoder.unit(self.unit(k, unit, reach)?);
-                        let from = first.max(unit * per);
-                        let to = (first + count).min((unit + 1) * per);
-                        put(from - first, k, &values[at(from - unit * per)..at(to - unit * per)]);
+                for unit in first / per..(first + count).div_ceil(per) {
+                    self.units(0..depth, unit, &mut held, reach)?;
+                    let (from, end) = (first.max(unit * per), (first + count).min((unit + 1) * per));
+                    for (k, bytes) in held.bytes.iter().enumerate() {
+                        let to = &mut to[at(from - first) * steps[0] + k * steps[1]..];
+                        let elements = elements_of(e, bytes);
+                        let elements = &elements[at(from - unit * per)..at(end - unit * per)];
+                        to.iter_mut().step_by(steps[0]).zip(elements).for_each(|(to, v)| *to = *v);
                     }
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Sixteen bytes of some lines, and where they lie.
+#[derive(Default)]
+struct Units {
+    distances: Vec<u32>,
+    bytes: Vec<[u8; 16]>,
 }
 
 /// What a product is made of, checked.
@@ -271,12 +255,14 @@ struct Plan<'h> {
     a: Option<Address>,
 }
 
-/// Rows of `a` by line and all of `b` by parts of its columns.
-struct Operands<T> {
-    a: Vec<Vec<T>>,
-    /// For each part, by depth and column.
-    b: Vec<Vec<T>>,
-    depths: Vec<Vec<u16>>,
+/// The numbers of both matrices: floats by their bits, or integers.
+struct Operands {
+    /// Rows of `a`, by line.
+    a: Vec<u32>,
+    /// All of `b`, by depth.
+    b: Vec<u32>,
+    /// The depths of the elements of `a`, by line; empty where all are there.
+    depths: Vec<u16>,
 }
 
 pub(super) fn product(p: TensorProduct, src: &[u64], held: &Held, reach: &mut dyn Reach) -> Result<(), Fault> {
@@ -307,11 +293,10 @@ pub(super) fn product(p: TensorProduct, src: &[u64], held: &Held, reach: &mut dy
     plan.check()?;
     let zeros = Zeros::decode(s.zeros, i.m, i.n);
     let adds = s.adds != 0;
+    let o = plan.operands(s.a, s.b, &zeros, reach)?;
     if i.d == Accumulator::S32 {
-        let o = plan.operands(s.a, s.b, &zeros, reach)?;
         plan.integers(&o, adds, s.lanes);
     } else {
-        let o = plan.operands(s.a, s.b, &zeros, reach)?;
         let scale = (0..s.shift.min(64)).fold(1.0, |scale: f32, _| scale / 2.0);
         plan.floats(&o, adds.then_some(scale), s.lanes, &*reach);
     }
@@ -350,75 +335,66 @@ impl Plan<'_> {
         if self.i.elements[0].bits() >= 16 { 1 } else { 2 }
     }
 
-    fn operands<T: Number>(&self, a: u64, b: u64, zeros: &Zeros, reach: &mut dyn Reach) -> Result<Operands<T>, Fault> {
+    fn operands(&self, a: u64, b: u64, zeros: &Zeros, reach: &mut dyn Reach) -> Result<Operands, Fault> {
         let i = &self.i;
         let n_ctas = 1 + u32::from(self.p.pair);
         let rank = |cta: u32| self.p.pair.then(|| self.held.rank(cta));
-        let decoder = Decoder::new(i.elements[0], i.negates[0]);
-        let a = if let Some(address) = self.a {
-            self.layout.lines.iter().map(|line| self.row_of_a(*line, address, &decoder)).collect()
-        } else {
-            let (rows, stored) = (self.layout.rows, at(self.stored));
-            let mut of_cta = Vec::new();
-            for cta in 0..n_ctas {
-                let mut all = vec![T::default(); at(rows) * stored];
-                let matrix = Shared::new("a", a, i.majors[0], rank(cta), reach)?;
-                let by_depth = matrix.tile.major == Major::K;
-                matrix.each(&decoder, (0, rows), self.stored, reach, &mut |row, k, values| {
-                    let first = at(row) * stored + at(k);
-                    if by_depth {
-                        all[first..first + values.len()].copy_from_slice(values);
-                    } else {
-                        all[first..].iter_mut().step_by(stored).zip(values).for_each(|(to, v)| *to = *v);
-                    }
-                })?;
-                of_cta.push(all);
+        let stored = at(self.stored);
+        let mut of_a = vec![0; self.layout.lines.len() * stored];
+        if let Some(address) = self.a {
+            for (line, to) in self.layout.lines.iter().zip(of_a.chunks_mut(stored)) {
+                self.row_of_a(*line, address, to);
             }
-            self.layout.lines.iter().map(|l| of_cta[l.cta][at(l.row) * stored..][..stored].to_vec()).collect()
-        };
-        let decoder = Decoder::new(i.elements[1], i.negates[1]);
-        let count = at(self.count);
-        let mut parts = vec![vec![T::default(); at(i.k) * count]; at(self.layout.parts)];
-        let n_local = i.n / n_ctas;
+        } else {
+            let rows = at(self.layout.rows);
+            for cta in 0..n_ctas {
+                let matrix = Shared::new("a", a, i.majors[0], rank(cta), reach)?;
+                // The lines of a CTA are all its rows, as often as `b` has parts.
+                let per_cta = rows * at(self.layout.parts) * stored;
+                let to = &mut of_a[at(cta) * per_cta..][..per_cta];
+                matrix.elements(i.elements[0], (0, self.layout.rows), self.stored, [stored, 1], to, reach)?;
+                for part in 1..at(self.layout.parts) {
+                    to.copy_within(..rows * stored, part * rows * stored);
+                }
+            }
+        }
+        decode(i.elements[0], i.negates[0], &mut of_a, &*reach);
+        let (n, n_local) = (at(i.n), i.n / n_ctas);
+        let mut of_b = vec![0; at(i.k) * n];
         for cta in 0..n_ctas {
             let matrix = Shared::new("b", b, i.majors[1], rank(cta), reach)?;
-            let by_depth = matrix.tile.major == Major::K;
-            matrix.each(&decoder, (zeros.shift, n_local), i.k, reach, &mut |n, k, values| {
-                let first = at(cta * n_local + n);
-                if by_depth {
-                    if !zeros.mask[first] {
-                        let part = &mut parts[first / count][at(k) * count + first % count..];
-                        part.iter_mut().step_by(count).zip(values).for_each(|(to, v)| *to = *v);
-                    }
-                    return;
-                }
-                for (n, v) in (first..).zip(values).filter(|(n, _)| !zeros.mask[*n]) {
-                    parts[n / count][at(k) * count + n % count] = *v;
-                }
-            })?;
+            let to = &mut of_b[at(cta * n_local)..];
+            matrix.elements(i.elements[1], (zeros.shift, n_local), i.k, [1, n], to, reach)?;
         }
-        let depths = self.layout.lines.iter().map(|line| self.depths(*line)).collect();
-        Ok(Operands { a, b: parts, depths })
+        decode(i.elements[1], i.negates[1], &mut of_b, &*reach);
+        if zeros.mask.contains(&true) {
+            for row in of_b.chunks_mut(n) {
+                row.iter_mut().zip(&zeros.mask).filter(|(_, zero)| **zero).for_each(|(v, _)| *v = 0);
+            }
+        }
+        let depths = match self.p.sparse {
+            true => self.layout.lines.iter().flat_map(|line| self.depths(*line)).collect(),
+            false => vec![],
+        };
+        Ok(Operands { a: of_a, b: of_b, depths })
     }
 
-    /// The elements of `a` that the lane of a line has.
-    fn row_of_a<T: Number>(&self, line: Line, address: Address, decoder: &Decoder<T>) -> Vec<T> {
+    /// The bits of the elements of `a` that the lane of a line has.
+    fn row_of_a(&self, line: Line, address: Address, to: &mut [u32]) {
         let bits = self.i.elements[0].bits();
         let per = 32 / bits;
         // Choice: with a shift a lane has the row of the next one, and the last lane its own.
         let lane = if self.p.a_shift { (line.lane + 1).min(LANES - 1) } else { line.lane };
         let t = self.held.lock(line.cta);
-        let mask = u64::MAX >> (64 - bits);
-        let element = |k: u32| u64::from(t.cell(lane, address.column + k / per)) >> (k % per * bits) & mask;
-        (0..self.stored).map(|k| decoder.decode(element(k))).collect()
+        let mask = u32::MAX >> (32 - bits);
+        for (k, to) in (0..).zip(to) {
+            *to = t.cell(lane, address.column + k / per) >> (k % per * bits) & mask;
+        }
     }
 
-    /// The depths of the elements of a row of `a` that are there.
+    /// The depths of the elements of a row of a sparse `a` that are there.
     fn depths(&self, line: Line) -> Vec<u16> {
         let as_depth = |k: usize| u16::try_from(k).unwrap_or(0);
-        if !self.p.sparse {
-            return (0..at(self.i.k)).map(as_depth).collect();
-        }
         let chunk = self.i.elements[0].chunk();
         let t = self.held.lock(line.cta);
         let first = self.metadata.column + self.i.selector;
@@ -436,6 +412,12 @@ impl Plan<'_> {
         chunks.map(as_depth).collect()
     }
 
+    /// Lines that follow each other and multiply the same part of `b` in one CTA: the first of them, and how many.
+    fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let rows = at(self.layout.rows);
+        (0..self.layout.lines.len()).step_by(rows.max(1)).map(move |first| (first, rows))
+    }
+
     /// Whether a lane is written. `lanes`: masks of those that are not, if there are any.
     fn writes(&self, line: Line, lanes: &[u64]) -> bool {
         lanes.get(4 * line.cta + at(line.lane / 32)).is_none_or(|word| word >> (line.lane % 32) & 1 == 0)
@@ -446,52 +428,94 @@ impl Plan<'_> {
     }
 
     /// `adds`: what `d` is multiplied by before the products are added, if it is.
-    fn floats(&self, o: &Operands<f32>, adds: Option<f32>, lanes: &[u64], reach: &dyn Reach) {
-        let i = &self.i;
-        let mut sums: Vec<f32> = Vec::new();
-        for (n, line) in self.layout.lines.iter().enumerate().filter(|(_, line)| self.writes(**line, lanes)) {
-            let mut t = self.held.lock(line.cta);
-            let (a, depths, b) = (&o.a[n], &o.depths[n], &o.b[at(line.part)]);
-            let old = t.row(line.lane, self.d.column, self.count);
-            let scaled = |value: f32, scale: f32| if scale == 1.0 { value } else { value * scale };
-            sums.clear();
-            match (adds, i.d) {
-                (None, _) => sums.resize(old.len(), 0.0),
-                (Some(scale), Accumulator::F32) => {
-                    sums.extend(old.iter().map(|bits| scaled(f32::from_bits(*bits), scale)))
-                }
-                (Some(scale), d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32)) => {
-                    sums.extend(old.iter().map(|bits| scaled(start(d, u64::from(*bits) & d.mask()), scale)))
-                }
+    fn floats(&self, o: &Operands, adds: Option<f32>, lanes: &[u64], reach: &dyn Reach) {
+        let (n, stored) = (at(self.count), at(self.stored));
+        for (first, count) in self.runs() {
+            let lines = &self.layout.lines[first..first + count];
+            let mut t = self.held.lock(lines[0].cta);
+            let mut sums = vec![0; count * n];
+            if let Some(scale) = adds {
+                lines.iter().zip(sums.chunks_mut(n)).for_each(|(line, sums)| self.start(&t, *line, scale, sums));
             }
+            let b = &o.b[at(lines[0].part) * n..];
+            let of_lines = |of: &[u16]| if of.is_empty() { 0..0 } else { first * stored..(first + count) * stored };
+            let (a, depths) = (&o.a[first * stored..][..count * stored], &o.depths[of_lines(&o.depths)]);
             match self.p.scales {
-                None => reach.add_floats(a, depths, b, &mut sums),
-                Some(blocks) => {
-                    let size = a.len() / usize::from(blocks);
-                    let mut all: Vec<f64> = sums.iter().map(|sum| f64::from(*sum)).collect();
-                    for block in 0..usize::from(blocks) {
-                        let mut sums = vec![0.0; sums.len()];
-                        let part = block * size..(block + 1) * size;
-                        reach.add_floats(&a[part.clone()], &depths[part], b, &mut sums);
-                        let of_a = self.scale(&t, 0, line.lane, line.row, block);
-                        for (column, (to, sum)) in (0..).zip(all.iter_mut().zip(sums)) {
-                            *to += f64::from(sum) * (of_a * self.scale(&t, 1, line.lane, column, block));
-                        }
-                    }
-                    #[expect(clippy::cast_possible_truncation, reason = "this is the rounding of the sum")]
-                    sums.iter_mut().zip(all).for_each(|(to, sum)| *to = sum as f32);
+                None => {
+                    let sums = &mut sums;
+                    reach.add_rows(&mut Rows { a, stored, depths, b, pitch: at(self.i.n), sums, n });
                 }
+                Some(blocks) => self.add_scaled([a, b], depths, blocks, (lines, &t), &mut sums, reach),
             }
-            match i.d {
-                // What `end` does, without a call for each cell.
-                Accumulator::F32 => {
-                    self.write(&mut t, *line, sums.iter().map(|s| if s.is_nan() { 0x7fff_ffff } else { s.to_bits() }))
-                }
-                d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32) => {
-                    self.write(&mut t, *line, sums.iter().map(|sum| low32(end(d, *sum))))
+            for (line, sums) in lines.iter().zip(sums.chunks(n)).filter(|(line, _)| self.writes(**line, lanes)) {
+                match self.i.d {
+                    // What `end` does, without a call for each cell.
+                    Accumulator::F32 => {
+                        let canonical = |s: &u32| if f32::from_bits(*s).is_nan() { 0x7fff_ffff } else { *s };
+                        self.write(&mut t, *line, sums.iter().map(canonical));
+                    }
+                    d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32) => {
+                        self.write(&mut t, *line, sums.iter().map(|sum| low32(end(d, f32::from_bits(*sum)))));
+                    }
                 }
             }
         }
+    }
+
+    /// What the sums of a line start from.
+    fn start(&self, t: &Tensor, line: Line, scale: f32, sums: &mut [u32]) {
+        let old = t.row(line.lane, self.d.column, self.count);
+        match self.i.d {
+            Accumulator::F32 if scale == 1.0 => sums.copy_from_slice(old),
+            d => {
+                for (sum, bits) in sums.iter_mut().zip(old) {
+                    let value = start(d, u64::from(*bits) & d.mask());
+                    *sum = if scale == 1.0 { value } else { value * scale }.to_bits();
+                }
+            }
+        }
+    }
+
+    /// Adds products of blocks with their scales, which lie in the tensor memory of the lines.
+    fn add_scaled(
+        &self,
+        [a, b]: [&[u32]; 2],
+        depths: &[u16],
+        blocks: u8,
+        (lines, t): (&[Line], &Tensor),
+        sums: &mut [u32],
+        reach: &dyn Reach,
+    ) {
+        let (n, stored) = (at(self.count), at(self.stored));
+        let size = stored / usize::from(blocks);
+        let mut all: Vec<f64> = sums.iter().map(|sum| f64::from(f32::from_bits(*sum))).collect();
+        // The scales of the columns lie in each 32 lanes anew.
+        let mut of_b: Vec<(u32, Vec<f64>)> = Vec::new();
+        for block in 0..usize::from(blocks) {
+            let part: Vec<u32> = a.chunks(stored).flat_map(|row| &row[block * size..][..size]).copied().collect();
+            let depths: Vec<u16> = if depths.is_empty() {
+                (0..part.len()).map(|i| u16::try_from(block * size + i % size).unwrap_or(0)).collect()
+            } else {
+                depths.chunks(stored).flat_map(|row| &row[block * size..][..size]).copied().collect()
+            };
+            sums.fill(0);
+            let (a, depths) = (&part, &depths);
+            reach.add_rows(&mut Rows { a, stored: size, depths, b, pitch: at(self.i.n), sums: &mut *sums, n });
+            of_b.clear();
+            for (line, (all, sums)) in lines.iter().zip(all.chunks_mut(n).zip(sums.chunks(n))) {
+                let of_a = self.scale(t, 0, line.lane, line.row, block);
+                let warp = line.lane / 32;
+                if of_b.last().is_none_or(|(of, _)| *of != warp) {
+                    of_b.push((warp, (0..self.count).map(|n| self.scale(t, 1, line.lane, n, block)).collect()));
+                }
+                let Some((_, of_b)) = of_b.last() else { continue };
+                for (to, (sum, of_b)) in all.iter_mut().zip(sums.iter().zip(of_b)) {
+                    *to += f64::from(f32::from_bits(*sum)) * (of_a * of_b);
+                }
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "this is the rounding of the sum")]
+        sums.iter_mut().zip(all).for_each(|(to, sum)| *to = (sum as f32).to_bits());
     }
 
     /// The scale of a block of a row of `a` or a column of `b`, counted in the CTA or in the line: 32 of them go down the lanes, the next 32 are in the
@@ -502,18 +526,22 @@ impl Plan<'_> {
         scale(self.i.scale, u64::from(word >> (8 * (byte % 4)) & 0xff))
     }
 
-    fn integers(&self, o: &Operands<i32>, adds: bool, lanes: &[u64]) {
-        for (n, line) in self.layout.lines.iter().enumerate().filter(|(_, line)| self.writes(**line, lanes)) {
+    fn integers(&self, o: &Operands, adds: bool, lanes: &[u64]) {
+        let (n, stored) = (at(self.count), at(self.stored));
+        let in_order: Vec<u16> = (0..stored).map(|k| u16::try_from(k).unwrap_or(0)).collect();
+        for (i, line) in self.layout.lines.iter().enumerate().filter(|(_, line)| self.writes(**line, lanes)) {
             let mut t = self.held.lock(line.cta);
             let old: Vec<i32> = t.row(line.lane, self.d.column, self.count).iter().map(|c| c.cast_signed()).collect();
-            let mut sums = vec![0; old.len()];
-            add_integers(&o.a[n], &o.depths[n], &o.b[at(line.part)], &mut sums);
-            let sum = |(old, sum): (i32, i32)| match (adds, self.i.saturates) {
+            let mut sums = vec![0; n];
+            let of_line = i * stored..(i + 1) * stored;
+            let depths = if o.depths.is_empty() { &in_order } else { &o.depths[of_line.clone()] };
+            add_integers(&o.a[of_line], depths, &o.b[at(line.part) * n..], at(self.i.n), &mut sums);
+            let sum = |(old, sum): (i32, u32)| match (adds, self.i.saturates) {
                 (false, _) => sum,
-                (true, false) => old.wrapping_add(sum),
-                (true, true) => old.saturating_add(sum),
+                (true, false) => old.cast_unsigned().wrapping_add(sum),
+                (true, true) => old.saturating_add(sum.cast_signed()).cast_unsigned(),
             };
-            self.write(&mut t, *line, old.into_iter().zip(sums).map(sum).map(i32::cast_unsigned));
+            self.write(&mut t, *line, old.into_iter().zip(sums).map(sum));
         }
     }
 }

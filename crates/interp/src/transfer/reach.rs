@@ -2,6 +2,8 @@
 
 use handloom_audit::Proxy;
 use handloom_diag::Span;
+use handloom_ir::num::whole::{self, Rows};
+use handloom_ir::simt::Element;
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::{AtomOp, CLUSTER_STRIDE, ScalarType, StateSpace};
 
@@ -53,9 +55,21 @@ pub trait Reach {
     /// Replaces 1, 2, 4 or 8 bytes that were located by a function of them, in one step.
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64);
 
-    /// [`add_floats`](handloom_ir::num::whole::add_floats), by the quickest code that gives the same bits.
-    fn add_floats(&self, a: &[f32], depths: &[u16], b: &[f32], sums: &mut [f32]) {
-        handloom_ir::num::whole::add_floats(a, depths, b, sums);
+    /// Reads sixteen bytes at each of some distances from a place; all were located.
+    fn read_units(&mut self, base: u64, distances: &[u32], to: &mut [[u8; 16]]) {
+        for (distance, to) in distances.iter().zip(to) {
+            self.read(base + u64::from(*distance), to);
+        }
+    }
+
+    /// [`Rows::add`], by the quickest code that gives the same bits, but for those of a NaN.
+    fn add_rows(&self, rows: &mut Rows<'_>) {
+        rows.add();
+    }
+
+    /// [`widen`](whole::widen) likewise.
+    fn widen(&self, e: Element, bits: &mut [u32]) {
+        whole::widen(e, bits);
     }
 
     /// What follows is done for another thread, which began it; then for itself again.

@@ -134,6 +134,11 @@ impl Element {
         }
     }
 
+    /// Whether its products are sums of integers.
+    pub const fn is_integer(self) -> bool {
+        matches!(self, Element::U8 | Element::S8 | Element::U4 | Element::S4 | Element::B1)
+    }
+
     /// The register type that holds it, or several.
     #[inline]
     pub const fn register(self) -> Ty {

@@ -105,32 +105,31 @@ pub const BULK_REDUCE_TO_CLUSTER: Form = Form {
     ..BULK_CTA_TO_CLUSTER
 };
 
+/// Types of reductions in global memory.
+pub const REDUCED: Group = must(
+    Role::Type,
+    &[
+        ty(".f16", F16),
+        ty(".bf16", BF16),
+        ty(".b32", B32),
+        ty(".u32", U32),
+        ty(".s32", S32),
+        ty(".b64", B64),
+        ty(".u64", U64),
+        ty(".s64", S64),
+        ty(".f32", F32),
+        ty(".f64", F64),
+    ],
+);
+/// Those of `.add.noftz`.
+pub const HALVES: Group = must(Role::Type, &[ty(".f16", F16), ty(".bf16", BF16)]);
+
 /// `cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.redOp.type [dstMem], [srcMem], size{, cache-policy}`.
 pub const BULK_REDUCE: Form = Form {
     opcode: "cp.reduce.async.bulk",
     words: &[".bulk_group"],
     section: "Data Movement and Conversion Instructions: cp.reduce.async.bulk",
-    qualifiers: &[
-        one_of(Role::Space, &[GLOBAL]),
-        one_of(Role::Space2, &[SHARED_CTA]),
-        HINT,
-        REDUCTIONS,
-        must(
-            Role::Type,
-            &[
-                ty(".f16", F16),
-                ty(".bf16", BF16),
-                ty(".b32", B32),
-                ty(".u32", U32),
-                ty(".s32", S32),
-                ty(".b64", B64),
-                ty(".u64", U64),
-                ty(".s64", S64),
-                ty(".f32", F32),
-                ty(".f64", F64),
-            ],
-        ),
-    ],
+    qualifiers: &[one_of(Role::Space, &[GLOBAL]), one_of(Role::Space2, &[SHARED_CTA]), HINT, REDUCTIONS, REDUCED],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD), HINT_POLICY],
     needs: BULK,
     legal: |u| operation(u, false),
@@ -141,12 +140,7 @@ pub const BULK_REDUCE: Form = Form {
 /// `cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add.noftz.type` of half precision.
 pub const ADD_NOFTZ: Form = Form {
     words: &[".bulk_group", ".add", ".noftz"],
-    qualifiers: &[
-        one_of(Role::Space, &[GLOBAL]),
-        one_of(Role::Space2, &[SHARED_CTA]),
-        HINT,
-        must(Role::Type, &[ty(".f16", F16), ty(".bf16", BF16)]),
-    ],
+    qualifiers: &[one_of(Role::Space, &[GLOBAL]), one_of(Role::Space2, &[SHARED_CTA]), HINT, HALVES],
     legal: always,
     ..BULK_REDUCE
 };

@@ -7,7 +7,7 @@ use handloom_ir::simt::{Access, AtomAccess, Op};
 use handloom_ir::types::ScalarType::{self, *};
 use handloom_ir::types::{AtomOp, Order, Scope, StateSpace};
 
-use super::cp_async_bulk::{ADD_NOFTZ, BULK_REDUCE, copy};
+use super::cp_async_bulk::{ADD_NOFTZ, BULK_REDUCE, HALVES, REDUCED, REDUCTIONS, copy};
 use super::memory::*;
 use crate::form::*;
 use crate::sync_comm::atomic::operation;
@@ -192,6 +192,7 @@ pub const MULTIMEM_COPY: Form = Form {
 pub const MULTIMEM_REDUCE: Form = Form {
     opcode: "multimem.cp.reduce.async.bulk",
     section: "Data Movement and Conversion Instructions: multimem.cp.reduce.async.bulk",
+    qualifiers: &[one_of(Role::Space, &[GLOBAL]), one_of(Role::Space2, &[SHARED_CTA]), REDUCTIONS, REDUCED],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD)],
     needs: Needs::on(9, 1, SM_90),
     ..BULK_REDUCE
@@ -201,6 +202,7 @@ pub const MULTIMEM_REDUCE: Form = Form {
 pub const MULTIMEM_REDUCE_HALF: Form = Form {
     opcode: "multimem.cp.reduce.async.bulk",
     section: "Data Movement and Conversion Instructions: multimem.cp.reduce.async.bulk",
+    qualifiers: &[one_of(Role::Space, &[GLOBAL]), one_of(Role::Space2, &[SHARED_CTA]), HALVES],
     src: &[address("dstMem"), address("srcMem"), val("size", WORD)],
     needs: Needs::on(9, 1, SM_90),
     ..ADD_NOFTZ
@@ -221,7 +223,7 @@ fn integer_op(u: &Use) -> Result<Needs, Reason> {
     let fits = match op {
         ".and" | ".or" | ".xor" => matches!(t, B32 | B64),
         ".min" | ".max" => matches!(t, U32 | S32 | U64 | S64),
-        _ => matches!(t, U32 | S32 | U64 | S64),
+        _ => matches!(t, U32 | S32 | U64),
     };
     if fits { Ok(Needs::NONE) } else { Err(Reason::new(format!("`{op}` does not go with `{t}`")).at(op)) }
 }
@@ -232,8 +234,12 @@ fn float(u: &Use) -> Result<Needs, Reason> {
     let bits = t.bits() * u32::from(u.count(Role::Vec));
     let refuse = |why: &str, at| Err(Reason::new(format!("{why} `{word}`")).at(at));
     let is_small = word.starts_with(".e");
-    if matches!(t, F64) && u.has(Role::Vec) || bits > 128 {
+    if matches!(t, F64) && u.has(Role::Vec) {
         return refuse("a vector of this length does not go with", u.text(Role::Vec));
+    }
+    if !matches!(bits, 32 | 64 | 128) {
+        let why = format!("with `{word}` an access has {bits} bits, and must have 32, 64 or 128");
+        return Err(Reason::new(why).at(if u.has(Role::Vec) { u.text(Role::Vec) } else { word }));
     }
     let ordered = [".min", ".max"].contains(&u.text(Role::Op));
     if ordered && matches!(t, F32 | F64) {

@@ -12,7 +12,7 @@ pub const SETMAXNREG: Form = Form {
     words: &[".sync", ".aligned"],
     section: "Miscellaneous Instructions: setmaxnreg",
     qualifiers: &[
-        must(Role::Mode, &[choice(".inc", Value::Flag), choice(".dec", Value::Flag)]),
+        lead(Role::Mode, &[choice(".inc", Value::Flag), choice(".dec", Value::Flag)]),
         must(Role::Type, &[ty(".u32", U32)]),
     ],
     dst: &[],

@@ -38,7 +38,7 @@ const V4: Operand = Operand {
     optional: false,
     when: When::Always,
 };
-const V2: Operand = Operand { is: Is::Fixed(B32), count: Count::Fixed(2), ..V4 };
+const V2: Operand = Operand { is: Is::Fixed(F16x2), count: Count::Fixed(2), ..V4 };
 /// The texture and a place in it.
 pub const PLACE: Operand = Operand {
     name: "a, c",

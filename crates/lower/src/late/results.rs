@@ -1,36 +1,28 @@
-//! What a function has of results that come late.
+//! What a function has of instructions that come late.
 
-use std::collections::BTreeMap;
-
-use handloom_diag::Span;
+use handloom_check::module as checked;
 use handloom_ir::simt::{BlockId, Reg};
 
-/// What belongs to a register whose results come late.
+/// The place where instructions that are under way come. All registers are B32.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Second {
-    /// The result (the type of the register).
-    pub(crate) value: Reg,
-    /// Number of its group (B32), from 1; 0: there is none under way.
-    pub(crate) group: Reg,
-}
-
-/// A place where results come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct Place {
     pub(crate) block: BlockId,
-    pub(crate) span: Span,
-    /// Groups that may still be under way.
-    pub(crate) but: u32,
+    /// Groups so far.
+    pub(crate) groups: Reg,
+    /// The last group that comes, as who goes there says.
+    pub(crate) last: Reg,
+    /// Where it goes on: an index of [`Late::goes_on`].
+    pub(crate) next: Reg,
+    /// The last instruction that was begun, counted from 1 in the order of the text; 0: none was.
+    pub(crate) newest: Reg,
 }
 
 /// What of a function comes late.
 #[derive(Default, Debug)]
-pub(crate) struct LateResults {
-    /// By register.
-    pub(crate) seconds: BTreeMap<Reg, Second>,
-    /// Groups of products so far (B32).
-    pub(crate) groups: Option<Reg>,
-    pub(crate) arrivals: Vec<Arrival>,
-    /// Instructions so far, by which the seed tells them apart.
-    pub(crate) n: u32,
+pub(crate) struct Late {
+    pub(crate) place: Option<Place>,
+    /// Instructions as they are done when they come, in the order of the text. Beside each the number of its group (B32), from 1; 0: it is not under way.
+    pub(crate) begun: Vec<(checked::Inst, Reg)>,
+    /// The blocks that go on from the place.
+    pub(crate) goes_on: Vec<BlockId>,
 }

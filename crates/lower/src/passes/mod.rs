@@ -10,6 +10,7 @@ mod fold;
 pub mod inline;
 pub mod jumps;
 pub mod licm;
+mod ranges;
 pub mod simplify;
 pub mod split;
 pub mod sroa;
@@ -20,19 +21,19 @@ use handloom_ir::simt::*;
 use crate::graph::order_blocks;
 use crate::yields;
 
-/// Optimises an entry and the functions that it calls.
-pub fn optimise(m: &mut Module, entry: &str) {
+/// Optimises an entry and the functions that it calls, for launches of one shape.
+pub fn optimise(m: &mut Module, entry: &str, shape: &LaunchShape) {
     let Some(root) = m.entries.get(entry).map(|e| e.func) else { return };
     // Loops change, so yields are taken out and put in again at the end.
     m.funcs.iter_mut().for_each(yields::remove);
     inline::inline_calls(m, root);
     for f in &mut m.funcs {
-        optimise_function(f);
+        optimise_function(f, shape);
     }
 }
 
 /// The passes on one function.
-pub fn optimise_function(f: &mut Function) {
+pub fn optimise_function(f: &mut Function, shape: &LaunchShape) {
     if f.blocks.is_empty() {
         return;
     }
@@ -45,6 +46,12 @@ pub fn optimise_function(f: &mut Function) {
         step("remove_dead", f, dce::remove_dead);
         step("promote_slots", f, |f| again |= sroa::promote_slots(f));
     }
+    step("fold_ranges", f, |f| {
+        if ranges::fold_ranges(f, shape) {
+            jumps::tidy(f);
+            again = true;
+        }
+    });
     if again {
         step("split_ranges", f, split::split_ranges);
         step("simplify", f, simplify::simplify);

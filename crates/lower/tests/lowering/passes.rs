@@ -43,6 +43,40 @@ b0:
 }
 
 #[test]
+fn a_loop_over_the_elements_of_a_block_goes_round_once() {
+    let mut c = Code::new(&[B32, B32, B64, Pred]);
+    c.inst(&MOV, &[c.r(0)], &[sreg(Sreg::Tid(0))]);
+    c.label(0);
+    c.inst(&ST_GLOBAL, &[], &[at(2, 0), c.r(0)]);
+    c.inst(&ADD, &[c.r(0)], &[c.r(0), imm(64, B32)]);
+    c.inst(&LESS, &[c.r(3)], &[c.r(0), imm(64, B32)]);
+    c.guarded(Some((3, false)), &BRA, &[], &[to(0)]);
+    c.inst(&RET, &[], &[]);
+    assert_text(
+        &entry_text(c),
+        "
+b0:
+    v0:b32 = sreg.tid.x
+    store.global.b32 [v1], v0
+    exit
+",
+    );
+}
+
+#[test]
+fn a_loop_that_some_threads_repeat_stays() {
+    let mut c = Code::new(&[B32, B32, B64, Pred]);
+    c.inst(&MOV, &[c.r(0)], &[sreg(Sreg::Tid(0))]);
+    c.label(0);
+    c.inst(&ST_GLOBAL, &[], &[at(2, 0), c.r(0)]);
+    c.inst(&ADD, &[c.r(0)], &[c.r(0), imm(63, B32)]);
+    c.inst(&LESS, &[c.r(3)], &[c.r(0), imm(64, B32)]);
+    c.guarded(Some((3, false)), &BRA, &[], &[to(0)]);
+    c.inst(&RET, &[], &[]);
+    assert!(entry_text(c).contains("branch"));
+}
+
+#[test]
 fn a_calls_argument_block_becomes_registers() {
     let call = Operand::Call(Box::new(Call {
         target: CallTarget::Direct(SymbolId(1)),

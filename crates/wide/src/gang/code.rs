@@ -15,7 +15,7 @@ use crate::emit::*;
 use crate::flow::Way;
 use crate::head::Going;
 use crate::turns::{Chosen, code as turns, place_of};
-use crate::values::At;
+use crate::values::{At, load_code};
 
 /// Whether an instruction stores what the one before it has made.
 fn stores_result(made: &Inst, store: &Inst) -> bool {
@@ -99,6 +99,7 @@ impl Emit<'_> {
             self.go_to_member(m);
             gang.enters.iter().for_each(|r| self.move_register(*r, Way::In));
         }
+        self.keep_nan(gang);
         let mut moves = gang.moves.iter().peekable();
         let mut number = 0;
         for &(b, n) in &gang.blocks {
@@ -146,6 +147,7 @@ impl Emit<'_> {
         self.go_to_member(0);
         std::mem::swap(&mut self.places.of, &mut self.members[0]);
         self.members.clear();
+        self.nan = None;
         self.is_of_first = false;
         self.spreads.clear();
         self.drop_held();
@@ -172,6 +174,22 @@ impl Emit<'_> {
         }
         self.refused_gang(gang, refused, step);
         Ok(())
+    }
+
+    /// Loads the NaN that results of the way become, if a vector is left for it: from memory, each result would load it.
+    fn keep_nan(&mut self, gang: &Gang) {
+        let Some(v) = gang.spare else { return };
+        let f = self.f;
+        let mut insts = gang.blocks.iter().flat_map(|&(b, n)| &f.blocks[b].insts[..n]);
+        let is_tested = |i: &Inst| {
+            let loose = matches!(i.op, Op::Pure(op) if op.facts().is_loose);
+            loose && i.dst.iter().any(|d| f.regs[d.idx()] == Ty::B32 && !self.plan.may_hold_odd_nan[d.idx()])
+        };
+        if insts.any(is_tested) {
+            let nan = self.constant(Ty::B32, u64::from(u32::MAX >> 1));
+            self.a.op2(load_code(Ty::B32), zmm(v), nan);
+            self.nan = Some(v);
+        }
     }
 
     /// A gang goes from a block to the way of another one.

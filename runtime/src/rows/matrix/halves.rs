@@ -10,7 +10,8 @@ use std::arch::x86_64::*;
 
 use handloom_ir::simt::{Accumulator, Product};
 
-use super::{Avx2, Avx512, Planes, Row, Sums, Vectors};
+use super::vectors::{Avx2, Avx512, Vectors};
+use super::{Planes, Row, Sums};
 
 /// Depths of a register, of which each of four lanes has two.
 const DEPTHS: usize = 8;
@@ -57,7 +58,8 @@ unsafe fn widen<const IS_BF16: bool>(v: __m256i) -> __m512 {
 /// What the sums start from.
 #[inline(always)]
 fn starts<const N_ROWS: usize>(p: Product, src: &[*const Row], planes: &Planes) -> [*const u32; 4] {
-    let c = &src[src.len() - p.registers()[2]..];
+    let [n_a, n_b, ..] = p.registers();
+    let c = &src[n_a + n_b..];
     let mut starts = [planes.sums[0].as_ptr(); 4];
     for i in 0..2 * N_ROWS {
         starts[i] = if p.c == Accumulator::F32 { c[i].cast() } else { planes.sums[i].as_ptr() };

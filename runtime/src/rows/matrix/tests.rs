@@ -1,9 +1,10 @@
 //! Products in vector code against `num::matrix`.
 
 use handloom_ir::num::matrix::matrix;
-use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Step};
+use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Quads, Scale, ScaleFormat, Sparse, Step};
+use handloom_ir::types::Rounding;
 
-use super::{Row, Width, product};
+use super::{MAX_RESULTS, Row, Width, doubles, has_doubles, product};
 
 /// A random word of elements: any bits, or edges of the format in every place.
 fn word(state: &mut u64, bits: u32) -> u32 {
@@ -15,7 +16,8 @@ fn word(state: &mut u64, bits: u32) -> u32 {
         16 => &[0, 0x8000, 1, 0x3ff, 0x400, 0x3c00, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0x7f80, 0xff80, 0x0080],
         8 => &[0, 0x80, 1, 7, 8, 0x38, 0x7e, 0x7f, 0xff, 0x7b, 0x7c, 0xfc, 0x7d, 0xfe],
         32 => &[0, 0x8000_0000, 0x3f80_0000, 0x7f80_0000, 0xff80_0000, 0x7f80_0001, 1, 0x80_0000, 0x7f7f_ffff],
-        _ => &[0, 1, 7, 8, 15],
+        4 => &[0, 1, 7, 8, 15],
+        _ => &[0, 1],
     };
     match any % 4 {
         // Numbers of moderate size, so that sums round and do not overflow.
@@ -23,7 +25,7 @@ fn word(state: &mut u64, bits: u32) -> u32 {
         1 if bits == 32 => edges[(any >> 8) as usize % edges.len()],
         0 if bits == 16 => (any & 0x83ff_83ff) | 0x3800_3800,
         1 if bits < 32 => {
-            let at = |i: u32| edges[(any >> (3 + i)) as usize % edges.len()] & ((1 << bits) - 1);
+            let at = |i: u32| edges[any.rotate_right(3 + i) as usize % edges.len()] & ((1 << bits) - 1);
             (0..32 / bits).fold(0, |w, i| w | at(i) << (i * bits))
         }
         _ => any,
@@ -31,23 +33,30 @@ fn word(state: &mut u64, bits: u32) -> u32 {
 }
 
 fn compare(p: Product, random: &mut u64) {
-    let [n_a, n_b, n_c, n_d] = p.registers();
+    let [n_a, n_b, n_c, _] = p.registers();
     let row = |random: &mut u64, bits: u32| -> Row { std::array::from_fn(|_| word(random, bits)) };
-    let c_bits = if p.c == Accumulator::F16 { 16 } else { 32 };
     let mut src: Vec<Row> = (0..n_a).map(|_| row(random, p.a.bits())).collect();
     src.extend((0..n_b).map(|_| row(random, p.b.bits())));
-    src.extend((0..n_c).map(|_| row(random, c_bits)));
+    src.extend((0..n_c).map(|_| row(random, p.c.bits())));
+    // Metadata and scales are any bits.
+    while src.len() + 1 < MatrixOp::Product(p).sources().len() {
+        src.push(row(random, 32));
+    }
+    compare_op(MatrixOp::Product(p), &src);
+}
+
+fn compare_op(op: MatrixOp, src: &[Row]) {
     let wide: Vec<[u64; 32]> = src.iter().map(|row| row.map(u64::from)).collect();
-    let mut want = vec![[0; 32]; n_d];
-    matrix(MatrixOp::Product(p), u32::MAX, &wide, &mut want);
+    let mut want = vec![[0; 32]; op.results().len()];
+    matrix(op, u32::MAX, &wide, &mut want);
     for width in Width::of_host() {
-        let mut rows_of_d = [[0; 32]; 4];
+        let mut rows_of_d = [[0; 32]; MAX_RESULTS];
         let out = rows_of_d.each_mut().map(|row| row.as_mut_ptr());
         let rows: Vec<*const Row> = src.iter().map(std::ptr::from_ref).collect();
-        // SAFETY: there are four rows.
-        assert!(unsafe { product(*width, p, &rows, &out) }, "{p:?} has no vector code");
-        let got: Vec<[u64; 32]> = rows_of_d[..n_d].iter().map(|row| row.map(u64::from)).collect();
-        assert_eq!(got, want, "{p:?} by {width:?}");
+        // SAFETY: there are as many rows as any product has results.
+        assert!(unsafe { product(*width, op, &rows, &out) }, "{op:?} has no vector code");
+        let got: Vec<[u64; 32]> = rows_of_d[..want.len()].iter().map(|row| row.map(u64::from)).collect();
+        assert_eq!(got, want, "{op:?} by {width:?}");
     }
 }
 
@@ -98,4 +107,120 @@ fn products_of_integers_are_those_of_the_definition() {
             [(8, 32), (16, 32), (16, 64)].into_iter().for_each(|(m, k)| check(m, k, a, b));
         }
     }
+}
+
+#[test]
+fn products_of_single_bits_are_those_of_the_definition() {
+    let mut random = 3;
+    for step in [Step::XorPopc, Step::AndPopc] {
+        for (m, k) in [(8, 128), (16, 128), (16, 256)] {
+            let p = dense(m, k, [Element::B1; 2], [Accumulator::S32; 2], step);
+            (0..ROUNDS).for_each(|_| compare(p, &mut random));
+        }
+    }
+}
+
+/// Metadata of any bits, what the manual calls invalid among them.
+#[test]
+fn sparse_products_are_those_of_the_definition() {
+    use Accumulator::{F16 as Half, F32, S32};
+    use Element::*;
+    let mut random = 4;
+    let mut check = |k, a, b, c, d, step| {
+        for selector in 0..4 {
+            let p = Product { sparse: Some(Sparse { selector }), ..dense(16, k, [a, b], [c, d], step) };
+            (0..ROUNDS / 4).for_each(|_| compare(p, &mut random));
+        }
+    };
+    for (c, d) in [(Half, Half), (F32, F32), (Half, F32), (F32, Half)] {
+        check(16, F16, F16, c, d, Step::Add);
+        check(32, F16, F16, c, d, Step::Add);
+        for (a, b) in [(E4m3, E5m2), (E5m2, E4m3), (E3m2, E2m1), (E2m1, E2m3)] {
+            check(64, a, b, c, d, Step::Add);
+        }
+    }
+    for k in [8, 16] {
+        check(2 * k, Bf16, Bf16, F32, F32, Step::Add);
+        check(k, Tf32, Tf32, F32, F32, Step::Add);
+    }
+    for step in [Step::Add, Step::AddSaturating] {
+        for (a, b) in [(U8, U8), (U8, S8), (S8, U8), (S8, S8)] {
+            [32, 64].into_iter().for_each(|k| check(k, a, b, S32, S32, step));
+        }
+        for (a, b) in [(U4, U4), (U4, S4), (S4, U4), (S4, S4)] {
+            [64, 128].into_iter().for_each(|k| check(k, a, b, S32, S32, step));
+        }
+    }
+}
+
+#[test]
+fn products_with_scales_are_those_of_the_definition() {
+    use Element::*;
+    let mut random = 5;
+    for is_sparse in [false, true] {
+        let mut check = |a, b, k: u16, format, blocks| {
+            let sparse = is_sparse.then_some(Sparse { selector: 0 });
+            let k = if is_sparse { 2 * k } else { k };
+            let plain = dense(16, k, [a, b], [Accumulator::F32; 2], Step::Add);
+            let p = Product { sparse, scale: Some(Scale { format, blocks }), ..plain };
+            (0..ROUNDS).for_each(|_| compare(p, &mut random));
+        };
+        for (a, b) in [(E4m3, E4m3), (E5m2, E2m1), (E3m2, E2m3), (E2m1, E2m1)] {
+            check(a, b, 32, ScaleFormat::Ue8m0, 1);
+        }
+        for (format, blocks) in [(ScaleFormat::Ue8m0, 2), (ScaleFormat::Ue8m0, 4), (ScaleFormat::Ue4m3, 4)] {
+            check(E2m1Packed, E2m1Packed, 64, format, blocks);
+        }
+    }
+}
+
+#[test]
+fn four_products_of_quads_are_those_of_the_definition() {
+    let mut random = 6;
+    for (a_by_rows, b_by_rows) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (c, d) in [(16, 16), (32, 32), (16, 32), (32, 16)] {
+            let of = |bits| if bits == 16 { Accumulator::F16 } else { Accumulator::F32 };
+            let op = MatrixOp::Quads(Quads { a_by_rows, b_by_rows, c: of(c), d: of(d) });
+            for _ in 0..ROUNDS {
+                let n = op.sources().len() - 1;
+                let src: Vec<Row> = (0..n)
+                    .map(|i| std::array::from_fn(|_| word(&mut random, if i < 4 { 16 } else { c })))
+                    .collect();
+                compare_op(op, &src);
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_doubles_are_those_of_the_definition() {
+    let mut random = 7;
+    let f64s = [Element::F64; 2];
+    for (m, k) in [(8, 4), (16, 4), (16, 8), (16, 16)] {
+        let p = dense(m, k, f64s, [Accumulator::F64; 2], Step::Add);
+        let op = MatrixOp::Product(p);
+        let mut element = || {
+            let any = u64::from(word(&mut random, 1)) << 32 | u64::from(word(&mut random, 32));
+            match any % 8 {
+                0 => [0, 1 << 63, 1, 0x7ff0 << 48, 0xfff0 << 48, 0x7ff8 << 48][any as usize / 8 % 6],
+                1 => any,
+                // Numbers of moderate size.
+                _ => 0x3ff0 << 48 | any >> 12 | any << 63,
+            }
+        };
+        for _ in 0..ROUNDS {
+            let src: Vec<[u64; 32]> =
+                (0..op.sources().len() - 1).map(|_| std::array::from_fn(|_| element())).collect();
+            let mut want = vec![[0; 32]; op.results().len()];
+            matrix(op, u32::MAX, &src, &mut want);
+            for width in Width::of_host() {
+                let mut got = vec![[0; 32]; want.len()];
+                doubles(*width, has_doubles(op).expect("it has vector code"), &src, &mut got);
+                assert_eq!(got, want, "{op:?} by {width:?}");
+            }
+        }
+    }
+    // Other roundings are left to the definition.
+    let toward_zero = dense(8, 4, f64s, [Accumulator::F64; 2], Step::AddRounded(Rounding::Zero));
+    assert!(has_doubles(MatrixOp::Product(toward_zero)).is_none());
 }

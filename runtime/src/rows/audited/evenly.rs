@@ -1,0 +1,214 @@
+//! Plain accesses of a checked launch whose lanes stand at even distances, as tables of the code say: all lanes are located, done and told together.
+
+use handloom_audit::{Addrs, Does, Even, Site};
+use handloom_ir::simt::{Op, SymKind};
+use handloom_ir::types::{Order, StateSpace};
+use handloom_plan::abi::{Loc, Origin, WarpCtx};
+
+use super::super::Call;
+use super::super::check::{Request, is_global};
+use super::super::memory::wrap;
+use super::{Teller, in_order, proxy_of};
+use crate::memory::access;
+
+/// As many parts as a shape has at most.
+const MOST: usize = 8;
+
+/// The largest distance of two lanes in bytes.
+const FAR: i64 = 1 << 16;
+
+/// Does a load or store, and tells of it, if all lanes stand at even distances in one range, and nothing but races can be wrong with it. Says whether it did; if not,
+/// nothing was done.
+pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
+    let site = &c.tables.mems[c.site];
+    let (does, plain) = match site.op {
+        Op::Load { access, .. } => (Does::Read, access),
+        Op::Store { access, .. } => (Does::Write, access),
+        _ => return false,
+    };
+    let bytes = u64::from(r.bytes);
+    if plain.order != Order::Weak || c.mask == 0 || !r.has_all_elements() || !bytes.is_power_of_two() {
+        return false;
+    }
+    let mut parts = [Even::NONE; MOST];
+    let Some(n) = parts_of(c, site.addr, r, &mut parts) else { return false };
+    let parts = &mut parts[..n];
+    let (mut low, mut high, mut odd) = (u64::MAX, 0, 0);
+    for part in parts.iter() {
+        let (first, last) = part.ends();
+        (low, high, odd) = (low.min(first), high.max(last), odd | first | (last - first) | u64::from(part.stride));
+    }
+    let Some(end) = high.checked_add(bytes).filter(|_| odd & (bytes - 1) == 0) else { return false };
+    let space = match r.space {
+        StateSpace::Shared if end <= u64::from(c.host.env.shared_size) => {
+            let base = c.host.env.shared_base;
+            parts.iter_mut().for_each(|part| part.base = part.base.wrapping_add(base));
+            (low, high) = (low + base, high + base);
+            StateSpace::Shared
+        }
+        StateSpace::Global | StateSpace::Generic => {
+            let hit = c.host.memory.view.get_mut().lately(low, end - low, r.writes());
+            if !hit.is_some_and(|hit| is_global(hit.kind)) {
+                return false;
+            }
+            StateSpace::Global
+        }
+        _ => return false,
+    };
+    if !stays_in_variable(c, (low, high + bytes)) || !has_all_bits(c, r, parts, space) {
+        return false;
+    }
+    let (all, n) = in_order(c);
+    let same = match (does, r.element) {
+        (Does::Read, 1) => load::<1>(c, parts),
+        (Does::Read, 2) => load::<2>(c, parts),
+        (Does::Read, 4) => load::<4>(c, parts),
+        (Does::Read, _) => load::<8>(c, parts),
+        (_, 1) => store::<1>(c, parts),
+        (_, 2) => store::<2>(c, parts),
+        (_, 4) => store::<4>(c, parts),
+        (_, _) => store::<8>(c, parts),
+    };
+    let who = (c.host.env.number(), header.warp);
+    let (order, scope, proxy) = (plain.order, plain.scope, proxy_of(&site.op));
+    let made = Site { span: site.span, does, order, scope, space: r.space, proxy };
+    let Some(told) = &mut c.host.told else { return true };
+    let mut teller = Teller::of(told, c.tables.mems.len(), c.site, who, made);
+    teller.tell_row(r, plain.is_single, &all[..n], Addrs::Even(parts), space, &same);
+    teller.audit.end_op();
+    true
+}
+
+/// The addresses of the lanes of a call in parts; `None` where tables do not say that, or distances are negative or far.
+fn parts_of(c: &Call<'_>, loc: Loc, r: &Request, parts: &mut [Even; MOST]) -> Option<usize> {
+    let (stride, len) = match loc {
+        Loc::Imm(_) | Loc::Scalar(_) => (0, 32),
+        Loc::Linear { stride, .. } => (stride, 32),
+        Loc::Pieces { stride, len, .. } => (stride, usize::from(len)),
+        Loc::Shaped { shape, .. } => (shape.stride, shape.piece_len()),
+        Loc::Row32(_) | Loc::Row64(_) => return None,
+    };
+    if !(0..FAR).contains(&stride) || len < 32 / MOST {
+        return None;
+    }
+    let by = u32::try_from(stride).ok()?;
+    let width = wrap(loc, u64::MAX);
+    let mut n = 0_usize;
+    for first in (0..32).step_by(len) {
+        let lanes = c.mask & (u32::MAX >> (32 - len)) << first;
+        if lanes == 0 {
+            continue;
+        }
+        let start = c.ctx.read(loc, first).wrapping_add_signed(r.offset) & width;
+        // None of the lanes wraps at the width of the address.
+        start.checked_add(u64::from(by) * 32).filter(|end| *end <= width)?;
+        let base = start.wrapping_sub(u64::from(by) * first as u64);
+        match n.checked_sub(1).and_then(|last| parts.get_mut(last)) {
+            Some(last) if last.base == base => last.lanes |= lanes,
+            _ => {
+                *parts.get_mut(n)? = Even { lanes, base, stride: by };
+                n += 1;
+            }
+        }
+    }
+    Some(n)
+}
+
+/// Whether a range lies in the variable that its address was made from, if somebody asks.
+fn stays_in_variable(c: &Call<'_>, (low, end): (u64, u64)) -> bool {
+    let variable = c.tables.mems[c.site].variable;
+    let Some(variable) = variable.filter(|_| c.host.told.as_ref().is_some_and(|told| told.has_memory)) else {
+        return true;
+    };
+    let Origin::Symbol(sym) = variable else { return false };
+    let module = c.host.memory.module();
+    let of = &module.ir.syms[sym.idx()];
+    let base = match of.kind {
+        SymKind::Global | SymKind::Const => module.symbol_values().get(sym.idx()).copied().unwrap_or(0),
+        SymKind::Shared { offset } => c.host.env.shared_base.wrapping_add(u64::from(offset)),
+        SymKind::DynamicShared { .. } | SymKind::Func(_) => return true,
+    };
+    of.size == 0 || low >= base && end - base <= of.size
+}
+
+/// Whether nobody looks for bytes that nobody wrote, or all that is read was written. What is written is noted then; what global memory held must be kept by
+/// others.
+fn has_all_bits(c: &mut Call<'_>, r: &Request, parts: &[Even], space: StateSpace) -> bool {
+    let Some((_, filled)) = c.host.told.as_mut().and_then(|told| told.bits.as_mut()) else { return true };
+    if space == StateSpace::Global {
+        return !r.writes();
+    }
+    for part in parts {
+        let (first, last) = part.ends();
+        let bytes = u64::from(r.bytes);
+        let is_whole = u64::from(part.stride) <= bytes
+            && part.lanes.count_ones() == 32 - part.lanes.leading_zeros() - part.lanes.trailing_zeros();
+        if is_whole {
+            match r.writes() {
+                true => filled.fill_range(first, last + bytes - first),
+                false if !filled.is_range_filled(first, last + bytes - first) => return false,
+                false => {}
+            }
+            continue;
+        }
+        for lane in (0..32).filter(|lane| part.lanes >> lane & 1 == 1) {
+            match r.writes() {
+                true => filled.fill_range(part.of(lane), bytes),
+                false if !filled.is_range_filled(part.of(lane), bytes) => return false,
+                false => {}
+            }
+        }
+    }
+    true
+}
+
+/// Reads all elements of so many bytes.
+fn load<const BYTES: u32>(c: &Call<'_>, parts: &[Even]) -> [u8; 32] {
+    let site = &c.tables.mems[c.site];
+    let mut values = [0; 32];
+    for (i, d) in (0_u64..).zip(&site.dst) {
+        let skip = i * u64::from(BYTES);
+        for part in parts {
+            if part.stride == 0 {
+                // SAFETY: `access` found all lanes in one range, aligned.
+                let value = unsafe { access::load(part.base + skip, BYTES) };
+                let lanes = values.iter_mut().enumerate().filter(|(lane, _)| part.lanes >> lane & 1 == 1);
+                lanes.for_each(|(_, v)| *v = value);
+                continue;
+            }
+            for (lane, value) in values.iter_mut().enumerate().filter(|(lane, _)| part.lanes >> lane & 1 == 1) {
+                // SAFETY: as above.
+                *value = unsafe { access::load(part.of(lane) + skip, BYTES) };
+            }
+        }
+        c.ctx.write_row(*d, c.mask, &values);
+    }
+    [0; 32]
+}
+
+/// Writes all elements, lane by lane. Gives by lane which elements were there already.
+fn store<const BYTES: u32>(c: &Call<'_>, parts: &[Even]) -> [u8; 32] {
+    let site = &c.tables.mems[c.site];
+    let cut = u64::MAX >> (64 - 8 * BYTES);
+    let (order, n) = in_order(c);
+    let mut same = [0; 32];
+    let mut values = [0; 32];
+    let mut changed = false;
+    for (i, s) in (0_u64..).zip(&site.src) {
+        c.ctx.read_row(*s, c.mask, &mut values);
+        for lane in order[..n].iter().copied() {
+            let part = parts.iter().find(|part| part.lanes >> lane & 1 == 1).copied().unwrap_or(parts[0]);
+            let (place, value) = (part.of(lane) + i * u64::from(BYTES), values[lane] & cut);
+            // SAFETY: `access` found all lanes in one range that may be written, aligned.
+            let old = unsafe { access::load(place, BYTES) };
+            same[lane] |= u8::from(old == value) << i;
+            changed |= old != value;
+            // SAFETY: as above.
+            unsafe { access::store(place, BYTES, value) }
+        }
+    }
+    if changed {
+        c.touched();
+    }
+    same
+}
