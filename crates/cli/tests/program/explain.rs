@@ -69,9 +69,10 @@ fn each_word_of_a_finding_is_explained() {
     let mut words = BTreeSet::from(["race", "sync", "barrier", "uninitialised"].map(str::to_owned));
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
-        for line in text.lines().map(str::trim) {
-            let literal = ["kind: \"", "class: \""].iter().find_map(|key| line.strip_prefix(key)?.strip_suffix("\","));
-            words.extend(literal.map(str::to_owned));
+        for made in text.split("Finding::new(").skip(1) {
+            // Kind and class, where they are literals.
+            let literals = made.split(',').take(2).filter_map(|w| w.trim().strip_prefix('"')?.strip_suffix('"'));
+            words.extend(literals.map(str::to_owned));
         }
     }
     assert!(["leak", "malloc", "freed", "variable", "unordered"].iter().all(|w| words.contains(*w)), "{words:?}");
