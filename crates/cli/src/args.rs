@@ -74,8 +74,8 @@ Keys of a job's launches: \"bytes\" and \"operations\" for throughput; \"repeat\
 With --sweep, words may hold braces: {len}, {4*len}, {len/256}; a quotient is rounded up. Quote them for the shell.
 TIMING.md says how it is measured, and what the time on a host tells about a GPU.
 
-Examples: two versions of a kernel on one thread; and a throughput for each of seven sizes:
-  handloom bench new.ptx k --against old.ptx --threads 1 --grid 64 --block 256 zero:65536 zero:65536
+Examples: two versions of a kernel on one thread, also as a page; and a throughput for each of seven sizes:
+  handloom bench new.ptx k --against old.ptx --threads 1 --grid 64 --block 256 zero:65536 zero:65536 -o bench.html
   handloom bench saxpy.ptx --sweep len=1K..=4M*4 --grid '{len/256}' --block 256 --bytes '{12*len}' '{len}' 2.0 'zero:{4*len}' 'zero:{4*len}'";
 
 const PROFILE_EXAMPLE: &str = "\
@@ -135,8 +135,11 @@ const EXPLORE_EXAMPLE: &str = "\
 Lines that belong together have one colour, and a click on one shows the others. The page needs nothing from elsewhere, and can be read without JavaScript.
 The source is shown where `.loc` names a file that is there, or lies beside the PTX.
 
-Example: what an entry becomes for blocks of 16 by 16 threads:
-  handloom explore sgemm.ptx sgemm --block 16,16 -o sgemm.html";
+With --grid and the arguments of a launch, as for `run`, the launch runs, and its counts stand at the lines.
+
+Examples: what an entry becomes for blocks of 16 by 16 threads; and what a launch of it did, too:
+  handloom explore sgemm.ptx sgemm --block 16,16 -o sgemm.html
+  handloom explore sgemm.ptx sgemm --grid 2,2 --block 16,16 zero:4096 zero:4096 zero:4096 32 -o sgemm.html";
 
 const COMPLETIONS_EXAMPLE: &str = "\
 Example:
@@ -298,15 +301,24 @@ pub struct ExploreArgs {
     /// A PTX file, or a file that holds PTX; `-` is standard input.
     #[arg(value_name = "FILE")]
     pub file: String,
-    /// The entry to show. Default: all of them.
-    #[arg(value_name = "ENTRY")]
-    pub entry: Option<String>,
+    /// The entry to show, default: all of them; with `--grid`, then one argument for each of its parameters.
+    #[arg(value_name = "ENTRY] [ARG", allow_negative_numbers = true)]
+    pub rest: Vec<String>,
+    /// Blocks of a grid: the launch runs, and the page has what it counted.
+    #[arg(long, value_name = "X[,Y[,Z]]", requires = "block")]
+    pub grid: Option<String>,
+    /// Dynamic shared memory of that launch.
+    #[arg(long, value_name = "BYTES", requires = "grid")]
+    pub shared: Option<u32>,
+    /// Show the counts of a run: data that `profile -o FILE.json` wrote.
+    #[arg(long, value_name = "FILE.json", conflicts_with = "grid")]
+    pub counts: Option<String>,
     /// The page; `-` is standard output. Default: the name of the file, with `.html`, in the current folder.
     #[arg(short, long, value_name = "PAGE.html")]
     pub output: Option<String>,
-    /// Block shape that code is made for; the `.reqntid` of an entry wins.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block, default_value = "256")]
-    pub block: [u32; 3],
+    /// Block shape that code is made for; the `.reqntid` of an entry wins. Default: 256.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block)]
+    pub block: Option<[u32; 3]>,
     /// Who makes the code. Default: what HANDLOOM_BACKEND names, else wide where the host has AVX-512.
     #[arg(long, value_enum)]
     pub backend: Option<BackendArg>,
@@ -502,6 +514,9 @@ pub struct BenchArgs {
     /// Do it for several sizes: a list, or a range with a factor or a step.
     #[arg(long, value_name = "NAME=VALUES", conflicts_with = "job")]
     pub sweep: Option<Sweep>,
+    /// Draw what was measured as a page (.html): all runs, comparisons, throughput by size.
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: Vec<String>,
 }
 
 /// `handloom profile`.

@@ -8,14 +8,18 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use handloom_profile::Form;
 use handloom_runtime::{LaunchConfig, LaunchError, Module, PreparedLaunch, Sink, TrapReport};
 
 use crate::args::{Args, BenchArgs, Command};
+use crate::bench_page::{self, Told};
 use crate::buffers::Buffers;
 use crate::compared::{self, Measured, Row};
-use crate::host;
+use crate::host::{self, Host};
 use crate::job::{self, Opened};
 use crate::launch::{self, Launched};
+use crate::outputs::Output;
+use crate::profile;
 use crate::report::{Failure, Out, Status};
 use crate::run::{self, Prepared, Ready};
 use crate::sweep::Sweep;
@@ -36,11 +40,20 @@ pub fn bench(args: &BenchArgs, words: &[OsString], out: &mut Out) -> Result<Stat
         return Err(Failure::usage("`bench` times launches as they run without checks: leave `--check` out"));
     }
     out.set_limit(args.run.limit.error_limit);
+    for path in &args.output {
+        if profile::form_of(path)? == Form::Json {
+            return Err(Failure::usage(format!(
+                "`{path}`: `bench` writes pages (.html); `--format json` prints the data"
+            )));
+        }
+    }
+    let pages = profile::open(&args.output)?;
     let watch = Watch::start(out)?;
     let host = host::describe();
     let Some(sweep) = &args.sweep else {
         let (measured, ended) = of_job_or_files(args, &watch, out)?;
         compared::report(&host, &measured, out);
+        write(pages, &host, &Told::Once(&measured))?;
         return ended.map_or(Ok(Status::Done), Err);
     };
     // A mistake in one of them runs nothing.
@@ -57,7 +70,12 @@ pub fn bench(args: &BenchArgs, words: &[OsString], out: &mut Out) -> Result<Stat
         }
     }
     compared::report_sweep(&host, &sweep.name, &all, out);
+    write(pages, &host, &Told::Sweep(&sweep.name, &all))?;
     ended.map_or(Ok(Status::Done), Err)
+}
+
+fn write(pages: Vec<Output>, host: &Host, told: &Told<'_>) -> Result<(), Failure> {
+    pages.into_iter().try_for_each(|output| output.write(bench_page::page(host, told).as_bytes()))
 }
 
 /// The command line for a size.

@@ -81,22 +81,65 @@ impl Row {
         if self.threads == 0 { host.cores } else { self.threads }
     }
 
+    /// What a run does, with the unit of it a second: bytes, then operations, as far as they are known.
+    pub fn rates(&self) -> impl Iterator<Item = (f64, &'static str)> {
+        [(self.bytes, "B/s"), (self.operations, "op/s")].into_iter().filter_map(|(amount, unit)| Some((amount?, unit)))
+    }
+
     /// Throughput in words, by the median.
-    fn throughput(&self, median: f64) -> String {
-        let rate = |amount: Option<f64>, unit: &str| amount.map(|n| with_unit(n / median, unit));
-        let all: Vec<String> = [rate(self.bytes, "B/s"), rate(self.operations, "op/s")].into_iter().flatten().collect();
+    pub fn throughput(&self, median: f64) -> String {
+        let all: Vec<String> = self.rates().map(|(amount, unit)| with_unit(amount / median, unit)).collect();
         all.join(", ")
     }
 }
 
+/// The unit of what launches do in a second: the first that one of them tells, else runs.
+pub fn rate_of<'r>(mut rows: impl Iterator<Item = &'r Row>) -> &'static str {
+    rows.find_map(|row| row.rates().next()).map_or("/s", |(_, unit)| unit)
+}
+
+impl Measured {
+    /// All launches, with the number of their file and their own among those of it.
+    pub fn rows(&self) -> impl Iterator<Item = ((usize, usize), &Row)> {
+        self.subjects
+            .iter()
+            .enumerate()
+            .flat_map(|(file, (_, rows))| rows.iter().enumerate().map(move |(i, row)| ((file, i), row)))
+    }
+
+    /// How it was measured, in words.
+    pub fn about(&self, host: &Host) -> String {
+        let threads = self.rows().map(|(_, r)| r.threads(host)).max().unwrap_or(1);
+        format!("{}. {}.", host.line(threads), self.how())
+    }
+
+    fn how(&self) -> String {
+        let caches = if self.is_cold { "cold caches" } else { "warm caches" };
+        let memory = if self.keeps { "memory as the run before left it" } else { "memory put back before each run" };
+        let turns = if self.subjects.len() > 1 { ", in turns" } else { "" };
+        let runs = self.rows().map(|(_, r)| r.seconds.len()).max().unwrap_or(0);
+        format!("{runs} runs{turns}, {caches}, {memory}")
+    }
+}
+
+/// The name of a launch among all: its file where there are several, else its entry, with its number where there are several.
+pub fn subject_name(measured: &Measured, file: usize, number: usize, row: &Row) -> String {
+    let (name, rows) = match measured.subjects.get(file) {
+        Some((name, rows)) if measured.subjects.len() > 1 => (name.clone(), rows.len()),
+        Some((_, rows)) => (names::plain(&row.entry).to_string(), rows.len()),
+        None => (row.entry.clone(), 1),
+    };
+    if rows > 1 { format!("{name} {}", number + 1) } else { name }
+}
+
 /// Times of one in parts of those of the other, round by round.
-fn ratios(of: &Row, to: &Row) -> Option<Spread> {
+pub fn ratios(of: &Row, to: &Row) -> Option<Spread> {
     let each: Vec<f64> = of.seconds.iter().zip(&to.seconds).map(|(a, b)| a / b).collect();
     Spread::of(&each)
 }
 
 /// A number with three digits or more before its unit, in powers of 1000.
-fn with_unit(number: f64, unit: &str) -> String {
+pub fn with_unit(number: f64, unit: &str) -> String {
     let steps = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let (by, prefix) = steps.into_iter().find(|(by, _)| number >= *by).unwrap_or((1.0, ""));
     format!("{} {prefix}{unit}", digits(number / by))
@@ -112,7 +155,7 @@ fn digits(number: f64) -> String {
 }
 
 /// Seconds in words.
-fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     let steps = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us")];
     let (by, unit) = steps.into_iter().find(|(by, _)| seconds >= *by).unwrap_or((1e-9, "ns"));
     format!("{} {unit}", digits(seconds / by))
@@ -172,7 +215,7 @@ fn objects(host: &Host, measured: &Measured, sweep: Option<(&str, u64)>, out: &m
 }
 
 /// Each file but the first with the first.
-fn pairs(measured: &Measured) -> impl Iterator<Item = (&str, &str, &Row, &Row)> {
+pub fn pairs(measured: &Measured) -> impl Iterator<Item = (&str, &str, &Row, &Row)> {
     let first = measured.subjects.first();
     measured.subjects.iter().skip(1).filter_map(move |(file, rows)| {
         let (against, to) = first?;
@@ -182,16 +225,13 @@ fn pairs(measured: &Measured) -> impl Iterator<Item = (&str, &str, &Row, &Row)> 
 
 /// What stands above a table.
 fn heading(host: &Host, measured: &Measured, out: &mut Out) {
-    let rows = || measured.subjects.iter().flat_map(|(_, rows)| rows);
-    let threads = rows().map(|r| r.threads(host)).max().unwrap_or(1);
+    let threads = measured.rows().map(|(_, r)| r.threads(host)).max().unwrap_or(1);
     out.line(&host.line(threads));
-    let caches = if measured.is_cold { "cold caches" } else { "warm caches" };
-    let memory = if measured.keeps { "memory as the run before left it" } else { "memory put back before each run" };
-    let turns = if measured.subjects.len() > 1 { ", in turns" } else { "" };
-    let runs = rows().map(|r| r.seconds.len()).max().unwrap_or(0);
-    out.line(&format!("{runs} runs{turns}, {caches}, {memory}"));
+    out.line(&measured.how());
     if host.is_busy(threads) {
-        out.note("other programs keep this host busy: the fastest runs tell more than the medians");
+        out.note(
+            "other programs keep this host busy: the fastest runs tell more than the medians, and `--threads 1` waits for no other core",
+        );
     }
 }
 
@@ -201,20 +241,16 @@ fn table(host: &Host, measured: &Measured, out: &mut Out) {
     }
     heading(host, measured, out);
     let mut lines = vec![["", "median", "quartiles", "fastest", "throughput", "code"].map(str::to_owned)];
-    for (file, rows) in &measured.subjects {
-        for (i, row) in rows.iter().enumerate() {
-            let Some(run) = row.spread() else { continue };
-            let number = if rows.len() > 1 { format!(" {}", i + 1) } else { String::new() };
-            let name = if measured.subjects.len() > 1 { file.clone() } else { names::plain(&row.entry).to_string() };
-            lines.push([
-                format!("{name}{number}"),
-                time(run.median),
-                format!("{} to {}", time(run.low), time(run.high)),
-                time(run.least),
-                row.throughput(run.median),
-                format!("{} in {}", how_made(row.cached), millis(row.compile)),
-            ]);
-        }
+    for ((file, i), row) in measured.rows() {
+        let Some(run) = row.spread() else { continue };
+        lines.push([
+            subject_name(measured, file, i, row),
+            time(run.median),
+            format!("{} to {}", time(run.low), time(run.high)),
+            time(run.least),
+            row.throughput(run.median),
+            format!("{} in {}", how_made(row.cached), millis(row.compile)),
+        ]);
     }
     columns(&lines, out);
     for (file, against, of, to) in pairs(measured) {
@@ -225,7 +261,7 @@ fn table(host: &Host, measured: &Measured, out: &mut Out) {
 }
 
 /// What a comparison says.
-fn in_words(file: &str, against: &str, ratio: Spread) -> String {
+pub fn in_words(file: &str, against: &str, ratio: Spread) -> String {
     let Some([low, high]) = ratio.interval else {
         return format!("{file} takes {} of the time of {against}; too few runs for an interval", digits(ratio.median));
     };

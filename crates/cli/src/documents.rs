@@ -194,11 +194,25 @@ pub fn junit_of_tests(all: &[Verdict]) -> String {
 pub fn sarif_of_tests(all: &[Verdict]) -> String {
     let result = |v: &Verdict| {
         let text = v.failure.as_ref()?;
-        let location = json!({ "physicalLocation": { "artifactLocation": { "uri": uri(&v.file) } } });
+        let mut place = json!({ "artifactLocation": { "uri": uri(&v.file) } });
+        if let Some(line) = line_in(text, &v.file) {
+            place["region"] = json!({ "startLine": line });
+        }
+        let location = json!({ "physicalLocation": place });
         let message = json!({ "text": text });
         Some(json!({ "ruleId": "test", "ruleIndex": 0, "level": "error", "message": message, "locations": [location] }))
     };
     sarif_of(&["test".to_owned()], &all.iter().filter_map(result).collect::<Vec<_>>())
+}
+
+/// The line of a file that a failure is about: the first that it names as `line 5:` or `FILE:5`.
+fn line_in(failure: &str, file: &str) -> Option<u32> {
+    let after = |mark: &str| {
+        let (_, rest) = failure.split_once(mark)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    };
+    after("line ").or_else(|| after(&format!("{file}:")))
 }
 
 /// The head of a JUnit document.
@@ -220,5 +234,12 @@ mod tests {
         assert_eq!(escape("a<b>&\"\u{1}"), "a&lt;b&gt;&amp;&quot;\u{fffd}");
         assert_eq!(uri("dir/a b.cu"), "dir/a%20b.cu");
         assert_eq!(uri("/x.cu"), "file:///x.cu");
+    }
+
+    #[test]
+    fn failures_name_lines() {
+        assert_eq!(line_in("[jit, seed 0] line 25: x[0] is 1", "k.ptx"), Some(25));
+        assert_eq!(line_in("race: a\n  write  st  k.ptx:7  block", "k.ptx"), Some(7));
+        assert_eq!(line_in("exit status 1", "k.json"), None);
     }
 }

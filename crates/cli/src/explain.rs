@@ -125,6 +125,43 @@ fn indented(text: &str) -> String {
     lines.collect()
 }
 
+/// The classes of a kind of findings that has no page of its own.
+fn classes(kind: &str) -> Vec<Row> {
+    let races = Class::ALL.iter().filter(|_| kind == "race").map(|c| c.word());
+    let wrongs = MisuseClass::ALL.iter().filter(|w| w.kind() == kind).map(|w| w.word());
+    let words: Vec<&str> = races.chain(wrongs).collect();
+    rows().filter(|row| words.contains(&row.code)).collect()
+}
+
+/// Lists codes with their titles.
+fn list(heading: &str, rows: Vec<Row>, out: &mut Out) {
+    let width = rows.iter().map(|r| r.code.len()).max().unwrap_or(0);
+    if out.format == Format::Human && !heading.is_empty() {
+        out.line(&format!("{heading}\n"));
+    }
+    for row in &rows {
+        match out.format {
+            Format::Json => out.json(row),
+            Format::Human => out.line(&format!("{:width$}  {}", row.code, row.title)),
+        }
+    }
+    if let (Format::Human, false, Some(row)) = (out.format, heading.is_empty(), rows.first()) {
+        out.line(&format!(
+            "\n`handloom explain {}` and so on: what it means, with a wrong and a right example",
+            row.code
+        ));
+    }
+}
+
+/// The first code of a report that can be explained: an error as `error[E0301]`, a class at the end of a finding's line as `[same warp]`.
+pub fn code_in(report: &str) -> Option<&'static str> {
+    report.lines().find_map(|line| {
+        let (_, rest) = line.split_once("error[").or_else(|| line.rsplit_once('['))?;
+        let word = rest.split_once(']')?.0.replace(' ', "_");
+        rows().map(|r| r.code).find(|code| *code == word)
+    })
+}
+
 /// Explains a code, as it stands in reports: `E0303`, `out_of_bounds` or, of a finding for people, `scope too narrow`. Without words: lists the codes.
 ///
 /// # Errors
@@ -132,19 +169,18 @@ fn indented(text: &str) -> String {
 pub fn explain(words: &[String], out: &mut Out) -> Result<Status, Failure> {
     let wanted = words.join("_").replace([' ', '-'], "_");
     if wanted.is_empty() {
-        let width = rows().map(|r| r.code.len()).max().unwrap_or(0);
-        for row in rows() {
-            match out.format {
-                Format::Json => out.json(&row),
-                Format::Human => out.line(&format!("{:width$}  {}", row.code, row.title)),
-            }
-        }
+        list("", rows().collect(), out);
         return Ok(Status::Done);
     }
     let group = GROUPS.iter().find(|(_, _, classes)| classes.contains(&wanted.as_str()));
     let wanted = group.map_or(wanted, |(page, ..)| (*page).to_owned());
-    let Some(row) = rows().find(|r| r.code.eq_ignore_ascii_case(&wanted)) else {
-        let lower = wanted.to_ascii_lowercase();
+    let lower = wanted.to_ascii_lowercase();
+    let Some(row) = rows().find(|r| r.code == lower || r.code.eq_ignore_ascii_case(&wanted)) else {
+        let of_kind: Vec<Row> = classes(&lower);
+        if !of_kind.is_empty() {
+            list(&format!("{lower} (finding): its classes, which reports name in brackets"), of_kind, out);
+            return Ok(Status::Done);
+        }
         let meant = match nearest(&lower, rows().map(|r| r.code)) {
             Some(code) => format!("did you mean `{code}`?"),
             None => "`handloom explain` lists the codes".to_owned(),
@@ -162,6 +198,16 @@ pub fn explain(words: &[String], out: &mut Out) -> Result<Status, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_are_found_in_reports() {
+        assert_eq!(
+            code_in("[jit, seed 0] line 5: x[0] is 1\nrace: nothing orders a and b [same warp]\n  x"),
+            Some("same_warp")
+        );
+        assert_eq!(code_in("error[E0301]: no form"), Some("E0301"));
+        assert_eq!(code_in("x[2] is 5, expected 4"), None);
+    }
 
     #[test]
     fn each_code_has_its_page_and_each_page_its_code() {

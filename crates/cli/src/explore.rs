@@ -10,12 +10,14 @@ use std::sync::Arc;
 
 use handloom_diag::{FileId, SourceMap, Span};
 use handloom_ir::simt::text::Line;
-use handloom_profile::escape;
+use handloom_profile::html::prose;
+use handloom_profile::{NOT_TIME, escape};
 use handloom_runtime::{Backend, ErrorKind, Function, LaunchConfig, LaunchError, Listing, Stage};
 
 use crate::args::{Emit, ExploreArgs};
 use crate::bug::Panic;
 use crate::compile::shown_tier;
+use crate::counts::{self, Counts};
 use crate::entries::{Parts, parts};
 use crate::image;
 use crate::launch::{self, source_text};
@@ -36,6 +38,10 @@ pub fn explore(args: &ExploreArgs, out: &mut Out) -> Result<Status, Failure> {
     if out.format == Format::Json {
         return Err(Failure::usage("`explore` writes a page: leave `--format json` out"));
     }
+    if args.grid.is_none() && args.rest.len() > 1 {
+        return Err(Failure::usage("arguments of a kernel are for a launch: `--grid` says how many blocks"));
+    }
+    let told = args.counts.as_deref().map(counts::read).transpose()?;
     let mut inputs = image::read(&args.file, &args.file)?;
     if inputs.len() > 1 {
         let name = &args.file;
@@ -65,14 +71,26 @@ pub fn explore(args: &ExploreArgs, out: &mut Out) -> Result<Status, Failure> {
             status => Err(Failure::told(status)),
         };
     }
+    let launched = args.grid.as_deref().map(|grid| counts::launch(args, grid, out)).transpose()?;
+    let counted = match (&launched, &told) {
+        (Some((_, launches)), _) | (None, Some((_, launches))) => Some(Counts::of(launches, sources.text(file), &name)),
+        (None, None) => None,
+    };
+    let counted = counted.transpose().map_err(|why| match &told {
+        Some((path, _)) => Failure::usage(format!("`{path}` does not fit: {why}")),
+        None => Failure::usage(why),
+    })?;
     let device = run::device()?;
     let sources = Arc::new(sources);
     let loaded = launch::load(&device, &module, Arc::clone(&sources), false)?;
-    let wanted: Vec<Option<&str>> = match &args.entry {
-        Some(entry) => vec![Some(entry)],
-        None => usable.iter().map(|e| Some(*e)).collect(),
+    let wanted: Vec<Option<&str>> = match (&launched, args.rest.first()) {
+        (Some((_, launches)), _) if !launches.is_empty() => launches.iter().map(|l| Some(l.entry.as_str())).collect(),
+        (None, Some(entry)) => vec![Some(entry)],
+        _ => usable.iter().map(|e| Some(*e)).collect(),
     };
+    status = launched.as_ref().map_or(status, |(of_launch, _)| status.max(*of_launch));
     let mut making = Making::new(&sources, file);
+    making.counts = counted;
     for entry in wanted {
         let function = names::function(&loaded.module, entry)?;
         if let Err(e) = making.entry(&function, args) {
@@ -114,6 +132,29 @@ fn short(line: &str) -> String {
     format!("  {prefix}{mnemonic} {operands}").trim_end().to_owned()
 }
 
+/// Most bytes of the column of machine code: a page is to stay one that opens at once.
+const MOST_ASM: usize = 4_000_000;
+
+/// Rows of machine code with so few lines of each statement that all of them have no more bytes than a page may have. Returns how many lines were left, if any
+/// had to go.
+fn cut(rows: &mut [Row]) -> Option<usize> {
+    let bytes = |rows: &[Row], most: usize| -> usize {
+        rows.iter().flat_map(|row| row.text.split('\n').take(most)).map(|line| line.len() + 1).sum()
+    };
+    if bytes(rows, usize::MAX) <= MOST_ASM {
+        return None;
+    }
+    let fits = (1..=64).rev().find(|most| bytes(rows, *most) <= MOST_ASM).unwrap_or(1);
+    for row in rows {
+        let all = row.text.split('\n').count();
+        if all > fits {
+            let kept: Vec<&str> = row.text.split('\n').take(fits).collect();
+            row.text = format!("{}\n  … {} more", kept.join("\n"), all - fits);
+        }
+    }
+    Some(fits)
+}
+
 /// The name of a file without folders and what follows the last dot.
 fn stem(file: &str) -> String {
     let name = Path::new(file).file_stem().map_or_else(|| file.to_owned(), |s| s.to_string_lossy().into_owned());
@@ -137,6 +178,8 @@ struct Making<'a> {
     asm: Vec<Row>,
     /// Something in the column of machine code belongs to a statement.
     asm_is_linked: bool,
+    /// What a run counted.
+    counts: Option<Counts>,
 }
 
 struct Statement {
@@ -160,12 +203,13 @@ impl<'a> Making<'a> {
             plan: Vec::new(),
             asm: Vec::new(),
             asm_is_linked: false,
+            counts: None,
         }
     }
 
     /// Adds what an entry becomes.
     fn entry(&mut self, function: &Function, args: &ExploreArgs) -> Result<(), LaunchError> {
-        let block = function.entry().reqntid.unwrap_or(args.block);
+        let block = function.entry().reqntid.or(args.block).unwrap_or([256, 1, 1]);
         let mut config = LaunchConfig::new([1; 3], block);
         let named = args.backend.map(Backend::from).or_else(|| Backend::named().ok().flatten());
         config.backend = named.unwrap_or(config.backend);
@@ -195,7 +239,7 @@ impl<'a> Making<'a> {
         spans.dedup();
         spans.into_iter().for_each(|span| self.meet(span, &listing));
         self.asm_is_linked |= asm.iter().flatten().any(|l| self.statement(l.span).is_some());
-        let heading = names::both(function.name());
+        let heading = names::both(function.name()).replace('`', "");
         let ir = self.rows(&heading, number, ir.into_iter(), true);
         let plan = self.rows(&heading, number, plan.into_iter().flatten(), false);
         let asm = asm.into_iter().flatten().map(|l| Line { text: short(&l.text), ..l });
@@ -282,6 +326,7 @@ impl<'a> Making<'a> {
                 row.source = s.source.map(|(file, line)| format!("{file}-{line}"));
                 row.tint = Some(s.tint);
             }
+            row.count = self.counts.as_ref().and_then(|c| c.of_line(number));
             row
         });
         let rows = rows.collect();
@@ -311,6 +356,7 @@ impl<'a> Making<'a> {
                 rows.push(Row { is_heading: true, text: name.clone(), ..Row::default() });
             }
             let lines = (1..).zip(text.lines()).filter(|(n, _)| shown.contains(n));
+            let count = |n| self.counts.as_ref().and_then(|c| c.of_source(name, n));
             rows.extend(lines.map(|(n, line)| {
                 let at = used.get(&n);
                 Row {
@@ -318,6 +364,7 @@ impl<'a> Making<'a> {
                     number: Some((n, at.map(|(at, _)| format!("p{at}")))),
                     source: at.map(|_| format!("{number}-{n}")),
                     tint: at.map(|(_, tint)| *tint),
+                    count: count(n),
                     text: line.to_owned(),
                     ..Row::default()
                 }
@@ -337,7 +384,7 @@ impl<'a> Making<'a> {
         Column { id: "source", title: "Source", about, note, rows }
     }
 
-    fn page(&self, name: &str) -> String {
+    fn page(&mut self, name: &str) -> String {
         let of = |id, title, about: &str, note: Option<&str>, rows: &[Row]| Column {
             id,
             title,
@@ -345,19 +392,24 @@ impl<'a> Making<'a> {
             note: note.map(str::to_owned),
             rows: rows.to_owned(),
         };
-        let apart = "Cranelift's code is not linked to statements.";
+        let apart = (!self.asm_is_linked).then(|| "Cranelift's code is not linked to statements.".to_owned());
+        let short = cut(&mut self.asm).map(|n| {
+            format!("Of each statement, the first {n} instructions: all of them are more than a page should hold. `handloom compile --emit asm` prints them.")
+        });
+        let about_asm: Vec<String> = apart.into_iter().chain(short).collect();
+        let about_asm = (!about_asm.is_empty()).then(|| about_asm.join(" "));
         let columns = [
             self.source(),
             self.ptx(),
             of("ir", "SIMT IR", "specialised and optimised", None, &self.ir),
             of("plan", "Plan", "what is known and decided", None, &self.plan),
-            of("asm", "Machine code", "", (!self.asm_is_linked).then_some(apart), &self.asm),
+            of("asm", "Machine code", "", about_asm.as_deref(), &self.asm),
         ];
         let mut body = String::from("<header>\n");
         let _ = writeln!(body, "<h1>{}</h1>", escape(name));
         match &self.entries[..] {
             [(entry, about)] => {
-                let _ = writeln!(body, "<p>{}: {}</p>", escape(&names::both(entry)), escape(about));
+                let _ = writeln!(body, "<p>{}: {}</p>", prose(&names::both(entry)), escape(about));
             }
             many => {
                 body.push_str("<nav aria-label=\"Entries\">\n");
@@ -367,6 +419,9 @@ impl<'a> Making<'a> {
                 }
                 body.push_str("</nav>\n");
             }
+        }
+        if let Some(counts) = &self.counts {
+            let _ = writeln!(body, "<p class=\"badge\">{NOT_TIME}</p><p>{}</p>", escape(&counts.about));
         }
         body.push_str("<p class=\"keys\">click a line; <kbd>j</kbd> <kbd>k</kbd> next and previous statement, <kbd>Esc</kbd> none, <kbd>1</kbd>–<kbd>5</kbd> columns</p>\n<fieldset aria-label=\"Columns\">\n");
         for Column { id, title, .. } in &columns {
@@ -382,6 +437,19 @@ impl<'a> Making<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn much_machine_code_is_cut() {
+        let row =
+            |lines: usize| Row { text: vec!["  vmovdqu32 zmm7, [rbp+568832]"; lines].join("\n"), ..Row::default() };
+        let mut few = vec![row(200), row(3)];
+        assert_eq!((cut(&mut few), few[0].text.lines().count()), (None, 200));
+        let mut many: Vec<Row> = (0..10_000).map(|i| row(1 + i % 60)).collect();
+        let n = cut(&mut many).unwrap();
+        assert!(n < 60 && many.iter().map(|r| r.text.len()).sum::<usize>() < MOST_ASM + 200_000);
+        assert!(many[59].text.ends_with(&format!("\n  … {} more", 60 - n)));
+        assert_eq!(many[0].text.lines().count(), 1);
+    }
 
     #[test]
     fn instructions_are_short() {

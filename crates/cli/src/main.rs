@@ -18,11 +18,13 @@
 
 mod args;
 mod bench;
+mod bench_page;
 mod buffers;
 mod bug;
 mod check;
 mod compared;
 mod compile;
+mod counts;
 mod cover;
 mod documents;
 mod dtype;
@@ -47,6 +49,7 @@ mod notes;
 mod npy;
 mod outputs;
 mod page;
+mod plot;
 mod printed;
 mod profile;
 mod report;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use handloom_profile::escape;
+use handloom_profile::html::prose;
+use handloom_profile::{escape, grouped};
 
 /// What all pages share: colours for light and dark, the head, focus.
 const STYLE: &str = include_str!("../page/page.css");
@@ -33,8 +34,36 @@ pub struct Row {
     pub is_heading: bool,
     /// The entry that begins here.
     pub entry: Option<usize>,
+    /// What a run counted there.
+    pub count: Option<Count>,
     /// Its lines.
     pub text: String,
+}
+
+/// What a run counted at a row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Count {
+    /// Statements that warps executed.
+    pub warps: u64,
+    /// Of the most of a row of the column, 0 to 1.
+    pub heat: f64,
+    /// Share of the lanes that did something.
+    pub lanes: f64,
+}
+
+impl Count {
+    fn write(self, out: &mut String) {
+        let Count { warps, heat, lanes } = self;
+        let (heat, lanes) = ((100.0 * heat).ceil(), 100.0 * lanes);
+        let title = match warps {
+            0 => " title=\"never ran\"".to_owned(),
+            // Most lines, of which nothing is to be said.
+            _ if lanes > 99.9 => String::new(),
+            _ => format!(" title=\"{lanes:.0} % of lanes did something\""),
+        };
+        let class = if warps == 0 { "w z" } else { "w" };
+        let _ = write!(out, "<i class=\"{class}\" style=\"--h:{heat}\"{title}>{}</i>", grouped(warps));
+    }
 }
 
 /// Colours of rows.
@@ -63,12 +92,14 @@ impl Column {
     pub fn write(&self, out: &mut String) {
         let Column { id, title, about, note, rows } = self;
         let about = escape(about);
+        // Rows without a count have room for one too.
+        let counted = if rows.iter().any(|row| row.count.is_some()) { " class=\"counted\"" } else { "" };
         let _ = writeln!(
             out,
-            "<section id=\"{id}\" aria-labelledby=\"of-{id}\">\n<h2 id=\"of-{id}\" title=\"{about}\">{title}<small>{about}</small></h2>\n<div class=\"lines\" tabindex=\"0\" aria-labelledby=\"of-{id}\">"
+            "<section id=\"{id}\"{counted} aria-labelledby=\"of-{id}\">\n<h2 id=\"of-{id}\" title=\"{about}\">{title}<small>{about}</small></h2>\n<div class=\"lines\" tabindex=\"0\" aria-labelledby=\"of-{id}\">"
         );
         if let Some(note) = note {
-            let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(note));
+            let _ = writeln!(out, "<p class=\"note\">{}</p>", prose(note));
         }
         for chunk in rows.chunks(CHUNK) {
             let lines: usize = chunk.iter().map(|r| r.text.split('\n').count()).sum();
@@ -112,6 +143,9 @@ impl Row {
                 let _ = write!(out, "<b>{number}</b>");
             }
             None => out.push_str("<b></b>"),
+        }
+        if let Some(count) = self.count {
+            count.write(out);
         }
         let _ = writeln!(out, "<code>{}</code></div>", escape(&self.text));
     }

@@ -26,7 +26,15 @@ use crate::watch::Watch;
 /// What kept it from running, a base that does not fit, or a report that cannot be written.
 pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
     let device = args.device.as_deref().map(Device::named).transpose().map_err(Failure::usage)?;
-    let base = args.compare.as_deref().map(base).transpose()?;
+    let base = args.compare.as_deref().map(|path| base(path, "cannot be compared with")).transpose()?;
+    let own = env!("CARGO_PKG_VERSION");
+    if let Some((path, other)) = base.as_ref().filter(|(_, base)| base.handloom != own) {
+        let text = format!(
+            "`{path}` was counted by Handloom {}, and this is {own}: what differs may be how it counts",
+            other.handloom
+        );
+        out.note(&text);
+    }
     let forms = args.output.iter().map(|path| form_of(path)).collect::<Result<Vec<_>, _>>()?;
     let outputs = open(&args.output)?;
     let traces = Traces::open(args.run.trace.as_deref())?.for_page(forms.contains(&Form::Html));
@@ -38,7 +46,7 @@ pub fn profile(args: &ProfileArgs, out: &mut Out) -> Result<Status, Failure> {
             place_on(device, launch, args.regs);
         }
     }
-    let profile = Profile::new(env!("CARGO_PKG_VERSION"), launches);
+    let profile = Profile::new(own, launches);
     let compared = base.map(|(path, base)| {
         let wrong = |why| Failure::usage(format!("`{path}` cannot be compared with: {why}"));
         compare::compare(&base, &profile).map_err(wrong)
@@ -217,10 +225,13 @@ pub fn form_of(path: &str) -> Result<Form, Failure> {
     form.ok_or_else(|| Failure::usage(format!("`{path}`: expected a file that ends in .html or .json")))
 }
 
-/// A base to compare with, and its path.
-fn base(path: &str) -> Result<(String, Profile), Failure> {
+/// A profile that was written before, and its path. `cannot`: what cannot be done with another file.
+///
+/// # Errors
+/// It cannot be read, or is something else.
+pub fn base(path: &str, cannot: &str) -> Result<(String, Profile), Failure> {
     let bytes = input::read(path)?;
     let text = String::from_utf8_lossy(&bytes);
-    let wrong = |why: String| Failure::file(format!("`{path}` cannot be compared with: {why}"));
+    let wrong = |why: String| Failure::file(format!("`{path}` {cannot}: {why}"));
     Ok((path.to_owned(), compare::read(&text).map_err(wrong)?))
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::{EngineArg, TestArgs};
 use crate::report::{Document, Failure, Format, Out, Status, reason};
 use crate::watch::Watch;
-use crate::{bug, documents};
+use crate::{bug, documents, explain};
 
 /// Tests that run side by side where nobody says how many: each takes a window of addresses, of which a process has few.
 const MOST: usize = 7;
@@ -83,7 +83,7 @@ pub fn test(args: &TestArgs, out: &mut Out) -> Result<Status, Failure> {
         Some(Document::Sarif) => out.write_document(&documents::sarif_of_tests(&all)),
         None => {}
     }
-    Ok(summary(&all, begin.elapsed(), out))
+    Ok(summary(&all, begin.elapsed(), args, out))
 }
 
 /// The tests that paths name: of folders, all that are there.
@@ -95,7 +95,8 @@ fn collect(paths: &[PathBuf]) -> Result<Vec<Case>, Failure> {
             walk(path, &mut files)?;
             files.sort();
             for file in files {
-                cases.extend(case(&file)?);
+                // As one would type it.
+                cases.extend(case(file.strip_prefix("./").unwrap_or(&file))?);
             }
         } else {
             let found = case(path)?;
@@ -135,8 +136,11 @@ fn case(path: &Path) -> Result<Option<Case>, Failure> {
     let bytes = read.map_err(|e| Failure::file(format!("`{}` cannot be read: {}", path.display(), reason(&e))))?;
     let Ok(text) = String::from_utf8(bytes) else { return Ok(None) };
     if path.extension().is_some_and(|e| e == "json") {
-        let job = serde_json::from_str::<serde_json::Value>(&text).ok();
-        let is_test = job.is_some_and(|job| job.get("launches").is_some() && job.get("expect").is_some());
+        let is_test = match serde_json::from_str::<serde_json::Value>(&text) {
+            Ok(job) => job.get("launches").is_some() && job.get("expect").is_some(),
+            // A job that is damaged is a test that fails.
+            Err(_) => text.contains("\"launches\"") && text.contains("\"expect\""),
+        };
         return Ok(is_test.then(|| Case::Job(path.to_owned())));
     }
     if !text.lines().any(|l| l.trim_start().starts_with("//@ test:")) {
@@ -181,15 +185,7 @@ fn way(args: &TestArgs) -> Way {
 fn job(path: &Path, args: &TestArgs, watch: &Watch) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|e| format!("this program is not to be found: {}", reason(&e)))?;
     let mut command = Command::new(program);
-    command.arg("run").arg("--job").arg(path).env("NO_COLOR", "1");
-    if args.check {
-        command.arg("--check");
-    } else {
-        let engine = args.engine.map(|e| if e == EngineArg::Interp { "interp" } else { "jit" });
-        command.args(engine.into_iter().flat_map(|e| ["--engine", e]));
-        let backend = args.backend.map(|b| handloom_runtime::Backend::from(b).name());
-        command.args(backend.into_iter().flat_map(|b| ["--backend", b]));
-    }
+    command.arg("run").arg("--job").arg(path).args(options(args, true)).env("NO_COLOR", "1");
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.map_err(|e| format!("it cannot be started: {}", reason(&e)))?;
     // What it writes is read beside it: a full pipe would stop it.
@@ -222,6 +218,18 @@ fn job(path: &Path, args: &TestArgs, watch: &Watch) -> Result<(), String> {
     Err(format!("{how}\n{}", told.concat().trim()))
 }
 
+/// The options that say how a test runs. A checked job is run by who checks it.
+fn options(args: &TestArgs, of_job: bool) -> Vec<&'static str> {
+    let mut all = if args.check { vec!["--check"] } else { vec![] };
+    if !(args.check && of_job) {
+        let engine = args.engine.map(|e| if e == EngineArg::Interp { "interp" } else { "jit" });
+        all.extend(engine.into_iter().flat_map(|e| ["--engine", e]));
+        let backend = args.backend.map(|b| handloom_runtime::Backend::from(b).name());
+        all.extend(backend.into_iter().flat_map(|b| ["--backend", b]));
+    }
+    all
+}
+
 /// Tells how a test ended.
 fn tell(verdict: &Verdict, out: &mut Out) {
     #[derive(Serialize)]
@@ -251,7 +259,7 @@ fn tell(verdict: &Verdict, out: &mut Out) {
     out.flush();
 }
 
-fn summary(all: &[Verdict], took: Duration, out: &mut Out) -> Status {
+fn summary(all: &[Verdict], took: Duration, args: &TestArgs, out: &mut Out) -> Status {
     #[derive(Serialize)]
     struct Object {
         passed: usize,
@@ -267,8 +275,18 @@ fn summary(all: &[Verdict], took: Duration, out: &mut Out) -> Status {
             if let Some(first) = failed.first() {
                 out.line("Failed:");
                 failed.iter().for_each(|v| out.line(&format!("  {}", v.file)));
-                let again = if first.file.ends_with(".json") { "run --job" } else { "test" };
-                out.line(&format!("Run one again: handloom {again} {}", first.file));
+                let of_job = first.file.ends_with(".json");
+                let options = options(args, of_job).join(" ");
+                let again = if of_job {
+                    format!("run --job {} {options}", first.file)
+                } else {
+                    format!("test {options} {}", first.file).replace("  ", " ")
+                };
+                out.line(&format!("Run one again: handloom {}", again.trim_end()));
+                let codes = failed.iter().find_map(|v| explain::code_in(v.failure.as_deref()?));
+                if let Some(code) = codes {
+                    out.line(&format!("What it means: handloom explain {code}"));
+                }
             }
         }
     }

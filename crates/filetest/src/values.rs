@@ -147,7 +147,7 @@ impl Elem {
         let hex = format!("{bits:#0width$x}", width = 2 + 2 * self.bytes());
         match self {
             Elem::Int { .. } => format!("{} ({hex})", self.signed(bits)),
-            Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::F64 => format!("{:e} ({hex})", self.to_f64(bits)),
+            Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::F64 => format!("{} ({hex})", float(self.to_f64(bits))),
         }
     }
 
@@ -361,6 +361,12 @@ fn low_bits(value: i128, bits: u32) -> u64 {
 
 fn low32(bits: u64) -> u32 {
     u32::try_from(bits & 0xffff_ffff).unwrap_or(0)
+}
+
+/// A float as people write it: with an exponent only where it is far from 1.
+fn float(n: f64) -> String {
+    let is_near = n == 0.0 || (1e-4..1e7).contains(&n.abs());
+    if is_near { format!("{n}") } else { format!("{n:e}") }
 }
 
 #[cfg(test)]

@@ -1,8 +1,15 @@
 //! The difference of two profiles.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::model::{Launch, Profile, SCHEMA, Totals, VERSION};
+use crate::counter::{Space, ratio};
+use crate::model::{Launch, Profile, Row, SCHEMA, Totals, VERSION};
+use crate::remarks::{grouped, short};
+
+/// Lines that are shown as text.
+const SHOWN: usize = 8;
 
 /// A sum of a launch in two profiles.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -40,6 +47,132 @@ pub struct Changes {
     pub entry: String,
     /// All sums, in the order of [`Totals`].
     pub totals: Vec<Change>,
+    /// Lines whose counts differ, those that changed most first.
+    pub lines: Vec<LineChange>,
+}
+
+/// What a line of a launch did in two profiles.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LineChange {
+    /// The line of the source, or the statement of the PTX where there is none.
+    pub place: String,
+    /// In the base.
+    pub base: LineCounts,
+    /// Now.
+    pub now: LineCounts,
+}
+
+/// Counts of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct LineCounts {
+    /// Statements that warps executed.
+    pub warps: u64,
+    /// Lanes that acted.
+    pub lanes: u64,
+    /// Sectors of global memory.
+    pub sectors: u64,
+    /// Passes of shared memory.
+    pub passes: u64,
+}
+
+impl LineCounts {
+    fn add(&mut self, row: &Row) {
+        self.warps += row.warps;
+        self.lanes += row.active;
+        self.sectors += row.of_space(Space::Global).sectors;
+        self.passes += row.of_space(Space::Shared).passes;
+    }
+
+    fn all(self) -> [u64; 4] {
+        [self.warps, self.lanes, self.sectors, self.passes]
+    }
+}
+
+/// What a statement is, whatever registers and labels are called: its opcode with all qualifiers.
+fn opcode(row: &Row) -> &str {
+    row.text.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or("")
+}
+
+/// Most cells of the table that [`matched`] makes.
+const MOST_CELLS: usize = 1 << 24;
+
+/// Which statement of the base each statement is: of those with the same opcodes the longest common subsequence, after what begins and ends alike. Lines move
+/// and registers have other names from version to version.
+fn matched(base: &[Row], now: &[Row]) -> Vec<Option<usize>> {
+    let same = |i: usize, j: usize| opcode(&base[i]) == opcode(&now[j]);
+    let least = base.len().min(now.len());
+    let begin = (0..least).take_while(|i| same(*i, *i)).count();
+    let end = (0..least - begin).take_while(|i| same(base.len() - 1 - i, now.len() - 1 - i)).count();
+    let (n, m) = (base.len() - begin - end, now.len() - begin - end);
+    let mut found: Vec<Option<usize>> = (0..begin).map(Some).collect();
+    if n.saturating_mul(m) <= MOST_CELLS {
+        // Longest common subsequences of what follows, row after row.
+        let mut longest = vec![0_u32; (n + 1) * (m + 1)];
+        for i in (0..n).rev() {
+            for j in (0..m).rev() {
+                let at = i * (m + 1) + j;
+                longest[at] = if same(begin + i, begin + j) {
+                    longest[at + m + 2] + 1
+                } else {
+                    longest[at + 1].max(longest[at + m + 1])
+                };
+            }
+        }
+        let (mut i, mut j) = (0, 0);
+        while j < m {
+            if i < n && same(begin + i, begin + j) {
+                found.push(Some(begin + i));
+                (i, j) = (i + 1, j + 1);
+            } else if i < n && longest[(i + 1) * (m + 1) + j] >= longest[i * (m + 1) + j + 1] {
+                i += 1;
+            } else {
+                found.push(None);
+                j += 1;
+            }
+        }
+    } else {
+        found.extend((0..m).map(|j| (j < n && same(begin + j, begin + j)).then_some(begin + j)));
+    }
+    found.extend((0..end).map(|i| Some(base.len() - end + i)));
+    found
+}
+
+/// How a line is named: by its source, else by its own place and text.
+fn place_of(row: &Row) -> String {
+    match &row.source {
+        Some(place) => format!("{}:{}", place.file, place.line),
+        None => format!("{}:{} {}", row.file, row.line, short(&row.text)),
+    }
+}
+
+/// Lines whose counts differ. What changed most: by the largest part of a sum of the launch.
+fn lines(base: &Launch, now: &Launch) -> Vec<LineChange> {
+    let mut by_place: BTreeMap<String, (LineCounts, LineCounts)> = BTreeMap::new();
+    let mut is_left = vec![true; base.statements.len()];
+    for (row, at) in now.statements.iter().zip(matched(&base.statements, &now.statements)) {
+        let sums = by_place.entry(place_of(row)).or_default();
+        sums.1.add(row);
+        if let Some(at) = at {
+            sums.0.add(&base.statements[at]);
+            is_left[at] = false;
+        }
+    }
+    for (row, _) in base.statements.iter().zip(&is_left).filter(|(_, left)| **left) {
+        by_place.entry(format!("{} (of the base)", place_of(row))).or_default().0.add(row);
+    }
+    let mut all: Vec<LineChange> =
+        by_place.into_iter().map(|(place, (base, now))| LineChange { place, base, now }).collect();
+    all.retain(|c| c.base != c.now);
+    let mut sums = [1_u64; 4];
+    for c in &all {
+        sums.iter_mut().zip(c.base.all()).zip(c.now.all()).for_each(|((sum, a), b)| *sum += a.max(b));
+    }
+    let weight = |c: &LineChange| {
+        let parts = c.base.all().into_iter().zip(c.now.all()).zip(sums);
+        parts.map(|((a, b), sum)| ratio(a.abs_diff(b), sum)).fold(0.0, f64::max)
+    };
+    all.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.place.cmp(&b.place)));
+    all
 }
 
 impl Changes {
@@ -95,7 +228,11 @@ fn of_launch(number: usize, base: &Launch, now: &Launch) -> Result<Changes, Stri
         .or_else(|| differs("a number of runs of", base.runs.to_string(), now.runs.to_string()));
     match wrong {
         Some(wrong) => Err(wrong),
-        None => Ok(Changes { entry: now.entry.clone(), totals: changes(&base.totals, &now.totals) }),
+        None => Ok(Changes {
+            entry: now.entry.clone(),
+            totals: changes(&base.totals, &now.totals),
+            lines: lines(base, now),
+        }),
     }
 }
 
@@ -123,8 +260,22 @@ pub fn text(all: &[Changes], threshold: f64) -> String {
         for c in differing {
             let percent = c.percent().map_or("new".to_owned(), |p| format!("{p:+.2} %"));
             let mark = if c.is_above(threshold) { "   above the threshold" } else { "" };
-            let (base, now) = (crate::remarks::grouped(c.base), crate::remarks::grouped(c.now));
+            let (base, now) = (grouped(c.base), grouped(c.now));
             let _ = writeln!(out, "  {:<22} {base:>14} -> {now:>14}  {percent:>10}{mark}", c.what);
+        }
+        if !changes.lines.is_empty() {
+            let _ = writeln!(out, "  lines that changed most");
+        }
+        for c in changes.lines.iter().take(SHOWN) {
+            let names = ["warps", "lanes", "global sectors", "shared passes"];
+            let parts = names.iter().zip(c.base.all()).zip(c.now.all()).filter(|((_, a), b)| a != b);
+            let words: Vec<String> =
+                parts.map(|((name, a), b)| format!("{name} {} -> {}", grouped(a), grouped(b))).collect();
+            let _ = writeln!(out, "    {}: {}", c.place, words.join(", "));
+        }
+        let more = changes.lines.len().saturating_sub(SHOWN);
+        if more > 0 {
+            let _ = writeln!(out, "    and {more} more");
         }
     }
     out
@@ -154,6 +305,32 @@ mod tests {
         assert!(
             text(&changes, 5.0).contains("bank_conflicts                      0 ->              1         new   above")
         );
+    }
+
+    /// A launch of statements, each with how often it ran.
+    fn launch(list: &[(&str, u64)]) -> Launch {
+        let row = |(i, (text, warps)): (usize, &(&str, u64))| {
+            let json = format!(
+                "{{\"file\":\"k.ptx\",\"line\":{},\"column\":1,\"function\":\"k\",\"text\":\"{text}\",\"kind\":\"move\",\"warps\":{warps},\"lanes\":0,\"active\":0,\"which\":0}}",
+                i + 1
+            );
+            serde_json::from_str(&json).unwrap()
+        };
+        Launch { statements: list.iter().enumerate().map(row).collect(), ..Launch::default() }
+    }
+
+    #[test]
+    fn statements_are_matched_though_lines_move_and_registers_change() {
+        let base = launch(&[("ld %r1", 4), ("add %r2", 4), ("mul %r3", 4), ("st %r3", 4), ("ret", 4)]);
+        let now = launch(&[("ld %r1", 4), ("mov %r9", 4), ("add %r7", 8), ("@%p1 st %r8", 4), ("ret", 4)]);
+        assert_eq!(matched(&base.statements, &now.statements), [Some(0), None, Some(1), Some(3), Some(4)]);
+        let changes = lines(&base, &now);
+        let told: Vec<(&str, u64, u64)> =
+            changes.iter().map(|c| (c.place.as_str(), c.base.warps, c.now.warps)).collect();
+        let wanted = [("k.ptx:2 mov %r9", 0, 4), ("k.ptx:3 add %r7", 4, 8), ("k.ptx:3 mul %r3 (of the base)", 4, 0)];
+        assert_eq!(told, wanted);
+        assert_eq!(matched(&[], &now.statements), [None; 5]);
+        assert_eq!(lines(&base, &base), []);
     }
 
     #[test]

@@ -146,7 +146,8 @@ impl Coverage {
 
     /// As text for a terminal.
     pub fn summary(&self) -> String {
-        let mut out = format!("coverage of {} launches  ({NOT_TIME})\n", self.launches);
+        let n = if self.launches == 1 { "1 launch".to_owned() } else { format!("{} launches", grouped(self.launches)) };
+        let mut out = format!("coverage of {n}  ({NOT_TIME})\n");
         let mut line = |what: &str, s: Share| {
             if s.all > 0 {
                 let _ =

@@ -1,8 +1,9 @@
 //! Devices: how many blocks a multiprocessor holds, and what it can do a second.
 //!
-//! Sources. Limits of a compute capability: *CUDA C++ Programming Guide*, table *Technical Specifications per Compute Capability*; the 1,024 bytes of shared
-//! memory that the system keeps of each block from 8.0 on: the same guide, of each capability; units in which shared memory and registers are given out: the
-//! occupancy calculator of the CUDA toolkit (`cuda_occupancy.h`). Rates of products: the data sheets of NVIDIA, at boost clock, dense for matrices.
+//! Sources. Limits of a compute capability: `cuda::arch_traits` of libcu++, which NVIDIA publishes (`cuda/__device/arch_traits.h`), with the bytes of shared
+//! memory that the system keeps of each block. Units in which shared memory and registers are given out: the occupancy calculator of the CUDA toolkit
+//! (`cuda_occupancy.h` of release 13). Rates of products: those at boost clock, dense for matrices, each with the page that it was checked against; a rate that
+//! no page confirmed, or on which pages differ, is not in the table.
 
 use crate::model::{Launch, LimitOf, MostRegisters, Occupancy, Roofline, Totals};
 
@@ -51,10 +52,12 @@ pub const CAPABILITIES: &[Capability] = &[
     capability("sm_80", 64, 32, 164),
     capability("sm_86", 48, 16, 100),
     capability("sm_87", 48, 16, 164),
+    capability("sm_88", 48, 16, 100),
     capability("sm_89", 48, 24, 100),
     capability("sm_90", 64, 32, 228),
     capability("sm_100", 64, 32, 228),
     capability("sm_103", 64, 32, 228),
+    capability("sm_110", 48, 24, 228),
     capability("sm_120", 48, 24, 100),
     capability("sm_121", 48, 24, 100),
 ];
@@ -66,8 +69,6 @@ pub struct Product {
     pub name: &'static str,
     /// Its compute capability.
     pub capability: &'static str,
-    /// Multiprocessors.
-    pub multiprocessors: u32,
     /// Bytes of global memory a second, in 10^9.
     pub gigabytes: f64,
     /// Operations on `.f32` a second, in 10^12; a fused one is two.
@@ -76,25 +77,61 @@ pub struct Product {
     pub f64: f64,
     /// Of products of matrices of `.f16` with sums in `.f32`.
     pub matrix: f64,
+    /// Where the rates were found.
+    pub source: &'static str,
 }
 
 const fn product(
-    (name, capability, multiprocessors): (&'static str, &'static str, u32),
+    (name, capability): (&'static str, &'static str),
     gigabytes: f64,
     [f32, f64, matrix]: [f64; 3],
+    source: &'static str,
 ) -> Product {
-    Product { name, capability, multiprocessors, gigabytes, f32, f64, matrix }
+    Product { name, capability, gigabytes, f32, f64, matrix, source }
 }
 
 /// The products.
 pub const PRODUCTS: &[Product] = &[
-    product(("v100-sxm2", "sm_70", 80), 900.0, [15.7, 7.8, 125.0]),
-    product(("a100-sxm4-40gb", "sm_80", 108), 1555.0, [19.5, 9.7, 312.0]),
-    product(("a100-sxm4-80gb", "sm_80", 108), 2039.0, [19.5, 9.7, 312.0]),
-    product(("l4", "sm_89", 58), 300.0, [30.3, 30.3 / 64.0, 121.0]),
-    product(("l40s", "sm_89", 142), 864.0, [91.6, 91.6 / 64.0, 362.0]),
-    product(("h100-sxm5", "sm_90", 132), 3350.0, [67.0, 34.0, 989.0]),
-    product(("h200-sxm", "sm_90", 132), 4800.0, [67.0, 34.0, 989.0]),
+    // 80 multiprocessors at 1.53 GHz: 15.7 and 7.8; 640 tensor cores of 64 fused operations: 125.
+    product(
+        ("v100-sxm2", "sm_70"),
+        900.0,
+        [15.7, 7.8, 125.0],
+        "developer.nvidia.com/programming-tensor-cores-cuda-9-0 (matrices); fudzilla.com, 'NVIDIA unveils the A100 Tensor Core GPU' (.f32, .f64); \
+         pmc.ncbi.nlm.nih.gov/articles/PMC10448217 table 3 (memory)",
+    ),
+    product(
+        ("a100-sxm4-40gb", "sm_80"),
+        1555.0,
+        [19.5, 9.7, 312.0],
+        "Paderborn Center for Parallel Computing, 'NVIDIA A100 40GB with NVLINK'; glennklockwood.com/garden/processors/A100",
+    ),
+    product(
+        ("a100-sxm4-80gb", "sm_80"),
+        2039.0,
+        [19.5, 9.7, 312.0],
+        "glennklockwood.com/garden/processors/A100, after NVIDIA's data sheet nvidia-1758950-r4",
+    ),
+    // 1,431 GFLOPS of `.f64`: a 64th of `.f32`.
+    product(
+        ("l40s", "sm_89"),
+        864.0,
+        [91.6, 91.6 / 64.0, 362.05],
+        "mullet.se, data sheet of L40 and L40S (memory, .f32, matrices); itcreations.com/nvidia-gpu/nvidia-l40s-gpu-accelerator (.f64)",
+    ),
+    product(
+        ("h100-sxm5", "sm_90"),
+        3350.0,
+        [67.0, 34.0, 1979.0 / 2.0],
+        "archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html, NVIDIA's data sheet; half of what is told with sparsity",
+    ),
+    // The processor of the H100 with faster memory.
+    product(
+        ("h200-sxm", "sm_90"),
+        4800.0,
+        [67.0, 34.0, 1979.0 / 2.0],
+        "glennklockwood.com/garden/processors/h100 (arithmetic as the H100); geektopia.es, 13 November 2023 (memory)",
+    ),
 ];
 
 /// A row of the table: a capability, and a product if one was named.
@@ -193,7 +230,8 @@ pub fn roofline(device: &Device, totals: &Totals) -> Option<Roofline> {
     let ridge = rate * 1e12 / (product.gigabytes * 1e9);
     let bound = if intensity < ridge { "memory" } else { "arithmetic" };
     let attainable = (intensity / ridge).min(1.0);
-    Some(Roofline { device: device.name.into(), on: on.into(), intensity, ridge, bound: bound.into(), attainable })
+    let (device, on, bound, source) = (device.name.into(), on.into(), bound.into(), Some(product.source.to_owned()));
+    Some(Roofline { device, on, intensity, ridge, bound, attainable, source })
 }
 
 /// Fills in what a device says of a launch. `registers`: of a thread, if the user told them; else what the entry says counts.
@@ -231,6 +269,34 @@ mod tests {
         assert_eq!(on("sm_80", 256, 0, Some(33)), (6, vec!["registers".to_owned()]));
         assert_eq!(on("sm_80", 1024, 0, Some(65)), (0, vec!["registers".to_owned()]));
         assert_eq!(on("sm_80", 256, 0, Some(255)), (1, vec!["registers".to_owned()]));
+    }
+
+    /// Threads, bytes of shared memory, registers and the blocks that fit, as `cuda_occupancy.h` of release 13 computes them, for launches at random.
+    const CALCULATED: &str = "
+        sm_70 639/0/198:0 924/11124/38:1 695/54460/72:1 726/0/250:0 35/4421/189:4 1004/49057/194:0 411/0/145:0 645/10135/255:0 834/34686/209:0
+        sm_75 735/0/164:0 190/5295/68:4 311/14253/81:2 649/0/116:0 703/6603/60:1 167/58168/6:1 630/0/224:0 775/6426/93:0 870/16230/243:0
+        sm_80 536/0/16:3 543/1424/10:3 458/145360/244:0 638/0/58:1 216/16123/255:1 406/5512/248:0 232/0/195:1 31/18312/153:8 619/146685/238:0
+        sm_86 597/0/43:2 221/2835/244:1 316/50383/126:1 753/0/174:0 218/2083/133:1 277/34382/204:0 1020/0/18:1 329/1982/106:1 765/8399/160:0
+        sm_87 643/0/245:0 466/18035/163:0 793/131862/94:0 477/0/104:1 496/6989/230:0 319/78598/32:2 383/0/132:1 960/16472/243:0 136/81448/43:2
+        sm_89 590/0/118:0 411/3118/141:0 429/18387/150:0 767/0/32:2 7/10694/35:8 1009/14059/213:0 509/0/78:1 642/11442/2:2 823/48915/55:1
+        sm_90 546/0/31:3 147/9470/244:1 515/215280/227:0 979/0/83:0 971/27930/232:0 711/203514/124:0 193/0/21:9 585/23911/74:1 1015/99421/208:0
+        sm_100 810/0/138:0 728/16991/103:0 1000/19738/210:0 916/0/203:0 680/22677/110:0 796/162287/241:0 985/0/220:0 401/28116/14:4 116/61842/160:3
+        sm_110 852/0/181:0 68/17167/8:12 488/157628/252:0 831/0/185:0 713/21442/122:0 526/75846/183:0 15/0/65:24 152/16533/26:9 794/111869/233:0
+        sm_120 329/0/95:1 115/1160/140:3 334/81156/59:1 400/0/254:0 796/1006/177:0 119/83003/11:1 239/0/31:6 344/3846/242:0 788/2988/165:0
+    ";
+
+    #[test]
+    fn occupancy_is_that_of_the_calculator_of_the_toolkit() {
+        let mut compared = 0;
+        for line in CALCULATED.lines().filter(|l| !l.trim().is_empty()) {
+            let (name, launches) = line.trim().split_once(' ').unwrap();
+            for launch in launches.split(' ') {
+                let n: Vec<u32> = launch.split(['/', ':']).map(|n| n.parse().unwrap()).collect();
+                assert_eq!(on(name, n[0], n[1], Some(n[2])).0, n[3], "{name}: {launch}");
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, 90);
     }
 
     /// What `__launch_bounds__` lets nvcc write: `ptxas` then takes no more registers than these, as its own `-v` shows.

@@ -39,7 +39,7 @@ pub use model::{
     Branch, Hot, Launch, LimitOf, MostRegisters, Moved, NOT_TIME, Occupancy, OfKind, Operations, Piece, Profile,
     Roofline, Row, SCHEMA, SourcePlace, SourceRow, Timeline, Totals, VERSION,
 };
-pub use page::{Texts, cover_page, escape, profile_page};
-pub use remarks::{Remark, remarks};
+pub use page::{Texts, cover_page, escape, html, profile_page};
+pub use remarks::{Remark, grouped, remarks};
 pub use report::{Form, ReadText, json_line, lines};
 pub use text::summary;

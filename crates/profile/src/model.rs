@@ -397,6 +397,9 @@ pub struct Roofline {
     pub bound: String,
     /// Share of the rate of arithmetic that its intensity allows, at most 1.
     pub attainable: f64,
+    /// Where the rates of the device come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 impl Occupancy {

@@ -1,7 +1,7 @@
 //! Pages: one file of HTML each, with style and script inside, which can be read without the script.
 
 mod cover;
-mod html;
+pub mod html;
 mod listing;
 mod profile;
 mod timeline;

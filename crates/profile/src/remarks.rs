@@ -1,6 +1,6 @@
 //! What matters most in a launch, in words.
 
-use crate::counter::{Space, ratio};
+use crate::counter::{Space, Traffic, ratio};
 use crate::model::{Launch, Row};
 use crate::rules::SECTOR;
 
@@ -70,6 +70,13 @@ pub(crate) fn short(text: &str) -> String {
 /// A share for people.
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
+    // Neither nothing nor all.
+    if percent > 0.0 && percent < 0.05 {
+        return "<0.1 %".to_owned();
+    }
+    if (99.95..100.0).contains(&percent) {
+        return ">99.9 %".to_owned();
+    }
     if !(0.05..99.95).contains(&percent) || percent.fract() < 0.05 {
         format!("{percent:.0} %")
     } else {
@@ -78,7 +85,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// A count for people, with thousands apart.
-pub(crate) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
@@ -110,16 +117,16 @@ fn lanes(launch: &Launch) -> Option<Remark> {
     Some(Remark { title: "Lanes that do nothing".into(), text, row: most.map(|(i, _)| i), weight })
 }
 
-/// Sectors that would hold the bytes that somebody wanted.
-fn needed(touched: u64) -> u64 {
-    touched.div_ceil(SECTOR)
+/// Sectors that would hold the bytes that somebody wanted; a request has one at least.
+fn needed(sums: &Traffic) -> u64 {
+    sums.touched.div_ceil(SECTOR).max(sums.requests)
 }
 
 fn sectors(launch: &Launch) -> Option<Remark> {
     let t = &launch.totals;
     let wasted = |row: &Row| {
         let sums = row.of_space(Space::Global);
-        sums.sectors.saturating_sub(needed(sums.touched))
+        sums.sectors.saturating_sub(needed(&sums))
     };
     let (i, row) = worst(launch, wasted)?;
     let all: u64 = launch.statements.iter().map(wasted).sum();
@@ -129,7 +136,7 @@ fn sectors(launch: &Launch) -> Option<Remark> {
         percent(ratio(t.global_touched, SECTOR * t.global_sectors)),
         at(row),
         ratio(sums.sectors, sums.requests),
-        ratio(needed(sums.touched), sums.requests),
+        ratio(needed(&sums), sums.requests),
     );
     Some(Remark { title: "Sectors moved for nothing".into(), text, row: Some(i), weight: ratio(all, t.global_sectors) })
 }
@@ -217,8 +224,22 @@ fn occupancy(launch: &Launch) -> Option<Remark> {
 }
 
 fn hottest(launch: &Launch) -> Option<Remark> {
+    let all = launch.totals.warp_instructions;
+    if let Some(line) = launch.sources.iter().max_by_key(|line| (line.warps, std::cmp::Reverse(&line.place)))
+        && line.warps > 0
+    {
+        let first = launch.statements.iter().position(|row| row.source.as_ref() == Some(&line.place));
+        let text = format!(
+            "{}:{} became {} statements of PTX, which are {} of all that warps execute.",
+            line.place.file,
+            line.place.line,
+            grouped(line.statements),
+            percent(ratio(line.warps, all))
+        );
+        return Some(Remark { title: "The hottest line".into(), text, row: first, weight: 0.0 });
+    }
     let (i, row) = worst(launch, |row| row.warps)?;
-    let share = percent(ratio(row.warps, launch.totals.warp_instructions));
+    let share = percent(ratio(row.warps, all));
     let text = format!("{} runs {} times: {share} of all that warps execute.", at(row), grouped(row.warps));
     Some(Remark { title: "The hottest statement".into(), text, row: Some(i), weight: 0.0 })
 }

@@ -21,7 +21,8 @@ pub fn summary(profile: &Profile) -> String {
     out
 }
 
-fn dims(d: [u32; 3]) -> String {
+/// A shape without dimensions of 1 at its end.
+pub(crate) fn dims(d: [u32; 3]) -> String {
     match d {
         [x, 1, 1] => x.to_string(),
         [x, y, 1] => format!("{x},{y}"),
@@ -34,7 +35,11 @@ pub(crate) fn heading(launch: &Launch) -> String {
     let name = launch.demangled.as_ref().unwrap_or(&launch.entry);
     let runs = if launch.runs == 1 { String::new() } else { format!(", {} runs together", launch.runs) };
     let [fixed, dynamic] = launch.shared_bytes;
-    let shared = if fixed + dynamic == 0 { String::new() } else { format!(", {} bytes shared", fixed + dynamic) };
+    let shared = if fixed + dynamic == 0 {
+        String::new()
+    } else {
+        format!(", {} bytes of shared memory", grouped(u64::from(fixed + dynamic)))
+    };
     let ended = if launch.ended == "ok" { String::new() } else { format!(", ended by `{}`", launch.ended) };
     format!("{name}: grid {}, block {}{shared}{runs}{ended}", dims(launch.grid), dims(launch.block))
 }
@@ -93,9 +98,10 @@ fn of_launch(launch: &Launch, out: &mut String) {
         };
         let _ = writeln!(
             out,
-            "  occupancy     on {}: {} blocks, {} of {} warps, limited by {}{without}",
+            "  occupancy     on {}: {} block{}, {} of {} warps, limited by {}{without}",
             o.device,
             o.blocks,
+            if o.blocks == 1 { "" } else { "s" },
             o.warps,
             o.most_warps,
             o.limited_by.join(" and ")

@@ -2,6 +2,7 @@
 
 mod load;
 mod outline;
+mod pace;
 mod program;
 mod saved;
 mod symbols;
@@ -16,6 +17,7 @@ use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
 
 pub use load::{LoadError, front};
 pub(crate) use outline::{Outline, local_stride};
+pub(crate) use pace::SMALL_NS;
 pub(crate) use program::{CodeCell, Key, Program, Specialised};
 pub(crate) use task::{Left, Patience};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use super::ModuleInner;
 use super::outline::{self, Outline};
+use super::pace::Pace;
 use super::saved;
 use super::task::{self, Left, Patience, Place, Task, Wanted};
 use crate::error::panic_text;
@@ -57,8 +58,8 @@ pub(crate) struct Program {
     tiers: [Task<Codes>; 3],
     /// The tier that new ctas start in.
     preferred: AtomicU8,
-    /// Nanoseconds that a unit of a grid took on a thread at the last launch; 0 if there was none.
-    unit_ns: AtomicU64,
+    /// What a unit of a grid takes.
+    pace: Pace,
     /// Time it took to make.
     pub(crate) compile_time: Duration,
     /// Its first code was read from disk.
@@ -113,7 +114,7 @@ impl Program {
             refused,
             tiers: tiers.map(|made| made.map_or_else(Task::default, Task::done)),
             preferred: AtomicU8::new(first as u8),
-            unit_ns: AtomicU64::new(0),
+            pace: Pace::default(),
             compile_time: start.elapsed(),
             is_loaded,
         }))
@@ -232,13 +233,12 @@ impl Program {
 
     /// Nanoseconds that a unit took at the last launch; 0 if there was none.
     pub(crate) fn unit_ns(&self) -> u64 {
-        self.unit_ns.load(Ordering::Relaxed)
+        self.pace.unit_ns()
     }
 
     /// Notes how long so many workers took for so many units.
     pub(crate) fn note_time(&self, time: Duration, workers: usize, units: u64) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.unit_ns.store((ns.saturating_mul(workers as u64) / units.max(1)).max(1), Ordering::Relaxed);
+        self.pace.note(time, workers, units);
     }
 
     /// Bytes of machine code.

@@ -11,11 +11,8 @@ use crate::error::Lack;
 use crate::grid::{Ended, Grid};
 use crate::lock::lock;
 use crate::memory::Space;
-use crate::module::Program;
+use crate::module::{Program, SMALL_NS};
 use crate::run::Tier;
-
-/// Grids with less work than this, in nanoseconds, run on the calling thread: waking the pool takes about 10 us.
-const SMALL_NS: u64 = 20_000;
 
 /// How many ctas of a launch that rests keep their memory, and how many bytes of local memory they keep at most.
 const RESTING_CTAS: usize = 8;

@@ -1,5 +1,8 @@
 //! `explain`: each page shows what it says.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 
 use crate::common::{Folder, Ran};
@@ -42,6 +45,45 @@ fn each_wrong_example_shows_its_code_and_each_right_one_nothing() {
         let (all, codes) = shown(&right);
         assert!(codes.is_empty() && !all.iter().any(|c| c == code), "{code}: {right:?}");
     }
+}
+
+/// All files of Rust below a folder.
+fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+        match entry.is_dir() {
+            true => sources(&entry, all),
+            false if entry.extension().is_some_and(|e| e == "rs") => all.push(entry),
+            false => {}
+        }
+    }
+}
+
+/// Tables of classes are held against the pages by a unit test; some words of findings stand in the code that makes them. Each word has a page, or a list of
+/// those of its classes.
+#[test]
+fn each_word_of_a_finding_is_explained() {
+    let f = Folder::new("explain_findings");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    ["runtime/src", "crates/audit/src", "crates/driver/src"].iter().for_each(|p| sources(&root.join(p), &mut files));
+    let mut words = BTreeSet::from(["race", "sync", "barrier", "uninitialised"].map(str::to_owned));
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for made in text.split("Finding::new(").skip(1) {
+            // Kind and class, where they are literals.
+            let literals = made.split(',').take(2).filter_map(|w| w.trim().strip_prefix('"')?.strip_suffix('"'));
+            words.extend(literals.map(str::to_owned));
+        }
+    }
+    assert!(["leak", "malloc", "freed", "variable", "unordered"].iter().all(|w| words.contains(*w)), "{words:?}");
+    for word in words {
+        let ran = f.run(&format!("explain {word}")).ends(0);
+        assert!(ran.out.contains(" (finding)") || ran.out.contains(" (trap)"), "{ran:?}");
+    }
+    let ran = f.run("explain race").ends(0);
+    assert!(ran.out.starts_with("race (finding): its classes") && ran.out.contains("\nunordered "), "{ran:?}");
+    let ran = f.run("explain sync --format json").ends(0);
+    assert!(ran.objects().iter().any(|o| o["code"] == "async_unwaited"), "{ran:?}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! `explore`: the page is HTML, its columns are linked, and it works in a browser.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::browser::visit;
 use crate::common::{EMPTY, Folder, HEAD, SCALE, UNSUPPORTED, WRONG};
 
 /// A kernel with line information, and its source.
@@ -127,18 +128,8 @@ fn each_statement_is_linked_to_its_ops() {
     assert!(rows(&page, "asm").iter().any(|r| r["s"] == store["s"]), "no machine code of {}", store["s"]);
 }
 
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path)
-        .flat_map(|p| [p.join("chromium"), p.join("chromium-browser"), p.join("google-chrome")]);
-    found.into_iter().find(|p| p.is_file())
-}
-
-/// Appended to a page: uses it as a person would, and leaves what happened in its title.
-const VISIT: &str = r##"<script>
-addEventListener("error", (e) => { document.title = "error: " + e.message; });
-const said = [];
-const check = (what, holds) => { if (!holds) said.push(what); };
+/// Uses the page as a person would.
+const VISIT: &str = r##"
 const lit = (column) => [...document.querySelectorAll(`#${column} .on`)];
 const store = [...document.querySelectorAll("#ptx .r")].find((r) => r.textContent.includes("st.shared"));
 store.click();
@@ -162,36 +153,48 @@ key("4");
 check("a column folds", getComputedStyle(document.getElementById("plan")).display === "none");
 document.getElementById("show-plan").click();
 check("a column comes back", getComputedStyle(document.getElementById("plan")).display !== "none");
-check("it is not wider than the window", document.documentElement.scrollWidth <= innerWidth);
-document.title = said.length ? "wrong: " + said.join("; ") : "visited";
-</script>"##;
+"##;
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that starts nothing says so")]
 fn a_browser_shows_what_belongs_together() {
-    let Some(browser) = browser() else {
-        eprintln!("not tested: there is no chromium on the path");
-        return;
-    };
     let f = book_kernel("explore_browser");
     f.run("explore row_sums.ptx --block 64").ends(0);
-    let page = String::from_utf8(f.read("row_sums.html")).unwrap();
-    f.write("visit.html", page.replace("</body>", &format!("{VISIT}</body>")));
-    for width in ["1600,900", "420,800"] {
-        let mut command = Command::new(&browser);
-        command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--dump-dom"]);
-        command.args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--enable-logging=stderr",
-        ]);
-        command.arg(format!("--window-size={width}"));
-        command.arg(format!("--user-data-dir={}", f.path().join("profile").display()));
-        let done = command.arg(format!("file://{}", f.path().join("visit.html").display())).output().unwrap();
-        let (dom, log) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        let title = dom.split_once("<title>").and_then(|(_, t)| t.split_once("</title>")).map_or("", |(t, _)| t);
-        assert_eq!(title, "visited", "at {width}: {log}");
-        assert!(!log.contains(":CONSOLE"), "at {width}: {log}");
+    visit(&f, "row_sums.html", VISIT);
+}
+
+#[test]
+fn counts_of_a_run_stand_at_the_lines() {
+    let f = book_kernel("explore_counts");
+    let launch = "row_sums.ptx row_sums --grid 2 --block 64 zero:1536 zero:24 6";
+    f.run(&format!("explore {launch} -o page.html")).ends(0);
+    f.run(&format!("profile {launch} -o counts.json")).ends(0);
+    f.run("explore row_sums.ptx --block 64 --counts counts.json -o told.html").ends(0);
+    let page = |name: &str| String::from_utf8(f.read(name)).unwrap();
+    assert_eq!(page("page.html"), page("told.html"), "a launch and the data of one show the same");
+    assert!(
+        page("page.html").contains("Counts, not time")
+            && page("page.html").contains("1 launch, 2,540 instructions of warps")
+    );
+    let data: Value = serde_json::from_slice(&f.read("counts.json")).unwrap();
+    let text = page("page.html");
+    let (_, ptx) = text.split_once("<section id=\"ptx\"").unwrap();
+    for row in data["launches"][0]["statements"].as_array().unwrap() {
+        let (line, warps) = (&row["line"], row["warps"].as_u64().unwrap());
+        let (_, here) = ptx.split_once(&format!(">{line}</")).unwrap_or_else(|| panic!("no line {line}"));
+        let (_, count) = here.split_once("<i class=\"w").unwrap();
+        let shown = count.split_once('>').unwrap().1.split_once('<').unwrap().0;
+        assert_eq!(shown.replace(',', ""), warps.to_string(), "line {line}");
     }
+    // What does not fit is refused with what differs.
+    f.run("explore row_sums.ptx row_sums 5").ends(2).says("`--grid` says how many blocks");
+    f.run("explore row_sums.ptx --counts none.json").ends(5);
+    f.run("explore row_sums.ptx --grid 2").ends(2);
+    f.write("k.ptx", format!("{HEAD}{EMPTY}"));
+    f.run("explore k.ptx --counts counts.json").ends(2).says("what was counted is `row_sums.ptx`, and not `k.ptx`");
+    let text = String::from_utf8(f.read("row_sums.ptx")).unwrap();
+    f.write("row_sums.ptx", text.replacen("bar.sync", "barrier.sync", 1));
+    f.run("explore row_sums.ptx --counts counts.json").ends(2).says("when it was counted");
+    // A launch that traps still shows what it did, and says so.
+    f.run("explore row_sums.ptx --grid 2 --block 64 zero:4 zero:24 6 -o trap.html").ends(1).says("out of bounds");
+    assert!(f.has("trap.html"));
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod book;
+mod browser;
 mod cache;
 mod check;
 mod checks;
@@ -18,6 +19,7 @@ mod images;
 mod job;
 mod live;
 mod memory;
+mod pages;
 mod profile;
 mod run;
 mod suite;

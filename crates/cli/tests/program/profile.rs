@@ -389,6 +389,11 @@ fn comparisons_gate() {
     let text = String::from_utf8(f.read("base.json")).unwrap();
     f.write("new.json", text.replace("\"version\":1", "\"version\":2"));
     f.run(&format!("{scale} 32 --compare new.json")).ends(5).says("it has version 2 of the schema");
+    f.write(
+        "older.json",
+        text.replace(concat!("\"handloom\":\"", env!("CARGO_PKG_VERSION"), "\""), "\"handloom\":\"0.0.1\""),
+    );
+    f.run(&format!("{scale} 32 --compare older.json")).ends(0).says("was counted by Handloom 0.0.1, and this is");
     f.write("no.json", "{\"a\":1}");
     f.run(&format!("{scale} 32 --compare no.json")).ends(5).says("it is no profile");
 }

@@ -48,8 +48,8 @@ fn folders_are_searched_and_failures_told() {
     f.write("noted.ptx", wrong.replace("mul.u64 %v, %v, %a;", "mul.u64 %v, %v, %a; //~ E0301 no `.u64` form"));
     let ran = f.run("test . -j 2").ends(1);
     assert!(ran.out.contains("2 passed, 2 failed"), "{ran:?}");
-    assert!(ran.out.contains("x[2] is 7.5e0 (0x40f00000), expected 7e0 (0x40e00000)"), "{ran:?}");
-    assert!(ran.out.contains("Run one again: handloom test ./deep/er/bad.ptx"), "{ran:?}");
+    assert!(ran.out.contains("x[2] is 7.5 (0x40f00000), expected 7 (0x40e00000)"), "{ran:?}");
+    assert!(ran.out.contains("Run one again: handloom test deep/er/bad.ptx"), "{ran:?}");
     let ran = f.run("test deep --format json").ends(1);
     let objects = ran.objects();
     assert_eq!(objects.len(), 3);
@@ -62,7 +62,9 @@ fn folders_are_searched_and_failures_told() {
     let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let results = document["runs"][0]["results"].as_array().unwrap();
     assert_eq!(results.len(), 1);
-    assert_eq!(results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "deep/er/bad.ptx");
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "deep/er/bad.ptx");
+    assert_eq!(place["region"]["startLine"], 5, "the line of the expectation");
 }
 
 #[test]
@@ -76,6 +78,9 @@ fn checks_look_for_races_too() {
     f.run("test race.ptx").ends(0);
     let ran = f.run("test race.ptx --check").ends(1);
     assert!(ran.out.contains("race"), "{ran:?}");
+    // What to do next: the same options, and what the finding means.
+    assert!(ran.out.contains("Run one again: handloom test --check race.ptx\n"), "{ran:?}");
+    assert!(ran.out.contains("What it means: handloom explain unordered\n"), "{ran:?}");
 }
 
 #[test]
@@ -90,8 +95,14 @@ fn jobs_are_tests() {
     f.run("test good.json --check").ends(0);
     let ran = f.run("test .").ends(1);
     assert!(ran.out.contains("1 passed, 1 failed") && ran.out.contains("exit status 1"), "{ran:?}");
-    assert!(ran.out.contains("handloom run --job ./bad.json"), "{ran:?}");
+    assert!(ran.out.contains("Run one again: handloom run --job bad.json"), "{ran:?}");
     f.run("test none.json").ends(2).says("`none.json` is no test");
+    // One that cannot be read is a test that fails, and not one that is left out.
+    f.write("broken.json", &job[..job.len() - 1]);
+    let ran = f.run("test broken.json").ends(1);
+    assert!(ran.out.contains("broken.json"), "{ran:?}");
+    let ran = f.run("test --backend cranelift .").ends(1);
+    assert!(ran.out.contains("handloom run --job bad.json --backend cranelift\n"), "{ran:?}");
 }
 
 #[test]

@@ -3,12 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::Texts;
-use super::html::{escape, nothing, number, share, shell, table, tile};
-use super::listing::{Columns, beside};
+use super::html::{escape, nothing, number, part, share, shell, table, tile};
+use super::listing::{Anchors, Columns, beside};
 use crate::counter::ratio;
 use crate::cover::{Coverage, Share};
-use crate::model::Row;
+use crate::model::{NOT_TIME, Row};
 use crate::remarks::{grouped, percent};
+
+/// Most statements that are listed line by line: a page is to open at once.
+const LISTED: usize = 20_000;
+
+/// Most places that never ran that are told.
+const MISSED: usize = 200;
 
 /// The page of a coverage.
 pub fn cover_page(coverage: &Coverage, texts: &Texts) -> String {
@@ -26,13 +32,29 @@ pub fn cover_page(coverage: &Coverage, texts: &Texts) -> String {
     add(sources, "source lines ran");
     add(branches, "ways of branches were taken");
     add(lanes, "lanes of the statements that ran did something");
-    let mut body =
-        format!("<h2>Coverage</h2><p>Launches together: {}.</p><div class=\"tiles\">{tiles}</div>", coverage.launches);
-    body.push_str(&functions(coverage));
-    body.push_str("<h3>The code, line by line</h3><p class=\"soft\">Underlined: what never ran.</p>");
+    let mut body = format!(
+        "<h2>Coverage of {}</h2><div class=\"tiles\">{tiles}</div>",
+        match coverage.launches {
+            1 => "1 launch".to_owned(),
+            n => format!("{} launches", grouped(n)),
+        }
+    );
+    let rows: Vec<&Row> = coverage.statements.iter().collect();
+    let is_listed = rows.len() <= LISTED;
+    let anchors = Anchors::of("c", &rows, is_listed);
+    body.push_str(&part("Functions", &functions(coverage)));
+    body.push_str(&part("What never ran", &missed(&anchors, &rows)));
+    if !is_listed {
+        let text = format!(
+            "<p class=\"soft\">Left out: a page lists up to {LISTED} statements, and there are {}. Data (<code>-o FILE.json</code>) and lcov have all.</p>",
+            grouped(rows.len() as u64)
+        );
+        body.push_str(&part("The code, line by line", &text));
+        return shell("Handloom coverage", NOT_TIME, &[], &body);
+    }
     let cells = |row: &Row| {
         if row.warps == 0 {
-            return ("<td class=\"n\">0</td><td></td><td></td>".to_owned(), "missed");
+            return ("<td class=\"n\">0</td><td></td>".to_owned(), String::new(), "missed");
         }
         let lanes = share(f64::from(row.which.count_ones()) / 32.0);
         let ways = row.branch.as_ref().map_or(String::new(), |b| match b.ways.as_slice() {
@@ -45,22 +67,60 @@ pub fn cover_page(coverage: &Coverage, texts: &Texts) -> String {
                 format!("{} of {} ways", ways.len() - never, ways.len())
             }
         });
-        (format!("{}{lanes}<td>{ways}</td>", number(row.warps)), "")
+        (format!("{}{lanes}", number(row.warps)), ways, "")
     };
     let source_cells = |rows: &[&Row]| match rows {
-        [] => ("<td></td>".to_owned(), ""),
-        _ if rows.iter().all(|r| r.warps == 0) => ("<td class=\"n\">0</td>".to_owned(), "missed"),
-        _ => (number(rows.iter().map(|r| r.warps).max().unwrap_or(0)), ""),
+        [] => ("<td></td><td></td>".to_owned(), ""),
+        _ if rows.iter().all(|r| r.warps == 0) => (format!("<td class=\"n\">0</td>{}", share(0.0)), "missed"),
+        _ => {
+            let ran = rows.iter().filter(|r| r.warps > 0).count() as u64;
+            let most = rows.iter().map(|r| r.warps).max().unwrap_or(0);
+            (format!("{}{}", number(most), share(ratio(ran, rows.len() as u64))), "")
+        }
     };
     let columns = Columns {
-        headings: &["#warps", "#lanes that ran", "branches"],
+        headings: &["#warps", "#lanes"],
         cells: &cells,
-        source_headings: &["#warps"],
+        source_headings: &["#warps", "#ran"],
         source_cells: &source_cells,
+        of_function: &|rows| {
+            let ran = rows.iter().filter(|row| row.warps > 0).count() as u64;
+            let all = rows.len() as u64;
+            format!("{} of {} statements ran ({})", grouped(ran), grouped(all), percent(ratio(ran, all)))
+        },
     };
-    let rows: Vec<&Row> = coverage.statements.iter().collect();
-    body.push_str(&beside("c", &rows, texts, &columns));
-    shell("Handloom coverage", &[], &body)
+    let listing = beside(&anchors, &rows, texts, &columns);
+    let note = "<p class=\"soft\">Underlined, with a bar at the left: what never ran.</p>";
+    body.push_str(&part("The code, line by line", &format!("{note}{listing}")));
+    shell("Handloom coverage", NOT_TIME, &[], &body)
+}
+
+/// Places that never ran, as links: statements that follow each other are one. All of a function that never ran is one, too.
+fn missed(anchors: &Anchors<'_>, rows: &[&Row]) -> String {
+    let mut all = Vec::new();
+    for of_function in rows.chunk_by(|a, b| a.function == b.function && a.file == b.file) {
+        for run in of_function.chunk_by(|a, b| (a.warps == 0) == (b.warps == 0)) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            if first.warps > 0 {
+                continue;
+            }
+            let lines = if first.line == last.line {
+                first.line.to_string()
+            } else {
+                format!("{}–{}", first.line, last.line)
+            };
+            let whole =
+                if run.len() == of_function.len() { format!(" (all of {})", first.function) } else { String::new() };
+            all.push(anchors.link(first, &format!("{lines}{whole}")));
+        }
+    }
+    let more = all.len().saturating_sub(MISSED);
+    all.truncate(MISSED);
+    match (all.is_empty(), more) {
+        (true, _) => "<p>Every statement ran.</p>".to_owned(),
+        (false, 0) => format!("<p class=\"places\">{}</p>", all.join(" ")),
+        (false, more) => format!("<p class=\"places\">{} and {} more places</p>", all.join(" "), grouped(more as u64)),
+    }
 }
 
 fn functions(coverage: &Coverage) -> String {

@@ -1,6 +1,5 @@
 //! Pieces of HTML.
 
-use crate::model::NOT_TIME;
 use crate::remarks::{grouped, percent};
 
 const STYLE: &str = include_str!("style.css");
@@ -24,15 +23,25 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A whole page. `links`: names and texts of its parts.
-pub fn shell(title: &str, links: &[(String, String)], body: &str) -> String {
+/// A sentence: what stands in backticks is code.
+pub fn prose(text: &str) -> String {
+    let mut out = String::new();
+    for (i, part) in text.split('`').enumerate() {
+        let part = escape(part);
+        out.push_str(&if i % 2 == 1 { format!("<code>{part}</code>") } else { part });
+    }
+    out
+}
+
+/// A whole page. `badge`: what its numbers are, in a few words. `links`: names and texts of its parts.
+pub fn shell(title: &str, badge: &str, links: &[(String, String)], body: &str) -> String {
     let nav: String =
         links.iter().map(|(to, text)| format!("<a href=\"#{}\">{}</a>", escape(to), escape(text))).collect();
-    let title = escape(title);
+    let (title, badge) = (escape(title), escape(badge));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title><style>{STYLE}</style></head>\n\
-         <body><header><h1>{title}</h1><span class=\"badge\">{NOT_TIME}</span><nav aria-label=\"Parts\">{nav}</nav></header>\n<main>{body}</main>\n\
+         <body><header><h1>{title}</h1><span class=\"badge\">{badge}</span><nav aria-label=\"Parts\">{nav}</nav></header>\n<main>{body}</main>\n\
          <script>{SCRIPT}</script></body></html>\n"
     )
 }
@@ -54,9 +63,21 @@ pub fn heat(share: f64) -> String {
     drawn(" heat", share)
 }
 
+/// A full one needs no width: most are, and pages of large kernels have a bar or two a line.
 fn drawn(class: &str, share: f64) -> String {
     let width = 100.0 * share.clamp(0.0, 1.0);
-    format!("<span class=\"bar{class}\" aria-hidden=\"true\"><i style=\"width:{width:.1}%\"></i></span>")
+    if width > 99.9 {
+        return format!("<i class=\"b{class}\"></i>");
+    }
+    format!("<i class=\"b{class}\" style=\"--w:{width:.0}\"></i>")
+}
+
+/// A part of a page that folds.
+pub fn part(title: &str, body: &str) -> String {
+    if body.is_empty() {
+        return String::new();
+    }
+    format!("<details class=\"part\" open><summary><h3>{}</h3></summary>{body}</details>\n", escape(title))
 }
 
 /// A cell with a count.
@@ -79,16 +100,17 @@ pub fn tile(figure: &str, what: &str) -> String {
     format!("<div class=\"tile\"><b>{}</b><span>{}</span></div>", escape(figure), escape(what))
 }
 
-/// A table. Headings with a leading `#` stand over numbers.
+/// The head of a table. Headings with a leading `#` stand over numbers, those with `^` over numbers that the rows are sorted by, the greatest first.
+pub fn head(headings: &[&str]) -> String {
+    let one = |h: &&str| match (h.strip_prefix('#'), h.strip_prefix('^')) {
+        (Some(h), _) => format!("<th class=\"n\" scope=\"col\">{}</th>", escape(h)),
+        (None, Some(h)) => format!("<th class=\"n\" scope=\"col\" aria-sort=\"descending\">{}</th>", escape(h)),
+        (None, None) => format!("<th scope=\"col\">{}</th>", escape(h)),
+    };
+    format!("<thead><tr>{}</tr></thead>", headings.iter().map(one).collect::<String>())
+}
+
+/// A table, as [`head`] has its headings. One of the class `sorts` sorts itself by a click.
 pub fn table(class: &str, headings: &[&str], rows: &str) -> String {
-    let head: String = headings
-        .iter()
-        .map(|h| match h.strip_prefix('#') {
-            Some(h) => format!("<th class=\"n\" scope=\"col\">{}</th>", escape(h)),
-            None => format!("<th scope=\"col\">{}</th>", escape(h)),
-        })
-        .collect();
-    format!(
-        "<div class=\"wide\"><table class=\"{class}\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    format!("<div class=\"wide\"><table class=\"{class}\">{}<tbody>{rows}</tbody></table></div>", head(headings))
 }
