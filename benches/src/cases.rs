@@ -19,7 +19,12 @@ pub(crate) use kernel;
 /// A C program of `c/`.
 macro_rules! source {
     ($name:literal) => {
-        $crate::native::Source { name: $name, text: include_str!(concat!("../c/", $name, ".c")), needs_cuda_headers: false, cxx: &[] }
+        $crate::native::Source {
+            name: $name,
+            text: include_str!(concat!("../c/", $name, ".c")),
+            needs_cuda_headers: false,
+            cxx: &[],
+        }
     };
 }
 pub(crate) use source;

@@ -31,8 +31,7 @@ fn bilinear(section: &mut Section, options: &Options) -> Result<(), String> {
     let times: u16 = if options.judges() { 64 } else { 4 };
     let device = Device::new().map_err(|e| e.to_string())?;
     // What lies at a texel is linear, so that each fetch is exact.
-    let texels: Vec<f32> =
-        (0..SIDE).flat_map(|y| (0..SIDE).map(move |x| f32::from(x) + 4.0 * f32::from(y))).collect();
+    let texels: Vec<f32> = (0..SIDE).flat_map(|y| (0..SIDE).map(move |x| f32::from(x) + 4.0 * f32::from(y))).collect();
     let texels = device.copy_of(&float_bytes(&texels)).map_err(|e| e.to_string())?;
     let spec = json!({ "width": SIDE, "height": SIDE, "filter": "linear" });
     let spec: Spec = serde_json::from_value(spec).map_err(|e| e.to_string())?;

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::algorithms;
 use crate::cases::{CASES, Case, Input, Job, Scale};
 use crate::convert;
-use crate::measure::{Sample, on_one_processor, ratio, time, typical};
 use crate::matrices;
+use crate::measure::{Sample, on_one_processor, ratio, time, typical};
 use crate::memory;
 use crate::native::{CUDA_HEADERS, Compiler, Partner};
 use crate::options::{Clock, Options};
@@ -28,7 +28,8 @@ pub fn run(options: &Options, compiler: Option<&Compiler>) -> Section {
     let heads = ["kernel", "size", "ours", "C", "ratio", "floor", "goal", "exact", "2 threads", "ratio to OpenMP"];
     let mut section = Section::new(&title, &heads);
     let scales = options.scales();
-    for case in CASES.iter().chain(memory::CASES).chain(convert::CASES).chain(algorithms::CASES).chain(matrices::CASES) {
+    for case in CASES.iter().chain(memory::CASES).chain(convert::CASES).chain(algorithms::CASES).chain(matrices::CASES)
+    {
         let name = format!("kernel/{}", case.name);
         if !options.wants(&name) {
             continue;

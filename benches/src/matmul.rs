@@ -66,11 +66,8 @@ fn measure(section: &mut Section, name: &str, path: &Path, options: &Options) ->
     // As many products, all of fragments in registers: four of 16 by 16 by 8 in each turn of a warp.
     let (warps, turns) = (32, n.pow(3) / (32 * 8192));
     let (from_a, from_b, sums) = (zeroed(warps * 1024)?, zeroed(warps * 2048)?, zeroed(warps * 2048)?);
-    let config = LaunchConfig {
-        threads: 1,
-        engine: options.engine(),
-        ..LaunchConfig::new([warps / 4, 1, 1], [128, 1, 1])
-    };
+    let config =
+        LaunchConfig { threads: 1, engine: options.engine(), ..LaunchConfig::new([warps / 4, 1, 1], [128, 1, 1]) };
     let args = [Arg::from(&from_a), Arg::from(&from_b), Arg::from(&sums), Arg::from(turns)];
     let mut alone = prepared(&device, "mma_sums", kernel!("mma_sums"), &config, &args)?;
     let steps = |turns: u32| f64::from(warps) * f64::from(turns) * 8192.0;

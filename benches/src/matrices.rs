@@ -15,7 +15,11 @@ const fn case(
     floor: f64,
     job: fn(Scale) -> Job,
 ) -> Case {
-    let (c, unit) = if matches!(judged.as_bytes(), b"dots") { (source!("dots"), "Gop/s") } else { (source!("multiply_add"), "GFLOP/s") };
+    let (c, unit) = if matches!(judged.as_bytes(), b"dots") {
+        (source!("dots"), "Gop/s")
+    } else {
+        (source!("multiply_add"), "GFLOP/s")
+    };
     Case { name, ptx, first: None, entry, c, judged, beside: &[], floor: Some(floor), goal: None, unit, job }
 }
 

@@ -85,10 +85,6 @@ fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
     if n_coordinates > 3 || !same(site.addr, handles[0]) || f.has_sampler && !same(site.src[0], handles[1]) {
         return false;
     }
-    let mut coordinates: [Row; 3] = [[0; 32]; 3];
-    for (row, loc) in coordinates.iter_mut().zip(&site.src[n_handles..]).take(n_coordinates) {
-        *row = super::fast::row(c.ctx, *loc);
-    }
     let CtaHost { images, memory, machine, .. } = &mut *c.host;
     let own = if f.has_sampler { images.find(handles[1], Kind::Sampler, memory).ok().copied() } else { None };
     let Ok(texture) = images.find(handles[0], Kind::Texture, memory) else { return false };
@@ -97,15 +93,38 @@ fn fetch_row(c: &mut Call<'_>, f: Fetch) -> bool {
     }
     let sampler = own.map_or(texture.sampler, |o| o.sampler);
     let Some(flat) = Flat::new(texture, &sampler, f) else { return false };
-    let rows = if texels::is_here(machine, &flat) {
+    let of_coordinates = &site.src[n_handles..][..n_coordinates];
+    let is_texels = texels::is_here(machine, &flat);
+    let (mut from, mut to) = ([None; 3], [None; 4]);
+    from.iter_mut().zip(of_coordinates).for_each(|(from, loc)| *from = super::fast::place_of_row(c.ctx, *loc));
+    to.iter_mut().zip(&site.dst).for_each(|(to, loc)| *to = super::fast::place_of_row(c.ctx, *loc));
+    if is_texels
+        && c.mask == u32::MAX
+        && let [Some(a), Some(b), Some(g), Some(r)] = to
+        && from[..n_coordinates].iter().all(Option::is_some)
+    {
+        let from = from.map(|row| row.unwrap_or(std::ptr::null_mut()).cast_const().cast());
+        // SAFETY: the host has the features, and the texture was found readable; the places are rows of the context, on which no code runs now.
+        unsafe { texels::fetch(&flat, &from, c.mask, &[a, b, g, r].map(<*mut u32>::cast)) };
+        return true;
+    }
+    let mut coordinates: [Row; 3] = [[0; 32]; 3];
+    for (row, loc) in coordinates.iter_mut().zip(of_coordinates) {
+        *row = super::fast::row(c.ctx, *loc);
+    }
+    let mut rows: [Row; 4] = [[0; 32]; 4];
+    if is_texels {
+        let (from, to) = (coordinates.each_ref().map(std::ptr::from_ref), rows.each_mut().map(std::ptr::from_mut));
         // SAFETY: the host has the features, and the texture was found readable.
-        Some(unsafe { texels::fetch(&flat, &coordinates, c.mask) })
+        unsafe { texels::fetch(&flat, &from, c.mask, &to) };
     } else {
-        handloom_interp::image::fetch_row(&flat, &coordinates[..n_coordinates], c.mask, memory)
-    };
-    let Some(rows) = rows else { return false };
-    for (d, row) in site.dst.iter().zip(rows) {
-        super::fast::put_row(c.ctx, c.mask, *d, row);
+        match handloom_interp::image::fetch_row(&flat, &coordinates[..n_coordinates], c.mask, memory) {
+            Some(found) => rows = found,
+            None => return false,
+        }
+    }
+    for (d, row) in site.dst.iter().zip(&rows) {
+        super::fast::put_row(c.ctx, c.mask, *d, *row);
     }
     true
 }

@@ -20,21 +20,21 @@ pub(super) fn is_here(host: &Host, flat: &Flat) -> bool {
         && [Feature::Avx512f, Feature::Avx512dq, Feature::Avx512vl].iter().all(|f| host.has(*f))
 }
 
-/// What a fetch reads for the lanes of a mask. The rows of other lanes are any.
+/// Writes what a fetch reads for the lanes of a mask to rows, which may be those of coordinates. Other lanes get any values.
 ///
 /// # Safety
-/// The host has the features, and the texels may be read.
+/// The host has the features, and the texels may be read. There is a row for each axis, and there are four to be written.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
-pub(super) unsafe fn fetch(flat: &Flat, coordinates: &[Row; 3], mask: u32) -> [Row; 4] {
+pub(super) unsafe fn fetch(flat: &Flat, coordinates: &[*const Row; 3], mask: u32, out: &[*mut Row; 4]) {
     // SAFETY: by the caller's promise.
     unsafe {
         match (flat.n_axes, flat.filter) {
-            (1, Filter::Nearest) => row::<1, false>(flat, coordinates, mask),
-            (1, Filter::Linear) => row::<1, true>(flat, coordinates, mask),
-            (2, Filter::Nearest) => row::<2, false>(flat, coordinates, mask),
-            (2, Filter::Linear) => row::<2, true>(flat, coordinates, mask),
-            (_, Filter::Nearest) => row::<3, false>(flat, coordinates, mask),
-            (_, Filter::Linear) => row::<3, true>(flat, coordinates, mask),
+            (1, Filter::Nearest) => row::<1, false>(flat, coordinates, mask, out),
+            (1, Filter::Linear) => row::<1, true>(flat, coordinates, mask, out),
+            (2, Filter::Nearest) => row::<2, false>(flat, coordinates, mask, out),
+            (2, Filter::Linear) => row::<2, true>(flat, coordinates, mask, out),
+            (_, Filter::Nearest) => row::<3, false>(flat, coordinates, mask, out),
+            (_, Filter::Linear) => row::<3, true>(flat, coordinates, mask, out),
         }
     }
 }
@@ -46,6 +46,8 @@ struct Axis {
     offsets: [__m512i; 2],
     /// Lanes that do not read the border.
     inside: [__mmask8; 2],
+    /// Lanes whose first texel is one and has a neighbour.
+    neighbours: __mmask8,
     /// Their weights, in 256ths.
     weights: [__m512d; 2],
     /// Lanes in which the second one has weight.
@@ -56,8 +58,12 @@ struct Axis {
 /// As for [`fetch`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
-unsafe fn row<const AXES: usize, const LINEAR: bool>(flat: &Flat, coordinates: &[Row; 3], mask: u32) -> [Row; 4] {
-    let mut out: [Row; 4] = std::array::from_fn(|c| [flat.absent(c); 32]);
+unsafe fn row<const AXES: usize, const LINEAR: bool>(
+    flat: &Flat,
+    coordinates: &[*const Row; 3],
+    mask: u32,
+    out: &[*mut Row; 4],
+) {
     let n = usize::from(flat.components);
     let steps = [u64::from(flat.texel()), flat.level.pitch, flat.level.slice];
     let base = std::ptr::with_exposed_provenance::<f32>(flat.level.base as usize);
@@ -69,13 +75,32 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(flat: &Flat, coordinates: &
         }
         let axes: [Axis; AXES] = std::array::from_fn(|i| {
             // SAFETY: a row has eight words from each of these places on.
-            let places = unsafe { _mm256_loadu_ps(coordinates[i][part..part + EIGHT].as_ptr().cast()) };
+            let places = unsafe { _mm256_loadu_ps(coordinates[i].cast::<f32>().add(part)) };
             axis::<LINEAR>(places, flat.level.size[i], steps[i], flat.address[i], flat.is_normalized)
         });
-        for (c, out) in out.iter_mut().enumerate().take(n) {
+        // Two texels that lie side by side are read at once.
+        let mut pairs = [[_mm256_setzero_ps(); 2]; 2];
+        let mut has_pairs = false;
+        if LINEAR && AXES == 2 && n == 1 {
+            let inside = axes[0].neighbours & axes[1].inside[0] & axes[1].inside[1];
+            has_pairs = inside & lanes == lanes;
+        }
+        if has_pairs {
+            for line in 0..2 {
+                let at = _mm512_add_epi64(axes[0].offsets[0], axes[1].offsets[line]);
+                // SAFETY: both texels of these lanes may be read.
+                let both = unsafe { _mm512_mask_i64gather_epi64::<1>(_mm512_setzero_si512(), lanes, at, base.cast()) };
+                pairs[line][0] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(both));
+                pairs[line][1] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(_mm512_srli_epi64::<32>(both)));
+            }
+        }
+        for (c, out) in out.iter().enumerate().take(n) {
             let border = _mm256_set1_ps(flat.border[c]);
             let at = base.wrapping_add(c);
             let texel = |step: usize, wanted: __mmask8| {
+                if has_pairs {
+                    return pairs[step >> 1 & 1][step & 1];
+                }
                 let mut offset = axes[0].offsets[step & 1];
                 let mut inside = axes[0].inside[step & 1];
                 for (i, axis) in axes.iter().enumerate().skip(1) {
@@ -115,10 +140,14 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(flat: &Flat, coordinates: &
                 value = _mm256_mask_mov_ps(nearest, between, mean);
             }
             // SAFETY: a row has eight words from each of these places on.
-            unsafe { _mm256_storeu_ps(out[part..part + EIGHT].as_mut_ptr().cast(), value) };
+            unsafe { _mm256_storeu_ps(out.cast::<f32>().add(part), value) };
         }
     }
-    out
+    // Behind all reads of coordinates.
+    for (c, row) in out.iter().enumerate().skip(n) {
+        // SAFETY: by the caller's promise.
+        unsafe { row.write([flat.absent(c); 32]) };
+    }
 }
 
 /// The texels of eight places along an axis whose texels lie `step` bytes apart.
@@ -146,11 +175,13 @@ fn axis<const LINEAR: bool>(places: __m256, size: u32, step: u64, mode: AddressM
         let (b, b_inside) = if LINEAR { within(second, size, mode, is_normalized) } else { (a, a_inside) };
         ([a, b], [a_inside, b_inside])
     };
+    let neighbours = _mm512_cmplt_epu64_mask(first, _mm512_set1_epi64(i64::from(size) - 1));
     let step = _mm512_set1_epi64(step.cast_signed());
     let second_weight = _mm512_cvtepi64_pd(weight);
     Axis {
         offsets: texels.map(|t| _mm512_mullo_epi64(t, step)),
         inside,
+        neighbours,
         weights: [_mm512_sub_pd(set(ONE as f64), second_weight), second_weight],
         between,
     }
@@ -265,8 +296,12 @@ mod tests {
             if !is_here(&host, &flat) {
                 return;
             }
+            let mut rows = [[0; 32]; 4];
             // SAFETY: the host has the features; the largest texture has 6 rows of 6 slices of 25 words.
-            let rows = unsafe { fetch(&flat, &coordinates, mask) };
+            unsafe {
+                let from = coordinates.each_ref().map(std::ptr::from_ref);
+                fetch(&flat, &from, mask, &rows.each_mut().map(std::ptr::from_mut));
+            }
             for l in (0..32).filter(|l| mask >> l & 1 == 1) {
                 let place: Vec<u32> = coordinates[..dims].iter().map(|c| c[l]).collect();
                 let asked = Asked { coordinates: &place, ..Asked::default() };

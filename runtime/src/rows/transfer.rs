@@ -75,9 +75,17 @@ impl Reach for Thread<'_> {
     }
 
     fn read_units(&mut self, base: u64, distances: &[u32], to: &mut [[u8; 16]]) {
+        if !distances.iter().all(|distance| (base + u64::from(*distance)).is_multiple_of(8)) {
+            return distances.iter().zip(to).for_each(|(distance, to)| self.read(base + u64::from(*distance), to));
+        }
         for (distance, to) in distances.iter().zip(to) {
-            // SAFETY: `locate` passed the bytes.
-            unsafe { access::read_words(base + u64::from(*distance), to, 16) }
+            let at = base + u64::from(*distance);
+            let (words, _) = to.as_chunks_mut::<8>();
+            // SAFETY: `locate` passed the bytes, which are whole words.
+            unsafe {
+                words[0] = access::load(at, 8).to_le_bytes();
+                words[1] = access::load(at + 8, 8).to_le_bytes();
+            }
         }
     }
 

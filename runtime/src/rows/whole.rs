@@ -176,7 +176,13 @@ unsafe fn by_avx2(r: &mut Rows<'_>, n_rows: usize) {
                     (_, false, false) => (0..if is_four { ROWS } else { 1 }).for_each(|i| one_sum(r, row + i, first)),
                 }
             }
-            first += if left >= 16 { 16 } else if left >= 8 { 8 } else { 1 };
+            first += if left >= 16 {
+                16
+            } else if left >= 8 {
+                8
+            } else {
+                1
+            };
         }
         row += if is_four { ROWS } else { 1 };
     }
@@ -237,7 +243,9 @@ mod tests {
     fn sums_are_those_of_the_definition() {
         let mut state = 5;
         let mut next = move || splitmix(&mut state);
-        for (n_rows, n, stored) in [(4, 64, 16), (8, 80, 8), (5, 24, 3), (1, 8, 32), (7, 13, 5), (128, 256, 16), (3, 70, 1)] {
+        for (n_rows, n, stored) in
+            [(4, 64, 16), (8, 80, 8), (5, 24, 3), (1, 8, 32), (7, 13, 5), (128, 256, 16), (3, 70, 1)]
+        {
             for with_depths in [false, true] {
                 let depth = if with_depths { 2 * stored } else { stored };
                 let pitch = n + (next() % 3) as usize;

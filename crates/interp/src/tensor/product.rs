@@ -105,6 +105,25 @@ fn elements_of(e: Element, bytes: &[u8; 16]) -> [u32; MAX_PER_UNIT] {
     out
 }
 
+/// Writes the first `n` halves in sixteen bytes of each row or column to their places, as [`Shared::elements`] does.
+fn halves(units: &[[u8; 16]], n: usize, steps: [usize; 2], to: &mut [u32]) {
+    if steps[0] == 1 {
+        // Depth by depth, so that what is written lies side by side.
+        for (k, row) in to.chunks_mut(steps[1]).enumerate().take(n) {
+            for (to, unit) in row.iter_mut().zip(units) {
+                *to = u32::from(u16::from_le_bytes([unit[2 * k], unit[2 * k + 1]]));
+            }
+        }
+        return;
+    }
+    for (mn, unit) in units.iter().enumerate() {
+        let row = &mut to[mn * steps[0]..][..n];
+        for (to, half) in row.iter_mut().zip(unit.as_chunks::<2>().0) {
+            *to = u32::from(u16::from_le_bytes(*half));
+        }
+    }
+}
+
 /// Makes the bits of elements numbers, in their place: floats or integers.
 fn decode(e: Element, negates: bool, bits: &mut [u32], reach: &dyn Reach) {
     if e.is_integer() {
@@ -207,6 +226,10 @@ impl Shared {
                 for unit in 0..depth.div_ceil(per) {
                     self.units(first..first + count, unit, &mut held, reach)?;
                     let n = at(per.min(depth - unit * per));
+                    if e.bits() == 16 {
+                        halves(&held.bytes, n, steps, &mut to[at(unit * per) * steps[1]..]);
+                        continue;
+                    }
                     for (mn, bytes) in held.bytes.iter().enumerate() {
                         let to = &mut to[mn * steps[0] + at(unit * per) * steps[1]..];
                         let elements = elements_of(e, bytes);

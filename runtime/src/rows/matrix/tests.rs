@@ -183,9 +183,8 @@ fn four_products_of_quads_are_those_of_the_definition() {
             let op = MatrixOp::Quads(Quads { a_by_rows, b_by_rows, c: of(c), d: of(d) });
             for _ in 0..ROUNDS {
                 let n = op.sources().len() - 1;
-                let src: Vec<Row> = (0..n)
-                    .map(|i| std::array::from_fn(|_| word(&mut random, if i < 4 { 16 } else { c })))
-                    .collect();
+                let src: Vec<Row> =
+                    (0..n).map(|i| std::array::from_fn(|_| word(&mut random, if i < 4 { 16 } else { c }))).collect();
                 compare_op(op, &src);
             }
         }
@@ -209,8 +208,7 @@ fn products_of_doubles_are_those_of_the_definition() {
             }
         };
         for _ in 0..ROUNDS {
-            let src: Vec<[u64; 32]> =
-                (0..op.sources().len() - 1).map(|_| std::array::from_fn(|_| element())).collect();
+            let src: Vec<[u64; 32]> = (0..op.sources().len() - 1).map(|_| std::array::from_fn(|_| element())).collect();
             let mut want = vec![[0; 32]; op.results().len()];
             matrix(op, u32::MAX, &src, &mut want);
             for width in Width::of_host() {
