@@ -339,7 +339,7 @@ mod tests {
             if seed & 1 == 1 {
                 lanes.reverse();
             }
-            if seed % 3 == 0 && random(16) == 0 {
+            if seed.is_multiple_of(3) && random(16) == 0 {
                 let strong = Site { span, does: Does::Update, order: Order::AcqRel, scope, ..Site::NONE };
                 let strong = audit.site(Site { space: StateSpace::Global, ..strong });
                 let addr = base + 4 * random(16);
