@@ -490,7 +490,7 @@ impl Plan<'_> {
         let old = t.row(line.lane, self.d.column, self.count);
         match self.i.d {
             Accumulator::F32 if scale == 1.0 => sums.copy_from_slice(old),
-            d => {
+            d @ (Accumulator::F16 | Accumulator::F32 | Accumulator::F64 | Accumulator::S32) => {
                 for (sum, bits) in sums.iter_mut().zip(old) {
                     let value = start(d, u64::from(*bits) & d.mask());
                     *sum = if scale == 1.0 { value } else { value * scale }.to_bits();
