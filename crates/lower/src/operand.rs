@@ -77,7 +77,7 @@ impl FunctionCx<'_> {
             };
             let short = *address;
             *address = self.build(inst.span, None, |b| {
-                let near = address_op(b, near.clone());
+                let near = address_op(b, near);
                 let (low, near_low) = (b.half(short, false), b.half(near, false));
                 let distance = b.sub(low, near_low);
                 let distance = b.ext(distance, 32, true, Ty::B64);

@@ -391,7 +391,7 @@ mod tests {
             at.wrapping_add(next(state) % 5).wrapping_sub(2) & ty.mask()
         };
         let (a, b) = (number(), number());
-        let b = if next(state) % 3 == 0 { a } else { b };
+        let b = if next(state).is_multiple_of(3) { a } else { b };
         Range { lo: a.min(b), hi: a.max(b) }
     }
 
@@ -406,7 +406,7 @@ mod tests {
     fn ops(state: &mut u64) -> Pure {
         let ty = TYPES[(next(state) % 3) as usize];
         let to = TYPES[(next(state) % 3) as usize];
-        let signed = next(state) % 2 == 0;
+        let signed = next(state).is_multiple_of(2);
         let int = Int { ty, signed };
         let narrow = Int { ty: if ty == Ty::B64 { Ty::B32 } else { ty }, signed };
         let bits = [8, 16, 32, 64][(next(state) % 4) as usize].min(ty.bits()) as u8;
