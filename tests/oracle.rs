@@ -159,6 +159,20 @@ const EXCEPTIONS: &[Exception] = &[
         matches: |_, o| o.contains("tr") || o.contains("ur"),
     },
     Exception {
+        reason: "an integer register as a coordinate of type `.f32`, which the assembler takes in most shapes: plainly a fault",
+        assembler_accepts: true,
+        matches: |w, o| {
+            let is_integer = |r: &str| r.starts_with("s32_") || r.starts_with("u32_");
+            let first = o.split_once("[").and_then(|(_, place)| place.split_once('{')).map_or("", |(_, c)| c);
+            is(w, &["tex", "tld4"]) && w.ends_with(".f32") && is_integer(first)
+        },
+    },
+    Exception {
+        reason: "`.aligned` left out, which the assembler allows here alone: the manual has no such form",
+        assembler_accepts: true,
+        matches: |w, _| w == "wgmma.commit_group.sync",
+    },
+    Exception {
         reason: "a variable indexed by a register: told as unsupported before its type is looked at",
         assembler_accepts: false,
         matches: |_, o| o.contains("ga[b32_1]"),
@@ -168,20 +182,20 @@ const EXCEPTIONS: &[Exception] = &[
 /// Opcodes and beginnings of opcodes that do not run yet and are not followed to the letter in all cases, and how many statements differ today. Opcodes of the
 /// integer, float, comparison, logic, move, load, store and atomic instructions do not belong here.
 const OPEN: &[(&str, usize)] = &[
-    ("clusterlaunchcontrol", 6),
+    ("clusterlaunchcontrol", 8),
     ("cp.async", 8),
-    ("cp.reduce", 4),
+    ("cp.reduce", 5),
     ("ldmatrix", 2),
     ("mbarrier", 6),
     ("multimem", 4),
-    ("red.async", 2),
+    ("red.async", 8),
     ("st.async", 7),
-    ("st.bulk", 1),
-    ("suld", 10),
+    ("st.bulk", 2),
+    ("suld", 15),
     ("sured", 1),
-    ("tex", 42),
-    ("tld4", 4),
-    ("txq", 7),
+    ("sust", 3),
+    ("tex", 31),
+    ("txq", 9),
     ("wmma", 10),
 ];
 

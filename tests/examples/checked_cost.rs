@@ -1,7 +1,6 @@
 //! What checks cost: kernels of `tests/kernels` on one host thread, by checks, as times of the run without any with the same generator.
 //!
-//! `cargo run --release -p handloom-tests --example checked_cost -- ROUNDS [ENTRY]`. Runs take turns; medians of the time
-//! on a processor are shown.
+//! `cargo run --release -p handloom-tests --example checked_cost -- ROUNDS [ENTRY [CHECKS]]`. Runs take turns; medians are shown.
 
 use std::error::Error;
 use std::time::Duration;
@@ -21,13 +20,6 @@ enum Given {
     Int(u32),
     Float(f32),
     Words(usize),
-}
-
-/// How long this thread, which runs all blocks, has been on a processor: what others do on the machine counts less so.
-fn on_processor() -> Result<Duration, Box<dyn Error>> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let ns = text.split_whitespace().next().ok_or("no time")?;
-    Ok(Duration::from_nanos(ns.parse()?))
 }
 
 #[allow(clippy::print_stdout, reason = "the table is what it is for")]
@@ -55,9 +47,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
         ("histogram", "histogram256", [64, 1, 1], [256, 1, 1], vec![Int(1 << 16), Words(n), Words(256)]),
     ];
-    let only = std::env::args().nth(2);
-    println!("| kernel | unchecked, us | {} |", COLUMNS[1..].join(" | "));
-    println!("|---|---|{}", "---|".repeat(COLUMNS.len() - 1));
+    let (only, column) = (std::env::args().nth(2), std::env::args().nth(3));
+    let mut columns = COLUMNS.to_vec();
+    columns.retain(|c| c.is_empty() || column.as_ref().is_none_or(|column| column == c));
+    println!("| kernel | unchecked, us | {} |", columns[1..].join(" | "));
+    println!("|---|---|{}", "---|".repeat(columns.len() - 1));
     for (file, entry, grid, block, given) in cases {
         if only.as_ref().is_some_and(|only| only != entry) {
             continue;
@@ -86,9 +80,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Words(_) => Arg::from(left.next().ok_or("a buffer is missing")?),
             });
         }
-        let mut times: Vec<Vec<Duration>> = vec![Vec::new(); COLUMNS.len()];
+        let mut times: Vec<Vec<Duration>> = vec![Vec::new(); columns.len()];
         let mut launches = Vec::new();
-        for checks in COLUMNS {
+        for checks in columns.iter().copied() {
             let mut config = LaunchConfig { threads: 1, backend: Backend::Cranelift, ..LaunchConfig::new(grid, block) };
             match checks {
                 "" => {}
@@ -99,9 +93,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         for _ in 0..rounds {
             for (i, launch) in launches.iter_mut().enumerate() {
-                let before = on_processor()?;
-                launch.run()?.clean()?;
-                times[i].push(on_processor()? - before);
+                let report = launch.run()?;
+                report.clean()?;
+                times[i].push(report.run);
             }
         }
         let medians: Vec<f64> = times

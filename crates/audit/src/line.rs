@@ -248,7 +248,7 @@ pub fn parts_at_even_distances(lanes: u32, addrs: &[u64; 32], parts: &mut [Even;
             let second = left.trailing_zeros();
             let by = addrs[at(second)].wrapping_sub(start);
             let steps = u64::from(second - first);
-            if by < 1 << 20 && by % steps == 0 {
+            if by < 1 << 20 && by.is_multiple_of(steps) {
                 let stride = by / steps;
                 let base = start.wrapping_sub(stride * u64::from(first));
                 part = Even { base, stride: u32::try_from(stride).unwrap_or(0), ..part };

@@ -49,7 +49,9 @@ impl<'a> BodyCx<'_, 'a> {
             return Err(self.cx.push(d.section(icx.form().section)));
         }
         self.object(icx, p, base, offset)?;
-        self.placed(icx, p, base, space, guarded)?;
+        // A barrier that is told of a copy lies in shared memory, whatever is written. That of `tcgen05.commit` has a generic address where no space is.
+        let lies_in = if p.wanted.name == "mbar" && !icx.is("tcgen05") { Some(StateSpace::Shared) } else { space };
+        self.placed(icx, p, base, lies_in, guarded)?;
         self.unified(icx, p.written.span, base, space, unified)?;
         if unified {
             std::sync::Arc::make_mut(&mut icx.used.chosen)[Role::Unified as usize] = Some(&UNIFIED);

@@ -469,6 +469,10 @@ pub enum InRegisters {
     CommitProducts,
     /// Waits for all groups of products but so many.
     WaitForProducts,
+    /// What it loads, which is waited for as a whole.
+    Load,
+    /// Waits for all loads.
+    WaitForLoads,
 }
 
 impl Form {
@@ -478,6 +482,8 @@ impl Form {
             "wgmma.mma_async" | "wgmma.mma_async.sp" => Some(InRegisters::Product),
             "wgmma.commit_group" => Some(InRegisters::CommitProducts),
             "wgmma.wait_group" => Some(InRegisters::WaitForProducts),
+            "tcgen05.ld" | "tcgen05.ld.red" => Some(InRegisters::Load),
+            "tcgen05.wait::ld" => Some(InRegisters::WaitForLoads),
             _ => None,
         }
     }

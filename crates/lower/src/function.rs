@@ -33,6 +33,7 @@ pub(crate) fn lower_function(names: &Names, id: SymbolId) -> Function {
     for stmt in &body.stmts {
         cx.statement(stmt);
     }
+    cx.all_loads();
     cx.leave_function(body.end);
     cx.place_late_results();
     func = cx.func;
@@ -221,6 +222,7 @@ impl<'m> FunctionCx<'m> {
     fn statement(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Label(l) => {
+                self.all_loads();
                 let to = self.label(*l);
                 self.end_block(Term::Jump(to), Span::NONE, Some(to));
             }
@@ -245,6 +247,9 @@ impl<'m> FunctionCx<'m> {
     }
 
     fn instruction(&mut self, inst: &checked::Inst) {
+        if !self.late.loads.is_empty() {
+            self.loads_before(inst);
+        }
         let late = if self.names.late { inst.form.in_registers() } else { None };
         if let Some(late) = late {
             return self.late_results(inst, late);

@@ -9,11 +9,12 @@
 //! of the text: an instruction that is begun while itself or a later one is under way first goes there too, and nothing is under way then. So an
 //! instruction may come sooner than the wait for it, by one round of a loop.
 //!
-//! Registers that `tcgen05.ld` loads are there when they are read: the manual keeps the order of what depends on a register, whoever waits.
+//! Loads of tensor memory are held back in another way (`loads`).
 //!
 //! # PTX ISA
 //! Asynchronous wgmma; Memory Consistency Model for 5th generation of TensorCore instructions.
 
+mod loads;
 pub(crate) mod results;
 
 use handloom_check::module as checked;
@@ -70,6 +71,8 @@ impl FunctionCx<'_> {
                 // Behind its products, of which the other warps know then.
                 self.at_once(inst);
             }
+            InRegisters::Load => self.hold_load(inst),
+            InRegisters::WaitForLoads => self.at_once(inst),
         }
     }
 
@@ -137,7 +140,7 @@ impl FunctionCx<'_> {
 
     /// Makes the place where what is under way comes, when all of the function has been seen.
     pub(crate) fn place_late_results(&mut self) {
-        let Late { place: Some(place), begun, goes_on } = std::mem::take(&mut self.late) else { return };
+        let Late { place: Some(place), begun, goes_on, .. } = std::mem::take(&mut self.late) else { return };
         self.end_block(Term::Exit, Span::NONE, Some(place.block));
         let mut zeros = vec![place.groups, place.newest];
         for (inst, group) in begun {

@@ -86,7 +86,10 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
     if checks.has(Check::Init) {
         let prints =
             function.module_of(config).prints.then_some("bits that nobody wrote are looked for, and functions print");
-        if let Some(why) = untold.bits.or(prints) {
+        // To take back what a launch wrote would take back what others wrote there too.
+        let beside = (!config.is_alone && must_tell(function, config))
+            .then_some("bits that nobody wrote are looked for, and work of other streams may change memory meanwhile");
+        if let Some(why) = untold.bits.or(prints).or(beside) {
             return Some(why);
         }
     }

@@ -571,10 +571,10 @@ fn a_trace_has_launches_and_blocks_and_a_page_draws_them() {
     for command in ["profile --format json -o p.html", "run --profile p.html"] {
         f.run(&format!("{command} {launch}")).ends(0);
         let page = String::from_utf8(f.read("p.html")).unwrap();
-        assert!(
-            page.contains("Time of the host that ran the kernel, not of a GPU")
-                && page.contains("<title>block 4: from")
-        );
+        assert!(page.contains("Time of the host that ran the kernel, not of a GPU"), "{command}");
+        // Blocks that are short beside the launch are drawn together.
+        let drawn = |name: &str| page.contains(&format!("<title>{name}"));
+        assert!(drawn("block 0: from") || drawn("blocks 0 to"), "{command}");
     }
     f.run(&format!("run {launch} --trace none/t.json")).ends(5);
 }

@@ -1,8 +1,8 @@
 //! `wgmma.mma_async` as products of `mma`: each warp of a warpgroup computes 16 of the 64 rows, eight columns at a time, and loads what it needs of the
 //! matrices in shared memory as fragments of `mma`.
 //!
-//! Choice: results are there at once. A program must not look at them before it waits, so that it cannot tell; they are made by ops of their own
-//! behind the loads, which is where a delay would have to stand.
+//! Choice: it is done at once. A program must not look at results, nor write what is multiplied, before it waits, so that it cannot tell. Where results may
+//! be late, all of it is done later.
 //!
 //! # PTX ISA
 //! Register Fragments and Shared Memory Matrix Layouts.

@@ -3,6 +3,8 @@
 use handloom_check::module as checked;
 use handloom_ir::simt::{BlockId, Reg};
 
+use super::loads::HeldLoad;
+
 /// The place where instructions that are under way come. All registers are B32.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -25,4 +27,8 @@ pub(crate) struct Late {
     pub(crate) begun: Vec<(checked::Inst, Reg)>,
     /// The blocks that go on from the place.
     pub(crate) goes_on: Vec<BlockId>,
+    /// Loads that are held back where the text is.
+    pub(crate) loads: Vec<HeldLoad>,
+    /// Loads so far, by which the seed tells them apart.
+    pub(crate) n_loads: u32,
 }
