@@ -86,12 +86,12 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(
             has_pairs = inside & lanes == lanes;
         }
         if has_pairs {
-            for line in 0..2 {
-                let at = _mm512_add_epi64(axes[0].offsets[0], axes[1].offsets[line]);
+            for (pair, line) in pairs.iter_mut().zip(axes[1].offsets) {
+                let at = _mm512_add_epi64(axes[0].offsets[0], line);
                 // SAFETY: both texels of these lanes may be read.
                 let both = unsafe { _mm512_mask_i64gather_epi64::<1>(_mm512_setzero_si512(), lanes, at, base.cast()) };
-                pairs[line][0] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(both));
-                pairs[line][1] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(_mm512_srli_epi64::<32>(both)));
+                pair[0] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(both));
+                pair[1] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(_mm512_srli_epi64::<32>(both)));
             }
         }
         for (c, out) in out.iter().enumerate().take(n) {

@@ -4,6 +4,11 @@
 //! Invariants: results are those of [`Rows::add`], bit for bit but for the bits of a NaN: each lane adds the same products in the same order by the
 //! same fused operation.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "iterators with closures are not inlined into functions that have features of the host"
+)]
+
 use std::arch::x86_64::*;
 
 use handloom_ir::num::whole::{self, Rows};
