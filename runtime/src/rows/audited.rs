@@ -71,8 +71,8 @@ pub(super) fn fence(c: &mut Call<'_>, order: Order, scope: Scope) -> u64 {
 
 /// An access by all rules, of which an audit is told.
 pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
-    if evenly::access(c, r, header) {
-        return 1;
+    if let Some(done) = evenly::access(c, r, header) {
+        return done;
     }
     let site = &c.tables.mems[c.site];
     let mut row = [0_u64; 32];
@@ -111,7 +111,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
         c.host.failure = Some(Failure::Bug("a launch that is to be run again was not".into()));
         return 0;
     }
-    {
+    let is_enough = {
         let who = (c.host.env.number(), header.warp);
         let made = Site { span: site.span, does, order, scope, space: r.space, proxy: proxy_of(&site.op) };
         let mut teller = Teller::of(&mut told, c.tables.mems.len(), c.site, who, made);
@@ -146,10 +146,18 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
             }
             _ => {}
         }
-        teller.audit.end_op();
-    }
+        teller.end()
+    };
     c.host.told = Some(told);
-    1
+    goes_on(c, is_enough)
+}
+
+/// Whether code goes on behind an access: not where nothing more is asked for, since a loop without end might follow.
+fn goes_on(c: &mut Call<'_>, is_enough: bool) -> u64 {
+    if is_enough {
+        c.host.failure = Some(Failure::Bug("a launch of which enough was found did not end".into()));
+    }
+    u64::from(!is_enough)
 }
 
 /// Whether lanes may do an access where bits that nobody wrote are looked for: it reads none of them, and what it writes can be taken back. That is kept.
@@ -211,6 +219,12 @@ pub(super) struct Teller<'a> {
 }
 
 impl<'a> Teller<'a> {
+    /// The op has ended. Says whether nothing more is asked for.
+    fn end(mut self) -> bool {
+        self.audit.end_op();
+        self.audit.is_enough()
+    }
+
     /// Of a site of a warp.
     fn of(told: &'a mut Told, n_sites: usize, number: usize, (cta, warp): (u32, u32), site: Site) -> Teller<'a> {
         let Told { audit, sites, has_races, .. } = told;

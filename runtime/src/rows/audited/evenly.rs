@@ -8,7 +8,7 @@ use handloom_plan::abi::{Loc, Origin, WarpCtx};
 use super::super::Call;
 use super::super::check::{Request, is_global};
 use super::super::memory::wrap;
-use super::{Teller, in_order, proxy_of};
+use super::{Teller, goes_on, in_order, proxy_of};
 use crate::memory::access;
 
 /// As many parts as a shape has at most.
@@ -17,28 +17,28 @@ const MOST: usize = 8;
 /// The largest distance of two lanes in bytes.
 const FAR: i64 = 1 << 16;
 
-/// Does a load or store, and tells of it, if all lanes stand at even distances in one range, and nothing but races can be wrong with it. Says whether it did; if not,
-/// nothing was done.
-pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
+/// Does a load or store, and tells of it, if all lanes stand at even distances in one range, and nothing but races can be wrong with it. The result is that of the call; `None` if nothing was
+/// done.
+pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> Option<u64> {
     let site = &c.tables.mems[c.site];
     let (does, plain) = match site.op {
         Op::Load { access, .. } => (Does::Read, access),
         Op::Store { access, .. } => (Does::Write, access),
-        _ => return false,
+        _ => return None,
     };
     let bytes = u64::from(r.bytes);
     if plain.order != Order::Weak || c.mask == 0 || !r.has_all_elements() || !bytes.is_power_of_two() {
-        return false;
+        return None;
     }
     let mut parts = [Even::NONE; MOST];
-    let Some(n) = parts_of(c, site.addr, r, &mut parts) else { return false };
+    let n = parts_of(c, site.addr, r, &mut parts)?;
     let parts = &mut parts[..n];
     let (mut low, mut high, mut odd) = (u64::MAX, 0, 0);
     for part in parts.iter() {
         let (first, last) = part.ends();
         (low, high, odd) = (low.min(first), high.max(last), odd | first | (last - first) | u64::from(part.stride));
     }
-    let Some(end) = high.checked_add(bytes).filter(|_| odd & (bytes - 1) == 0) else { return false };
+    let end = high.checked_add(bytes).filter(|_| odd & (bytes - 1) == 0)?;
     let space = match r.space {
         StateSpace::Shared if end <= u64::from(c.host.env.shared_size) => {
             let base = c.host.env.shared_base;
@@ -49,14 +49,14 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
         StateSpace::Global | StateSpace::Generic => {
             let hit = c.host.memory.view.get_mut().lately(low, end - low, r.writes());
             if !hit.is_some_and(|hit| is_global(hit.kind)) {
-                return false;
+                return None;
             }
             StateSpace::Global
         }
-        _ => return false,
+        _ => return None,
     };
     if !stays_in_variable(c, (low, high + bytes)) || !has_all_bits(c, r, parts, space) {
-        return false;
+        return None;
     }
     let (all, n) = in_order(c);
     let same = match (does, r.element) {
@@ -72,11 +72,11 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> bool {
     let who = (c.host.env.number(), header.warp);
     let (order, scope, proxy) = (plain.order, plain.scope, proxy_of(&site.op));
     let made = Site { span: site.span, does, order, scope, space: r.space, proxy };
-    let Some(told) = &mut c.host.told else { return true };
+    let Some(told) = &mut c.host.told else { return Some(1) };
     let mut teller = Teller::of(told, c.tables.mems.len(), c.site, who, made);
     teller.tell_row(r, plain.is_single, &all[..n], Addrs::Even(parts), space, &same);
-    teller.audit.end_op();
-    true
+    let is_enough = teller.end();
+    Some(goes_on(c, is_enough))
 }
 
 /// The addresses of the lanes of a call in parts; `None` where tables do not say that, or distances are negative or far.
