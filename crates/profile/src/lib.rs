@@ -40,6 +40,7 @@ pub use model::{
     Roofline, Row, SCHEMA, SourcePlace, SourceRow, Timeline, Totals, VERSION,
 };
 pub use page::{Texts, cover_page, escape, html, profile_page};
+pub use quick::Words;
 pub use remarks::{Remark, grouped, remarks};
 pub use report::{Form, ReadText, json_line, lines};
 pub use text::summary;

@@ -115,6 +115,81 @@ impl Different {
     }
 }
 
+/// How many lanes did an atomic on each word of shared memory, and what each request of words comes to.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    /// Lanes of all requests, by word.
+    lanes: Vec<u64>,
+    /// Lanes of the request that is being counted, by word; between requests all are 0.
+    now: Vec<u8>,
+}
+
+impl Words {
+    /// Makes room for the words that lanes start in. Addresses are offsets in shared memory, of which the caller bounds the highest.
+    fn reach(&mut self, lanes: &[Lane]) {
+        let highest = lanes.iter().map(|(_, at)| at / WORD).max().unwrap_or(0);
+        let n = usize::try_from(highest).unwrap_or(0) + 1;
+        if self.lanes.len() < n {
+            self.lanes.resize(n, 0);
+            self.now.resize(n, 0);
+        }
+    }
+
+    /// Adds lanes by the word that each starts in.
+    pub fn add(&mut self, lanes: &[Lane]) {
+        self.reach(lanes);
+        lanes.iter().for_each(|(_, at)| self.lanes[word_of(*at)] += 1);
+    }
+
+    /// As [`add`](Words::add), of an atomic on one word a lane: returns what [`of_request`](Traffic::of_request) returns of it. Addresses are multiples of
+    /// [`WORD`], of 32 lanes at most.
+    pub fn request(&mut self, lanes: &[Lane]) -> Traffic {
+        self.reach(lanes);
+        let (mut different, mut most) = (0_u64, 0_u8);
+        let mut of_bank = [0_u8; LANES];
+        for (_, at) in lanes {
+            let word = word_of(*at);
+            let before = self.now[word];
+            self.now[word] = before + 1;
+            self.lanes[word] += 1;
+            most = most.max(before + 1);
+            different += u64::from(before == 0);
+            of_bank[word % LANES] += u8::from(before == 0);
+        }
+        lanes.iter().for_each(|(_, at)| self.now[word_of(*at)] = 0);
+        let count = u64::try_from(lanes.len()).unwrap_or(0);
+        Traffic {
+            requests: 1,
+            lanes: count,
+            bytes: count * WORD,
+            touched: different * WORD,
+            passes: of_bank.into_iter().max().map_or(0, u64::from),
+            least_passes: 1,
+            most_on_one: u64::from(most),
+            ..Traffic::default()
+        }
+    }
+
+    /// Words that lanes started in, and how many.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        (0..).zip(self.lanes.iter().copied()).filter(|(_, lanes)| *lanes > 0)
+    }
+
+    /// Adds those of another one.
+    pub fn merge(&mut self, other: &Words) {
+        if self.lanes.len() < other.lanes.len() {
+            self.lanes.resize(other.lanes.len(), 0);
+            self.now.resize(other.lanes.len(), 0);
+        }
+        self.lanes.iter_mut().zip(&other.lanes).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+/// The number of the word that a byte lies in.
+fn word_of(at: u64) -> usize {
+    usize::try_from(at / WORD).unwrap_or(usize::MAX)
+}
+
 /// As [`passes`](crate::rules::passes), of elements that are powers of two.
 fn passes(lanes: &[Lane], bytes: u64) -> (u64, u64) {
     // Lanes of a part: as many as access 128 bytes together.
@@ -139,6 +214,8 @@ fn passes(lanes: &[Lane], bytes: u64) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     /// A number that follows from another one, spread over all bits.
@@ -173,5 +250,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn words_of_atomics_are_counted_as_the_rules_say() {
+        let mut x = 11;
+        let (mut words, mut want) = (Words::default(), BTreeMap::<u64, u64>::new());
+        for round in 0..5_000 {
+            let far = [1, 4, 33, 256, 10_000][round % 5];
+            let mask = if round % 3 == 0 { u64::from(u32::MAX) } else { next(&mut x) | 1 };
+            let lanes = (0..32).filter(|l| mask >> l & 1 == 1);
+            let lanes: Vec<Lane> = lanes.map(|l| (l, next(&mut x) % far * WORD)).collect();
+            lanes.iter().for_each(|(_, at)| *want.entry(at / WORD).or_default() += 1);
+            let slow = Traffic::of_request((Space::Shared, Does::Atomic, 4), &lanes);
+            assert_eq!(words.request(&lanes), slow, "{lanes:?}");
+        }
+        assert_eq!(words.iter().collect::<BTreeMap<_, _>>(), want);
+        let mut all = Words::default();
+        all.add(&[(0, 8), (1, 8), (2, 10)]);
+        all.merge(&words);
+        *want.entry(2).or_default() += 3;
+        assert_eq!(all.iter().collect::<BTreeMap<_, _>>(), want);
     }
 }

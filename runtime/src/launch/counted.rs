@@ -9,7 +9,7 @@ use handloom_interp::{AsyncOrder, SharedCounter};
 use handloom_ir::simt::{Builtin, Counting, Counts, Does, Module, Op, Term};
 use handloom_plan::analysis::shape::Shape as Places;
 use handloom_profile::rules::{Lane, WORD};
-use handloom_profile::{Counter, Facts, Launch, Part, Site, Space, Texts, Traffic, describe, lines};
+use handloom_profile::{Counter, Facts, Launch, Part, Site, Space, Texts, Traffic, Words, describe, lines};
 
 use super::{Engine, LaunchConfig};
 use crate::grid::{Ended, Grid};
@@ -161,10 +161,8 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pro
                 (0..*n).for_each(|i| addresses.add(first + i * u64::from(touch.bytes), times));
             }
         }
-        for (word, lanes) in (0_u64..).zip(found.words_of_shared.get(&number).into_iter().flatten()) {
-            if *lanes > 0 {
-                addresses.add(word * WORD, *lanes);
-            }
+        for (word, lanes) in found.words_of_shared.get(&number).into_iter().flat_map(Words::iter) {
+            addresses.add(word * WORD, lanes);
         }
         site.addresses = addresses.iter().collect();
         counter.add(*span, &site);

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use handloom_diag::Span;
 use handloom_diag::hash::FastMap;
 use handloom_ir::simt::Counts;
-use handloom_profile::{MOST_ADDRESSES, Space, Traffic, Waits, Warps};
+use handloom_profile::{MOST_ADDRESSES, Space, Traffic, Waits, Warps, Words};
 
 use crate::lock::lock;
 
@@ -72,7 +72,7 @@ pub(crate) struct Counted {
     /// By barrier.
     pub(crate) waits: Vec<(Span, Waits)>,
     /// By access that is atomic: lanes by word of shared memory.
-    pub(crate) words_of_shared: FastMap<u32, Vec<u64>>,
+    pub(crate) words_of_shared: FastMap<u32, Words>,
     pub(crate) warps: Warps,
 }
 
@@ -84,15 +84,6 @@ impl Counted {
             self.waits.len() - 1
         });
         &mut self.waits[at].1
-    }
-
-    /// Lanes that did an atomic on a word of shared memory.
-    pub(crate) fn word_of_shared(&mut self, number: u32, word: usize) -> &mut u64 {
-        let words = self.words_of_shared.entry(number).or_default();
-        if words.len() <= word {
-            words.resize(word + 1, 0);
-        }
-        &mut words[word]
     }
 
     /// What an access comes to in a space.
@@ -123,7 +114,7 @@ impl Counted {
         other.masked.iter().for_each(|(key, n)| *self.masked.entry(*key).or_default() += n);
         other.waits.iter().for_each(|(span, w)| self.waits_at(*span).add(w));
         for (number, words) in &other.words_of_shared {
-            words.iter().enumerate().for_each(|(word, lanes)| *self.word_of_shared(*number, word) += lanes);
+            self.words_of_shared.entry(*number).or_default().merge(words);
         }
         self.warps.add(&other.warps);
     }

@@ -39,29 +39,33 @@ impl Counted {
 
     /// Lanes of a warp access a space together.
     pub(crate) fn access(&mut self, number: u32, touch: Touch, space: Space, lanes: &[Lane]) {
+        let by = |step: u64| lanes.windows(2).all(|w| w[1].1 == w[0].1 + step);
+        let is_atomic = touch.does == Does::Atomic && !lanes.is_empty();
+        let is_row = is_atomic && by(u64::from(touch.bytes));
+        let is_of_words = || lanes.iter().all(|(_, at)| at % WORD == 0 && *at < MOST_SHARED);
+        if is_atomic && !is_row && space == Space::Shared && is_of_words() {
+            let words = self.found.words_of_shared.entry(number).or_default();
+            let one = if u64::from(touch.bytes) == WORD {
+                words.request(lanes)
+            } else {
+                words.add(lanes);
+                Traffic::of_request_quickly((space, touch.does, touch.bytes), lanes)
+            };
+            self.found.access(number, space).add(&one);
+            return;
+        }
         let one = Traffic::of_request_quickly((space, touch.does, touch.bytes), lanes);
         self.found.access(number, space).add(&one);
-        if touch.does == Does::Atomic {
-            let (Some((_, first)), n) = (lanes.first().copied(), lanes.len() as u64) else { return };
-            let by = |step: u64| lanes.windows(2).all(|w| w[1].1 == w[0].1 + step);
-            if by(u64::from(touch.bytes)) {
-                self.found.rows.entry((number, n)).or_default().add(first, 1);
-                return;
-            }
-            if space == Space::Shared && lanes.iter().all(|(_, at)| at % WORD == 0 && *at < MOST_SHARED) {
-                let highest = lanes.iter().map(|(_, at)| at / WORD).max().unwrap_or(0) as usize;
-                self.found.word_of_shared(number, highest);
-                if let Some(words) = self.found.words_of_shared.get_mut(&number) {
-                    lanes.iter().for_each(|(_, at)| words[(at / WORD) as usize] += 1);
-                }
-                return;
-            }
-            let addresses = self.found.addresses.entry(number).or_default();
-            if by(0) {
-                addresses.add(first, n);
-            } else {
-                lanes.iter().for_each(|(_, at)| addresses.add(*at, 1));
-            }
+        let (true, Some((_, first)), n) = (is_atomic, lanes.first().copied(), lanes.len() as u64) else { return };
+        if is_row {
+            self.found.rows.entry((number, n)).or_default().add(first, 1);
+            return;
+        }
+        let addresses = self.found.addresses.entry(number).or_default();
+        if by(0) {
+            addresses.add(first, n);
+        } else {
+            lanes.iter().for_each(|(_, at)| addresses.add(*at, 1));
         }
     }
 
