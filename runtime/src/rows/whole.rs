@@ -1,8 +1,7 @@
 //! Products of matrices that are not in registers, in vector code of the host: four rows and some vectors of columns at a time, whose sums stay in
 //! registers.
 //!
-//! Invariants: results are those of [`Rows::add`], bit for bit but for the bits of a NaN: each lane adds the same products in the same order by the
-//! same fused operation.
+//! Invariants: results are those of [`Rows::add`], bit for bit: each lane adds the same products in the same order by the same fused operation.
 
 #![allow(
     clippy::needless_range_loop,
@@ -14,6 +13,7 @@ use std::arch::x86_64::*;
 use handloom_ir::num::whole::{self, Rows};
 use handloom_ir::simt::Element;
 
+use super::fast::CANONICAL;
 use super::matrix::Width;
 
 /// Rows that are done together.
@@ -21,12 +21,12 @@ const ROWS: usize = 4;
 
 /// [`Rows::add`].
 pub(super) fn add(width: Option<Width>, rows: &mut Rows<'_>) {
-    let n_rows = rows.check();
+    rows.check();
     // SAFETY: `width` is of this host, and the sizes were found to fit together.
     unsafe {
         match width {
-            Some(Width::Avx512 | Width::Avx512Vnni) => by_avx512(rows, n_rows),
-            Some(Width::Avx2) => by_avx2(rows, n_rows),
+            Some(Width::Avx512 | Width::Avx512Vnni) => by_avx512(rows),
+            Some(Width::Avx2) => by_avx2(rows),
             None => rows.add(),
         }
     }
@@ -84,10 +84,10 @@ fn widen_by_avx2(e: Element, bits: &mut [u32]) {
 /// # Safety
 /// The sizes fit together.
 #[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
-unsafe fn by_avx512(r: &mut Rows<'_>, n_rows: usize) {
+unsafe fn by_avx512(r: &mut Rows<'_>) {
     let mut row = 0;
-    while row < n_rows {
-        let is_four = row + ROWS <= n_rows;
+    while row < r.rows {
+        let is_four = row + ROWS <= r.rows;
         let mut first = 0;
         while first < r.n {
             let n_vectors = if r.n - first >= 64 { 4 } else { 1 };
@@ -120,7 +120,7 @@ unsafe fn block_512<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize
         let mut acc = [[_mm512_setzero_ps(); V]; R];
         for i in 0..R {
             for v in 0..V {
-                let at = r.sums.as_ptr().add((row + i) * r.n + first + 16 * v);
+                let at = r.sums.as_ptr().add((row + i) * r.sums_pitch + first + 16 * v);
                 acc[i][v] = _mm512_maskz_loadu_ps(mask, at.cast());
             }
         }
@@ -152,9 +152,26 @@ unsafe fn block_512<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize
                 }
             }
         }
+        // NaNs are rare: a comparison finds those of two vectors.
+        let mut nans = 0;
+        for i in 0..R {
+            for v in 0..V.div_ceil(2) {
+                let last = if 2 * v + 1 < V { 2 * v + 1 } else { 2 * v };
+                nans |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(acc[i][2 * v], acc[i][last]);
+            }
+        }
+        if nans != 0 {
+            let nan = _mm512_set1_ps(f32::from_bits(CANONICAL));
+            for i in 0..R {
+                for v in 0..V {
+                    let is_nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(acc[i][v], acc[i][v]);
+                    acc[i][v] = _mm512_mask_mov_ps(acc[i][v], is_nan, nan);
+                }
+            }
+        }
         for i in 0..R {
             for v in 0..V {
-                let at = r.sums.as_mut_ptr().add((row + i) * r.n + first + 16 * v);
+                let at = r.sums.as_mut_ptr().add((row + i) * r.sums_pitch + first + 16 * v);
                 _mm512_mask_storeu_ps(at.cast(), mask, acc[i][v]);
             }
         }
@@ -164,10 +181,10 @@ unsafe fn block_512<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize
 /// # Safety
 /// The sizes fit together.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn by_avx2(r: &mut Rows<'_>, n_rows: usize) {
+unsafe fn by_avx2(r: &mut Rows<'_>) {
     let mut row = 0;
-    while row < n_rows {
-        let is_four = row + ROWS <= n_rows;
+    while row < r.rows {
+        let is_four = row + ROWS <= r.rows;
         let mut first = 0;
         while first < r.n {
             let left = r.n - first;
@@ -205,7 +222,7 @@ unsafe fn block_256<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize
         let mut acc = [[_mm256_setzero_ps(); V]; R];
         for i in 0..R {
             for v in 0..V {
-                acc[i][v] = _mm256_loadu_ps(r.sums.as_ptr().add((row + i) * r.n + first + 8 * v).cast());
+                acc[i][v] = _mm256_loadu_ps(r.sums.as_ptr().add((row + i) * r.sums_pitch + first + 8 * v).cast());
             }
         }
         let a = r.a.as_ptr().add(row * r.stored);
@@ -218,10 +235,12 @@ unsafe fn block_256<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize
                 }
             }
         }
+        let nan = _mm256_set1_ps(f32::from_bits(CANONICAL));
         for i in 0..R {
             for v in 0..V {
-                let at = r.sums.as_mut_ptr().add((row + i) * r.n + first + 8 * v);
-                _mm256_storeu_ps(at.cast(), acc[i][v]);
+                let at = r.sums.as_mut_ptr().add((row + i) * r.sums_pitch + first + 8 * v);
+                let is_nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(acc[i][v], acc[i][v]);
+                _mm256_storeu_ps(at.cast(), _mm256_blendv_ps(acc[i][v], nan, is_nan));
             }
         }
     }
@@ -229,12 +248,12 @@ unsafe fn block_256<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize
 
 #[target_feature(enable = "avx2,fma")]
 fn one_sum(r: &mut Rows<'_>, row: usize, column: usize) {
-    let mut sum = f32::from_bits(r.sums[row * r.n + column]);
+    let mut sum = f32::from_bits(r.sums[row * r.sums_pitch + column]);
     for k in 0..r.stored {
         let b = f32::from_bits(r.b[r.depth(row, k) * r.pitch + column]);
         sum = f32::from_bits(r.a[row * r.stored + k]).mul_add(b, sum);
     }
-    r.sums[row * r.n + column] = sum.to_bits();
+    r.sums[row * r.sums_pitch + column] = whole::canonical(sum.to_bits());
 }
 
 #[cfg(test)]
@@ -253,25 +272,26 @@ mod tests {
         {
             for with_depths in [false, true] {
                 let depth = if with_depths { 2 * stored } else { stored };
-                let pitch = n + (next() % 3) as usize;
+                let (pitch, sums_pitch) = (n + (next() % 3) as usize, n + (next() % 3) as usize);
                 let mut float = || match next() % 16 {
                     0 => next() as u32,
                     _ => (next() as u32 & 0x83ff_ffff) | 0x3c00_0000,
                 };
                 let a: Vec<u32> = (0..n_rows * stored).map(|_| float()).collect();
                 let b: Vec<u32> = (0..depth * pitch).map(|_| float()).collect();
-                let start: Vec<u32> = (0..n_rows * n).map(|_| float()).collect();
+                // What lies between the rows stays.
+                let start: Vec<u32> = (0..n_rows * sums_pitch).map(|_| float()).collect();
                 let depths: Vec<u16> =
                     if with_depths { (0..a.len()).map(|_| (next() as usize % depth) as u16).collect() } else { vec![] };
                 let sums = |width: Option<Option<Width>>| {
                     let mut sums = start.clone();
-                    let mut rows = Rows { a: &a, stored, depths: &depths, b: &b, pitch, sums: &mut sums, n };
+                    let (a, depths, b, rows) = (&a, &depths, &b, n_rows);
+                    let mut rows = Rows { a, stored, depths, b, pitch, sums: &mut sums, sums_pitch, n, rows };
                     match width {
                         Some(width) => add(width, &mut rows),
                         None => rows.add(),
                     }
-                    let canonical = |v: u32| if f32::from_bits(v).is_nan() { 0x7fff_ffff } else { v };
-                    sums.into_iter().map(canonical).collect::<Vec<u32>>()
+                    sums
                 };
                 let want = sums(None);
                 for width in Width::of_host().iter().copied().map(Some).chain([None]) {

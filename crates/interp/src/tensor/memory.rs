@@ -1,6 +1,7 @@
 //! The tensor memory of a CTA: its cells, and who has allocated which columns. All of a device that is in use.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -88,6 +89,11 @@ impl Tensor {
     /// The same, to be written.
     pub(super) fn row_mut(&mut self, lane: u32, column: u32, count: u32) -> &mut [u32] {
         &mut self.cells[index(lane, column)..index(lane, column + count)]
+    }
+
+    /// Cells of lanes that follow each other, of which each has [`COLUMNS`]: from those of the first to those of the last.
+    pub(super) fn rows_mut(&mut self, lanes: Range<u32>, column: u32, count: u32) -> &mut [u32] {
+        &mut self.cells[index(lanes.start, column)..index(lanes.end - 1, column + count)]
     }
 
     /// The statement and the thread that allocated what nobody has deallocated.

@@ -9,8 +9,8 @@
 //! Data Path Layout Organization; Block Scaling for tcgen05.mma; Sparse Matrices.
 
 use handloom_ir::num::matrix::{end, integer_element, kept, scale, start};
-use handloom_ir::num::whole::{Rows, add_integers};
-use handloom_ir::simt::tensor::{LANES, TensorProduct};
+use handloom_ir::num::whole::{Rows, add_integers, canonical};
+use handloom_ir::simt::tensor::{COLUMNS, LANES, TensorProduct};
 use handloom_ir::simt::tile::{Field, Major, Tile};
 use handloom_ir::simt::{Accumulator, Element};
 use handloom_ir::trap::AccessKind;
@@ -456,17 +456,21 @@ impl Plan<'_> {
         for (first, count) in self.runs() {
             let lines = &self.layout.lines[first..first + count];
             let mut t = self.held.lock(lines[0].cta);
+            let b = &o.b[at(lines[0].part) * n..];
+            let of_lines = |of: &[u16]| if of.is_empty() { 0..0 } else { first * stored..(first + count) * stored };
+            let (a, depths) = (&o.a[first * stored..][..count * stored], &o.depths[of_lines(&o.depths)]);
+            if self.is_in_place(adds) && lines.iter().all(|line| self.writes(*line, lanes)) {
+                self.add_in_place([a, b], depths, adds.is_some(), (lines, &mut t), reach);
+                continue;
+            }
             let mut sums = vec![0; count * n];
             if let Some(scale) = adds {
                 lines.iter().zip(sums.chunks_mut(n)).for_each(|(line, sums)| self.start(&t, *line, scale, sums));
             }
-            let b = &o.b[at(lines[0].part) * n..];
-            let of_lines = |of: &[u16]| if of.is_empty() { 0..0 } else { first * stored..(first + count) * stored };
-            let (a, depths) = (&o.a[first * stored..][..count * stored], &o.depths[of_lines(&o.depths)]);
             match self.p.scales {
                 None => {
-                    let sums = &mut sums;
-                    reach.add_rows(&mut Rows { a, stored, depths, b, pitch: at(self.i.n), sums, n });
+                    let (sums, pitch) = (&mut sums, at(self.i.n));
+                    reach.add_rows(&mut Rows { a, stored, depths, b, pitch, sums, sums_pitch: n, n, rows: count });
                 }
                 Some(blocks) => self.add_scaled([a, b], depths, blocks, (lines, &t), &mut sums, reach),
             }
@@ -474,14 +478,44 @@ impl Plan<'_> {
                 match self.i.d {
                     // What `end` does, without a call for each cell.
                     Accumulator::F32 => {
-                        let canonical = |s: &u32| if f32::from_bits(*s).is_nan() { 0x7fff_ffff } else { *s };
-                        self.write(&mut t, *line, sums.iter().map(canonical));
+                        self.write(&mut t, *line, sums.iter().copied().map(canonical));
                     }
                     d @ (Accumulator::F16 | Accumulator::F64 | Accumulator::S32) => {
                         self.write(&mut t, *line, sums.iter().map(|sum| low32(end(d, f32::from_bits(*sum)))));
                     }
                 }
             }
+        }
+    }
+
+    /// Whether the sums are the cells of `d`, as they are. `adds`: as of [`floats`](Plan::floats).
+    fn is_in_place(&self, adds: Option<f32>) -> bool {
+        self.p.scales.is_none() && self.i.d == Accumulator::F32 && adds.is_none_or(|scale| scale == 1.0)
+    }
+
+    /// Adds the products of some lines to their cells, all of which are written.
+    fn add_in_place(
+        &self,
+        [a, b]: [&[u32]; 2],
+        depths: &[u16],
+        adds: bool,
+        (lines, t): (&[Line], &mut Tensor),
+        reach: &dyn Reach,
+    ) {
+        let (n, stored, sums_pitch) = (at(self.count), at(self.stored), at(COLUMNS));
+        let mut done = 0;
+        // Where only half of the lanes are used, sixteen of them follow each other.
+        for lines in lines.chunk_by(|line, next| line.lane + 1 == next.lane) {
+            let (rows, Line { lane, .. }) = (lines.len(), lines[0]);
+            let elements = done * stored..(done + rows) * stored;
+            let depths = if depths.is_empty() { depths } else { &depths[elements.clone()] };
+            let (a, pitch) = (&a[elements], at(self.i.n));
+            let sums = t.rows_mut(lane..lane + low32(rows as u64), self.d.column, self.count);
+            if !adds {
+                sums.chunks_mut(sums_pitch).for_each(|row| row[..n].fill(0));
+            }
+            reach.add_rows(&mut Rows { a, stored, depths, b, pitch, sums, sums_pitch, n, rows });
+            done += rows;
         }
     }
 
@@ -522,8 +556,19 @@ impl Plan<'_> {
                 depths.chunks(stored).flat_map(|row| &row[block * size..][..size]).copied().collect()
             };
             sums.fill(0);
-            let (a, depths) = (&part, &depths);
-            reach.add_rows(&mut Rows { a, stored: size, depths, b, pitch: at(self.i.n), sums: &mut *sums, n });
+            let (a, depths, pitch, sums_pitch) = (&part, &depths, at(self.i.n), n);
+            let sums_of_block = &mut *sums;
+            reach.add_rows(&mut Rows {
+                a,
+                stored: size,
+                depths,
+                b,
+                pitch,
+                sums: sums_of_block,
+                sums_pitch,
+                n,
+                rows: lines.len(),
+            });
             of_b.clear();
             for (line, (all, sums)) in lines.iter().zip(all.chunks_mut(n).zip(sums.chunks(n))) {
                 let of_a = self.scale(t, 0, line.lane, line.row, block);

@@ -62,12 +62,12 @@ pub trait Reach {
         }
     }
 
-    /// [`Rows::add`], by the quickest code that gives the same bits, but for those of a NaN.
+    /// [`Rows::add`], by the quickest code that gives the same bits.
     fn add_rows(&self, rows: &mut Rows<'_>) {
         rows.add();
     }
 
-    /// [`widen`](whole::widen) likewise.
+    /// [`widen`](whole::widen) likewise, but for the bits of a NaN.
     fn widen(&self, e: Element, bits: &mut [u32]) {
         whole::widen(e, bits);
     }

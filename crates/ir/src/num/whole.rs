@@ -21,26 +21,27 @@ pub struct Rows<'m> {
     pub pitch: usize,
     /// The sums, row after row: what the products are added to.
     pub sums: &'m mut [u32],
+    /// From one row of them to the next.
+    pub sums_pitch: usize,
     /// Columns.
     pub n: usize,
+    /// Rows.
+    pub rows: usize,
 }
 
 impl Rows<'_> {
-    /// How many rows there are.
-    ///
     /// # Panics
     /// Sizes do not fit together, or a depth is not in `b`.
-    pub fn check(&self) -> usize {
-        let rows = self.sums.len() / self.n.max(1);
+    pub fn check(&self) {
         let deepest = match self.depths.iter().max() {
             Some(depth) => usize::from(*depth) + 1,
             None => self.stored,
         };
-        let is_whole = rows * self.n == self.sums.len() && rows * self.stored == self.a.len();
+        let has_sums = self.rows == 0 || (self.rows - 1) * self.sums_pitch + self.n <= self.sums.len();
+        let is_whole = has_sums && self.n <= self.sums_pitch && self.rows * self.stored == self.a.len();
         let has_depths = self.depths.is_empty() || self.depths.len() == self.a.len();
         let has_b = deepest == 0 || (deepest - 1) * self.pitch + self.n <= self.b.len();
         assert!(is_whole && has_depths && has_b, "bug: matrices whose sizes do not fit together");
-        rows
     }
 
     /// The depth of an element of a row.
@@ -49,22 +50,32 @@ impl Rows<'_> {
         if self.depths.is_empty() { k } else { usize::from(self.depths[row * self.stored + k]) }
     }
 
-    /// Adds the products, of each sum one depth after the other.
+    /// Adds the products, of each sum one depth after the other. A sum that is a NaN is the canonical one.
     ///
     /// # Panics
     /// As for [`check`](Rows::check).
     pub fn add(&mut self) {
-        for row in 0..self.check() {
+        self.check();
+        for row in 0..self.rows {
             for k in 0..self.stored {
                 let a = f32::from_bits(self.a[row * self.stored + k]);
                 let first = self.depth(row, k) * self.pitch;
                 let b = &self.b[first..][..self.n];
-                for (sum, b) in self.sums[row * self.n..][..self.n].iter_mut().zip(b) {
+                for (sum, b) in self.sums[row * self.sums_pitch..][..self.n].iter_mut().zip(b) {
                     *sum = a.mul_add(f32::from_bits(*b), f32::from_bits(*sum)).to_bits();
                 }
             }
+            for sum in &mut self.sums[row * self.sums_pitch..][..self.n] {
+                *sum = canonical(*sum);
+            }
         }
     }
+}
+
+/// The bits of a float, or of the canonical NaN.
+#[inline]
+pub fn canonical(bits: u32) -> u32 {
+    if f32::from_bits(bits).is_nan() { 0x7fff_ffff } else { bits }
 }
 
 /// The floats that the codes of small elements are, by element; made when they are first asked for.

@@ -141,23 +141,24 @@ impl Tile {
         Some(Tile { log_units, by_pairs, ..Tile::new(descriptor, major) })
     }
 
-    /// Lines of an atom.
-    const fn lines(&self) -> u32 {
+    /// Lines of an atom, as a power of two.
+    const fn log_lines(&self) -> u32 {
         match (self.by_pairs, self.major) {
-            (true, Major::Mn) => 4,
-            (false, _) | (_, Major::K) => 8,
+            (true, Major::Mn) => 2,
+            (false, _) | (_, Major::K) => 3,
         }
     }
 
     /// Where a byte of a line lies.
     pub const fn address(&self, line: u32, byte: u32) -> u32 {
-        let (unit, n_units) = (byte / 16, 1 << self.log_units);
+        let (unit, n_units, log_lines) = (byte / 16, 1 << self.log_units, self.log_lines());
         let atoms = self.major.atoms(self.log_units != 0);
+        // Shifts and masks: there is an address for each sixteen bytes of a product.
         let straight = self.start
-            + line % self.lines() * self.pitch(Pitch::Line)
-            + line / self.lines() * self.pitch(atoms.lines)
-            + unit % n_units * 16
-            + unit / n_units * self.pitch(atoms.units)
+            + (line & ((1 << log_lines) - 1)) * self.pitch(Pitch::Line)
+            + (line >> log_lines) * self.pitch(atoms.lines)
+            + (unit & (n_units - 1)) * 16
+            + (unit >> self.log_units) * self.pitch(atoms.units)
             + byte % 16;
         // Lines of 128 bytes have their units in another order each, counted from where the pattern starts.
         let order = (straight >> 7).wrapping_sub(self.base);
