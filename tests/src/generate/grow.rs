@@ -408,6 +408,9 @@ impl Grower<'_> {
 
     /// A warp-synchronising instruction, of all lanes or of the two parts of a branch.
     fn warp(&mut self) -> Node {
+        if self.rng.one_in(4) {
+            return self.groups();
+        }
         let (d, a, b, p, q) = (self.r(), self.r(), self.r(), self.reg(Class::P), self.reg(Class::P));
         if self.rng.one_in(3) {
             // Lanes of a part name only themselves, and read only from the first lane of the part.
@@ -446,6 +449,52 @@ impl Grower<'_> {
             6 => vec![format!("and.b32 %t0, {a}, 3;"), format!("match.any.sync.b32 {d}, %t0, %mask;")],
             _ => vec![format!("redux.sync.{}.s32 {d}, {a}, %mask;", self.rng.pick(&["add", "min", "max"]))],
         })
+    }
+
+    /// One warp-synchronising instruction by several groups of lanes, each of which names itself: tiles of the warp, lanes with the same value, or two parts that come by one place after
+    /// the other.
+    fn groups(&mut self) -> Node {
+        let (d, a, b, p) = (self.r(), self.r(), self.r(), self.reg(Class::P));
+        let op = self.rng.pick(&["add", "min", "max"]);
+        let mut lines = match self.rng.below(3) {
+            0 => {
+                let size = 1 << self.rng.below(5);
+                vec![
+                    format!("and.b32 %t0, %lane, {};", 32 - size),
+                    format!("mov.b32 %t1, {:#x};", (1_u32 << size) - 1),
+                    "shl.b32 %t1, %t1, %t0;".into(),
+                    "and.b32 %t1, %t1, %mask;".into(),
+                ]
+            }
+            1 => vec![
+                format!("and.b32 %t0, {b}, {};", self.rng.pick(&[1, 3, 5])),
+                "match.any.sync.b32 %t1, %t0, %mask;".into(),
+                "brev.b32 %t0, %t1;".into(),
+                "clz.b32 %t0, %t0;".into(),
+            ],
+            _ => {
+                let cut = 1 + self.rng.below(31);
+                return Node::Lines(vec![
+                    format!("setp.lt.u32 %q0, %lane, {cut};"),
+                    format!("selp.b32 %t0, {:#x}, 0xffffffff, %q0;", (1_u64 << cut) - 1),
+                    format!("selp.b32 %t1, 0xffffffff, {:#x}, %q0;", !((1_u64 << cut) - 1) & 0xffff_ffff),
+                    "and.b32 %t0, %t0, %mask;".into(),
+                    "and.b32 %t1, %t1, %mask;".into(),
+                    format!("redux.sync.{op}.s32 {d}, {a}, %t0;"),
+                    format!("redux.sync.{op}.s32 {b}, {d}, %t1;"),
+                ]);
+            }
+        };
+        // The first lane of a group is in `%t0`, the group in `%t1`.
+        lines.push(match self.rng.below(6) {
+            0 => format!("vote.sync.ballot.b32 {d}, {p}, %t1;"),
+            1 => format!("vote.sync.{}.pred {p}, !{p}, %t1;", self.rng.pick(&["any", "all", "uni"])),
+            2 => format!("shfl.sync.idx.b32 {d}|{p}, {a}, %t0, 31, %t1;"),
+            3 => format!("match.all.sync.b32 {d}|{p}, {a}, %t1;"),
+            4 => "bar.warp.sync %t1;".into(),
+            _ => format!("redux.sync.{op}.s32 {d}, {a}, %t1;"),
+        });
+        Node::Lines(lines)
     }
 
     /// What one part of a branch does, with its mask in `%t0`.

@@ -78,7 +78,9 @@ fn run(cx: &mut Emit<'_, '_>, entry: clif::Block) {
         }
     }
     for b in 0..n {
-        if !cx.packs.chained.has(b) {
+        if cx.plan.facts.parts.has(b) {
+            go_masked(cx, b);
+        } else if !cx.packs.chained.has(b) {
             emit_full_tree(&mut cx.with(Copy::full()), b);
         }
     }
@@ -147,6 +149,16 @@ fn emit_advance(cx: &mut Emit<'_, '_>) {
     cx.asm.give_back(Reason::Phase);
 }
 
+/// In place of the full copy of a block that has none: all lanes are pending there.
+fn go_masked(cx: &mut Emit<'_, '_>, b: usize) {
+    let block = cx.code.full[b];
+    cx.asm.b.switch_to_block(block);
+    let all = cx.asm.i32(FULL);
+    cx.asm.store_warp(all, cx.pend(b));
+    let prologue = cx.code.prologue[b];
+    cx.asm.b.ins().jump(prologue, &[]);
+}
+
 /// Takes the pending lanes of a block and goes to the copy that fits.
 fn emit_prologue(cx: &mut Emit<'_, '_>, b: usize) {
     let p = cx.code.prologue[b];
@@ -159,7 +171,7 @@ fn emit_prologue(cx: &mut Emit<'_, '_>, b: usize) {
     cx.asm.b.switch_to_block(some);
     let zero = cx.asm.i32(0);
     cx.asm.store_warp(zero, cx.pend(b));
-    if !cx.packs.chained.has(b) {
+    if !cx.packs.chained.has(b) && !cx.plan.facts.parts.has(b) {
         let all = cx.asm.b.ins().icmp_imm_s(IntCC::Equal, m, FULL as u32 as i32 as i64);
         let partial = cx.asm.b.create_block();
         let full = cx.code.full[b];

@@ -8,6 +8,7 @@ use handloom_ir::types::{StateSpace, Varies};
 
 use super::cfg::{Cfg, Set};
 use super::live::Live;
+use super::members::{Members, members};
 use super::shape::{self, Arg, Shape};
 use crate::access::AccessClass;
 
@@ -52,6 +53,8 @@ pub struct Facts {
     pub diverges: Vec<bool>,
     /// Blocks that part of the live lanes may execute: they need a masked copy.
     pub masked: Set,
+    /// Of those, the ones whose warp-level op may let lanes go on while others wait, even if all lanes came together.
+    pub parts: Set,
     /// For each block the number of instructions before the first one with side effects.
     pub n_before_effects: Vec<usize>,
     /// For each block the number of instructions before the first one that a masked copy cannot defer.
@@ -97,6 +100,7 @@ pub fn analyse_with(
         class: vec![Class::Unknown; f.regs.len()],
         diverges: vec![false; n],
         masked: Set::new(n),
+        parts: Set::new(n),
         n_before_effects,
         n_deferrable,
         speculate,
@@ -176,6 +180,8 @@ struct Defs {
     blocks: Vec<Vec<usize>>,
     /// Registers with one definition that dominates every use.
     single: Vec<bool>,
+    /// Whether lanes leave the warp-level op of a block together.
+    members: Vec<Members>,
 }
 
 impl Defs {
@@ -213,7 +219,8 @@ impl Defs {
             }
             block.term.sources().iter().for_each(|v| used(v, usize::MAX));
         }
-        Defs { blocks, single }
+        let members = members(f, &single);
+        Defs { blocks, single, members }
     }
 }
 
@@ -336,7 +343,12 @@ impl Facts {
                 let distinct = s.distinct();
                 (distinct.groups() <= 4).then_some(distinct)
             }
-            Op::Vote(_) | Op::Redux { .. } | Op::Activemask => together.then_some(Shape::UNIFORM),
+            // Lanes with other member masks are another group, with a result of its own.
+            Op::Vote(_) | Op::Redux { .. } => {
+                let one_group = args.last().is_some_and(|mask| mask.shape.is_some_and(|s| s.is_uniform()));
+                (together && one_group).then_some(Shape::UNIFORM)
+            }
+            Op::Activemask => together.then_some(Shape::UNIFORM),
             Op::Builtin(_)
             | Op::Transfer(_)
             | Op::IsSpace(_)
@@ -375,6 +387,10 @@ impl Facts {
             }
         }
         // Lanes that part at a block only part of them executes stay apart while some wait: what is written there may differ.
+        for b in (0..f.blocks.len()).filter(|b| self.may_part(*b, defs)).collect::<Vec<_>>() {
+            changed |= self.parts.add(b);
+            self.masked.add(b);
+        }
         if self.unstable(f) {
             changed |= self.scatter(f);
             for (r, blocks) in defs.blocks.iter().enumerate() {
@@ -385,6 +401,15 @@ impl Facts {
             }
         }
         changed
+    }
+
+    /// Whether lanes that come to the end of a block together may have to wait for different ones there.
+    fn may_part(&self, b: usize, defs: &Defs) -> bool {
+        match defs.members[b] {
+            Members::Together => false,
+            Members::TogetherIf(found) => self.masked.has(found),
+            Members::Open(mask) => !self.class[mask.idx()].is_uniform(),
+        }
     }
 
     /// Lanes that wait in a block that only part of them executes let others go on: all that follows may be executed in part.

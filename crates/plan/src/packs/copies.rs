@@ -32,7 +32,8 @@ pub fn pendable(f: &Function, facts: &Facts, any: bool) -> Set {
 /// Blocks of one chain, at most. Each keeps its own view of values while it is emitted.
 const DEEPEST: usize = 24;
 
-/// Blocks whose full copy follows that of the only block that goes to them. Lanes that come to one by themselves stay masked.
+/// Blocks whose full copy follows that of the only block that goes to them. Lanes that come to one by themselves stay masked. A block that may let go of part of the
+/// lanes has no full copy.
 pub fn chained(f: &Function, facts: &Facts, pendable: &Set) -> Set {
     let mut set = Set::new(f.blocks.len());
     let mut depth = vec![0; f.blocks.len()];
@@ -43,7 +44,7 @@ pub fn chained(f: &Function, facts: &Facts, pendable: &Set) -> Set {
             _ => vec![],
         };
         for t in next {
-            let alone = t > b && facts.cfg.preds[t].len() == 1;
+            let alone = t > b && facts.cfg.preds[t].len() == 1 && !facts.parts.has(t);
             if alone && (!pendable.has(t) || facts.masked.has(t)) && depth[b] < DEEPEST {
                 set.add(t);
                 depth[t] = depth[b] + 1;
