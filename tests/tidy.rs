@@ -24,6 +24,7 @@ const ONE_WAY: &[(&str, By)] = &[
     ("crates/isa/src/", By::NamesAndCalls),
     ("crates/check/src/", By::Names),
     ("crates/lower/src/", By::Names),
+    ("crates/counts/src/", By::Names),
     ("crates/profile/src/", By::Names),
     ("crates/interp/src/", By::Names),
     ("crates/plan/src/", By::NamesAndCalls),

@@ -62,15 +62,21 @@ pub const CRATES: &[Crate] = &[
         outside: &[],
     },
     Crate {
-        name: "profile",
-        about: "what a launch does, statement by statement; counts by rules of memory, as data, text and a page",
+        name: "counts",
+        about: "what a launch does, statement by statement, while it runs; counts by rules of memory",
         crates: &["diag", "ir"],
+        outside: &["serde"],
+    },
+    Crate {
+        name: "profile",
+        about: "counts of a launch, for a person: data, text, a page, the coverage, the difference of two",
+        crates: &["diag", "ir", "counts"],
         outside: &["serde", "serde_json"],
     },
     Crate {
         name: "interp",
         about: "SIMT IR, a `Memory`; a state machine for one cta",
-        crates: &["diag", "ir", "audit", "profile"],
+        crates: &["diag", "ir", "audit", "counts"],
         outside: &[],
     },
     Crate {
@@ -111,8 +117,8 @@ pub const CRATES: &[Crate] = &[
         name: "runtime",
         about: "text or IR, launch shape, arguments; a report or a trap",
         crates: &[
-            "diag", "syntax", "ir", "isa", "check", "lower", "audit", "profile", "interp", "plan", "codegen", "wide",
-            "store",
+            "diag", "syntax", "ir", "isa", "check", "lower", "audit", "counts", "profile", "interp", "plan", "codegen",
+            "wide", "store",
         ],
         // `postcard` writes the tables of code that is kept, `serde_json` findings.
         outside: &["rayon", "rustix", "libc", "serde", "serde_json", "postcard"],

@@ -6,10 +6,10 @@ use handloom_audit::init::{Decides, Shade};
 use handloom_audit::misuse::Wrong;
 use handloom_audit::{Does, Proxy, Turn};
 use handloom_ir::mbarrier;
+use handloom_ir::simt::Does as Manner;
 use handloom_ir::simt::{Access, AtomAccess, Inst, Val};
 use handloom_ir::trap::{AccessKind, Trap, TrapKind};
 use handloom_ir::types::{AtomOp, Order, ScalarType, Scope, StateSpace, Ty};
-use handloom_profile::Does as Manner;
 
 use crate::atom::{atom_value, atom_value_128, flushes};
 use crate::cta::{Cta, Group};

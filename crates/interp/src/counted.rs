@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use handloom_counts::{Counter, Space};
 use handloom_diag::Span;
-use handloom_ir::simt::Inst;
+use handloom_ir::simt::{Does, Inst};
 use handloom_ir::types::StateSpace;
-use handloom_profile::{Counter, Does, Space};
 
 use crate::access::Request;
 use crate::cta::{Cta, Group};

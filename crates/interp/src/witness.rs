@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use handloom_audit::init::{Decides, Shade, Source};
 use handloom_audit::{Access, Audit, Does, Proxy, Site, Thread, Turn, told_space};
+use handloom_counts::Counter;
 use handloom_diag::Span;
 use handloom_ir::mbarrier;
 use handloom_ir::types::{Order, Scope, StateSpace};
-use handloom_profile::Counter;
 
 use crate::env::{CLUSTER_STRIDE, CtaEnv};
 

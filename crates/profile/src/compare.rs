@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::counter::{Space, ratio};
 use crate::model::{Launch, Profile, Row, SCHEMA, Totals, VERSION};
 use crate::remarks::{grouped, short};
+use handloom_counts::{Space, ratio};
 
 /// Lines that are shown as text.
 const SHOWN: usize = 8;

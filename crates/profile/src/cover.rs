@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counter::ratio;
 use crate::model::{Launch, NOT_TIME, Row};
 use crate::remarks::{grouped, percent};
+use handloom_counts::ratio;
 
 /// What a file of this schema says of itself.
 pub const SCHEMA: &str = "handloom-coverage";

@@ -6,9 +6,9 @@ use std::hash::Hasher;
 use handloom_diag::hash::FastHasher;
 use serde::{Deserialize, Serialize};
 
-use crate::counter::HOT;
 use crate::model::{Branch, Hot, Launch, Moved, Operations, Row};
 use crate::page::Texts;
+use handloom_counts::HOT;
 
 /// What a process counted, for who runs it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -134,8 +134,8 @@ mod tests {
     use handloom_ir::simt::Does;
 
     use super::*;
-    use crate::counter::{Space, Traffic};
     use crate::kind::Kind;
+    use handloom_counts::{Space, Traffic};
 
     fn row(line: u32, warps: u64, hot: &[(&str, u64)]) -> Row {
         let sums = Traffic { requests: warps, sectors: 4 * warps, ..Traffic::default() };

@@ -7,11 +7,11 @@ use handloom_diag::{SourceMap, Span};
 use handloom_ir::simt::{MatrixOp, Module, Op, Pure, Statement, Ways};
 use handloom_ir::types::Float;
 
-use crate::counter::{Counter, Site, Space, Traffic, hottest};
 use crate::kind::Kind;
 use crate::model::{
     Branch, Hot, Launch, MostRegisters, Moved, OfKind, Operations, Row, SourcePlace, SourceRow, Totals,
 };
+use handloom_counts::{Counter, Site, Space, Traffic, hottest};
 
 /// What a launch was, beside its counts.
 #[derive(Clone, Debug, Default)]

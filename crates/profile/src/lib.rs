@@ -1,20 +1,19 @@
-//! What a launch does, counted: statements, lanes, branches, sectors, banks, atomics, barriers.
+//! What a launch did, for a person: statements, lanes, branches, sectors, banks, atomics, barriers.
 //!
-//! Takes: what an engine tells a [`Counter`] while it runs a launch, and the module with its lines ([`describe`]).
+//! Takes: what the crate `counts` counted while a launch ran, and the module with its lines ([`describe`]).
 //!
 //! Gives: a [`Profile`], as data that is written and read as JSON; its text, its page, the difference of two of them; the coverage of lines, branches and lanes.
 //!
 //! Does not know: engines, memory, files, options. Nothing in it is sampled or estimated, and no count becomes a duration; the one thing with time in it, the
 //! blocks over threads of a page, is that of the host and says so.
 //!
-//! To read it: `counter` is what engines say, `rules` what an access costs (`quick` without sets), `kind` what an instruction is for, `launch` puts names to counts, `model` is the
+//! To read it: `kind` what an instruction is for, `launch` puts names to counts, `model` is the
 //! result and its schema, `join` puts several together, `device` the table of devices, `remarks` what matters most, `text` what a terminal shows, `compare` the difference of two,
 //! `cover` what ran at all, `page` both as HTML, `report` what files get.
 
 #![forbid(unsafe_code)]
 
 pub mod compare;
-mod counter;
 pub mod cover;
 mod device;
 mod join;
@@ -22,15 +21,12 @@ mod kind;
 mod launch;
 mod model;
 mod page;
-mod quick;
 mod remarks;
 mod report;
-pub mod rules;
-mod sums;
 mod text;
 
-pub use counter::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
 pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
+pub use handloom_counts::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps, Words, rules};
 pub use handloom_ir::simt::Does;
 pub use join::{Part, join, unique_name};
 pub use kind::Kind;
@@ -40,7 +36,6 @@ pub use model::{
     Roofline, Row, SCHEMA, SourcePlace, SourceRow, Timeline, Totals, VERSION,
 };
 pub use page::{Texts, cover_page, escape, html, profile_page};
-pub use quick::Words;
 pub use remarks::{Remark, grouped, remarks};
 pub use report::{Form, ReadText, json_line, lines};
 pub use text::summary;

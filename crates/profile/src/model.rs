@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use handloom_ir::simt::Does;
 
-use crate::counter::{Space, Traffic, Waits, Warps};
 use crate::kind::Kind;
-use crate::sums::sums;
+use handloom_counts::sums;
+use handloom_counts::{Space, Traffic, Waits, Warps};
 
 /// What a file of this schema says of itself.
 pub const SCHEMA: &str = "handloom-profile";
@@ -170,7 +170,7 @@ sums! {
 impl Totals {
     /// Lanes that acted, of 32 a statement of a warp.
     pub fn lane_efficiency(&self) -> f64 {
-        crate::counter::ratio(self.thread_instructions, 32 * self.warp_instructions)
+        handloom_counts::ratio(self.thread_instructions, 32 * self.warp_instructions)
     }
 
     /// All operations on floats and of matrix products.
@@ -181,7 +181,7 @@ impl Totals {
     /// Operations for each byte that moves between global memory and the chip, as if there were no cache; `None` if nothing moves.
     pub fn intensity(&self) -> Option<f64> {
         (self.global_sectors > 0)
-            .then(|| crate::counter::ratio(self.operations(), crate::rules::SECTOR * self.global_sectors))
+            .then(|| handloom_counts::ratio(self.operations(), handloom_counts::rules::SECTOR * self.global_sectors))
     }
 }
 
@@ -308,7 +308,7 @@ fn is_zero(n: &u64) -> bool {
 impl Row {
     /// Lanes that acted, of 32 each time.
     pub fn lane_efficiency(&self) -> f64 {
-        crate::counter::ratio(self.active, 32 * self.warps)
+        handloom_counts::ratio(self.active, 32 * self.warps)
     }
 
     /// The sum of its accesses to a space.
@@ -405,6 +405,6 @@ pub struct Roofline {
 impl Occupancy {
     /// Share of the warps that a multiprocessor holds.
     pub fn share(&self) -> f64 {
-        crate::counter::ratio(self.warps.into(), self.most_warps.into())
+        handloom_counts::ratio(self.warps.into(), self.most_warps.into())
     }
 }

@@ -1,8 +1,8 @@
 //! What matters most in a launch, in words.
 
-use crate::counter::{Space, Traffic, ratio};
 use crate::model::{Launch, Row};
-use crate::rules::SECTOR;
+use handloom_counts::rules::SECTOR;
+use handloom_counts::{Space, Traffic, ratio};
 
 /// A sentence about a launch.
 #[derive(Clone, PartialEq, Debug)]

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::counter::{Space, Traffic, ratio};
 use crate::model::{Launch, NOT_TIME, Profile, Row};
 use crate::remarks::{grouped, percent, remarks, short};
+use handloom_counts::{Space, Traffic, ratio};
 
 /// Statements of a launch that are shown.
 const HOT: usize = 12;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::Texts;
 use super::html::{escape, nothing, number, part, share, shell, table, tile};
 use super::listing::{Anchors, Columns, beside};
-use crate::counter::ratio;
 use crate::cover::{Coverage, Share};
 use crate::model::{NOT_TIME, Row};
 use crate::remarks::{grouped, percent};
+use handloom_counts::ratio;
 
 /// Most statements that are listed line by line: a page is to open at once.
 const LISTED: usize = 20_000;

@@ -8,10 +8,10 @@ use super::html::{bar, escape, heat, nothing, number, part, prose, share, shell,
 use super::listing::{Anchors, Columns, beside};
 use super::timeline::timeline;
 use crate::compare::{Changes, LineChange};
-use crate::counter::{Space, ratio};
 use crate::model::{Launch, NOT_TIME, Profile, Row, SourcePlace, SourceRow};
 use crate::remarks::{grouped, percent, remarks};
 use crate::text::{dims, heading, in_short};
+use handloom_counts::{Space, ratio};
 
 /// Statements of the table of the hottest.
 const HOT: usize = 40;

@@ -1,6 +1,7 @@
-//! Structures of counts that are added field by field.
+//! Structures of counts that are added field by field. The macro is public for those of reports.
 
 /// Declares a structure whose fields are all counts, with `add` and `named`.
+#[macro_export]
 macro_rules! sums {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$field_about:meta])* $field:ident,)* }) => {
         $(#[$about])*
@@ -23,5 +24,3 @@ macro_rules! sums {
         }
     };
 }
-
-pub(crate) use sums;

@@ -11,7 +11,7 @@ use handloom_ir::types::StateSpace;
 use serde::{Deserialize, Serialize};
 
 use crate::rules::{self, Lane, SECTOR};
-use crate::sums::sums;
+use crate::sums;
 
 /// Memory as counts tell it apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -132,7 +132,7 @@ impl Traffic {
 }
 
 /// A quotient; 0 of nothing.
-pub(crate) fn ratio(a: u64, b: u64) -> f64 {
+pub fn ratio(a: u64, b: u64) -> f64 {
     a as f64 / b.max(1) as f64
 }
 
@@ -211,10 +211,10 @@ impl Site {
 pub const MOST_ADDRESSES: usize = 1 << 16;
 
 /// Addresses of an atomic that are named.
-pub(crate) const HOT: usize = 8;
+pub const HOT: usize = 8;
 
 /// The addresses with most lanes.
-pub(crate) fn hottest(addresses: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
+pub fn hottest(addresses: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = addresses.iter().map(|(at, lanes)| (*at, *lanes)).collect();
     let order = |(at, lanes): &(u64, u64)| (std::cmp::Reverse(*lanes), *at);
     if all.len() > HOT {
