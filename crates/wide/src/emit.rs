@@ -23,6 +23,7 @@ use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::head::{FRAME_WORDS, Going, Head};
+use crate::indices::Indices;
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -123,6 +124,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) proven: Vec<usize>,
     /// How registers are used.
     pub(crate) uses: Uses,
+    /// Addresses by indices.
+    pub(crate) indices: Indices,
     /// Registers that hold tuples as they lie in memory.
     pub(crate) bundles: Set,
     /// By instruction that loads: the one that reads the value from memory.
