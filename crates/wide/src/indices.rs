@@ -310,27 +310,30 @@ impl Emit<'_> {
         Some((yes, no))
     }
 
-    /// Makes an address as a vector.
+    /// Makes an address as a vector: of scalars, since words of the context may be others' by now.
     fn make_indexed(&mut self, address: Reg, indexed: &Indexed) {
-        self.ensure_words(Val::Reg(indexed.index));
-        indexed.words.iter().for_each(|w| self.ensure_words(*w));
-        let index = self.src(Val::Reg(indexed.index));
+        let stride = self.shape(Val::Reg(indexed.index)).map_or(1, |s| s.stride.cast_unsigned());
+        let deltas: Vec<u64> = (0..16).map(|l| l * stride).collect();
+        let extend =
+            if indexed.signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };
         let add = Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64;
         for q in 0..4 {
-            let mut r = self.widened(&index, q, indexed.signed, 0);
+            self.lane_value(Val::Reg(indexed.index), 8 * q, RAX);
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
+            let c = self.lanes_constant(Ty::B32, &deltas);
+            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), c);
+            self.a.op2(extend, zmm(0), ymm(zmm(0)));
             if indexed.shift > 0 {
-                self.a.op2i(Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8, zmm(0), r, indexed.shift);
-                r = zmm(0);
+                self.a.op2i(Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8, zmm(0), zmm(0), indexed.shift);
             }
             for word in &indexed.words {
-                let s = self.src(*word);
-                let word = self.rm(&s, q, 1);
-                self.a.op3(add, zmm(0), r, word);
-                r = zmm(0);
+                self.lane_value(*word, 0, RAX);
+                self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(1), RAX);
+                self.a.op3(add, zmm(0), zmm(0), zmm(1));
             }
             let out = self.out(address, q);
             let number = self.constant(Ty::B64, indexed.number.cast_unsigned());
-            self.a.op3(add, out, r, number);
+            self.a.op3(add, out, zmm(0), number);
             self.commit(address, q);
         }
     }
