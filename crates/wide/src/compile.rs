@@ -15,14 +15,13 @@ use handloom_plan::order::FenceOrder;
 use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
-use crate::access::Joints;
+use crate::access::{Indices, Joints};
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::bands::is_on_vectors;
 use crate::calls::Calls;
 use crate::emit::*;
 use crate::head::{Head, testable};
-use crate::indices::Indices;
 use crate::ops::has_vector_code;
 use crate::together::bundles;
 use crate::uses::Uses;

@@ -18,12 +18,11 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Elsewhere, Folded, Held, Joints, Limits, Slow};
+use crate::access::{Elsewhere, Folded, Held, Indices, Joints, Limits, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::head::{FRAME_WORDS, Going, Head};
-use crate::indices::Indices;
 use crate::turns::Turns;
 use crate::uses::Uses;
 

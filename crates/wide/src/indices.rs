@@ -11,11 +11,10 @@ use std::collections::HashMap;
 use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val};
 use handloom_ir::types::{Cmp, Int, Order, StateSpace, Ty};
 use handloom_plan::access::{AccessClass, Kind};
-use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::classes::Class;
 use iced_x86::{Code, Register};
 
-use crate::access::{Access, Limits};
+use crate::access::{Access, Indexed, Indices, Limits};
 use crate::alloc::Place;
 use crate::asm::{Label, Mem, low32};
 use crate::emit::*;
@@ -25,42 +24,6 @@ use crate::tuples::is_of_tuples;
 /// How many turns of a loop data is asked for ahead, as a power of two; where warps go through it in turn, all of them.
 const TURNS_AHEAD: u32 = 2;
 const TURNS_AHEAD_OF_ALL: u32 = 1;
-
-/// What an address is made of: an index of 32 bits, extended and shifted, and what is added.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Indexed {
-    index: Reg,
-    signed: bool,
-    shift: u32,
-    /// Values of 64 bits that are the same in all lanes.
-    words: Vec<Val>,
-    number: i64,
-}
-
-/// The addresses by indices of a function.
-pub(crate) struct Indices {
-    /// By block and instruction of an access.
-    of: HashMap<(usize, usize), Indexed>,
-    /// Registers that are made only where they are wanted.
-    delayed: Set,
-}
-
-impl Indices {
-    /// None.
-    pub(crate) fn none(regs: usize) -> Indices {
-        Indices { of: HashMap::new(), delayed: Set::new(regs) }
-    }
-
-    /// Whether an access, by block and instruction, finds its address so.
-    pub(crate) fn has(&self, at: (usize, usize)) -> bool {
-        self.of.contains_key(&at)
-    }
-
-    /// Whether an instruction is passed over: what it makes is made where it is wanted.
-    pub(crate) fn delays(&self, inst: &Inst) -> bool {
-        matches!(inst.dst[..], [d] if self.delayed.has(d.idx()))
-    }
-}
 
 fn reg(v: Val) -> Option<Reg> {
     match v {
