@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use handloom_ir::simt::Reg;
+use handloom_ir::simt::{Inst, Reg, Val};
 use handloom_ir::types::Ty;
 use handloom_plan::access::AccessClass;
+use handloom_plan::analysis::cfg::Set;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::Register;
 
@@ -108,6 +109,42 @@ pub(crate) struct Held {
     pub(crate) shared: bool,
     /// Whose it is, of warps that go side by side.
     pub(crate) of: usize,
+}
+
+/// What an address is made of: an index of 32 bits, extended and shifted, and what is added.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Indexed {
+    pub(crate) index: Reg,
+    pub(crate) signed: bool,
+    pub(crate) shift: u32,
+    /// Values of 64 bits that are the same in all lanes.
+    pub(crate) words: Vec<Val>,
+    pub(crate) number: i64,
+}
+
+/// The addresses by indices of a function.
+pub(crate) struct Indices {
+    /// By block and instruction of an access.
+    pub(crate) of: HashMap<(usize, usize), Indexed>,
+    /// Registers that are made only where they are wanted.
+    pub(crate) delayed: Set,
+}
+
+impl Indices {
+    /// None.
+    pub(crate) fn none(regs: usize) -> Indices {
+        Indices { of: HashMap::new(), delayed: Set::new(regs) }
+    }
+
+    /// Whether an access, by block and instruction, finds its address so.
+    pub(crate) fn has(&self, at: (usize, usize)) -> bool {
+        self.of.contains_key(&at)
+    }
+
+    /// Whether an instruction is passed over: what it makes is made where it is wanted.
+    pub(crate) fn delays(&self, inst: &Inst) -> bool {
+        matches!(inst.dst[..], [d] if self.delayed.has(d.idx()))
+    }
 }
 
 /// A load that is done where its only reader wants it, as an operand in memory.

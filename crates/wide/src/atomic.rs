@@ -231,7 +231,16 @@ impl Emit<'_> {
     /// Lane by lane: addresses are in vectors 0 to `n`, the base of the space in `r11`.
     pub(crate) fn atomics(&mut self, inst: &Inst, x: &Access, n: usize) {
         let w = self.words_of(x);
-        let (addresses, rows) = self.lane_rows(inst, x, n);
+        let simple = w.to_memory().filter(|_| inst.dst.is_empty());
+        // One value for all lanes stays in a register.
+        let is_alike = simple.is_some() && self.shape(inst.operands()[1]).is_some_and(|s| s.is_uniform());
+        let (addresses, rows) = if is_alike {
+            let addresses = self.lane_addresses(x, n);
+            self.lane_value(inst.operands()[1], 0, RSI);
+            (addresses, Vec::new())
+        } else {
+            self.lane_rows(inst, x, n)
+        };
         let result = inst.dst.first().map(|d| (*d, self.take_scratch(256)));
         let in_order = |e: &mut Self| {
             if x.short {
@@ -241,7 +250,6 @@ impl Emit<'_> {
             }
             e.a.op2(Code::Add_r64_rm64, R9, R11);
         };
-        let simple = w.to_memory().filter(|_| result.is_none());
         let done = self.a.label();
         if let Some(code) = simple {
             // Where every lane takes part, each is known.
@@ -250,10 +258,6 @@ impl Emit<'_> {
             if !is_known {
                 self.a.imm(Code::Cmp_rm32_imm32, x.lanes, -1);
                 self.a.jump(Code::Jne_rel32_64, some);
-            }
-            let is_alike = self.shape(inst.operands()[1]).is_some_and(|s| s.is_uniform());
-            if is_alike {
-                self.a.op2(w.pick(Code::Mov_r32_rm32, Code::Mov_r64_rm64), w.of(RSI), ctx(rows[0]));
             }
             for lane in 0..32 {
                 let (size, word) = (if x.short { 4 } else { 8 }, w.ty.bits() / 8);

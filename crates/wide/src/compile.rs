@@ -15,7 +15,7 @@ use handloom_plan::order::FenceOrder;
 use handloom_plan::{Options, Plan};
 use iced_x86::Code;
 
-use crate::access::Joints;
+use crate::access::{Indices, Joints};
 use crate::alloc::{Place, n_parts, places};
 use crate::asm::Asm;
 use crate::bands::is_on_vectors;
@@ -154,6 +154,7 @@ fn made(
         in_flags: None,
         joints: Joints::new(),
         proven: Vec::new(),
+        indices: Indices::none(plan.func.regs.len()),
         bundles: bundles(&plan, &found, &uses),
         places: found,
         uses,
@@ -222,6 +223,7 @@ impl Emit<'_> {
     fn run(&mut self, wanted: &dyn Fn() -> bool) -> Result<bool, Refusal> {
         let f = self.f;
         self.by_halves = (0..f.blocks.len()).map(|b| self.does_by_halves(b)).collect();
+        self.indices = self.find_indices();
         self.make_turns();
         self.frame();
         for b in 0..f.blocks.len() {
@@ -231,6 +233,9 @@ impl Emit<'_> {
             self.a.bind(start);
             if !self.block(b, wanted)? {
                 return Ok(false);
+            }
+            if let Some(start) = self.whole_header(b) {
+                self.copies.push((b, start));
             }
             // Before the block itself, whose accesses are then those of lanes that went apart.
             for (t, start) in std::mem::take(&mut self.copies) {
@@ -277,6 +282,8 @@ impl Emit<'_> {
             self.rejoin(i);
             if let Some(guard) = self.head.as_ref().and_then(|h| h.guard_at(b, i)) {
                 self.edges = Some(self.pass_guard(b, guard));
+            } else if i + 1 == block.insts.len() && self.edges.is_none() {
+                self.edges = self.compare_ends(b, i);
             }
             self.instruction(b, inst)?;
         }
@@ -295,6 +302,9 @@ impl Emit<'_> {
         if self.head.as_ref().is_some_and(|h| h.is_linear(inst)) {
             self.a.of(inst.span);
             self.linear_words(inst);
+            return Ok(());
+        }
+        if self.indices.delays(inst) {
             return Ok(());
         }
         self.a.of(inst.span);

@@ -18,7 +18,7 @@ use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
 use iced_x86::{Code, Register};
 
-use crate::access::{Elsewhere, Folded, Held, Joints, Limits, Slow};
+use crate::access::{Elsewhere, Folded, Held, Indices, Joints, Limits, Slow};
 use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
@@ -123,6 +123,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) proven: Vec<usize>,
     /// How registers are used.
     pub(crate) uses: Uses,
+    /// Addresses by indices.
+    pub(crate) indices: Indices,
     /// Registers that hold tuples as they lie in memory.
     pub(crate) bundles: Set,
     /// By instruction that loads: the one that reads the value from memory.

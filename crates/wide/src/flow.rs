@@ -171,7 +171,7 @@ impl Emit<'_> {
     }
 
     /// Whether a block's start finds anything in vectors.
-    fn live_vectors(&self, b: usize) -> Vec<usize> {
+    pub(crate) fn live_vectors(&self, b: usize) -> Vec<usize> {
         let live = self.plan.facts.live.entry[b].iter();
         live.filter(|r| matches!(self.places.of[*r], Place::Vectors(_)) && self.places.home[*r] != 0).collect()
     }
@@ -321,6 +321,7 @@ impl Emit<'_> {
         let block = if knows_masks { self.masks_set[t] } else { self.block[t] };
         if t <= b {
             self.stop_check(t);
+            self.come_round(t);
         }
         if !self.in_part || in_part && (t <= b || alone) {
             self.a.jump(Code::Jmp_rel32_64, block);

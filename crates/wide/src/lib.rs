@@ -33,6 +33,7 @@ mod flow;
 mod gang;
 mod half;
 mod head;
+mod indices;
 mod integer;
 mod joint;
 mod keep;

@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Reg};
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
@@ -28,6 +28,8 @@ const TURNS_AHEAD: u32 = 2;
 impl Emit<'_> {
     /// Elements anywhere. Addresses, with the offset, are in vectors 0 to 3.
     pub(crate) fn scattered(&mut self, inst: &Inst, x: &Access) {
+        let done = self.a.label();
+        let is_indexed = self.by_index(inst, x, done);
         let aty = if x.short { Ty::B32 } else { Ty::B64 };
         self.ensure_words(x.class.address);
         let s = self.src(x.class.address);
@@ -47,8 +49,8 @@ impl Emit<'_> {
                 self.a.op2(load_code(aty), to, r);
             }
         }
-        let done = self.a.label();
         if matches!(x.limits, Limits::Heap(_))
+            && !is_indexed
             && matches!(x.class.kind, Kind::Load | Kind::Store)
             && (x.class.count == 1 && x.class.bits >= 32 || is_of_tuples(&x.class))
             && !x.class.order.is_strong()
@@ -157,6 +159,11 @@ impl Emit<'_> {
     /// Tests the addresses in vectors 0 to `n`. Uses vectors 4 to 6, `k5` to `k7`.
     fn test_lanes(&mut self, x: &Access, n: usize) {
         let k = x.class.bytes().trailing_zeros();
+        if let Some(end) = self.end_of_masked(x) {
+            self.a.imm(Code::Cmp_rm64_imm32, cta(offset_of!(CtaCtx, shared_size)), end);
+            self.a.jump(Code::Jb_rel32_64, x.cold);
+            return;
+        }
         self.limits(x);
         if k > 0 {
             self.a.imm8(Code::Shr_rm64_imm8, R9, k);
@@ -205,6 +212,32 @@ impl Emit<'_> {
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, x.cold);
+    }
+
+    /// Where an access to shared memory ends at most, if its address is made by a mask that keeps it aligned: then the size of the memory is all that is to be tested.
+    fn end_of_masked(&self, x: &Access) -> Option<i32> {
+        let (b, i) = self.at;
+        let mut before = self.f.blocks[b].insts[..i].iter().rev();
+        let mut made = |v: Val| match v {
+            Val::Reg(r) if self.plan.def_count[r.idx()] == 1 => before.find(|inst| inst.dst[..] == [r]),
+            _ => None,
+        };
+        let parts = |inst: &Inst| match inst.src[..] {
+            [v, Val::Imm(n, _)] | [Val::Imm(n, _), v] => Some((v, n)),
+            _ => None,
+        };
+        let mut inst = made(x.class.address).filter(|_| x.limits == Limits::Shared && x.short)?;
+        let mut base = u64::try_from(x.class.offset).ok()?;
+        if inst.op == Op::Pure(Pure::Add(Ty::B32)) {
+            let (v, n) = parts(inst)?;
+            (inst, base) = (made(v)?, base + (n & Ty::B32.mask()));
+        }
+        let Op::Pure(Pure::And(Ty::B32)) = inst.op else { return None };
+        let (_, mask) = parts(inst)?;
+        let bytes = x.class.bytes().cast_unsigned();
+        let most = base + (mask & Ty::B32.mask());
+        let is_aligned = (base | mask) & (bytes - 1) == 0;
+        i32::try_from(most + bytes).ok().filter(|_| is_aligned)
     }
 
     /// The mask of a gather or scatter, which it clears, in `k6`.
@@ -368,11 +401,7 @@ impl Emit<'_> {
 
     /// Rows of the addresses in vectors 0 to `n`, and of the operands.
     pub(crate) fn lane_rows(&mut self, inst: &Inst, x: &Access, n: usize) -> (u32, Vec<u32>) {
-        let aty = if x.short { Ty::B32 } else { Ty::B64 };
-        let addresses = self.take_scratch(64 * n as u32);
-        for q in 0..n {
-            self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
-        }
+        let addresses = self.lane_addresses(x, n);
         let values = &inst.operands()[1..];
         let rows: Vec<u32> = values.iter().map(|_| self.take_scratch(256)).collect();
         for (at, v) in rows.iter().zip(values) {
@@ -380,6 +409,16 @@ impl Emit<'_> {
             self.put_row(&s, *at);
         }
         (addresses, rows)
+    }
+
+    /// The addresses in vectors 0 to `n` as a row in the scratch space.
+    pub(crate) fn lane_addresses(&mut self, x: &Access, n: usize) -> u32 {
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        let addresses = self.take_scratch(64 * n as u32);
+        for q in 0..n {
+            self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
+        }
+        addresses
     }
 
     /// Goes through the lanes that take part, in ascending order: the number of one is in `edx`, its address in `rax`. Clobbers `ecx`.

@@ -6,6 +6,11 @@
 //! [`NEXT`] names, and after the last one the code goes on at [`AFTER`]. Values that live over a barrier are in their homes. After the last turn the
 //! next CTA starts, if the runtime allowed one (`CtaCtx::more`).
 //!
+//! # Loops
+//! A loop that reads a stream by an index of each thread reads a little of it in each of its turns, far from what it reads in the next one; all warps together read a
+//! piece without gaps. So where nothing lives in vectors from one turn of such a loop to the next, its back edge is a place as barriers are, but that nobody waits there: each warp that goes
+//! back as a whole gives way to the next one. Only what no order of warps changes may stand in it.
+//!
 //! Whoever leaves the code, or comes to another place than the warps before, first *settles* the turn: headers and pending words of all other warps are
 //! written as the contract wants them, and from then on the CTA goes from context to context by their headers (`flow`).
 
@@ -40,7 +45,7 @@ const SETTLED: u32 = 0;
 const NOWHERE: u32 = 1;
 /// The end of the function.
 const END: u32 = 2;
-/// The barrier at the end of block 0; others follow.
+/// The barrier at the end of block 0; others follow, and behind those of all blocks the back edges to them.
 const BARRIERS: u32 = 3;
 
 /// The byte that shared memory of a new CTA is filled with, as the runtime does.
@@ -50,6 +55,10 @@ const FRESH_SHARED: u8 = 0xa5;
 pub(crate) struct Turns {
     /// By block that turns start at: the start of a turn, and that of a warp of it.
     starts: Vec<Option<(Label, Label)>>,
+    /// Headers of loops whose warps go in turn.
+    loops: Vec<usize>,
+    /// Of those whose header part of a warp may execute: a copy of the header for all lanes.
+    whole: Vec<(usize, Label)>,
     /// By block that ends in a plain barrier: what follows when all warps have come there.
     afters: Vec<Label>,
     /// By block: the only block that a turn may have started at that comes to it.

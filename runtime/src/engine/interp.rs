@@ -32,7 +32,7 @@ pub(crate) fn run(grid: &Grid, entry: FuncId) -> Result<Finished, Ended> {
     let stride = u64::from(local_stride(&module.ir, &frames, entry));
     let mut crew = Interp { grid, entry, space, stride };
     // The interpreter's atomics are plain reads and writes: one thread only.
-    let shared = Shared::new(grid, 1);
+    let mut shared = Shared::new(grid, 1);
     work(&shared, 0, &mut crew);
     Ok(shared.finish())
 }

@@ -38,7 +38,7 @@ use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, Undo, access};
 use crate::module::{Function, Program};
-use crate::run::{Order, Printer, Running, StopHandle, Sums, Watchdog};
+use crate::run::{Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
 use crate::trap::{Binding, TrapReport, found};
@@ -347,7 +347,8 @@ impl PreparedLaunch {
         self.grid.sums = counts.map(|counts| Arc::new(Sums::new(counts)));
         self.grid.turns = self.config.trace.as_ref().map(|trace| trace.log(self.grid.units));
         let _running = Running::begin();
-        let start = Instant::now();
+        let begin = self.grid.turns.as_ref().map(|_| Instant::now());
+        let start = Moment::now();
         let mut finished = match &self.program {
             Some(program) => sched::run(&mut self.workers, &self.grid, program),
             None => engine::interp::run(&self.grid, self.function.entry().func),
@@ -361,7 +362,9 @@ impl PreparedLaunch {
             finished = engine::interp::run(&self.grid, self.function.entry().func);
         }
         let wall = start.elapsed();
-        self.trace(start, wall);
+        if let Some(begin) = begin {
+            self.trace(begin, wall);
+        }
         let recompiled = self.grid.recompile.result();
         let run = wall.saturating_sub(recompiled.time);
         if let Some(program) = self.program.as_ref().filter(|_| !is_again) {

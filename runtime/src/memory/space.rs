@@ -215,6 +215,8 @@ struct State {
 pub(crate) struct Space {
     pub(crate) layout: Layout,
     state: RwLock<State>,
+    /// The end of the open part of the heap, which only grows: each launch asks for it.
+    heap_top: AtomicU64,
     /// Changes whenever an allocation ends, so that caches of allocations can be thrown away.
     generation: AtomicU64,
     budget: Arc<Budget>,
@@ -248,6 +250,7 @@ impl Space {
         Some(Space {
             layout,
             state: RwLock::new(state),
+            heap_top: AtomicU64::new(layout.heap.0),
             generation: AtomicU64::new(0),
             budget,
             tensors: Arc::default(),
@@ -277,6 +280,7 @@ impl Space {
         let area = if kind == AllocKind::Const { &mut state.constant } else { &mut state.heap };
         self.budget.take(bytes)?;
         let (base, stop) = area.take(&self.window, bytes, align).inspect_err(|_| self.budget.give(bytes))?;
+        self.heap_top.store(state.heap.top, Ordering::Release);
         state.forget_freed(base, stop);
         let allocation = Allocation {
             base,
@@ -319,6 +323,7 @@ impl Space {
     pub(crate) fn reserve(&self, bytes: u64, align: u64) -> Result<u64, NoRoom> {
         let mut state = self.write();
         let (base, stop) = state.heap.take(&self.window, bytes, align)?;
+        self.heap_top.store(state.heap.top, Ordering::Release);
         state.forget_freed(base, stop);
         state.reserved.insert(base, stop);
         Ok(base)
@@ -485,7 +490,7 @@ impl Space {
 
     /// The open part of the heap: every byte in it may be touched without a fault.
     pub(crate) fn open_heap(&self) -> (u64, u64) {
-        (self.layout.heap.0, self.read().heap.top)
+        (self.layout.heap.0, self.heap_top.load(Ordering::Acquire))
     }
 
     /// Number of allocations that have ended.

@@ -1,8 +1,9 @@
-//! What a launch and those around it say to each other: stop, progress, text, the order of blocks, tiers of code and the wait for them, silence, who is told, traces.
+//! What a launch and those around it say to each other: stop, progress, text, the order of blocks, tiers of code and the wait for them, silence, who is told, traces, clocks.
 //!
 //! None of it knows memory, modules or grids.
 
 mod backend;
+mod clock;
 mod output;
 mod quiet;
 mod recompile;
@@ -13,6 +14,7 @@ mod tier;
 mod trace;
 
 pub use backend::Backend;
+pub(crate) use clock::Moment;
 pub(crate) use handloom_interp::order::StartOrder as Order;
 pub(crate) use output::Printer;
 pub use output::Sink;

@@ -1,29 +1,32 @@
 //! The time that a launch waits for code of further tiers, and the tiers that it ran in.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::stop::Progress;
 use super::tier::Tier;
 use crate::lock::lock;
 
-/// What the workers of a launch share about its code.
+/// What the workers of a launch share about its code. Most launches wait for none: those take no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Recompile {
+    /// Workers that have not ended.
+    n_working: AtomicUsize,
+    /// One more than the number of the highest tier in which a block ran.
+    tier: AtomicU8,
+    /// Some worker has waited.
+    has_waited: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Workers that have not ended.
-    n_working: usize,
-    /// Those of them that wait for code.
+    /// Workers that wait for code.
     n_waiting: usize,
     /// Since when all of them wait.
     since: Option<Instant>,
     total: Duration,
-    /// The highest tier in which a block ran.
-    tier: Option<Tier>,
     /// A worker left before the code was there.
     left: bool,
 }
@@ -40,7 +43,12 @@ pub(crate) struct Recompiled {
 impl Recompile {
     /// A launch with so many workers starts.
     pub(crate) fn begin(&self, workers: usize) {
-        *lock(&self.state) = State { n_working: workers, ..State::default() };
+        self.n_working.store(workers, Ordering::Relaxed);
+        self.tier.store(0, Ordering::Relaxed);
+        if self.has_waited.load(Ordering::Relaxed) {
+            self.has_waited.store(false, Ordering::Relaxed);
+            *lock(&self.state) = State::default();
+        }
     }
 
     /// A worker waits for the code of a tier by `wait`.
@@ -53,40 +61,63 @@ impl Recompile {
         progress: Option<&Progress>,
         wait: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        lock(&self.state).wait(1);
+        // Either this worker sees that another one has ended, or that one sees that this one waits.
+        self.has_waited.swap(true, Ordering::SeqCst);
+        self.wait(1);
         let result = Progress::while_compiling(progress, wait);
-        let mut state = lock(&self.state);
-        state.wait(-1);
+        self.wait(-1);
         match result {
-            Ok(()) => state.tier = state.tier.max(Some(tier)),
-            Err(_) => state.left = true,
+            Ok(()) => self.ran_in(Some(tier)),
+            Err(_) => lock(&self.state).left = true,
         }
         result
     }
 
+    fn ran_in(&self, tier: Option<Tier>) {
+        let number = tier.map_or(0, |tier| 1 + tier as u8);
+        // Mostly it is known.
+        if self.tier.load(Ordering::Relaxed) < number {
+            self.tier.fetch_max(number, Ordering::Relaxed);
+        }
+    }
+
+    fn wait(&self, more: isize) {
+        let mut state = lock(&self.state);
+        state.wait(more, self.n_working.load(Ordering::SeqCst));
+    }
+
     /// A worker has ended, which ran blocks that started in a tier.
     pub(crate) fn end(&self, tier: Option<Tier>) {
-        let mut state = lock(&self.state);
-        state.tier = state.tier.max(tier);
-        state.n_working = state.n_working.saturating_sub(1);
-        state.wait(0);
+        if self.n_working.load(Ordering::Relaxed) <= 1 {
+            // The last one: nobody else writes.
+            let number = tier.map_or(0, |tier| 1 + tier as u8);
+            self.tier.store(self.tier.load(Ordering::Relaxed).max(number), Ordering::Relaxed);
+            self.n_working.store(0, Ordering::Relaxed);
+        } else {
+            self.ran_in(tier);
+            self.n_working.fetch_sub(1, Ordering::SeqCst);
+        }
+        if self.has_waited.load(Ordering::SeqCst) {
+            self.wait(0);
+        }
     }
 
     /// Whether a worker left before its code was there.
     pub(crate) fn was_left(&self) -> bool {
-        lock(&self.state).left
+        self.has_waited.load(Ordering::Relaxed) && lock(&self.state).left
     }
 
     /// What came of it, when all workers have ended.
     pub(crate) fn result(&self) -> Recompiled {
-        let state = lock(&self.state);
-        Recompiled { time: state.total, tier: state.tier }
+        let time = if self.has_waited.load(Ordering::Relaxed) { lock(&self.state).total } else { Duration::ZERO };
+        let tier = self.tier.load(Ordering::Relaxed).checked_sub(1).map(|number| Tier::ALL[usize::from(number)]);
+        Recompiled { time, tier }
     }
 }
 
 impl State {
-    /// So many workers more wait.
-    fn wait(&mut self, more: isize) {
+    /// So many workers more wait, of those that have not ended.
+    fn wait(&mut self, more: isize, n_working: usize) {
         if self.n_waiting == 0 && more == 0 {
             return;
         }
@@ -95,7 +126,7 @@ impl State {
             self.total += now - since;
         }
         self.n_waiting = self.n_waiting.saturating_add_signed(more);
-        if self.n_waiting > 0 && self.n_waiting == self.n_working {
+        if self.n_waiting > 0 && self.n_waiting == n_working {
             self.since = Some(now);
         }
     }

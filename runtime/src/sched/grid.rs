@@ -12,8 +12,8 @@
 //! as the seed decides ([`Resident::plan`]).
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use handloom_interp::pace::splitmix;
@@ -105,7 +105,7 @@ pub(crate) struct Shared<'g> {
     limit: AtomicU64,
     failure: Mutex<Option<(u64, Ended)>>,
     moves: AtomicU64,
-    /// By worker: 1 + the number of moves at which it found itself stuck; the largest number when it has ended.
+    /// Of a launch with several workers, by worker: 1 + the number of moves at which it found itself stuck; the largest number when it has ended.
     stuck: Vec<AtomicU64>,
     deadlock: AtomicBool,
     /// Of a launch that is not alone.
@@ -136,7 +136,7 @@ impl<'g> Shared<'g> {
             limit: AtomicU64::new(u64::MAX),
             failure: Mutex::new(None),
             moves: AtomicU64::new(0),
-            stuck: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            stuck: if workers == 1 { Vec::new() } else { (0..workers).map(|_| AtomicU64::new(0)).collect() },
             deadlock: AtomicBool::new(false),
             silence: Silence::default(),
             waiters: Mutex::default(),
@@ -144,8 +144,28 @@ impl<'g> Shared<'g> {
         }
     }
 
+    /// Adds to a number of this launch, and returns what it was. One worker needs no locked instruction for that, each of which takes some
+    /// hundredths of a small launch.
+    #[inline]
+    fn add(&self, to: &AtomicU64, n: u64) -> u64 {
+        if self.stuck.is_empty() {
+            let was = to.load(Ordering::Relaxed);
+            to.store(was.wrapping_add(n), Ordering::Relaxed);
+            was
+        } else {
+            to.fetch_add(n, Ordering::SeqCst)
+        }
+    }
+
+    /// Says at which number of moves a worker is stuck, or that it has ended.
+    fn set_stuck(&self, worker: usize, number: u64) {
+        if let Some(stuck) = self.stuck.get(worker) {
+            stuck.store(number, Ordering::SeqCst);
+        }
+    }
+
     fn claim(&self) -> std::ops::Range<u64> {
-        let start = self.taken.fetch_add(self.chunk, Ordering::Relaxed).min(self.grid.units);
+        let start = self.add(&self.taken, self.chunk).min(self.grid.units);
         start..(start + self.chunk).min(self.grid.units)
     }
 
@@ -163,7 +183,7 @@ impl<'g> Shared<'g> {
     }
 
     /// What came of the launch, when all workers have ended.
-    pub(crate) fn finish(self) -> Finished {
+    pub(crate) fn finish(&mut self) -> Finished {
         if let Some(printer) = &self.grid.printer {
             printer.finish();
         }
@@ -171,11 +191,11 @@ impl<'g> Shared<'g> {
         Finished { result: self.result(), units }
     }
 
-    fn result(self) -> Result<(), Ended> {
-        if let Some((_, why)) = self.failure.into_inner().unwrap_or_default() {
+    fn result(&mut self) -> Result<(), Ended> {
+        if let Some((_, why)) = self.failure.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(why);
         }
-        let mut all = self.waiters.into_inner().unwrap_or_default();
+        let mut all = std::mem::take(self.waiters.get_mut().unwrap_or_else(PoisonError::into_inner));
         all.sort_by_key(|(unit, _)| *unit);
         let nobody = all.is_empty();
         let waiting =
@@ -302,9 +322,9 @@ pub(crate) fn work<C: Crew>(shared: &Shared<'_>, me: usize, crew: &mut C) {
         shared.fail(if ends_all { 0 } else { number }, why);
     }
     worker.clear();
-    shared.done.fetch_add(worker.n_done, Ordering::Relaxed);
-    shared.moves.fetch_add(1, Ordering::SeqCst);
-    shared.stuck[me].store(OUT, Ordering::SeqCst);
+    shared.add(&shared.done, worker.n_done);
+    shared.add(&shared.moves, 1);
+    shared.set_stuck(me, OUT);
 }
 
 struct Worker<'w, 'g, C: Crew> {
@@ -486,7 +506,7 @@ impl<C: Crew> Worker<'_, '_, C> {
     /// Something happened that others may wait for.
     fn moved(&mut self) {
         self.next_epoch();
-        self.shared.moves.fetch_add(1, Ordering::SeqCst);
+        self.shared.add(&self.shared.moves, 1);
     }
 
     fn next_epoch(&mut self) {
@@ -542,7 +562,7 @@ impl<C: Crew> Worker<'_, '_, C> {
         if since != Some(moves) {
             return;
         }
-        self.shared.stuck[self.me].store(moves + 1, Ordering::SeqCst);
+        self.shared.set_stuck(self.me, moves + 1);
         let grid = self.shared.grid;
         if !self.shared.all_stuck(moves) {
             // Others still run: they are what this worker waits for.

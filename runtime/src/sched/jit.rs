@@ -67,7 +67,7 @@ pub(crate) fn run(workers: &mut Workers, grid: &Grid, program: &Arc<Program>) ->
         workers.list.resize_with(n, Vec::new);
     }
     let heap = space.open_heap();
-    let shared = Shared::new(grid, n);
+    let mut shared = Shared::new(grid, n);
     grid.recompile.begin(n);
     let one = |me: usize, free: &mut Idle| {
         let mut crew = Jit { grid, program, space, free, heap, tier: None };

@@ -2,13 +2,14 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{BarKind, Term};
+use handloom_ir::simt::{BarKind, Inst, Op, Term};
+use handloom_ir::types::{AtomOp, Order, ScalarType};
 use handloom_plan::abi::{CtaCtx, Meeting, Reason, Stop, WarpCtx};
 use iced_x86::{Code, Register};
 
 use super::{
     AFTER, BARRIERS, END, Elsewhere, FRESH_SHARED, GANG_LIMIT, GANG_NEXT, LIMIT, NEXT, NOWHERE, PLACE, SETTLED, START,
-    Turns,
+    Turns, place_of,
 };
 use crate::asm::{Label, Mem};
 use crate::emit::*;
@@ -76,10 +77,83 @@ impl Emit<'_> {
                 starts[next].get_or_insert_with(|| (self.a.label(), self.a.label()));
             }
         }
+        let loops: Vec<usize> =
+            (1..self.f.blocks.len()).filter(|h| starts[*h].is_none() && self.may_go_in_turn(*h)).collect();
+        for h in &loops {
+            starts[*h] = Some((self.a.label(), self.a.label()));
+        }
         let [ended, done, settle] = std::array::from_fn(|_| self.a.label());
         let afters = (0..self.f.blocks.len()).map(|_| self.a.label()).collect();
         let from = self.starts_of_blocks(&starts);
-        self.turns = Some(Turns { starts, afters, from, ended, done, settle, cold: Vec::new(), gangs: Vec::new() });
+        let (whole, cold, gangs) = (Vec::new(), Vec::new(), Vec::new());
+        self.turns = Some(Turns { starts, loops, whole, afters, from, ended, done, settle, cold, gangs });
+    }
+
+    /// Whether the warps of a CTA go through the loop of a header in turn.
+    fn may_go_in_turn(&self, header: usize) -> bool {
+        let (f, cfg) = (self.f, &self.plan.facts.cfg);
+        let threads = self.plan.facts.shape.ntid.iter().product::<u32>();
+        let Some(body) = cfg.body(header) else { return false };
+        let is_innermost = cfg.loops.iter().all(|(h, _)| *h == header || !body.has(*h));
+        let n_latches = cfg.preds[header].iter().filter(|p| **p >= header).count();
+        // No order of the warps changes what these leave.
+        let fits = |inst: &Inst| match inst.op {
+            Op::Pure(_) | Op::Mark => true,
+            Op::Load { access, .. } | Op::Store { access, .. } => access.order == Order::Weak && !access.is_async,
+            Op::Red { access, .. } => {
+                use AtomOp::{Add, And, Max, Min, Or, Xor};
+                matches!(access.op, Add | And | Or | Xor | Min | Max)
+                    && matches!(access.ty, ScalarType::U32 | ScalarType::S32 | ScalarType::B32)
+            }
+            _ => false,
+        };
+        let is_simple = |b: usize| {
+            matches!(f.blocks[b].term, Term::Jump(_) | Term::Branch { .. }) && f.blocks[b].insts.iter().all(fits)
+        };
+        let reads_stream = |b: usize| {
+            let insts = f.blocks[b].insts.iter().enumerate();
+            insts.filter(|(_, x)| matches!(x.op, Op::Load { .. })).any(|(i, _)| self.indices.has((b, i)))
+        };
+        threads >= 64
+            && threads.is_multiple_of(32)
+            && !self.counts()
+            && is_innermost
+            && n_latches == 1
+            && self.live_vectors(header).is_empty()
+            && body.iter().all(is_simple)
+            && body.iter().any(reads_stream)
+    }
+
+    /// Whether warps go in turn through the loop of a header.
+    pub(crate) fn goes_in_turn(&self, header: usize) -> bool {
+        self.turns.as_ref().is_some_and(|t| t.loops.contains(&header))
+    }
+
+    /// A copy of a header for all lanes, if part of a warp may execute it, and warps go in turn through its loop.
+    pub(crate) fn whole_header(&mut self, header: usize) -> Option<Label> {
+        let fits = self.goes_in_turn(header) && self.plan.facts.masked.has(header);
+        let label = fits.then(|| self.a.label())?;
+        self.turns.as_mut()?.whole.push((header, label));
+        Some(label)
+    }
+
+    /// Before a back edge to the header of a loop: a warp that goes back as a whole gives way to the next one.
+    pub(crate) fn come_round(&mut self, header: usize) {
+        let Some((after, _)) = self.turns.as_ref().filter(|t| t.loops.contains(&header)).and_then(|t| t.starts[header])
+        else {
+            return;
+        };
+        let stays = self.a.label();
+        if self.in_part {
+            self.a.imm(Code::Cmp_rm32_imm32, LANES, -1);
+            self.a.jump(Code::Jne_rel32_64, stays);
+        }
+        self.come_to_place(self.place_of_loop(header), after);
+        self.a.bind_if_wanted(stays);
+    }
+
+    fn place_of_loop(&self, header: usize) -> u32 {
+        BARRIERS + (self.f.blocks.len() + header) as u32
     }
 
     /// By block: the block that a turn started at which comes to it, if there is only one.
@@ -113,10 +187,11 @@ impl Emit<'_> {
         }
     }
 
-    /// The blocks that turns start at.
+    /// The blocks that turns start at, but those of loops.
     pub(crate) fn starts_of_turns(&self) -> Vec<usize> {
-        let starts = self.turns.as_ref().map_or([].as_slice(), |t| &t.starts);
-        (0..starts.len()).filter(|s| starts[*s].is_some()).collect()
+        let Some(turns) = &self.turns else { return Vec::new() };
+        let is_start = |s: &usize| turns.starts[*s].is_some() && !turns.loops.contains(s);
+        (0..turns.starts.len()).filter(is_start).collect()
     }
 
     /// At the start of the function: a CTA that has not run begins its first turn.
@@ -186,7 +261,8 @@ impl Emit<'_> {
             }
             self.in_part = false;
             self.load_live(s);
-            let block = self.block[s];
+            let whole = self.turns.as_ref().and_then(|t| t.whole.iter().find(|w| w.0 == s)).map(|w| w.1);
+            let block = whole.unwrap_or(self.block[s]);
             self.a.jump(Code::Jmp_rel32_64, block);
         }
         // Other code starts the CTA.
@@ -201,6 +277,9 @@ impl Emit<'_> {
 
     /// Leaves warps out of a turn that do nothing in it. They count as come to its end; if the others come elsewhere, they stand at its start.
     fn pass_idle(&mut self, s: usize, step: i32) {
+        if self.goes_in_turn(s) {
+            return;
+        }
         // What they execute until they leave is counted.
         let Some(idle) = self.head.as_ref().and_then(|h| h.idle(s)).filter(|_| !self.counts()) else { return };
         let Some(turns) = &self.turns else { return };
@@ -230,11 +309,13 @@ impl Emit<'_> {
     /// All lanes of the warp have come to the end, or to the barrier of a block. What follows is for a CTA that goes by headers.
     pub(crate) fn come_to(&mut self, barrier: Option<usize>) {
         let Some(turns) = &self.turns else { return };
+        self.come_to_place(place_of(barrier), turns.after(barrier));
+    }
+
+    /// The same of a place that is known by its number, and what follows when all warps have come there.
+    fn come_to_place(&mut self, place: u32, after: Label) {
+        let Some(turns) = &self.turns else { return };
         let from = turns.from[self.at.0];
-        let (place, after) = match barrier {
-            None => (END, turns.done),
-            Some(b) => (BARRIERS + b as u32, turns.afters[b]),
-        };
         let [start, ended, settled] = std::array::from_fn(|_| self.a.label());
         self.a.imm(Code::Cmp_rm32_imm32, word(PLACE), place.cast_signed());
         self.a.jump(Code::Je_rel32_64, ended);
@@ -382,6 +463,15 @@ impl Emit<'_> {
             self.store_number(field(RSI, offset_of!(WarpCtx, state)), to as u32);
             self.a.imm(Code::Mov_rm32_imm32, Mem::at(RSI, pend + 4 * to as i32), -1);
             self.store_number(field(RSI, WarpCtx::PLAIN_BARRIER), self.plan.sites.number(b));
+            self.a.bind(other);
+        }
+        for h in self.turns.as_ref().map_or(Vec::new(), |t| t.loops.clone()) {
+            let other = self.a.label();
+            self.a.imm(Code::Cmp_rm32_imm32, EDX, self.place_of_loop(h).cast_signed());
+            self.a.jump(Code::Jne_rel32_64, other);
+            self.store_number(field(RSI, offset_of!(WarpCtx, state)), h as u32);
+            self.a.imm(Code::Mov_rm32_imm32, Mem::at(RSI, pend + 4 * h as i32), -1);
+            self.a.jump(Code::Jmp_rel32_64, next);
             self.a.bind(other);
         }
         self.load32(EAX, cta(offset_of!(CtaCtx, epoch)));

@@ -1,0 +1,303 @@
+//! Addresses of neighbours by an index that goes round a loop: `base + 4 * i`, where `i` has 32 bits and each lane has the next one.
+//!
+//! # The model
+//! That `i` does not wrap between two lanes is not known when code is made, so an address made of it varies as far as the plan knows. Mostly it does not, which is
+//! one look at the ends of the warp: then the lanes are a row, whose address is made by general registers. What makes the address as a vector is
+//! *delayed*: only where lanes turn out not to be neighbours, or a test refuses, is it done, in front of what is done with addresses of which
+//! nothing is known (`scattered`).
+
+use std::collections::HashMap;
+
+use handloom_ir::simt::{Inst, Op, Pure, Reg, Term, Val};
+use handloom_ir::types::{Cmp, Int, Order, StateSpace, Ty};
+use handloom_plan::access::{AccessClass, Kind};
+use handloom_plan::analysis::classes::Class;
+use iced_x86::{Code, Register};
+
+use crate::access::{Access, Indexed, Indices, Limits};
+use crate::alloc::Place;
+use crate::asm::{Label, Mem, low32};
+use crate::emit::*;
+use crate::head::FRAME_WORDS;
+use crate::tuples::is_of_tuples;
+
+/// How many turns of a loop data is asked for ahead, as a power of two; where warps go through it in turn, all of them.
+const TURNS_AHEAD: u32 = 2;
+const TURNS_AHEAD_OF_ALL: u32 = 1;
+
+fn reg(v: Val) -> Option<Reg> {
+    match v {
+        Val::Reg(r) => Some(r),
+        Val::Imm(..) => None,
+    }
+}
+
+impl Emit<'_> {
+    /// Finds the addresses by indices.
+    pub(crate) fn find_indices(&self) -> Indices {
+        let f = self.f;
+        let mut found = Indices::none(f.regs.len());
+        for (b, block) in f.blocks.iter().enumerate() {
+            let insts = &block.insts[..];
+            let mut made: HashMap<usize, usize> = HashMap::new();
+            // How often each register is the address of an access that may find it so.
+            let mut n_accesses: HashMap<usize, u32> = HashMap::new();
+            for (i, inst) in insts.iter().enumerate() {
+                if let Some(indexed) = self.indexed_access(insts, i, &made)
+                    && let Some(address) = inst.src.first().copied().and_then(reg)
+                {
+                    *n_accesses.entry(address.idx()).or_default() += 1;
+                    found.of.insert((b, i), indexed);
+                }
+                inst.dst.iter().for_each(|d| _ = made.insert(d.idx(), i));
+            }
+            if n_accesses.is_empty() {
+                continue;
+            }
+            // Who reads what is delayed comes behind it.
+            for (i, inst) in insts.iter().enumerate().rev() {
+                let [d] = inst.dst[..] else { continue };
+                let is_part = self.part_of_index(insts, &made, d).is_some() && made.get(&d.idx()) == Some(&i);
+                if !is_part {
+                    continue;
+                }
+                let readers = insts.iter().filter(|x| found.delays(x)).flat_map(|x| &x.src);
+                let n = readers.filter(|v| **v == Val::Reg(d)).count() as u32;
+                let n = n + n_accesses.get(&d.idx()).copied().unwrap_or(0);
+                if n == self.uses.count(d) {
+                    found.delayed.add(d.idx());
+                }
+            }
+        }
+        found
+    }
+
+    /// What the address of an access is made of, if its lanes are neighbours unless the index wraps. `made`: by register, the last instruction of the block before it that makes it.
+    fn indexed_access(&self, insts: &[Inst], i: usize, made: &HashMap<usize, usize>) -> Option<Indexed> {
+        let inst = &insts[i];
+        let class = AccessClass::of(inst)?;
+        let fits = matches!(class.kind, Kind::Load | Kind::Store)
+            && matches!(class.space, StateSpace::Global | StateSpace::Generic)
+            && class.order == Order::Weak
+            && !class.is_single
+            && !class.is_told
+            && class.wants_all()
+            && (class.count == 1 || is_of_tuples(&class))
+            && inst.src.first() == Some(&class.address)
+            && inst.dst.iter().all(|d| self.plan.facts.class[d.idx()] == Class::Varying);
+        let address = reg(class.address).filter(|_| fits)?;
+        let indexed = self.part_of_index(insts, made, address)?;
+        let Class::Affine(shape) = self.plan.facts.class[indexed.index.idx()] else { return None };
+        let step = shape.stride.checked_shl(indexed.shift)?;
+        // Nothing that it is made of has changed since.
+        let start = *made.get(&address.idx())?;
+        let sources = || indexed.words.iter().copied().chain([Val::Reg(indexed.index)]).filter_map(reg);
+        let earliest = self.start_of_index(insts, made, start);
+        let stays = sources().all(|r| insts[earliest..i].iter().all(|x| !x.dst.contains(&r)));
+        (shape.is_linear() && shape.stride > 0 && step == class.bytes() && stays).then_some(indexed)
+    }
+
+    /// The first instruction of the block that belongs to the making of an address.
+    fn start_of_index(&self, insts: &[Inst], made: &HashMap<usize, usize>, at: usize) -> usize {
+        let before = insts[at]
+            .src
+            .iter()
+            .filter_map(|v| reg(*v))
+            .filter(|r| self.plan.facts.class[r.idx()] == Class::Varying && self.plan.def_count[r.idx()] == 1);
+        let starts = before.filter_map(|r| made.get(&r.idx()).filter(|k| **k < at));
+        starts.map(|k| self.start_of_index(insts, made, *k)).min().unwrap_or(at)
+    }
+
+    /// What a register that varies is made of in its block.
+    fn part_of_index(&self, insts: &[Inst], made: &HashMap<usize, usize>, r: Reg) -> Option<Indexed> {
+        if self.plan.def_count[r.idx()] != 1 || self.plan.facts.class[r.idx()] != Class::Varying {
+            return None;
+        }
+        let inst = &insts[*made.get(&r.idx())?];
+        let Op::Pure(op) = inst.op else { return None };
+        let of_index = |v: Val, signed: bool, shift: u32| {
+            let index = reg(v).filter(|r| self.f.regs[r.idx()] == Ty::B32 && self.stays_in_word(*r))?;
+            Some(Indexed { index, signed, shift, words: Vec::new(), number: 0 })
+        };
+        match (op, &inst.src[..]) {
+            (Pure::MulWide(Int { ty: Ty::B32, signed }), &[a, b]) => {
+                let (v, Val::Imm(by, _)) = (if reg(a).is_some() { (a, b) } else { (b, a) }) else { return None };
+                // As a factor of 32 bits it is a positive one.
+                (by.is_power_of_two() && by < 1 << 31).then_some(())?;
+                of_index(v, signed, by.trailing_zeros())
+            }
+            (Pure::Ext { bits: 32, signed, from: Ty::B32, to: Ty::B64 }, &[v]) => of_index(v, signed, 0),
+            (Pure::Shl(Ty::B64), &[Val::Reg(v), Val::Imm(by, _)]) if by < 32 => {
+                let of = self.part_of_index(insts, made, v)?;
+                let is_bare = of.words.is_empty() && of.number == 0 && of.shift == 0;
+                is_bare.then_some(Indexed { shift: by as u32, ..of })
+            }
+            (Pure::Add(Ty::B64), &[a, b]) => {
+                let is_same = |v: Val| reg(v).is_none_or(|r| self.is_same_word(r));
+                let (of, with) = match (reg(a), reg(b)) {
+                    (Some(x), _) if is_same(b) => (x, b),
+                    (_, Some(x)) if is_same(a) => (x, a),
+                    _ => return None,
+                };
+                let mut of = self.part_of_index(insts, made, of)?;
+                match with {
+                    Val::Imm(n, _) => of.number = of.number.wrapping_add(n.cast_signed()),
+                    Val::Reg(_) => of.words.push(with),
+                }
+                (of.words.len() <= 2).then_some(of)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a value is a word that nobody else takes over while its block runs.
+    fn stays_in_word(&self, r: Reg) -> bool {
+        let is_linear = self.is_linear_value(Val::Reg(r));
+        let stays = matches!(self.place(r), Place::Words(at) if at >= FRAME_WORDS || self.places.is_own[r.idx()]);
+        (stays || is_linear) && self.shape(Val::Reg(r)).is_some()
+    }
+
+    fn is_same_word(&self, r: Reg) -> bool {
+        self.stays_in_word(r) && self.shape(Val::Reg(r)).is_some_and(|s| s.is_uniform())
+    }
+
+    /// Does a load or store by an index whose lanes are neighbours, if they are and all lanes of a warp may do it; else it goes on at `apart`. Says whether there is such code.
+    pub(crate) fn by_index(&mut self, inst: &Inst, x: &Access, done: Label) -> bool {
+        let Some(indexed) = self.indices.of.get(&self.at).filter(|_| matches!(x.limits, Limits::Heap(_))).cloned()
+        else {
+            return false;
+        };
+        let apart = self.a.label();
+        let stride = self.shape(Val::Reg(indexed.index)).map_or(1, |s| s.stride);
+        self.lane_value(Val::Reg(indexed.index), 0, RAX);
+        // Whether one of the lanes wraps.
+        self.a.op2(Code::Mov_r32_rm32, ECX, EAX);
+        self.a.imm(Code::Add_rm32_imm32, ECX, 31 * stride as i32);
+        self.a.jump(if indexed.signed { Code::Jo_rel32_64 } else { Code::Jb_rel32_64 }, apart);
+        self.sized(RAX, RAX, &indexed);
+        for word in &indexed.words {
+            self.lane_value(*word, 0, RDX);
+            self.a.op2(Code::Add_r64_rm64, RAX, RDX);
+        }
+        self.add_number(RAX, indexed.number.wrapping_add(x.class.offset));
+        self.fetch_by_step(x, &indexed);
+        let fast = Access { cold: apart, ..*x };
+        self.limits_of_run(&fast, 31 * x.class.bytes());
+        self.test_start(&fast, RAX);
+        self.row(inst, x);
+        self.a.jump(Code::Jmp_rel32_64, done);
+        self.a.bind(apart);
+        self.drop_held();
+        if let Some(address) = reg(x.class.address).filter(|r| self.indices.delayed.has(r.idx())) {
+            self.make_indexed(address, &indexed);
+        }
+        true
+    }
+
+    /// An index at the width of addresses, times its size.
+    fn sized(&mut self, to: Register, from: Register, indexed: &Indexed) {
+        if indexed.signed {
+            self.a.op2(Code::Movsxd_r64_rm32, to, low32(from));
+        } else {
+            self.a.op2(Code::Mov_r32_rm32, low32(to), low32(from));
+        }
+        if indexed.shift > 0 {
+            self.a.imm8(Code::Shl_rm64_imm8, to, indexed.shift);
+        }
+    }
+
+    /// In a loop, asks for what a load reads some turns later. The address is in `rax`. Uses `rdx`.
+    fn fetch_by_step(&mut self, x: &Access, indexed: &Indexed) {
+        if x.class.kind != Kind::Load {
+            return;
+        }
+        let Some(step) = self.step_of_index(indexed.index) else { return };
+        self.lane_value(step, 0, RDX);
+        // A step is one of either sign: what it leads to is only asked for.
+        self.sized(RDX, RDX, &Indexed { signed: true, ..indexed.clone() });
+        let in_turn = self.plan.facts.cfg.loop_of[self.at.0].is_some_and(|h| self.goes_in_turn(h));
+        self.a.imm8(Code::Shl_rm64_imm8, RDX, if in_turn { TURNS_AHEAD_OF_ALL } else { TURNS_AHEAD });
+        for line in (0..32 * x.class.bytes() as i32).step_by(64) {
+            self.a.op1(Code::Prefetcht0_m8, Mem::indexed(RAX, RDX, 1, line));
+        }
+    }
+
+    /// What is added to an index in each turn of the innermost loop around the access, if it is one number for all lanes.
+    fn step_of_index(&self, index: Reg) -> Option<Val> {
+        let b = self.at.0;
+        let cfg = &self.plan.facts.cfg;
+        let body = cfg.body(cfg.loop_of[b]?)?;
+        let all = body.iter().flat_map(|b| &self.f.blocks[b].insts);
+        let mut steps = all.filter(|i| i.dst.contains(&index));
+        let step = steps.next()?;
+        if steps.next().is_some() || step.op != Op::Pure(Pure::Add(Ty::B32)) {
+            return None;
+        }
+        let other = match step.src[..] {
+            [a, b] if a == Val::Reg(index) => b,
+            [a, b] if b == Val::Reg(index) => a,
+            _ => return None,
+        };
+        reg(other).is_none_or(|r| self.is_same_word(r)).then_some(other)
+    }
+
+    /// Before a comparison for the branch of a block: where it is one of an index with what is the same in all lanes, and says the same of all of them, the branch is
+    /// taken here. Returns where it goes then.
+    pub(crate) fn compare_ends(&mut self, b: usize, i: usize) -> Option<(Label, Label)> {
+        let inst = &self.f.blocks[b].insts[i];
+        let Op::Pure(Pure::ICmp(cmp, Int { ty: Ty::B32, signed })) = inst.op else { return None };
+        let (&[a, c], [d]) = (&inst.src[..], &inst.dst[..]) else { return None };
+        let is_same = |v: Val| self.shape(v).is_some_and(|s| s.is_uniform());
+        let (index, limit, cmp) = if is_same(c) { (a, c, cmp) } else { (c, a, cmp.swapped()) };
+        let shape = self.shape(index).filter(|s| s.is_linear() && s.stride > 0 && s.stride < 1 << 20)?;
+        let parts = matches!(&self.f.blocks[b].term, Term::Branch { then, otherwise, .. } if then != otherwise);
+        if !is_same(limit) || self.is_affine(*d) || !self.is_for_branch(*d) || !parts {
+            return None;
+        }
+        // Whether it holds in all lanes, or in none, if the last one has the jump.
+        let (holds, unsigned, with_sign) = match cmp {
+            Cmp::Lt => (true, Code::Jb_rel32_64, Code::Jl_rel32_64),
+            Cmp::Le => (true, Code::Jbe_rel32_64, Code::Jle_rel32_64),
+            Cmp::Gt => (false, Code::Jbe_rel32_64, Code::Jle_rel32_64),
+            Cmp::Ge => (false, Code::Jb_rel32_64, Code::Jl_rel32_64),
+            _ => return None,
+        };
+        let (yes, no, apart) = (self.a.label(), self.a.label(), self.a.label());
+        self.lane_value(limit, 0, RCX);
+        self.lane_value(index, 0, RAX);
+        self.a.imm(Code::Add_rm32_imm32, EAX, 31 * shape.stride as i32);
+        self.a.jump(if signed { Code::Jo_rel32_64 } else { Code::Jb_rel32_64 }, apart);
+        self.a.op2(Code::Cmp_r32_rm32, EAX, ECX);
+        self.a.jump(if signed { with_sign } else { unsigned }, if holds { yes } else { no });
+        self.a.bind(apart);
+        Some((yes, no))
+    }
+
+    /// Makes an address as a vector: of scalars, since words of the context may be others' by now.
+    fn make_indexed(&mut self, address: Reg, indexed: &Indexed) {
+        let stride = self.shape(Val::Reg(indexed.index)).map_or(1, |s| s.stride.cast_unsigned());
+        let deltas: Vec<u64> = (0..16).map(|l| l * stride).collect();
+        let extend =
+            if indexed.signed { Code::EVEX_Vpmovsxdq_zmm_k1z_ymmm256 } else { Code::EVEX_Vpmovzxdq_zmm_k1z_ymmm256 };
+        let add = Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64;
+        for q in 0..4 {
+            self.lane_value(Val::Reg(indexed.index), 8 * q, RAX);
+            self.a.op2(Code::EVEX_Vpbroadcastd_zmm_k1z_r32, zmm(0), EAX);
+            let c = self.lanes_constant(Ty::B32, &deltas);
+            self.a.op3(Code::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32, zmm(0), zmm(0), c);
+            self.a.op2(extend, zmm(0), ymm(zmm(0)));
+            if indexed.shift > 0 {
+                self.a.op2i(Code::EVEX_Vpsllq_zmm_k1z_zmmm512b64_imm8, zmm(0), zmm(0), indexed.shift);
+            }
+            for word in &indexed.words {
+                self.lane_value(*word, 0, RAX);
+                self.a.op2(Code::EVEX_Vpbroadcastq_zmm_k1z_r64, zmm(1), RAX);
+                self.a.op3(add, zmm(0), zmm(0), zmm(1));
+            }
+            let out = self.out(address, q);
+            let number = self.constant(Ty::B64, indexed.number.cast_unsigned());
+            self.a.op3(add, out, zmm(0), number);
+            self.commit(address, q);
+        }
+    }
+}
