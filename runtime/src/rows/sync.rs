@@ -2,7 +2,7 @@
 
 use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
-use handloom_ir::simt::{Op, Product};
+use handloom_ir::simt::{MatrixOp, Op, Product, Run};
 use handloom_plan::Host;
 use handloom_plan::abi::{CopyKind, Loc};
 
@@ -197,10 +197,24 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
     {
         let Op::Matrix(op) = p.op().op else { return false };
         let Some(width) = matrix::Width::of(machine) else { return false };
-        let site = p.operands();
-        let Some((_, from)) = site.src.split_last().filter(|(_, from)| from.len() <= matrix::MAX_ROWS) else {
-            return false;
-        };
+        let Some((_, from)) = p.operands().src.split_last() else { return false };
+        if let MatrixOp::Blocks(blocks) = op {
+            const SOURCES: usize = matrix::MAX_ROWS_OF_BLOCKS;
+            return with_rows::<SOURCES, { matrix::MAX_RESULTS_OF_BLOCKS }>(p, from, |src, out| {
+                // SAFETY: all places have a row of the context, which may be read and written, since no code runs on it now, or one of `with_rows`.
+                unsafe { matrix::blocks(width, blocks, src, out) };
+                true
+            });
+        }
+        if let MatrixOp::Run(run) = op {
+            let is_apart = p.operands().is_apart;
+            const SOURCES: usize = 12 * Run::MOST;
+            return with_rows::<SOURCES, { 4 * Run::MOST }>(p, from, |src, out| {
+                // SAFETY: as above.
+                unsafe { matrix::run(width, run, src, out, is_apart) };
+                true
+            });
+        }
         if let Some(product) = matrix::has_doubles(op) {
             doubles_by_vectors(width, product, p, from);
             return true;
@@ -208,42 +222,66 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
         if !matrix::is_here(op) {
             return false;
         }
-        let none = [0; 32];
-        let mut src = [std::ptr::from_ref(&none); matrix::MAX_ROWS];
-        let mut n_rows = 0;
-        for loc in from {
-            let Some(row) = fast::place_of_row(p.ctx, *loc) else { break };
-            src[n_rows] = row.cast_const().cast();
-            n_rows += 1;
-        }
-        // Copies, where some are no rows.
-        let copies: Vec<_> =
-            if n_rows == from.len() { vec![] } else { from.iter().map(|loc| fast::row(p.ctx, *loc)).collect() };
-        src.iter_mut().zip(&copies).for_each(|(to, copy)| *to = copy);
-        // Results go to rows of the context, or by way of rows here.
-        let mut out = [std::ptr::null_mut(); matrix::MAX_RESULTS];
-        let mut n_places = 0;
-        for (to, loc) in out.iter_mut().zip(&site.dst) {
-            let Some(place) = fast::place_of_row(p.ctx, *loc) else { break };
-            *to = place;
-            n_places += 1;
-        }
-        if n_places == site.dst.len() {
-            // SAFETY: all places have a row of the context, which may be read and written, since no code runs on it now.
-            return unsafe { matrix::product(width, op, &src[..from.len()], &out) };
-        }
-        let mut own = [[0; 32]; matrix::MAX_RESULTS];
-        let out = own.each_mut().map(|row| row.as_mut_ptr());
-        // SAFETY: as above, but for the rows here.
-        let is_done = unsafe { matrix::product(width, op, &src[..from.len()], &out) };
-        site.dst.iter().zip(&own).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
-        is_done
+        with_rows::<{ matrix::MAX_ROWS }, { matrix::MAX_RESULTS }>(p, from, |src, out| {
+            // SAFETY: as above.
+            unsafe { matrix::product(width, op, src, out) }
+        })
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = (machine, p);
         false
     }
+}
+
+/// Calls a function with a row for each source and each result: those of the context, or copies where some are no rows.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn with_rows<const SOURCES: usize, const RESULTS: usize>(
+    p: &Parked,
+    from: &[Loc],
+    f: impl FnOnce(&[*const fast::Row], &[*mut u32; RESULTS]) -> bool,
+) -> bool {
+    /// Copies that need no allocation: constants that sums start from.
+    const FEW: usize = 4;
+    let site = p.operands();
+    if from.len() > SOURCES || site.dst.len() > RESULTS {
+        return false;
+    }
+    let mut src: [*const fast::Row; SOURCES] = [std::ptr::null(); SOURCES];
+    let (mut few, mut n_few, mut more) = ([[0; 32]; FEW], 0, Vec::new());
+    for (to, loc) in src.iter_mut().zip(from) {
+        if let Some(row) = fast::place_of_row(p.ctx, *loc) {
+            *to = row.cast_const().cast();
+        } else {
+            if n_few < FEW {
+                few[n_few] = fast::row(p.ctx, *loc);
+            } else {
+                more.push(fast::row(p.ctx, *loc));
+            }
+            n_few += 1;
+        }
+    }
+    if n_few > 0 {
+        let copies = few.iter().chain(&more);
+        src[..from.len()].iter_mut().filter(|to| to.is_null()).zip(copies).for_each(|(to, copy)| *to = copy);
+    }
+    let mut out = [std::ptr::null_mut(); RESULTS];
+    let mut has_all = true;
+    for (to, loc) in out.iter_mut().zip(&site.dst) {
+        match fast::place_of_row(p.ctx, *loc) {
+            Some(place) => *to = place,
+            None => has_all = false,
+        }
+    }
+    if has_all {
+        return f(&src[..from.len()], &out);
+    }
+    let mut own = [[0; 32]; RESULTS];
+    let out = own.each_mut().map(|row| row.as_mut_ptr());
+    let is_done = f(&src[..from.len()], &out);
+    site.dst.iter().zip(&own).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
+    is_done
 }
 
 /// A product of `.f64` for the whole warp.
