@@ -359,10 +359,11 @@ impl Width {
 ///
 /// # Panics
 /// When the host does not have such vectors.
-pub(super) unsafe fn product(width: Width, op: MatrixOp, src: &[*const Row], out: &[*mut u32; MAX_RESULTS]) -> bool {
+pub(super) unsafe fn product(width: Width, op: MatrixOp, src: &[*const Row], out: &[*mut u32]) -> bool {
     if !is_here(op) {
         return false;
     }
+    let out = &sums_of(out);
     assert!(Width::of_host().contains(&width), "{width:?} is not of this host");
     PLANES.with_borrow_mut(|planes| {
         // SAFETY: the host has the instructions, as was asked for above; the rest is by the promise of the caller.
@@ -377,6 +378,16 @@ pub(super) unsafe fn product(width: Width, op: MatrixOp, src: &[*const Row], out
         }
     });
     true
+}
+
+/// The places of a product among those that follow each other; others are never looked at.
+#[inline(always)]
+fn sums_of(out: &[*mut u32]) -> Sums {
+    let mut sums = [std::ptr::null_mut(); MAX_RESULTS];
+    for i in 0..MAX_RESULTS {
+        sums[i] = out.get(i).copied().unwrap_or(std::ptr::null_mut());
+    }
+    sums
 }
 
 /// Whether [`product`] has an op.
@@ -510,6 +521,9 @@ pub(super) unsafe fn run(width: Width, op: Run, src: &[*const Row], out: &[*mut 
     }
 }
 
+/// Registers of a matrix of a product in a run, at most.
+const MOST_IN_RUN: usize = 4;
+
 /// # Safety
 /// As for [`run`], and the width is of this host.
 unsafe fn run_to(width: Width, op: Run, [a, b, c]: [&[*const Row]; 3], out: &[*mut u32]) {
@@ -522,14 +536,16 @@ unsafe fn run_to(width: Width, op: Run, [a, b, c]: [&[*const Row]; 3], out: &[*m
     PLANES.with_borrow_mut(|planes| {
         for i in 0..usize::from(op.count) {
             let [of_a, of_b] = op.operands_of(i);
+            // As many registers as there may be of each, of which the next ones take the places of those that there are not: copies whose length is not
+            // known would be calls.
             let mut src = [std::ptr::null(); MAX_ROWS];
-            src[..n_a].copy_from_slice(&a[of_a * n_a..][..n_a]);
-            src[n_a..][..n_b].copy_from_slice(&b[of_b * n_b..][..n_b]);
-            src[n_a + n_b..][..n_c].copy_from_slice(&c[i * n_c..][..n_c]);
-            let mut places = [std::ptr::null_mut(); MAX_RESULTS];
-            places[..n_d].copy_from_slice(&out[i * n_d..][..n_d]);
+            for (first, from) in [(0, &a[of_a * n_a..]), (n_a, &b[of_b * n_b..]), (n_a + n_b, &c[i * n_c..])] {
+                for r in 0..MOST_IN_RUN {
+                    src[first + r] = from.get(r).copied().unwrap_or(std::ptr::null());
+                }
+            }
             // SAFETY: by the promise of the caller.
-            unsafe { one(width, p, &src[..n_a + n_b + n_c], planes, &places) };
+            unsafe { one(width, p, &src[..n_a + n_b + n_c], planes, &sums_of(&out[i * n_d..])) };
         }
     });
 }

@@ -1,5 +1,8 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
+#[cfg(target_arch = "x86_64")]
+use std::mem::MaybeUninit;
+
 use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
 use handloom_ir::simt::{MatrixOp, Op, Product, Run};
@@ -234,53 +237,69 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
     }
 }
 
-/// Calls a function with a row for each source and each result: those of the context, or copies where some are no rows.
+/// Sources that are no rows of the context, and are copied without an allocation: what all lanes have, and constants.
+#[cfg(target_arch = "x86_64")]
+const FEW: usize = 4;
+
+/// Calls a function with a row for each source and each result: those of the context, or copies where some are no rows. The arrays are not cleared: that would
+/// take longer than some products.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn with_rows<const SOURCES: usize, const RESULTS: usize>(
     p: &Parked,
     from: &[Loc],
-    f: impl FnOnce(&[*const fast::Row], &[*mut u32; RESULTS]) -> bool,
+    f: impl FnOnce(&[*const fast::Row], &[*mut u32]) -> bool,
 ) -> bool {
-    /// Copies that need no allocation: constants that sums start from.
-    const FEW: usize = 4;
-    let site = p.operands();
-    if from.len() > SOURCES || site.dst.len() > RESULTS {
+    let to = &p.operands().dst[..];
+    if from.len() > SOURCES || to.len() > RESULTS {
         return false;
     }
-    let mut src: [*const fast::Row; SOURCES] = [std::ptr::null(); SOURCES];
-    let (mut few, mut n_few, mut more) = ([[0; 32]; FEW], 0, Vec::new());
-    for (to, loc) in src.iter_mut().zip(from) {
-        if let Some(row) = fast::place_of_row(p.ctx, *loc) {
-            *to = row.cast_const().cast();
-        } else {
-            if n_few < FEW {
-                few[n_few] = fast::row(p.ctx, *loc);
-            } else {
-                more.push(fast::row(p.ctx, *loc));
-            }
-            n_few += 1;
-        }
+    let mut src = [const { MaybeUninit::uninit() }; SOURCES];
+    let mut out = [const { MaybeUninit::uninit() }; RESULTS];
+    let mut few = [const { MaybeUninit::uninit() }; FEW];
+    let mut copies = few.iter_mut();
+    for (place, loc) in src.iter_mut().zip(from) {
+        let row = match fast::place_of_row(p.ctx, *loc) {
+            Some(row) => row.cast_const().cast(),
+            None => match copies.next() {
+                Some(copy) => std::ptr::from_ref(copy.write(fast::row(p.ctx, *loc))),
+                None => return with_copies(p, from, f),
+            },
+        };
+        place.write(row);
     }
-    if n_few > 0 {
-        let copies = few.iter().chain(&more);
-        src[..from.len()].iter_mut().filter(|to| to.is_null()).zip(copies).for_each(|(to, copy)| *to = copy);
+    for (place, loc) in out.iter_mut().zip(to) {
+        let Some(row) = fast::place_of_row(p.ctx, *loc) else { return with_copies(p, from, f) };
+        place.write(row);
     }
-    let mut out = [std::ptr::null_mut(); RESULTS];
-    let mut has_all = true;
-    for (to, loc) in out.iter_mut().zip(&site.dst) {
-        match fast::place_of_row(p.ctx, *loc) {
-            Some(place) => *to = place,
-            None => has_all = false,
-        }
+    // SAFETY: as many places as there are sources and results were written.
+    let (src, out) = unsafe { (src[..from.len()].assume_init_ref(), out[..to.len()].assume_init_ref()) };
+    f(src, out)
+}
+
+/// The same where some sources or results are no rows of the context.
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn with_copies(p: &Parked, from: &[Loc], f: impl FnOnce(&[*const fast::Row], &[*mut u32]) -> bool) -> bool {
+    let to = &p.operands().dst;
+    let row = |loc: &Loc| fast::place_of_row(p.ctx, *loc);
+    let copies: Vec<fast::Row> =
+        from.iter().filter(|loc| row(loc).is_none()).map(|loc| fast::row(p.ctx, *loc)).collect();
+    let mut copy = copies.iter();
+    let src: Vec<*const fast::Row> = from
+        .iter()
+        .map(|loc| match row(loc) {
+            Some(row) => row.cast_const().cast(),
+            None => copy.next().map_or(std::ptr::null(), std::ptr::from_ref),
+        })
+        .collect();
+    if let Some(out) = to.iter().map(row).collect::<Option<Vec<*mut u32>>>() {
+        return f(&src, &out);
     }
-    if has_all {
-        return f(&src[..from.len()], &out);
-    }
-    let mut own = [[0; 32]; RESULTS];
-    let out = own.each_mut().map(|row| row.as_mut_ptr());
-    let is_done = f(&src[..from.len()], &out);
-    site.dst.iter().zip(&own).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
+    let mut own = vec![[0; 32]; to.len()];
+    let out: Vec<*mut u32> = own.iter_mut().map(|row| row.as_mut_ptr()).collect();
+    let is_done = f(&src, &out);
+    to.iter().zip(&own).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
     is_done
 }
 
