@@ -280,7 +280,7 @@ fn matrix(op: Op, active: u32, inputs: &[[u64; 32]], shades: &[[Shade; 32]]) -> 
             }
         }
         // No op of matrices has more results.
-        let mut results = vec![[0; 32]; 64];
+        let mut results = vec![[0; 32]; 128];
         warp::complete(op, active, &rows, &mut results);
         results
     };

@@ -12,6 +12,7 @@
 //! # PTX ISA
 //! TensorCore 5th Generation Family Instructions.
 
+mod aligned;
 mod descriptor;
 pub(crate) mod held;
 pub(crate) mod memory;

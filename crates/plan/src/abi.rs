@@ -357,6 +357,16 @@ pub struct Operands {
     pub src: Vec<Loc>,
     /// Rows of the results.
     pub dst: Vec<Loc>,
+    /// No row of a result is one of a source.
+    pub is_apart: bool,
+}
+
+impl Operands {
+    /// Operands at these places.
+    pub fn new(src: Vec<Loc>, dst: Vec<Loc>) -> Operands {
+        let is_apart = dst.iter().all(|to| !src.contains(to));
+        Operands { src, dst, is_apart }
+    }
 }
 
 /// A warp-level op. Its number is its index in every table of the function.

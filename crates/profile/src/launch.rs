@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use handloom_diag::names::readable;
 use handloom_diag::{SourceMap, Span};
-use handloom_ir::simt::{MatrixOp, Module, Op, Pure, Statement, Ways};
+use handloom_ir::simt::{MatrixOp, Module, Op, Product, Pure, Statement, Ways};
 use handloom_ir::types::Float;
 
 use crate::kind::Kind;
@@ -210,8 +210,11 @@ fn of_lane(op: Pure) -> Option<(Float, u64)> {
 
 /// Operations of a matrix product: a multiplication and an addition for each product of elements.
 fn of_warp(op: MatrixOp) -> Option<u64> {
+    let of_product = |p: Product| 2 * u64::from(p.m) * 8 * u64::from(p.k);
     match op {
-        MatrixOp::Product(p) => Some(2 * u64::from(p.m) * 8 * u64::from(p.k)),
+        MatrixOp::Product(p) => Some(of_product(p)),
+        MatrixOp::Blocks(b) => Some(u64::from(b.count) * of_product(b.product)),
+        MatrixOp::Run(r) => Some(u64::from(r.count) * of_product(r.product)),
         // Four products of 8 by 4 by 8 elements.
         MatrixOp::Quads(_) => Some(4 * 2 * 8 * 4 * 8),
         MatrixOp::Addresses(_) | MatrixOp::Transpose => None,

@@ -637,7 +637,7 @@ impl Emit<'_> {
             self.a.jump(Code::Call_rel32_64, save);
         }
         let site = self.plan.sites.number(b) as usize;
-        let operands = Some(Operands { src, dst: dst.clone() });
+        let operands = Some(Operands::new(src, dst.clone()));
         let copy = if self.in_part {
             self.tables.syncs[site].masked = operands;
             CopyKind::Masked

@@ -248,7 +248,7 @@ pub(crate) fn is_met_inline(plan: &Plan, inst: &Inst) -> bool {
         Val::Reg(r) => plan.facts.class[r.idx()].shape().is_some_and(|s| s.is_uniform()),
     };
     match inst.op {
-        Op::Matrix(MatrixOp::Product(_) | MatrixOp::Quads(_)) => false,
+        Op::Matrix(MatrixOp::Product(_) | MatrixOp::Blocks(_) | MatrixOp::Run(_) | MatrixOp::Quads(_)) => false,
         // Rows come from more lanes than a vector has.
         Op::Matrix(MatrixOp::Addresses(a)) if a.lines == Lines::Four => false,
         // Results are written one after the other.

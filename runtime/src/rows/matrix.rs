@@ -17,6 +17,7 @@
     reason = "iterators with closures are not inlined into functions that have features of the host"
 )]
 
+mod blocks;
 mod by_rows;
 mod bytes;
 mod halves;
@@ -25,7 +26,7 @@ mod vectors;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
-use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Quads, Step};
+use handloom_ir::simt::{Accumulator, Blocks, Element, MatrixOp, Product, Quads, Run, Step};
 use handloom_plan::Host;
 use handloom_plan::host::Feature;
 
@@ -358,24 +359,35 @@ impl Width {
 ///
 /// # Panics
 /// When the host does not have such vectors.
-pub(super) unsafe fn product(width: Width, op: MatrixOp, src: &[*const Row], out: &[*mut u32; MAX_RESULTS]) -> bool {
+pub(super) unsafe fn product(width: Width, op: MatrixOp, src: &[*const Row], out: &[*mut u32]) -> bool {
     if !is_here(op) {
         return false;
     }
+    let out = &sums_of(out);
     assert!(Width::of_host().contains(&width), "{width:?} is not of this host");
     PLANES.with_borrow_mut(|planes| {
         // SAFETY: the host has the instructions, as was asked for above; the rest is by the promise of the caller.
         unsafe {
             match (op, width) {
-                (MatrixOp::Product(p), Width::Avx2) => by_avx2(p, src, planes, out),
-                (MatrixOp::Product(p), Width::Avx512Vnni) if bytes::is_here(p) => bytes::product(p, src, planes, out),
-                (MatrixOp::Product(p), Width::Avx512 | Width::Avx512Vnni) => by_avx512(p, src, planes, out),
+                (MatrixOp::Product(p), _) => one(width, p, src, planes, out),
                 (MatrixOp::Quads(q), _) => quads_by_avx2(q, src, out),
-                (MatrixOp::Addresses(_) | MatrixOp::Transpose, _) => unreachable!("bug: no product"),
+                (MatrixOp::Blocks(_) | MatrixOp::Run(_) | MatrixOp::Addresses(_) | MatrixOp::Transpose, _) => {
+                    unreachable!("bug: no single product")
+                }
             }
         }
     });
     true
+}
+
+/// The places of a product among those that follow each other; others are never looked at.
+#[inline(always)]
+fn sums_of(out: &[*mut u32]) -> Sums {
+    let mut sums = [std::ptr::null_mut(); MAX_RESULTS];
+    for i in 0..MAX_RESULTS {
+        sums[i] = out.get(i).copied().unwrap_or(std::ptr::null_mut());
+    }
+    sums
 }
 
 /// Whether [`product`] has an op.
@@ -383,8 +395,189 @@ pub(super) fn is_here(op: MatrixOp) -> bool {
     match op {
         MatrixOp::Product(p) => p.d != Accumulator::F64,
         MatrixOp::Quads(_) => true,
-        MatrixOp::Addresses(_) | MatrixOp::Transpose => false,
+        MatrixOp::Blocks(_) | MatrixOp::Run(_) | MatrixOp::Addresses(_) | MatrixOp::Transpose => false,
     }
+}
+
+/// # Safety
+/// As for [`product`], and the width is of this host.
+unsafe fn one(width: Width, p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        match width {
+            Width::Avx2 => by_avx2(p, src, planes, out),
+            Width::Avx512Vnni if bytes::is_here(p) => bytes::product(p, src, planes, out),
+            Width::Avx512 | Width::Avx512Vnni => by_avx512(p, src, planes, out),
+        }
+    }
+}
+
+/// More registers than any product of blocks has in sources, or in results.
+pub(super) const MAX_ROWS_OF_BLOCKS: usize = 8 + 8 * Blocks::MOST;
+/// Registers of its `d`, at most.
+pub(super) const MAX_RESULTS_OF_BLOCKS: usize = 4 * Blocks::MOST;
+
+/// Computes products of blocks. `src` has all registers before the membermask; those of `d` go to `out`, whose rows may be those of sources.
+///
+/// # Safety
+/// As for [`product`].
+///
+/// # Panics
+/// When the host does not have such vectors, or registers have 64 bits.
+pub(super) unsafe fn blocks(width: Width, op: Blocks, src: &[*const Row], out: &[*mut u32]) {
+    assert!(Width::of_host().contains(&width), "{width:?} is not of this host");
+    let [n_a, n_b, n_c, n_d] = op.registers();
+    let (a, rest) = src.split_at(n_a);
+    let (b, rest) = rest.split_at(n_b);
+    let (c, rest) = rest.split_at(n_c);
+    // SAFETY: by the promise of the caller.
+    let keep = unsafe { &*rest[0] };
+    let out = &out[..n_d];
+    // Rows that sums start from, other than those of `c`.
+    let none = [0; 32];
+    let mut kept = Vec::new();
+    let mut starts = [std::ptr::from_ref(&none); MAX_RESULTS_OF_BLOCKS];
+    if keep.iter().any(|word| *word != 0) {
+        starts[..n_c].copy_from_slice(c);
+        let is_in_place = c.iter().map(|row| row.cast()).eq(out.iter().map(|row| row.cast_const()));
+        if !is_in_place || keep.contains(&0) {
+            // SAFETY: by the promise of the caller.
+            kept.extend(c.iter().map(|row| zip(unsafe { &**row }, keep, |c, keep| if keep == 0 { 0 } else { c })));
+            starts.iter_mut().zip(&kept).for_each(|(to, row)| *to = row);
+        }
+    }
+    let sources = [a, b, &starts[..n_c]];
+    // SAFETY: the host has the instructions, as was asked for above; the rest is by the promise of the caller.
+    unsafe {
+        match width {
+            _ if !blocks::is_here(op.product) => one_by_one(width, op, sources, &rest[1..], out),
+            Width::Avx2 => blocks_by_avx2(op, sources, out),
+            Width::Avx512 | Width::Avx512Vnni => blocks_by_avx512(op, sources, out),
+        }
+    }
+}
+
+/// Block after block, into rows of their own first: those of `d` may be sources of the next block.
+///
+/// # Safety
+/// As for [`blocks`].
+unsafe fn one_by_one(
+    width: Width,
+    op: Blocks,
+    [a, b, c]: [&[*const Row]; 3],
+    metadata: &[*const Row],
+    out: &[*mut u32],
+) {
+    let (p, count) = (op.product, usize::from(op.count));
+    let (n_c, n_d) = (c.len() / count, out.len() / count);
+    let mut results = vec![[0; 32]; out.len()];
+    PLANES.with_borrow_mut(|planes| {
+        for (block, results) in results.chunks_mut(n_d).enumerate() {
+            // SAFETY: by the promise of the caller.
+            let fragment: Vec<Row> =
+                (0..p.depth_registers()).map(|q| unsafe { blocks::fragment(op, b, [block, q]) }).collect();
+            let fragment = fragment.iter().map(std::ptr::from_ref);
+            let c = &c[block * n_c..][..n_c];
+            let src: Vec<*const Row> =
+                a.iter().copied().chain(fragment).chain(c.iter().copied()).chain(metadata.iter().copied()).collect();
+            let mut places = [std::ptr::null_mut(); MAX_RESULTS];
+            places.iter_mut().zip(results).for_each(|(to, row)| *to = row.as_mut_ptr());
+            // SAFETY: by the promise of the caller.
+            unsafe { one(width, p, &src, planes, &places) };
+        }
+    });
+    for (to, row) in out.iter().zip(results) {
+        // SAFETY: by the promise of the caller.
+        unsafe { to.cast::<Row>().write(row) }
+    }
+}
+
+/// Computes products of a run. `src` has all registers before the membermask; those of `d` go to `out`. `is_apart`: none of these is a row of a source.
+///
+/// # Safety
+/// As for [`product`].
+///
+/// # Panics
+/// When the host does not have such vectors.
+pub(super) unsafe fn run(width: Width, op: Run, src: &[*const Row], out: &[*mut u32], is_apart: bool) {
+    assert!(Width::of_host().contains(&width), "{width:?} is not of this host");
+    let [n_a, n_b, _, n_d] = op.registers();
+    let (matrices, c) = src.split_at(n_a + n_b);
+    let sources = [&matrices[..n_a], &matrices[n_a..], c];
+    let out = &out[..n_d];
+    // Results may take the places of the sums that they start from: these are no registers of matrices, and nobody else reads them.
+    let is_in_place = || c.iter().map(|row| row.cast()).eq(out.iter().map(|row| row.cast_const()));
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        if is_apart || is_in_place() {
+            return run_to(width, op, sources, out);
+        }
+        let mut own = [[0; 32]; 4 * Run::MOST];
+        let places = own.each_mut().map(|row| row.as_mut_ptr());
+        run_to(width, op, sources, &places[..n_d]);
+        for (to, row) in out.iter().zip(&own) {
+            to.cast::<Row>().write(*row);
+        }
+    }
+}
+
+/// Registers of a matrix of a product in a run, at most.
+const MOST_IN_RUN: usize = 4;
+
+/// # Safety
+/// As for [`run`], and the width is of this host.
+unsafe fn run_to(width: Width, op: Run, [a, b, c]: [&[*const Row]; 3], out: &[*mut u32]) {
+    let p = op.product;
+    let [n_a, n_b, n_c, n_d] = p.registers();
+    if width != Width::Avx2 && blocks::is_run_of_halves(p) {
+        // SAFETY: by the promise of the caller.
+        return unsafe { run_by_avx512(op, [a, b, c], out) };
+    }
+    PLANES.with_borrow_mut(|planes| {
+        for i in 0..usize::from(op.count) {
+            let [of_a, of_b] = op.operands_of(i);
+            // As many registers as there may be of each, of which the next ones take the places of those that there are not: copies whose length is not
+            // known would be calls.
+            let mut src = [std::ptr::null(); MAX_ROWS];
+            for (first, from) in [(0, &a[of_a * n_a..]), (n_a, &b[of_b * n_b..]), (n_a + n_b, &c[i * n_c..])] {
+                for r in 0..MOST_IN_RUN {
+                    src[first + r] = from.get(r).copied().unwrap_or(std::ptr::null());
+                }
+            }
+            // SAFETY: by the promise of the caller.
+            unsafe { one(width, p, &src[..n_a + n_b + n_c], planes, &sums_of(&out[i * n_d..])) };
+        }
+    });
+}
+
+/// # Safety
+/// As for [`run`].
+#[target_feature(enable = "avx512f,avx512bw,avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn run_by_avx512(op: Run, sources: [&[*const Row]; 3], out: &[*mut u32]) {
+    // SAFETY: this function has the features; the rest is by the promise of the caller.
+    unsafe {
+        if op.product.b == Element::F16 {
+            blocks::run_of_halves::<false>(op, sources, out);
+        } else {
+            blocks::run_of_halves::<true>(op, sources, out);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`blocks`].
+#[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn blocks_by_avx2(op: Blocks, sources: [&[*const Row]; 3], out: &[*mut u32]) {
+    // SAFETY: this function has the features; the rest is by the promise of the caller.
+    unsafe { blocks::floats::<Avx2, 1>(op, sources, out) }
+}
+
+/// # Safety
+/// As for [`blocks`].
+#[target_feature(enable = "avx512f,avx512bw,avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn blocks_by_avx512(op: Blocks, sources: [&[*const Row]; 3], out: &[*mut u32]) {
+    // SAFETY: this function has the features; the rest is by the promise of the caller.
+    unsafe { blocks::floats::<Avx512, 2>(op, sources, out) }
 }
 
 /// Whether [`doubles`] has an op.

@@ -1,8 +1,11 @@
 //! Warp-level ops: lanes that are named together meet, at whatever place of the program, and compute together.
 
+#[cfg(target_arch = "x86_64")]
+use std::mem::MaybeUninit;
+
 use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
-use handloom_ir::simt::{Op, Product};
+use handloom_ir::simt::{MatrixOp, Op, Product, Run};
 use handloom_plan::Host;
 use handloom_plan::abi::{CopyKind, Loc};
 
@@ -197,10 +200,24 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
     {
         let Op::Matrix(op) = p.op().op else { return false };
         let Some(width) = matrix::Width::of(machine) else { return false };
-        let site = p.operands();
-        let Some((_, from)) = site.src.split_last().filter(|(_, from)| from.len() <= matrix::MAX_ROWS) else {
-            return false;
-        };
+        let Some((_, from)) = p.operands().src.split_last() else { return false };
+        if let MatrixOp::Blocks(blocks) = op {
+            const SOURCES: usize = matrix::MAX_ROWS_OF_BLOCKS;
+            return with_rows::<SOURCES, { matrix::MAX_RESULTS_OF_BLOCKS }>(p, from, |src, out| {
+                // SAFETY: all places have a row of the context, which may be read and written, since no code runs on it now, or one of `with_rows`.
+                unsafe { matrix::blocks(width, blocks, src, out) };
+                true
+            });
+        }
+        if let MatrixOp::Run(run) = op {
+            let is_apart = p.operands().is_apart;
+            const SOURCES: usize = 12 * Run::MOST;
+            return with_rows::<SOURCES, { 4 * Run::MOST }>(p, from, |src, out| {
+                // SAFETY: as above.
+                unsafe { matrix::run(width, run, src, out, is_apart) };
+                true
+            });
+        }
         if let Some(product) = matrix::has_doubles(op) {
             doubles_by_vectors(width, product, p, from);
             return true;
@@ -208,42 +225,82 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
         if !matrix::is_here(op) {
             return false;
         }
-        let none = [0; 32];
-        let mut src = [std::ptr::from_ref(&none); matrix::MAX_ROWS];
-        let mut n_rows = 0;
-        for loc in from {
-            let Some(row) = fast::place_of_row(p.ctx, *loc) else { break };
-            src[n_rows] = row.cast_const().cast();
-            n_rows += 1;
-        }
-        // Copies, where some are no rows.
-        let copies: Vec<_> =
-            if n_rows == from.len() { vec![] } else { from.iter().map(|loc| fast::row(p.ctx, *loc)).collect() };
-        src.iter_mut().zip(&copies).for_each(|(to, copy)| *to = copy);
-        // Results go to rows of the context, or by way of rows here.
-        let mut out = [std::ptr::null_mut(); matrix::MAX_RESULTS];
-        let mut n_places = 0;
-        for (to, loc) in out.iter_mut().zip(&site.dst) {
-            let Some(place) = fast::place_of_row(p.ctx, *loc) else { break };
-            *to = place;
-            n_places += 1;
-        }
-        if n_places == site.dst.len() {
-            // SAFETY: all places have a row of the context, which may be read and written, since no code runs on it now.
-            return unsafe { matrix::product(width, op, &src[..from.len()], &out) };
-        }
-        let mut own = [[0; 32]; matrix::MAX_RESULTS];
-        let out = own.each_mut().map(|row| row.as_mut_ptr());
-        // SAFETY: as above, but for the rows here.
-        let is_done = unsafe { matrix::product(width, op, &src[..from.len()], &out) };
-        site.dst.iter().zip(&own).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
-        is_done
+        with_rows::<{ matrix::MAX_ROWS }, { matrix::MAX_RESULTS }>(p, from, |src, out| {
+            // SAFETY: as above.
+            unsafe { matrix::product(width, op, src, out) }
+        })
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = (machine, p);
         false
     }
+}
+
+/// Sources that are no rows of the context, and are copied without an allocation: what all lanes have, and constants.
+#[cfg(target_arch = "x86_64")]
+const FEW: usize = 4;
+
+/// Calls a function with a row for each source and each result: those of the context, or copies where some are no rows. The arrays are not cleared: that would
+/// take longer than some products.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn with_rows<const SOURCES: usize, const RESULTS: usize>(
+    p: &Parked,
+    from: &[Loc],
+    f: impl FnOnce(&[*const fast::Row], &[*mut u32]) -> bool,
+) -> bool {
+    let to = &p.operands().dst[..];
+    if from.len() > SOURCES || to.len() > RESULTS {
+        return false;
+    }
+    let mut src = [const { MaybeUninit::uninit() }; SOURCES];
+    let mut out = [const { MaybeUninit::uninit() }; RESULTS];
+    let mut few = [const { MaybeUninit::uninit() }; FEW];
+    let mut copies = few.iter_mut();
+    for (place, loc) in src.iter_mut().zip(from) {
+        let row = match fast::place_of_row(p.ctx, *loc) {
+            Some(row) => row.cast_const().cast(),
+            None => match copies.next() {
+                Some(copy) => std::ptr::from_ref(copy.write(fast::row(p.ctx, *loc))),
+                None => return with_copies(p, from, f),
+            },
+        };
+        place.write(row);
+    }
+    for (place, loc) in out.iter_mut().zip(to) {
+        let Some(row) = fast::place_of_row(p.ctx, *loc) else { return with_copies(p, from, f) };
+        place.write(row);
+    }
+    // SAFETY: as many places as there are sources and results were written.
+    let (src, out) = unsafe { (src[..from.len()].assume_init_ref(), out[..to.len()].assume_init_ref()) };
+    f(src, out)
+}
+
+/// The same where some sources or results are no rows of the context.
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn with_copies(p: &Parked, from: &[Loc], f: impl FnOnce(&[*const fast::Row], &[*mut u32]) -> bool) -> bool {
+    let to = &p.operands().dst;
+    let row = |loc: &Loc| fast::place_of_row(p.ctx, *loc);
+    let copies: Vec<fast::Row> =
+        from.iter().filter(|loc| row(loc).is_none()).map(|loc| fast::row(p.ctx, *loc)).collect();
+    let mut copy = copies.iter();
+    let src: Vec<*const fast::Row> = from
+        .iter()
+        .map(|loc| match row(loc) {
+            Some(row) => row.cast_const().cast(),
+            None => copy.next().map_or(std::ptr::null(), std::ptr::from_ref),
+        })
+        .collect();
+    if let Some(out) = to.iter().map(row).collect::<Option<Vec<*mut u32>>>() {
+        return f(&src, &out);
+    }
+    let mut own = vec![[0; 32]; to.len()];
+    let out: Vec<*mut u32> = own.iter_mut().map(|row| row.as_mut_ptr()).collect();
+    let is_done = f(&src, &out);
+    to.iter().zip(&own).for_each(|(loc, row)| p.ctx.write_row(*loc, u32::MAX, &row.map(u64::from)));
+    is_done
 }
 
 /// A product of `.f64` for the whole warp.

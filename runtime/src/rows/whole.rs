@@ -93,28 +93,36 @@ unsafe fn by_avx512(r: &mut Rows<'_>) {
             let n_vectors = if r.n - first >= 64 { 4 } else { 1 };
             let lanes = (r.n - first).min(16);
             let mask = u16::MAX >> (16 - lanes);
+            let (own, end) = ((row, first), first + 16 * n_vectors);
+            let next = if end < r.n { (row, end) } else { (row + ROWS, 0) };
             // SAFETY: rows and columns are those of the sums; the mask ends where they end.
             unsafe {
                 match (is_four, n_vectors) {
-                    (true, 4) => block_512::<ROWS, 4>(r, row, first, u16::MAX),
-                    (true, _) => block_512::<ROWS, 1>(r, row, first, mask),
-                    (false, 4) => block_512::<1, 4>(r, row, first, u16::MAX),
-                    (false, _) => block_512::<1, 1>(r, row, first, mask),
+                    (true, 4) => block_512::<ROWS, 4>(r, own, next, u16::MAX),
+                    (true, _) => block_512::<ROWS, 1>(r, own, next, mask),
+                    (false, 4) => block_512::<1, 4>(r, own, next, u16::MAX),
+                    (false, _) => block_512::<1, 1>(r, own, next, mask),
                 }
             }
-            first += 16 * n_vectors;
+            first = end;
         }
         row += if is_four { ROWS } else { 1 };
     }
 }
 
-/// The sums of `R` rows and `V` vectors of columns, of which a mask counts.
+/// The sums of `R` rows and `V` vectors of columns, of which a mask counts. Those that come next are asked for on the way: all sums together are more than
+/// the nearest cache has.
 ///
 /// # Safety
 /// They are there.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
-unsafe fn block_512<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize, first: usize, mask: u16) {
+unsafe fn block_512<const R: usize, const V: usize>(
+    r: &mut Rows<'_>,
+    (row, first): (usize, usize),
+    next: (usize, usize),
+    mask: u16,
+) {
     // SAFETY: by the promise of the caller; `check` asked for the depths.
     unsafe {
         let mut acc = [[_mm512_setzero_ps(); V]; R];
@@ -126,8 +134,13 @@ unsafe fn block_512<const R: usize, const V: usize>(r: &mut Rows<'_>, row: usize
         }
         let a = r.a.as_ptr().add(row * r.stored);
         let b = r.b.as_ptr().add(first);
+        // Nothing is read there, so that it may lie behind the sums.
+        let next = r.sums.as_ptr().wrapping_add(next.0 * r.sums_pitch + next.1);
         if r.depths.is_empty() {
             for k in 0..r.stored {
+                if k < R * V {
+                    _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(k / V * r.sums_pitch + 16 * (k % V)).cast());
+                }
                 let b = b.add(k * r.pitch);
                 let mut columns = [_mm512_setzero_ps(); V];
                 for v in 0..V {

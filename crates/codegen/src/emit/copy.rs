@@ -16,7 +16,7 @@ use handloom_plan::Plan;
 use handloom_plan::abi::*;
 use handloom_plan::analysis::classes::Class;
 use handloom_plan::analysis::shape::Shape;
-use handloom_plan::packs::layout::{Home, SCRATCH_ROWS};
+use handloom_plan::packs::layout::Home;
 use handloom_plan::packs::{LANES, PACKS, Strategy, first_pack};
 
 use crate::emit::asm::{Asm, scalar_type};
@@ -377,7 +377,11 @@ impl Emit<'_, '_> {
     pub(crate) fn scratch_row(&mut self, ty: Ty) -> (u32, Loc) {
         let at = self.packs.layout.scratch + 256 * self.copy.n_scratch_used;
         self.copy.n_scratch_used += 1;
-        assert!(self.copy.n_scratch_used <= SCRATCH_ROWS, "out of scratch rows at {:?}", self.copy.at);
+        assert!(
+            self.copy.n_scratch_used <= self.packs.layout.scratch_rows,
+            "out of scratch rows at {:?}",
+            self.copy.at
+        );
         (at, if ty == Ty::B64 { Loc::Row64(at) } else { Loc::Row32(at) })
     }
 

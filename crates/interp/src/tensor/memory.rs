@@ -13,6 +13,8 @@ use crate::env::CtaEnv;
 use crate::numbers::low32;
 use crate::transfer::reach::Fault;
 
+use super::aligned::Aligned;
+
 /// Columns of an allocation are a multiple of this.
 const UNIT: u32 = 32;
 
@@ -46,7 +48,7 @@ struct Allocation {
 #[derive(Clone, Debug)]
 pub struct Tensor {
     /// By lane, then by column.
-    cells: Vec<u32>,
+    cells: Aligned,
     allocations: Vec<Allocation>,
     /// The CTA has given up its right to allocate.
     relinquished: bool,
@@ -59,7 +61,13 @@ pub struct Tensor {
 impl Default for Tensor {
     fn default() -> Tensor {
         let n = usize::try_from(LANES * COLUMNS).unwrap_or(0);
-        Tensor { cells: vec![FRESH; n], allocations: Vec::new(), relinquished: false, wanted: None, granted: None }
+        Tensor {
+            cells: Aligned::filled(FRESH, n),
+            allocations: Vec::new(),
+            relinquished: false,
+            wanted: None,
+            granted: None,
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use handloom_ir::simt::{Accumulator, Element};
 use handloom_ir::trap::AccessKind;
 use handloom_ir::types::StateSpace;
 
+use super::aligned::Aligned;
 use super::descriptor::{Instruction, Zeros};
 use super::held::Held;
 use super::memory::{Address, Tensor, fault};
@@ -283,7 +284,7 @@ struct Operands {
     /// Rows of `a`, by line.
     a: Vec<u32>,
     /// All of `b`, by depth.
-    b: Vec<u32>,
+    b: Aligned,
     /// The depths of the elements of `a`, by line; empty where all are there.
     depths: Vec<u16>,
 }
@@ -383,7 +384,7 @@ impl Plan<'_> {
         }
         decode(i.elements[0], i.negates[0], &mut of_a, &*reach);
         let (n, n_local) = (at(i.n), i.n / n_ctas);
-        let mut of_b = vec![0; at(i.k) * n];
+        let mut of_b = Aligned::filled(0, at(i.k) * n);
         for cta in 0..n_ctas {
             let matrix = Shared::new("b", b, i.majors[1], rank(cta), reach)?;
             let to = &mut of_b[at(cta * n_local)..];

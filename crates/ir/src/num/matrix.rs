@@ -11,7 +11,7 @@
 //! same or the greater one comes first. Of the four bits of a `.tf32` the second decides.
 
 use crate::simt::{
-    Accumulator, Addresses, Cvt, Element, FMode, MatrixOp, Place, Product, Quads, Scale, ScaleFormat, Step,
+    Accumulator, Addresses, Blocks, Cvt, Element, FMode, MatrixOp, Place, Product, Quads, Run, Scale, ScaleFormat, Step,
 };
 use crate::types::{Float, Int, Rounding, ScalarType};
 
@@ -28,6 +28,8 @@ pub type Row = [u64; 32];
 pub fn matrix(op: MatrixOp, active: u32, src: &[Row], dst: &mut [Row]) {
     match op {
         MatrixOp::Product(p) => product(p, src, dst),
+        MatrixOp::Blocks(b) => blocks(b, src, dst),
+        MatrixOp::Run(r) => run(r, src, dst),
         MatrixOp::Quads(q) => quads(q, src, dst),
         MatrixOp::Addresses(a) => addresses(a, active, &src[0], dst),
         MatrixOp::Transpose => {
@@ -73,6 +75,36 @@ fn product(p: Product, src: &[Row], dst: &mut [Row]) {
         Accumulator::S32 => integers(p, &sources, dst),
         Accumulator::F64 => doubles(p, &sources, dst),
         Accumulator::F16 | Accumulator::F32 => floats(p, &sources, scales, dst),
+    }
+}
+
+/// Block after block as a product.
+fn blocks(op: Blocks, src: &[Row], dst: &mut [Row]) {
+    let (p, [n_a, n_b, n_c, n_d]) = (op.product, op.registers());
+    let (a, rest) = src.split_at(n_a);
+    let (b, rest) = rest.split_at(n_b);
+    let (c, rest) = rest.split_at(n_c);
+    let (keep, metadata) = (rest[0], &rest[1..]);
+    let count = usize::from(op.count);
+    let word = |register: usize, lane: usize| b[register][lane] as u32;
+    for (block, dst) in dst[..n_d].chunks_mut(n_d / count).enumerate() {
+        let fragment = (0..p.depth_registers()).map(|q| std::array::from_fn(|l| op.fragment(block, q, l, word).into()));
+        let c = c[block * n_c / count..][..n_c / count].iter();
+        let kept = c.map(|c| std::array::from_fn(|l| if keep[l] == 0 { 0 } else { c[l] }));
+        let src: Vec<Row> = a.iter().copied().chain(fragment).chain(kept).chain(metadata.iter().copied()).collect();
+        product(p, &src, dst);
+    }
+}
+
+/// Product after product.
+fn run(op: Run, src: &[Row], dst: &mut [Row]) {
+    let (p, [all_a, all_b, ..]) = (op.product, op.registers());
+    let [n_a, n_b, n_c, n_d] = p.registers();
+    for i in 0..usize::from(op.count) {
+        let [a, b] = op.operands_of(i);
+        let (a, b, c) =
+            (&src[a * n_a..][..n_a], &src[all_a + b * n_b..][..n_b], &src[all_a + all_b + i * n_c..][..n_c]);
+        product(p, &[a, b, c].concat(), &mut dst[i * n_d..][..n_d]);
     }
 }
 

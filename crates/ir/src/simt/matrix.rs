@@ -13,6 +13,12 @@ pub enum MatrixOp {
     /// registers of `a`, of `b`, of `c`, [metadata (B32)], [data of scales (B32), byte and lane that are read (B16) of `a`, then of `b`], membermask
     /// (B32) -> registers of `d = a * b + c`
     Product(Product),
+    /// registers of `a`, of `b` as [`Blocks`] says, of `c` block after block, word that is zero in lanes whose `c` counts as zero (B32), [metadata (B32)],
+    /// membermask (B32) -> registers of `d = a * b + c`, block after block
+    Blocks(Blocks),
+    /// registers of the different `a`, of the different `b`, of `c` product after product, membermask (B32) -> registers of `d = a * b + c`, product
+    /// after product
+    Run(Run),
     /// two registers of `a`, two of `b`, registers of `c`, membermask (B32) -> registers of `d = a * b + c` of four products of 8 by 4 by 8 elements
     /// of `.f16`
     Quads(Quads),
@@ -420,6 +426,98 @@ impl Product {
     }
 }
 
+/// Products of one `a` with several blocks of eight columns of `b`.
+///
+/// # PTX ISA
+/// Register Fragments and Shared Memory Matrix Layouts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Blocks {
+    /// The product of a block. It has no scales.
+    pub product: Product,
+    /// How many blocks.
+    pub count: u8,
+    /// How registers hold `b`.
+    pub b: HeldB,
+}
+
+/// How registers hold blocks of `b`.
+///
+/// *Units* of 16 bytes of shared memory are words of a lane, in four registers that follow each other. Eight lanes have the units of one depth
+/// register of a block: lanes `8 * s` to `8 * s + 7` of the registers `4 * i` to `4 * i + 3` those of number `4 * i + s`, where all depth registers of
+/// a block follow each other, and then come those of the next block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum HeldB {
+    /// As products have it.
+    Fragments,
+    /// By units: a lane has the depths of a column.
+    Columns,
+    /// By units, of elements of 16 bits: a lane has the columns of a depth.
+    Depths,
+}
+
+impl Blocks {
+    /// Most blocks.
+    pub const MOST: usize = 32;
+
+    /// Registers of `a`, of `b`, of `c` and of `d` in a lane.
+    #[inline]
+    pub const fn registers(self) -> [usize; 4] {
+        let ([a, b, c, d], count) = (self.product.registers(), self.count as usize);
+        let b = match self.b {
+            HeldB::Fragments => count * b,
+            HeldB::Columns | HeldB::Depths => (count * b).div_ceil(4) * 4,
+        };
+        [a, b, count * c, count * d]
+    }
+
+    /// The word that a lane has of register `q` of the fragment of a block. `word` has those of a register and a lane of `b`.
+    #[inline]
+    pub fn fragment(self, block: usize, q: usize, lane: usize, word: impl Fn(usize, usize) -> u32) -> u32 {
+        let n = block * self.product.depth_registers() + q;
+        let (register, first) = (n / 4 * 4, n % 4 * 8);
+        let (g, t) = (lane / 4, lane % 4);
+        match self.b {
+            HeldB::Fragments => word(n, lane),
+            HeldB::Columns => word(register + t, first + g),
+            HeldB::Depths => {
+                let half = |depth: usize| word(register + g / 2, first + depth) >> (16 * (g % 2)) & 0xffff;
+                half(2 * t) | half(2 * t + 1) << 16
+            }
+        }
+    }
+}
+
+/// Products of one kind, none of which uses results of another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Run {
+    /// Each of them: a dense product of registers of 32 bits, without scales.
+    pub product: Product,
+    /// How many.
+    pub count: u8,
+    /// How many different `a` and `b` they have.
+    pub n_operands: [u8; 2],
+    /// Which `a` and which `b` each of them multiplies, four bits for each product.
+    pub operands: [u64; 2],
+}
+
+impl Run {
+    /// Most products.
+    pub const MOST: usize = 16;
+
+    /// Which `a` and which `b` a product multiplies.
+    #[inline]
+    pub const fn operands_of(self, i: usize) -> [usize; 2] {
+        [(self.operands[0] >> (4 * i) & 15) as usize, (self.operands[1] >> (4 * i) & 15) as usize]
+    }
+
+    /// Registers of all `a`, `b`, `c` and `d` in a lane.
+    #[inline]
+    pub const fn registers(self) -> [usize; 4] {
+        let ([a, b, c, d], count) = (self.product.registers(), self.count as usize);
+        [a * self.n_operands[0] as usize, b * self.n_operands[1] as usize, c * count, d * count]
+    }
+}
+
 /// Four products `d = a * b + c` of matrices of 8 by 4, 4 by 8 and 8 by 8 elements: product `q` by the lanes from `4 * q` and from `4 * q + 16` on.
 ///
 /// # PTX ISA
@@ -483,6 +581,14 @@ impl MatrixOp {
                 let more = of(Ty::B32, usize::from(p.sparse.is_some())).chain(scales);
                 of(p.a.register(), a).chain(of(p.b.register(), b)).chain(of(p.c.register(), c)).chain(more).collect()
             }
+            MatrixOp::Blocks(blocks) => {
+                let [a, b, c, _] = blocks.registers();
+                vec![Ty::B32; a + b + c + 1 + usize::from(blocks.product.sparse.is_some())]
+            }
+            MatrixOp::Run(run) => {
+                let [a, b, c, _] = run.registers();
+                vec![Ty::B32; a + b + c]
+            }
             MatrixOp::Quads(q) => vec![Ty::B32; 4 + Quads::registers(q.c)],
             MatrixOp::Addresses(a) => vec![a.ty],
             MatrixOp::Transpose => vec![Ty::B32],
@@ -495,6 +601,8 @@ impl MatrixOp {
     pub fn results(self) -> Vec<Ty> {
         match self {
             MatrixOp::Product(p) => vec![p.d.register(); p.registers()[3]],
+            MatrixOp::Blocks(blocks) => vec![Ty::B32; blocks.registers()[3]],
+            MatrixOp::Run(run) => vec![Ty::B32; run.registers()[3]],
             MatrixOp::Quads(q) => vec![Ty::B32; Quads::registers(q.d)],
             MatrixOp::Addresses(a) => vec![a.ty; usize::from(a.count) * a.lines.per_matrix()],
             MatrixOp::Transpose => vec![Ty::B32],
@@ -505,6 +613,19 @@ impl MatrixOp {
     pub fn name(self) -> String {
         let p = match self {
             MatrixOp::Product(p) => p,
+            MatrixOp::Blocks(blocks) => {
+                let held = match blocks.b {
+                    HeldB::Fragments => "",
+                    HeldB::Columns => ".columns",
+                    HeldB::Depths => ".depths",
+                };
+                return format!("{}.x{}{held}", MatrixOp::Product(blocks.product).name(), blocks.count);
+            }
+            MatrixOp::Run(run) => {
+                let pairs = (0..usize::from(run.count)).map(|i| run.operands_of(i));
+                let pairs: Vec<String> = pairs.map(|[a, b]| format!("a{a}b{b}")).collect();
+                return format!("{}.run.{}", MatrixOp::Product(run.product).name(), pairs.join("."));
+            }
             MatrixOp::Addresses(a) => {
                 return format!("matrix.addresses.x{}{}.{}", a.count, a.lines.name(), a.ty);
             }

@@ -32,7 +32,8 @@ pub use func::*;
 pub use ids::*;
 pub use image::{Fetch, Geometry, ImageOp, Lod, OutOfRange, Surface, Unit};
 pub use matrix::{
-    Accumulator, Addresses, Element, Lines, MatrixOp, Place, Product, Quads, Scale, ScaleFormat, Sparse, Step,
+    Accumulator, Addresses, Blocks, Element, HeldB, Lines, MatrixOp, Place, Product, Quads, Run, Scale, ScaleFormat,
+    Sparse, Step,
 };
 pub use modes::{Cvt, Exactness, FMode};
 pub use op::*;

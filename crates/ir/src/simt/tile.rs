@@ -53,6 +53,7 @@ pub const ATOMS: [(Major, bool, Atoms); 4] = [
 
 impl Major {
     /// The row of [`ATOMS`].
+    #[inline]
     pub const fn atoms(self, is_swizzled: bool) -> Atoms {
         ATOMS[2 * (self as usize) + is_swizzled as usize].2
     }
@@ -142,6 +143,7 @@ impl Tile {
     }
 
     /// Lines of an atom, as a power of two.
+    #[inline]
     const fn log_lines(&self) -> u32 {
         match (self.by_pairs, self.major) {
             (true, Major::Mn) => 2,
@@ -150,6 +152,7 @@ impl Tile {
     }
 
     /// Where a byte of a line lies.
+    #[inline]
     pub const fn address(&self, line: u32, byte: u32) -> u32 {
         let (unit, n_units, log_lines) = (byte / 16, 1 << self.log_units, self.log_lines());
         let atoms = self.major.atoms(self.log_units != 0);
@@ -166,6 +169,7 @@ impl Tile {
         (straight ^ bits) & REACH
     }
 
+    #[inline]
     const fn pitch(&self, of: Pitch) -> u32 {
         match of {
             Pitch::Leading => self.leading,

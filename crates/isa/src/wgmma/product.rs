@@ -1,5 +1,5 @@
-//! `wgmma.mma_async` as products of `mma`: each warp of a warpgroup computes 16 of the 64 rows, eight columns at a time, and loads what it needs of the
-//! matrices in shared memory as fragments of `mma`.
+//! `wgmma.mma_async` as products of `mma`: each warp of a warpgroup computes 16 of the 64 rows, as blocks of eight columns. It loads what it needs of `a` in
+//! shared memory as a fragment of `mma`, and all of `b` by units of 16 bytes, each of them once.
 //!
 //! Choice: it is done at once. A program must not look at results, nor write what is multiplied, before it waits, so that it cannot tell. Where results may
 //! be late, all of it is done later.
@@ -8,8 +8,8 @@
 //! Register Fragments and Shared Memory Matrix Layouts.
 
 use handloom_ir::simt::tile::Major;
-use handloom_ir::simt::{Access, Addr, Element, MatrixOp, Op, Product, Step, Val};
-use handloom_ir::types::{Sreg, StateSpace, Ty};
+use handloom_ir::simt::{Access, Addr, Blocks, Element, HeldB, MatrixOp, Op, Product, Pure, Step, Val};
+use handloom_ir::types::{Int, Sreg, StateSpace, Ty};
 
 use super::tile::Tile;
 use crate::form::*;
@@ -51,29 +51,64 @@ pub(super) fn product<const IN_REGISTERS: bool, const IS_SPARSE: bool>(x: &mut C
     let p = of_instruction(x.u);
     let step = if p.a == Element::B1 { Step::AndPopc } else { p.step };
     let p = Product { m: 16, sparse, step, ..p };
-    let lane = group_and_lane(x);
-    let mut a = if IN_REGISTERS { x.srcs(0) } else { fragment_of_a(x, p, options.majors[0], lane) };
+    let mut a = if IN_REGISTERS { x.srcs(0) } else { fragment_of_a(x, p, options.majors[0]) };
     if options.is_negative {
         let signs = Val::Imm(signs(p.a), Ty::B32);
         a = a.into_iter().map(|word| x.b.xor(word, signs)).collect();
     }
+    let blocks = Blocks {
+        product: p,
+        count: u8::try_from(n / 8).expect("bug: more than 256 columns"),
+        b: if options.majors[1] == Major::K { HeldB::Columns } else { HeldB::Depths },
+    };
+    let b = units_of_b(x, blocks, options.majors[1]);
+    let c = x.srcs(x.args.len() - 1);
+    let keep = match options.scale_d {
+        Val::Imm(keep, _) => word(u32::from(keep != 0)),
+        Val::Reg(_) => x.b.select(options.scale_d, word(1), word(0)),
+    };
+    let src = [&a[..], &b, &c, &[keep], &metadata].concat();
+    let sums = warp_op(x, MatrixOp::Blocks(blocks), src);
+    sums.into_iter().enumerate().for_each(|(i, v)| x.set_at(0, i, v));
+}
+
+fn word(n: u32) -> Val {
+    Val::Imm(n.into(), Ty::B32)
+}
+
+/// All of `b`, as [`HeldB`] says: each lane loads whole units.
+fn units_of_b(x: &mut Cx<'_, '_>, blocks: Blocks, major: Major) -> Vec<Val> {
     let descriptor = x.src(1);
-    let b = Fragments::of_b(x, p, descriptor, options.majors[1], lane);
-    let held = x.srcs(x.args.len() - 1);
-    let n_c = p.registers()[2];
-    for (block, c) in (0..n / 8).zip(held.chunks(n_c)) {
-        let b = b.load(x, block);
-        let zero = x.b.imm(0, Ty::B32);
-        let c = c.iter().map(|c| match options.scale_d {
-            Val::Imm(1, _) => *c,
-            Val::Imm(..) => zero,
-            Val::Reg(_) => x.b.select(options.scale_d, *c, zero),
-        });
-        let src = [&a[..], &b, &c.collect::<Vec<Val>>(), &metadata].concat();
-        let sums = warp_op(x, MatrixOp::Product(p), src);
-        let first = block as usize * n_c;
-        sums.into_iter().enumerate().for_each(|(i, v)| x.set_at(0, first + i, v));
+    let tile = Tile::new(x, descriptor, major);
+    let lane = x.b.reg(Ty::B32);
+    x.b.push(Op::Sreg(Sreg::Laneid), vec![lane], vec![]);
+    let line = x.b.and(Val::Reg(lane), word(7));
+    let line = tile.line(x, line);
+    // Which of the four units that eight lanes have each, as a number of depths and of blocks.
+    let eight = x.b.pure(Pure::Shr(Int::U32), Ty::B32, &[Val::Reg(lane), word(3)]);
+    let depths = blocks.product.depth_registers() as u32;
+    let depth = x.b.and(eight, word(depths - 1));
+    let block = x.b.pure(Pure::Shr(Int::U32), Ty::B32, &[eight, word(depths.trailing_zeros())]);
+    let (along, across) = match major {
+        Major::K => (tile.unit(x, depth), tile.eights(x, block)),
+        Major::Mn => (tile.eights(x, depth), tile.unit(x, block)),
+    };
+    let first = x.b.add(line, along);
+    let both = x.b.add(first, across);
+    let (count, at_once) = (u32::from(blocks.count), 4 / depths);
+    let mut words = Vec::new();
+    for block in (0..count).step_by(at_once as usize) {
+        // Lanes that have no block load those of the first one again.
+        let own = if block + at_once <= count { both } else { first };
+        let across = match major {
+            Major::K => tile.eights(x, word(block)),
+            Major::Mn => tile.unit(x, word(block)),
+        };
+        let base = tile.address(x, &[across, own]);
+        let access = Access { is_async: true, ..Access::weak_vector(StateSpace::Shared, 32, 4) };
+        words.extend(x.b.load(access, Addr { base, offset: 0 }));
     }
+    words
 }
 
 /// The signs of the floats in a register.
@@ -81,7 +116,7 @@ fn signs(e: Element) -> u64 {
     (0..e.per_register()).fold(0, |signs, i| signs | 1 << ((i as u32 + 1) * e.bits() - 1))
 }
 
-/// Registers of a fragment hold neighbouring elements along the depth: in a matrix whose lines go another way, these lie apart.
+/// Of `a`. Registers of a fragment hold neighbouring elements along the depth: in a matrix whose lines go another way, these lie apart.
 struct Fragments {
     tile: Tile,
     major: Major,
@@ -92,10 +127,6 @@ struct Fragments {
 }
 
 impl Fragments {
-    fn of_b(x: &mut Cx<'_, '_>, p: Product, descriptor: Val, major: Major, lane: (Val, Val)) -> Fragments {
-        Fragments::new(x, descriptor, major, p.depth_registers(), lane)
-    }
-
     fn new(x: &mut Cx<'_, '_>, descriptor: Val, major: Major, depths: usize, (g, t): (Val, Val)) -> Fragments {
         let tile = Tile::new(x, descriptor, major);
         let own = match major {
@@ -124,12 +155,6 @@ impl Fragments {
         Fragments { tile, major, own, depths }
     }
 
-    /// The registers of a block of eight columns.
-    fn load(&self, x: &mut Cx<'_, '_>, block: u32) -> Vec<Val> {
-        let across = self.across(x, Val::Imm(block.into(), Ty::B32));
-        (0..self.depths.len()).map(|q| self.register(x, across, q)).collect()
-    }
-
     /// How far so many times eight rows or columns are.
     fn across(&self, x: &mut Cx<'_, '_>, n: Val) -> Val {
         match self.major {
@@ -154,9 +179,10 @@ impl Fragments {
 }
 
 /// The fragment of the warp's 16 rows of `a`, from shared memory.
-fn fragment_of_a(x: &mut Cx<'_, '_>, p: Product, major: Major, lane: (Val, Val)) -> Vec<Val> {
+fn fragment_of_a(x: &mut Cx<'_, '_>, p: Product, major: Major) -> Vec<Val> {
     let n = p.registers()[0] / 2;
     let descriptor = x.src(0);
+    let lane = group_and_lane(x);
     let fragments = Fragments::new(x, descriptor, major, n, lane);
     let warp = x.b.reg(Ty::B32);
     x.b.push(Op::Sreg(Sreg::Warpid), vec![warp], vec![]);

@@ -11,6 +11,7 @@ pub mod inline;
 pub mod jumps;
 pub mod licm;
 mod ranges;
+mod runs;
 pub mod simplify;
 pub mod split;
 pub mod sroa;
@@ -62,6 +63,11 @@ pub fn optimise_function(f: &mut Function, shape: &LaunchShape) {
     step("tidy", f, |f| {
         order_blocks(f);
         jumps::tidy(f);
+    });
+    step("join_products", f, |f| {
+        if runs::join_products(f) {
+            jumps::tidy(f);
+        }
     });
     step("yields", f, yields::insert);
     step("renumber", f, dce::renumber);

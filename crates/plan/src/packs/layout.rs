@@ -26,8 +26,8 @@ pub enum Home {
 /// Sets of eight words for loops over packs.
 pub const WORD_SLOTS: u32 = 128;
 
-/// Number of scratch rows.
-pub const SCRATCH_ROWS: u32 = 24;
+/// Scratch rows that there always are. Ops on many matrices want more.
+const SCRATCH_ROWS: usize = 24;
 
 /// The context of a warp.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +36,8 @@ pub struct Layout {
     pub pend_offset: u32,
     /// Scratch rows of 256 bytes for routines: offset of the first.
     pub scratch: u32,
+    /// How many there are.
+    pub scratch_rows: u32,
     /// Words of affine operands for loops over packs: offset of the first.
     pub words: u32,
     /// Homes of registers; `None` for those that live in one block, and for those that are never written.
@@ -57,7 +59,9 @@ impl Layout {
             at += bytes;
             here
         };
-        let scratch = take(256 * SCRATCH_ROWS);
+        let matrix_ops = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| matches!(i.op, simt::Op::Matrix(_)));
+        let scratch_rows = matrix_ops.fold(SCRATCH_ROWS, |most, i| most.max(i.src.len() + i.dst.len())) as u32;
+        let scratch = take(256 * scratch_rows);
         let words = take(64 * WORD_SLOTS);
         let mut crosses = Set::new(n_regs);
         facts.live.entry.iter().for_each(|s| {
@@ -108,7 +112,7 @@ impl Layout {
             }
             most = most.max(used);
         }
-        Layout { pend_offset, scratch, words, homes, temp_rows, ctx_bytes: spread(start + most) }
+        Layout { pend_offset, scratch, scratch_rows, words, homes, temp_rows, ctx_bytes: spread(start + most) }
     }
 
     /// Where the runtime finds each register between blocks.

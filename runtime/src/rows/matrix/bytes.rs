@@ -23,11 +23,15 @@ pub(super) fn is_here(p: Product) -> bool {
 pub(super) unsafe fn product(p: Product, src: &[*const Row], planes: &mut Planes, out: &Sums) {
     // SAFETY: by the promise of the caller.
     unsafe {
-        match (p.a == Element::S8, p.b == Element::S8) {
-            (false, true) => multiply::<false, true>(p, src, planes, out),
-            (true, false) => multiply::<true, false>(p, src, planes, out),
-            (true, true) => multiply::<true, true>(p, src, planes, out),
-            (false, false) => multiply::<false, false>(p, src, planes, out),
+        match (p.a == Element::S8, p.b == Element::S8, p.n_rows()) {
+            (false, true, 1) => multiply::<false, true, 1>(p, src, planes, out),
+            (true, false, 1) => multiply::<true, false, 1>(p, src, planes, out),
+            (true, true, 1) => multiply::<true, true, 1>(p, src, planes, out),
+            (false, false, 1) => multiply::<false, false, 1>(p, src, planes, out),
+            (false, true, _) => multiply::<false, true, 2>(p, src, planes, out),
+            (true, false, _) => multiply::<true, false, 2>(p, src, planes, out),
+            (true, true, _) => multiply::<true, true, 2>(p, src, planes, out),
+            (false, false, _) => multiply::<false, false, 2>(p, src, planes, out),
         }
     }
 }
@@ -36,14 +40,14 @@ pub(super) unsafe fn product(p: Product, src: &[*const Row], planes: &mut Planes
 /// As for [`product`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c,lzcnt,popcnt")]
-unsafe fn multiply<const A_SIGNED: bool, const B_SIGNED: bool>(
+unsafe fn multiply<const A_SIGNED: bool, const B_SIGNED: bool, const N_ROWS: usize>(
     p: Product,
     src: &[*const Row],
     planes: &mut Planes,
     out: &Sums,
 ) {
-    let (depth, n_rows) = (p.depth_registers(), p.n_rows());
-    let c = &src[depth * (n_rows + 1)..];
+    let depth = p.depth_registers();
+    let c = &src[depth * (N_ROWS + 1)..];
     // SAFETY: by the promise of the caller; all loads and stores lie in rows of 32 words.
     unsafe {
         let (flip, ones) = (_mm512_set1_epi8(i8::MIN), _mm512_set1_epi8(1));
@@ -53,21 +57,21 @@ unsafe fn multiply<const A_SIGNED: bool, const B_SIGNED: bool>(
         let mut of_rows = [[_mm512_setzero_si512(); 2]; 2];
         for q in 0..depth {
             let mut a = [[_mm512_setzero_si512(); 2]; 2];
-            for h in 0..n_rows {
+            for h in 0..N_ROWS {
                 for u in 0..2 {
-                    a[h][u] = _mm512_loadu_si512(src[q * n_rows + h].cast::<u32>().add(16 * u).cast());
+                    a[h][u] = _mm512_loadu_si512(src[q * N_ROWS + h].cast::<u32>().add(16 * u).cast());
                     if A_SIGNED && B_SIGNED {
                         a[h][u] = _mm512_xor_si512(a[h][u], flip);
                     }
                 }
             }
-            let b = src[depth * n_rows + q].cast::<u32>();
-            steps::<A_SIGNED, B_SIGNED, 0>(&a, b, n_rows, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
-            steps::<A_SIGNED, B_SIGNED, 1>(&a, b, n_rows, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
-            steps::<A_SIGNED, B_SIGNED, 2>(&a, b, n_rows, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
-            steps::<A_SIGNED, B_SIGNED, 3>(&a, b, n_rows, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
+            let b = src[depth * N_ROWS + q].cast::<u32>();
+            steps::<A_SIGNED, B_SIGNED, N_ROWS, 0>(&a, b, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
+            steps::<A_SIGNED, B_SIGNED, N_ROWS, 1>(&a, b, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
+            steps::<A_SIGNED, B_SIGNED, N_ROWS, 2>(&a, b, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
+            steps::<A_SIGNED, B_SIGNED, N_ROWS, 3>(&a, b, &mut acc, &mut of_columns, &mut of_rows, [flip, ones]);
         }
-        for i in 0..2 * n_rows {
+        for i in 0..2 * N_ROWS {
             for u in 0..2 {
                 let mut sum = acc[i][u];
                 if A_SIGNED && B_SIGNED {
@@ -95,10 +99,9 @@ unsafe fn multiply<const A_SIGNED: bool, const B_SIGNED: bool>(
 /// As for [`product`]; `b` is a row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c,lzcnt,popcnt")]
-unsafe fn steps<const A_SIGNED: bool, const B_SIGNED: bool, const T: i32>(
+unsafe fn steps<const A_SIGNED: bool, const B_SIGNED: bool, const N_ROWS: usize, const T: i32>(
     a: &[[__m512i; 2]; 2],
     b: *const u32,
-    n_rows: usize,
     acc: &mut [[__m512i; 2]; 4],
     of_columns: &mut [__m512i; 2],
     of_rows: &mut [[__m512i; 2]; 2],
@@ -114,7 +117,7 @@ unsafe fn steps<const A_SIGNED: bool, const B_SIGNED: bool, const T: i32>(
                 columns[e] = _mm512_xor_si512(columns[e], flip);
             }
         }
-        for h in 0..n_rows {
+        for h in 0..N_ROWS {
             for u in 0..2 {
                 let a = Avx512::spread::<T>(a[h][u]);
                 if !A_SIGNED && !B_SIGNED {

@@ -27,13 +27,16 @@ static SPREAD: [[u32; 16]; DEPTHS] = {
     table
 };
 
-/// Where halves of `b` in the order of depth, number of the column in its lane, lane come from: columns in order, each with its depths.
-static BY_DEPTH: [[u16; 32]; 2] = {
-    let mut table = [[0; 32]; 2];
+/// Where halves of `b` in the order of depth, number of the column in its lane, lane come from in what holds a register: a fragment, columns in
+/// order, each with its depths; units of columns, words in order, each with two depths of all columns; or units of depths, likewise.
+pub(super) static HALVES_BY_DEPTH: [[[u16; 32]; 2]; 3] = {
+    let mut table = [[[0; 32]; 2]; 3];
     let mut i = 0;
     while i < 64 {
-        let (depth, odd, lane) = (i / 8, i / 4 % 2, i % 4);
-        table[i / 32][i % 32] = ((2 * lane + odd) * DEPTHS + depth) as u16;
+        let (depth, column) = (i / 8, 2 * (i % 4) + i / 4 % 2);
+        table[0][i / 32][i % 32] = (column * DEPTHS + depth) as u16;
+        table[1][i / 32][i % 32] = (depth / 2 * 16 + 2 * column + depth % 2) as u16;
+        table[2][i / 32][i % 32] = (column / 2 * 16 + 2 * depth + column % 2) as u16;
         i += 1;
     }
     table
@@ -95,7 +98,7 @@ unsafe fn widen_256<const IS_BF16: bool>(from: *const u32) -> __m256 {
 /// # Safety
 /// As for [`widen_256`]; `to` has room for 64 numbers.
 #[inline(always)]
-unsafe fn lay_out_256<const IS_BF16: bool>(from: *const Row, to: *mut f32) {
+pub(super) unsafe fn lay_out_256<const IS_BF16: bool>(from: *const Row, to: *mut f32) {
     // SAFETY: by the promise of the caller.
     unsafe {
         let mut columns = [_mm256_setzero_ps(); 8];
@@ -206,6 +209,23 @@ unsafe fn step_256<const N_ROWS: usize, const SPREAD: i32>(
     }
 }
 
+/// Lays a register of `b` out by depth likewise, from what holds it. `order`: where its halves are.
+///
+/// # Safety
+/// The host has AVX-512 F and BW; `to` has room for 64 numbers.
+#[inline(always)]
+pub(super) unsafe fn lay_out_512<const IS_BF16: bool>(held: [__m512i; 2], order: &[[u16; 32]; 2], to: *mut f32) {
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        for i in 0..2 {
+            let halves = _mm512_permutex2var_epi16(held[0], _mm512_loadu_si512(order[i].as_ptr().cast()), held[1]);
+            let to = to.add(32 * i);
+            _mm512_storeu_ps(to, widen::<IS_BF16>(_mm512_castsi512_si256(halves)));
+            _mm512_storeu_ps(to.add(16), widen::<IS_BF16>(_mm512_extracti64x4_epi64::<1>(halves)));
+        }
+    }
+}
+
 /// As [`Vectors::halves`], in 512 bits.
 ///
 /// # Safety
@@ -222,48 +242,76 @@ pub(super) unsafe fn by_512<const N_ROWS: usize, const IS_BF16: bool>(
     unsafe {
         for q in 0..depth {
             let from = src[depth * N_ROWS + q].cast::<u32>();
-            let (low, high) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(from.add(16).cast()));
-            for i in 0..2 {
-                let order = _mm512_loadu_si512(BY_DEPTH[i].as_ptr().cast());
-                let halves = _mm512_permutex2var_epi16(low, order, high);
-                let to = planes.b[2 * q + i].as_mut_ptr().cast::<f32>();
-                _mm512_storeu_ps(to, widen::<IS_BF16>(_mm512_castsi512_si256(halves)));
-                _mm512_storeu_ps(to.add(16), widen::<IS_BF16>(_mm512_extracti64x4_epi64::<1>(halves)));
-            }
+            let held = [_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(from.add(16).cast())];
+            let to = planes.b[2 * q..][..2].as_mut_ptr().cast();
+            lay_out_512::<IS_BF16>(held, &HALVES_BY_DEPTH[0], to);
         }
         let starts = starts::<N_ROWS>(p, src, planes);
-        let mut acc = [[_mm512_setzero_ps(); 2]; 4];
+        let mut places = [std::ptr::null_mut(); 4];
         for i in 0..2 * N_ROWS {
-            for u in 0..2 {
-                acc[i][u] = _mm512_loadu_ps(starts[i].add(16 * u).cast());
-            }
+            places[i] = place(planes, out, i);
         }
-        for q in 0..depth {
-            let mut a = [[[_mm512_setzero_ps(); 2]; 2]; 2];
-            for h in 0..N_ROWS {
-                let from = src[q * N_ROWS + h].cast::<u32>();
-                for u in 0..4 {
-                    a[h][u / 2][u % 2] = widen::<IS_BF16>(_mm256_loadu_si256(from.add(8 * u).cast()));
+        let b = planes.b.as_ptr().cast::<f32>();
+        sums_512::<N_ROWS, IS_BF16, 1>(&src[..depth * N_ROWS], [b], [starts.map(<*const u32>::cast_mut)], [places]);
+    }
+}
+
+/// The sums of `N` products of one `a`: from `starts` to `places`.
+///
+/// # Safety
+/// The host has AVX-512 F and BW; there are rows at all places, and at each of `b` what [`lay_out_512`] has made of all its registers.
+#[inline(always)]
+pub(super) unsafe fn sums_512<const N_ROWS: usize, const IS_BF16: bool, const N: usize>(
+    a: &[*const Row],
+    b: [*const f32; N],
+    starts: [[*mut u32; 4]; N],
+    places: [[*mut u32; 4]; N],
+) {
+    // SAFETY: by the promise of the caller; loads and stores lie in rows of 32 words.
+    unsafe {
+        let mut acc = [[[_mm512_setzero_ps(); 2]; 4]; N];
+        for n in 0..N {
+            for i in 0..2 * N_ROWS {
+                for u in 0..2 {
+                    acc[n][i][u] = _mm512_loadu_ps(starts[n][i].add(16 * u).cast());
                 }
             }
-            let b = planes.b[2 * q..][..2].as_ptr().cast::<f32>();
+        }
+        for q in 0..a.len() / N_ROWS {
+            let mut wide = [[[_mm512_setzero_ps(); 2]; 2]; 2];
+            for h in 0..N_ROWS {
+                let from = a[q * N_ROWS + h].cast::<u32>();
+                for u in 0..4 {
+                    wide[h][u / 2][u % 2] = widen::<IS_BF16>(_mm256_loadu_si256(from.add(8 * u).cast()));
+                }
+            }
             for k in 0..DEPTHS {
-                let even = _mm512_broadcast_f32x4(_mm_loadu_ps(b.add(8 * k)));
-                let odd = _mm512_broadcast_f32x4(_mm_loadu_ps(b.add(8 * k + 4)));
                 let spread = _mm512_loadu_si512(SPREAD[k].as_ptr().cast());
+                let mut rows = [[_mm512_setzero_ps(); 2]; 2];
                 for h in 0..N_ROWS {
                     for u in 0..2 {
-                        let a = _mm512_permutex2var_ps(a[h][u][0], spread, a[h][u][1]);
-                        acc[2 * h][u] = _mm512_fmadd_ps(a, even, acc[2 * h][u]);
-                        acc[2 * h + 1][u] = _mm512_fmadd_ps(a, odd, acc[2 * h + 1][u]);
+                        rows[h][u] = _mm512_permutex2var_ps(wide[h][u][0], spread, wide[h][u][1]);
+                    }
+                }
+                for n in 0..N {
+                    for e in 0..2 {
+                        let columns = b[n].add(8 * (DEPTHS * q + k) + 4 * e);
+                        let columns = _mm512_broadcast_f32x4(_mm_loadu_ps(columns));
+                        for h in 0..N_ROWS {
+                            for u in 0..2 {
+                                acc[n][2 * h + e][u] = _mm512_fmadd_ps(rows[h][u], columns, acc[n][2 * h + e][u]);
+                            }
+                        }
                     }
                 }
             }
         }
-        for i in 0..2 * N_ROWS {
-            for u in 0..2 {
-                let sum = Avx512::canonical(_mm512_castps_si512(acc[i][u]));
-                _mm512_storeu_si512(place(planes, out, i).add(16 * u).cast(), sum);
+        for n in 0..N {
+            for i in 0..2 * N_ROWS {
+                for u in 0..2 {
+                    let sum = Avx512::canonical(_mm512_castps_si512(acc[n][i][u]));
+                    _mm512_storeu_si512(places[n][i].add(16 * u).cast(), sum);
+                }
             }
         }
     }

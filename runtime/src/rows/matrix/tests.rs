@@ -1,10 +1,12 @@
 //! Products in vector code against `num::matrix`.
 
 use handloom_ir::num::matrix::matrix;
-use handloom_ir::simt::{Accumulator, Element, MatrixOp, Product, Quads, Scale, ScaleFormat, Sparse, Step};
+use handloom_ir::simt::{
+    Accumulator, Blocks, Element, HeldB, MatrixOp, Product, Quads, Scale, ScaleFormat, Sparse, Step,
+};
 use handloom_ir::types::Rounding;
 
-use super::{MAX_RESULTS, Row, Width, doubles, has_doubles, product};
+use super::{MAX_RESULTS, Row, Width, blocks, doubles, has_doubles, product};
 
 /// A random word of elements: any bits, or edges of the format in every place.
 fn word(state: &mut u64, bits: u32) -> u32 {
@@ -57,6 +59,70 @@ fn compare_op(op: MatrixOp, src: &[Row]) {
         assert!(unsafe { product(*width, op, &rows, &out) }, "{op:?} has no vector code");
         let got: Vec<[u64; 32]> = rows_of_d[..want.len()].iter().map(|row| row.map(u64::from)).collect();
         assert_eq!(got, want, "{op:?} by {width:?}");
+    }
+}
+
+/// Blocks of columns, whose results go to rows of their own, or to those of `c` where they have as many.
+fn compare_blocks(op: Blocks, keep: Row, random: &mut u64) {
+    let p = op.product;
+    let [n_a, n_b, n_c, n_d] = op.registers();
+    let mut row = |bits: u32| -> Row { std::array::from_fn(|_| word(random, bits)) };
+    let mut src: Vec<Row> = (0..n_a).map(|_| row(p.a.bits())).collect();
+    src.extend((0..n_b).map(|_| row(p.b.bits())));
+    src.extend((0..n_c).map(|_| row(p.c.bits())));
+    src.push(keep);
+    src.extend(p.sparse.map(|_| row(32)));
+    let wide: Vec<[u64; 32]> = src.iter().map(|row| row.map(u64::from)).collect();
+    let mut want = vec![[0; 32]; n_d];
+    matrix(MatrixOp::Blocks(op), u32::MAX, &wide, &mut want);
+    for (width, in_place) in Width::of_host().iter().flat_map(|width| [(*width, false), (*width, true)]) {
+        let mut rows = src.clone();
+        rows.extend(vec![[0; 32]; n_d]);
+        let first = if in_place && n_c == n_d { n_a + n_b } else { src.len() };
+        let start = rows.as_mut_ptr();
+        let all: Vec<*mut Row> = (0..rows.len()).map(|i| start.wrapping_add(i)).collect();
+        let from: Vec<*const Row> = all[..src.len()].iter().map(|row| row.cast_const()).collect();
+        let out: Vec<*mut u32> = all[first..][..n_d].iter().map(|row| row.cast()).collect();
+        // SAFETY: all are rows of `rows`.
+        unsafe { blocks(width, op, &from, &out) };
+        let got: Vec<[u64; 32]> = rows[first..][..n_d].iter().map(|row| row.map(u64::from)).collect();
+        assert_eq!(got, want, "{op:?} by {width:?}");
+    }
+}
+
+#[test]
+fn products_of_blocks_are_those_of_the_definition() {
+    use Accumulator::{F16 as Half, F32, S32};
+    use Element::*;
+    let mut random = 8;
+    let mut check = |p: Product| {
+        let by_depths = p.b.bits() == 16;
+        for b in [HeldB::Fragments, HeldB::Columns, HeldB::Depths] {
+            for count in [1, 2, 3, 7, 32] {
+                if b == HeldB::Depths && !by_depths {
+                    continue;
+                }
+                let op = Blocks { product: p, count, b };
+                let some = std::array::from_fn(|lane| u32::from(lane % 3 == 0));
+                [[1; 32], [0; 32], some].into_iter().for_each(|keep| compare_blocks(op, keep, &mut random));
+            }
+        }
+    };
+    for (c, d) in [(Half, Half), (F32, F32), (Half, F32), (F32, Half)] {
+        check(dense(16, 16, [F16; 2], [c, d], Step::Add));
+        check(dense(16, 32, [E4m3, E5m2], [c, d], Step::Add));
+        check(dense(16, 32, [E5m2, E4m3], [c, d], Step::Add));
+    }
+    check(dense(16, 8, [F16; 2], [F32; 2], Step::Add));
+    check(dense(16, 16, [Bf16; 2], [F32; 2], Step::Add));
+    check(dense(16, 8, [Tf32; 2], [F32; 2], Step::Add));
+    check(dense(16, 4, [Tf32; 2], [F32; 2], Step::Add));
+    check(dense(16, 32, [S8, U8], [S32; 2], Step::AddSaturating));
+    check(dense(16, 256, [B1; 2], [S32; 2], Step::AndPopc));
+    for selector in [0, 1] {
+        let sparse = Some(Sparse { selector });
+        check(Product { sparse, ..dense(16, 32, [F16; 2], [F32; 2], Step::Add) });
+        check(Product { sparse, ..dense(16, 64, [S8; 2], [S32; 2], Step::Add) });
     }
 }
 

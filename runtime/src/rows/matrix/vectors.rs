@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use handloom_ir::simt::Product;
+use handloom_ir::simt::{Blocks, HeldB, Product};
 
-use super::{CANONICAL, Planes, Row, Sums, halves};
+use super::{CANONICAL, Planes, Row, Sums, blocks, halves};
 
 /// Vectors of the host, and what products do with them.
 ///
@@ -40,6 +40,17 @@ pub(super) trait Vectors {
     unsafe fn fma(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
     /// The products of both signed 16-bit halves added to a sum.
     unsafe fn dot(a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
+    /// The four words at a place in each four lanes.
+    unsafe fn four(from: *const u32) -> Self::V;
+    /// Whether a lane of one or the other is a NaN.
+    unsafe fn has_nan(a: Self::V, b: Self::V) -> bool;
+    /// Elements of a register of `b`, as [`lay_out`](super::lay_out) makes them, by depth: eight columns for each of four lanes, those of even number
+    /// first, `distance` words from one to the next.
+    unsafe fn by_depth(plane: &Row, to: *mut u32, distance: usize);
+    /// The eight depths of a register of `b` of 16-bit floats by depth likewise, one after the other.
+    unsafe fn halves_by_depth<const IS_BF16: bool>(op: Blocks, rows: &[*const Row], at: [usize; 2], to: *mut f32);
+    /// A register of the fragment of a block.
+    unsafe fn fragment(op: Blocks, rows: &[*const Row], at: [usize; 2]) -> Row;
     /// The sums of `.bf16` or `.f16` with canonical NaNs. They start from `c` if that has `.f32`, else from what `planes.sums` holds, and go to
     /// `out`, whose rows may be those of sources, or to `planes.sums`.
     unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
@@ -183,6 +194,43 @@ impl Vectors for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn four(from: *const u32) -> __m256i {
+        // SAFETY: by the promise of the caller.
+        unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn has_nan(a: __m256i, b: __m256i) -> bool {
+        // SAFETY: by the promise of the caller.
+        unsafe {
+            let is = _mm256_cmp_ps::<_CMP_UNORD_Q>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+            _mm256_movemask_ps(is) != 0
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn by_depth(plane: &Row, to: *mut u32, distance: usize) {
+        for t in 0..4 {
+            for i in 0..8 {
+                // SAFETY: by the promise of the caller.
+                unsafe { to.add(t * distance + i).write(plane[4 * (2 * (i % 4) + i / 4) + t]) }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn halves_by_depth<const IS_BF16: bool>(op: Blocks, rows: &[*const Row], at: [usize; 2], to: *mut f32) {
+        // SAFETY: by the promise of the caller.
+        unsafe { halves::lay_out_256::<IS_BF16>(&blocks::fragment(op, rows, at), to) }
+    }
+
+    #[inline(always)]
+    unsafe fn fragment(op: Blocks, rows: &[*const Row], at: [usize; 2]) -> Row {
+        // SAFETY: by the promise of the caller.
+        unsafe { blocks::fragment(op, rows, at) }
+    }
+
+    #[inline(always)]
     unsafe fn halves<const N_ROWS: usize, const IS_BF16: bool>(
         p: Product,
         src: &[*const Row],
@@ -204,6 +252,49 @@ static COLUMNS: [[u32; 16]; 8] = {
     }
     table
 };
+
+/// Where the eight columns of the lanes 0 and 1, then 2 and 3 of all groups are in a plane, those of even number first.
+static PLANE_BY_DEPTH: [[u32; 16]; 2] = {
+    let mut table = [[0; 16]; 2];
+    let mut i = 0;
+    while i < 32 {
+        let (t, column) = (i / 8, 2 * (i % 4) + i / 4 % 2);
+        table[i / 16][i % 16] = (4 * column + t) as u32;
+        i += 1;
+    }
+    table
+};
+
+/// Where the words of a fragment are in the vectors of [`held_512`], for fragments and for columns.
+static FRAGMENTS: [[[u32; 16]; 2]; 2] = {
+    let mut table = [[[0; 16]; 2]; 2];
+    let mut i = 0;
+    while i < 32 {
+        table[0][i / 16][i % 16] = i as u32;
+        table[1][i / 16][i % 16] = (8 * (i % 4) + i / 4) as u32;
+        i += 1;
+    }
+    table
+};
+
+/// What holds a register of the fragment of a block: its row, or the words of the units of eight lanes, one after the other.
+///
+/// # Safety
+/// The host has AVX-512 F; `rows` are all of `b`.
+#[inline(always)]
+unsafe fn held_512(op: Blocks, rows: &[*const Row], [block, q]: [usize; 2]) -> [__m512i; 2] {
+    let n = block * op.product.depth_registers() + q;
+    // SAFETY: by the promise of the caller; eight lanes of a row are half a vector.
+    unsafe {
+        if op.b == HeldB::Fragments {
+            let row = rows[n].cast::<u32>();
+            return [Avx512::load(row), Avx512::load(row.add(16))];
+        }
+        let words = |i: usize| _mm256_loadu_si256(rows[n / 4 * 4 + i].cast::<u32>().add(n % 4 * 8).cast());
+        let two = |i: usize| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(words(i)), words(i + 1));
+        [two(0), two(2)]
+    }
+}
 
 /// Vectors of 512 bits.
 pub(super) struct Avx512;
@@ -328,6 +419,57 @@ impl Vectors for Avx512 {
     unsafe fn dot(a: __m512i, b: __m512i, sum: __m512i) -> __m512i {
         // SAFETY: by the promise of the caller.
         unsafe { _mm512_add_epi32(_mm512_madd_epi16(a, b), sum) }
+    }
+
+    #[inline(always)]
+    unsafe fn four(from: *const u32) -> __m512i {
+        // SAFETY: by the promise of the caller.
+        unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn has_nan(a: __m512i, b: __m512i) -> bool {
+        // SAFETY: by the promise of the caller.
+        unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)) != 0 }
+    }
+
+    #[inline(always)]
+    unsafe fn by_depth(plane: &Row, to: *mut u32, distance: usize) {
+        // SAFETY: by the promise of the caller; a row has two vectors.
+        unsafe {
+            let (low, high) = (Avx512::load(plane.as_ptr()), Avx512::load(plane.as_ptr().add(16)));
+            for i in 0..2 {
+                let two = _mm512_permutex2var_epi32(low, Avx512::load(PLANE_BY_DEPTH[i].as_ptr()), high);
+                _mm256_storeu_si256(to.add(2 * i * distance).cast(), _mm512_castsi512_si256(two));
+                _mm256_storeu_si256(to.add((2 * i + 1) * distance).cast(), _mm512_extracti64x4_epi64::<1>(two));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn halves_by_depth<const IS_BF16: bool>(op: Blocks, rows: &[*const Row], at: [usize; 2], to: *mut f32) {
+        // SAFETY: by the promise of the caller.
+        unsafe {
+            let held = held_512(op, rows, at);
+            halves::lay_out_512::<IS_BF16>(held, &halves::HALVES_BY_DEPTH[op.b as usize], to);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn fragment(op: Blocks, rows: &[*const Row], at: [usize; 2]) -> Row {
+        // SAFETY: by the promise of the caller.
+        unsafe {
+            if op.b == HeldB::Depths {
+                return blocks::fragment(op, rows, at);
+            }
+            let [low, high] = held_512(op, rows, at);
+            let mut row = [0; 32];
+            for i in 0..2 {
+                let order = Avx512::load(FRAGMENTS[op.b as usize][i].as_ptr());
+                Avx512::store(row.as_mut_ptr().add(16 * i), _mm512_permutex2var_epi32(low, order, high));
+            }
+            row
+        }
     }
 
     #[inline(always)]

@@ -57,7 +57,7 @@ fn sync_by_routine(cx: &mut Emit<'_, '_>, inst: &Inst) {
         }
     }
     let site = cx.plan.sites.number(cx.copy.at.0) as usize;
-    cx.code.tables.syncs[site].full = Some(Operands { src, dst });
+    cx.code.tables.syncs[site].full = Some(Operands::new(src, dst));
     let (m, copy) = (cx.asm.i32(FULL), cx.asm.i64(CopyKind::Full as i64));
     let ok = cx.asm.routine(Routine::Sync, site, m, Some(copy), None);
     let (go, stuck) = (cx.asm.b.create_block(), cx.asm.cold_block());

@@ -330,7 +330,7 @@ fn masked_sync(cx: &mut Emit<'_, '_>, b: usize, inst: &Inst, m: Value) {
     inst.dst.iter().for_each(|d| now_in_row(cx, *d));
     masked_write_back(cx, b, m);
     let site = cx.plan.sites.number(b) as usize;
-    cx.code.tables.syncs[site].masked = Some(Operands { src, dst });
+    cx.code.tables.syncs[site].masked = Some(Operands::new(src, dst));
     let copy = cx.asm.i64(CopyKind::Masked as i64);
     let done = cx.asm.routine(Routine::Sync, site, m, Some(copy), None);
     let (go, look) = (cx.asm.b.create_block(), cx.asm.b.create_block());
