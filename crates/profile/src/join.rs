@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::counter::HOT;
 use crate::model::{Branch, Hot, Launch, Moved, Operations, Row};
 use crate::page::Texts;
+use crate::timeline::Timelines;
 
 /// What a process counted, for who runs it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct Part {
     pub texts: Texts,
     /// Entries that compiled code did not count, and why.
     pub interpreted: Vec<(String, String)>,
+    /// When the host ran blocks, if a page is to draw it.
+    #[serde(default)]
+    pub timelines: Timelines,
 }
 
 impl Part {

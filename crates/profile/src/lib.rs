@@ -9,7 +9,7 @@
 //!
 //! To read it: `counter` is what engines say, `rules` what an access costs (`quick` without sets), `kind` what an instruction is for, `launch` puts names to counts, `model` is the
 //! result and its schema, `join` puts several together, `device` the table of devices, `remarks` what matters most, `text` what a terminal shows, `compare` the difference of two,
-//! `cover` what ran at all, `page` both as HTML, `report` what files get.
+//! `cover` what ran at all, `timeline` when the host did it, `page` both as HTML, `report` what files get.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,7 @@ mod report;
 pub mod rules;
 mod sums;
 mod text;
+mod timeline;
 
 pub use counter::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps};
 pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
@@ -36,11 +37,12 @@ pub use join::{Part, join, unique_name};
 pub use kind::Kind;
 pub use launch::{Facts, describe};
 pub use model::{
-    Branch, Hot, Launch, LimitOf, MostRegisters, Moved, NOT_TIME, Occupancy, OfKind, Operations, Piece, Profile,
-    Roofline, Row, SCHEMA, SourcePlace, SourceRow, Timeline, Totals, VERSION,
+    Branch, Hot, Launch, LimitOf, MostRegisters, Moved, NOT_TIME, Occupancy, OfKind, Operations, Profile, Roofline,
+    Row, SCHEMA, SourcePlace, SourceRow, Totals, VERSION,
 };
 pub use page::{Texts, cover_page, escape, html, profile_page};
 pub use quick::Words;
 pub use remarks::{Remark, grouped, remarks};
 pub use report::{Form, ReadText, json_line, lines};
 pub use text::summary;
+pub use timeline::{Piece, Timeline, Timelines};
