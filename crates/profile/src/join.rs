@@ -35,6 +35,17 @@ impl Part {
     }
 }
 
+impl Timelines {
+    /// Gives launches theirs, where it is known.
+    pub fn draw(&self, launches: &mut [Launch]) {
+        for launch in launches {
+            if let Some(timeline) = self.of(&launch.entry, [launch.grid, launch.block]) {
+                launch.timeline = Some(timeline.clone());
+            }
+        }
+    }
+}
+
 /// A name of a text that was given none of its own: with a digest, so that it is known where texts are the same, in all processes.
 pub fn unique_name(name: &str, text: &str) -> String {
     let mut digest = FastHasher::default();

@@ -1,10 +1,6 @@
 //! When the threads of the host ran the blocks of launches, for pages: time of the host, which is none of a GPU.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-
-use crate::model::Launch;
 
 /// Most pieces of a thread: shorter neighbours are one.
 const PARTS: f64 = 500.0;
@@ -108,15 +104,10 @@ impl Timelines {
         }
     }
 
-    /// Gives launches theirs, where it is known.
-    pub fn draw(&self, launches: &mut [Launch]) {
-        let known: BTreeMap<(&str, [u32; 3], [u32; 3]), &Timeline> =
-            self.0.iter().map(|l| ((l.entry.as_str(), l.grid, l.block), &l.timeline)).collect();
-        for launch in launches {
-            if let Some(timeline) = known.get(&(launch.entry.as_str(), launch.grid, launch.block)) {
-                launch.timeline = Some((*timeline).clone());
-            }
-        }
+    /// That of a launch.
+    pub(crate) fn of(&self, entry: &str, [grid, block]: [[u32; 3]; 2]) -> Option<&Timeline> {
+        let is_it = |l: &&OfLaunch| (l.entry.as_str(), l.grid, l.block) == (entry, grid, block);
+        self.0.iter().find(is_it).map(|l| &l.timeline)
     }
 }
 
@@ -145,12 +136,10 @@ mod tests {
             all.add("k", shape(i), Timeline::new(f64::from(i % 20), vec![piece(1, 0, 0.0)]));
         }
         all.add("k", shape(39), Timeline::new(77.0, vec![piece(2, 0, 0.0)]));
-        let mut launches: Vec<Launch> = (0..40)
-            .map(|i| Launch { entry: "k".into(), grid: [i, 1, 1], block: [32, 1, 1], ..Launch::default() })
-            .collect();
-        all.draw(&mut launches);
-        assert_eq!(launches.iter().filter(|l| l.timeline.is_some()).count(), LAUNCHES);
-        assert_eq!(launches[39].timeline.as_ref().map(|t| (t.took_us, t.pieces[0].thread)), Some((77.0, 2)));
-        assert!(launches[0].timeline.is_none() && launches[19].timeline.is_some());
+        assert_eq!((0..40).filter(|i| all.of("k", shape(*i)).is_some()).count(), LAUNCHES);
+        assert_eq!(all.of("k", shape(39)).map(|t| (t.took_us, t.pieces[0].thread)), Some((77.0, 2)));
+        assert!(
+            all.of("k", shape(0)).is_none() && all.of("k", shape(19)).is_some() && all.of("j", shape(19)).is_none()
+        );
     }
 }
