@@ -49,8 +49,18 @@ fn program(name: &str, args: &[&str], variables: &[(&str, &str)]) -> Output {
 
 /// Builds a C program that uses a library, with options for the compiler, and runs it.
 fn program_on(library: &str, name: &str, options: &[&str], args: &[&str], variables: &[(&str, &str)]) -> Output {
+    run_source(library, (name, &root().join("tests/driver").join(format!("{name}.c"))), options, args, variables)
+}
+
+/// The same of a file.
+fn run_source(
+    library: &str,
+    (name, source): (&str, &Path),
+    options: &[&str],
+    args: &[&str],
+    variables: &[(&str, &str)],
+) -> Output {
     let folder = libraries();
-    let source = root().join("tests/driver").join(format!("{name}.c"));
     let built = folder.join(format!("{name}-{library}"));
     // Several tests run the same program: it is built once, since nobody can start what somebody writes.
     static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -58,7 +68,7 @@ fn program_on(library: &str, name: &str, options: &[&str], args: &[&str], variab
     if !known.contains(&built) {
         let made = folder.join(format!("{name}-{library}.{}", std::process::id()));
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&made).args(options).arg(&source);
+        cc.args(["-O1", "-Wall", "-Werror", "-Wno-unused-const-variable", "-o"]).arg(&made).args(options).arg(source);
         cc.arg("-L").arg(folder).args([&format!("-l:{library}"), "-lpthread"]);
         let done = cc.output().expect("the C compiler can be started");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -125,6 +135,110 @@ fn programs_of_the_runtime_api() {
         let refused = "the kernel `refused` cannot run here:";
         assert!(err.contains(refused) && err.contains("indexed by a register"), "{err}");
         assert!(!err.contains("no version information"), "{err}");
+    }
+}
+
+/// An example in C of a page of `handloom explain`.
+struct Explained {
+    /// Its name, and whether it is the wrong one.
+    of: (String, bool),
+    /// It comes before any other call.
+    is_bare: bool,
+    /// Options of `exec`, as variables.
+    variables: Vec<(String, String)>,
+    body: String,
+}
+
+/// Examples in C, from the pages.
+fn explained() -> Vec<Explained> {
+    let pages = std::fs::read_dir(root().join("crates/cli/explain")).expect("the pages are there").flatten();
+    let mut all = Vec::new();
+    for page in pages.map(|entry| entry.path()) {
+        let name = page.file_stem().expect("a page has a name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&page).expect("a page can be read");
+        for block in text.split("\n```c ").skip(1) {
+            let (head, rest) = block.split_once('\n').expect("a block has lines");
+            let (words, body) = (head.split(' '), rest.split("\n```").next().unwrap_or_default());
+            let options: Vec<&str> = words.clone().skip(1).filter(|word| *word != "bare").collect();
+            let variable = |pair: &[&str]| {
+                (format!("HANDLOOM_{}", pair[0].trim_start_matches("--").to_uppercase()), pair[1].to_owned())
+            };
+            all.push(Explained {
+                of: (name.clone(), head.starts_with("wrong")),
+                is_bare: words.clone().any(|word| word == "bare"),
+                variables: options.chunks(2).map(variable).collect(),
+                body: body.to_owned(),
+            });
+        }
+    }
+    all.sort_by(|a, b| a.of.cmp(&b.of));
+    all
+}
+
+/// A program of all of them: its first argument is the number of one, a second one asks for a context before.
+fn explained_program(all: &[Explained]) -> String {
+    let mut text = String::from("#include \"explained.h\"\n");
+    let mut list = String::new();
+    for (i, Explained { of: (name, _), body, .. }) in all.iter().enumerate() {
+        text += &format!("// {name}\nstatic CUresult example{i}(CUdevice dev, CUcontext ctx) {{\n{body}\n}}\n");
+        list += &format!("example{i}, ");
+    }
+    let main = r#"int main(int n, char **args) {
+    CUdevice dev = 0;
+    CUcontext ctx = 0;
+    const char *name;
+    if (n > 2) {
+        OK(cuInit(0));
+        OK(cuDeviceGet(&dev, 0));
+        OK(cuCtxCreate(&ctx, 0, dev));
+    }
+    CUresult got = all[atoi(args[1])](dev, ctx);
+    OK(cuGetErrorName(got, &name));
+    puts(name);
+    return 0;
+}
+"#;
+    format!("{text}static CUresult (*const all[])(CUdevice, CUcontext) = {{{list}}};\n{main}")
+}
+
+/// The wrong one returns the error of its page, the right one none.
+#[test]
+fn explained_errors() {
+    let all = explained();
+    assert!(all.len() > 70 && all.iter().filter(|e| e.of.1).count() * 2 == all.len(), "{}", all.len());
+    let source = libraries().join(format!("explained-{}.c", std::process::id()));
+    std::fs::write(&source, explained_program(&all)).expect("a program can be written");
+    let include = format!("-I{}", root().join("tests/driver").display());
+    // Examples say what matters, and no more.
+    let options = [include.as_str(), "-Wno-unused", "-Wno-maybe-uninitialized"];
+    let mut wrong = Vec::new();
+    for (i, example) in all.iter().enumerate() {
+        let number = i.to_string();
+        let args = if example.is_bare { vec![number.as_str()] } else { vec![number.as_str(), "ready"] };
+        let variables: Vec<(&str, &str)> = example.variables.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let output = run_source("libcuda.so.1", ("explained", &source), &options, &args, &variables);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let wanted = if example.of.1 { example.of.0.as_str() } else { "CUDA_SUCCESS" };
+        if !output.status.success() || out.trim_end() != wanted {
+            wrong.push(format!("{:?}: {out}{err}", example.of));
+        }
+    }
+    std::fs::remove_file(&source).expect("the program can be removed");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Names of the runtime API, which the table has for those who explain errors, are those that its library has.
+#[test]
+fn errors_have_the_names_of_the_runtime_library() {
+    let text = std::fs::read_to_string(root().join("crates/libcudart/src/error.rs")).expect("the source is there");
+    let rows = text.lines().filter_map(|line| {
+        let (name, number) = line.trim().split_once(" = cudaError")?.1.split_once(' ')?;
+        Some((number.parse::<u32>().ok()?, format!("cudaError{name}")))
+    });
+    let known: BTreeMap<u32, String> = rows.collect();
+    assert!(known.len() > 100, "{}", known.len());
+    for error in handloom_diag::DriverError::ALL {
+        assert_eq!(error.runtime_name(), known.get(&error.0).map(String::as_str), "{error:?}");
     }
 }
 
@@ -443,7 +557,8 @@ fn launches_are_counted_for_who_runs_the_program() {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).expect("a folder can be made");
         let text = |path: &Path| path.to_str().expect("a name of UTF-8").to_owned();
-        let (to, notes) = (format!("all:{}", text(&folder)), folder.join("notes"));
+        let level = if args.is_empty() { "page" } else { "all" };
+        let (to, notes) = (format!("{level}:{}", text(&folder)), folder.join("notes"));
         passes("counted", args, &[("HANDLOOM_COUNTS", &to), ("HANDLOOM_FINDINGS", &text(&notes))]);
         let files = std::fs::read_dir(&folder).expect("the folder is there").flatten().map(|entry| entry.path());
         let parts: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
@@ -451,6 +566,14 @@ fn launches_are_counted_for_who_runs_the_program() {
         let part: serde_json::Value = read_json(&parts[0]);
         let counted = counted_launches(&part["launches"]);
         assert_eq!(counted[..3], by_hand());
+        // The last run of each entry and shape is drawn.
+        let drawn = part["timelines"].as_array().expect("timelines are a list");
+        let blocks = |of: &serde_json::Value| -> u64 {
+            of["timeline"]["pieces"].as_array().into_iter().flatten().filter_map(|p| p["blocks"].as_u64()).sum()
+        };
+        let mut drawn: Vec<u64> = drawn.iter().map(blocks).collect();
+        drawn.sort_unstable();
+        assert_eq!(drawn, if args.is_empty() { vec![1, 1, 2] } else { vec![] });
         assert_eq!(counted[3], (String::new(), 0, 0, 0, 0), "what nobody launched is there for its statements");
         let (first, last) = (&part["launches"][0]["statements"], &part["launches"][3]["statements"]);
         assert_eq!(
@@ -498,6 +621,7 @@ fn variables_ask_for_reports() {
         page.contains("Counts, not time") && page.contains("setp.lt.u32 %p, %t, 40;"),
         "the PTX stands in the page"
     );
+    assert_eq!(page.matches("Blocks over threads of the host").count(), 3);
     let told = passes("counted", &[], &[("HANDLOOM_PROFILE", "/no/such/folder/p.json")]);
     assert_eq!(told.matches("cannot be written").count(), 1, "{told}");
     for path in [profile, cover, trace, name("p.html")] {

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::fmt;
 
+use handloom_diag::DriverError;
 use handloom_ir::trap::TrapKind;
 
 /// What sort of error it is.
@@ -69,6 +70,27 @@ impl ErrorKind {
             ErrorKind::Trap(kind) => kind.word(),
             ErrorKind::Stopped => "stopped",
             ErrorKind::Bug => "bug",
+        }
+    }
+}
+
+/// What CUDA's driver interface calls it.
+impl From<ErrorKind> for DriverError {
+    fn from(kind: ErrorKind) -> DriverError {
+        match kind {
+            ErrorKind::InvalidValue | ErrorKind::ArgumentCount | ErrorKind::ArgumentSize => DriverError::INVALID_VALUE,
+            ErrorKind::InvalidHandle => DriverError::INVALID_HANDLE,
+            ErrorKind::NotFound => DriverError::NOT_FOUND,
+            ErrorKind::InvalidCluster => DriverError::INVALID_CLUSTER_SIZE,
+            ErrorKind::TooManyResources => DriverError::LAUNCH_OUT_OF_RESOURCES,
+            ErrorKind::CooperativeTooLarge => DriverError::COOPERATIVE_LAUNCH_TOO_LARGE,
+            ErrorKind::OutOfMemory => DriverError::OUT_OF_MEMORY,
+            ErrorKind::Unsupported => DriverError::NOT_SUPPORTED,
+            ErrorKind::InvalidModule | ErrorKind::LinkFailed => DriverError::INVALID_PTX,
+            ErrorKind::NotReady => DriverError::NOT_READY,
+            ErrorKind::Trap(kind) => kind.driver_error(),
+            ErrorKind::Stopped => DriverError::LAUNCH_TIMEOUT,
+            ErrorKind::HostFunction | ErrorKind::Bug => DriverError::UNKNOWN,
         }
     }
 }

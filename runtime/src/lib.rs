@@ -68,6 +68,6 @@ pub use launch::{
 };
 pub use memory::{AllocKind, Allocation, Backing, DeviceMemory, Elements, Found, MemoryError, Part, Rows, Word};
 pub use module::{Function, LoadError, Module, front, type_of};
-pub use run::{Backend, Progress, Sink, StopHandle, Tier, Trace, Traced, Turn};
+pub use run::{Backend, Progress, Sink, StopHandle, Tier, Trace, Traced};
 pub use stream::{Context, Event, Pending, Stream, StreamError};
 pub use trap::TrapReport;

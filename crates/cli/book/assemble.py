@@ -78,17 +78,35 @@ def explained(program):
     """`handloom explain` for each code."""
     rows = objects(program, "explain")
     out = ["# Errors, traps and findings", "", "As `handloom explain CODE` prints it, by kind."]
-    titles = {"diagnostic": "Errors and warnings", "trap": "Traps", "finding": "Findings of checked runs"}
+    titles = {
+        "diagnostic": "Errors and warnings",
+        "trap": "Traps",
+        "finding": "Findings of checked runs",
+        "driver error": "Errors of the CUDA driver interface",
+    }
+    heading = lambda row: f"{row['code']}: {html.escape(row['title'], quote=False)}"
+    # As mdBook names them.
+    anchors = {row["code"]: re.sub(r"[^\w -]", "", f"{row['code']}: {row['title']}").lower().replace(" ", "-") for row in rows}
     for kind, title in titles.items():
         out += ["", f"## {title}"]
         for row in (r for r in rows if r["kind"] == kind):
             page = objects(program, "explain", row["code"])[0]
-            out += ["", f"### {page['code']}: {html.escape(page['title'], quote=False)}", "", page["text"]]
+            out += ["", f"### {heading(page)}", "", page["text"]]
+            if "number" in page:
+                out += ["", f"Its number is {page['number']}, and its name in the runtime API `{page.get('runtime', 'none')}`."]
+            if "traps" in page:
+                traps = ", ".join(f"[{trap}](#{anchors[trap]})" for trap in page["traps"])
+                out += ["", f"Traps that programs see so: {traps}."]
+                continue
+            if page.get("about"):
+                out += ["", page["about"]]
             if page.get("job"):
                 out += ["", "`job.json`:", "", "```json", page["job"], "```"]
             for which in ["wrong", "right"]:
-                example = page[which]
-                out += ["", f"{which.capitalize()}: `{example['command']}`", "", "```ptx", example["ptx"], "```"]
+                if which in page:
+                    example = page[which]
+                    language = "c" if "c" in example else "ptx"
+                    out += ["", f"{which.capitalize()}: `{example['command']}`", "", f"```{language}", example[language], "```"]
     return "\n".join(out)
 
 

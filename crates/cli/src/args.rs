@@ -129,6 +129,7 @@ const EXPLAIN_EXAMPLE: &str = "\
 Examples: what an error means, what a finding means, and all codes as JSON objects:
   handloom explain E0303
   handloom explain scope_too_narrow
+  handloom explain CUDA_ERROR_ILLEGAL_ADDRESS
   handloom explain --format json";
 
 const EXPLORE_EXAMPLE: &str = "\

@@ -136,7 +136,7 @@ pub fn exec(args: &ExecArgs, out: &mut Out) -> Result<Status, Failure> {
     let notes = Notes::new()?;
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
-    environment(&mut command, args, &folder, (&notes, reports.level()))?;
+    environment(&mut command, args, &folder, (&notes, &reports))?;
     let signals = Signals::watch()?;
     let child = match command.spawn() {
         Ok(child) => child,
@@ -210,7 +210,7 @@ fn environment(
     command: &mut Command,
     args: &ExecArgs,
     folder: &Path,
-    (notes, level): (&Notes, Counting),
+    (notes, reports): (&Notes, &Reports),
 ) -> Result<(), Failure> {
     let joined = |variable: &str, first: OsString| {
         let mut all = first;
@@ -267,10 +267,10 @@ fn environment(
     };
     set(
         "HANDLOOM_COUNTS",
-        match level {
+        match reports.level() {
             Counting::Nothing => None,
             Counting::Coverage => Some(counts("coverage:")),
-            Counting::All => Some(counts("all:")),
+            Counting::All => Some(counts(if reports.has_page() { "page:" } else { "all:" })),
         },
     );
     set("HANDLOOM_TRACE", args.trace.as_ref().map(|_| notes.folder.join("%p.trace").into_os_string()));

@@ -133,7 +133,7 @@ fn short(line: &str) -> String {
 }
 
 /// Most bytes of the column of machine code: a page is to stay one that opens at once.
-const MOST_ASM: usize = 4_000_000;
+const MOST_ASM: usize = 3_000_000;
 
 /// Rows of machine code with so few lines of each statement that all of them have no more bytes than a page may have. Returns how many lines were left, if any
 /// had to go.

@@ -75,7 +75,9 @@ impl Notes {
             parts.push(counted(read.traps.len(), "trap", &codes.join(", ")));
         }
         if !parts.is_empty() {
-            out.say(&format!("handloom: {}", parts.join("; ")));
+            let first =
+                read.traps.first().map_or(String::new(), |code| format!("; `handloom explain {code}` says more"));
+            out.say(&format!("handloom: {}{first}", parts.join("; ")));
         }
         Ok(Summary { checks: status, has_traps: !read.traps.is_empty(), left: read.left })
     }
@@ -87,6 +89,7 @@ impl Notes {
             join(&mut all.launches, part.launches);
             all.texts.extend(part.texts);
             all.interpreted.extend(part.interpreted);
+            all.timelines.join(part.timelines);
         }
         all.interpreted.sort_unstable();
         all.interpreted.dedup();

@@ -113,7 +113,7 @@ impl Reports {
     /// # Errors
     /// One cannot be written, or an earlier coverage is of another text.
     pub fn write(self, counted: Part, out: &mut Out) -> Result<(), Failure> {
-        let Part { mut launches, texts, interpreted } = counted;
+        let Part { mut launches, texts, interpreted, timelines } = counted;
         tell_interpreted(&interpreted, out);
         if !self.cover.is_empty() {
             let mut coverage = Coverage::of(env!("CARGO_PKG_VERSION"), &launches);
@@ -124,6 +124,7 @@ impl Reports {
         }
         launches.retain(|launch| launch.runs > 0);
         launches.iter_mut().for_each(Launch::keep_functions_that_ran);
+        timelines.draw(&mut launches);
         let profile = Profile::new(env!("CARGO_PKG_VERSION"), launches);
         for (form, output) in self.profile {
             output.write(profile_text(form, &profile, &texts, &[])?.as_bytes())?;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use handloom_profile::{Launch, Piece, Timeline};
+use handloom_profile::{Launch, Timelines};
 use handloom_runtime::{Trace, Traced};
 
 use crate::outputs::{Output, Store, open_all};
@@ -15,9 +15,9 @@ const NOTE: &str = "Time of the host that ran the kernels, not time of a GPU";
 /// What is traced of a command, and the file that gets it.
 pub struct Traces {
     output: Option<Output>,
-    /// Asked for in any case: a page draws it.
-    wanted: bool,
-    all: Arc<Mutex<Vec<Traced>>>,
+    /// A page draws it.
+    is_drawn: bool,
+    all: Arc<Mutex<(Vec<Traced>, Timelines)>>,
 }
 
 impl Traces {
@@ -28,40 +28,33 @@ impl Traces {
     pub fn open(path: Option<&str>) -> Result<Traces, Failure> {
         let store = path.map(Store::to);
         let output = open_all(store.iter())?.pop();
-        Ok(Traces { wanted: output.is_some(), output, all: Arc::default() })
+        Ok(Traces { is_drawn: false, output, all: Arc::default() })
     }
 
     /// The same, which also remembers for a page.
     #[must_use]
-    pub fn for_page(self, wanted: bool) -> Traces {
-        Traces { wanted: self.wanted || wanted, ..self }
+    pub fn for_page(self, is_drawn: bool) -> Traces {
+        Traces { is_drawn, ..self }
     }
 
     /// Takes what launches tell, if it is wanted.
     pub fn trace(&self) -> Option<Trace> {
-        let all = Arc::clone(&self.all);
-        self.wanted.then(|| Trace::new(move |traced| all.lock().unwrap_or_else(PoisonError::into_inner).push(traced)))
+        let (all, is_written, is_drawn) = (Arc::clone(&self.all), self.output.is_some(), self.is_drawn);
+        let take = move |traced: Traced| {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_drawn {
+                traced.draw(&mut all.1);
+            }
+            if is_written {
+                all.0.push(traced);
+            }
+        };
+        (is_written || is_drawn).then(|| Trace::new(take))
     }
 
-    /// Gives each launch the blocks of its last run.
+    /// Gives launches the blocks of their last runs.
     pub fn draw(&self, launches: &mut [Launch]) {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        for launch in launches {
-            let shape = |d: [u32; 3]| format!("{},{},{}", d[0], d[1], d[2]);
-            let facts = [("grid", shape(launch.grid)), ("block", shape(launch.block))];
-            let is_of =
-                |t: &&Traced| t.sort == "launch" && t.name == launch.entry && facts.iter().all(|f| t.facts.contains(f));
-            let Some(last) = all.iter().rev().find(is_of) else { continue };
-            let piece = |turn: &handloom_runtime::Turn| Piece {
-                thread: turn.thread,
-                first: turn.first,
-                blocks: turn.blocks,
-                begin_us: turn.begin_us - last.begin_us,
-                took_us: turn.took_us,
-            };
-            let pieces = last.turns.iter().map(piece).collect();
-            launch.timeline = Some(Timeline { took_us: last.took_us, pieces });
-        }
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).1.draw(launches);
     }
 
     /// Writes the file, if there is one.
@@ -71,7 +64,7 @@ impl Traces {
     pub fn write(self) -> Result<(), Failure> {
         let Some(output) = self.output else { return Ok(()) };
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let events: Vec<String> = all.iter().flat_map(|traced| traced.events(std::process::id())).collect();
+        let events: Vec<String> = all.0.iter().flat_map(|traced| traced.events(std::process::id())).collect();
         output.write(document(&events).as_bytes())
     }
 }

@@ -9,12 +9,14 @@
 #![forbid(unsafe_code)]
 
 pub mod codes;
+mod driver_error;
 pub mod hash;
 pub mod names;
 mod render;
 mod source;
 
 pub use codes::Code;
+pub use driver_error::DriverError;
 pub use render::{Footer, Heading, Report, Snippet, Style, names_json, render_human, render_json, render_snippets};
 pub use source::{FileId, LineColumn, SourceMap, Span};
 

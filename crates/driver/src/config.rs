@@ -61,6 +61,8 @@ pub struct Config {
 pub struct CountConfig {
     /// How much.
     pub level: Counting,
+    /// A page is to show when the host ran blocks.
+    pub is_drawn: bool,
     /// Where it goes.
     pub to: CountsTo,
 }
@@ -77,12 +79,13 @@ pub enum CountsTo {
 /// `LEVEL:FOLDER`, as `exec` says it.
 fn counts_for_exec(text: &str) -> Option<CountConfig> {
     let (level, folder) = text.split_once(':')?;
-    let level = match level {
-        "all" => Counting::All,
-        "coverage" => Counting::Coverage,
+    let (level, is_drawn) = match level {
+        "all" => (Counting::All, false),
+        "page" => (Counting::All, true),
+        "coverage" => (Counting::Coverage, false),
         _ => return None,
     };
-    Some(CountConfig { level, to: CountsTo::Folder(PathBuf::from(folder)) })
+    Some(CountConfig { level, is_drawn, to: CountsTo::Folder(PathBuf::from(folder)) })
 }
 
 /// A file of this process: `%p` is its number.
@@ -208,7 +211,8 @@ impl Config {
         });
         let level = if profile.is_some() { Counting::All } else { Counting::Coverage };
         if profile.is_some() || cover.is_some() {
-            c.count = Some(CountConfig { level, to: CountsTo::Reports([profile, cover]) });
+            let is_drawn = profile.as_ref().is_some_and(|(_, form)| *form == Form::Html);
+            c.count = Some(CountConfig { level, is_drawn, to: CountsTo::Reports([profile, cover]) });
         }
         get("HANDLOOM_COUNTS", "what `handloom exec` says", &mut |t| {
             c.count = counts_for_exec(t);
@@ -269,10 +273,12 @@ mod tests {
         let count = |name, value| read(name, value).0.count;
         let (path, form) = (PathBuf::from("p.html"), Form::Html);
         let to = CountsTo::Reports([Some((path, form)), None]);
-        assert_eq!(count("HANDLOOM_PROFILE", "p.html"), Some(CountConfig { level: Counting::All, to }));
+        assert_eq!(count("HANDLOOM_PROFILE", "p.html"), Some(CountConfig { level: Counting::All, is_drawn: true, to }));
         assert_eq!(count("HANDLOOM_COVER", "c.info").map(|c| c.level), Some(Counting::Coverage));
         let to = CountsTo::Folder(PathBuf::from("/tmp/a:b"));
-        assert_eq!(count("HANDLOOM_COUNTS", "coverage:/tmp/a:b"), Some(CountConfig { level: Counting::Coverage, to }));
+        let coverage = CountConfig { level: Counting::Coverage, is_drawn: false, to };
+        assert_eq!(count("HANDLOOM_COUNTS", "coverage:/tmp/a:b"), Some(coverage));
+        assert!(count("HANDLOOM_COUNTS", "page:/tmp/a").is_some_and(|c| c.is_drawn && c.level == Counting::All));
         let (config, wrong) = read("HANDLOOM_PROFILE", "c.info");
         assert_eq!(config.count, None);
         assert_eq!(wrong, ["HANDLOOM_PROFILE is `c.info`: expected a file that ends in .html or .json"]);

@@ -6,13 +6,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use handloom_ir::simt::Counting;
 use handloom_profile::cover::Coverage;
-use handloom_profile::{Launch, Part, Profile, json_line};
+use handloom_profile::{Launch, Part, Profile, Timelines, json_line};
 use handloom_runtime::{Tally, Trace, Traced};
 
 use crate::config::{Config, CountConfig, CountsTo};
@@ -27,6 +27,8 @@ pub struct Counts {
     part: [PathBuf; 2],
     /// Launches that were told of in notes.
     noted: AtomicU64,
+    /// When blocks ran, if a page shows it.
+    timelines: Option<Arc<Mutex<Timelines>>>,
 }
 
 impl Counts {
@@ -43,12 +45,19 @@ impl Counts {
         let folder = if let CountsTo::Folder(folder) = &config.to { folder.as_path() } else { Path::new("") };
         let part = ["part", "json"].map(|ending| folder.join(format!("{name}.{ending}")));
         let (to, tally) = (config.to.clone(), tally.telling(tell));
-        Counts { tally, to, part, noted: AtomicU64::new(0) }
+        let timelines = config.is_drawn.then(Arc::default);
+        Counts { tally, to, part, noted: AtomicU64::new(0), timelines }
+    }
+
+    /// All that was counted until now.
+    fn all(&self) -> Part {
+        let timelines = self.timelines.as_ref().map(|all| all.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        Part { timelines: timelines.unwrap_or_default(), ..self.tally.part() }
     }
 
     fn write(&self, process: &Process) -> Result<(), String> {
         let over = self.tally.n_over();
-        let part = self.tally.part();
+        let part = self.all();
         match &self.to {
             CountsTo::Folder(_) => {
                 let [unfinished, finished] = &self.part;
@@ -58,7 +67,7 @@ impl Counts {
                 process.note(&format!("{{\"event\":\"counted\",\"launches\":{new}}}"));
             }
             CountsTo::Reports([profile, cover]) => {
-                let Part { mut launches, texts, .. } = part;
+                let Part { mut launches, texts, timelines, .. } = part;
                 let version = env!("CARGO_PKG_VERSION");
                 let read = |name: &str, _: Option<&str>| fs::read_to_string(name).ok();
                 if let Some((path, form)) = cover {
@@ -68,6 +77,7 @@ impl Counts {
                 if let Some((path, form)) = profile {
                     launches.retain(|launch| launch.runs > 0);
                     launches.iter_mut().for_each(Launch::keep_functions_that_ran);
+                    timelines.draw(&mut launches);
                     let text = Profile::new(version, launches).report(*form, &texts, &read, &[])?;
                     fs::write(path, text).map_err(|e| cannot(path, &e))?;
                 }
@@ -97,19 +107,26 @@ pub fn at_exit() {
     }
 }
 
-/// The trace of the process, if one is asked for.
-pub fn trace(config: &Config) -> Option<Trace> {
-    let path = config.trace_file.clone()?;
-    // The format allows a list without an end, and events may come at any time.
-    if let Err(e) = fs::write(&path, "[\n") {
-        say(&cannot(&path, &e));
+/// The trace of the process, if a file is asked for, or a page shows some of it.
+pub fn trace(config: &Config, counts: Option<&Counts>) -> Option<Trace> {
+    let path = config.trace_file.clone().filter(|path| {
+        // The format allows a list without an end, and events may come at any time.
+        fs::write(path, "[\n").inspect_err(|e| say(&cannot(path, e))).is_ok()
+    });
+    let timelines = counts.and_then(|counts| counts.timelines.clone());
+    if path.is_none() && timelines.is_none() {
         return None;
     }
     let id = std::process::id();
     Some(Trace::since(config.trace_begin, move |traced: Traced| {
-        let text = traced.events(id).join(",\n") + ",\n";
-        let file = fs::OpenOptions::new().append(true).open(&path);
-        // It was written to before; who reads it sees that it ends early.
-        let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Some(timelines) = &timelines {
+            traced.draw(&mut timelines.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        if let Some(path) = &path {
+            let text = traced.events(id).join(",\n") + ",\n";
+            let file = fs::OpenOptions::new().append(true).open(path);
+            // It was written to before; who reads it sees that it ends early.
+            let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        }
     }))
 }

@@ -142,6 +142,7 @@ impl Process {
         let gpu = |(ordinal, number): (usize, &u32)| Gpu::new(ordinal, *number, &config, &code).map(Arc::new);
         let gpus: Result<Vec<Arc<Gpu>>> = config.visible.iter().enumerate().map(gpu).collect();
         let gpus = gpus?;
+        let counts = config.count.as_ref().map(Counts::new);
         if config.open_addresses {
             gpus.iter().for_each(|gpu| host.open(gpu.device.memory()));
         }
@@ -171,8 +172,8 @@ impl Process {
             hints: Hints::default(),
             memory: Registry::default(),
             known: Known::default(),
-            counts: config.count.as_ref().map(Counts::new),
-            trace: counted::trace(&config),
+            trace: counted::trace(&config, counts.as_ref()),
+            counts,
             next_id: AtomicU64::new(1),
             config,
         })

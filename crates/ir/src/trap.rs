@@ -38,7 +38,7 @@ traps! {
 }
 
 use crate::types::StateSpace;
-use handloom_diag::Span;
+use handloom_diag::{DriverError, Span};
 use serde::{Deserialize, Serialize};
 
 /// What an access that trapped tried to do.
@@ -114,6 +114,23 @@ pub struct Trap {
 }
 
 impl TrapKind {
+    /// What CUDA's driver interface calls it.
+    pub fn driver_error(self) -> DriverError {
+        match self {
+            TrapKind::OutOfBounds | TrapKind::WriteProtected | TrapKind::BadObject => DriverError::ILLEGAL_ADDRESS,
+            TrapKind::Misaligned => DriverError::MISALIGNED_ADDRESS,
+            TrapKind::BadSpace => DriverError::INVALID_ADDRESS_SPACE,
+            TrapKind::Assert => DriverError::ASSERT,
+            TrapKind::Deadlock | TrapKind::Timeout => DriverError::LAUNCH_TIMEOUT,
+            TrapKind::Stack => DriverError::HARDWARE_STACK_ERROR,
+            TrapKind::BadCall => DriverError::INVALID_PC,
+            TrapKind::BadTransfer | TrapKind::BadTensor => DriverError::ILLEGAL_INSTRUCTION,
+            TrapKind::Trap | TrapKind::Barrier | TrapKind::Breakpoint | TrapKind::OutOfSurface => {
+                DriverError::LAUNCH_FAILED
+            }
+        }
+    }
+
     /// Whether it is a warp that traps, by itself: the other warps of its block can go on until they wait for it.
     pub fn is_of_one_warp(self) -> bool {
         match self {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Branch, Hot, Launch, Moved, Operations, Row};
 use crate::page::Texts;
+use crate::timeline::Timelines;
 use handloom_counts::HOT;
 
 /// What a process counted, for who runs it.
@@ -19,6 +20,9 @@ pub struct Part {
     pub texts: Texts,
     /// Entries that compiled code did not count, and why.
     pub interpreted: Vec<(String, String)>,
+    /// When the host ran blocks, if a page is to draw it.
+    #[serde(default)]
+    pub timelines: Timelines,
 }
 
 impl Part {
@@ -28,6 +32,17 @@ impl Part {
     /// A sentence that says what is wrong with it.
     pub fn read(text: &str) -> Result<Part, String> {
         serde_json::from_str(text).map_err(|e| format!("these are no counts of a process: {e}"))
+    }
+}
+
+impl Timelines {
+    /// Gives launches theirs, where it is known.
+    pub fn draw(&self, launches: &mut [Launch]) {
+        for launch in launches {
+            if let Some(timeline) = self.of(&launch.entry, [launch.grid, launch.block]) {
+                launch.timeline = Some(timeline.clone());
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! To read it: `kind` what an instruction is for, `launch` puts names to counts, `model` is the
 //! result and its schema, `join` puts several together, `device` the table of devices, `remarks` what matters most, `text` what a terminal shows, `compare` the difference of two,
-//! `cover` what ran at all, `page` both as HTML, `report` what files get.
+//! `cover` what ran at all, `timeline` when the host did it, `page` both as HTML, `report` what files get.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ mod page;
 mod remarks;
 mod report;
 mod text;
+mod timeline;
 
 pub use device::{CAPABILITIES, Capability, Device, PRODUCTS, Product, occupancy, place_on, roofline};
 pub use handloom_counts::{Counter, MOST_ADDRESSES, Site, Space, Traffic, Waits, Warps, Words, rules};
@@ -32,10 +33,11 @@ pub use join::{Part, join, unique_name};
 pub use kind::Kind;
 pub use launch::{Facts, describe};
 pub use model::{
-    Branch, Hot, Launch, LimitOf, MostRegisters, Moved, NOT_TIME, Occupancy, OfKind, Operations, Piece, Profile,
-    Roofline, Row, SCHEMA, SourcePlace, SourceRow, Timeline, Totals, VERSION,
+    Branch, Hot, Launch, LimitOf, MostRegisters, Moved, NOT_TIME, Occupancy, OfKind, Operations, Profile, Roofline,
+    Row, SCHEMA, SourcePlace, SourceRow, Totals, VERSION,
 };
 pub use page::{Texts, cover_page, escape, html, profile_page};
 pub use remarks::{Remark, grouped, remarks};
 pub use report::{Form, ReadText, json_line, lines};
 pub use text::summary;
+pub use timeline::{Piece, Timeline, Timelines};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use handloom_ir::simt::Does;
 
 use crate::kind::Kind;
+use crate::timeline::Timeline;
 use handloom_counts::sums;
 use handloom_counts::{Space, Traffic, Waits, Warps};
 
@@ -85,30 +86,6 @@ pub struct Launch {
     /// When the host ran its blocks, for a page alone: it is no count, and another run has another one.
     #[serde(skip)]
     pub timeline: Option<Timeline>,
-}
-
-/// When the threads of the host ran the blocks of a launch: time of the host, which is none of a GPU.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Timeline {
-    /// How long the launch took, in microseconds.
-    pub took_us: f64,
-    /// What was run, in any order.
-    pub pieces: Vec<Piece>,
-}
-
-/// Blocks that a thread of the host ran one after the other, or a part of one.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Piece {
-    /// The thread, by any number.
-    pub thread: u32,
-    /// Number of the first block.
-    pub first: u64,
-    /// How many there are.
-    pub blocks: u64,
-    /// When they began, in microseconds after the launch.
-    pub begin_us: f64,
-    /// How long they took, in microseconds.
-    pub took_us: f64,
 }
 
 sums! {

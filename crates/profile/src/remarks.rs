@@ -263,11 +263,12 @@ fn even(launch: &Launch) -> Option<Remark> {
     if w.count == 0 {
         return None;
     }
+    let mean = |sum: u64| grouped((sum + w.count / 2) / w.count);
     let text = format!(
-        "{} warps execute {:.0} statements each on average; the busiest of a block {:.0}.",
+        "{} warps execute {} statements each on average; the busiest of a block {}.",
         grouped(w.count),
-        ratio(w.work, w.count),
-        ratio(w.busiest, w.count)
+        mean(w.work),
+        mean(w.busiest)
     );
     Some(Remark { title: "Work of warps".into(), text, row: None, weight: 0.0 })
 }

@@ -9,7 +9,7 @@ use handloom_interp::{AsyncOrder, SharedCounter};
 use handloom_ir::simt::{Builtin, Counting, Counts, Does, Module, Op, Term};
 use handloom_plan::analysis::shape::Shape as Places;
 use handloom_profile::rules::{Lane, WORD};
-use handloom_profile::{Counter, Facts, Launch, Part, Site, Space, Texts, Traffic, Words, describe, lines};
+use handloom_profile::{Counter, Facts, Launch, Part, Site, Space, Texts, Timelines, Traffic, Words, describe, lines};
 
 use super::{Engine, LaunchConfig};
 use crate::grid::{Ended, Grid};
@@ -253,7 +253,7 @@ impl Tally {
             }
         }
         let interpreted = self.interpreted().into_iter().map(|(entry, why)| (entry, why.to_owned())).collect();
-        Part { launches, texts, interpreted }
+        Part { launches, texts, interpreted, timelines: Timelines::default() }
     }
 
     /// Entries of launches that the interpreter ran and counted, and why.

@@ -38,7 +38,7 @@ use crate::grid::{Ended, Grid, LaunchReport};
 use crate::lock::lock;
 use crate::memory::{AllocKind, Undo, access};
 use crate::module::{Function, Program};
-use crate::run::{Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
+use crate::run::{Launched, Moment, Order, Printer, Running, StopHandle, Sums, Watchdog};
 use crate::sched;
 use crate::sched::grid::Finished;
 use crate::trap::{Binding, TrapReport, found};
@@ -169,7 +169,7 @@ impl PreparedLaunch {
         let by_interpreter = program.is_none();
         let waited = begin.elapsed();
         if let Some(trace) = config.trace.as_ref().filter(|_| !compile.is_zero()) {
-            trace.tell_of("compile", function.name(), (begin, waited), Vec::new());
+            trace.tell_of(("compile", function.name()), (begin, waited), Vec::new(), None);
         }
         let space = module.device.inner.memory.space(module.space_kind()).ok_or(LaunchError::NoRoom(Lack::Window))?;
         let param = space.take_param(block.len() as u64)?;
@@ -309,7 +309,8 @@ impl PreparedLaunch {
         let engine = if self.program.is_some() { "compiled" } else { "interpreter" };
         let (grid, block) = (shape(self.config.grid), shape(self.config.block));
         let facts = vec![("grid", grid), ("block", block), ("engine", engine.to_owned())];
-        trace.launch(&self.function.name, (begin, took), facts, turns);
+        let launched = Launched { shape: [self.config.grid, self.config.block], turns: turns.take() };
+        trace.tell_of(("launch", &self.function.name), (begin, took), facts, Some(launched));
     }
 
     /// Runs its own grid, without the launches that its threads make.

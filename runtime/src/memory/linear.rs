@@ -11,6 +11,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use handloom_diag::DriverError;
+
 use super::access::{fill_words, read_words, write_words};
 use super::host::HostRanges;
 use super::reserve::as_len;
@@ -147,6 +149,12 @@ impl MemoryError {
             | MemoryError::Pitch { .. }
             | MemoryError::Empty => ErrorKind::InvalidValue,
         }
+    }
+}
+
+impl From<MemoryError> for DriverError {
+    fn from(e: MemoryError) -> DriverError {
+        e.kind().into()
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use handloom_check::{Checked, CheckedModule, check_text, link_to_run};
-use handloom_diag::{Code, Diagnostic, FileId, Kind, Severity, SourceMap};
+use handloom_diag::{Code, Diagnostic, DriverError, FileId, Kind, Severity, SourceMap};
 use handloom_ir::simt;
 
 use super::Module;
@@ -33,6 +33,16 @@ impl LoadError {
             ErrorKind::LinkFailed
         } else {
             ErrorKind::InvalidModule
+        }
+    }
+}
+
+impl From<&LoadError> for DriverError {
+    fn from(e: &LoadError) -> DriverError {
+        match e.kind() {
+            // What is right and does not run here is code for other devices.
+            ErrorKind::Unsupported => DriverError::NO_BINARY_FOR_GPU,
+            kind => kind.into(),
         }
     }
 }

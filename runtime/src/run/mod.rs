@@ -25,5 +25,5 @@ pub use stop::{Progress, StopHandle};
 pub(crate) use sums::{Counted, SPACES, Sums};
 pub(crate) use teller::Teller;
 pub use tier::Tier;
-pub use trace::{Trace, Traced, Turn};
-pub(crate) use trace::{TurnLog, Turns};
+pub(crate) use trace::{Launched, TurnLog, Turns};
+pub use trace::{Trace, Traced};

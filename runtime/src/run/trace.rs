@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
+use handloom_profile::{Piece, Timeline, Timelines};
+
 use crate::lock::lock;
 use crate::words::quoted;
 
@@ -32,7 +34,16 @@ pub struct Traced {
     pub took_us: f64,
     /// What else there is to say of it: names and words.
     pub facts: Vec<(&'static str, String)>,
-    /// Of a launch: its blocks.
+    /// Of a launch: what it ran.
+    pub launch: Option<Launched>,
+}
+
+/// What a launch ran.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Launched {
+    /// Grid and block.
+    pub shape: [[u32; 3]; 2],
+    /// Its blocks.
     pub turns: Vec<Turn>,
 }
 
@@ -64,7 +75,23 @@ impl Traced {
             let fact = format!("\"entry\":{}", quoted(&self.name));
             event((&name, "blocks", turn.thread, (turn.begin_us, turn.took_us)), process, &fact)
         };
-        std::iter::once(event(own, process, &facts.join(","))).chain(self.turns.iter().map(turn)).collect()
+        let turns = self.launch.iter().flat_map(|launch| &launch.turns);
+        std::iter::once(event(own, process, &facts.join(","))).chain(turns.map(turn)).collect()
+    }
+
+    /// Adds the blocks of a launch to those that are drawn.
+    pub fn draw(&self, timelines: &mut Timelines) {
+        let Some(launch) = &self.launch else { return };
+        let piece = |turn: &Turn| Piece {
+            thread: turn.thread,
+            first: turn.first,
+            last: turn.first + turn.blocks.max(1) - 1,
+            blocks: turn.blocks,
+            begin_us: turn.begin_us - self.begin_us,
+            took_us: turn.took_us,
+        };
+        let pieces = launch.turns.iter().map(piece).collect();
+        timelines.add(&self.name, launch.shape, Timeline::new(self.took_us, pieces));
     }
 }
 
@@ -98,40 +125,19 @@ impl Trace {
 
     /// Tells of work of this thread that began at a time and is over now.
     pub fn tell(&self, sort: &'static str, name: &str, begin: Instant, facts: Vec<(&'static str, String)>) {
-        self.tell_of(sort, name, (begin, begin.elapsed()), facts);
+        self.tell_of((sort, name), (begin, begin.elapsed()), facts, None);
     }
 
-    /// The same of work that took so long.
+    /// The same of work that took so long, of a launch with what it ran.
     pub(crate) fn tell_of(
         &self,
-        sort: &'static str,
-        name: &str,
+        (sort, name): (&'static str, &str),
         (begin, took): (Instant, Duration),
         facts: Vec<(&'static str, String)>,
+        launch: Option<Launched>,
     ) {
         let (begin_us, took_us) = (self.0.clock.micros(begin), took.as_secs_f64() * 1e6);
-        (self.0.take)(Traced {
-            sort,
-            name: name.to_owned(),
-            thread: me(),
-            begin_us,
-            took_us,
-            facts,
-            turns: Vec::new(),
-        });
-    }
-
-    /// Tells of a launch of this thread that is over.
-    pub(crate) fn launch(
-        &self,
-        name: &str,
-        (begin, took): (Instant, Duration),
-        facts: Vec<(&'static str, String)>,
-        log: &TurnLog,
-    ) {
-        let (begin_us, took_us) = (self.0.clock.micros(begin), took.as_secs_f64() * 1e6);
-        let turns = std::mem::take(&mut *lock(&log.all));
-        (self.0.take)(Traced { sort: "launch", name: name.to_owned(), thread: me(), begin_us, took_us, facts, turns });
+        (self.0.take)(Traced { sort, name: name.to_owned(), thread: me(), begin_us, took_us, facts, launch });
     }
 
     /// Where the workers of a launch of so many units note what they run.
@@ -185,6 +191,13 @@ pub(crate) struct TurnLog {
     /// Units are to run one at a time, for a piece each.
     pub(crate) one_by_one: bool,
     all: Mutex<Vec<Turn>>,
+}
+
+impl TurnLog {
+    /// All of it, of a launch that is over.
+    pub(crate) fn take(&self) -> Vec<Turn> {
+        std::mem::take(&mut *lock(&self.all))
+    }
 }
 
 /// What one of them runs.
@@ -269,7 +282,8 @@ mod tests {
         let turn = Turn { thread: 2, first: 3, blocks: 2, begin_us: 10.0, took_us: 1.5 };
         let facts = vec![("grid", "4,1,1".to_owned())];
         let (sort, name) = ("launch", "k<\"a\">".to_owned());
-        let one = Traced { sort, name, thread: 1, begin_us: 9.0, took_us: 4.0, facts, turns: vec![turn] };
+        let launch = Some(Launched { shape: [[4, 1, 1], [32, 1, 1]], turns: vec![turn] });
+        let one = Traced { sort, name, thread: 1, begin_us: 9.0, took_us: 4.0, facts, launch };
         let events: Vec<serde_json::Value> =
             one.events(7).iter().map(|e| serde_json::from_str(e).expect("it is JSON")).collect();
         assert_eq!(events[0]["name"], "k<\"a\">");

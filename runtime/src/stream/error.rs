@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use handloom_diag::DriverError;
 use handloom_ir::trap::TrapKind;
 
 use crate::error::{ErrorKind, Lack};
@@ -43,6 +44,12 @@ impl StreamError {
             StreamError::Silence => ErrorKind::Trap(TrapKind::Deadlock),
             StreamError::NoRoom(_) => ErrorKind::OutOfMemory,
         }
+    }
+}
+
+impl From<&StreamError> for DriverError {
+    fn from(e: &StreamError) -> DriverError {
+        e.kind().into()
     }
 }
 

@@ -69,7 +69,10 @@ fn what_was_found_is_summed_up() {
     let folder = libraries("exec-found");
     let note = "echo '{\"event\":\"trap\",\"code\":\"CUDA_ERROR_ASSERT\"}' >> $HANDLOOM_FINDINGS; exit 3";
     let (status, _, err) = exec(&folder, &["--", "sh", "-c", note]);
-    assert_eq!((status, err.as_str()), (Some(3), "handloom: 1 trap: CUDA_ERROR_ASSERT\n"));
+    assert_eq!(
+        (status, err.as_str()),
+        (Some(3), "handloom: 1 trap: CUDA_ERROR_ASSERT; `handloom explain CUDA_ERROR_ASSERT` says more\n")
+    );
     assert_eq!(exec(&folder, &["--error-exit", "9", "--", "sh", "-c", note]).0, Some(9));
     assert_eq!(exec(&folder, &["--error-exit", "9", "--", "sh", "-c", "exit 3"]).0, Some(3));
 }
@@ -132,8 +135,9 @@ fn counts_of_all_processes_are_one_report() {
     folder.write("k.ptx", HALF);
     let profile = folder.run("profile k.ptx --grid 3 --block 32 zero:4 --format json").ends(0);
     let launches = &profile.objects()[0]["launches"];
+    let drawn = r#"[{"entry":"k","grid":[3,1,1],"block":[32,1,1],"timeline":{"took_us":8.0,"pieces":[{"thread":4,"first":0,"last":2,"blocks":3,"begin_us":1.0,"took_us":6.0}]}}]"#;
     let part = |texts: &str, interpreted: &str| {
-        format!("{{\"launches\":{launches},\"texts\":{texts},\"interpreted\":{interpreted}}}")
+        format!("{{\"launches\":{launches},\"texts\":{texts},\"interpreted\":{interpreted},\"timelines\":{drawn}}}")
     };
     let text = serde_json::to_string(&HALF.lines().collect::<Vec<_>>()).unwrap();
     folder.write("1.json", part(&format!("{{\"k.ptx\":{text}}}"), "[]"));
@@ -158,7 +162,7 @@ fn counts_of_all_processes_are_one_report() {
     let trace = path("t.json");
     let options = ["--profile", &html, "--profile", &json, "--cover", &cover, "--lcov", &lcov, "--trace", &trace];
     let (status, out, err) = run(&options, &both, 0);
-    assert_eq!((status, out.as_str()), (Some(0), "all\n"), "{err}");
+    assert_eq!((status, out.as_str()), (Some(0), "page\n"), "{err}");
     assert!(err.contains("`k` was counted by the interpreter") && err.contains("it has clusters"), "{err}");
     let read = |name: &str| String::from_utf8(folder.read(name)).unwrap();
     let json: serde_json::Value = serde_json::from_str(&read("p.json")).unwrap();
@@ -171,6 +175,8 @@ fn counts_of_all_processes_are_one_report() {
     assert_eq!((&all[0]["totals"]["warp_instructions"], &all[0]["totals"]["atomic_lanes"]), (&36.into(), &96.into()));
     assert_eq!(all[0]["statements"][4]["hot"][0]["lanes"], 96);
     assert!(read("p.html").contains("setp.lt.u32 %p, %t, 16;"), "the PTX came with the counts");
+    let line = "One thread of the host ran blocks, for 75 % to 75 % of the 8.0 us of the launch.";
+    assert!(read("p.html").contains(line) && read("p.html").contains("<title>blocks 0 to 2: from 1.0 us"));
     assert!(read("c.info").contains("SF:k.ptx") && read("c.info").contains("BRDA:"));
     let trace: serde_json::Value = serde_json::from_str(&read("t.json")).unwrap();
     assert_eq!((&trace["traceEvents"][0]["name"], trace["traceEvents"].as_array().unwrap().len()), (&"k".into(), 1));
@@ -180,8 +186,11 @@ fn counts_of_all_processes_are_one_report() {
     let merged: serde_json::Value = serde_json::from_str(&read("c.json")).unwrap();
     assert_eq!((&merged["launches"], &merged["statements"][0]["warps"]), (&4.into(), &12.into()));
     // A launch whose end nobody noted makes a report that is not whole.
-    let (status, _, err) = run(&["--profile", &path("p.json")], &[given, &both].concat(), 0);
-    assert!(status == Some(5) && err.contains("1 launch was not counted: the program ended before"), "{err}");
+    let (status, out, err) = run(&["--profile", &path("p.json")], &[given, &both].concat(), 0);
+    assert!(
+        status == Some(5) && out == "all\n" && err.contains("1 launch was not counted: the program ended before"),
+        "{err}"
+    );
     let (status, out, err) = run(&["--profile", "/no/such/folder/p.json"], &both, 0);
     assert_eq!((status, out.as_str()), (Some(5), ""), "the program does not run: {err}");
 }

@@ -30,6 +30,11 @@ fn each_wrong_example_shows_its_code_and_each_right_one_nothing() {
         let code = text(row, "code");
         let page = &f.run(&format!("explain --format json {code}")).ends(0).objects()[0];
         assert_eq!(page["title"], row["title"]);
+        // Examples of traps were seen to be right at the traps; those in C are run by the tests of the driver library.
+        if row["kind"] == "driver error" {
+            assert!(page["about"].is_string() || page["wrong"].is_null() || row["traps"].is_array(), "{page}");
+            continue;
+        }
         if let Some(job) = page["job"].as_str() {
             f.write("job.json", job);
         }
@@ -45,6 +50,40 @@ fn each_wrong_example_shows_its_code_and_each_right_one_nothing() {
         let (all, codes) = shown(&right);
         assert!(codes.is_empty() && !all.iter().any(|c| c == code), "{code}: {right:?}");
     }
+}
+
+/// Errors that the sources of the driver name, and those alone, have pages. The words by which programs tell of them lead there.
+#[test]
+fn each_error_of_the_driver_is_explained() {
+    let f = Folder::new("explain_driver");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = vec![root.join("crates/ir/src/trap.rs")];
+    ["runtime/src", "crates/driver/src", "crates/libcuda/src"].iter().for_each(|p| sources(&root.join(p), &mut files));
+    let mut named = BTreeSet::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_driver = file.components().any(|c| c.as_os_str() == "driver" || c.as_os_str() == "libcuda");
+        for rest in text.split(if is_driver { "Code::" } else { "DriverError::" }).skip(1) {
+            let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+            if name.len() > 2 && name != "SUCCESS" && name.chars().all(|c| c.is_ascii_uppercase() || c == '_') {
+                named.insert(format!("CUDA_ERROR_{name}"));
+            }
+        }
+    }
+    let rows = f.run("explain --format json").ends(0).objects();
+    let pages = rows.iter().filter(|row| row["kind"] == "driver error").map(|row| text(row, "code").to_owned());
+    assert_eq!(pages.collect::<BTreeSet<_>>(), named);
+    let wanted = "CUDA_ERROR_ILLEGAL_ADDRESS (driver error): an illegal memory access was encountered\n";
+    for word in
+        ["cuda_error_illegal_address", "cudaErrorIllegalAddress", "700", "an illegal memory access was encountered"]
+    {
+        let ran = f.run(&format!("explain {word}")).ends(0);
+        assert!(ran.out.starts_with(wanted) && ran.out.contains("`handloom explain out_of_bounds`"), "{ran:?}");
+    }
+    let refused = f.run("explain cudaErrorECCUncorrectable").ends(2);
+    refused.says(
+        "`CUDA_ERROR_ECC_UNCORRECTABLE` is `uncorrectable ECC error encountered`, which nothing of Handloom returns",
+    );
 }
 
 /// All files of Rust below a folder.
