@@ -35,10 +35,6 @@ impl Mask {
         Mask(std::array::from_fn(|i| f(self.0[i], other.0[i])))
     }
 
-    pub(super) fn and(&self, other: &Mask) -> Mask {
-        self.with(other, |a, b| a & b)
-    }
-
     pub(super) fn or(&self, other: &Mask) -> Mask {
         self.with(other, |a, b| a | b)
     }
