@@ -75,6 +75,16 @@ impl Global {
         Ok(())
     }
 
+    /// What other blocks access.
+    pub(super) fn add(&mut self, other: Global) -> Result<(), &'static str> {
+        if self.touches.len() + other.touches.len() > MOST_TOUCHES {
+            return Err("there are too many accesses");
+        }
+        self.touches.extend(other.touches);
+        self.reads_anywhere |= other.reads_anywhere;
+        Ok(())
+    }
+
     /// Whether no two threads of the grid are in each other's way.
     pub(super) fn settle(mut self, shape: &Shape) -> Result<(), &'static str> {
         let changes = |t: &Touch| t.kind != Kind::Read;

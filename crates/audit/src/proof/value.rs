@@ -113,6 +113,8 @@ fn either(a: &Known, b: &Known) -> Option<Rc<Mask>> {
 pub(super) struct Shape {
     /// Blocks.
     pub(super) nctaid: [u32; 3],
+    /// The first and the last coordinates of those that values are of.
+    pub(super) blocks: ([u32; 3], [u32; 3]),
     /// Threads of a block.
     pub(super) threads: usize,
 }
@@ -120,8 +122,11 @@ pub(super) struct Shape {
 impl Shape {
     /// The lowest and the highest that multiples of the coordinates of a block come to.
     pub(super) fn reach(&self, by: &[i64; PARTS]) -> (i128, i128) {
-        let ends = by.iter().zip(&self.nctaid).map(|(by, n)| i128::from(*by) * i128::from(n.saturating_sub(1)));
-        ends.fold((0, 0), |(low, high), end| (low + end.min(0), high + end.max(0)))
+        let (first, last) = &self.blocks;
+        (0..3).fold((0, 0), |(low, high), i| {
+            let ends = [first[i], last[i]].map(|x| i128::from(by[i]) * i128::from(x));
+            (low + ends[0].min(ends[1]), high + ends[0].max(ends[1]))
+        })
     }
 
     /// A value as integers that are the same in each block as the bits at its width, signed or not; `None` if one may wrap.
@@ -254,7 +259,7 @@ impl Shape {
         let divides = |below: u64| {
             over(large, |any, x| any | x) & below == 0 && large.by.iter().all(|by| by.cast_unsigned() & below == 0)
         };
-        low == 0 && below.is_some_and(divides)
+        low >= 0 && below.is_some_and(divides)
     }
 
     /// By its definition, where all blocks have the same.
