@@ -59,6 +59,8 @@ pub struct CheckReport {
     pub events: Vec<Event>,
     /// Why the reference executor ran the launch, if compiled code could not tell all that was asked for.
     pub interpreted: Option<Word>,
+    /// Nothing could be found, as was known before the launch ran: the code of a launch without checks ran.
+    pub is_proven: bool,
 }
 
 /// Neighbouring bytes of global memory that something touched: a launch, a copy, a fill.

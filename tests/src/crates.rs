@@ -57,7 +57,7 @@ pub const CRATES: &[Crate] = &[
     },
     Crate {
         name: "audit",
-        about: "what threads of a launch do, event by event; the races among them, uses of unwritten bits, strays, misuse",
+        about: "what threads of a launch do, event by event; the races among them, uses of unwritten bits, strays, misuse; launches in which there can be none",
         crates: &["diag", "ir"],
         outside: &[],
     },

@@ -36,6 +36,7 @@ mod line;
 pub mod memory;
 pub mod misuse;
 mod order;
+pub mod proof;
 mod proxy;
 mod race;
 mod row;

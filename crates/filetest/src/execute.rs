@@ -63,7 +63,7 @@ fn tells_alike(job: &Job<'_>, seed: u64, suite: &Suite<'_>) -> Result<(), String
         return Ok(());
     }
     job.tells_alike(seed).map(drop).map_err(|e| on(CODE_TOLD, seed, &e))?;
-    job.finds_alike(seed).map_err(|e| on(CODE_CHECKED, seed, &e))
+    job.finds_alike(seed).map(drop).map_err(|e| on(CODE_CHECKED, seed, &e))
 }
 
 fn texts(findings: &[Finding]) -> String {

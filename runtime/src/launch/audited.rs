@@ -17,20 +17,29 @@ use crate::module::{Function, Named, Untold};
 /// Whether code of a checked launch tells what threads do. Else the code of a launch without checks does, as its traps are all that can be found.
 pub(super) fn must_tell(function: &Function, config: &LaunchConfig) -> bool {
     let Some(check) = config.check else { return false };
-    let untold = untold(function, config);
+    let has = |c| check.checks.has(c);
+    let reads_own = || has(Check::Init) && untold(function, config).is_own;
+    has(Check::Race) || has(Check::Sync) || reads_own() || has(Check::Memory) && may_stray(function, config)
+}
+
+/// Whether an access through the address of a variable may lie elsewhere.
+pub(super) fn may_stray(function: &Function, config: &LaunchConfig) -> bool {
     let fills_all = |offset: u64, bytes: u64| {
         let reserved = function.module_of(config).ir.shared.reserved;
         let all = shared_total(function.entry(), function.dynamic_start(), config.shared_bytes);
         (offset, u64::from(reserved)) == (0, 0) && bytes == all
     };
-    let may_stray = match untold.variable {
+    let may_stray = match untold(function, config).variable {
         Named::None => false,
         Named::Shared(offset, bytes) => !fills_all(offset, bytes),
         Named::Some => true,
     };
-    let may_stray = || may_stray && !stays_in_variables(function, config);
-    let has = |c| check.checks.has(c);
-    has(Check::Race) || has(Check::Sync) || has(Check::Init) && untold.is_own || has(Check::Memory) && may_stray()
+    may_stray && !stays_in_variables(function, config)
+}
+
+/// Why bits that nobody wrote may come from elsewhere than shared memory.
+pub(super) fn unknown_bits(function: &Function, config: &LaunchConfig) -> Option<&'static str> {
+    untold(function, config).bits
 }
 
 /// Whether each access through the address of a variable lies in it, whatever the kernel does: ranges of values say so for the block dimensions of the launch.

@@ -113,7 +113,7 @@ impl Launcher {
         let Params { block, bindings } = params;
         let mut launch = match idle {
             Some(mut launch) => {
-                launch.set_block(&block, bindings);
+                launch.set_block(&block, bindings)?;
                 launch
             }
             None => {

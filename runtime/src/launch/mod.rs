@@ -8,7 +8,9 @@ mod config;
 mod counted;
 mod launcher;
 mod listing;
+mod proven;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -128,8 +130,35 @@ pub struct PreparedLaunch {
     workspace: Option<u64>,
     bindings: Vec<Binding>,
     workers: sched::Workers,
+    /// No check can find anything: it runs as if there were none.
+    is_proven: bool,
     /// What the check of a run had found that was stopped.
     left: Option<Box<CheckReport>>,
+}
+
+/// Who runs a launch.
+struct Chosen {
+    /// `None`: the interpreter.
+    program: Option<Arc<Program>>,
+    compile: Duration,
+    is_proven: bool,
+}
+
+impl Chosen {
+    fn new(function: &Function, config: &LaunchConfig, params: &[u8]) -> Result<Chosen, LaunchError> {
+        let is_proven = proven::is_proven(function, config, params);
+        let config = &if is_proven { Cow::Owned(proven::unchecked(config)) } else { Cow::Borrowed(config) };
+        let (program, compile) = match function.runs_on(config) {
+            Engine::Interp => (None, Duration::ZERO),
+            Engine::Jit => {
+                let (program, compile) = function.program(config)?;
+                // One generator of code counts; where it has none, the interpreter does.
+                let counts = config.count.is_none() || program.counts(&function.module_of(config)).is_some();
+                (Some(program).filter(|_| counts), compile)
+            }
+        };
+        Ok(Chosen { program, compile, is_proven })
+    }
 }
 
 impl PreparedLaunch {
@@ -157,15 +186,7 @@ impl PreparedLaunch {
         let module = &function.module_of(config);
         let start = function.dynamic_start();
         let begin = Instant::now();
-        let (program, compile) = match function.runs_on(config) {
-            Engine::Interp => (None, Duration::ZERO),
-            Engine::Jit => {
-                let (program, compile) = function.program(config)?;
-                // One generator of code counts; where it has none, the interpreter does.
-                let counts = config.count.is_none() || program.counts(module).is_some();
-                (Some(program).filter(|_| counts), compile)
-            }
-        };
+        let Chosen { program, compile, is_proven } = Chosen::new(function, config, block)?;
         let by_interpreter = program.is_none();
         let waited = begin.elapsed();
         if let Some(trace) = config.trace.as_ref().filter(|_| !compile.is_zero()) {
@@ -246,6 +267,7 @@ impl PreparedLaunch {
             workspace,
             bindings,
             workers: sched::Workers::default(),
+            is_proven,
             left: None,
         })
     }
@@ -257,16 +279,29 @@ impl PreparedLaunch {
     pub fn set_args(&mut self, args: &[Arg<'_>]) -> Result<(), LaunchError> {
         let mut block = Vec::new();
         let bindings = bind(&self.function, args, &mut block)?;
-        self.set_block(&block, bindings);
-        Ok(())
+        self.set_block(&block, bindings)
     }
 
     /// Replaces all parameters by what lies in memory for them: as many bytes as it was made with.
-    fn set_block(&mut self, block: &[u8], bindings: Vec<Binding>) {
+    ///
+    /// # Errors
+    /// There is no code for what must be looked at now.
+    fn set_block(&mut self, block: &[u8], bindings: Vec<Binding>) -> Result<(), LaunchError> {
         assert_eq!(block.len() as u64, self.grid.param_bytes, "a block of parameters keeps its size");
+        if self.config.check.is_some() && proven::is_proven(&self.function, &self.config, block) != self.is_proven {
+            let Chosen { program, compile, is_proven } = Chosen::new(&self.function, &self.config, block)?;
+            // Memory of blocks is laid out for the code.
+            let module = &self.grid.module;
+            if let Some(space) = module.device.inner.memory.space(module.space_kind()) {
+                std::mem::take(&mut self.workers).release(space);
+            }
+            (self.program, self.is_proven) = (program, is_proven);
+            self.compile += compile;
+        }
         self.bindings = bindings;
         // SAFETY: the block is this launch's, has the size of the same parameter list, and no launch of it runs.
         unsafe { access::copy_in(self.param.0, block) }
+        Ok(())
     }
 
     /// Gives back memory that it need not keep until its next run.
@@ -429,12 +464,14 @@ impl PreparedLaunch {
             if self.config.check.is_some_and(|c| c.races.keeps_footprint) { audit.footprint() } else { vec![] };
         let (races, unchecked) = audit.finish();
         let touched = found::touched(&footprint, &self.grid);
-        let interpreted = again.or_else(|| audited::why_interpreted(&self.function, &self.config));
+        let is_proven = self.is_proven;
+        let why = || audited::why_interpreted(&self.function, &self.config).filter(|_| !is_proven);
+        let interpreted = again.or_else(why);
         let races = races.iter().map(|race| found::race(race, &self.grid, &self.bindings));
         let uses = uses.iter().map(|u| found::unwritten(u, &memory, &self.grid, &self.bindings));
         let strays = memory.strays().iter().map(|s| found::stray(s, &self.grid, &self.bindings));
         let findings = races.chain(misuses).chain(uses).chain(strays).chain(after_free).collect();
-        Some(Box::new(CheckReport { findings, unchecked, allocated, freed, touched, events, interpreted }))
+        Some(Box::new(CheckReport { findings, unchecked, allocated, freed, touched, events, interpreted, is_proven }))
     }
 
     /// Its parameters, for a memory report.

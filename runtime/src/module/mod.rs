@@ -11,6 +11,7 @@ mod task;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use handloom_audit::Checks;
 use handloom_diag::{Diagnostic, SourceMap};
 use handloom_interp::AsyncOrder;
 use handloom_ir::simt::{self, Builtin, FuncId, Op, Param, SymKind};
@@ -51,8 +52,22 @@ pub(crate) struct ModuleInner {
     pub(crate) untold: Mutex<HashMap<FuncId, Untold>>,
     /// By entry and shape: whether accesses through addresses of variables lie in them in any case, once a checked launch asked.
     pub(crate) inside: Mutex<HashMap<(FuncId, simt::LaunchShape), bool>>,
+    /// Whether nothing can be found in launches, once they were checked.
+    pub(crate) proven: Mutex<HashMap<Proof, bool>>,
     /// By entry and shape: why compiled code cannot count, once a counted launch asked.
     pub(crate) uncounted: Mutex<Uncounted>,
+}
+
+/// What decides whether something can be found in a launch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Proof {
+    pub(crate) entry: FuncId,
+    /// Blocks, and threads of each.
+    pub(crate) shape: [[u32; 3]; 2],
+    pub(crate) shared_bytes: u32,
+    pub(crate) checks: Checks,
+    /// As they lie in memory.
+    pub(crate) params: Vec<u8>,
 }
 
 /// By entry, shape and what is counted: why compiled code cannot count, if it cannot.
@@ -105,7 +120,7 @@ impl Module {
         let prints = all().any(|i| i.op == Op::Builtin(Builtin::Vprintf));
         let launches = all().any(|i| matches!(i.op, Op::Builtin(Builtin::Device { .. })));
         let (device, programs) = (device.clone(), Programs::default());
-        let (late, untold, inside, uncounted) = Default::default();
+        let (late, untold, inside, proven, uncounted) = Default::default();
         let inner = ModuleInner {
             device,
             ir,
@@ -118,6 +133,7 @@ impl Module {
             late,
             untold,
             inside,
+            proven,
             uncounted,
         };
         Ok(Module { inner: Arc::new(inner) })
@@ -240,6 +256,7 @@ impl ModuleInner {
                 late: OnceLock::new(),
                 untold: Mutex::default(),
                 inside: Mutex::default(),
+                proven: Mutex::default(),
                 uncounted: Mutex::default(),
             })
         });

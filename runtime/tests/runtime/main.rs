@@ -9,5 +9,6 @@ mod launch;
 mod lockstep;
 mod memory;
 mod printing;
+mod proven;
 mod services;
 mod streams;

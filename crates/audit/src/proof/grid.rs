@@ -1,0 +1,239 @@
+//! Global memory of a launch whose blocks are all alike: what a block accesses lies at even distances from what the others do.
+
+use std::collections::HashMap;
+
+use super::mask::Mask;
+use super::own::{Cells, Kind, Now};
+use super::value::{Known, PARTS, SHARED, Shape};
+
+/// Most accesses that are kept.
+const MOST_TOUCHES: usize = 1 << 14;
+
+/// Most ranges that are compared.
+const MOST_COMPARED: u64 = 1 << 24;
+
+/// An access of threads to global memory.
+#[derive(Clone, Debug)]
+struct Touch {
+    at: Known,
+    threads: Mask,
+    kind: Kind,
+    /// Bytes of each thread.
+    bytes: u8,
+    /// Barriers that the block has passed, and 1.
+    stretch: u32,
+    /// The lowest address in any block, and the end.
+    range: (i128, i128),
+}
+
+/// All accesses to global memory.
+#[derive(Debug, Default)]
+pub(super) struct Global {
+    touches: Vec<Touch>,
+    /// Reads at places that nobody knows.
+    reads_anywhere: bool,
+}
+
+impl Global {
+    /// Threads read at places that nobody knows.
+    pub(super) fn read_anywhere(&mut self) {
+        self.reads_anywhere = true;
+    }
+
+    /// Threads access places. `at` holds for all of them.
+    pub(super) fn touch(
+        &mut self,
+        shape: &Shape,
+        at: Known,
+        threads: Mask,
+        (kind, bytes): (Kind, u8),
+        stretch: u32,
+    ) -> Result<(), &'static str> {
+        let (mut first, mut last) = (u64::MAX, 0);
+        threads.iter().for_each(|t| (first, last) = (first.min(at.lanes.of(t)), last.max(at.lanes.of(t))));
+        if first > last {
+            return Ok(());
+        }
+        let (low, high) = shape.reach(&at.by);
+        let range = (i128::from(first) + low, i128::from(last) + high + i128::from(bytes));
+        if range.0 < 0 || range.1 > i128::from(u64::MAX) {
+            return Err("addresses wrap");
+        }
+        // What is read again and again is one range.
+        if kind == Kind::Read
+            && let Some(known) = self.touches.iter().rev().take(8).find(|t| t.kind == kind && t.range == range)
+            && known.at == at
+            && known.stretch == stretch
+            && threads.without(&known.threads).is_empty()
+        {
+            return Ok(());
+        }
+        if self.touches.len() == MOST_TOUCHES {
+            return Err("there are too many accesses");
+        }
+        self.touches.push(Touch { at, threads, kind, bytes, stretch, range });
+        Ok(())
+    }
+
+    /// What other blocks access.
+    pub(super) fn add(&mut self, other: Global) -> Result<(), &'static str> {
+        if self.touches.len() + other.touches.len() > MOST_TOUCHES {
+            return Err("there are too many accesses");
+        }
+        self.touches.extend(other.touches);
+        self.reads_anywhere |= other.reads_anywhere;
+        Ok(())
+    }
+
+    /// Whether no two threads of the grid are in each other's way.
+    pub(super) fn settle(mut self, shape: &Shape) -> Result<(), &'static str> {
+        let changes = |t: &Touch| t.kind != Kind::Read;
+        if self.reads_anywhere && self.touches.iter().any(changes) {
+            return Err("what is read may be what is written");
+        }
+        self.touches.sort_by_key(|t| t.range);
+        let mut rest = &self.touches[..];
+        while let Some(first) = rest.first() {
+            let mut end = first.range.1;
+            let mut n = 1;
+            while let Some(next) = rest.get(n).filter(|next| next.range.0 < end) {
+                end = end.max(next.range.1);
+                n += 1;
+            }
+            settle_some(shape, &rest[..n])?;
+            rest = &rest[n..];
+        }
+        Ok(())
+    }
+}
+
+/// The same for accesses that may meet.
+fn settle_some(shape: &Shape, touches: &[Touch]) -> Result<(), &'static str> {
+    if touches.iter().all(|t| t.kind == Kind::Read) {
+        return Ok(());
+    }
+    // Reads that no write comes near are nobody's concern; the ranges of others hold them together.
+    let changes: Vec<(i128, i128)> = touches.iter().filter(|t| t.kind != Kind::Read).map(|t| t.range).collect();
+    let is_near = |t: &&Touch| changes.iter().any(|(low, end)| t.range.0 < *end && *low < t.range.1);
+    let mut near: Vec<&Touch> = touches.iter().filter(is_near).collect();
+    if near.iter().all(|t| t.kind == Kind::Atomic && t.bytes == near[0].bytes) {
+        return Ok(());
+    }
+    if near.iter().any(|t| t.at.by != near[0].at.by) {
+        return Err("blocks access memory at distances that differ");
+    }
+    near.sort_by_key(|t| t.stretch);
+    let grain = near.iter().map(|t| u64::from(t.bytes)).min().unwrap_or(1).min(4);
+    inside(&near, grain, shape)?;
+    between(&near, grain, shape)
+}
+
+/// The cells of an access of a thread.
+fn cells(t: &Touch, thread: usize, grain: u64) -> (u64, u64) {
+    let at = t.at.lanes.of(thread);
+    (at / grain, (at + u64::from(t.bytes)).div_ceil(grain))
+}
+
+/// Whether no two threads of a block are in each other's way.
+fn inside(touches: &[&Touch], grain: u64, shape: &Shape) -> Result<(), &'static str> {
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    for t in touches {
+        for (from, to) in t.threads.iter().map(|thread| cells(t, thread, grain)) {
+            for cell in from..to {
+                let new = places.len();
+                places.entry(cell).or_insert(new);
+            }
+        }
+    }
+    let mut all = Cells::new(places.len());
+    let mut now = Now { stretch: 0, met: vec![0; shape.threads.div_ceil(32)] };
+    for t in touches {
+        now.stretch = t.stretch;
+        for thread in t.threads.iter() {
+            let (from, to) = cells(t, thread, grain);
+            for at in (from..to).map(|cell| places[&cell]) {
+                if !all.access(&now, (at, at + 1), thread, (t.kind, t.bytes)) {
+                    return Err("threads of a block access one place in global memory");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs of cells, in order.
+fn runs<'a>(touches: impl Iterator<Item = &'a &'a Touch>, grain: u64) -> Vec<(i128, i128)> {
+    let mut all: Vec<(u64, u64)> =
+        touches.flat_map(|t| t.threads.iter().map(|thread| cells(t, thread, grain))).collect();
+    all.sort_unstable();
+    let mut runs: Vec<(i128, i128)> = Vec::new();
+    for (from, to) in all {
+        let (from, to) = (i128::from(from * grain), i128::from(to * grain));
+        match runs.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => runs.push((from, to)),
+        }
+    }
+    runs
+}
+
+/// Whether no two blocks are in each other's way. All accesses have the same distances.
+fn between(touches: &[&Touch], grain: u64, shape: &Shape) -> Result<(), &'static str> {
+    let by = touches[0].at.by;
+    let all = runs(touches.iter(), grain);
+    let changed = runs(touches.iter().filter(|t| t.kind != Kind::Read), grain);
+    let (Some(low), Some(high)) = (all.first(), all.last()) else { return Ok(()) };
+    let span = high.1 - low.0;
+    let mut left = MOST_COMPARED;
+    let met = "blocks access one place in global memory";
+    let far = |axis: usize| i128::from(shape.nctaid[axis].saturating_sub(1));
+    let x = i128::from(by[0]);
+    for dz in -far(2)..=far(2) {
+        for dy in -far(1)..=far(1) {
+            left = left.checked_sub(1).ok_or("there are too many blocks")?;
+            let start = i128::from(by[1]) * dy + i128::from(by[2]) * dz;
+            // Along x only blocks that come near are looked at.
+            let (from, to) = match x {
+                0 if start.abs() < span => (-far(0), far(0)),
+                0 => continue,
+                _ => {
+                    let ends = [(-span - start) / x, (span - start) / x];
+                    (ends[0].min(ends[1]) - 1, ends[0].max(ends[1]) + 1)
+                }
+            };
+            for dx in from.max(-far(0))..=to.min(far(0)) {
+                let distance = start + x * dx;
+                if (dx, dy, dz) == (0, 0, 0) || distance.abs() >= span {
+                    continue;
+                }
+                left = left.checked_sub((all.len() + changed.len()) as u64).ok_or("there are too many blocks")?;
+                if do_meet(&changed, &all, distance) {
+                    return Err(met);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether some run meets one of others that are moved.
+fn do_meet(changed: &[(i128, i128)], all: &[(i128, i128)], distance: i128) -> bool {
+    let (mut i, mut k) = (0, 0);
+    while let (Some(a), Some(b)) = (changed.get(i), all.get(k)) {
+        let b = (b.0 + distance, b.1 + distance);
+        if a.0 < b.1 && b.0 < a.1 {
+            return true;
+        }
+        if a.1 <= b.1 { i += 1 } else { k += 1 }
+    }
+    false
+}
+
+/// Whether an address is one of shared memory, as the part of it that is its base says; `None` if it is neither that nor one of global memory.
+pub(super) fn is_shared(by: &[i64; PARTS]) -> Option<bool> {
+    match by[SHARED] {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}

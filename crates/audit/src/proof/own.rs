@@ -1,0 +1,202 @@
+//! Shared memory of a block that is played through: who has accessed which bytes since the last barrier, and which were surely written.
+//!
+//! Threads of a warp are ordered by `bar.warp.sync` too. Two that nothing orders must not access a byte unless both read, or both are atomics.
+
+/// What an access does, as far as conflicts go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// Who did something to a cell since the last barrier.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// The number of the stretch between two barriers; 0: never.
+    stretch: u32,
+    /// How often the warp had met.
+    met: u32,
+    who: Who,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Who {
+    Thread(u16),
+    /// Several of a warp.
+    Warp(u8),
+    Several,
+}
+
+const NOBODY: Mark = Mark { stretch: 0, met: 0, who: Who::Several };
+
+/// Accesses to some bytes.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    read: Mark,
+    write: Mark,
+    atomic: Mark,
+    /// Bytes of the atomics.
+    bytes: u8,
+}
+
+const EMPTY: Cell = Cell { read: NOBODY, write: NOBODY, atomic: NOBODY, bytes: 0 };
+
+/// When something happens.
+#[derive(Clone, Debug)]
+pub(super) struct Now {
+    /// Barriers that the block has passed, and 1.
+    pub(super) stretch: u32,
+    /// By warp: how often all of its lanes have met.
+    pub(super) met: Vec<u32>,
+}
+
+impl Now {
+    fn mark(&self, thread: usize) -> Mark {
+        let who = Who::Thread(u16::try_from(thread).unwrap_or(u16::MAX));
+        Mark { stretch: self.stretch, met: self.met[thread / 32], who }
+    }
+
+    /// Whether nothing orders what was done with what a thread does.
+    fn is_beside(&self, done: &Mark, thread: usize) -> bool {
+        let warp = thread / 32;
+        done.stretch == self.stretch
+            && match done.who {
+                Who::Several => true,
+                Who::Warp(w) => usize::from(w) != warp || done.met == self.met[warp],
+                Who::Thread(t) => {
+                    let t = usize::from(t);
+                    t != thread && (t / 32 != warp || done.met == self.met[warp])
+                }
+            }
+    }
+
+    /// Adds a thread to those who did something.
+    fn note(&self, done: &mut Mark, thread: usize) {
+        let new = self.mark(thread);
+        if done.stretch != self.stretch {
+            *done = new;
+            return;
+        }
+        let warp = thread / 32;
+        let who = match done.who {
+            Who::Thread(t) if usize::from(t) == thread => new.who,
+            Who::Thread(t) if usize::from(t) / 32 == warp => Who::Warp(warp as u8),
+            Who::Warp(w) if usize::from(w) == warp => done.who,
+            _ => Who::Several,
+        };
+        *done = Mark { who, ..new };
+    }
+}
+
+/// Conflicts on cells of some bytes each.
+#[derive(Debug)]
+pub(super) struct Cells {
+    cells: Vec<Cell>,
+}
+
+impl Cells {
+    pub(super) fn new(n: usize) -> Cells {
+        Cells { cells: vec![EMPTY; n] }
+    }
+
+    /// A thread accesses some cells, with `bytes` in all. Says whether nothing speaks against it.
+    pub(super) fn access(&mut self, now: &Now, at: (usize, usize), thread: usize, (kind, bytes): (Kind, u8)) -> bool {
+        let Some(cells) = self.cells.get_mut(at.0..at.1) else { return false };
+        for cell in cells {
+            let conflict = match kind {
+                Kind::Read => now.is_beside(&cell.write, thread) || now.is_beside(&cell.atomic, thread),
+                Kind::Write => [&cell.write, &cell.read, &cell.atomic].iter().any(|done| now.is_beside(done, thread)),
+                Kind::Atomic => {
+                    now.is_beside(&cell.write, thread)
+                        || now.is_beside(&cell.read, thread)
+                        || now.is_beside(&cell.atomic, thread) && cell.bytes != bytes
+                }
+            };
+            if conflict {
+                return false;
+            }
+            match kind {
+                Kind::Read => now.note(&mut cell.read, thread),
+                Kind::Write => now.note(&mut cell.write, thread),
+                Kind::Atomic => {
+                    now.note(&mut cell.atomic, thread);
+                    cell.bytes = bytes;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Bytes of shared memory that were surely written: by whom last, and in which stretch first.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// By cell: who has written it first, and when.
+    first: Vec<Mark>,
+    /// Cells that were never written.
+    left: usize,
+    /// The stretch in which the last one was.
+    last: u32,
+}
+
+impl Written {
+    /// Of so many cells, of which the first ones begin with contents.
+    pub(super) fn new(n: usize, with_contents: usize) -> Written {
+        let left = n - with_contents.min(n);
+        let mut first = vec![NOBODY; n];
+        first.iter_mut().take(with_contents).for_each(|cell| cell.met = u32::MAX);
+        Written { first, left, last: 0 }
+    }
+
+    /// A thread surely writes cells.
+    pub(super) fn write(&mut self, now: &Now, (from, to): (usize, usize), thread: usize) {
+        for cell in self.first.get_mut(from..to).into_iter().flatten().filter(|c| c.stretch == 0 && c.met == 0) {
+            *cell = now.mark(thread);
+            self.left -= 1;
+            self.last = now.stretch;
+        }
+    }
+
+    /// Whether what a thread reads was written before: by itself, or before a barrier.
+    pub(super) fn has(&self, now: &Now, (from, to): (usize, usize), thread: usize) -> bool {
+        let Some(cells) = self.first.get(from..to) else { return false };
+        cells.iter().all(|cell| (cell.stretch != 0 || cell.met == u32::MAX) && !now.is_beside(cell, thread))
+    }
+
+    /// Whether all cells were written before the last barrier.
+    pub(super) fn has_all(&self, now: &Now) -> bool {
+        self.left == 0 && self.last < now.stretch
+    }
+}
+
+/// Accesses at places that nobody knows, in one stretch.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Anywhere {
+    /// Whether some are plain reads, at known or unknown places.
+    reads: [bool; 2],
+    writes: bool,
+    /// Bytes of the atomics at known places, if there are some, and of those at unknown ones; different ones are 255.
+    atomics: [u8; 2],
+}
+
+impl Anywhere {
+    /// An access. Says whether nothing speaks against it: the place that is not known may be any other.
+    pub(super) fn access(&mut self, is_known: bool, kind: Kind, bytes: u8) -> bool {
+        let i = usize::from(!is_known);
+        match kind {
+            Kind::Read => self.reads[i] = true,
+            Kind::Write if is_known => self.writes = true,
+            Kind::Write => return false,
+            Kind::Atomic => self.atomics[i] = if [0, bytes].contains(&self.atomics[i]) { bytes } else { u8::MAX },
+        }
+        let has_atomics = self.atomics != [0, 0];
+        let unknown_atomics = self.atomics[1] != 0
+            && (self.reads != [false; 2]
+                || self.writes
+                || self.atomics[1] == u8::MAX
+                || ![0, self.atomics[1]].contains(&self.atomics[0]));
+        let unknown_reads = self.reads[1] && (self.writes || has_atomics);
+        !unknown_atomics && !unknown_reads
+    }
+}

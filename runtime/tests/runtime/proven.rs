@@ -1,0 +1,255 @@
+//! Checked launches of which it is known before they run that nothing can be found, and ones that are like them but for one thing.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use handloom_runtime::{Arg, Check, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchReport, Module, launch};
+
+/// A kernel of two buffers and a number: `%rd1`, `%rd2` and `%n`; `%tid` in `%t`, its place in the grid in `%i`, its four bytes of `own`
+/// in `%s`, and those at `%i` of the buffers at `%a` and `%b`.
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u32 p2)
+{{
+    .reg .b64 %rd<8>; .reg .b64 %a; .reg .b64 %b; .reg .b32 %r<12>; .reg .b32 %t; .reg .b32 %i; .reg .b32 %s; .reg .b32 %n; .reg .pred %p<4>;
+    .shared .align 4 .b8 own[1024];
+    ld.param.u64 %rd1, [p0];
+    ld.param.u64 %rd2, [p1];
+    ld.param.u32 %n, [p2];
+    mov.u32 %t, %tid.x;
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mad.lo.s32 %i, %r1, %r2, %t;
+    mul.wide.s32 %rd3, %i, 4;
+    add.s64 %a, %rd1, %rd3;
+    add.s64 %b, %rd2, %rd3;
+    shl.b32 %s, %t, 2;
+    mov.u32 %r3, own;
+    add.u32 %s, %s, %r3;
+{body}
+    ret;
+}}
+"
+    )
+}
+
+/// A source of numbers.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+
+    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// Statements that may and may not be in each other's way.
+fn random_body(rng: &mut Rng) -> String {
+    let mut body = String::from("ld.global.u32 %r9, [%a]; mov.u32 %r8, 0;\n");
+    if rng.below(4) > 0 {
+        body += "st.shared.u32 [%s], %r8; st.shared.u32 [%s+256], %r8; st.shared.u32 [%s+512], %r8; st.shared.u32 [%s+768], %r8;\n";
+    }
+    for i in 0..2 + rng.below(5) {
+        let (by, plus) = (rng.pick(&[0, 1, 1, 1, 2]), rng.pick(&[0, 0, 0, 1, 16, 32, 64]));
+        let own = format!("mad.lo.u32 %r4, %t, {}, %r3; ", 4 * by);
+        let far = format!(
+            "mul.lo.u32 %r5, %t, {by}; mad.lo.u32 %r5, %r1, {}, %r5; mul.wide.u32 %rd4, %r5, 4; add.s64 %rd4, %rd2, %rd4; ",
+            rng.pick(&[64, 64, 64, 128, 2, 0])
+        );
+        let plus = 4 * plus;
+        let statement = match rng.below(15) {
+            0..3 | 12.. => "bar.sync 0;".to_owned(),
+            3 => "bar.warp.sync 0xffffffff;".to_owned(),
+            4 => format!("{own}st.shared.u32 [%r4+{plus}], %i;"),
+            5 => format!("{own}ld.shared.u32 %r6, [%r4+{plus}];"),
+            6 => format!("{own}red.shared.add.u32 [%r4+{plus}], 1;"),
+            7 => "and.b32 %r4, %r9, 255; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r3; red.shared.add.u32 [%r4], 1;"
+                .to_owned(),
+            8 => format!("{far}st.global.u32 [%rd4+{plus}], %i;"),
+            9 => format!("{far}ld.global.u32 %r6, [%rd4+{plus}];"),
+            10 => format!("{far}red.global.add.u32 [%rd4+{plus}], 1;"),
+            _ => format!("{own}st.shared.u16 [%r4+{plus}], %r10;"),
+        };
+        // What barriers are left out of: some threads, or those that memory names.
+        let guard = match rng.below(4) {
+            _ if statement.starts_with("bar.") => String::new(),
+            0 => format!("setp.ge.u32 %p1, %t, {}; @%p1 bra past{i}; ", rng.pick(&[1, 32, 48])),
+            1 => format!("setp.gt.u32 %p1, %r9, 488; @%p1 bra past{i}; "),
+            2 => format!("setp.ge.u32 %p1, %i, %n; @%p1 bra past{i}; "),
+            _ => String::new(),
+        };
+        body += &format!("{guard}{statement}\npast{i}:\n");
+    }
+    body.replace(", %r10;", ", %h;")
+}
+
+/// Whatever is known of random kernels before they run, the interpreter finds nothing then, with any seed.
+#[test]
+#[allow(clippy::print_stdout, reason = "how often a doubt was wrong is what this is for")]
+fn random_kernels_of_which_it_is_known() {
+    let kernels = std::env::var("HANDLOOM_PROVEN").map_or(150, |n| n.parse().unwrap());
+    let (mut proven, mut found, mut doubted) = (0, 0, 0);
+    for number in 0..kernels {
+        let text = kernel(&random_body(&mut Rng(number))).replace(".reg .b32 %t;", ".reg .b32 %t; .reg .b16 %h;");
+        let text = text.replace("ld.param.u64 %rd1", "mov.u16 %h, 1; ld.param.u64 %rd1");
+        let device = Device::new().unwrap();
+        let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+        let function = module.function(None).unwrap();
+        let look = |seed: u64, engine: Engine| {
+            let words: Vec<u8> = (0..2048_u32).flat_map(|i| (i * 7 % 977).to_le_bytes()).collect();
+            let buffers = [device.copy_of(&words).unwrap(), device.copy_of(&words).unwrap()];
+            let config = LaunchConfig { engine, seed, ..LaunchConfig::new([3, 1, 1], [64, 1, 1]) };
+            let args = [Arg::from(&buffers[0]), Arg::from(&buffers[1]), Arg::from(100)];
+            let report = launch(&function, &config.checked(Check::ALL), &args).unwrap();
+            (report.findings().to_vec(), report.check.unwrap().is_proven, buffers[1].to_vec())
+        };
+        let (findings, is_proven, _) = look(0, Engine::Jit);
+        let exact: Vec<_> = (0..3).map(|seed| look(seed, Engine::Interp)).collect();
+        assert_eq!(findings.len(), exact[0].0.len(), "{number}: {text}");
+        let is_clean = exact.iter().all(|(findings, ..)| findings.is_empty());
+        assert!(!is_proven || is_clean, "{number}: {:?}\n{text}", exact.iter().find(|e| !e.0.is_empty()));
+        proven += u64::from(is_proven);
+        found += u64::from(!is_clean);
+        doubted += u64::from(is_clean && !is_proven);
+    }
+    println!("{kernels} kernels: {proven} known to be clean, {found} not clean, {doubted} clean and doubted");
+    assert!(kernels < 150 || proven >= 20 && found >= 20, "{proven} known, {found} not clean");
+}
+
+/// A launch of 4 blocks of 256 threads with buffers of twice as many words, and the bytes that it leaves.
+fn run(body: &str, n: u32, checks: &str, engine: Engine) -> (LaunchReport, [Vec<u8>; 2]) {
+    let device = Device::new().unwrap();
+    let module = Module::from_text(&device, "k.ptx", &kernel(body)).unwrap();
+    let function = module.function(None).unwrap();
+    let words = |by: u32| (0..2048_u32).flat_map(|i| (i.wrapping_mul(by) % 977).to_le_bytes()).collect::<Vec<u8>>();
+    let buffers = [1, 7].map(|by| device.copy_of(&words(by)).unwrap());
+    let check = Some(CheckConfig { checks: Checks::parse(checks).unwrap(), ..CheckConfig::default() });
+    let config = LaunchConfig { check, engine, ..LaunchConfig::new([4, 1, 1], [256, 1, 1]) };
+    let args = [Arg::from(&buffers[0]), Arg::from(&buffers[1]), Arg::from(n)];
+    let report = launch(&function, &config, &args).unwrap();
+    (report, buffers.map(|b| b.to_vec()))
+}
+
+/// With all checks: whether it is known before that nothing is found. The interpreter, which looks at all that happens, must find nothing then.
+fn is_proven(body: &str, n: u32) -> bool {
+    let mut all = true;
+    for checks in ["memory,init,race,sync", "race", "memory,init"] {
+        let [(jit, left), (interp, want)] = [Engine::Jit, Engine::Interp].map(|engine| run(body, n, checks, engine));
+        assert_eq!(jit.findings(), interp.findings(), "{checks}: {body}");
+        assert!(!interp.check.as_ref().unwrap().is_proven);
+        let is_proven = jit.check.unwrap().is_proven;
+        if is_proven {
+            assert!(interp.findings().is_empty() && jit.tier.is_some(), "{checks}: {body}");
+            assert_eq!(left, want, "{checks}: {body}");
+        }
+        all &= is_proven || checks != "memory,init,race,sync";
+    }
+    all
+}
+
+/// Whether something is found with all checks.
+fn is_found(body: &str, n: u32) -> bool {
+    !run(body, n, "memory,init,race,sync", Engine::Interp).0.findings().is_empty()
+}
+
+/// A kernel in which nothing is found, and one to which something was done.
+fn differ((good, n): (&str, u32), (bad, m): (&str, u32)) {
+    assert!(is_proven(good, n), "{good}");
+    assert!(!is_proven(bad, m) && is_found(bad, m), "{bad}");
+}
+
+#[test]
+fn threads_that_write_words_of_their_own() {
+    let adds = "setp.ge.u32 %p1, %i, %n; @%p1 bra out; ld.global.u32 %r4, [%a]; ld.global.u32 %r5, [%b]; add.u32 %r4, %r4, %r5; st.global.u32 [%b], %r4; out:";
+    // A neighbour's word is written by its own thread.
+    let near = adds
+        .replace("ld.global.u32 %r5, [%b]", "ld.global.u32 %r5, [%b+4]")
+        .replace("@%p1", "setp.eq.u32 %p1, %i, 1023; @%p1");
+    for n in [1000, 1024, 256, 0] {
+        differ((adds, n), (&near, n));
+    }
+}
+
+#[test]
+fn blocks_that_write_one_place() {
+    let each = "setp.ne.u32 %p1, %t, 0; @%p1 bra out; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd2, %rd4; st.global.u32 [%rd4], %i; out:";
+    differ((each, 0), (&each.replace("mul.wide.u32 %rd4, %r1, 4", "mov.u64 %rd4, 0"), 0));
+    // Rows that are as far apart as they are long, and ones that are not.
+    let rows = "shl.b32 %r4, %t, 4; shl.b32 %r5, %r1, 2; add.u32 %r4, %r4, %r5; shr.u32 %r4, %r4, 2; and.b32 %r6, %t, 63; shl.b32 %r6, %r6, 4; shl.b32 %r7, %r1, 2; or.b32 %r6, %r6, %r7; cvt.u64.u32 %rd4, %r6; add.s64 %rd4, %rd2, %rd4; setp.lt.u32 %p1, %t, 64; @%p1 st.global.u32 [%rd4], %i;";
+    differ((rows, 0), (&rows.replace("shl.b32 %r7, %r1, 2", "shl.b32 %r7, %r1, 4"), 0));
+}
+
+#[test]
+fn sums_in_shared_memory() {
+    let tree = "ld.global.u32 %r4, [%a]; st.shared.u32 [%s], %r4; mov.u32 %r5, 128; mov.u32 %r7, 0; bar.sync 0;
+again: setp.ge.u32 %p1, %t, %r5; @%p1 bra skip; shl.b32 %r6, %r5, 2; add.u32 %r6, %s, %r6; ld.shared.u32 %r7, [%r6]; ld.shared.u32 %r8, [%s]; add.u32 %r7, %r7, %r8; st.shared.u32 [%s], %r7;
+skip: bar.sync 0; shr.u32 %r5, %r5, 1; setp.ne.u32 %p2, %r5, 0; @%p2 bra again;
+setp.eq.u32 %p1, %t, 0; @%p1 st.global.u32 [%b], %r7;";
+    differ((tree, 0), (&tree.replace("skip: bar.sync 0;", "skip:"), 0));
+    differ((tree, 0), (&tree.replace("mov.u32 %r7, 0; bar.sync 0;", "mov.u32 %r7, 0;"), 0));
+    // Half of the words are nobody's.
+    let half = tree.replace("st.shared.u32 [%s], %r4;", "setp.lt.u32 %p3, %t, 128; @%p3 st.shared.u32 [%s], %r4;");
+    differ((tree, 0), (&half, 0));
+}
+
+#[test]
+fn lanes_that_meet() {
+    let pairs = "st.shared.u32 [%s], %t; bar.warp.sync 0xffffffff; xor.b32 %r4, %s, 4; ld.shared.u32 %r5, [%r4]; st.global.u32 [%b], %r5;";
+    differ((pairs, 0), (&pairs.replace("bar.warp.sync 0xffffffff;", ""), 0));
+    let alone = "mov.u32 %r4, 0xffffffff; shfl.sync.bfly.b32 %r5|%p1, %t, 1, 31, %r4; st.global.u32 [%b], %r5;";
+    differ((alone, 0), (&alone.replace("0xffffffff", "0xfffffffe"), 0));
+}
+
+#[test]
+fn counts_at_places_that_memory_holds() {
+    let counts = "mov.u32 %r4, 0; st.shared.u32 [%s], %r4; bar.sync 0; mov.u32 %r10, %i;
+again: setp.ge.u32 %p1, %r10, %n; @%p1 bra done; mul.wide.u32 %rd4, %r10, 4; add.s64 %rd4, %rd1, %rd4; ld.global.u32 %r5, [%rd4]; and.b32 %r5, %r5, 255; shl.b32 %r5, %r5, 2; add.u32 %r5, %r5, %r3; atom.shared.add.u32 %r6, [%r5], 1; add.u32 %r10, %r10, 512; bra again;
+done: bar.sync 0; ld.shared.u32 %r7, [%s]; mul.wide.u32 %rd4, %t, 4; add.s64 %rd4, %rd2, %rd4; red.global.add.u32 [%rd4], %r7;";
+    for n in [1000, 1024] {
+        differ((counts, n), (&counts.replace("[%s], %r4; bar.sync 0;", "[%s], %r4;"), n));
+        differ((counts, n), (&counts.replace("red.global.add", "red.global.cta.add"), n));
+        differ((counts, n), (&counts.replace("done: bar.sync 0;", "done:"), n));
+    }
+}
+
+#[test]
+fn ways_that_memory_decides() {
+    let some = "ld.global.u32 %r4, [%a]; setp.gt.u32 %p1, %r4, 500; mov.u32 %r5, 3; @%p1 bra other; st.shared.u32 [%s], %r4; bra both; other: st.shared.u32 [%s], %r5; both: bar.sync 0; xor.b32 %r6, %s, 512; ld.shared.u32 %r7, [%r6]; st.global.u32 [%b], %r7;";
+    // On one of the ways nothing is written.
+    let one = some.replace("other: st.shared.u32 [%s], %r5;", "other:");
+    differ((some, 0), (&one, 0));
+    // A barrier that is gone round as often as memory says, and none behind it.
+    let loops = "st.shared.u32 [%s], %t; mov.u32 %r8, 2; again: bar.sync 0; sub.u32 %r8, %r8, 1; setp.ne.u32 %p1, %r8, 0; @%p1 bra again; ld.shared.u32 %r4, [own]; st.global.u32 [%b], %r4;";
+    differ((loops, 0), (&loops.replace("again: bar.sync 0;", "again:"), 0));
+}
+
+#[test]
+fn variables_that_accesses_leave() {
+    let own = "mov.u32 %r4, 0; st.shared.u32 [%s], %r4; st.global.u32 [%b], %r4;";
+    let two = ".shared .align 4 .b8 more[64]; st.shared.u32 [more], %r1; st.shared.u32 [%s+1024], %t;";
+    let two = format!("setp.ne.u32 %p1, %t, 0; @%p1 bra out; {two} out:");
+    differ((own, 0), (&two, 0));
+}
+
+#[test]
+fn other_arguments_are_looked_at_anew() {
+    let device = Device::new().unwrap();
+    let body = "ld.global.u32 %r4, [%a]; st.global.u32 [%b], %r4;";
+    let module = Module::from_text(&device, "k.ptx", &kernel(body)).unwrap();
+    let function = module.function(None).unwrap();
+    let buffer = device.copy_of(&vec![1; 8192]).unwrap();
+    let config = LaunchConfig::new([4, 1, 1], [256, 1, 1]).checked(Check::ALL);
+    let at = |offset: u64| Arg::from(buffer.address() + offset);
+    let args = |from: u64, to: u64| [at(from), at(to), Arg::from(0)];
+    let mut prepared = handloom_runtime::PreparedLaunch::new(&function, &config, &args(0, 4096)).unwrap();
+    for (from, to, clean) in [(0, 4096, true), (0, 4, false), (4096, 0, true), (0, 0, true), (4, 0, false)] {
+        prepared.set_args(&args(from, to)).unwrap();
+        let report = prepared.run().unwrap();
+        assert_eq!((report.findings().is_empty(), report.check.unwrap().is_proven), (clean, clean), "{from} to {to}");
+    }
+}
