@@ -71,10 +71,12 @@ pub fn prove(launch: &Launch<'_>) -> Result<(), &'static str> {
             end => vec![(0, 0), (1, end - 1), (end, end)],
         };
         let [x, y, z] = [0, 1, 2].map(axis);
-        let of_z = |z: (u32, u32)| y.iter().flat_map(move |y| [(*y, z)]).collect::<Vec<_>>();
-        let planes = z.into_iter().flat_map(of_z).collect::<Vec<_>>();
-        let part = |((y, z), x): (((u32, u32), (u32, u32)), (u32, u32))| ([x.0, y.0, z.0], [x.1, y.1, z.1]);
-        let parts: Vec<Part> = planes.into_iter().flat_map(|yz| x.iter().map(move |x| part((yz, *x)))).collect();
+        let mut parts: Vec<Part> = Vec::new();
+        for z in &z {
+            for y in &y {
+                parts.extend(x.iter().map(|x| ([x.0, y.0, z.0], [x.1, y.1, z.1])));
+            }
+        }
         if parts.len() == 1 { Err(why) } else { prove_parts(launch, &parts) }
     })
 }
