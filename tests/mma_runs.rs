@@ -78,10 +78,10 @@ fn check(ea: Element, eb: Element, ed: Element, rng: &mut Rng) {
         vec![0; 512 * N],
     ];
     let ty = register_type(&ed);
-    let mut text = format!(
+    let mut text = String::from(
         ".version 8.0\n.target sm_80\n.address_size 64\n\
-         .visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3)\n{{\n\
-         .reg .b64 %p<4>, %at;\n.reg .b32 %t;\nmov.u32 %t, %tid.x;\nmul.wide.u32 %at, %t, 4;\n"
+         .visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3)\n{\n\
+         .reg .b64 %p<4>, %at;\n.reg .b32 %t;\nmov.u32 %t, %tid.x;\nmul.wide.u32 %at, %t, 4;\n",
     );
     for (i, (name, n, ty)) in [("a", 4, "b32"), ("b", 2, "b32"), ("d", 4, ty)].into_iter().enumerate() {
         let _ = writeln!(text, "ld.param.u64 %p{i}, [p{i}];\nadd.u64 %p{i}, %p{i}, %at;");
@@ -120,9 +120,7 @@ fn check(ea: Element, eb: Element, ed: Element, rng: &mut Rng) {
                 (0..4).for_each(|r| _ = writeln!(text, "mov.b32 %a{to}_{r}, %a{from}_{r};"));
             }
             Statement::Add { d: to } => {
-                for row in 0..8 {
-                    (0..COLUMNS).step_by(2).for_each(|column| d[to][row][column] += 1);
-                }
+                d[to][..8].iter_mut().for_each(|row| row.iter_mut().step_by(2).for_each(|sum| *sum += 1));
                 let one = if ty == "f32" { "0f3F800000" } else { "1" };
                 let _ = writeln!(text, "add.{ty} %d{to}_0, %d{to}_0, {one};");
             }

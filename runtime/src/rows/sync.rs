@@ -203,7 +203,7 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
         let Some((_, from)) = p.operands().src.split_last() else { return false };
         if let MatrixOp::Blocks(blocks) = op {
             const SOURCES: usize = matrix::MAX_ROWS_OF_BLOCKS;
-            return with_rows::<SOURCES, { matrix::MAX_RESULTS_OF_BLOCKS }>(p, from, |src, out| {
+            return with_rows::<SOURCES, { matrix::MAX_RESULTS_OF_BLOCKS }, 4>(p, from, |src, out| {
                 // SAFETY: all places have a row of the context, which may be read and written, since no code runs on it now, or one of `with_rows`.
                 unsafe { matrix::blocks(width, blocks, src, out) };
                 true
@@ -212,7 +212,7 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
         if let MatrixOp::Run(run) = op {
             let is_apart = p.operands().is_apart;
             const SOURCES: usize = 12 * Run::MOST;
-            return with_rows::<SOURCES, { 4 * Run::MOST }>(p, from, |src, out| {
+            return with_rows::<SOURCES, { 4 * Run::MOST }, 0>(p, from, |src, out| {
                 // SAFETY: as above.
                 unsafe { matrix::run(width, run, src, out, is_apart) };
                 true
@@ -225,7 +225,7 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
         if !matrix::is_here(op) {
             return false;
         }
-        with_rows::<{ matrix::MAX_ROWS }, { matrix::MAX_RESULTS }>(p, from, |src, out| {
+        with_rows::<{ matrix::MAX_ROWS }, { matrix::MAX_RESULTS }, 0>(p, from, |src, out| {
             // SAFETY: as above.
             unsafe { matrix::product(width, op, src, out) }
         })
@@ -237,15 +237,11 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
     }
 }
 
-/// Sources that are no rows of the context, and are copied without an allocation: what all lanes have, and constants.
-#[cfg(target_arch = "x86_64")]
-const FEW: usize = 4;
-
 /// Calls a function with a row for each source and each result: those of the context, or copies where some are no rows. The arrays are not cleared: that would
-/// take longer than some products.
+/// take longer than some products. `FEW`: how many sources are copied without an allocation; code that never copies is quicker.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn with_rows<const SOURCES: usize, const RESULTS: usize>(
+fn with_rows<const SOURCES: usize, const RESULTS: usize, const FEW: usize>(
     p: &Parked,
     from: &[Loc],
     f: impl FnOnce(&[*const fast::Row], &[*mut u32]) -> bool,
