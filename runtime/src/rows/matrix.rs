@@ -460,7 +460,7 @@ pub(super) unsafe fn blocks(width: Width, op: Blocks, src: &[*const Row], out: &
 /// Block after block, into rows of their own first: those of `d` may be sources of the next block.
 ///
 /// # Safety
-/// As for [`blocks`].
+/// As for [`blocks()`].
 unsafe fn one_by_one(
     width: Width,
     op: Blocks,
@@ -565,7 +565,7 @@ unsafe fn run_by_avx512(op: Run, sources: [&[*const Row]; 3], out: &[*mut u32]) 
 }
 
 /// # Safety
-/// As for [`blocks`].
+/// As for [`blocks()`].
 #[target_feature(enable = "avx2,fma,f16c,lzcnt,popcnt")]
 unsafe fn blocks_by_avx2(op: Blocks, sources: [&[*const Row]; 3], out: &[*mut u32]) {
     // SAFETY: this function has the features; the rest is by the promise of the caller.
@@ -573,7 +573,7 @@ unsafe fn blocks_by_avx2(op: Blocks, sources: [&[*const Row]; 3], out: &[*mut u3
 }
 
 /// # Safety
-/// As for [`blocks`].
+/// As for [`blocks()`].
 #[target_feature(enable = "avx512f,avx512bw,avx2,fma,f16c,lzcnt,popcnt")]
 unsafe fn blocks_by_avx512(op: Blocks, sources: [&[*const Row]; 3], out: &[*mut u32]) {
     // SAFETY: this function has the features; the rest is by the promise of the caller.
