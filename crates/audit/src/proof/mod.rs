@@ -1,6 +1,6 @@
 //! What can be said of a launch before it runs: that no check could find anything in it.
 //!
-//! A block is played through once, all threads together, for all blocks of the grid, or of parts of it where its rim is a doubt: registers hold what is known of them in each thread ([`value`]), as
+//! A block is played through once, all threads together, for all blocks of the grid, or of parts of it where its rim is a doubt: registers hold what is known of them in each thread (`value`), as
 //! multiples of the block's coordinates. What memory holds is not known, but for parameters. Where a branch is not known, threads go both ways, and what they
 //! do there *may* happen: where that is no race, less is none either. So accesses are taken for more than they are, and what is written for less.
 //!
