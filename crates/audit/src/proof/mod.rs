@@ -6,7 +6,7 @@
 //!
 //! Then nothing is found in the launch if no two threads of a block are in each other's way between two barriers (`own` for shared memory, `grid` for
 //! global memory), if the accesses of blocks lie apart (`grid`), if all that is read of shared memory was written, and if barriers and member masks name all
-//! who come there. Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
+//! who come there. Where the order of threads decides more than who is first (atomics with results, sums of floats, printing), the seed has a say, which is a doubt. Fences, strong accesses but atomics, and order among lanes count for nothing, which errs on the side of a doubt. What this does not
 //! follow (calls, local memory where bits are looked for, asynchronous copies, clusters) is a doubt too, so is what takes too long.
 //!
 //! Does not know: who runs the launch if it is doubted, or how races are told.
@@ -28,7 +28,11 @@ use own::{Anywhere, Cells, Kind, Now, Written};
 use value::{Known, Lanes, SHARED, Shape, Value};
 
 /// Most steps of a thread, all threads together.
-const MOST_STEPS: u64 = 1 << 25;
+const MOST_STEPS: u64 = 1 << 24;
+
+/// Most blocks of code that are gone through, and branches that part threads by what nobody knows: a loop that waits has no end here.
+const MOST_VISITS: u64 = 1 << 14;
+const MOST_UNKNOWN: u64 = 256;
 
 /// A launch.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +129,8 @@ struct Walk<'a> {
     anywhere: Anywhere,
     global: Global,
     steps: u64,
+    visits: u64,
+    n_unknown: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -158,6 +164,8 @@ impl<'a> Walk<'a> {
             anywhere: Anywhere::default(),
             global: Global::default(),
             steps: 0,
+            visits: 0,
+            n_unknown: 0,
         })
     }
 
@@ -171,7 +179,8 @@ impl<'a> Walk<'a> {
             };
             let block = &self.launch.code.blocks[b];
             self.steps += self.shape.threads as u64 * (block.insts.len() as u64 + 1);
-            if self.steps > MOST_STEPS {
+            self.visits += 1;
+            if self.steps > MOST_STEPS || self.visits > MOST_VISITS || self.n_unknown > MOST_UNKNOWN {
                 return Err("a block does much");
             }
             let elsewhere = self.elsewhere();
@@ -254,6 +263,7 @@ impl<'a> Walk<'a> {
                     }
                 }
                 if !no.is_empty() && !yes.is_empty() {
+                    self.n_unknown += u64::from(cond.as_ref().is_none_or(|c| c.unknown.is_some()));
                     self.go(*then, State { threads: yes, ..state.clone() });
                     self.go(*otherwise, State { threads: no, ..state });
                 } else {
@@ -349,6 +359,10 @@ impl<'a> Walk<'a> {
                 None
             }
             Op::Atom { access, .. } | Op::Red { access, .. } => {
+                // What an atomic returns, and what a sum of floats is, depends on who comes first, which the seed decides.
+                if matches!(inst.op, Op::Atom { .. }) || access.ty.is_float() {
+                    return Err("there are atomics whose order decides");
+                }
                 let is_plain = access.op == AtomOp::Step || access.count != 1 || access.order == Order::Weak;
                 if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
                     return Err("there are atomics of other kinds");
@@ -367,7 +381,7 @@ impl<'a> Walk<'a> {
                 self.meet(state, inst, elsewhere)?;
                 None
             }
-            Op::Builtin(Builtin::Vprintf | Builtin::Assertfail) if !self.launch.checks.has(Check::Init) => None,
+            Op::Builtin(Builtin::Assertfail) if !self.launch.checks.has(Check::Init) => None,
             Op::SlotAddr(_) | Op::ArgAddr { .. } | Op::IsSpace(_) => None,
             Op::Fence { .. } | Op::Activemask | Op::Nanosleep => None,
             Op::Builtin(_)
