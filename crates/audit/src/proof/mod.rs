@@ -19,7 +19,7 @@ mod value;
 use std::collections::{BTreeMap, HashSet};
 
 use handloom_ir::simt::{BarKind, BlockId, Builtin, Function, Inst, Op, Pure, Reg, Term, Val};
-use handloom_ir::types::{AtomOp, Order, Scope, Sreg, StateSpace, Ty};
+use handloom_ir::types::{AtomOp, Order, Scope, Sreg, StateSpace, Ty, TypeClass};
 
 use crate::checks::{Check, Checks};
 use grid::{Global, is_shared};
@@ -360,7 +360,7 @@ impl<'a> Walk<'a> {
             }
             Op::Atom { access, .. } | Op::Red { access, .. } => {
                 // What an atomic returns, and what a sum of floats is, depends on who comes first, which the seed decides.
-                if matches!(inst.op, Op::Atom { .. }) || access.ty.is_float() {
+                if matches!(inst.op, Op::Atom { .. }) || access.ty.class() == TypeClass::Float {
                     return Err("there are atomics whose order decides");
                 }
                 let is_plain = access.op == AtomOp::Step || access.count != 1 || access.order == Order::Weak;
