@@ -114,6 +114,8 @@ struct State {
 
 struct Walk<'a> {
     launch: &'a Launch<'a>,
+    /// Registers that something reads.
+    read: Vec<bool>,
     shape: Shape,
     tid: [Known; 3],
     pending: BTreeMap<usize, State>,
@@ -150,8 +152,18 @@ impl<'a> Walk<'a> {
         // What nobody has written yet is zero.
         let regs = vec![Some(Known::all(0)); launch.code.regs.len()];
         let start = State { threads: Mask::first(threads), regs, wrote: HashSet::new() };
+        let mut read = vec![false; launch.code.regs.len()];
+        for block in &launch.code.blocks {
+            let of_end = block.term.sources();
+            for v in block.insts.iter().flat_map(|inst| &inst.src).chain(&of_end) {
+                if let Val::Reg(r) = v {
+                    read[r.idx()] = true;
+                }
+            }
+        }
         Ok(Walk {
             launch,
+            read,
             shape: Shape { nctaid: launch.nctaid, blocks, threads },
             tid,
             pending: BTreeMap::from([(0, start)]),
@@ -360,7 +372,7 @@ impl<'a> Walk<'a> {
             }
             Op::Atom { access, .. } | Op::Red { access, .. } => {
                 // What an atomic returns, and what a sum of floats is, depends on who comes first, which the seed decides.
-                if matches!(inst.op, Op::Atom { .. }) || access.ty.class() == TypeClass::Float {
+                if inst.dst.iter().any(|d| self.read[d.idx()]) || access.ty.class() == TypeClass::Float {
                     return Err("there are atomics whose order decides");
                 }
                 let is_plain = access.op == AtomOp::Step || access.count != 1 || access.order == Order::Weak;
