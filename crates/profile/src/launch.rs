@@ -107,10 +107,17 @@ fn row(
             Some(Branch { ways, divergent: site.scattered })
         }
     };
+    let of_call = accesses_parameters(&text);
     let traffic: Vec<Moved> = site
         .traffic
         .iter()
-        .map(|((space, does, width), sums)| Moved { space: *space, does: *does, width: Some(*width), sums: *sums })
+        .map(|((space, does, width), sums)| match space {
+            Space::Local if of_call => {
+                let sums = Traffic { sectors: 0, ..*sums };
+                Moved { space: Space::Param, does: *does, width: Some(*width), sums }
+            }
+            _ => Moved { space: *space, does: *does, width: Some(*width), sums: *sums },
+        })
         .collect();
     // The guard of a branch says where lanes go: all of them execute it.
     let (active, which) = if branch.is_some() { (site.lanes, site.came) } else { (site.active, site.which) };
@@ -135,6 +142,13 @@ fn row(
         copied_bytes: site.copied_bytes,
         text,
     }
+}
+
+/// Whether a statement names `.param`. Arguments and results of functions lie in frames here; a device's compiler passes most of them in registers, and no
+/// count of its memory traffic holds them.
+fn accesses_parameters(text: &str) -> bool {
+    let mnemonic = without_guard(text).split(char::is_whitespace).next().unwrap_or_default();
+    mnemonic.split('.').skip(1).any(|word| word == "param" || word.starts_with("param:"))
 }
 
 /// A statement from its opcode on.

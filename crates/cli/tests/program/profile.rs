@@ -110,6 +110,54 @@ fn strides_touch_sectors() {
     }
 }
 
+/// What a caller and a function hand each other is no traffic of local memory, and what the function keeps there is.
+#[test]
+fn parameters_of_functions_are_no_local_memory() {
+    let text = r"
+.func (.param .b32 sum) add(.param .b32 a, .param .b32 b)
+{
+    .local .align 4 .b8 kept[4];
+    .reg .b32 %r<4>;
+    ld.param.b32 %r1, [a];
+    ld.param.b32 %r2, [b];
+    st.local.b32 [kept], %r1;
+    ld.local.b32 %r1, [kept];
+    add.u32 %r3, %r1, %r2;
+    st.param.b32 [sum], %r3;
+    ret;
+}
+.visible .entry caller(.param .u64 x)
+{
+    .reg .b32 %r<3>; .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [x];
+    mov.u32 %r1, %tid.x;
+    {
+        .param .b32 one; .param .b32 two; .param .b32 back;
+        st.param.b32 [one], %r1;
+        st.param.b32 [two], %r1;
+        call.uni (back), add, (one, two);
+        ld.param.b32 %r2, [back];
+    }
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    st.global.b32 [%rd2], %r2;
+    ret;
+}
+";
+    let f = Folder::with("profile_params", text);
+    for engine in ["", " --engine interp"] {
+        let ran = f.run(&format!("profile k.ptx --grid 1 --block 32 zero:128 --format json{engine}")).ends(0);
+        // One word of each lane, written and read.
+        assert_eq!(ran.objects()[0]["launches"][0]["totals"]["local_sectors"], 8);
+        let rows = statements(&ran);
+        for text in ["ld.param.b32 %r2, [b]", "st.param.b32 [sum]", "st.param.b32 [one]", "ld.param.b32 %r2, [back]"] {
+            let moved = &row(&rows, text)["traffic"][0];
+            assert_eq!(numbers(moved, &["lanes", "bytes", "sectors"]), [32, 128, 0], "{text}");
+            assert_eq!(moved["space"], "param", "{text}");
+        }
+    }
+}
+
 #[test]
 fn words_of_shared_memory_meet_in_banks() {
     let text = r"

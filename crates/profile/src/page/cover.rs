@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Texts;
-use super::html::{escape, nothing, number, part, share, shell, table, tile};
+use super::html::{escape, function_name, nothing, number, part, share, shell, table, tile};
 use super::listing::{Anchors, Columns, beside};
 use crate::cover::{Coverage, Share};
 use crate::model::{NOT_TIME, Row};
 use crate::remarks::{grouped, percent};
 use handloom_counts::ratio;
+use handloom_diag::names::readable;
 
 /// Most statements that are listed line by line: a page is to open at once.
 const LISTED: usize = 20_000;
@@ -109,8 +110,11 @@ fn missed(anchors: &Anchors<'_>, rows: &[&Row]) -> String {
             } else {
                 format!("{}–{}", first.line, last.line)
             };
-            let whole =
-                if run.len() == of_function.len() { format!(" (all of {})", first.function) } else { String::new() };
+            let whole = if run.len() == of_function.len() {
+                format!(" (all of {})", readable(&first.function).as_ref().unwrap_or(&first.function))
+            } else {
+                String::new()
+            };
             all.push(anchors.link(first, &format!("{lines}{whole}")));
         }
     }
@@ -133,7 +137,8 @@ fn functions(coverage: &Coverage) -> String {
     }
     let row = |((file, name), (n, ran, most)): (&(&str, &str), &(u64, u64, u64))| {
         let ran_of = if *n > 0 { share(ratio(*ran, *n)) } else { nothing() };
-        format!("<tr><td>{}</td><td>{}</td>{}{ran_of}{}</tr>", escape(name), escape(file), number(*n), number(*most))
+        let (name, file) = (function_name(name), escape(file));
+        format!("<tr><td class=\"name\">{name}</td><td>{file}</td>{}{ran_of}{}</tr>", number(*n), number(*most))
     };
     let body: String = all.iter().map(row).collect();
     table("sorts", &["function", "file", "#statements", "#ran", "#most runs of a statement"], &body)

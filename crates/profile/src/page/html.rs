@@ -1,5 +1,7 @@
 //! Pieces of HTML.
 
+use handloom_diag::names::readable;
+
 use crate::remarks::{grouped, percent};
 
 const STYLE: &str = include_str!("style.css");
@@ -21,6 +23,14 @@ pub fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+/// The name of a function as it is written in the source, with the one in the PTX for who points at it.
+pub fn function_name(name: &str) -> String {
+    match readable(name) {
+        Some(in_source) => format!("<span title=\"{}\">{}</span>", escape(name), escape(&in_source)),
+        None => escape(name),
+    }
 }
 
 /// A sentence: what stands in backticks is code.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::Texts;
-use super::html::{escape, head};
+use super::html::{escape, function_name, head};
 use crate::model::{Row, SourcePlace};
 
 /// Rows of a table.
@@ -149,7 +149,7 @@ fn ptx(anchors: &Anchors<'_>, rows: &[&Row], texts: &Texts, columns: &Columns<'_
         let _ = write!(
             out,
             "<details open><summary><b>{}</b> <span class=\"soft\">in {}: {}</span></summary>",
-            escape(&first.function),
+            function_name(&first.function),
             escape(&first.file),
             escape(&(columns.of_function)(of_function))
         );
