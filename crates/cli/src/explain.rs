@@ -298,7 +298,8 @@ pub fn explain(words: &[String], out: &mut Out) -> Result<Status, Failure> {
             list(&format!("{lower} (finding): its classes, which reports name in brackets"), of_kind, out);
             return Ok(Status::Done);
         }
-        let meant = match nearest(&lower, rows().map(|r| r.code)) {
+        let close = |word: &str| nearest(word, rows().map(|r| r.code));
+        let meant = match close(&lower).or_else(|| close(&wanted.to_ascii_uppercase())) {
             Some(code) => format!("did you mean `{code}`?"),
             None => "`handloom explain` lists the codes".to_owned(),
         };

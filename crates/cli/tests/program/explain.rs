@@ -136,6 +136,7 @@ fn codes_are_found_as_reports_write_them() {
     assert!(f.run("explain e0303").ends(0).out.starts_with("E0303 (diagnostic): an operand of the wrong type\n"));
     assert!(f.run("explain double free").ends(0).out.starts_with("freed (finding): "));
     f.run("explain out_of_bound").ends(2).says("there is no code `out_of_bound`; did you mean `out_of_bounds`?");
+    f.run("explain cuda_error_illegal_adress").ends(2).says("did you mean `CUDA_ERROR_ILLEGAL_ADDRESS`?");
     f.run("explain nonsense").ends(2).says("`handloom explain` lists the codes");
     f.write("k.ptx", format!("{}{}", crate::common::HEAD, crate::common::WRONG));
     f.run("check k.ptx").ends(3).says("1 error in 1 file; `handloom explain E0301` says more");
