@@ -57,11 +57,16 @@ fn at(row: &Row) -> String {
     format!("{place} `{}`", short(&row.text))
 }
 
-/// The begin of a statement.
+/// The begin of a statement, for a sentence or a line of a terminal.
 pub(crate) fn short(text: &str) -> String {
+    begin(text, 48)
+}
+
+/// The first characters of a statement, in one line.
+pub(crate) fn begin(text: &str, most: usize) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_end_matches(';');
-    match line.char_indices().nth(48) {
+    match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }

@@ -3,6 +3,7 @@
 //! Rows lie in tables of [`CHUNK`] each, which a browser lays out when they are seen, so that the page of a kernel of 10,000 lines opens at once. A row of the
 //! PTX is named `PREFIX-FILE-LINE-COLUMN`, a line of the source `PREFIX-sFILE-LINE`, where files are numbers in the order of their names.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -191,6 +192,9 @@ fn source(anchors: &Anchors<'_>, rows: &[&Row], texts: &Texts, columns: &Columns
     let headings: Vec<&str> =
         ["#line"].into_iter().chain(columns.source_headings.iter().copied()).chain(["source"]).collect();
     let mut out = String::new();
+    let mut by_file: Vec<_> = by_file.into_iter().collect();
+    // The file where most runs comes first: a kernel is often in front of what it calls of libraries.
+    by_file.sort_by_key(|(_, lines)| Reverse(lines.values().flatten().map(|row| row.warps).sum::<u64>()));
     for (file, lines) in by_file {
         let text = texts.get(file);
         let note = if text.is_some() { "" } else { ": the file was not found, so its lines are only numbered" };

@@ -355,7 +355,7 @@ fn hottest(anchors: &Anchors<'_>, launch: &Launch, texts: &Texts) -> String {
             kind = row.kind.word(),
             warps = number(row.warps),
             lanes = share(row.lane_efficiency()),
-            text = escape(&crate::remarks::short(&row.text)),
+            text = escape(&crate::remarks::begin(&row.text, 120)),
         )
     };
     let body: String = rows.iter().map(row).collect();
