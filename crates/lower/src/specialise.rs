@@ -14,10 +14,13 @@ use crate::{count, passes};
 /// # Panics
 /// When the module has no such entry.
 pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
-    let mut result = extract(module, entry);
+    specialise_extracted(extract(module, entry), module, entry, shape)
+}
+
+/// The same of functions that were taken out of a module. Which of them indirect calls reach, the initialisers of the module say.
+fn specialise_extracted(mut result: Module, module: &Module, entry: &str, shape: &LaunchShape) -> Module {
     let func = result.entries[entry].func;
-    let live = reachable(module, module, func);
-    for (f, _) in result.funcs.iter_mut().zip(&live).filter(|(_, live)| **live) {
+    for f in &mut result.funcs {
         fix_constants(f, &module.syms, shape);
     }
     passes::optimise(&mut result, entry, shape);
@@ -35,7 +38,7 @@ pub fn specialise(module: &Module, entry: &str, shape: &LaunchShape) -> Module {
 pub fn specialise_counted(module: &Module, entry: &str, shape: &LaunchShape, level: Counting) -> (Module, Counts) {
     let mut counted = extract(module, entry);
     counted.funcs.iter_mut().for_each(|f| count::insert(f, level));
-    let mut result = specialise(&counted, entry, shape);
+    let mut result = specialise_extracted(counted, module, entry, shape);
     let mut counts = Counts::default();
     result.funcs.iter_mut().for_each(|f| count::number(f, &mut counts));
     (result, counts)

@@ -66,13 +66,11 @@ pub(super) fn why_interpreted(function: &Function, config: &LaunchConfig) -> Opt
     *known.entry((function.entry().func, shape, level)).or_insert_with(|| {
         let (ir, _) = handloom_lower::specialise_counted(&module.ir, function.name(), &shape, level);
         let of_term = |term: &Term| match term {
-            Term::Call { .. } => Some("functions are called"),
             // What waits in a loop is compared with what it was.
             Term::Yield { .. } => Some("threads wait for each other in loops"),
             _ => None,
         };
         let of_op = |op: Op| match op {
-            Op::Transfer(_) => Some("there are asynchronous copies"),
             Op::Builtin(Builtin::Device { .. }) => Some("threads launch kernels"),
             _ => None,
         };
@@ -170,6 +168,7 @@ fn add_counted(counter: &mut Counter, found: &run::Counted, counts: &Counts, pro
     for (span, waits) in &found.waits {
         counter.add(*span, &Site { waits: *waits, ..Site::default() });
     }
+    found.copies.iter().for_each(|(span, bytes)| counter.copy(*span, *bytes));
     counter.add_warps(&found.warps);
 }
 

@@ -33,7 +33,7 @@ pub(super) fn tensor(c: &mut Call<'_>, op: TensorOp) -> u64 {
                 src[1..n].iter_mut().zip(&site.src).for_each(|(to, from)| *to = c.ctx.read(*from, lane));
                 let thread = CtaHost::thread(&header, lane);
                 let who = Doer { thread, span: site.span };
-                late::step(held, op, &src[..n], who, &mut Thread { host: c.host, thread })
+                late::step(held, op, &src[..n], who, &mut Thread::new(c.host, thread, site.span))
             }
         };
         match done {

@@ -1,13 +1,14 @@
 //! Transfers, lane by lane. The rules and what is done are the interpreter's; here stands how memory is reached.
 
 use handloom_diag::Span;
-use handloom_interp::CtaEnv;
 use handloom_interp::late;
 use handloom_interp::transfer::{Fault, Part, Reach, Work, prepare};
+use handloom_interp::{CtaEnv, Who};
 use handloom_ir::num::whole::Rows;
 use handloom_ir::simt::{Element, Transfer};
 use handloom_ir::trap::{Trap, TrapKind};
 use handloom_ir::types::{Order, StateSpace};
+use handloom_profile::Space;
 
 use super::Call;
 use super::check::{Request, part};
@@ -19,8 +20,26 @@ use crate::warp::host::CtaHost;
 
 /// What a thread reaches.
 pub(super) struct Thread<'h> {
-    pub(super) host: &'h mut CtaHost,
-    pub(super) thread: u32,
+    host: &'h mut CtaHost,
+    thread: u32,
+    /// What is done now.
+    span: Span,
+    /// The statement of the thread itself, while it does what another one began.
+    own: Option<Span>,
+}
+
+impl<'h> Thread<'h> {
+    pub(super) fn new(host: &'h mut CtaHost, thread: u32, span: Span) -> Thread<'h> {
+        Thread { host, thread, span, own: None }
+    }
+
+    /// Bytes are read or written, of a counted launch.
+    fn count(&mut self, at: u64, bytes: usize) {
+        let CtaHost { counted: Some(counted), memory, .. } = &mut *self.host else { return };
+        if Space::of(memory.view.get_mut().state_space(at)).is_some() {
+            counted.copy(self.span, bytes);
+        }
+    }
 }
 
 impl Reach for Thread<'_> {
@@ -50,28 +69,41 @@ impl Reach for Thread<'_> {
 
     fn read(&mut self, at: u64, to: &mut [u8]) {
         let whole = to.len() as u64;
+        self.count(at, to.len());
         // SAFETY: `locate` passed the bytes.
         unsafe { access::read_words(at, to, whole) }
     }
 
     fn write(&mut self, at: u64, from: &[u8]) {
         let whole = from.len() as u64;
+        self.count(at, from.len());
         // SAFETY: `locate` passed the bytes for writing.
         unsafe { access::write_words(at, from, whole) }
     }
 
     fn look(&mut self, at: u64) -> u64 {
         let mut word = 0;
-        self.update(at, 8, &mut |old| {
+        self.step(at, &mut |old| {
             word = old;
             old
         });
         word
     }
 
+    fn act_for(&mut self, who: Option<Who>) {
+        let own = *self.own.get_or_insert(self.span);
+        self.span = who.map_or(own, |who| who.span);
+    }
+
     fn update(&mut self, at: u64, bytes: u32, new: &mut dyn FnMut(u64) -> u64) {
+        self.count(at, bytes as usize);
         // SAFETY: `locate` passed the element for an atomic, in a part that is aligned to it.
         unsafe { access::update(at, bytes, new) };
+    }
+
+    fn step(&mut self, at: u64, new: &mut dyn FnMut(u64) -> u64) {
+        // SAFETY: `locate` passed the object for an atomic, aligned to its size.
+        unsafe { access::update(at, 8, new) };
     }
 
     fn read_units(&mut self, base: u64, distances: &[u32], to: &mut [[u8; 16]]) {
@@ -79,6 +111,7 @@ impl Reach for Thread<'_> {
             return distances.iter().zip(to).for_each(|(distance, to)| self.read(base + u64::from(*distance), to));
         }
         for (distance, to) in distances.iter().zip(to) {
+            self.count(base + u64::from(*distance), to.len());
             let at = base + u64::from(*distance);
             let (words, _) = to.as_chunks_mut::<8>();
             // SAFETY: `locate` passed the bytes, which are whole words.
@@ -110,7 +143,7 @@ pub(super) fn transfer(c: &mut Call<'_>, op: Transfer) -> u64 {
         let thread = CtaHost::thread(&header, lane);
         let src: Vec<u64> =
             std::iter::once(&site.addr).chain(&site.src).map(|source| c.ctx.read(*source, lane)).collect();
-        match prepare(op, &src, &mut Thread { host: c.host, thread }) {
+        match prepare(op, &src, &mut Thread::new(c.host, thread, site.span)) {
             Ok(work) => works.push((lane, work)),
             Err(fault) => refused.push((lane, fault)),
         }
@@ -121,7 +154,7 @@ pub(super) fn transfer(c: &mut Call<'_>, op: Transfer) -> u64 {
     for (lane, work) in works {
         let thread = CtaHost::thread(&header, lane);
         let who = c.host.env.who(thread, site.span);
-        match late::begin(work, who, &mut Thread { host: c.host, thread }) {
+        match late::begin(work, who, &mut Thread::new(c.host, thread, site.span)) {
             Ok(true) => c.touched(),
             Ok(false) => {}
             Err(fault) => return record(c, &[(lane, fault)]),
@@ -148,7 +181,7 @@ pub(super) fn record(c: &mut Call<'_>, refused: &[(usize, Fault)]) -> u64 {
 /// Something of it breaks a rule.
 pub(crate) fn end_transfers(host: &mut CtaHost) -> Result<(), Box<Trap>> {
     let Some(under_way) = host.env.late.clone() else { return Ok(()) };
-    late::end(&under_way, &mut Thread { host, thread: 0 }).map_err(|fault| {
+    late::end(&under_way, &mut Thread::new(host, 0, Span::NONE)).map_err(|fault| {
         let mut trap = host.trap_of(fault.kind, Span::NONE, 0, 1);
         let view = host.memory.view.get_mut();
         fault.tell(&mut trap, &host.env, 0, |addr| view.state_space(addr));

@@ -71,6 +71,8 @@ pub(crate) struct Counted {
     pub(crate) masked: FastMap<(u32, u32, u32), u64>,
     /// By barrier.
     pub(crate) waits: Vec<(Span, Waits)>,
+    /// By asynchronous copy: bytes that it read and wrote.
+    pub(crate) copies: FastMap<Span, u64>,
     /// By access that is atomic: lanes by word of shared memory.
     pub(crate) words_of_shared: FastMap<u32, Words>,
     pub(crate) warps: Warps,
@@ -113,6 +115,7 @@ impl Counted {
         }
         other.masked.iter().for_each(|(key, n)| *self.masked.entry(*key).or_default() += n);
         other.waits.iter().for_each(|(span, w)| self.waits_at(*span).add(w));
+        other.copies.iter().for_each(|(span, bytes)| *self.copies.entry(*span).or_default() += bytes);
         for (number, words) in &other.words_of_shared {
             self.words_of_shared.entry(*number).or_default().merge(words);
         }

@@ -150,6 +150,7 @@ impl CtaRun {
             let (tier, func) = (calls[i].tier, calls[i].func);
             let sites = self.sites.of(&self.program, tier, func)?;
             let reason = self.run_activation(ctx, sites, code)?;
+            self.count_call(w, ctx);
             match reason {
                 Reason::Deopt => {
                     self.change_callee(w, i)?;

@@ -2,6 +2,7 @@
 
 use super::cta::CtaRun;
 use crate::grid::Grid;
+use crate::warp::context::Ctx;
 use crate::warp::counted::{Counted, Work};
 
 impl CtaRun {
@@ -18,6 +19,14 @@ impl CtaRun {
         }
         let counters = host.counted.as_mut().map_or(0, Counted::words);
         self.ctx().counts = counters;
+    }
+
+    /// Code of a call has come back: the statements that it executed are the warp's.
+    pub(super) fn count_call(&mut self, warp: usize, call: Ctx) {
+        let host = self.host();
+        // SAFETY: tables belong to the program, and are never written.
+        let (Some(at), Some(of_call)) = (unsafe { &*host.base_tables }.work, call.tables().work) else { return };
+        Work::of(host.base_ctx(warp), at).add(Work::of(call, of_call).take());
     }
 
     /// Its launch has ended: what it counted is part of the sum.

@@ -74,6 +74,11 @@ impl Counted {
         *self.found.masked.entry((number, mask, residue)).or_default() += 1;
     }
 
+    /// An asynchronous copy reads or writes bytes.
+    pub(crate) fn copy(&mut self, span: Span, bytes: usize) {
+        *self.found.copies.entry(span).or_default() += bytes as u64;
+    }
+
     /// All warps are let go from one statement.
     pub(crate) fn meet_all(&mut self, warps: impl Iterator<Item = Work> + Clone, span: Span) {
         let (mut n, mut sum, mut most) = (0, 0, 0);
@@ -130,6 +135,12 @@ impl Work {
         // SAFETY: the words lie in the context, at a multiple of 8, and no code runs on it while the runtime does.
         let [all, before] = unsafe { *self.0 };
         all - before
+    }
+
+    /// The warp executes so many more.
+    pub(crate) fn add(self, statements: u64) {
+        // SAFETY: as in `since`.
+        unsafe { (*self.0)[0] += statements }
     }
 
     fn meet(self) {

@@ -657,3 +657,107 @@ fn both_engines_count_the_same() {
     let slow = f.run(&format!("{launch} --engine interp")).ends(0).says("the interpreter was asked for");
     assert_eq!(code.objects()[0], slow.objects()[0]);
 }
+
+/// Functions that call themselves, that are called by address (which a table of the module has) by some lanes, and in which warps meet; and copies that go by themselves.
+const CALLS: &str = r"
+.visible .func (.param .b32 sum) down(.param .b32 n);
+.visible .func (.param .b32 y) twice(.param .b32 x)
+{
+    .reg .b32 %r<3>;
+    ld.param.b32 %r1, [x];
+    shl.b32 %r2, %r1, 1;
+    st.param.b32 [y], %r2;
+    ret;
+}
+.visible .func (.param .b32 y) meet(.param .b32 x)
+{
+    .reg .b32 %r<3>; .reg .pred %p;
+    ld.param.b32 %r1, [x];
+    bar.sync 0;
+    setp.gt.u32 %p, %r1, 1000;
+    @%p bra L;
+    add.u32 %r1, %r1, 3;
+L:
+    st.param.b32 [y], %r1;
+    ret;
+}
+.visible .func (.param .b32 sum) down(.param .b32 n)
+{
+    .reg .b32 %r<4>; .reg .pred %p;
+    ld.param.b32 %r1, [n];
+    mov.b32 %r2, 0;
+    setp.eq.u32 %p, %r1, 0;
+    @%p bra L;
+    sub.u32 %r3, %r1, 1;
+    {
+        .param .b32 a; .param .b32 b;
+        st.param.b32 [a], %r3;
+        call (b), down, (a);
+        ld.param.b32 %r2, [b];
+    }
+    add.u32 %r2, %r2, %r1;
+L:
+    st.param.b32 [sum], %r2;
+    ret;
+}
+.global .u64 table[2] = { twice, down };
+.visible .entry calls(.param .u64 x)
+{
+    .reg .b32 %r<8>; .reg .b64 %rd<5>; .reg .pred %p;
+    .shared .align 16 .b8 kept[256];
+    ld.param.u64 %rd1, [x];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 7;
+    and.b32 %r3, %r1, 1;
+    mul.wide.u32 %rd2, %r3, 8;
+    mov.u64 %rd3, table;
+    add.u64 %rd2, %rd2, %rd3;
+    ld.global.u64 %rd2, [%rd2];
+    setp.lt.u32 %p, %r1, 40;
+    @!%p bra past;
+    {
+        .param .b32 a; .param .b32 b;
+        st.param.b32 [a], %r2;
+        proto: .callprototype (.param .b32 _) _ (.param .b32 _);
+        call (b), %rd2, (a), proto;
+        ld.param.b32 %r2, [b];
+    }
+past:
+    {
+        .param .b32 a; .param .b32 b;
+        st.param.b32 [a], %r2;
+        call (b), meet, (a);
+        ld.param.b32 %r2, [b];
+    }
+    mov.u32 %r4, kept;
+    mad.lo.u32 %r5, %r1, 4, %r4;
+    st.shared.b32 [%r5], %r2;
+    bar.sync 0;
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra end;
+    fence.proxy.async.shared::cta;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r4], 256;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+end:
+    ret;
+}
+";
+
+#[test]
+fn calls_and_copies_are_counted_by_code() {
+    let f = Folder::new("profile_calls");
+    f.write("k.ptx", format!(".version 8.6\n.target sm_90\n.address_size 64\n{CALLS}"));
+    let launch = "profile k.ptx calls --grid 3 --block 64 zero:256 --format json";
+    let code = f.run(launch).ends(0);
+    assert!(!code.err.contains("interpreter"), "{code:?}");
+    let slow = f.run(&format!("{launch} --engine interp")).ends(0).says("the interpreter was asked for");
+    assert_eq!(code.objects()[0], slow.objects()[0]);
+    let rows = statements(&code);
+    // In each block 20 lanes go down from 1, 3, 5 or 7: each once more than its number says.
+    let lanes: u64 = (0..40).filter(|t| t % 2 == 1).map(|t| t % 8 + 1).sum();
+    assert_eq!(row(&rows, "setp.eq.u32 %p, %r1, 0")["lanes"], 3 * lanes);
+    assert_eq!(row(&rows, "shl.b32 %r2, %r1, 1")["lanes"], 3 * 20);
+    // Read and written.
+    assert_eq!(row(&rows, "cp.async.bulk.global")["copied_bytes"], 3 * 2 * 256);
+}
