@@ -168,8 +168,8 @@ fn declare<'a>(
     Ok(id)
 }
 
-/// Whether two declarations may name one variable.
-pub(crate) fn same_variable(a: &GlobalVar, b: &GlobalVar) -> bool {
+/// Whether two declarations of a module may name one variable.
+fn same_variable(a: &GlobalVar, b: &GlobalVar) -> bool {
     let sizes = a.size == b.size || a.unsized_array || b.unsized_array;
     a.space == b.space && a.object == b.object && a.ty.bits() == b.ty.bits() && sizes
 }

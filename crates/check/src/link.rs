@@ -9,9 +9,10 @@ use crate::call::builtin;
 use crate::context::index;
 use crate::elsewhere::device_runtime;
 use crate::func::{differing_lists, disagreement};
-use crate::globals::same_variable;
 use crate::library;
-use crate::module::{AddrBase, Body, CallTarget, CheckedModule, Linkage, Operand, Stmt, Symbol, SymbolId, SymbolKind};
+use crate::module::{
+    AddrBase, Body, CallTarget, CheckedModule, GlobalVar, Linkage, Operand, Stmt, Symbol, SymbolId, SymbolKind,
+};
 use handloom_diag::hash::{FastMap as Map, FastSet as Set};
 
 /// Joins modules. Internal symbols stay apart; `.weak` and `.common` give way; `.extern` ones take the definition of another module.
@@ -155,8 +156,14 @@ impl Linker {
         if old == STRONG && new == STRONG {
             self.tell(earlier, &symbol, "is defined twice");
         }
+        // One module may access it by more bytes at a time than the other.
+        let align = |s: &Symbol| if let SymbolKind::Var(v) = &s.kind { v.align } else { 0 };
+        let align = align(earlier).max(align(&symbol));
         if new > old {
             *earlier = symbol;
+        }
+        if let SymbolKind::Var(v) = &mut earlier.kind {
+            v.align = align;
         }
         (id, new > old)
     }
@@ -287,11 +294,16 @@ fn strength(s: &Symbol) -> u8 {
     }
 }
 
+/// Whether variables of two modules may be one. A linker sees no types: nvcc declares arrays of pointers that another file defines as bytes.
+fn may_be_one(a: &GlobalVar, b: &GlobalVar) -> bool {
+    a.space == b.space && a.object == b.object && (a.size == b.size || a.unsized_array || b.unsized_array)
+}
+
 /// Why two symbols of one name cannot be one.
 fn misfit(a: &Symbol, b: &Symbol) -> Option<String> {
     match (&a.kind, &b.kind) {
         (SymbolKind::Var(x), SymbolKind::Var(y)) => {
-            (!same_variable(x, y)).then(|| "has another space, type or size there".to_owned())
+            (!may_be_one(x, y)).then(|| "has another space or size there".to_owned())
         }
         (SymbolKind::Func(x), SymbolKind::Func(y)) => {
             disagreement(x, y, false).map(|d| format!("is declared differently: {d}"))

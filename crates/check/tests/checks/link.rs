@@ -72,6 +72,16 @@ fn weak_and_common_give_way() {
     assert_eq!(var(&m, "x").init, [1, 0, 0, 0]);
 }
 
+/// As `nvlink` does it.
+#[test]
+fn types_are_not_linked() {
+    let m = joined(".extern .global .align 16 .b8 x[24];", ".visible .global .align 8 .u64 x[3] = {1, 2, 3};");
+    assert_eq!((var(&m, "x").align, var(&m, "x").init.len()), (16, 24));
+    joined(".visible .global .f32 x;", ".extern .global .u32 x;");
+    joined(".extern .global .u32 x[2][3];", ".visible .global .u32 x[6];");
+    joined(".extern .global .u32 x[];", ".visible .global .u64 x[4];");
+}
+
 #[test]
 fn internal_symbols_stay_apart() {
     let m = joined(".global .u32 x = 1; .global .u64 p = x;", ".global .u32 x = 2; .global .u64 q = x;");
@@ -95,7 +105,8 @@ fn dynamic_shared_memory_and_builtins_need_no_definition() {
 fn faults() {
     refused_link(".visible .func f() { ret; }", ".visible .func f() { ret; }", "`f` is defined twice");
     refused_link(".visible .global .u32 x;", ".visible .func x() { ret; }", "a variable in one module");
-    refused_link(".visible .global .u32 x;", ".extern .global .u64 x;", "another space, type or size");
+    refused_link(".visible .global .u32 x;", ".extern .global .u64 x;", "another space or size");
+    refused_link(".visible .const .u32 x;", ".extern .global .u32 x;", "another space or size");
     refused_link(".extern .func f(.param .u32 a);", ".visible .func f() { ret; }", "declared differently");
     refused_link(".extern .func f();\n.entry k() { call f; ret; }", ".entry m() { ret; }", "defined in no module");
     // Nobody calls it.
