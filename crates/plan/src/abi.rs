@@ -359,13 +359,20 @@ pub struct Operands {
     pub dst: Vec<Loc>,
     /// No row of a result is one of a source.
     pub is_apart: bool,
+    /// Offsets of those of the sources and of the results that are rows of 32 bits, [`Operands::NO_ROW`] for others. Ops with a hundred operands look here.
+    pub rows: [Vec<u32>; 2],
 }
 
 impl Operands {
+    /// What is no row of 32 bits.
+    pub const NO_ROW: u32 = u32::MAX;
+
     /// Operands at these places.
     pub fn new(src: Vec<Loc>, dst: Vec<Loc>) -> Operands {
         let is_apart = dst.iter().all(|to| !src.contains(to));
-        Operands { src, dst, is_apart }
+        let row = |loc: &Loc| if let Loc::Row32(at) = loc { *at } else { Operands::NO_ROW };
+        let rows = [&src, &dst].map(|all| all.iter().map(row).collect());
+        Operands { src, dst, is_apart, rows }
     }
 }
 

@@ -7,7 +7,7 @@ use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
 use handloom_ir::simt::{MatrixOp, Op, Product, Run};
 use handloom_plan::Host;
-use handloom_plan::abi::{CopyKind, Loc};
+use handloom_plan::abi::{CopyKind, Loc, Operands};
 
 use super::Call;
 use super::memory::lanes;
@@ -246,30 +246,36 @@ fn with_rows<const SOURCES: usize, const RESULTS: usize, const FEW: usize>(
     from: &[Loc],
     f: impl FnOnce(&[*const fast::Row], &[*mut u32]) -> bool,
 ) -> bool {
-    let to = &p.operands().dst[..];
-    if from.len() > SOURCES || to.len() > RESULTS {
+    let [from_rows, to_rows] = &p.operands().rows;
+    let from_rows = &from_rows[..from.len()];
+    if from_rows.len() > SOURCES || to_rows.len() > RESULTS {
         return false;
     }
     let mut src = [const { MaybeUninit::uninit() }; SOURCES];
     let mut out = [const { MaybeUninit::uninit() }; RESULTS];
     let mut few = [const { MaybeUninit::uninit() }; FEW];
-    let mut copies = few.iter_mut();
-    for (place, loc) in src.iter_mut().zip(from) {
-        let row = match fast::place_of_row(p.ctx, *loc) {
-            Some(row) => row.cast_const().cast(),
-            None => match copies.next() {
-                Some(copy) => std::ptr::from_ref(copy.write(fast::row(p.ctx, *loc))),
-                None => return with_copies(p, from, f),
-            },
-        };
-        place.write(row);
+    let context = p.ctx.warp.cast::<u8>();
+    let row = |at: u32| context.wrapping_add(at as usize);
+    let mut n_copies = 0;
+    for (place, at) in src.iter_mut().zip(from_rows) {
+        n_copies += usize::from(*at == Operands::NO_ROW);
+        place.write(row(*at).cast_const().cast::<fast::Row>());
     }
-    for (place, loc) in out.iter_mut().zip(to) {
-        let Some(row) = fast::place_of_row(p.ctx, *loc) else { return with_copies(p, from, f) };
-        place.write(row);
+    for (place, at) in out.iter_mut().zip(to_rows) {
+        n_copies += (FEW + 1) * usize::from(*at == Operands::NO_ROW);
+        place.write(row(*at).cast::<u32>());
+    }
+    if n_copies > FEW {
+        return with_copies(p, from, f);
+    }
+    if n_copies > 0 {
+        let no_row = |(i, at): (usize, &u32)| (*at == Operands::NO_ROW).then_some(i);
+        for (copy, i) in few.iter_mut().zip(from_rows.iter().enumerate().filter_map(no_row)) {
+            src[i].write(std::ptr::from_ref(copy.write(fast::row(p.ctx, from[i]))));
+        }
     }
     // SAFETY: as many places as there are sources and results were written.
-    let (src, out) = unsafe { (src[..from.len()].assume_init_ref(), out[..to.len()].assume_init_ref()) };
+    let (src, out) = unsafe { (src[..from_rows.len()].assume_init_ref(), out[..to_rows.len()].assume_init_ref()) };
     f(src, out)
 }
 
