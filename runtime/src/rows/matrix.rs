@@ -533,6 +533,10 @@ unsafe fn run_to(width: Width, op: Run, [a, b, c]: [&[*const Row]; 3], out: &[*m
         // SAFETY: by the promise of the caller.
         return unsafe { run_by_avx512(op, [a, b, c], out) };
     }
+    if width == Width::Avx512Vnni && bytes::is_run(p) {
+        // SAFETY: as above.
+        return unsafe { bytes::run(op, [a, b, c], out) };
+    }
     PLANES.with_borrow_mut(|planes| {
         for i in 0..usize::from(op.count) {
             let [of_a, of_b] = op.operands_of(i);

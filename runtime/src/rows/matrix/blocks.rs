@@ -19,14 +19,14 @@ use super::{Row, both_halves, halves, lay_out};
 struct Line([u32; 16]);
 
 /// Sums of a block: two columns of a row, then those of the next.
-const SUMS: usize = 4;
+pub(super) const SUMS: usize = 4;
 /// Words of `a` for a depth: two registers.
 const WORDS_OF_A: usize = 64;
 /// Words of `b` for a depth of a block.
 const WORDS_OF_B: usize = 8;
 
 /// A block of sums: where each of the rows is.
-type Places = [*mut u32; SUMS];
+pub(super) type Places = [*mut u32; SUMS];
 
 thread_local! {
     /// Written before it is read by each product.
@@ -93,7 +93,7 @@ pub(super) unsafe fn floats<W: Vectors, const AT_ONCE: usize>(
 
 /// Room for so many words, at a line of the cache: the same for each product of a thread. No closure may compute there: it would not have the features of
 /// the host.
-fn room(words: usize) -> *mut u32 {
+pub(super) fn room(words: usize) -> *mut u32 {
     LAID_OUT.with_borrow_mut(|lines| {
         if 16 * lines.len() < words {
             lines.resize(words.div_ceil(16), Line([0; 16]));
@@ -158,7 +158,7 @@ unsafe fn lay_out_b<W: Vectors>(op: Blocks, b: &[*const Row], block: usize, to: 
 }
 
 #[inline(always)]
-fn places_of<const N: usize>(c: &[*const Row], block: usize) -> [Places; N] {
+pub(super) fn places_of<const N: usize>(c: &[*const Row], block: usize) -> [Places; N] {
     let mut places = [[std::ptr::null_mut(); SUMS]; N];
     for n in 0..N {
         for i in 0..SUMS {
@@ -169,7 +169,7 @@ fn places_of<const N: usize>(c: &[*const Row], block: usize) -> [Places; N] {
 }
 
 #[inline(always)]
-fn places_to<const N: usize>(out: &[*mut u32], block: usize) -> [Places; N] {
+pub(super) fn places_to<const N: usize>(out: &[*mut u32], block: usize) -> [Places; N] {
     let mut places = [[std::ptr::null_mut(); SUMS]; N];
     for n in 0..N {
         for i in 0..SUMS {

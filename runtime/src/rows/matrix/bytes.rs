@@ -5,10 +5,25 @@
 
 use std::arch::x86_64::*;
 
-use handloom_ir::simt::{Element, Product, Step};
+use handloom_ir::simt::{Element, Product, Run, Step};
 
+use super::blocks::{Places, SUMS, places_of, places_to, room};
 use super::vectors::{Avx512, Vectors};
 use super::{Planes, Row, Sums, add_to_c};
+
+/// Words of `b` for a register of depth.
+const WORDS_OF_B: usize = 32;
+
+/// Words of a register of `b` by depth: of each depth four even columns, then four odd ones, which each four lanes of sums want.
+const BY_DEPTH: [[i32; 16]; 2] = {
+    let mut all = [[0; 16]; 2];
+    let mut i = 0;
+    while i < 32 {
+        all[i / 16][i % 16] = 8 * (i as i32 % 4) + (i as i32 & 4) + i as i32 / 8;
+        i += 1;
+    }
+    all
+};
 
 /// Whether a product is for this code.
 pub(super) fn is_here(p: Product) -> bool {
@@ -89,6 +104,187 @@ unsafe fn multiply<const A_SIGNED: bool, const B_SIGNED: bool, const N_ROWS: usi
         }
         if p.step != Step::Add {
             add_to_c(p, c, planes, out);
+        }
+    }
+}
+
+/// Whether a run of products is for [`run`].
+pub(super) fn is_run(p: Product) -> bool {
+    is_here(p) && p.n_rows() == 2 && p.step == Step::Add
+}
+
+/// Computes a run of products, two of one `a` at a time. Each `b` is laid out once, and with it what its sums are off.
+///
+/// # Safety
+/// The host has AVX-512 F and BW, and VNNI; there is a row at each place, and none of `out` is one of the matrices, or of `c` but at its own place.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c,lzcnt,popcnt")]
+pub(super) unsafe fn run(op: Run, sources: [&[*const Row]; 3], out: &[*mut u32]) {
+    let p = op.product;
+    // SAFETY: by the promise of the caller.
+    unsafe {
+        match (p.a == Element::S8, p.b == Element::S8) {
+            (false, true) => run_of::<false, true>(op, sources, out),
+            (true, false) => run_of::<true, false>(op, sources, out),
+            (true, true) => run_of::<true, true>(op, sources, out),
+            (false, false) => run_of::<false, false>(op, sources, out),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`run`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn run_of<const A_SIGNED: bool, const B_SIGNED: bool>(op: Run, [a, b, c]: [&[*const Row]; 3], out: &[*mut u32]) {
+    let [n_a, depth, ..] = op.product.registers();
+    let words = WORDS_OF_B * (depth + 1);
+    let laid_out = room(words * usize::from(op.n_operands[1]));
+    // SAFETY: by the promise of the caller; all words are in the room, which nobody else uses before this function ends.
+    unsafe {
+        for i in 0..usize::from(op.n_operands[1]) {
+            lay_out_b::<A_SIGNED, B_SIGNED>(&b[depth * i..][..depth], laid_out.add(words * i));
+        }
+        let laid_out = laid_out.cast_const();
+        let mut i = 0;
+        while i < usize::from(op.count) {
+            let [of_a, of_b] = op.operands_of(i);
+            let (a, of_b) = (&a[of_a * n_a..][..n_a], laid_out.add(words * of_b));
+            let [next_a, next_b] = op.operands_of((i + 1) % Run::MOST);
+            if i + 1 < usize::from(op.count) && next_a == of_a {
+                let b = [of_b, laid_out.add(words * next_b)];
+                sums::<A_SIGNED, B_SIGNED, 2>(a, b, &places_of(c, i), &places_to(out, i));
+                i += 2;
+            } else {
+                sums::<A_SIGNED, B_SIGNED, 1>(a, [of_b], &places_of(c, i), &places_to(out, i));
+                i += 1;
+            }
+        }
+    }
+}
+
+/// Lays the registers of a `b` out by depth; behind them, for even and for odd columns, what sums are off.
+///
+/// # Safety
+/// As for [`run`]; `to` has room for them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn lay_out_b<const A_SIGNED: bool, const B_SIGNED: bool>(b: &[*const Row], to: *mut u32) {
+    // SAFETY: by the promise of the caller; all loads lie in rows of 32 words.
+    unsafe {
+        let flip = _mm512_set1_epi8(i8::MIN);
+        let mut off = _mm512_setzero_si512();
+        for q in 0..b.len() {
+            let row = b[q].cast::<u32>();
+            let (low, high) = (_mm512_loadu_si512(row.cast()), _mm512_loadu_si512(row.add(16).cast()));
+            for half in 0..2 {
+                let places = _mm512_loadu_si512(BY_DEPTH[half].as_ptr().cast());
+                let mut v = _mm512_permutex2var_epi32(low, places, high);
+                if A_SIGNED && B_SIGNED {
+                    off = _mm512_dpbusd_epi32(off, flip, v);
+                } else if !A_SIGNED && !B_SIGNED {
+                    v = _mm512_xor_si512(v, flip);
+                }
+                _mm512_storeu_si512(to.add(WORDS_OF_B * q + 16 * half).cast(), v);
+            }
+        }
+        if A_SIGNED && B_SIGNED {
+            // A vector has two depths, four columns after the other.
+            let both = _mm512_add_epi32(off, _mm512_shuffle_i32x4::<0b01_00_11_10>(off, off));
+            let to = to.add(WORDS_OF_B * b.len());
+            _mm512_storeu_si512(to.cast(), _mm512_shuffle_i32x4::<0b00_00_00_00>(both, both));
+            _mm512_storeu_si512(to.add(16).cast(), _mm512_shuffle_i32x4::<0b01_01_01_01>(both, both));
+        }
+    }
+}
+
+/// Products of one `a` with `N` laid out matrices, added to `c`.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn sums<const A_SIGNED: bool, const B_SIGNED: bool, const N: usize>(
+    a: &[*const Row],
+    b: [*const u32; N],
+    c: &[Places; N],
+    d: &[Places; N],
+) {
+    let depth = a.len() / 2;
+    // SAFETY: by the promise of the caller; all loads and stores lie in rows of 32 words.
+    unsafe {
+        let (flip, ones) = (_mm512_set1_epi8(i8::MIN), _mm512_set1_epi8(1));
+        let mut acc: [Lanes; N] = [[[_mm512_setzero_si512(); 2]; SUMS]; N];
+        for n in 0..N {
+            for i in 0..SUMS {
+                for u in 0..2 {
+                    acc[n][i][u] = _mm512_loadu_si512(c[n][i].add(16 * u).cast());
+                }
+            }
+        }
+        let mut of_rows = [[_mm512_setzero_si512(); 2]; 2];
+        for q in 0..depth {
+            let b = b.map(|b| b.wrapping_add(WORDS_OF_B * q));
+            add_half::<A_SIGNED, B_SIGNED, N, 0, 0>(a[2 * q], b, &mut acc, &mut of_rows, [flip, ones]);
+            add_half::<A_SIGNED, B_SIGNED, N, 0, 1>(a[2 * q], b, &mut acc, &mut of_rows, [flip, ones]);
+            add_half::<A_SIGNED, B_SIGNED, N, 1, 0>(a[2 * q + 1], b, &mut acc, &mut of_rows, [flip, ones]);
+            add_half::<A_SIGNED, B_SIGNED, N, 1, 1>(a[2 * q + 1], b, &mut acc, &mut of_rows, [flip, ones]);
+        }
+        for n in 0..N {
+            for i in 0..SUMS {
+                for u in 0..2 {
+                    let mut sum = acc[n][i][u];
+                    if A_SIGNED && B_SIGNED {
+                        let off = b[n].add(WORDS_OF_B * depth + 16 * (i % 2));
+                        sum = _mm512_sub_epi32(sum, _mm512_loadu_si512(off.cast()));
+                    } else if !A_SIGNED && !B_SIGNED {
+                        sum = _mm512_add_epi32(sum, _mm512_slli_epi32::<7>(of_rows[i / 2][u]));
+                    }
+                    _mm512_storeu_si512(d[n][i].add(16 * u).cast(), sum);
+                }
+            }
+        }
+    }
+}
+
+/// Sixteen lanes of a product: of two columns of rows, and the half of them.
+type Lanes = [[__m512i; 2]; SUMS];
+
+/// Adds the products of half `U` of a register of `a`, of upper (`H` is 0) or lower rows. It is a function of its own so that sums stay in registers of the host.
+///
+/// # Safety
+/// As for [`run`]; `b` are laid out.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma,f16c,lzcnt,popcnt")]
+unsafe fn add_half<const A_SIGNED: bool, const B_SIGNED: bool, const N: usize, const H: usize, const U: usize>(
+    a: *const Row,
+    b: [*const u32; N],
+    acc: &mut [Lanes; N],
+    of_rows: &mut [[__m512i; 2]; 2],
+    [flip, ones]: [__m512i; 2],
+) {
+    // SAFETY: by the promise of the caller; all loads lie in rows of 32 words.
+    unsafe {
+        let mut row = _mm512_loadu_si512(a.cast::<u32>().add(16 * U).cast());
+        if A_SIGNED && B_SIGNED {
+            row = _mm512_xor_si512(row, flip);
+        }
+        let spread =
+            [Avx512::spread::<0>(row), Avx512::spread::<1>(row), Avx512::spread::<2>(row), Avx512::spread::<3>(row)];
+        for t in 0..4 {
+            if !A_SIGNED && !B_SIGNED {
+                of_rows[H][U] = _mm512_dpbusd_epi32(of_rows[H][U], spread[t], ones);
+            }
+            for n in 0..N {
+                for e in 0..2 {
+                    let columns = _mm512_broadcast_i32x4(_mm_loadu_si128(b[n].add(8 * t + 4 * e).cast()));
+                    let sum = acc[n][2 * H + e][U];
+                    acc[n][2 * H + e][U] = if A_SIGNED && !B_SIGNED {
+                        _mm512_dpbusd_epi32(sum, columns, spread[t])
+                    } else {
+                        _mm512_dpbusd_epi32(sum, spread[t], columns)
+                    };
+                }
+            }
         }
     }
 }
