@@ -145,5 +145,6 @@ fn products_that_follow_each_other() {
         check(F16, F16, F32, &mut rng);
         check(BF16, BF16, F32, &mut rng);
         check(S8, U8, S32, &mut rng);
+        check(S8, S8, S32, &mut rng);
     }
 }

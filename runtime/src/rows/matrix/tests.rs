@@ -2,11 +2,11 @@
 
 use handloom_ir::num::matrix::matrix;
 use handloom_ir::simt::{
-    Accumulator, Blocks, Element, HeldB, MatrixOp, Product, Quads, Scale, ScaleFormat, Sparse, Step,
+    Accumulator, Blocks, Element, HeldB, MatrixOp, Product, Quads, Run, Scale, ScaleFormat, Sparse, Step,
 };
 use handloom_ir::types::Rounding;
 
-use super::{MAX_RESULTS, Row, Width, blocks, doubles, has_doubles, product};
+use super::{MAX_RESULTS, Row, Width, blocks, doubles, has_doubles, product, run};
 
 /// A random word of elements: any bits, or edges of the format in every place.
 fn word(state: &mut u64, bits: u32) -> u32 {
@@ -88,6 +88,77 @@ fn compare_blocks(op: Blocks, keep: Row, random: &mut u64) {
         let got: Vec<[u64; 32]> = rows[first..][..n_d].iter().map(|row| row.map(u64::from)).collect();
         assert_eq!(got, want, "{op:?} by {width:?}");
     }
+}
+
+/// A run, whose results go to rows of their own, to those of its `c` where they have as many, or to those of its matrices.
+fn compare_run(op: Run, random: &mut u64) {
+    let p = op.product;
+    let [n_a, n_b, n_c, n_d] = op.registers();
+    let mut rows =
+        |n: usize, bits: u32| -> Vec<Row> { (0..n).map(|_| std::array::from_fn(|_| word(random, bits))).collect() };
+    let src = [rows(n_a, p.a.bits()), rows(n_b, p.b.bits()), rows(n_c, p.c.bits())].concat();
+    let of = p.registers();
+    let mut want: Vec<[u64; 32]> = Vec::new();
+    for i in 0..usize::from(op.count) {
+        let [a, b] = op.operands_of(i);
+        let parts =
+            [&src[a * of[0]..][..of[0]], &src[n_a + b * of[1]..][..of[1]], &src[n_a + n_b + i * of[2]..][..of[2]]];
+        let wide: Vec<[u64; 32]> = parts.concat().iter().map(|row| row.map(u64::from)).collect();
+        let mut d = vec![[0; 32]; of[3]];
+        matrix(MatrixOp::Product(p), u32::MAX, &wide, &mut d);
+        want.append(&mut d);
+    }
+    for (width, place) in Width::of_host().iter().flat_map(|width| (0..3).map(move |place| (*width, place))) {
+        let mut rows = src.clone();
+        rows.extend(vec![[0; 32]; n_d]);
+        let first = match place {
+            0 if n_c == n_d => n_a + n_b,
+            1 => 0,
+            _ => src.len(),
+        };
+        let start = rows.as_mut_ptr();
+        let all: Vec<*mut Row> = (0..rows.len()).map(|i| start.wrapping_add(i)).collect();
+        let from: Vec<*const Row> = all[..src.len()].iter().map(|row| row.cast_const()).collect();
+        let out: Vec<*mut u32> = all[first..][..n_d].iter().map(|row| row.cast()).collect();
+        // SAFETY: all are rows of `rows`.
+        unsafe { run(width, op, &from, &out, first == src.len()) };
+        let got: Vec<[u64; 32]> = rows[first..][..n_d].iter().map(|row| row.map(u64::from)).collect();
+        assert_eq!(got, want, "{op:?} by {width:?}, place {place}");
+    }
+}
+
+#[test]
+fn runs_are_those_of_the_definition() {
+    use Accumulator::{F16 as Half, F32, S32};
+    use Element::*;
+    let mut random = 9;
+    let mut check = |p: Product| {
+        for count in [2, 3, 7, 16] {
+            for _ in 0..4 {
+                // How many there are of each matrix, all of which are named.
+                let n_operands = [0, 1].map(|i| 1 + (word(&mut random, 32) >> (3 * i + 2)) as u8 % count);
+                let mut operands = [0; 2];
+                for i in 0..u64::from(count) {
+                    for (named, n) in operands.iter_mut().zip(n_operands) {
+                        let any = u64::from(word(&mut random, 32) >> 5);
+                        *named |= if i < u64::from(n) { i } else { any % u64::from(n) } << (4 * i);
+                    }
+                }
+                compare_run(Run { product: p, count, n_operands, operands }, &mut random);
+            }
+        }
+    };
+    for (a, b) in [(U8, U8), (U8, S8), (S8, U8), (S8, S8)] {
+        for k in [16, 32] {
+            check(dense(16, k, [a, b], [S32; 2], Step::Add));
+            check(dense(16, k, [a, b], [S32; 2], Step::AddSaturating));
+        }
+    }
+    for e in [F16, Bf16] {
+        [8, 16].into_iter().for_each(|k| check(dense(16, k, [e; 2], [F32; 2], Step::Add)));
+    }
+    check(dense(16, 16, [F16; 2], [Half; 2], Step::Add));
+    check(dense(16, 8, [Tf32; 2], [F32; 2], Step::Add));
 }
 
 #[test]
