@@ -105,8 +105,7 @@ impl Clock {
     pub fn learn(&mut self, known: &Arc<Known>) {
         match &mut self.more {
             None => self.more = Some(Arc::clone(known)),
-            Some(more) if Arc::ptr_eq(more, known) => {}
-            Some(more) => Arc::make_mut(more).join(known),
+            Some(more) => Known::learn(more, known),
         }
     }
 

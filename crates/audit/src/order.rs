@@ -346,7 +346,7 @@ impl Audit {
         }
         if order == Order::Sc {
             let cluster = self.cluster(who);
-            let taken: Vec<Arc<Known>> = self.fences.take(scope, who, cluster).0.into_iter().map(Arc::clone).collect();
+            let taken: Vec<Arc<Known>> = self.fences.take(scope, who, cluster).map(Arc::clone).collect();
             if let Some(clock) = self.clock(who) {
                 taken.iter().for_each(|known| clock.learn(known));
             }
@@ -366,18 +366,18 @@ impl Audit {
     /// A thread takes what its scope lets it take. Says whether that was all.
     pub(crate) fn acquire(&mut self, who: Thread, site: u32, scope: Scope, bag: &Bag) -> bool {
         let cluster = self.cluster(who);
-        let (taken, left) = bag.take(scope, who, cluster);
         let site_of = |number: u32| usize::try_from(number).ok().and_then(|i| self.sites.get(i)).copied();
         let attempt = bag.from.and_then(|(from, of)| {
             let (release, acquire) = ((site_of(from)?, of), (site_of(site)?, scope));
             Some(Attempt { release, acquire })
         });
-        let is_all = left.is_empty();
+        let is_all = bag.left(scope, who, cluster).next().is_none();
         let missed: Vec<Missed> = attempt.map_or_else(Vec::new, |attempt| {
-            left.into_iter().map(|known| Missed { known: Arc::clone(known), attempt }).collect()
+            let left = bag.left(scope, who, cluster);
+            left.map(|known| Missed { known: Arc::clone(known), attempt }).collect()
         });
         if let Some(clock) = self.clock(who) {
-            taken.into_iter().for_each(|known| clock.learn(known));
+            bag.take(scope, who, cluster).for_each(|known| clock.learn(known));
             clock.miss(&missed);
         }
         is_all
@@ -483,7 +483,7 @@ impl Audit {
         self.goes_on(who);
         let cluster = self.cluster(who);
         let Some(bag) = self.phases.get(&(cluster, phase)) else { return };
-        let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).0.into_iter().map(Arc::clone).collect();
+        let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).map(Arc::clone).collect();
         if let Some(clock) = self.clock(who) {
             taken.iter().for_each(|known| clock.learn(known));
         }

@@ -26,6 +26,9 @@ pub struct Row<'a> {
     pub same: &'a [u8; 32],
 }
 
+/// A row in more parts at even distances is looked at lane by lane: lines would be of one lane each.
+const MOST_PARTS: usize = 8;
+
 /// Generic addresses of lanes.
 #[derive(Clone, Copy, Debug)]
 pub enum Addrs<'a> {
@@ -57,6 +60,27 @@ impl Row<'_> {
             turn: Turn::None,
             begun: 0,
         }
+    }
+
+    /// Lanes among which are all that access one address with others.
+    fn maybe_together(&self) -> u32 {
+        let (mut seen, mut twice) = ([0_u64; 4], [0_u64; 4]);
+        let place = |lane: usize| {
+            let number = self.addrs.of(lane) >> 2;
+            (usize::try_from(number >> 6 & 3).unwrap_or(0), 1_u64 << (number & 63))
+        };
+        for (word, bit) in self.lanes.iter().map(|lane| place(*lane)) {
+            twice[word] |= seen[word] & bit;
+            seen[word] |= bit;
+        }
+        if twice == [0; 4] {
+            return 0;
+        }
+        let is_one = |lane: &usize| {
+            let (word, bit) = place(*lane);
+            twice[word] & bit != 0
+        };
+        self.lanes.iter().filter(|lane| is_one(lane)).fold(0, |all, lane| all | 1 << lane)
     }
 
     fn all(&self) -> impl Iterator<Item = Access> {
@@ -105,6 +129,9 @@ impl Audit {
             Addrs::Each(addrs) => {
                 let lanes = row.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);
                 let n = parts_at_even_distances(lanes, addrs, &mut cut);
+                if n > MOST_PARTS {
+                    return false;
+                }
                 &cut[..n]
             }
         };
@@ -166,6 +193,9 @@ impl Audit {
     /// From now on granules say what was done to the line of an address.
     pub(crate) fn settle(&mut self, addr: u64) {
         let line = addr & !(LINE - 1);
+        if !self.shadow.has_rows(addr) {
+            return;
+        }
         for row in self.shadow.take_rows(addr) {
             let clock = Clock { warp: row.warp, cta: row.cta, ..Clock::default() };
             let (cta, warp) = (row.who >> 5, row.who & 31);
@@ -182,7 +212,8 @@ impl Audit {
                         let new = Entry { time: row.time, who: row.who, lanes: thread.bit(), tag: tag.0 };
                         let unordered = |e: Entry| clock.unordered(thread, e);
                         let since = row.warp.max(row.cta);
-                        if self.shadow.add_ordered(at, new, &mut self.list, since, unordered) == Added::Conflict {
+                        let added = self.shadow.add_ordered(at, new, &mut self.list, since, unordered, |_| false);
+                        if added == Added::Conflict {
                             self.shadow.read(at, &mut self.list);
                             shadow::add(&mut self.list, new);
                             self.shadow.write(at, &self.list);
@@ -203,7 +234,7 @@ impl Audit {
     fn exactly(&mut self, site: u32, writes: bool, row: &Row<'_>) {
         let mut clocks = self.take_clocks(row.cta);
         let mut done = [0_u32; 8];
-        let ascends = row.lanes.windows(2).all(|w| row.addrs.of(w[0]) < row.addrs.of(w[1]));
+        let together = if writes { 0 } else { row.maybe_together() };
         for (i, lane) in row.lanes.iter().copied().enumerate() {
             for (part, done) in done.iter_mut().enumerate().take(row.parts.len()) {
                 if *done >> lane & 1 == 1 {
@@ -213,13 +244,12 @@ impl Audit {
                 let now = Now { access, site, strength: None, writes, reads: !writes };
                 let place = self.plain(&now, row.cta, &mut clocks);
                 if let Some(place) = place
-                    && !ascends
-                    && !writes
+                    && together >> lane & 1 == 1
                     && access.bytes == 4
                 {
                     let mut others = 0;
                     let of = |lane: usize| clocks.get(row.first + lane);
-                    for other in row.lanes[i + 1..].iter().copied() {
+                    for other in row.lanes[i + 1..].iter().copied().filter(|other| together >> other & 1 == 1) {
                         if row.addrs.of(other) == row.addrs.of(lane)
                             && let (Some(a), Some(b)) = (of(lane), of(other))
                             && a.is_alike(b)
@@ -251,8 +281,8 @@ impl Audit {
             let who = thread.cta << 5 | u32::from(thread.warp);
             let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 };
             let added = clocks.get(number).map_or(Added::Conflict, |clock| {
-                self.shadow
-                    .add_ordered(at, new, &mut self.list, clock.warp.max(clock.cta), |e| clock.unordered(thread, e))
+                let since = clock.warp.max(clock.cta);
+                self.shadow.add_ordered(at, new, &mut self.list, since, |e| clock.unordered(thread, e), |_| false)
             });
             match added {
                 Added::Conflict => {
