@@ -14,7 +14,7 @@ use crate::proxy::Fenced;
 pub type Time = u32;
 
 /// Blocks of a group.
-const GROUP: u32 = 32;
+const GROUP: u32 = 8;
 
 /// What is known of some blocks, by number. Who learns it shares what he does not add to.
 type Group = BTreeMap<u32, Arc<OfCta>>;
@@ -247,8 +247,9 @@ mod tests {
             Known::learn(&mut both, &second);
             let kind = if Arc::ptr_eq(&both, &first) { 0 } else { 1 + usize::from(!Arc::ptr_eq(&both, &second)) };
             shared[kind] += 1;
-            for (cta, warp, lane, time) in
-                [0, 1, 40].iter().flat_map(|c| (0..3).flat_map(move |w| (0..5).flat_map(move |l| (1..10).map(move |t| (*c, w, l, t)))))
+            for (cta, warp, lane, time) in [0, 1, 40]
+                .iter()
+                .flat_map(|c| (0..3).flat_map(move |w| (0..5).flat_map(move |l| (1..10).map(move |t| (*c, w, l, t)))))
             {
                 let unknown = |known: &Known| known.unknown(cta, warp, 1 << lane, time) != 0;
                 assert_eq!(unknown(&both), unknown(&first) && unknown(&second));

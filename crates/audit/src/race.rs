@@ -7,10 +7,11 @@ use handloom_ir::types::{Order, Scope, StateSpace};
 use crate::bag::Message;
 use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
-use crate::event::{Access, Does, Event, Site, Thread, Turn};
+use crate::event::{Access, Does, Event, Proxy, Site, Thread, Turn};
 use crate::finding::{Attempt, Class, Finding, Place};
 use crate::order::Audit;
-use crate::shadow::{self, Added, Entry, Page, Tag};
+use crate::shadow::{self, Added, Entry, Page, Shadow, Tag};
+use crate::waits::Waits;
 
 /// Scopes by the number that a tag has for them.
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -26,6 +27,50 @@ pub(crate) struct Now {
 }
 
 impl Audit {
+    /// Accesses of a warp by one op, one after the other: the same as [`access`](Audit::access) of each.
+    pub fn accesses(&mut self, site: u32, all: &[Access]) {
+        let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
+        let strength = self.strength(&what).filter(|_| what.order == Order::Relaxed && what.proxy == Proxy::Generic);
+        let room = self.options.room.saturating_sub(3 * 32 * 8 * Shadow::PAGE_COST);
+        let is_quiet = !self.options.keeps_events
+            && self.checks.has(Check::Race)
+            && !self.has_given_up()
+            && self.shadow.cost() <= room
+            && !self.waits.as_ref().is_some_and(Waits::looks_at_writes);
+        let Some(strength) = strength.filter(|_| is_quiet) else {
+            return all.iter().for_each(|access| self.access(site, *access));
+        };
+        self.shadow.fetch(all.iter().map(|access| access.addr));
+        for access in all {
+            if !self.is_relaxed(site, &what, strength, *access) {
+                self.access(site, *access);
+            }
+        }
+    }
+
+    /// Remembers a relaxed access that tells nobody anything and is quickly seen to be no race. Says whether.
+    fn is_relaxed(&mut self, site: u32, what: &Site, strength: Scope, access: Access) -> bool {
+        let Access { thread, addr, bytes, .. } = access;
+        let tells = |clock: &Clock| clock.orders.is_some();
+        if !self.shadow.page(addr).messages.is_empty() || self.clock_of(thread).is_none_or(tells) {
+            return false;
+        }
+        let does = if access.failed { Does::Read } else { what.does };
+        let now = Now { access, site, strength: Some(strength), writes: does.writes(), reads: does.reads() };
+        let end = addr + u64::from(bytes);
+        let tag =
+            |at| Tag::new(site, now.writes, now.reads, 1 + strength as u8, bytes, bytes_of_granule(addr, end, at));
+        let who = thread.cta << 5 | u32::from(thread.warp);
+        let is_fine = (addr & !3..end).step_by(4).all(|at| {
+            let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag(at).0 };
+            self.is_added(&now, at, new)
+        });
+        if is_fine && now.writes {
+            self.shadow.page(addr).is_written = true;
+        }
+        is_fine
+    }
+
     /// A thread accesses memory. Accesses of one op of a warp come one after the other, and are followed by [`end_op`](Audit::end_op).
     pub fn access(&mut self, site: u32, access: Access) {
         self.look_at(site, access, true);
@@ -149,6 +194,9 @@ impl Audit {
         }
         let page = self.shadow.page(addr);
         overwrite(page, addr, bytes);
+        if own.is_empty() && !continues {
+            return;
+        }
         let (mut bag, mut done) = old.filter(|_| continues).map_or_else(Default::default, |m| (m.bag, m.done));
         if !own.is_empty() {
             let bag = Arc::make_mut(&mut bag);
@@ -362,6 +410,7 @@ fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
 
 /// What strong writes told at bytes that are written anew.
 pub(crate) fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
+    page.is_written = true;
     if page.messages.is_empty() {
         return;
     }
@@ -378,7 +427,6 @@ mod tests {
     use super::*;
     use crate::event::Met;
     use crate::order::Options;
-    use crate::shadow::Shadow;
 
     fn site(does: Does) -> Site {
         Site { span: Span::NONE, does, order: Order::Weak, scope: Scope::Gpu, space: StateSpace::Global, ..Site::NONE }
@@ -433,10 +481,14 @@ mod tests {
             let bytes = [4, 4, 4, 8, 2][random(5)];
             let addr = (4 * random(4)) as u64 & !(u64::from(bytes) - 1);
             let (warp, lanes) = (random(4), 1 + random(4));
-            for lane in 0..lanes {
+            let mut access = |lane| {
                 let thread = Thread::new(cta, 32 * warp + lane);
-                let access = Access { thread, addr, bytes, failed: random(8) == 0, ..Access::NONE };
-                audit.look_at(site, access, quick);
+                Access { thread, addr, bytes, failed: random(8) == 0, ..Access::NONE }
+            };
+            let all: Vec<Access> = (0..lanes).map(&mut access).collect();
+            match (quick, does) {
+                (true, Does::Update | Does::Reduce) => audit.accesses(site, &all),
+                _ => all.into_iter().for_each(|access| audit.look_at(site, access, quick)),
             }
             audit.end_op();
         }

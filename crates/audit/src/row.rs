@@ -110,7 +110,11 @@ impl Audit {
         if self.by_lines(site, what.does == Does::Write, row) {
             return;
         }
-        self.exactly(site, what.does == Does::Write, row);
+        let put_off = if what.does == Does::Read { self.put_off(site, row) } else { None };
+        match put_off {
+            Some((left, n)) => self.exactly(site, false, &Row { lanes: &left[..n], ..*row }),
+            None => self.exactly(site, what.does == Does::Write, row),
+        }
     }
 
     /// Keeps a row by lines as far as nothing may race, and looks at the rest lane by lane. Says whether it did; if not, nothing was done.
@@ -166,6 +170,9 @@ impl Audit {
                     reversed,
                 };
                 let end = at + size;
+                if self.shadow.is_open(line).1 {
+                    self.play(line);
+                }
                 if kept.base == i32::MIN || end > line + LINE || !self.shadow.admits(line, &kept) {
                     self.settle(line);
                     let mut all = [0; 32];
@@ -193,7 +200,11 @@ impl Audit {
     /// From now on granules say what was done to the line of an address.
     pub(crate) fn settle(&mut self, addr: u64) {
         let line = addr & !(LINE - 1);
-        if !self.shadow.has_rows(addr) {
+        let (has_rows, is_put_off) = self.shadow.is_open(addr);
+        if is_put_off {
+            self.play(addr);
+        }
+        if !has_rows {
             return;
         }
         for row in self.shadow.take_rows(addr) {
@@ -210,18 +221,22 @@ impl Audit {
                         let mask = bytes_of_granule(addr, end, at);
                         let tag = Tag::new(row.site, row.writes, !row.writes, 0, row.bytes, mask);
                         let new = Entry { time: row.time, who: row.who, lanes: thread.bit(), tag: tag.0 };
-                        let unordered = |e: Entry| clock.unordered(thread, e);
-                        let since = row.warp.max(row.cta);
-                        let added = self.shadow.add_ordered(at, new, &mut self.list, since, unordered, |_| false);
-                        if added == Added::Conflict {
-                            self.shadow.read(at, &mut self.list);
-                            shadow::add(&mut self.list, new);
-                            self.shadow.write(at, &self.list);
-                            self.list.clear();
-                        }
+                        self.add_late(at, new, thread, &clock);
                     }
                 }
             }
+        }
+    }
+
+    /// Adds a weak access that was put off to a granule, with what its thread knew.
+    pub(crate) fn add_late(&mut self, at: u64, new: Entry, thread: Thread, clock: &Clock) {
+        let unordered = |e: Entry| clock.unordered(thread, e);
+        let since = clock.warp.max(clock.cta);
+        if self.shadow.add_ordered(at, new, &mut self.list, since, unordered, |_| false) == Added::Conflict {
+            self.shadow.read(at, &mut self.list);
+            shadow::add(&mut self.list, new);
+            self.shadow.write(at, &self.list);
+            self.list.clear();
         }
     }
 
@@ -235,6 +250,9 @@ impl Audit {
         let mut clocks = self.take_clocks(row.cta);
         let mut done = [0_u32; 8];
         let together = if writes { 0 } else { row.maybe_together() };
+        if let Addrs::Each(addrs) = row.addrs {
+            self.shadow.fetch(row.lanes.iter().map(|lane| addrs[*lane]));
+        }
         for (i, lane) in row.lanes.iter().copied().enumerate() {
             for (part, done) in done.iter_mut().enumerate().take(row.parts.len()) {
                 if *done >> lane & 1 == 1 {
@@ -357,13 +375,19 @@ mod tests {
             let (order, scope) = (Order::Weak, Scope::Gpu);
             let end = u32::try_from(random(3)).unwrap();
             let span = Span { end, ..Span::NONE };
-            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global, ..Site::NONE });
             let bytes = [1, 4, 4, 4, 8, 16][usize::try_from(random(6)).unwrap()];
             let parts = if random(3) == 0 { vec![(0, bytes), (bytes.into(), bytes)] } else { vec![(0, bytes)] };
             let size = u64::from(bytes) * parts.len() as u64;
             let (base, step, turn) = (random(3) * 64, random(3), random(2) * 15 + 16);
             let mut addrs = [0; 32];
             (0..32_u64).zip(&mut addrs).for_each(|(lane, at)| *at = base + lane % turn * step * size);
+            // Here and there, also where hardly anybody writes.
+            if random(3) == 0 {
+                let start = [0, 4096, 8192, 8192][usize::try_from(random(4)).unwrap()];
+                addrs.iter_mut().for_each(|at| *at = start + random(2048 / size) * size);
+            }
+            let does = if addrs[0] >= 8192 && random(20) > 0 { Does::Read } else { does };
+            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global, ..Site::NONE });
             let mask = [u64::from(u32::MAX), random(1 << 32), 1 << random(32)][usize::try_from(random(3)).unwrap()];
             let mut lanes: Vec<usize> = (0..32).filter(|lane| mask >> lane & 1 == 1).collect();
             if seed & 1 == 1 {
@@ -388,7 +412,7 @@ mod tests {
         }
         let mut left = Vec::new();
         audit.settle_range(0, 1 << 20);
-        for at in (0..2048).step_by(4) {
+        for at in (0..3 * 4096).step_by(4) {
             let mut list = Vec::new();
             audit.shadow.read(at, &mut list);
             left.push(list);

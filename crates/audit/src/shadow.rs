@@ -11,10 +11,11 @@ use handloom_diag::hash::FastMap;
 
 use crate::bag::Message;
 use crate::known::Time;
+use crate::later::{Head, Read};
 use crate::line::{LINE, Line, LineRow};
 
 /// Bytes of a page.
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
 /// Granules of a page.
 const GRANULES: usize = 1024;
@@ -158,11 +159,22 @@ pub struct Page {
     lines: Box<[Line]>,
     /// What strong writes in it tell, by address.
     pub messages: BTreeMap<u64, Message>,
+    /// Reads that were put off, none of them once it is written.
+    pub later: Vec<Read>,
+    /// Somebody has written it.
+    pub is_written: bool,
 }
 
 impl Page {
     fn new() -> Page {
-        Page { cells: Box::default(), exact: 0, lines: Box::default(), messages: BTreeMap::new() }
+        Page {
+            cells: Box::default(),
+            exact: 0,
+            lines: Box::default(),
+            messages: BTreeMap::new(),
+            later: Vec::new(),
+            is_written: false,
+        }
     }
 
     /// What a strong write to an address tells.
@@ -196,6 +208,9 @@ pub struct Shadow {
     n_lined: usize,
     /// Rows of lines.
     n_rows: usize,
+    /// Rows of reads that were put off, and how many reads that is.
+    pub heads: Vec<Head>,
+    pub n_later: usize,
 }
 
 /// No page has this number.
@@ -213,6 +228,8 @@ impl Default for Shadow {
             n_exact: 0,
             n_lined: 0,
             n_rows: 0,
+            heads: Vec::new(),
+            n_later: 0,
         }
     }
 }
@@ -229,6 +246,8 @@ impl Shadow {
             of(self.nodes.len(), size_of::<Cell>() as u64),
             of(self.n_lined, (GRANULES / OF_LINE * size_of::<Line>()) as u64),
             of(self.n_rows, size_of::<LineRow>() as u64),
+            of(self.heads.len(), size_of::<Head>() as u64),
+            of(self.n_later, size_of::<Read>() as u64),
         ];
         kept.into_iter().fold(0, u64::saturating_add)
     }
@@ -250,16 +269,26 @@ impl Shadow {
         &mut page.cells[usize::try_from(addr % PAGE / 4).unwrap_or(0)]
     }
 
-    /// Whether rows say what was done to the line of an address, if anything was.
+    /// Whether granules do not say yet what was done to the line of an address, and reads of its page were put off.
     #[inline]
-    pub fn has_rows(&mut self, addr: u64) -> bool {
-        self.page(addr).exact >> line_of(addr) & 1 == 0
+    pub fn is_open(&mut self, addr: u64) -> (bool, bool) {
+        let page = self.page(addr);
+        (page.exact >> line_of(addr) & 1 == 0, !page.later.is_empty())
+    }
+
+    /// The first addresses of pages of which reads were put off.
+    pub fn put_off_pages(&self) -> Vec<u64> {
+        let all = self.places.iter().filter(|(_, place)| !self.pages[**place].later.is_empty());
+        let mut all: Vec<u64> = all.map(|(number, _)| number * PAGE).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Keeps a row of the line of an address, if it races with nothing there and the line is one of rows. Says whether.
     pub fn admits(&mut self, addr: u64, row: &LineRow) -> bool {
         let line = line_of(addr);
         let page = self.page(addr);
+        page.is_written |= row.writes;
         if page.exact >> line & 1 == 1 {
             return false;
         }
@@ -289,10 +318,11 @@ impl Shadow {
         rows
     }
 
-    /// The lines that have rows, among those of a range, by their first addresses.
+    /// The lines that have rows, among those of a range, by their first addresses, and pages of which reads were put off.
     pub fn lines_of_rows(&self, base: u64, bytes: u64) -> Vec<u64> {
         let end = base.saturating_add(bytes);
-        let mut all = Vec::new();
+        let mut all = self.put_off_pages();
+        all.retain(|at| at + PAGE > base && *at < end);
         for (number, place) in &self.places {
             let lines = (number * PAGE..).step_by(usize::try_from(LINE).unwrap_or(1)).zip(&self.pages[*place].lines);
             let some = lines.filter(|(at, line)| !line.rows.is_empty() && at + LINE > base && *at < end);
@@ -321,6 +351,18 @@ impl Shadow {
         let place = self.place(number);
         self.lately[slot] = (number, place);
         place
+    }
+
+    /// Looks at the granules of addresses, one after the other and without a use for what is there, so that the memory of all of them is on its way at
+    /// once. Changes nothing.
+    pub fn fetch(&self, addrs: impl Iterator<Item = u64>) {
+        let of = |addr: u64| {
+            let number = addr / PAGE;
+            let (last, place) = self.lately[usize::try_from(number % LATELY as u64).unwrap_or(0)];
+            let page = self.pages.get(place).filter(|_| last == number)?;
+            Some(page.cells.get(usize::try_from(addr % PAGE / 4).unwrap_or(0))?.next)
+        };
+        std::hint::black_box(addrs.fold(0, |all, addr| all | of(addr).unwrap_or(0)));
     }
 
     /// Where a page is, which may be new.
@@ -379,7 +421,10 @@ impl Shadow {
     }
 
     /// The same where something is remembered of the granule.
-    #[allow(clippy::too_many_arguments, reason = "the second half of `add_ordered`, which is small enough to be inlined without it")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the second half of `add_ordered`, which is small enough to be inlined without it"
+    )]
     fn add_to(
         &mut self,
         cell: Cell,
@@ -587,6 +632,9 @@ impl Shadow {
             let Some(place) = self.places.remove(&number) else { continue };
             let page = &mut self.pages[place];
             page.messages.clear();
+            self.n_later -= page.later.len();
+            page.later.clear();
+            page.is_written = false;
             let mut chains: Vec<u32> = Vec::new();
             for (i, line) in page.cells.chunks_mut(OF_LINE).enumerate().filter(|(i, _)| page.exact >> i & 1 == 1) {
                 debug_assert!(i < GRANULES / OF_LINE);

@@ -79,7 +79,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     c.ctx.read_row(site.addr, c.mask, &mut row);
     let width = wrap(site.addr, u64::MAX);
     row.iter_mut().for_each(|a| *a = a.wrapping_add_signed(r.offset) & width);
-    let reach = locate_row(c, r, &mut row);
+    let reach = locate_row(c, r, header, &mut row);
     let mut refused = Vec::new();
     for lane in lanes(if reach.is_some() { 0 } else { c.mask }) {
         let addr = row[lane];
@@ -137,11 +137,23 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
             Op::Load { access, .. } => load(c, r, access.is_single, all, &row, &mut teller),
             Op::Store { access, .. } => store(c, r, access.is_single, all, &row, &mut teller),
             Op::Atom { access, .. } | Op::Red { access, .. } => {
+                let (mut done, mut n) = ([Access::NONE; 32], 0);
+                let space_of = |c: &mut Call<'_>, lane: usize| {
+                    reach.as_ref().map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space)
+                };
+                let is_one = access.count == 1 && reach.is_some();
                 for lane in all.iter().copied() {
-                    let space = falls_into(c, r, row[lane]);
-                    of_lane(c, access, lane, row[lane], space, |at, bytes, failed| {
-                        teller.tell(lane, at, bytes, space, false, failed);
+                    let space = space_of(c, lane);
+                    of_lane(c, access, lane, row[lane], space, |at, bytes, failed| match is_one {
+                        true => {
+                            done[n] = teller.access(lane, at, bytes, false, failed);
+                            n += 1;
+                        }
+                        false => teller.tell(lane, at, bytes, space, false, failed),
                     });
+                }
+                if let Some(number) = reach.as_ref().and_then(|reach| teller.number(reach.space)) {
+                    teller.audit.accesses(number, &done[..n]);
                 }
             }
             _ => {}
@@ -170,18 +182,22 @@ fn follow_bits(
     reach: Option<&Reach>,
 ) -> bool {
     let reads = !matches!(c.tables.mems[c.site].op, Op::Store { .. });
+    let mut kept = undo.kept();
     for lane in all.iter().copied() {
         let space = reach.map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space);
         for i in (0..r.bytes / r.element.max(1)).filter(|i| r.elements >> i & 1 == 1) {
             let at = row[lane].wrapping_add(u64::from(i * r.element));
             match space {
                 StateSpace::Global if r.writes() => {
-                    let hit = c.host.memory.view.get_mut().resolve(at, u64::from(r.element), true, None);
-                    if !hit.is_ok_and(|hit| hit.kind.is_of_device()) {
+                    let mut is_of_device = || {
+                        let hit = c.host.memory.view.get_mut().resolve(at, u64::from(r.element), true, None);
+                        hit.is_ok_and(|hit| hit.kind.is_of_device())
+                    };
+                    if !reach.map_or_else(&mut is_of_device, |reach| reach.is_of_device) {
                         return false;
                     }
                     // SAFETY: the access passed its check.
-                    unsafe { undo.kept().keep(at, r.element) }
+                    unsafe { kept.keep(at, r.element) }
                 }
                 StateSpace::Shared | StateSpace::Local | StateSpace::ParamFunc => {
                     if reads && !filled.is_filled(at, r.element) {
@@ -247,9 +263,13 @@ impl<'a> Teller<'a> {
 
     fn tell(&mut self, lane: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
         let Some(number) = self.number(space) else { return };
+        let access = self.access(lane, addr, bytes, same_value, failed);
+        self.audit.access(number, access);
+    }
+
+    fn access(&self, lane: usize, addr: u64, bytes: u32, same_value: bool, failed: bool) -> Access {
         let thread = Thread::new(self.cta, self.warp + lane);
-        let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
-        self.audit.access(number, Access { thread, addr, bytes, failed, same_value, ..Access::NONE });
+        Access { thread, addr, bytes: u8::try_from(bytes).unwrap_or(u8::MAX), failed, same_value, ..Access::NONE }
     }
 }
 
@@ -277,17 +297,19 @@ impl Teller<'_> {
     }
 }
 
-/// Where all lanes of an access are, if that is one range.
+/// Where all lanes of an access are, if that is one range, or each lane's own memory.
 struct Reach {
     /// The lowest address.
     low: u64,
     /// One past the last byte.
     end: u64,
     space: StateSpace,
+    /// It is memory of the device, and of no other process.
+    is_of_device: bool,
 }
 
 /// Finds the range that all lanes access, and replaces addresses by those of the host; `None` if each lane is to be looked at, and nothing is replaced.
-fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reach> {
+fn locate_row(c: &mut Call<'_>, r: &Request, header: &WarpCtx, row: &mut [u64; 32]) -> Option<Reach> {
     let bytes = u64::from(r.bytes);
     let (mut low, mut high, mut any) = (u64::MAX, 0, 0);
     let mut look = |addr: u64| (low, high, any) = (low.min(addr), high.max(addr), any | addr);
@@ -305,12 +327,24 @@ fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reac
         StateSpace::Shared if end <= u64::from(env.shared_size) => {
             let base = env.shared_base;
             row.iter_mut().for_each(|a| *a = base.wrapping_add(*a));
-            Some(Reach { low: base + low, end: base + end, space: r.space })
+            Some(Reach { low: base + low, end: base + end, space: r.space, is_of_device: true })
         }
         StateSpace::Global | StateSpace::Generic => {
             let view = c.host.memory.view.get_mut();
             let hit = view.lately(low, end - low, r.writes())?;
-            is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global })
+            let is_of_device = hit.kind.is_of_device();
+            is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global, is_of_device })
+        }
+        StateSpace::Local => {
+            let first = CtaHost::thread(header, 0);
+            let inside = |lane: usize| row[lane].wrapping_sub(env.local_base(first + lane as u32));
+            let most = env.local_size.checked_sub(bytes)?;
+            lanes(c.mask).all(|lane| inside(lane) <= most).then_some(Reach {
+                low,
+                end,
+                space: r.space,
+                is_of_device: true,
+            })
         }
         _ => None,
     }
