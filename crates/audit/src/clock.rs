@@ -36,6 +36,8 @@ pub struct Clock {
     pub missed: Vec<Missed>,
     /// Made when the thread first releases or reads something strong.
     pub orders: Option<Box<Orders>>,
+    /// It has read something by a strong access, and so may have been told something.
+    pub has_asked: bool,
 }
 
 /// A release: what the thread knew then, its scope, and its site.

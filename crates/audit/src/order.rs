@@ -13,6 +13,7 @@ use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
 use crate::init::{Init, Use};
 use crate::known::{Known, Time};
+use crate::meetings::Meetings;
 use crate::memory::Memory;
 use crate::misuse::Misuses;
 use crate::proxy::Begun;
@@ -63,6 +64,7 @@ pub(crate) struct Cta {
     alike: Vec<Alike>,
     /// By barrier: what those knew that arrived at it and went on, and who they are.
     arrived: HashMap<u32, Arrived>,
+    pub(crate) meetings: Meetings,
 }
 
 /// What the threads of a warp know.
@@ -252,7 +254,7 @@ impl Audit {
         let threads = usize::try_from(threads).unwrap_or(0);
         let clocks = vec![Clock::default(); threads];
         let alike = vec![Alike::Unseen; threads.div_ceil(32)];
-        self.ctas.insert(number, Cta { shared, clocks, alike, arrived: HashMap::new() });
+        self.ctas.insert(number, Cta { shared, clocks, alike, arrived: HashMap::new(), meetings: Meetings::default() });
     }
 
     /// A block has ended.
@@ -536,6 +538,11 @@ impl Cta {
             }
         }
         true
+    }
+
+    /// By warp, the lanes that have arrived at a barrier and gone on.
+    pub(crate) fn arrived_at(&self, id: u32) -> BTreeMap<usize, u32> {
+        self.arrived.get(&id).map_or_else(BTreeMap::new, |arrived| arrived.lanes.clone())
     }
 
     fn clock(&self, who: Thread) -> Option<&Clock> {

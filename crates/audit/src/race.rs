@@ -68,6 +68,9 @@ impl Audit {
         if is_fine && now.writes {
             self.shadow.page(addr).is_written = true;
         }
+        if now.reads && what.does != Does::Reduce {
+            self.asks(thread);
+        }
         is_fine
     }
 
@@ -141,6 +144,7 @@ impl Audit {
         if !now.reads || what.does == Does::Reduce {
             return;
         }
+        self.asks(thread);
         let message = self.shadow.page(addr).message(addr).filter(|m| m.bytes == bytes).cloned();
         // What asynchronous copies of the cluster tell a barrier, who waits there with the scope of his block learns too.
         let is_barrier = message.as_ref().is_some_and(|m| m.is_barrier);
@@ -244,6 +248,14 @@ impl Audit {
             e.tag().bytes() == bytes && (is_near || is_wide(mine) && is_wide(theirs))
         };
         shadow.add_ordered(at, new, list, 0, |e| clock.unordered(me, e), is_strong) != Added::Conflict
+    }
+
+    /// A thread reads something by a strong access.
+    fn asks(&mut self, who: Thread) {
+        let cta = self.ctas.get_mut(&who.cta);
+        if let Some(clock) = cta.and_then(|cta| cta.clocks.get_mut(usize::try_from(who.number()).ok()?)) {
+            clock.has_asked = true;
+        }
     }
 
     /// What a thread that runs knows.

@@ -1,0 +1,41 @@
+"""Families of labelled kernels about who meets at barriers (families.py)."""
+
+from family import Family, note
+
+
+def shared_barriers():
+    """A barrier with a count lets go whoever comes first. Two pairs of warps that use one number mix, unless something keeps the second pair from
+    coming before the first one has met: a barrier of all, another barrier that both of the second pair wait at, or flags."""
+    f = Family("sync/shared_barriers", [
+        "Two pairs of warps of a block that each meet at a barrier of 64 threads.",
+        "With one number for both pairs something must keep them apart; accesses play no part but as flags."], target="sm_80", version="8.0", seeds="0..6")
+    wrong = "barrier shared_barrier"
+    begin = ["mov.u32 %r0, %tid.x;", "shr.u32 %r1, %r0, 5;", "setp.ge.u32 %p0, %r1, 2;", "setp.eq.u32 %p1, %r0, 0;", "setp.eq.u32 %p2, %r1, 1;"]
+
+    def pairs(name, first, second, before=()):
+        f.add(name, [*begin, *before, "@%p0 bra SECOND;", *first, "bra MET;", "SECOND:", *second, "MET:"], "1, 128")
+
+    def alone(label):
+        return note("bar.sync 1, 64;", label)
+    pairs("two_numbers", [alone(None)], ["bar.sync 2, 64;"])
+    pairs("one_number", [alone(wrong)], [alone(wrong)])
+    pairs("one_number_of_reductions", [note("bar.red.popc.u32 %r5, 1, 64, %p1;", wrong)], [note("bar.red.popc.u32 %r5, 1, 64, %p1;", wrong)])
+    pairs("one_number_behind_a_barrier", [alone(wrong)], [alone(wrong)], ["bar.sync 0;"])
+    # The number is made from the pair, or should be.
+    for name, made, label in [("number_of_the_pair", "shr.u32 %r2, %r1, 1;", None), ("number_of_the_block", "mov.u32 %r2, %ctaid.x;", wrong)]:
+        f.add(name, [*begin, made, "add.u32 %r2, %r2, 3;", note("bar.sync %r2, 64;", label)], "1, 128")
+    # Kept apart.
+    pairs("barrier_of_all_between", [alone(None), "bar.sync 0;"], ["bar.sync 0;", alone(None)])
+    pairs("other_barrier_between", [alone(None), "@!%p2 bra MET;", "bar.arrive 2, 96;"], ["bar.sync 2, 96;", alone(None)])
+    pairs("other_barrier_too_early", ["@!%p2 bra GO;", "bar.arrive 2, 96;", "GO:", alone(wrong)], ["bar.sync 2, 96;", alone(wrong)])
+    for name, store, load in [("flag_between", "st.release.gpu.global.u32 [%flag], 1;", "ld.acquire.gpu.global.u32 %r3, [%flag];"),
+                              ("relaxed_flag_between", "st.relaxed.gpu.global.u32 [%flag], 1;", "ld.relaxed.gpu.global.u32 %r3, [%flag];")]:
+        pairs(name, [alone(None), f"@%p1 {store}"], ["WAIT:", load, "setp.eq.u32 %p3, %r3, 0;", "@%p3 bra WAIT;", alone(None)])
+    # The same threads again and again.
+    turn = lambda line: ["mov.u32 %r4, 0;", "TURN:", line, "add.u32 %r4, %r4, 1;", "setp.lt.u32 %p4, %r4, 4;", "@%p4 bra TURN;"]
+    pairs("again_and_again", turn(alone(None)), ["bar.sync 2, 64;"])
+    # Who arrives and goes on takes part, and nobody who waits is the same.
+    half = ["@%p2 bra WAITS;", "bar.arrive 1, 64;", "bra MET;", "WAITS:", note("bar.sync 1, 64;", wrong)]
+    other = ["setp.eq.u32 %p5, %r1, 3;", "@%p5 bra LAST;", "bar.arrive 1, 64;", "bra MET;", "LAST:", note("bar.sync 1, 64;", wrong)]
+    pairs("arrivals_and_waits", half, other)
+    return f
