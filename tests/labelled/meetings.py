@@ -1,6 +1,6 @@
-"""Families of labelled kernels about who meets at barriers (families.py)."""
+"""Families of labelled kernels about who meets at barriers, and objects that are barriers (families.py)."""
 
-from family import Family, note
+from family import BAR, BOX, Family, note, wait_for
 
 
 def shared_barriers():
@@ -38,4 +38,20 @@ def shared_barriers():
     half = ["@%p2 bra WAITS;", "bar.arrive 1, 64;", "bra MET;", "WAITS:", note("bar.sync 1, 64;", wrong)]
     other = ["setp.eq.u32 %p5, %r1, 3;", "@%p5 bra LAST;", "bar.arrive 1, 64;", "bra MET;", "LAST:", note("bar.sync 1, 64;", wrong)]
     pairs("arrivals_and_waits", half, other)
+    return f
+
+
+def mbarrier_objects():
+    """Bulk copies tell an object of their bytes. Who begins one must know that the object was made: the thread that made it, or one that has met it since.
+    A fence of proxies for the object is not asked for: the manual asks for one between accesses to one location, and does not say of objects how they are accessed."""
+    f = Family("race/mbarrier_objects", [
+        "Objects that one thread makes and another one, of another warp, begins a bulk copy with.",
+        "That the object is there must be known by a barrier; no proxy fence is asked for."], target="sm_90", seeds="0..1")
+    race = "race unordered"
+    load = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [box], [%data], 16, [bar];"
+    for name, between, label in [("met_between", ["bar.sync 0;"], None), ("met_with_a_fence", ["fence.proxy.async;", "bar.sync 0;"], None), ("not_met", [], race),
+                                 ("fence_alone", ["fence.proxy.async;"], race), ("init_fence_alone", ["fence.mbarrier_init.release.cluster;"], race)]:
+        f.add(name, ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p0, %r0, 0;", "setp.eq.u32 %p1, %r0, 32;",
+                     note("@%p0 mbarrier.init.shared.b64 [bar], 1;", label), "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;", *between, "@!%p1 bra REST;", note(load, label), "REST:",
+                     "@!%p0 bra DONE;", *wait_for(0), "ld.shared.u32 %r3, [box];", "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[BOX, BAR])
     return f

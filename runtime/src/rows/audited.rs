@@ -10,7 +10,7 @@ use handloom_audit::memory::{Stray, Variable};
 use handloom_audit::{Access, Addrs, Audit, Does, Proxy, Row, Site, Thread, told_space};
 use handloom_codegen::Failure;
 use handloom_interp::env::CLUSTER_STRIDE;
-use handloom_ir::simt::{Op, SymKind};
+use handloom_ir::simt::{Op, SymId, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_plan::abi::{Origin, WarpCtx};
 
@@ -127,10 +127,10 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
             }
             Op::Store { access, .. } if let Some(reach) = &reach => {
                 let same = match r.element {
-                    1 => store_rows::<1>(c, all, &row),
-                    2 => store_rows::<2>(c, all, &row),
-                    4 => store_rows::<4>(c, all, &row),
-                    _ => store_rows::<8>(c, all, &row),
+                    1 => store_rows::<1>(c, all, |lane| row[lane]),
+                    2 => store_rows::<2>(c, all, |lane| row[lane]),
+                    4 => store_rows::<4>(c, all, |lane| row[lane]),
+                    _ => store_rows::<8>(c, all, |lane| row[lane]),
                 };
                 teller.tell_row(r, access.is_single, all, Addrs::Each(&row), reach.space, &same);
             }
@@ -363,8 +363,8 @@ fn load_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32])
     }
 }
 
-/// Writes all elements, lane by lane. Gives by lane which elements were there already.
-fn store_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32]) -> [u8; 32] {
+/// Writes all elements, lane by lane, at places that were looked at for writing and are aligned. Gives by lane which elements were there already.
+fn store_rows<const BYTES: u32>(c: &Call<'_>, all: &[usize], place: impl Fn(usize) -> u64) -> [u8; 32] {
     let site = &c.tables.mems[c.site];
     let cut = u64::MAX >> (64 - 8 * BYTES);
     let mut same = [0; 32];
@@ -373,8 +373,8 @@ fn store_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32]
     for (i, s) in (0_u64..).zip(&site.src) {
         c.ctx.read_row(*s, c.mask, &mut values);
         for lane in all.iter().copied() {
-            let (place, value) = (row[lane] + i * u64::from(BYTES), values[lane] & cut);
-            // SAFETY: `locate_row` passed the whole access for writing, aligned.
+            let (place, value) = (place(lane) + i * u64::from(BYTES), values[lane] & cut);
+            // SAFETY: `locate_row` or `evenly` passed the whole access for writing, aligned.
             let old = unsafe { access::load(place, BYTES) };
             same[lane] |= u8::from(old == value) << i;
             changed |= old != value;
@@ -448,6 +448,18 @@ fn store(c: &mut Call<'_>, r: &Request, is_single: bool, all: &[usize], row: &[u
     }
 }
 
+/// Where a variable lies, and its size; `None` if its end is not known, as it is declared elsewhere or one with what follows.
+fn place_of(c: &Call<'_>, sym: SymId) -> Option<(u64, u64)> {
+    let module = c.host.memory.module();
+    let of = &module.ir.syms[sym.idx()];
+    let base = match of.kind {
+        SymKind::Global | SymKind::Const => module.symbol_values().get(sym.idx()).copied().unwrap_or(0),
+        SymKind::Shared { offset } => c.host.env.shared_base.wrapping_add(u64::from(offset)),
+        SymKind::DynamicShared { .. } | SymKind::Func(_) => return None,
+    };
+    (of.size > 0).then_some((base, of.size))
+}
+
 /// Tells of lanes whose access leaves the variable that the address was made from.
 fn check_variable(
     c: &mut Call<'_>,
@@ -469,20 +481,13 @@ fn check_variable(
     let (first, last) = (elements.trailing_zeros(), elements.ilog2());
     let (skip, bytes) = (u64::from(first * r.element), (last + 1 - first) * r.element);
     let shared = c.host.env.shared_base;
-    let (symbol, base, size) = match variable {
-        Origin::Symbol(sym) => {
-            let module = c.host.memory.module();
-            let of = &module.ir.syms[sym.idx()];
-            let base = match of.kind {
-                SymKind::Global | SymKind::Const => module.symbol_values().get(sym.idx()).copied().unwrap_or(0),
-                SymKind::Shared { offset } => shared.wrapping_add(u64::from(offset)),
-                SymKind::DynamicShared { .. } | SymKind::Func(_) => return,
-            };
-            (Some(sym.idx()), base, of.size)
-        }
-        Origin::Frame { offset, bytes } => (None, u64::from(offset), bytes.into()),
+    let (symbol, (base, size)) = match variable {
+        Origin::Symbol(sym) => match place_of(c, sym) {
+            Some(place) => (Some(sym.idx()), place),
+            None => return,
+        },
+        Origin::Frame { offset, bytes } => (None, (u64::from(offset), bytes.into())),
     };
-    // A variable without a size is declared elsewhere.
     if size == 0 {
         return;
     }
