@@ -524,7 +524,7 @@ impl Audit {
 impl Cta {
     /// Lets all threads of the block meet that have not exited, if nobody knows more than times of the block and of its warp. Says whether.
     fn all_meet(&mut self, met: &Met, now: Time) -> bool {
-        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed.is_empty();
+        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed().is_empty();
         if !met.is_whole || self.arrived.contains_key(&met.id) || !self.clocks.iter().all(is_plain) {
             return false;
         }
@@ -593,7 +593,7 @@ fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: 
         {
             known.push(Arc::clone(more));
         }
-        for m in &clock.missed {
+        for m in clock.missed() {
             if !missed.iter().any(|there| Arc::ptr_eq(&there.known, &m.known)) {
                 missed.push(m.clone());
             }

@@ -417,7 +417,7 @@ pub(crate) fn strength_of(e: Entry) -> Option<Scope> {
 /// The release and the acquire that would have ordered an access of a lane with wider scopes.
 fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
     let of_lane = |m: &&Missed| m.known.unknown(e.cta(), e.warp(), 1 << lane, e.time) == 0;
-    clock.missed.iter().find(of_lane).map(|m| m.attempt)
+    clock.missed().iter().find(of_lane).map(|m| m.attempt)
 }
 
 /// What strong writes told at bytes that are written anew.

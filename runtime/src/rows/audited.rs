@@ -36,14 +36,14 @@ const ALL_LANES: [[usize; 32]; 2] = {
 
 /// The lanes of a call in their order, and how many there are. As in the interpreter, an odd seed turns it round.
 fn in_order(c: &Call<'_>) -> ([usize; 32], usize) {
-    let all = ALL_LANES[usize::from(c.host.env.seed & 1 == 1)];
+    let all = &ALL_LANES[usize::from(c.host.env.seed & 1 == 1)];
     if c.mask == u32::MAX {
-        return (all, 32);
+        return (*all, 32);
     }
     let mut some = [0; 32];
     let mut n = 0;
-    for lane in all.into_iter().filter(|lane| c.mask >> lane & 1 == 1) {
-        some[n] = lane;
+    for lane in all.iter().filter(|lane| c.mask >> *lane & 1 == 1) {
+        some[n] = *lane;
         n += 1;
     }
     (some, n)
@@ -182,22 +182,42 @@ fn follow_bits(
     reach: Option<&Reach>,
 ) -> bool {
     let reads = !matches!(c.tables.mems[c.site].op, Op::Store { .. });
-    let mut kept = undo.kept();
+    let count = r.bytes / r.element.max(1);
+    if let Some(reach) = reach {
+        return match reach.space {
+            StateSpace::Global if r.writes() => {
+                // At most 16 bytes are kept at a time.
+                let mut kept = undo.kept();
+                let (n, bytes) = if r.bytes <= 16 { (1, r.bytes) } else { (count, r.element) };
+                let places = all.iter().flat_map(|lane| (0..n).map(|i| row[*lane].wrapping_add(u64::from(i * bytes))));
+                if reach.is_of_device {
+                    // SAFETY: the access passed its check.
+                    places.for_each(|at| unsafe { kept.keep(at, bytes) });
+                }
+                reach.is_of_device
+            }
+            StateSpace::Shared | StateSpace::Local => all.iter().all(|lane| {
+                let is_known = !reads || filled.is_filled(row[*lane], r.bytes);
+                if is_known && r.writes() {
+                    filled.fill(row[*lane], r.bytes);
+                }
+                is_known
+            }),
+            _ => true,
+        };
+    }
     for lane in all.iter().copied() {
-        let space = reach.map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space);
-        for i in (0..r.bytes / r.element.max(1)).filter(|i| r.elements >> i & 1 == 1) {
+        let space = falls_into(c, r, row[lane]);
+        for i in (0..count).filter(|i| r.elements >> i & 1 == 1) {
             let at = row[lane].wrapping_add(u64::from(i * r.element));
             match space {
                 StateSpace::Global if r.writes() => {
-                    let mut is_of_device = || {
-                        let hit = c.host.memory.view.get_mut().resolve(at, u64::from(r.element), true, None);
-                        hit.is_ok_and(|hit| hit.kind.is_of_device())
-                    };
-                    if !reach.map_or_else(&mut is_of_device, |reach| reach.is_of_device) {
+                    let hit = c.host.memory.view.get_mut().resolve(at, u64::from(r.element), true, None);
+                    if !hit.is_ok_and(|hit| hit.kind.is_of_device()) {
                         return false;
                     }
                     // SAFETY: the access passed its check.
-                    unsafe { kept.keep(at, r.element) }
+                    unsafe { undo.kept().keep(at, r.element) }
                 }
                 StateSpace::Shared | StateSpace::Local | StateSpace::ParamFunc => {
                     if reads && !filled.is_filled(at, r.element) {
