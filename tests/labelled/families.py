@@ -11,7 +11,7 @@ that makes it says by which. Labels (`//~`) follow from those rules here, never 
 import pathlib
 import sys
 
-from meetings import mbarrier_objects, shared_barriers
+from meetings import mbarrier_objects, own_window, shared_barriers
 from family import BAR, BOX, ONE, PLACES, SCOPES, WHO, Family, note, reaches, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent.parent / "filetests" / "find"
@@ -768,7 +768,7 @@ def unwritten():
 
 
 FAMILIES = [
-    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, mbarrier_waits, proxies, proxy_loads, tensor_maps, masks, shared_barriers, mbarrier_objects, variables, unwritten,
+    fence_scopes, operation_scopes, patterns, chains, barriers, clusters, atomics, locks, launches, few_copies, bulk_copies, mbarriers, mbarrier_waits, proxies, proxy_loads, tensor_maps, masks, shared_barriers, mbarrier_objects, own_window, variables, unwritten,
 ]
 
 

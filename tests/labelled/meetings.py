@@ -55,3 +55,16 @@ def mbarrier_objects():
                      note("@%p0 mbarrier.init.shared.b64 [bar], 1;", label), "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;", *between, "@!%p1 bra REST;", note(load, label), "REST:",
                      "@!%p0 bra DONE;", *wait_for(0), "ld.shared.u32 %r3, [box];", "st.global.u32 [%out], %r3;", "DONE:"], "1, 64", shared=[BOX, BAR])
     return f
+
+
+def own_window():
+    """Shared memory of one's own block has an address in the window of the cluster too (`mapa`), which is no virtual alias: both lead to one location."""
+    f = Family("race/own_window", [
+        "A word of shared memory that one thread writes by its address in the cluster's window, and another one of the block reads by its own.",
+        "Both are one location, so that a barrier must stand between, and no fence of proxies."], target="sm_90", seeds="0..4")
+    race = "race unordered"
+    for name, between, label in [("met", ["bar.sync 0;"], None), ("not_met", [], race), ("alias_fence_alone", ["fence.proxy.alias;"], race)]:
+        f.add(name, ["mov.u32 %r0, %tid.x;", "setp.eq.u32 %p0, %r0, 0;", "setp.eq.u32 %p1, %r0, 32;", "mov.u32 %r1, cell;", "mov.u32 %r2, %cluster_ctarank;",
+                     "mapa.shared::cluster.u32 %r3, %r1, %r2;", "@%p1 st.shared.u32 [%r1], 1;", "bar.sync 0;", note("@%p0 st.shared::cluster.u32 [%r3], 5;", label), *between,
+                     note("@%p1 ld.shared.u32 %r4, [%r1];", label), "@%p1 st.global.u32 [%out], %r4;"], "1, 64", shared=[".align 4 .b32 cell"])
+    return f
