@@ -89,8 +89,16 @@ impl Known {
             return 0;
         }
         let Some(times) = &of.lanes else { return lanes };
-        let late = (0..32).zip(times.iter()).filter(|(_, t)| time > **t);
-        late.fold(0, |mask, (lane, _)| mask | 1 << lane) & lanes
+        // Mostly it is asked of one lane.
+        let (mut late, mut left) = (0, lanes);
+        while left != 0 {
+            let lane = left.trailing_zeros();
+            if time > times[usize::try_from(lane & 31).unwrap_or(0)] {
+                late |= 1 << lane;
+            }
+            left &= left - 1;
+        }
+        late
     }
 
     /// All that a block did until a time.
