@@ -1,4 +1,5 @@
-//! Kernels that are counted: by tests at a small size, and by the example that measures what counting costs at a large one.
+//! Kernels that are counted: by tests at a small size, and by the example that measures what counting costs at a large one. Those that are checked, to
+//! measure what that costs.
 
 use handloom_filetest::engines::{Argument, Job, Launch};
 
@@ -48,6 +49,52 @@ fn scattered() -> String {
     mul.wide.u32 %a, %h, 4;
     add.u64 %a, %out, %a;
     red.global.add.u32 [%a], 1;
+    ret;
+}}
+
+.visible .entry tickets(.param .u32 mask, .param .u64 counts, .param .u64 out)
+{{
+    {head}
+    ld.param.u32 %m, [mask];
+    and.b32 %h, %h, %m;
+    ld.param.u64 %in, [counts];
+    mul.wide.u32 %a, %h, 4;
+    add.u64 %a, %in, %a;
+    atom.global.add.u32 %m, [%a], 1;
+    mul.wide.u32 %a, %i, 4;
+    add.u64 %a, %out, %a;
+    st.global.u32 [%a], %m;
+    ret;
+}}
+
+.visible .entry own_memory(.param .u32 mask, .param .u64 in, .param .u64 out)
+{{
+    .local .align 4 .b8 own[64];
+    .reg .pred %p;
+    .reg .b32 %k, %l;
+    {head}
+    ld.param.u32 %m, [mask];
+    and.b32 %h, %i, %m;
+    ld.param.u64 %in, [in];
+    mul.wide.u32 %a, %h, 4;
+    add.u64 %a, %in, %a;
+    ld.global.u32 %h, [%a];
+    mov.u32 %l, own;
+    mov.u32 %k, 0;
+FILL:
+    add.u32 %m, %h, %k;
+    st.local.u32 [%l], %m;
+    add.u32 %l, %l, 4;
+    add.u32 %k, %k, 1;
+    setp.lt.u32 %p, %k, 16;
+    @%p bra FILL;
+    and.b32 %h, %h, 15;
+    mov.u32 %l, own;
+    mad.lo.u32 %l, %h, 4, %l;
+    ld.local.u32 %m, [%l];
+    mul.wide.u32 %a, %i, 4;
+    add.u64 %a, %out, %a;
+    st.global.u32 [%a], %m;
     ret;
 }}
 "
@@ -162,13 +209,43 @@ pub fn kernels(is_large: bool) -> Vec<Kernel> {
             ],
         ),
     ];
-    all.map(|(file, entry, grid, block, given)| {
+    all.map(Kernel::new).into()
+}
+
+/// Kernels whose checks are measured, of 65,536 threads or elements: the first six as they are mostly written, the others of what a launch is doubted for.
+pub fn checked_kernels() -> Vec<Kernel> {
+    use Given::{Float, Int, Words};
+    let n = 1 << 16;
+    let all = [
+        ("saxpy", "saxpy", [256, 1, 1], [256, 1, 1], vec![Int(n), Float(2.0), Words(n), Words(n)]),
+        (
+            "stencil",
+            "stencil5",
+            [16, 16, 1],
+            [16, 16, 1],
+            vec![Int(256), Int(256), Float(0.5), Float(0.1), Words(n), Words(n)],
+        ),
+        ("reduce", "reduce256", [128, 1, 1], [256, 1, 1], vec![Words(n), Words(128)]),
+        ("scan", "scan_blocks", [64, 1, 1], [1024, 1, 1], vec![Int(n), Words(n), Words(n), Words(64)]),
+        ("sgemm", "sgemm16", [8, 8, 1], [16, 16, 1], vec![Int(128), Words(1 << 14), Words(1 << 14), Words(1 << 14)]),
+        ("histogram", "histogram256", [64, 1, 1], [256, 1, 1], vec![Int(n), Words(n), Words(256)]),
+        ("", "gather", [256, 1, 1], [256, 1, 1], vec![Int(n - 1), Words(n), Words(n)]),
+        ("", "additions", [256, 1, 1], [256, 1, 1], vec![Int(n - 1), Words(n)]),
+        ("", "tickets", [256, 1, 1], [256, 1, 1], vec![Int(n - 1), Words(n), Words(n)]),
+        ("", "own_memory", [256, 1, 1], [256, 1, 1], vec![Int(n - 1), Words(n), Words(n)]),
+        ("spin_lock", "spin_warps", [64, 1, 1], [256, 1, 1], vec![Int(16), Words(64)]),
+    ];
+    all.map(Kernel::new).into()
+}
+
+impl Kernel {
+    /// A kernel of `tests/kernels`, or of those here if no file is named.
+    fn new((file, entry, grid, block, given): (&str, &'static str, [u32; 3], [u32; 3], Vec<Given>)) -> Kernel {
         let path = format!("{}/kernels/{file}.ptx", env!("CARGO_MANIFEST_DIR"));
         let (name, text) = match file {
             "" => ("scattered.ptx".to_owned(), scattered()),
             _ => (format!("{file}.ptx"), std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))),
         };
         Kernel { entry, name, text, grid, block, given }
-    })
-    .into()
+    }
 }

@@ -67,8 +67,7 @@ impl Bag {
     fn put_in(&mut self, domain: Domain, known: &Arc<Known>) {
         match self.domains.get_mut(&domain) {
             None => drop(self.domains.insert(domain, Arc::clone(known))),
-            Some(there) if Arc::ptr_eq(there, known) => {}
-            Some(there) => Arc::make_mut(there).join(known),
+            Some(there) => Known::learn(there, known),
         }
     }
 
@@ -78,12 +77,15 @@ impl Bag {
         self.from = other.from.or(self.from);
     }
 
-    /// What a thread takes that acquires with a scope, and what it cannot take.
-    pub fn take(&self, scope: Scope, who: Thread, cluster: u32) -> (Vec<&Arc<Known>>, Vec<&Arc<Known>>) {
-        let mine: Vec<Domain> = Domain::within(scope, who, cluster).collect();
-        let (taken, left): (Vec<_>, Vec<_>) = self.domains.iter().partition(|(d, _)| mine.contains(d));
-        let known = |list: Vec<(_, _)>| list.into_iter().map(|(_, k)| k).collect();
-        (known(taken), known(left))
+    /// What a thread takes that acquires with a scope.
+    pub fn take(&self, scope: Scope, who: Thread, cluster: u32) -> impl Iterator<Item = &Arc<Known>> {
+        Domain::within(scope, who, cluster).filter_map(|domain| self.domains.get(&domain))
+    }
+
+    /// What it cannot take.
+    pub fn left(&self, scope: Scope, who: Thread, cluster: u32) -> impl Iterator<Item = &Arc<Known>> {
+        let mine = move |domain: &Domain| Domain::within(scope, who, cluster).any(|d| d == *domain);
+        self.domains.iter().filter(move |(domain, _)| !mine(domain)).map(|(_, known)| known)
     }
 }
 
@@ -120,7 +122,7 @@ mod tests {
             bag
         };
         // Blocks 0 and 1 are a cluster, 2 is in another one.
-        let takes = |release, acquire, cta: u32| !released(release).take(acquire, who(cta), cta / 2).0.is_empty();
+        let takes = |release, acquire, cta: u32| released(release).take(acquire, who(cta), cta / 2).next().is_some();
         for scope in [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
             assert!(takes(Scope::Cta, scope, 0) && takes(scope, Scope::Cta, 0));
             assert!(!takes(Scope::Cta, scope, 1) && !takes(scope, Scope::Cta, 1));

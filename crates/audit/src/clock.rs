@@ -32,10 +32,10 @@ pub struct Clock {
     pub cta: Time,
     /// What release patterns and barriers of some threads told.
     pub more: Option<Arc<Known>>,
-    /// What a scope that is too narrow did not tell.
-    pub missed: Vec<Missed>,
-    /// Made when the thread first releases or reads something strong.
+    /// Made when the thread first releases or reads something strong, or a scope was too narrow.
     pub orders: Option<Box<Orders>>,
+    /// It has read something by a strong access, and so may have been told something.
+    pub has_asked: bool,
 }
 
 /// A release: what the thread knew then, its scope, and its site.
@@ -58,6 +58,8 @@ pub struct Orders {
     pub on: BTreeMap<u64, Vec<Released>>,
     /// What it read at a location and has not acquired.
     pub pending: Vec<(u64, Arc<Bag>)>,
+    /// What a scope that is too narrow did not tell.
+    missed: Vec<Missed>,
 }
 
 impl Clock {
@@ -105,22 +107,27 @@ impl Clock {
     pub fn learn(&mut self, known: &Arc<Known>) {
         match &mut self.more {
             None => self.more = Some(Arc::clone(known)),
-            Some(more) if Arc::ptr_eq(more, known) => {}
-            Some(more) => Arc::make_mut(more).join(known),
+            Some(more) => Known::learn(more, known),
         }
     }
 
     /// Remembers what it cannot take over.
     pub fn miss(&mut self, list: &[Missed]) {
         for missed in list {
-            if self.missed.iter().any(|m| Arc::ptr_eq(&m.known, &missed.known)) {
+            let there = &mut self.orders().missed;
+            if there.iter().any(|m| Arc::ptr_eq(&m.known, &missed.known)) {
                 continue;
             }
-            if self.missed.len() >= MOST_MISSED {
-                self.missed.remove(0);
+            if there.len() >= MOST_MISSED {
+                there.remove(0);
             }
-            self.missed.push(missed.clone());
+            there.push(missed.clone());
         }
+    }
+
+    /// What it could not take over.
+    pub fn missed(&self) -> &[Missed] {
+        self.orders.as_ref().map_or(&[], |orders| &orders.missed)
     }
 
     /// First halves of patterns.

@@ -16,6 +16,7 @@ pub struct Thread {
 
 impl Thread {
     /// By linear number in its block, below 1,024.
+    #[inline]
     pub fn new(cta: u32, number: usize) -> Thread {
         let [warp, lane] = [number / 32, number % 32].map(|n| u8::try_from(n).unwrap_or(u8::MAX));
         Thread { cta, warp, lane }

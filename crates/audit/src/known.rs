@@ -13,10 +13,17 @@ use crate::proxy::Fenced;
 /// A moment of a launch.
 pub type Time = u32;
 
+/// Blocks of a group.
+const GROUP: u32 = 8;
+
+/// What is known of some blocks, by number. Who learns it shares what he does not add to.
+type Group = BTreeMap<u32, Arc<OfCta>>;
+
 /// What is known of threads, by block, warp and lane.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Known {
-    ctas: BTreeMap<u32, OfCta>,
+    /// By number of the block, cut into groups: what one knows of blocks that have ended is mostly what all know.
+    groups: BTreeMap<u32, Arc<Group>>,
     /// What of it lies behind proxy fences.
     fenced: Option<Arc<Fenced>>,
 }
@@ -33,10 +40,47 @@ struct OfWarp {
     lanes: Option<Box<[Time; 32]>>,
 }
 
+impl OfCta {
+    /// Whether it says all that another one says.
+    fn includes(&self, other: &OfCta) -> bool {
+        self.all >= other.all
+            && other.warps.iter().all(|(warp, theirs)| {
+                let Some(mine) = self.warps.get(warp) else { return false };
+                let since = self.all.max(mine.all);
+                mine.all >= theirs.all
+                    && theirs.lanes.as_ref().is_none_or(|theirs| {
+                        let of = |lane: usize| mine.lanes.as_ref().map_or(since, |mine| mine[lane].max(since));
+                        theirs.iter().enumerate().all(|(lane, time)| of(lane) >= *time)
+                    })
+            })
+    }
+
+    fn join(&mut self, other: &OfCta) {
+        self.all = self.all.max(other.all);
+        for (warp, theirs) in &other.warps {
+            let mine = self.warps.entry(*warp).or_default();
+            mine.all = mine.all.max(theirs.all);
+            if let Some(theirs) = &theirs.lanes {
+                let mine = mine.lanes.get_or_insert_with(Box::default);
+                mine.iter_mut().zip(theirs.iter()).for_each(|(m, t)| *m = (*m).max(*t));
+            }
+        }
+    }
+}
+
 impl Known {
+    fn of(&self, cta: u32) -> Option<&OfCta> {
+        self.groups.get(&(cta / GROUP))?.get(&cta).map(|of| &**of)
+    }
+
+    fn of_mut(&mut self, cta: u32) -> &mut OfCta {
+        let group = Arc::make_mut(self.groups.entry(cta / GROUP).or_default());
+        Arc::make_mut(group.entry(cta).or_default())
+    }
+
     /// Those among the lanes of a warp of whom it is not known what they did at a time.
     pub fn unknown(&self, cta: u32, warp: u8, lanes: u32, time: Time) -> u32 {
-        let Some(of) = self.ctas.get(&cta) else { return lanes };
+        let Some(of) = self.of(cta) else { return lanes };
         if time <= of.all {
             return 0;
         }
@@ -45,31 +89,37 @@ impl Known {
             return 0;
         }
         let Some(times) = &of.lanes else { return lanes };
-        let late = (0..32).zip(times.iter()).filter(|(_, t)| time > **t);
-        late.fold(0, |mask, (lane, _)| mask | 1 << lane) & lanes
+        // Mostly it is asked of one lane.
+        let (mut late, mut left) = (0, lanes);
+        while left != 0 {
+            let lane = left.trailing_zeros();
+            if time > times[usize::try_from(lane & 31).unwrap_or(0)] {
+                late |= 1 << lane;
+            }
+            left &= left - 1;
+        }
+        late
     }
 
     /// All that a block did until a time.
     pub fn learn_cta(&mut self, cta: u32, time: Time) {
-        if time > 0 {
-            let of = self.ctas.entry(cta).or_default();
-            of.all = of.all.max(time);
-            let all = of.all;
-            of.warps.retain(|_, w| w.all > all || w.lanes.as_ref().is_some_and(|l| l.iter().any(|t| *t > all)));
+        if time > self.of(cta).map_or(0, |of| of.all) {
+            let of = self.of_mut(cta);
+            of.all = time;
+            of.warps.retain(|_, w| w.all > time || w.lanes.as_ref().is_some_and(|l| l.iter().any(|t| *t > time)));
         }
     }
 
     /// All that a warp did until a time.
     pub fn learn_warp(&mut self, cta: u32, warp: u8, time: Time) {
-        if time > 0 {
-            let of = self.ctas.entry(cta).or_default().warps.entry(warp).or_default();
-            of.all = of.all.max(time);
+        if time > self.of(cta).and_then(|of| of.warps.get(&warp)).map_or(0, |of| of.all) {
+            self.of_mut(cta).warps.entry(warp).or_default().all = time;
         }
     }
 
     /// All that lanes of a warp did until a time.
     pub fn learn_lanes(&mut self, cta: u32, warp: u8, lanes: u32, time: Time) {
-        let of = self.ctas.entry(cta).or_default().warps.entry(warp).or_default();
+        let of = self.of_mut(cta).warps.entry(warp).or_default();
         if lanes == u32::MAX {
             of.all = of.all.max(time);
             return;
@@ -99,7 +149,34 @@ impl Known {
 
     /// The same without what lies behind proxy fences.
     pub fn plain(&self) -> Known {
-        Known { ctas: self.ctas.clone(), fenced: None }
+        Known { groups: self.groups.clone(), fenced: None }
+    }
+
+    /// Whether it says all that another one says. What lies behind proxy fences must be the very same.
+    fn includes(&self, other: &Known) -> bool {
+        let has_fenced = match (&self.fenced, &other.fenced) {
+            (_, None) => true,
+            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
+            (None, Some(_)) => false,
+        };
+        has_fenced
+            && other.groups.iter().all(|(number, theirs)| {
+                let Some(mine) = self.groups.get(number) else { return false };
+                let has = |(cta, theirs): (&u32, &Arc<OfCta>)| {
+                    mine.get(cta).is_some_and(|mine| Arc::ptr_eq(mine, theirs) || mine.includes(theirs))
+                };
+                Arc::ptr_eq(mine, theirs) || theirs.iter().all(has)
+            })
+    }
+
+    /// All that somebody else knows. Where one of the two says all that the other one says, it is kept as it is.
+    pub fn learn(mine: &mut Arc<Known>, theirs: &Arc<Known>) {
+        if Arc::ptr_eq(mine, theirs) || mine.includes(theirs) {
+        } else if theirs.includes(mine) {
+            *mine = Arc::clone(theirs);
+        } else {
+            Arc::make_mut(mine).join(theirs);
+        }
     }
 
     /// All that somebody else knows.
@@ -110,15 +187,16 @@ impl Known {
             (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs) => {}
             (Some(mine), Some(theirs)) => Arc::make_mut(mine).join(theirs),
         }
-        for (cta, theirs) in &other.ctas {
-            let mine = self.ctas.entry(*cta).or_default();
-            mine.all = mine.all.max(theirs.all);
-            for (warp, theirs) in &theirs.warps {
-                let mine = mine.warps.entry(*warp).or_default();
-                mine.all = mine.all.max(theirs.all);
-                if let Some(theirs) = &theirs.lanes {
-                    let mine = mine.lanes.get_or_insert_with(Box::default);
-                    mine.iter_mut().zip(theirs.iter()).for_each(|(m, t)| *m = (*m).max(*t));
+        for (number, theirs) in &other.groups {
+            let mine = self.groups.entry(*number).or_insert_with(|| Arc::clone(theirs));
+            if Arc::ptr_eq(mine, theirs) {
+                continue;
+            }
+            let mine = Arc::make_mut(mine);
+            for (cta, theirs) in &**theirs {
+                let mine = mine.entry(*cta).or_insert_with(|| Arc::clone(theirs));
+                if !Arc::ptr_eq(mine, theirs) && !mine.includes(theirs) {
+                    Arc::make_mut(mine).join(theirs);
                 }
             }
         }
@@ -145,5 +223,46 @@ mod tests {
         other.join(&known);
         assert_eq!(other.unknown(1, 0, u32::MAX, 9), 0);
         assert_eq!(other.unknown(0, 0, 1, 1), 1);
+    }
+
+    /// What is learned from somebody is the larger time of each, whether one says all that the other one says or not.
+    #[test]
+    fn who_learns_knows_what_both_knew() {
+        let mut state = 1_u64;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let mut shared = [0; 3];
+        for turn in 0..300 {
+            let mut small = |n| u32::try_from(random(n)).unwrap();
+            let mut some = |known: &mut Known| {
+                for _ in 0..small(6) {
+                    let (cta, warp, time) = ([0, 1, 40][small(3) as usize], u8::try_from(small(3)).unwrap(), small(9));
+                    match small(3) {
+                        0 => known.learn_cta(cta, time),
+                        1 => known.learn_warp(cta, warp, time),
+                        _ => known.learn_lanes(cta, warp, small(16), time),
+                    }
+                }
+            };
+            let mut first = Known::default();
+            some(&mut first);
+            let mut second = if turn % 2 == 0 { first.clone() } else { Known::default() };
+            some(&mut second);
+            let (first, second) = (Arc::new(first), Arc::new(second));
+            let mut both = Arc::clone(&first);
+            Known::learn(&mut both, &second);
+            let kind = if Arc::ptr_eq(&both, &first) { 0 } else { 1 + usize::from(!Arc::ptr_eq(&both, &second)) };
+            shared[kind] += 1;
+            for (cta, warp, lane, time) in [0, 1, 40]
+                .iter()
+                .flat_map(|c| (0..3).flat_map(move |w| (0..5).flat_map(move |l| (1..10).map(move |t| (*c, w, l, t)))))
+            {
+                let unknown = |known: &Known| known.unknown(cta, warp, 1 << lane, time) != 0;
+                assert_eq!(unknown(&both), unknown(&first) && unknown(&second));
+            }
+        }
+        assert!(shared.iter().all(|n| *n > 20), "{shared:?}");
     }
 }

@@ -20,7 +20,7 @@
 //! - a strong read orders its thread after all strong writes to the location before it, not only those that it observes through atomics.
 //!
 //! To read it: `event` is what engines say, `known` and `clock` what a thread knows of others, `bag` what releases give to acquires, `shadow` what is
-//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `line` what is put off of that, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `finding` how; `footprint` what a launch touched as a whole.
+//! remembered of memory, `order` what events do to clocks, `race` which pairs of accesses are told, `row` the same for a warp, `line` and `later` what is put off of that, `proxy` which of them want a proxy fence, `waits` who waits at `mbarrier` objects, `meetings` who meets at named barriers by accident, `finding` how; `footprint` what a launch touched as a whole.
 
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,9 @@ mod finding;
 mod footprint;
 pub mod init;
 mod known;
+mod later;
 mod line;
+mod meetings;
 pub mod memory;
 pub mod misuse;
 mod order;

@@ -28,6 +28,7 @@ macro_rules! wrongs {
 wrongs! {
     MaskWithoutCaller "sync" "mask_without_caller" "the member mask does not name the thread that executes the instruction"
     DivergentWarp "barrier" "divergent_warp" "threads of one warp wait for a barrier at different instructions that all threads of a warp must execute together"
+    BarrierShared "barrier" "shared_barrier" "two groups of threads meet at one barrier, and nothing keeps threads of the second from coming before the first have met"
     MbarrierCount "barrier" "mbarrier_count" "more threads arrive at an `mbarrier` object than its phase expects"
     MbarrierOverwritten "sync" "mbarrier_overwritten" "an `mbarrier` object is written or invalidated while a thread waits for it"
     MbarrierPhase "sync" "mbarrier_phase" "a thread waits for a phase of an `mbarrier` object that ended two phases ago, and can never see its end"

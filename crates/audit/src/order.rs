@@ -13,6 +13,7 @@ use crate::event::{Event, Met, Site, Thread};
 use crate::finding::{Attempt, Finding, Findings};
 use crate::init::{Init, Use};
 use crate::known::{Known, Time};
+use crate::meetings::Meetings;
 use crate::memory::Memory;
 use crate::misuse::Misuses;
 use crate::proxy::Begun;
@@ -63,6 +64,7 @@ pub(crate) struct Cta {
     alike: Vec<Alike>,
     /// By barrier: what those knew that arrived at it and went on, and who they are.
     arrived: HashMap<u32, Arrived>,
+    pub(crate) meetings: Meetings,
 }
 
 /// What the threads of a warp know.
@@ -252,7 +254,7 @@ impl Audit {
         let threads = usize::try_from(threads).unwrap_or(0);
         let clocks = vec![Clock::default(); threads];
         let alike = vec![Alike::Unseen; threads.div_ceil(32)];
-        self.ctas.insert(number, Cta { shared, clocks, alike, arrived: HashMap::new() });
+        self.ctas.insert(number, Cta { shared, clocks, alike, arrived: HashMap::new(), meetings: Meetings::default() });
     }
 
     /// A block has ended.
@@ -346,7 +348,7 @@ impl Audit {
         }
         if order == Order::Sc {
             let cluster = self.cluster(who);
-            let taken: Vec<Arc<Known>> = self.fences.take(scope, who, cluster).0.into_iter().map(Arc::clone).collect();
+            let taken: Vec<Arc<Known>> = self.fences.take(scope, who, cluster).map(Arc::clone).collect();
             if let Some(clock) = self.clock(who) {
                 taken.iter().for_each(|known| clock.learn(known));
             }
@@ -366,18 +368,18 @@ impl Audit {
     /// A thread takes what its scope lets it take. Says whether that was all.
     pub(crate) fn acquire(&mut self, who: Thread, site: u32, scope: Scope, bag: &Bag) -> bool {
         let cluster = self.cluster(who);
-        let (taken, left) = bag.take(scope, who, cluster);
         let site_of = |number: u32| usize::try_from(number).ok().and_then(|i| self.sites.get(i)).copied();
         let attempt = bag.from.and_then(|(from, of)| {
             let (release, acquire) = ((site_of(from)?, of), (site_of(site)?, scope));
             Some(Attempt { release, acquire })
         });
-        let is_all = left.is_empty();
+        let is_all = bag.left(scope, who, cluster).next().is_none();
         let missed: Vec<Missed> = attempt.map_or_else(Vec::new, |attempt| {
-            left.into_iter().map(|known| Missed { known: Arc::clone(known), attempt }).collect()
+            let left = bag.left(scope, who, cluster);
+            left.map(|known| Missed { known: Arc::clone(known), attempt }).collect()
         });
         if let Some(clock) = self.clock(who) {
-            taken.into_iter().for_each(|known| clock.learn(known));
+            bag.take(scope, who, cluster).for_each(|known| clock.learn(known));
             clock.miss(&missed);
         }
         is_all
@@ -483,7 +485,7 @@ impl Audit {
         self.goes_on(who);
         let cluster = self.cluster(who);
         let Some(bag) = self.phases.get(&(cluster, phase)) else { return };
-        let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).0.into_iter().map(Arc::clone).collect();
+        let taken: Vec<Arc<Known>> = bag.take(Scope::Cluster, who, cluster).map(Arc::clone).collect();
         if let Some(clock) = self.clock(who) {
             taken.iter().for_each(|known| clock.learn(known));
         }
@@ -522,7 +524,7 @@ impl Audit {
 impl Cta {
     /// Lets all threads of the block meet that have not exited, if nobody knows more than times of the block and of its warp. Says whether.
     fn all_meet(&mut self, met: &Met, now: Time) -> bool {
-        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed.is_empty();
+        let is_plain = |clock: &Clock| clock.more.is_none() && clock.missed().is_empty();
         if !met.is_whole || self.arrived.contains_key(&met.id) || !self.clocks.iter().all(is_plain) {
             return false;
         }
@@ -536,6 +538,11 @@ impl Cta {
             }
         }
         true
+    }
+
+    /// By warp, the lanes that have arrived at a barrier and gone on.
+    pub(crate) fn arrived_at(&self, id: u32) -> BTreeMap<usize, u32> {
+        self.arrived.get(&id).map_or_else(BTreeMap::new, |arrived| arrived.lanes.clone())
     }
 
     fn clock(&self, who: Thread) -> Option<&Clock> {
@@ -586,7 +593,7 @@ fn meet(cta: &mut Cta, all: &[Thread], step: impl Fn(&mut Clock, Thread), told: 
         {
             known.push(Arc::clone(more));
         }
-        for m in &clock.missed {
+        for m in clock.missed() {
             if !missed.iter().any(|there| Arc::ptr_eq(&there.known, &m.known)) {
                 missed.push(m.clone());
             }

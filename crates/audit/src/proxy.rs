@@ -33,8 +33,7 @@ fn join(mine: &mut Option<Arc<Known>>, theirs: Option<&Arc<Known>>) {
     match (mine, theirs) {
         (_, None) => {}
         (mine @ None, Some(theirs)) => *mine = Some(Arc::clone(theirs)),
-        (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs) => {}
-        (Some(mine), Some(theirs)) => Arc::make_mut(mine).join(theirs),
+        (Some(mine), Some(theirs)) => Known::learn(mine, theirs),
     }
 }
 

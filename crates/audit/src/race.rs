@@ -7,10 +7,11 @@ use handloom_ir::types::{Order, Scope, StateSpace};
 use crate::bag::Message;
 use crate::checks::Check;
 use crate::clock::{Clock, Missed, Released};
-use crate::event::{Access, Does, Event, Site, Thread, Turn};
+use crate::event::{Access, Does, Event, Proxy, Site, Thread, Turn};
 use crate::finding::{Attempt, Class, Finding, Place};
 use crate::order::Audit;
-use crate::shadow::{self, Entry, Page, Tag};
+use crate::shadow::{self, Added, Entry, Page, Shadow, Tag};
+use crate::waits::Waits;
 
 /// Scopes by the number that a tag has for them.
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -26,8 +27,60 @@ pub(crate) struct Now {
 }
 
 impl Audit {
+    /// Accesses of a warp by one op, one after the other: the same as [`access`](Audit::access) of each.
+    pub fn accesses(&mut self, site: u32, all: &[Access]) {
+        let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
+        let strength = self.strength(&what).filter(|_| what.order == Order::Relaxed && what.proxy == Proxy::Generic);
+        let room = self.options.room.saturating_sub(3 * 32 * 8 * Shadow::PAGE_COST);
+        let is_quiet = !self.options.keeps_events
+            && self.checks.has(Check::Race)
+            && !self.has_given_up()
+            && self.shadow.cost() <= room
+            && !self.waits.as_ref().is_some_and(Waits::looks_at_writes);
+        let Some(strength) = strength.filter(|_| is_quiet) else {
+            return all.iter().for_each(|access| self.access(site, *access));
+        };
+        self.shadow.fetch(all.iter().map(|access| access.addr));
+        for access in all {
+            if !self.is_relaxed(site, &what, strength, *access) {
+                self.access(site, *access);
+            }
+        }
+    }
+
+    /// Remembers a relaxed access that tells nobody anything and is quickly seen to be no race. Says whether.
+    fn is_relaxed(&mut self, site: u32, what: &Site, strength: Scope, access: Access) -> bool {
+        let Access { thread, addr, bytes, .. } = access;
+        let tells = |clock: &Clock| clock.orders.is_some();
+        if !self.shadow.page(addr).messages.is_empty() || self.clock_of(thread).is_none_or(tells) {
+            return false;
+        }
+        let does = if access.failed { Does::Read } else { what.does };
+        let now = Now { access, site, strength: Some(strength), writes: does.writes(), reads: does.reads() };
+        let end = addr + u64::from(bytes);
+        let tag =
+            |at| Tag::new(site, now.writes, now.reads, 1 + strength as u8, bytes, bytes_of_granule(addr, end, at));
+        let who = thread.cta << 5 | u32::from(thread.warp);
+        let is_fine = (addr & !3..end).step_by(4).all(|at| {
+            let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag(at).0 };
+            self.is_added(&now, at, new)
+        });
+        if is_fine && now.writes {
+            self.shadow.page(addr).is_written = true;
+        }
+        if now.reads && what.does != Does::Reduce {
+            self.asks(thread);
+        }
+        is_fine
+    }
+
     /// A thread accesses memory. Accesses of one op of a warp come one after the other, and are followed by [`end_op`](Audit::end_op).
     pub fn access(&mut self, site: u32, access: Access) {
+        self.look_at(site, access, true);
+    }
+
+    /// The same. `quick`: what is quickly seen to be no race is not looked at by all rules.
+    fn look_at(&mut self, site: u32, access: Access, quick: bool) {
         let Some(what) = usize::try_from(site).ok().and_then(|i| self.sites.get(i)).copied() else { return };
         if let Some(mut misuse) = self.waits.as_mut().and_then(|waits| waits.access(&what, &access)) {
             let base = self.ctas.get(&access.thread.cta).map_or(0, |cta| cta.shared.0);
@@ -45,7 +98,7 @@ impl Audit {
             self.take(&now, &what, scope);
         }
         self.compare_proxies(&now, &what);
-        self.compare(&now);
+        self.compare(&now, quick);
         match strength {
             Some(scope) if now.writes => self.tell(&now, &what, scope),
             None if now.writes => {
@@ -88,16 +141,16 @@ impl Audit {
     /// The first half of a strong access: what it reads may tell something.
     fn take(&mut self, now: &Now, what: &Site, scope: Scope) {
         let Access { thread, addr, bytes, turn, .. } = now.access;
-        if !now.reads {
+        if !now.reads || what.does == Does::Reduce {
             return;
         }
-        let message = self.shadow.page(addr).messages.get(&addr).filter(|m| m.bytes == bytes).cloned();
+        self.asks(thread);
+        let message = self.shadow.page(addr).message(addr).filter(|m| m.bytes == bytes).cloned();
         // What asynchronous copies of the cluster tell a barrier, who waits there with the scope of his block learns too.
         let is_barrier = message.as_ref().is_some_and(|m| m.is_barrier);
         let scope = if is_barrier { scope.max(Scope::Cluster) } else { scope };
         if let Some(m) = message
             && self.mutual((scope, thread.cta), (m.scope, m.writer.cta))
-            && what.does != Does::Reduce
         {
             // Who asks whether a phase has ended is told what was released until then, and nothing by the answer that it has not.
             let bag = match turn {
@@ -109,7 +162,7 @@ impl Audit {
                 clock.orders().read(addr, &bag);
             }
         }
-        if !matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc) || what.does == Does::Reduce {
+        if !matches!(what.order, Order::Acquire | Order::AcqRel | Order::Sc) {
             return;
         }
         let orders = self.clock(thread).and_then(|c| c.orders.as_ref());
@@ -126,11 +179,11 @@ impl Audit {
     fn tell(&mut self, now: &Now, what: &Site, scope: Scope) {
         let Access { thread, addr, bytes, .. } = now.access;
         let cluster = self.cluster(thread);
-        let old = self.shadow.page(addr).messages.get(&addr).filter(|m| m.bytes == bytes).cloned();
+        let old = self.shadow.page(addr).message(addr).filter(|m| m.bytes == bytes).cloned();
         let continues =
             now.reads && old.as_ref().is_some_and(|m| self.mutual((scope, thread.cta), (m.scope, m.writer.cta)));
         let mut own: Vec<Released> = Vec::new();
-        if let Some(orders) = self.clock(thread).and_then(|c| c.orders.as_ref()) {
+        if let Some(orders) = self.clock_of(thread).and_then(|c| c.orders.as_ref()) {
             own.extend(orders.fences.iter().chain(orders.on.get(&addr).into_iter().flatten()).cloned());
         }
         if matches!(what.order, Order::Release | Order::AcqRel | Order::Sc) {
@@ -145,6 +198,9 @@ impl Audit {
         }
         let page = self.shadow.page(addr);
         overwrite(page, addr, bytes);
+        if own.is_empty() && !continues {
+            return;
+        }
         let (mut bag, mut done) = old.filter(|_| continues).map_or_else(Default::default, |m| (m.bag, m.done));
         if !own.is_empty() {
             let bag = Arc::make_mut(&mut bag);
@@ -159,8 +215,8 @@ impl Audit {
         }
     }
 
-    /// Compares an access with those before it, and remembers it.
-    fn compare(&mut self, now: &Now) {
+    /// Compares an access with those before it, and remembers it. `quick`: as long as it is no race by masks and times.
+    fn compare(&mut self, now: &Now, quick: bool) {
         let Access { thread, addr, bytes, .. } = now.access;
         let end = addr + u64::from(bytes);
         let mut at = addr & !3;
@@ -168,9 +224,43 @@ impl Audit {
             let strength = now.strength.map_or(0, |s| 1 + s as u8);
             let tag = Tag::new(now.site, now.writes, now.reads, strength, bytes, bytes_of_granule(addr, end, at));
             let who = thread.cta << 5 | u32::from(thread.warp);
-            self.compare_granule(now, at, Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 });
+            let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 };
+            if !quick || !self.is_added(now, at, new) {
+                self.compare_granule(now, at, new);
+            }
             at += 4;
         }
+    }
+
+    /// Remembers an access to a granule if it is quickly seen that it is no race. Says whether.
+    fn is_added(&mut self, now: &Now, at: u64, new: Entry) -> bool {
+        self.settle(at);
+        let me = now.access.thread;
+        let Audit { shadow, ctas, list, .. } = self;
+        let clock = ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
+        let Some(clock) = clock else { return false };
+        // Scopes that have every block, or the one that both are in; the others are looked at elsewhere.
+        let is_wide = |scope: Option<Scope>| matches!(scope, Some(Scope::Gpu | Scope::Sys));
+        let (mine, bytes) = (now.strength, u32::from(now.access.bytes));
+        let is_strong = |e: Entry| {
+            let theirs = strength_of(e);
+            let is_near = mine.is_some() && theirs.is_some() && e.cta() == me.cta;
+            e.tag().bytes() == bytes && (is_near || is_wide(mine) && is_wide(theirs))
+        };
+        shadow.add_ordered(at, new, list, 0, |e| clock.unordered(me, e), is_strong) != Added::Conflict
+    }
+
+    /// A thread reads something by a strong access.
+    fn asks(&mut self, who: Thread) {
+        let cta = self.ctas.get_mut(&who.cta);
+        if let Some(clock) = cta.and_then(|cta| cta.clocks.get_mut(usize::try_from(who.number()).ok()?)) {
+            clock.has_asked = true;
+        }
+    }
+
+    /// What a thread that runs knows.
+    fn clock_of(&self, who: Thread) -> Option<&Clock> {
+        self.ctas.get(&who.cta)?.clocks.get(usize::try_from(who.number()).ok()?)
     }
 
     /// Whether an access does what was done before and no more: it was done by the same lane and nothing was ordered since, or it reads as another lane of
@@ -225,8 +315,7 @@ impl Audit {
 
     /// The lanes of an earlier access that is not ordered before what a thread does now.
     pub(crate) fn unordered(&self, me: Thread, e: Entry) -> u32 {
-        let clock = self.ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
-        clock.map_or(e.lanes, |clock| clock.unordered(me, e))
+        self.clock_of(me).map_or(e.lanes, |clock| clock.unordered(me, e))
     }
 
     /// Both are strong, of one size, and reach each other.
@@ -271,8 +360,7 @@ impl Audit {
         let lane = u8::try_from(unordered.trailing_zeros() & 31).unwrap_or(0);
         let them = Thread { cta: e.cta(), warp: e.warp(), lane };
         let tag = e.tag();
-        let missed = self.ctas.get(&me.cta).and_then(|cta| cta.clocks.get(usize::try_from(me.number()).ok()?));
-        let tried = missed.and_then(|clock| explained(clock, e, lane));
+        let tried = self.clock_of(me).and_then(|clock| explained(clock, e, lane));
         let is_same_size = tag.bytes() == u32::from(now.access.bytes);
         let both_write = tag.writes() && now.writes && !tag.reads() && !now.reads;
         let class = if let Some(class) = class {
@@ -329,11 +417,12 @@ pub(crate) fn strength_of(e: Entry) -> Option<Scope> {
 /// The release and the acquire that would have ordered an access of a lane with wider scopes.
 fn explained(clock: &Clock, e: Entry, lane: u8) -> Option<Attempt> {
     let of_lane = |m: &&Missed| m.known.unknown(e.cta(), e.warp(), 1 << lane, e.time) == 0;
-    clock.missed.iter().find(of_lane).map(|m| m.attempt)
+    clock.missed().iter().find(of_lane).map(|m| m.attempt)
 }
 
 /// What strong writes told at bytes that are written anew.
 pub(crate) fn overwrite(page: &mut Page, addr: u64, bytes: u8) {
+    page.is_written = true;
     if page.messages.is_empty() {
         return;
     }
@@ -350,7 +439,6 @@ mod tests {
     use super::*;
     use crate::event::Met;
     use crate::order::Options;
-    use crate::shadow::Shadow;
 
     fn site(does: Does) -> Site {
         Site { span: Span::NONE, does, order: Order::Weak, scope: Scope::Gpu, space: StateSpace::Global, ..Site::NONE }
@@ -375,6 +463,66 @@ mod tests {
         let [race] = &found[..] else { panic!("{found:?}") };
         assert_eq!((race.class, race.first.thread.number(), race.second.thread.number()), (Class::Unordered, 40, 3));
         assert_eq!(gave_up, None);
+    }
+
+    /// What is found, and what is remembered of some words, when threads of two blocks access them by chance in many ways.
+    fn run(seed: u64, quick: bool) -> (Vec<Vec<Entry>>, Vec<Finding>) {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut random = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % n
+        };
+        let mut audit = Audit::new(Options::default());
+        (0..2).for_each(|cta| audit.start_cta(cta, 128, None, (0, 0)));
+        for _ in 0..400 {
+            let cta = u32::try_from(random(2)).unwrap();
+            match random(40) {
+                0 => {
+                    let waited = (0..4).map(|w| (w, u32::MAX)).collect();
+                    audit.barrier(cta.into(), &Met { id: 0, waited, is_whole: true });
+                }
+                1 => audit.warp_barrier(cta.into(), random(4), u32::MAX, u32::MAX),
+                _ => {}
+            }
+            let does = [Does::Read, Does::Write, Does::Update, Does::Reduce][random(4)];
+            let order = [Order::Weak, Order::Relaxed, Order::Relaxed, Order::AcqRel][random(4).min(2 + random(2))];
+            let scope = [Scope::Gpu, Scope::Sys, Scope::Gpu, Scope::Cta, Scope::Cluster][random(5)];
+            let end = u32::try_from(random(2)).unwrap();
+            let span = Span { end, ..Span::NONE };
+            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global, ..Site::NONE });
+            let bytes = [4, 4, 4, 8, 2][random(5)];
+            let addr = (4 * random(4)) as u64 & !(u64::from(bytes) - 1);
+            let (warp, lanes) = (random(4), 1 + random(4));
+            let mut access = |lane| {
+                let thread = Thread::new(cta, 32 * warp + lane);
+                Access { thread, addr, bytes, failed: random(8) == 0, ..Access::NONE }
+            };
+            let all: Vec<Access> = (0..lanes).map(&mut access).collect();
+            match (quick, does) {
+                (true, Does::Update | Does::Reduce) => audit.accesses(site, &all),
+                _ => all.into_iter().for_each(|access| audit.look_at(site, access, quick)),
+            }
+            audit.end_op();
+        }
+        audit.settle_range(0, 64);
+        let words = (0..32).step_by(4).map(|at| {
+            let mut list = Vec::new();
+            audit.shadow.read(at, &mut list);
+            list
+        });
+        (words.collect(), audit.finish().0)
+    }
+
+    #[test]
+    fn a_quick_look_finds_what_all_rules_find() {
+        let mut found = 0;
+        for seed in 0..60 {
+            let (quick, full) = (run(seed, true), run(seed, false));
+            assert_eq!(quick.1, full.1, "seed {seed}");
+            assert_eq!(quick.0, full.0, "seed {seed}: what is remembered differs");
+            found += full.1.len();
+        }
+        assert!(found > 200, "{found}");
     }
 
     #[test]

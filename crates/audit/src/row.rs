@@ -26,6 +26,9 @@ pub struct Row<'a> {
     pub same: &'a [u8; 32],
 }
 
+/// A row in more parts at even distances is looked at lane by lane: lines would be of one lane each.
+const MOST_PARTS: usize = 8;
+
 /// Generic addresses of lanes.
 #[derive(Clone, Copy, Debug)]
 pub enum Addrs<'a> {
@@ -59,6 +62,27 @@ impl Row<'_> {
         }
     }
 
+    /// Lanes among which are all that access one address with others.
+    fn maybe_together(&self) -> u32 {
+        let (mut seen, mut twice) = ([0_u64; 4], [0_u64; 4]);
+        let place = |lane: usize| {
+            let number = self.addrs.of(lane) >> 2;
+            (usize::try_from(number >> 6 & 3).unwrap_or(0), 1_u64 << (number & 63))
+        };
+        for (word, bit) in self.lanes.iter().map(|lane| place(*lane)) {
+            twice[word] |= seen[word] & bit;
+            seen[word] |= bit;
+        }
+        if twice == [0; 4] {
+            return 0;
+        }
+        let is_one = |lane: &usize| {
+            let (word, bit) = place(*lane);
+            twice[word] & bit != 0
+        };
+        self.lanes.iter().filter(|lane| is_one(lane)).fold(0, |all, lane| all | 1 << lane)
+    }
+
     fn all(&self) -> impl Iterator<Item = Access> {
         self.lanes.iter().flat_map(|lane| (0..self.parts.len()).map(|part| self.access(*lane, part)))
     }
@@ -86,7 +110,11 @@ impl Audit {
         if self.by_lines(site, what.does == Does::Write, row) {
             return;
         }
-        self.exactly(site, what.does == Does::Write, row);
+        let put_off = if what.does == Does::Read { self.put_off(site, row) } else { None };
+        match put_off {
+            Some((left, n)) => self.exactly(site, false, &Row { lanes: &left[..n], ..*row }),
+            None => self.exactly(site, what.does == Does::Write, row),
+        }
     }
 
     /// Keeps a row by lines as far as nothing may race, and looks at the rest lane by lane. Says whether it did; if not, nothing was done.
@@ -105,6 +133,9 @@ impl Audit {
             Addrs::Each(addrs) => {
                 let lanes = row.lanes.iter().fold(0, |mask, lane| mask | 1 << lane);
                 let n = parts_at_even_distances(lanes, addrs, &mut cut);
+                if n > MOST_PARTS {
+                    return false;
+                }
                 &cut[..n]
             }
         };
@@ -139,6 +170,9 @@ impl Audit {
                     reversed,
                 };
                 let end = at + size;
+                if self.shadow.is_open(line).1 {
+                    self.play(line);
+                }
                 if kept.base == i32::MIN || end > line + LINE || !self.shadow.admits(line, &kept) {
                     self.settle(line);
                     let mut all = [0; 32];
@@ -166,6 +200,13 @@ impl Audit {
     /// From now on granules say what was done to the line of an address.
     pub(crate) fn settle(&mut self, addr: u64) {
         let line = addr & !(LINE - 1);
+        let (has_rows, is_put_off) = self.shadow.is_open(addr);
+        if is_put_off {
+            self.play(addr);
+        }
+        if !has_rows {
+            return;
+        }
         for row in self.shadow.take_rows(addr) {
             let clock = Clock { warp: row.warp, cta: row.cta, ..Clock::default() };
             let (cta, warp) = (row.who >> 5, row.who & 31);
@@ -180,17 +221,22 @@ impl Audit {
                         let mask = bytes_of_granule(addr, end, at);
                         let tag = Tag::new(row.site, row.writes, !row.writes, 0, row.bytes, mask);
                         let new = Entry { time: row.time, who: row.who, lanes: thread.bit(), tag: tag.0 };
-                        let unordered = |e: Entry| clock.unordered(thread, e);
-                        let since = row.warp.max(row.cta);
-                        if self.shadow.add_ordered(at, new, &mut self.list, since, unordered) == Added::Conflict {
-                            self.shadow.read(at, &mut self.list);
-                            shadow::add(&mut self.list, new);
-                            self.shadow.write(at, &self.list);
-                            self.list.clear();
-                        }
+                        self.add_late(at, new, thread, &clock);
                     }
                 }
             }
+        }
+    }
+
+    /// Adds a weak access that was put off to a granule, with what its thread knew.
+    pub(crate) fn add_late(&mut self, at: u64, new: Entry, thread: Thread, clock: &Clock) {
+        let unordered = |e: Entry| clock.unordered(thread, e);
+        let since = clock.warp.max(clock.cta);
+        if self.shadow.add_ordered(at, new, &mut self.list, since, unordered, |_| false) == Added::Conflict {
+            self.shadow.read(at, &mut self.list);
+            shadow::add(&mut self.list, new);
+            self.shadow.write(at, &self.list);
+            self.list.clear();
         }
     }
 
@@ -203,7 +249,10 @@ impl Audit {
     fn exactly(&mut self, site: u32, writes: bool, row: &Row<'_>) {
         let mut clocks = self.take_clocks(row.cta);
         let mut done = [0_u32; 8];
-        let ascends = row.lanes.windows(2).all(|w| row.addrs.of(w[0]) < row.addrs.of(w[1]));
+        let together = if writes { 0 } else { row.maybe_together() };
+        if let Addrs::Each(addrs) = row.addrs {
+            self.shadow.fetch(row.lanes.iter().map(|lane| addrs[*lane]));
+        }
         for (i, lane) in row.lanes.iter().copied().enumerate() {
             for (part, done) in done.iter_mut().enumerate().take(row.parts.len()) {
                 if *done >> lane & 1 == 1 {
@@ -213,13 +262,12 @@ impl Audit {
                 let now = Now { access, site, strength: None, writes, reads: !writes };
                 let place = self.plain(&now, row.cta, &mut clocks);
                 if let Some(place) = place
-                    && !ascends
-                    && !writes
+                    && together >> lane & 1 == 1
                     && access.bytes == 4
                 {
                     let mut others = 0;
                     let of = |lane: usize| clocks.get(row.first + lane);
-                    for other in row.lanes[i + 1..].iter().copied() {
+                    for other in row.lanes[i + 1..].iter().copied().filter(|other| together >> other & 1 == 1) {
                         if row.addrs.of(other) == row.addrs.of(lane)
                             && let (Some(a), Some(b)) = (of(lane), of(other))
                             && a.is_alike(b)
@@ -251,8 +299,8 @@ impl Audit {
             let who = thread.cta << 5 | u32::from(thread.warp);
             let new = Entry { time: self.now, who, lanes: thread.bit(), tag: tag.0 };
             let added = clocks.get(number).map_or(Added::Conflict, |clock| {
-                self.shadow
-                    .add_ordered(at, new, &mut self.list, clock.warp.max(clock.cta), |e| clock.unordered(thread, e))
+                let since = clock.warp.max(clock.cta);
+                self.shadow.add_ordered(at, new, &mut self.list, since, |e| clock.unordered(thread, e), |_| false)
             });
             match added {
                 Added::Conflict => {
@@ -327,13 +375,19 @@ mod tests {
             let (order, scope) = (Order::Weak, Scope::Gpu);
             let end = u32::try_from(random(3)).unwrap();
             let span = Span { end, ..Span::NONE };
-            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global, ..Site::NONE });
             let bytes = [1, 4, 4, 4, 8, 16][usize::try_from(random(6)).unwrap()];
             let parts = if random(3) == 0 { vec![(0, bytes), (bytes.into(), bytes)] } else { vec![(0, bytes)] };
             let size = u64::from(bytes) * parts.len() as u64;
             let (base, step, turn) = (random(3) * 64, random(3), random(2) * 15 + 16);
             let mut addrs = [0; 32];
             (0..32_u64).zip(&mut addrs).for_each(|(lane, at)| *at = base + lane % turn * step * size);
+            // Here and there, also where hardly anybody writes.
+            if random(3) == 0 {
+                let start = [0, 4096, 8192, 8192][usize::try_from(random(4)).unwrap()];
+                addrs.iter_mut().for_each(|at| *at = start + random(2048 / size) * size);
+            }
+            let does = if addrs[0] >= 8192 && random(20) > 0 { Does::Read } else { does };
+            let site = audit.site(Site { span, does, order, scope, space: StateSpace::Global, ..Site::NONE });
             let mask = [u64::from(u32::MAX), random(1 << 32), 1 << random(32)][usize::try_from(random(3)).unwrap()];
             let mut lanes: Vec<usize> = (0..32).filter(|lane| mask >> lane & 1 == 1).collect();
             if seed & 1 == 1 {
@@ -358,7 +412,7 @@ mod tests {
         }
         let mut left = Vec::new();
         audit.settle_range(0, 1 << 20);
-        for at in (0..2048).step_by(4) {
+        for at in (0..3 * 4096).step_by(4) {
             let mut list = Vec::new();
             audit.shadow.read(at, &mut list);
             left.push(list);

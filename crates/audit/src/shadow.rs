@@ -5,14 +5,17 @@
 //!
 //! A *line* of 32 granules has rows of lanes instead as long as that says all (`line`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use handloom_diag::hash::FastMap;
 
 use crate::bag::Message;
 use crate::known::Time;
+use crate::later::{Head, Read};
 use crate::line::{LINE, Line, LineRow};
 
 /// Bytes of a page.
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
 /// Granules of a page.
 const GRANULES: usize = 1024;
@@ -25,7 +28,7 @@ const OF_LINE: usize = 32;
 const MOST: usize = 130;
 
 /// As many pages are found without a look at the map.
-const LATELY: usize = 32;
+const LATELY: usize = 512;
 
 /// As many accesses as [`Shadow::few`] looks at.
 const FEW: usize = 4;
@@ -156,11 +159,28 @@ pub struct Page {
     lines: Box<[Line]>,
     /// What strong writes in it tell, by address.
     pub messages: BTreeMap<u64, Message>,
+    /// Reads that were put off, none of them once it is written.
+    pub later: Vec<Read>,
+    /// Somebody has written it.
+    pub is_written: bool,
 }
 
 impl Page {
     fn new() -> Page {
-        Page { cells: Box::default(), exact: 0, lines: Box::default(), messages: BTreeMap::new() }
+        Page {
+            cells: Box::default(),
+            exact: 0,
+            lines: Box::default(),
+            messages: BTreeMap::new(),
+            later: Vec::new(),
+            is_written: false,
+        }
+    }
+
+    /// What a strong write to an address tells.
+    #[inline]
+    pub fn message(&self, addr: u64) -> Option<&Message> {
+        if self.messages.is_empty() { None } else { self.messages.get(&addr) }
     }
 }
 
@@ -170,15 +190,15 @@ fn line_of(addr: u64) -> usize {
 }
 
 /// What is remembered of all memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shadow {
     /// Where the pages are.
-    places: HashMap<u64, usize>,
+    places: FastMap<u64, usize>,
     pages: Vec<Page>,
     /// Of those, which are no page's.
     free_pages: Vec<usize>,
     /// Pages that were asked for lately, and their places: at most one for each rest of their numbers.
-    lately: [Option<(u64, usize)>; LATELY],
+    lately: Box<[(u64, usize)]>,
     /// What stands in chains.
     nodes: Vec<Cell>,
     /// 1 + the first of those that are in no chain.
@@ -188,6 +208,30 @@ pub struct Shadow {
     n_lined: usize,
     /// Rows of lines.
     n_rows: usize,
+    /// Rows of reads that were put off, and how many reads that is.
+    pub heads: Vec<Head>,
+    pub n_later: usize,
+}
+
+/// No page has this number.
+const NO_PAGE: (u64, usize) = (u64::MAX, 0);
+
+impl Default for Shadow {
+    fn default() -> Shadow {
+        Shadow {
+            places: FastMap::default(),
+            pages: Vec::new(),
+            free_pages: Vec::new(),
+            lately: vec![NO_PAGE; LATELY].into(),
+            nodes: Vec::new(),
+            free: 0,
+            n_exact: 0,
+            n_lined: 0,
+            n_rows: 0,
+            heads: Vec::new(),
+            n_later: 0,
+        }
+    }
 }
 
 impl Shadow {
@@ -202,25 +246,49 @@ impl Shadow {
             of(self.nodes.len(), size_of::<Cell>() as u64),
             of(self.n_lined, (GRANULES / OF_LINE * size_of::<Line>()) as u64),
             of(self.n_rows, size_of::<LineRow>() as u64),
+            of(self.heads.len(), size_of::<Head>() as u64),
+            of(self.n_later, size_of::<Read>() as u64),
         ];
         kept.into_iter().fold(0, u64::saturating_add)
     }
 
     /// The granule of an address.
     fn cell(&mut self, addr: u64) -> &mut Cell {
-        let page = self.page(addr);
-        let at = usize::try_from(addr % PAGE / 4).unwrap_or(0);
+        let place = self.find(addr);
+        self.cell_at(place, addr)
+    }
+
+    /// The same on a page that was found.
+    #[inline]
+    fn cell_at(&mut self, place: usize, addr: u64) -> &mut Cell {
+        let page = &mut self.pages[place];
         if page.cells.is_empty() {
             page.cells = vec![Cell::default(); GRANULES].into();
             self.n_exact += 1;
         }
-        &mut self.page(addr).cells[at]
+        &mut page.cells[usize::try_from(addr % PAGE / 4).unwrap_or(0)]
+    }
+
+    /// Whether granules do not say yet what was done to the line of an address, and reads of its page were put off.
+    #[inline]
+    pub fn is_open(&mut self, addr: u64) -> (bool, bool) {
+        let page = self.page(addr);
+        (page.exact >> line_of(addr) & 1 == 0, !page.later.is_empty())
+    }
+
+    /// The first addresses of pages of which reads were put off.
+    pub fn put_off_pages(&self) -> Vec<u64> {
+        let all = self.places.iter().filter(|(_, place)| !self.pages[**place].later.is_empty());
+        let mut all: Vec<u64> = all.map(|(number, _)| number * PAGE).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Keeps a row of the line of an address, if it races with nothing there and the line is one of rows. Says whether.
     pub fn admits(&mut self, addr: u64, row: &LineRow) -> bool {
         let line = line_of(addr);
         let page = self.page(addr);
+        page.is_written |= row.writes;
         if page.exact >> line & 1 == 1 {
             return false;
         }
@@ -250,10 +318,11 @@ impl Shadow {
         rows
     }
 
-    /// The lines that have rows, among those of a range, by their first addresses.
+    /// The lines that have rows, among those of a range, by their first addresses, and pages of which reads were put off.
     pub fn lines_of_rows(&self, base: u64, bytes: u64) -> Vec<u64> {
         let end = base.saturating_add(bytes);
-        let mut all = Vec::new();
+        let mut all = self.put_off_pages();
+        all.retain(|at| at + PAGE > base && *at < end);
         for (number, place) in &self.places {
             let lines = (number * PAGE..).step_by(usize::try_from(LINE).unwrap_or(1)).zip(&self.pages[*place].lines);
             let some = lines.filter(|(at, line)| !line.rows.is_empty() && at + LINE > base && *at < end);
@@ -264,15 +333,36 @@ impl Shadow {
     }
 
     /// What is remembered of the page of an address.
+    #[inline]
     pub fn page(&mut self, addr: u64) -> &mut Page {
+        let place = self.find(addr);
+        &mut self.pages[place]
+    }
+
+    /// Where the page of an address is.
+    #[inline]
+    fn find(&mut self, addr: u64) -> usize {
         let number = addr / PAGE;
         let slot = usize::try_from(number % LATELY as u64).unwrap_or(0);
-        let place = match self.lately[slot] {
-            Some((last, place)) if last == number => place,
-            _ => self.place(number),
+        let (last, place) = self.lately[slot];
+        if last == number {
+            return place;
+        }
+        let place = self.place(number);
+        self.lately[slot] = (number, place);
+        place
+    }
+
+    /// Looks at the granules of addresses, one after the other and without a use for what is there, so that the memory of all of them is on its way at
+    /// once. Changes nothing.
+    pub fn fetch(&self, addrs: impl Iterator<Item = u64>) {
+        let of = |addr: u64| {
+            let number = addr / PAGE;
+            let (last, place) = self.lately[usize::try_from(number % LATELY as u64).unwrap_or(0)];
+            let page = self.pages.get(place).filter(|_| last == number)?;
+            Some(page.cells.get(usize::try_from(addr % PAGE / 4).unwrap_or(0))?.next)
         };
-        self.lately[slot] = Some((number, place));
-        &mut self.pages[place]
+        std::hint::black_box(addrs.fold(0, |all, addr| all | of(addr).unwrap_or(0)));
     }
 
     /// Where a page is, which may be new.
@@ -307,9 +397,10 @@ impl Shadow {
         Some((n, few))
     }
 
-    /// Adds a weak access that races with none: what is left is the same as after [`few`](Shadow::few), [`read`](Shadow::read), [`add`] and
-    /// [`write`](Shadow::write) in `race`. `unordered`: the lanes of an entry that are not ordered before the access. `list`: empty, and left so.
-    /// `since`: what the thread knows of its warp.
+    /// Adds an access that races with none: what is left is the same as after [`few`](Shadow::few), [`read`](Shadow::read), [`add`] and
+    /// [`write`](Shadow::write) in `race`. `unordered`: the lanes of an entry that are not ordered before the access; `is_strong`: whether the two are morally
+    /// strong, so that they are no race anyhow. `list`: empty, and left so. `since`: what the thread knows of its warp.
+    #[inline]
     pub fn add_ordered(
         &mut self,
         at: u64,
@@ -317,31 +408,60 @@ impl Shadow {
         list: &mut Vec<Entry>,
         since: Time,
         unordered: impl Fn(Entry) -> u32,
+        is_strong: impl Fn(Entry) -> bool,
     ) -> Added {
-        let cell = *self.cell(at);
-        let first = cell.entry;
-        if first.time == 0 {
-            self.cell(at).entry = new;
+        let page = self.find(at);
+        let cell = self.cell_at(page, at);
+        if cell.entry.time == 0 {
+            cell.entry = new;
             return Added::At(0);
         }
+        let cell = *cell;
+        self.add_to(cell, at, new, list, since, unordered, is_strong)
+    }
+
+    /// The same where something is remembered of the granule.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the second half of `add_ordered`, which is small enough to be inlined without it"
+    )]
+    fn add_to(
+        &mut self,
+        cell: Cell,
+        at: u64,
+        new: Entry,
+        list: &mut Vec<Entry>,
+        since: Time,
+        unordered: impl Fn(Entry) -> u32,
+        is_strong: impl Fn(Entry) -> bool,
+    ) -> Added {
+        let first = cell.entry;
         if first.is_like(&new) && new.lanes & !first.lanes == 0 {
             return Added::Done;
         }
-        let (mask, writes) = (new.tag().mask(), new.tag().writes());
-        let (mut n, mut covered, mut like, mut is_alone) = (0, 0, None, true);
+        let (mask, writes, strength) = (new.tag().mask(), new.tag().writes(), new.tag().strength());
+        let is_covered = |e: Entry, left: u32| {
+            let tag = e.tag();
+            let same = || (tag.strength(), tag.bytes(), e.cta()) == (strength, new.tag().bytes(), new.cta());
+            left == 0 && tag.mask() & !mask == 0 && (writes || !tag.writes()) && (strength == 0 || same())
+        };
+        let (mut n, mut covered, mut like, mut is_alone, mut passes) = (0, 0, None, true, false);
         let (mut here, mut place) = (cell, 0);
         loop {
             let (e, tag) = (here.entry, here.entry.tag());
             let left = unordered(e);
             if left != 0 && tag.mask() & mask != 0 && (writes || tag.writes()) {
-                return Added::Conflict;
+                if !is_strong(e) {
+                    return Added::Conflict;
+                }
+                passes |= tag.writes();
             }
             if e.is_like(&new) {
                 like = Some(place);
             } else if e.who == new.who && e.time > since {
                 is_alone = false;
             }
-            covered += usize::from(left == 0 && tag.mask() & !mask == 0 && (writes || !tag.writes()));
+            covered += usize::from(is_covered(e, left));
             n += 1;
             let Some(next) = node(&mut self.nodes, here.next) else { break };
             (place, here) = (here.next, *next);
@@ -349,7 +469,7 @@ impl Shadow {
         let last = place;
         let added = |place| if is_alone { Added::At(place) } else { Added::Done };
         if let Some(place) = like
-            && (covered == 0 || !writes && n <= FEW)
+            && (covered == 0 || !writes && !passes && n <= FEW)
         {
             self.add_lanes_at(at, place, new.lanes);
             return added(place);
@@ -369,10 +489,7 @@ impl Shadow {
             return added(to);
         }
         self.read(at, list);
-        list.retain(|e| {
-            let tag = e.tag();
-            !(tag.mask() & !mask == 0 && (writes || !tag.writes()) && unordered(*e) == 0)
-        });
+        list.retain(|e| !is_covered(*e, unordered(*e)));
         add(list, new);
         self.write(at, list);
         list.clear();
@@ -515,6 +632,9 @@ impl Shadow {
             let Some(place) = self.places.remove(&number) else { continue };
             let page = &mut self.pages[place];
             page.messages.clear();
+            self.n_later -= page.later.len();
+            page.later.clear();
+            page.is_written = false;
             let mut chains: Vec<u32> = Vec::new();
             for (i, line) in page.cells.chunks_mut(OF_LINE).enumerate().filter(|(i, _)| page.exact >> i & 1 == 1) {
                 debug_assert!(i < GRANULES / OF_LINE);
@@ -526,7 +646,7 @@ impl Shadow {
             chains.into_iter().for_each(|chain| self.give(chain));
             self.free_pages.push(place);
         }
-        self.lately = [None; LATELY];
+        self.lately.fill(NO_PAGE);
     }
 }
 
@@ -537,6 +657,8 @@ fn node(nodes: &mut [Cell], at: u32) -> Option<&mut Cell> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     #[test]

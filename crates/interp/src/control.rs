@@ -1,6 +1,7 @@
 //! What the ends of blocks do: branches, calls, barriers, yields, exits.
 
 use handloom_audit::init::Decides;
+use handloom_diag::Span;
 use handloom_ir::simt::{BarKind, Block, BlockId, Callee, FuncId, SlotId, Term, Val};
 use handloom_ir::trap::{Trap, TrapKind, no_such_target};
 use handloom_ir::types::Ty;
@@ -256,7 +257,12 @@ impl<'m> Cta<'m> {
     /// Lets lanes go on whose barrier is met.
     fn pass_barriers(&mut self) {
         for met in self.barriers.take_met() {
-            self.tell(|audit, cta| audit.barrier(cta, &met));
+            let waits = met.waited.first().map(|(warp, lanes)| 32 * warp + lanes.trailing_zeros() as usize);
+            let at = waits.map_or(Span::NONE, |t| self.threads[t].span);
+            self.tell(|audit, cta| {
+                audit.meeting(cta, &met, at);
+                audit.barrier(cta, &met);
+            });
         }
         let mut met = Vec::new();
         for released in self.barriers.take_released() {

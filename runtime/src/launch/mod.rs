@@ -141,12 +141,11 @@ struct Chosen {
     /// `None`: the interpreter.
     program: Option<Arc<Program>>,
     compile: Duration,
-    is_proven: bool,
 }
 
 impl Chosen {
-    fn new(function: &Function, config: &LaunchConfig, params: &[u8]) -> Result<Chosen, LaunchError> {
-        let is_proven = proven::is_proven(function, config, params);
+    /// `is_proven`: no check can find anything.
+    fn new(function: &Function, config: &LaunchConfig, is_proven: bool) -> Result<Chosen, LaunchError> {
         let config = &if is_proven { Cow::Owned(proven::unchecked(config)) } else { Cow::Borrowed(config) };
         let (program, compile) = match function.runs_on(config) {
             Engine::Interp => (None, Duration::ZERO),
@@ -157,7 +156,7 @@ impl Chosen {
                 (Some(program).filter(|_| counts), compile)
             }
         };
-        Ok(Chosen { program, compile, is_proven })
+        Ok(Chosen { program, compile })
     }
 }
 
@@ -186,7 +185,8 @@ impl PreparedLaunch {
         let module = &function.module_of(config);
         let start = function.dynamic_start();
         let begin = Instant::now();
-        let Chosen { program, compile, is_proven } = Chosen::new(function, config, block)?;
+        let is_proven = proven::is_proven(function, config, block);
+        let Chosen { program, compile } = Chosen::new(function, config, is_proven)?;
         let by_interpreter = program.is_none();
         let waited = begin.elapsed();
         if let Some(trace) = config.trace.as_ref().filter(|_| !compile.is_zero()) {
@@ -288,8 +288,9 @@ impl PreparedLaunch {
     /// There is no code for what must be looked at now.
     fn set_block(&mut self, block: &[u8], bindings: Vec<Binding>) -> Result<(), LaunchError> {
         assert_eq!(block.len() as u64, self.grid.param_bytes, "a block of parameters keeps its size");
-        if self.config.check.is_some() && proven::is_proven(&self.function, &self.config, block) != self.is_proven {
-            let Chosen { program, compile, is_proven } = Chosen::new(&self.function, &self.config, block)?;
+        let is_proven = proven::is_proven(&self.function, &self.config, block);
+        if is_proven != self.is_proven {
+            let Chosen { program, compile } = Chosen::new(&self.function, &self.config, is_proven)?;
             // Memory of blocks is laid out for the code.
             let module = &self.grid.module;
             if let Some(space) = module.device.inner.memory.space(module.space_kind()) {

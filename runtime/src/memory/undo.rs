@@ -1,8 +1,9 @@
 //! What memory held before a launch wrote it, so that the launch can be taken back and run again by somebody who looks closer.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+
+use handloom_diag::hash::FastMap;
 
 use super::access;
 use crate::lock::lock;
@@ -23,7 +24,7 @@ struct Inner {
 /// Bytes as they were.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    places: HashMap<u64, usize>,
+    places: FastMap<u64, usize>,
     pages: Vec<(u64, Box<Page>)>,
     /// The page that was asked for last, and its place.
     last: Option<(u64, usize)>,
@@ -94,6 +95,13 @@ impl Kept {
         let new = bits & !*word;
         *word |= bits;
         if new == 0 {
+            return;
+        }
+        if new == bits && bytes <= 8 && bytes.is_power_of_two() {
+            // SAFETY: by the caller's promise.
+            let old = unsafe { access::load(addr, bytes) };
+            let bytes = bytes as usize;
+            page.old[at..at + bytes].copy_from_slice(&old.to_le_bytes()[..bytes]);
             return;
         }
         for i in (0..64).filter(|i| new >> i & 1 == 1) {

@@ -10,7 +10,7 @@ use handloom_audit::memory::{Stray, Variable};
 use handloom_audit::{Access, Addrs, Audit, Does, Proxy, Row, Site, Thread, told_space};
 use handloom_codegen::Failure;
 use handloom_interp::env::CLUSTER_STRIDE;
-use handloom_ir::simt::{Op, SymKind};
+use handloom_ir::simt::{Op, SymId, SymKind};
 use handloom_ir::types::{Order, Scope, StateSpace};
 use handloom_plan::abi::{Origin, WarpCtx};
 
@@ -36,14 +36,14 @@ const ALL_LANES: [[usize; 32]; 2] = {
 
 /// The lanes of a call in their order, and how many there are. As in the interpreter, an odd seed turns it round.
 fn in_order(c: &Call<'_>) -> ([usize; 32], usize) {
-    let all = ALL_LANES[usize::from(c.host.env.seed & 1 == 1)];
+    let all = &ALL_LANES[usize::from(c.host.env.seed & 1 == 1)];
     if c.mask == u32::MAX {
-        return (all, 32);
+        return (*all, 32);
     }
     let mut some = [0; 32];
     let mut n = 0;
-    for lane in all.into_iter().filter(|lane| c.mask >> lane & 1 == 1) {
-        some[n] = lane;
+    for lane in all.iter().filter(|lane| c.mask >> *lane & 1 == 1) {
+        some[n] = *lane;
         n += 1;
     }
     (some, n)
@@ -79,7 +79,7 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
     c.ctx.read_row(site.addr, c.mask, &mut row);
     let width = wrap(site.addr, u64::MAX);
     row.iter_mut().for_each(|a| *a = a.wrapping_add_signed(r.offset) & width);
-    let reach = locate_row(c, r, &mut row);
+    let reach = locate_row(c, r, header, &mut row);
     let mut refused = Vec::new();
     for lane in lanes(if reach.is_some() { 0 } else { c.mask }) {
         let addr = row[lane];
@@ -127,21 +127,33 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> u64 {
             }
             Op::Store { access, .. } if let Some(reach) = &reach => {
                 let same = match r.element {
-                    1 => store_rows::<1>(c, all, &row),
-                    2 => store_rows::<2>(c, all, &row),
-                    4 => store_rows::<4>(c, all, &row),
-                    _ => store_rows::<8>(c, all, &row),
+                    1 => store_rows::<1>(c, all, |lane| row[lane]),
+                    2 => store_rows::<2>(c, all, |lane| row[lane]),
+                    4 => store_rows::<4>(c, all, |lane| row[lane]),
+                    _ => store_rows::<8>(c, all, |lane| row[lane]),
                 };
                 teller.tell_row(r, access.is_single, all, Addrs::Each(&row), reach.space, &same);
             }
             Op::Load { access, .. } => load(c, r, access.is_single, all, &row, &mut teller),
             Op::Store { access, .. } => store(c, r, access.is_single, all, &row, &mut teller),
             Op::Atom { access, .. } | Op::Red { access, .. } => {
+                let (mut done, mut n) = ([Access::NONE; 32], 0);
+                let space_of = |c: &mut Call<'_>, lane: usize| {
+                    reach.as_ref().map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space)
+                };
+                let is_one = access.count == 1 && reach.is_some();
                 for lane in all.iter().copied() {
-                    let space = falls_into(c, r, row[lane]);
-                    of_lane(c, access, lane, row[lane], space, |at, bytes, failed| {
-                        teller.tell(lane, at, bytes, space, false, failed);
+                    let space = space_of(c, lane);
+                    of_lane(c, access, lane, row[lane], space, |at, bytes, failed| match is_one {
+                        true => {
+                            done[n] = teller.access(lane, at, bytes, false, failed);
+                            n += 1;
+                        }
+                        false => teller.tell(lane, at, bytes, space, false, failed),
                     });
+                }
+                if let Some(number) = reach.as_ref().and_then(|reach| teller.number(reach.space)) {
+                    teller.audit.accesses(number, &done[..n]);
                 }
             }
             _ => {}
@@ -170,9 +182,33 @@ fn follow_bits(
     reach: Option<&Reach>,
 ) -> bool {
     let reads = !matches!(c.tables.mems[c.site].op, Op::Store { .. });
+    let count = r.bytes / r.element.max(1);
+    if let Some(reach) = reach {
+        return match reach.space {
+            StateSpace::Global if r.writes() => {
+                // At most 16 bytes are kept at a time.
+                let mut kept = undo.kept();
+                let (n, bytes) = if r.bytes <= 16 { (1, r.bytes) } else { (count, r.element) };
+                let places = all.iter().flat_map(|lane| (0..n).map(|i| row[*lane].wrapping_add(u64::from(i * bytes))));
+                if reach.is_of_device {
+                    // SAFETY: the access passed its check.
+                    places.for_each(|at| unsafe { kept.keep(at, bytes) });
+                }
+                reach.is_of_device
+            }
+            StateSpace::Shared | StateSpace::Local => all.iter().all(|lane| {
+                let is_known = !reads || filled.is_filled(row[*lane], r.bytes);
+                if is_known && r.writes() {
+                    filled.fill(row[*lane], r.bytes);
+                }
+                is_known
+            }),
+            _ => true,
+        };
+    }
     for lane in all.iter().copied() {
-        let space = reach.map_or_else(|| falls_into(c, r, row[lane]), |reach| reach.space);
-        for i in (0..r.bytes / r.element.max(1)).filter(|i| r.elements >> i & 1 == 1) {
+        let space = falls_into(c, r, row[lane]);
+        for i in (0..count).filter(|i| r.elements >> i & 1 == 1) {
             let at = row[lane].wrapping_add(u64::from(i * r.element));
             match space {
                 StateSpace::Global if r.writes() => {
@@ -247,9 +283,13 @@ impl<'a> Teller<'a> {
 
     fn tell(&mut self, lane: usize, addr: u64, bytes: u32, space: StateSpace, same_value: bool, failed: bool) {
         let Some(number) = self.number(space) else { return };
+        let access = self.access(lane, addr, bytes, same_value, failed);
+        self.audit.access(number, access);
+    }
+
+    fn access(&self, lane: usize, addr: u64, bytes: u32, same_value: bool, failed: bool) -> Access {
         let thread = Thread::new(self.cta, self.warp + lane);
-        let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
-        self.audit.access(number, Access { thread, addr, bytes, failed, same_value, ..Access::NONE });
+        Access { thread, addr, bytes: u8::try_from(bytes).unwrap_or(u8::MAX), failed, same_value, ..Access::NONE }
     }
 }
 
@@ -277,17 +317,19 @@ impl Teller<'_> {
     }
 }
 
-/// Where all lanes of an access are, if that is one range.
+/// Where all lanes of an access are, if that is one range, or each lane's own memory.
 struct Reach {
     /// The lowest address.
     low: u64,
     /// One past the last byte.
     end: u64,
     space: StateSpace,
+    /// It is memory of the device, and of no other process.
+    is_of_device: bool,
 }
 
 /// Finds the range that all lanes access, and replaces addresses by those of the host; `None` if each lane is to be looked at, and nothing is replaced.
-fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reach> {
+fn locate_row(c: &mut Call<'_>, r: &Request, header: &WarpCtx, row: &mut [u64; 32]) -> Option<Reach> {
     let bytes = u64::from(r.bytes);
     let (mut low, mut high, mut any) = (u64::MAX, 0, 0);
     let mut look = |addr: u64| (low, high, any) = (low.min(addr), high.max(addr), any | addr);
@@ -305,12 +347,24 @@ fn locate_row(c: &mut Call<'_>, r: &Request, row: &mut [u64; 32]) -> Option<Reac
         StateSpace::Shared if end <= u64::from(env.shared_size) => {
             let base = env.shared_base;
             row.iter_mut().for_each(|a| *a = base.wrapping_add(*a));
-            Some(Reach { low: base + low, end: base + end, space: r.space })
+            Some(Reach { low: base + low, end: base + end, space: r.space, is_of_device: true })
         }
         StateSpace::Global | StateSpace::Generic => {
             let view = c.host.memory.view.get_mut();
             let hit = view.lately(low, end - low, r.writes())?;
-            is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global })
+            let is_of_device = hit.kind.is_of_device();
+            is_global(hit.kind).then_some(Reach { low, end, space: StateSpace::Global, is_of_device })
+        }
+        StateSpace::Local => {
+            let first = CtaHost::thread(header, 0);
+            let inside = |lane: usize| row[lane].wrapping_sub(env.local_base(first + lane as u32));
+            let most = env.local_size.checked_sub(bytes)?;
+            lanes(c.mask).all(|lane| inside(lane) <= most).then_some(Reach {
+                low,
+                end,
+                space: r.space,
+                is_of_device: true,
+            })
         }
         _ => None,
     }
@@ -329,8 +383,8 @@ fn load_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32])
     }
 }
 
-/// Writes all elements, lane by lane. Gives by lane which elements were there already.
-fn store_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32]) -> [u8; 32] {
+/// Writes all elements, lane by lane, at places that were looked at for writing and are aligned. Gives by lane which elements were there already.
+fn store_rows<const BYTES: u32>(c: &Call<'_>, all: &[usize], place: impl Fn(usize) -> u64) -> [u8; 32] {
     let site = &c.tables.mems[c.site];
     let cut = u64::MAX >> (64 - 8 * BYTES);
     let mut same = [0; 32];
@@ -339,8 +393,8 @@ fn store_rows<const BYTES: u32>(c: &mut Call<'_>, all: &[usize], row: &[u64; 32]
     for (i, s) in (0_u64..).zip(&site.src) {
         c.ctx.read_row(*s, c.mask, &mut values);
         for lane in all.iter().copied() {
-            let (place, value) = (row[lane] + i * u64::from(BYTES), values[lane] & cut);
-            // SAFETY: `locate_row` passed the whole access for writing, aligned.
+            let (place, value) = (place(lane) + i * u64::from(BYTES), values[lane] & cut);
+            // SAFETY: `locate_row` or `evenly` passed the whole access for writing, aligned.
             let old = unsafe { access::load(place, BYTES) };
             same[lane] |= u8::from(old == value) << i;
             changed |= old != value;
@@ -414,6 +468,18 @@ fn store(c: &mut Call<'_>, r: &Request, is_single: bool, all: &[usize], row: &[u
     }
 }
 
+/// Where a variable lies, and its size; `None` if its end is not known, as it is declared elsewhere or one with what follows.
+fn place_of(c: &Call<'_>, sym: SymId) -> Option<(u64, u64)> {
+    let module = c.host.memory.module();
+    let of = &module.ir.syms[sym.idx()];
+    let base = match of.kind {
+        SymKind::Global | SymKind::Const => module.symbol_values().get(sym.idx()).copied().unwrap_or(0),
+        SymKind::Shared { offset } => c.host.env.shared_base.wrapping_add(u64::from(offset)),
+        SymKind::DynamicShared { .. } | SymKind::Func(_) => return None,
+    };
+    (of.size > 0).then_some((base, of.size))
+}
+
 /// Tells of lanes whose access leaves the variable that the address was made from.
 fn check_variable(
     c: &mut Call<'_>,
@@ -435,20 +501,13 @@ fn check_variable(
     let (first, last) = (elements.trailing_zeros(), elements.ilog2());
     let (skip, bytes) = (u64::from(first * r.element), (last + 1 - first) * r.element);
     let shared = c.host.env.shared_base;
-    let (symbol, base, size) = match variable {
-        Origin::Symbol(sym) => {
-            let module = c.host.memory.module();
-            let of = &module.ir.syms[sym.idx()];
-            let base = match of.kind {
-                SymKind::Global | SymKind::Const => module.symbol_values().get(sym.idx()).copied().unwrap_or(0),
-                SymKind::Shared { offset } => shared.wrapping_add(u64::from(offset)),
-                SymKind::DynamicShared { .. } | SymKind::Func(_) => return,
-            };
-            (Some(sym.idx()), base, of.size)
-        }
-        Origin::Frame { offset, bytes } => (None, u64::from(offset), bytes.into()),
+    let (symbol, (base, size)) = match variable {
+        Origin::Symbol(sym) => match place_of(c, sym) {
+            Some(place) => (Some(sym.idx()), place),
+            None => return,
+        },
+        Origin::Frame { offset, bytes } => (None, (u64::from(offset), bytes.into())),
     };
-    // A variable without a size is declared elsewhere.
     if size == 0 {
         return;
     }

@@ -636,7 +636,7 @@ impl CtaRun {
         let host = self.host();
         let Some(barriers) = &mut host.barriers else { return };
         let (met, released) = (barriers.take_met(), barriers.take_released());
-        met.iter().for_each(|met| host.tell(|audit, cta| audit.barrier(cta, met)));
+        met.iter().for_each(|met| host.tell_meeting(met));
         host.count_meeting(&released);
         for r in released {
             host.tell_divergence(r);

@@ -121,7 +121,9 @@ fn thread_of(trap: &Trap, grid: &Grid) -> Thread {
 /// Says how barriers or masks are misused; nothing of an instruction that may be used so.
 pub(crate) fn misuse(misuse: &Misuse, grid: &Grid, bindings: &[Binding]) -> Option<Finding> {
     let (does, other) = match misuse.wrong {
-        Wrong::MaskWithoutCaller | Wrong::DivergentWarp | Wrong::MbarrierCount => ("wait", "wait"),
+        Wrong::MaskWithoutCaller | Wrong::DivergentWarp | Wrong::BarrierShared | Wrong::MbarrierCount => {
+            ("wait", "wait")
+        }
         Wrong::MbarrierOverwritten => ("wait", "write"),
         Wrong::MbarrierPhase => ("wait", "wait"),
         Wrong::AsyncUnwaited | Wrong::AsyncSource | Wrong::AsyncOpen => ("copy", "access"),

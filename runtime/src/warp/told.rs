@@ -2,7 +2,7 @@
 
 use handloom_audit::init::Filled;
 use handloom_audit::misuse::{Misuse, Wrong};
-use handloom_audit::{Audit, Thread};
+use handloom_audit::{Audit, Met, Thread};
 use handloom_diag::Span;
 use handloom_interp::SharedAudit;
 use handloom_interp::barrier::Released;
@@ -67,6 +67,21 @@ impl CtaHost {
         let (number, thread) =
             (self.env.number(), CtaHost::thread(&wait.ctx.header(), wait.lanes.trailing_zeros() as usize));
         self.tell(|audit, _| audit.cluster_wait(Thread::new(number, thread as usize), wait.phase));
+    }
+
+    /// A barrier is met, and nobody has gone on yet.
+    pub(crate) fn tell_meeting(&self, met: &Met) {
+        let place = |(warp, lanes): &(usize, u32)| {
+            let lane = lanes & lanes.wrapping_neg();
+            let mut waiting = self.waiting.iter();
+            let wait = waiting.find(|w| w.warp == *warp && w.id == met.id && w.lanes & lane != 0);
+            wait.map(|wait| wait.site().span)
+        };
+        let at = met.waited.first().and_then(place).unwrap_or(Span::NONE);
+        self.tell(|audit, cta| {
+            audit.meeting(cta, met, at);
+            audit.barrier(cta, met);
+        });
     }
 
     /// Lanes of a warp that waited for one barrier go on: did they wait at one instruction?

@@ -1,14 +1,15 @@
 //! Which engine runs a checked launch, and that one that is taken back and run again leaves what one run leaves.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use handloom_runtime::{Arg, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchReport, Module, launch};
+use handloom_runtime::{
+    Arg, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchReport, Module, RaceOptions, launch,
+};
+
+use crate::SM_80 as HEAD;
 
 /// Each thread adds 1 to a word and keeps it in shared memory; `how` says what else is read there: 0 its own word, 1 that of thread 0, 2 a word that nobody
 /// wrote, 3 the word behind the variable, which is another one's.
 const TEXT: &str = "
-.version 8.0
-.target sm_80
-.address_size 64
 .visible .entry adds(.param .u64 words)
 {
     .reg .b64 %rd<4>; .reg .b32 %r<4>;
@@ -55,7 +56,7 @@ out:
 /// Words that 64 threads leave of 0 to 63, and the report.
 fn run(entry: &str, at: Option<u32>, checks: &str, engine: Engine) -> (Vec<u32>, LaunchReport) {
     let device = Device::new().unwrap();
-    let module = Module::from_text(&device, "k.ptx", TEXT).unwrap();
+    let module = Module::from_text(&device, "k.ptx", &format!("{HEAD}{TEXT}")).unwrap();
     let function = module.function(Some(entry)).unwrap();
     let bytes: Vec<u8> = (0..64_u32).flat_map(u32::to_le_bytes).collect();
     let words = device.copy_of(&bytes).unwrap();
@@ -103,4 +104,62 @@ fn an_access_that_leaves_its_variable_is_found_by_compiled_code() {
     let [found] = report.findings() else { panic!("{:?}", report.findings()) };
     assert_eq!((found.kind, found.class, found.pairs, report.tier.is_some()), ("out_of_bounds", "variable", 64, true));
     assert_eq!(found.data.what, "shared variable `low` of 512 bytes");
+}
+
+/// The classes of what is found where block 1 writes a word and a volatile flag, and block 0 waits for the flag and reads the word.
+fn found_of_message(fence: &str, flag_of_reader: &str, strong_volatile: bool, engine: Engine) -> Vec<&'static str> {
+    let text = format!(
+        "{HEAD}
+.visible .entry message(.param .u64 words)
+{{
+    .reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .pred %p<2>; .reg .b16 %h<2>;
+    ld.param.u64 %rd1, [words];
+    mov.u32 %r1, %ctaid.x;
+    setp.eq.u32 %p0, %r1, 0;
+    @%p0 bra wait;
+    st.global.u32 [%rd1], 7;
+    {fence}
+    st.volatile.global.u32 [%rd1+64], 1;
+    ret;
+wait:
+    {flag_of_reader}
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra wait;
+    {fence}
+    ld.global.u32 %r3, [%rd1];
+    st.global.u32 [%rd1+128], %r3;
+    ret;
+}}
+"
+    );
+    let device = Device::new().unwrap();
+    let module = Module::from_text(&device, "k.ptx", &text).unwrap();
+    let words = device.copy_of(&[0; 256]).unwrap();
+    let races = RaceOptions { strong_volatile, ..RaceOptions::default() };
+    let check = Some(CheckConfig { checks: Checks::parse("race").unwrap(), races });
+    let config = LaunchConfig { check, engine, ..LaunchConfig::new([2, 1, 1], [1; 3]) };
+    let report = launch(&module.function(None).unwrap(), &config, &[Arg::from(&words)]).unwrap();
+    let mut classes: Vec<&str> = report.findings().iter().map(|f| f.class).collect();
+    classes.sort_unstable();
+    classes
+}
+
+/// The manual (volatile Operation): it is as a relaxed one of the whole system. So a flag is no race with strong accesses of its size, tells nothing
+/// without fences, and is one of mixed sizes with others.
+#[test]
+fn volatile_flags_count_as_asked_for() {
+    let [volatile, relaxed] = ["ld.volatile.global.u32 %r2, [%rd1+64];", "ld.relaxed.sys.global.u32 %r2, [%rd1+64];"];
+    let half = "ld.volatile.global.u16 %h0, [%rd1+64]; cvt.u32.u16 %r2, %h0;";
+    for engine in [Engine::Interp, Engine::Jit] {
+        let found = |fence, flag, strong| found_of_message(fence, flag, strong, engine);
+        // As plain accesses, both the flag and the word are races, whatever fences there are.
+        assert_eq!(found("fence.acq_rel.gpu;", volatile, false), ["unordered", "unordered"]);
+        assert_eq!(found("fence.acq_rel.gpu;", relaxed, false), ["unordered", "unordered"]);
+        // As the manual says.
+        assert_eq!(found("fence.acq_rel.gpu;", volatile, true), [""; 0]);
+        assert_eq!(found("fence.acq_rel.gpu;", relaxed, true), [""; 0]);
+        assert_eq!(found("fence.acq_rel.cta;", volatile, true), ["scope_too_narrow"]);
+        assert_eq!(found("", volatile, true), ["unordered"]);
+        assert_eq!(found("fence.acq_rel.gpu;", half, true), ["mixed_size", "unordered"]);
+    }
 }

@@ -4,7 +4,7 @@
 use handloom_ir::trap::TrapKind;
 use handloom_runtime::{Arg, Device, ErrorKind, Lack, LaunchConfig, LaunchError, Module, NoRoom, StopHandle, launch};
 
-const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
+use crate::SM_90 as HEAD;
 
 /// Sets `out[t]` where a word of `out` is below 7.
 const BELOW: &str = ".visible .entry k(.param .u64 out, .param .u32 n)

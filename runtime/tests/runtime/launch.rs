@@ -8,7 +8,7 @@ use handloom_runtime::{
     launch,
 };
 
-const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+use crate::SM_80 as HEAD;
 
 fn module(device: &Device, body: &str) -> Module {
     Module::from_text(device, "test.ptx", &format!("{HEAD}{body}")).unwrap_or_else(|e| panic!("{e}"))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use handloom_runtime::{Arg, Device, Engine, LaunchConfig, LaunchError, Module, launch};
 
-const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
+use crate::SM_90 as HEAD;
 
 /// Where the threads that play stand: the player of `%tid.x` and `%ctaid.x` (`-1` for none) in `%me`.
 #[derive(Clone, Copy, Debug)]

@@ -12,3 +12,9 @@ mod printing;
 mod proven;
 mod services;
 mod streams;
+
+/// How texts begin that any device of today can run.
+const SM_80: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+/// How texts begin that want clusters.
+const SM_90: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";

@@ -10,7 +10,7 @@ use handloom_runtime::{
     Word, launch,
 };
 
-const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+use crate::SM_80 as HEAD;
 
 /// Adds one to a word for each thread.
 const INCREMENT: &str = ".visible .entry k(.param .u64 out)

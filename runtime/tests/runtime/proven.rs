@@ -3,13 +3,13 @@
 
 use handloom_runtime::{Arg, Check, CheckConfig, Checks, Device, Engine, LaunchConfig, LaunchReport, Module, launch};
 
+use crate::SM_80 as HEAD;
+
 /// A kernel of two buffers and a number: `%rd1`, `%rd2` and `%n`; `%tid` in `%t`, its place in the grid in `%i`, its four bytes of `own`
 /// in `%s`, and those at `%i` of the buffers at `%a` and `%b`.
 fn kernel(body: &str) -> String {
     format!(
-        ".version 8.0
-.target sm_80
-.address_size 64
+        "{HEAD}
 .visible .entry k(.param .u64 p0, .param .u64 p1, .param .u32 p2)
 {{
     .reg .b64 %rd<8>; .reg .b64 %a; .reg .b64 %b; .reg .b32 %r<12>; .reg .b32 %t; .reg .b32 %i; .reg .b32 %s; .reg .b32 %n; .reg .pred %p<4>;

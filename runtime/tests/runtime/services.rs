@@ -5,7 +5,7 @@ use handloom_runtime::{
     Arg, Bounds, Device, DeviceBuffer, Engine, LaunchConfig, LaunchError, Module, TrapReport, launch,
 };
 
-const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
+use crate::SM_90 as HEAD;
 
 fn engines() -> [Engine; 2] {
     [Engine::Interp, Engine::Jit]

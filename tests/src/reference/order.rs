@@ -118,11 +118,12 @@ struct Trace {
 /// The pairs that only one of the two has.
 pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Result<usize, String> {
     let pair = |a: u32, b: u32| (a.min(b), a.max(b));
-    let want = races_of(text, launches);
+    let (want, hidden) = told_and_hidden(text, launches);
     let second = |f: &Finding| f.second.as_ref().map_or(f.first.line, |at| at.line);
     let races = findings.iter().filter(|f| f.kind == "race");
     let got: BTreeSet<_> = races.map(|f| pair(f.first.line, second(f))).collect();
-    let (missed, stray): (Vec<_>, Vec<_>) = (want.difference(&got).collect(), got.difference(&want).collect());
+    let missed: Vec<_> = want.difference(&got).collect();
+    let stray: Vec<_> = got.iter().filter(|pair| !want.contains(pair) && !hidden.contains(pair)).collect();
     if missed.is_empty() && stray.is_empty() {
         return Ok(want.len());
     }
@@ -130,17 +131,35 @@ pub fn agrees(text: &str, launches: &[Vec<Event>], findings: &[Finding]) -> Resu
 }
 
 /// The pairs of lines of a text that race in its launches, the lower one first.
-pub fn races_of(text: &str, launches: &[Vec<Event>]) -> BTreeSet<(u32, u32)> {
+pub fn races_of(text: &str, launches: &[Vec<Event>]) -> Lines {
+    let (told, hidden) = told_and_hidden(text, launches);
+    told.into_iter().chain(hidden).collect()
+}
+
+/// Pairs of lines, the lower one first.
+type Lines = BTreeSet<(u32, u32)>;
+
+/// The pairs of lines that race, those first of which a check must tell.
+fn told_and_hidden(text: &str, launches: &[Vec<Event>]) -> (Lines, Lines) {
     let line = |span: Span| {
         let start = usize::try_from(span.start).unwrap_or(0);
         u32::try_from(text[..start].matches('\n').count() + 1).unwrap_or(0)
     };
     let pair = |a: u32, b: u32| (a.min(b), a.max(b));
-    launches.iter().flat_map(|l| races(l)).map(|(a, b)| pair(line(a), line(b))).collect()
+    let (mut told, mut hidden) = (BTreeSet::new(), BTreeSet::new());
+    for events in launches {
+        let of_launch = races(events);
+        told.extend(of_launch.0.iter().map(|(a, b)| pair(line(*a), line(*b))));
+        hidden.extend(of_launch.1.iter().map(|(a, b)| pair(line(*a), line(*b))));
+    }
+    (told, hidden)
 }
 
-/// The pairs of statements that race, the lower one first.
-fn races(events: &[Event]) -> BTreeSet<(Span, Span)> {
+/// Pairs of statements, the lower one first.
+type Pairs = BTreeSet<(Span, Span)>;
+
+/// The pairs of statements that race, and those that race only behind another access that a check tells instead.
+fn races(events: &[Event]) -> (Pairs, Pairs) {
     let mut trace = Trace::default();
     events.iter().for_each(|event| trace.event(event));
     trace.races()
@@ -394,9 +413,25 @@ impl Trace {
         between.into_iter().any(|i| self.is_ordered(first, i) && self.is_ordered(i, second))
     }
 
-    fn races(&self) -> BTreeSet<(Span, Span)> {
+    /// Whether another access to all its bytes has come after an earlier one, in order, that races with a later one just as well: of a thread's two stores the
+    /// last one is told.
+    fn is_hidden(&self, byte: u64, first: usize, second: usize) -> bool {
+        let [earlier, later] = [first, second].map(|i| &self.all[i]);
+        let kind = |did: &Did| (did.site.order == Order::Weak, did.site.scope, did.access.bytes);
+        (first + 1..second).any(|i| {
+            let between = &self.all[i];
+            let (range, all) = (between.range(), earlier.range());
+            let has_all = range.contains(&byte) && range.start <= all.start && all.end <= range.end;
+            let is_stronger = between.writes() || !earlier.writes();
+            let is_weaker = between.site.order == Order::Weak || kind(between) == kind(earlier);
+            let races = || !self.morally_strong(between, later) && !self.is_ordered(i, second);
+            has_all && is_stronger && is_weaker && self.is_ordered(first, i) && races()
+        })
+    }
+
+    fn races(&self) -> (Pairs, Pairs) {
         let mut by_byte: HashMap<u64, Vec<usize>> = HashMap::new();
-        let mut found = BTreeSet::new();
+        let (mut found, mut hidden) = (Pairs::new(), Pairs::new());
         let mut owners = self.shared_since.iter().peekable();
         for (i, did) in self.all.iter().enumerate() {
             while let Some(((base, size), _)) = owners.next_if(|(_, from)| *from <= i) {
@@ -418,14 +453,16 @@ impl Trace {
                         continue;
                     }
                     let is_race = !same && !self.morally_strong(earlier, did) && !self.is_ordered(*other, i);
-                    if is_race || self.wants_fence(*other, i) && !self.is_overwritten(byte, *other, i) {
+                    if is_race && self.is_hidden(byte, *other, i) {
+                        hidden.insert(pair);
+                    } else if is_race || self.wants_fence(*other, i) && !self.is_overwritten(byte, *other, i) {
                         found.insert(pair);
                     }
                 }
                 list.push(i);
             }
         }
-        found
+        (found, hidden)
     }
 }
 

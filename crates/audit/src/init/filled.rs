@@ -3,7 +3,7 @@
 //! As long as no byte that nobody wrote is read, none can decide anything, and no register has one. So compiled code asks no more than this, and where
 //! the answer is no, the launch is run again by who follows bits.
 
-use std::collections::HashMap;
+use handloom_diag::hash::FastMap;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -19,7 +19,7 @@ const LATELY: usize = 8;
 pub struct Filled {
     /// Address and bytes of each range that began without contents.
     ranges: Vec<(u64, u64)>,
-    places: HashMap<u64, usize>,
+    places: FastMap<u64, usize>,
     /// A bit for each byte.
     pages: Vec<[u64; LINES]>,
     /// Pages that were asked for lately, by the rest of their numbers.

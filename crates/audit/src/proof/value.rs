@@ -100,12 +100,13 @@ impl Known {
     }
 }
 
-/// Threads of which one of two values is not known.
-fn either(a: &Known, b: &Known) -> Option<Rc<Mask>> {
-    match (&a.unknown, &b.unknown) {
-        (None, other) | (other, None) => other.clone(),
-        (Some(a), Some(b)) => Some(Rc::new(a.or(b))),
-    }
+/// Threads of which one of some values is not known.
+fn any_unknown(values: &[&Known]) -> Option<Rc<Mask>> {
+    values.iter().fold(None, |all, v| match (all, &v.unknown) {
+        (None, other) => other.clone(),
+        (all, None) => all,
+        (Some(all), Some(more)) => Some(Rc::new(all.or(more))),
+    })
 }
 
 /// The grid, as far as values need it.
@@ -187,15 +188,7 @@ impl Shape {
         if x.len() == 1 && y.len() == 1 && a.unknown.is_none() && b.unknown.is_none() {
             return decide(0).map(Known::all);
         }
-        let mut unknown = either(a, b).map_or(Mask::NONE, |u| *u);
-        let each = Known::each((0..self.threads).map(|t| {
-            decide(t).unwrap_or_else(|| {
-                unknown.add(t);
-                0
-            })
-        }));
-        let unknown = Some(unknown).filter(|u| !u.is_empty()).map(Rc::new);
-        Some(Known { unknown, ..each })
+        self.each(|t| if a.is_known(t) && b.is_known(t) { decide(t) } else { None })
     }
 
     /// The first result of a value op.
@@ -267,11 +260,7 @@ impl Shape {
         if src.iter().any(|v| !v.is_alike()) {
             return None;
         }
-        let unknown = src.iter().fold(None, |all, v| match (all, &v.unknown) {
-            (None, other) => other.clone(),
-            (Some(all), None) => Some(all),
-            (Some(all), Some(more)) => Some(Rc::new(all.or(more))),
-        });
+        let unknown = any_unknown(src);
         let lanes = match src {
             [a] => a.lanes.map(|a| num::eval(op, &[a])[0]),
             [a, b] => a.lanes.with(&b.lanes, |a, b| num::eval(op, &[a, b])[0]),
@@ -362,7 +351,7 @@ fn sum(ty: Ty, a: &Known, b: &Known, is_difference: bool) -> Known {
     let add = |x: u64, y: u64| if is_difference { x.wrapping_sub(y) } else { x.wrapping_add(y) };
     let lanes = a.lanes.with(&b.lanes, |x, y| add(x, y) & ty.mask());
     let by = |i: usize| short(ty, add(a.by[i].cast_unsigned(), b.by[i].cast_unsigned()).cast_signed());
-    Known { lanes, by: std::array::from_fn(by), unknown: either(a, b) }
+    Known { lanes, by: std::array::from_fn(by), unknown: any_unknown(&[a, b]) }
 }
 
 fn times(ty: Ty, a: &Known, n: u64) -> Known {

@@ -1,14 +1,14 @@
 //! Plain accesses of a checked launch whose lanes stand at even distances, as tables of the code say: all lanes are located, done and told together.
 
 use handloom_audit::{Addrs, Does, Even, Site};
-use handloom_ir::simt::{Op, SymKind};
+use handloom_ir::simt::Op;
 use handloom_ir::types::{Order, StateSpace};
 use handloom_plan::abi::{Loc, Origin, WarpCtx};
 
 use super::super::Call;
 use super::super::check::{Request, is_global};
 use super::super::memory::wrap;
-use super::{Teller, goes_on, in_order, proxy_of};
+use super::{Teller, goes_on, in_order, place_of, proxy_of, store_rows};
 use crate::memory::access;
 
 /// As many parts as a shape has at most.
@@ -59,15 +59,17 @@ pub(super) fn access(c: &mut Call<'_>, r: &Request, header: &WarpCtx) -> Option<
         return None;
     }
     let (all, n) = in_order(c);
+    let (parts, first) = (&*parts, parts[0]);
+    let place = |lane: usize| parts.iter().find(|part| part.lanes >> lane & 1 == 1).unwrap_or(&first).of(lane);
     let same = match (does, r.element) {
         (Does::Read, 1) => load::<1>(c, parts),
         (Does::Read, 2) => load::<2>(c, parts),
         (Does::Read, 4) => load::<4>(c, parts),
         (Does::Read, _) => load::<8>(c, parts),
-        (_, 1) => store::<1>(c, parts),
-        (_, 2) => store::<2>(c, parts),
-        (_, 4) => store::<4>(c, parts),
-        (_, _) => store::<8>(c, parts),
+        (_, 1) => store_rows::<1>(c, &all[..n], place),
+        (_, 2) => store_rows::<2>(c, &all[..n], place),
+        (_, 4) => store_rows::<4>(c, &all[..n], place),
+        (_, _) => store_rows::<8>(c, &all[..n], place),
     };
     let who = (c.host.env.number(), header.warp);
     let (order, scope, proxy) = (plain.order, plain.scope, proxy_of(&site.op));
@@ -121,14 +123,7 @@ fn stays_in_variable(c: &Call<'_>, (low, end): (u64, u64)) -> bool {
         return true;
     };
     let Origin::Symbol(sym) = variable else { return false };
-    let module = c.host.memory.module();
-    let of = &module.ir.syms[sym.idx()];
-    let base = match of.kind {
-        SymKind::Global | SymKind::Const => module.symbol_values().get(sym.idx()).copied().unwrap_or(0),
-        SymKind::Shared { offset } => c.host.env.shared_base.wrapping_add(u64::from(offset)),
-        SymKind::DynamicShared { .. } | SymKind::Func(_) => return true,
-    };
-    of.size == 0 || low >= base && end - base <= of.size
+    place_of(c, sym).is_none_or(|(base, size)| low >= base && end - base <= size)
 }
 
 /// Whether nobody looks for bytes that nobody wrote, or all that is read was written. What is written is noted then; what global memory held must be kept by
@@ -184,31 +179,4 @@ fn load<const BYTES: u32>(c: &Call<'_>, parts: &[Even]) -> [u8; 32] {
         c.ctx.write_row(*d, c.mask, &values);
     }
     [0; 32]
-}
-
-/// Writes all elements, lane by lane. Gives by lane which elements were there already.
-fn store<const BYTES: u32>(c: &Call<'_>, parts: &[Even]) -> [u8; 32] {
-    let site = &c.tables.mems[c.site];
-    let cut = u64::MAX >> (64 - 8 * BYTES);
-    let (order, n) = in_order(c);
-    let mut same = [0; 32];
-    let mut values = [0; 32];
-    let mut changed = false;
-    for (i, s) in (0_u64..).zip(&site.src) {
-        c.ctx.read_row(*s, c.mask, &mut values);
-        for lane in order[..n].iter().copied() {
-            let part = parts.iter().find(|part| part.lanes >> lane & 1 == 1).copied().unwrap_or(parts[0]);
-            let (place, value) = (part.of(lane) + i * u64::from(BYTES), values[lane] & cut);
-            // SAFETY: `access` found all lanes in one range that may be written, aligned.
-            let old = unsafe { access::load(place, BYTES) };
-            same[lane] |= u8::from(old == value) << i;
-            changed |= old != value;
-            // SAFETY: as above.
-            unsafe { access::store(place, BYTES, value) }
-        }
-    }
-    if changed {
-        c.touched();
-    }
-    same
 }
