@@ -254,6 +254,12 @@ impl Words {
                     return Err(format!("`{text}`: expected {forms}, as out:y.npy:f32:64x64"));
                 }
                 path(to)?;
+                if let Some((stem, ty)) = to.rsplit_once(':').filter(|(_, word)| Element::named(word).is_ok()) {
+                    let array = format!("out:{}:{ty}:{bytes}", Path::new(stem).with_extension("npy").display());
+                    return Err(format!(
+                        "`{text}`: a type goes with a .npy, as `{array}`; other files have bytes, as `out:{stem}:BYTES`"
+                    ));
+                }
                 Ok((Source::Zero(byte_count(bytes, forms)?), Some(Store::to(to))))
             }
             Some(("inout", rest)) => {
@@ -372,5 +378,10 @@ mod tests {
         assert!(words(&format!("struct:{}s32:1{}", "[".repeat(99), "]".repeat(99))).is_err());
         assert!(words("struct:5").unwrap_err().contains("needs its type, as s32:5"));
         assert!(words("out:y.npy:f31:4").unwrap_err().contains("f16, f32"));
+        assert!(
+            words("out:y.bin:s32:4")
+                .unwrap_err()
+                .contains("as `out:y.npy:s32:4`; other files have bytes, as `out:y.bin:BYTES`")
+        );
     }
 }
