@@ -218,6 +218,22 @@ done: bar.sync 0; ld.shared.u32 %r7, [%s]; mul.wide.u32 %rd4, %t, 4; add.s64 %rd
 }
 
 #[test]
+fn additions_at_places_that_are_computed() {
+    let adds = "mul.lo.u32 %r4, %i, 0x9e3779b1; shr.u32 %r5, %r4, 15; xor.b32 %r4, %r4, %r5; and.b32 %r4, %r4, 2047; mul.wide.u32 %rd4, %r4, 4; add.s64 %rd4, %rd2, %rd4; red.global.add.u32 [%rd4], 1;";
+    differ((adds, 0), (&adds.replace("red.global.add.u32 [%rd4], 1", "st.global.u32 [%rd4], %i"), 0));
+    differ((adds, 0), (&adds.replace("red.global.add", "red.global.cta.add"), 0));
+    let also = |other: &str| is_proven(&format!("{adds} {other}"), 0);
+    assert!(also("red.relaxed.gpu.global.add.u32 [%b], %i;"));
+    // The place might be that of the other access.
+    assert!(!also("ld.global.u32 %r6, [%a]; st.shared.u32 [%s], %r6;"));
+    assert!(!also("red.global.add.u64 [%rd2], 1;"));
+    // What is left depends on who comes last.
+    assert!(!also("red.global.max.u32 [%b], %i;") && !also("atom.global.exch.b32 %r6, [%b], %i;"));
+    assert!(!is_proven("atom.global.exch.b32 %r6, [%rd2], %i;", 0));
+    assert!(!is_proven("red.global.max.u32 [%rd2], %i; red.global.max.s32 [%rd2], %i;", 0));
+}
+
+#[test]
 fn ways_that_memory_decides() {
     let some = "ld.global.u32 %r4, [%a]; setp.gt.u32 %p1, %r4, 500; mov.u32 %r5, 3; @%p1 bra other; st.shared.u32 [%s], %r4; bra both; other: st.shared.u32 [%s], %r5; both: bar.sync 0; xor.b32 %r6, %s, 512; ld.shared.u32 %r7, [%r6]; st.global.u32 [%b], %r7;";
     // On one of the ways nothing is written.

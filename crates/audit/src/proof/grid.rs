@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::mask::Mask;
-use super::own::{Cells, Kind, Now};
+use super::own::{Anywhere, Atomics, Cells, Kind, Now};
 use super::value::{Known, PARTS, SHARED, Shape};
 
 /// Most accesses that are kept.
@@ -11,6 +11,9 @@ const MOST_TOUCHES: usize = 1 << 14;
 
 /// Most ranges that are compared.
 const MOST_COMPARED: u64 = 1 << 24;
+
+/// A place that is not known might be any other.
+const NOT_KNOWN: &str = "places in global memory are not known";
 
 /// An access of threads to global memory.
 #[derive(Clone, Debug)]
@@ -30,14 +33,16 @@ struct Touch {
 #[derive(Debug, Default)]
 pub(super) struct Global {
     touches: Vec<Touch>,
-    /// Reads at places that nobody knows.
-    reads_anywhere: bool,
+    /// What is done at places that nobody knows, any of which may be any other.
+    anywhere: Anywhere,
+    /// What atomics do.
+    pub(super) atomics: Atomics,
 }
 
 impl Global {
-    /// Threads read at places that nobody knows.
-    pub(super) fn read_anywhere(&mut self) {
-        self.reads_anywhere = true;
+    /// Threads access memory, at places that are known or not.
+    pub(super) fn access(&mut self, is_known: bool, kind: Kind, bytes: u8) -> Result<(), &'static str> {
+        if self.anywhere.access(is_known, kind, bytes) { Ok(()) } else { Err(NOT_KNOWN) }
     }
 
     /// Threads access places. `at` holds for all of them.
@@ -81,16 +86,14 @@ impl Global {
             return Err("there are too many accesses");
         }
         self.touches.extend(other.touches);
-        self.reads_anywhere |= other.reads_anywhere;
-        Ok(())
+        if !self.atomics.add(other.atomics) {
+            return Err("there are atomics whose order decides");
+        }
+        if self.anywhere.add(&other.anywhere) { Ok(()) } else { Err(NOT_KNOWN) }
     }
 
     /// Whether no two threads of the grid are in each other's way.
     pub(super) fn settle(mut self, shape: &Shape) -> Result<(), &'static str> {
-        let changes = |t: &Touch| t.kind != Kind::Read;
-        if self.reads_anywhere && self.touches.iter().any(changes) {
-            return Err("what is read may be what is written");
-        }
         self.touches.sort_by_key(|t| t.range);
         let mut rest = &self.touches[..];
         while let Some(first) = rest.first() {

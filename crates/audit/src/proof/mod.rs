@@ -24,7 +24,7 @@ use handloom_ir::types::{AtomOp, Order, Scope, Sreg, StateSpace, Ty, TypeClass};
 use crate::checks::{Check, Checks};
 use grid::{Global, is_shared};
 use mask::Mask;
-use own::{Anywhere, Cells, Kind, Now, Written};
+use own::{Anywhere, Atomics, Cells, Kind, Now, Written};
 use value::{Known, Lanes, SHARED, Shape, Value};
 
 /// Most steps of a thread, all threads together.
@@ -129,6 +129,8 @@ struct Walk<'a> {
     cells: Cells,
     written: Written,
     anywhere: Anywhere,
+    /// What atomics of shared memory do.
+    atomics: Atomics,
     global: Global,
     steps: u64,
     visits: u64,
@@ -174,6 +176,7 @@ impl<'a> Walk<'a> {
             cells: Cells::new(n_cells),
             written: Written::new(n_cells, with_contents),
             anywhere: Anywhere::default(),
+            atomics: Atomics::default(),
             global: Global::default(),
             steps: 0,
             visits: 0,
@@ -371,8 +374,21 @@ impl<'a> Walk<'a> {
                 None
             }
             Op::Atom { access, .. } | Op::Red { access, .. } => {
-                // What an atomic returns, and what a sum of floats is, depends on who comes first, which the seed decides.
-                if inst.dst.iter().any(|d| self.read[d.idx()]) || access.ty.class() == TypeClass::Float {
+                // What an atomic returns, what a sum of floats is, and what is left where different things are done, depends on who comes first, which the
+                // seed decides.
+                let is_any_order = matches!(
+                    access.op,
+                    AtomOp::Add | AtomOp::And | AtomOp::Or | AtomOp::Xor | AtomOp::Min | AtomOp::Max
+                ) && access.ty.class() != TypeClass::Float;
+                let does = Atomics(Some((access.op, access.ty)));
+                let mut is_one = true;
+                if access.space != StateSpace::Global {
+                    is_one &= self.atomics.add(does);
+                }
+                if access.space != StateSpace::Shared {
+                    is_one &= self.global.atomics.add(does);
+                }
+                if !is_any_order || !is_one || inst.dst.iter().any(|d| self.read[d.idx()]) {
                     return Err("there are atomics whose order decides");
                 }
                 let is_plain = access.op == AtomOp::Step || access.count != 1 || access.order == Order::Weak;
@@ -516,10 +532,8 @@ impl<'a> Walk<'a> {
             _ => return Err("an address may be anywhere"),
         };
         if !is_shared {
-            let Some(at) = address else {
-                self.global.read_anywhere();
-                return if kind == Kind::Read { Ok(()) } else { Err("a place that is written is not known") };
-            };
+            self.global.access(address.is_some(), kind, bytes)?;
+            let Some(at) = address else { return Ok(()) };
             return self.global.touch(&self.shape, at, may, (kind, bytes), self.now.stretch);
         }
         let own = address.filter(|a| a.by[..SHARED] == [0; SHARED]);

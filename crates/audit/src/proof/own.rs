@@ -2,6 +2,8 @@
 //!
 //! Threads of a warp are ordered by `bar.warp.sync` too. Two that nothing orders must not access a byte unless both read, or both are atomics.
 
+use handloom_ir::types::{AtomOp, ScalarType};
+
 /// What an access does, as far as conflicts go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -188,8 +190,22 @@ impl Anywhere {
             Kind::Read => self.reads[i] = true,
             Kind::Write if is_known => self.writes = true,
             Kind::Write => return false,
-            Kind::Atomic => self.atomics[i] = if [0, bytes].contains(&self.atomics[i]) { bytes } else { u8::MAX },
+            Kind::Atomic => self.atomics[i] = joined(self.atomics[i], bytes),
         }
+        self.is_fine()
+    }
+
+    /// What others do. Says the same of all together.
+    pub(super) fn add(&mut self, other: &Anywhere) -> bool {
+        for i in 0..2 {
+            self.reads[i] |= other.reads[i];
+            self.atomics[i] = joined(self.atomics[i], other.atomics[i]);
+        }
+        self.writes |= other.writes;
+        self.is_fine()
+    }
+
+    fn is_fine(&self) -> bool {
         let has_atomics = self.atomics != [0, 0];
         let unknown_atomics = self.atomics[1] != 0
             && (self.reads != [false; 2]
@@ -198,5 +214,31 @@ impl Anywhere {
                 || ![0, self.atomics[1]].contains(&self.atomics[0]));
         let unknown_reads = self.reads[1] && (self.writes || has_atomics);
         !unknown_atomics && !unknown_reads
+    }
+}
+/// What the atomics of a memory do, if there are some: one thing, since several may give one result or another, by who comes first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Atomics(pub(super) Option<(AtomOp, ScalarType)>);
+
+impl Atomics {
+    /// Adds others. Says whether all do one thing.
+    pub(super) fn add(&mut self, other: Atomics) -> bool {
+        let both = self.0.zip(other.0);
+        self.0 = self.0.or(other.0);
+        both.is_none_or(|(a, b)| a == b)
+    }
+}
+
+/// Bytes of all atomics: 0 are none, and 255 different ones.
+fn joined(a: u8, b: u8) -> u8 {
+    match (a, b) {
+        (0, n) | (n, 0) => n,
+        (a, b) => {
+            if a == b {
+                a
+            } else {
+                u8::MAX
+            }
+        }
     }
 }
