@@ -9,10 +9,19 @@ use handloom_runtime::{Backend, Bounds, Tier};
 use crate::filetest::without_window;
 
 /// Seeds of a run: `HANDLOOM_KERNELS` of them, else `kernels`, from `HANDLOOM_SEED` on.
-pub fn seeds(kernels: u64) -> Range<u64> {
+fn seeds(kernels: u64) -> Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
     let first = number("HANDLOOM_SEED").unwrap_or(0);
     first..first + number("HANDLOOM_KERNELS").unwrap_or(kernels)
+}
+
+/// Makes jobs from seeds, `kernels` of them unless somebody wants others, and compares engines on each.
+///
+/// # Panics
+/// When they differ on some: with the first three messages.
+pub fn agree_on(kernels: u64, compare: impl Fn(u64) -> Result<(), String>) {
+    let wrong: Vec<String> = seeds(kernels).filter_map(|seed| compare(seed).err()).take(3).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 /// Runs a job on all engines and says what differs. `told` puts the way and the difference into a message.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::mask::Mask;
-use super::own::{Anywhere, Atomics, Cells, Kind, Now};
+use super::own::{Anywhere, Atomics, Cells, Kind, Now, ORDER_DECIDES};
 use super::value::{Known, PARTS, SHARED, Shape};
 
 /// Most accesses that are kept.
@@ -40,20 +40,19 @@ pub(super) struct Global {
 }
 
 impl Global {
-    /// Threads access memory, at places that are known or not.
-    pub(super) fn access(&mut self, is_known: bool, kind: Kind, bytes: u8) -> Result<(), &'static str> {
-        if self.anywhere.access(is_known, kind, bytes) { Ok(()) } else { Err(NOT_KNOWN) }
-    }
-
-    /// Threads access places. `at` holds for all of them.
+    /// Threads access places. `at` holds for all of them, if they are known.
     pub(super) fn touch(
         &mut self,
         shape: &Shape,
-        at: Known,
+        at: Option<Known>,
         threads: Mask,
         (kind, bytes): (Kind, u8),
         stretch: u32,
     ) -> Result<(), &'static str> {
+        if !self.anywhere.access(at.is_some(), kind, bytes) {
+            return Err(NOT_KNOWN);
+        }
+        let Some(at) = at else { return Ok(()) };
         let (mut first, mut last) = (u64::MAX, 0);
         threads.iter().for_each(|t| (first, last) = (first.min(at.lanes.of(t)), last.max(at.lanes.of(t))));
         if first > last {
@@ -87,7 +86,7 @@ impl Global {
         }
         self.touches.extend(other.touches);
         if !self.atomics.add(other.atomics) {
-            return Err("there are atomics whose order decides");
+            return Err(ORDER_DECIDES);
         }
         if self.anywhere.add(&other.anywhere) { Ok(()) } else { Err(NOT_KNOWN) }
     }

@@ -24,7 +24,7 @@ use handloom_ir::types::{AtomOp, Order, Scope, Sreg, StateSpace, Ty, TypeClass};
 use crate::checks::{Check, Checks};
 use grid::{Global, is_shared};
 use mask::Mask;
-use own::{Anywhere, Atomics, Cells, Kind, Now, Written};
+use own::{Anywhere, Atomics, Cells, Kind, Now, ORDER_DECIDES, Written};
 use value::{Known, Lanes, SHARED, Shape, Value};
 
 /// Most steps of a thread, all threads together.
@@ -389,9 +389,9 @@ impl<'a> Walk<'a> {
                     is_one &= self.global.atomics.add(does);
                 }
                 if !is_any_order || !is_one || inst.dst.iter().any(|d| self.read[d.idx()]) {
-                    return Err("there are atomics whose order decides");
+                    return Err(ORDER_DECIDES);
                 }
-                let is_plain = access.op == AtomOp::Step || access.count != 1 || access.order == Order::Weak;
+                let is_plain = access.count != 1 || access.order == Order::Weak;
                 if is_plain || access.space != StateSpace::Shared && access.scope < Scope::Gpu {
                     return Err("there are atomics of other kinds");
                 }
@@ -532,9 +532,7 @@ impl<'a> Walk<'a> {
             _ => return Err("an address may be anywhere"),
         };
         if !is_shared {
-            self.global.access(address.is_some(), kind, bytes)?;
-            let Some(at) = address else { return Ok(()) };
-            return self.global.touch(&self.shape, at, may, (kind, bytes), self.now.stretch);
+            return self.global.touch(&self.shape, address, may, (kind, bytes), self.now.stretch);
         }
         let own = address.filter(|a| a.by[..SHARED] == [0; SHARED]);
         let follows_bits = self.launch.checks.has(Check::Init);

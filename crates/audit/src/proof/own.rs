@@ -216,6 +216,10 @@ impl Anywhere {
         !unknown_atomics && !unknown_reads
     }
 }
+
+/// What is left by atomics, or returned, depends on who comes first.
+pub(super) const ORDER_DECIDES: &str = "there are atomics whose order decides";
+
 /// What the atomics of a memory do, if there are some: one thing, since several may give one result or another, by who comes first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Atomics(pub(super) Option<(AtomOp, ScalarType)>);
