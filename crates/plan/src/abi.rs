@@ -359,20 +359,20 @@ pub struct Operands {
     pub dst: Vec<Loc>,
     /// No row of a result is one of a source.
     pub is_apart: bool,
-    /// Offsets of those of the sources and of the results that are rows of 32 bits, [`Operands::NO_ROW`] for others. Ops with a hundred operands look here.
+    /// Offsets of those of the sources and of the results that are rows of 32 bits, 0 for others. Ops with a hundred operands look here.
     pub rows: [Vec<u32>; 2],
+    /// Which of the sources and of the results are no rows of 32 bits.
+    pub others: [Vec<u32>; 2],
 }
 
 impl Operands {
-    /// What is no row of 32 bits.
-    pub const NO_ROW: u32 = u32::MAX;
-
     /// Operands at these places.
     pub fn new(src: Vec<Loc>, dst: Vec<Loc>) -> Operands {
         let is_apart = dst.iter().all(|to| !src.contains(to));
-        let row = |loc: &Loc| if let Loc::Row32(at) = loc { *at } else { Operands::NO_ROW };
-        let rows = [&src, &dst].map(|all| all.iter().map(row).collect());
-        Operands { src, dst, is_apart, rows }
+        let row = |loc: &Loc| if let Loc::Row32(at) = loc { Some(*at) } else { None };
+        let rows = [&src, &dst].map(|all| all.iter().map(|loc| row(loc).unwrap_or(0)).collect());
+        let others = [&src, &dst].map(|all| (0..).zip(all).filter(|(_, loc)| row(loc).is_none()).map(|(i, _)| i).collect());
+        Operands { src, dst, is_apart, rows, others }
     }
 }
 

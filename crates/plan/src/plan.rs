@@ -1,7 +1,7 @@
 //! A function with what is known and decided about it for every generator of code.
 
 use handloom_diag::Span;
-use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Op, Reg, Sites, Term, Val};
+use handloom_ir::simt::{BarKind, Block, BlockId, Counting, FrameLayout, Function, Inst, Reg, Sites, Term, Val};
 use handloom_ir::types::StateSpace;
 
 use crate::abi::{BarrierSite, Origin, SyncSite, Tables, YieldSite};
@@ -27,8 +27,8 @@ pub struct Plan {
     pub frame: Frame,
     /// Number of definitions of each register.
     pub def_count: Vec<u32>,
-    /// The op of registers with one definition.
-    pub origins: Vec<Option<Op>>,
+    /// Where registers with one definition get it: block and instruction.
+    pub origins: Vec<Option<(u32, u32)>>,
     /// Registers whose bits may hold a NaN that is not canonical.
     pub may_hold_odd_nan: Vec<bool>,
     /// Whether stores must tell that memory changed.
@@ -93,6 +93,11 @@ impl Plan {
             func: f,
             options: *options,
         }
+    }
+
+    /// The instruction that makes a register, if one does: nobody reads it before.
+    pub fn origin(&self, r: Reg) -> Option<&Inst> {
+        self.origins[r.idx()].map(|(b, i)| &self.func.blocks[b as usize].insts[i as usize])
     }
 
     /// The tables of the code: what has a number for all code of the function is in them. Left out is what a generator decides: the context and
@@ -186,13 +191,15 @@ fn n_definitions(f: &Function) -> Vec<u32> {
     n
 }
 
-/// The op of each register with one definition.
-fn origins(f: &Function, def_count: &[u32]) -> Vec<Option<Op>> {
+/// Where each register with one definition gets it.
+fn origins(f: &Function, def_count: &[u32]) -> Vec<Option<(u32, u32)>> {
     let mut out = vec![None; f.regs.len()];
-    for inst in f.blocks.iter().flat_map(|b| &b.insts) {
-        for d in &inst.dst {
-            if def_count[d.idx()] == 1 {
-                out[d.idx()] = Some(inst.op);
+    for (b, block) in (0..).zip(&f.blocks) {
+        for (i, inst) in (0..).zip(&block.insts) {
+            for d in &inst.dst {
+                if def_count[d.idx()] == 1 {
+                    out[d.idx()] = Some((b, i));
+                }
             }
         }
     }

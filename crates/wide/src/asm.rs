@@ -193,9 +193,14 @@ impl Asm {
         self.bind_inside(l);
     }
 
+    /// Whether a jump before goes to a label.
+    pub fn is_wanted(&self, l: Label) -> bool {
+        self.wanted[l.0]
+    }
+
     /// Puts a label here if a jump before goes to it. None does that is still to come.
     pub fn bind_if_wanted(&mut self, l: Label) {
-        if self.wanted[l.0] {
+        if self.is_wanted(l) {
             self.bind(l);
         }
     }

@@ -121,6 +121,7 @@ fn made(
     let block = (0..n).map(|_| a.label()).collect();
     let masks_set = (0..n).map(|_| a.label()).collect();
     let prologue = (0..n).map(|_| a.label()).collect();
+    let units = [a.label(), a.label()];
     let [dispatch, advance, idle, out, trapped, save, load] = std::array::from_fn(|_| a.label());
     let mut e = Emit {
         plan: &plan,
@@ -140,6 +141,7 @@ fn made(
         calls: Calls::default(),
         save,
         load,
+        units,
         cold: Vec::new(),
         elsewhere: Vec::new(),
         held: Vec::new(),
@@ -258,6 +260,7 @@ impl Emit<'_> {
         self.traps();
         self.advance();
         self.way_out();
+        self.read_units();
         Ok(true)
     }
 

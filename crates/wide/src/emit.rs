@@ -94,6 +94,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) save: Label,
     /// The opposite.
     pub(crate) load: Label,
+    /// Reads units of 16 bytes of half a warp, by the width of addresses (`tuples`).
+    pub(crate) units: [Label; 2],
     pub(crate) cold: Vec<Cold>,
     /// Tests that are made after all blocks.
     pub(crate) elsewhere: Vec<Elsewhere>,

@@ -97,7 +97,7 @@ impl Emit<'_> {
             return false;
         }
         let bytes = class.bytes();
-        match self.plan.origins[r.idx()] {
+        match self.plan.origin(r).map(|inst| inst.op) {
             Some(Op::ParamAddr { offset }) => {
                 let at = i64::from(offset).wrapping_add(class.offset);
                 class.space == StateSpace::ParamEntry

@@ -216,11 +216,9 @@ impl Emit<'_> {
 
     /// Where an access to shared memory ends at most, if its address is made by a mask that keeps it aligned: then the size of the memory is all that is to be tested.
     fn end_of_masked(&self, x: &Access) -> Option<i32> {
-        let (b, i) = self.at;
-        let mut before = self.f.blocks[b].insts[..i].iter().rev();
-        let mut made = |v: Val| match v {
-            Val::Reg(r) if self.plan.def_count[r.idx()] == 1 => before.find(|inst| inst.dst[..] == [r]),
-            _ => None,
+        let made = |v: Val| match v {
+            Val::Reg(r) => self.plan.origin(r),
+            Val::Imm(..) => None,
         };
         let parts = |inst: &Inst| match inst.src[..] {
             [v, Val::Imm(n, _)] | [Val::Imm(n, _), v] => Some((v, n)),

@@ -443,16 +443,16 @@ impl Emit<'_> {
 
     /// Tuples anywhere, at the addresses in vectors 0 to `n`, from what `r11` holds on.
     pub(crate) fn tuples_by_lane(&mut self, inst: &Inst, x: &Access, n: usize) {
-        let aty = if x.short { Ty::B32 } else { Ty::B64 };
-        let addresses = self.take_scratch(64 * n as u32);
-        for q in 0..n {
-            self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
-        }
+        let addresses = self.lane_addresses(x, n);
         let row = self.take_scratch(32 * x.class.bytes() as u32);
+        let bytes = x.class.bytes() as i32;
+        if x.class.kind == Kind::Load && self.is_read_by_units(inst, x) {
+            self.units_by_lane(inst, x, addresses, n);
+            return;
+        }
         if x.class.kind == Kind::Store {
             self.tuples_from(inst, x, ctx(row), false);
         }
-        let bytes = x.class.bytes() as i32;
         self.each_lane(x, addresses, |s| {
             s.a.imm8(Code::Shl_rm32_imm8, Register::EDX, bytes.trailing_zeros());
             for at in (0..bytes).step_by(8) {
@@ -470,6 +470,83 @@ impl Emit<'_> {
         });
         if x.class.kind == Kind::Load {
             self.tuples_from(inst, x, ctx(row), false);
+        }
+    }
+
+    /// Whether tuples anywhere are read by whole vectors: four words each, one to a register.
+    fn is_read_by_units(&self, inst: &Inst, x: &Access) -> bool {
+        x.class.bits == 32 && x.class.count == 4 && !self.is_of_bundle(inst.dst.first()) && self.a.has_wide_vectors()
+    }
+
+    /// Reads tuples of four words whose `n` vectors of addresses lie in the scratch space. Words that are written one by one and read as a vector would have
+    /// to wait for the cache. Lanes that take no part read what the first one reads that does.
+    fn units_by_lane(&mut self, inst: &Inst, x: &Access, addresses: u32, n: usize) {
+        let aty = if x.short { Ty::B32 } else { Ty::B64 };
+        let bytes = aty.bits() / 8;
+        if self.in_part || x.lanes != LANES {
+            self.a.op2(Code::Tzcnt_r32_rm32, Register::EDX, x.lanes);
+            let first = Mem::indexed(WARP, RDX, bytes, addresses as i32);
+            let (spread, from) = if x.short {
+                self.load32(Register::ESI, first);
+                (Code::EVEX_Vpbroadcastd_zmm_k1z_r32, Register::ESI)
+            } else {
+                self.load64(RSI, first);
+                (Code::EVEX_Vpbroadcastq_zmm_k1z_r64, RSI)
+            };
+            for q in 0..n {
+                let own = self.lanes_mask(x.lanes, aty, q);
+                self.a.op2(Code::VEX_Knotw_kr_kr, K6, own);
+                self.a.op2(spread, Out::masked(zmm(q as u8), K6), from);
+                self.a.store(store_code(aty), ctx(addresses + 64 * q as u32), zmm(q as u8), ALL);
+            }
+        }
+        let read = self.units[usize::from(!x.short)];
+        for q in 0..2 {
+            self.a.op2(Code::Lea_r64_m, RSI, ctx(addresses + 16 * bytes * q as u32));
+            self.a.jump(Code::Call_rel32_64, read);
+            for (from, d) in (4..).zip(&inst.dst) {
+                self.put(*d, q, zmm(from), x.lanes);
+            }
+        }
+    }
+
+    /// The code that reads the units of 16 lanes, whose addresses follow each other from `rsi` on, from `r11` on: words by number in vectors 4 to 7.
+    /// Uses vectors 0 to 3; clobbers `rax`, `rcx`, `rdx`.
+    pub(crate) fn read_units(&mut self) {
+        use Code::{
+            EVEX_Vpunpckhdq_zmm_k1z_zmm_zmmm512b32 as HIGH, EVEX_Vpunpckhqdq_zmm_k1z_zmm_zmmm512b64 as HIGH_PAIRS,
+            EVEX_Vpunpckldq_zmm_k1z_zmm_zmmm512b32 as LOW, EVEX_Vpunpcklqdq_zmm_k1z_zmm_zmmm512b64 as LOW_PAIRS,
+        };
+        const ADDRESSES: [(Register, Register); 3] =
+            [(EAX, RAX), (ECX, Register::RCX), (Register::EDX, Register::RDX)];
+        for (label, is_short) in self.units.into_iter().zip([true, false]) {
+            if !self.a.is_wanted(label) {
+                continue;
+            }
+            self.a.bind(label);
+            // Vector `4 + j` has the units of lanes `j`, `4 + j`, `8 + j` and `12 + j`.
+            for unit in 0..16 {
+                let (j, quarter) = (unit % 4, unit / 4);
+                let ((short, long), to) = (ADDRESSES[unit % 3], zmm(4 + j as u8));
+                if is_short {
+                    self.load32(short, Mem::at(RSI, 4 * unit as i32));
+                } else {
+                    self.load64(long, Mem::at(RSI, 8 * unit as i32));
+                }
+                let m = Mem::indexed(Register::R11, long, 1, 0);
+                if quarter == 0 {
+                    self.a.op2(Code::EVEX_Vmovdqu32_xmm_k1z_xmmm128, xmm(to), m);
+                } else {
+                    self.a.op3i(Code::EVEX_Vinserti32x4_zmm_k1z_zmm_xmmm128_imm8, to, to, m, quarter as u32);
+                }
+            }
+            for (to, code, x) in [(0, LOW, 4), (1, HIGH, 4), (2, LOW, 6), (3, HIGH, 6)] {
+                self.a.op3(code, zmm(to), zmm(x), zmm(x + 1));
+            }
+            for (to, code, x) in [(4, LOW_PAIRS, 0), (5, HIGH_PAIRS, 0), (6, LOW_PAIRS, 1), (7, HIGH_PAIRS, 1)] {
+                self.a.op3(code, zmm(to), zmm(x), zmm(x + 2));
+            }
+            self.a.op0(Code::Retnq);
         }
     }
 }

@@ -21,6 +21,7 @@ mod blocks;
 mod by_rows;
 mod bytes;
 mod halves;
+mod kept;
 mod vectors;
 
 use std::cell::RefCell;
@@ -439,8 +440,7 @@ pub(super) unsafe fn blocks(width: Width, op: Blocks, src: &[*const Row], out: &
     let mut starts = [std::ptr::from_ref(&none); MAX_RESULTS_OF_BLOCKS];
     if keep.iter().any(|word| *word != 0) {
         starts[..n_c].copy_from_slice(c);
-        let is_in_place = c.iter().map(|row| row.cast()).eq(out.iter().map(|row| row.cast_const()));
-        if !is_in_place || keep.contains(&0) {
+        if !is_in_place(c, out) || keep.contains(&0) {
             // SAFETY: by the promise of the caller.
             kept.extend(c.iter().map(|row| zip(unsafe { &**row }, keep, |c, keep| if keep == 0 { 0 } else { c })));
             starts.iter_mut().zip(&kept).for_each(|(to, row)| *to = row);
@@ -455,6 +455,12 @@ pub(super) unsafe fn blocks(width: Width, op: Blocks, src: &[*const Row], out: &
             Width::Avx512 | Width::Avx512Vnni => blocks_by_avx512(op, sources, out),
         }
     }
+}
+
+/// Whether all results take the places of the sums that they start from. Most often they do: there is no end before the last.
+fn is_in_place(c: &[*const Row], out: &[*mut u32]) -> bool {
+    let distances = c.iter().zip(out).map(|(from, to)| from.addr() ^ to.addr());
+    c.len() == out.len() && distances.fold(0, |any, distance| any | distance) == 0
 }
 
 /// Block after block, into rows of their own first: those of `d` may be sources of the next block.
@@ -505,11 +511,10 @@ pub(super) unsafe fn run(width: Width, op: Run, src: &[*const Row], out: &[*mut 
     let (matrices, c) = src.split_at(n_a + n_b);
     let sources = [&matrices[..n_a], &matrices[n_a..], c];
     let out = &out[..n_d];
-    // Results may take the places of the sums that they start from: these are no registers of matrices, and nobody else reads them.
-    let is_in_place = || c.iter().map(|row| row.cast()).eq(out.iter().map(|row| row.cast_const()));
     // SAFETY: by the promise of the caller.
     unsafe {
-        if is_apart || is_in_place() {
+        // Results may take the places of the sums that they start from: these are no registers of matrices, and nobody else reads them.
+        if is_apart || is_in_place(c, out) {
             return run_to(width, op, sources, out);
         }
         let mut own = [[0; 32]; 4 * Run::MOST];

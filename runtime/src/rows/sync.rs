@@ -7,7 +7,7 @@ use handloom_audit::misuse::Wrong;
 use handloom_interp::warp;
 use handloom_ir::simt::{MatrixOp, Op, Product, Run};
 use handloom_plan::Host;
-use handloom_plan::abi::{CopyKind, Loc, Operands};
+use handloom_plan::abi::{CopyKind, Loc};
 
 use super::Call;
 use super::memory::lanes;
@@ -247,32 +247,28 @@ fn with_rows<const SOURCES: usize, const RESULTS: usize, const FEW: usize>(
     f: impl FnOnce(&[*const fast::Row], &[*mut u32]) -> bool,
 ) -> bool {
     let [from_rows, to_rows] = &p.operands().rows;
+    let [from_others, to_others] = &p.operands().others;
     let from_rows = &from_rows[..from.len()];
+    let from_others = &from_others[..from_others.partition_point(|i| (*i as usize) < from.len())];
     if from_rows.len() > SOURCES || to_rows.len() > RESULTS {
         return false;
+    }
+    if from_others.len() > FEW || !to_others.is_empty() {
+        return with_copies(p, from, f);
     }
     let mut src = [const { MaybeUninit::uninit() }; SOURCES];
     let mut out = [const { MaybeUninit::uninit() }; RESULTS];
     let mut few = [const { MaybeUninit::uninit() }; FEW];
     let context = p.ctx.warp.cast::<u8>();
-    let row = |at: u32| context.wrapping_add(at as usize);
-    let mut n_copies = 0;
     for (place, at) in src.iter_mut().zip(from_rows) {
-        n_copies += usize::from(*at == Operands::NO_ROW);
-        place.write(row(*at).cast_const().cast::<fast::Row>());
+        place.write(context.wrapping_add(*at as usize).cast_const().cast::<fast::Row>());
     }
     for (place, at) in out.iter_mut().zip(to_rows) {
-        n_copies += (FEW + 1) * usize::from(*at == Operands::NO_ROW);
-        place.write(row(*at).cast::<u32>());
+        place.write(context.wrapping_add(*at as usize).cast::<u32>());
     }
-    if n_copies > FEW {
-        return with_copies(p, from, f);
-    }
-    if n_copies > 0 {
-        let no_row = |(i, at): (usize, &u32)| (*at == Operands::NO_ROW).then_some(i);
-        for (copy, i) in few.iter_mut().zip(from_rows.iter().enumerate().filter_map(no_row)) {
-            src[i].write(std::ptr::from_ref(copy.write(fast::row(p.ctx, from[i]))));
-        }
+    for (copy, i) in few.iter_mut().zip(from_others) {
+        let i = *i as usize;
+        src[i].write(std::ptr::from_ref(copy.write(fast::row(p.ctx, from[i]))));
     }
     // SAFETY: as many places as there are sources and results were written.
     let (src, out) = unsafe { (src[..from_rows.len()].assume_init_ref(), out[..to_rows.len()].assume_init_ref()) };

@@ -110,8 +110,10 @@ impl Reach for Thread<'_> {
         if !distances.iter().all(|distance| (base + u64::from(*distance)).is_multiple_of(8)) {
             return distances.iter().zip(to).for_each(|(distance, to)| self.read(base + u64::from(*distance), to));
         }
+        if self.host.counted.is_some() {
+            distances.iter().for_each(|distance| self.count(base + u64::from(*distance), 16));
+        }
         for (distance, to) in distances.iter().zip(to) {
-            self.count(base + u64::from(*distance), to.len());
             let at = base + u64::from(*distance);
             let (words, _) = to.as_chunks_mut::<8>();
             // SAFETY: `locate` passed the bytes, which are whole words.

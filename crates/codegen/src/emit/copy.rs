@@ -115,7 +115,7 @@ impl Emit<'_, '_> {
 
     /// The op that defines a register, if there is only one definition.
     pub(crate) fn origin(&self, r: Reg) -> Option<Op> {
-        self.plan.origins[r.idx()]
+        self.plan.origin(r).map(|inst| inst.op)
     }
 
     /// The function, block and instruction being emitted, for the text of a bug.

@@ -8,6 +8,8 @@
 //! # PTX ISA
 //! Data Path Layout Organization; Block Scaling for tcgen05.mma; Sparse Matrices.
 
+use std::ops::Range;
+
 use handloom_ir::num::matrix::{end, integer_element, kept, scale, start};
 use handloom_ir::num::whole::{Rows, add_integers, canonical};
 use handloom_ir::simt::tensor::{COLUMNS, LANES, TensorProduct};
@@ -182,15 +184,16 @@ impl Shared {
     /// Sixteen bytes of each of some lines.
     fn units(
         &self,
-        lines: impl Iterator<Item = u32>,
+        lines: Range<u32>,
         unit: u32,
         held: &mut Units,
         reach: &mut dyn Reach,
     ) -> Result<(), Fault> {
+        let column = self.tile.column(16 * unit);
         held.distances.clear();
-        held.distances.extend(lines.map(|line| self.tile.address(line, 16 * unit)));
+        held.distances.extend(lines.map(|line| column.address(line)));
         held.bytes.resize(held.distances.len(), [0; 16]);
-        if held.distances.iter().all(|d| d + 16 <= self.size) {
+        if held.distances.iter().fold(0, |last, d| last.max(*d)) + 16 <= self.size {
             reach.read_units(self.base, &held.distances, &mut held.bytes);
             return Ok(());
         }

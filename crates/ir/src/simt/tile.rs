@@ -153,20 +153,25 @@ impl Tile {
 
     /// Where a byte of a line lies.
     #[inline]
-    pub const fn address(&self, line: u32, byte: u32) -> u32 {
-        let (unit, n_units, log_lines) = (byte / 16, 1 << self.log_units, self.log_lines());
+    pub fn address(&self, line: u32, byte: u32) -> u32 {
+        self.column(byte).address(line)
+    }
+
+    /// Where a byte of all lines lies.
+    #[inline]
+    pub fn column(&self, byte: u32) -> Column {
+        let (unit, n_units) = (byte / 16, 1 << self.log_units);
         let atoms = self.major.atoms(self.log_units != 0);
-        // Shifts and masks: there is an address for each sixteen bytes of a product.
-        let straight = self.start
-            + (line & ((1 << log_lines) - 1)) * self.pitch(Pitch::Line)
-            + (line >> log_lines) * self.pitch(atoms.lines)
-            + (unit & (n_units - 1)) * 16
-            + (unit >> self.log_units) * self.pitch(atoms.units)
-            + byte % 16;
-        // Lines of 128 bytes have their units in another order each, counted from where the pattern starts.
-        let order = (straight >> 7).wrapping_sub(self.base);
-        let bits = if self.by_pairs { (order & 3) << 5 } else { (order & (n_units - 1)) << 4 };
-        (straight ^ bits) & REACH
+        Column {
+            start: self.start
+                + (unit & (n_units - 1)) * 16
+                + (unit >> self.log_units) * self.pitch(atoms.units)
+                + byte % 16,
+            log_lines: self.log_lines(),
+            pitches: [self.pitch(Pitch::Line), self.pitch(atoms.lines)],
+            base: self.base,
+            order: if self.by_pairs { (3, 5) } else { (n_units - 1, 4) },
+        }
     }
 
     #[inline]
@@ -176,6 +181,34 @@ impl Tile {
             Pitch::Stride => self.stride,
             Pitch::Line => 16 << self.log_units,
         }
+    }
+}
+
+/// Where a byte of the lines of a tile lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// In the first line, were nothing swizzled.
+    start: u32,
+    /// As a power of two, how many lines follow each other.
+    log_lines: u32,
+    /// From a line to the next one, and from so many to the next ones.
+    pitches: [u32; 2],
+    base: u32,
+    /// Which bits of the number of a line of 128 bytes order its units, and where they go.
+    order: (u32, u32),
+}
+
+impl Column {
+    /// In a line.
+    // Shifts and masks: there is an address for each sixteen bytes of a product.
+    #[inline]
+    pub const fn address(&self, line: u32) -> u32 {
+        let straight = self.start
+            + (line & ((1 << self.log_lines) - 1)) * self.pitches[0]
+            + (line >> self.log_lines) * self.pitches[1];
+        // Lines of 128 bytes have their units in another order each, counted from where the pattern starts.
+        let order = (straight >> 7).wrapping_sub(self.base);
+        (straight ^ (order & self.order.0) << self.order.1) & REACH
     }
 }
 

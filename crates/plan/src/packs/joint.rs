@@ -64,7 +64,7 @@ impl Strategy<'_> {
     /// The test of all accesses of block `b` from instruction `from` on through `r`. `None` if they do not fit one test, if there is nothing to
     /// gain, or if they need no test.
     pub fn joint_test(&self, b: usize, from: usize, r: Reg) -> Option<JointTest> {
-        let safe = self.plan.origins[r.idx()].is_some_and(|o| matches!(o, Op::ParamAddr { .. } | Op::SlotAddr(_)));
+        let safe = self.plan.origin(r).is_some_and(|o| matches!(o.op, Op::ParamAddr { .. } | Op::SlotAddr(_)));
         self.uses(b, from, r).filter(|u| u.count >= 2 && !safe)
     }
 

@@ -1,4 +1,4 @@
-//! Products of one `a` with several blocks of eight columns: both matrices are laid out once, and sums of two blocks stay in registers of the host
+//! Products of one `a` with several blocks of eight columns: both matrices are laid out once (the second one for all warps that multiply by it, `kept`), and sums of two blocks stay in registers of the host
 //! through all depths.
 //!
 //! `a` is spread over groups of four lanes, a row of two registers for each depth, and each four lanes of sums want the same four numbers of `b`: the
@@ -11,12 +11,12 @@ use std::cell::RefCell;
 use handloom_ir::simt::{Accumulator, Blocks, Element, HeldB, Product, Run};
 
 use super::vectors::{Avx512, Vectors};
-use super::{Row, both_halves, halves, lay_out};
+use super::{Row, both_halves, halves, kept, lay_out};
 
 /// Words of the cache that vectors lie in.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u32; 16]);
+pub(super) struct Line(pub(super) [u32; 16]);
 
 /// Sums of a block: two columns of a row, then those of the next.
 pub(super) const SUMS: usize = 4;
@@ -65,13 +65,15 @@ pub(super) unsafe fn floats<W: Vectors, const AT_ONCE: usize>(
     let (p, count) = (op.product, usize::from(op.count));
     let depth = usize::from(p.k);
     let (words_of_a, words_of_block) = (WORDS_OF_A * depth, WORDS_OF_B * depth);
-    let laid_out = room(words_of_a + words_of_block * count);
-    // SAFETY: by the promise of the caller; all words are in the room, which nobody else uses before this function ends.
+    let laid_out = room(words_of_a);
+    // SAFETY: by the promise of the caller; all words are in the rooms, which nobody else uses before this function ends.
     unsafe {
         lay_out_a::<W>(p, a, laid_out);
-        let laid_out_b = laid_out.add(words_of_a);
-        for block in 0..count {
-            lay_out_b::<W>(op, b, block, laid_out_b.add(words_of_block * block));
+        let (laid_out_b, is_there) = kept::find((op, W::LANES), b, words_of_block * count);
+        if !is_there {
+            for block in 0..count {
+                lay_out_b::<W>(op, b, block, laid_out_b.add(words_of_block * block));
+            }
         }
         let mut block = 0;
         while block < count {
