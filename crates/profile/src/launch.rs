@@ -227,7 +227,7 @@ fn of_warp(op: MatrixOp) -> Option<u64> {
     let of_product = |p: Product| 2 * u64::from(p.m) * 8 * u64::from(p.k);
     match op {
         MatrixOp::Product(p) => Some(of_product(p)),
-        MatrixOp::Blocks(b) => Some(u64::from(b.count) * of_product(b.product)),
+        MatrixOp::Blocks(b) => Some(u64::from(b.times) * u64::from(b.count) * of_product(b.product)),
         MatrixOp::Run(r) => Some(u64::from(r.count) * of_product(r.product)),
         // Four products of 8 by 4 by 8 elements.
         MatrixOp::Quads(_) => Some(4 * 2 * 8 * 4 * 8),

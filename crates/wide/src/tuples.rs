@@ -511,7 +511,7 @@ impl Emit<'_> {
     }
 
     /// The code that reads the units of 16 lanes, whose addresses follow each other from `rsi` on, from `r11` on: words by number in vectors 4 to 7.
-    /// Uses vectors 0 to 3; clobbers `rax`, `rcx`, `rdx`.
+    /// Uses vectors 0 to 3, `k5` to `k7`; clobbers `rax`, `rcx`, `rdx`.
     pub(crate) fn read_units(&mut self) {
         use Code::{
             EVEX_Vpunpckhdq_zmm_k1z_zmm_zmmm512b32 as HIGH, EVEX_Vpunpckhqdq_zmm_k1z_zmm_zmmm512b64 as HIGH_PAIRS,
@@ -519,11 +519,18 @@ impl Emit<'_> {
         };
         const ADDRESSES: [(Register, Register); 3] =
             [(EAX, RAX), (ECX, Register::RCX), (Register::EDX, Register::RDX)];
+        /// The words of the quarters of a vector after the first one.
+        const QUARTERS: [(Register, u64); 3] =
+            [(Register::K5, 0xf0), (Register::K6, 0xf00), (Register::K7, 0xf000)];
         for (label, is_short) in self.units.into_iter().zip([true, false]) {
             if !self.a.is_wanted(label) {
                 continue;
             }
             self.a.bind(label);
+            for (quarter, words) in QUARTERS {
+                self.a.number(RAX, words);
+                self.a.op2(Code::VEX_Kmovd_kr_r32, quarter, EAX);
+            }
             // Vector `4 + j` has the units of lanes `j`, `4 + j`, `8 + j` and `12 + j`.
             for unit in 0..16 {
                 let (j, quarter) = (unit % 4, unit / 4);
@@ -537,7 +544,9 @@ impl Emit<'_> {
                 if quarter == 0 {
                     self.a.op2(Code::EVEX_Vmovdqu32_xmm_k1z_xmmm128, xmm(to), m);
                 } else {
-                    self.a.op3i(Code::EVEX_Vinserti32x4_zmm_k1z_zmm_xmmm128_imm8, to, to, m, quarter as u32);
+                    // No shuffle of the host: those that follow have enough to do.
+                    let quarter = QUARTERS[quarter - 1].0;
+                    self.a.op2(Code::EVEX_Vbroadcasti32x4_zmm_k1z_m128, Out::masked(to, quarter), m);
                 }
             }
             for (to, code, x) in [(0, LOW, 4), (1, HIGH, 4), (2, LOW, 6), (3, HIGH, 6)] {

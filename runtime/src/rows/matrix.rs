@@ -414,7 +414,7 @@ unsafe fn one(width: Width, p: Product, src: &[*const Row], planes: &mut Planes,
 }
 
 /// More registers than any product of blocks has in sources, or in results.
-pub(super) const MAX_ROWS_OF_BLOCKS: usize = 8 + 8 * Blocks::MOST;
+pub(super) const MAX_ROWS_OF_BLOCKS: usize = Blocks::MOST_TIMES * (8 + 4 * Blocks::MOST) + 4 * Blocks::MOST;
 /// Registers of its `d`, at most.
 pub(super) const MAX_RESULTS_OF_BLOCKS: usize = 4 * Blocks::MOST;
 
@@ -431,9 +431,15 @@ pub(super) unsafe fn blocks(width: Width, op: Blocks, src: &[*const Row], out: &
     let (a, rest) = src.split_at(n_a);
     let (b, rest) = rest.split_at(n_b);
     let (c, rest) = rest.split_at(n_c);
-    // SAFETY: by the promise of the caller.
-    let keep = unsafe { &*rest[0] };
+    let (keeps, metadata) = rest.split_at(usize::from(op.times));
     let out = &out[..n_d];
+    // SAFETY: by the promise of the caller.
+    let keep = unsafe { &*keeps[0] };
+    // SAFETY: as above.
+    if keeps[1..].iter().any(|keep| unsafe { (**keep).contains(&0) }) {
+        // SAFETY: as above.
+        return unsafe { one_after_the_other(width, op, [a, b, c], keeps, out) };
+    }
     // Rows that sums start from, other than those of `c`.
     let none = [0; 32];
     let mut kept = Vec::new();
@@ -450,10 +456,36 @@ pub(super) unsafe fn blocks(width: Width, op: Blocks, src: &[*const Row], out: &
     // SAFETY: the host has the instructions, as was asked for above; the rest is by the promise of the caller.
     unsafe {
         match width {
-            _ if !blocks::is_here(op.product) => one_by_one(width, op, sources, &rest[1..], out),
+            _ if !blocks::is_here(op.product) => one_by_one(width, op, sources, metadata, out),
             Width::Avx2 => blocks_by_avx2(op, sources, out),
             Width::Avx512 | Width::Avx512Vnni => blocks_by_avx512(op, sources, out),
         }
+    }
+}
+
+/// Products of blocks of which a later one does not add to all sums of the one before.
+///
+/// # Safety
+/// As for [`blocks()`].
+#[cold]
+unsafe fn one_after_the_other(
+    width: Width,
+    op: Blocks,
+    [a, b, c]: [&[*const Row]; 3],
+    keeps: &[*const Row],
+    out: &[*mut u32],
+) {
+    // The results may take the places of what is still to be multiplied.
+    // SAFETY: by the promise of the caller.
+    let copies = [a, b, keeps].map(|rows| rows.iter().map(|row| unsafe { **row }).collect::<Vec<Row>>());
+    let mut sums = c.to_vec();
+    for time in 0..keeps.len() {
+        let of_time = copies.iter().flat_map(|rows| rows.chunks(rows.len() / keeps.len()).nth(time));
+        let mut parts = of_time.map(|rows| rows.iter().map(std::ptr::from_ref).collect::<Vec<*const Row>>());
+        let [a, b, keep] = std::array::from_fn(|_| parts.next().unwrap_or_default());
+        // SAFETY: by the promise of the caller.
+        unsafe { blocks(width, op.once(), &[a, b, sums, keep].concat(), out) };
+        sums = out.iter().map(|row| row.cast_const().cast()).collect();
     }
 }
 

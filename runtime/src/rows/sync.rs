@@ -203,7 +203,7 @@ fn by_vectors(machine: &Host, p: &Parked) -> bool {
         let Some((_, from)) = p.operands().src.split_last() else { return false };
         if let MatrixOp::Blocks(blocks) = op {
             const SOURCES: usize = matrix::MAX_ROWS_OF_BLOCKS;
-            return with_rows::<SOURCES, { matrix::MAX_RESULTS_OF_BLOCKS }, 4>(p, from, |src, out| {
+            return with_rows::<SOURCES, { matrix::MAX_RESULTS_OF_BLOCKS }, 8>(p, from, |src, out| {
                 // SAFETY: all places have a row of the context, which may be read and written, since no code runs on it now, or one of `with_rows`.
                 unsafe { matrix::blocks(width, blocks, src, out) };
                 true

@@ -78,13 +78,24 @@ fn product(p: Product, src: &[Row], dst: &mut [Row]) {
     }
 }
 
-/// Block after block as a product.
+/// Block after block as a product, one time after the other.
 fn blocks(op: Blocks, src: &[Row], dst: &mut [Row]) {
-    let (p, [n_a, n_b, n_c, n_d]) = (op.product, op.registers());
+    let ([n_a, n_b, n_c, n_d], times) = (op.registers(), usize::from(op.times));
     let (a, rest) = src.split_at(n_a);
     let (b, rest) = rest.split_at(n_b);
     let (c, rest) = rest.split_at(n_c);
-    let (keep, metadata) = (rest[0], &rest[1..]);
+    let (keep, metadata) = rest.split_at(times);
+    let mut sums = c.to_vec();
+    for (time, keep) in keep.iter().enumerate() {
+        let (n_a, n_b) = (n_a / times, n_b / times);
+        let matrices = [&a[time * n_a..][..n_a], &b[time * n_b..][..n_b]];
+        blocks_once(op.once(), matrices, &sums, (keep, metadata), dst);
+        sums = dst[..n_d].to_vec();
+    }
+}
+
+fn blocks_once(op: Blocks, [a, b]: [&[Row]; 2], c: &[Row], (keep, metadata): (&Row, &[Row]), dst: &mut [Row]) {
+    let (p, [.., n_c, n_d]) = (op.product, op.registers());
     let count = usize::from(op.count);
     let word = |register: usize, lane: usize| b[register][lane] as u32;
     for (block, dst) in dst[..n_d].chunks_mut(n_d / count).enumerate() {

@@ -426,16 +426,18 @@ impl Product {
     }
 }
 
-/// Products of one `a` with several blocks of eight columns of `b`.
+/// Products of one `a` with several blocks of eight columns of `b`, and then maybe of others with as many blocks, added to the sums of the ones before.
 ///
 /// # PTX ISA
 /// Register Fragments and Shared Memory Matrix Layouts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Blocks {
-    /// The product of a block. It has no scales.
+    /// The product of a block. It has no scales; those of one that is done several times are dense and have sums of `.f32`.
     pub product: Product,
     /// How many blocks.
     pub count: u8,
+    /// How many times, each with an `a` and a `b` of its own.
+    pub times: u8,
     /// How registers hold `b`.
     pub b: HeldB,
 }
@@ -458,16 +460,24 @@ pub enum HeldB {
 impl Blocks {
     /// Most blocks.
     pub const MOST: usize = 32;
+    /// Most times.
+    pub const MOST_TIMES: usize = 4;
 
-    /// Registers of `a`, of `b`, of `c` and of `d` in a lane.
+    /// Registers of all `a`, of all `b`, of `c` and of `d` in a lane.
     #[inline]
     pub const fn registers(self) -> [usize; 4] {
-        let ([a, b, c, d], count) = (self.product.registers(), self.count as usize);
+        let ([a, b, c, d], count, times) = (self.product.registers(), self.count as usize, self.times as usize);
         let b = match self.b {
             HeldB::Fragments => count * b,
             HeldB::Columns | HeldB::Depths => (count * b).div_ceil(4) * 4,
         };
-        [a, b, count * c, count * d]
+        [times * a, times * b, count * c, count * d]
+    }
+
+    /// The same, done once.
+    #[inline]
+    pub const fn once(self) -> Blocks {
+        Blocks { times: 1, ..self }
     }
 
     /// The word that a lane has of register `q` of the fragment of a block. `word` has those of a register and a lane of `b`.
@@ -583,7 +593,7 @@ impl MatrixOp {
             }
             MatrixOp::Blocks(blocks) => {
                 let [a, b, c, _] = blocks.registers();
-                vec![Ty::B32; a + b + c + 1 + usize::from(blocks.product.sparse.is_some())]
+                vec![Ty::B32; a + b + c + usize::from(blocks.times) + usize::from(blocks.product.sparse.is_some())]
             }
             MatrixOp::Run(run) => {
                 let [a, b, c, _] = run.registers();
@@ -619,7 +629,8 @@ impl MatrixOp {
                     HeldB::Columns => ".columns",
                     HeldB::Depths => ".depths",
                 };
-                return format!("{}.x{}{held}", MatrixOp::Product(blocks.product).name(), blocks.count);
+                let times = if blocks.times > 1 { format!(".times{}", blocks.times) } else { String::new() };
+                return format!("{}.x{}{held}{times}", MatrixOp::Product(blocks.product).name(), blocks.count);
             }
             MatrixOp::Run(run) => {
                 let pairs = (0..usize::from(run.count)).map(|i| run.operands_of(i));

@@ -59,6 +59,7 @@ pub(super) fn product<const IN_REGISTERS: bool, const IS_SPARSE: bool>(x: &mut C
     let blocks = Blocks {
         product: p,
         count: u8::try_from(n / 8).expect("bug: more than 256 columns"),
+        times: 1,
         b: if options.majors[1] == Major::K { HeldB::Columns } else { HeldB::Depths },
     };
     let b = units_of_b(x, blocks, options.majors[1]);

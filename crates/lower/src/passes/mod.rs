@@ -2,9 +2,11 @@
 //!
 //! Registers may have several definitions. A pass treats one as a *value* only if it has a single definition that dominates all uses.
 //! A pass that moves or merges memory accesses touches only memory that nobody writes (`.const` and the entry's parameters) and frame slots
-//! whose address is known to stay in the function; all other accesses stay where they are, so no ordering rule can be broken.
+//! whose address is known to stay in the function; all other accesses keep their order and stay where they are, so no ordering rule can be broken (but those of
+//! the matrices of joined products come before the first of these, which has nothing to do with memory).
 //! Each pass wants ordered blocks ([`order_blocks`]) and takes time about linear in the instructions.
 
+mod chains;
 pub mod dce;
 mod fold;
 pub mod inline;

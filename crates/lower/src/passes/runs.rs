@@ -3,25 +3,54 @@
 use handloom_ir::simt::*;
 use handloom_ir::types::Ty;
 
+use super::chains::Chain;
 use crate::graph::for_each_successor;
 
-/// Joins products of one kind of a whole warp, which end blocks in a straight line, where none needs a result of another. What is computed between
-/// them is computed before them. Returns whether there were any.
+/// Matrix ops that are joined to one.
+pub(super) trait Joined: Sized {
+    /// Of a first one.
+    fn of(inst: &Inst) -> Option<Self>;
+
+    /// Whether an instruction between them may come before them all.
+    fn may_follow(&self, inst: &Inst) -> bool;
+
+    /// Adds one if it can be done together with those that there are. `n_uses`: how many operands each register is.
+    fn add(&mut self, inst: &Inst, n_uses: &[u32]) -> bool;
+
+    /// The op in the place of the first one.
+    fn joined(self, first: Inst) -> Inst;
+}
+
+/// Joins products of a whole warp, which end blocks in a straight line, where none needs a result of another, or where each adds to the sums of the one before.
+/// Returns whether there were any.
 pub(crate) fn join_products(f: &mut Function) -> bool {
+    let runs = join::<Products>(f);
+    join::<Chain>(f) || runs
+}
+
+/// Joins ops of one kind. What is computed between them is computed before them.
+fn join<J: Joined>(f: &mut Function) -> bool {
     let mut n_preds = vec![0u32; f.blocks.len()];
     n_preds[0] = 1;
+    let mut n_uses = vec![0u32; f.regs.len()];
     for b in &f.blocks {
         for_each_successor(&b.term, |s| n_preds[s.idx()] += 1);
+        for v in b.insts.iter().flat_map(|i| &i.src).chain(&b.term.sources()) {
+            if let Val::Reg(r) = v {
+                n_uses[r.idx()] += 1;
+            }
+        }
     }
     let mut joined = false;
     for first in 0..f.blocks.len() {
-        let Some(mut products) = f.blocks[first].insts.last().and_then(Products::of) else { continue };
+        let Some(mut products) = f.blocks[first].insts.last().and_then(J::of) else { continue };
         let mut between: Vec<Inst> = Vec::new();
         let mut last = first;
         while let Term::Jump(next) = f.blocks[last].term {
             let [insts @ .., inst] = &f.blocks[next.idx()].insts[..] else { break };
             // A ring of products has no first block, or that one has two predecessors.
-            if n_preds[next.idx()] != 1 || !insts.iter().all(|i| products.may_follow(i)) || !products.add(inst) {
+            let may_follow = n_preds[next.idx()] == 1 && insts.iter().all(|i| products.may_follow(i));
+            if !may_follow || !products.add(inst, &n_uses) {
                 break;
             }
             between.extend_from_slice(insts);
@@ -63,6 +92,12 @@ struct Products {
 }
 
 impl Products {
+    fn reads_matrix(&self, r: Reg) -> bool {
+        self.a.iter().chain(&self.b).flatten().any(|v| *v == Val::Reg(r))
+    }
+}
+
+impl Joined for Products {
     fn of(inst: &Inst) -> Option<Products> {
         let Op::Matrix(MatrixOp::Product(product)) = inst.op else { return None };
         let has_words = product.a.register() == Ty::B32 && product.d.register() == Ty::B32;
@@ -70,22 +105,16 @@ impl Products {
             return None;
         }
         let mut none = Products { product, a: vec![], b: vec![], pairs: vec![], c: vec![], dst: vec![] };
-        none.add(inst).then_some(none)
+        none.add(inst, &[]).then_some(none)
     }
 
-    fn reads_matrix(&self, r: Reg) -> bool {
-        self.a.iter().chain(&self.b).flatten().any(|v| *v == Val::Reg(r))
-    }
-
-    /// Whether an instruction between products may come before them all.
     fn may_follow(&self, inst: &Inst) -> bool {
         let is_result = |v: &Val| self.dst.iter().any(|d| *v == Val::Reg(*d));
         let is_touched = |d: &Reg| self.reads_matrix(*d) || self.c.contains(&Val::Reg(*d)) || self.dst.contains(d);
         inst.op.is_value() && !inst.guarded && !inst.src.iter().any(is_result) && !inst.dst.iter().any(is_touched)
     }
 
-    /// Adds a product if it can be done together with those that there are.
-    fn add(&mut self, inst: &Inst) -> bool {
+    fn add(&mut self, inst: &Inst, _n_uses: &[u32]) -> bool {
         let [n_a, n_b, n_c, _] = self.product.registers();
         let is_same = inst.op == Op::Matrix(MatrixOp::Product(self.product)) && !inst.guarded;
         let Some((Val::Imm(0xffff_ffff, _), src)) = inst.src.split_last() else { return false };
@@ -107,7 +136,6 @@ impl Products {
         true
     }
 
-    /// The op in the place of the first product.
     fn joined(self, first: Inst) -> Inst {
         let n = |n: usize| u8::try_from(n).expect("bug: more operands than products");
         let operands =
@@ -134,7 +162,7 @@ fn place(all: &mut Vec<Vec<Val>>, operand: &[Val]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use handloom_diag::Span;
 
     use super::*;
@@ -167,8 +195,8 @@ mod tests {
         inst(Op::Pure(Pure::Add(Ty::B32)), [d], vec![Val::Reg(Reg(d)), Val::Imm(1, Ty::B32)])
     }
 
-    /// The matrix ops that are left of instructions in a straight line, with the place of each among the instructions.
-    fn left(insts: Vec<Inst>) -> Vec<String> {
+    /// The matrix ops that are left of instructions in a straight line, with the place of each among the instructions; `product` is `p`.
+    pub(in super::super) fn left(insts: Vec<Inst>, product: &str) -> Vec<String> {
         let n = insts.len() as u32;
         let block = |(i, inst): (u32, Inst)| Block {
             insts: vec![inst],
@@ -193,33 +221,37 @@ mod tests {
         let insts = f.blocks.iter().flat_map(|b| &b.insts).enumerate();
         let matrix = insts.filter_map(|(at, i)| match i.op {
             Op::Matrix(op) => {
-                Some(format!("{at} {}", op.name().replace("matrix.product.m16n8k8.f32.f16.f16.f32", "p")))
+                Some(format!("{at} {}", op.name().replace(product, "p")))
             }
             _ => None,
         });
         matrix.collect()
     }
 
+    fn left_of(insts: Vec<Inst>) -> Vec<String> {
+        left(insts, "matrix.product.m16n8k8.f32.f16.f16.f32")
+    }
+
     #[test]
     fn products_without_results_of_others_are_one() {
         let all = vec![product(0, 10, 20, 20), product(0, 11, 24, 24), product(2, 11, 28, 28)];
-        assert_eq!(left(all), ["0 p.run.a0b0.a0b1.a1b1"]);
+        assert_eq!(left_of(all), ["0 p.run.a0b0.a0b1.a1b1"]);
     }
 
     #[test]
     fn what_needs_a_result_waits() {
-        assert_eq!(left(vec![product(0, 10, 20, 20), product(0, 11, 20, 20)]), ["0 p", "1 p"]);
+        assert_eq!(left_of(vec![product(0, 10, 20, 20), product(0, 11, 20, 20)]), ["0 p", "1 p"]);
         // The first results are `a` of the next one.
-        assert_eq!(left(vec![product(0, 10, 20, 20), product(22, 11, 24, 24)]), ["0 p", "1 p"]);
+        assert_eq!(left_of(vec![product(0, 10, 20, 20), product(22, 11, 24, 24)]), ["0 p", "1 p"]);
         // They become sums that the first one read.
-        assert_eq!(left(vec![product(0, 10, 20, 24), product(0, 11, 28, 20)]), ["0 p.run.a0b0.a0b1"]);
+        assert_eq!(left_of(vec![product(0, 10, 20, 24), product(0, 11, 28, 20)]), ["0 p.run.a0b0.a0b1"]);
         // They become a matrix that it multiplied.
-        assert_eq!(left(vec![product(0, 10, 20, 20), product(4, 11, 24, 0)]), ["0 p", "1 p"]);
+        assert_eq!(left_of(vec![product(0, 10, 20, 20), product(4, 11, 24, 0)]), ["0 p", "1 p"]);
     }
 
     #[test]
     fn values_between_products_come_first() {
-        let between = |d| left(vec![product(0, 10, 20, 20), addition(d), product(0, 11, 24, 24)]);
+        let between = |d| left_of(vec![product(0, 10, 20, 20), addition(d), product(0, 11, 24, 24)]);
         assert_eq!(between(11), ["1 p.run.a0b0.a0b1"]);
         for touched in [0, 10, 20, 23] {
             assert_eq!(between(touched), ["0 p", "2 p"], "register {touched}");
@@ -230,6 +262,6 @@ mod tests {
     fn a_run_has_an_end() {
         let all = (0..17).map(|i| product(0, 10, 20 + 4 * i, 20 + 4 * i)).collect();
         let pairs = ["a0b0"; 16].join(".");
-        assert_eq!(left(all), [format!("0 p.run.{pairs}"), "1 p".to_owned()]);
+        assert_eq!(left_of(all), [format!("0 p.run.{pairs}"), "1 p".to_owned()]);
     }
 }

@@ -62,31 +62,38 @@ pub(super) unsafe fn floats<W: Vectors, const AT_ONCE: usize>(
     [a, b, c]: [&[*const Row]; 3],
     out: &[*mut u32],
 ) {
-    let (p, count) = (op.product, usize::from(op.count));
+    let (p, count, times) = (op.product, usize::from(op.count), usize::from(op.times));
     let depth = usize::from(p.k);
     let (words_of_a, words_of_block) = (WORDS_OF_A * depth, WORDS_OF_B * depth);
-    let laid_out = room(words_of_a);
+    let (n_a, n_b) = (a.len() / times, b.len() / times);
+    let laid_out = room(words_of_a * times);
+    let mut all_b = [std::ptr::null(); Blocks::MOST_TIMES];
     // SAFETY: by the promise of the caller; all words are in the rooms, which nobody else uses before this function ends.
     unsafe {
-        lay_out_a::<W>(p, a, laid_out);
-        let (laid_out_b, is_there) = kept::find((op, W::LANES), b, words_of_block * count);
-        if !is_there {
-            for block in 0..count {
-                lay_out_b::<W>(op, b, block, laid_out_b.add(words_of_block * block));
+        for time in 0..times {
+            lay_out_a::<W>(p, &a[time * n_a..][..n_a], laid_out.add(words_of_a * time));
+            let b = &b[time * n_b..][..n_b];
+            let (laid_out_b, is_there) = kept::find((op.once(), W::LANES), b, words_of_block * count);
+            if !is_there {
+                for block in 0..count {
+                    lay_out_b::<W>(op, b, block, laid_out_b.add(words_of_block * block));
+                }
             }
+            all_b[time] = laid_out_b.cast_const();
         }
+        let all_b = &all_b[..times];
         let mut block = 0;
         while block < count {
-            let b = laid_out_b.add(words_of_block * block);
+            let at = words_of_block * block;
             if p.c == Accumulator::F16 || p.d == Accumulator::F16 {
-                with_halves::<W>(p, [laid_out, b], (c, out), block);
+                with_halves::<W>(p, laid_out, all_b[0].add(at), (c, out), block);
                 block += 1;
             } else if block + AT_ONCE <= count {
                 let (c, d) = (places_of::<AT_ONCE>(c, block), places_to::<AT_ONCE>(out, block));
-                sums::<W, AT_ONCE>(depth, [laid_out, b], &c, &d);
+                sums::<W, AT_ONCE>(depth, laid_out, (all_b, at), &c, &d);
                 block += AT_ONCE;
             } else {
-                sums::<W, 1>(depth, [laid_out, b], &places_of(c, block), &places_to(out, block));
+                sums::<W, 1>(depth, laid_out, (all_b, at), &places_of(c, block), &places_to(out, block));
                 block += 1;
             }
         }
@@ -181,12 +188,19 @@ pub(super) fn places_to<const N: usize>(out: &[*mut u32], block: usize) -> [Plac
     places
 }
 
-/// The sums of `N` blocks, as [`lay_out_a`] and [`lay_out_b`] have made the matrices: from `c` to `d`.
+/// The sums of `N` blocks, as [`lay_out_a`] and [`lay_out_b`] have made the matrices: from `c` to `d`. The `a` of all times follow each other, and the first block
+/// of each of `all_b` lies `at` words behind its beginning.
 ///
 /// # Safety
 /// As for [`floats`].
 #[inline(always)]
-unsafe fn sums<W: Vectors, const N: usize>(depth: usize, [a, b]: [*const u32; 2], c: &[Places; N], d: &[Places; N]) {
+unsafe fn sums<W: Vectors, const N: usize>(
+    depth: usize,
+    a: *const u32,
+    (all_b, at): (&[*const u32], usize),
+    c: &[Places; N],
+    d: &[Places; N],
+) {
     let mut first = 0;
     while first < 32 {
         // SAFETY: by the promise of the caller; two vectors end within a row, since their lanes divide it.
@@ -199,19 +213,22 @@ unsafe fn sums<W: Vectors, const N: usize>(depth: usize, [a, b]: [*const u32; 2]
                     }
                 }
             }
-            for k in 0..depth {
-                let mut rows = [[W::zero(); 2]; 2];
-                for h in 0..2 {
-                    for u in 0..2 {
-                        rows[h][u] = W::load(a.add(WORDS_OF_A * k + 32 * h + first + W::LANES * u));
+            for time in 0..all_b.len() {
+                let (a, b) = (a.add(WORDS_OF_A * depth * time), all_b[time].add(at));
+                for k in 0..depth {
+                    let mut rows = [[W::zero(); 2]; 2];
+                    for h in 0..2 {
+                        for u in 0..2 {
+                            rows[h][u] = W::load(a.add(WORDS_OF_A * k + 32 * h + first + W::LANES * u));
+                        }
                     }
-                }
-                for n in 0..N {
-                    for e in 0..2 {
-                        let columns = W::four(b.add(WORDS_OF_B * (depth * n + k) + 4 * e));
-                        for h in 0..2 {
-                            for u in 0..2 {
-                                acc[n][2 * h + e][u] = W::fma(rows[h][u], columns, acc[n][2 * h + e][u]);
+                    for n in 0..N {
+                        for e in 0..2 {
+                            let columns = W::four(b.add(WORDS_OF_B * (depth * n + k) + 4 * e));
+                            for h in 0..2 {
+                                for u in 0..2 {
+                                    acc[n][2 * h + e][u] = W::fma(rows[h][u], columns, acc[n][2 * h + e][u]);
+                                }
                             }
                         }
                     }
@@ -243,7 +260,8 @@ unsafe fn sums<W: Vectors, const N: usize>(depth: usize, [a, b]: [*const u32; 2]
 #[inline(always)]
 unsafe fn with_halves<W: Vectors>(
     p: Product,
-    matrices: [*const u32; 2],
+    a: *const u32,
+    b: *const u32,
     (c, out): (&[*const Row], &[*mut u32]),
     block: usize,
 ) {
@@ -261,7 +279,7 @@ unsafe fn with_halves<W: Vectors>(
             }
         }
         let places = [rows.map(|row| row.cast::<u32>())];
-        sums::<W, 1>(usize::from(p.k), matrices, &places, &places);
+        sums::<W, 1>(usize::from(p.k), a, (&[b], 0), &places, &places);
         for i in 0..n_d {
             let to = out[block * n_d + i].cast::<Row>();
             to.write(if p.d == Accumulator::F16 { both_halves(&*rows[2 * i], &*rows[2 * i + 1]) } else { *rows[i] });
@@ -281,7 +299,7 @@ pub(super) fn is_run_of_halves(p: Product) -> bool {
 #[inline(always)]
 pub(super) unsafe fn run_of_halves<const IS_BF16: bool>(op: Run, [a, b, c]: [&[*const Row]; 3], out: &[*mut u32]) {
     let (p, [_, n_b]) = (op.product, op.n_operands);
-    let all_b = Blocks { product: p, count: n_b, b: HeldB::Fragments };
+    let all_b = Blocks { product: p, count: n_b, times: 1, b: HeldB::Fragments };
     let (n_a, words_of_b) = (p.registers()[0], WORDS_OF_B * usize::from(p.k));
     let laid_out = room(words_of_b * usize::from(n_b));
     // SAFETY: by the promise of the caller; all words are in the room, which nobody else uses before this function ends.
