@@ -22,6 +22,8 @@ pub(super) fn is_here(host: &Host, flat: &Flat) -> bool {
 
 /// Writes what a fetch reads for the lanes of a mask to rows, which may be those of coordinates. Other lanes get any values.
 ///
+/// What it calls is inlined into it, and so has its features: closures would not be.
+///
 /// # Safety
 /// The host has the features, and the texels may be read. There is a row for each axis, and there are four to be written.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
@@ -55,9 +57,8 @@ struct Axis {
 }
 
 /// # Safety
-/// As for [`fetch`].
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+/// As for [`fetch`], whose features the caller has.
+#[inline(always)]
 unsafe fn row<const AXES: usize, const LINEAR: bool>(
     flat: &Flat,
     coordinates: &[*const Row; 3],
@@ -67,144 +68,275 @@ unsafe fn row<const AXES: usize, const LINEAR: bool>(
     let n = usize::from(flat.components);
     let steps = [u64::from(flat.texel()), flat.level.pitch, flat.level.slice];
     let base = std::ptr::with_exposed_provenance::<f32>(flat.level.base as usize);
-    let whole = _mm512_set1_pd(1.0 / (1_u64 << (8 * AXES)) as f64);
-    for part in (0..32).step_by(EIGHT) {
+    let mut part = 0;
+    while part < 32 {
         let lanes = (mask >> part & 0xff) as __mmask8;
-        if lanes == 0 {
-            continue;
-        }
-        let axes: [Axis; AXES] = std::array::from_fn(|i| {
-            // SAFETY: a row has eight words from each of these places on.
-            let places = unsafe { _mm256_loadu_ps(coordinates[i].cast::<f32>().add(part)) };
-            axis::<LINEAR>(places, flat.level.size[i], steps[i], flat.address[i], flat.is_normalized)
-        });
-        // Two texels that lie side by side are read at once.
-        let mut pairs = [[_mm256_setzero_ps(); 2]; 2];
-        let mut has_pairs = false;
-        if LINEAR && AXES == 2 && n == 1 {
-            let inside = axes[0].neighbours & axes[1].inside[0] & axes[1].inside[1];
-            has_pairs = inside & lanes == lanes;
-        }
-        if has_pairs {
-            for (pair, line) in pairs.iter_mut().zip(axes[1].offsets) {
-                let at = _mm512_add_epi64(axes[0].offsets[0], line);
-                // SAFETY: both texels of these lanes may be read.
-                let both = unsafe { _mm512_mask_i64gather_epi64::<1>(_mm512_setzero_si512(), lanes, at, base.cast()) };
-                pair[0] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(both));
-                pair[1] = _mm256_castsi256_ps(_mm512_cvtepi64_epi32(_mm512_srli_epi64::<32>(both)));
+        // SAFETY: by the caller's promise. A row has eight words from each of these places on.
+        unsafe {
+            let none = _mm512_setzero_si512();
+            let mut axes = [Axis {
+                offsets: [none; 2],
+                inside: [0; 2],
+                neighbours: 0,
+                weights: [_mm512_setzero_pd(); 2],
+                between: 0,
+            }; AXES];
+            let mut i = 0;
+            while i < AXES {
+                let places = _mm256_loadu_ps(coordinates[i].cast::<f32>().add(part));
+                axes[i] = axis::<LINEAR>(places, flat.level.size[i], steps[i], flat.address[i], flat.is_normalized);
+                i += 1;
+            }
+            // Two texels that lie side by side are read at once.
+            if LINEAR && AXES == 2 && n == 1 {
+                let inside = axes[0].neighbours & axes[1].inside[0] & axes[1].inside[1];
+                if inside & lanes == lanes {
+                    let value = mean_of_pairs(&axes[0], &axes[AXES - 1], lanes, base);
+                    _mm256_storeu_ps(out[0].cast::<f32>().add(part), value);
+                    part += EIGHT;
+                    continue;
+                }
+            }
+            let mut c = 0;
+            while c < n {
+                let (at, border) = (base.wrapping_add(c), _mm256_set1_ps(flat.border[c]));
+                let nearest = texel::<AXES>(&axes, 0, lanes, border, at);
+                let value = if LINEAR { mean::<AXES>(&axes, nearest, lanes, border, at) } else { nearest };
+                _mm256_storeu_ps(out[c].cast::<f32>().add(part), value);
+                c += 1;
             }
         }
-        for (c, out) in out.iter().enumerate().take(n) {
-            let border = _mm256_set1_ps(flat.border[c]);
-            let at = base.wrapping_add(c);
-            let texel = |step: usize, wanted: __mmask8| {
-                if has_pairs {
-                    return pairs[step >> 1 & 1][step & 1];
-                }
-                let mut offset = axes[0].offsets[step & 1];
-                let mut inside = axes[0].inside[step & 1];
-                for (i, axis) in axes.iter().enumerate().skip(1) {
-                    offset = _mm512_add_epi64(offset, axis.offsets[step >> i & 1]);
-                    inside &= axis.inside[step >> i & 1];
-                }
-                // SAFETY: the offsets of lanes inside are those of texels, which may be read; one instruction reads them, a word each.
-                unsafe { _mm512_mask_i64gather_ps::<1>(border, inside & wanted, offset, at.cast()) }
-            };
-            let nearest = texel(0, lanes);
-            let mut value = nearest;
-            if LINEAR {
-                let mut sum = _mm512_setzero_pd();
-                let mut between = 0;
-                for step in 0..1_usize << AXES {
-                    let mut weight = axes[0].weights[step & 1];
-                    let mut counts = if step & 1 == 1 { axes[0].between } else { 0xff };
-                    for (i, axis) in axes.iter().enumerate().skip(1) {
-                        weight = _mm512_mul_pd(weight, axis.weights[step >> i & 1]);
-                        counts &= if step >> i & 1 == 1 { axis.between } else { 0xff };
-                    }
-                    let counts = counts & lanes;
-                    if counts == 0 {
-                        continue;
-                    }
-                    if step != 0 {
-                        between |= counts;
-                    }
-                    let texel = if step == 0 { nearest } else { texel(step, counts) };
-                    // The product is exact: 24 bits of a texel, at most 24 of a weight. A texel without weight does not count, whatever it is.
-                    sum = _mm512_mask3_fmadd_pd(_mm512_cvtps_pd(texel), weight, sum, counts);
-                }
-                let mean = _mm512_cvtpd_ps(_mm512_mul_pd(sum, whole));
-                let is_nan = _mm256_cmp_ps_mask::<_CMP_UNORD_Q>(mean, mean);
-                let canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff));
-                let mean = _mm256_mask_mov_ps(mean, is_nan, canonical);
-                value = _mm256_mask_mov_ps(nearest, between, mean);
-            }
-            // SAFETY: a row has eight words from each of these places on.
-            unsafe { _mm256_storeu_ps(out.cast::<f32>().add(part), value) };
-        }
+        part += EIGHT;
     }
     // Behind all reads of coordinates.
-    for (c, row) in out.iter().enumerate().skip(n) {
-        // SAFETY: by the caller's promise.
-        unsafe { row.write([flat.absent(c); 32]) };
+    let mut c = n;
+    while c < 4 {
+        // SAFETY: as above; a row is two vectors.
+        unsafe {
+            let absent = _mm512_set1_epi32(flat.absent(c).cast_signed());
+            _mm512_storeu_si512(out[c].cast(), absent);
+            _mm512_storeu_si512(out[c].cast::<u32>().add(16).cast(), absent);
+        }
+        c += 1;
     }
 }
 
+/// The texel of a corner: bit `i` of `step` says which of the two of axis `i`.
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn texel<const AXES: usize>(
+    axes: &[Axis; AXES],
+    step: usize,
+    wanted: __mmask8,
+    border: __m256,
+    at: *const f32,
+) -> __m256 {
+    // SAFETY: the offsets of lanes inside are those of texels, which may be read; one instruction reads them, a word each.
+    unsafe {
+        let mut offset = axes[0].offsets[step & 1];
+        let mut inside = axes[0].inside[step & 1];
+        let mut i = 1;
+        while i < AXES {
+            offset = _mm512_add_epi64(offset, axes[i].offsets[step >> i & 1]);
+            inside &= axes[i].inside[step >> i & 1];
+            i += 1;
+        }
+        _mm512_mask_i64gather_ps::<1>(border, inside & wanted, offset, at.cast())
+    }
+}
+
+/// What lies between the texels, of which the first ones are `nearest`.
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn mean<const AXES: usize>(
+    axes: &[Axis; AXES],
+    nearest: __m256,
+    lanes: __mmask8,
+    border: __m256,
+    at: *const f32,
+) -> __m256 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let mut sum = _mm512_setzero_pd();
+        let mut between = 0;
+        let mut step = 0;
+        while step < 1 << AXES {
+            let mut weight = axes[0].weights[step & 1];
+            let mut counts = if step & 1 == 1 { axes[0].between } else { 0xff };
+            let mut i = 1;
+            while i < AXES {
+                weight = _mm512_mul_pd(weight, axes[i].weights[step >> i & 1]);
+                counts &= if step >> i & 1 == 1 { axes[i].between } else { 0xff };
+                i += 1;
+            }
+            let counts = counts & lanes;
+            if counts != 0 {
+                if step != 0 {
+                    between |= counts;
+                }
+                let texel = if step == 0 { nearest } else { texel::<AXES>(axes, step, counts, border, at) };
+                sum = add(sum, texel, weight, counts);
+            }
+            step += 1;
+        }
+        rounded(sum, 8 * AXES, nearest, between)
+    }
+}
+
+/// The same of two axes in which all texels lie inside, each beside its neighbour of the first one.
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn mean_of_pairs(x: &Axis, y: &Axis, lanes: __mmask8, base: *const f32) -> __m256 {
+    // SAFETY: both texels of these lanes may be read.
+    unsafe {
+        let none = _mm512_setzero_si512();
+        let at = [_mm512_add_epi64(x.offsets[0], y.offsets[0]), _mm512_add_epi64(x.offsets[0], y.offsets[1])];
+        let upper = _mm512_mask_i64gather_epi64::<1>(none, lanes, at[0], base.cast());
+        let lower = _mm512_mask_i64gather_epi64::<1>(none, lanes, at[1], base.cast());
+        let nearest = low_words(upper);
+        let (both, all) = (x.between & y.between, 0xff);
+        let mut sum = _mm512_setzero_pd();
+        sum = add(sum, nearest, _mm512_mul_pd(x.weights[0], y.weights[0]), all);
+        sum = add(sum, high_words(upper), _mm512_mul_pd(x.weights[1], y.weights[0]), x.between);
+        sum = add(sum, low_words(lower), _mm512_mul_pd(x.weights[0], y.weights[1]), y.between);
+        sum = add(sum, high_words(lower), _mm512_mul_pd(x.weights[1], y.weights[1]), both);
+        rounded(sum, 16, nearest, (x.between | y.between) & lanes)
+    }
+}
+
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn low_words(both: __m512i) -> __m256 {
+    // SAFETY: by the caller's promise.
+    unsafe { _mm256_castsi256_ps(_mm512_cvtepi64_epi32(both)) }
+}
+
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn high_words(both: __m512i) -> __m256 {
+    // SAFETY: by the caller's promise.
+    unsafe { low_words(_mm512_srli_epi64::<32>(both)) }
+}
+
+/// Adds a texel. The product is exact: 24 bits of a texel, at most 24 of a weight. A texel without weight does not count, whatever it is.
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn add(sum: __m512d, texel: __m256, weight: __m512d, counts: __mmask8) -> __m512d {
+    // SAFETY: by the caller's promise.
+    unsafe { _mm512_mask3_fmadd_pd(_mm512_cvtps_pd(texel), weight, sum, counts) }
+}
+
+/// The mean by a sum whose weights have so many fraction bits, in lanes that lie between texels.
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn rounded(sum: __m512d, bits: usize, nearest: __m256, between: __mmask8) -> __m256 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let whole = _mm512_set1_pd(1.0 / (1_u64 << bits) as f64);
+        let mean = _mm512_cvtpd_ps(_mm512_mul_pd(sum, whole));
+        let is_nan = _mm256_cmp_ps_mask::<_CMP_UNORD_Q>(mean, mean);
+        let canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff));
+        _mm256_mask_mov_ps(nearest, between, _mm256_mask_mov_ps(mean, is_nan, canonical))
+    }
+}
+
+/// The largest whole numbers that are not larger.
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn floor(x: __m512d) -> __m512i {
+    // SAFETY: by the caller's promise.
+    unsafe { _mm512_cvttpd_epi64(_mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x)) }
+}
+
 /// The texels of eight places along an axis whose texels lie `step` bytes apart.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
-fn axis<const LINEAR: bool>(places: __m256, size: u32, step: u64, mode: AddressMode, is_normalized: bool) -> Axis {
-    let set = |x: f64| _mm512_set1_pd(x);
-    let x = _mm512_cvtps_pd(places);
-    let x = _mm512_maskz_mov_pd(_mm512_cmp_pd_mask::<_CMP_ORD_Q>(x, x), x);
-    let x = _mm512_mul_pd(x, set(if is_normalized { f64::from(size) } else { 1.0 }));
-    let near = |x: __m512d| _mm512_min_pd(_mm512_max_pd(x, set(-FAR)), set(FAR));
-    let whole =
-        |x: __m512d| _mm512_cvttpd_epi64(_mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x));
-    let (first, weight) = if LINEAR {
-        let fixed = _mm512_mul_pd(near(_mm512_sub_pd(x, set(0.5))), set(ONE as f64));
-        let fixed = whole(_mm512_add_pd(fixed, set(0.5)));
-        (_mm512_srai_epi64::<8>(fixed), _mm512_and_si512(fixed, _mm512_set1_epi64(ONE - 1)))
-    } else {
-        (whole(near(x)), _mm512_setzero_si512())
-    };
-    let between = _mm512_test_epi64_mask(weight, weight);
-    let second = _mm512_mask_add_epi64(first, between, first, _mm512_set1_epi64(1));
-    let (texels, inside): ([__m512i; 2], [__mmask8; 2]) = {
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn axis<const LINEAR: bool>(
+    places: __m256,
+    size: u32,
+    step: u64,
+    mode: AddressMode,
+    is_normalized: bool,
+) -> Axis {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let x = _mm512_cvtps_pd(places);
+        let mut x = _mm512_maskz_mov_pd(_mm512_cmp_pd_mask::<_CMP_ORD_Q>(x, x), x);
+        if is_normalized {
+            x = _mm512_mul_pd(x, _mm512_set1_pd(f64::from(size)));
+        }
+        let half = _mm512_set1_pd(0.5);
+        if LINEAR {
+            x = _mm512_sub_pd(x, half);
+        }
+        x = _mm512_min_pd(_mm512_max_pd(x, _mm512_set1_pd(-FAR)), _mm512_set1_pd(FAR));
+        let (first, weight) = if LINEAR {
+            let fixed = floor(_mm512_add_pd(_mm512_mul_pd(x, _mm512_set1_pd(ONE as f64)), half));
+            (_mm512_srai_epi64::<8>(fixed), _mm512_and_si512(fixed, _mm512_set1_epi64(ONE - 1)))
+        } else {
+            (floor(x), _mm512_setzero_si512())
+        };
+        let between = _mm512_test_epi64_mask(weight, weight);
+        let neighbours = _mm512_cmplt_epu64_mask(first, _mm512_set1_epi64(i64::from(size) - 1));
         let (a, a_inside) = within(first, size, mode, is_normalized);
-        let (b, b_inside) = if LINEAR { within(second, size, mode, is_normalized) } else { (a, a_inside) };
-        ([a, b], [a_inside, b_inside])
-    };
-    let neighbours = _mm512_cmplt_epu64_mask(first, _mm512_set1_epi64(i64::from(size) - 1));
-    let step = _mm512_set1_epi64(step.cast_signed());
-    let second_weight = _mm512_cvtepi64_pd(weight);
-    Axis {
-        offsets: texels.map(|t| _mm512_mullo_epi64(t, step)),
-        inside,
-        neighbours,
-        weights: [_mm512_sub_pd(set(ONE as f64), second_weight), second_weight],
-        between,
+        let (mut b, mut b_inside) = (a, a_inside);
+        if LINEAR {
+            let second = _mm512_mask_add_epi64(first, between, first, _mm512_set1_epi64(1));
+            (b, b_inside) = within(second, size, mode, is_normalized);
+        }
+        let step = _mm512_set1_epi64(step.cast_signed());
+        let second_weight = _mm512_cvtepi64_pd(weight);
+        Axis {
+            offsets: [_mm512_mullo_epi64(a, step), _mm512_mullo_epi64(b, step)],
+            inside: [a_inside, b_inside],
+            neighbours,
+            weights: [_mm512_sub_pd(_mm512_set1_pd(ONE as f64), second_weight), second_weight],
+            between,
+        }
     }
 }
 
 /// The texels that are read for those that may lie outside, and lanes that read no border.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
-fn within(texel: __m512i, size: u32, mode: AddressMode, is_normalized: bool) -> (__m512i, __mmask8) {
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn within(texel: __m512i, size: u32, mode: AddressMode, is_normalized: bool) -> (__m512i, __mmask8) {
     let size = i64::from(size);
-    let set = |x: i64| _mm512_set1_epi64(x);
-    let inside = _mm512_cmplt_epu64_mask(texel, set(size));
-    if inside == 0xff {
-        return (texel, inside);
-    }
-    match mode {
-        AddressMode::ClampToBorder => (texel, inside),
-        AddressMode::Wrap if is_normalized => (remainder(texel, size), 0xff),
-        AddressMode::Mirror if is_normalized => {
-            let there = remainder(texel, 2 * size);
-            (_mm512_min_epi64(there, _mm512_sub_epi64(set(2 * size - 1), there)), 0xff)
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let inside = _mm512_cmplt_epu64_mask(texel, _mm512_set1_epi64(size));
+        if inside == 0xff {
+            return (texel, inside);
         }
-        _ => (_mm512_min_epi64(_mm512_max_epi64(texel, set(0)), set(size - 1)), 0xff),
+        match mode {
+            AddressMode::ClampToBorder => (texel, inside),
+            AddressMode::Wrap if is_normalized => (remainder(texel, size), 0xff),
+            AddressMode::Mirror if is_normalized => {
+                let there = remainder(texel, 2 * size);
+                (_mm512_min_epi64(there, _mm512_sub_epi64(_mm512_set1_epi64(2 * size - 1), there)), 0xff)
+            }
+            _ => {
+                let least = _mm512_max_epi64(texel, _mm512_setzero_si512());
+                (_mm512_min_epi64(least, _mm512_set1_epi64(size - 1)), 0xff)
+            }
+        }
     }
 }
 
@@ -213,8 +345,8 @@ fn within(texel: __m512i, size: u32, mode: AddressMode, is_normalized: bool) -> 
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
 fn remainder(x: __m512i, size: i64) -> __m512i {
     let (wide, by) = (_mm512_cvtepi64_pd(x), _mm512_set1_pd(size as f64));
-    let quotient = _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(_mm512_div_pd(wide, by));
     // The quotient is rounded, so it may be one off. The difference is exact: all numbers here have less than 53 bits.
+    let quotient = _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(_mm512_div_pd(wide, by));
     let rest = _mm512_cvttpd_epi64(_mm512_fnmadd_pd(quotient, by, wide));
     let (none, size) = (_mm512_setzero_si512(), _mm512_set1_epi64(size));
     let rest = _mm512_mask_add_epi64(rest, _mm512_cmplt_epi64_mask(rest, none), rest, size);

@@ -63,14 +63,14 @@ fn compare_op(op: MatrixOp, src: &[Row]) {
 }
 
 /// Blocks of columns, whose results go to rows of their own, or to those of `c` where they have as many.
-fn compare_blocks(op: Blocks, keep: Row, random: &mut u64) {
+fn compare_blocks(op: Blocks, keep: &[Row], random: &mut u64) {
     let p = op.product;
     let [n_a, n_b, n_c, n_d] = op.registers();
     let mut row = |bits: u32| -> Row { std::array::from_fn(|_| word(random, bits)) };
     let mut src: Vec<Row> = (0..n_a).map(|_| row(p.a.bits())).collect();
     src.extend((0..n_b).map(|_| row(p.b.bits())));
     src.extend((0..n_c).map(|_| row(p.c.bits())));
-    src.push(keep);
+    src.extend_from_slice(keep);
     src.extend(p.sparse.map(|_| row(32)));
     let wide: Vec<[u64; 32]> = src.iter().map(|row| row.map(u64::from)).collect();
     let mut want = vec![[0; 32]; n_d];
@@ -173,9 +173,9 @@ fn products_of_blocks_are_those_of_the_definition() {
                 if b == HeldB::Depths && !by_depths {
                     continue;
                 }
-                let op = Blocks { product: p, count, b };
+                let op = Blocks { product: p, count, times: 1, b };
                 let some = std::array::from_fn(|lane| u32::from(lane % 3 == 0));
-                [[1; 32], [0; 32], some].into_iter().for_each(|keep| compare_blocks(op, keep, &mut random));
+                [[1; 32], [0; 32], some].into_iter().for_each(|keep| compare_blocks(op, &[keep], &mut random));
             }
         }
     };
@@ -194,6 +194,22 @@ fn products_of_blocks_are_those_of_the_definition() {
         let sparse = Some(Sparse { selector });
         check(Product { sparse, ..dense(16, 32, [F16; 2], [F32; 2], Step::Add) });
         check(Product { sparse, ..dense(16, 64, [S8; 2], [S32; 2], Step::Add) });
+    }
+}
+
+#[test]
+fn products_that_add_to_the_same_sums_are_those_of_the_definition() {
+    let mut random = 10;
+    let some = std::array::from_fn(|lane| u32::from(lane % 5 != 0));
+    let both = [Element::F16, Element::Bf16, Element::E4m3, Element::Tf32];
+    for (e, k) in both.into_iter().zip([16, 16, 32, 8]) {
+        let product = dense(16, k, [e; 2], [Accumulator::F32; 2], Step::Add);
+        for (count, b) in [(1, HeldB::Fragments), (5, HeldB::Columns), (16, HeldB::Columns), (32, HeldB::Fragments)] {
+            for keeps in [&[[1; 32], [1; 32]][..], &[[0; 32], [2; 32], [1; 32], [7; 32]], &[some, [1; 32], some]] {
+                let op = Blocks { product, count, times: keeps.len() as u8, b };
+                compare_blocks(op, keeps, &mut random);
+            }
+        }
     }
 }
 
