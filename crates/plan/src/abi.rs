@@ -371,7 +371,8 @@ impl Operands {
         let is_apart = dst.iter().all(|to| !src.contains(to));
         let row = |loc: &Loc| if let Loc::Row32(at) = loc { Some(*at) } else { None };
         let rows = [&src, &dst].map(|all| all.iter().map(|loc| row(loc).unwrap_or(0)).collect());
-        let others = [&src, &dst].map(|all| (0..).zip(all).filter(|(_, loc)| row(loc).is_none()).map(|(i, _)| i).collect());
+        let others =
+            [&src, &dst].map(|all| (0..).zip(all).filter(|(_, loc)| row(loc).is_none()).map(|(i, _)| i).collect());
         Operands { src, dst, is_apart, rows, others }
     }
 }

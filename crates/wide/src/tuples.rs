@@ -517,11 +517,9 @@ impl Emit<'_> {
             EVEX_Vpunpckhdq_zmm_k1z_zmm_zmmm512b32 as HIGH, EVEX_Vpunpckhqdq_zmm_k1z_zmm_zmmm512b64 as HIGH_PAIRS,
             EVEX_Vpunpckldq_zmm_k1z_zmm_zmmm512b32 as LOW, EVEX_Vpunpcklqdq_zmm_k1z_zmm_zmmm512b64 as LOW_PAIRS,
         };
-        const ADDRESSES: [(Register, Register); 3] =
-            [(EAX, RAX), (ECX, Register::RCX), (Register::EDX, Register::RDX)];
+        const ADDRESSES: [(Register, Register); 3] = [(EAX, RAX), (ECX, Register::RCX), (Register::EDX, Register::RDX)];
         /// The words of the quarters of a vector after the first one.
-        const QUARTERS: [(Register, u64); 3] =
-            [(Register::K5, 0xf0), (Register::K6, 0xf00), (Register::K7, 0xf000)];
+        const QUARTERS: [(Register, u64); 3] = [(Register::K5, 0xf0), (Register::K6, 0xf00), (Register::K7, 0xf000)];
         for (label, is_short) in self.units.into_iter().zip([true, false]) {
             if !self.a.is_wanted(label) {
                 continue;

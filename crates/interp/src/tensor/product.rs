@@ -182,13 +182,7 @@ impl Shared {
     }
 
     /// Sixteen bytes of each of some lines.
-    fn units(
-        &self,
-        lines: Range<u32>,
-        unit: u32,
-        held: &mut Units,
-        reach: &mut dyn Reach,
-    ) -> Result<(), Fault> {
+    fn units(&self, lines: Range<u32>, unit: u32, held: &mut Units, reach: &mut dyn Reach) -> Result<(), Fault> {
         let column = self.tile.column(16 * unit);
         held.distances.clear();
         held.distances.extend(lines.map(|line| column.address(line)));

@@ -40,15 +40,11 @@ pub const LDMATRIX: Form = Form {
     src: &[address("p")],
     needs: Needs::on(6, 5, SM_75),
     semantics: Semantics::Warp(|x| {
-        let places = places(x, if x.u.has(Role::Flag) { Lines::Two } else { Lines::One });
-        for m in 0..usize::from(x.u.count(Role::Num)) {
-            let value = if x.u.has(Role::Flag) {
-                let halves = [0, 1].map(|i| x.b.load(access(x.u, 16), places[2 * m + i])[0]);
-                x.b.pack(halves[0], halves[1])
-            } else {
-                x.b.load(access(x.u, 32), places[m])[0]
-            };
-            x.set_at(0, m, value);
+        let words: Vec<Val> =
+            places(x, Lines::One).into_iter().map(|place| x.b.load(access(x.u, 32), place)[0]).collect();
+        for (m, word) in words.into_iter().enumerate() {
+            let word = rows(x, word);
+            x.set_at(0, m, word);
         }
     }),
     ..UNSUPPORTED_FORM
@@ -150,16 +146,9 @@ pub const STMATRIX: Form = Form {
     src: &[address("p"), R],
     needs: Needs::on(7, 8, SM_90),
     semantics: Semantics::Warp(|x| {
-        let (words, places) = (x.srcs(1), places(x, if x.u.has(Role::Flag) { Lines::Two } else { Lines::One }));
-        for (m, word) in words.into_iter().enumerate() {
-            if x.u.has(Role::Flag) {
-                for (i, hi) in [false, true].into_iter().enumerate() {
-                    let half = x.b.half(word, hi);
-                    x.b.store(access(x.u, 16), places[2 * m + i], &[half]);
-                }
-            } else {
-                x.b.store(access(x.u, 32), places[m], &[word]);
-            }
+        let words: Vec<Val> = x.srcs(1).into_iter().map(|word| rows(x, word)).collect();
+        for (word, place) in words.into_iter().zip(places(x, Lines::One)) {
+            x.b.store(access(x.u, 32), place, &[word]);
         }
     }),
     ..LDMATRIX
@@ -206,6 +195,12 @@ pub const MOVMATRIX: Form = Form {
     }),
     ..LDMATRIX
 };
+
+/// A register of a matrix in registers from the one in memory, or the other way around, by rows: with `.trans` rows of one are columns of the other. Pairs of elements of
+/// rows are moved, which is faster than each by itself.
+fn rows(x: &mut Cx<'_, '_>, word: Val) -> Val {
+    if x.u.has(Role::Flag) { warp_op(x, MatrixOp::Transpose, vec![word])[0] } else { word }
+}
 
 /// Addresses that a lane needs of each matrix.
 fn places(x: &mut Cx<'_, '_>, lines: Lines) -> Vec<Addr> {

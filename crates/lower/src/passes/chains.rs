@@ -53,9 +53,8 @@ impl Joined for Chain {
 
     /// A value, or what the next one reads of its matrices: no product writes memory.
     fn may_follow(&self, inst: &Inst) -> bool {
-        let is_of_matrices = |access: Access| {
-            access.space == StateSpace::Shared && access.order == Order::Weak && access.is_async
-        };
+        let is_of_matrices =
+            |access: Access| access.space == StateSpace::Shared && access.order == Order::Weak && access.is_async;
         let may_move = match inst.op {
             Op::Load { access, .. } => is_of_matrices(access),
             op => op.is_value(),

@@ -220,9 +220,7 @@ pub(super) mod tests {
         super::super::check("join_products", &f);
         let insts = f.blocks.iter().flat_map(|b| &b.insts).enumerate();
         let matrix = insts.filter_map(|(at, i)| match i.op {
-            Op::Matrix(op) => {
-                Some(format!("{at} {}", op.name().replace(product, "p")))
-            }
+            Op::Matrix(op) => Some(format!("{at} {}", op.name().replace(product, "p"))),
             _ => None,
         });
         matrix.collect()
