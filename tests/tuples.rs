@@ -219,7 +219,7 @@ fn kernel(seed: u64) -> Kernel {
         m.text
     );
     let bytes_out = total as usize * bytes + 64;
-    let bytes_in = (bytes_out + 64 * turns).saturating_sub(64 + short).max(1);
+    let bytes_in = (bytes_out + 64 * turns).saturating_sub(64 + short).max(1 + first as usize);
     Kernel { text, block, grid, n, bytes_in, bytes_out, first }
 }
 

@@ -142,6 +142,7 @@ fn made(
         save,
         load,
         units,
+        reaches: HashMap::new(),
         cold: Vec::new(),
         elsewhere: Vec::new(),
         held: Vec::new(),

@@ -23,6 +23,7 @@ use crate::alloc::{Place, Places};
 use crate::asm::{Asm, Label, Mem};
 use crate::calls::Calls;
 use crate::head::{FRAME_WORDS, Going, Head};
+use crate::reach::Reach;
 use crate::turns::Turns;
 use crate::uses::Uses;
 
@@ -94,6 +95,8 @@ pub(crate) struct Emit<'p> {
     pub(crate) save: Label,
     /// The opposite.
     pub(crate) load: Label,
+    /// What is known of registers.
+    pub(crate) reaches: HashMap<Reg, Reach>,
     /// Reads units of 16 bytes of half a warp, by the width of addresses (`tuples`).
     pub(crate) units: [Label; 2],
     pub(crate) cold: Vec<Cold>,

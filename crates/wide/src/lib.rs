@@ -40,6 +40,7 @@ mod keep;
 mod listing;
 mod memory;
 mod ops;
+mod reach;
 mod routine;
 mod scalar;
 mod scattered;

@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 
-use handloom_ir::simt::{Inst, Op, Pure, Reg, Val};
+use handloom_ir::simt::{Inst, Reg};
 use handloom_ir::types::{Order, StateSpace, Ty};
 use handloom_plan::abi::{CtaCtx, Loc};
 use handloom_plan::access::{AccessClass, Kind};
@@ -14,6 +14,7 @@ use iced_x86::{Code, Register};
 use crate::access::{Access, Limits};
 use crate::asm::{Label, Mem, Out};
 use crate::emit::*;
+use crate::reach::Reach;
 use crate::tuples::is_of_tuples;
 use crate::turns::{N_STREAMS, STREAMS};
 use crate::values::{At, Src, is_wide, load_code, store_code};
@@ -22,6 +23,8 @@ const R8: Register = Register::R8;
 const R9: Register = Register::R9;
 const R11: Register = Register::R11;
 
+/// Bytes of shared memory, at most.
+const MOST_SHARED: i32 = 256 << 10;
 /// How many turns of a loop data is asked for ahead, as a power of two.
 const TURNS_AHEAD: u32 = 2;
 
@@ -159,10 +162,10 @@ impl Emit<'_> {
     /// Tests the addresses in vectors 0 to `n`. Uses vectors 4 to 6, `k5` to `k7`.
     fn test_lanes(&mut self, x: &Access, n: usize) {
         let k = x.class.bytes().trailing_zeros();
-        if let Some(end) = self.end_of_masked(x) {
+        let passed = self.a.label();
+        if let Some(end) = self.most_end(x) {
             self.a.imm(Code::Cmp_rm64_imm32, cta(offset_of!(CtaCtx, shared_size)), end);
-            self.a.jump(Code::Jb_rel32_64, x.cold);
-            return;
+            self.a.jump(Code::Jae_rel32_64, passed);
         }
         self.limits(x);
         if k > 0 {
@@ -212,30 +215,20 @@ impl Emit<'_> {
         }
         self.a.op2(Code::VEX_Kortestw_kr_kr, Register::K7, Register::K7);
         self.a.jump(Code::Jne_rel32_64, x.cold);
+        self.a.bind_if_wanted(passed);
     }
 
-    /// Where an access to shared memory ends at most, if its address is made by a mask that keeps it aligned: then the size of the memory is all that is to be tested.
-    fn end_of_masked(&self, x: &Access) -> Option<i32> {
-        let made = |v: Val| match v {
-            Val::Reg(r) => self.plan.origin(r),
-            Val::Imm(..) => None,
-        };
-        let parts = |inst: &Inst| match inst.src[..] {
-            [v, Val::Imm(n, _)] | [Val::Imm(n, _), v] => Some((v, n)),
-            _ => None,
-        };
-        let mut inst = made(x.class.address).filter(|_| x.limits == Limits::Shared && x.short)?;
-        let mut base = u64::try_from(x.class.offset).ok()?;
-        if inst.op == Op::Pure(Pure::Add(Ty::B32)) {
-            let (v, n) = parts(inst)?;
-            (inst, base) = (made(v)?, base + (n & Ty::B32.mask()));
+    /// Where an access to shared memory ends at most, if its address is aligned whatever it is: then the size of the memory is all that is to be tested.
+    fn most_end(&mut self, x: &Access) -> Option<i32> {
+        if x.limits != Limits::Shared || !x.short {
+            return None;
         }
-        let Op::Pure(Pure::And(Ty::B32)) = inst.op else { return None };
-        let (_, mask) = parts(inst)?;
-        let bytes = x.class.bytes().cast_unsigned();
-        let most = base + (mask & Ty::B32.mask());
-        let is_aligned = (base | mask) & (bytes - 1) == 0;
-        i32::try_from(most + bytes).ok().filter(|_| is_aligned)
+        let bytes = u32::try_from(x.class.bytes()).ok()?;
+        let offset = u32::try_from(x.class.offset).ok()?;
+        let Reach { most, zeros } = self.reach(x.class.address);
+        let is_aligned = bytes.trailing_zeros() <= zeros.min(offset.trailing_zeros());
+        let end = most.checked_add(offset)?.checked_add(bytes)?;
+        i32::try_from(end).ok().filter(|end| is_aligned && *end <= MOST_SHARED)
     }
 
     /// The mask of a gather or scatter, which it clears, in `k6`.
