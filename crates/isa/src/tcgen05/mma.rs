@@ -61,7 +61,7 @@ const A: Operand = tmem("a-tmem");
 const A_DESC: Operand = reg("a-desc", Is::Fixed(B64));
 const B_DESC: Operand = reg("b-desc", Is::Fixed(B64));
 const META: Operand = tmem("sp-meta-tmem");
-const IDESC: Operand = reg("idesc", Is::Fixed(B32));
+const IDESC: Operand = val("idesc", Is::Fixed(B32));
 const LANES: Operand = Operand {
     name: "disable-output-lane",
     kind: Kind::Vector,
