@@ -421,7 +421,7 @@ impl<'a> BodyCx<'_, 'a> {
         all.collect::<Result<Vec<_>, Told>>().map(Operand::Vector)
     }
 
-    fn elements(
+    pub fn elements(
         &mut self,
         icx: &InstCx<'_, 'a>,
         p: Pairing<'a, 'a>,
