@@ -15,6 +15,8 @@ use handloom_isa::form::Role;
 
 /// First bit of the rank in an address on a device.
 const RANK_AT: u32 = 24;
+/// The bits of a rank: a cluster has 16 ctas at most.
+const RANKS: u32 = 15;
 /// Bits that are zero in an address of the largest alignment that is asked for.
 const MOST_ALIGNED: u32 = 10;
 
@@ -113,9 +115,10 @@ fn mask_of(body: &Body, o: &Operand) -> Option<u32> {
         _ => return None,
     };
     let bits = u32::try_from(bits).ok()?;
-    const BELOW: u32 = (1 << RANK_AT) - (1 << MOST_ALIGNED);
-    let all = u32::MAX >> RANK_AT;
-    (bits & BELOW == BELOW && bits >> RANK_AT != all).then_some(bits >> RANK_AT)
+    // What takes out more than bits of a rank means no address of another cta.
+    const OTHERS: u32 = !(RANKS << RANK_AT) & u32::MAX << MOST_ALIGNED;
+    let kept = bits >> RANK_AT;
+    (bits & OTHERS == OTHERS && kept & RANKS != RANKS).then_some(kept)
 }
 
 /// The instructions that write a register, with their places.
