@@ -114,7 +114,7 @@ impl View {
         let depth = if whole.dims == 3 { whole.size[2] } else { 1 };
         let is_size = |i: usize, size: u32| self.size[i] == u64::from(size) || size == 1 && self.size[i] == 0;
         // Layers may be given as the depth of an array of them.
-        let is_depth = is_size(2, depth) || self.size[2] == whole.n_layers();
+        let is_depth = is_size(2, depth) || whole.n_layers() > 1 && self.size[2] == whole.n_layers();
         if image.texel() != whole.texel() || !is_size(0, whole.size[0]) || !is_size(1, whole.size[1]) || !is_depth {
             return Err(Code::INVALID_VALUE);
         }
