@@ -205,7 +205,7 @@ fn run(text: &str, buffers: Vec<Vec<u8>>, addresses: Vec<Address>, handles: usiz
         let got = outcome.buffers.last().expect("there are results").chunks_exact(4);
         (way.name.to_string(), got.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
     };
-    plain(Bounds::Exact).into_iter().map(by).collect()
+    plain(Bounds::Exact).map(by).collect()
 }
 
 #[test]
