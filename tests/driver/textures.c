@@ -61,6 +61,12 @@ typedef struct {
     size_t width, height, depth;
 } Cuboid;
 
+typedef struct {
+    unsigned format;
+    size_t width, height, depth;
+    unsigned first_level, last_level, first_layer, last_layer, reserved[16];
+} View;
+
 CUresult cuArrayCreate_v2(CUarray *, const Plane *);
 CUresult cuArrayGetDescriptor_v2(Plane *, CUarray);
 CUresult cuArray3DCreate_v2(CUarray *, const Solid *);
@@ -72,6 +78,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray);
 CUresult cuTexObjectCreate(CUobject *, const Resource *, const Reading *, const void *);
 CUresult cuTexObjectDestroy(CUobject);
 CUresult cuTexObjectGetResourceDesc(Resource *, CUobject);
+CUresult cuTexObjectGetResourceViewDesc(View *, CUobject);
 CUresult cuTexObjectGetTextureDesc(Reading *, CUobject);
 CUresult cuSurfObjectCreate(CUobject *, const Resource *);
 CUresult cuSurfObjectDestroy(CUobject);
@@ -81,7 +88,7 @@ CUresult cuMemcpyHtoA_v2(CUarray, size_t, const void *, size_t);
 CUresult cuMemcpyAtoH_v2(void *, CUarray, size_t, size_t);
 CUresult cuMemcpyAtoA_v2(CUarray, size_t, CUarray, size_t, size_t);
 
-enum { U8 = 1, S32 = 10, FLOAT = 0x20, AS_INTEGER = 1, NORMALIZED = 2, HOST = 1, ARRAY = 3 };
+enum { U8 = 1, S32 = 10, FLOAT = 0x20, AS_INTEGER = 1, NORMALIZED = 2, SEAMLESS = 0x40, UINT_1X16 = 7, UINT_1X32 = 13, HOST = 1, ARRAY = 3 };
 
 static const char *TEXT =
     ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -103,6 +110,13 @@ static const char *TEXT =
     "mov.u32 %one, 1; mov.u32 %two, 2;\n"
     "tex.a2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%t, {%one, %i, %two, %two}]; st.global.f32 [%o], %r0;\n"
     "tex.3d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%s, {%i, %two, %one, %one}]; st.global.f32 [%o+16], %r0; ret; }\n"
+    // Layer 1 of two arrays: out[i] = element (i, 2).
+    ".visible .entry pages(.param .u64 t, .param .u64 u, .param .u64 out) {\n"
+    ".reg .b64 %t, %s, %o; .reg .b32 %i, %one, %two; .reg .f32 %r<4>;\n"
+    "ld.param.u64 %t, [t]; ld.param.u64 %s, [u]; ld.param.u64 %o, [out]; mov.u32 %i, %tid.x; mad.wide.u32 %o, %i, 4, %o;\n"
+    "mov.u32 %one, 1; mov.u32 %two, 2;\n"
+    "tex.a2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%t, {%one, %i, %two, %two}]; st.global.f32 [%o], %r0;\n"
+    "tex.a2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%s, {%one, %i, %two, %two}]; st.global.f32 [%o+16], %r0; ret; }\n"
     // surface(i, 1) = i * 3; out = level 1 of a texture.
     ".visible .entry write(.param .u64 s, .param .u64 t, .param .u64 out) {\n"
     ".reg .b64 %s, %t, %o; .reg .b32 %i, %x, %y, %v; .reg .f32 %f, %l, %r<4>;\n"
@@ -268,6 +282,45 @@ int main(void) {
     TRUE(memcmp(read, some, 16) == 0 && cuMemcpyAtoH_v2(read, copy, 20, 16) == 1);
     OK(cuSurfObjectDestroy(s));
     OK(cuTexObjectDestroy(t));
+    // A view of level 1 alone, with the bits of its floats as integers; what a view may not be.
+    View view = {.format = UINT_1X32, .width = 4, .height = 4, .first_level = 1, .last_level = 1}, view_told;
+    TRUE(cuTexObjectGetResourceViewDesc(&view_told, t) == 1);
+    Reading bits = {.flags = AS_INTEGER};
+    OK(cuTexObjectCreate(&t, &of_levels, &bits, &view));
+    OK(cuTexObjectGetResourceViewDesc(&view_told, t));
+    TRUE(memcmp(&view_told, &view, sizeof view) == 0);
+    run(module, "fetch", two, 2, ints, 8);
+    TRUE(memcmp(ints, small, 8) == 0);
+    OK(cuTexObjectDestroy(t));
+    View wrong_views[] = {view, view, view, view, view, view};
+    wrong_views[0].width = 8;
+    wrong_views[1].format = UINT_1X16;
+    wrong_views[2].last_level = 3;
+    wrong_views[3].first_level = 2;
+    wrong_views[4].last_layer = 1;
+    wrong_views[5].format = 99;
+    for (int i = 0; i < 6; i++) TRUE(cuTexObjectCreate(&t, &of_levels, &bits, &wrong_views[i]) == 1);
+    TRUE(cuTexObjectCreate(&t, &rows, &border, &view) == 1);
+    bits.flags = SEAMLESS;
+    TRUE(cuTexObjectCreate(&t, &of_levels, &bits, 0) == 1);
+    // Of three layers the last two; the number of a layer ends at the last one.
+    Solid three_pages = {4, 3, 3, FLOAT, 1, 1};
+    CUarray book;
+    OK(cuArray3DCreate_v2(&book, &three_pages));
+    float page[36];
+    for (int i = 0; i < 36; i++) page[i] = (float)(100 * (i / 12) + i % 12);
+    Cuboid bind = {.src = {.kind = HOST, .host = page, .pitch = 16, .height = 3}, .dst = {.kind = ARRAY, .array = book}, .width = 16, .height = 3, .depth = 3};
+    OK(cuMemcpy3D_v2(&bind));
+    Resource of_book = {.kind = 0, .res.array = book};
+    View last_two = {.width = 4, .height = 3, .first_layer = 1, .last_layer = 2};
+    View last_one = {.width = 4, .height = 3, .first_layer = 2, .last_layer = 2};
+    OK(cuTexObjectCreate(&t, &of_book, &nearest, &last_two));
+    OK(cuTexObjectCreate(&u, &of_book, &nearest, &last_one));
+    run(module, "pages", three, 4, got, 32);
+    for (int i = 0; i < 4; i++) TRUE(got[i] == 208 + i && got[4 + i] == 208 + i);
+    OK(cuTexObjectDestroy(t));
+    OK(cuTexObjectDestroy(u));
+    OK(cuArrayDestroy(book));
     OK(cuMipmappedArrayDestroy(levels));
     OK(cuArrayDestroy(words));
     OK(cuArrayDestroy(copy));

@@ -64,11 +64,13 @@ pair_product(const __grid_constant__ Map a, const __grid_constant__ Map b, float
       wait(shared(&empty[s]), parity);
       // The first block is told of both blocks' copies.
       u32 bar = of_block(shared(&full[s]), 0), to = first + s * STAGE;
+      // The same, as CUTLASS writes it: the rank of a block lies from bit 24 on in addresses on a device.
+      u32 same = shared(&full[s]) & 0xFEFFFFFF;
       asm volatile("mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(bar), "r"(STAGE) : "memory");
       asm volatile("cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                   ::"r"(to), "l"(&a), "r"(i * K), "r"(row), "r"(bar) : "memory");
+                   ::"r"(to), "l"(&a), "r"(i * K), "r"(row), "r"(same) : "memory");
       asm volatile("cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                   ::"r"(to + A_BYTES), "l"(&b), "r"(i * K), "r"(column + (int)rank * (N / 2)), "r"(bar) : "memory");
+                   ::"r"(to + A_BYTES), "l"(&b), "r"(i * K), "r"(column + (int)rank * (N / 2)), "r"(same) : "memory");
       if (++s == STAGES) {
         s = 0;
         parity ^= 1;

@@ -39,6 +39,8 @@ struct Case {
     shifts_a: bool,
     /// Scales of a row, and whether they are `.ue8m0`.
     scales: Option<(usize, bool)>,
+    /// Byte of the column where the scales of a line begin, of `a` and `b`.
+    scale_bytes: [usize; 2],
     /// Modes of `super::Layout`, and 4 for 128 bytes by pairs of units.
     modes: [u32; 2],
     k_major: [bool; 2],
@@ -68,6 +70,7 @@ const PLAIN: Case = Case {
     a_in_tensor: false,
     shifts_a: false,
     scales: None,
+    scale_bytes: [0; 2],
     modes: [0; 2],
     k_major: [true; 2],
     negates: [false; 2],
@@ -214,7 +217,10 @@ impl Case {
             | flag(!self.k_major[1], 16)
             | (self.n as u32 / 8) << 17;
         match self.scales {
-            Some((_, is_ue8m0)) => common | flag(is_ue8m0, 23) | (self.m as u32 / 128) << 27,
+            Some((_, is_ue8m0)) => {
+                let [a, b] = self.scale_bytes.map(|byte| byte as u32);
+                common | b << 4 | flag(is_ue8m0, 23) | (self.m as u32 / 128) << 27 | a << 29
+            }
             None => {
                 let d = match self.d.word {
                     "f16" => 0,
@@ -311,7 +317,13 @@ fn check(case: &Case, rng: &mut Rng) {
             scale_a[row][block] = value;
             let (cta, local) = (row / (m / ctas), row % (m / ctas));
             for warp in 0..4 {
-                cells.put(cta, 32 * warp + local % 32, 32 * (at_sfa + local / 32) + 8 * block, 8, bits);
+                cells.put(
+                    cta,
+                    32 * warp + local % 32,
+                    32 * (at_sfa + local / 32) + 8 * (block + case.scale_bytes[0]),
+                    8,
+                    bits,
+                );
             }
         }
         for (column, block) in (0..n).flat_map(|column| (0..blocks).map(move |block| (column, block))) {
@@ -324,7 +336,8 @@ fn check(case: &Case, rng: &mut Rng) {
                     true => (column / (n / 2) * 2..column / (n / 2) * 2 + 2, column % (n / 2)),
                 };
                 for warp in warps {
-                    cells.put(cta, 32 * warp + local % 32, 32 * (at_sfb + local / 32) + 8 * block, 8, bits);
+                    let bit = 32 * (at_sfb + local / 32) + 8 * (block + case.scale_bytes[1]);
+                    cells.put(cta, 32 * warp + local % 32, bit, 8, bits);
                 }
             }
         }
@@ -483,8 +496,9 @@ fn kernel(
         ("%d", high),
         ("%ia", wide as u32 + high),
         ("%sm", wide as u32 + 8 + high),
-        ("%sa", wide as u32 + 16),
-        ("%sb", wide as u32 + 24),
+        // As public libraries do it, with the byte of the scales in the upper bits, which do not count.
+        ("%sa", wide as u32 + 16 + ((case.scale_bytes[0] as u32) << 30)),
+        ("%sb", wide as u32 + 24 + ((case.scale_bytes[1] as u32) << 30)),
     ] {
         let _ = writeln!(text, "add.u32 {name}, %base, {at};");
     }
@@ -632,6 +646,8 @@ fn scaled_products() {
         Case { a: E2M1, b: E2M3, a_in_tensor: true, n: 40, modes: [0, 1], collector: ".collector::a::use", ..s },
         Case { a: E4M3, b: E3M2, sparse: true, k_major: [true, false], ..s },
         Case { kind: "mxf4", scales: Some((2, true)), modes: [1, 2], negates: [true, false], ..p },
+        Case { scale_bytes: [1, 3], ..s },
+        Case { kind: "mxf4", scales: Some((2, true)), scale_bytes: [2, 0], ..p },
         Case { n: 72, ..p },
         Case { scales: Some((4, true)), a_in_tensor: true, adds: false, ..p },
         Case { scales: Some((2, true)), sparse: true, ..p },

@@ -11,9 +11,10 @@ use handloom_syntax::ast::{self, OperandKind};
 
 use crate::consts::{Const, eval};
 use crate::context::{Told, index};
+use crate::forms::Rule;
 use crate::module::{AddrBase, LocalKind, Operand, Point, RegId, SymbolKind};
 use crate::names::Bind;
-use crate::scope::{BodyCx, InstCx, Named, Pairing};
+use crate::scope::{BodyCx, InstCx, Named, Pairing, n_elements};
 use crate::words::component;
 
 const SECTION: &str = "Addresses as Operands";
@@ -104,11 +105,42 @@ impl<'a> BodyCx<'_, 'a> {
             None => None,
         };
         let written = coordinates;
-        let coordinates = self.coordinates(icx, Pairing { written, ..p })?;
+        let coordinates = if ["tex", "tld4", "suld", "sust", "sured"].iter().any(|op| icx.is(op)) {
+            self.place_in_image(icx, Pairing { written, ..p })?
+        } else {
+            self.coordinates(icx, Pairing { written, ..p })?
+        };
         if icx.used.text(Role::Shape).starts_with(".a") {
             self.layer(icx, written, &coordinates)?;
         }
         Ok(Operand::Point(Box::new(Point { at: (base, offset.wrapping_add(outer)), sampler, coordinates })))
+    }
+
+    /// Coordinates of a texture or surface. As in the first versions of PTX, a vector may have more elements than count.
+    fn place_in_image(&mut self, icx: &InstCx<'_, 'a>, p: Pairing<'a, 'a>) -> Result<Operand, Told> {
+        let OperandKind::Vector(written) = &p.written.kind else { return self.coordinates(icx, p) };
+        let n = usize::from(n_elements(p.wanted, &icx.used));
+        let is_longer = written.len() > n && matches!(written.len(), 2 | 4);
+        if written.len() != n && !is_longer {
+            return self.coordinates(icx, p);
+        }
+        // After the number of an image of an array come places, of which floats may be written out.
+        let is_float = |o: &ast::Operand<'a>| match &o.kind {
+            OperandKind::Expr(e) => matches!(eval(e), Ok(Const::Float(_) | Const::Float32(_))),
+            _ => false,
+        };
+        let has_floats = icx.is("tld4") || icx.is("tex") && icx.used.ty(Role::Type2) == ScalarType::F32;
+        let mut all = Vec::new();
+        for (i, element) in written.iter().enumerate() {
+            let rule =
+                if i > 0 && has_floats && is_float(element) { Some(Rule::ordinary(ScalarType::F32)) } else { p.rule };
+            let one = std::slice::from_ref(element);
+            if let Operand::Vector(mut checked) = self.elements(icx, Pairing { rule, ..p }, one)? {
+                all.append(&mut checked);
+            }
+        }
+        all.truncate(n);
+        Ok(Operand::Vector(all))
     }
 
     /// The first coordinate of an array is the number of an image.

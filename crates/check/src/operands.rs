@@ -52,7 +52,9 @@ impl<'a> BodyCx<'_, 'a> {
             OperandKind::Name(name) => self.name(icx, p, name, p.written.span),
             OperandKind::Member(name, words) => self.member(icx, p, name, words),
             OperandKind::Expr(e) => match p.wanted.kind {
-                Kind::Val | Kind::MovSource | Kind::Vector if p.side == Side::Source => self.constant(icx, p, e),
+                Kind::Val | Kind::MovSource | Kind::Vector | Kind::Tuple | Kind::Point if p.side == Side::Source => {
+                    self.constant(icx, p, e)
+                }
                 Kind::Reg if p.side == Side::Source && is_sum(e) => self.constant(icx, p, e),
                 Kind::Reg if p.side == Side::Source && p.rule.is_some_and(|r| !has_literals(r.ty)) => {
                     let ty = p.rule.map_or(ScalarType::F16, |r| r.ty);
@@ -419,7 +421,7 @@ impl<'a> BodyCx<'_, 'a> {
         all.collect::<Result<Vec<_>, Told>>().map(Operand::Vector)
     }
 
-    fn elements(
+    pub fn elements(
         &mut self,
         icx: &InstCx<'_, 'a>,
         p: Pairing<'a, 'a>,

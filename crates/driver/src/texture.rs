@@ -87,6 +87,70 @@ pub struct Made {
     pub resource: Resource,
     /// How it is read; of a surface nothing.
     pub reading: Option<Reading>,
+    /// The part of it that a texture shows, and as what.
+    pub view: Option<View>,
+}
+
+/// A part of an array, or of one with levels, that a texture shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    /// `CUresourceViewFormat`: 0 is that of the array.
+    pub format: u32,
+    /// Elements of a row, rows, slices.
+    pub size: [u64; 3],
+    /// The first and the last level of detail.
+    pub levels: [u32; 2],
+    /// The first and the last layer; faces are layers.
+    pub layers: [u32; 2],
+}
+
+impl View {
+    /// What it shows of an image.
+    fn of(&self, whole: Image) -> Result<Image> {
+        let mut image = whole;
+        if self.format != 0 {
+            (image.channel, image.components) = view_format(self.format)?;
+        }
+        let depth = if whole.dims == 3 { whole.size[2] } else { 1 };
+        let is_size = |i: usize, size: u32| self.size[i] == u64::from(size) || size == 1 && self.size[i] == 0;
+        // Layers may be given as the depth of an array of them.
+        let is_depth = is_size(2, depth) || whole.n_layers() > 1 && self.size[2] == whole.n_layers();
+        if image.texel() != whole.texel() || !is_size(0, whole.size[0]) || !is_size(1, whole.size[1]) || !is_depth {
+            return Err(Code::INVALID_VALUE);
+        }
+        let [first, last] = self.levels;
+        let n_levels = last.checked_sub(first).filter(|_| last < u32::from(whole.levels)).ok_or(Code::INVALID_VALUE)?;
+        let level = whole.level(u8::try_from(first).map_err(|_| Code::INVALID_VALUE)?);
+        (image.base, image.size, image.pitch) = (level.base, level.size, level.pitch);
+        image.rows = u32::try_from(level.slice / level.pitch.max(1)).map_err(|_| Code::INVALID_VALUE)?;
+        image.levels = u8::try_from(n_levels + 1).map_err(|_| Code::INVALID_VALUE)?;
+        let stored = u32::try_from(whole.n_layers()).map_err(|_| Code::INVALID_VALUE)?;
+        let [first, last] = self.layers;
+        let n_layers = last.checked_sub(first).filter(|_| last < stored).ok_or(Code::INVALID_VALUE)? + 1;
+        match (whole.layers > 0, whole.is_cube) {
+            (true, true) if n_layers % 6 != 0 => return Err(Code::INVALID_VALUE),
+            (true, true) => image.layers = n_layers / 6,
+            (true, false) => image.layers = n_layers,
+            // What has no layers has all that it is.
+            (false, _) if (first, last) != (0, 0) => return Err(Code::INVALID_VALUE),
+            (false, _) => return Ok(image),
+        }
+        (image.first_layer, image.layers_in_memory) = (first, stored);
+        Ok(image)
+    }
+}
+
+/// The components of a `CUresourceViewFormat`. Those of compressed blocks are not supported.
+fn view_format(format: u32) -> Result<(Channel, u8)> {
+    const CHANNELS: [Channel; 8] =
+        [Channel::U8, Channel::S8, Channel::U16, Channel::S16, Channel::U32, Channel::S32, Channel::F16, Channel::F32];
+    const BLOCKS: std::ops::RangeInclusive<u32> = 0x19..=0x22;
+    if BLOCKS.contains(&format) {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    let (kind, n) = ((format.wrapping_sub(1)) / 3, format.wrapping_sub(1) % 3);
+    let channel = usize::try_from(kind).ok().and_then(|kind| CHANNELS.get(kind)).ok_or(Code::INVALID_VALUE)?;
+    Ok((*channel, 1 << n))
 }
 
 /// All objects of the process, by handle.
@@ -131,8 +195,8 @@ pub(crate) fn sampler(reading: &Reading, image: &mut Image) -> Result<Sampler> {
     if reading.flags & !known != 0 {
         return Err(Code::INVALID_VALUE);
     }
-    if reading.flags & SEAMLESS != 0 {
-        return Err(Code::NOT_SUPPORTED);
+    if reading.flags & SEAMLESS != 0 && !image.is_cube {
+        return Err(Code::INVALID_VALUE);
     }
     let mut address = [AddressMode::default(); 3];
     for (to, from) in address.iter_mut().zip(reading.address) {
@@ -169,6 +233,7 @@ pub(crate) fn sampler(reading: &Reading, image: &mut Image) -> Result<Sampler> {
         forces_texels: false,
         filter: filter_between_texels,
         mip_filter: filter(reading.mip_filter)?,
+        is_seamless: reading.flags & SEAMLESS != 0,
         address,
         border: reading.border,
         lod_bias: reading.lod_bias,
@@ -185,6 +250,12 @@ pub fn create(made: Made) -> Result<u64> {
     let ctx = context::current()?;
     let process = process()?;
     let mut image = image(made.resource)?;
+    if let Some(view) = &made.view {
+        if !matches!(made.resource, Resource::Array(_) | Resource::Levels(_)) {
+            return Err(Code::INVALID_VALUE);
+        }
+        image = view.of(image)?;
+    }
     let object = match &made.reading {
         Some(reading) => {
             let sampler = sampler(reading, &mut image)?;

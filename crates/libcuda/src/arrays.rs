@@ -2,7 +2,7 @@
 
 use handloom_driver::array::{self, Shape};
 use handloom_driver::copy::{Region, Size};
-use handloom_driver::texture::{self, Made, Reading, Resource};
+use handloom_driver::texture::{self, Made, Reading, Resource, View};
 use handloom_driver::{Code, Result, process};
 
 use crate::abi::{ArrayDescriptor, ArrayDescriptor3d, ResourceDesc, TextureDesc};
@@ -81,9 +81,13 @@ pub(crate) fn create_texture(
     view: In<crate::abi::ViewDesc>,
 ) -> Result {
     to.check()?;
-    if !view.is_null() {
-        return Err(Code::NOT_SUPPORTED);
-    }
+    let view = if view.is_null() { None } else { Some(view.get()?) };
+    let view = view.map(|v| View {
+        format: v.format,
+        size: [v.width, v.height, v.depth],
+        levels: [v.first_level, v.last_level],
+        layers: [v.first_layer, v.last_layer],
+    });
     let (what, d) = (what.get()?, how.get()?);
     let reading = Reading {
         address: d.address_mode,
@@ -96,13 +100,13 @@ pub(crate) fn create_texture(
         max_lod: d.max_mipmap_level_clamp,
         border: d.border_color,
     };
-    to.set(texture::create(Made { resource: resource(&what)?, reading: Some(reading) })?)
+    to.set(texture::create(Made { resource: resource(&what)?, reading: Some(reading), view })?)
 }
 
 pub(crate) fn create_surface(to: Out<u64>, what: In<ResourceDesc>) -> Result {
     to.check()?;
     let what = what.get()?;
-    to.set(texture::create(Made { resource: resource(&what)?, reading: None })?)
+    to.set(texture::create(Made { resource: resource(&what)?, reading: None, view: None })?)
 }
 
 pub(crate) fn destroy_texture(handle: u64) -> Result {
@@ -176,9 +180,19 @@ pub(crate) fn sparse_levels(to: Out<u64>, handle: u64) -> Result {
     Err(Code::INVALID_VALUE)
 }
 
-/// No object has a view of its own.
+/// The view of a texture that was made with one.
 pub(crate) fn view_of(to: Out<crate::abi::ViewDesc>, handle: u64) -> Result {
     to.check()?;
-    texture::made(handle)?;
-    Err(Code::INVALID_VALUE)
+    let v = texture::made(handle)?.view.ok_or(Code::INVALID_VALUE)?;
+    to.set(crate::abi::ViewDesc {
+        format: v.format,
+        width: v.size[0],
+        height: v.size[1],
+        depth: v.size[2],
+        first_level: v.levels[0],
+        last_level: v.levels[1],
+        first_layer: v.layers[0],
+        last_layer: v.layers[1],
+        reserved: [0; 16],
+    })
 }

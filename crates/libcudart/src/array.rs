@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use crate::cu::{self, ArrayDescriptor, Memcpy2D, ResourceDesc, Side2, TextureDesc};
+use crate::cu::{self, ArrayDescriptor, Memcpy2D, ResourceDesc, Side2, TextureDesc, ViewDesc};
 use crate::device::ready;
 use crate::error::{Answer, Error, driver};
 use crate::memory::{ARRAY, ChannelFormat, UNIFIED, Wait, check_kind, copy_rectangle};
@@ -33,6 +33,16 @@ pub struct Reading {
     max_lod: f32,
     exact_levels: i32,
     seamless: i32,
+}
+
+/// `cudaResourceViewDesc`, as much of it as both versions have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    format: u32,
+    size: [usize; 3],
+    levels: [u32; 2],
+    layers: [u32; 2],
 }
 
 /// First of the formats whose kind says the number of components too, in both interfaces.
@@ -223,8 +233,17 @@ fn resource_of(d: &ResourceDesc) -> Resource {
     Resource { kind: d.kind, words }
 }
 
-/// The format of what a texture lies over.
-fn format_of(r: &ResourceDesc) -> Answer<u32> {
+/// `CUarray_format` of a `cudaResourceViewFormat` that is one of integers or floats.
+fn format_of_view(format: u32) -> Option<u32> {
+    const FORMATS: [u32; 8] = [0x01, 0x08, 0x02, 0x09, 0x03, 0x0a, 0x10, 0x20];
+    FORMATS.get(usize::try_from(format.checked_sub(1)? / 3).ok()?).copied()
+}
+
+/// The format of what a texture lies over, as the texture shows it.
+fn format_of(r: &ResourceDesc, view: Option<&View>) -> Answer<u32> {
+    if let Some(format) = view.and_then(|view| format_of_view(view.format)) {
+        return Ok(format);
+    }
     match r.kind {
         0 => Ok(descriptor(r.res[0])?.format),
         1 => {
@@ -387,10 +406,11 @@ calls! {
         driver(unsafe { cu::cuMipmappedArrayGetSparseProperties(to, all) })
     }
 
-    fn cudaGetTextureObjectResourceViewDesc(to: *mut c_void, texture: u64) {
+    fn cudaGetTextureObjectResourceViewDesc(to: Out<'_, View>, texture: u64) {
         ready()?;
-        // SAFETY: as above.
-        driver(unsafe { cu::cuTexObjectGetResourceViewDesc(to, texture) })
+        let mut view = ViewDesc::default();
+        driver(cu::cuTexObjectGetResourceViewDesc(&mut view, texture))?;
+        put(to, View { format: view.format, size: view.size, levels: view.levels, layers: view.layers })
     }
 
     fn cudaDeviceGetTexture1DLinearMaxWidth(width: Out<'_, usize>, c: Option<&ChannelFormat>, device: i32) {
@@ -417,12 +437,19 @@ calls! {
         flat(Bytes { array, x, y, count }, Way::From, to, kind, stream, Wait::No)
     }
 
-    fn cudaCreateTextureObject(to: Out<'_, u64>, what: Option<&Resource>, how: Option<&Reading>, view: *const c_void) {
+    fn cudaCreateTextureObject(to: Out<'_, u64>, what: Option<&Resource>, how: Option<&Reading>, view: Option<&View>) {
         ready()?;
         let what = resource(what)?;
-        let how = reading(how.ok_or(Error::INVALID_VALUE)?, format_of(&what)?)?;
+        let how = reading(how.ok_or(Error::INVALID_VALUE)?, format_of(&what, view)?)?;
+        let view = view.map(|v| ViewDesc {
+            format: v.format,
+            size: v.size,
+            levels: v.levels,
+            layers: v.layers,
+            reserved: [0; 16],
+        });
         let mut texture = 0;
-        driver(cu::cuTexObjectCreate(&mut texture, &what, &how, view.addr() as u64))?;
+        driver(cu::cuTexObjectCreate(&mut texture, &what, &how, view.as_ref()))?;
         put(to, texture)
     }
 

@@ -88,6 +88,22 @@ pub struct ResourceDesc {
     pub flags: u32,
 }
 
+/// What a texture shows of an array, as the driver has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ViewDesc {
+    /// `CUresourceViewFormat`
+    pub format: u32,
+    /// Elements of a row, rows, slices.
+    pub size: [usize; 3],
+    /// First and last level of detail.
+    pub levels: [u32; 2],
+    /// First and last layer.
+    pub layers: [u32; 2],
+    /// 0.
+    pub reserved: [u32; 16],
+}
+
 /// How a texture is read, as the driver has it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -253,10 +269,15 @@ unsafe extern "C" {
     pub safe fn cuMipmappedArrayCreate(all: &mut u64, what: &ArrayDescriptor, levels: u32) -> u32;
     pub safe fn cuMipmappedArrayGetLevel(array: &mut u64, all: u64, level: u32) -> u32;
     pub safe fn cuMipmappedArrayDestroy(all: u64) -> u32;
-    pub safe fn cuTexObjectCreate(texture: &mut u64, what: &ResourceDesc, how: &TextureDesc, view: u64) -> u32;
+    pub safe fn cuTexObjectCreate(
+        texture: &mut u64,
+        what: &ResourceDesc,
+        how: &TextureDesc,
+        view: Option<&ViewDesc>,
+    ) -> u32;
     pub safe fn cuTexObjectDestroy(texture: u64) -> u32;
     pub safe fn cuTexObjectGetResourceDesc(what: &mut ResourceDesc, texture: u64) -> u32;
-    pub fn cuTexObjectGetResourceViewDesc(view: *mut c_void, texture: u64) -> u32;
+    pub safe fn cuTexObjectGetResourceViewDesc(view: &mut ViewDesc, texture: u64) -> u32;
     pub fn cuArrayGetMemoryRequirements(to: *mut c_void, array: u64, device: i32) -> u32;
     pub fn cuMipmappedArrayGetMemoryRequirements(to: *mut c_void, all: u64, device: i32) -> u32;
     pub fn cuArrayGetSparseProperties(to: *mut c_void, array: u64) -> u32;

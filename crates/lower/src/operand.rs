@@ -11,7 +11,7 @@ use handloom_ir::types::*;
 use handloom_isa::form::{self, Arg, Cx, Role, Semantics};
 
 use crate::function::{FunctionCx, Home, Place};
-use crate::short_addresses;
+use crate::{rank_masks, short_addresses};
 
 /// One result: where it goes.
 struct Target {
@@ -28,6 +28,7 @@ impl FunctionCx<'_> {
         let held = if let Semantics::WarpUpdate(_) = inst.form.semantics { &inst.dst[..] } else { &[] };
         let mut args: Vec<Arg> = inst.src.iter().chain(held).map(|o| self.source(o, keep_32, inst.span)).collect();
         self.complete_short_addresses(inst, &mut args);
+        self.mask_ranks(inst, &mut args);
         let dst_sinks: Vec<Vec<bool>> = inst.dst.iter().map(sinks).collect();
         let results = self.build(inst.span, guard, |b| {
             let mut cx = Cx { u: &inst.u, b, args: &args, dst_sinks: &dst_sinks, results: vec![] };
@@ -83,6 +84,16 @@ impl FunctionCx<'_> {
                 let distance = b.ext(distance, 32, true, Ty::B64);
                 b.add(near, distance)
             });
+        }
+    }
+
+    /// Addresses of shared memory of which the program has masked bits of the rank out are those in the cta that is meant.
+    fn mask_ranks(&mut self, inst: &checked::Inst, args: &mut [Arg]) {
+        for (kept, arg) in rank_masks::kept_ranks(self.body, inst).into_iter().zip(args) {
+            if let (Some(kept), Arg::Addr(a)) = (kept, arg) {
+                let base = a.base;
+                a.base = self.build(inst.span, None, |b| rank_masks::masked(b, base, kept));
+            }
         }
     }
 

@@ -34,6 +34,13 @@ impl Address {
         let word = low32(source);
         Address { lane: word >> 16, column: word & 0xffff }
     }
+
+    /// Of scales, whose byte of the column the instruction descriptor says.
+    ///
+    /// Choice: the upper two bits do not count. The manual does not say so; public libraries have that byte there too.
+    pub(super) fn of_scales(source: u64) -> Address {
+        Address::of(source & !(3 << 30))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

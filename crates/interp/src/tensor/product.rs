@@ -294,7 +294,7 @@ pub(super) fn product(p: TensorProduct, src: &[u64], held: &Held, reach: &mut dy
     let lanes = if layout.is_half { [0, 16] } else { [0, 0] };
     let a = p.a_in_tensor.then(|| Address::of(s.a));
     let metadata = Address::of(s.metadata);
-    let scales = s.scales.map(Address::of);
+    let scales = s.scales.map(Address::of_scales);
     let like_d = [("`d`", Some(d)), ("`a`", a), ("the metadata", p.sparse.then_some(metadata))];
     for (what, address) in like_d {
         let Some(address) = address else { continue };

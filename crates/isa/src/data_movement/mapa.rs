@@ -3,9 +3,9 @@
 //! An address in `.shared::cluster` is the rank of the cta plus one, then the offset in its shared memory; below rank 0 lies the
 //! own cta. So the address of a variable is one in `.shared::cta` and in `.shared::cluster` alike.
 
-use handloom_ir::simt::{Op, Pure, Val};
+use handloom_ir::simt::{Builder, Op, Pure, Val};
 use handloom_ir::types::ScalarType::*;
-use handloom_ir::types::{CLUSTER_STRIDE, Int, StateSpace, Ty};
+use handloom_ir::types::{CLUSTER_STRIDE, Cmp, Int, Sreg, StateSpace, Ty};
 
 use super::memory::*;
 use crate::form::*;
@@ -29,19 +29,38 @@ pub const MAPA: Form = Form {
         let offset = cluster_offset(x);
         let last = x.b.imm(LAST_RANK, Ty::B32);
         let rank = x.b.pure(Pure::Min(Int::U32), Ty::B32, &[x.src(1), last]);
-        let rank = x.b.ext(rank, 32, false, Ty::B64);
-        let one = x.b.imm(1, Ty::B64);
-        let part = x.b.add(rank, one);
-        let by = x.b.imm(CLUSTER_STRIDE.trailing_zeros().into(), Ty::B32);
-        let part = x.b.pure(Pure::Shl(Ty::B64), Ty::B64, &[part, by]);
-        let inside = x.b.imm(CLUSTER_STRIDE - 1, Ty::B64);
-        let inside = x.b.and(offset, inside);
-        let there = x.b.or(part, inside);
+        let there = in_cta(x.b, offset, rank);
         let d = if x.u.has(Role::Space) { there } else { convert(x, there, false) };
         let d = if x.u.ty(Role::Type).ty() == Ty::B64 { d } else { x.b.half(d, false) };
         x.set(d);
     }),
 };
+
+/// The address in `.shared::cluster` of an offset in the shared memory of the cta with a rank.
+pub fn in_cta(b: &mut Builder<'_>, offset: Val, rank: Val) -> Val {
+    let rank = b.ext(rank, 32, false, Ty::B64);
+    let one = b.imm(1, Ty::B64);
+    let part = b.add(rank, one);
+    let by = b.imm(CLUSTER_STRIDE.trailing_zeros().into(), Ty::B32);
+    let part = b.pure(Pure::Shl(Ty::B64), Ty::B64, &[part, by]);
+    let inside = b.imm(CLUSTER_STRIDE - 1, Ty::B64);
+    let inside = b.and(offset, inside);
+    b.or(part, inside)
+}
+
+/// The rank of the cta that an address in `.shared::cluster` belongs to.
+pub fn rank_of(b: &mut Builder<'_>, address: Val) -> Val {
+    let by = b.imm(CLUSTER_STRIDE.trailing_zeros().into(), Ty::B32);
+    let part = b.pure(Pure::Shr(Int::U64), Ty::B64, &[address, by]);
+    let part = b.half(part, false);
+    let one = b.imm(1, Ty::B32);
+    let other = b.sub(part, one);
+    // Below the first rank lies the own cta.
+    let own = b.reg(Ty::B32);
+    b.push(Op::Sreg(Sreg::ClusterCtarank), vec![own], vec![]);
+    let is_own = b.pure(Pure::ICmp(Cmp::Lt, Int::U32), Ty::P, &[part, one]);
+    b.select(is_own, Val::Reg(own), other)
+}
 
 /// Source 0 as an offset in `.shared::cluster`, in 64 bits.
 pub(super) fn cluster_offset(x: &mut Cx<'_, '_>) -> Val {

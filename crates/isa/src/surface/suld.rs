@@ -76,7 +76,7 @@ pub const SUST: Form = Form {
 /// `sust.p.geom{.vec}.b32.clamp [a, b], c`.
 pub const SUST_P: Form = Form {
     words: &[".p"],
-    qualifiers: &[PLAIN_GEOMETRY, STORE_COP, VEC, must(Role::Type, &[ty(".b32", B32)]), CLAMP],
+    qualifiers: &[GEOMETRY, STORE_COP, VEC, must(Role::Type, &[ty(".b32", B32)]), CLAMP],
     needs: Needs::on(2, 0, SM_20),
     semantics: Semantics::Warp(store_formatted),
     ..SUST

@@ -72,18 +72,22 @@ pub const RED_ASYNC_ADD: Form = Form {
     ..RED_ASYNC_INC
 };
 
-/// `red.async.release.scope{.global}.add.type [a], b`.
-///
-/// The manual has an optional `.mmio` here, which the assembler refuses.
+/// `red.async{.mmio}.release.scope{.global}.add.type [a], b`.
 pub const RED_ASYNC_RELEASE: Form = Form {
     words: &[".release", ".add"],
     qualifiers: &[
+        maybe(Role::Flag, &[choice(".mmio", Value::Flag)]),
         must(Role::Scope, &[choice(".gpu", Value::Scope(Scope::Gpu)), choice(".sys", Value::Scope(Scope::Sys))]),
         maybe(Role::Space, &[GLOBAL]),
         must(Role::Type, &[ty(".u32", U32), ty(".s32", S32), ty(".u64", U64), ty(".s64", S64)]),
     ],
     src: &[address("a"), val("b", TYPE)],
     needs: Needs::on(8, 7, &[AtLeast(100)]),
+    legal: |u| match u.text(Role::Scope) {
+        ".sys" => Ok(Needs::NONE),
+        _ if !u.has(Role::Flag) => Ok(Needs::NONE),
+        scope => Err(Reason::new("`.mmio` wants `.sys`").at(scope)),
+    },
     semantics: Semantics::Build(|x| {
         let access = AtomAccess {
             op: AtomOp::Add,

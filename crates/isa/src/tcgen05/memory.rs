@@ -216,7 +216,7 @@ pub const CP: Form = Form {
         maybe(Role::Type, &[choice(".b8x16", Value::Flag)]),
         maybe(Role::Type2, &[choice(".b6x16_p32", Value::Flag), choice(".b4x16_p64", Value::Flag)]),
     ],
-    src: &[tmem("taddr"), reg("s-desc", Is::Fixed(B64))],
+    src: &[tmem("taddr"), val("s-desc", Is::Fixed(B64))],
     needs: NEEDS,
     legal: copy,
     semantics: Semantics::Warp(ops::copy),

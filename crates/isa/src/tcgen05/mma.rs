@@ -58,10 +58,10 @@ const BLOCK_SCALE: Group = must(Role::Flag3, &[choice(".block_scale", Value::Fla
 
 const D: Operand = tmem("d-tmem");
 const A: Operand = tmem("a-tmem");
-const A_DESC: Operand = reg("a-desc", Is::Fixed(B64));
-const B_DESC: Operand = reg("b-desc", Is::Fixed(B64));
+const A_DESC: Operand = val("a-desc", Is::Fixed(B64));
+const B_DESC: Operand = val("b-desc", Is::Fixed(B64));
 const META: Operand = tmem("sp-meta-tmem");
-const IDESC: Operand = reg("idesc", Is::Fixed(B32));
+const IDESC: Operand = val("idesc", Is::Fixed(B32));
 const LANES: Operand = Operand {
     name: "disable-output-lane",
     kind: Kind::Vector,
@@ -205,7 +205,7 @@ const B_COLLECTOR: Group = maybe(
         choice(".collector::b3::discard", Value::Flag),
     ],
 );
-const ZEROS: Operand = reg("zero-column-mask-desc", Is::Fixed(B64)).optional();
+const ZEROS: Operand = val("zero-column-mask-desc", Is::Fixed(B64)).optional();
 
 /// `tcgen05.mma.ws.cta_group::1.kind{.collector_usage} [d-tmem], a-desc, b-desc, idesc, enable-input-d{, zero-column-mask-desc}`.
 pub const WS: Form = Form {

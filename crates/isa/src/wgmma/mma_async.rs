@@ -31,11 +31,11 @@ const A: Operand = Operand {
     optional: false,
     when: When::Always,
 };
-const A_DESC: Operand = reg("a-desc", Is::Fixed(B64));
-const B_DESC: Operand = reg("b-desc", Is::Fixed(B64));
+const A_DESC: Operand = val("a-desc", Is::Fixed(B64));
+const B_DESC: Operand = val("b-desc", Is::Fixed(B64));
 const META: Operand = reg("sp-meta", Is::Fixed(B32));
 const SEL: Operand = operand("sp-sel", Kind::Imm, WORD);
-const SCALE_D: Operand = operand("scale-d", Kind::Pred { negatable: false }, Is::Fixed(Pred));
+const SCALE_D: Operand = operand("scale-d", Kind::Pred { negatable: true }, Is::Fixed(Pred));
 const SCALE_A: Operand = operand("imm-scale-a", Kind::Imm, Is::Fixed(S32));
 const SCALE_B: Operand = operand("imm-scale-b", Kind::Imm, Is::Fixed(S32));
 const TRANS_A: Operand = operand("imm-trans-a", Kind::Imm, WORD);

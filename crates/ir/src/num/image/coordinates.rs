@@ -75,6 +75,32 @@ fn turned(v: [f64; 3], of: [f64; 3]) -> (u32, f64, f64, f64) {
     }
 }
 
+/// The face beside a face, and the texel of it, for a texel that lies one step outside along one axis. All levels are squares of `size` texels.
+///
+/// Twice the distances from the middle of the cube are whole numbers: those of the texel's middle along its face are below `size`, and a step over the edge goes
+/// to the outermost row of the face there.
+pub(super) fn across(face: u32, texel: [i64; 2], size: u32) -> (u32, [u32; 2]) {
+    let n = i64::from(size);
+    let [s, t] = texel.map(|at| 2 * at + 1 - n);
+    let (major, s, t) = match (s.abs() > n, t.abs() > n) {
+        (true, _) => (n - 1, s.signum() * n, t),
+        (false, true) => (n - 1, s, t.signum() * n),
+        (false, false) => (n, s, t),
+    };
+    let on_axes = match face {
+        0 => [major, -t, -s],
+        1 => [-major, -t, s],
+        2 => [s, major, t],
+        3 => [s, -major, -t],
+        4 => [s, -t, major],
+        _ => [-s, -t, -major],
+    };
+    // Numbers of this size are exact.
+    let v = on_axes.map(|c| c as f64);
+    let (face, _, s, t) = turned(v, v);
+    (face, [s, t].map(|c| ((c as i64 + n - 1) / 2).clamp(0, n - 1) as u32))
+}
+
 /// How the place on the face changes where the direction changes by `d`.
 pub(super) fn face_change(v: [f64; 3], d: [f64; 3]) -> [f64; 3] {
     let (_, major, s, t) = turned(v, v);

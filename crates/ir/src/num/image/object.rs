@@ -187,6 +187,8 @@ pub struct Sampler {
     pub filter: Filter,
     /// Between levels.
     pub mip_filter: Filter,
+    /// Of a cube: a filter reads on from face to face, and what is outside of a face is never the border.
+    pub is_seamless: bool,
     /// By dimension.
     pub address: [AddressMode; 3],
     /// The colour of the border: red, green, blue, alpha.
@@ -206,6 +208,7 @@ impl Default for Sampler {
             forces_texels: false,
             filter: Filter::Nearest,
             mip_filter: Filter::Nearest,
+            is_seamless: false,
             address: [AddressMode::ClampToEdge; 3],
             border: [0.0; 4],
             lod_bias: 0.0,
@@ -231,6 +234,10 @@ pub struct Image {
     pub layers: u32,
     /// Six faces for each layer.
     pub is_cube: bool,
+    /// Of an image that shows a part of another one: the first layer of memory that it has, faces counted.
+    pub first_layer: u32,
+    /// The layers that each level has in memory, faces counted; 0 if they are those of the image.
+    pub layers_in_memory: u32,
     /// Samples of a texel; 0 if there is one only.
     pub samples: u8,
     /// Levels of detail; at least 1.
@@ -255,6 +262,8 @@ impl Default for Image {
             dims: 1,
             layers: 0,
             is_cube: false,
+            first_layer: 0,
+            layers_in_memory: 0,
             samples: 0,
             levels: 1,
             is_linear: false,
@@ -295,6 +304,7 @@ impl Image {
     /// A level, or the last one.
     pub fn level(&self, n: u8) -> Level {
         let texel = u64::from(self.texel());
+        let stored = if self.layers_in_memory > 0 { self.layers_in_memory.into() } else { self.n_layers() };
         let mut base = self.base;
         let (mut pitch, mut rows) = (self.pitch, u64::from(self.rows));
         let mut size = self.size;
@@ -308,9 +318,10 @@ impl Image {
             let slice = pitch.wrapping_mul(rows);
             let layer = slice.wrapping_mul(u64::from(size[2]));
             if i == last {
+                let base = base.wrapping_add(layer.wrapping_mul(u64::from(self.first_layer)));
                 return Level { base, size, pitch, slice, layer };
             }
-            base = base.wrapping_add(layer.wrapping_mul(self.n_layers()));
+            base = base.wrapping_add(layer.wrapping_mul(stored));
         }
         unreachable!("bug: the loop ends at the last level")
     }
@@ -319,7 +330,7 @@ impl Image {
     pub fn extent(&self) -> Option<u64> {
         let texel = u64::from(self.texel());
         let rows_of_slices = u64::from(self.rows) * u64::from(self.size[2]);
-        if self.levels <= 1 && self.n_layers() == 1 {
+        if self.levels <= 1 && self.n_layers() == 1 && self.first_layer == 0 {
             // The last row of memory that a program made need not be padded.
             let full = (u64::from(self.size[2]) - 1).checked_mul(u64::from(self.rows))?;
             let full = full.checked_add(u64::from(self.size[1]) - 1)?.checked_mul(self.pitch)?;
@@ -367,10 +378,13 @@ impl Object {
         put(52, &[position(Channel::ALL.iter().position(|c| *c == image.channel))]);
         let filter = |f: Filter| position(Filter::ALL.iter().position(|g| *g == f));
         put(53, &[filter(sampler.filter), filter(sampler.mip_filter)]);
+        put(58, &[u8::from(sampler.is_seamless)]);
         put(55, &sampler.address.map(|a| position(AddressMode::ALL.iter().position(|b| *b == a))));
         sampler.border.iter().enumerate().for_each(|(i, b)| put(60 + 4 * i, &b.to_le_bytes()));
         let lods = [sampler.lod_bias, sampler.min_lod, sampler.max_lod];
         lods.iter().enumerate().for_each(|(i, b)| put(76 + 4 * i, &b.to_le_bytes()));
+        put(88, &image.first_layer.to_le_bytes());
+        put(92, &image.layers_in_memory.to_le_bytes());
         out
     }
 
@@ -393,6 +407,8 @@ impl Object {
             levels: bytes[46],
             components: bytes[47],
             is_cube: bytes[48] != 0,
+            first_layer: word(88),
+            layers_in_memory: word(92),
             is_linear: bytes[49] != 0,
             channel: *Channel::ALL.get(usize::from(bytes[52]))?,
         };
@@ -401,6 +417,7 @@ impl Object {
             forces_texels: bytes[51] != 0,
             filter: filter(53)?,
             mip_filter: filter(54)?,
+            is_seamless: bytes[58] != 0,
             address: [address(55)?, address(56)?, address(57)?],
             border: [float(60), float(64), float(68), float(72)],
             lod_bias: float(76),

@@ -5,11 +5,14 @@
 //! The weights of texels are the products of these fractions, exact. Texels without weight are not looked at, so that a NaN or an infinity beside
 //! the place does not count. The sum of texels times weights is computed in double precision and rounded to `.f32` once.
 //!
+//! Of a cube whose filter reads on from face to face, a texel outside of one side of a face is that of the face beside it. Outside of two sides there is none.
+//! Choice: there it is the mean of the three texels around the corner; for integers, which have no mean, the one of the face itself.
+//!
 //! # PTX ISA
 //! Texture Instructions: tex, tld4; Mipmaps.
 
 use super::coordinates::{
-    Coordinate, FRACTION_BITS, ONE, clamp_lod, face, face_change, lod_of_changes, named_lod, pair, within,
+    Coordinate, FRACTION_BITS, ONE, across, clamp_lod, face, face_change, lod_of_changes, named_lod, pair, within,
 };
 use super::object::{AddressMode, Filter, Image, Level, Object, Sampler};
 use super::texel::{Texels, absent, component, read};
@@ -33,6 +36,7 @@ struct Look<'a> {
     image: &'a Image,
     sampler: &'a Sampler,
     filter: Filter,
+    address: [AddressMode; 3],
     is_normalized: bool,
     layer: u64,
     axes: [Axis; 3],
@@ -40,6 +44,8 @@ struct Look<'a> {
     offsets: [i32; 3],
     depth: Option<f32>,
     is_integer: bool,
+    /// The face of a cube whose faces a filter reads on over.
+    seamless_face: Option<u32>,
 }
 
 /// A coordinate.
@@ -64,10 +70,13 @@ impl<'a> Look<'a> {
         };
         let mut layer = index.min(u64::from(image.layers.max(1)) - 1);
         let mut axes = [Axis::Texel(0); 3];
+        let mut seamless_face = None;
         let is_cube = matches!(f.geometry, Geometry::Cube | Geometry::ArrayCube);
         if is_cube {
             let (face, [s, t]) = face([next(), next(), next()].map(float));
             layer = layer * 6 + u64::from(face);
+            let has_footprint = sampler.filter == Filter::Linear && (image.channel.is_float() || f.gather.is_some());
+            seamless_face = (sampler.is_seamless && has_footprint).then_some(face);
             axes = [Axis::Share(s), Axis::Share(t), Axis::Texel(0)];
         } else {
             for axis in axes.iter_mut().take(f.geometry.n_axes()) {
@@ -93,6 +102,7 @@ impl<'a> Look<'a> {
             image,
             sampler,
             filter: if is_averaged { sampler.filter } else { Filter::Nearest },
+            address: if is_cube && sampler.is_seamless { [AddressMode::ClampToEdge; 3] } else { sampler.address },
             is_normalized: is_normalized || is_cube,
             layer: layer.min(image.n_layers() - 1),
             axes,
@@ -100,6 +110,7 @@ impl<'a> Look<'a> {
             offsets,
             depth: asked.depth.map(f32::from_bits),
             is_integer: !f.is_float,
+            seamless_face,
         }
     }
 
@@ -114,16 +125,13 @@ impl<'a> Look<'a> {
 
     /// The texel of an axis; `None` for the border.
     fn inside(&self, axis: usize, level: &Level, texel: i64) -> Option<u32> {
-        let mode = if self.image.is_linear && self.is_integer {
-            AddressMode::ClampToBorder
-        } else {
-            self.sampler.address[axis]
-        };
+        let mode =
+            if self.image.is_linear && self.is_integer { AddressMode::ClampToBorder } else { self.address[axis] };
         within(texel, level.size[axis], mode, self.is_normalized && !self.is_integer)
     }
 
     /// The components of one texel as the program gets them, compared with the depth if there is one.
-    fn texel(&self, memory: &mut impl Texels, level: &Level, at: [Option<u32>; 3]) -> [u32; 4] {
+    fn texel(&self, memory: &mut impl Texels, level: &Level, layer: u64, at: [Option<u32>; 3]) -> [u32; 4] {
         let channel = self.image.channel;
         let n = usize::from(self.image.components);
         let mut out = if let [Some(x), Some(y), Some(z)] = at {
@@ -131,7 +139,7 @@ impl<'a> Look<'a> {
                 u64::from(x) * u64::from(self.image.texel()),
                 u64::from(y).wrapping_mul(level.pitch),
                 u64::from(z).wrapping_mul(level.slice),
-                self.layer.wrapping_mul(level.layer),
+                layer.wrapping_mul(level.layer),
             ];
             let address = offset.iter().fold(level.base, |sum, o| sum.wrapping_add(*o));
             let raw = read(self.image, memory, address);
@@ -152,6 +160,37 @@ impl<'a> Look<'a> {
         out
     }
 
+    /// The texel of a level with these numbers, which may lie outside.
+    fn texel_at(&self, memory: &mut impl Texels, level: &Level, texel: [i64; 3]) -> [u32; 4] {
+        let Some(face) = self.seamless_face else {
+            let mut at = [Some(0); 3];
+            for (axis, a) in at.iter_mut().enumerate().take(self.n_axes) {
+                *a = self.inside(axis, level, texel[axis]);
+            }
+            return self.texel(memory, level, self.layer, at);
+        };
+        let size = level.size[0];
+        let held = |c: i64| c.clamp(0, i64::from(size) - 1);
+        let [x, y, _] = texel;
+        let on_cube = |memory: &mut _, at: [i64; 2]| {
+            let (beside, [s, t]) = across(face, at, size);
+            let layer = self.layer - u64::from(face) + u64::from(beside);
+            self.texel(memory, level, layer, [Some(s), Some(t), Some(0)])
+        };
+        if held(x) == x || held(y) == y {
+            return on_cube(memory, [x, y]);
+        }
+        let own = on_cube(memory, [held(x), held(y)]);
+        if !self.image.channel.is_float() {
+            return own;
+        }
+        let around = [own, on_cube(memory, [x, held(y)]), on_cube(memory, [held(x), y])];
+        std::array::from_fn(|i| {
+            let sum: f64 = around.iter().map(|texel| f64::from(f32::from_bits(texel[i]))).sum();
+            canonical((sum / 3.0) as f32)
+        })
+    }
+
     /// What a level gives at the place.
     fn level(&self, memory: &mut impl Texels, level: &Level) -> [u32; 4] {
         let mut pairs = [(0, 0); 3];
@@ -159,11 +198,8 @@ impl<'a> Look<'a> {
             *p = pair(self.coordinate(axis, level), self.filter, self.offsets[axis]);
         }
         let texel = |memory: &mut _, step: usize| {
-            let mut at = [Some(0); 3];
-            for (axis, a) in at.iter_mut().enumerate().take(self.n_axes) {
-                *a = self.inside(axis, level, pairs[axis].0 + (step >> axis & 1) as i64);
-            }
-            self.texel(memory, level, at)
+            let at = std::array::from_fn(|axis| pairs[axis].0 + (step >> axis & 1) as i64);
+            self.texel_at(memory, level, at)
         };
         if pairs.iter().all(|(_, weight)| *weight == 0) {
             return texel(memory, 0);
@@ -250,8 +286,6 @@ pub fn gather(texture: &Object, sampler: &Sampler, f: Fetch, asked: &Asked<'_>, 
     let level = texture.image.level(0);
     let first = [0, 1].map(|axis| pair(look.coordinate(axis, &level), Filter::Linear, look.offsets[axis]).0);
     let wanted = usize::from(f.gather.unwrap_or(0) & 3);
-    [(0, 1), (1, 1), (1, 0), (0, 0)].map(|(x, y)| {
-        let at = [look.inside(0, &level, first[0] + x), look.inside(1, &level, first[1] + y), Some(0)];
-        look.texel(memory, &level, at)[wanted]
-    })
+    [(0, 1), (1, 1), (1, 0), (0, 0)]
+        .map(|(x, y)| look.texel_at(memory, &level, [first[0] + x, first[1] + y, 0])[wanted])
 }

@@ -45,6 +45,9 @@ pub struct Spec {
     normalized: bool,
     #[serde(skip_serializing_if = "is_plain")]
     force_unnormalized: bool,
+    /// Filters of a cube read on from face to face.
+    #[serde(skip_serializing_if = "is_plain")]
+    seamless: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +120,8 @@ impl Spec {
             dims,
             layers: self.layers,
             is_cube: self.cube,
+            first_layer: 0,
+            layers_in_memory: 0,
             samples: self.samples,
             levels: self.levels.max(1),
             is_linear: self.linear,
@@ -149,6 +154,7 @@ impl Spec {
             forces_texels: self.force_unnormalized,
             filter: filter("`filter`", &self.filter)?,
             mip_filter: filter("`mip_filter`", &self.mip_filter)?,
+            is_seamless: self.seamless,
             address,
             border: self.border,
             lod_bias: self.lod_bias,
