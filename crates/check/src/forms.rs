@@ -260,7 +260,7 @@ fn no_form(i: &ast::Inst<'_>, candidates: &handloom_isa::Candidates, m: handloom
             } else {
                 format!("`{opcode}` has no `{word}` form")
             };
-            let before = if q == candidates.n_prefix { String::new() } else { " here".to_owned() };
+            let before = if q == candidates.at + candidates.n_prefix { String::new() } else { " here".to_owned() };
             let message = if before.is_empty() || repeated { message } else { format!("{message}{}", context(i, q)) };
             (q + 1, message, if expected.is_empty() { "not expected here".to_owned() } else { expected })
         }

@@ -51,6 +51,12 @@ impl<'a> BodyCx<'_, 'a> {
         match &p.written.kind {
             OperandKind::Name(name) => self.name(icx, p, name, p.written.span),
             OperandKind::Member(name, words) => self.member(icx, p, name, words),
+            // The assembler takes braces around the metadata and the scales of `mma`.
+            OperandKind::Vector(elements)
+                if elements.len() == 1 && icx.form().opcode.starts_with("mma") && p.wanted.kind == Kind::Reg =>
+            {
+                self.value(icx, Pairing { written: &elements[0], ..p })
+            }
             OperandKind::Expr(e) => match p.wanted.kind {
                 Kind::Val | Kind::MovSource | Kind::Vector | Kind::Tuple | Kind::Point if p.side == Side::Source => {
                     self.constant(icx, p, e)

@@ -27,6 +27,8 @@ pub struct Candidates {
     pub forms: &'static [&'static Form],
     /// How many qualifiers belong to the dotted prefix.
     pub n_prefix: usize,
+    /// Index of the first of them.
+    pub at: usize,
 }
 
 /// A record whose qualifiers match.
@@ -52,16 +54,32 @@ pub struct Mismatch {
 /// The records of the longest dotted prefix of opcode and qualifiers that is known; `None` if there is no such opcode. Qualifiers
 /// have their dots.
 pub fn lookup<'q>(opcode: &str, qualifiers: impl Iterator<Item = &'q str> + Clone) -> Option<Candidates> {
+    let at = sparse(opcode, qualifiers.clone());
     for p in index().get(opcode)? {
-        let mut given = qualifiers.clone();
+        let mut given = qualifiers.clone().skip(at);
         if p.rest.iter().all(|word| given.next() == Some(word)) {
-            return Some(Candidates { opcode: p.opcode, forms: &p.forms, n_prefix: p.rest.len() });
+            return Some(Candidates { opcode: p.opcode, forms: &p.forms, n_prefix: p.rest.len(), at });
         }
     }
     None
 }
 
+/// Where the word stands that makes `mma` sparse. The assembler takes it at any place among the qualifiers, and programs write it behind
+/// `.kind`.
+fn sparse<'q>(opcode: &str, mut qualifiers: impl Iterator<Item = &'q str>) -> usize {
+    if opcode != "mma" {
+        return 0;
+    }
+    qualifiers.position(|q| q == ".sp" || q == ".sp::ordered_metadata").unwrap_or(0)
+}
+
 impl Candidates {
+    /// The qualifiers without those of the prefix.
+    fn further<'q>(&self, qualifiers: impl Iterator<Item = &'q str> + Clone) -> impl Iterator<Item = &'q str> + Clone {
+        let prefix = self.at..self.at + self.n_prefix;
+        qualifiers.enumerate().filter(move |(i, _)| !prefix.contains(i)).map(|(_, q)| q)
+    }
+
     /// Appends to `out` the records that fit all qualifiers (those of the prefix included) and `n_operands` operands.
     ///
     /// If no record takes that many operands, those that fit the qualifiers are appended, so that the caller can say what is wrong.
@@ -76,7 +94,7 @@ impl Candidates {
         let mut fitting = false;
         for &form in self.forms {
             let mut m = Matcher::new(form);
-            if !qualifiers.clone().skip(self.n_prefix).all(|q| m.take(q)) || !m.is_complete() {
+            if !self.further(qualifiers.clone()).all(|q| m.take(q)) || !m.is_complete() {
                 continue;
             }
             let (least, most) = n_operands_of(form, &m.chosen);
@@ -96,13 +114,13 @@ impl Candidates {
     /// # Panics
     /// If there is no candidate: a fault of the index.
     pub fn mismatch<'q>(&self, qualifiers: impl Iterator<Item = &'q str> + Clone) -> Mismatch {
-        let given = qualifiers.clone().skip(self.n_prefix);
+        let given = self.further(qualifiers.clone());
         let n_given = given.clone().count();
         let mut best: Option<((usize, Reverse<usize>), Mismatch)> = None;
         for &form in self.forms {
             let mut m = Matcher::new(form);
             let taken = given.clone().take_while(|q| m.take(q)).count();
-            let at = (taken < n_given).then_some(taken + self.n_prefix);
+            let at = (taken < n_given).then_some(if taken < self.at { taken } else { taken + self.n_prefix });
             let accepted = m.accepted(given.clone().nth(taken));
             // Among records that lack something at the end, the one that lacks least is meant.
             let score = (taken, Reverse(if at.is_none() { m.n_missing() } else { 0 }));

@@ -138,6 +138,12 @@ fn the_longest_prefix_wins() {
     assert_eq!(of("bar.warp.sync"), "bar.warp");
     assert_eq!(of("fence.proxy.alias"), "fence.proxy");
     assert_eq!(of("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), "mma");
+    // The assembler takes the word of sparsity at any place.
+    let sparse = "mma.sync.aligned.kind::mxf8f6f4.sp::ordered_metadata.block_scale.scale_vec::1X.m16n8k64.row.col.f32.e4m3.e3m2.f32.ue8m0";
+    assert_eq!(of(sparse), "mma.sp::ordered_metadata");
+    assert_eq!(matches(sparse, 10).len(), 1);
+    assert_eq!(of("mma.sync.aligned.m16n8k16.sp.row.col.f32.f16.f16.f32"), "mma.sp");
+    assert_eq!(of("ld.global.sp.u32"), "ld");
     assert_eq!(of("frobnicate.u32"), "");
 }
 
@@ -190,6 +196,12 @@ fn a_mismatch_names_the_word_and_what_would_do() {
     let m = mismatch("ld.relaxed.global.u32");
     assert_eq!((m.at, m.accepted), (None, vec![".cta", ".cluster", ".gpu", ".sys"]));
     let m = mismatch("fence.proxy.alias.gpu");
+    assert_eq!(m.at, Some(2));
+    let m = mismatch("mma.sync.sp.aligned.m16n8k16.row.col.f32.f16.f16.u8");
+    assert_eq!(m.at, Some(9));
+    let m = mismatch("mma.sync.uni.sp.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+    assert_eq!(m.at, Some(1));
+    let m = mismatch("mma.sp.sync.uni.aligned.m16n8k16.row.col.f32.f16.f16.f32");
     assert_eq!(m.at, Some(2));
 }
 
