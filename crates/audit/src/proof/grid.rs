@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::mask::Mask;
-use super::own::{Anywhere, Atomics, Cells, Kind, Now, ORDER_DECIDES};
+use super::own::{Anywhere, Atomics, Cells, Kind, Now};
 use super::value::{Known, PARTS, SHARED, Shape};
 
 /// Most accesses that are kept.
@@ -37,6 +37,8 @@ pub(super) struct Global {
     anywhere: Anywhere,
     /// What atomics do.
     pub(super) atomics: Atomics,
+    /// What is left depends on who comes first.
+    pub(super) order_decides: bool,
 }
 
 impl Global {
@@ -59,7 +61,7 @@ impl Global {
             return Ok(());
         }
         let (low, high) = shape.reach(&at.by);
-        let range = (i128::from(first) + low, i128::from(last) + high + i128::from(bytes));
+        let range = (i128::from(first) + low, i128::from(last) + high + i128::from(at.span) + i128::from(bytes));
         if range.0 < 0 || range.1 > i128::from(u64::MAX) {
             return Err("addresses wrap");
         }
@@ -85,9 +87,7 @@ impl Global {
             return Err("there are too many accesses");
         }
         self.touches.extend(other.touches);
-        if !self.atomics.add(other.atomics) {
-            return Err(ORDER_DECIDES);
-        }
+        self.order_decides |= other.order_decides || !self.atomics.add(other.atomics);
         if self.anywhere.add(&other.anywhere) { Ok(()) } else { Err(NOT_KNOWN) }
     }
 
@@ -120,6 +120,9 @@ fn settle_some(shape: &Shape, touches: &[Touch]) -> Result<(), &'static str> {
     let mut near: Vec<&Touch> = touches.iter().filter(is_near).collect();
     if near.iter().all(|t| t.kind == Kind::Atomic && t.bytes == near[0].bytes) {
         return Ok(());
+    }
+    if near.iter().any(|t| t.at.span > 0) {
+        return Err(NOT_KNOWN);
     }
     if near.iter().any(|t| t.at.by != near[0].at.by) {
         return Err("blocks access memory at distances that differ");

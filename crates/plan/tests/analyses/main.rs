@@ -42,6 +42,7 @@ fn plan(f: &Function, (masked, speculate): (bool, bool)) -> Plan {
         frame_bytes: 0,
         is_callee: false,
         audited: false,
+        in_order: false,
         counted: Default::default(),
         cluster: false,
         masked,
