@@ -110,7 +110,7 @@ fn prove_parts(launch: &Launch<'_>, parts: &[Part]) -> Result<Clean, Doubt> {
     let [x, y, z] = launch.ntid;
     let ends = launch.nctaid.map(|n| n.saturating_sub(1));
     let order_decides = all.order_decides;
-    all.settle(&Shape { nctaid: launch.nctaid, blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
+    all.settle(&Shape { blocks: ([0; 3], ends), threads: (x * y * z) as usize })?;
     Ok(Clean { order_decides })
 }
 
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
         Ok(Walk {
             launch,
             read,
-            shape: Shape { nctaid: launch.nctaid, blocks, threads },
+            shape: Shape { blocks, threads },
             tid,
             pending: BTreeMap::from([(0, start)]),
             waiting: None,

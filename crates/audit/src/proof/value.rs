@@ -137,8 +137,6 @@ fn any_unknown(values: &[&Known]) -> Option<Rc<Mask>> {
 /// The grid, as far as values need it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// Blocks.
-    pub(super) nctaid: [u32; 3],
     /// The first and the last coordinates of those that values are of.
     pub(super) blocks: ([u32; 3], [u32; 3]),
     /// Threads of a block.
