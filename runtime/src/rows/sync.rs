@@ -21,9 +21,10 @@ pub(super) fn sync(c: &mut Call<'_>) -> u64 {
     let copy = if c.x == CopyKind::Full as u64 { CopyKind::Full } else { CopyKind::Masked };
     // The lanes of the call with their members, and the member mask of a lane.
     let here = Parked { ctx: c.ctx, site: c.site, copy, lanes: c.mask, members: 0 };
-    if c.host.told.is_some() {
+    if c.host.told.as_ref().is_some_and(|told| told.has_misuses) {
         let (span, warp) = (c.tables.syncs[c.site].span, c.warp());
-        for lane in lanes(c.mask).filter(|lane| member_mask(&here, *lane) >> lane & 1 == 0) {
+        let members = members_of(&here);
+        for lane in lanes(c.mask).filter(|lane| members[*lane] >> lane & 1 == 0) {
             c.host.tell_misuse(Wrong::MaskWithoutCaller, (span, 32 * warp + lane as u32), None);
         }
     }
@@ -103,10 +104,9 @@ fn has_constant_members(p: &Parked) -> bool {
 fn is_uniform(p: &Parked, members: u32) -> bool {
     match p.operands().src.last() {
         None | Some(Loc::Imm(_) | Loc::Scalar(_)) => true,
-        Some(loc) => {
-            let mut row = [0; 32];
-            p.ctx.read_row(*loc, p.lanes, &mut row);
-            lanes(p.lanes).all(|l| row[l] as u32 == members)
+        Some(_) => {
+            let named = members_of(p);
+            lanes(p.lanes).all(|l| named[l] == members)
         }
     }
 }
@@ -114,6 +114,15 @@ fn is_uniform(p: &Parked, members: u32) -> bool {
 /// The member mask is the last source.
 fn member_mask(p: &Parked, lane: usize) -> u32 {
     p.operands().src.last().map_or(u32::MAX, |loc| p.ctx.read(*loc, lane) as u32)
+}
+
+/// The same of all lanes of a call.
+fn members_of(p: &Parked) -> [u32; 32] {
+    let mut row = [u64::MAX; 32];
+    if let Some(loc) = p.operands().src.last() {
+        p.ctx.read_row(*loc, p.lanes, &mut row);
+    }
+    row.map(|v| v as u32)
 }
 
 fn fits(p: &Parked, op: Op, members: u32) -> bool {

@@ -7,6 +7,7 @@ mod access;
 mod divergence;
 mod graph;
 mod packs;
+mod reach;
 mod read;
 mod shapes;
 mod sites;
